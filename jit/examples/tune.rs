@@ -1,0 +1,320 @@
+//! Kernels against hand-written loops and against one memcpy per block, in GB/s of payload.
+//!
+//! For tuning `translate/`: `cargo run --release -p typepack-jit --example tune`. The official
+//! measurement is the bench suite's. Competitors take turns; each figure is the median of their
+//! turns.
+
+use std::hint::black_box;
+use std::time::Instant;
+use typepack_engine::Table;
+use typepack_engine::kernel::{Compiler, Direction, Kernel, Leaf, Level, Nest, Run};
+use typepack_jit::{Jit, Mode, Settings};
+
+/// One layout: a nest, and how a person would write the loop.
+struct Layout {
+    name: &'static str,
+    nest: Nest,
+    pack: fn(&Nest, &[u8], &mut [u8]),
+    unpack: fn(&Nest, &mut [u8], &[u8]),
+}
+
+fn main() {
+    let jit = Jit::new(Settings { mode: Mode::Eager, ..Settings::default() });
+    if let Some(reason) = jit.disabled() {
+        println!("no kernels here: {reason}");
+        return;
+    }
+    println!(
+        "{:<22} {:>7} {:<6} | {:>7} {:>7} {:>7} {:>7} | kernel/hand kernel/interp",
+        "layout", "bytes", "", "memcpy", "blocks", "hand", "kernel"
+    );
+    let only = std::env::args().nth(1);
+    for bytes in [1 << 10, 16 << 10, 256 << 10] {
+        for layout in layouts(bytes) {
+            if only.as_deref().is_none_or(|text| layout.name.contains(text)) {
+                for direction in [Direction::Pack, Direction::Unpack] {
+                    measure(&jit, &layout, direction);
+                }
+            }
+        }
+    }
+    println!("{:?}", jit.counters());
+}
+
+fn layouts(packed: u64) -> Vec<Layout> {
+    let column = |name, bytes: u64, stride: i64, pack, unpack| Layout {
+        name,
+        nest: nest(vec![line(packed / bytes, stride)], Leaf::Block { bytes }),
+        pack,
+        unpack,
+    };
+    let face = |rows: u64, bytes: u64, row: i64, plane: i64| {
+        let count = (packed / rows / bytes).max(1);
+        nest(vec![line(count, plane), line(rows, row)], Leaf::Block { bytes })
+    };
+    let members = [Run { offset: 0, bytes: 1 }, Run { offset: 4, bytes: 12 }];
+    let mut shuffled: Vec<i64> = (0..(packed / 8) as i64).map(|i| 3 * i).collect();
+    let mut state = 1_u64;
+    for i in 0..shuffled.len() {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let near = (i + (state >> 33) as usize % 8).min(shuffled.len() - 1);
+        shuffled.swap(i, near);
+    }
+    vec![
+        column("b1 / 4", 1, 4, columns::<1>, spread::<1>),
+        column("b2 / 4", 2, 4, columns::<2>, spread::<2>),
+        column("b4 / 8", 4, 8, columns::<4>, spread::<4>),
+        column("b8 / 16", 8, 16, columns::<8>, spread::<8>),
+        column("b8 / 64", 8, 64, columns::<8>, spread::<8>),
+        column("b8 / 1024", 8, 1024, columns::<8>, spread::<8>),
+        column("b8 / 1088", 8, 1088, columns::<8>, spread::<8>),
+        column("b12 / 24", 12, 24, columns::<12>, spread::<12>),
+        column("b16 / 32", 16, 32, columns::<16>, spread::<16>),
+        column("b24 / 32", 24, 32, columns::<24>, spread::<24>),
+        column("b64 / 128", 64, 128, columns::<64>, spread::<64>),
+        column("b128 / 256", 128, 256, columns_long, spread_long),
+        Layout {
+            name: "x face (2 levels, b8)",
+            nest: face(128, 8, 130 * 8, 130 * 130 * 8),
+            pack: planes,
+            unpack: unplanes,
+        },
+        Layout {
+            name: "short rows (4 x b8)",
+            nest: face(4, 8, 16, 128),
+            pack: planes,
+            unpack: unplanes,
+        },
+        Layout {
+            name: "y face (rows of 1024)",
+            nest: nest(vec![line(packed / 1024, 130 * 1040)], Leaf::Block { bytes: 1024 }),
+            pack: columns_long,
+            unpack: spread_long,
+        },
+        Layout {
+            name: "struct 1 + 12 of 16",
+            nest: nest(vec![line(packed / 13, 16)], Leaf::Window { runs: members.into() }),
+            pack: structs,
+            unpack: unstructs,
+        },
+        Layout {
+            name: "table of b8",
+            nest: nest(
+                vec![Level::Table { entries: Table::new(&shuffled), scale: 8 }],
+                Leaf::Block { bytes: 8 },
+            ),
+            pack: indexed,
+            unpack: unindexed,
+        },
+    ]
+}
+
+fn line(count: u64, stride: i64) -> Level {
+    Level::Loop { count, stride }
+}
+
+fn nest(levels: Vec<Level>, leaf: Leaf) -> Nest {
+    Nest { base: 0, levels, leaf }
+}
+
+fn measure(jit: &Jit, layout: &Layout, direction: Direction) {
+    let nest = &layout.nest;
+    let Some(kernel) = jit.kernel(&nest.shape(direction)) else {
+        println!("{}: refused", layout.name);
+        return;
+    };
+    let blocks = blocks(nest);
+    let bytes: usize = blocks.iter().map(|(_, bytes)| bytes).sum();
+    let span = blocks.iter().map(|(at, bytes)| at + bytes).max().unwrap_or(0);
+    let mut mem: Vec<u8> = (0..span).map(|i| i as u8).collect();
+    let mut packed = vec![1_u8; bytes];
+    let mut other = vec![2_u8; bytes];
+    let params = parameters(nest);
+
+    run(&kernel, &params, &mut mem, &mut packed);
+    if direction == Direction::Pack {
+        (layout.pack)(nest, &mem, &mut other);
+        assert!(packed == other, "{}: kernel and hand loop disagree", layout.name);
+    }
+
+    let turn = |work: &mut dyn FnMut()| {
+        let repeats = (200_000 / bytes).max(4);
+        let start = Instant::now();
+        for _ in 0..repeats {
+            work();
+        }
+        (bytes * repeats) as f64 / start.elapsed().as_nanos() as f64
+    };
+    let mut figures = [const { Vec::new() }; 4];
+    for _ in 0..61 {
+        figures[0].push(turn(&mut || {
+            black_box(&mut other).copy_from_slice(black_box(&packed));
+        }));
+        figures[1].push(turn(&mut || {
+            copy_blocks(direction, black_box(&blocks), &mut mem, &mut packed);
+        }));
+        figures[2].push(turn(&mut || match direction {
+            Direction::Pack => (layout.pack)(black_box(nest), black_box(&mem), &mut packed),
+            Direction::Unpack => (layout.unpack)(black_box(nest), &mut mem, black_box(&packed)),
+        }));
+        figures[3].push(turn(&mut || run(&kernel, black_box(&params), &mut mem, &mut packed)));
+    }
+    let [memcpy, per_block, hand, jit] = figures.map(|mut f| {
+        f.sort_by(f64::total_cmp);
+        f[f.len() / 2]
+    });
+    let way = if direction == Direction::Pack { "pack" } else { "unpack" };
+    println!(
+        "{:<22} {bytes:>7} {way:<6} | {memcpy:7.1} {per_block:7.1} {hand:7.1} {jit:7.1} | {:6.2} {:6.1}",
+        layout.name,
+        jit / hand,
+        jit / per_block,
+    );
+}
+
+fn run(kernel: &Kernel, params: &[u64], mem: &mut [u8], packed: &mut [u8]) {
+    // SAFETY: `params` belongs to the nest of this kernel's shape; `mem` spans its runs and
+    // `packed` their bytes (`measure`); two vectors do not overlap.
+    unsafe { kernel.entry()(params.as_ptr(), mem.as_mut_ptr(), packed.as_mut_ptr()) };
+}
+
+fn parameters(nest: &Nest) -> Vec<u64> {
+    let mut words = Vec::new();
+    for level in &nest.levels {
+        words.push(level.count());
+        words.extend(match level {
+            Level::Loop { stride, .. } => [*stride as u64, 0],
+            Level::Table { entries, scale } => [entries.address(), *scale as u64],
+        });
+    }
+    if let Leaf::Block { bytes } = nest.leaf {
+        words.push(bytes);
+    }
+    words
+}
+
+/// The nest as a list of blocks (offset, length).
+fn blocks(nest: &Nest) -> Vec<(usize, usize)> {
+    let mut bases = vec![0_i64];
+    for level in &nest.levels {
+        bases = bases
+            .iter()
+            .flat_map(|base| {
+                (0..level.count()).map(move |i| match level {
+                    Level::Loop { stride, .. } => base + i as i64 * stride,
+                    Level::Table { entries, scale } => base + entries.get(i as usize) * scale,
+                })
+            })
+            .collect();
+    }
+    let leaf = match &nest.leaf {
+        Leaf::Block { bytes } => vec![Run { offset: 0, bytes: *bytes }],
+        Leaf::Window { runs } => runs.to_vec(),
+    };
+    bases
+        .iter()
+        .flat_map(|base| leaf.iter().map(move |r| ((base + r.offset) as usize, r.bytes as usize)))
+        .collect()
+}
+
+/// What an interpreter does at best: one libc memcpy per block.
+fn copy_blocks(direction: Direction, blocks: &[(usize, usize)], mem: &mut [u8], packed: &mut [u8]) {
+    let mut at = 0;
+    for &(offset, bytes) in blocks {
+        let (mem, packed) = (&mut mem[offset..offset + bytes], &mut packed[at..at + bytes]);
+        match direction {
+            Direction::Pack => packed.copy_from_slice(mem),
+            Direction::Unpack => mem.copy_from_slice(packed),
+        }
+        at += bytes;
+    }
+}
+
+fn numbers(level: &Level) -> (usize, usize) {
+    match level {
+        Level::Loop { count, stride } => (*count as usize, *stride as usize),
+        Level::Table { .. } => (0, 0),
+    }
+}
+
+fn columns<const N: usize>(nest: &Nest, mem: &[u8], packed: &mut [u8]) {
+    let (_, stride) = numbers(&nest.levels[0]);
+    for (to, from) in packed.as_chunks_mut::<N>().0.iter_mut().zip(mem.chunks(stride)) {
+        to.copy_from_slice(&from[..N]);
+    }
+}
+
+fn spread<const N: usize>(nest: &Nest, mem: &mut [u8], packed: &[u8]) {
+    let (_, stride) = numbers(&nest.levels[0]);
+    for (from, to) in packed.as_chunks::<N>().0.iter().zip(mem.chunks_mut(stride)) {
+        to[..N].copy_from_slice(from);
+    }
+}
+
+fn length(nest: &Nest) -> usize {
+    nest.leaf.bytes() as usize
+}
+
+fn columns_long(nest: &Nest, mem: &[u8], packed: &mut [u8]) {
+    let ((_, stride), n) = (numbers(&nest.levels[0]), length(nest));
+    for (to, from) in packed.chunks_exact_mut(n).zip(mem.chunks(stride)) {
+        to.copy_from_slice(&from[..n]);
+    }
+}
+
+fn spread_long(nest: &Nest, mem: &mut [u8], packed: &[u8]) {
+    let ((_, stride), n) = (numbers(&nest.levels[0]), length(nest));
+    for (from, to) in packed.chunks_exact(n).zip(mem.chunks_mut(stride)) {
+        to[..n].copy_from_slice(from);
+    }
+}
+
+fn planes(nest: &Nest, mem: &[u8], packed: &mut [u8]) {
+    let ((_, plane), (rows, row)) = (numbers(&nest.levels[0]), numbers(&nest.levels[1]));
+    for (to, from) in packed.chunks_exact_mut(8 * rows).zip(mem.chunks(plane)) {
+        for (to, from) in to.as_chunks_mut::<8>().0.iter_mut().zip(from.chunks(row)) {
+            to.copy_from_slice(&from[..8]);
+        }
+    }
+}
+
+fn unplanes(nest: &Nest, mem: &mut [u8], packed: &[u8]) {
+    let ((_, plane), (rows, row)) = (numbers(&nest.levels[0]), numbers(&nest.levels[1]));
+    for (from, to) in packed.chunks_exact(8 * rows).zip(mem.chunks_mut(plane)) {
+        for (from, to) in from.as_chunks::<8>().0.iter().zip(to.chunks_mut(row)) {
+            to[..8].copy_from_slice(from);
+        }
+    }
+}
+
+fn structs(_: &Nest, mem: &[u8], packed: &mut [u8]) {
+    for (to, from) in packed.as_chunks_mut::<13>().0.iter_mut().zip(mem.as_chunks::<16>().0) {
+        to[0] = from[0];
+        to[1..].copy_from_slice(&from[4..]);
+    }
+}
+
+fn unstructs(_: &Nest, mem: &mut [u8], packed: &[u8]) {
+    for (from, to) in packed.as_chunks::<13>().0.iter().zip(mem.as_chunks_mut::<16>().0) {
+        to[0] = from[0];
+        to[4..].copy_from_slice(&from[1..]);
+    }
+}
+
+fn indexed(nest: &Nest, mem: &[u8], packed: &mut [u8]) {
+    if let Level::Table { entries: Table::Narrow(entries), .. } = &nest.levels[0] {
+        for (to, &entry) in packed.as_chunks_mut::<8>().0.iter_mut().zip(entries.iter()) {
+            let at = entry as usize * 8;
+            to.copy_from_slice(&mem[at..at + 8]);
+        }
+    }
+}
+
+fn unindexed(nest: &Nest, mem: &mut [u8], packed: &[u8]) {
+    if let Level::Table { entries: Table::Narrow(entries), .. } = &nest.levels[0] {
+        for (from, &entry) in packed.as_chunks::<8>().0.iter().zip(entries.iter()) {
+            let at = entry as usize * 8;
+            mem[at..at + 8].copy_from_slice(from);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! CLIF -> machine code -> published kernel.
+//!
+//! Before it: `translate/`. After it: `cache.rs` keeps the kernel, the engine calls it. Whatever
+//! goes wrong here, an error of Cranelift, a panic in it, or memory that the system denies, is an
+//! [`Error`] and thereby a refusal.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::{Arena, CodeMemory};
+use crate::target::{self, Machine, Target};
+use crate::translate::{self, whitelist};
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{Module, ModuleError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use typepack_engine::kernel::{Entry, Kernel, Shape};
+
+/// Makes kernels for this machine.
+pub(crate) struct CodeGenerator {
+    isa: OwnedTargetIsa,
+    machine: Machine,
+    arena: Arc<Arena>,
+}
+
+impl CodeGenerator {
+    /// With `memory_max` bytes of address space for code.
+    pub(crate) fn new(memory_max: u64) -> Result<Self> {
+        let (isa, machine) = target::isa(Target::Host)?;
+        let arena = Arena::new(memory_max)
+            .map_err(|error| Error::new(ErrorKind::Memory, error.to_string()))?;
+        Ok(Self { isa, machine, arena })
+    }
+
+    /// The kernel of `shape` and the length of its code in bytes.
+    pub(crate) fn compile(&self, shape: &Shape) -> Result<(Kernel, usize)> {
+        // What a panic may leave half done is this call's own: the context and the module, both
+        // dropped, and the arena's list, which is whole whenever its lock is free.
+        contain(|| {
+            let code = generate(shape, &*self.isa, self.machine)?;
+            let kernel = self.publish(shape, &code)?;
+            Ok((kernel, code.bytes.len()))
+        })
+    }
+
+    /// Puts `code` where it can run. One module per kernel: a module never forgets a function.
+    fn publish(&self, shape: &Shape, code: &Machinecode) -> Result<Kernel> {
+        let memory = CodeMemory::new(self.arena.clone());
+        // Nothing is ever looked up: there are no symbols and no calls in a kernel.
+        let names = cranelift_module::default_libcall_names();
+        let mut builder = JITBuilder::with_isa(self.isa.clone(), names);
+        builder.memory_provider(Box::new(memory.clone()));
+        let mut module = JITModule::new(builder);
+        let signature = translate::signature(&*self.isa);
+        let id = module.declare_anonymous_function(&signature).map_err(refusal)?;
+        module.define_function_bytes(id, code.align, &code.bytes, &[]).map_err(refusal)?;
+        module.finalize_definitions().map_err(refusal)?;
+        let address = module.get_finalized_function(id);
+        let published = memory.take_published();
+        // SAFETY: the bytes at `address` are a function of exactly this signature: `translate`
+        // built it so, with the calling convention of this machine.
+        let entry = unsafe { std::mem::transmute::<*const u8, Entry>(address) };
+        // SAFETY:
+        // - the code implements `shape` (translate/mod.rs), and contains no call, hence nothing
+        //   that could unwind;
+        // - `published` owns its pages: they stay mapped and read-only until it is dropped.
+        Ok(unsafe { Kernel::new(entry, shape.to_string().into(), Arc::new(published)) })
+    }
+}
+
+/// Machine code that stands for itself.
+pub(crate) struct Machinecode {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) align: u64,
+}
+
+/// Translates and compiles `shape`. The code has no relocations, so it runs wherever it is put.
+fn generate(shape: &Shape, isa: &dyn TargetIsa, machine: Machine) -> Result<Machinecode> {
+    let function = translate::function(shape, isa, machine)?;
+    if let Some(opcode) = whitelist::stranger(&function) {
+        return Err(Error::new(ErrorKind::CodeGeneration, format!("{shape}: operation {opcode}")));
+    }
+    let mut context = Context::for_function(function);
+    let code = context
+        .compile(isa, &mut ControlPlane::default())
+        .map_err(|e| Error::new(ErrorKind::CodeGeneration, format!("{shape}: {:?}", e.inner)))?;
+    let relocations = code.buffer.relocs().len();
+    if relocations != 0 {
+        let detail = format!("{shape}: {relocations} relocations in code that must have none");
+        return Err(Error::new(ErrorKind::CodeGeneration, detail));
+    }
+    let align = u64::from(code.buffer.alignment.max(isa.function_alignment().preferred));
+    Ok(Machinecode { bytes: code.code_buffer().to_vec(), align })
+}
+
+/// [`crate::emit`].
+pub(crate) fn emit(shape: &Shape, target: Target) -> Result<Machinecode> {
+    contain(|| {
+        let (isa, machine) = target::isa(target)?;
+        generate(shape, &*isa, machine)
+    })
+}
+
+/// [`crate::clif`].
+pub(crate) fn clif(shape: &Shape, target: Target) -> Result<String> {
+    contain(|| {
+        let (isa, machine) = target::isa(target)?;
+        Ok(translate::function(shape, &*isa, machine)?.display().to_string())
+    })
+}
+
+/// Runs `work`, turning a panic in it into a refusal. (The panic hook still prints its line: a
+/// panic here is a bug that should be seen.)
+fn contain<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no message");
+        Err(Error::new(ErrorKind::CodeGeneration, format!("panic: {text}")))
+    })
+}
+
+fn refusal(error: ModuleError) -> Error {
+    match error {
+        ModuleError::Allocation { err } => Error::new(ErrorKind::Memory, err.to_string()),
+        other => Error::new(ErrorKind::CodeGeneration, other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_refusal() {
+        let error = contain::<()>(|| panic!("lowering of {}", "i8x16")).expect_err("contained");
+        assert_eq!(error.kind(), ErrorKind::CodeGeneration);
+        assert_eq!(error.to_string(), "code generation: panic: lowering of i8x16");
+    }
+}

@@ -1,0 +1,169 @@
+//! Machine code for typepack's loop programs.
+//!
+//! The engine cuts a datatype into nests and asks, through
+//! [`Compiler`](typepack_engine::kernel::Compiler), for the kernel of a nest's shape. [`Jit`]
+//! answers. The way of a request:
+//!
+//! 1. `policy.rs`: does compiling pay yet? (the engine asks after that many bytes)
+//! 2. `cache.rs`: is there a kernel, or a refusal, for this shape?
+//! 3. `translate/`: shape -> CLIF;
+//! 4. `compiler.rs`: CLIF -> machine code, for the machine that `target.rs` describes;
+//! 5. `memory.rs`: machine code -> executable pages.
+//!
+//! A step that cannot go on refuses (`error.rs`), the refusal is counted (`counters.rs`), and the
+//! engine's interpreter does the work. Nothing here fails loudly, prints, or reads the environment.
+//!
+//! ```
+//! use typepack_engine::kernel::{Compiler, Direction, LeafShape, LevelShape, Shape};
+//! use typepack_jit::{Jit, Mode, Settings};
+//!
+//! let jit = Jit::new(Settings { mode: Mode::Eager, ..Settings::default() });
+//! let shape = Shape {
+//!     direction: Direction::Pack,
+//!     levels: vec![LevelShape::Loop],
+//!     leaf: LeafShape::Fixed { bytes: 8 },
+//! };
+//! // A refusal is no error: the interpreter takes over.
+//! let Some(kernel) = jit.kernel(&shape) else { return };
+//! assert_eq!(kernel.name(), "pack loop b8");
+//!
+//! // Every other double of six.
+//! let mut memory = [0.0_f64, 1.0, 2.0, 3.0, 4.0, 5.0];
+//! let mut packed = [0.0_f64; 3];
+//! let params = [3_u64, 16, 0];
+//! // SAFETY: three words for one level; three blocks of 8 bytes, 16 bytes apart, lie in
+//! // `memory`; `packed` takes 24 bytes; the two do not overlap.
+//! unsafe {
+//!     kernel.entry()(params.as_ptr(), memory.as_mut_ptr().cast(), packed.as_mut_ptr().cast());
+//! }
+//! assert_eq!(packed, [0.0, 2.0, 4.0]);
+//! ```
+
+mod cache;
+mod compiler;
+mod counters;
+mod error;
+mod memory;
+mod policy;
+mod target;
+mod translate;
+
+pub use counters::Counters;
+pub use error::{Error, ErrorKind, Result};
+pub use policy::{Mode, ParseModeError, Settings};
+pub use target::Target;
+
+use cache::Cache;
+use compiler::CodeGenerator;
+use counters::{Live, add};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+use typepack_engine::kernel::{Compiler, Kernel, Shape};
+
+/// The code generator of a process: hand it to commits. Clones share kernels and counters.
+#[derive(Clone)]
+pub struct Jit {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: Settings,
+    /// The reason is kept for `Debug`.
+    generator: Result<CodeGenerator>,
+    cache: Cache,
+    counters: Live,
+}
+
+impl Jit {
+    /// Reserves code memory and proves with a stub that code can run. Never fails: where it
+    /// cannot, or the mode is [`Mode::Off`], every shape is refused.
+    pub fn new(settings: Settings) -> Self {
+        let generator = match settings.mode {
+            // Nothing is mapped for a process that wants no kernels.
+            Mode::Off => Err(Error::new(ErrorKind::Target, "the mode is off")),
+            Mode::Lazy | Mode::Eager => CodeGenerator::new(settings.memory_max),
+        };
+        let (cache, counters) = (Cache::new(Cache::CAPACITY), Live::default());
+        Self { shared: Arc::new(Shared { settings, generator, cache, counters }) }
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> Counters {
+        self.shared.counters.read()
+    }
+
+    /// When kernels are compiled.
+    pub fn mode(&self) -> Mode {
+        self.shared.settings.mode
+    }
+
+    /// Why every shape is refused, where that is so: the mode is off, executable memory is denied,
+    /// or there is no code generator for this machine.
+    pub fn disabled(&self) -> Option<&Error> {
+        self.shared.generator.as_ref().err()
+    }
+}
+
+impl Compiler for Jit {
+    fn threshold(&self) -> u64 {
+        self.shared.settings.asks_after()
+    }
+
+    fn kernel(&self, shape: &Shape) -> Option<Kernel> {
+        let Shared { generator, cache, counters, .. } = &*self.shared;
+        let answer = match generator {
+            Err(_) => None,
+            Ok(generator) => {
+                let (kernel, known) = cache.get(shape, || {
+                    let start = Instant::now();
+                    let compiled = generator.compile(shape);
+                    let spent = start.elapsed().as_nanos();
+                    add(&counters.compile_ns, u64::try_from(spent).unwrap_or(u64::MAX));
+                    let (kernel, bytes) = compiled.ok()?;
+                    add(&counters.kernels, 1);
+                    add(&counters.code_bytes, bytes as u64);
+                    Some(kernel)
+                });
+                if known && kernel.is_some() {
+                    add(&counters.hits, 1);
+                }
+                kernel
+            }
+        };
+        if answer.is_none() {
+            add(&counters.refusals, 1);
+        }
+        answer
+    }
+}
+
+impl fmt::Debug for Jit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Jit")
+            .field("settings", &self.shared.settings)
+            .field("disabled", &self.disabled())
+            .field("counters", &self.counters())
+            .finish()
+    }
+}
+
+/// The machine code of `shape` for `target`: position-independent, without relocations, one
+/// function of the type [`Entry`](typepack_engine::kernel::Entry).
+///
+/// # Errors
+///
+/// [`ErrorKind::Shape`] when the translator does not take the shape, [`ErrorKind::Target`] when
+/// there is no generator for the target, [`ErrorKind::CodeGeneration`] when it fails.
+pub fn emit(shape: &Shape, target: Target) -> Result<Vec<u8>> {
+    compiler::emit(shape, target).map(|code| code.bytes)
+}
+
+/// The CLIF of `shape` for `target`, as Cranelift prints it, before optimisation.
+///
+/// # Errors
+///
+/// As [`emit`].
+pub fn clif(shape: &Shape, target: Target) -> Result<String> {
+    compiler::clif(shape, target)
+}

@@ -1,0 +1,406 @@
+//! Code memory: one reservation of address space, handed out in pages, W^X by whole pages.
+//!
+//! `compiler.rs` puts a kernel's bytes here through cranelift-jit's [`JITMemoryProvider`]; the
+//! kernel then holds a [`Code`]. The states of a page, each a type:
+//!
+//! ```text
+//! reserved (no access) --take--> Draft (read, write) --publish--> Code (read, execute)
+//!        ^                         |                                |
+//!        +-------- drop -----------+------------- drop ------------+
+//! ```
+//!
+//! Invariants:
+//!
+//! - No address is ever writable and executable at once, and a published page is never writable
+//!   again until its last kernel is gone.
+//! - Kernels published together share pages and die together; kernels published apart never share
+//!   a page, because the page of a running kernel cannot be made writable for the next.
+//! - Every refusal of the system is returned. The one place that cannot return, giving pages back,
+//!   keeps pages that it could not lock out of use for ever.
+//!
+//! cranelift-jit's own providers are not used: one frees a module as a whole, the other panics
+//! when protection fails.
+
+use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider};
+use cranelift_module::{ModuleError, ModuleResult};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
+use std::ffi::c_void;
+use std::io;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A reservation of address space for code.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    base: NonNull<u8>,
+    /// Length in pages.
+    pages: usize,
+    /// Bytes per page.
+    page: usize,
+    /// Free stretches of pages: (first, length), ascending, never touching.
+    free: Mutex<Vec<(usize, usize)>>,
+}
+
+// SAFETY: `base` is the address of a mapping that the arena owns until it is dropped; nothing in
+// it belongs to a thread, and the list of what is free is behind a mutex.
+unsafe impl Send for Arena {}
+// SAFETY: as above; through a shared reference pages change hands only under the mutex.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    /// Reserves `bytes` (rounded down to whole pages) of address space and proves by running a
+    /// stub that this process may execute code it wrote.
+    ///
+    /// # Errors
+    ///
+    /// What the system answered, `OutOfMemory` when there is not one page to reserve, and
+    /// `Unsupported` on processors without a stub.
+    pub(crate) fn new(bytes: u64) -> io::Result<Arc<Self>> {
+        let page = rustix::param::page_size();
+        let pages = usize::try_from(bytes).unwrap_or(usize::MAX) / page;
+        if pages == 0 {
+            return Err(full());
+        }
+        // SAFETY: a fresh mapping at an address of the system's choice touches no other memory.
+        let base = unsafe {
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                pages * page,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )?
+        };
+        let base = NonNull::new(base.cast()).ok_or_else(full)?;
+        let arena = Arc::new(Self { base, pages, page, free: Mutex::new(vec![(0, pages)]) });
+        probe(&arena)?;
+        Ok(arena)
+    }
+
+    /// Bytes of pages in use, by drafts and by code.
+    #[cfg(test)]
+    fn used(&self) -> usize {
+        let free: usize = self.lock().iter().map(|&(_, length)| length).sum();
+        (self.pages - free) * self.page
+    }
+
+    /// Takes enough pages for `bytes`, writable.
+    fn take(self: &Arc<Self>, bytes: usize) -> io::Result<Draft> {
+        let pages = bytes.max(1).div_ceil(self.page);
+        let first = {
+            let mut free = self.lock();
+            // First fit: nearly all requests are for one page.
+            let slot = free.iter().position(|&(_, length)| length >= pages).ok_or_else(full)?;
+            let (first, length) = free[slot];
+            if length == pages {
+                free.remove(slot);
+            } else {
+                free[slot] = (first + pages, length - pages);
+            }
+            first
+        };
+        // From here on dropping the span gives the pages back.
+        let span = Span { arena: self.clone(), first, pages };
+        span.protect(MprotectFlags::READ | MprotectFlags::WRITE)?;
+        Ok(Draft { span, filled: 0 })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(usize, usize)>> {
+        // The list is whole between any two statements that could panic.
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a stretch back into the list, joined with its neighbours.
+    fn give_back(&self, first: usize, pages: usize) {
+        let mut free = self.lock();
+        let mut slot = free.partition_point(|&(start, _)| start < first);
+        free.insert(slot, (first, pages));
+        if slot > 0 && free[slot - 1].0 + free[slot - 1].1 == first {
+            free[slot - 1].1 += pages;
+            free.remove(slot);
+            slot -= 1;
+        }
+        if slot + 1 < free.len() && free[slot].0 + free[slot].1 == free[slot + 1].0 {
+            free[slot].1 += free[slot + 1].1;
+            free.remove(slot + 1);
+        }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, whole, and no span of it is left (each holds the arena).
+        // A failure leaves address space reserved, which harms nobody and cannot be reported here.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.pages * self.page) };
+    }
+}
+
+fn full() -> io::Error {
+    io::Error::new(io::ErrorKind::OutOfMemory, "the code arena is full")
+}
+
+/// Pages on loan from an arena.
+#[derive(Debug)]
+struct Span {
+    arena: Arc<Arena>,
+    first: usize,
+    pages: usize,
+}
+
+impl Span {
+    fn address(&self) -> *mut u8 {
+        // SAFETY: `first` lies inside the arena's one mapping.
+        unsafe { self.arena.base.as_ptr().add(self.first * self.arena.page) }
+    }
+
+    fn bytes(&self) -> usize {
+        self.pages * self.arena.page
+    }
+
+    fn protect(&self, flags: MprotectFlags) -> io::Result<()> {
+        // SAFETY: the pages belong to this span alone, so no reference into them exists but those
+        // of its owner, who changes state by value (Draft -> Code) or is being dropped.
+        unsafe { rustix::mm::mprotect(self.address().cast::<c_void>(), self.bytes(), flags)? };
+        Ok(())
+    }
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        // Locked first, emptied second, free last. Pages that cannot be locked stay out of use.
+        if self.protect(MprotectFlags::empty()).is_err() {
+            return;
+        }
+        // Only a hint that the memory is not needed; when refused the pages merely stay resident.
+        // SAFETY: the pages belong to this span alone and nobody reads them any more.
+        let _ = unsafe {
+            rustix::mm::madvise(self.address().cast(), self.bytes(), Advice::LinuxDontNeed)
+        };
+        self.arena.give_back(self.first, self.pages);
+    }
+}
+
+/// Pages being written.
+#[derive(Debug)]
+struct Draft {
+    span: Span,
+    /// Bytes handed out so far.
+    filled: usize,
+}
+
+impl Draft {
+    /// The next `size` bytes at a multiple of `align` (a power of two), or `None` when full.
+    fn carve(&mut self, size: usize, align: usize) -> Option<*mut u8> {
+        let start = self.filled.checked_next_multiple_of(align)?;
+        let end = start.checked_add(size)?;
+        if end > self.span.bytes() {
+            return None;
+        }
+        self.filled = end;
+        // SAFETY: `start` lies inside the span.
+        Some(unsafe { self.span.address().add(start) })
+    }
+
+    /// Makes the pages executable and no longer writable.
+    fn publish(self) -> io::Result<Code> {
+        // SAFETY: the range is the span's own, mapped and readable.
+        unsafe {
+            wasmtime_jit_icache_coherence::clear_cache(
+                self.span.address().cast_const().cast(),
+                self.filled,
+            )?;
+        }
+        self.span.protect(MprotectFlags::READ | MprotectFlags::EXEC)?;
+        Ok(Code { _span: self.span })
+    }
+}
+
+/// Published pages. While this lives, the code in them stays mapped, executable and unchanged.
+#[derive(Debug)]
+pub(crate) struct Code {
+    _span: Span,
+}
+
+/// What one module writes and publishes together.
+#[derive(Debug, Default)]
+struct Batch {
+    drafts: Vec<Draft>,
+    published: Vec<Code>,
+}
+
+/// The arena as a cranelift-jit module sees it. A clone stays with the compiler, which takes the
+/// published code out; dropping the module therefore frees nothing that lives.
+#[derive(Clone, Debug)]
+pub(crate) struct CodeMemory {
+    arena: Arc<Arena>,
+    batch: Arc<Mutex<Batch>>,
+}
+
+impl CodeMemory {
+    /// For one module.
+    pub(crate) fn new(arena: Arc<Arena>) -> Self {
+        Self { arena, batch: Arc::default() }
+    }
+
+    /// All that was published so far; kernels hold it, and the last one to go frees the pages.
+    pub(crate) fn take_published(&self) -> Vec<Code> {
+        std::mem::take(&mut self.lock().published)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Batch> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl JITMemoryProvider for CodeMemory {
+    fn allocate(&mut self, size: usize, align: u64, kind: JITMemoryKind) -> io::Result<*mut u8> {
+        match kind {
+            JITMemoryKind::Executable => {}
+            JITMemoryKind::Writable | JITMemoryKind::ReadOnly => {
+                return Err(io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "kernels have no data beside their code",
+                ));
+            }
+        }
+        let align = usize::try_from(align).ok().filter(|a| *a <= self.arena.page);
+        let align = align.ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "alignment beyond a page")
+        })?;
+        let mut batch = self.lock();
+        if let Some(at) = batch.drafts.last_mut().and_then(|draft| draft.carve(size, align)) {
+            return Ok(at);
+        }
+        let mut draft = self.arena.take(size)?;
+        // The span starts at a page and has at least `size` bytes.
+        let at = draft.carve(size, align).ok_or_else(full)?;
+        batch.drafts.push(draft);
+        Ok(at)
+    }
+
+    unsafe fn free_memory(&mut self) {
+        *self.lock() = Batch::default();
+    }
+
+    fn finalize(&mut self, _: BranchProtection) -> ModuleResult<()> {
+        let mut batch = self.lock();
+        let drafts = std::mem::take(&mut batch.drafts);
+        for draft in drafts {
+            let code = draft.publish().map_err(|err| ModuleError::Allocation { err })?;
+            batch.published.push(code);
+        }
+        wasmtime_jit_icache_coherence::pipeline_flush_mt()
+            .map_err(|err| ModuleError::Allocation { err })
+    }
+}
+
+/// Maps, writes, protects and runs a stub.
+fn probe(arena: &Arc<Arena>) -> io::Result<()> {
+    const ANSWER: u32 = 42;
+    let stub: &[u8] = if cfg!(target_arch = "x86_64") {
+        &[0xb8, 42, 0, 0, 0, 0xc3] // mov eax, 42; ret
+    } else if cfg!(target_arch = "aarch64") {
+        &[0x40, 0x05, 0x80, 0x52, 0xc0, 0x03, 0x5f, 0xd6] // mov w0, #42; ret
+    } else {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "no kernels for this processor"));
+    };
+    let mut draft = arena.take(stub.len())?;
+    let at = draft.carve(stub.len(), 16).ok_or_else(full)?;
+    // SAFETY: `at` has room for the stub, is writable, and nobody else knows it.
+    unsafe { std::ptr::copy_nonoverlapping(stub.as_ptr(), at, stub.len()) };
+    let _code = draft.publish()?;
+    wasmtime_jit_icache_coherence::pipeline_flush_mt()?;
+    // SAFETY: `at` holds a function of this type for this processor, published above and held.
+    let run = unsafe { std::mem::transmute::<*mut u8, extern "C" fn() -> u32>(at) };
+    if run() == ANSWER {
+        Ok(())
+    } else {
+        Err(io::Error::other("the probe stub gave a wrong answer"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_come_back_and_join() {
+        let page = rustix::param::page_size();
+        let arena = Arena::new(5 * page as u64 + 17).expect("executable memory");
+        assert_eq!((arena.pages, arena.used()), (5, 0));
+        let a = arena.take(1).expect("one page");
+        let b = arena.take(page + 1).expect("two pages");
+        let c = arena.take(2 * page).expect("two pages");
+        assert_eq!(arena.used(), 5 * page);
+        assert_eq!(arena.take(1).expect_err("full").kind(), io::ErrorKind::OutOfMemory);
+        drop(b);
+        assert_eq!(*arena.lock(), [(1, 2)]);
+        drop(a);
+        assert_eq!(*arena.lock(), [(0, 3)]);
+        drop(c);
+        assert_eq!(*arena.lock(), [(0, 5)]);
+    }
+
+    #[test]
+    fn no_page_is_a_refusal() {
+        assert_eq!(Arena::new(0).expect_err("no page").kind(), io::ErrorKind::OutOfMemory);
+        assert_eq!(Arena::new(1).expect_err("no page").kind(), io::ErrorKind::OutOfMemory);
+        assert!(Arena::new(u64::MAX).is_err());
+    }
+
+    #[test]
+    fn pages_are_writable_or_executable_never_both() {
+        let arena = Arena::new(1 << 20).expect("executable memory");
+        let mut memory = CodeMemory::new(arena.clone());
+        let at = memory.allocate(32, 16, JITMemoryKind::Executable).expect("a page") as usize;
+        assert_eq!(protection(at), "rw-p");
+        memory.finalize(BranchProtection::None).expect("published");
+        assert_eq!(protection(at), "r-xp");
+        let code = memory.take_published();
+        drop(memory);
+        assert_eq!(protection(at), "r-xp", "the module's handle frees nothing that lives");
+        drop(code);
+        assert_eq!(protection(at), "---p");
+        assert_eq!(arena.used(), 0);
+    }
+
+    #[test]
+    fn a_batch_shares_pages_and_another_does_not() {
+        let arena = Arena::new(1 << 20).expect("executable memory");
+        let page = rustix::param::page_size();
+        let mut one = CodeMemory::new(arena.clone());
+        let a = one.allocate(33, 16, JITMemoryKind::Executable).expect("a page") as usize;
+        let b = one.allocate(33, 16, JITMemoryKind::Executable).expect("the same") as usize;
+        assert_eq!(b, a + 48);
+        let c = one.allocate(2 * page, 16, JITMemoryKind::Executable).expect("more") as usize;
+        let mut two = CodeMemory::new(arena.clone());
+        let d = two.allocate(8, 16, JITMemoryKind::Executable).expect("another") as usize;
+        assert_ne!(a / page, d / page);
+        assert_ne!(a / page, c / page);
+        assert_eq!(arena.used(), 4 * page);
+        drop((one, two));
+        assert_eq!(arena.used(), 0, "unpublished drafts go with their module");
+    }
+
+    #[test]
+    fn data_is_refused() {
+        let arena = Arena::new(1 << 20).expect("executable memory");
+        let mut memory = CodeMemory::new(arena);
+        assert!(memory.allocate(8, 8, JITMemoryKind::ReadOnly).is_err());
+        assert!(memory.allocate(8, 8, JITMemoryKind::Writable).is_err());
+        assert!(memory.allocate(8, 1 << 20, JITMemoryKind::Executable).is_err());
+    }
+
+    /// The permission column of the mapping around `address`.
+    fn protection(address: usize) -> String {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc is mounted");
+        for line in maps.lines() {
+            let (range, rest) = line.split_once(' ').expect("a space");
+            let (from, to) = range.split_once('-').expect("a range");
+            let parse = |text| usize::from_str_radix(text, 16).expect("hexadecimal");
+            if (parse(from)..parse(to)).contains(&address) {
+                return rest[..4].to_owned();
+            }
+        }
+        "unmapped".to_owned()
+    }
+}

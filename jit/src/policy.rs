@@ -1,0 +1,116 @@
+//! When compiling pays.
+//!
+//! The engine counts the packed bytes that a nest has moved per direction and asks for a kernel
+//! once they pass the threshold; `lib.rs` hands that number on from here.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// When kernels are compiled (`TYPEPACK_JIT`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Never: everything runs on the engine's leaves and interpreter.
+    Off,
+    /// When a layout has moved enough bytes to repay the compilation.
+    #[default]
+    Lazy,
+    /// At commit.
+    Eager,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Off => "off",
+            Self::Lazy => "lazy",
+            Self::Eager => "eager",
+        })
+    }
+}
+
+impl FromStr for Mode {
+    type Err = ParseModeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "off" => Ok(Self::Off),
+            "lazy" => Ok(Self::Lazy),
+            "eager" => Ok(Self::Eager),
+            _ => Err(ParseModeError { text: text.to_owned() }),
+        }
+    }
+}
+
+/// A text that names no [`Mode`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseModeError {
+    text: String,
+}
+
+impl fmt::Display for ParseModeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JIT mode: \"{}\" is none of off, lazy, eager", self.text)
+    }
+}
+
+impl std::error::Error for ParseModeError {}
+
+/// How a [`Jit`](crate::Jit) behaves. Read from no environment: the runtime hands it over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// When to compile.
+    pub mode: Mode,
+    /// Packed bytes that a nest moves in one direction before it is compiled, in mode
+    /// [`Lazy`](Mode::Lazy).
+    pub threshold: u64,
+    /// Most address space for code, in bytes; rounded down to whole pages. 0 refuses every shape.
+    pub memory_max: u64,
+}
+
+impl Settings {
+    /// The default [`threshold`](Self::threshold), in bytes.
+    pub const THRESHOLD: u64 = 512 << 10;
+    /// The default [`memory_max`](Self::memory_max), in bytes. Reserved, not used: address space
+    /// costs nothing until a kernel is there, and 1024 kernels take 4 MiB.
+    pub const MEMORY_MAX: u64 = 64 << 20;
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { mode: Mode::Lazy, threshold: Self::THRESHOLD, memory_max: Self::MEMORY_MAX }
+    }
+}
+
+impl Settings {
+    /// What the engine is told: packed bytes before it asks for a kernel.
+    pub(crate) fn asks_after(&self) -> u64 {
+        match self.mode {
+            Mode::Off => u64::MAX,
+            // u64::MAX means "never"; the largest threshold short of it is as good as never.
+            Mode::Lazy => self.threshold,
+            Mode::Eager => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_read_as_they_are_written() {
+        for mode in [Mode::Off, Mode::Lazy, Mode::Eager] {
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+        }
+        let error = "Eager".parse::<Mode>().expect_err("case matters");
+        assert_eq!(error.to_string(), "JIT mode: \"Eager\" is none of off, lazy, eager");
+    }
+
+    #[test]
+    fn off_never_asks_and_eager_asks_at_once() {
+        let settings = |mode| Settings { mode, threshold: 7, ..Settings::default() };
+        assert_eq!(settings(Mode::Off).asks_after(), u64::MAX);
+        assert_eq!(settings(Mode::Lazy).asks_after(), 7);
+        assert_eq!(settings(Mode::Eager).asks_after(), 0);
+    }
+}

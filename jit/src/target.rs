@@ -1,0 +1,84 @@
+//! For which machine code is made, and the little in which machines differ.
+//!
+//! `compiler.rs` and [`emit`](crate::emit) take the instruction set and its settings from here;
+//! `translate/` asks [`Machine`] and nothing else about the processor.
+
+use crate::error::{Error, ErrorKind, Result};
+use cranelift_codegen::isa::{self, OwnedTargetIsa};
+use cranelift_codegen::settings::{self, Configurable};
+
+/// A machine to make code for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Target {
+    /// This one, with all the features that it reports.
+    Host,
+    /// Any x86-64 with SSE4.1 (2008).
+    X86_64,
+    /// Any AArch64 with little-endian data.
+    Aarch64,
+}
+
+/// What the translator has to know about a processor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Machine {
+    /// Whether several narrow loads joined into one 16-byte store beat as many narrow stores.
+    /// True on x86-64. On AArch64 Cranelift builds vectors with a move through a general register
+    /// per lane, so the narrow stores stay.
+    pub(crate) joins: bool,
+}
+
+/// The code generator and the facts for `target`.
+pub(crate) fn isa(target: Target) -> Result<(OwnedTargetIsa, Machine)> {
+    let builder = match target {
+        Target::Host => cranelift_native::builder()
+            .map_err(|reason| Error::new(ErrorKind::Target, format!("this machine: {reason}")))?,
+        Target::X86_64 => {
+            let mut builder = lookup("x86_64-unknown-linux-gnu")?;
+            // Cranelift itself asks for these five together.
+            for feature in ["has_sse3", "has_ssse3", "has_sse41", "has_sse42", "has_popcnt"] {
+                builder.enable(feature).map_err(|e| refuse(target, &e.to_string()))?;
+            }
+            builder
+        }
+        Target::Aarch64 => lookup("aarch64-unknown-linux-gnu")?,
+    };
+    let mut flags = settings::builder();
+    for (name, value) in [
+        ("opt_level", "speed"),
+        // Costs half as much again as compiling; tests run it (translate/whitelist.rs).
+        ("enable_verifier", "false"),
+        // Kernels are leaves: nothing unwinds through them.
+        ("unwind_info", "false"),
+        ("is_pic", "false"),
+        ("enable_probestack", "false"),
+    ] {
+        flags.set(name, value).map_err(|e| refuse(target, &e.to_string()))?;
+    }
+    let isa =
+        builder.finish(settings::Flags::new(flags)).map_err(|e| refuse(target, &e.to_string()))?;
+    let joins = isa.triple().architecture.to_string() == "x86_64";
+    Ok((isa, Machine { joins }))
+}
+
+fn lookup(triple: &str) -> Result<isa::Builder> {
+    isa::lookup_by_name(triple).map_err(|e| Error::new(ErrorKind::Target, format!("{triple}: {e}")))
+}
+
+fn refuse(target: Target, reason: &str) -> Error {
+    Error::new(ErrorKind::Target, format!("{target:?}: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_has_a_generator_here() {
+        for target in [Target::Host, Target::X86_64, Target::Aarch64] {
+            isa(target).expect("a generator");
+        }
+        assert!(isa(Target::X86_64).expect("x86-64").1.joins);
+        assert!(!isa(Target::Aarch64).expect("AArch64").1.joins);
+    }
+}

@@ -1,0 +1,60 @@
+//! Packing: several narrow loads that land side by side leave in one 16-byte store.
+//!
+//! Called by `leaf.rs`. Packed bytes are one stream, so neighbours of different runs may share a
+//! store; the stores stay inside the packed bytes of the body, which the caller's pieces cover
+//! exactly. When unpacking there is nothing to join: gaps between runs are not ours to write.
+
+use super::flags;
+use super::leaf::{Piece, move_type};
+use crate::target::Machine;
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+use cranelift_frontend::FunctionBuilder;
+
+/// Bytes of a joined store.
+const WIDE: u32 = 16;
+
+/// Loads all `pieces` and stores them at `packed`, in as few stores as pay on `machine`.
+pub(super) fn pack(b: &mut FunctionBuilder, machine: Machine, pieces: &[Piece], packed: Value) {
+    let mut rest = pieces;
+    while let Some(first) = rest.first() {
+        let lanes = if machine.joins { lanes(rest) } else { 1 };
+        let (group, after) = rest.split_at(lanes);
+        let value = if lanes == 1 { load(b, first) } else { joined(b, group) };
+        b.ins().store(flags(), value, packed, first.packed);
+        rest = after;
+    }
+}
+
+/// How many of the first pieces leave in one store: as many as fill 16 bytes if they have one
+/// length and touch, else one.
+fn lanes(pieces: &[Piece]) -> usize {
+    let bytes = pieces[0].bytes;
+    if !(bytes == 8 || bytes == 4) {
+        return 1;
+    }
+    let lanes = (WIDE / bytes) as usize;
+    let fits = pieces.len() >= lanes
+        && pieces[..lanes]
+            .windows(2)
+            .all(|pair| pair[1].bytes == bytes && pair[1].packed == pair[0].packed + bytes as i32);
+    if fits { lanes } else { 1 }
+}
+
+fn load(b: &mut FunctionBuilder, piece: &Piece) -> Value {
+    b.ins().load(move_type(piece.bytes), flags(), piece.mem, piece.offset)
+}
+
+/// The 16 bytes of `group`, in order, as one vector.
+fn joined(b: &mut FunctionBuilder, group: &[Piece]) -> Value {
+    let vector = match group[0].bytes {
+        8 => types::I64X2,
+        _ => types::I32X4,
+    };
+    let low = load(b, &group[0]);
+    let mut value = b.ins().scalar_to_vector(vector, low);
+    for (lane, piece) in (0_u8..).zip(group).skip(1) {
+        let part = load(b, piece);
+        value = b.ins().insertlane(value, part, lane);
+    }
+    value
+}

@@ -1,0 +1,175 @@
+//! The code of one or more leaves, in both directions.
+//!
+//! Called by `levels.rs` with the addresses of the leaves of an unrolled body; uses `moves.rs` to
+//! cut runs and `join.rs` to store. Short runs are straight code; runs longer than
+//! [`STRAIGHT`] bytes and the Long leaf are a loop of 64-byte chunks.
+
+use super::join;
+use super::moves::moves;
+use crate::target::Machine;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value, types};
+use cranelift_frontend::FunctionBuilder;
+use typepack_engine::kernel::{Direction, LeafShape, Run, Shape};
+
+/// Longest run of a window that is straight code, in bytes. Eight moves: beyond that the loop of
+/// chunks costs nothing, and 32 runs of a window stay within a few KiB of code.
+const STRAIGHT: u64 = 128;
+
+/// Bytes per iteration of the loop over a long run.
+const CHUNK: i64 = 64;
+
+/// One load and the store that belongs to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    /// Address in the described memory, to which `offset` is added.
+    pub(super) mem: Value,
+    /// Displacement of the described side in bytes.
+    pub(super) offset: i32,
+    /// Displacement from the body's packed address in bytes.
+    pub(super) packed: i32,
+    /// 1, 2, 4, 8 or 16.
+    pub(super) bytes: u32,
+}
+
+/// The type whose load moves `bytes` bytes.
+pub(super) fn move_type(bytes: u32) -> Type {
+    match bytes {
+        1 => types::I8,
+        2 => types::I16,
+        4 => types::I32,
+        8 => types::I64,
+        16 => types::I8X16,
+        // Not input: moves.rs makes no other.
+        _ => unreachable!("a move of {bytes} bytes"),
+    }
+}
+
+/// Number of load and store pairs of one leaf, for choosing how far to unroll; `None` when the
+/// leaf holds a loop and must not be unrolled.
+pub(super) fn pairs(leaf: &LeafShape) -> Option<usize> {
+    match leaf {
+        LeafShape::Fixed { bytes } => Some(moves(*bytes).len()),
+        LeafShape::Long => None,
+        LeafShape::Window { runs } => runs
+            .iter()
+            .map(|run| (run.bytes <= STRAIGHT).then(|| moves(run.bytes as u32).len()))
+            .sum(),
+    }
+}
+
+/// Emits the leaves at `mems`, in order, from or to consecutive bytes at `packed`.
+///
+/// `length` is the block length of a Long leaf. Runs longer than [`STRAIGHT`] need `mems` to hold
+/// one address ([`pairs`] says so).
+pub(super) fn emit(
+    b: &mut FunctionBuilder,
+    shape: &Shape,
+    machine: Machine,
+    mems: &[Value],
+    packed: Value,
+    length: Option<Value>,
+) {
+    let whole;
+    let runs: &[Run] = match &shape.leaf {
+        LeafShape::Fixed { bytes } => {
+            whole = [Run { offset: 0, bytes: u64::from(*bytes) }];
+            &whole
+        }
+        LeafShape::Window { runs } => runs,
+        LeafShape::Long => {
+            let length = length.expect("levels.rs loads the length of a Long leaf");
+            long_run(b, shape.direction, mems[0], packed, length);
+            return;
+        }
+    };
+    let mut pieces = Vec::new();
+    let mut at = 0_i32;
+    for &mem in mems {
+        for run in runs {
+            // Both fit by the limits that translate/mod.rs checked.
+            let (offset, bytes) = (run.offset as i32, run.bytes as u32);
+            if run.bytes <= STRAIGHT {
+                pieces.extend(moves(bytes).into_iter().map(|m| Piece {
+                    mem,
+                    offset: offset + m.offset as i32,
+                    packed: at + m.offset as i32,
+                    bytes: m.bytes,
+                }));
+            } else {
+                // Keeps the order of runs, which unpacking promises.
+                straight(b, shape.direction, machine, &pieces, packed);
+                pieces.clear();
+                let mem = b.ins().iadd_imm_s(mem, i64::from(offset));
+                let packed = b.ins().iadd_imm_s(packed, i64::from(at));
+                let length = b.ins().iconst(types::I64, i64::from(bytes));
+                long_run(b, shape.direction, mem, packed, length);
+            }
+            at += bytes as i32;
+        }
+    }
+    straight(b, shape.direction, machine, &pieces, packed);
+}
+
+/// Moves `pieces` in order, without a loop.
+fn straight(
+    b: &mut FunctionBuilder,
+    direction: Direction,
+    machine: Machine,
+    pieces: &[Piece],
+    packed: Value,
+) {
+    match direction {
+        Direction::Pack => join::pack(b, machine, pieces, packed),
+        Direction::Unpack => {
+            // A load for each store: splitting wider loads saves loads, which are not what
+            // unpacking waits for, and costs a shuffle or shift per piece.
+            for piece in pieces {
+                let ty = move_type(piece.bytes);
+                let value = b.ins().load(ty, super::flags(), packed, piece.packed);
+                b.ins().store(super::flags(), value, piece.mem, piece.offset);
+            }
+        }
+    }
+}
+
+/// Moves one run of `length` bytes, more than 64: whole chunks while more than a chunk is left,
+/// then the last 64 bytes of the run, which overlap the chunk before unless `length` is a multiple.
+fn long_run(
+    b: &mut FunctionBuilder,
+    direction: Direction,
+    mem: Value,
+    packed: Value,
+    length: Value,
+) {
+    let last = b.ins().iadd_imm_s(length, -CHUNK);
+    let chunks = b.create_block();
+    let tail = b.create_block();
+    let at = b.append_block_param(chunks, types::I64);
+    let zero = b.ins().iconst(types::I64, 0);
+    b.ins().jump(chunks, &[BlockArg::Value(zero)]);
+
+    b.switch_to_block(chunks);
+    chunk(b, direction, mem, packed, at);
+    let next = b.ins().iadd_imm_s(at, CHUNK);
+    let more = b.ins().icmp(IntCC::UnsignedLessThan, next, last);
+    b.ins().brif(more, chunks, &[BlockArg::Value(next)], tail, &[]);
+
+    b.switch_to_block(tail);
+    chunk(b, direction, mem, packed, last);
+}
+
+/// Moves 64 bytes, `at` bytes into both sides.
+fn chunk(b: &mut FunctionBuilder, direction: Direction, mem: Value, packed: Value, at: Value) {
+    let mem = b.ins().iadd(mem, at);
+    let packed = b.ins().iadd(packed, at);
+    let (from, to) = match direction {
+        Direction::Pack => (mem, packed),
+        Direction::Unpack => (packed, mem),
+    };
+    let values: Vec<Value> =
+        (0..4).map(|i| b.ins().load(types::I8X16, super::flags(), from, i * 16)).collect();
+    for (i, value) in (0..).zip(values) {
+        b.ins().store(super::flags(), value, to, i * 16);
+    }
+}

@@ -1,0 +1,307 @@
+//! The loops of a kernel, outermost to innermost.
+//!
+//! Called by `translate/mod.rs`; calls `leaf.rs` for the body. Shape of the code:
+//!
+//! ```text
+//! entry:      load counts; any 0 -> return; load strides, scales, tables; derive the constants
+//! outer l:    do { … } while --left        one block pair per level, all counts known non-zero
+//! innermost:  do { U leaves } while packed != end of the last whole group
+//!             do { 1 leaf   } while packed != end
+//! ```
+//!
+//! The innermost loops keep no counter: the packed address, which moves anyway, tells the end.
+
+use super::{flags, leaf};
+use crate::target::Machine;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
+use cranelift_frontend::FunctionBuilder;
+use typepack_engine::kernel::{LeafShape, LevelShape, Shape};
+
+/// Load and store pairs that an unrolled body should reach, and the most leaves in it.
+const BODY_PAIRS: usize = 8;
+
+/// Most leaves in the body of a table: each costs a load and a multiplication more.
+const BODY_ENTRIES: usize = 4;
+
+/// The numbers of one level, in registers.
+#[derive(Clone, Copy)]
+struct Level {
+    shape: LevelShape,
+    count: Value,
+    /// Loop: stride in bytes. Table: bytes per unit of an entry.
+    step: Value,
+    /// Address of the first entry; for a Loop unused and equal to `step`.
+    table: Value,
+}
+
+impl Level {
+    /// Bytes per table entry.
+    fn width(&self) -> i64 {
+        if self.shape == LevelShape::Table32 { 4 } else { 8 }
+    }
+}
+
+/// Where an iteration of a level stands: for a Loop the address of the current iteration, for a
+/// Table the address of the current entry.
+type Cursor = Value;
+
+/// What the innermost loops need, computed once at entry.
+struct Innermost {
+    /// Leaves in the unrolled body; a power of two.
+    unroll: usize,
+    /// Packed bytes of one leaf, where they are part of the shape.
+    leaf: Option<i64>,
+    /// Packed bytes of all iterations.
+    all: Value,
+    /// Packed bytes of the whole groups of `unroll`.
+    groups: Value,
+    /// Loop: three strides, and the stride of a group. Absent for a Table.
+    triple: Option<Value>,
+    group_step: Option<Value>,
+    /// Block length of a Long leaf.
+    length: Option<Value>,
+}
+
+struct Kernel<'a, 'b, 'c> {
+    b: &'a mut FunctionBuilder<'b>,
+    shape: &'c Shape,
+    machine: Machine,
+    levels: Vec<Level>,
+    inner: Innermost,
+}
+
+/// Fills the function under construction with the kernel of `shape`.
+pub(super) fn build(b: &mut FunctionBuilder, shape: &Shape, machine: Machine) {
+    let entry = b.create_block();
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    let (params, mem, packed) = match *b.block_params(entry) {
+        [params, mem, packed] => (params, mem, packed),
+        _ => unreachable!("the signature has three parameters"),
+    };
+    let exit = b.create_block();
+    let levels = load_levels(b, shape, params, exit);
+    let inner = prepare(b, shape, params, levels[levels.len() - 1]);
+    let mut kernel = Kernel { b, shape, machine, levels, inner };
+    kernel.level(0, mem, packed);
+    kernel.b.ins().jump(exit, &[]);
+    kernel.b.switch_to_block(exit);
+    kernel.b.ins().return_(&[]);
+}
+
+/// Loads the parameter block; leaves to `exit` when a count is 0.
+fn load_levels(b: &mut FunctionBuilder, shape: &Shape, params: Value, exit: Block) -> Vec<Level> {
+    let word = |b: &mut FunctionBuilder, index: usize| {
+        // At most 25 words.
+        b.ins().load(types::I64, flags(), params, index as i32 * 8)
+    };
+    let counts: Vec<Value> = (0..shape.levels.len())
+        .map(|l| {
+            let count = word(b, 3 * l);
+            let next = b.create_block();
+            b.ins().brif(count, next, &[], exit, &[]);
+            b.switch_to_block(next);
+            count
+        })
+        .collect();
+    shape
+        .levels
+        .iter()
+        .zip(counts)
+        .enumerate()
+        .map(|(l, (&shape, count))| {
+            let first = word(b, 3 * l + 1);
+            let step = match shape {
+                LevelShape::Loop => first,
+                LevelShape::Table32 | LevelShape::Table64 => word(b, 3 * l + 2),
+            };
+            Level { shape, count, step, table: first }
+        })
+        .collect()
+}
+
+/// Derives what the innermost loops need.
+fn prepare(b: &mut FunctionBuilder, shape: &Shape, params: Value, level: Level) -> Innermost {
+    let unroll = unroll(shape, level.shape);
+    let leaf = match &shape.leaf {
+        LeafShape::Long => None,
+        LeafShape::Fixed { bytes } => Some(i64::from(*bytes)),
+        // At most 32 runs of 8 KiB: translate/mod.rs checked it.
+        LeafShape::Window { runs } => Some(runs.iter().map(|run| run.bytes).sum::<u64>() as i64),
+    };
+    let length = leaf.is_none().then(|| {
+        let offset = 3 * shape.levels.len() as i32 * 8;
+        b.ins().load(types::I64, flags(), params, offset)
+    });
+    let packed_bytes = |b: &mut FunctionBuilder, count: Value| match (leaf, length) {
+        (Some(bytes), _) => b.ins().imul_imm_s(count, bytes),
+        (None, Some(length)) => b.ins().imul(count, length),
+        (None, None) => unreachable!("a leaf without constant length has a run-time one"),
+    };
+    let all = packed_bytes(b, level.count);
+    let groups = if unroll == 1 {
+        all
+    } else {
+        let count = b.ins().band_imm_s(level.count, -(unroll as i64));
+        packed_bytes(b, count)
+    };
+    let is_loop = level.shape == LevelShape::Loop;
+    let triple = (is_loop && unroll >= 4).then(|| b.ins().imul_imm_s(level.step, 3));
+    let group_step = is_loop.then(|| b.ins().imul_imm_s(level.step, unroll as i64));
+    Innermost { unroll, leaf, all, groups, triple, group_step, length }
+}
+
+/// How many leaves the innermost body holds.
+fn unroll(shape: &Shape, innermost: LevelShape) -> usize {
+    let Some(pairs) = leaf::pairs(&shape.leaf) else { return 1 };
+    let most = if innermost == LevelShape::Loop { BODY_PAIRS } else { BODY_ENTRIES };
+    let leaves = (BODY_PAIRS / pairs.max(1)).clamp(1, most);
+    // Down to a power of two, so that whole groups are found with a mask.
+    1 << leaves.ilog2()
+}
+
+impl Kernel<'_, '_, '_> {
+    /// Emits level `l` and all inside it; returns the packed address after it.
+    fn level(&mut self, l: usize, mem: Value, packed: Value) -> Value {
+        if l + 1 == self.levels.len() {
+            return self.innermost(mem, packed);
+        }
+        let level = self.levels[l];
+        let body = self.b.create_block();
+        let done = self.b.create_block();
+        let cursor = self.b.append_block_param(body, types::I64);
+        let left = self.b.append_block_param(body, types::I64);
+        let at = self.b.append_block_param(body, types::I64);
+        let start = self.start(level, mem);
+        self.b.ins().jump(body, &args(&[start, level.count, packed]));
+
+        self.b.switch_to_block(body);
+        let inner_mem = self.address(level, mem, cursor, 0);
+        let after = self.level(l + 1, inner_mem, at);
+        let next = match level.shape {
+            LevelShape::Loop => self.b.ins().iadd(cursor, level.step),
+            _ => self.b.ins().iadd_imm_s(cursor, level.width()),
+        };
+        let left = self.b.ins().iadd_imm_s(left, -1);
+        self.b.ins().brif(left, body, &args(&[next, left, after]), done, &[]);
+        self.b.switch_to_block(done);
+        after
+    }
+
+    /// Emits the innermost level; returns the packed address after it.
+    fn innermost(&mut self, mem: Value, packed: Value) -> Value {
+        let level = self.levels[self.levels.len() - 1];
+        let start = self.start(level, mem);
+        let end = self.b.ins().iadd(packed, self.inner.all);
+        if self.inner.unroll == 1 {
+            let done = self.b.create_block();
+            self.group(1, mem, start, packed, end, (done, &[]));
+            self.b.switch_to_block(done);
+            return end;
+        }
+        let singles = self.b.create_block();
+        let cursor = self.b.append_block_param(singles, types::I64);
+        let at = self.b.append_block_param(singles, types::I64);
+        let whole = self.b.create_block();
+        self.b.ins().brif(self.inner.groups, whole, &[], singles, &args(&[start, packed]));
+
+        self.b.switch_to_block(whole);
+        let groups_end = self.b.ins().iadd(packed, self.inner.groups);
+        let remains = self.b.create_block();
+        let done = self.b.create_block();
+        let (cursor_after, at_after) =
+            self.group(self.inner.unroll, mem, start, packed, groups_end, (remains, &[]));
+        self.b.switch_to_block(remains);
+        let finished = self.b.ins().icmp(IntCC::Equal, at_after, end);
+        self.b.ins().brif(finished, done, &[], singles, &args(&[cursor_after, at_after]));
+
+        self.b.switch_to_block(singles);
+        self.group(1, mem, cursor, at, end, (done, &[]));
+        self.b.switch_to_block(done);
+        end
+    }
+
+    /// Emits `do { leaves } while packed != end`, leaving to `exit`; returns the cursor and the
+    /// packed address after the last turn.
+    fn group(
+        &mut self,
+        leaves: usize,
+        mem: Value,
+        start: Cursor,
+        packed: Value,
+        end: Value,
+        exit: (Block, &[BlockArg]),
+    ) -> (Cursor, Value) {
+        let level = self.levels[self.levels.len() - 1];
+        let body = self.b.create_block();
+        let cursor = self.b.append_block_param(body, types::I64);
+        let at = self.b.append_block_param(body, types::I64);
+        self.b.ins().jump(body, &args(&[start, packed]));
+        self.b.switch_to_block(body);
+        let mems = self.addresses(level, mem, cursor, leaves);
+        leaf::emit(self.b, self.shape, self.machine, &mems, at, self.inner.length);
+        let next = match (level.shape, self.inner.group_step) {
+            (LevelShape::Loop, Some(step)) if leaves > 1 => self.b.ins().iadd(cursor, step),
+            (LevelShape::Loop, _) => self.b.ins().iadd(cursor, level.step),
+            _ => self.b.ins().iadd_imm_s(cursor, level.width() * leaves as i64),
+        };
+        let at_next = match (self.inner.leaf, self.inner.length) {
+            (Some(bytes), _) => self.b.ins().iadd_imm_s(at, bytes * leaves as i64),
+            (None, Some(length)) => self.b.ins().iadd(at, length),
+            (None, None) => unreachable!("a leaf without constant length has a run-time one"),
+        };
+        let more = self.b.ins().icmp(IntCC::NotEqual, at_next, end);
+        self.b.ins().brif(more, body, &args(&[next, at_next]), exit.0, exit.1);
+        (next, at_next)
+    }
+
+    /// The cursor of a level's first iteration.
+    fn start(&self, level: Level, mem: Value) -> Cursor {
+        if level.shape == LevelShape::Loop { mem } else { level.table }
+    }
+
+    /// Addresses of the `leaves` iterations from `cursor` on.
+    fn addresses(&mut self, level: Level, mem: Value, cursor: Cursor, leaves: usize) -> Vec<Value> {
+        if level.shape != LevelShape::Loop {
+            return (0..leaves).map(|i| self.address(level, mem, cursor, i)).collect();
+        }
+        // base, base + s, base + 2s, base + 3s, and again from base + 4s: x86-64 folds the first
+        // three forms into its addresses, AArch64 adds once each.
+        let mut base = cursor;
+        (0..leaves)
+            .map(|i| {
+                if i != 0 && i % 4 == 0 {
+                    let four = self.b.ins().ishl_imm_u(level.step, 2);
+                    base = self.b.ins().iadd(base, four);
+                }
+                match (i % 4, self.inner.triple) {
+                    (0, _) => base,
+                    (1, _) => self.b.ins().iadd(base, level.step),
+                    (3, Some(triple)) => self.b.ins().iadd(base, triple),
+                    (times, _) => {
+                        debug_assert_eq!(times, 2, "three strides come with four leaves");
+                        let two = self.b.ins().ishl_imm_u(level.step, 1);
+                        self.b.ins().iadd(base, two)
+                    }
+                }
+            })
+            .collect()
+    }
+
+    /// Address of iteration `i` after `cursor`; for a Loop `i` is 0.
+    fn address(&mut self, level: Level, mem: Value, cursor: Cursor, i: usize) -> Value {
+        let offset = (level.width() * i as i64) as i32;
+        let entry = match level.shape {
+            LevelShape::Loop => return cursor,
+            LevelShape::Table32 => self.b.ins().sload32(flags(), cursor, offset),
+            LevelShape::Table64 => self.b.ins().load(types::I64, flags(), cursor, offset),
+        };
+        let bytes = self.b.ins().imul(entry, level.step);
+        self.b.ins().iadd(mem, bytes)
+    }
+}
+
+fn args(values: &[Value]) -> Vec<BlockArg> {
+    values.iter().map(|&value| BlockArg::Value(value)).collect()
+}

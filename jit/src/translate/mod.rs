@@ -1,0 +1,133 @@
+//! Shape -> CLIF: one function `extern "C" fn(params, mem, packed)` per shape.
+//!
+//! Before it: `lib.rs` (a shape was asked for). After it: `compiler.rs` (CLIF -> bytes). The parts:
+//!
+//! - `levels.rs`: the loops, outermost to innermost, and the unrolled innermost body;
+//! - `moves.rs`: into which loads and stores a run of bytes is cut (no code, pure arithmetic);
+//! - `leaf.rs`: the code of those moves, in both directions;
+//! - `join.rs`: several narrow loads into one 16-byte store, when packing;
+//! - `whitelist.rs`: the operations a kernel may consist of.
+//!
+//! Invariants of every kernel:
+//!
+//! 1. It reads (pack) or writes (unpack) exactly the bytes of the runs, never a byte beside them.
+//! 2. It writes (pack) or reads (unpack) exactly the packed bytes of the call.
+//! 3. When unpacking, stores of different runs happen in typemap order, so that of two runs that
+//!    share bytes the later wins.
+//! 4. It calls nothing, traps nowhere by intent, needs no relocation, and keeps no state.
+//!
+//! Memory flags: `notrap` and `can_move` always, since the caller vouches for the addresses (the
+//! contract of [`Entry`](typepack_engine::kernel::Entry)); never `aligned`, since user data is not;
+//! never `readonly`, since the other side of the copy is written between loads.
+
+mod join;
+mod leaf;
+mod levels;
+mod moves;
+pub(crate) mod whitelist;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::target::Machine;
+use cranelift_codegen::ir::{AbiParam, Function, MemFlagsData, Signature, UserFuncName, types};
+use cranelift_codegen::isa::TargetIsa;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use typepack_engine::kernel::{Leaf, LeafShape, Nest, Shape};
+
+/// The kernel of `shape` as CLIF for `isa`.
+pub(crate) fn function(shape: &Shape, isa: &dyn TargetIsa, machine: Machine) -> Result<Function> {
+    check(shape)?;
+    let mut function = Function::with_name_signature(UserFuncName::user(0, 0), signature(isa));
+    let mut context = FunctionBuilderContext::new();
+    let mut builder = FunctionBuilder::new(&mut function, &mut context);
+    levels::build(&mut builder, shape, machine);
+    builder.seal_all_blocks();
+    builder.finalize(isa.frontend_config());
+    Ok(function)
+}
+
+/// The signature of every kernel: parameter block, described memory, packed bytes.
+pub(crate) fn signature(isa: &dyn TargetIsa) -> Signature {
+    let mut signature = Signature::new(isa.default_call_conv());
+    signature.params.extend([AbiParam::new(types::I64); 3]);
+    signature
+}
+
+/// Flags of all accesses; see the module's text.
+fn flags() -> MemFlagsData {
+    MemFlagsData::new().with_notrap().with_can_move()
+}
+
+/// The limits that `kernel.rs` of the engine promises to keep. Checked, because displacements are
+/// translated to 32-bit immediates and code size grows with the runs of a window.
+fn check(shape: &Shape) -> Result<()> {
+    let refuse = |detail: String| Err(Error::new(ErrorKind::Shape, format!("{shape}: {detail}")));
+    if shape.levels.is_empty() || shape.levels.len() > Nest::MAX_DEPTH {
+        let (depth, max) = (shape.levels.len(), Nest::MAX_DEPTH);
+        return refuse(format!("{depth} levels, 1 to {max} are translated"));
+    }
+    match &shape.leaf {
+        LeafShape::Fixed { bytes } => {
+            if *bytes == 0 || u64::from(*bytes) > LeafShape::FIXED_MAX {
+                return refuse(format!("block length not in 1..={}", LeafShape::FIXED_MAX));
+            }
+        }
+        LeafShape::Long => {}
+        LeafShape::Window { runs } => {
+            if runs.is_empty() || runs.len() > Leaf::WINDOW_RUNS {
+                return refuse(format!("{} runs, at most {}", runs.len(), Leaf::WINDOW_RUNS));
+            }
+            let span = i128::from(Leaf::WINDOW_SPAN);
+            for run in runs.iter() {
+                let start = i128::from(run.offset);
+                let end = start + i128::from(run.bytes);
+                if run.bytes == 0 || start < -span || end > span {
+                    return refuse(format!("run {}+{}", run.offset, run.bytes));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::{Target, isa};
+    use typepack_engine::kernel::{Direction, LevelShape, Run};
+
+    fn refused(levels: usize, leaf: LeafShape) -> bool {
+        let shape =
+            Shape { direction: Direction::Pack, levels: vec![LevelShape::Loop; levels], leaf };
+        let (isa, machine) = isa(Target::Host).expect("a code generator");
+        match function(&shape, &*isa, machine) {
+            Ok(_) => false,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Shape);
+                true
+            }
+        }
+    }
+
+    fn window(runs: &[(i64, u64)]) -> LeafShape {
+        let runs = runs.iter().map(|&(offset, bytes)| Run { offset, bytes }).collect();
+        LeafShape::Window { runs }
+    }
+
+    #[test]
+    fn limits() {
+        assert!(refused(0, LeafShape::Long));
+        assert!(!refused(1, LeafShape::Long));
+        assert!(!refused(8, LeafShape::Long));
+        assert!(refused(9, LeafShape::Long));
+        assert!(refused(1, LeafShape::Fixed { bytes: 0 }));
+        assert!(!refused(1, LeafShape::Fixed { bytes: 64 }));
+        assert!(refused(1, LeafShape::Fixed { bytes: 65 }));
+        assert!(refused(1, window(&[])));
+        assert!(refused(1, window(&[(0, 1), (8, 0)])));
+        assert!(!refused(1, window(&[(0, 4096), (-4096, 8192)])));
+        assert!(refused(1, window(&[(0, 1), (-4097, 1)])));
+        assert!(refused(1, window(&[(0, 1), (4090, 7)])));
+        assert!(refused(1, window(&[(0, 1), (i64::MAX, u64::MAX)])));
+        assert!(refused(1, window(&[(0, 1); 33])));
+    }
+}

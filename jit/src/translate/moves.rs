@@ -1,0 +1,62 @@
+//! Into which moves a run of bytes is cut: pure arithmetic, no code.
+//!
+//! Called by `leaf.rs`. Invariants: every move lies inside the run, together they cover it, and
+//! their number is the least possible with moves of 1, 2, 4, 8 and 16 bytes. Moves of one run may
+//! overlap each other: they carry the same bytes to the same places.
+
+/// A load and a store of 1, 2, 4, 8 or 16 bytes, `offset` bytes into the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Move {
+    pub(super) offset: u32,
+    pub(super) bytes: u32,
+}
+
+/// The moves of a run of `bytes` bytes (1 to 2^20), ascending.
+pub(super) fn moves(bytes: u32) -> Vec<Move> {
+    let widest = if bytes >= 16 { 16 } else { 1 << bytes.ilog2() };
+    let mut moves: Vec<Move> =
+        (0..bytes / widest).map(|i| Move { offset: i * widest, bytes: widest }).collect();
+    let rest = bytes % widest;
+    if rest != 0 {
+        // One more move does, always: rest < widest, so the next power of two is at most widest
+        // and reaches back into the run. Where rest is a power of two nothing overlaps.
+        let last = rest.next_power_of_two();
+        moves.push(Move { offset: bytes - last, bytes: last });
+    }
+    moves
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_length_is_covered_from_within() {
+        for bytes in 1..=300 {
+            let mut covered = vec![false; bytes as usize];
+            for m in moves(bytes) {
+                assert!(m.bytes.is_power_of_two() && m.bytes <= 16);
+                assert!(m.offset + m.bytes <= bytes);
+                covered[m.offset as usize..][..m.bytes as usize].fill(true);
+            }
+            assert!(covered.into_iter().all(|c| c), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn no_length_takes_more_moves_than_needed() {
+        for bytes in 1..=15_u32 {
+            let least = if bytes.is_power_of_two() { 1 } else { 2 };
+            assert_eq!(moves(bytes).len(), least, "{bytes}");
+        }
+        for bytes in 16..=300_u32 {
+            assert_eq!(moves(bytes).len() as u32, bytes.div_ceil(16), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn twelve_is_eight_and_four_without_overlap() {
+        let expected = [Move { offset: 0, bytes: 8 }, Move { offset: 8, bytes: 4 }];
+        assert_eq!(moves(12), expected);
+    }
+}

@@ -1,0 +1,111 @@
+//! Memory between pages without access.
+
+use super::{Random, block, reference};
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
+use typepack_engine::kernel::{Compiler, Direction, Level};
+use typepack_jit::Jit;
+
+/// Which end of the memory touches a page without access.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Edge {
+    Start,
+    End,
+}
+
+/// Bytes with a page without access directly before ([`Edge::Start`]) or after ([`Edge::End`]).
+pub struct Guarded {
+    map: *mut u8,
+    map_bytes: usize,
+    at: *mut u8,
+    bytes: usize,
+}
+
+impl Guarded {
+    pub fn new(bytes: usize, edge: Edge) -> Self {
+        let page = rustix::param::page_size();
+        let inside = bytes.next_multiple_of(page);
+        let map_bytes = inside + 2 * page;
+        // SAFETY: a fresh mapping, of which the middle becomes accessible.
+        let map = unsafe {
+            let map = rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                map_bytes,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE,
+            )
+            .expect("memory")
+            .cast::<u8>();
+            if inside != 0 {
+                let flags = MprotectFlags::READ | MprotectFlags::WRITE;
+                rustix::mm::mprotect(map.add(page).cast(), inside, flags).expect("memory");
+            }
+            map
+        };
+        let skip = if edge == Edge::Start { page } else { page + inside - bytes };
+        Self { map, map_bytes, at: map.wrapping_add(skip), bytes }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `bytes` accessible bytes from `at` on, initialised to 0 by the system.
+        unsafe { std::slice::from_raw_parts(self.at, self.bytes) }
+    }
+
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and borrowed mutably with `self`.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.bytes) }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`, whole.
+        unsafe { rustix::mm::munmap(self.map.cast(), self.map_bytes).expect("unmapped") };
+    }
+}
+
+/// Packs and unpacks `count` blocks, each at the start or the end of a page of its own, with a
+/// page without access between any two.
+pub fn fenced_runs(jit: &Jit, bytes: u64, count: u64, edge: Edge) {
+    let page = rustix::param::page_size();
+    let stride = 2 * page;
+    let mut mem = Guarded::new(stride * count as usize, Edge::Start);
+    Random::new(bytes).fill(mem.bytes_mut());
+    let before = mem.bytes().to_vec();
+    let first = if edge == Edge::Start { 0 } else { page - bytes as usize };
+    let levels = vec![Level::Loop { count, stride: stride as i64 }];
+    let mut nest = block(levels, bytes);
+    nest.base = first as i64;
+    let part = [(0, count)];
+    let runs = reference::runs(&nest, &part);
+    let mut packed = Guarded::new((bytes * count) as usize, edge);
+    let mut expected = vec![0; (bytes * count) as usize];
+    reference::pack(&runs, 0, &before, &mut expected);
+
+    let fence = |mem: &mut Guarded, flags| {
+        for i in 0..count as usize {
+            let at = mem.bytes_mut()[stride * i + page..].as_mut_ptr();
+            // SAFETY: a whole page of the mapping.
+            unsafe { rustix::mm::mprotect(at.cast(), page, flags).expect("protected") };
+        }
+    };
+    let (params, base) = reference::parameters(&nest, &part);
+    for direction in [Direction::Pack, Direction::Unpack] {
+        let kernel = jit.kernel(&nest.shape(direction)).expect("a kernel");
+        if direction == Direction::Unpack {
+            Random::new(bytes + 1).fill(packed.bytes_mut());
+        }
+        let base = mem.bytes_mut()[base as usize..].as_mut_ptr();
+        fence(&mut mem, MprotectFlags::empty());
+        // SAFETY: the runs lie in accessible pages of `mem`, `packed` holds their bytes.
+        unsafe { kernel.entry()(params.as_ptr(), base, packed.bytes_mut().as_mut_ptr()) };
+        fence(&mut mem, MprotectFlags::READ | MprotectFlags::WRITE);
+        match direction {
+            Direction::Pack => assert!(packed.bytes() == expected, "pack {bytes} x {count}"),
+            Direction::Unpack => {
+                let mut expected = before.clone();
+                reference::unpack(&runs, 0, packed.bytes(), &mut expected);
+                assert!(mem.bytes() == expected, "unpack {bytes} x {count}");
+            }
+        }
+    }
+}

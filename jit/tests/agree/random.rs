@@ -1,0 +1,112 @@
+//! Random nests from a seed.
+
+use std::sync::Arc;
+use typepack_engine::Table;
+use typepack_engine::kernel::{Leaf, Level, Nest, Run};
+
+/// SplitMix64: the same sequence everywhere, from any seed.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def0)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number in `from..=to`.
+    pub fn within(&mut self, from: i64, to: i64) -> i64 {
+        from + (self.next() % (to - from + 1) as u64) as i64
+    }
+
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            chunk.copy_from_slice(&self.next().to_le_bytes()[..chunk.len()]);
+        }
+    }
+}
+
+/// A nest of one to eight levels with at most a few thousand leaves.
+pub fn nest(r: &mut Random) -> Nest {
+    let depth = match r.next() % 8 {
+        0..3 => 1,
+        3..5 => 2,
+        5 => 3,
+        6 => r.within(4, 7),
+        _ => 8,
+    };
+    let mut budget = 2000;
+    let mut levels: Vec<Level> = (0..depth)
+        .map(|l| {
+            let most = if l + 1 == depth { budget.min(70) } else { (budget / 4).clamp(1, 6) };
+            let count = if r.next() % 40 == 0 { 0 } else { r.within(1, most) };
+            budget = (budget / count.max(1)).max(1);
+            level(r, count)
+        })
+        .collect();
+    if r.next() % 2 == 0 {
+        levels.reverse();
+    }
+    Nest { base: r.within(-200, 200), levels, leaf: leaf(r) }
+}
+
+fn level(r: &mut Random, count: i64) -> Level {
+    let step = match r.next() % 6 {
+        0 => r.within(-5, 5),
+        1 => 8 * r.within(-9, 9),
+        2 => r.within(-900, 900),
+        _ => r.within(1, 150),
+    };
+    if r.next() % 3 != 0 {
+        return Level::Loop { count: count as u64, stride: step };
+    }
+    let entries: Vec<i64> = (0..count).map(|_| r.within(-40, 60)).collect();
+    let entries = if r.next() % 2 == 0 {
+        Table::new(&entries)
+    } else {
+        Table::Wide(entries.as_slice().into())
+    };
+    Level::Table { entries, scale: step }
+}
+
+fn leaf(r: &mut Random) -> Leaf {
+    match r.next() % 4 {
+        0 => Leaf::Block { bytes: 1 << r.within(0, 6) },
+        1 => Leaf::Block { bytes: r.within(1, 64) as u64 },
+        2 => Leaf::Block { bytes: r.within(65, 400) as u64 },
+        _ => {
+            let mut at = 0;
+            let backwards = r.next() % 4 == 0;
+            let runs: Arc<[Run]> = (0..r.within(1, 32))
+                .map(|i| {
+                    let bytes = match r.next() % 8 {
+                        0 => r.within(1, 200),
+                        1..4 => 1 << r.within(0, 4),
+                        _ => r.within(1, 20),
+                    };
+                    let gap = if backwards { r.within(-30, 20) } else { r.within(0, 20) };
+                    let offset = if i == 0 { 0 } else { (at + gap).clamp(-4096, 4096 - bytes) };
+                    at = offset + bytes;
+                    Run { offset, bytes: bytes as u64 }
+                })
+                .collect();
+            Leaf::Window { runs }
+        }
+    }
+}
+
+/// Some iterations of every level.
+pub fn part(r: &mut Random, nest: &Nest) -> Vec<(u64, u64)> {
+    nest.levels
+        .iter()
+        .map(|level| {
+            let start = r.within(0, level.count() as i64);
+            (start as u64, r.within(start, level.count() as i64) as u64)
+        })
+        .collect()
+}
