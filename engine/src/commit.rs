@@ -1,0 +1,59 @@
+//! Commit: from a tree to a plan, top to bottom.
+//!
+//! Comes after `datatype/`; its result is consumed by `exec.rs` and everything above it.
+
+use crate::datatype::Datatype;
+use crate::error::Result;
+use crate::ir::{Program, lower, verify};
+use crate::passes;
+use crate::plan::{Plan, Settings};
+
+/// Rounds after which rewriting stops even if a pass could still do something. Two or three are
+/// usual; more only pay for towers of structs.
+const ROUNDS: usize = 16;
+
+impl Datatype {
+    /// Commits with the engine alone: leaf kernels and the interpreter.
+    ///
+    /// # Errors
+    ///
+    /// A type that needs more program nodes than the documented limit (2^28).
+    #[doc(alias = "MPI_Type_commit")]
+    pub fn commit(&self) -> Result<Plan> {
+        self.commit_with(&Settings::default())
+    }
+
+    /// Commits with the given settings, which may bring a compiler.
+    ///
+    /// # Errors
+    ///
+    /// A type that needs more program nodes than the documented limit (2^28).
+    #[doc(alias = "MPI_Type_commit")]
+    pub fn commit_with(&self, settings: &Settings) -> Result<Plan> {
+        let mut program = lower::lower(self)?;
+        debug_check(&program, self);
+        for _ in 0..ROUNDS {
+            let mut changed = passes::regularize(&mut program);
+            debug_check(&program, self);
+            changed |= passes::fold(&mut program);
+            debug_check(&program, self);
+            changed |= passes::coalesce(&mut program);
+            debug_check(&program, self);
+            if !changed {
+                break;
+            }
+        }
+        passes::fold_count(&mut program);
+        verify::verify(&program, self.size() as u64)?;
+        Ok(Plan::new(self.clone(), program, settings))
+    }
+}
+
+/// Finds a pass that breaks an invariant where it happens; the check that decides is the last one.
+fn debug_check(program: &Program, ty: &Datatype) {
+    if cfg!(debug_assertions)
+        && let Err(error) = verify::verify(program, ty.size() as u64)
+    {
+        panic!("typepack bug: {error} in\n{program}");
+    }
+}

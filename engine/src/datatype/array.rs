@@ -1,0 +1,162 @@
+//! Subarrays: a box inside a larger array (MPI-5.0 section 5.1.3).
+//!
+//! The strides computed here serve both `bounds.rs` and `ir/lower.rs`, so that the two cannot
+//! disagree.
+
+use super::{Constructor, Datatype};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Storage order of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// Last index fastest (`MPI_ORDER_C`).
+    #[doc(alias = "MPI_ORDER_C")]
+    C,
+    /// First index fastest (`MPI_ORDER_FORTRAN`).
+    #[doc(alias = "MPI_ORDER_FORTRAN")]
+    Fortran,
+}
+
+/// Dimensions from the slowest to the fastest varying.
+pub(crate) fn slowest_first(
+    dimensions: usize,
+    order: Order,
+) -> impl DoubleEndedIterator<Item = usize> {
+    (0..dimensions).map(move |i| match order {
+        Order::C => i,
+        Order::Fortran => dimensions - 1 - i,
+    })
+}
+
+/// Number of elements of the whole array.
+pub(crate) fn elements(sizes: &[i64]) -> Result<i128> {
+    let mut total = 1i64;
+    for &size in sizes {
+        total = total.checked_mul(size).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Overflow,
+                "sizes",
+                format!("the product of {sizes:?} does not fit 64 bits"),
+            )
+        })?;
+    }
+    Ok(i128::from(total))
+}
+
+/// Stride in bytes of each dimension of a dense array of elements `extent` bytes apart.
+pub(crate) fn strides(sizes: &[i64], order: Order, extent: i128) -> Result<Vec<i128>> {
+    // Every stride divides the whole, so checking the whole checks all of them.
+    elements(sizes)?;
+    let mut strides = vec![0; sizes.len()];
+    let mut stride = extent;
+    for dimension in slowest_first(sizes.len(), order).rev() {
+        strides[dimension] = stride;
+        stride *= i128::from(sizes[dimension]);
+    }
+    Ok(strides)
+}
+
+impl Datatype {
+    /// The box of `subsizes` elements that begins at `starts` in an array of `sizes` elements.
+    ///
+    /// All three slices have one entry per dimension, in elements of `old`. The new type's lower
+    /// bound is 0 and its extent is that of the whole array (MPI-5.0 section 5.1.3).
+    ///
+    /// # Errors
+    ///
+    /// No dimensions, slices of different lengths, a size below 1, a subsize below 1 or above the
+    /// size, a start that pushes the box over the edge, or an array of more than `i64::MAX` bytes.
+    #[doc(alias = "MPI_Type_create_subarray")]
+    pub fn subarray(
+        sizes: &[i64],
+        subsizes: &[i64],
+        starts: &[i64],
+        order: Order,
+        old: &Datatype,
+    ) -> Result<Self> {
+        if sizes.is_empty() {
+            return Err(Error::new(ErrorKind::Argument, "sizes", "no dimensions given"));
+        }
+        for (name, slice) in [("subsizes", subsizes), ("starts", starts)] {
+            if slice.len() != sizes.len() {
+                return Err(Error::new(
+                    ErrorKind::Argument,
+                    name,
+                    format!("{} entries for {} dimensions", slice.len(), sizes.len()),
+                ));
+            }
+        }
+        for dimension in 0..sizes.len() {
+            let (size, subsize, start) = (sizes[dimension], subsizes[dimension], starts[dimension]);
+            let fail = |name, detail: String| {
+                Err(Error::new(
+                    ErrorKind::Argument,
+                    name,
+                    format!("dimension {dimension}: {detail}"),
+                ))
+            };
+            if size < 1 {
+                return fail("sizes", format!("{size} is less than 1"));
+            }
+            if subsize < 1 || subsize > size {
+                return fail("subsizes", format!("{subsize} is not between 1 and the size {size}"));
+            }
+            if start < 0 || start > size - subsize {
+                return fail(
+                    "starts",
+                    format!(
+                        "{start} is not between 0 and {} (size {size}, subsize {subsize})",
+                        size - subsize
+                    ),
+                );
+            }
+        }
+        Self::build(Constructor::Subarray {
+            sizes: sizes.into(),
+            subsizes: subsizes.into(),
+            starts: starts.into(),
+            order,
+            old: old.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scalar::Named;
+
+    #[test]
+    fn strides_follow_the_order() {
+        assert_eq!(strides(&[2, 3, 4], Order::C, 8).unwrap(), [96, 32, 8]);
+        assert_eq!(strides(&[2, 3, 4], Order::Fortran, 8).unwrap(), [8, 16, 48]);
+    }
+
+    #[test]
+    fn extent_is_the_whole_array() {
+        let old = Datatype::named(Named::F64);
+        let ty = Datatype::subarray(&[4, 6], &[2, 3], &[1, 2], Order::C, &old).unwrap();
+        assert_eq!((ty.lb(), ty.extent(), ty.size()), (0, 4 * 6 * 8, 2 * 3 * 8));
+        assert_eq!((ty.true_lb(), ty.true_extent()), ((6 + 2) * 8, (6 + 3) * 8));
+    }
+
+    #[test]
+    fn refusals_name_argument_and_dimension() {
+        let old = Datatype::named(Named::F64);
+        let refuse = |sizes: &[i64], subsizes: &[i64], starts: &[i64]| {
+            Datatype::subarray(sizes, subsizes, starts, Order::C, &old).unwrap_err().to_string()
+        };
+        assert_eq!(refuse(&[], &[], &[]), "sizes: no dimensions given");
+        assert_eq!(refuse(&[4, 4], &[1], &[0, 0]), "subsizes: 1 entries for 2 dimensions");
+        assert_eq!(
+            refuse(&[4], &[5], &[0]),
+            "subsizes: dimension 0: 5 is not between 1 and the size 4"
+        );
+        assert_eq!(
+            refuse(&[4, 4], &[1, 2], &[0, 3]),
+            "starts: dimension 1: 3 is not between 0 and 2 (size 4, subsize 2)"
+        );
+        assert!(refuse(&[i64::MAX, 4], &[1, 2], &[0, 0]).contains("does not fit"));
+        assert!(refuse(&[i64::MAX / 4], &[1], &[0]).contains("does not fit"));
+    }
+}

@@ -1,0 +1,277 @@
+//! The constructors of derived datatypes and the checks of their arguments.
+//!
+//! Counts and block lengths may be 0 and must not be negative; strides and displacements may be
+//! anything. Arrays that belong together must have the same length. What an argument list makes
+//! of the address space is checked in `bounds.rs`. Subarrays are in `array.rs`.
+
+use super::{Constructor, Datatype};
+use crate::error::{Error, ErrorKind, Result};
+use crate::table::Table;
+
+fn check_count(argument: &'static str, value: i64) -> Result<()> {
+    if value < 0 {
+        return Err(Error::new(ErrorKind::Count, argument, format!("{value} is negative")));
+    }
+    Ok(())
+}
+
+fn check_counts(argument: &'static str, values: &[i64]) -> Result<()> {
+    match values.iter().position(|&v| v < 0) {
+        Some(index) => Err(Error::new(
+            ErrorKind::Count,
+            argument,
+            format!("entry {index} is {}, which is negative", values[index]),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn check_lengths(argument: &'static str, length: usize, blocks: usize) -> Result<()> {
+    if length != blocks {
+        return Err(Error::new(
+            ErrorKind::Count,
+            argument,
+            format!("{length} entries, but there are {blocks} block lengths"),
+        ));
+    }
+    Ok(())
+}
+
+impl Datatype {
+    /// `count` copies of `old`, one extent apart (MPI-5.0 section 5.1.2).
+    ///
+    /// # Errors
+    ///
+    /// A negative count, or bounds that do not fit 64 bits.
+    #[doc(alias = "MPI_Type_contiguous")]
+    pub fn contiguous(count: i64, old: &Datatype) -> Result<Self> {
+        check_count("count", count)?;
+        Self::build(Constructor::Contiguous { count, old: old.clone() })
+    }
+
+    /// `count` blocks of `blocklength` copies of `old`; blocks begin `stride` extents of `old`
+    /// apart (MPI-5.0 section 5.1.2).
+    ///
+    /// # Errors
+    ///
+    /// A negative count or block length, or bounds that do not fit 64 bits.
+    #[doc(alias = "MPI_Type_vector")]
+    pub fn vector(count: i64, blocklength: i64, stride: i64, old: &Datatype) -> Result<Self> {
+        check_count("count", count)?;
+        check_count("blocklength", blocklength)?;
+        Self::build(Constructor::Vector { count, blocklength, stride, old: old.clone() })
+    }
+
+    /// As [`Datatype::vector`], with the stride in bytes.
+    ///
+    /// # Errors
+    ///
+    /// A negative count or block length, or bounds that do not fit 64 bits.
+    #[doc(alias = "MPI_Type_create_hvector")]
+    pub fn hvector(
+        count: i64,
+        blocklength: i64,
+        stride_bytes: i64,
+        old: &Datatype,
+    ) -> Result<Self> {
+        check_count("count", count)?;
+        check_count("blocklength", blocklength)?;
+        Self::build(Constructor::Hvector {
+            count,
+            blocklength,
+            stride: stride_bytes,
+            old: old.clone(),
+        })
+    }
+
+    /// One block of `blocklengths[i]` copies at `displacements[i]` extents of `old` for every `i`
+    /// (MPI-5.0 section 5.1.2).
+    ///
+    /// # Errors
+    ///
+    /// Arrays of different length, a negative block length, or bounds that do not fit 64 bits.
+    #[doc(alias = "MPI_Type_indexed")]
+    pub fn indexed(blocklengths: &[i64], displacements: &[i64], old: &Datatype) -> Result<Self> {
+        check_counts("blocklengths", blocklengths)?;
+        check_lengths("displacements", displacements.len(), blocklengths.len())?;
+        Self::build(Constructor::Indexed {
+            blocklengths: Table::new(blocklengths),
+            displacements: Table::new(displacements),
+            old: old.clone(),
+        })
+    }
+
+    /// As [`Datatype::indexed`], with the displacements in bytes.
+    ///
+    /// # Errors
+    ///
+    /// Arrays of different length, a negative block length, or bounds that do not fit 64 bits.
+    #[doc(alias = "MPI_Type_create_hindexed")]
+    pub fn hindexed(
+        blocklengths: &[i64],
+        displacements_bytes: &[i64],
+        old: &Datatype,
+    ) -> Result<Self> {
+        check_counts("blocklengths", blocklengths)?;
+        check_lengths("displacements", displacements_bytes.len(), blocklengths.len())?;
+        Self::build(Constructor::Hindexed {
+            blocklengths: Table::new(blocklengths),
+            displacements: Table::new(displacements_bytes),
+            old: old.clone(),
+        })
+    }
+
+    /// One block of `blocklength` copies at each of `displacements`, in extents of `old`
+    /// (MPI-5.0 section 5.1.2).
+    ///
+    /// # Errors
+    ///
+    /// A negative block length, or bounds that do not fit 64 bits.
+    #[doc(alias = "MPI_Type_create_indexed_block")]
+    pub fn indexed_block(blocklength: i64, displacements: &[i64], old: &Datatype) -> Result<Self> {
+        check_count("blocklength", blocklength)?;
+        Self::build(Constructor::IndexedBlock {
+            blocklength,
+            displacements: Table::new(displacements),
+            old: old.clone(),
+        })
+    }
+
+    /// As [`Datatype::indexed_block`], with the displacements in bytes.
+    ///
+    /// # Errors
+    ///
+    /// A negative block length, or bounds that do not fit 64 bits.
+    #[doc(alias = "MPI_Type_create_hindexed_block")]
+    pub fn hindexed_block(
+        blocklength: i64,
+        displacements_bytes: &[i64],
+        old: &Datatype,
+    ) -> Result<Self> {
+        check_count("blocklength", blocklength)?;
+        Self::build(Constructor::HindexedBlock {
+            blocklength,
+            displacements: Table::new(displacements_bytes),
+            old: old.clone(),
+        })
+    }
+
+    /// One block of `blocklengths[i]` copies of `types[i]` at `displacements_bytes[i]` for every
+    /// `i` (MPI-5.0 section 5.1.2). Without an upper bound marker the extent is rounded up to the
+    /// largest alignment of the basic types inside.
+    ///
+    /// # Errors
+    ///
+    /// Arrays of different length, a negative block length, or bounds that do not fit 64 bits.
+    #[doc(alias = "MPI_Type_create_struct")]
+    pub fn structured(
+        blocklengths: &[i64],
+        displacements_bytes: &[i64],
+        types: &[Datatype],
+    ) -> Result<Self> {
+        check_counts("blocklengths", blocklengths)?;
+        check_lengths("displacements", displacements_bytes.len(), blocklengths.len())?;
+        check_lengths("types", types.len(), blocklengths.len())?;
+        Self::build(Constructor::Struct {
+            blocklengths: Table::new(blocklengths),
+            displacements: Table::new(displacements_bytes),
+            types: types.into(),
+        })
+    }
+
+    /// `old` with lower bound `lb` and extent `extent`, both in bytes; any extent is allowed, also
+    /// 0 and negative ones (MPI-5.0 section 5.1.7).
+    ///
+    /// # Errors
+    ///
+    /// `lb + extent` does not fit 64 bits.
+    #[doc(alias = "MPI_Type_create_resized")]
+    pub fn resized(lb: i64, extent: i64, old: &Datatype) -> Result<Self> {
+        Self::build(Constructor::Resized { lb, extent, old: old.clone() })
+    }
+
+    /// A new type equal to this one (MPI-5.0 section 5.1.10).
+    #[doc(alias = "MPI_Type_dup")]
+    pub fn dup(&self) -> Self {
+        Self::build(Constructor::Dup { old: self.clone() })
+            .expect("the bounds of a copy are those of the original")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scalar::Named;
+
+    fn double() -> Datatype {
+        Datatype::named(Named::DOUBLE)
+    }
+
+    fn bounds(ty: &Datatype) -> (i64, i64, i64, i64, i64) {
+        (ty.size(), ty.lb(), ty.extent(), ty.true_lb(), ty.true_extent())
+    }
+
+    #[test]
+    fn bounds_of_the_constructors() {
+        let d = double();
+        assert_eq!(bounds(&Datatype::contiguous(3, &d).unwrap()), (24, 0, 24, 0, 24));
+        assert_eq!(bounds(&Datatype::contiguous(0, &d).unwrap()), (0, 0, 0, 0, 0));
+        assert_eq!(bounds(&Datatype::vector(3, 2, 4, &d).unwrap()), (48, 0, 80, 0, 80));
+        assert_eq!(bounds(&Datatype::vector(3, 1, -2, &d).unwrap()), (24, -32, 40, -32, 40));
+        assert_eq!(bounds(&Datatype::hvector(2, 1, 0, &d).unwrap()), (16, 0, 8, 0, 8));
+        assert_eq!(
+            bounds(&Datatype::indexed(&[1, 0, 2], &[4, -9, 0], &d).unwrap()),
+            (24, 0, 40, 0, 40)
+        );
+        assert_eq!(
+            bounds(&Datatype::hindexed_block(1, &[-3, 9], &d).unwrap()),
+            (16, -3, 20, -3, 20)
+        );
+        assert_eq!(bounds(&Datatype::resized(-4, 100, &d).unwrap()), (8, -4, 100, 0, 8));
+    }
+
+    #[test]
+    fn structs_are_padded_and_markers_are_sticky() {
+        let types = [Datatype::named(Named::CHAR), Datatype::named(Named::INT), double()];
+        let ty = Datatype::structured(&[1, 1, 1], &[0, 4, 8], &types).unwrap();
+        assert_eq!(bounds(&ty), (13, 0, 16, 0, 16));
+        // MPI-5.0 section 5.1, example 5.1: {(double, 0), (char, 8)} has extent 16.
+        let ty = Datatype::structured(&[1, 1], &[0, 8], &[double(), types[0].clone()]).unwrap();
+        assert_eq!(bounds(&ty), (9, 0, 16, 0, 9));
+        let marked = Datatype::resized(-8, 32, &types[1]).unwrap();
+        let ty = Datatype::structured(&[1, 1], &[0, 40], &[marked.clone(), double()]).unwrap();
+        assert_eq!(bounds(&ty), (12, -8, 32, 0, 48));
+        assert_eq!(Datatype::contiguous(3, &marked).unwrap().extent(), 96);
+    }
+
+    #[test]
+    fn refusals_name_the_argument() {
+        let d = double();
+        let text = |r: Result<Datatype>| r.unwrap_err().to_string();
+        assert_eq!(text(Datatype::contiguous(-1, &d)), "count: -1 is negative");
+        assert_eq!(text(Datatype::vector(1, -2, 0, &d)), "blocklength: -2 is negative");
+        assert_eq!(
+            text(Datatype::indexed(&[1, -1], &[0, 0], &d)),
+            "blocklengths: entry 1 is -1, which is negative"
+        );
+        assert_eq!(
+            text(Datatype::hindexed(&[1, 1], &[0], &d)),
+            "displacements: 1 entries, but there are 2 block lengths"
+        );
+        assert_eq!(
+            text(Datatype::structured(&[1], &[0], &[])),
+            "types: 0 entries, but there are 1 block lengths"
+        );
+        for huge in [
+            Datatype::contiguous(i64::MAX, &d),
+            Datatype::vector(i64::MAX, 1, i64::MAX, &d),
+            Datatype::vector(3, i64::MAX, i64::MIN, &d),
+            Datatype::hvector(2, 1, i64::MAX, &d),
+            Datatype::indexed_block(1, &[i64::MIN], &d),
+            Datatype::resized(i64::MAX, 1, &d),
+            Datatype::hindexed(&[i64::MAX; 5], &[0; 5], &d),
+        ] {
+            assert_eq!(huge.unwrap_err().kind(), ErrorKind::Overflow);
+        }
+    }
+}

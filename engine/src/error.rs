@@ -1,0 +1,126 @@
+//! What can go wrong in the engine, and to which MPI error class it belongs.
+//!
+//! Every room of the engine returns [`Error`]; the C face turns [`Error::class`] into a return
+//! code. The text names the argument and its value, so that one printed line is enough to act on.
+
+use std::fmt;
+
+/// An MPI error class (MPI-5.0 section 9.4), by its standard ABI value.
+///
+/// A newtype and not an enum: values may come from other libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct ErrorClass(pub i32);
+
+impl ErrorClass {
+    /// `MPI_ERR_BUFFER`
+    pub const BUFFER: Self = Self(1);
+    /// `MPI_ERR_COUNT`
+    pub const COUNT: Self = Self(2);
+    /// `MPI_ERR_TYPE`
+    pub const TYPE: Self = Self(3);
+    /// `MPI_ERR_TAG`
+    pub const TAG: Self = Self(4);
+    /// `MPI_ERR_COMM`
+    pub const COMM: Self = Self(5);
+    /// `MPI_ERR_RANK`
+    pub const RANK: Self = Self(6);
+    /// `MPI_ERR_REQUEST`
+    pub const REQUEST: Self = Self(7);
+    /// `MPI_ERR_ROOT`
+    pub const ROOT: Self = Self(8);
+    /// `MPI_ERR_OP`
+    pub const OP: Self = Self(10);
+    /// `MPI_ERR_TOPOLOGY`
+    pub const TOPOLOGY: Self = Self(11);
+    /// `MPI_ERR_DIMS`
+    pub const DIMS: Self = Self(12);
+    /// `MPI_ERR_ARG`
+    pub const ARG: Self = Self(13);
+    /// `MPI_ERR_TRUNCATE`
+    pub const TRUNCATE: Self = Self(15);
+    /// `MPI_ERR_OTHER`
+    pub const OTHER: Self = Self(16);
+    /// `MPI_ERR_INTERN`
+    pub const INTERN: Self = Self(17);
+    /// `MPI_ERR_NO_MEM`
+    pub const NO_MEM: Self = Self(39);
+    /// `MPI_ERR_UNSUPPORTED_OPERATION`
+    pub const UNSUPPORTED_OPERATION: Self = Self(55);
+    /// `MPI_ERR_PROC_ABORTED`
+    pub const PROC_ABORTED: Self = Self(58);
+    /// `MPI_ERR_VALUE_TOO_LARGE`
+    pub const VALUE_TOO_LARGE: Self = Self(59);
+}
+
+/// The kind of an engine error; each maps to exactly one MPI error class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A count or block length is negative, or arrays that must agree in length do not.
+    Count,
+    /// Any other argument is outside its domain.
+    Argument,
+    /// A datatype cannot be used in this place.
+    Type,
+    /// A size, extent or displacement does not fit 64 bits.
+    Overflow,
+    /// A buffer is too small for what it must hold, or its alignment or origin is wrong.
+    Buffer,
+    /// Packed data ends before, or goes on after, what the type needs.
+    Truncated,
+    /// A documented limit on depth or number of nodes is exceeded.
+    Limit,
+    /// The engine broke one of its own invariants: a bug.
+    Internal,
+}
+
+/// An engine error: kind, the argument's name, and one clear sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    kind: ErrorKind,
+    argument: &'static str,
+    detail: String,
+}
+
+impl Error {
+    /// Builds an error about `argument`; `detail` continues the sentence `"<argument>: "`.
+    pub fn new(kind: ErrorKind, argument: &'static str, detail: impl Into<String>) -> Self {
+        Self { kind, argument, detail: detail.into() }
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The name of the argument that was refused.
+    pub fn argument(&self) -> &'static str {
+        self.argument
+    }
+
+    /// The MPI error class of this kind.
+    pub fn class(&self) -> ErrorClass {
+        match self.kind {
+            ErrorKind::Count => ErrorClass::COUNT,
+            ErrorKind::Argument => ErrorClass::ARG,
+            ErrorKind::Type => ErrorClass::TYPE,
+            ErrorKind::Overflow => ErrorClass::VALUE_TOO_LARGE,
+            ErrorKind::Buffer => ErrorClass::BUFFER,
+            ErrorKind::Truncated => ErrorClass::TRUNCATE,
+            ErrorKind::Limit => ErrorClass::NO_MEM,
+            ErrorKind::Internal => ErrorClass::INTERN,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.argument, self.detail)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The engine's result type.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,423 @@
+//! Executes a plan over any byte range of its packed form.
+//!
+//! Comes after `plan.rs`; `pack.rs` is the door. Two cases:
+//!
+//! - The program is one nest: the range is cut into whole leaves and at most two broken ones. Whole
+//!   leaves are *boxes* of iterations, at most two per level and one in the middle, and each box is
+//!   one call of the kernel (or of the interpreter, which takes the same parameters).
+//! - Anything else is walked from the root, entering only what the range touches; the nests inside
+//!   are executed as above, single blocks are copied.
+//!
+//! The position is found by division (`seek`), never kept: any range can be executed at any time,
+//! in O(depth + log list) and the bytes moved.
+
+use crate::interp::{self, copy};
+use crate::ir::{Edge, NodeId, Op, RaggedList};
+use crate::kernel::{Direction, Level, Nest};
+use crate::plan::{Plan, Rung, Site, is_dense};
+use crate::stats::{self, Executor};
+use std::ops::Range;
+
+/// Words of the largest parameter block.
+const WORDS: usize = 3 * Nest::MAX_DEPTH + 1;
+
+const fn direction(pack: bool) -> Direction {
+    if pack { Direction::Pack } else { Direction::Unpack }
+}
+
+/// Moves the bytes `range` of the packed form of `count` elements; `packed` is where byte
+/// `range.start` is.
+///
+/// # Safety
+///
+/// - `range.end` is at most `count` times the plan's element bytes, which fits `i64`.
+/// - With `origin` as the address of displacement 0, every byte of the type map that belongs to the
+///   range is valid: for reads when `PACK`, for writes otherwise.
+/// - `packed` is valid for the range's length: for writes when `PACK`, for reads otherwise.
+/// - The two sides do not overlap.
+#[inline]
+pub(crate) unsafe fn run<const PACK: bool>(
+    plan: &Plan,
+    count: u64,
+    origin: *mut u8,
+    range: Range<u64>,
+    packed: *mut u8,
+) {
+    if range.start >= range.end {
+        return;
+    }
+    if let Some(offset) = plan.contiguous() {
+        let bytes = range.end - range.start;
+        let at = origin.wrapping_offset(offset as isize).wrapping_add(range.start as usize);
+        // SAFETY: a contiguous plan's packed byte i lies at `offset + i`; both sides by contract.
+        unsafe { copy::<PACK>(at, packed, bytes as usize) };
+        stats::add(Executor::Memcpy, bytes);
+    } else if let Some(site) = plan.whole_site() {
+        let iterations = count * plan.program().factor;
+        // SAFETY: site 0 with `iterations` on its outermost level is the whole program.
+        unsafe { nest::<PACK>(plan, site, iterations, origin, range, packed) };
+    } else {
+        // SAFETY: the caller's contract is the walk's.
+        unsafe { walk::<PACK>(plan, count, origin, range, packed) };
+    }
+}
+
+/// Executes packed bytes `range` of a nest whose outermost level makes `outer` iterations; `mem`
+/// is where displacement 0 of the nest is.
+///
+/// # Safety
+///
+/// As for [`run`], for this nest.
+#[inline]
+unsafe fn nest<const PACK: bool>(
+    plan: &Plan,
+    site: &Site,
+    outer: u64,
+    mem: *mut u8,
+    range: Range<u64>,
+    packed: *mut u8,
+) {
+    let base = mem.wrapping_offset(site.nest.base as isize);
+    let mut words = [0u64; WORDS];
+    words[..site.words.len()].copy_from_slice(&site.words);
+    words[0] = outer;
+    let bytes = range.end - range.start;
+    if bytes == outer * site.below[0] * site.leaf_bytes {
+        // SAFETY: the whole nest; range and parameters agree.
+        unsafe { call::<PACK>(plan, site, &words, base, packed, bytes) };
+        return;
+    }
+    // SAFETY: as ours.
+    unsafe { partial::<PACK>(plan, site, outer, base, range, packed) }
+}
+
+/// The general case of [`nest`]: broken leaves at the ends, boxes between them.
+///
+/// # Safety
+///
+/// As for [`nest`], with `base` as the address of the nest's base.
+unsafe fn partial<const PACK: bool>(
+    plan: &Plan,
+    site: &Site,
+    outer: u64,
+    base: *mut u8,
+    range: Range<u64>,
+    packed: *mut u8,
+) {
+    let leaf = site.leaf_bytes;
+    let (mut item, skip) = (range.start / leaf, range.start % leaf);
+    let (last, rest) = (range.end / leaf, range.end % leaf);
+    let mut packed = packed;
+    let broken = |item: u64, skip: u64, bytes: u64, packed: *mut u8| {
+        let at = base.wrapping_offset(leaf_displacement(site, item) as isize);
+        // SAFETY: item `item` is in the nest and these bytes of it are in the range.
+        unsafe { interp::part_of_leaf::<PACK>(&site.nest.leaf, at, packed, skip, bytes) };
+        stats::add(Executor::Interpreter, bytes);
+    };
+    if skip != 0 {
+        let bytes = (leaf - skip).min(range.end - range.start);
+        broken(item, skip, bytes, packed);
+        packed = packed.wrapping_add(bytes as usize);
+        item += 1;
+    }
+    while item < last {
+        // SAFETY: the items from `item` to `last` are whole and in the range.
+        let items = unsafe { next_box::<PACK>(plan, site, outer, base, item..last, packed) };
+        packed = packed.wrapping_add((items * leaf) as usize);
+        item += items;
+    }
+    if item == last && rest != 0 {
+        broken(item, 0, rest, packed);
+    }
+}
+
+/// Executes the largest box of iterations at the front of `items`; returns how many items that is.
+///
+/// # Safety
+///
+/// As for [`partial`]; `items` is not empty and all its leaves are in the range.
+unsafe fn next_box<const PACK: bool>(
+    plan: &Plan,
+    site: &Site,
+    outer: u64,
+    base: *mut u8,
+    items: Range<u64>,
+    packed: *mut u8,
+) -> u64 {
+    // The outermost level at which a whole iteration begins here and fits. The innermost always
+    // does: an iteration there is one item.
+    let level = (site.below.iter())
+        .position(|&below| items.start.is_multiple_of(below) && items.start + below <= items.end)
+        .unwrap_or(site.below.len() - 1);
+    let below = site.below[level];
+    let mut words = [0u64; WORDS];
+    words[..site.words.len()].copy_from_slice(&site.words);
+    words[0] = outer;
+    let (mut at, mut rest) = (base, items.start);
+    for l in 0..=level {
+        let index = rest / site.below[l];
+        rest %= site.below[l];
+        match &site.nest.levels[l] {
+            Level::Loop { stride, .. } => {
+                at = at.wrapping_offset((index as i64).wrapping_mul(*stride) as isize);
+            }
+            Level::Table { entries, .. } => words[3 * l + 1] += index * entries.width() as u64,
+        }
+        let left = words[3 * l] - index;
+        words[3 * l] = if l < level { 1 } else { left.min((items.end - items.start) / below) };
+    }
+    let moved = words[3 * level] * below;
+    // SAFETY: the parameters describe exactly these items, all in the range.
+    unsafe { call::<PACK>(plan, site, &words, at, packed, moved * site.leaf_bytes) };
+    moved
+}
+
+/// Displacement of leaf number `item` from the nest's base.
+fn leaf_displacement(site: &Site, item: u64) -> i64 {
+    let (mut rest, mut at) = (item, 0i64);
+    for (level, &below) in site.nest.levels.iter().zip(&site.below) {
+        let index = rest / below;
+        rest %= below;
+        at = at.wrapping_add(match level {
+            Level::Loop { stride, .. } => (index as i64).wrapping_mul(*stride),
+            Level::Table { entries, scale } => entries.get(index as usize).wrapping_mul(*scale),
+        });
+    }
+    at
+}
+
+/// Calls the kernel of a nest, or the interpreter if there is none, with the given parameters.
+///
+/// # Safety
+///
+/// - `words`, `mem` and `packed` fulfil the contract of [`Entry`](crate::kernel::Entry) for the
+///   shape of `site` and the direction.
+/// - `bytes` is what they make.
+#[inline]
+unsafe fn call<const PACK: bool>(
+    plan: &Plan,
+    site: &Site,
+    words: &[u64; WORDS],
+    mem: *mut u8,
+    packed: *mut u8,
+    bytes: u64,
+) {
+    if let Some(kernel) = site.kernel(direction(PACK), bytes, plan.settings()) {
+        if plan.settings().verify {
+            // SAFETY: as ours.
+            return unsafe { call_verified::<PACK>(plan, site, words, mem, packed, bytes) };
+        }
+        // SAFETY: the kernel implements the site's shape; the parameters are the caller's.
+        unsafe { (kernel.entry())(words.as_ptr(), mem, packed) };
+        stats::add(Executor::Kernel, bytes);
+    } else {
+        // SAFETY: as ours.
+        unsafe { interp::run::<PACK>(&site.nest, words, mem, packed) };
+        let rows = site.rung == Rung::Rows;
+        stats::add(if rows { Executor::Rows } else { Executor::Interpreter }, bytes);
+    }
+}
+
+/// As [`call`], checking the kernel against the interpreter (`Settings::verify`). The
+/// interpreter's answer stands; a kernel that disagrees is not used by this plan again.
+///
+/// # Safety
+///
+/// As for [`call`].
+#[cold]
+unsafe fn call_verified<const PACK: bool>(
+    plan: &Plan,
+    site: &Site,
+    words: &[u64; WORDS],
+    mem: *mut u8,
+    packed: *mut u8,
+    bytes: u64,
+) {
+    // SAFETY: as ours.
+    unsafe { interp::run::<PACK>(&site.nest, words, mem, packed) };
+    stats::add(Executor::Interpreter, bytes);
+    let dir = direction(PACK);
+    let kernel = site.kernel(dir, 0, plan.settings()).filter(|_| site.trusted(dir));
+    let Some(kernel) = kernel else { return };
+    let mut expected = vec![0u8; bytes as usize];
+    let mut answer = vec![0u8; bytes as usize];
+    // SAFETY: pack: both scratch buffers hold `bytes`, and memory is readable by contract. Unpack:
+    // memory that may be written may be read back, which tells what each executor left there.
+    unsafe {
+        interp::run::<true>(&site.nest, words, mem, expected.as_mut_ptr());
+        if PACK {
+            (kernel.entry())(words.as_ptr(), mem, answer.as_mut_ptr());
+        } else {
+            (kernel.entry())(words.as_ptr(), mem, packed);
+            interp::run::<true>(&site.nest, words, mem, answer.as_mut_ptr());
+        }
+    }
+    stats::add(Executor::Kernel, bytes);
+    if answer != expected {
+        site.distrust(dir);
+        stats::disagreement();
+        if !PACK {
+            // SAFETY: as ours.
+            unsafe { interp::run::<PACK>(&site.nest, words, mem, packed) };
+        }
+    }
+}
+
+/// A part of the program still to be executed: packed bytes `from..to` of `node`, whose use lies at
+/// displacement `at`.
+struct Frame {
+    node: NodeId,
+    at: i64,
+    from: u64,
+    to: u64,
+}
+
+/// Executes a program that is not one nest.
+///
+/// # Safety
+///
+/// As for [`run`].
+unsafe fn walk<const PACK: bool>(
+    plan: &Plan,
+    count: u64,
+    origin: *mut u8,
+    range: Range<u64>,
+    packed: *mut u8,
+) {
+    let program = plan.program();
+    let Some(body) = program.body else { return };
+    debug_assert!(range.end <= count * plan.element_bytes());
+    let element = program.node(body.node).bytes;
+    let mut packed = packed;
+    let mut pending = Vec::with_capacity(16);
+    let mut position = range.start;
+    while position < range.end {
+        let (i, from) = (position / element, position % element);
+        let to = element.min(from + (range.end - position));
+        let at = body.offset.wrapping_add((i as i64).wrapping_mul(program.stride));
+        pending.push(Frame { node: body.node, at, from, to });
+        while let Some(frame) = pending.pop() {
+            // SAFETY: the frame is a part of the range, and frames come in packed order.
+            packed = unsafe { step::<PACK>(plan, origin, frame, packed, &mut pending) };
+        }
+        position += to - from;
+    }
+}
+
+/// Executes a frame, or replaces it by its first operand and what is left of it.
+///
+/// # Safety
+///
+/// As for [`run`], for the bytes of `frame`; `packed` is where its first byte is.
+unsafe fn step<const PACK: bool>(
+    plan: &Plan,
+    origin: *mut u8,
+    frame: Frame,
+    packed: *mut u8,
+    pending: &mut Vec<Frame>,
+) -> *mut u8 {
+    let Frame { node: id, at, from, to } = frame;
+    let program = plan.program();
+    let node = program.node(id);
+    if let Op::Ragged { list, scale, stride, body } = &node.op
+        && (is_dense(program, *stride, *body) || plan.site_of(id).is_some())
+    {
+        let place = Ragged { list, scale: *scale, body: *body, at };
+        // SAFETY: as ours.
+        return unsafe { ragged::<PACK>(plan, id, origin, &place, from..to, packed) };
+    }
+    if let Some(site) = plan.site_of(id) {
+        let mem = origin.wrapping_offset(at as isize);
+        // SAFETY: the site executes this node at displacement 0 of `mem`.
+        unsafe { nest::<PACK>(plan, site, site.words[0], mem, from..to, packed) };
+        return packed.wrapping_add((to - from) as usize);
+    }
+    // Everything else: find the operand that holds byte `from`, and where it begins.
+    let (edge, begin, shift) = match &node.op {
+        Op::Block => {
+            let mem = origin.wrapping_offset(at as isize).wrapping_add(from as usize);
+            // SAFETY: these bytes of the block are in the range.
+            unsafe { copy::<PACK>(mem, packed, (to - from) as usize) };
+            stats::add(Executor::Interpreter, to - from);
+            return packed.wrapping_add((to - from) as usize);
+        }
+        Op::Loop { stride, body, .. } => {
+            let bytes = program.node(body.node).bytes;
+            let i = from / bytes;
+            (*body, i * bytes, (i as i64).wrapping_mul(*stride))
+        }
+        Op::Table { entries, scale, body } => {
+            let bytes = program.node(body.node).bytes;
+            let i = from / bytes;
+            (*body, i * bytes, entries.get(i as usize).wrapping_mul(*scale))
+        }
+        Op::Ragged { list, scale, stride, body } => {
+            let bytes = program.node(body.node).bytes;
+            let copy = from / bytes;
+            let (entry, index) = list.seek(copy);
+            let shift = list.entries.get(entry).wrapping_mul(*scale);
+            (*body, copy * bytes, shift.wrapping_add((index as i64).wrapping_mul(*stride)))
+        }
+        Op::Seq { parts } => {
+            let i = parts.partition_point(|part| part.end <= from);
+            let begin = if i == 0 { 0 } else { parts[i - 1].end };
+            (parts[i].edge, begin, 0)
+        }
+    };
+    let end = begin + program.node(edge.node).bytes;
+    if end < to {
+        pending.push(Frame { node: id, at, from: end, to });
+    }
+    let at = at.wrapping_add(edge.offset).wrapping_add(shift);
+    pending.push(Frame { node: edge.node, at, from: from - begin, to: to.min(end) - begin });
+    packed
+}
+
+/// A ragged list in use.
+struct Ragged<'a> {
+    list: &'a RaggedList,
+    scale: i64,
+    body: Edge,
+    at: i64,
+}
+
+/// Executes a ragged list of runs, or of nests with a site: one search, then entry by entry.
+///
+/// # Safety
+///
+/// As for [`step`], for bytes `range` of the list.
+unsafe fn ragged<const PACK: bool>(
+    plan: &Plan,
+    id: NodeId,
+    origin: *mut u8,
+    place: &Ragged<'_>,
+    range: Range<u64>,
+    mut packed: *mut u8,
+) -> *mut u8 {
+    let bytes = plan.program().node(place.body.node).bytes;
+    let (mut entry, index) = place.list.seek(range.start / bytes);
+    let mut from = index * bytes + range.start % bytes;
+    let mut left = range.end - range.start;
+    while left > 0 {
+        let length = place.list.lengths.get(entry) as u64;
+        let to = (length * bytes).min(from + left);
+        let shift = place.list.entries.get(entry).wrapping_mul(place.scale);
+        let mem = origin.wrapping_offset(place.at.wrapping_add(shift) as isize);
+        match plan.site_of(id) {
+            // SAFETY: the site with `length` on its outermost level is this entry.
+            Some(site) => unsafe { nest::<PACK>(plan, site, length, mem, from..to, packed) },
+            None => {
+                let mem =
+                    mem.wrapping_offset(place.body.offset as isize).wrapping_add(from as usize);
+                // SAFETY: the entry is one run, and these bytes of it are in the range.
+                unsafe { copy::<PACK>(mem, packed, (to - from) as usize) };
+                stats::add(Executor::Interpreter, to - from);
+            }
+        }
+        packed = packed.wrapping_add((to - from) as usize);
+        left -= to - from;
+        from = 0;
+        entry += 1;
+    }
+    packed
+}

@@ -1,0 +1,194 @@
+//! Tree to program, constructor by constructor, without any cleverness: that is for the passes.
+//!
+//! Comes after `datatype/`, before `passes/`. Walks the tree with a list on the heap, and lowers a
+//! type that occurs many times once, so that trees that share subtrees (which may describe
+//! exponentially many elements) stay small. Types without data lower to nothing.
+
+use super::{Edge, NodeId, Op, Part, Program, RaggedList};
+use crate::datatype::{Constructor, Datatype};
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::Run;
+use crate::scalar::Named;
+use crate::table::Table;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Most nodes of a program; a tree that needs more is refused at commit.
+pub(crate) const MAX_NODES: usize = 1 << 28;
+
+/// Lowers `ty`; the program's outer loop runs over elements one extent apart.
+pub(crate) fn lower(ty: &Datatype) -> Result<Program> {
+    let mut lowering = Lowering { program: Program::new(ty.extent()), done: HashMap::new() };
+    // A chain of constructors with one child each needs no memo; only struct children can be met
+    // again, and they are entered when met.
+    let mut pending = vec![ty];
+    while let Some(&top) = pending.last() {
+        let children = top.constructor().children();
+        let before = pending.len();
+        if top.size() > 0 {
+            pending.extend(
+                children.iter().filter(|child| !lowering.done.contains_key(&child.address())),
+            );
+        }
+        if pending.len() == before {
+            pending.pop();
+            if !lowering.done.contains_key(&top.address()) {
+                let edge = lowering.node(top)?;
+                lowering.done.insert(top.address(), edge);
+            }
+        }
+    }
+    lowering.program.body = lowering.done[&ty.address()];
+    Ok(lowering.program)
+}
+
+struct Lowering {
+    program: Program,
+    /// Every finished type: its use at displacement 0, or nothing if it has no data.
+    done: HashMap<*const (), Option<Edge>>,
+}
+
+impl Lowering {
+    /// Lowers one type whose children are done.
+    fn node(&mut self, ty: &Datatype) -> Result<Option<Edge>> {
+        if ty.size() == 0 {
+            return Ok(None);
+        }
+        if self.program.nodes().len() >= MAX_NODES {
+            return Err(Error::new(
+                ErrorKind::Limit,
+                "datatype",
+                format!("the type needs more than {MAX_NODES} program nodes"),
+            ));
+        }
+        // A type with data has a child with data, and extents of 64 bits (checked when built).
+        let child = |old: &Datatype| {
+            self.done[&old.address()].ok_or_else(|| {
+                Error::new(ErrorKind::Internal, "datatype", "data without a child that has data")
+            })
+        };
+        let edge = match ty.constructor() {
+            Constructor::Named(named) => self.named(*named),
+            Constructor::Dup { old } | Constructor::Resized { old, .. } => child(old)?,
+            Constructor::Contiguous { count, old } => {
+                let body = child(old)?;
+                self.repeat(*count, old.extent(), body)
+            }
+            Constructor::Vector { count, blocklength, stride, old } => {
+                let body = child(old)?;
+                let block = self.repeat(*blocklength, old.extent(), body);
+                // With one block the stride is never used and may be anything.
+                self.repeat(*count, stride.wrapping_mul(old.extent()), block)
+            }
+            Constructor::Hvector { count, blocklength, stride, old } => {
+                let body = child(old)?;
+                let block = self.repeat(*blocklength, old.extent(), body);
+                self.repeat(*count, *stride, block)
+            }
+            Constructor::Indexed { blocklengths, displacements, old } => {
+                let body = child(old)?;
+                self.ragged(blocklengths, displacements, old.extent(), old.extent(), body)
+            }
+            Constructor::Hindexed { blocklengths, displacements, old } => {
+                let body = child(old)?;
+                self.ragged(blocklengths, displacements, 1, old.extent(), body)
+            }
+            Constructor::IndexedBlock { blocklength, displacements, old } => {
+                let body = child(old)?;
+                let block = self.repeat(*blocklength, old.extent(), body);
+                self.table(displacements, old.extent(), block)
+            }
+            Constructor::HindexedBlock { blocklength, displacements, old } => {
+                let body = child(old)?;
+                let block = self.repeat(*blocklength, old.extent(), body);
+                self.table(displacements, 1, block)
+            }
+            Constructor::Struct { blocklengths, displacements, types } => {
+                let mut edges = Vec::with_capacity(types.len());
+                for ((blocklength, displacement), old) in
+                    blocklengths.iter().zip(displacements.iter()).zip(types)
+                {
+                    if let (true, Some(body)) = (blocklength > 0, self.done[&old.address()]) {
+                        let mut edge = self.repeat(blocklength, old.extent(), body);
+                        edge.offset = edge.offset.wrapping_add(displacement);
+                        edges.push(edge);
+                    }
+                }
+                self.seq(&edges)
+            }
+            Constructor::Subarray { sizes, subsizes, starts, order, old } => {
+                let mut edge = child(old)?;
+                let extent = i128::from(old.extent());
+                let strides = crate::datatype::strides(sizes, *order, extent)?;
+                for d in crate::datatype::slowest_first(sizes.len(), *order).rev() {
+                    // Fits: with data, all elements of the array have addresses of 64 bits.
+                    let stride = strides[d] as i64;
+                    edge = self.repeat(subsizes[d], stride, edge);
+                    edge.offset = edge.offset.wrapping_add(starts[d].wrapping_mul(stride));
+                }
+                edge
+            }
+        };
+        Ok(Some(edge))
+    }
+
+    fn bytes(&self, node: NodeId) -> u64 {
+        self.program.node(node).bytes
+    }
+
+    fn push(&mut self, bytes: u64, op: Op) -> Edge {
+        Edge { offset: 0, node: self.program.push(bytes, op) }
+    }
+
+    /// A named type: one block, or two where a pair has a hole between its members.
+    fn named(&mut self, named: Named) -> Edge {
+        let runs: Vec<Run> = match named.members() {
+            None => vec![Run { offset: 0, bytes: u64::from(named.size()) }],
+            Some(members) => members
+                .iter()
+                .map(|(at, m)| Run { offset: i64::from(*at), bytes: u64::from(m.size()) })
+                .collect(),
+        };
+        let edges: Vec<Edge> = runs
+            .iter()
+            .map(|run| Edge { offset: run.offset, ..self.push(run.bytes, Op::Block) })
+            .collect();
+        self.seq(&edges)
+    }
+
+    /// `count` copies (at least one), `stride` bytes apart. One copy is the body itself.
+    fn repeat(&mut self, count: i64, stride: i64, body: Edge) -> Edge {
+        if count == 1 {
+            return body;
+        }
+        let bytes = self.bytes(body.node) * count as u64;
+        self.push(bytes, Op::Loop { count: count as u64, stride, body })
+    }
+
+    fn table(&mut self, entries: &Table, scale: i64, body: Edge) -> Edge {
+        let bytes = self.bytes(body.node) * entries.len() as u64;
+        self.push(bytes, Op::Table { entries: entries.clone(), scale, body })
+    }
+
+    fn ragged(&mut self, lengths: &Table, at: &Table, scale: i64, stride: i64, body: Edge) -> Edge {
+        let copies: u64 = lengths.iter().map(|length| length as u64).sum();
+        let list = Arc::new(RaggedList::new(lengths.clone(), at.clone()));
+        let bytes = self.bytes(body.node) * copies;
+        self.push(bytes, Op::Ragged { list, scale, stride, body })
+    }
+
+    fn seq(&mut self, edges: &[Edge]) -> Edge {
+        if let [only] = edges {
+            return *only;
+        }
+        let mut end = 0;
+        let parts: Arc<[Part]> = edges
+            .iter()
+            .map(|&edge| {
+                end += self.bytes(edge.node);
+                Part { edge, end }
+            })
+            .collect();
+        self.push(end, Op::Seq { parts })
+    }
+}

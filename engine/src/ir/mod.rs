@@ -1,0 +1,215 @@
+//! The loop program that a datatype is lowered to: runs in packed order, held compactly.
+//!
+//! `lower.rs` makes it from the tree, the passes in `passes/` rewrite it, `verify.rs` checks it
+//! after each of them, `text.rs` prints it, `plan.rs` cuts it into nests.
+//!
+//! A program is an arena of nodes; a node's operands have smaller ids, so one forward walk sees
+//! children before parents and nothing recurses. A node has no position of its own: an [`Edge`]
+//! adds the displacement of a use, so that one node serves many places. Regular types of any size
+//! are a few nodes; index tables are shared with the tree.
+//!
+//! Sizes in packed bytes fit `i64` (the tree checked it). Displacements are added with wrapping
+//! arithmetic: a partial sum may leave the range although every address does not.
+
+pub(crate) mod lower;
+pub mod text;
+pub mod verify;
+
+use crate::table::Table;
+use std::sync::Arc;
+
+/// Index of a node in its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A use of a node, `offset` bytes from where its user is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// Displacement in bytes.
+    pub offset: i64,
+    /// The node used.
+    pub node: NodeId,
+}
+
+/// One node: what it does and how many packed bytes that makes (never 0).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Packed bytes.
+    pub bytes: u64,
+    /// The operation.
+    pub op: Op,
+}
+
+/// An operation of the loop program.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// `bytes` consecutive bytes.
+    Block,
+    /// `body` at `i * stride` for `i` in `0..count`.
+    Loop {
+        /// Number of iterations.
+        count: u64,
+        /// Bytes from one iteration to the next.
+        stride: i64,
+        /// What is repeated.
+        body: Edge,
+    },
+    /// `body` at `entries[i] * scale` for every `i`.
+    Table {
+        /// Positions.
+        entries: Table,
+        /// Bytes per unit of a position.
+        scale: i64,
+        /// What is repeated.
+        body: Edge,
+    },
+    /// For every `i`, `lengths[i]` copies of `body`, `stride` bytes apart, the first at
+    /// `entries[i] * scale`.
+    Ragged {
+        /// Positions and lengths.
+        list: Arc<RaggedList>,
+        /// Bytes per unit of a position.
+        scale: i64,
+        /// Bytes from one copy to the next.
+        stride: i64,
+        /// What is repeated.
+        body: Edge,
+    },
+    /// The parts one after the other.
+    Seq {
+        /// The parts and where they end in packed bytes.
+        parts: Arc<[Part]>,
+    },
+}
+
+/// A part of a [`Op::Seq`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part {
+    /// What and where.
+    pub edge: Edge,
+    /// Packed bytes of the sequence up to and including this part.
+    pub end: u64,
+}
+
+/// The index list of a [`Op::Ragged`], with sampled prefix sums so that any copy is found without
+/// expanding the list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RaggedList {
+    /// Copies per entry.
+    pub lengths: Table,
+    /// Position per entry.
+    pub entries: Table,
+    /// `samples[k]`: number of copies before entry `k * SAMPLE`.
+    samples: Box<[u64]>,
+}
+
+impl RaggedList {
+    /// Entries per sample of the prefix sums: a seek is a binary search and at most this many
+    /// steps, and the samples cost 1/16 of a narrow table.
+    const SAMPLE: usize = 32;
+
+    /// Builds the samples. Lengths must be non-negative and their sum must fit 63 bits.
+    pub(crate) fn new(lengths: Table, entries: Table) -> Self {
+        let mut samples = Vec::with_capacity(lengths.len().div_ceil(Self::SAMPLE));
+        let mut before = 0u64;
+        for i in 0..lengths.len() {
+            if i % Self::SAMPLE == 0 {
+                samples.push(before);
+            }
+            before += lengths.get(i) as u64;
+        }
+        Self { lengths, entries, samples: samples.into() }
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// True when there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The entry that holds copy number `copy`, and the number of that copy within the entry.
+    /// `copy` must be below the total.
+    pub fn seek(&self, copy: u64) -> (usize, u64) {
+        let sample = self.samples.partition_point(|&before| before <= copy) - 1;
+        let mut rest = copy - self.samples[sample];
+        let mut entry = sample * Self::SAMPLE;
+        loop {
+            let length = self.lengths.get(entry) as u64;
+            if rest < length {
+                return (entry, rest);
+            }
+            rest -= length;
+            entry += 1;
+        }
+    }
+}
+
+/// A whole program: `factor * count` iterations of `body`, `stride` bytes apart, for `count`
+/// elements.
+///
+/// The loop over elements is part of the program, so that passes can merge it with the loops
+/// inside: `factor` iterations make one element (1 unless `passes/count.rs` merged a loop).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    nodes: Vec<Node>,
+    /// Iterations per element.
+    pub factor: u64,
+    /// Bytes from one iteration to the next.
+    pub stride: i64,
+    /// What is repeated; `None` for a type without data.
+    pub body: Option<Edge>,
+}
+
+impl Program {
+    pub(crate) fn new(stride: i64) -> Self {
+        Self { nodes: Vec::new(), factor: 1, stride, body: None }
+    }
+
+    /// The node `id`.
+    #[inline]
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// All nodes, operands before users. Some may be out of use after passes.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    pub(crate) fn nodes_mut(&mut self) -> &mut Vec<Node> {
+        &mut self.nodes
+    }
+
+    pub(crate) fn push(&mut self, bytes: u64, op: Op) -> NodeId {
+        self.nodes.push(Node { bytes, op });
+        // `lower.rs` refuses trees with more nodes than ids.
+        NodeId((self.nodes.len() - 1) as u32)
+    }
+
+    /// Packed bytes of one element.
+    pub fn element_bytes(&self) -> u64 {
+        self.body.map_or(0, |body| self.factor * self.node(body.node).bytes)
+    }
+}
+
+/// The edges of an operation.
+pub(crate) fn edges(op: &Op) -> impl Iterator<Item = Edge> + '_ {
+    let (one, many): (Option<Edge>, &[Part]) = match op {
+        Op::Block => (None, &[]),
+        Op::Loop { body, .. } | Op::Table { body, .. } | Op::Ragged { body, .. } => {
+            (Some(*body), &[])
+        }
+        Op::Seq { parts } => (None, parts),
+    };
+    one.into_iter().chain(many.iter().map(|part| part.edge))
+}

@@ -1,0 +1,75 @@
+//! A program as text, for people, `explain` and golden files.
+//!
+//! One operation a line, indented by depth, displacements in bytes after `@`:
+//!
+//! ```text
+//! elements 1 x 32
+//!   loop 2 x 16 @0
+//!     block 8 @0
+//! ```
+//!
+//! Large tables show their first entries only, deep programs their first levels.
+
+use super::{Edge, Op, Program};
+use crate::table::Table;
+use std::fmt;
+
+/// Entries of a table or list, and parts of a sequence, that are printed.
+const SHOWN: usize = 16;
+/// Levels that are printed.
+const LEVELS: usize = 32;
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "elements {} x {}", self.factor, self.stride)?;
+        let mut pending: Vec<(Edge, usize)> = self.body.iter().map(|&edge| (edge, 1)).collect();
+        while let Some((edge, level)) = pending.pop() {
+            let node = self.node(edge.node);
+            write!(f, "{:indent$}", "", indent = 2 * level)?;
+            if level > LEVELS {
+                writeln!(f, "… {} bytes @{}", node.bytes, edge.offset)?;
+                continue;
+            }
+            match &node.op {
+                Op::Block => write!(f, "block {}", node.bytes)?,
+                Op::Loop { count, stride, .. } => write!(f, "loop {count} x {stride}")?,
+                Op::Table { entries, scale, .. } => {
+                    write!(f, "table {} x {scale} [{}]", width(entries), List(entries))?;
+                }
+                Op::Ragged { list, scale, stride, .. } => write!(
+                    f,
+                    "ragged {} x {scale} [{}] lengths [{}] x {stride}",
+                    width(&list.entries),
+                    List(&list.entries),
+                    List(&list.lengths)
+                )?,
+                Op::Seq { parts } => write!(f, "seq {}", parts.len())?,
+            }
+            writeln!(f, " @{}", edge.offset)?;
+            let operands: Vec<Edge> = super::edges(&node.op).take(SHOWN).collect();
+            pending.extend(operands.into_iter().rev().map(|edge| (edge, level + 1)));
+        }
+        Ok(())
+    }
+}
+
+fn width(table: &Table) -> &'static str {
+    match table {
+        Table::Narrow(_) => "i32",
+        Table::Wide(_) => "i64",
+    }
+}
+
+struct List<'a>(&'a Table);
+
+impl fmt::Display for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, value) in self.0.iter().take(SHOWN).enumerate() {
+            write!(f, "{}{value}", if i == 0 { "" } else { " " })?;
+        }
+        if self.0.len() > SHOWN {
+            write!(f, " … {} in all", self.0.len())?;
+        }
+        Ok(())
+    }
+}

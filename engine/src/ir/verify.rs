@@ -1,0 +1,114 @@
+//! The invariants of a program, checked after lowering and after every pass.
+//!
+//! 1. An operand's id is smaller than its user's (hence no cycles).
+//! 2. No node makes 0 packed bytes, and a node's packed bytes are what its operation says: block
+//!    length, count times body, sum of lengths times body, sum of parts.
+//! 3. Loops run at least once, tables, lists and sequences are not empty; part ends increase.
+//! 4. The two tables of a ragged list have one length, and no length in it is negative.
+//! 5. The program's element bytes equal the type's size, and the program has a body exactly if
+//!    that is not 0.
+//!
+//! Runs in debug builds after every pass, and once in every build of the tests and fuzzers. It is
+//! not a proof that the program means the tree: that is what the oracle is for.
+
+use super::{Op, Program, edges};
+use crate::error::{Error, ErrorKind, Result};
+
+fn broken(detail: String) -> Error {
+    Error::new(ErrorKind::Internal, "program", detail)
+}
+
+/// Checks every invariant of `program`, which is to make `size` packed bytes per element.
+///
+/// # Errors
+///
+/// The first invariant that does not hold, as an internal error.
+pub fn verify(program: &Program, size: u64) -> Result<()> {
+    for (id, node) in program.nodes().iter().enumerate() {
+        for edge in edges(&node.op) {
+            if edge.node.index() >= id {
+                return Err(broken(format!("node {id} uses node {}", edge.node.index())));
+            }
+        }
+        let body = |edge: &super::Edge| u128::from(program.node(edge.node).bytes);
+        let expected = match &node.op {
+            Op::Block => u128::from(node.bytes),
+            Op::Loop { count, body: edge, .. } => u128::from(*count) * body(edge),
+            Op::Table { entries, body: edge, .. } => entries.len() as u128 * body(edge),
+            Op::Ragged { list, body: edge, .. } => {
+                if list.lengths.len() != list.entries.len() {
+                    return Err(broken(format!("node {id}: a list with tables of two lengths")));
+                }
+                if list.lengths.iter().any(|length| length < 0) {
+                    return Err(broken(format!("node {id}: a negative length")));
+                }
+                list.lengths.iter().map(|length| length as u128).sum::<u128>() * body(edge)
+            }
+            Op::Seq { parts } => {
+                let mut end = 0u128;
+                for part in parts.iter() {
+                    end += body(&part.edge);
+                    if u128::from(part.end) != end {
+                        return Err(broken(format!("node {id}: a part ends at {}", part.end)));
+                    }
+                }
+                end
+            }
+        };
+        if node.bytes == 0 || expected != u128::from(node.bytes) {
+            return Err(broken(format!("node {id} says {} bytes, not {expected}", node.bytes)));
+        }
+    }
+    if let Some(body) = program.body
+        && body.node.index() >= program.nodes().len()
+    {
+        return Err(broken("the body does not exist".into()));
+    }
+    if program.factor == 0 || program.element_bytes() != size {
+        return Err(broken(format!(
+            "an element makes {} bytes, the type has {size}",
+            program.element_bytes()
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{Edge, NodeId, Part};
+
+    fn block_loop() -> Program {
+        let mut program = Program::new(32);
+        let node = program.push(8, Op::Block);
+        let body = Edge { offset: 0, node };
+        let node = program.push(16, Op::Loop { count: 2, stride: 16, body });
+        program.body = Some(Edge { offset: 0, node });
+        program
+    }
+
+    #[test]
+    fn a_sound_program_passes_and_each_break_is_found() {
+        assert_eq!(verify(&block_loop(), 16), Ok(()));
+        assert!(verify(&block_loop(), 8).is_err());
+
+        let mut program = block_loop();
+        program.nodes_mut()[1].bytes = 24;
+        assert!(verify(&program, 24).is_err());
+
+        let mut program = block_loop();
+        let body = Edge { offset: 0, node: NodeId(1) };
+        program.nodes_mut()[1].op = Op::Loop { count: 1, stride: 0, body };
+        assert!(verify(&program, 16).is_err());
+
+        let mut program = block_loop();
+        let edge = Edge { offset: 0, node: NodeId(0) };
+        let parts = [Part { edge, end: 8 }, Part { edge, end: 17 }];
+        program.nodes_mut()[1].op = Op::Seq { parts: parts.into() };
+        assert!(verify(&program, 16).is_err());
+
+        let mut program = block_loop();
+        program.body = Some(Edge { offset: 0, node: NodeId(7) });
+        assert!(verify(&program, 16).is_err());
+    }
+}

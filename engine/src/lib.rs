@@ -1,0 +1,55 @@
+//! The datatype engine: MPI derived datatypes to loop programs that move bytes.
+//!
+//! The flow, one room after the other:
+//!
+//! 1. [`Datatype`]: an immutable tree of constructor calls (`datatype/`), over the named types of
+//!    [`Named`];
+//! 2. [`Datatype::commit`]: lower, passes, verify, plan, as one function (`commit.rs`);
+//! 3. the loop program (`ir/`) and the passes that rewrite it (`passes/`);
+//! 4. [`Plan`]: program, facts, and the rung that executes each nest (`plan.rs`, [`kernel`]);
+//! 5. [`pack`], [`unpack`] and their relatives, over any byte range (`pack.rs`, `exec.rs`), by
+//!    compiled kernels or by the interpreter (`interp.rs`).
+//!
+//! [`typemap`] is the oracle that all of this is checked against. The engine knows no operating
+//! system and no code generator: kernels come through [`kernel::Compiler`].
+//!
+//! ```
+//! use typepack_engine::{Datatype, Named, pack, unpack};
+//!
+//! // The second column of a 3 x 4 matrix of doubles.
+//! let double = Datatype::named(Named::F64);
+//! let column = Datatype::vector(3, 1, 4, &double)?.commit()?;
+//! let matrix: Vec<f64> = (0..12).map(f64::from).collect();
+//!
+//! let mut packed = [0u8; 24];
+//! pack(&column, 1, &matrix[1..], &mut packed)?;
+//! assert_eq!(packed[8..16], 5f64.to_ne_bytes());
+//!
+//! let mut copy = vec![0f64; 12];
+//! unpack(&column, 1, &packed, &mut copy[1..])?;
+//! assert_eq!((copy[1], copy[5], copy[9], copy[2]), (1.0, 5.0, 9.0, 0.0));
+//! # Ok::<(), typepack_engine::Error>(())
+//! ```
+
+mod commit;
+mod datatype;
+mod error;
+mod exec;
+mod interp;
+pub mod ir;
+pub mod kernel;
+mod pack;
+mod passes;
+mod plan;
+mod scalar;
+pub mod stats;
+mod table;
+pub mod typemap;
+
+pub use datatype::{Datatype, Order};
+pub use error::{Error, ErrorClass, ErrorKind, Result};
+pub use kernel::Direction;
+pub use pack::{check_bounds, pack, pack_range, pack_raw, unpack, unpack_range, unpack_raw};
+pub use plan::{Plan, Rung, Settings};
+pub use scalar::Named;
+pub use table::Table;

@@ -1,0 +1,212 @@
+//! Pack and unpack: the door to a plan for Rust callers (safe) and for the C face (raw).
+//!
+//! The safe calls know every byte a type can touch: `true_lb .. true_lb + true_extent`, for each of
+//! `count` elements. They check that against the slice once and then run unchecked.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec;
+use crate::plan::Plan;
+use bytemuck::{AnyBitPattern, NoUninit};
+use std::ops::Range;
+
+/// Packs `count` elements from `src`, whose first byte is the type's origin, into the front of
+/// `dst`; returns the packed bytes.
+///
+/// # Errors
+///
+/// `src`: the elements do not lie within it. `dst`: shorter than the packed bytes. `count`: the
+/// packed bytes do not fit 64 bits.
+#[doc(alias = "MPI_Pack")]
+pub fn pack<T: NoUninit>(plan: &Plan, count: u64, src: &[T], dst: &mut [u8]) -> Result<usize> {
+    let bytes = whole(plan, count, "dst", dst.len())?;
+    pack_range(plan, count, src, 0, 0..bytes as u64, &mut dst[..bytes])?;
+    Ok(bytes)
+}
+
+/// Unpacks `count` elements from the front of `src` into `dst`, whose first byte is the type's
+/// origin; returns the packed bytes used. Bytes of `dst` that the type does not cover keep their
+/// values.
+///
+/// # Errors
+///
+/// `src`: shorter than the packed bytes. `dst`: the elements do not lie within it. `count`: the
+/// packed bytes do not fit 64 bits.
+#[doc(alias = "MPI_Unpack")]
+pub fn unpack<T: NoUninit + AnyBitPattern>(
+    plan: &Plan,
+    count: u64,
+    src: &[u8],
+    dst: &mut [T],
+) -> Result<usize> {
+    let bytes = whole(plan, count, "src", src.len())?;
+    unpack_range(plan, count, &src[..bytes], 0..bytes as u64, dst, 0)?;
+    Ok(bytes)
+}
+
+/// Packs the bytes `range` of the packed form of `count` elements into `dst`.
+///
+/// `origin` is the byte position in `src` of the type's displacement 0 (types with a negative
+/// `true_lb` reach before it). Any range may be asked for in any order.
+///
+/// # Errors
+///
+/// `src`: the elements do not lie within it. `range`: not within the packed bytes. `dst`: not
+/// exactly as long as the range.
+pub fn pack_range<T: NoUninit>(
+    plan: &Plan,
+    count: u64,
+    src: &[T],
+    origin: usize,
+    range: Range<u64>,
+    dst: &mut [u8],
+) -> Result<()> {
+    check_bounds(plan, count, origin, size_of_val(src), "src")?;
+    check_range(plan, count, &range, "dst", dst.len())?;
+    let base = src.as_ptr().cast::<u8>().wrapping_add(origin);
+    // SAFETY:
+    // - check_range: the range is within the packed bytes, which fit i64, and dst is as long;
+    // - check_bounds: every byte of the type map lies within src, initialised (NoUninit);
+    // - src and dst cannot overlap, one being borrowed mutably.
+    unsafe { pack_raw(plan, count, base, range, dst.as_mut_ptr()) };
+    Ok(())
+}
+
+/// Unpacks `src`, the bytes `range` of the packed form of `count` elements, into `dst`.
+///
+/// `origin` is the byte position in `dst` of the type's displacement 0.
+///
+/// # Errors
+///
+/// `dst`: the elements do not lie within it. `range`: not within the packed bytes. `src`: not
+/// exactly as long as the range.
+pub fn unpack_range<T: NoUninit + AnyBitPattern>(
+    plan: &Plan,
+    count: u64,
+    src: &[u8],
+    range: Range<u64>,
+    dst: &mut [T],
+    origin: usize,
+) -> Result<()> {
+    check_bounds(plan, count, origin, size_of_val(dst), "dst")?;
+    check_range(plan, count, &range, "src", src.len())?;
+    let base = dst.as_mut_ptr().cast::<u8>().wrapping_add(origin);
+    // SAFETY:
+    // - check_range: the range is within the packed bytes, which fit i64, and src is as long;
+    // - check_bounds: every byte of the type map lies within dst, and any bytes make valid values
+    //   (AnyBitPattern);
+    // - src and dst cannot overlap, one being borrowed mutably.
+    unsafe { unpack_raw(plan, count, base, range, src.as_ptr()) };
+    Ok(())
+}
+
+/// Packs the bytes `range` of the packed form of `count` elements, without checks. `origin` is the
+/// address of displacement 0 (it need not be inside an allocation itself).
+///
+/// # Safety
+///
+/// - `range.end` is at most [`Plan::packed_bytes`] of `count`.
+/// - Every byte of the type map that belongs to the range is valid for reads.
+/// - `dst` is valid for writes of the range's length.
+/// - The two sides do not overlap.
+#[inline]
+pub unsafe fn pack_raw(
+    plan: &Plan,
+    count: u64,
+    origin: *const u8,
+    range: Range<u64>,
+    dst: *mut u8,
+) {
+    // SAFETY: the contracts are the same; the memory side is only read.
+    unsafe { exec::run::<true>(plan, count, origin.cast_mut(), range, dst) }
+}
+
+/// Unpacks `src` into the bytes `range` of `count` elements, without checks. `origin` is the
+/// address of displacement 0 (it need not be inside an allocation itself).
+///
+/// # Safety
+///
+/// - `range.end` is at most [`Plan::packed_bytes`] of `count`.
+/// - Every byte of the type map that belongs to the range is valid for writes (and for reads under
+///   `Settings::verify`).
+/// - `src` is valid for reads of the range's length.
+/// - The two sides do not overlap.
+#[inline]
+pub unsafe fn unpack_raw(
+    plan: &Plan,
+    count: u64,
+    origin: *mut u8,
+    range: Range<u64>,
+    src: *const u8,
+) {
+    // SAFETY: the contracts are the same; the packed side is only read.
+    unsafe { exec::run::<false>(plan, count, origin, range, src.cast_mut()) }
+}
+
+/// Checks that `count` elements whose displacement 0 is byte `origin` lie within a buffer of
+/// `length` bytes.
+///
+/// # Errors
+///
+/// They do not; the error names `argument`.
+pub fn check_bounds(
+    plan: &Plan,
+    count: u64,
+    origin: usize,
+    length: usize,
+    argument: &'static str,
+) -> Result<()> {
+    let ty = plan.datatype();
+    if count == 0 || ty.size() == 0 {
+        return Ok(());
+    }
+    let last = i128::from(count - 1) * i128::from(ty.extent());
+    let first = origin as i128 + i128::from(ty.true_lb()) + last.min(0);
+    let end = origin as i128 + i128::from(ty.true_ub()) + last.max(0);
+    if first < 0 || end > length as i128 {
+        return Err(Error::new(
+            ErrorKind::Buffer,
+            argument,
+            format!(
+                "{count} elements at origin {origin} need bytes {first} to {end}, the buffer has {length}"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn whole(plan: &Plan, count: u64, argument: &'static str, length: usize) -> Result<usize> {
+    let bytes = plan.packed_bytes(count)?;
+    if bytes > length as u64 {
+        return Err(Error::new(
+            ErrorKind::Buffer,
+            argument,
+            format!("{count} elements need {bytes} packed bytes, the buffer has {length}"),
+        ));
+    }
+    Ok(bytes as usize)
+}
+
+fn check_range(
+    plan: &Plan,
+    count: u64,
+    range: &Range<u64>,
+    argument: &'static str,
+    length: usize,
+) -> Result<()> {
+    let bytes = plan.packed_bytes(count)?;
+    if range.start > range.end || range.end > bytes {
+        return Err(Error::new(
+            ErrorKind::Argument,
+            "range",
+            format!("{}..{} is not within the {bytes} packed bytes", range.start, range.end),
+        ));
+    }
+    if range.end - range.start != length as u64 {
+        return Err(Error::new(
+            ErrorKind::Buffer,
+            argument,
+            format!("{length} bytes for a range of {}", range.end - range.start),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! Levels that do nothing disappear, levels that continue each other merge.
+//!
+//! After `tables.rs`, before `coalesce.rs`. Rule numbers: `README.md`.
+
+use super::{Builder, moved, rewrite};
+use crate::ir::{Edge, Op, Part, Program};
+use crate::kernel::Leaf;
+use crate::table::Table;
+
+/// Longest sequence that splicing may make; beyond, nested sequences stay nested (rule 2).
+const SPLICED: usize = Leaf::WINDOW_RUNS;
+
+/// Folds trivial and congruent levels. Returns whether it changed anything.
+pub(crate) fn fold(program: &mut Program) -> bool {
+    rewrite(program, |builder, node| match node.op {
+        Op::Block => builder.push(node.bytes, Op::Block),
+        Op::Loop { count: 1, body, .. } => {
+            builder.changed = true;
+            body
+        }
+        Op::Loop { count, stride, body } => {
+            let inner = match &builder.node(body).op {
+                Op::Loop { count: c, stride: s, body: b }
+                    if i128::from(stride) == i128::from(*c) * i128::from(*s) =>
+                {
+                    Some((count * c, *s, moved(*b, body.offset)))
+                }
+                _ => None,
+            };
+            builder.changed |= inner.is_some();
+            let (count, stride, body) = inner.unwrap_or((count, stride, body));
+            hoist(builder, node.bytes, body, |body| Op::Loop { count, stride, body })
+        }
+        Op::Table { entries, scale, body } => {
+            hoist(builder, node.bytes, body, |body| Op::Table { entries, scale, body })
+        }
+        Op::Ragged { list, scale, stride, body } => {
+            hoist(builder, node.bytes, body, |body| Op::Ragged { list, scale, stride, body })
+        }
+        Op::Seq { parts } => sequence(builder, node.bytes, &parts),
+    })
+}
+
+/// Pushes `make(body at 0)` and gives the body's offset to the users instead.
+fn hoist(builder: &mut Builder, bytes: u64, body: Edge, make: impl FnOnce(Edge) -> Op) -> Edge {
+    builder.changed |= body.offset != 0;
+    let edge = builder.push(bytes, make(Edge { offset: 0, ..body }));
+    moved(edge, body.offset)
+}
+
+fn sequence(builder: &mut Builder, bytes: u64, parts: &[Part]) -> Edge {
+    let mut edges: Vec<Edge> = parts.iter().map(|part| part.edge).collect();
+    if let Some(flat) = splice(builder, &edges) {
+        builder.changed = true;
+        edges = flat;
+    }
+    if let [only] = edges[..] {
+        builder.changed = true;
+        return only;
+    }
+    if let Some(edge) = equal_parts(builder, bytes, &edges) {
+        return edge;
+    }
+    let first = edges[0].offset;
+    builder.changed |= first != 0;
+    let mut end = 0;
+    let parts = edges
+        .iter()
+        .map(|&edge| {
+            end += builder.node(edge).bytes;
+            Part { edge: moved(edge, first.wrapping_neg()), end }
+        })
+        .collect();
+    moved(builder.push(bytes, Op::Seq { parts }), first)
+}
+
+/// The parts with sequences among them replaced by their own parts, if that stays short.
+fn splice(builder: &Builder, edges: &[Edge]) -> Option<Vec<Edge>> {
+    let length = |edge: &Edge| match &builder.node(*edge).op {
+        Op::Seq { parts } => parts.len(),
+        _ => 1,
+    };
+    let total: usize = edges.iter().map(length).sum();
+    if total == edges.len() || total > SPLICED {
+        return None;
+    }
+    let mut flat = Vec::with_capacity(total);
+    for &edge in edges {
+        match &builder.node(edge).op {
+            Op::Seq { parts } => {
+                flat.extend(parts.iter().map(|part| moved(part.edge, edge.offset)));
+            }
+            _ => flat.push(edge),
+        }
+    }
+    Some(flat)
+}
+
+/// A sequence of equal parts as a loop, or as a table if it is too long for a window.
+fn equal_parts(builder: &mut Builder, bytes: u64, edges: &[Edge]) -> Option<Edge> {
+    let first = edges[0];
+    let same = |edge: &Edge| {
+        let (a, b) = (builder.node(first), builder.node(*edge));
+        first.node == edge.node || (a.op == Op::Block && b.op == Op::Block && a.bytes == b.bytes)
+    };
+    if !edges.iter().all(same) {
+        return None;
+    }
+    let body = Edge { offset: 0, node: first.node };
+    let offset = |i: usize| edges[i].offset.wrapping_sub(first.offset);
+    let stride = offset(1);
+    if (2..edges.len()).all(|i| offset(i) == stride.wrapping_mul(i as i64)) {
+        let count = edges.len() as u64;
+        let edge = builder.replace(bytes, Op::Loop { count, stride, body });
+        return Some(moved(edge, first.offset));
+    }
+    if edges.len() > Leaf::WINDOW_RUNS || builder.node(first).op != Op::Block {
+        let entries: Vec<i64> = (0..edges.len()).map(offset).collect();
+        let entries = Table::new(&entries);
+        let edge = builder.replace(bytes, Op::Table { entries, scale: 1, body });
+        return Some(moved(edge, first.offset));
+    }
+    None
+}

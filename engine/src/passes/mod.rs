@@ -1,0 +1,78 @@
+//! The rewrites between lowering and plan, one file each.
+//!
+//! Order and repetition are in `commit.rs`; the rules every rewrite obeys are in `README.md`
+//! beside this file. A pass is one forward walk that rebuilds the program: operands first, each
+//! node offered to the pass's rule with its operands already rewritten.
+
+mod coalesce;
+mod count;
+mod fold;
+mod tables;
+
+pub(crate) use coalesce::coalesce;
+pub(crate) use count::fold_count;
+pub(crate) use fold::fold;
+pub(crate) use tables::regularize;
+
+use crate::ir::{Edge, Node, NodeId, Op, Part, Program};
+use std::sync::Arc;
+
+/// What a rule builds with: the new program's nodes so far, and whether a rule has applied.
+struct Builder {
+    nodes: Vec<Node>,
+    changed: bool,
+}
+
+impl Builder {
+    fn node(&self, edge: Edge) -> &Node {
+        &self.nodes[edge.node.index()]
+    }
+
+    fn push(&mut self, bytes: u64, op: Op) -> Edge {
+        self.nodes.push(Node { bytes, op });
+        Edge { offset: 0, node: NodeId((self.nodes.len() - 1) as u32) }
+    }
+
+    /// As [`Builder::push`], noting that the program changed.
+    fn replace(&mut self, bytes: u64, op: Op) -> Edge {
+        self.changed = true;
+        self.push(bytes, op)
+    }
+}
+
+/// `edge`, moved by `offset` bytes.
+fn moved(edge: Edge, offset: i64) -> Edge {
+    Edge { offset: edge.offset.wrapping_add(offset), ..edge }
+}
+
+/// Rebuilds `program` with `rule`, which gets each node with its operands rewritten and returns
+/// what its users are to use instead. Returns whether the rule changed anything.
+fn rewrite(program: &mut Program, mut rule: impl FnMut(&mut Builder, Node) -> Edge) -> bool {
+    let old = std::mem::take(program.nodes_mut());
+    let mut builder = Builder { nodes: Vec::with_capacity(old.len() + 1), changed: false };
+    let mut new: Vec<Edge> = Vec::with_capacity(old.len());
+    for Node { bytes, mut op } in old {
+        let update = |edge: &Edge, new: &[Edge]| moved(new[edge.node.index()], edge.offset);
+        match &mut op {
+            Op::Block => {}
+            Op::Loop { body, .. } | Op::Table { body, .. } | Op::Ragged { body, .. } => {
+                *body = update(body, &new);
+            }
+            Op::Seq { parts } => {
+                let unchanged = parts.iter().all(|part| update(&part.edge, &new) == part.edge);
+                if !unchanged {
+                    let updated: Arc<[Part]> = parts
+                        .iter()
+                        .map(|part| Part { edge: update(&part.edge, &new), end: part.end })
+                        .collect();
+                    *parts = updated;
+                }
+            }
+        }
+        let edge = rule(&mut builder, Node { bytes, op });
+        new.push(edge);
+    }
+    program.body = program.body.map(|body| moved(new[body.node.index()], body.offset));
+    *program.nodes_mut() = builder.nodes;
+    builder.changed
+}

@@ -1,0 +1,418 @@
+//! The plan: a verified program, facts about it, and for each nest the rung of the ladder that
+//! executes it.
+//!
+//! Comes after the passes (`commit.rs`), consumed by `exec.rs`. A plan is immutable and shared;
+//! the only things that change are the kernel slots, which fill when a nest has moved enough bytes
+//! for the compiler's threshold.
+
+use crate::datatype::Datatype;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ir::{self, Edge, NodeId, Op, Program};
+use crate::kernel::{Compiler, Direction, Kernel, Leaf, Level, Nest, Run};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Blocks of at least this many bytes are left to memcpy row by row: from here on a call per row
+/// costs less than a tenth of the copy (`typepack-bench pack`, faces of 128^3).
+const ROW_BYTES: u64 = 256;
+
+/// Innermost loops of at most this many short blocks are unrolled into a window.
+const UNROLLED_LOOP: u64 = 4;
+
+/// Longest block of an innermost loop that is unrolled into a window, in bytes.
+const UNROLLED_BLOCK: u64 = 16;
+
+/// The rungs of the selection ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Rung {
+    /// All elements are one run of memory.
+    Memcpy,
+    /// Long rows, one memcpy each.
+    Rows,
+    /// A compiled kernel, once there is one; the interpreter until then.
+    Kernel,
+    /// The interpreter.
+    Interpreter,
+}
+
+/// What a commit may use. The default is the engine alone.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Who compiles kernels, if anybody.
+    pub compiler: Option<Arc<dyn Compiler>>,
+    /// Check every kernel call against the interpreter; a kernel that disagrees is dropped, the
+    /// interpreter's answer stands, and `stats::bytes().disagreements` counts it.
+    pub verify: bool,
+    /// Force one rung for all nests: [`Rung::Interpreter`], or [`Rung::Kernel`] also where rows
+    /// would be chosen. Contiguous types stay on memcpy unless the interpreter is forced.
+    pub rung: Option<Rung>,
+}
+
+/// A committed datatype: what `pack` and `unpack` execute. Cloning is one reference count.
+#[derive(Clone)]
+pub struct Plan(Arc<Inner>);
+
+struct Inner {
+    datatype: Datatype,
+    program: Program,
+    element_bytes: u64,
+    /// Displacement of the one run, when elements continue each other without a gap.
+    contiguous: Option<i64>,
+    sites: Box<[Site]>,
+    /// Which site executes the body of a node's use; `NO_SITE` where the walk goes on.
+    site_of: Box<[u32]>,
+    /// True when site 0 is the whole program, the loop over elements included.
+    whole: bool,
+    settings: Settings,
+}
+
+const NO_SITE: u32 = u32::MAX;
+
+/// A nest in a plan, with what is needed to call its kernel.
+pub(crate) struct Site {
+    pub(crate) nest: Nest,
+    /// The parameter block for one whole nest, as `kernel.rs` lays it out.
+    pub(crate) words: Box<[u64]>,
+    /// Iterations of all levels below level `l`, for each `l`.
+    pub(crate) below: Box<[u64]>,
+    pub(crate) leaf_bytes: u64,
+    pub(crate) rung: Rung,
+    slots: [Slot; 2],
+}
+
+#[derive(Default)]
+struct Slot {
+    /// Empty: not asked yet. `None`: refused, or no kernel wanted.
+    kernel: OnceLock<Option<Kernel>>,
+    moved: AtomicU64,
+    /// Calls that `Settings::verify` found wrong; one is enough to stop using the kernel.
+    distrusted: AtomicU64,
+}
+
+impl Site {
+    fn new(nest: Nest, settings: &Settings) -> Self {
+        let mut words = Vec::with_capacity(3 * nest.levels.len() + 1);
+        for level in &nest.levels {
+            match level {
+                Level::Loop { count, stride } => words.extend([*count, *stride as u64, 0]),
+                Level::Table { entries, scale } => {
+                    words.extend([entries.len() as u64, entries.address(), *scale as u64]);
+                }
+            }
+        }
+        if let Leaf::Block { bytes } = nest.leaf
+            && bytes > crate::kernel::LeafShape::FIXED_MAX
+        {
+            words.push(bytes);
+        }
+        let mut below = vec![1; nest.levels.len()];
+        for l in (1..nest.levels.len()).rev() {
+            below[l - 1] = below[l] * nest.levels[l].count();
+        }
+        let long = matches!(nest.leaf, Leaf::Block { bytes } if bytes >= ROW_BYTES);
+        let rung = match settings.rung {
+            Some(Rung::Interpreter) => Rung::Interpreter,
+            Some(Rung::Kernel) if settings.compiler.is_some() => Rung::Kernel,
+            _ if long => Rung::Rows,
+            _ if settings.compiler.is_some() => Rung::Kernel,
+            _ => Rung::Interpreter,
+        };
+        let leaf_bytes = nest.leaf.bytes();
+        let site = Self {
+            nest,
+            words: words.into(),
+            below: below.into(),
+            leaf_bytes,
+            rung,
+            slots: Default::default(),
+        };
+        for direction in [Direction::Pack, Direction::Unpack] {
+            if rung != Rung::Kernel {
+                let _ = site.slot(direction).kernel.set(None);
+            } else {
+                site.request(direction, 0, settings);
+            }
+        }
+        site
+    }
+
+    fn slot(&self, direction: Direction) -> &Slot {
+        &self.slots[direction as usize]
+    }
+
+    /// The kernel to use for a call that moves `bytes` packed bytes, if there is one by now.
+    #[inline]
+    pub(crate) fn kernel(
+        &self,
+        direction: Direction,
+        bytes: u64,
+        settings: &Settings,
+    ) -> Option<&Kernel> {
+        match self.slot(direction).kernel.get() {
+            Some(kernel) => kernel.as_ref(),
+            None => self.request(direction, bytes, settings),
+        }
+    }
+
+    /// Asks the compiler once the threshold is reached.
+    #[cold]
+    fn request(&self, direction: Direction, bytes: u64, settings: &Settings) -> Option<&Kernel> {
+        let slot = self.slot(direction);
+        let compiler = settings.compiler.as_ref()?;
+        let moved = slot.moved.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let threshold = compiler.threshold();
+        if threshold == u64::MAX || moved < threshold {
+            return None;
+        }
+        slot.kernel.get_or_init(|| compiler.kernel(&self.nest.shape(direction))).as_ref()
+    }
+
+    pub(crate) fn trusted(&self, direction: Direction) -> bool {
+        self.slot(direction).distrusted.load(Ordering::Relaxed) == 0
+    }
+
+    pub(crate) fn distrust(&self, direction: Direction) {
+        self.slot(direction).distrusted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn executor(&self, direction: Direction) -> String {
+        match (self.rung, self.slot(direction).kernel.get()) {
+            (Rung::Rows, _) => "rows".into(),
+            (_, Some(Some(kernel))) if self.trusted(direction) => kernel.name().into(),
+            _ => "interpreter".into(),
+        }
+    }
+}
+
+impl Plan {
+    pub(crate) fn new(datatype: Datatype, program: Program, settings: &Settings) -> Self {
+        let element_bytes = program.element_bytes();
+        let contiguous = program.body.and_then(|body| {
+            let node = program.node(body.node);
+            let dense =
+                node.op == Op::Block && i128::from(node.bytes) == i128::from(program.stride);
+            (dense && settings.rung != Some(Rung::Interpreter)).then_some(body.offset)
+        });
+        let mut site_of = vec![NO_SITE; program.nodes().len()];
+        let mut sites = Vec::new();
+        let outer = Level::Loop { count: program.factor, stride: program.stride };
+        let whole = program.body.and_then(|body| nest_of(&program, body, Some(outer)));
+        let is_whole = whole.is_some();
+        if let Some(nest) = whole {
+            if contiguous.is_none() {
+                sites.push(Site::new(nest, settings));
+            }
+        } else if let Some(body) = program.body {
+            find_sites(&program, body, settings, &mut sites, &mut site_of);
+        }
+        Self(Arc::new(Inner {
+            datatype,
+            program,
+            element_bytes,
+            contiguous,
+            sites: sites.into(),
+            site_of: site_of.into(),
+            whole: is_whole,
+            settings: settings.clone(),
+        }))
+    }
+
+    /// The type this plan was committed from.
+    pub fn datatype(&self) -> &Datatype {
+        &self.0.datatype
+    }
+
+    /// The loop program; its `Display` prints it.
+    pub fn program(&self) -> &Program {
+        &self.0.program
+    }
+
+    /// Packed bytes of one element (the type's size).
+    pub fn element_bytes(&self) -> u64 {
+        self.0.element_bytes
+    }
+
+    /// Packed bytes of `count` elements.
+    ///
+    /// # Errors
+    ///
+    /// The product does not fit `i64`.
+    #[doc(alias = "MPI_Pack_size")]
+    pub fn packed_bytes(&self, count: u64) -> Result<u64> {
+        self.0
+            .element_bytes
+            .checked_mul(count)
+            .filter(|&bytes| i64::try_from(bytes).is_ok())
+            .ok_or_else(|| {
+                Error::new(
+                    ErrorKind::Overflow,
+                    "count",
+                    format!(
+                        "{count} elements of {} bytes do not fit 64 bits",
+                        self.0.element_bytes
+                    ),
+                )
+            })
+    }
+
+    /// True when any number of elements is one run of memory that begins at `true_lb`.
+    pub fn is_contiguous(&self) -> bool {
+        self.0.contiguous.is_some()
+    }
+
+    /// The nests of the program: the parts a kernel can execute.
+    pub fn nests(&self) -> impl ExactSizeIterator<Item = &Nest> {
+        self.0.sites.iter().map(|site| &site.nest)
+    }
+
+    /// What executes this plan now, for people: `memcpy`, `rows`, `interpreter`, the name of a
+    /// kernel, or several of these joined by `, ` when the program has several nests.
+    pub fn kernel_name(&self, direction: Direction) -> String {
+        if self.0.contiguous.is_some() {
+            return "memcpy".into();
+        }
+        let mut names: Vec<String> = Vec::new();
+        for site in &self.0.sites {
+            let name = site.executor(direction);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        if names.is_empty() { "interpreter".into() } else { names.join(", ") }
+    }
+
+    #[inline]
+    pub(crate) fn contiguous(&self) -> Option<i64> {
+        self.0.contiguous
+    }
+
+    #[inline]
+    pub(crate) fn whole_site(&self) -> Option<&Site> {
+        if self.0.whole { self.0.sites.first() } else { None }
+    }
+
+    #[inline]
+    pub(crate) fn site_of(&self, node: NodeId) -> Option<&Site> {
+        self.0.sites.get(self.0.site_of[node.index()] as usize)
+    }
+
+    #[inline]
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("datatype", &self.0.datatype)
+            .field("pack", &self.kernel_name(Direction::Pack))
+            .field("unpack", &self.kernel_name(Direction::Unpack))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Gives every node that one kernel can execute, and whose user cannot be executed by one, a site.
+///
+/// A ragged list's body gets its site at the list's node, with a leading loop whose count the
+/// executor sets for each entry; any other site stands at the node it executes.
+fn find_sites(
+    program: &Program,
+    body: Edge,
+    settings: &Settings,
+    sites: &mut Vec<Site>,
+    site_of: &mut [u32],
+) {
+    let mut seen = vec![false; program.nodes().len()];
+    let mut pending = vec![body.node];
+    while let Some(id) = pending.pop() {
+        if std::mem::replace(&mut seen[id.index()], true) {
+            continue;
+        }
+        let nest = match &program.node(id).op {
+            Op::Block => continue,
+            Op::Ragged { stride, body, .. } if is_dense(program, *stride, *body) => continue,
+            Op::Ragged { stride, body, .. } => {
+                nest_of(program, *body, Some(Level::Loop { count: 1, stride: *stride }))
+            }
+            _ => nest_of(program, Edge { offset: 0, node: id }, None),
+        };
+        match nest {
+            Some(nest) => {
+                // Fewer sites than nodes, and those have 32-bit ids.
+                site_of[id.index()] = sites.len() as u32;
+                sites.push(Site::new(nest, settings));
+            }
+            None => pending.extend(ir::edges(&program.node(id).op).map(|edge| edge.node)),
+        }
+    }
+}
+
+/// The nest of `edge` below the level `outer`, if it is one and not too deep.
+fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> {
+    let mut levels: Vec<Level> = outer.into_iter().collect();
+    let (mut base, mut at) = (0i64, edge);
+    let mut leaf = loop {
+        base = base.wrapping_add(at.offset);
+        let node = program.node(at.node);
+        if levels.len() == Nest::MAX_DEPTH && node.op != Op::Block && !is_window(program, &node.op)
+        {
+            return None;
+        }
+        match &node.op {
+            Op::Block => break Leaf::Block { bytes: node.bytes },
+            Op::Loop { count, stride, body } => {
+                levels.push(Level::Loop { count: *count, stride: *stride });
+                at = *body;
+            }
+            Op::Table { entries, scale, body } => {
+                levels.push(Level::Table { entries: entries.clone(), scale: *scale });
+                at = *body;
+            }
+            Op::Seq { parts } if is_window(program, &node.op) => {
+                let run =
+                    |edge: Edge| Run { offset: edge.offset, bytes: program.node(edge.node).bytes };
+                break Leaf::Window { runs: parts.iter().map(|part| run(part.edge)).collect() };
+            }
+            Op::Ragged { .. } | Op::Seq { .. } => return None,
+        }
+    };
+    // A loop of very few short blocks costs more in control than in copying.
+    if let (Some(&Level::Loop { count, stride }), Leaf::Block { bytes }) = (levels.last(), &leaf)
+        && levels.len() > 1
+        && count <= UNROLLED_LOOP
+        && *bytes <= UNROLLED_BLOCK
+        && stride.unsigned_abs() <= (Leaf::WINDOW_SPAN / UNROLLED_LOOP as i64) as u64 / 2
+    {
+        let runs = (0..count as i64).map(|i| Run { offset: i * stride, bytes: *bytes }).collect();
+        levels.pop();
+        leaf = Leaf::Window { runs };
+    }
+    if levels.is_empty() {
+        levels.push(Level::Loop { count: 1, stride: 0 });
+    }
+    Some(Nest { base, levels, leaf })
+}
+
+/// Copies of `body` that are `stride` apart are one run: a ragged list of them is a list of runs.
+pub(crate) fn is_dense(program: &Program, stride: i64, body: Edge) -> bool {
+    let node = program.node(body.node);
+    node.op == Op::Block && i128::from(stride) == i128::from(node.bytes)
+}
+
+/// A sequence that fits [`Leaf::Window`]: few short blocks close together, the first at 0.
+fn is_window(program: &Program, op: &Op) -> bool {
+    let Op::Seq { parts } = op else { return false };
+    let span = -Leaf::WINDOW_SPAN..=Leaf::WINDOW_SPAN;
+    parts.len() <= Leaf::WINDOW_RUNS
+        && parts[0].edge.offset == 0
+        && parts.iter().all(|part| {
+            let node = program.node(part.edge.node);
+            let end = i128::from(part.edge.offset) + i128::from(node.bytes);
+            node.op == Op::Block
+                && span.contains(&part.edge.offset)
+                && end <= i128::from(Leaf::WINDOW_SPAN)
+        })
+}

@@ -1,0 +1,88 @@
+//! Counters: packed bytes by executor, whole process.
+//!
+//! Written by `exec.rs` on every call, so they must cost next to nothing: each thread owns a block
+//! of atomics that only it writes (a load and a store, no locked instruction), and a reader adds
+//! all blocks up.
+
+use std::cell::OnceCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Who moved bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Executor {
+    Memcpy,
+    Rows,
+    Interpreter,
+    Kernel,
+}
+
+/// Packed bytes moved, by executor, by all threads since the process began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Bytes {
+    /// Contiguous types.
+    pub memcpy: u64,
+    /// Long rows.
+    pub rows: u64,
+    /// The interpreter, ragged ends of kernel calls included.
+    pub interpreter: u64,
+    /// Compiled kernels.
+    pub kernel: u64,
+    /// Kernel calls that disagreed with the interpreter (`Settings::verify`); not bytes.
+    pub disagreements: u64,
+}
+
+#[derive(Default)]
+struct Block {
+    moved: [AtomicU64; 4],
+}
+
+/// Blocks of all threads that ever counted. A thread's block outlives it, so nothing is lost; the
+/// list grows with the number of threads that packed, 40 bytes each.
+static BLOCKS: Mutex<Vec<Arc<Block>>> = Mutex::new(Vec::new());
+static DISAGREEMENTS: AtomicU64 = AtomicU64::new(0);
+
+fn blocks() -> MutexGuard<'static, Vec<Arc<Block>>> {
+    // The list is only pushed to: it is sound whatever a panicking thread did.
+    BLOCKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+thread_local! {
+    static BLOCK: OnceCell<Arc<Block>> = const { OnceCell::new() };
+}
+
+/// Adds `bytes` to the executor's count.
+#[inline]
+pub(crate) fn add(executor: Executor, bytes: u64) {
+    // A thread that is past its thread-local destructors packs uncounted.
+    let _ = BLOCK.try_with(|cell| {
+        let block = cell.get_or_init(|| {
+            let block = Arc::new(Block::default());
+            blocks().push(block.clone());
+            block
+        });
+        let counter = &block.moved[executor as usize];
+        // This thread is the only writer.
+        counter.store(counter.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);
+    });
+}
+
+/// Notes a kernel call that disagreed with the interpreter.
+#[cold]
+pub(crate) fn disagreement() {
+    DISAGREEMENTS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The counts so far.
+pub fn bytes() -> Bytes {
+    let mut sum = [0u64; 4];
+    for block in blocks().iter() {
+        for (sum, counter) in sum.iter_mut().zip(&block.moved) {
+            *sum = sum.wrapping_add(counter.load(Ordering::Relaxed));
+        }
+    }
+    let [memcpy, rows, interpreter, kernel] = sum;
+    let disagreements = DISAGREEMENTS.load(Ordering::Relaxed);
+    Bytes { memcpy, rows, interpreter, kernel, disagreements }
+}

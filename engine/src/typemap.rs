@@ -1,0 +1,196 @@
+//! The naive typemap walk: the oracle that every executor is checked against.
+//!
+//! It follows the standard's definition of each constructor (MPI-5.0 section 5.1) word by word,
+//! writes out one entry per basic element, and copies entry by entry. It knows nothing of bounds
+//! computed elsewhere except the extent, uses none of the engine's other rooms, and is meant for
+//! tests, fuzzing and the self-check of the bench suite: its cost is proportional to the number of
+//! basic elements, and it recurses over the depth of the tree.
+
+use crate::datatype::{Constructor, Datatype, Order};
+use crate::scalar::Named;
+
+/// One entry of a typemap: a basic type at a displacement in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Displacement in bytes.
+    pub offset: i64,
+    /// The basic type; never a pair.
+    pub named: Named,
+}
+
+/// The typemap of one element, in typemap order.
+pub fn typemap(ty: &Datatype) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    walk(ty, 0, &mut entries);
+    entries
+}
+
+fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
+    let block = |count: i64, at: i64, old: &Datatype, out: &mut Vec<Entry>| {
+        for i in 0..count {
+            walk(old, at + i * old.extent(), out);
+        }
+    };
+    match ty.constructor() {
+        Constructor::Named(named) => match named.members() {
+            None => out.push(Entry { offset: at, named: *named }),
+            Some(members) => {
+                for (offset, named) in members {
+                    out.push(Entry { offset: at + i64::from(offset), named });
+                }
+            }
+        },
+        Constructor::Dup { old } | Constructor::Resized { old, .. } => walk(old, at, out),
+        Constructor::Contiguous { count, old } => block(*count, at, old, out),
+        Constructor::Vector { count, blocklength, stride, old } => {
+            for i in 0..*count {
+                block(*blocklength, at + i * stride * old.extent(), old, out);
+            }
+        }
+        Constructor::Hvector { count, blocklength, stride, old } => {
+            for i in 0..*count {
+                block(*blocklength, at + i * stride, old, out);
+            }
+        }
+        Constructor::Indexed { blocklengths, displacements, old } => {
+            for (length, displacement) in blocklengths.iter().zip(displacements.iter()) {
+                block(length, at + displacement * old.extent(), old, out);
+            }
+        }
+        Constructor::Hindexed { blocklengths, displacements, old } => {
+            for (length, displacement) in blocklengths.iter().zip(displacements.iter()) {
+                block(length, at + displacement, old, out);
+            }
+        }
+        Constructor::IndexedBlock { blocklength, displacements, old } => {
+            for displacement in displacements.iter() {
+                block(*blocklength, at + displacement * old.extent(), old, out);
+            }
+        }
+        Constructor::HindexedBlock { blocklength, displacements, old } => {
+            for displacement in displacements.iter() {
+                block(*blocklength, at + displacement, old, out);
+            }
+        }
+        Constructor::Struct { blocklengths, displacements, types } => {
+            for ((length, displacement), old) in
+                blocklengths.iter().zip(displacements.iter()).zip(types)
+            {
+                block(length, at + displacement, old, out);
+            }
+        }
+        Constructor::Subarray { sizes, subsizes, starts, order, old } => {
+            // Visit the box in storage order: an index vector counted up like an odometer, with
+            // the fastest dimension last (C) or first (Fortran).
+            let total: i64 = subsizes.iter().product();
+            for n in 0..total {
+                let (mut rest, mut element, mut step) = (n, 0, 1);
+                let mut visit = |d: usize| {
+                    element += (starts[d] + rest % subsizes[d]) * step;
+                    rest /= subsizes[d];
+                    step *= sizes[d];
+                };
+                match order {
+                    Order::C => (0..sizes.len()).rev().for_each(&mut visit),
+                    Order::Fortran => (0..sizes.len()).for_each(&mut visit),
+                }
+                walk(old, at + element * old.extent(), out);
+            }
+        }
+    }
+}
+
+/// Packs `count` elements; displacement 0 is byte `origin` of `memory`.
+///
+/// # Panics
+///
+/// When the elements do not lie within `memory`.
+pub fn pack(ty: &Datatype, count: u64, memory: &[u8], origin: usize) -> Vec<u8> {
+    let mut packed = Vec::new();
+    for (start, size) in pieces(ty, count, origin) {
+        packed.extend_from_slice(&memory[start..start + size]);
+    }
+    packed
+}
+
+/// Unpacks `count` elements, in typemap order; displacement 0 is byte `origin` of `memory`.
+///
+/// # Panics
+///
+/// When the elements do not lie within `memory`, or `packed` has another length than they need.
+pub fn unpack(ty: &Datatype, count: u64, packed: &[u8], memory: &mut [u8], origin: usize) {
+    let mut position = 0;
+    for (start, size) in pieces(ty, count, origin) {
+        memory[start..start + size].copy_from_slice(&packed[position..position + size]);
+        position += size;
+    }
+    assert_eq!(position, packed.len(), "packed data has the wrong length");
+}
+
+/// Where each basic element of `count` elements lies: start in memory and bytes.
+fn pieces(ty: &Datatype, count: u64, origin: usize) -> impl Iterator<Item = (usize, usize)> {
+    let (entries, extent) = (typemap(ty), ty.extent());
+    (0..count).flat_map(move |i| {
+        entries
+            .iter()
+            .map(|entry| {
+                let at = origin as i64 + i as i64 * extent + entry.offset;
+                (
+                    usize::try_from(at).expect("element before the memory"),
+                    entry.named.size() as usize,
+                )
+            })
+            .collect::<Vec<_>>()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// MPI-5.0 section 5.1.2, the running example: old type {(double, 0), (char, 8)}, extent 16.
+    fn old() -> Datatype {
+        let types = [Datatype::named(Named::DOUBLE), Datatype::named(Named::CHAR)];
+        Datatype::structured(&[1, 1], &[0, 8], &types).unwrap()
+    }
+
+    fn offsets(ty: &Datatype) -> Vec<i64> {
+        typemap(ty).iter().map(|e| e.offset).collect()
+    }
+
+    #[test]
+    fn the_standards_examples() {
+        let contiguous = Datatype::contiguous(3, &old()).unwrap();
+        assert_eq!(offsets(&contiguous), [0, 8, 16, 24, 32, 40]);
+        let vector = Datatype::vector(2, 3, 4, &old()).unwrap();
+        assert_eq!(offsets(&vector), [0, 8, 16, 24, 32, 40, 64, 72, 80, 88, 96, 104]);
+        let vector = Datatype::vector(3, 1, -2, &old()).unwrap();
+        assert_eq!(offsets(&vector), [0, 8, -32, -24, -64, -56]);
+        let indexed = Datatype::indexed(&[3, 1], &[4, 0], &old()).unwrap();
+        assert_eq!(offsets(&indexed), [64, 72, 80, 88, 96, 104, 0, 8]);
+        let types = [Datatype::named(Named::FLOAT), old(), Datatype::named(Named::CHAR)];
+        let structured = Datatype::structured(&[2, 1, 3], &[0, 16, 26], &types).unwrap();
+        assert_eq!(offsets(&structured), [0, 4, 16, 24, 26, 27, 28]);
+    }
+
+    #[test]
+    fn fortran_order_is_c_order_reversed() {
+        let int = Datatype::named(Named::INT);
+        let c = Datatype::subarray(&[3, 4], &[2, 2], &[1, 1], Order::C, &int).unwrap();
+        let f = Datatype::subarray(&[4, 3], &[2, 2], &[1, 1], Order::Fortran, &int).unwrap();
+        assert_eq!(offsets(&c), [20, 24, 36, 40]);
+        assert_eq!(offsets(&f), offsets(&c));
+    }
+
+    #[test]
+    fn pack_then_unpack_restores() {
+        let ty = Datatype::vector(2, 1, 2, &Datatype::named(Named::SHORT)).unwrap();
+        let memory: Vec<u8> = (0..20).collect();
+        let packed = pack(&ty, 2, &memory, 2);
+        assert_eq!(packed, [2, 3, 6, 7, 8, 9, 12, 13]);
+        let mut back = vec![0; 20];
+        unpack(&ty, 2, &packed, &mut back, 2);
+        assert_eq!(pack(&ty, 2, &back, 2), packed);
+        assert_eq!(back[4], 0);
+    }
+}
