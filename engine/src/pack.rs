@@ -159,9 +159,10 @@ pub fn check_bounds(
     if count == 0 || ty.size() == 0 {
         return Ok(());
     }
+    // 64 times 64 bits fit; adding to that might not, and then the answer is no in any case.
     let last = i128::from(count - 1) * i128::from(ty.extent());
-    let first = origin as i128 + i128::from(ty.true_lb()) + last.min(0);
-    let end = origin as i128 + i128::from(ty.true_ub()) + last.max(0);
+    let first = last.min(0).saturating_add(origin as i128 + i128::from(ty.true_lb()));
+    let end = last.max(0).saturating_add(origin as i128 + i128::from(ty.true_ub()));
     if first < 0 || end > length as i128 {
         return Err(Error::new(
             ErrorKind::Buffer,
@@ -209,4 +210,59 @@ fn check_range(
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Datatype, Named};
+
+    fn column() -> Plan {
+        Datatype::vector(3, 1, 4, &Datatype::named(Named::F64)).unwrap().commit().unwrap()
+    }
+
+    #[test]
+    fn refusals_name_the_argument_and_write_nothing() {
+        let plan = column();
+        let (src, mut dst) = ([0f64; 9], [7u8; 24]);
+        let text = |r: Result<usize>| r.unwrap_err().to_string();
+        assert_eq!(
+            text(pack(&plan, 1, &src[..8], &mut dst)),
+            "src: 1 elements at origin 0 need bytes 0 to 72, the buffer has 64"
+        );
+        assert_eq!(
+            text(pack(&plan, 1, &src, &mut dst[..23])),
+            "dst: 1 elements need 24 packed bytes, the buffer has 23"
+        );
+        let mut memory = [0f64; 9];
+        assert_eq!(
+            text(unpack(&plan, 2, &dst, &mut memory)),
+            "src: 2 elements need 48 packed bytes, the buffer has 24"
+        );
+        let backwards = Datatype::vector(2, 1, -1, &Datatype::named(Named::F64)).unwrap();
+        let backwards = backwards.commit().unwrap();
+        assert_eq!(
+            text(pack(&backwards, 1, &src, &mut dst)),
+            "src: 1 elements at origin 0 need bytes -8 to 8, the buffer has 72"
+        );
+        pack_range(&backwards, 1, &src, 8, 0..16, &mut [0; 16]).unwrap();
+        let reversed = Range { start: 9, end: 8 };
+        for range in [0..25, reversed] {
+            let error = pack_range(&plan, 1, &src, 0, range, &mut dst).unwrap_err();
+            assert_eq!(error.argument(), "range");
+        }
+        assert_eq!(dst, [7u8; 24]);
+    }
+
+    #[test]
+    fn absurd_counts_are_refused() {
+        let plan = column();
+        for count in [u64::MAX, u64::MAX / 24, i64::MAX as u64] {
+            assert!(check_bounds(&plan, count, usize::MAX, usize::MAX, "src").is_err());
+            assert!(pack(&plan, count, &[0f64; 9], &mut [0; 24]).is_err());
+        }
+        let far = Datatype::resized(0, i64::MIN, &Datatype::named(Named::BYTE)).unwrap();
+        let far = far.commit().unwrap();
+        assert!(check_bounds(&far, u64::MAX, usize::MAX, 1, "src").is_err());
+    }
 }
