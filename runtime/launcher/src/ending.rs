@@ -1,0 +1,276 @@
+//! How a job ends: which event decides its exit code, and when which signal is sent.
+//!
+//! A pure state machine over times; `watch.rs` feeds it what happens and carries out what it says.
+//!
+//! ```text
+//! Running --orderly failure--> Settling --100 ms--> Terminating --grace--> Killing
+//!    |                             |                     ^                    ^
+//!    +--any other failure----------+---------------------+                    |
+//!    +--signal, closed output----------------------------+--second signal-----+
+//! ```
+//!
+//! Invariants: the first event decides the outcome and nothing later changes it; every path that
+//! leaves Running reaches Killing within the grace time.
+
+use std::time::{Duration, Instant};
+
+use typepack::shm::segment::{Ending, Failure};
+use typepack::sys::process::Exit;
+
+/// Between SIGTERM and SIGKILL after a failure.
+pub const FAILURE_GRACE: Duration = Duration::from_millis(200);
+
+/// Between SIGTERM and SIGKILL after Ctrl-C.
+pub const SIGNAL_GRACE: Duration = Duration::from_secs(2);
+
+/// After a rank that left in order with a code other than 0: its peers often do the same (all have
+/// found the same bad argument), and the one that was to print the reason must be let.
+pub const SETTLE: Duration = Duration::from_millis(100);
+
+/// What decided the exit code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A rank failed; its process id.
+    Failed(Failure, i32),
+    /// A signal to the launcher.
+    Signalled(i32),
+    /// Nobody reads our output.
+    OutputClosed,
+    /// Our output cannot be written, or the launcher itself cannot go on: why.
+    Broken(String),
+    /// The program could not be executed: why, and the code.
+    NotStarted(String, u8),
+}
+
+impl Outcome {
+    /// The exit code of the job.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Failed(failure, _) => failure.ending.exit_code(),
+            Self::Signalled(signal) => 128 | signal.to_le_bytes()[0],
+            Self::OutputClosed => 128 | 13,
+            Self::Broken(_) => 1,
+            Self::NotStarted(_, code) => *code,
+        }
+    }
+
+    /// The one line that tells it, where there is something to tell: whoever pressed Ctrl-C or
+    /// closed the pipe knows.
+    pub fn line(&self) -> Option<String> {
+        match self {
+            Self::Failed(Failure { rank, ending }, pid) => {
+                Some(format!("rank {rank} (pid {pid}) {ending}"))
+            }
+            Self::Signalled(_) | Self::OutputClosed => None,
+            Self::Broken(why) | Self::NotStarted(why, _) => Some(why.clone()),
+        }
+    }
+}
+
+/// What to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send this signal to all ranks.
+    Signal(i32),
+    /// Send SIGKILL to all ranks.
+    Kill,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    Settling(Instant),
+    Terminating(Instant),
+    Killing,
+}
+
+/// The end of a job, as far as it has come.
+#[derive(Debug)]
+pub struct End {
+    phase: Phase,
+    outcome: Option<Outcome>,
+}
+
+impl End {
+    /// A job that runs.
+    pub fn new() -> Self {
+        Self { phase: Phase::Running, outcome: None }
+    }
+
+    /// What has decided the outcome.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_ref()
+    }
+
+    /// Whether the ranks have been told to end.
+    pub fn is_ending(&self) -> bool {
+        matches!(self.phase, Phase::Terminating(_) | Phase::Killing)
+    }
+
+    /// Whether SIGKILL has been sent.
+    pub fn is_killing(&self) -> bool {
+        self.phase == Phase::Killing
+    }
+
+    /// A rank failed. `orderly`: it was not, or not any more, in the job, and exited by itself.
+    pub fn failed(
+        &mut self,
+        failure: Failure,
+        pid: i32,
+        orderly: bool,
+        now: Instant,
+    ) -> Option<Action> {
+        self.outcome.get_or_insert(Outcome::Failed(failure, pid));
+        match self.phase {
+            Phase::Running if orderly => {
+                self.phase = Phase::Settling(now + SETTLE);
+                None
+            }
+            Phase::Running => Some(self.terminate(now, FAILURE_GRACE, TERM)),
+            Phase::Settling(_) if !orderly => Some(self.terminate(now, FAILURE_GRACE, TERM)),
+            _ => None,
+        }
+    }
+
+    /// A signal that asks us to end.
+    pub fn signalled(&mut self, signal: i32, now: Instant) -> Option<Action> {
+        match self.phase {
+            Phase::Running | Phase::Settling(_) => {
+                self.outcome.get_or_insert(Outcome::Signalled(signal));
+                // Ctrl-\ asks for core dumps; all else is a request to end in order.
+                let passed = if signal == QUIT { QUIT } else { TERM };
+                Some(self.terminate(now, SIGNAL_GRACE, passed))
+            }
+            Phase::Terminating(_) => Some(self.kill()),
+            Phase::Killing => None,
+        }
+    }
+
+    /// Nobody reads our output, or it is broken.
+    pub fn output_lost(&mut self, outcome: Outcome, now: Instant) -> Option<Action> {
+        let first = self.outcome.is_none();
+        self.outcome.get_or_insert(outcome);
+        (first && self.phase == Phase::Running).then(|| self.terminate(now, FAILURE_GRACE, TERM))
+    }
+
+    /// The job cannot be started or watched.
+    pub fn broken(&mut self, outcome: Outcome) -> Option<Action> {
+        self.outcome.get_or_insert(outcome);
+        (self.phase != Phase::Killing).then(|| self.kill())
+    }
+
+    /// When to call [`End::tick`].
+    pub fn deadline(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Settling(at) | Phase::Terminating(at) => Some(at),
+            Phase::Running | Phase::Killing => None,
+        }
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Instant) -> Option<Action> {
+        match self.phase {
+            Phase::Settling(at) if at <= now => Some(self.terminate(now, FAILURE_GRACE, TERM)),
+            Phase::Terminating(at) if at <= now => Some(self.kill()),
+            _ => None,
+        }
+    }
+
+    fn terminate(&mut self, now: Instant, grace: Duration, signal: i32) -> Action {
+        self.phase = Phase::Terminating(now + grace);
+        Action::Signal(signal)
+    }
+
+    fn kill(&mut self) -> Action {
+        self.phase = Phase::Killing;
+        Action::Kill
+    }
+}
+
+const TERM: i32 = libc::SIGTERM;
+const QUIT: i32 = libc::SIGQUIT;
+
+/// How a rank ended, from how its process ended and whether it had joined and left the job.
+///
+/// `None` when all is well.
+pub fn judge(exit: Exit, unfinished: bool) -> Option<Ending> {
+    match exit {
+        Exit::Signal(signal) => Some(Ending::Killed(signal)),
+        Exit::Code(0) if unfinished => Some(Ending::LeftEarly),
+        Exit::Code(0) => None,
+        Exit::Code(code) => Some(Ending::Exited(code)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KILLED: Failure = Failure { rank: 1, ending: Ending::Killed(9) };
+    const EXITED: Failure = Failure { rank: 0, ending: Ending::Exited(3) };
+
+    #[test]
+    fn a_killed_rank_ends_the_others_in_two_steps() {
+        let t = Instant::now();
+        let mut end = End::new();
+        assert_eq!(end.failed(KILLED, 1234, false, t), Some(Action::Signal(TERM)));
+        assert_eq!(end.deadline(), Some(t + FAILURE_GRACE));
+        assert_eq!(end.tick(t), None);
+        assert_eq!(end.tick(t + FAILURE_GRACE), Some(Action::Kill));
+        assert_eq!(end.deadline(), None);
+        let outcome = end.outcome().expect("decided");
+        assert_eq!(outcome.exit_code(), 137);
+        let line = "rank 1 (pid 1234) killed by signal 9 (SIGKILL)";
+        assert_eq!(outcome.line().as_deref(), Some(line));
+    }
+
+    #[test]
+    fn an_orderly_failure_waits_for_its_like() {
+        let t = Instant::now();
+        let mut end = End::new();
+        assert_eq!(end.failed(EXITED, 7, true, t), None);
+        assert_eq!(end.failed(Failure { rank: 1, ..EXITED }, 8, true, t), None);
+        assert_eq!(end.tick(t + SETTLE), Some(Action::Signal(TERM)));
+        assert_eq!(end.outcome().map(Outcome::exit_code), Some(3));
+        let line = "rank 0 (pid 7) exited with code 3";
+        assert_eq!(end.outcome().and_then(Outcome::line).as_deref(), Some(line));
+    }
+
+    #[test]
+    fn a_crash_ends_the_settling() {
+        let t = Instant::now();
+        let mut end = End::new();
+        assert_eq!(end.failed(EXITED, 7, true, t), None);
+        assert_eq!(end.failed(KILLED, 8, false, t), Some(Action::Signal(TERM)));
+        assert_eq!(end.outcome().map(Outcome::exit_code), Some(3), "the first decides");
+    }
+
+    #[test]
+    fn a_second_signal_is_impatience() {
+        let t = Instant::now();
+        let mut end = End::new();
+        assert_eq!(end.signalled(libc::SIGINT, t), Some(Action::Signal(TERM)));
+        assert_eq!(end.deadline(), Some(t + SIGNAL_GRACE));
+        let term = Failure { rank: 0, ending: Ending::Killed(15) };
+        assert_eq!(end.failed(term, 7, false, t), None, "what we did ourselves is no news");
+        assert_eq!(end.signalled(libc::SIGINT, t), Some(Action::Kill));
+        assert_eq!(end.signalled(libc::SIGINT, t), None);
+        assert_eq!(end.outcome().map(Outcome::exit_code), Some(130));
+        assert_eq!(end.outcome().and_then(Outcome::line), None);
+    }
+
+    #[test]
+    fn quit_is_passed_on_as_it_is() {
+        let mut end = End::new();
+        assert_eq!(end.signalled(QUIT, Instant::now()), Some(Action::Signal(QUIT)));
+        assert_eq!(end.outcome().map(Outcome::exit_code), Some(131));
+    }
+
+    #[test]
+    fn verdicts() {
+        assert_eq!(judge(Exit::Code(0), false), None);
+        assert_eq!(judge(Exit::Code(0), true), Some(Ending::LeftEarly));
+        assert_eq!(judge(Exit::Code(3), true), Some(Ending::Exited(3)));
+        assert_eq!(judge(Exit::Signal(9), false), Some(Ending::Killed(9)));
+    }
+}

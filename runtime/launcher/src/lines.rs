@@ -1,0 +1,134 @@
+//! Cutting a rank's output into lines.
+//!
+//! `forward.rs` feeds it what came out of a pipe and gets what may go on. A line goes on when it
+//! is complete; a carriage return completes one too, so that progress displays are seen as they
+//! come. What is left at the end of the stream goes on as it is.
+//!
+//! Invariant: everything fed comes out once, in order, with nothing added but labels.
+
+/// The longest line that is kept together, in bytes; a longer one goes on in pieces, since a rank
+/// that never ends its line must not fill our memory.
+const MAX_LINE: usize = 16 << 20;
+
+/// Where in a line the next byte is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Start,
+    /// After a carriage return: a newline still belongs to the line before.
+    AfterReturn,
+    Middle,
+}
+
+/// The unfinished line of one stream.
+#[derive(Debug)]
+pub struct Lines {
+    partial: Vec<u8>,
+    label: Option<String>,
+    at: At,
+}
+
+impl Lines {
+    /// An empty stream whose lines get `label` put before them.
+    pub fn new(label: Option<String>) -> Self {
+        Self { partial: Vec::new(), label, at: At::Start }
+    }
+
+    /// Takes `bytes`; appends to `out` what has become complete.
+    pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        let complete = bytes.iter().rposition(|&b| b == b'\n' || b == b'\r').map_or(0, |i| i + 1);
+        let (whole, rest) = bytes.split_at(complete);
+        if !whole.is_empty() {
+            if self.partial.is_empty() {
+                self.emit(whole, out);
+            } else {
+                let mut partial = std::mem::take(&mut self.partial);
+                partial.extend_from_slice(whole);
+                self.emit(&partial, out);
+            }
+        }
+        self.partial.extend_from_slice(rest);
+        if self.partial.len() > MAX_LINE {
+            self.finish(out);
+        }
+    }
+
+    /// Appends to `out` the line that was not ended.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        let partial = std::mem::take(&mut self.partial);
+        self.emit(&partial, out);
+    }
+
+    fn emit(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
+        let Some(label) = &self.label else {
+            out.extend_from_slice(bytes);
+            return;
+        };
+        while let Some(&first) = bytes.first() {
+            match self.at {
+                At::Start => out.extend_from_slice(label.as_bytes()),
+                At::AfterReturn if first != b'\n' => out.extend_from_slice(label.as_bytes()),
+                At::AfterReturn | At::Middle => {}
+            }
+            let end = bytes.iter().position(|&b| b == b'\n' || b == b'\r');
+            let (line, rest) = bytes.split_at(end.map_or(bytes.len(), |i| i + 1));
+            out.extend_from_slice(line);
+            self.at = match end {
+                None => At::Middle,
+                Some(i) if bytes[i] == b'\r' => At::AfterReturn,
+                Some(_) => At::Start,
+            };
+            bytes = rest;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds the pieces, notes what has come out after each, and ends the stream.
+    fn run(label: Option<&str>, pieces: &[&str]) -> Vec<String> {
+        let mut lines = Lines::new(label.map(str::to_owned));
+        let mut seen = Vec::new();
+        let mut take = |out: Vec<u8>| seen.push(String::from_utf8(out).expect("text"));
+        for piece in pieces {
+            let mut out = Vec::new();
+            lines.feed(piece.as_bytes(), &mut out);
+            take(out);
+        }
+        let mut out = Vec::new();
+        lines.finish(&mut out);
+        take(out);
+        seen
+    }
+
+    #[test]
+    fn lines_go_on_when_they_are_whole() {
+        assert_eq!(run(None, &["a", "b\nc", "\n", "d"]), ["", "ab\n", "c\n", "", "d"]);
+    }
+
+    #[test]
+    fn carriage_returns_go_on_at_once() {
+        assert_eq!(run(None, &["10%\r", "20%\r", "done\n"]), ["10%\r", "20%\r", "done\n", ""]);
+    }
+
+    #[test]
+    fn labels_stand_before_every_line_and_nowhere_else() {
+        assert_eq!(run(Some("[1] "), &["a\nb\n\nc"]), ["[1] a\n[1] b\n[1] \n", "[1] c"]);
+        assert_eq!(run(Some("[1] "), &["a\r", "\nb\r\n"]), ["[1] a\r", "\n[1] b\r\n", ""]);
+        assert_eq!(run(Some("[1] "), &["1%\r2%\r", ""]), ["[1] 1%\r[1] 2%\r", "", ""]);
+    }
+
+    #[test]
+    fn an_endless_line_goes_on_in_pieces() {
+        let mut lines = Lines::new(Some("[0] ".into()));
+        let mut out = Vec::new();
+        let piece = vec![b'x'; 1 << 20];
+        for _ in 0..20 {
+            lines.feed(&piece, &mut out);
+        }
+        lines.feed(b"\n", &mut out);
+        lines.finish(&mut out);
+        assert_eq!(out.len(), 4 + (20 << 20) + 1);
+    }
+}

@@ -1,0 +1,105 @@
+//! Which file a program's name stands for, decided before any process is started.
+//!
+//! After `args.rs`, before `start.rs`. The rules are those of `execvp`: a name with a slash is a
+//! path, any other is searched for in `PATH`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+/// A program that cannot be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unusable {
+    /// One sentence that begins with `program: `.
+    pub message: String,
+    /// 127 when there is no such file, 126 when there is one that cannot be executed, as in shells.
+    pub exit_code: u8,
+}
+
+/// The file behind `name`, searched in `search` (the value of `PATH`).
+///
+/// # Errors
+///
+/// [`Unusable`], naming the program.
+pub fn find(name: &OsStr, search: Option<OsString>) -> Result<PathBuf, Unusable> {
+    let shown = name.to_string_lossy();
+    let missing = || Unusable { message: format!("program: '{shown}' not found"), exit_code: 127 };
+    if name.as_encoded_bytes().contains(&b'/') {
+        let path = Path::new(name);
+        return match check(path) {
+            Ok(()) => Ok(path.to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(missing()),
+            Err(error) => Err(refused(&shown, &error)),
+        };
+    }
+    // The value that shells use when PATH is not set.
+    let search = search.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let mut first_refusal = None;
+    for folder in env::split_paths(&search) {
+        // An empty entry means the working directory.
+        let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+        let path = folder.join(name);
+        match check(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                first_refusal.get_or_insert(error);
+            }
+            Err(_) => {}
+        }
+    }
+    Err(match first_refusal {
+        Some(error) => refused(&shown, &error),
+        None => missing(),
+    })
+}
+
+fn refused(shown: &str, error: &io::Error) -> Unusable {
+    Unusable { message: format!("program: '{shown}' cannot be run: {error}"), exit_code: 126 }
+}
+
+/// Whether `path` is a file that somebody may execute; whether we may is for `execve` to say.
+fn check(path: &Path) -> io::Result<()> {
+    let meta = fs::metadata(path)?;
+    if meta.is_dir() {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory));
+    }
+    if meta.permissions().mode() & 0o111 == 0 {
+        return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_searched_for() {
+        let path = find(OsStr::new("sh"), Some("/nowhere::/bin".into())).expect("there is a shell");
+        assert_eq!(path, Path::new("/bin/sh"));
+        assert!(find(OsStr::new("sh"), None).is_ok());
+    }
+
+    #[test]
+    fn a_path_is_taken_as_it_is() {
+        assert_eq!(find(OsStr::new("/bin/sh"), None).as_deref(), Ok(Path::new("/bin/sh")));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let error = find(OsStr::new("no-such-thing"), Some("/bin".into())).expect_err("missing");
+        assert_eq!(
+            (error.message.as_str(), error.exit_code),
+            ("program: 'no-such-thing' not found", 127)
+        );
+        let error = find(OsStr::new("./no-such"), None).expect_err("missing");
+        assert_eq!(error.exit_code, 127);
+        let error = find(OsStr::new("/etc/passwd"), None).expect_err("not executable");
+        assert_eq!(error.exit_code, 126);
+        let error = find(OsStr::new("/etc"), None).expect_err("a folder");
+        assert_eq!(error.exit_code, 126);
+        let error = find(OsStr::new("passwd"), Some("/etc".into())).expect_err("not executable");
+        assert_eq!(error.exit_code, 126);
+    }
+}

@@ -1,0 +1,89 @@
+//! Sleeping on, and waking, a word of shared memory.
+//!
+//! Used by `shm/segment.rs` for the doorbells. The futexes are shared ones: `FUTEX_PRIVATE_FLAG`
+//! keys a futex by address space, so a private wait in one process never hears a wake from
+//! another (the `atomic-wait` crate sets it, which is why it is not used).
+
+use std::io;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::thread::futex::{self, Flags, Timespec};
+
+/// Why [`wait`] came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// Somebody called [`wake`], or the kernel woke us for no reason: look again.
+    Called,
+    /// The word was not `expected` when the kernel looked.
+    Changed,
+    /// The time ran out.
+    TimedOut,
+    /// A signal handler of the program ran.
+    Interrupted,
+}
+
+/// Sleeps while `*word == expected`, at most for `timeout`.
+///
+/// # Errors
+///
+/// Whatever else the kernel answers (a system without futexes).
+pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> io::Result<Woken> {
+    let timeout = timeout.map(|t| Timespec {
+        tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(t.subsec_nanos()),
+    });
+    match futex::wait(word, Flags::empty(), expected, timeout.as_ref()) {
+        Ok(()) => Ok(Woken::Called),
+        Err(Errno::AGAIN) => Ok(Woken::Changed),
+        Err(Errno::TIMEDOUT) => Ok(Woken::TimedOut),
+        Err(Errno::INTR) => Ok(Woken::Interrupted),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Wakes all threads of all processes that sleep on `word`.
+///
+/// # Errors
+///
+/// Whatever the kernel answers (a system without futexes).
+pub fn wake(word: &AtomicU32) -> io::Result<()> {
+    // The kernel takes the count as a signed number.
+    futex::wake(word, Flags::empty(), i32::MAX as u32)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    #[test]
+    fn changed_word_does_not_sleep() {
+        let word = AtomicU32::new(7);
+        assert_eq!(wait(&word, 6, None).expect("futex"), Woken::Changed);
+    }
+
+    #[test]
+    fn time_runs_out() {
+        let word = AtomicU32::new(7);
+        let short = Some(Duration::from_millis(1));
+        assert_eq!(wait(&word, 7, short).expect("futex"), Woken::TimedOut);
+    }
+
+    #[test]
+    fn a_wake_ends_the_sleep() {
+        let word = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while word.load(Ordering::Acquire) == 0 {
+                    wait(&word, 0, Some(Duration::from_secs(10))).expect("futex");
+                }
+            });
+            word.store(1, Ordering::Release);
+            wake(&word).expect("futex");
+        });
+    }
+}

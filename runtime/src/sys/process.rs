@@ -1,0 +1,486 @@
+//! Starting processes, watching them, ending them.
+//!
+//! Used by the launcher (`start.rs`, `watch.rs`) and, for [`die_with_parent`], by
+//! `shm/attach.rs`. Between `fork` and `execve` only raw system calls run, on data prepared
+//! before: another library's lock may be held by a thread that does not exist in the child.
+
+use std::ffi::{CStr, CString, c_char};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::io::Errno;
+use rustix::process::{self, Pid, PidfdFlags, Resource, Rlimit, Signal, WaitId, WaitIdOptions};
+
+use super::signal::SignalSet;
+
+/// A set of CPUs by the operating system's numbers, of any size.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuSet {
+    words: Vec<libc::c_ulong>,
+}
+
+const WORD_BITS: usize = libc::c_ulong::BITS as usize;
+
+impl CpuSet {
+    /// The set of the given CPUs.
+    pub fn new(cpus: &[usize]) -> Self {
+        let mut set = Self::default();
+        for &cpu in cpus {
+            let word = cpu / WORD_BITS;
+            if set.words.len() <= word {
+                set.words.resize(word + 1, 0);
+            }
+            set.words[word] |= 1 << (cpu % WORD_BITS);
+        }
+        set
+    }
+
+    /// Whether `cpu` is in the set.
+    pub fn contains(&self, cpu: usize) -> bool {
+        self.words.get(cpu / WORD_BITS).is_some_and(|word| word >> (cpu % WORD_BITS) & 1 != 0)
+    }
+
+    /// The CPUs of the set in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.words.len() * WORD_BITS).filter(|&cpu| self.contains(cpu))
+    }
+
+    fn bytes(&self) -> usize {
+        self.words.len() * size_of::<libc::c_ulong>()
+    }
+}
+
+/// The CPUs on which this process may run.
+///
+/// # Errors
+///
+/// The kernel's answer.
+pub fn allowed_cpus() -> io::Result<CpuSet> {
+    // The kernel refuses a mask shorter than its own; 2^18 CPUs are more than Linux can have.
+    let mut words = vec![0; 16];
+    loop {
+        let bytes = words.len() * size_of::<libc::c_ulong>();
+        // SAFETY: the kernel writes at most `bytes` bytes to `words`.
+        let code = unsafe { libc::sched_getaffinity(0, bytes, words.as_mut_ptr().cast()) };
+        if code == 0 {
+            return Ok(CpuSet { words });
+        }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EINVAL) || words.len() > 1 << 12 {
+            return Err(error);
+        }
+        words.resize(words.len() * 2, 0);
+    }
+}
+
+/// Everything a child needs, prepared before the fork.
+#[derive(Debug)]
+pub struct Command {
+    /// File to execute.
+    pub path: CString,
+    /// Arguments, the program's name first.
+    pub arguments: Vec<CString>,
+    /// Environment as `NAME=value`.
+    pub environment: Vec<CString>,
+    /// CPUs to bind the child to, `None` to leave it as it is.
+    pub cpus: Option<CpuSet>,
+    /// Signals that are blocked in the child.
+    pub signals: SignalSet,
+    /// Limit on open descriptors in the child.
+    pub descriptors: Rlimit,
+}
+
+/// The descriptors that a child deals with.
+#[derive(Clone, Copy, Debug)]
+pub struct Descriptors<'a> {
+    /// Becomes 0, 1, 2.
+    pub stdio: [BorrowedFd<'a>; 3],
+    /// Stay open across the exec under the same numbers.
+    pub kept: [BorrowedFd<'a>; 2],
+    /// The child waits for one byte here before it goes on, and gives up at the end of the file.
+    pub gate: BorrowedFd<'a>,
+    /// The other end of the gate; closed in the child, so that the end of the file can come.
+    pub gate_writer: BorrowedFd<'a>,
+    /// An exec that fails writes [`ExecFailure`] here; close-on-exec.
+    pub report: BorrowedFd<'a>,
+}
+
+/// What a child writes to `report` when it cannot become the program: its number and the error,
+/// native byte order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecFailure {
+    /// The number given to [`spawn`].
+    pub number: u32,
+    /// The error number.
+    pub errno: i32,
+}
+
+impl ExecFailure {
+    /// Bytes of one record, less than a pipe writes at once.
+    pub const BYTES: usize = 8;
+
+    /// The record in `bytes`.
+    pub fn parse(bytes: [u8; Self::BYTES]) -> Self {
+        let [a, b, c, d, e, f, g, h] = bytes;
+        Self { number: u32::from_ne_bytes([a, b, c, d]), errno: i32::from_ne_bytes([e, f, g, h]) }
+    }
+
+    fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..4].copy_from_slice(&self.number.to_ne_bytes());
+        bytes[4..].copy_from_slice(&self.errno.to_ne_bytes());
+        bytes
+    }
+}
+
+/// Pointers to C strings, closed by a null pointer.
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
+}
+
+/// Forks a child that waits at its gate and then executes the command.
+///
+/// The child is the leader of its own process group and dies with the calling *thread*, so the
+/// caller is the thread that lives longest. It must be the only thread that touches the standard
+/// descriptors meanwhile.
+///
+/// # Errors
+///
+/// The kernel's answer to fork, for instance when processes have run out. What goes wrong in the
+/// child comes through `report`.
+pub fn spawn(command: &Command, number: u32, fds: Descriptors<'_>) -> io::Result<Child> {
+    // A script without "#!" is run by the shell, as execvp does.
+    const SHELL: &CStr = c"/bin/sh";
+    let arguments = pointers(&command.arguments);
+    let mut script = vec![SHELL.as_ptr(), command.path.as_ptr()];
+    script.extend(arguments.iter().skip(1));
+    let environment = pointers(&command.environment);
+    let plan = ChildPlan {
+        path: command.path.as_ptr(),
+        arguments: arguments.as_ptr(),
+        shell: SHELL.as_ptr(),
+        script: script.as_ptr(),
+        environment: environment.as_ptr(),
+        cpus: command.cpus.as_ref().map(|set| (set.words.as_ptr(), set.bytes())),
+        signals: &command.signals.0,
+        descriptors: libc::rlimit {
+            rlim_cur: command.descriptors.current.unwrap_or(libc::RLIM_INFINITY),
+            rlim_max: command.descriptors.maximum.unwrap_or(libc::RLIM_INFINITY),
+        },
+        stdio: fds.stdio.map(|fd| fd.as_raw_fd()),
+        kept: fds.kept.map(|fd| fd.as_raw_fd()),
+        gate: fds.gate.as_raw_fd(),
+        gate_writer: fds.gate_writer.as_raw_fd(),
+        report: fds.report.as_raw_fd(),
+        number,
+        // SAFETY: getpid has no preconditions.
+        parent: unsafe { libc::getpid() },
+    };
+    // SAFETY: the child runs `ChildPlan::run` only, which never returns and calls nothing but
+    // async-signal-safe functions on memory that the fork has copied.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        // SAFETY: this is the child of a fork, and everything that `plan` points to is alive.
+        unsafe { plan.run() }
+    }
+    let Some(pid) = (pid > 0).then(|| Pid::from_raw(pid)).flatten() else {
+        return Err(io::Error::last_os_error());
+    };
+    // Both sides set the group, whoever comes first: neither may rely on the other. EACCES says
+    // that the child has executed already, having set it itself.
+    match process::setpgid(Some(pid), Some(pid)) {
+        Ok(()) | Err(Errno::ACCESS | Errno::SRCH) => {}
+        Err(error) => {
+            let _ = process::kill_process(pid, Signal::KILL);
+            return Err(error.into());
+        }
+    }
+    // The child is not reaped, so the number is still its own.
+    match process::pidfd_open(pid, PidfdFlags::NONBLOCK) {
+        Ok(pidfd) => Ok(Child { pid, pidfd }),
+        Err(error) => {
+            let _ = process::kill_process(pid, Signal::KILL);
+            Err(error.into())
+        }
+    }
+}
+
+/// The child's side of [`spawn`] as plain numbers and pointers.
+struct ChildPlan {
+    path: *const c_char,
+    arguments: *const *const c_char,
+    shell: *const c_char,
+    script: *const *const c_char,
+    environment: *const *const c_char,
+    cpus: Option<(*const libc::c_ulong, usize)>,
+    signals: *const libc::sigset_t,
+    descriptors: libc::rlimit,
+    stdio: [RawFd; 3],
+    kept: [RawFd; 2],
+    gate: RawFd,
+    gate_writer: RawFd,
+    report: RawFd,
+    number: u32,
+    parent: libc::pid_t,
+}
+
+impl ChildPlan {
+    /// Runs in the child and never returns. Only async-signal-safe calls; nothing allocates,
+    /// nothing panics.
+    ///
+    /// # Safety
+    ///
+    /// - Called in a child just made by fork.
+    /// - All pointers are valid, the lists closed by null.
+    unsafe fn run(&self) -> ! {
+        // SAFETY: raw system calls on descriptors and memory of this process; pointers are valid
+        // by the contract; `_exit` ends the process without running anything of the parent's.
+        unsafe {
+            libc::setpgid(0, 0);
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            // A parent that died before the line above sends nothing.
+            if libc::getppid() != self.parent {
+                libc::_exit(127);
+            }
+            libc::close(self.gate_writer);
+            let mut byte = 0_u8;
+            let passed = loop {
+                let got = libc::read(self.gate, (&raw mut byte).cast(), 1);
+                if got >= 0 || *libc::__errno_location() != libc::EINTR {
+                    break got == 1;
+                }
+            };
+            if !passed {
+                libc::_exit(127);
+            }
+            // The launcher's descriptors are all above 2, so no dup2 overwrites a later source.
+            for (target, &source) in (0..).zip(&self.stdio) {
+                if libc::dup2(source, target) == -1 {
+                    self.fail();
+                }
+            }
+            for &fd in &self.kept {
+                if libc::fcntl(fd, libc::F_SETFD, 0) == -1 {
+                    self.fail();
+                }
+            }
+            libc::setrlimit(libc::RLIMIT_NOFILE, &self.descriptors);
+            if let Some((words, bytes)) = self.cpus {
+                // Best effort: a CPU that went away since must not stop the job.
+                libc::sched_setaffinity(0, bytes, words.cast());
+            }
+            // Rust ignores SIGPIPE at its start; the rank gets the usual meaning back.
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            libc::sigprocmask(libc::SIG_SETMASK, self.signals, std::ptr::null_mut());
+            libc::execve(self.path, self.arguments, self.environment);
+            if *libc::__errno_location() == libc::ENOEXEC {
+                libc::execve(self.shell, self.script, self.environment);
+            }
+            self.fail()
+        }
+    }
+
+    /// Reports the error of the last call and ends the child.
+    ///
+    /// # Safety
+    ///
+    /// - As for [`ChildPlan::run`].
+    unsafe fn fail(&self) -> ! {
+        // SAFETY: as in `run`; the buffer is on the stack.
+        unsafe {
+            let errno = *libc::__errno_location();
+            let record = ExecFailure { number: self.number, errno }.to_bytes();
+            libc::write(self.report, record.as_ptr().cast(), record.len());
+            libc::_exit(127)
+        }
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// With a code.
+    Code(u8),
+    /// By a signal.
+    Signal(u8),
+}
+
+/// A child of this process; not reaped on drop.
+#[derive(Debug)]
+pub struct Child {
+    pid: Pid,
+    pidfd: OwnedFd,
+}
+
+impl Child {
+    /// Process id, which is also its process group's.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Becomes readable when the child has ended.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.pidfd)
+    }
+
+    /// How the child ended, `None` while it runs. Leaves the child unreaped, so that its number
+    /// and its group's stay taken.
+    ///
+    /// # Errors
+    ///
+    /// `ECHILD` after [`Child::reap`].
+    pub fn ended(&self) -> io::Result<Option<Exit>> {
+        self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT)
+    }
+
+    /// Takes the ended child out of the process table.
+    ///
+    /// # Errors
+    ///
+    /// `ECHILD` when it is not there any more.
+    pub fn reap(&self) -> io::Result<Option<Exit>> {
+        self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
+    }
+
+    fn wait(&self, options: WaitIdOptions) -> io::Result<Option<Exit>> {
+        let status = loop {
+            match process::waitid(WaitId::Pid(self.pid), options) {
+                Err(Errno::INTR) => {}
+                other => break other?,
+            }
+        };
+        let low = |n: i32| n.to_le_bytes()[0];
+        Ok(status.and_then(|status| {
+            let code = status.exit_status().map(|code| Exit::Code(low(code)));
+            code.or_else(|| status.terminating_signal().map(|s| Exit::Signal(low(s))))
+        }))
+    }
+}
+
+/// A descriptor for a process that is not a child; readable when the process has ended.
+///
+/// # Errors
+///
+/// `ESRCH` when it is gone already.
+pub fn watch(pid: Pid) -> io::Result<OwnedFd> {
+    Ok(process::pidfd_open(pid, PidfdFlags::NONBLOCK)?)
+}
+
+/// How a process that is not a child ended, where the kernel tells (Linux 6.15, after its parent
+/// has reaped it); `None` elsewhere.
+pub fn exit_of(pidfd: BorrowedFd<'_>) -> Option<Exit> {
+    /// `struct pidfd_info` of its first version.
+    #[repr(C)]
+    struct Info {
+        mask: u64,
+        cgroup: u64,
+        ids: [u32; 11],
+        exit_code: i32,
+    }
+    const WANT_EXIT: u64 = 1 << 3;
+    const { assert!(size_of::<Info>() == 64) };
+    let request = libc::_IOWR::<Info>(0xff, 11);
+    let mut info = Info { mask: WANT_EXIT, cgroup: 0, ids: [0; 11], exit_code: 0 };
+    // SAFETY: the request encodes the size of `Info`, which the kernel fills at most.
+    let code = unsafe { libc::ioctl(pidfd.as_raw_fd(), request, &raw mut info) };
+    if code != 0 || info.mask & WANT_EXIT == 0 {
+        return None;
+    }
+    let status = info.exit_code;
+    if libc::WIFSIGNALED(status) {
+        u8::try_from(libc::WTERMSIG(status)).ok().map(Exit::Signal)
+    } else {
+        u8::try_from(libc::WEXITSTATUS(status)).ok().map(Exit::Code)
+    }
+}
+
+/// Sends `signal` to a process held by a descriptor; an ended one is no error.
+///
+/// # Errors
+///
+/// `EPERM` when the process runs as somebody else.
+pub fn signal_process(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
+    // libc: rustix's `Signal` is a set of names without real-time signals and 0.
+    let none = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: a null siginfo asks for the ordinary kind of signal.
+    let code = unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, none, 0_u32)
+    };
+    gone_is_fine(code == 0)
+}
+
+/// Sends `signal` (0 to ask only) to a process group; an empty group is no error.
+///
+/// Returns whether there was anybody.
+///
+/// # Errors
+///
+/// `EPERM` when all its processes run as somebody else.
+pub fn signal_group(group: Pid, signal: i32) -> io::Result<bool> {
+    // SAFETY: kill touches no memory. A `Pid` is positive, so this is one group and never all.
+    if unsafe { libc::kill(-group.as_raw_nonzero().get(), signal) } == 0 {
+        return Ok(true);
+    }
+    gone_is_fine(false).map(|()| false)
+}
+
+fn gone_is_fine(done: bool) -> io::Result<()> {
+    if done {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::ESRCH) { Ok(()) } else { Err(error) }
+}
+
+/// Stops this process until somebody continues it.
+pub fn stop_self() {
+    // SAFETY: no memory is involved; SIGSTOP cannot fail for oneself.
+    unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
+}
+
+/// Asks the kernel to kill this process when the thread that forked it ends.
+///
+/// # Errors
+///
+/// None that is known.
+pub fn die_with_parent() -> io::Result<()> {
+    Ok(process::set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
+/// This process's id.
+pub fn own_id() -> i32 {
+    process::getpid().as_raw_nonzero().get()
+}
+
+/// This process's group.
+pub fn own_group() -> i32 {
+    process::getpgrp().as_raw_nonzero().get()
+}
+
+/// Raises the soft limit on open descriptors to the hard one and returns what it was.
+pub fn raise_descriptor_limit() -> Rlimit {
+    let old = process::getrlimit(Resource::Nofile);
+    // Best effort: without it a large job fails with a clear EMFILE.
+    let _ =
+        process::setrlimit(Resource::Nofile, Rlimit { current: old.maximum, maximum: old.maximum });
+    old
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_sets_of_any_size() {
+        let set = CpuSet::new(&[0, 63, 64, 1000]);
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 63, 64, 1000]);
+        assert!(!set.contains(1) && !set.contains(100_000));
+        assert!(allowed_cpus().expect("affinity").iter().count() > 0);
+    }
+
+    #[test]
+    fn exec_failures_survive_the_pipe() {
+        let failure = ExecFailure { number: 77, errno: libc::EACCES };
+        assert_eq!(ExecFailure::parse(failure.to_bytes()), failure);
+    }
+}

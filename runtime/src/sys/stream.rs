@@ -1,0 +1,254 @@
+//! Byte streams that never block the caller: pipes to and from ranks, and our own output.
+//!
+//! Used by the launcher (`forward.rs`, `watch.rs`).
+
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use rustix::fs::{FileType, OFlags};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+use rustix::pipe::PipeFlags;
+
+/// What a read or write that does not block came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// So many bytes, more than none.
+    Moved(usize),
+    /// Nothing at the moment.
+    Later,
+    /// Nothing ever again: end of file, or no reader.
+    Closed,
+}
+
+/// A pipe, both ends close-on-exec: reading end, writing end.
+///
+/// # Errors
+///
+/// The kernel's answer when descriptors have run out.
+pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?)
+}
+
+/// Makes reads and writes through `fd` return at once. For descriptors whose open file nobody
+/// else uses: the mode belongs to the open file, not to the descriptor.
+///
+/// # Errors
+///
+/// The kernel's answer.
+pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(fd)?;
+    Ok(rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
+}
+
+/// Reads what is there.
+///
+/// # Errors
+///
+/// The kernel's answer; `EIO` from a terminal in whose background we are.
+pub fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Transfer> {
+    loop {
+        match rustix::io::read(fd, &mut *buffer) {
+            Ok(0) => return Ok(Transfer::Closed),
+            Ok(n) => return Ok(Transfer::Moved(n)),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Ok(Transfer::Later),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Writes what fits.
+///
+/// # Errors
+///
+/// The kernel's answer, for instance `ENOSPC`.
+pub fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<Transfer> {
+    finish_write(|| rustix::io::write(fd, bytes))
+}
+
+fn finish_write(mut write: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<Transfer> {
+    loop {
+        match write() {
+            Ok(n) => return Ok(if n == 0 { Transfer::Later } else { Transfer::Moved(n) }),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Ok(Transfer::Later),
+            Err(Errno::PIPE | Errno::CONNRESET) => return Ok(Transfer::Closed),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The pipe or terminal behind `fd` once more, as a private open file that never blocks; `None`
+/// for other kinds of files and where the system refuses.
+fn open_anew(fd: BorrowedFd<'_>, kind: FileType, how: &mut OpenOptions) -> Option<OwnedFd> {
+    if !matches!(kind, FileType::Fifo | FileType::CharacterDevice) {
+        return None;
+    }
+    how.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    how.open(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok().map(OwnedFd::from)
+}
+
+/// A descriptor to read the stream behind `fd` from, without blocking where that can be had: other
+/// readers of the same pipe may be faster between our poll and our read.
+///
+/// # Errors
+///
+/// `EBADF` when it is closed.
+pub fn input(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode);
+    match open_anew(fd, kind, OpenOptions::new().read(true)) {
+        Some(anew) => Ok(anew),
+        None => fd.try_clone_to_owned(),
+    }
+}
+
+/// One of our standard output streams, written to without ever blocking on a slow reader.
+///
+/// Our standard descriptors share their open file with the shell and other programs, so setting
+/// them non-blocking would change theirs too. A pipe or a terminal is opened anew through
+/// `/proc/self/fd`; a socket is written with `MSG_DONTWAIT`; a file does not make us wait. Where
+/// opening anew is refused, small writes after a poll have to do.
+#[derive(Debug)]
+pub struct Output {
+    fd: OwnedFd,
+    kind: OutputKind,
+    identity: (u64, u64),
+    terminal: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OutputKind {
+    /// Whole writes return at once (a private open file, or a regular file).
+    Direct,
+    Socket,
+    /// Blocking: only so much as a pipe that polls writable surely takes.
+    Careful,
+}
+
+/// What a pipe that polls as writable takes without blocking, in bytes.
+const CAREFUL: usize = 4096;
+
+impl Output {
+    /// Opens the stream behind `fd` (1 or 2).
+    ///
+    /// # Errors
+    ///
+    /// `EBADF` when it is closed.
+    pub fn new(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        let stat = rustix::fs::fstat(fd)?;
+        let terminal = fd.is_terminal();
+        // A terminal reached under two names (tty and pts) still differs; then lines of standard
+        // output and error are kept whole by the terminal's own line writes only.
+        let identity =
+            if stat.st_rdev != 0 { (stat.st_rdev, 0) } else { (stat.st_dev, stat.st_ino) };
+        let file = FileType::from_raw_mode(stat.st_mode);
+        let anew = open_anew(fd, file, OpenOptions::new().write(true));
+        let kind = match file {
+            _ if anew.is_some() => OutputKind::Direct,
+            FileType::RegularFile => OutputKind::Direct,
+            FileType::Socket => OutputKind::Socket,
+            _ => OutputKind::Careful,
+        };
+        let fd = match anew {
+            Some(anew) => anew,
+            None => fd.try_clone_to_owned()?,
+        };
+        Ok(Self { fd, kind, identity, terminal })
+    }
+
+    /// Whether it is a terminal.
+    pub fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    /// Whether both streams end in the same file, pipe or terminal.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.identity == other.identity
+    }
+
+    /// Whether a second write may block before the next poll.
+    pub fn must_poll(&self) -> bool {
+        self.kind == OutputKind::Careful
+    }
+
+    /// For polling.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Writes what fits; call it when the stream polls as writable.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer, for instance `ENOSPC`.
+    pub fn write(&self, bytes: &[u8]) -> io::Result<Transfer> {
+        match self.kind {
+            OutputKind::Direct => write(self.fd(), bytes),
+            OutputKind::Careful => write(self.fd(), &bytes[..bytes.len().min(CAREFUL)]),
+            OutputKind::Socket => finish_write(|| {
+                rustix::net::send(self.fd(), bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
+            }),
+        }
+    }
+}
+
+/// Whether this process is in the foreground of the terminal behind `fd` (true for anything else
+/// than a terminal). A read in the background would stop us.
+pub fn may_read_terminal(fd: BorrowedFd<'_>) -> bool {
+    if !fd.is_terminal() {
+        return true;
+    }
+    // SAFETY: tcgetpgrp takes a descriptor and answers -1 where it does not apply.
+    let foreground = unsafe { libc::tcgetpgrp(fd.as_raw_fd()) };
+    foreground == super::process::own_group()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_pipe_does_not_block() {
+        let (reader, writer) = pipe().expect("pipe");
+        let output = Output::new(writer.as_fd()).expect("output");
+        assert!(!output.is_terminal());
+        let mut sent = 0;
+        loop {
+            match output.write(&[b'x'; 5000]).expect("write") {
+                Transfer::Moved(n) => sent += n,
+                Transfer::Later => break,
+                Transfer::Closed => unreachable!("the reader is open"),
+            }
+        }
+        assert!(sent > 0);
+        // The mode of the original is untouched.
+        let flags = rustix::fs::fcntl_getfl(&writer).expect("flags");
+        assert!(!flags.contains(OFlags::NONBLOCK));
+        drop(reader);
+        assert_eq!(output.write(b"x").expect("write"), Transfer::Closed);
+    }
+
+    #[test]
+    fn the_end_of_a_pipe_is_seen() {
+        let (reader, writer) = pipe().expect("pipe");
+        set_nonblocking(reader.as_fd()).expect("mode");
+        let mut buffer = [0; 8];
+        assert_eq!(read(reader.as_fd(), &mut buffer).expect("read"), Transfer::Later);
+        write(writer.as_fd(), b"abc").expect("write");
+        assert_eq!(read(reader.as_fd(), &mut buffer).expect("read"), Transfer::Moved(3));
+        drop(writer);
+        assert_eq!(read(reader.as_fd(), &mut buffer).expect("read"), Transfer::Closed);
+    }
+
+    #[test]
+    fn two_ends_of_one_pipe_are_the_same_output() {
+        let (_r1, a) = pipe().expect("pipe");
+        let (_r2, b) = pipe().expect("pipe");
+        let first = Output::new(a.as_fd()).expect("output");
+        assert!(first.is_same(&Output::new(a.as_fd()).expect("output")));
+        assert!(!first.is_same(&Output::new(b.as_fd()).expect("output")));
+    }
+}
