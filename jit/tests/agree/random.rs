@@ -24,6 +24,11 @@ impl Random {
         from + (self.next() % (to - from + 1) as u64) as i64
     }
 
+    /// True once in `n` times.
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.next().is_multiple_of(n)
+    }
+
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             chunk.copy_from_slice(&self.next().to_le_bytes()[..chunk.len()]);
@@ -44,12 +49,12 @@ pub fn nest(r: &mut Random) -> Nest {
     let mut levels: Vec<Level> = (0..depth)
         .map(|l| {
             let most = if l + 1 == depth { budget.min(70) } else { (budget / 4).clamp(1, 6) };
-            let count = if r.next() % 40 == 0 { 0 } else { r.within(1, most) };
+            let count = if r.one_in(40) { 0 } else { r.within(1, most) };
             budget = (budget / count.max(1)).max(1);
             level(r, count)
         })
         .collect();
-    if r.next() % 2 == 0 {
+    if r.one_in(2) {
         levels.reverse();
     }
     Nest { base: r.within(-200, 200), levels, leaf: leaf(r) }
@@ -62,15 +67,12 @@ fn level(r: &mut Random, count: i64) -> Level {
         2 => r.within(-900, 900),
         _ => r.within(1, 150),
     };
-    if r.next() % 3 != 0 {
+    if !r.one_in(3) {
         return Level::Loop { count: count as u64, stride: step };
     }
     let entries: Vec<i64> = (0..count).map(|_| r.within(-40, 60)).collect();
-    let entries = if r.next() % 2 == 0 {
-        Table::new(&entries)
-    } else {
-        Table::Wide(entries.as_slice().into())
-    };
+    let entries =
+        if r.one_in(2) { Table::new(&entries) } else { Table::Wide(entries.as_slice().into()) };
     Level::Table { entries, scale: step }
 }
 
@@ -81,7 +83,7 @@ fn leaf(r: &mut Random) -> Leaf {
         2 => Leaf::Block { bytes: r.within(65, 400) as u64 },
         _ => {
             let mut at = 0;
-            let backwards = r.next() % 4 == 0;
+            let backwards = r.one_in(4);
             let runs: Arc<[Run]> = (0..r.within(1, 32))
                 .map(|i| {
                     let bytes = match r.next() % 8 {

@@ -1,0 +1,61 @@
+//! Executable memory denied for real: the kernel refuses execute permission to pages that were
+//! ever writable. A process of its own, since the denial cannot be taken back.
+//!
+//! One test only: the denial holds for the whole process, and its order matters.
+
+use typepack_engine::kernel::{Compiler, Direction, LeafShape, LevelShape, Shape};
+use typepack_jit::{ErrorKind, Jit, Mode, Settings};
+
+/// `prctl` numbers (linux/prctl.h, since Linux 6.3).
+const PR_SET_MDWE: libc::c_int = 65;
+const PR_MDWE_REFUSE_EXEC_GAIN: libc::c_ulong = 1;
+
+fn shape(bytes: u32) -> Shape {
+    Shape {
+        direction: Direction::Pack,
+        levels: vec![LevelShape::Loop],
+        leaf: LeafShape::Fixed { bytes },
+    }
+}
+
+fn run(kernel: &typepack_engine::kernel::Kernel) {
+    let mut memory = [1_u64, 2, 3, 4, 5, 6];
+    let mut packed = [0_u64; 3];
+    let params = [3_u64, 16, 0];
+    // SAFETY: one level; three blocks of 8 bytes, 16 apart, in `memory`; 24 bytes in `packed`.
+    unsafe {
+        kernel.entry()(params.as_ptr(), memory.as_mut_ptr().cast(), packed.as_mut_ptr().cast());
+    }
+    assert_eq!(packed, [1, 3, 5]);
+}
+
+#[test]
+fn denied_executable_memory_is_a_refusal() {
+    let settings = Settings { mode: Mode::Eager, ..Settings::default() };
+    let before = Jit::new(settings.clone());
+    let early = before.kernel(&shape(8)).expect("not denied yet");
+
+    // SAFETY: takes no pointers; from here on this process gains no executable pages.
+    let denied = unsafe { libc::prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) };
+    if denied != 0 {
+        println!("skipped: PR_SET_MDWE: {}", std::io::Error::last_os_error());
+        return;
+    }
+
+    // Denied after the start-up probe: new shapes are refused, old kernels go on.
+    assert!(before.kernel(&shape(16)).is_none());
+    assert!(before.kernel(&shape(16)).is_none(), "refusals are remembered");
+    assert!(before.kernel(&shape(8)).is_some());
+    let counters = before.counters();
+    assert_eq!((counters.kernels, counters.hits, counters.refusals), (1, 1, 2));
+    run(&early);
+
+    // Denied at the start-up probe: everything is refused.
+    let after = Jit::new(settings);
+    let reason = after.disabled().expect("the probe failed");
+    assert_eq!(reason.kind(), ErrorKind::Memory);
+    assert!(after.kernel(&shape(8)).is_none());
+    assert_eq!(after.counters().refusals, 1);
+    drop((before, after));
+    run(&early);
+}
