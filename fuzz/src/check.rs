@@ -1,0 +1,451 @@
+//! Holds the engine and the JIT against the model, for one case.
+//!
+//! Comes after `generate.rs` or `parse.rs`. For a type and a count it checks:
+//!
+//! 1. size, bounds and true bounds, and the engine's own typemap, against `model.rs`;
+//! 2. the engine's oracle (`typepack_engine::typemap`) in both directions;
+//! 3. that the safe calls refuse memory that is one byte short, and accept what suffices;
+//! 4. for every executor: packing and unpacking of the whole, and of packed byte ranges (all of
+//!    them where the case is small enough, else every split point or a sample).
+//!
+//! Every buffer has the exact length and lies against a forbidden page (`guard.rs`); the other end
+//! carries a canary. Unpacking goes into memory filled with a canary pattern, and all of it is
+//! compared: bytes that the type does not cover, or that lie outside of the range, must keep their
+//! value, and where entries overlap the last one in typemap order must win.
+//!
+//! The expectation is a list with the address of every packed byte: packing byte `k` reads
+//! `address[k]`, unpacking writes it, in this order.
+
+use crate::generate::{Case, MAX_TOTAL_ENTRIES, MAX_TOUCHED};
+use crate::guard::{Guarded, Side};
+use crate::model::Model;
+use crate::stream::Stream;
+use std::ops::Range;
+use std::sync::Arc;
+use typepack_engine::kernel::Direction;
+use typepack_engine::{Datatype, Plan, Rung, Settings, typemap};
+use typepack_jit::{Jit, Mode};
+
+/// Whose plans are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Executors {
+    /// What works without a code generator.
+    Interpreter,
+    /// The JIT, compiling at commit.
+    Jit,
+    /// Both.
+    All,
+}
+
+/// How many packed byte ranges are tried per executor and direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// All pairs up to 24 packed bytes, all split points up to 128, and a few at random.
+    Quick,
+    /// All pairs up to 200 packed bytes, all split points up to 1024, and more at random.
+    Thorough,
+}
+
+impl Effort {
+    /// Packed bytes up to which all pairs, and all split points, are tried; and random ranges.
+    fn limits(self) -> (u64, u64, usize) {
+        match self {
+            Effort::Quick => (24, 128, 6),
+            Effort::Thorough => (200, 1024, 40),
+        }
+    }
+}
+
+/// What a check did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Report {
+    /// Packed bytes of the case.
+    pub packed_bytes: u64,
+    /// Ranges packed and unpacked, over all executors.
+    pub ranges: u64,
+    /// Executors that were tried.
+    pub plans: u64,
+    /// Did compiled code take part in packing?
+    pub kernel: bool,
+    /// Is the type contiguous (and so has no use for a kernel)?
+    pub contiguous: bool,
+}
+
+/// Longest packed data of a case within the generator's bounds: 32 bytes is the widest named type.
+const MAX_PACKED: usize = MAX_TOTAL_ENTRIES as usize * 32;
+/// Bytes after (or before) a buffer that must not change.
+const CANARY: usize = 64;
+
+/// Buffers and compilers that are used for case after case.
+pub struct Checker {
+    settings: Vec<(&'static str, Settings)>,
+    jit: Option<Jit>,
+    memory: Guarded,
+    packed: Guarded,
+}
+
+impl Checker {
+    /// A checker with its own JIT.
+    ///
+    /// # Panics
+    ///
+    /// When the system denies a few MiB of memory or its protection.
+    pub fn new(executors: Executors) -> Self {
+        let forced = |compiler: Option<&Jit>, rung| Settings {
+            compiler: compiler.map(|jit| Arc::new(jit.clone()) as _),
+            rung,
+            ..Settings::default()
+        };
+        let mut settings = Vec::new();
+        if executors != Executors::Jit {
+            settings.push(("commit without compiler", forced(None, None)));
+            settings.push(("interpreter", forced(None, Some(Rung::Interpreter))));
+        }
+        let eager = typepack_jit::Settings { mode: Mode::Eager, ..Default::default() };
+        let jit = (executors != Executors::Interpreter).then(|| Jit::new(eager));
+        if jit.is_some() {
+            settings.push(("jit", forced(jit.as_ref(), None)));
+            settings.push(("jit, kernels forced", forced(jit.as_ref(), Some(Rung::Kernel))));
+        }
+        Self { jit, ..Self::with(settings) }
+    }
+
+    /// A checker of plans that are committed with `settings`, each with a name for messages.
+    ///
+    /// # Panics
+    ///
+    /// As [`Checker::new`].
+    pub fn with(settings: Vec<(&'static str, Settings)>) -> Self {
+        let guarded = |bytes| Guarded::new(bytes + CANARY).expect("guarded memory for the checks");
+        Self {
+            settings,
+            jit: None,
+            memory: guarded(MAX_TOUCHED as usize),
+            packed: guarded(MAX_PACKED),
+        }
+    }
+
+    /// The JIT in use.
+    pub fn jit(&self) -> Option<&Jit> {
+        self.jit.as_ref()
+    }
+
+    /// Checks one case; `Err` says what differed, without the case itself.
+    pub fn check(&mut self, case: &Case, effort: Effort) -> Result<Report, String> {
+        let model = case.model().ok_or("the case exceeds the generator's bounds")?;
+        let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;
+        same_bounds(&ty, &model)?;
+        let scene = Scene::new(case, &model);
+        scene.check_oracle(&ty, case.count)?;
+        let mut report = Report { packed_bytes: scene.packed.len() as u64, ..Report::default() };
+        for (name, settings) in &self.settings {
+            let plan = ty.commit_with(settings).map_err(|e| format!("{name}: commit: {e}"))?;
+            let mut run = Run {
+                scene: &scene,
+                plan: &plan,
+                count: case.count,
+                memory: &mut self.memory,
+                packed: &mut self.packed,
+                ranges: 0,
+            };
+            run.all(effort).map_err(|e| {
+                let executors = [Direction::Pack, Direction::Unpack].map(|d| plan.kernel_name(d));
+                format!("{name} ({}): {e}", executors.join("; "))
+            })?;
+            report.ranges += run.ranges;
+            report.plans += 1;
+            report.contiguous = plan.is_contiguous();
+            let used = plan.kernel_name(Direction::Pack);
+            report.kernel |= used.split(", ").any(|part| part.starts_with("pack "));
+        }
+        Ok(report)
+    }
+}
+
+fn same_bounds(ty: &Datatype, model: &Model) -> Result<(), String> {
+    let pairs = [
+        ("size", ty.size(), model.size()),
+        ("lb", ty.lb(), model.lb),
+        ("ub", ty.ub(), model.ub),
+        ("extent", ty.extent(), model.extent()),
+        ("true_lb", ty.true_lb(), model.true_lb()),
+        ("true_ub", ty.true_ub(), model.true_ub()),
+        ("true_extent", ty.true_extent(), model.true_ub() - model.true_lb()),
+    ];
+    for (what, engine, expected) in pairs {
+        if engine != expected {
+            return Err(format!("{what} is {engine}, expected {expected}"));
+        }
+    }
+    let entries = typemap::typemap(ty);
+    for (i, (engine, (offset, named))) in entries.iter().zip(&model.entries).enumerate() {
+        if (engine.offset, engine.named) != (*offset, *named) {
+            return Err(format!("typemap entry {i} is {engine:?}, expected {named} at {offset}"));
+        }
+    }
+    if entries.len() != model.entries.len() {
+        let (engine, expected) = (entries.len(), model.entries.len());
+        return Err(format!("typemap has {engine} entries, expected {expected}"));
+    }
+    Ok(())
+}
+
+/// The memory of a case and what must come out.
+struct Scene {
+    /// Position in the touched memory of every packed byte.
+    addresses: Vec<usize>,
+    /// Displacement of the first touched byte, relative to the origin.
+    low: i64,
+    /// Contents of the touched memory before packing.
+    source: Vec<u8>,
+    /// What packing must give.
+    packed: Vec<u8>,
+    /// What is unpacked. Not the result of packing: where the type overlaps itself that would
+    /// hold equal bytes for equal places, and any order of writing would pass.
+    data: Vec<u8>,
+    /// Contents of the touched memory before unpacking.
+    canary: Vec<u8>,
+}
+
+impl Scene {
+    fn new(case: &Case, model: &Model) -> Self {
+        // Within bounds: `Case::model` has checked it.
+        let (low, high) = model.touched(case.count).unwrap_or((0, 0));
+        let addresses: Vec<usize> =
+            model.addresses(case.count).into_iter().map(|a| (a - low) as usize).collect();
+        let length = (high - low) as usize;
+        let source = Stream::new(1, length as u64).bytes(length);
+        let canary = Stream::new(2, length as u64).bytes(length);
+        let packed: Vec<u8> = addresses.iter().map(|&a| source[a]).collect();
+        let data = Stream::new(3, packed.len() as u64).bytes(packed.len());
+        Self { addresses, low, source, packed, data, canary }
+    }
+
+    /// A copy of touched memory from the origin on, for calls that take a slice and a position.
+    fn with_origin(&self, touched: &[u8]) -> (Vec<u8>, usize) {
+        let before = self.low.max(0) as usize;
+        let origin = (-self.low).max(0) as usize;
+        let mut memory = vec![0x5a; before];
+        memory.extend_from_slice(touched);
+        // The origin itself must lie within the slice or at its end.
+        memory.resize(memory.len().max(origin), 0x5a);
+        (memory, origin)
+    }
+
+    /// What unpacking `range` into the canary must leave.
+    fn unpacked(&self, range: Range<usize>) -> Vec<u8> {
+        let mut memory = self.canary.clone();
+        for k in range {
+            memory[self.addresses[k]] = self.data[k];
+        }
+        memory
+    }
+
+    fn check_oracle(&self, ty: &Datatype, count: u64) -> Result<(), String> {
+        let (memory, origin) = self.with_origin(&self.source);
+        let packed = typemap::pack(ty, count, &memory, origin);
+        difference("typemap::pack", &packed, &self.packed)?;
+        let (mut memory, origin) = self.with_origin(&self.canary);
+        typemap::unpack(ty, count, &self.data, &mut memory, origin);
+        let (expected, _) = self.with_origin(&self.unpacked(0..self.packed.len()));
+        difference("typemap::unpack", &memory, &expected)
+    }
+}
+
+fn difference(what: &str, found: &[u8], expected: &[u8]) -> Result<(), String> {
+    if found == expected {
+        return Ok(());
+    }
+    if found.len() != expected.len() {
+        return Err(format!("{what}: {} bytes, expected {}", found.len(), expected.len()));
+    }
+    let wrong = found.iter().zip(expected).filter(|(a, b)| a != b).count();
+    let first = found.iter().zip(expected).position(|(a, b)| a != b).unwrap_or(0);
+    let (a, b) = (found[first], expected[first]);
+    Err(format!(
+        "{what}: {wrong} of {} bytes differ, first at {first}: {a:#04x}, expected {b:#04x}",
+        found.len()
+    ))
+}
+
+/// One plan on one scene.
+struct Run<'a> {
+    scene: &'a Scene,
+    plan: &'a Plan,
+    count: u64,
+    memory: &'a mut Guarded,
+    packed: &'a mut Guarded,
+    ranges: u64,
+}
+
+impl Run<'_> {
+    fn all(&mut self, effort: Effort) -> Result<(), String> {
+        let total = self.scene.packed.len();
+        let claimed = self.plan.packed_bytes(self.count).map_err(|e| e.to_string())?;
+        if claimed != total as u64 {
+            return Err(format!("packed_bytes is {claimed}, expected {total}"));
+        }
+        self.safe_calls()?;
+        for side in [Side::Front, Side::Back] {
+            let place = self.memory.place(self.scene.source.len(), side);
+            self.memory.whole()[place.clone()].copy_from_slice(&self.scene.source);
+            for range in ranges(total, effort) {
+                self.pack(range, place.clone())?;
+            }
+            difference(
+                "memory after packing",
+                &self.memory.whole()[place.clone()],
+                &self.scene.source,
+            )?;
+            self.memory.whole()[place.clone()].copy_from_slice(&self.scene.canary);
+            let mut expected = self.scene.canary.clone();
+            for range in ranges(total, effort) {
+                self.unpack(range, place.clone(), side, &mut expected)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The safe calls agree with the raw ones and refuse what is too short.
+    fn safe_calls(&self) -> Result<(), String> {
+        let (scene, count) = (self.scene, self.count);
+        let total = scene.packed.len() as u64;
+        let (memory, origin) = scene.with_origin(&scene.source);
+        let mut packed = vec![0; scene.packed.len()];
+        typepack_engine::pack_range(self.plan, count, &memory, origin, 0..total, &mut packed)
+            .map_err(|e| format!("pack_range: {e}"))?;
+        difference("pack_range", &packed, &scene.packed)?;
+        let (mut memory, origin) = scene.with_origin(&scene.canary);
+        typepack_engine::unpack_range(self.plan, count, &scene.data, 0..total, &mut memory, origin)
+            .map_err(|e| format!("unpack_range: {e}"))?;
+        let (expected, _) = scene.with_origin(&scene.unpacked(0..scene.packed.len()));
+        difference("unpack_range", &memory, &expected)?;
+        if total == 0 {
+            return Ok(());
+        }
+        let needed = (scene.low + scene.source.len() as i64).max(0) as usize + origin;
+        let short = memory.len().min(needed).saturating_sub(1);
+        let dst = &mut packed[..];
+        let refused = |result: Result<(), typepack_engine::Error>, what: &str| match result {
+            Ok(()) => Err(format!("{what} was accepted")),
+            Err(_) => Ok(()),
+        };
+        let pack = typepack_engine::pack_range::<u8>;
+        if scene.low + scene.source.len() as i64 > 0 {
+            let memory = &memory[..short];
+            refused(pack(self.plan, count, memory, origin, 0..total, dst), "short memory")?;
+        }
+        if origin > 0 {
+            let before = origin - 1;
+            refused(pack(self.plan, count, &memory, before, 0..total, dst), "an early origin")?;
+        }
+        let dst = &mut packed[1..];
+        refused(pack(self.plan, count, &memory, origin, 0..total, dst), "a short destination")
+    }
+
+    fn pack(&mut self, range: Range<usize>, place: Range<usize>) -> Result<(), String> {
+        self.ranges += 1;
+        let side = if self.ranges.is_multiple_of(2) { Side::Front } else { Side::Back };
+        let at = self.packed.place(range.len(), side);
+        let around = canaries(&at, side, self.packed.capacity());
+        let packed = self.packed.whole();
+        packed[at.clone()].fill(0xa5);
+        packed[around.clone()].fill(0xc3);
+        let dst = packed[at.clone()].as_mut_ptr();
+        let origin = self.memory.whole()[place].as_ptr().wrapping_offset(-self.scene.low as isize);
+        let bytes = range.start as u64..range.end as u64;
+        // SAFETY: the scene's memory holds every byte that `count` elements touch, by the model;
+        // its first byte is `low` bytes from `origin`. `dst` has exactly the range's length, and
+        // the range lies within the packed size. The two sides are different allocations.
+        unsafe { typepack_engine::pack_raw(self.plan, self.count, origin, bytes, dst) };
+        let packed = self.packed.whole();
+        let expected = &self.scene.packed[range.clone()];
+        difference("pack", &packed[at], expected).map_err(|e| format!("range {range:?}: {e}"))?;
+        if packed[around].iter().any(|&b| b != 0xc3) {
+            return Err(format!("range {range:?}: pack wrote beside the destination"));
+        }
+        Ok(())
+    }
+
+    /// Unpacks `range` into memory that holds the canary pattern, which it puts back.
+    fn unpack(
+        &mut self,
+        range: Range<usize>,
+        place: Range<usize>,
+        side: Side,
+        expected: &mut [u8],
+    ) -> Result<(), String> {
+        self.ranges += 1;
+        let at = self.packed.place(range.len(), side);
+        self.packed.whole()[at.clone()].copy_from_slice(&self.scene.data[range.clone()]);
+        let src = self.packed.whole()[at].as_ptr();
+        let around = canaries(&place, side, self.memory.capacity());
+        let memory = self.memory.whole();
+        memory[around.clone()].fill(0xc3);
+        let origin = memory[place.clone()].as_mut_ptr();
+        let origin = origin.wrapping_offset(-self.scene.low as isize);
+        let bytes = range.start as u64..range.end as u64;
+        // SAFETY: as in `pack`, with the roles of the two sides exchanged.
+        unsafe { typepack_engine::unpack_raw(self.plan, self.count, origin, bytes, src) };
+        for k in range.clone() {
+            expected[self.scene.addresses[k]] = self.scene.data[k];
+        }
+        let memory = self.memory.whole();
+        difference("unpack", &memory[place.clone()], expected)
+            .map_err(|e| format!("range {range:?}: {e}"))?;
+        if memory[around].iter().any(|&b| b != 0xc3) {
+            return Err(format!("range {range:?}: unpack wrote beside the memory"));
+        }
+        let touched = &mut memory[place];
+        for &address in &self.scene.addresses[range] {
+            touched[address] = self.scene.canary[address];
+            expected[address] = self.scene.canary[address];
+        }
+        Ok(())
+    }
+}
+
+/// The bytes beside a placed buffer, on the side without a forbidden page.
+fn canaries(buffer: &Range<usize>, side: Side, capacity: usize) -> Range<usize> {
+    match side {
+        Side::Front => buffer.end..(buffer.end + CANARY).min(capacity),
+        Side::Back => buffer.start.saturating_sub(CANARY)..buffer.start,
+    }
+}
+
+/// The packed byte ranges to try, the whole first.
+fn ranges(total: usize, effort: Effort) -> Vec<Range<usize>> {
+    let (pairs, splits, random) = effort.limits();
+    let mut list: Vec<Range<usize>> = std::iter::once(0..total).collect();
+    if total as u64 <= pairs {
+        for start in 0..=total {
+            list.extend((start..=total).map(|end| start..end));
+        }
+    } else {
+        if total as u64 <= splits {
+            list.extend((0..=total).flat_map(|cut| [0..cut, cut..total]));
+        }
+        let mut stream = Stream::new(3, total as u64);
+        for i in 0..random {
+            let start = stream.below(total as u64 + 1) as usize;
+            let longest = total - start;
+            // Short ranges end inside of a block more often than long ones.
+            let most = if i % 2 == 0 { longest } else { longest.min(100) };
+            list.push(start..start + stream.below(most as u64 + 1) as usize);
+        }
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Effort, ranges};
+
+    #[test]
+    fn small_cases_try_every_range() {
+        assert_eq!(ranges(3, Effort::Quick).len(), 1 + 10);
+        assert!(ranges(100, Effort::Quick).contains(&(41..100)));
+        assert!(ranges(5000, Effort::Quick).iter().all(|r| r.start <= r.end && r.end <= 5000));
+        assert_eq!(ranges(0, Effort::Thorough), [0..0, 0..0]);
+    }
+}

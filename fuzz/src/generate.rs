@@ -1,0 +1,341 @@
+//! Random cases from random bytes: a datatype tree and a count.
+//!
+//! Takes any [`Unstructured`]: a fuzzer's input, proptest's bytes, or `stream.rs`. Every node is
+//! modelled (`model.rs`) as it is made and dropped again when it would exceed the bounds below, so
+//! every case that comes out can be checked in full by `check.rs`. Out of bytes means the simplest
+//! choice everywhere, so that shorter inputs are simpler cases.
+
+use crate::model::Model;
+use crate::recipe::{Block, Dimension, Recipe};
+use arbitrary::{Arbitrary, Result, Unstructured};
+use std::fmt;
+use typepack_engine::{Named, Order};
+
+/// Most type map entries of one element.
+pub const MAX_ENTRIES: usize = 1500;
+/// Largest displacement or bound of one element, in bytes either way.
+pub const MAX_REACH: i64 = 96 << 10;
+/// Most type map entries of all elements of a case.
+pub const MAX_TOTAL_ENTRIES: u64 = 6000;
+/// Most bytes of memory that a case spans.
+pub const MAX_TOUCHED: i64 = 512 << 10;
+/// Deepest tree, counted in constructors.
+pub const MAX_DEPTH: u32 = 6;
+
+/// A datatype and how many of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// The datatype.
+    pub recipe: Recipe,
+    /// The count argument.
+    pub count: u64,
+}
+
+impl fmt::Display for Case {
+    /// One line, which `parse.rs` reads back.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} * {}", self.count, self.recipe)
+    }
+}
+
+/// What kind of types to prefer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Every constructor with any argument that is legal.
+    Any,
+    /// Loop nests and tables over blocks and small structs: what kernels are compiled for.
+    Regular,
+    /// A few bytes, so that every split can be tried.
+    Tiny,
+}
+
+impl<'a> Arbitrary<'a> for Case {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        let mode = *u.choose(&[Mode::Any, Mode::Regular, Mode::Tiny])?;
+        Case::generate(u, mode)
+    }
+}
+
+impl Case {
+    /// Draws a case.
+    pub fn generate(u: &mut Unstructured<'_>, mode: Mode) -> Result<Case> {
+        let depth = match mode {
+            Mode::Tiny => u.int_in_range(1..=3)?,
+            Mode::Any => u.int_in_range(0..=MAX_DEPTH)?,
+            Mode::Regular => u.int_in_range(1..=MAX_DEPTH)?,
+        };
+        let (recipe, model) = Generator { u, mode }.tree(depth)?;
+        let most = match mode {
+            Mode::Tiny => 4,
+            Mode::Any | Mode::Regular => 60,
+        };
+        let mut count = match u.int_in_range(0..=7)? {
+            0 => 1,
+            1 => u.int_in_range(0..=1)?,
+            2..=5 => u.int_in_range(1..=most.min(6))?,
+            _ => u.int_in_range(1..=most)?,
+        };
+        while !fits(&model, count) {
+            count /= 2;
+        }
+        Ok(Case { recipe, count })
+    }
+
+    /// The model of this case, when it is within the bounds that [`crate::Checker`] works in.
+    pub fn model(&self) -> Option<Model> {
+        Model::of(&self.recipe, MAX_ENTRIES).filter(|m| in_reach(m) && fits(m, self.count))
+    }
+}
+
+fn in_reach(model: &Model) -> bool {
+    let reach = -MAX_REACH..=MAX_REACH;
+    reach.contains(&model.lb)
+        && reach.contains(&model.ub)
+        && reach.contains(&model.true_lb())
+        && reach.contains(&model.true_ub())
+}
+
+fn fits(model: &Model, count: u64) -> bool {
+    let within = |(low, high): (i64, i64)| low > -MAX_TOUCHED && high < MAX_TOUCHED;
+    (model.entries.len() as u64).saturating_mul(count) <= MAX_TOTAL_ENTRIES
+        && count <= MAX_TOTAL_ENTRIES
+        && model
+            .touched(count)
+            .is_some_and(|(low, high)| within((low, high)) && high - low < MAX_TOUCHED)
+}
+
+struct Generator<'a, 'u> {
+    u: &'a mut Unstructured<'u>,
+    mode: Mode,
+}
+
+impl Generator<'_, '_> {
+    fn tree(&mut self, depth: u32) -> Result<(Recipe, Model)> {
+        if depth == 0 || (self.mode != Mode::Regular && self.u.ratio(1, 12)?) {
+            return self.leaf();
+        }
+        if self.u.ratio(if self.mode == Mode::Regular { 1 } else { 2 }, 12)? {
+            return self.structure(depth);
+        }
+        let (old, child) = self.tree(depth - 1)?;
+        let recipe = self.wrap(old.clone(), &child)?;
+        let model = Model::compose(&recipe, std::slice::from_ref(&child), MAX_ENTRIES);
+        Ok(match model.filter(in_reach) {
+            Some(model) => (recipe, model),
+            None => (old, child),
+        })
+    }
+
+    fn leaf(&mut self) -> Result<(Recipe, Model)> {
+        let common = [Named::DOUBLE, Named::INT, Named::CHAR, Named::SHORT, Named::FLOAT];
+        let named = if self.u.ratio(3, 4)? {
+            *self.u.choose(&common)?
+        } else {
+            let all: Vec<Named> = Named::all().collect();
+            *self.u.choose(&all)?
+        };
+        let recipe = Recipe::Named(named);
+        match Model::compose(&recipe, &[], MAX_ENTRIES) {
+            Some(model) => Ok((recipe, model)),
+            None => Err(arbitrary::Error::IncorrectFormat),
+        }
+    }
+
+    /// A struct of mixed members: in a row with gaps as a C compiler would, or anywhere.
+    fn structure(&mut self, depth: u32) -> Result<(Recipe, Model)> {
+        let most = if self.mode == Mode::Tiny { 3 } else { 6 };
+        let members = self.u.int_in_range(1..=most)?;
+        let in_a_row = self.u.ratio(2, 3)?;
+        let mut list = Vec::new();
+        let mut models = Vec::new();
+        let mut end = 0i64;
+        let mut first = None;
+        for _ in 0..members {
+            let below = if self.mode == Mode::Regular { depth.min(2) } else { depth };
+            let (old, model) = self.tree(below - 1)?;
+            let blocklength = self.count(&model, 3)?;
+            let displacement = if in_a_row {
+                end = (end - model.true_lb()).max(end) + self.u.int_in_range(0..=7)?;
+                end
+            } else {
+                self.wild_bytes(&model)?
+            };
+            end += (model.extent() * blocklength).max(model.true_ub()).min(MAX_REACH);
+            first.get_or_insert_with(|| (old.clone(), model.clone()));
+            list.push((Block { blocklength, displacement }, old));
+            models.push(model);
+        }
+        let recipe = Recipe::Struct { members: list };
+        let model = Model::compose(&recipe, &models, MAX_ENTRIES).filter(in_reach);
+        match (model, first) {
+            (Some(model), _) => Ok((recipe, model)),
+            (None, Some(first)) => Ok(first),
+            (None, None) => Err(arbitrary::Error::IncorrectFormat),
+        }
+    }
+
+    /// One constructor around `old`.
+    fn wrap(&mut self, old: Recipe, child: &Model) -> Result<Recipe> {
+        let old = Box::new(old);
+        let kinds = if self.mode == Mode::Regular { 9 } else { 13 };
+        Ok(match self.u.int_in_range(0..=kinds)? {
+            0 => Recipe::Contiguous { count: self.count(child, 1)?, old },
+            1..=4 => {
+                let bytes = self.u.arbitrary()?;
+                let count = self.count(child, 2)?;
+                let blocklength = self.count(child, 3)?;
+                let stride = self.stride(bytes, blocklength, child)?;
+                Recipe::Vector { bytes, count, blocklength, stride, old }
+            }
+            5..=6 => {
+                let bytes = self.u.arbitrary()?;
+                let most = self.count(child, 2)?;
+                let mut blocks = Vec::new();
+                for displacement in self.displacements(bytes, most, child)? {
+                    let blocklength = self.count(child, 4)?;
+                    blocks.push(Block { blocklength, displacement });
+                }
+                Recipe::Indexed { bytes, blocks, old }
+            }
+            7..=8 => {
+                let bytes = self.u.arbitrary()?;
+                let blocklength = self.count(child, 4)?;
+                let most = self.count(child, 2)?;
+                let displacements = self.displacements(bytes, most, child)?;
+                Recipe::IndexedBlock { bytes, blocklength, displacements, old }
+            }
+            9..=10 => {
+                let order = if self.u.arbitrary()? { Order::C } else { Order::Fortran };
+                let dimensions = self.u.int_in_range(1..=4)?;
+                let mut list = Vec::new();
+                for _ in 0..dimensions {
+                    let longest = if self.mode == Mode::Tiny { 3 } else { 12 };
+                    let size: i64 = self.u.int_in_range(1..=longest)?;
+                    let subsize = self.u.int_in_range(1..=size)?;
+                    let start = self.u.int_in_range(0..=size - subsize)?;
+                    list.push(Dimension { size, subsize, start });
+                }
+                Recipe::Subarray { order, dimensions: list, old }
+            }
+            11 => Recipe::Dup { old },
+            _ => {
+                let (lb, extent) = match self.u.int_in_range(0..=4)? {
+                    0 => (child.lb, child.extent()),
+                    1 => (0, child.true_ub().max(1)),
+                    2 => (child.true_lb(), child.true_ub() - child.true_lb()),
+                    3 => (0, -child.extent()),
+                    _ => (self.u.int_in_range(-40..=40)?, self.wild_bytes(child)?),
+                };
+                Recipe::Resized { lb, extent, old }
+            }
+        })
+    }
+
+    /// A count or a block length; `shorter` counts the multiplications it takes part in.
+    fn count(&mut self, child: &Model, shorter: u32) -> Result<i64> {
+        let room = (MAX_ENTRIES / child.entries.len().max(1)).max(1) as i64;
+        let most = match self.mode {
+            Mode::Tiny => 3,
+            Mode::Any | Mode::Regular => room.min(400) / i64::from(shorter * shorter),
+        };
+        let choice = self.u.int_in_range(0..=11)?;
+        Ok(match choice {
+            0..=1 => 1,
+            2 if self.mode != Mode::Regular => 1,
+            3 if self.mode != Mode::Regular => 0,
+            2..=8 => self.u.int_in_range(1..=most.clamp(1, 5))?,
+            _ => self.u.int_in_range(1..=most.max(1))?,
+        })
+    }
+
+    fn stride(&mut self, bytes: bool, blocklength: i64, child: &Model) -> Result<i64> {
+        let unit = if bytes { child.extent() } else { 1 };
+        let touching = blocklength.saturating_mul(unit);
+        Ok(match self.u.int_in_range(0..=9)? {
+            0 => touching,
+            1..=5 => touching + self.u.int_in_range(0..=4)? * unit,
+            6 => -touching - self.u.int_in_range(0..=4)? * unit,
+            7 => touching + self.u.int_in_range(-3..=9)?,
+            8 => self.u.int_in_range(-8..=8)?,
+            _ if bytes => self.wild_bytes(child)?,
+            _ => self.u.int_in_range(-60..=300)?,
+        })
+    }
+
+    /// A displacement in bytes without any pattern.
+    fn wild_bytes(&mut self, child: &Model) -> Result<i64> {
+        Ok(match self.u.int_in_range(0..=3)? {
+            0 => child.extent() * self.u.int_in_range(-3..=8)?,
+            1 => self.u.int_in_range(-64..=64)?,
+            2 => self.u.int_in_range(0..=2000)?,
+            _ => self.u.int_in_range(-9000..=20000)?,
+        })
+    }
+
+    /// Block starts: evenly spaced, a forward walk, or anywhere (also backwards and on top of
+    /// each other).
+    fn displacements(&mut self, bytes: bool, count: i64, child: &Model) -> Result<Vec<i64>> {
+        let unit = if bytes { child.extent().clamp(-4096, 4096) } else { 1 };
+        let kind = self.u.int_in_range(0..=4)?;
+        let step = self.u.int_in_range(-2..=6)?;
+        let mut list = Vec::new();
+        let mut walk: i64 = self.u.int_in_range(0..=3)? * unit;
+        for _ in 0..count {
+            list.push(walk);
+            walk = match kind {
+                0 => walk + step * unit,
+                1 | 2 => walk + self.u.int_in_range(1..=5)? * unit,
+                3 if bytes => walk + self.u.int_in_range(0..=40)?,
+                3 => walk + self.u.int_in_range(0..=3)?,
+                _ if bytes => self.wild_bytes(child)?,
+                _ => self.u.int_in_range(-20..=60)?,
+            };
+        }
+        Ok(list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Case, Mode};
+    use crate::{Recipe, Stream};
+    use arbitrary::Unstructured;
+    use std::collections::BTreeMap;
+
+    fn kind(recipe: &Recipe) -> String {
+        recipe.to_string().split('(').next().unwrap_or_default().to_owned()
+    }
+
+    fn depth(recipe: &Recipe) -> usize {
+        recipe.children().into_iter().map(|c| depth(c) + 1).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn every_constructor_appears_and_cases_are_in_bounds() {
+        let mut kinds = BTreeMap::<String, u32>::new();
+        let mut deepest = 0;
+        for index in 0..4000 {
+            let bytes = Stream::new(5, index).bytes(600);
+            let mode = [Mode::Any, Mode::Regular, Mode::Tiny][index as usize % 3];
+            let case = Case::generate(&mut Unstructured::new(&bytes), mode).expect("bytes");
+            assert!(case.model().is_some(), "out of bounds: {case}");
+            deepest = deepest.max(depth(&case.recipe));
+            let mut todo = vec![&case.recipe];
+            while let Some(recipe) = todo.pop() {
+                if !recipe.children().is_empty() {
+                    *kinds.entry(kind(recipe)).or_default() += 1;
+                }
+                todo.extend(recipe.children());
+            }
+        }
+        assert_eq!(kinds.len(), 11, "{kinds:?}");
+        assert!(kinds.values().all(|&n| n > 50), "{kinds:?}");
+        assert!(deepest >= 5, "{deepest}");
+    }
+
+    #[test]
+    fn no_bytes_give_the_simplest_case() {
+        let case = Case::generate(&mut Unstructured::new(&[]), Mode::Any).expect("a case");
+        assert_eq!(case.to_string(), "1 * double");
+    }
+}

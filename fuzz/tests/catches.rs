@@ -1,0 +1,99 @@
+//! The checker finds faults: kernels with one deliberate mistake each are caught.
+
+use std::sync::Arc;
+use typepack_engine::kernel::{Compiler, Entry, Kernel, LeafShape, LevelShape, Shape};
+use typepack_engine::{Direction, Settings};
+use typepack_fuzz::{Case, Checker, Effort};
+
+/// A kernel for one loop over 8-byte blocks, right up to the mistake number `MISTAKE`.
+///
+/// # Safety
+///
+/// As [`Entry`] says, for the shape `loop b8`.
+unsafe extern "C" fn kernel<const PACK: bool, const MISTAKE: u8>(
+    params: *const u64,
+    mem: *mut u8,
+    packed: *mut u8,
+) {
+    // SAFETY: by the contract of `Entry`, with one level and no length.
+    let (count, stride) = unsafe { (*params, *params.add(1) as isize) };
+    for i in 0..count as usize {
+        let i = if MISTAKE == 1 { count as usize - 1 - i } else { i };
+        let (mem, packed) = (mem.wrapping_offset(i as isize * stride), packed.wrapping_add(8 * i));
+        let bytes = if MISTAKE == 2 && count > 3 && i == 3 { 7 } else { 8 };
+        // SAFETY: iteration `i` by the contract of `Entry`. Mistake 3 is a ninth byte: written
+        // into a gap of the test's type, which its memory contains.
+        unsafe {
+            if PACK {
+                mem.copy_to_nonoverlapping(packed, bytes);
+            } else {
+                packed.copy_to_nonoverlapping(mem, bytes);
+                if MISTAKE == 3 && i == 0 && count > 1 {
+                    mem.add(8).write(0);
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Mistaken {
+    pack: Entry,
+    unpack: Entry,
+}
+
+impl Compiler for Mistaken {
+    fn threshold(&self) -> u64 {
+        0
+    }
+
+    fn kernel(&self, shape: &Shape) -> Option<Kernel> {
+        let right =
+            shape.levels == [LevelShape::Loop] && shape.leaf == LeafShape::Fixed { bytes: 8 };
+        let entry = match shape.direction {
+            Direction::Pack => self.pack,
+            Direction::Unpack => self.unpack,
+        };
+        // SAFETY: the functions above implement this shape, up to the mistakes that the test is
+        // about, which stay within its memory; they are part of this program and never unwind.
+        right.then(|| unsafe { Kernel::new(entry, "mistaken".into(), Arc::new(())) })
+    }
+}
+
+fn check(pack: Entry, unpack: Entry, case: &str) -> Result<(), String> {
+    let compiler = Arc::new(Mistaken { pack, unpack });
+    let settings = Settings { compiler: Some(compiler), ..Settings::default() };
+    let case: Case = case.parse().expect("a case");
+    Checker::with(vec![("mistaken", settings)]).check(&case, Effort::Thorough).map(|_| ())
+}
+
+const GAPS: &str = "20 * resized(0, 16, double)";
+const OVERLAPS: &str = "20 * resized(0, 4, double)";
+
+#[test]
+fn no_mistake_passes() {
+    for case in [GAPS, OVERLAPS] {
+        check(kernel::<true, 0>, kernel::<false, 0>, case).expect(case);
+    }
+}
+
+#[test]
+fn a_missing_byte_is_caught() {
+    let reason = check(kernel::<true, 2>, kernel::<false, 0>, GAPS).expect_err("a fault");
+    assert!(reason.contains("pack") && reason.contains("mistaken"), "{reason}");
+    let reason = check(kernel::<true, 0>, kernel::<false, 2>, GAPS).expect_err("a fault");
+    assert!(reason.contains("unpack"), "{reason}");
+}
+
+#[test]
+fn a_touched_gap_is_caught() {
+    let reason = check(kernel::<true, 0>, kernel::<false, 3>, GAPS).expect_err("a fault");
+    assert!(reason.contains("unpack"), "{reason}");
+}
+
+#[test]
+fn the_wrong_order_is_caught_where_blocks_overlap() {
+    check(kernel::<true, 1>, kernel::<false, 1>, GAPS).expect("order does not matter here");
+    let reason = check(kernel::<true, 0>, kernel::<false, 1>, OVERLAPS).expect_err("a fault");
+    assert!(reason.contains("unpack"), "{reason}");
+}

@@ -1,0 +1,107 @@
+//! Random types: model = oracle = interpreter = JIT, whole and in parts, gaps untouched.
+//!
+//! The streams are fixed, so every run checks the same types. `FUZZ_CASES` multiplies the number
+//! (a percentage, 100 by default), `FUZZ_SEED` takes another stream, and `FUZZ_TRACE=1` prints each
+//! case before it runs, for a fault that ends the process.
+
+use arbitrary::Unstructured;
+use std::io::Write;
+use typepack_engine::stats;
+use typepack_fuzz::{Case, Checker, Effort, Executors, Mode, Stream, shrink};
+
+const SEED: u64 = 0x7479_7065_7061_636b;
+/// Cases that one checker sees: after that a new JIT starts with an empty kernel cache.
+const CASES_PER_JIT: u64 = 2000;
+/// Every so many cases one is tried with all ranges.
+const THOROUGH_EVERY: u64 = 40;
+
+#[derive(Default)]
+struct Tally {
+    types: u64,
+    kernel: u64,
+    useful: u64,
+    ranges: u64,
+    refusals: u64,
+    /// Packed bytes of the types that have a kernel.
+    bytes: u64,
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")),
+        Err(_) => default,
+    }
+}
+
+/// Past the test harness's capture, so that the figures are always seen.
+fn say(line: &str) {
+    writeln!(std::io::stderr(), "{line}").expect("stderr");
+}
+
+fn run(mode: Mode, stream: u64, cases: u64) -> Tally {
+    let cases = cases * number("FUZZ_CASES", 100) / 100;
+    let seed = number("FUZZ_SEED", SEED) ^ stream;
+    let trace = std::env::var_os("FUZZ_TRACE").is_some();
+    let refusals = |checker: &Checker| checker.jit().map_or(0, |jit| jit.counters().refusals);
+    let before = stats::bytes().kernel;
+    let mut tally = Tally::default();
+    let mut checker = Checker::new(Executors::All);
+    for index in 0..cases {
+        if index % CASES_PER_JIT == CASES_PER_JIT - 1 {
+            tally.refusals += refusals(&checker);
+            checker = Checker::new(Executors::All);
+        }
+        let bytes = Stream::new(seed, index).bytes(1000);
+        let case = Case::generate(&mut Unstructured::new(&bytes), mode).expect("enough bytes");
+        if trace {
+            say(&format!("{case}"));
+        }
+        let effort = if index % THOROUGH_EVERY == 0 { Effort::Thorough } else { Effort::Quick };
+        match checker.check(&case, effort) {
+            Ok(report) => {
+                tally.types += 1;
+                tally.kernel += u64::from(report.kernel);
+                tally.useful += u64::from(!report.contiguous && report.packed_bytes > 0);
+                tally.ranges += report.ranges;
+                tally.bytes += if report.kernel { report.packed_bytes } else { 0 };
+            }
+            Err(reason) => {
+                let small = shrink(&case, |case| checker.check(case, effort).is_err());
+                let small_reason = checker.check(&small, effort).err().unwrap_or_default();
+                panic!(
+                    "{mode:?} case {index} of seed {seed:#x}:\n  {case}\n  {reason}\n\
+                     put this into fuzz/regressions:\n  {small}\n  {small_reason}"
+                );
+            }
+        }
+    }
+    tally.refusals += refusals(&checker);
+    // Of the whole process: the other tests only add to it.
+    let moved = stats::bytes().kernel - before;
+    say(&format!(
+        "{mode:?}: {} types, {} not contiguous, {} with kernels ({moved} bytes moved by them), \
+         {} ranges, {} refusals",
+        tally.types, tally.useful, tally.kernel, tally.ranges, tally.refusals
+    ));
+    // Each type is packed and unpacked whole, several times.
+    assert!(moved > tally.bytes, "kernels exist, but the interpreter did the work");
+    tally
+}
+
+#[test]
+fn any_types_agree() {
+    let tally = run(Mode::Any, 1, 8000);
+    assert!(tally.kernel * 4 > tally.useful, "kernels hardly ran");
+}
+
+#[test]
+fn regular_types_agree() {
+    let tally = run(Mode::Regular, 2, 8000);
+    assert!(tally.kernel * 2 > tally.useful, "kernels hardly ran");
+}
+
+#[test]
+fn tiny_types_agree_at_every_split() {
+    let tally = run(Mode::Tiny, 3, 5000);
+    assert!(tally.kernel * 4 > tally.useful, "kernels hardly ran");
+}
