@@ -1,0 +1,103 @@
+//! What the speed must reach: the definitions' bars against measured rows.
+//!
+//! Comes after `measure.rs`; the command prints the verdicts under `--check`.
+
+use crate::definition::Bar;
+use crate::measure::Row;
+use crate::report::size_text;
+use std::fmt;
+
+/// One bar on one row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// What the bar says.
+    pub text: String,
+    /// The row: layout, size, direction.
+    pub row: String,
+    /// The measured ratio.
+    pub ratio: f64,
+    /// The least ratio.
+    pub least: f64,
+    /// Did the row's rounds agree? If not, it does not decide.
+    pub steady: bool,
+}
+
+impl Verdict {
+    /// Does this row fall short and decide?
+    pub fn is_miss(&self) -> bool {
+        self.steady && self.ratio < self.least
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match (self.steady, self.ratio >= self.least) {
+            (true, true) => "pass",
+            (true, false) => "MISS",
+            (false, true) => "pass~",
+            (false, false) => "miss~",
+        };
+        let (row, ratio, least) = (&self.row, self.ratio, self.least);
+        write!(f, "{word:<6}{row:<26}{ratio:>6.2} (at least {least:.2})  {}", self.text)
+    }
+}
+
+/// Holds every bar against every row that it names.
+pub fn verdicts(bars: &[Bar], rows: &[Row]) -> Vec<Verdict> {
+    let mut list = Vec::new();
+    for bar in bars {
+        for row in rows {
+            let named = bar.layouts.contains(&row.layout) && bar.sizes.contains(&row.size);
+            if let (true, Some(ratio)) = (named, row.ratio(bar.against.name())) {
+                list.push(Verdict {
+                    text: bar.text.clone(),
+                    row: format!("{} {} {}", row.layout, size_text(row.size), row.direction),
+                    ratio,
+                    least: bar.least,
+                    steady: row.is_steady(),
+                });
+            }
+        }
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::verdicts;
+    use crate::definition::Definitions;
+    use crate::measure::{Figure, Row};
+
+    fn row(jit: f64, interpreter: f64, spread: f64) -> Row {
+        let figure = |competitor, gb_per_s, spread| Figure {
+            competitor,
+            executor: String::new(),
+            ns: 1.0,
+            gb_per_s,
+            spread,
+        };
+        Row {
+            layout: "d1s2".to_owned(),
+            bytes: 16384,
+            size: 16384,
+            direction: "pack",
+            figures: vec![
+                figure("interpreter", interpreter, spread),
+                figure("jit", jit, 1.0),
+                figure("hand", jit, 1.0),
+            ],
+        }
+    }
+
+    #[test]
+    fn unsteady_rows_do_not_decide() {
+        let bars = Definitions::built_in().bars;
+        let rows = [row(10.0, 1.0, 1.0), row(4.0, 1.0, 1.0), row(4.0, 1.0, 1.4)];
+        let list = verdicts(&bars, &rows);
+        // Each row meets two bars: over the interpreter, and over the hand loop.
+        assert_eq!(list.len(), 6);
+        let over: Vec<bool> = list[..3].iter().map(super::Verdict::is_miss).collect();
+        assert_eq!(over, [false, true, false]);
+        assert!(list[2].to_string().starts_with("miss~"));
+    }
+}

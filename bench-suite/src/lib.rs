@@ -1,0 +1,19 @@
+//! Measures packing and unpacking: layouts as data, competitors behind one trait, every answer
+//! verified before it is timed.
+//!
+//! The flow, by file: `definition.rs` (reads `definitions/pack.toml`) -> `layout.rs` (one layout
+//! at one size: datatype, count, memory) -> `competitor.rs` (memcpy, interpreter, JIT, and the
+//! loops of `hand.rs`) -> `prepare.rs` (page-aligned buffers from `buffer.rs`, verification
+//! against the engine's oracle) -> `measure.rs` (interleaved rounds, medians) -> `report.rs`
+//! (table, CSV, JSON) and `bars.rs` (what the speed must reach). `main.rs` is the command,
+//! `benches/pack.rs` runs the same competitors under Criterion.
+
+pub mod bars;
+pub mod buffer;
+pub mod competitor;
+pub mod definition;
+pub mod hand;
+pub mod layout;
+pub mod measure;
+pub mod prepare;
+pub mod report;

@@ -1,0 +1,247 @@
+//! The command `typepack-bench`.
+//!
+//! Reads arguments, runs the flow of `lib.rs` row by row, prints the result on stdout. Faults are
+//! one line on stderr, and exit code 2 for arguments, 1 for everything else.
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand, ValueEnum};
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use typepack_bench::bars::{self, Verdict};
+use typepack_bench::definition::{Definitions, LayoutDefinition, MOST_BYTES};
+use typepack_bench::layout::Layout;
+use typepack_bench::measure::{Row, measure};
+use typepack_bench::prepare::Bench;
+use typepack_bench::report;
+use typepack_engine::kernel::Direction;
+use typepack_jit::{Jit, Mode, Settings};
+
+/// Measures how fast typepack moves data that is not contiguous.
+#[derive(Parser)]
+#[command(name = "typepack-bench", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Pack and unpack in one thread: memcpy, interpreter, JIT and a hand-written loop, each
+    /// verified against the oracle before it is timed.
+    Pack(PackArguments),
+}
+
+#[derive(clap::Args)]
+struct PackArguments {
+    /// Layouts to measure, by name; all of them by default. Separate several by commas.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    layout: Vec<String>,
+    /// Packed bytes per call, such as 1000, 16K or 4MiB; those of the definitions by default.
+    /// Separate several by commas.
+    #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = parse_size)]
+    size: Vec<u64>,
+    /// What to measure.
+    #[arg(long, value_enum, default_value_t = Directions::Both)]
+    direction: Directions,
+    /// How to print the rows.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Rounds in which the competitors take turns.
+    #[arg(long, default_value_t = 7, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    rounds: u16,
+    /// Compare the rows with the bars of the definitions; the verdicts go to stderr.
+    #[arg(long)]
+    check: bool,
+    /// With --check: fail when a steady row misses a bar.
+    #[arg(long, requires = "check")]
+    strict: bool,
+    /// Read layouts, sizes and bars from this TOML file instead of the built-in ones.
+    #[arg(long, value_name = "FILE")]
+    definitions: Option<PathBuf>,
+    /// List the layouts and stop.
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Directions {
+    Pack,
+    Unpack,
+    Both,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Table,
+    Csv,
+    Json,
+}
+
+/// What ends the command early: its one line, and the exit code.
+struct Failure {
+    line: String,
+    code: u8,
+}
+
+fn usage(line: String) -> Failure {
+    Failure { line, code: 2 }
+}
+
+fn failed(line: String) -> Failure {
+    Failure { line, code: 1 }
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(&error),
+    };
+    let Command::Pack(arguments) = arguments.command;
+    match pack(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure { line, code }) => {
+            eprintln!("typepack-bench: {line}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// Help and version as clap prints them; a fault in one line.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            print!("{text}");
+            return ExitCode::SUCCESS;
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            eprint!("{text}");
+            return ExitCode::from(2);
+        }
+        _ => {}
+    }
+    let words = text.split("\n\nUsage:").next().unwrap_or(&text);
+    let words = words.split("\n\nFor more").next().unwrap_or(words);
+    let line: Vec<&str> = words.split_whitespace().collect();
+    eprintln!("typepack-bench: {}", line.join(" ").trim_start_matches("error: "));
+    ExitCode::from(2)
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim_start().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        _ => return Err("a size is a number with an optional K, M or G".to_owned()),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|n| n.checked_mul(factor));
+    match bytes {
+        Some(bytes) if (1..=MOST_BYTES).contains(&bytes) => Ok(bytes),
+        _ => Err(format!("a size is between 1 and {MOST_BYTES} bytes")),
+    }
+}
+
+fn definitions(arguments: &PackArguments) -> Result<Definitions, Failure> {
+    let Some(path) = &arguments.definitions else { return Ok(Definitions::built_in()) };
+    let named = |error: String| usage(format!("--definitions {}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
+    Definitions::parse(&text).map_err(|e| named(e.to_string()))
+}
+
+fn chosen<'a>(
+    definitions: &'a Definitions,
+    names: &[String],
+) -> Result<Vec<&'a LayoutDefinition>, Failure> {
+    if names.is_empty() {
+        return Ok(definitions.layouts.iter().collect());
+    }
+    let find = |name: &String| {
+        definitions.layouts.iter().find(|layout| layout.name == *name).ok_or_else(|| {
+            let known: Vec<&str> = definitions.layouts.iter().map(|l| l.name.as_str()).collect();
+            usage(format!("--layout {name}: no such layout; known are {}", known.join(", ")))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+fn pack(arguments: &PackArguments) -> Result<(), Failure> {
+    let definitions = definitions(arguments)?;
+    let layouts = chosen(&definitions, &arguments.layout)?;
+    if arguments.list {
+        for layout in layouts {
+            print_out(&format!("{:<10}{}\n", layout.name, layout.text))?;
+        }
+        return Ok(());
+    }
+    let sizes = if arguments.size.is_empty() { &definitions.sizes } else { &arguments.size };
+    let directions: &[Direction] = match arguments.direction {
+        Directions::Pack => &[Direction::Pack],
+        Directions::Unpack => &[Direction::Unpack],
+        Directions::Both => &[Direction::Pack, Direction::Unpack],
+    };
+    // Found before the first row is measured, not after minutes.
+    let mut work = Vec::new();
+    for definition in layouts {
+        for &size in sizes {
+            let layout = Layout::new(definition, size).map_err(|e| usage(e.to_string()))?;
+            work.push((size, layout));
+        }
+    }
+    let jit = Jit::new(Settings { mode: Mode::Eager, ..Settings::default() });
+    let (total, mut rows) = (work.len() * directions.len(), Vec::new());
+    for (size, layout) in work {
+        let mut bench = Bench::new(layout, &jit).map_err(failed)?;
+        for &direction in directions {
+            progress(rows.len() + 1, total);
+            rows.push(measure(&mut bench, size, direction, usize::from(arguments.rounds)));
+        }
+    }
+    progress(0, 0);
+    print_out(&match arguments.format {
+        Format::Table => report::table(&rows),
+        Format::Csv => report::csv(&rows),
+        Format::Json => report::json(&rows).map_err(|e| failed(e.to_string()))?,
+    })?;
+    if arguments.check { check(&definitions, &rows, arguments.strict) } else { Ok(()) }
+}
+
+fn check(definitions: &Definitions, rows: &[Row], strict: bool) -> Result<(), Failure> {
+    let verdicts = bars::verdicts(&definitions.bars, rows);
+    for verdict in &verdicts {
+        eprintln!("{verdict}");
+    }
+    let misses = verdicts.iter().filter(|v| v.is_miss()).count();
+    let unsteady = verdicts.iter().filter(|v| !v.steady).count();
+    let line = format!(
+        "{misses} of {} verdicts are misses; {unsteady} rows were too unsteady to decide",
+        verdicts.len()
+    );
+    if strict && verdicts.iter().any(Verdict::is_miss) {
+        return Err(failed(line));
+    }
+    eprintln!("{line}");
+    Ok(())
+}
+
+fn print_out(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|e| failed(format!("standard output: {e}")))
+}
+
+/// A line on the terminal that is overwritten; `0` clears it.
+fn progress(row: usize, rows: usize) {
+    if std::io::stderr().is_terminal() {
+        if row == 0 {
+            eprint!("\r\x1b[K");
+        } else {
+            eprint!("\rrow {row} of {rows}");
+        }
+    }
+}

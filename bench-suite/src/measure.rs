@@ -1,0 +1,161 @@
+//! Times the competitors of one [`Bench`]: interleaved rounds, medians, and how far rounds differ.
+//!
+//! Comes after `prepare.rs`, which has verified them; `report.rs` prints the [`Row`]s. In every
+//! round each competitor takes its turn (A B C D A B C D …), so that a slow spell of the machine
+//! hits all of them. A turn is one call to warm the caches, then a few samples; each sample is a
+//! batch of calls long enough for the clock, and the turn's value is the median of its samples.
+
+use crate::competitor::JIT;
+use crate::prepare::Bench;
+use serde::Serialize;
+use std::time::Instant;
+use typepack_engine::kernel::Direction;
+
+/// Rounds that differ by more than this ratio make a row unsteady: it does not decide.
+pub const STEADY: f64 = 1.25;
+/// Least duration of one sample.
+const SAMPLE_NS: f64 = 50_000.0;
+/// Samples per turn, fewer when a single call is long.
+const SAMPLES: usize = 9;
+/// Duration of a turn above which only a few samples are taken.
+const TURN_NS: f64 = 20_000_000.0;
+
+/// The figures of one competitor in one row.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figure {
+    /// The competitor.
+    pub competitor: &'static str,
+    /// What did the work.
+    pub executor: String,
+    /// Median over the rounds of the duration of one call.
+    pub ns: f64,
+    /// Packed bytes per second, 10^9 bytes.
+    pub gb_per_s: f64,
+    /// The slowest round over the fastest.
+    pub spread: f64,
+}
+
+/// One layout at one size in one direction.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The layout's name.
+    pub layout: String,
+    /// Packed bytes per call.
+    pub bytes: u64,
+    /// The size that was asked for.
+    pub size: u64,
+    /// `pack` or `unpack`.
+    pub direction: &'static str,
+    /// One per competitor, in their order.
+    pub figures: Vec<Figure>,
+}
+
+impl Row {
+    /// The figure of the competitor `name`.
+    pub fn figure(&self, name: &str) -> Option<&Figure> {
+        self.figures.iter().find(|f| f.competitor == name)
+    }
+
+    /// The JIT's bandwidth over that of `name`.
+    pub fn ratio(&self, name: &str) -> Option<f64> {
+        Some(self.figure(JIT)?.gb_per_s / self.figure(name)?.gb_per_s)
+    }
+
+    /// Did the rounds of all competitors agree?
+    pub fn is_steady(&self) -> bool {
+        self.figures.iter().all(|f| f.spread <= STEADY)
+    }
+}
+
+/// The name of a direction in rows and arguments.
+pub fn direction_name(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Pack => "pack",
+        Direction::Unpack => "unpack",
+    }
+}
+
+/// Measures `bench` in `direction` with `rounds` rounds (at least 1). `size` is what was asked for.
+pub fn measure(bench: &mut Bench, size: u64, direction: Direction, rounds: usize) -> Row {
+    let competitors = bench.competitors.len();
+    let calls: Vec<usize> = (0..competitors).map(|c| calibrate(bench, c, direction)).collect();
+    let mut turns = vec![Vec::new(); competitors];
+    for _ in 0..rounds.max(1) {
+        for (competitor, turns) in turns.iter_mut().enumerate() {
+            turns.push(turn(bench, competitor, direction, calls[competitor]));
+        }
+    }
+    let payload = bench.layout.payload;
+    let figures = bench
+        .competitors
+        .iter()
+        .zip(&mut turns)
+        .map(|(competitor, turns)| {
+            let ns = median(turns);
+            let (fastest, slowest) = (turns[0], turns[turns.len() - 1]);
+            Figure {
+                competitor: competitor.name(),
+                executor: competitor.executor(direction),
+                ns,
+                gb_per_s: payload as f64 / ns,
+                spread: slowest / fastest,
+            }
+        })
+        .collect();
+    let layout = bench.layout.name.clone();
+    Row { layout, bytes: payload, size, direction: direction_name(direction), figures }
+}
+
+/// Nanoseconds per call of a batch of `calls`.
+fn sample(bench: &mut Bench, competitor: usize, direction: Direction, calls: usize) -> f64 {
+    let start = Instant::now();
+    for _ in 0..calls {
+        bench.call(competitor, direction);
+        // The next call must not be merged with this one: its buffers may have been read.
+        std::hint::black_box(&mut *bench);
+    }
+    start.elapsed().as_nanos().max(1) as f64 / calls as f64
+}
+
+/// How many calls fill a sample.
+fn calibrate(bench: &mut Bench, competitor: usize, direction: Direction) -> usize {
+    let mut calls = 1;
+    loop {
+        let ns = sample(bench, competitor, direction, calls) * calls as f64;
+        if ns >= SAMPLE_NS / 2.0 || calls >= 1 << 24 {
+            return ((calls as f64 * SAMPLE_NS / ns).ceil() as usize).max(1);
+        }
+        calls *= 2;
+    }
+}
+
+fn turn(bench: &mut Bench, competitor: usize, direction: Direction, calls: usize) -> f64 {
+    let warm_up = sample(bench, competitor, direction, 1);
+    let affordable = (TURN_NS / (warm_up * calls as f64)) as usize;
+    let samples = affordable.clamp(3, SAMPLES);
+    let mut list: Vec<f64> =
+        (0..samples).map(|_| sample(bench, competitor, direction, calls)).collect();
+    median(&mut list)
+}
+
+/// The median; sorts `values`, which are not empty.
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len().is_multiple_of(2) {
+        (values[middle - 1] + values[middle]) / 2.0
+    } else {
+        values[middle]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+}
