@@ -61,7 +61,7 @@ struct Inner {
     /// Displacement of the one run, when elements continue each other without a gap.
     contiguous: Option<i64>,
     sites: Box<[Site]>,
-    /// Which site executes the body of a node's use; `NO_SITE` where the walk goes on.
+    /// Which site executes a node, `NO_SITE` where the walk goes on; empty when there is no walk.
     site_of: Box<[u32]>,
     /// True when site 0 is the whole program, the loop over elements included.
     whole: bool,
@@ -195,7 +195,7 @@ impl Plan {
                 node.op == Op::Block && i128::from(node.bytes) == i128::from(program.stride);
             (dense && settings.rung != Some(Rung::Interpreter)).then_some(body.offset)
         });
-        let mut site_of = vec![NO_SITE; program.nodes().len()];
+        let mut site_of = Vec::new();
         let mut sites = Vec::new();
         let outer = Level::Loop { count: program.factor, stride: program.stride };
         let whole = program.body.and_then(|body| nest_of(&program, body, Some(outer)));
@@ -205,6 +205,7 @@ impl Plan {
                 sites.push(Site::new(nest, settings));
             }
         } else if let Some(body) = program.body {
+            site_of.resize(program.nodes().len(), NO_SITE);
             find_sites(&program, body, settings, &mut sites, &mut site_of);
         }
         Self(Arc::new(Inner {

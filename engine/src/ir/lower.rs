@@ -18,7 +18,7 @@ pub(crate) const MAX_NODES: usize = 1 << 28;
 
 /// Lowers `ty`; the program's outer loop runs over elements one extent apart.
 pub(crate) fn lower(ty: &Datatype) -> Result<Program> {
-    let mut lowering = Lowering { program: Program::new(ty.extent()), done: HashMap::new() };
+    let mut lowering = Lowering { program: Program::new(ty.extent()), done: Memo::default() };
     // A chain of constructors with one child each needs no memo; only struct children can be met
     // again, and they are entered when met.
     let mut pending = vec![ty];
@@ -26,26 +26,51 @@ pub(crate) fn lower(ty: &Datatype) -> Result<Program> {
         let children = top.constructor().children();
         let before = pending.len();
         if top.size() > 0 {
-            pending.extend(
-                children.iter().filter(|child| !lowering.done.contains_key(&child.address())),
-            );
+            pending.extend(children.iter().filter(|child| lowering.done.get(child).is_none()));
         }
         if pending.len() == before {
             pending.pop();
-            if !lowering.done.contains_key(&top.address()) {
+            if lowering.done.get(top).is_none() {
                 let edge = lowering.node(top)?;
-                lowering.done.insert(top.address(), edge);
+                lowering.done.insert(top, edge);
             }
         }
     }
-    lowering.program.body = lowering.done[&ty.address()];
+    lowering.program.body = lowering.done.get(ty).flatten();
     Ok(lowering.program)
 }
 
 struct Lowering {
     program: Program,
-    /// Every finished type: its use at displacement 0, or nothing if it has no data.
-    done: HashMap<*const (), Option<Edge>>,
+    done: Memo,
+}
+
+/// Every finished type: its use at displacement 0, or nothing if it has no data.
+///
+/// A list while it is short, since most trees have two or three nodes and committing them is to
+/// cost less than hashing them would; a map from then on.
+#[derive(Default)]
+struct Memo {
+    few: Vec<(*const (), Option<Edge>)>,
+    many: HashMap<*const (), Option<Edge>>,
+}
+
+impl Memo {
+    const FEW: usize = 8;
+
+    fn get(&self, ty: &Datatype) -> Option<Option<Edge>> {
+        let key = ty.address();
+        let found = self.few.iter().find(|(address, _)| *address == key).map(|(_, edge)| *edge);
+        if found.is_some() || self.many.is_empty() { found } else { self.many.get(&key).copied() }
+    }
+
+    fn insert(&mut self, ty: &Datatype, edge: Option<Edge>) {
+        if self.few.len() < Self::FEW {
+            self.few.push((ty.address(), edge));
+        } else {
+            self.many.insert(ty.address(), edge);
+        }
+    }
 }
 
 impl Lowering {
@@ -63,7 +88,7 @@ impl Lowering {
         }
         // A type with data has a child with data, and extents of 64 bits (checked when built).
         let child = |old: &Datatype| {
-            self.done[&old.address()].ok_or_else(|| {
+            self.done.get(old).flatten().ok_or_else(|| {
                 Error::new(ErrorKind::Internal, "datatype", "data without a child that has data")
             })
         };
@@ -108,7 +133,7 @@ impl Lowering {
                 for ((blocklength, displacement), old) in
                     blocklengths.iter().zip(displacements.iter()).zip(types)
                 {
-                    if let (true, Some(body)) = (blocklength > 0, self.done[&old.address()]) {
+                    if let (true, Some(body)) = (blocklength > 0, self.done.get(old).flatten()) {
                         let mut edge = self.repeat(blocklength, old.extent(), body);
                         edge.offset = edge.offset.wrapping_add(displacement);
                         edges.push(edge);

@@ -10,6 +10,10 @@ use std::sync::Arc;
 /// Turns regular lists into tables and regular tables into loops. Returns whether it changed
 /// anything.
 pub(crate) fn regularize(program: &mut Program) -> bool {
+    // Most types have no table at all, and rebuilding a program costs two allocations.
+    if !program.nodes().iter().any(|n| matches!(n.op, Op::Table { .. } | Op::Ragged { .. })) {
+        return false;
+    }
     rewrite(program, |builder, node| match node.op {
         Op::Ragged { list, scale, stride, body } => {
             ragged(builder, node.bytes, list, scale, stride, body)
