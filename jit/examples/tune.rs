@@ -14,8 +14,8 @@ use typepack_jit::{Jit, Mode, Settings};
 struct Layout {
     name: &'static str,
     nest: Nest,
-    pack: fn(&Nest, &[u8], &mut [u8]),
-    unpack: fn(&Nest, &mut [u8], &[u8]),
+    pack: fn(&[u8], &mut [u8]),
+    unpack: fn(&mut [u8], &[u8]),
 }
 
 fn main() {
@@ -60,36 +60,37 @@ fn layouts(packed: u64) -> Vec<Layout> {
         let near = (i + (state >> 33) as usize % 8).min(shuffled.len() - 1);
         shuffled.swap(i, near);
     }
+    ENTRIES.set(shuffled.iter().map(|&entry| entry as i32).collect());
     vec![
-        column("b1 / 4", 1, 4, columns::<1>, spread::<1>),
-        column("b2 / 4", 2, 4, columns::<2>, spread::<2>),
-        column("b4 / 8", 4, 8, columns::<4>, spread::<4>),
-        column("b8 / 16", 8, 16, columns::<8>, spread::<8>),
-        column("b8 / 64", 8, 64, columns::<8>, spread::<8>),
-        column("b8 / 1024", 8, 1024, columns::<8>, spread::<8>),
-        column("b8 / 1088", 8, 1088, columns::<8>, spread::<8>),
-        column("b12 / 24", 12, 24, columns::<12>, spread::<12>),
-        column("b16 / 32", 16, 32, columns::<16>, spread::<16>),
-        column("b24 / 32", 24, 32, columns::<24>, spread::<24>),
-        column("b64 / 128", 64, 128, columns::<64>, spread::<64>),
-        column("b128 / 256", 128, 256, columns_long, spread_long),
+        column("b1 / 4", 1, 4, columns::<1, 4>, spread::<1, 4>),
+        column("b2 / 4", 2, 4, columns::<2, 4>, spread::<2, 4>),
+        column("b4 / 8", 4, 8, columns::<4, 8>, spread::<4, 8>),
+        column("b8 / 16", 8, 16, columns::<8, 16>, spread::<8, 16>),
+        column("b8 / 64", 8, 64, columns::<8, 64>, spread::<8, 64>),
+        column("b8 / 1024", 8, 1024, columns::<8, 1024>, spread::<8, 1024>),
+        column("b8 / 1088", 8, 1088, columns::<8, 1088>, spread::<8, 1088>),
+        column("b12 / 24", 12, 24, columns::<12, 24>, spread::<12, 24>),
+        column("b16 / 32", 16, 32, columns::<16, 32>, spread::<16, 32>),
+        column("b24 / 32", 24, 32, columns::<24, 32>, spread::<24, 32>),
+        column("b64 / 128", 64, 128, columns::<64, 128>, spread::<64, 128>),
+        column("b128 / 256", 128, 256, columns::<128, 256>, spread::<128, 256>),
         Layout {
             name: "x face (2 levels, b8)",
-            nest: face(128, 8, 130 * 8, 130 * 130 * 8),
-            pack: planes,
-            unpack: unplanes,
+            nest: face(128, 8, 1040, 135_200),
+            pack: planes::<128, 1040, 135_200>,
+            unpack: unplanes::<128, 1040, 135_200>,
         },
         Layout {
             name: "short rows (4 x b8)",
             nest: face(4, 8, 16, 128),
-            pack: planes,
-            unpack: unplanes,
+            pack: planes::<4, 16, 128>,
+            unpack: unplanes::<4, 16, 128>,
         },
         Layout {
             name: "y face (rows of 1024)",
-            nest: nest(vec![line(packed / 1024, 130 * 1040)], Leaf::Block { bytes: 1024 }),
-            pack: columns_long,
-            unpack: spread_long,
+            nest: nest(vec![line(packed / 1024, 135_200)], Leaf::Block { bytes: 1024 }),
+            pack: columns::<1024, 135_200>,
+            unpack: spread::<1024, 135_200>,
         },
         Layout {
             name: "struct 1 + 12 of 16",
@@ -125,7 +126,9 @@ fn measure(jit: &Jit, layout: &Layout, direction: Direction) {
     };
     let blocks = blocks(nest);
     let bytes: usize = blocks.iter().map(|(_, bytes)| bytes).sum();
-    let span = blocks.iter().map(|(at, bytes)| at + bytes).max().unwrap_or(0);
+    // The hand loops see whole strides, the last one too.
+    let slack = 135_200;
+    let span = blocks.iter().map(|(at, bytes)| at + bytes).max().unwrap_or(0) + slack;
     let mut mem: Vec<u8> = (0..span).map(|i| i as u8).collect();
     let mut packed = vec![1_u8; bytes];
     let mut other = vec![2_u8; bytes];
@@ -133,7 +136,7 @@ fn measure(jit: &Jit, layout: &Layout, direction: Direction) {
 
     run(&kernel, &params, &mut mem, &mut packed);
     if direction == Direction::Pack {
-        (layout.pack)(nest, &mem, &mut other);
+        (layout.pack)(&mem, &mut other);
         assert!(packed == other, "{}: kernel and hand loop disagree", layout.name);
     }
 
@@ -154,8 +157,8 @@ fn measure(jit: &Jit, layout: &Layout, direction: Direction) {
             copy_blocks(direction, black_box(&blocks), &mut mem, &mut packed);
         }));
         figures[2].push(turn(&mut || match direction {
-            Direction::Pack => (layout.pack)(black_box(nest), black_box(&mem), &mut packed),
-            Direction::Unpack => (layout.unpack)(black_box(nest), &mut mem, black_box(&packed)),
+            Direction::Pack => (layout.pack)(black_box(&mem), &mut packed),
+            Direction::Unpack => (layout.unpack)(&mut mem, black_box(&packed)),
         }));
         figures[3].push(turn(&mut || run(&kernel, black_box(&params), &mut mem, &mut packed)));
     }
@@ -230,91 +233,68 @@ fn copy_blocks(direction: Direction, blocks: &[(usize, usize)], mem: &mut [u8], 
     }
 }
 
-fn numbers(level: &Level) -> (usize, usize) {
-    match level {
-        Level::Loop { count, stride } => (*count as usize, *stride as usize),
-        Level::Table { .. } => (0, 0),
-    }
-}
+// The loops a person would write, with all numbers known to the compiler.
 
-fn columns<const N: usize>(nest: &Nest, mem: &[u8], packed: &mut [u8]) {
-    let (_, stride) = numbers(&nest.levels[0]);
-    for (to, from) in packed.as_chunks_mut::<N>().0.iter_mut().zip(mem.chunks(stride)) {
+fn columns<const N: usize, const STRIDE: usize>(mem: &[u8], packed: &mut [u8]) {
+    for (to, from) in packed.as_chunks_mut::<N>().0.iter_mut().zip(mem.as_chunks::<STRIDE>().0) {
         to.copy_from_slice(&from[..N]);
     }
 }
 
-fn spread<const N: usize>(nest: &Nest, mem: &mut [u8], packed: &[u8]) {
-    let (_, stride) = numbers(&nest.levels[0]);
-    for (from, to) in packed.as_chunks::<N>().0.iter().zip(mem.chunks_mut(stride)) {
+fn spread<const N: usize, const STRIDE: usize>(mem: &mut [u8], packed: &[u8]) {
+    for (from, to) in packed.as_chunks::<N>().0.iter().zip(mem.as_chunks_mut::<STRIDE>().0) {
         to[..N].copy_from_slice(from);
     }
 }
 
-fn length(nest: &Nest) -> usize {
-    nest.leaf.bytes() as usize
-}
-
-fn columns_long(nest: &Nest, mem: &[u8], packed: &mut [u8]) {
-    let ((_, stride), n) = (numbers(&nest.levels[0]), length(nest));
-    for (to, from) in packed.chunks_exact_mut(n).zip(mem.chunks(stride)) {
-        to.copy_from_slice(&from[..n]);
+fn planes<const ROWS: usize, const ROW: usize, const PLANE: usize>(mem: &[u8], packed: &mut [u8]) {
+    for (to, from) in packed.chunks_exact_mut(8 * ROWS).zip(mem.as_chunks::<PLANE>().0) {
+        columns::<8, ROW>(from, to);
     }
 }
 
-fn spread_long(nest: &Nest, mem: &mut [u8], packed: &[u8]) {
-    let ((_, stride), n) = (numbers(&nest.levels[0]), length(nest));
-    for (from, to) in packed.chunks_exact(n).zip(mem.chunks_mut(stride)) {
-        to[..n].copy_from_slice(from);
+fn unplanes<const ROWS: usize, const ROW: usize, const PLANE: usize>(
+    mem: &mut [u8],
+    packed: &[u8],
+) {
+    for (from, to) in packed.chunks_exact(8 * ROWS).zip(mem.as_chunks_mut::<PLANE>().0) {
+        spread::<8, ROW>(to, from);
     }
 }
 
-fn planes(nest: &Nest, mem: &[u8], packed: &mut [u8]) {
-    let ((_, plane), (rows, row)) = (numbers(&nest.levels[0]), numbers(&nest.levels[1]));
-    for (to, from) in packed.chunks_exact_mut(8 * rows).zip(mem.chunks(plane)) {
-        for (to, from) in to.as_chunks_mut::<8>().0.iter_mut().zip(from.chunks(row)) {
-            to.copy_from_slice(&from[..8]);
-        }
-    }
-}
-
-fn unplanes(nest: &Nest, mem: &mut [u8], packed: &[u8]) {
-    let ((_, plane), (rows, row)) = (numbers(&nest.levels[0]), numbers(&nest.levels[1]));
-    for (from, to) in packed.chunks_exact(8 * rows).zip(mem.chunks_mut(plane)) {
-        for (from, to) in from.as_chunks::<8>().0.iter().zip(to.chunks_mut(row)) {
-            to[..8].copy_from_slice(from);
-        }
-    }
-}
-
-fn structs(_: &Nest, mem: &[u8], packed: &mut [u8]) {
+fn structs(mem: &[u8], packed: &mut [u8]) {
     for (to, from) in packed.as_chunks_mut::<13>().0.iter_mut().zip(mem.as_chunks::<16>().0) {
         to[0] = from[0];
         to[1..].copy_from_slice(&from[4..]);
     }
 }
 
-fn unstructs(_: &Nest, mem: &mut [u8], packed: &[u8]) {
+fn unstructs(mem: &mut [u8], packed: &[u8]) {
     for (from, to) in packed.as_chunks::<13>().0.iter().zip(mem.as_chunks_mut::<16>().0) {
         to[0] = from[0];
         to[4..].copy_from_slice(&from[1..]);
     }
 }
 
-fn indexed(nest: &Nest, mem: &[u8], packed: &mut [u8]) {
-    if let Level::Table { entries: Table::Narrow(entries), .. } = &nest.levels[0] {
-        for (to, &entry) in packed.as_chunks_mut::<8>().0.iter_mut().zip(entries.iter()) {
+thread_local! {
+    /// The entries of the table, for the hand-written loops over it.
+    static ENTRIES: std::cell::RefCell<Vec<i32>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+fn indexed(mem: &[u8], packed: &mut [u8]) {
+    ENTRIES.with_borrow(|entries| {
+        for (to, &entry) in packed.as_chunks_mut::<8>().0.iter_mut().zip(entries) {
             let at = entry as usize * 8;
             to.copy_from_slice(&mem[at..at + 8]);
         }
-    }
+    });
 }
 
-fn unindexed(nest: &Nest, mem: &mut [u8], packed: &[u8]) {
-    if let Level::Table { entries: Table::Narrow(entries), .. } = &nest.levels[0] {
-        for (from, &entry) in packed.as_chunks::<8>().0.iter().zip(entries.iter()) {
+fn unindexed(mem: &mut [u8], packed: &[u8]) {
+    ENTRIES.with_borrow(|entries| {
+        for (from, &entry) in packed.as_chunks::<8>().0.iter().zip(entries) {
             let at = entry as usize * 8;
             mem[at..at + 8].copy_from_slice(from);
         }
-    }
+    });
 }

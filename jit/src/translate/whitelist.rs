@@ -36,3 +36,37 @@ fn allowed(opcode: Opcode) -> bool {
             | Opcode::Return
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::{Target, isa};
+    use crate::translate::function;
+    use cranelift_codegen::verify_function;
+    use typepack_engine::kernel::{Direction, LeafShape, LevelShape, Run, Shape};
+
+    /// Every leaf under every innermost level: Cranelift's verifier agrees and no operation is
+    /// off the list, for both instruction sets.
+    #[test]
+    fn all_kinds_of_kernels_verify() {
+        let runs = [(0, 1), (4, 8), (12, 8), (30, 4), (40, 300), (-9, 2)];
+        let runs = runs.map(|(offset, bytes)| Run { offset, bytes });
+        let mut leaves: Vec<LeafShape> = (1..=64).map(|bytes| LeafShape::Fixed { bytes }).collect();
+        leaves.extend([LeafShape::Long, LeafShape::Window { runs: runs.into() }]);
+        for target in [Target::X86_64, Target::Aarch64] {
+            let (isa, machine) = isa(target).expect("a code generator");
+            for level in [LevelShape::Loop, LevelShape::Table32, LevelShape::Table64] {
+                for leaf in &leaves {
+                    for direction in [Direction::Pack, Direction::Unpack] {
+                        let levels = vec![level; 2];
+                        let shape = Shape { direction, levels, leaf: leaf.clone() };
+                        let function = function(&shape, &*isa, machine).expect("translated");
+                        verify_function(&function, &*isa)
+                            .unwrap_or_else(|e| panic!("{shape}: {e}"));
+                        assert_eq!(stranger(&function), None, "{shape}");
+                    }
+                }
+            }
+        }
+    }
+}

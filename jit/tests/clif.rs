@@ -1,0 +1,52 @@
+//! Golden CLIF: what the translator writes for a handful of shapes, as text in `clif/`.
+//!
+//! A change of the translator shows here as a difference to read. When it is meant, write the new
+//! text with `TYPEPACK_BLESS=1 cargo test -p typepack-jit --test clif` and commit it.
+
+use std::path::Path;
+use typepack_engine::kernel::{Direction, LeafShape, LevelShape, Run, Shape};
+use typepack_jit::{Target, clif};
+
+use Direction::{Pack, Unpack};
+use LevelShape::{Loop, Table32, Table64};
+
+fn fixed(bytes: u32) -> LeafShape {
+    LeafShape::Fixed { bytes }
+}
+
+fn members() -> LeafShape {
+    let runs = [Run { offset: 0, bytes: 1 }, Run { offset: 4, bytes: 12 }];
+    LeafShape::Window { runs: runs.into() }
+}
+
+#[test]
+fn golden() {
+    let cases = [
+        ("pack-loop-b8", Pack, vec![Loop], fixed(8), Target::X86_64),
+        ("pack-loop-b8-aarch64", Pack, vec![Loop], fixed(8), Target::Aarch64),
+        ("unpack-loop-b8", Unpack, vec![Loop], fixed(8), Target::X86_64),
+        ("pack-loop-loop-b40", Pack, vec![Loop, Loop], fixed(40), Target::X86_64),
+        ("unpack-loop-b7", Unpack, vec![Loop], fixed(7), Target::X86_64),
+        ("pack-table32-b4", Pack, vec![Table32], fixed(4), Target::X86_64),
+        ("unpack-table64-long", Unpack, vec![Table64], LeafShape::Long, Target::X86_64),
+        ("pack-loop-struct", Pack, vec![Loop], members(), Target::X86_64),
+        ("unpack-loop-struct", Unpack, vec![Loop], members(), Target::X86_64),
+    ];
+    let bless = std::env::var_os("TYPEPACK_BLESS").is_some_and(|value| value == "1");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif");
+    for (name, direction, levels, leaf, target) in cases {
+        let shape = Shape { direction, levels, leaf };
+        let text = format!("; {shape}, {target:?}\n{}", clif(&shape, target).expect("CLIF"));
+        let path = folder.join(format!("{name}.clif"));
+        if bless {
+            std::fs::write(&path, text).expect("a golden file");
+            continue;
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            text == golden,
+            "{}: the translator writes something else now:\n{text}",
+            path.display(),
+        );
+    }
+}
