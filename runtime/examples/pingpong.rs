@@ -1,0 +1,146 @@
+//! Half round-trip times between two ranks: `mpiexec -n 2 pingpong`.
+//!
+//! Rows: contiguous messages of several sizes, then strided types. On a virtual machine the
+//! distance of two CPUs changes during a run, so a probe (one line bouncing between two threads of
+//! rank 0) is printed with the table, and each row is the median of interleaved rounds.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use typepack::{Communicator, Datatype, Named, Plan, Result};
+
+const ROUNDS: usize = 15;
+
+struct Row {
+    name: String,
+    plan: Plan,
+    count: u64,
+    words: usize,
+    samples: Vec<f64>,
+}
+
+fn main() {
+    if let Err(error) = run() {
+        eprintln!("pingpong: {error}");
+        std::process::exit(1);
+    }
+}
+
+fn rows() -> Result<Vec<Row>> {
+    let byte = Datatype::named(Named::U8);
+    let double = Datatype::named(Named::F64);
+    let mut rows = Vec::new();
+    for bytes in [0u64, 8, 32, 64, 1024, 8 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20] {
+        rows.push(Row {
+            name: format!("contiguous {bytes} B"),
+            plan: typepack::commit(&byte)?,
+            count: bytes,
+            words: (bytes as usize).div_ceil(8),
+            samples: Vec::new(),
+        });
+    }
+    for (block, stride, total) in [
+        (1i64, 8i64, 1024i64),
+        (1, 8, 64 << 10),
+        (8, 16, 64 << 10),
+        (64, 128, 64 << 10),
+        (1, 8, 1 << 20),
+    ] {
+        let count = total / (8 * block);
+        let ty = Datatype::vector(count, block, stride, &double)?;
+        rows.push(Row {
+            name: format!("{} B blocks, stride {} B, {total} B", 8 * block, 8 * stride),
+            plan: typepack::commit(&ty)?,
+            count: 1,
+            words: (count * stride) as usize,
+            samples: Vec::new(),
+        });
+    }
+    Ok(rows)
+}
+
+fn run() -> Result<()> {
+    let universe = typepack::init()?;
+    let world = universe.world();
+    if world.size() != 2 {
+        eprintln!("pingpong: needs 2 ranks: mpiexec -n 2 pingpong");
+        std::process::exit(2);
+    }
+    let mut rows = rows()?;
+    let mut lines = Vec::new();
+    for round in 0..ROUNDS {
+        if world.rank() == 0 && round % 5 == 0 {
+            lines.push(line_ns());
+        }
+        for row in &mut rows {
+            let sample = half_round_trip(&world, row)?;
+            row.samples.push(sample);
+        }
+    }
+    if world.rank() == 0 {
+        let probes: Vec<String> = lines.iter().map(|ns| format!("{ns:.0}")).collect();
+        println!("cache line, one way: {} ns (unbound threads)", probes.join(", "));
+        println!("{:<40} {:>10} {:>10} {:>9}", "message", "median us", "best us", "GB/s");
+        for row in &mut rows {
+            row.samples.sort_by(f64::total_cmp);
+            let (median, best) = (row.samples[ROUNDS / 2], row.samples[0]);
+            let bytes = row.plan.packed_bytes(row.count)? as f64;
+            println!("{:<40} {median:>10.3} {best:>10.3} {:>9.2}", row.name, bytes / median / 1e3);
+        }
+    }
+    Ok(())
+}
+
+/// One round of one row, in microseconds. Every byte is written anew before each send.
+fn half_round_trip(world: &Communicator, row: &Row) -> Result<f64> {
+    let mut buffer = vec![world.rank() as u64; row.words];
+    let bytes = row.plan.packed_bytes(row.count)?;
+    let turns = (1_000_000 / (bytes + 500)).clamp(8, 2000);
+    let other = 1 - world.rank();
+    world.barrier()?;
+    let start = Instant::now();
+    for turn in 0..turns {
+        if world.rank() == 0 {
+            if let Some(first) = buffer.first_mut() {
+                *first = turn;
+            }
+            world.send(&buffer, &row.plan, row.count, other, 0)?;
+            world.recv(&mut buffer, &row.plan, row.count, other, 0)?;
+        } else {
+            world.recv(&mut buffer, &row.plan, row.count, other, 0)?;
+            world.send(&buffer, &row.plan, row.count, other, 0)?;
+        }
+        if bytes > 0 {
+            assert_eq!(buffer[0], turn, "the echo of another message");
+        }
+    }
+    Ok(start.elapsed().as_secs_f64() * 1e6 / (2 * turns) as f64)
+}
+
+/// One-way time of a cache line between two threads, in nanoseconds.
+fn line_ns() -> f64 {
+    const TURNS: u64 = 20_000;
+    let line = AtomicU64::new(0);
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for parity in 0..2 {
+            let line = &line;
+            scope.spawn(move || {
+                let mut next = parity;
+                while next < 2 * TURNS {
+                    let mut idle = 0u32;
+                    while line.load(Ordering::Acquire) != next {
+                        idle += 1;
+                        // Both threads may sit on one CPU.
+                        if idle.is_multiple_of(4096) {
+                            std::thread::yield_now();
+                        }
+                        std::hint::spin_loop();
+                    }
+                    line.store(next + 1, Ordering::Release);
+                    next += 2;
+                }
+            });
+        }
+    });
+    start.elapsed().as_nanos() as f64 / (2 * TURNS) as f64
+}

@@ -1,0 +1,358 @@
+//! Communicators: checked arguments in front of the message exchange.
+//!
+//! This file has the communicator and its blocking calls; `scope.rs` the safe nonblocking ones,
+//! `raw.rs` the ones that leave memory to the caller, `cartesian.rs` grids. All of them check rank,
+//! tag, count and buffer first and start nothing when a check fails; then `progress.rs` does the
+//! work. Collective calls are in `coll/`.
+//!
+//! Every communicator of this version has the ranks of the world in their order: duplicates and
+//! grids differ in context only, so ranks need no translation.
+
+mod cartesian;
+mod raw;
+mod scope;
+
+pub use cartesian::{Cartesian, dims_create};
+pub use raw::RawRequest;
+pub use scope::{Request, Scope};
+
+use crate::p2p::exchange::Started;
+use crate::p2p::payload::LayoutRef;
+pub use crate::p2p::{Source, Status, Tag};
+
+use crate::progress::Endpoint;
+use crate::transport::envelope::Label;
+use crate::{Error, ErrorKind, Plan, Result};
+use bytemuck::{AnyBitPattern, NoUninit};
+use std::fmt;
+use std::sync::Arc;
+use typepack_engine::check_bounds;
+
+/// A group of ranks with a message space of its own.
+///
+/// Clones are the same communicator. It may be used from any thread.
+#[doc(alias = "MPI_Comm")]
+#[derive(Clone)]
+pub struct Communicator {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    endpoint: Arc<Endpoint>,
+    /// Context of the user's messages; the one above is that of collective calls.
+    context: u64,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.endpoint.close_context(self.context);
+    }
+}
+
+impl fmt::Debug for Communicator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Communicator")
+            .field("rank", &self.rank())
+            .field("size", &self.size())
+            .field("context", &self.shared.context)
+            .finish()
+    }
+}
+
+/// Which of a communicator's two message spaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// The user's.
+    User,
+    /// That of collective calls; never matches a user's message.
+    Collective,
+}
+
+impl Communicator {
+    /// Communicator number `number` of the endpoint; 0 is the world.
+    pub(crate) fn new(endpoint: Arc<Endpoint>, number: u64) -> Self {
+        // Numbers have 44 bits (12 for the leader, 32 counted), so doubling them is safe.
+        Self { shared: Arc::new(Shared { endpoint, context: number << 1 }) }
+    }
+
+    pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.shared.endpoint
+    }
+
+    fn context(&self, space: Space) -> u64 {
+        self.shared.context + u64::from(space == Space::Collective)
+    }
+
+    /// The rank of this process, from 0.
+    #[doc(alias = "MPI_Comm_rank")]
+    pub fn rank(&self) -> usize {
+        self.shared.endpoint.rank()
+    }
+
+    /// The number of ranks.
+    #[doc(alias = "MPI_Comm_size")]
+    pub fn size(&self) -> usize {
+        self.shared.endpoint.size()
+    }
+
+    // ---- checks ----
+
+    pub(crate) fn check_rank(
+        &self,
+        rank: usize,
+        argument: &'static str,
+        kind: ErrorKind,
+    ) -> Result<()> {
+        let size = self.size();
+        if rank < size {
+            return Ok(());
+        }
+        let detail = format!("{rank} is not a rank of a communicator of {size}");
+        Err(Error::new(kind, argument, detail))
+    }
+
+    fn check_source(&self, source: Source) -> Result<()> {
+        match source {
+            Source::Any => Ok(()),
+            Source::Rank(rank) => self.check_rank(rank, "source", ErrorKind::Rank),
+        }
+    }
+
+    // ---- the one way to start something ----
+
+    /// # Safety
+    ///
+    /// - `layout` describes memory that is readable and unchanged until the send is complete or
+    ///   detached.
+    pub(crate) unsafe fn start_send(
+        &self,
+        layout: &LayoutRef<'_>,
+        dest: usize,
+        tag: i32,
+        space: Space,
+    ) -> Result<Started> {
+        self.check_rank(dest, "dest", ErrorKind::Rank)?;
+        check_tag(tag)?;
+        let bytes = layout.plan.packed_bytes(layout.count)?;
+        let label = Label { context: self.context(space), tag, bytes };
+        // SAFETY: the memory is the caller's promise, the size is the plan's own.
+        unsafe { self.shared.endpoint.send(layout, label, dest) }
+    }
+
+    /// # Safety
+    ///
+    /// - `layout` describes memory that is writable and nobody else's until the receive is
+    ///   complete or detached.
+    pub(crate) unsafe fn start_receive(
+        &self,
+        layout: &LayoutRef<'_>,
+        source: Source,
+        tag: Tag,
+        space: Space,
+    ) -> Result<Started> {
+        self.check_source(source)?;
+        if let Tag::Is(tag) = tag {
+            check_tag(tag)?;
+        }
+        let capacity = layout.plan.packed_bytes(layout.count)?;
+        let context = self.context(space);
+        // SAFETY: the memory is the caller's promise, the size is the plan's own.
+        unsafe { self.shared.endpoint.receive(layout, capacity, context, source, tag) }
+    }
+
+    pub(crate) fn finish(&self, started: Started) -> Result<Status> {
+        match started {
+            Started::Done(status) => Ok(status),
+            Started::Pending(id) => self.shared.endpoint.wait(id),
+        }
+    }
+
+    // ---- blocking calls ----
+
+    /// Sends `count` elements of `plan`'s type that lie in `buf` to rank `dest`.
+    ///
+    /// Returns when `buf` may be changed again, which can be before the message is received.
+    ///
+    /// # Errors
+    /// A rank, tag or count outside its domain, or a buffer that does not hold the elements:
+    /// nothing is sent then. [`ErrorKind::ProcAborted`] when a rank has died.
+    #[doc(alias = "MPI_Send")]
+    pub fn send<T: NoUninit>(
+        &self,
+        buf: &[T],
+        plan: &Plan,
+        count: u64,
+        dest: usize,
+        tag: i32,
+    ) -> Result<()> {
+        self.send_at(buf, 0, plan, count, dest, tag)
+    }
+
+    /// [`send`](Self::send) with the type's displacement 0 at byte `origin` of the buffer, for
+    /// types that reach below it.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    #[doc(alias = "MPI_Send")]
+    pub fn send_at<T: NoUninit>(
+        &self,
+        buf: &[T],
+        origin: usize,
+        plan: &Plan,
+        count: u64,
+        dest: usize,
+        tag: i32,
+    ) -> Result<()> {
+        let layout = readable(buf, origin, plan, count, "buf")?;
+        // SAFETY: the slice is borrowed until the wait below returns, after which the operation
+        // is complete or detached.
+        let started = unsafe { self.start_send(&layout, dest, tag, Space::User)? };
+        self.finish(started)?;
+        Ok(())
+    }
+
+    /// Receives at most `count` elements of `plan`'s type into `buf`.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send); [`ErrorKind::Truncated`] for a message longer than the receive,
+    /// which is consumed, and of which at most what fits has been written.
+    #[doc(alias = "MPI_Recv")]
+    pub fn recv<T: NoUninit + AnyBitPattern>(
+        &self,
+        buf: &mut [T],
+        plan: &Plan,
+        count: u64,
+        source: impl Into<Source>,
+        tag: impl Into<Tag>,
+    ) -> Result<Status> {
+        self.recv_at(buf, 0, plan, count, source, tag)
+    }
+
+    /// [`recv`](Self::recv) with the type's displacement 0 at byte `origin` of the buffer.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    #[doc(alias = "MPI_Recv")]
+    pub fn recv_at<T: NoUninit + AnyBitPattern>(
+        &self,
+        buf: &mut [T],
+        origin: usize,
+        plan: &Plan,
+        count: u64,
+        source: impl Into<Source>,
+        tag: impl Into<Tag>,
+    ) -> Result<Status> {
+        let layout = writable(buf, origin, plan, count, "buf")?;
+        let (source, tag) = (source.into(), tag.into());
+        // SAFETY: the slice is mutably borrowed until the wait below returns, after which the
+        // operation is complete or detached.
+        let started = unsafe { self.start_receive(&layout, source, tag, Space::User)? };
+        self.finish(started)
+    }
+
+    /// Sends and receives at once; neither waits for the other.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send) and [`recv`](Self::recv).
+    #[doc(alias = "MPI_Sendrecv")]
+    #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+    pub fn sendrecv<S: NoUninit, T: NoUninit + AnyBitPattern>(
+        &self,
+        send_buf: &[S],
+        send_plan: &Plan,
+        send_count: u64,
+        dest: usize,
+        send_tag: i32,
+        recv_buf: &mut [T],
+        recv_plan: &Plan,
+        recv_count: u64,
+        source: impl Into<Source>,
+        recv_tag: impl Into<Tag>,
+    ) -> Result<Status> {
+        let outgoing = readable(send_buf, 0, send_plan, send_count, "send_buf")?;
+        let incoming = writable(recv_buf, 0, recv_plan, recv_count, "recv_buf")?;
+        self.check_rank(dest, "dest", ErrorKind::Rank)?;
+        check_tag(send_tag)?;
+        // SAFETY: both slices are borrowed until both waits below have returned, after which the
+        // operations are complete or detached; the borrows are disjoint.
+        let receive =
+            unsafe { self.start_receive(&incoming, source.into(), recv_tag.into(), Space::User)? };
+        // SAFETY: as above.
+        let sent = unsafe { self.start_send(&outgoing, dest, send_tag, Space::User) }
+            .and_then(|started| self.finish(started));
+        if let (Err(_), Started::Pending(id)) = (&sent, &receive) {
+            self.shared.endpoint.detach(*id);
+        }
+        sent?;
+        self.finish(receive)
+    }
+
+    /// Waits for a message that a receive with these arguments would match, and leaves it.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    #[doc(alias = "MPI_Probe")]
+    pub fn probe(&self, source: impl Into<Source>, tag: impl Into<Tag>) -> Result<Status> {
+        let found = self.look(source.into(), tag.into(), true)?;
+        found.ok_or_else(|| Error::new(ErrorKind::Internal, "probe", "no message was found"))
+    }
+
+    /// The message that a receive with these arguments would match now, if there is one.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    #[doc(alias = "MPI_Iprobe")]
+    pub fn iprobe(&self, source: impl Into<Source>, tag: impl Into<Tag>) -> Result<Option<Status>> {
+        self.look(source.into(), tag.into(), false)
+    }
+
+    fn look(&self, source: Source, tag: Tag, wait: bool) -> Result<Option<Status>> {
+        self.check_source(source)?;
+        if let Tag::Is(tag) = tag {
+            check_tag(tag)?;
+        }
+        self.shared.endpoint.probe(self.context(Space::User), source, tag, wait)
+    }
+
+    /// One turn of the progress engine, for long computations between calls.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ProcAborted`] when a rank has died.
+    pub fn progress(&self) -> Result<()> {
+        self.shared.endpoint.progress()
+    }
+}
+
+pub(crate) fn check_tag(tag: i32) -> Result<()> {
+    // The upper bound is that of the type: TAG_UB is i32::MAX.
+    if tag >= 0 {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Tag, "tag", format!("{tag} is negative")))
+}
+
+/// The layout of `count` elements in a slice, checked against its bounds.
+pub(crate) fn readable<'a, T: NoUninit>(
+    buf: &[T],
+    origin: usize,
+    plan: &'a Plan,
+    count: u64,
+    argument: &'static str,
+) -> Result<LayoutRef<'a>> {
+    check_bounds(plan, count, origin, size_of_val(buf), argument)?;
+    let origin = buf.as_ptr().cast::<u8>().cast_mut().wrapping_add(origin);
+    Ok(LayoutRef { origin, plan, count })
+}
+
+/// The same for a slice that is written to.
+pub(crate) fn writable<'a, T: NoUninit + AnyBitPattern>(
+    buf: &mut [T],
+    origin: usize,
+    plan: &'a Plan,
+    count: u64,
+    argument: &'static str,
+) -> Result<LayoutRef<'a>> {
+    check_bounds(plan, count, origin, size_of_val(buf), argument)?;
+    let origin = buf.as_mut_ptr().cast::<u8>().wrapping_add(origin);
+    Ok(LayoutRef { origin, plan, count })
+}

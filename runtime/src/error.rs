@@ -1,0 +1,145 @@
+//! What can go wrong in the runtime, and to which MPI error class it belongs.
+//!
+//! Every call of the library returns [`Error`]; engine errors (bad counts, buffers, types) arrive
+//! here through `From` and keep their class. The text names the argument, its value, and the
+//! communicator's rank where one is involved, so that one printed line is enough to act on.
+
+use crate::shm::{SegmentError, SegmentErrorKind};
+use std::fmt;
+use typepack_engine::ErrorClass;
+
+/// The kind of a runtime error; each maps to exactly one MPI error class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A datatype or buffer was refused by the engine; the class is the engine's.
+    Engine(ErrorClass),
+    /// A destination, source or root outside the communicator.
+    Rank,
+    /// A root outside the communicator.
+    Root,
+    /// A tag that is negative or above [`TAG_UB`](crate::TAG_UB).
+    Tag,
+    /// A count that cannot be represented.
+    Count,
+    /// A buffer that is too small for what it must hold.
+    Buffer,
+    /// Dimensions that do not fit the number of ranks.
+    Dims,
+    /// A rank, coordinate or direction that the topology does not have.
+    Topology,
+    /// A message longer than the receive that matched it.
+    Truncated,
+    /// A request that is not pending on this communicator.
+    Request,
+    /// Any other argument, or a `TYPEPACK_*` variable, outside its domain.
+    Argument,
+    /// A rank of the job has died, or the job is being ended.
+    ProcAborted,
+    /// The operating system refused memory.
+    NoMemory,
+    /// The library is not initialised, already finalised, or used in a forked child.
+    State,
+    /// The operating system or another rank did something that the protocol forbids.
+    Other,
+    /// The library broke one of its own invariants: a bug.
+    Internal,
+}
+
+/// A runtime error: kind and one clear sentence that begins with the argument's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Error {
+    kind: ErrorKind,
+    argument: &'static str,
+    detail: String,
+}
+
+impl Error {
+    /// Builds an error about `argument`; `detail` continues the sentence `"<argument>: "`.
+    pub fn new(kind: ErrorKind, argument: &'static str, detail: impl Into<String>) -> Self {
+        Self { kind, argument, detail: detail.into() }
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The name of the argument, variable or part of the library that the error is about.
+    pub fn argument(&self) -> &'static str {
+        self.argument
+    }
+
+    /// The MPI error class of this kind (MPI-5.0 section 9.4).
+    pub fn class(&self) -> ErrorClass {
+        match self.kind {
+            ErrorKind::Engine(class) => class,
+            ErrorKind::Rank => ErrorClass::RANK,
+            ErrorKind::Root => ErrorClass::ROOT,
+            ErrorKind::Tag => ErrorClass::TAG,
+            ErrorKind::Count => ErrorClass::COUNT,
+            ErrorKind::Buffer => ErrorClass::BUFFER,
+            ErrorKind::Dims => ErrorClass::DIMS,
+            ErrorKind::Topology => ErrorClass::TOPOLOGY,
+            ErrorKind::Truncated => ErrorClass::TRUNCATE,
+            ErrorKind::Request => ErrorClass::REQUEST,
+            ErrorKind::Argument => ErrorClass::ARG,
+            ErrorKind::ProcAborted => ErrorClass::PROC_ABORTED,
+            ErrorKind::NoMemory => ErrorClass::NO_MEM,
+            ErrorKind::State | ErrorKind::Other => ErrorClass::OTHER,
+            ErrorKind::Internal => ErrorClass::INTERN,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.argument, self.detail)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<typepack_engine::Error> for Error {
+    fn from(error: typepack_engine::Error) -> Self {
+        let text = error.to_string();
+        let prefix = format!("{}: ", error.argument());
+        let detail = text.strip_prefix(&prefix).unwrap_or(&text).to_owned();
+        Self { kind: ErrorKind::Engine(error.class()), argument: error.argument(), detail }
+    }
+}
+
+impl From<SegmentError> for Error {
+    fn from(error: SegmentError) -> Self {
+        let kind = match error.kind() {
+            SegmentErrorKind::Argument => ErrorKind::Argument,
+            SegmentErrorKind::NoMemory => ErrorKind::NoMemory,
+            SegmentErrorKind::LauncherGone => ErrorKind::ProcAborted,
+            SegmentErrorKind::Mismatch | SegmentErrorKind::NotARank | SegmentErrorKind::System => {
+                ErrorKind::Other
+            }
+        };
+        Self::new(kind, "job", error.to_string())
+    }
+}
+
+/// The runtime's result type.
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engine_errors_keep_class_and_text() {
+        let engine = typepack_engine::Error::new(
+            typepack_engine::ErrorKind::Count,
+            "count",
+            "-1 is negative",
+        );
+        let error = Error::from(engine);
+        assert_eq!(error.class(), ErrorClass::COUNT);
+        assert_eq!(error.to_string(), "count: -1 is negative");
+    }
+}

@@ -1,0 +1,51 @@
+//! typepack: ranks, messages and halo exchanges in shared memory, on compiled datatypes.
+//!
+//! A program started by `mpiexec -n N` calls [`init`] and gets the world communicator. Messages
+//! carry any committed datatype: the layout in memory is described once, compiled, and packed
+//! straight into the transport.
+//!
+//! ```
+//! use typepack::{Datatype, Named, commit};
+//!
+//! let universe = typepack::init()?; // one of N ranks; without mpiexec the only one
+//! let world = universe.world();
+//!
+//! // The first column of a 4 x 4 matrix goes to the next rank, into its last column.
+//! let column = commit(&Datatype::vector(4, 1, 4, &Datatype::named(Named::F64))?)?;
+//! let matrix: Vec<f64> = (0..16).map(f64::from).collect();
+//! let mut result = matrix.clone();
+//! let (rank, size) = (world.rank(), world.size());
+//! world.sendrecv(
+//!     &matrix, &column, 1, (rank + 1) % size, 7,
+//!     &mut result[3..], &column, 1, (rank + size - 1) % size, 7,
+//! )?;
+//! assert_eq!(result[3..8], [0.0, 4.0, 5.0, 6.0, 4.0]);
+//! # Ok::<(), typepack::Error>(())
+//! ```
+//!
+//! The rooms, from the outside in: `world.rs` (beginning and end), `comm/` and `coll/` (checked
+//! calls), `halo/` (exchanges on grids), `progress.rs` (the lock, and how calls wait), `p2p/`
+//! (matching), `transport/` (the protocol between two ranks), `shm/` (the segment and what lies in
+//! it), `sys/` (system calls). The engine and the code generator are crates of their own.
+
+pub mod coll;
+pub mod comm;
+mod error;
+pub mod halo;
+mod p2p;
+mod progress;
+mod settings;
+pub mod shm;
+mod sync;
+pub mod sys;
+mod transport;
+mod world;
+
+pub use coll::{Op, Reducible};
+pub use comm::{Cartesian, Communicator, RawRequest, Request, Scope, dims_create};
+pub use error::{Error, ErrorKind, Result};
+pub use p2p::{Source, Status, TAG_UB, Tag};
+pub use typepack_engine as engine;
+pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
+pub use typepack_jit::{Counters, Jit};
+pub use world::{Universe, commit, init, jit};

@@ -1,0 +1,513 @@
+//! All message state of this process, and the rules by which messages meet receives.
+//!
+//! `progress.rs` owns the one [`Exchange`] behind its lock and turns it; `comm/` starts sends and
+//! receives here with checked arguments; bytes go through `transport/peer.rs`. A receive is matched
+//! either when it is posted (`receive`) or when a message arrives (`deliver`, `offered`), never
+//! otherwise, and every match is decided by `matching.rs`.
+//!
+//! Invariants: an unmatched message occupies no shared memory for longer than one turn (eager data
+//! is copied to the heap, the rest stays with its sender); nothing here waits.
+
+use super::matching::{Arrived, Matching};
+use super::payload::{LayoutRef, Sink, Supply, buffer, copy};
+use super::request::{Receive, Request, Requests, Send, SendStage};
+use super::{Source, Status, Tag};
+use crate::shm::ring::Violation;
+use crate::transport::envelope::{Envelope, Label};
+use crate::transport::fabric::Fabric;
+use crate::transport::peer::{Outgoing, Rx, Tx, broken};
+use crate::{Error, ErrorKind, Result};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Envelopes taken from one ring before the others get their turn.
+const ENVELOPES_PER_TURN: usize = 32;
+
+/// An operation that has been started.
+#[derive(Debug)]
+pub enum Started {
+    /// It is complete.
+    Done(Status),
+    /// It is in flight under this number.
+    Pending(u64),
+}
+
+/// Counters for `TYPEPACK_REPORT`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Traffic {
+    /// Messages sent.
+    pub messages: u64,
+    /// Packed bytes sent.
+    pub bytes: u64,
+    /// Of the messages, those that went through the ring at once.
+    pub eager: u64,
+}
+
+/// Contexts are few and ours; a multiplication spreads them well enough.
+#[derive(Debug, Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 ^= self.0 >> 29;
+    }
+}
+
+#[derive(Debug)]
+struct Peer {
+    tx: Option<Tx>,
+    rx: Option<Rx>,
+}
+
+/// The message state of one process.
+#[derive(Debug)]
+pub struct Exchange {
+    fabric: Fabric,
+    eager_limit: u64,
+    peers: Vec<Peer>,
+    readable: Vec<usize>,
+    knocks: u32,
+    contexts: HashMap<u64, Matching, BuildHasherDefault<Spread>>,
+    requests: Requests,
+    traffic: Traffic,
+    /// Some queue or stream of some peer may have work.
+    busy: bool,
+}
+
+impl Exchange {
+    /// No messages yet. `eager_limit` is at most `EAGER_MAX`.
+    pub fn new(fabric: Fabric, eager_limit: u64) -> Self {
+        let peers = (0..fabric.size()).map(|_| Peer { tx: None, rx: None }).collect();
+        Self {
+            fabric,
+            eager_limit,
+            peers,
+            readable: Vec::new(),
+            knocks: 0,
+            contexts: HashMap::default(),
+            requests: Requests::default(),
+            traffic: Traffic::default(),
+            busy: false,
+        }
+    }
+
+    /// What has been sent.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+
+    /// The requests of this process.
+    pub fn requests(&mut self) -> &mut Requests {
+        &mut self.requests
+    }
+
+    /// True when no operation of this rank is in flight: a turn could only move messages from the
+    /// rings to the heap, one copy more than leaving them there.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.requests.in_flight() == 0 && !self.busy
+    }
+
+    /// True when everything this rank has to write has been written.
+    pub fn all_sent(&self) -> bool {
+        self.requests.sends_in_flight() == 0
+            && self.peers.iter().all(|p| p.tx.as_ref().is_none_or(|tx| !tx.has_work()))
+    }
+
+    fn matching(&mut self, context: u64) -> &mut Matching {
+        let size = self.fabric.size();
+        self.contexts.entry(context).or_insert_with(|| Matching::new(size))
+    }
+
+    /// Forgets a context that no communicator uses any more, unless something is queued in it.
+    pub fn close_context(&mut self, context: u64) {
+        if let Entry::Occupied(entry) = self.contexts.entry(context) {
+            if entry.get().is_empty() {
+                entry.remove();
+            }
+        }
+    }
+
+    fn tx(&mut self, dest: usize) -> Result<&mut Tx> {
+        let peer = &mut self.peers[dest].tx;
+        match peer {
+            Some(tx) => Ok(tx),
+            None => Ok(peer.insert(Tx::new(self.fabric.contact(dest)?, dest))),
+        }
+    }
+
+    // ---- starting ----
+
+    /// Starts a send of `label.bytes` packed bytes to rank `dest`.
+    ///
+    /// # Safety
+    ///
+    /// - The layout's memory is readable and unchanged until the send is complete or detached.
+    /// - `label.bytes` is the packed size of its elements.
+    ///
+    /// # Errors
+    /// Out of memory; a broken protocol.
+    pub unsafe fn send(
+        &mut self,
+        layout: &LayoutRef<'_>,
+        label: Label,
+        dest: usize,
+    ) -> Result<Started> {
+        self.traffic.messages += 1;
+        self.traffic.bytes += label.bytes;
+        let status = Status { source: self.fabric.rank(), tag: label.tag, bytes: label.bytes };
+        if dest == self.fabric.rank() {
+            // SAFETY: passed on.
+            return unsafe { self.send_self(layout, label, status) };
+        }
+        if self.peers[dest].tx.is_none() {
+            self.tx(dest)?;
+        }
+        let Some(tx) = &mut self.peers[dest].tx else { return Err(lost()) };
+        if label.bytes <= self.eager_limit && tx.is_idle() {
+            // SAFETY: the range is the whole message (caller's promise); the destination holds as
+            // many bytes of shared memory, which no user layout overlaps.
+            let pack = |to| unsafe { layout.pack(0..label.bytes, to) };
+            if tx.send_eager(&self.fabric, label, pack)? {
+                self.traffic.eager += 1;
+                return Ok(Started::Done(status));
+            }
+        }
+        let supply = Supply::Memory(layout.keep());
+        let send = Send { dest, label, supply, stage: SendStage::Queued };
+        let id = self.requests.open(Request::Send(send));
+        self.tx(dest)?.push(Outgoing::Send(id));
+        self.flush(dest)?;
+        Ok(Started::Pending(id))
+    }
+
+    /// # Safety
+    /// As `send`.
+    unsafe fn send_self(
+        &mut self,
+        layout: &LayoutRef<'_>,
+        label: Label,
+        status: Status,
+    ) -> Result<Started> {
+        let rank = self.fabric.rank();
+        if let Some(id) = self.matching(label.context).arrive(rank, label.tag) {
+            let Some(receive) = self.requests.receive(id) else { return Err(lost()) };
+            let capacity = receive.capacity;
+            let supply = Supply::Memory(layout.keep());
+            // SAFETY: the bytes are at most either side's; a send's and a receive's memory do not
+            // overlap (promise of the two calls).
+            unsafe { copy(&supply, &receive.sink, label.bytes.min(capacity)) };
+            self.requests.complete(id, arrived(status, capacity));
+            return Ok(Started::Done(status));
+        }
+        if label.bytes <= self.eager_limit {
+            let mut data = buffer(label.bytes)?;
+            // SAFETY: the layout is valid by the caller's promise, the buffer has its size.
+            unsafe { layout.pack(0..label.bytes, data.as_mut_ptr()) };
+            self.matching(label.context).keep(rank, label.tag, label.bytes, Arrived::Data(data));
+            return Ok(Started::Done(status));
+        }
+        let supply = Supply::Memory(layout.keep());
+        let send = Send { dest: rank, label, supply, stage: SendStage::Offered };
+        let id = self.requests.open(Request::Send(send));
+        self.matching(label.context).keep(rank, label.tag, label.bytes, Arrived::Own(id));
+        Ok(Started::Pending(id))
+    }
+
+    /// Starts a receive of at most `capacity` packed bytes.
+    ///
+    /// # Safety
+    ///
+    /// - The layout's memory is writable and nobody else's until the receive is complete or
+    ///   detached.
+    /// - `capacity` is the packed size of its elements.
+    ///
+    /// # Errors
+    /// A message longer than the receive; a broken protocol.
+    pub unsafe fn receive(
+        &mut self,
+        layout: &LayoutRef<'_>,
+        capacity: u64,
+        context: u64,
+        source: Source,
+        tag: Tag,
+    ) -> Result<Started> {
+        let Some((from, message)) = self.matching(context).take(source, tag) else {
+            let sink = Sink::Memory(layout.keep());
+            let receive = Receive { context, source, sink, capacity, stream: None };
+            let id = self.requests.open(Request::Receive(receive));
+            self.matching(context).post(source, tag, id);
+            return Ok(Started::Pending(id));
+        };
+        let status = Status { source: from, tag: message.tag, bytes: message.bytes };
+        let fits = message.bytes.min(capacity);
+        match message.what {
+            Arrived::Data(data) => {
+                // SAFETY: `fits` is within the receive and within the data, which is on our heap.
+                unsafe { layout.unpack(0..fits, data.as_ptr()) };
+                arrived(status, capacity).map(Started::Done)
+            }
+            Arrived::Own(id) => {
+                let Some(send) = self.requests.send(id) else { return Err(lost()) };
+                let sink = Sink::Memory(layout.keep());
+                // SAFETY: `fits` is within both; a send's and a receive's memory do not overlap
+                // (promise of the two calls).
+                unsafe { copy(&send.supply, &sink, fits) };
+                self.requests.complete(id, Ok(status));
+                arrived(status, capacity).map(Started::Done)
+            }
+            Arrived::Offered(offer) => {
+                if message.bytes > capacity {
+                    self.refuse(from, offer)?;
+                    return arrived(status, capacity).map(Started::Done);
+                }
+                let sink = Sink::Memory(layout.keep());
+                let receive = Receive { context, source, sink, capacity, stream: None };
+                let id = self.requests.open(Request::Receive(receive));
+                self.accept(from, offer, id, message.tag, message.bytes)?;
+                Ok(Started::Pending(id))
+            }
+        }
+    }
+
+    /// The message that a receive would match now.
+    pub fn probe(&mut self, context: u64, source: Source, tag: Tag) -> Option<Status> {
+        let (from, message) = self.matching(context).look(source, tag)?;
+        Some(Status { source: from, tag: message.tag, bytes: message.bytes })
+    }
+
+    /// Cuts an operation loose from the memory it was started on: afterwards nobody reads or
+    /// writes that memory, and nobody can ask for the operation's result. A send still happens,
+    /// from a copy; a receive that has been matched is read and dropped.
+    pub fn detach(&mut self, id: u64) {
+        match self.requests.get(id) {
+            Some(Request::Send(send)) => {
+                let bytes = send.label.bytes;
+                send.supply.detach(bytes);
+            }
+            Some(Request::Receive(receive)) => {
+                receive.sink = Sink::Discard;
+                if receive.stream.is_none() {
+                    let (context, source) = (receive.context, receive.source);
+                    self.matching(context).withdraw(source, id);
+                    self.requests.cancel(id);
+                    return;
+                }
+            }
+            Some(Request::Done(_)) | None => {}
+        }
+        self.requests.orphan(id);
+    }
+
+    // ---- the answers to an offer ----
+
+    /// Grants an offered message to the receive `id`.
+    fn accept(&mut self, from: usize, offer: u64, id: u64, tag: i32, bytes: u64) -> Result<()> {
+        let Some(receive) = self.requests.receive(id) else { return Err(lost()) };
+        receive.source = Source::Rank(from);
+        receive.stream = Some((tag, bytes, 0));
+        let Some(rx) = &mut self.peers[from].rx else { return Err(lost()) };
+        rx.expect(id);
+        self.tx(from)?.push(Outgoing::Grant(offer, bytes));
+        self.flush(from)
+    }
+
+    /// Tells the sender that its offered message matched a receive that is too small.
+    fn refuse(&mut self, from: usize, offer: u64) -> Result<()> {
+        self.tx(from)?.push(Outgoing::Grant(offer, 0));
+        self.flush(from)
+    }
+
+    fn flush(&mut self, dest: usize) -> Result<()> {
+        self.busy = true;
+        if let Some(tx) = &mut self.peers[dest].tx {
+            tx.flush(&self.fabric, &mut self.requests, self.eager_limit)?;
+        }
+        Ok(())
+    }
+
+    // ---- progress ----
+
+    /// One turn: takes envelopes, moves queues and streams, all a little. True when something
+    /// moved.
+    ///
+    /// # Errors
+    /// Another rank broke the protocol; out of memory.
+    #[inline]
+    pub fn turn(&mut self) -> Result<bool> {
+        if self.peers.len() == 1 {
+            return Ok(false);
+        }
+        let mut moved = false;
+        if let Some(knocks) = self.fabric.knocked(self.knocks) {
+            self.admit(knocks)?;
+        }
+        for i in 0..self.readable.len() {
+            moved |= self.read(self.readable[i])?;
+        }
+        if self.busy {
+            moved |= self.stream()?;
+        }
+        Ok(moved)
+    }
+
+    #[cold]
+    fn admit(&mut self, knocks: u32) -> Result<()> {
+        self.knocks = knocks;
+        for from in 0..self.peers.len() {
+            if self.peers[from].rx.is_none() {
+                if let Some(area) = self.fabric.written_by(from)? {
+                    self.peers[from].rx = Some(Rx::new(area, from));
+                    self.readable.push(from);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn stream(&mut self) -> Result<bool> {
+        let (mut moved, mut busy) = (false, false);
+        for peer in &mut self.peers {
+            if let Some(rx) = &mut peer.rx {
+                if rx.has_work() {
+                    moved |= rx.drain(&self.fabric, &mut self.requests)?;
+                    busy |= rx.has_work();
+                }
+            }
+            if let Some(tx) = &mut peer.tx {
+                if tx.has_work() {
+                    moved |= tx.flush(&self.fabric, &mut self.requests, self.eager_limit)?;
+                    moved |= tx.fill(&self.fabric, &mut self.requests)?;
+                    busy |= tx.has_work();
+                }
+            }
+        }
+        self.busy = busy;
+        Ok(moved)
+    }
+
+    /// Takes envelopes out of the ring of `from`.
+    #[inline]
+    fn read(&mut self, from: usize) -> Result<bool> {
+        for taken in 0..ENVELOPES_PER_TURN {
+            let Some(rx) = &self.peers[from].rx else { return Ok(false) };
+            let Some(words) = rx.ring.peek(&rx.area) else { return Ok(taken > 0) };
+            let area = rx.area;
+            let mut payload = 0;
+            match Envelope::decode(&words).map_err(|v| broken(from, v))? {
+                // SAFETY: the inline payload is a local copy, at least as long as the message.
+                Envelope::Inline(label, data) => unsafe {
+                    self.deliver(from, label, data.as_ptr())?;
+                },
+                Envelope::Eager(label) => {
+                    payload = label.bytes as usize;
+                    let offset = rx.ring.payload_offset::<crate::transport::fabric::Area>(payload);
+                    // SAFETY: the length was checked against the eager maximum, and `place` keeps
+                    // a payload of that length within the area; the bytes are ours until we
+                    // advance.
+                    unsafe { self.deliver(from, label, area.payload(offset))? };
+                }
+                Envelope::Offer(label, id) => self.offered(from, label, id)?,
+                Envelope::Grant { id, bytes } => self.granted(from, id, bytes)?,
+            }
+            let Some(rx) = &mut self.peers[from].rx else { return Err(lost()) };
+            if rx.ring.advance(&area, payload) {
+                self.fabric.ring(from);
+            }
+        }
+        Ok(true)
+    }
+
+    /// An eager message has arrived.
+    ///
+    /// # Safety
+    ///
+    /// - `data` is valid for reads of `label.bytes` bytes.
+    unsafe fn deliver(&mut self, from: usize, label: Label, data: *const u8) -> Result<()> {
+        let Some(id) = self.matching(label.context).arrive(from, label.tag) else {
+            let mut copied = buffer(label.bytes)?;
+            // SAFETY: the source is the caller's promise, the new buffer has as many bytes.
+            unsafe { std::ptr::copy_nonoverlapping(data, copied.as_mut_ptr(), copied.len()) };
+            self.matching(label.context).keep(from, label.tag, label.bytes, Arrived::Data(copied));
+            return Ok(());
+        };
+        let Some(receive) = self.requests.receive(id) else { return Err(lost()) };
+        let capacity = receive.capacity;
+        // SAFETY: the range is within the message and within the receive; the data lies in a
+        // local or in shared memory, neither of which a user layout overlaps.
+        unsafe { receive.sink.unpack(0..label.bytes.min(capacity), data) };
+        let status = Status { source: from, tag: label.tag, bytes: label.bytes };
+        self.requests.complete(id, arrived(status, capacity));
+        Ok(())
+    }
+
+    /// A message too long for the ring waits at `from`.
+    fn offered(&mut self, from: usize, label: Label, offer: u64) -> Result<()> {
+        let Some(id) = self.matching(label.context).arrive(from, label.tag) else {
+            let what = Arrived::Offered(offer);
+            self.matching(label.context).keep(from, label.tag, label.bytes, what);
+            return Ok(());
+        };
+        let Some(receive) = self.requests.receive(id) else { return Err(lost()) };
+        let capacity = receive.capacity;
+        if label.bytes > capacity {
+            let status = Status { source: from, tag: label.tag, bytes: label.bytes };
+            self.requests.complete(id, arrived(status, capacity));
+            return self.refuse(from, offer);
+        }
+        self.accept(from, offer, id, label.tag, label.bytes)
+    }
+
+    /// The receiver of one of our offers has answered.
+    fn granted(&mut self, from: usize, id: u64, bytes: u64) -> Result<()> {
+        let rank = self.fabric.rank();
+        let send = self
+            .requests
+            .send(id)
+            .filter(|send| send.dest == from && send.stage == SendStage::Offered)
+            .ok_or_else(|| broken(from, Violation("grant of a message that was not offered")))?;
+        let Label { tag, bytes: total, .. } = send.label;
+        if bytes == 0 {
+            self.requests.complete(id, Ok(Status { source: rank, tag, bytes: total }));
+            return Ok(());
+        }
+        if bytes != total {
+            return Err(broken(from, Violation("grant of a part of a message")));
+        }
+        send.stage = SendStage::Streaming(0);
+        self.tx(from)?.grant(id);
+        self.busy = true;
+        Ok(())
+    }
+}
+
+/// The result of a receive of `capacity` bytes that matched a message.
+fn arrived(status: Status, capacity: u64) -> Result<Status> {
+    if status.bytes <= capacity {
+        return Ok(status);
+    }
+    let Status { source, tag, bytes } = status;
+    Err(Error::new(
+        ErrorKind::Truncated,
+        "count",
+        format!(
+            "the message from rank {source} with tag {tag} has {bytes} bytes, \
+             the receive has room for {capacity}"
+        ),
+    ))
+}
+
+#[cold]
+fn lost() -> Error {
+    Error::new(ErrorKind::Internal, "message", "a matched operation is not in the table")
+}

@@ -1,0 +1,409 @@
+//! The endpoint: one lock per process, and how a call waits.
+//!
+//! Every operation of `comm/` takes the lock, starts or looks at something in `p2p/exchange.rs`,
+//! gives it a turn, and lets go; waiting happens here and nowhere else:
+//!
+//! 1. One waiting thread becomes the poller; the others sleep on a condition variable and are
+//!    called when the poller has moved something, or leaves.
+//! 2. The poller turns the exchange. While something moves, or for the spin time after it last
+//!    did, it goes on (with the lock, in short bursts).
+//! 3. It announces sleep on the shared doorbell, turns once more, looks at the failure epoch, lets
+//!    the lock go, and sleeps until somebody rings. The timeout is a safety net, not the mechanism.
+//!
+//! Invariants: nobody holds the lock while asleep; a panic under the lock poisons it, and then no
+//! turn ever runs again, so that memory of unfinished operations is no longer touched.
+
+use crate::p2p::exchange::{Exchange, Started};
+use crate::p2p::payload::LayoutRef;
+use crate::p2p::{Source, Status, Tag};
+use crate::sys::fork;
+use crate::transport::envelope::Label;
+use crate::transport::fabric::Fabric;
+use crate::{Error, ErrorKind, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Turns between two looks at the clock, and longest stretch with the lock held.
+const BURST: usize = 32;
+
+/// How long a sleeper believes in being called, at most.
+const NAP: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+struct State {
+    exchange: Exchange,
+    /// A thread is polling, or asleep on the doorbell.
+    polled: bool,
+    /// Threads on the condition variable.
+    sleepers: usize,
+    closed: bool,
+}
+
+/// This process's end of the job.
+#[derive(Debug)]
+pub struct Endpoint {
+    fabric: Fabric,
+    spin: Duration,
+    state: Mutex<State>,
+    called: Condvar,
+    contexts: AtomicU64,
+}
+
+impl Endpoint {
+    /// An endpoint without messages.
+    pub fn new(fabric: Fabric, eager_limit: u64, spin: Duration) -> Self {
+        fork::watch();
+        let exchange = Exchange::new(fabric.clone(), eager_limit);
+        Self {
+            fabric,
+            spin,
+            state: Mutex::new(State { exchange, polled: false, sleepers: 0, closed: false }),
+            called: Condvar::new(),
+            contexts: AtomicU64::new(1),
+        }
+    }
+
+    /// This rank.
+    pub fn rank(&self) -> usize {
+        self.fabric.rank()
+    }
+
+    /// Number of ranks.
+    pub fn size(&self) -> usize {
+        self.fabric.size()
+    }
+
+    /// A communicator number that no other communicator led by this rank has.
+    pub fn new_context(&self) -> u64 {
+        (self.rank() as u64) << 32 | self.contexts.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, State>> {
+        if fork::is_child() {
+            // Before the lock: another thread of the parent may have held it at the fork.
+            return Err(Error::new(
+                ErrorKind::State,
+                "process",
+                "a forked child of a rank cannot communicate; it may exec or exit",
+            ));
+        }
+        let state = self.state.lock().map_err(|_| {
+            Error::new(ErrorKind::Internal, "endpoint", "a panic has ended all communication")
+        })?;
+        if state.closed {
+            return Err(Error::new(ErrorKind::State, "universe", "it has been finalized"));
+        }
+        Ok(state)
+    }
+
+    /// Something was started: gives it a turn and calls whoever may have got what it waits for.
+    #[inline]
+    fn started(&self, state: &mut State, completions: u64) -> Result<()> {
+        if !state.exchange.is_idle() {
+            state.exchange.turn()?;
+        }
+        self.notify(state, completions);
+        Ok(())
+    }
+
+    #[inline]
+    fn notify(&self, state: &mut State, completions: u64) {
+        if state.sleepers > 0 {
+            self.called.notify_all();
+        }
+        if state.polled && state.exchange.requests().completions() != completions {
+            self.fabric.rouse();
+        }
+    }
+
+    /// Starts a send.
+    ///
+    /// # Safety
+    /// As [`Exchange::send`].
+    ///
+    /// # Errors
+    /// As [`Exchange::send`]; not initialised any more; a forked child.
+    pub unsafe fn send(
+        &self,
+        layout: &LayoutRef<'_>,
+        label: Label,
+        dest: usize,
+    ) -> Result<Started> {
+        let mut state = self.lock()?;
+        let completions = state.exchange.requests().completions();
+        // SAFETY: passed on.
+        let started = unsafe { state.exchange.send(layout, label, dest)? };
+        self.settle(&mut state, completions, started)
+    }
+
+    /// Starts a receive.
+    ///
+    /// # Safety
+    /// As [`Exchange::receive`].
+    ///
+    /// # Errors
+    /// As [`Exchange::receive`]; not initialised any more; a forked child.
+    pub unsafe fn receive(
+        &self,
+        layout: &LayoutRef<'_>,
+        capacity: u64,
+        context: u64,
+        source: Source,
+        tag: Tag,
+    ) -> Result<Started> {
+        let mut state = self.lock()?;
+        let completions = state.exchange.requests().completions();
+        // SAFETY: passed on.
+        let started = unsafe { state.exchange.receive(layout, capacity, context, source, tag)? };
+        self.settle(&mut state, completions, started)
+    }
+
+    /// The turn after a start. If it fails, the caller never learns the request's number, so its
+    /// memory is let go here.
+    fn settle(&self, state: &mut State, completions: u64, started: Started) -> Result<Started> {
+        if let Err(error) = self.started(state, completions) {
+            if let Started::Pending(id) = started {
+                state.exchange.detach(id);
+            }
+            return Err(error);
+        }
+        Ok(started)
+    }
+
+    /// Waits for a request. Afterwards, whatever the result, nobody touches its memory.
+    ///
+    /// # Errors
+    /// The operation's; a rank has died; another rank broke the protocol.
+    pub fn wait(&self, id: u64) -> Result<Status> {
+        let waited = self
+            .lock()
+            .and_then(|state| self.wait_until(state, |exchange| exchange.requests().fetch(id)));
+        match waited {
+            Ok(result) => result,
+            Err(error) => {
+                self.detach(id);
+                Err(error)
+            }
+        }
+    }
+
+    /// The result of a request if it is complete, after one turn.
+    ///
+    /// # Errors
+    /// As [`Endpoint::wait`].
+    pub fn test(&self, id: u64) -> Result<Option<Status>> {
+        let tested = self.lock().and_then(|mut state| {
+            self.turn(&mut state)?;
+            let result = state.exchange.requests().fetch(id);
+            match result {
+                None => self.fabric.failure().map_or(Ok(None), Err),
+                done => Ok(done),
+            }
+        });
+        match tested {
+            Ok(result) => result.transpose(),
+            Err(error) => {
+                self.detach(id);
+                Err(error)
+            }
+        }
+    }
+
+    /// Lets go of an operation's memory; see [`Exchange::detach`].
+    pub fn detach(&self, id: u64) {
+        // Without the lock (forked, finalized, poisoned) no turn runs, and nothing is touched.
+        if let Ok(mut state) = self.lock() {
+            state.exchange.detach(id);
+        }
+    }
+
+    /// The message that a receive would match now; waits for one if `wait`.
+    ///
+    /// # Errors
+    /// As [`Endpoint::wait`].
+    pub fn probe(
+        &self,
+        context: u64,
+        source: Source,
+        tag: Tag,
+        wait: bool,
+    ) -> Result<Option<Status>> {
+        let mut state = self.lock()?;
+        if wait {
+            let found = self.wait_until(state, |exchange| exchange.probe(context, source, tag))?;
+            return Ok(Some(found));
+        }
+        self.turn(&mut state)?;
+        match state.exchange.probe(context, source, tag) {
+            None => self.fabric.failure().map_or(Ok(None), Err),
+            found => Ok(found),
+        }
+    }
+
+    /// One turn on behalf of a computation.
+    ///
+    /// # Errors
+    /// A rank has died; another rank broke the protocol.
+    pub fn progress(&self) -> Result<()> {
+        let mut state = self.lock()?;
+        self.turn(&mut state)?;
+        self.fabric.failure().map_or(Ok(()), Err)
+    }
+
+    fn turn(&self, state: &mut State) -> Result<()> {
+        let completions = state.exchange.requests().completions();
+        if state.exchange.turn()? {
+            self.notify(state, completions);
+        }
+        Ok(())
+    }
+
+    /// Waits until `done` has an answer.
+    fn wait_until<'a, R>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        mut done: impl FnMut(&mut Exchange) -> Option<R>,
+    ) -> Result<R> {
+        loop {
+            self.turn(&mut state)?;
+            if let Some(answer) = done(&mut state.exchange) {
+                return Ok(answer);
+            }
+            // A job of one rank has nothing to poll: its own threads call.
+            if state.polled || self.size() == 1 {
+                state.sleepers += 1;
+                let (guard, _) =
+                    self.called.wait_timeout(state, NAP).unwrap_or_else(PoisonError::into_inner);
+                drop(guard);
+                // Through the front door again: poisoned and closed are errors there.
+                state = self.lock()?;
+                state.sleepers -= 1;
+                continue;
+            }
+            state.polled = true;
+            let answer;
+            (state, answer) = self.poll(state, &mut done)?;
+            state.polled = false;
+            if state.sleepers > 0 {
+                self.called.notify_all();
+            }
+            return answer;
+        }
+    }
+
+    /// The poller's loop. The outer error means that the lock is lost.
+    #[expect(clippy::type_complexity, reason = "a guard and the answer, used once")]
+    fn poll<'a, R>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        done: &mut impl FnMut(&mut Exchange) -> Option<R>,
+    ) -> Result<(MutexGuard<'a, State>, Result<R>)> {
+        let mut deadline: Option<Instant> = None;
+        loop {
+            // Spin.
+            let mut moved = false;
+            let burst = if self.spin.is_zero() { 1 } else { BURST };
+            for _ in 0..burst {
+                match self.step(&mut state, done) {
+                    Ok((_, Some(answer))) => return Ok((state, Ok(answer))),
+                    Ok((true, None)) => moved = true,
+                    Ok((false, None)) => std::hint::spin_loop(),
+                    Err(error) => return Ok((state, Err(error))),
+                }
+            }
+            if let Some(error) = self.fabric.failure() {
+                return Ok((state, Err(error)));
+            }
+            let spinning = !self.spin.is_zero() && {
+                let now = Instant::now();
+                let end = *deadline.filter(|_| !moved).get_or_insert(now + self.spin);
+                deadline = Some(end);
+                now < end
+            };
+            if moved || spinning {
+                // Other threads of this process get their chance at the lock.
+                drop(state);
+                state = self.lock()?;
+                continue;
+            }
+            // Sleep. What is published after this announcement rings the doorbell.
+            let seen = self.fabric.announce();
+            match self.step(&mut state, done) {
+                Ok((false, None)) => {}
+                other => {
+                    self.fabric.withdraw();
+                    match other {
+                        Ok((_, Some(answer))) => return Ok((state, Ok(answer))),
+                        Ok((_, None)) => continue,
+                        Err(error) => return Ok((state, Err(error))),
+                    }
+                }
+            }
+            if let Some(error) = self.fabric.failure() {
+                self.fabric.withdraw();
+                return Ok((state, Err(error)));
+            }
+            drop(state);
+            let slept = self.fabric.sleep(seen, NAP);
+            state = self.lock()?;
+            if let Err(error) = slept {
+                return Ok((state, Err(error)));
+            }
+            deadline = None;
+        }
+    }
+
+    /// One turn of the poller, and a look at what it waits for.
+    #[inline]
+    fn step<R>(
+        &self,
+        state: &mut State,
+        done: &mut impl FnMut(&mut Exchange) -> Option<R>,
+    ) -> Result<(bool, Option<R>)> {
+        let moved = state.exchange.turn()?;
+        if moved && state.sleepers > 0 {
+            self.called.notify_all();
+        }
+        // Another thread of this process may have completed it too, so always look.
+        Ok((moved, done(&mut state.exchange)))
+    }
+
+    /// Forgets the two contexts of a communicator that nobody holds any more.
+    pub fn close_context(&self, context: u64) {
+        if let Ok(mut state) = self.lock() {
+            state.exchange.close_context(context);
+            state.exchange.close_context(context + 1);
+        }
+    }
+
+    /// Counters.
+    ///
+    /// # Errors
+    /// After finalization; in a forked child.
+    pub fn traffic(&self) -> Result<crate::p2p::exchange::Traffic> {
+        Ok(self.lock()?.exchange.traffic())
+    }
+
+    /// Writes out what is still queued, then closes: later calls are errors. With `wait` false
+    /// (the program is panicking) it only closes, and the launcher sees a rank that left early.
+    ///
+    /// # Errors
+    /// As [`Endpoint::wait`]; the endpoint is closed all the same.
+    pub fn finalize(&self, wait: bool) -> Result<()> {
+        let state = self.lock()?;
+        let sent = if wait {
+            self.wait_until(state, |exchange| exchange.all_sent().then_some(()))
+        } else {
+            drop(state);
+            Ok(())
+        };
+        let mut state = self.lock()?;
+        state.closed = true;
+        self.called.notify_all();
+        if wait && sent.is_ok() {
+            self.fabric.finalized();
+        }
+        sent
+    }
+}

@@ -1,0 +1,229 @@
+//! Every `TYPEPACK_*` variable, read once.
+//!
+//! `world.rs` asks for the [`Settings`] of the process in `init()` and in the first commit; nothing
+//! else of the library reads the environment, except `shm/attach.rs` for what `mpiexec` sets.
+//!
+//! Invariants: a value that cannot be understood is an error naming variable and value, never a
+//! silent default; a name that nobody knows is reported once, by `init()`.
+
+use crate::shm::pair::EAGER_MAX;
+use crate::{Error, ErrorKind, Result};
+use std::sync::OnceLock;
+use std::time::Duration;
+use typepack_engine::Rung;
+
+/// Messages up to this many bytes are sent eagerly, unless `TYPEPACK_EAGER_LIMIT` says otherwise.
+const EAGER_LIMIT: u64 = 8 << 10;
+
+/// Understood and used, here or by the launcher.
+const USED: [&str; 18] = [
+    "TYPEPACK_JIT",
+    "TYPEPACK_JIT_THRESHOLD",
+    "TYPEPACK_JIT_MEMORY_MAX",
+    "TYPEPACK_KERNEL",
+    "TYPEPACK_VERIFY",
+    "TYPEPACK_EAGER_LIMIT",
+    "TYPEPACK_SPIN_US",
+    "TYPEPACK_CMA",
+    "TYPEPACK_TRANSPORT",
+    "TYPEPACK_BIND",
+    "TYPEPACK_REPORT",
+    "TYPEPACK_RANK",
+    "TYPEPACK_SIZE",
+    "TYPEPACK_LOCAL_RANK",
+    "TYPEPACK_JOB_FD",
+    "TYPEPACK_WATCHDOG",
+    "TYPEPACK_EXPLAIN",
+    "TYPEPACK_INTERPOSE",
+];
+
+/// Names that the project has given, for parts that are not in this version.
+const UNUSED: [&str; 4] =
+    ["TYPEPACK_ISA", "TYPEPACK_THREADS", "TYPEPACK_CHECK_TYPES", "TYPEPACK_IO"];
+
+/// The settings of this process.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How kernels are compiled.
+    pub jit: typepack_jit::Settings,
+    /// One rung for all nests (`TYPEPACK_KERNEL`).
+    pub rung: Option<Rung>,
+    /// Check kernels against the interpreter (`TYPEPACK_VERIFY`).
+    pub verify: bool,
+    /// Longest eager message in bytes; 0 with `TYPEPACK_TRANSPORT=pipeline`.
+    pub eager_limit: u64,
+    /// Spin time; `None` leaves the choice to the job (none when oversubscribed).
+    pub spin: Option<Duration>,
+    /// Print one line at the end (`TYPEPACK_REPORT`).
+    pub report: bool,
+}
+
+impl Settings {
+    /// The settings of the process, read on first use.
+    ///
+    /// # Errors
+    /// A value outside its domain.
+    pub fn get() -> Result<&'static Self> {
+        static SETTINGS: OnceLock<Result<Settings>> = OnceLock::new();
+        SETTINGS
+            .get_or_init(|| {
+                Settings::read(|name| match std::env::var(name) {
+                    Ok(value) => Some(value),
+                    Err(std::env::VarError::NotPresent) => None,
+                    Err(std::env::VarError::NotUnicode(raw)) => Some(raw.display().to_string()),
+                })
+            })
+            .as_ref()
+            .map_err(Clone::clone)
+    }
+
+    fn read(value: impl Fn(&'static str) -> Option<String>) -> Result<Self> {
+        let mut jit = typepack_jit::Settings::default();
+        if let Some(text) = value("TYPEPACK_JIT") {
+            jit.mode =
+                text.parse().map_err(|_| bad("TYPEPACK_JIT", &text, "off, lazy or eager"))?;
+        }
+        if let Some(bytes) = number(&value, "TYPEPACK_JIT_THRESHOLD")? {
+            jit.threshold = bytes;
+        }
+        if let Some(bytes) = number(&value, "TYPEPACK_JIT_MEMORY_MAX")? {
+            jit.memory_max = bytes;
+        }
+        let rung = match value("TYPEPACK_KERNEL").as_deref() {
+            None | Some("auto") => None,
+            Some("interpreter") => Some(Rung::Interpreter),
+            Some("kernel") => Some(Rung::Kernel),
+            Some("rows") => Some(Rung::Rows),
+            Some("memcpy") => Some(Rung::Memcpy),
+            Some(text) => {
+                let wanted = "auto, memcpy, rows, kernel or interpreter";
+                return Err(bad("TYPEPACK_KERNEL", text, wanted));
+            }
+        };
+        let mut eager_limit = number(&value, "TYPEPACK_EAGER_LIMIT")?.unwrap_or(EAGER_LIMIT);
+        if eager_limit > EAGER_MAX as u64 {
+            let wanted = format!("a number of bytes up to {EAGER_MAX}");
+            return Err(bad("TYPEPACK_EAGER_LIMIT", &eager_limit.to_string(), &wanted));
+        }
+        match value("TYPEPACK_TRANSPORT").as_deref() {
+            None | Some("auto" | "ring") => {}
+            Some("pipeline") => eager_limit = 0,
+            Some(text) => return Err(bad("TYPEPACK_TRANSPORT", text, "auto, ring or pipeline")),
+        }
+        // There is no CMA path yet, so both answers mean the same.
+        match value("TYPEPACK_CMA").as_deref() {
+            None | Some("auto" | "off") => {}
+            Some(text) => return Err(bad("TYPEPACK_CMA", text, "auto or off")),
+        }
+        let spin = number(&value, "TYPEPACK_SPIN_US")?.map(Duration::from_micros);
+        let verify = flag(&value, "TYPEPACK_VERIFY")?;
+        let report = flag(&value, "TYPEPACK_REPORT")?;
+        Ok(Self { jit, rung, verify, eager_limit, spin, report })
+    }
+}
+
+fn bad(name: &'static str, value: &str, wanted: &str) -> Error {
+    Error::new(ErrorKind::Argument, name, format!("\"{value}\" is not {wanted}"))
+}
+
+fn number(
+    value: &impl Fn(&'static str) -> Option<String>,
+    name: &'static str,
+) -> Result<Option<u64>> {
+    let Some(text) = value(name) else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| bad(name, &text, "a number, 0 or larger"))
+}
+
+fn flag(value: &impl Fn(&'static str) -> Option<String>, name: &'static str) -> Result<bool> {
+    match value(name).as_deref() {
+        None | Some("" | "0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(text) => Err(bad(name, text, "0 or 1")),
+    }
+}
+
+/// What is wrong with the `TYPEPACK_*` names among `names`, one sentence, if anything is.
+pub fn unknown_names(names: impl Iterator<Item = String>) -> Option<String> {
+    let mut strange: Vec<String> = names
+        .filter(|name| name.starts_with("TYPEPACK_") && !USED.contains(&name.as_str()))
+        .map(|name| {
+            let unused = UNUSED.contains(&name.as_str());
+            if unused { format!("{name} (not used by this version)") } else { name }
+        })
+        .collect();
+    strange.sort();
+    (!strange.is_empty()).then(|| format!("unknown environment variables: {}", strange.join(", ")))
+}
+
+/// The line that warns a program that was started by another MPI's launcher, if it was.
+pub fn foreign_launcher(value: impl Fn(&'static str) -> Option<String>) -> Option<String> {
+    let name =
+        ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS"].into_iter().find(
+            |name| value(name).and_then(|text| text.parse::<u64>().ok()).is_some_and(|n| n > 1),
+        )?;
+    Some(format!(
+        "{name} is set: another launcher started this program, and each of its processes is alone \
+         in a job of its own; start it with typepack's mpiexec"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&'static str, &str)]) -> Result<Settings> {
+        Settings::read(|name| pairs.iter().find(|p| p.0 == name).map(|p| p.1.to_owned()))
+    }
+
+    #[test]
+    fn values_are_understood() {
+        let settings = read(&[
+            ("TYPEPACK_JIT", "eager"),
+            ("TYPEPACK_JIT_THRESHOLD", "12"),
+            ("TYPEPACK_KERNEL", "interpreter"),
+            ("TYPEPACK_EAGER_LIMIT", "64"),
+            ("TYPEPACK_SPIN_US", "0"),
+            ("TYPEPACK_REPORT", "1"),
+        ])
+        .unwrap();
+        assert!(matches!(settings.jit.mode, typepack_jit::Mode::Eager));
+        assert_eq!(settings.jit.threshold, 12);
+        assert_eq!(settings.rung, Some(Rung::Interpreter));
+        assert_eq!(settings.eager_limit, 64);
+        assert_eq!(settings.spin, Some(Duration::ZERO));
+        assert!(settings.report && !settings.verify);
+        assert_eq!(read(&[("TYPEPACK_TRANSPORT", "pipeline")]).unwrap().eager_limit, 0);
+    }
+
+    #[test]
+    fn bad_values_name_variable_and_value() {
+        for (name, value) in [
+            ("TYPEPACK_JIT", "always"),
+            ("TYPEPACK_JIT_THRESHOLD", "-1"),
+            ("TYPEPACK_KERNEL", "fast"),
+            ("TYPEPACK_EAGER_LIMIT", "1000000"),
+            ("TYPEPACK_SPIN_US", "long"),
+            ("TYPEPACK_TRANSPORT", "tcp"),
+            ("TYPEPACK_CMA", "on"),
+            ("TYPEPACK_VERIFY", "yes"),
+        ] {
+            let text = read(&[(name, value)]).unwrap_err().to_string();
+            assert!(text.contains(name) && text.contains(value), "{text}");
+        }
+    }
+
+    #[test]
+    fn strange_names_and_launchers_are_noticed() {
+        let names = |list: &[&str]| {
+            unknown_names(list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>().into_iter())
+        };
+        assert_eq!(names(&["PATH", "TYPEPACK_JIT"]), None);
+        assert!(names(&["TYPEPACK_JITT"]).unwrap().contains("TYPEPACK_JITT"));
+        assert!(names(&["TYPEPACK_IO"]).unwrap().contains("not used"));
+        assert_eq!(foreign_launcher(|_| None), None);
+        let slurm = |n: &'static str| (n == "SLURM_NTASKS").then(|| "4".to_owned());
+        assert!(foreign_launcher(slurm).unwrap().contains("SLURM_NTASKS"));
+        let one = |n: &'static str| (n == "PMI_SIZE").then(|| "1".to_owned());
+        assert_eq!(foreign_launcher(one), None);
+    }
+}

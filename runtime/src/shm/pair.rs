@@ -1,0 +1,84 @@
+//! What lies in the shared area of one ordered pair of ranks, and where.
+//!
+//! `segment.rs` maps `PAIR_BYTES` bytes for every ordered pair `(from, to)`; `ring.rs` and
+//! `bulk.rs` work on the parts named here. The area `(r, r)` carries no messages (a rank's
+//! messages to itself never leave its process): it is rank `r`'s *desk*, where other ranks leave
+//! their name when they write to `r` for the first time, so that nobody polls untouched pages.
+//!
+//! ```text
+//! pair (from, to), from != to                       written by
+//! 0x00000  credits line: slots freed, bytes freed   to
+//! 0x00040  chunk line:   chunks freed               to
+//! 0x00080  unused up to one page
+//! 0x01000  SLOTS x 64 B  envelope slots             from
+//! 0x05000  PAYLOAD_BYTES eager payloads             from
+//! 0x15000  CHUNKS x 64 B chunk stamps               from
+//! 0x16000  CHUNKS x CHUNK_BYTES bulk data           from
+//!
+//! desk (r, r)
+//! 0x00000  knocks: u32, changes when a name is left anyone
+//! 0x00040  MAX_RANKS bytes, 1 = that rank has written   that rank
+//! ```
+//!
+//! Invariants: every word has exactly one writer, except `knocks`, which is added to once per
+//! ordered pair in the life of a job; an all-zero area is the valid empty state (the memfd gives
+//! zeros); nothing here is a pointer.
+
+/// Bytes of a cache line, the unit that two cores exchange.
+pub const LINE: usize = 64;
+
+/// Envelope slots of a ring; a power of two.
+pub const SLOTS: usize = 256;
+
+/// Bytes of one envelope slot: one line, so that a small message moves one line.
+pub const SLOT_BYTES: usize = LINE;
+
+/// Bytes of a ring's eager payload area; a power of two.
+pub const PAYLOAD_BYTES: usize = 64 << 10;
+
+/// Longest payload that may be sent eagerly, in bytes. A quarter of the payload area, which keeps
+/// lazily returned credits free of deadlock (`ring.rs` has the argument).
+pub const EAGER_MAX: usize = PAYLOAD_BYTES / 4;
+
+/// Chunk buffers of a pair; a power of two.
+pub const CHUNKS: usize = 8;
+
+/// Bytes of one chunk buffer.
+pub const CHUNK_BYTES: usize = 32 << 10;
+
+/// Offset of the consumer's credit line, in bytes.
+pub const CREDITS: usize = 0;
+
+/// Offset of the consumer's chunk line, in bytes.
+pub const CHUNK_CREDITS: usize = LINE;
+
+/// Offset of the envelope slots, in bytes.
+pub const SLOTS_AT: usize = 4096;
+
+/// Offset of the eager payload area, in bytes.
+pub const PAYLOAD_AT: usize = SLOTS_AT + SLOTS * SLOT_BYTES;
+
+/// Offset of the chunk stamps, in bytes.
+pub const STAMPS_AT: usize = PAYLOAD_AT + PAYLOAD_BYTES;
+
+/// Offset of the chunk buffers, in bytes.
+pub const CHUNKS_AT: usize = STAMPS_AT + 4096;
+
+/// Bytes of one ordered pair's area: a whole number of pages.
+pub const PAIR_BYTES: usize = CHUNKS_AT + CHUNKS * CHUNK_BYTES;
+
+/// Offset of the knock counter in a desk, in bytes.
+pub const KNOCKS: usize = 0;
+
+/// Offset of the names in a desk, in bytes.
+pub const NAMES: usize = LINE;
+
+/// Most ranks a job can have as far as this layout knows: one byte each in a desk.
+pub const MAX_RANKS: usize = 4096;
+
+const _: () = assert!(SLOTS.is_power_of_two() && CHUNKS.is_power_of_two());
+const _: () = assert!(PAYLOAD_BYTES.is_power_of_two() && CHUNK_BYTES.is_power_of_two());
+const _: () = assert!(SLOTS_AT == 0x1000 && PAYLOAD_AT == 0x5000 && STAMPS_AT == 0x15000);
+const _: () = assert!(CHUNKS_AT == 0x16000 && PAIR_BYTES % 4096 == 0);
+const _: () = assert!(CHUNKS * LINE <= CHUNKS_AT - STAMPS_AT);
+const _: () = assert!(NAMES + MAX_RANKS <= PAIR_BYTES && EAGER_MAX <= CHUNK_BYTES);

@@ -1,0 +1,169 @@
+//! Beginning and end: joining the job, the process-wide JIT, leaving the job.
+//!
+//! The first call of a program is [`init`]; what it returns hands out the world communicator
+//! (`comm/`), and leaves the job when it is dropped. `settings.rs` is read here, `shm/attach.rs`
+//! finds the job.
+//!
+//! Invariant: a process joins once, as the rank that `mpiexec` made it, or as the only rank of a
+//! job of its own.
+
+use crate::comm::Communicator;
+use crate::progress::Endpoint;
+use crate::settings::{Settings, foreign_launcher, unknown_names};
+use crate::shm::{Attached, attach_from_env};
+use crate::transport::fabric::Fabric;
+use crate::{Error, ErrorKind, Result};
+use std::fmt;
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use typepack_engine::{Datatype, Plan};
+use typepack_jit::Jit;
+
+/// How long a waiting rank with a CPU to itself spins before it sleeps, unless `TYPEPACK_SPIN_US`
+/// says otherwise: longer than a sleep and a wake-up cost together.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// The job that this process has joined. Never given back: descriptors and mapping live as long
+/// as the process, so that the kernel ends it with its launcher also after finalization.
+static JOB: OnceLock<Attached> = OnceLock::new();
+
+/// This process's membership in its job; dropping it leaves the job.
+///
+/// Dropping writes out sends that are still on their way, prints the report if `TYPEPACK_REPORT`
+/// asks for it, and tells the launcher that this rank ends in order. A process that panics leaves
+/// without that: its end is a failure.
+#[doc(alias = "MPI_Finalize")]
+pub struct Universe {
+    world: Communicator,
+    report: bool,
+}
+
+impl fmt::Debug for Universe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Universe").field("world", &self.world).finish_non_exhaustive()
+    }
+}
+
+/// Joins the job: as a rank when `mpiexec` started this program, else as the only rank of its own.
+///
+/// Prints one line on standard error each for unknown `TYPEPACK_*` variables and for a program
+/// that another launcher started as one of several.
+///
+/// # Errors
+/// A second call in a process; a `TYPEPACK_*` variable outside its domain; a launcher of another
+/// version or one that is gone; out of memory.
+#[doc(alias = "MPI_Init")]
+pub fn init() -> Result<Universe> {
+    static JOINED: AtomicBool = AtomicBool::new(false);
+    let settings = Settings::get()?;
+    if JOINED.swap(true, Ordering::AcqRel) {
+        let detail = "this process has joined its job already; init() works once";
+        return Err(Error::new(ErrorKind::State, "init", detail));
+    }
+    let attached = attach_from_env()?;
+    // One rank speaks for all about the environment they share.
+    if attached.as_ref().is_none_or(|attached| attached.rank == 0) {
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        if let Some(line) = unknown_names(names) {
+            eprintln!("typepack: {line}");
+        }
+    }
+    let fabric = match attached {
+        Some(attached) => {
+            let attached = JOB.get_or_init(|| attached);
+            Fabric::join(attached.segment.clone(), attached.rank)?
+        }
+        None => {
+            if let Some(line) = foreign_launcher(|name| std::env::var(name).ok()) {
+                eprintln!("typepack: {line}");
+            }
+            Fabric::alone()
+        }
+    };
+    let spin = if fabric.oversubscribed() { Duration::ZERO } else { SPIN };
+    let spin = settings.spin.unwrap_or(spin);
+    let endpoint = Arc::new(Endpoint::new(fabric, settings.eager_limit, spin));
+    Ok(Universe { world: Communicator::new(endpoint, 0), report: settings.report })
+}
+
+impl Universe {
+    /// The communicator of all ranks of the job.
+    #[doc(alias = "MPI_COMM_WORLD")]
+    pub fn world(&self) -> Communicator {
+        self.world.clone()
+    }
+
+    /// Whether what rank 0 prints on standard error is seen on a terminal: under `mpiexec` its
+    /// terminal, which a rank behind a pipe cannot see itself. Progress displays ask for this.
+    pub fn stderr_is_terminal(&self) -> bool {
+        match JOB.get() {
+            Some(attached) => attached.segment.flags().stderr_terminal,
+            None => std::io::stderr().is_terminal(),
+        }
+    }
+
+    /// One line about what this rank has sent and how types were packed.
+    fn report(&self) -> Result<String> {
+        let traffic = self.world.endpoint().traffic()?;
+        let kernels = jit().counters();
+        let moved = typepack_engine::stats::bytes();
+        Ok(format!(
+            "typepack: rank {}: {} messages ({} eager), {} bytes sent; {} kernels, {} hits, \
+             {} refusals, {:.3} ms compiling; bytes packed by memcpy {}, rows {}, kernels {}, \
+             interpreter {}",
+            self.world.rank(),
+            traffic.messages,
+            traffic.eager,
+            traffic.bytes,
+            kernels.kernels,
+            kernels.hits,
+            kernels.refusals,
+            kernels.compile_ns as f64 / 1e6,
+            moved.memcpy,
+            moved.rows,
+            moved.kernel,
+            moved.interpreter,
+        ))
+    }
+}
+
+impl Drop for Universe {
+    fn drop(&mut self) {
+        let report = if self.report { self.report().ok() } else { None };
+        // A failure here is a death in the job, which the launcher reports; a forked child that
+        // drops its copy gets an error and changes nothing.
+        let _reported_by_the_launcher = self.world.endpoint().finalize(!std::thread::panicking());
+        if let Some(line) = report {
+            eprintln!("{line}");
+        }
+    }
+}
+
+/// The code generator of this process; its counters say what has been compiled.
+///
+/// Configured by `TYPEPACK_JIT`, `TYPEPACK_JIT_THRESHOLD` and `TYPEPACK_JIT_MEMORY_MAX`; with a
+/// value that [`init`] and [`commit`] refuse, by the defaults.
+pub fn jit() -> &'static Jit {
+    static JIT: OnceLock<Jit> = OnceLock::new();
+    JIT.get_or_init(|| {
+        let settings = Settings::get().map(|settings| settings.jit.clone());
+        Jit::new(settings.unwrap_or_default())
+    })
+}
+
+/// Commits a datatype with this process's code generator and settings.
+///
+/// # Errors
+/// As [`Datatype::commit`]; a `TYPEPACK_*` variable outside its domain.
+#[doc(alias = "MPI_Type_commit")]
+pub fn commit(ty: &Datatype) -> Result<Plan> {
+    let settings = Settings::get()?;
+    let settings = typepack_engine::Settings {
+        compiler: Some(Arc::new(jit().clone())),
+        verify: settings.verify,
+        rung: settings.rung,
+    };
+    Ok(ty.commit_with(&settings)?)
+}
