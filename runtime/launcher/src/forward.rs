@@ -6,7 +6,8 @@
 //!
 //! Invariants: a line enters a queue in one piece, so lines of different ranks never mix; where
 //! standard output and error are the same file they share one queue, so that a line cut by a
-//! partial write is not continued by another.
+//! partial write is not continued by another; a last line that was not ended is ended here when
+//! something else follows it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -65,7 +66,11 @@ impl Source {
         let mut buffer = [0_u8; READ];
         match stream::read(fd.as_fd(), &mut buffer) {
             Ok(Transfer::Moved(n)) => {
-                self.lines.feed(&buffer[..n], outputs.queue(self.stream));
+                let mut whole = Vec::new();
+                self.lines.feed(&buffer[..n], &mut whole);
+                if !whole.is_empty() {
+                    outputs.queue(self.stream).extend_from_slice(&whole);
+                }
                 true
             }
             Ok(Transfer::Later) => false,
@@ -79,7 +84,12 @@ impl Source {
 
     /// Ends the stream: queues the unfinished line.
     pub fn finish(&mut self, outputs: &mut Outputs) {
-        self.lines.finish(outputs.queue(self.stream));
+        let mut last = Vec::new();
+        self.lines.finish(&mut last);
+        if !last.is_empty() {
+            outputs.queue(self.stream).extend_from_slice(&last);
+            outputs.sink(self.stream).unended = true;
+        }
         self.fd = None;
     }
 }
@@ -99,11 +109,13 @@ struct Sink {
     queue: Vec<u8>,
     /// Bytes of `queue` already written.
     done: usize,
+    /// The last line queued has no end and will not be continued.
+    unended: bool,
 }
 
 impl Sink {
     fn new(output: io::Result<Output>) -> Self {
-        Self { output: output.ok(), queue: Vec::new(), done: 0 }
+        Self { output: output.ok(), queue: Vec::new(), done: 0, unended: false }
     }
 
     fn waiting(&self) -> usize {
@@ -179,8 +191,13 @@ impl Outputs {
         &mut self.sinks[last.min(stream as usize)]
     }
 
+    /// Where the next piece for `stream` goes, at the start of a line.
     fn queue(&mut self, stream: Stream) -> &mut Vec<u8> {
-        &mut self.sink(stream).queue
+        let sink = self.sink(stream);
+        if std::mem::take(&mut sink.unended) {
+            sink.queue.push(b'\n');
+        }
+        &mut sink.queue
     }
 
     /// Queues a line of our own for standard error.

@@ -260,6 +260,8 @@ impl<'a> Job<'a> {
                 // background is dealt with where it happens.
                 libc::SIGTTIN | libc::SIGTTOU => {}
                 _ => {
+                    // The second time, or with nobody left to end: it is about the output.
+                    self.impatient |= self.end.is_ending() || self.groups_ended;
                     let action = self.end.signalled(signal, now);
                     self.carry_out(action);
                 }
@@ -318,11 +320,12 @@ impl<'a> Job<'a> {
             self.input.close();
         }
         if watched.is_wrapped() {
-            // The member's own end decides where it is the one that failed.
+            // The member's own end decides where it is the one that failed; the news of it may
+            // come after the news of the wrapper that reports it.
             if watched.wrapper_until.is_some() || watched.member.as_ref().is_some_and(|m| m.gone) {
                 self.judge_wrapped(index, now);
-            } else if let Some(ending) = judge(exit, false) {
-                self.fail(index, ending, now);
+            } else if exit != Exit::Code(0) {
+                watched.wrapper_until = Some(now + WRAPPER_DELAY);
             }
             return;
         }
@@ -479,10 +482,7 @@ impl<'a> Job<'a> {
         let now = Instant::now();
         for event in ready {
             match event {
-                Event::Signal => {
-                    self.take_signals(now);
-                    self.impatient |= self.groups_ended;
-                }
+                Event::Signal => self.take_signals(now),
                 Event::Report => self.take_report(),
                 Event::Output(rank, which) => {
                     self.ranks[rank].rank.streams[which].pump(self.outputs);
@@ -497,7 +497,7 @@ impl<'a> Job<'a> {
     /// good end, the writers that it left behind get a moment.
     fn drain(&mut self) {
         let until = Instant::now() + LINGER;
-        while !self.impatient {
+        loop {
             let (mut open, mut full) = (false, false);
             for source in self.ranks.iter_mut().flat_map(|watched| &mut watched.rank.streams) {
                 while self.outputs.has_room(source.stream()) && source.pump(self.outputs) {}
@@ -506,7 +506,9 @@ impl<'a> Job<'a> {
             }
             let now = Instant::now();
             self.flush(now);
-            if full {
+            if self.impatient {
+                break;
+            } else if full {
                 self.turn_ended(None, now);
             } else if open && self.end.outcome().is_none() && now < until {
                 self.turn_ended(Some(until), now);

@@ -1,0 +1,204 @@
+//! How jobs end: codes, signals, deaths of ranks and of `mpiexec`, and that nothing is left.
+
+mod harness;
+
+use std::os::unix::process::CommandExt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use harness::{Job, kill, run, shared_names, shell, start};
+
+/// Waits until all ranks run their shells' `sleep`.
+fn wait_for_sleepers(job: &Job, ranks: usize) {
+    job.wait_for("the sleepers", || {
+        let sleeping = job.processes().iter().filter(|p| p.command.starts_with("sleep")).count();
+        (sleeping >= ranks).then_some(())
+    });
+}
+
+#[test]
+fn success() {
+    let done = run(shell(3, "true"));
+    assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, "", ""));
+}
+
+#[test]
+fn the_failing_rank_gives_the_code_and_the_line() {
+    let done = run(shell(3, "[ $TYPEPACK_RANK = 1 ] && exit 7; sleep 100"));
+    assert_eq!(done.code, 7, "{done:?}");
+    let line = done.err.strip_prefix("mpiexec: rank 1 (pid ").expect("the line");
+    assert!(line.ends_with(") exited with code 7\n"), "{done:?}");
+    assert_eq!(done.err.lines().count(), 1, "{done:?}");
+}
+
+#[test]
+fn a_signal_gives_128_more() {
+    let done = run(shell(2, "[ $TYPEPACK_RANK = 1 ] && kill -SEGV $$; sleep 100"));
+    assert_eq!(done.code, 128 + 11, "{done:?}");
+    assert!(done.err.ends_with(") killed by signal 11 (SIGSEGV)\n"), "{done:?}");
+}
+
+#[test]
+fn ranks_that_all_fail_in_order_all_get_to_say_why() {
+    // Rank 0 is slow to tell; the quick exit of rank 1 must not silence it.
+    let script = "[ $TYPEPACK_RANK = 0 ] && { sleep 0.02; echo bad argument >&2; }; exit 2";
+    let done = run(shell(2, script));
+    assert_eq!(done.code, 2);
+    let lines: Vec<_> = done.err.lines().collect();
+    assert_eq!(lines[0], "bad argument", "{done:?}");
+    assert!(lines[1].starts_with("mpiexec: rank 1 "), "{done:?}");
+    assert_eq!(lines.len(), 2, "{done:?}");
+}
+
+#[test]
+fn killing_one_rank_ends_all() {
+    let before = shared_names();
+    let job = start(shell(4, "exec sleep 300"));
+    wait_for_sleepers(&job, 4);
+    let victim = job.rank(2);
+    kill(victim, libc::SIGKILL);
+    let done = job.finish();
+    assert_eq!((done.code, done.left.len()), (137, 0), "{done:?}");
+    let line = format!("mpiexec: rank 2 (pid {victim}) killed by signal 9 (SIGKILL)\n");
+    assert_eq!(done.err, line);
+    assert_eq!(shared_names(), before);
+}
+
+#[test]
+fn ranks_that_ignore_the_request_are_killed() {
+    let script = "trap '' TERM; [ $TYPEPACK_RANK = 0 ] && { sleep 0.2; kill -9 $$; }; \
+                  while :; do sleep 1; done";
+    let job = start(shell(2, script));
+    let done = job.finish();
+    assert_eq!((done.code, done.left.len()), (137, 0), "{done:?}");
+}
+
+#[test]
+fn the_children_of_a_shell_go_with_it() {
+    let job = start(shell(2, "[ $TYPEPACK_RANK = 0 ] && { sleep 0.1; exit 3; }; sleep 300; true"));
+    let done = job.finish();
+    assert_eq!((done.code, done.left.len()), (3, 0), "{done:?}");
+}
+
+#[test]
+fn killing_mpiexec_leaves_nothing() {
+    let before = shared_names();
+    // A plain rank, a shell with a child, and a shell in a shell: the last survives a chain of
+    // parent death signals, and is caught by the closing socket.
+    for script in ["exec sleep 300", "sleep 300; true", "sh -c 'sleep 300; true'; true"] {
+        let job = start(shell(3, script));
+        wait_for_sleepers(&job, 3);
+        job.signal(libc::SIGKILL);
+        job.expect_gone();
+        assert_eq!(job.finish().code, 137);
+    }
+    assert_eq!(shared_names(), before);
+}
+
+#[test]
+fn killing_mpiexec_at_any_moment_leaves_nothing() {
+    for step in 0..20 {
+        let job = start(shell(3, "sleep 300; true"));
+        thread::sleep(Duration::from_micros(400 * step));
+        job.signal(libc::SIGKILL);
+        job.expect_gone();
+        job.finish();
+    }
+}
+
+#[test]
+fn interrupt_and_terminate_end_the_job() {
+    for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143), (libc::SIGHUP, 129)] {
+        let job = start(shell(2, "exec sleep 300"));
+        wait_for_sleepers(&job, 2);
+        job.signal(signal);
+        let done = job.finish();
+        assert_eq!((done.code, done.left.len(), done.err.as_str()), (code, 0, ""), "{done:?}");
+    }
+}
+
+#[test]
+fn ranks_may_clean_up_on_interrupt() {
+    let script = "trap 'sleep 0.3; echo saved; exit 0' TERM; while :; do sleep 0.01; done";
+    let job = start(shell(2, script));
+    thread::sleep(Duration::from_millis(300));
+    job.signal(libc::SIGINT);
+    let done = job.finish();
+    assert_eq!((done.code, done.out.as_str()), (130, "saved\nsaved\n"), "{done:?}");
+}
+
+#[test]
+fn a_second_interrupt_is_at_once() {
+    let job = start(shell(2, "trap '' TERM; while :; do sleep 0.01; done"));
+    thread::sleep(Duration::from_millis(300));
+    let started = Instant::now();
+    job.signal(libc::SIGINT);
+    thread::sleep(Duration::from_millis(50));
+    assert!(job.processes().len() > 1, "the ranks ignore the first");
+    job.signal(libc::SIGINT);
+    let done = job.finish();
+    assert_eq!((done.code, done.left.len()), (130, 0), "{done:?}");
+    // Not a speed test: without the second signal it takes the whole grace of 2 s.
+    assert!(started.elapsed() < Duration::from_millis(1900));
+}
+
+#[test]
+fn a_stubborn_job_is_killed_after_the_grace() {
+    let job = start(shell(1, "trap '' TERM; while :; do sleep 0.01; done"));
+    thread::sleep(Duration::from_millis(300));
+    job.signal(libc::SIGTERM);
+    let done = job.finish();
+    assert_eq!((done.code, done.left.len()), (143, 0), "{done:?}");
+}
+
+#[test]
+fn each_rank_is_a_group_of_its_own() {
+    let done = run(shell(2, "cut -d' ' -f5 /proc/$$/stat; echo pid=$$"));
+    let mut groups: Vec<_> = done.out.lines().filter(|l| !l.starts_with("pid")).collect();
+    let mut pids: Vec<_> = done.out.lines().filter_map(|l| l.strip_prefix("pid=")).collect();
+    groups.sort_unstable();
+    pids.sort_unstable();
+    assert_eq!(groups, pids, "{done:?}");
+}
+
+#[test]
+fn signals_are_as_the_program_expects_them() {
+    // Nothing blocked, and SIGPIPE (bit 12) not ignored although Rust ignores it in mpiexec.
+    let mut command = shell(1, "grep -E 'Sig(Blk|Ign)' /proc/self/status");
+    // SAFETY: signal is async-signal-safe; the child starts as from a plain shell.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            Ok(())
+        });
+    }
+    let done = run(command);
+    for line in done.out.lines() {
+        let (name, mask) = line.split_once(":\t").expect("a mask");
+        let mask = u64::from_str_radix(mask, 16).expect("hexadecimal");
+        let wrong = if name == "SigBlk" { mask } else { mask & (1 << 12) };
+        assert_eq!(wrong, 0, "{line}");
+    }
+    assert_eq!(done.out.lines().count(), 2);
+}
+
+#[test]
+fn user_signals_are_passed_on() {
+    let script = "trap 'echo got; exit 0' USR1; echo ready; while :; do sleep 0.01; done";
+    let job = start(shell(2, script));
+    thread::sleep(Duration::from_millis(400));
+    job.signal(libc::SIGUSR1);
+    let done = job.finish();
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(done.out.matches("got").count(), 2);
+}
+
+#[test]
+fn a_stopped_rank_can_be_ended() {
+    let job = start(shell(2, "exec sleep 300"));
+    wait_for_sleepers(&job, 2);
+    kill(job.rank(0), libc::SIGSTOP);
+    job.signal(libc::SIGINT);
+    job.expect_gone();
+    assert_eq!(job.finish().code, 130);
+}

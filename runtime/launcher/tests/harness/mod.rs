@@ -1,0 +1,213 @@
+//! Running `mpiexec` in a test: with a time limit, and with a mark in the environment by which
+//! every process of the job can be found in `/proc`, whoever its parent is by now.
+
+#![expect(dead_code, reason = "each test file uses another part")]
+
+pub mod rank;
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// When a test has hung.
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+/// Name of the variable that marks the processes of one job.
+const MARK: &str = "MPIEXEC_TEST_MARK";
+
+/// A job that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// Exit code, 128 + signal for a killed `mpiexec`.
+    pub code: i32,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+    /// Processes of the job that were there right after the end of `mpiexec`.
+    pub left: Vec<Process>,
+}
+
+/// A job that runs.
+pub struct Job {
+    pub child: Child,
+    mark: String,
+    out: Option<thread::JoinHandle<String>>,
+    err: Option<thread::JoinHandle<String>>,
+}
+
+/// A command line of `mpiexec`, with standard input from `/dev/null`.
+pub fn mpiexec(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpiexec"));
+    command.args(arguments).stdin(Stdio::null());
+    command.env_remove("TYPEPACK_BIND");
+    command
+}
+
+/// `mpiexec -n ranks sh -c script`.
+pub fn shell(ranks: usize, script: &str) -> Command {
+    mpiexec(&["-n", &ranks.to_string(), "sh", "-c", script])
+}
+
+/// Runs to the end.
+pub fn run(command: Command) -> Finished {
+    start(command).finish()
+}
+
+/// Starts a job, its output going to threads that read it.
+pub fn start(mut command: Command) -> Job {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut job = start_as_is(command);
+    job.out = job.child.stdout.take().map(collect);
+    job.err = job.child.stderr.take().map(collect);
+    job
+}
+
+/// Starts a job with the standard streams that the command says.
+pub fn start_as_is(mut command: Command) -> Job {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let mark = format!("{}-{number}", std::process::id());
+    command.env(MARK, &mark);
+    let child = command.spawn().expect("mpiexec starts");
+    Job { child, mark, out: None, err: None }
+}
+
+fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes).expect("a readable pipe");
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+impl Job {
+    /// Process id of `mpiexec`.
+    pub fn pid(&self) -> i32 {
+        self.child.id().try_into().expect("a process id")
+    }
+
+    /// Sends a signal to `mpiexec`.
+    pub fn signal(&self, signal: i32) {
+        kill(self.pid(), signal);
+    }
+
+    /// Waits for `mpiexec` to end.
+    pub fn finish(mut self) -> Finished {
+        let code = self.wait();
+        let left = self.processes();
+        let text = |thread: Option<thread::JoinHandle<String>>| {
+            thread.map(|t| t.join().expect("a reader")).unwrap_or_default()
+        };
+        Finished { code, out: text(self.out.take()), err: text(self.err.take()), left }
+    }
+
+    /// Waits for `mpiexec` to end, for its exit code.
+    pub fn wait(&mut self) -> i32 {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return status.code().unwrap_or_else(|| 128 + status.signal().expect("a signal"));
+            }
+            if started.elapsed() > LIMIT {
+                let left = self.processes();
+                for process in &left {
+                    kill(process.pid, libc::SIGKILL);
+                }
+                panic!("mpiexec has not ended in {LIMIT:?}; left: {left:?}");
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The processes of this job, `mpiexec` included, that are not zombies.
+    pub fn processes(&self) -> Vec<Process> {
+        let wanted = format!("{MARK}={}", self.mark);
+        let entries = fs::read_dir("/proc").expect("/proc");
+        let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        pids.filter_map(|pid| Process::read(pid, wanted.as_bytes())).collect()
+    }
+
+    /// The process that is rank `rank`: the youngest that bears its number.
+    pub fn rank(&self, rank: usize) -> i32 {
+        self.wait_for("the rank", || {
+            let mut found = self.processes();
+            found.retain(|process| process.rank == Some(rank));
+            found.iter().map(|process| process.pid).max()
+        })
+    }
+
+    /// Asserts that nothing of the job is left within a moment.
+    pub fn expect_gone(&self) {
+        self.wait_for("the end of all processes", || self.processes().is_empty().then_some(()));
+    }
+
+    /// Waits until `look` finds something.
+    pub fn wait_for<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+        let started = Instant::now();
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            if started.elapsed() > LIMIT {
+                let left = self.processes();
+                for process in &left {
+                    kill(process.pid, libc::SIGKILL);
+                }
+                panic!("waited {LIMIT:?} for {what}; processes: {left:?}");
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// A process of a job.
+#[derive(Debug)]
+pub struct Process {
+    pub pid: i32,
+    pub rank: Option<usize>,
+    pub command: String,
+}
+
+impl Process {
+    fn read(pid: i32, wanted: &[u8]) -> Option<Self> {
+        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let mut variables = environment.split(|&b| b == 0);
+        if !variables.clone().any(|variable| variable == wanted) {
+            return None;
+        }
+        let rank = variables.find_map(|variable| {
+            std::str::from_utf8(variable).ok()?.strip_prefix("TYPEPACK_RANK=")?.parse().ok()
+        });
+        let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        Some(Self { pid, rank, command })
+    }
+}
+
+/// Sends a signal.
+pub fn kill(pid: i32, signal: i32) {
+    assert!(pid > 1, "not a process to kill: {pid}");
+    // SAFETY: kill touches no memory.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// The names in `/dev/shm`.
+pub fn shared_names() -> Vec<String> {
+    let entries = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Whether a thread of the process sleeps on a futex, as a waiting rank does.
+pub fn sleeps_in_futex(pid: i32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut calls = tasks.filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
+    calls.any(|call| call.starts_with(&format!("{} ", libc::SYS_futex)))
+}

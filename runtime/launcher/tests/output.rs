@@ -1,0 +1,199 @@
+//! What goes in and out: lines, labels, standard input, slow and vanished readers, descriptors.
+
+mod harness;
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use harness::{mpiexec, run, shell, start, start_as_is};
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn lines_of_all_ranks_come_out() {
+    let done =
+        run(shell(3, "echo out $TYPEPACK_RANK of $TYPEPACK_SIZE; echo err $MPI_LOCALRANKID >&2"));
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(sorted(&done.out), ["out 0 of 3", "out 1 of 3", "out 2 of 3"]);
+    assert_eq!(sorted(&done.err), ["err 0", "err 1", "err 2"]);
+}
+
+#[test]
+fn labels() {
+    let done = run(mpiexec(&["-n", "2", "-l", "sh", "-c", "echo a; echo b; echo c >&2"]));
+    assert_eq!(sorted(&done.out), ["[0] a", "[0] b", "[1] a", "[1] b"]);
+    assert_eq!(sorted(&done.err), ["[0] c", "[1] c"]);
+}
+
+#[test]
+fn long_lines_never_mix() {
+    // Lines of 200 000 bytes, far beyond what a pipe takes at once, from 4 ranks at a time.
+    let script = "i=0; while [ $i -lt 5 ]; do head -c 200000 /dev/zero | tr '\\0' $TYPEPACK_RANK; \
+                  echo; i=$((i+1)); done";
+    let done = run(shell(4, script));
+    assert_eq!(done.code, 0);
+    assert_eq!(done.out.lines().count(), 20);
+    for line in done.out.lines() {
+        assert_eq!(line.len(), 200_000);
+        let first = line.as_bytes()[0];
+        assert!(line.bytes().all(|byte| byte == first), "a mixed line");
+    }
+}
+
+#[test]
+fn both_streams_into_one_pipe_keep_their_lines() {
+    let script = "i=0; while [ $i -lt 200 ]; do echo oooooooooooooooooooooooooooooooooo; \
+                  echo eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee >&2; i=$((i+1)); done";
+    let (mut reader, writer) = std::io::pipe().expect("a pipe");
+    let mut command = shell(2, script);
+    command.stdout(writer.try_clone().expect("a copy")).stderr(writer);
+    let mut job = start_as_is(command);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).expect("text");
+    assert_eq!(job.wait(), 0);
+    assert_eq!(text.lines().count(), 800);
+    assert!(text.lines().all(|line| line == "o".repeat(34) || line == "e".repeat(34)));
+}
+
+#[test]
+fn an_unended_last_line_comes_out_as_it_is() {
+    assert_eq!(run(shell(1, "printf tail")).out, "tail");
+    // Of several ranks, each on a line of its own.
+    let done = run(shell(3, "printf tail"));
+    assert_eq!(done.out, "tail\ntail\ntail");
+    // And not mixed with our own line.
+    let done = run(shell(1, "printf oops >&2; exit 3"));
+    let lines: Vec<_> = done.err.lines().collect();
+    assert_eq!(lines.len(), 2, "{done:?}");
+    assert_eq!(lines[0], "oops");
+}
+
+#[test]
+fn progress_lines_come_at_once() {
+    let mut command = shell(1, "printf '10%%\\r'; sleep 100");
+    command.stdout(Stdio::piped());
+    let mut job = start_as_is(command);
+    let mut bytes = [0; 4];
+    job.child.stdout.as_mut().expect("a pipe").read_exact(&mut bytes).expect("progress");
+    assert_eq!(&bytes, b"10%\r");
+    job.signal(libc::SIGINT);
+    assert_eq!(job.wait(), 130);
+}
+
+#[test]
+fn standard_input_goes_to_rank_0() {
+    let mut command = shell(3, "cat | wc -c");
+    command.stdin(Stdio::piped());
+    let mut job = start(command);
+    let mut stdin = job.child.stdin.take().expect("a pipe");
+    stdin.write_all(&vec![b'x'; 1 << 20]).expect("written");
+    drop(stdin);
+    let done = job.finish();
+    assert_eq!(done.code, 0, "{done:?}");
+    let counts: Vec<_> = done.out.split_whitespace().collect();
+    let mut counts: Vec<usize> = counts.iter().map(|n| n.parse().expect("a number")).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [0, 0, 1 << 20]);
+}
+
+#[test]
+fn input_that_nobody_reads_holds_nothing_up() {
+    let mut command = shell(1, "exit 0");
+    command.stdin(Stdio::piped());
+    let mut job = start(command);
+    let stdin = job.child.stdin.take();
+    assert_eq!(job.finish().code, 0);
+    drop(stdin);
+}
+
+#[test]
+fn a_slow_reader_gets_everything() {
+    let mut command = shell(2, "seq 100000");
+    command.stdout(Stdio::piped());
+    let mut job = start_as_is(command);
+    // The ranks and the launcher are stuck with full pipes meanwhile.
+    thread::sleep(Duration::from_millis(300));
+    let mut text = String::new();
+    job.child.stdout.as_mut().expect("a pipe").read_to_string(&mut text).expect("text");
+    assert_eq!(job.wait(), 0);
+    assert_eq!(text.lines().count(), 200_000);
+}
+
+#[test]
+fn a_stuck_reader_does_not_keep_signals_away() {
+    let mut command = shell(2, "yes");
+    command.stdout(Stdio::piped());
+    let mut job = start_as_is(command);
+    thread::sleep(Duration::from_millis(200));
+    job.signal(libc::SIGINT);
+    // All ranks are gone; what is queued still has no reader.
+    job.wait_for("the ranks' end", || (job.processes().len() <= 1).then_some(()));
+    job.signal(libc::SIGINT);
+    assert_eq!(job.wait(), 130);
+}
+
+#[test]
+fn a_vanished_reader_ends_the_job() {
+    let mut command = shell(2, "yes");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut job = start_as_is(command);
+    let mut bytes = [0; 10];
+    job.child.stdout.as_mut().expect("a pipe").read_exact(&mut bytes).expect("output");
+    drop(job.child.stdout.take());
+    assert_eq!(job.wait(), 141);
+    let mut text = String::new();
+    job.child.stderr.take().expect("a pipe").read_to_string(&mut text).expect("text");
+    assert_eq!(text, "", "as quiet as any program in a broken pipe");
+    job.expect_gone();
+}
+
+#[test]
+fn ranks_get_no_descriptors_but_their_own() {
+    // The shell's own listing is compared with one outside: what the test runner leaks is not ours.
+    let script = "for fd in /proc/self/fd/*; do readlink $fd; done; ls /proc/$$/fd";
+    let list = |text: &str| -> BTreeSet<i32> {
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    };
+    let outside = std::process::Command::new("sh").args(["-c", "ls /proc/$$/fd"]).output();
+    let outside = list(&String::from_utf8(outside.expect("a shell").stdout).expect("text"));
+    let done = run(shell(1, &format!("{script}; echo fds=$TYPEPACK_JOB_FD")));
+    let extra: Vec<i32> = list(&done.out).difference(&outside).copied().collect();
+    let told = done.out.lines().find_map(|line| line.strip_prefix("fds=")).expect("told");
+    let mut told: Vec<i32> = told.split(',').map(|n| n.parse().expect("a number")).collect();
+    told.sort_unstable();
+    assert_eq!(extra, told, "{}", done.out);
+    assert!(done.out.contains("memfd:typepack-job"), "{}", done.out);
+}
+
+#[test]
+fn more_ranks_than_cpus() {
+    let done = run(shell(32, "echo $TYPEPACK_RANK"));
+    assert_eq!(done.code, 0, "{done:?}");
+    let ranks: BTreeSet<usize> = done.out.lines().map(|l| l.parse().expect("a rank")).collect();
+    assert_eq!(ranks, (0..32).collect());
+}
+
+#[test]
+fn bindings_are_reported_and_can_be_refused() {
+    let done = run(mpiexec(&["-n", "1", "--report-bindings", "true"]));
+    assert!(done.err.starts_with("mpiexec: rank 0 bound to cpu "), "{}", done.err);
+    let done = run(mpiexec(&["-n", "1", "--bind-to", "none", "--report-bindings", "true"]));
+    assert_eq!(done.err, "mpiexec: ranks are not bound: --bind-to none\n");
+}
+
+#[test]
+fn a_process_that_outlives_its_rank_is_left_alone() {
+    // It holds the pipe open, and neither keeps mpiexec waiting nor dies with it.
+    let done = run(shell(1, "sleep 300 & echo $!"));
+    assert_eq!(done.code, 0, "{done:?}");
+    let pid: i32 = done.out.trim().parse().expect("a process id");
+    assert!(std::path::Path::new(&format!("/proc/{pid}/cmdline")).exists());
+    harness::kill(pid, libc::SIGKILL);
+}
