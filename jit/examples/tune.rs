@@ -38,7 +38,13 @@ fn main() {
             }
         }
     }
-    println!("{:?}", jit.counters());
+    let counters = jit.counters();
+    println!(
+        "{} kernels, {} us and {} bytes of code each",
+        counters.kernels,
+        counters.compile_ns / 1000 / counters.kernels.max(1),
+        counters.code_bytes / counters.kernels.max(1),
+    );
 }
 
 fn layouts(packed: u64) -> Vec<Layout> {
