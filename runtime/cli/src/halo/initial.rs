@@ -1,0 +1,215 @@
+//! The field at time 0: generated, or read from a file by rank 0.
+//!
+//! Comes after the options are known to fit; `blocks.rs` deals a file's cubes out to the ranks,
+//! generated values are computed where they are needed, by `solver.rs` and `serial.rs` alike.
+//!
+//! Invariants: a value depends on nothing but its field and its place in the whole grid, so it is
+//! the same for every decomposition. All values are finite, so that equal computations give equal
+//! bits (payloads of NaNs need not).
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::npy;
+
+/// The constant value beyond a fixed boundary. Not 0, so that memory nobody wrote shows.
+pub const WALL: f64 = 20.0;
+
+/// The generated value of a cell: a warm ball in the middle, shifted a little per field, under
+/// noise that makes every cell different.
+pub fn generated(field: usize, grid: [usize; 3], cell: [usize; 3]) -> f64 {
+    let mut distance = 0.0;
+    let mut seed = field as u64;
+    for d in 0..3 {
+        let middle = 0.5 + 0.05 * field as f64;
+        let away = (cell[d] as f64 + 0.5) / grid[d] as f64 - middle;
+        distance += away * away;
+        seed = mix(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ cell[d] as u64);
+    }
+    // 53 random bits: exactly a double below 1.
+    let noise = (seed >> 11) as f64 / (1_u64 << 53) as f64;
+    WALL + 60.0 / (1.0 + 32.0 * distance) + 5.0 * noise
+}
+
+/// Scatters the bits of a word (the finaliser of a multiply-and-shift hash).
+pub fn mix(mut word: u64) -> u64 {
+    word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+/// All generated values of all fields.
+pub fn generate(grid: [usize; 3], fields: usize) -> Vec<Vec<f64>> {
+    (0..fields)
+        .map(|field| {
+            let mut cube = Vec::with_capacity(grid.iter().product());
+            for z in 0..grid[0] {
+                for y in 0..grid[1] {
+                    cube.extend((0..grid[2]).map(|x| generated(field, grid, [z, y, x])));
+                }
+            }
+            cube
+        })
+        .collect()
+}
+
+/// Reads one cube per field from a raw or .npy file. The error continues the sentence `--init: `.
+pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>>, String> {
+    let name = path.display();
+    let failed = |error: std::io::Error| format!("{name}: {}", plain(&error));
+    let mut file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(format!("{name} is not a regular file"));
+    }
+    let cells: u64 = grid.iter().map(|&extent| extent as u64).product();
+    let mut start = Vec::new();
+    file.by_ref().take(16 * 1024).read_to_end(&mut start).map_err(failed)?;
+    let numpy = start.starts_with(npy::MAGIC)
+        || path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy"));
+    let (header, cubes) = if numpy {
+        let header = npy::header(&start).map_err(|what| format!("{name} {what}"))?;
+        let cubes = match header.shape[..] {
+            [z, y, x] if [z, y, x] == grid => 1,
+            [f, z, y, x] if f == fields && [z, y, x] == grid => fields,
+            _ => {
+                let [z, y, x] = grid;
+                let several = if fields > 1 {
+                    format!(" or ({fields}, {z}, {y}, {x})")
+                } else {
+                    String::new()
+                };
+                return Err(format!(
+                    "{name} has shape {:?}, but the grid needs ({z}, {y}, {x}){several}",
+                    header.shape
+                ));
+            }
+        };
+        (header, cubes)
+    } else {
+        (npy::Header { shape: grid.to_vec(), fortran: false, data: 0 }, 1)
+    };
+    // The grid's bytes were checked to fit memory, and the file's length is compared before
+    // anything is allocated for it.
+    let wanted = cells.saturating_mul(cubes as u64).saturating_mul(8);
+    let found = metadata.len().saturating_sub(header.data as u64);
+    if found != wanted {
+        let how = if found < wanted { "short" } else { "long" };
+        return Err(format!(
+            "{name} is too {how}: it holds {found} bytes of values, but the grid needs {wanted}"
+        ));
+    }
+    let mut bytes = start.split_off(header.data);
+    // Lossless: `wanted` equals a length that is in memory's range by the check of the grid.
+    bytes.reserve_exact((wanted as usize).saturating_sub(bytes.len()));
+    file.take(wanted.saturating_sub(bytes.len() as u64)).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 != wanted {
+        return Err(format!("{name} changed while it was read"));
+    }
+    let mut values = npy::values(&header, &bytes);
+    drop(bytes);
+    if let Some(position) = values.iter().position(|value| !value.is_finite()) {
+        return Err(format!("{name}: value {position} is {}, not a number", values[position]));
+    }
+    if cubes == fields {
+        let rest = values.len() / fields;
+        let mut all = Vec::with_capacity(fields);
+        for _ in 1..fields {
+            let tail = values.split_off(rest);
+            all.push(std::mem::replace(&mut values, tail));
+        }
+        all.push(values);
+        return Ok(all);
+    }
+    Ok((0..fields)
+        .map(|field| values.iter().map(|&value| derived(value, field)).collect())
+        .collect())
+}
+
+/// The value of a field that the file has no cube for.
+fn derived(value: f64, field: usize) -> f64 {
+    let field = field as f64;
+    value / (1.0 + field) + field
+}
+
+/// An I/O error without the system's number: it is for users.
+pub fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_lowercase(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(name: &str, bytes: &[u8]) -> std::path::PathBuf {
+        let path =
+            std::env::temp_dir().join(format!("typepack-init-{}-{name}", std::process::id()));
+        std::fs::write(&path, bytes).expect("a temporary file");
+        path
+    }
+
+    fn raw(values: &[f64]) -> Vec<u8> {
+        values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    fn numpy(shape: &str, values: &[f64]) -> Vec<u8> {
+        let text = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n");
+        let mut file = npy::MAGIC.to_vec();
+        file.extend([1, 0]);
+        file.extend((text.len() as u16).to_le_bytes());
+        file.extend(text.as_bytes());
+        file.extend(raw(values));
+        file
+    }
+
+    #[test]
+    fn raw_and_numpy_files_give_the_same_cube() {
+        let values: Vec<f64> = (0..24).map(f64::from).collect();
+        for (name, bytes) in [("a.raw", raw(&values)), ("a.bin", numpy("(2, 3, 4)", &values))] {
+            let path = write(name, &bytes);
+            let cubes = read(&path, [2, 3, 4], 2).expect("a good file");
+            assert_eq!(cubes[0], values);
+            assert_eq!(cubes[1][2], 2.0);
+            std::fs::remove_file(path).expect("removed");
+        }
+    }
+
+    #[test]
+    fn a_fourth_dimension_gives_one_cube_per_field() {
+        let values: Vec<f64> = (0..18).map(f64::from).collect();
+        let path = write("b.npy", &numpy("(3, 1, 2, 3)", &values));
+        let cubes = read(&path, [1, 2, 3], 3).expect("a good file");
+        assert_eq!(cubes, [values[..6].to_vec(), values[6..12].to_vec(), values[12..].to_vec()]);
+        let error = read(&path, [1, 2, 3], 2).expect_err("two fields");
+        assert!(error.contains("(1, 2, 3) or (2, 1, 2, 3)"), "{error}");
+        std::fs::remove_file(path).expect("removed");
+    }
+
+    #[test]
+    fn wrong_files_are_refused_in_one_clause() {
+        let cases: [(&str, Vec<u8>, &str); 5] = [
+            ("short.raw", raw(&[1.0; 23]), "too short: it holds 184 bytes of values"),
+            ("long.raw", raw(&[1.0; 25]), "too long"),
+            ("not.npy", raw(&[1.0; 24]), "is not a .npy file"),
+            ("shape.npy", numpy("(4, 3, 2)", &[1.0; 24]), "the grid needs (2, 3, 4)"),
+            ("nan.raw", raw(&[f64::NAN; 24]), "value 0 is NaN"),
+        ];
+        for (name, bytes, wanted) in cases {
+            let path = write(name, &bytes);
+            let error = read(&path, [2, 3, 4], 1).expect_err(name);
+            assert!(error.contains(wanted), "{error}");
+            assert_eq!(error.lines().count(), 1);
+            std::fs::remove_file(path).expect("removed");
+        }
+        let error = read(Path::new("/nonexistent/x"), [2, 3, 4], 1).expect_err("missing");
+        assert_eq!(error, "/nonexistent/x: no such file or directory");
+        let error = read(Path::new("/dev/zero"), [2, 3, 4], 1).expect_err("a device");
+        assert_eq!(error, "/dev/zero is not a regular file");
+    }
+}

@@ -1,0 +1,405 @@
+//! The job from its options to its report, in order.
+//!
+//! `main.rs` has joined the ranks and parsed the options. The steps: check what all ranks can judge
+//! alike, check what only rank 0 can (files), decompose, set the fields, compute, measure, verify,
+//! report. Every check goes through [`agree`].
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use typepack::{Cartesian, Op, Universe};
+
+use super::blocks::{collect, deal};
+use super::decomposition::{choose, fits, part};
+use super::initial::{generate, generated, mix, plain, read};
+use super::measure::{Measurement, exchange_alone, gather_phases, percentiles};
+use super::options::{Boundary, Options, Triple};
+use super::report::Report;
+use super::solver::Solver;
+use super::{plot, serial, verdict};
+use crate::agree::{FAILURE, Stop, USAGE, agree};
+use crate::progress;
+
+/// Fields are numbered in message tags and multiplied into bytes; more make no sense.
+const FIELDS_MAX: usize = 1024;
+
+/// Solves, measures, verifies and reports.
+pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
+    let world = universe.world();
+    let root = world.rank() == 0;
+    let grid = options.grid.0;
+    let ranks = agree(&world, check(options, world.size()), USAGE)?;
+    let mut outputs = agree(&world, root.then(|| Outputs::open(options)).transpose(), USAGE)?;
+    let cubes = match &options.init {
+        Some(path) if root => read(path, grid, options.fields.0).map(Some),
+        _ => Ok(None),
+    };
+    let cubes = cubes.map_err(|what| format!("--init: {what}"));
+    let cubes = agree(&world, cubes, USAGE)?;
+
+    let periodic = options.boundary == Boundary::Periodic;
+    let cartesian = world.cartesian(&ranks, &[periodic; 3])?;
+    let mut solver = prepare(options, &cartesian, cubes.as_deref())?;
+    compute(options, universe, &mut solver)?;
+    let phases = solver.phases();
+    let sum = checksum(options, &cartesian, &solver)?;
+    let verified = if options.verify { verify(options, &cartesian, &solver, cubes)? } else { None };
+
+    let alone = exchange_alone(cartesian.comm(), &mut solver)?;
+    let halo = solver.halo();
+    // Lossless: bytes of what is in memory.
+    let mut bytes = [halo.bytes() as i64, halo.bytes_to_others() as i64];
+    world.allreduce(&mut bytes, Op::Sum)?;
+    let measurement = Measurement {
+        jit: typepack::jit().mode().to_string(),
+        setup: setup(options, ranks),
+        steps: options.steps.0 as u64,
+        exchanges: solver.exchanges(),
+        bytes: bytes[0] as u64,
+        phases: gather_phases(&world, phases)?,
+        exchange: percentiles(&alone),
+        samples: alone.len() as u64,
+    };
+    let written = outputs.as_mut().map(|outputs| outputs.write(&measurement)).transpose();
+    agree(&world, written, FAILURE)?;
+    if root {
+        let report = Report {
+            measurement: &measurement,
+            faces: &halo.faces(),
+            bytes_to_others: bytes[1] as u64,
+            jit: typepack::jit().counters(),
+            moved: typepack::engine::stats::bytes(),
+            checksum: sum,
+            verified,
+        };
+        let printed = std::io::stdout().write_all(report.to_string().as_bytes());
+        // A reader that has seen enough (`| head`) is no failure of the job.
+        if let Err(error) = printed
+            && error.kind() != std::io::ErrorKind::BrokenPipe
+        {
+            eprintln!("typepack: standard output: {}", plain(&error));
+            return Err(Stop::Agreed(FAILURE));
+        }
+    }
+    Ok(())
+}
+
+/// What every rank finds alike: the rank grid, or the argument that is wrong.
+fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
+    let (grid, halo) = (options.grid.0, options.halo.0);
+    let fields = options.fields.0;
+    if fields > FIELDS_MAX {
+        return Err(format!("--fields: {fields} is too large, at most {FIELDS_MAX} are possible"));
+    }
+    let ranks = match options.ranks {
+        Some(ranks) => {
+            let needed = ranks.0.iter().try_fold(1_usize, |product, &n| product.checked_mul(n));
+            if needed != Some(size) {
+                let needed = needed.map_or("too many".to_owned(), |needed| needed.to_string());
+                let noun = if needed == "1" { "rank" } else { "ranks" };
+                return Err(format!(
+                    "--ranks: {ranks} needs {needed} {noun}, but the job has {size}"
+                ));
+            }
+            ranks.0
+        }
+        // With a halo of 1 no rank grid fits only when there are too few cells.
+        None => choose(grid, size, halo).or_else(|| choose(grid, size, 1)).ok_or_else(|| {
+            format!(
+                "--grid: {} cannot be cut into {size} blocks of at least one cell",
+                options.grid
+            )
+        })?,
+    };
+    if let Some(d) = (0..3).find(|&d| grid[d] / ranks[d] == 0) {
+        return Err(format!(
+            "--ranks: {} ranks along {} are more than the grid's {} cells",
+            ranks[d], AXES[d], grid[d]
+        ));
+    }
+    if !fits(grid, ranks, halo) {
+        // `find` finds one: they do not fit.
+        let d = (0..3).find(|&d| grid[d] / ranks[d] < halo).unwrap_or(0);
+        return Err(format!(
+            "--halo: {halo} is larger than the smallest block, {} cells along {} ({} on {} ranks)",
+            grid[d] / ranks[d],
+            AXES[d],
+            options.grid,
+            Triple(ranks)
+        ));
+    }
+    let needed = memory(options, ranks);
+    let available = available_memory();
+    if needed > available {
+        return Err(format!(
+            "--grid: {} with --fields {fields} needs {} of memory, but {} are available",
+            options.grid,
+            human(needed),
+            human(available)
+        ));
+    }
+    Ok(ranks)
+}
+
+const AXES: [&str; 3] = ["z", "y", "x"];
+
+/// Bytes of all ranks' fields, and of rank 0's whole cubes.
+fn memory(options: &Options, ranks: [usize; 3]) -> u128 {
+    let grid = options.grid.0.map(|extent| extent as u128);
+    let cells: u128 = grid.iter().fold(1, |product, &n| product.saturating_mul(n));
+    let padded = (0..3).fold(1_u128, |product, d| {
+        let halos = 2 * options.halo.0 as u128 * ranks[d] as u128;
+        product.saturating_mul(grid[d] + halos)
+    });
+    // Two buffers of blocks; cubes: the file's bytes and values, or two of the serial solution
+    // beside the initial and the collected ones.
+    let cubes = 2 * u128::from(options.init.is_some()) + 3 * u128::from(options.verify);
+    let doubles = padded.saturating_mul(2).saturating_add(cells.saturating_mul(cubes));
+    doubles.saturating_mul(8 * options.fields.0 as u128)
+}
+
+/// What the system says it can give, or the address space where it does not say.
+fn available_memory() -> u128 {
+    std::fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| {
+            let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+            line.trim().strip_suffix("kB")?.trim().parse::<u128>().ok()
+        })
+        .map_or(isize::MAX as u128, |kilobytes| kilobytes * 1024)
+}
+
+fn human(bytes: u128) -> String {
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < 7 {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", ["B", "kB", "MB", "GB", "TB", "PB", "EB"][unit])
+}
+
+/// The options in one phrase without commas (it becomes a .csv cell).
+fn setup(options: &Options, ranks: [usize; 3]) -> String {
+    let rank = if ranks == [1; 3] { "rank" } else { "ranks" };
+    format!(
+        "{} cells on {} {rank}; {}; {}; halo {}; fields {}",
+        options.grid,
+        Triple(ranks),
+        options.stencil,
+        options.boundary,
+        options.halo.0,
+        options.fields.0
+    )
+}
+
+/// Allocates the solver and sets the fields at time 0.
+fn prepare(
+    options: &Options,
+    cartesian: &Cartesian,
+    cubes: Option<&[Vec<f64>]>,
+) -> Result<Solver, Stop> {
+    let comm = cartesian.comm();
+    let grid = options.grid.0;
+    let part = own_part(grid, cartesian);
+    let solver = Solver::new(
+        cartesian,
+        part,
+        options.stencil,
+        options.boundary,
+        options.halo.0,
+        options.fields.0,
+    );
+    let solver = solver.map_err(|error| format!("--grid: {error}"));
+    let mut solver = agree(comm, solver, FAILURE)?;
+    if options.init.is_some() {
+        deal(cartesian, grid, cubes, solver.fields_mut())?;
+        return Ok(solver);
+    }
+    for (number, field) in solver.fields_mut().iter_mut().enumerate() {
+        for_each_owned_row(field.shape(), field.width(), |position, z, y| {
+            let row = &mut field.as_mut_slice()[position..][..part.shape[2]];
+            for (x, value) in row.iter_mut().enumerate() {
+                let cell = [part.start[0] + z, part.start[1] + y, part.start[2] + x];
+                *value = generated(number, grid, cell);
+            }
+        });
+    }
+    Ok(solver)
+}
+
+fn own_part(grid: [usize; 3], cartesian: &Cartesian) -> super::decomposition::Part {
+    let triple = |values: &[usize]| std::array::from_fn(|d| values[d]);
+    part(grid, triple(cartesian.dims()), triple(cartesian.coords()))
+}
+
+/// Calls `row` with the position in memory of each row of owned cells, and its z and y.
+fn for_each_owned_row(shape: [usize; 3], width: usize, mut row: impl FnMut(usize, usize, usize)) {
+    let [_, py, px] = shape.map(|extent| extent + 2 * width);
+    for z in 0..shape[0] {
+        for y in 0..shape[1] {
+            row(((z + width) * py + y + width) * px + width, z, y);
+        }
+    }
+}
+
+/// All steps, under a progress bar on rank 0 if somebody watches.
+fn compute(options: &Options, universe: &Universe, solver: &mut Solver) -> Result<(), Stop> {
+    let steps = options.steps.0;
+    let shown = universe.world().rank() == 0 && universe.stderr_is_terminal();
+    let bar = progress::bar(steps as u64, shown, "computing");
+    let mut told = Instant::now();
+    for step in 0..steps {
+        solver.step()?;
+        if shown && told.elapsed() >= progress::TICK {
+            bar.set_position(step as u64 + 1);
+            told = Instant::now();
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// A sum over all cells of a hash of each value and its place: the same for every decomposition.
+fn checksum(options: &Options, cartesian: &Cartesian, solver: &Solver) -> Result<u64, Stop> {
+    let grid = options.grid.0;
+    let part = own_part(grid, cartesian);
+    let mut sum = 0_u64;
+    for (number, field) in solver.fields().iter().enumerate() {
+        let values = field.as_slice();
+        for_each_owned_row(field.shape(), field.width(), |position, z, y| {
+            let (z, y) = (part.start[0] + z, part.start[1] + y);
+            let place = ((number * grid[0] + z) * grid[1] + y) * grid[2] + part.start[2];
+            for (x, value) in values[position..][..part.shape[2]].iter().enumerate() {
+                sum = sum.wrapping_add(mix(value.to_bits() ^ mix((place + x) as u64)));
+            }
+        });
+    }
+    // Halves, because the sum of whole words over the ranks would overflow.
+    let mut halves = [(sum & 0xffff_ffff) as i64, (sum >> 32) as i64];
+    cartesian.comm().allreduce(&mut halves, Op::Sum)?;
+    Ok((halves[0] as u64).wrapping_add((halves[1] as u64) << 32))
+}
+
+/// Compares with the serial solution on rank 0; its time and the number of values there.
+fn verify(
+    options: &Options,
+    cartesian: &Cartesian,
+    solver: &Solver,
+    cubes: Option<Vec<Vec<f64>>>,
+) -> Result<Option<(Duration, usize)>, Stop> {
+    let grid = options.grid.0;
+    let found = collect(cartesian, grid, solver.fields())?;
+    let outcome = found.map(|found| {
+        let initial = cubes.unwrap_or_else(|| generate(grid, options.fields.0));
+        let begin = Instant::now();
+        let steps = options.steps.0;
+        let wanted = serial::solve(initial, grid, options.stencil, options.boundary, steps);
+        let time = begin.elapsed();
+        match verdict::compare(&found, &wanted, grid) {
+            None => Ok((time, wanted.iter().map(Vec::len).sum())),
+            Some(difference) => Err(format!("--verify: {difference}")),
+        }
+    });
+    agree(cartesian.comm(), outcome.transpose(), FAILURE)
+}
+
+/// The files that rank 0 writes at the end, opened at the start so that a bad name costs nothing.
+struct Outputs<'a> {
+    csv: Option<(&'a Path, File)>,
+    svg: Option<(&'a Path, File)>,
+    compare: Option<Measurement>,
+}
+
+impl<'a> Outputs<'a> {
+    fn open(options: &'a Options) -> Result<Self, String> {
+        // First: the file to compare with may be the one that is about to be written.
+        let compare = options.compare.as_deref().map(|path| {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| format!("--compare: {}: {}", path.display(), plain(&error)))?;
+            Measurement::from_csv(&text)
+                .map_err(|what| format!("--compare: {} {what}", path.display()))
+        });
+        let compare = compare.transpose()?;
+        let create = |name: &str, path: &'a Option<_>| {
+            let create = |path: &'a std::path::PathBuf| {
+                let file = File::create(path)
+                    .map_err(|error| format!("{name}: {}: {}", path.display(), plain(&error)))?;
+                Ok::<_, String>((path.as_path(), file))
+            };
+            path.as_ref().map(create).transpose()
+        };
+        Ok(Self {
+            csv: create("--csv", &options.csv)?,
+            svg: create("--svg", &options.svg)?,
+            compare,
+        })
+    }
+
+    fn write(&mut self, measurement: &Measurement) -> Result<(), String> {
+        let failed = |name: &str, path: &Path, error: std::io::Error| {
+            format!("{name}: {}: {}", path.display(), plain(&error))
+        };
+        if let Some((path, file)) = &mut self.csv {
+            file.write_all(measurement.to_csv().as_bytes())
+                .map_err(|error| failed("--csv", path, error))?;
+        }
+        if let Some((path, file)) = &mut self.svg {
+            let runs: Vec<_> = std::iter::once(measurement).chain(&self.compare).collect();
+            let text = plot::svg(&runs).map_err(|what| format!("--svg: {what}"))?;
+            file.write_all(text.as_bytes()).map_err(|error| failed("--svg", path, error))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cli;
+    use clap::Parser;
+
+    fn checked(arguments: &str, size: usize) -> Result<[usize; 3], String> {
+        let words = ["typepack", "halo"].into_iter().chain(arguments.split(' '));
+        let crate::Command::Halo(options) = Cli::try_parse_from(words).expect("good words").command;
+        check(&options, size)
+    }
+
+    #[test]
+    fn a_rank_grid_is_chosen_or_checked() {
+        assert_eq!(checked("--grid 8x8x8", 4), Ok([2, 2, 1]));
+        assert_eq!(checked("--grid 8x8x8 --ranks 4x1x1", 4), Ok([1, 1, 4]));
+        assert_eq!(checked("--grid 1x1x9 --halo 1", 3), Ok([3, 1, 1]));
+    }
+
+    #[test]
+    fn every_misfit_names_its_argument() {
+        let refused =
+            |arguments: &str, size| checked(arguments, size).expect_err("must be refused");
+        assert_eq!(
+            refused("--grid 8x8x8 --ranks 2x2x2", 4),
+            "--ranks: 2x2x2 needs 8 ranks, but the job has 4"
+        );
+        assert_eq!(
+            refused("--grid 8x8x8 --ranks 4294967296x4294967296x4294967296", 4),
+            "--ranks: 4294967296x4294967296x4294967296 needs too many ranks, but the job has 4"
+        );
+        assert_eq!(
+            refused("--grid 8x8x2 --ranks 1x1x4", 4),
+            "--ranks: 4 ranks along z are more than the grid's 2 cells"
+        );
+        assert_eq!(
+            refused("--grid 8x8x8 --halo 5 --ranks 2x1x1", 2),
+            "--halo: 5 is larger than the smallest block, 4 cells along x (8x8x8 on 2x1x1 ranks)"
+        );
+        assert!(refused("--grid 2x2x2", 16).starts_with("--grid: 2x2x2 cannot be cut into 16"));
+        assert!(refused("--grid 1000000x1000000x1000000", 1).contains("16.0 EB of memory"));
+        let huge = i64::MAX;
+        assert!(
+            refused(&format!("--grid {huge}x{huge}x{huge} --halo {huge}"), 1).contains("memory")
+        );
+        assert!(refused("--grid 8x8x8 --fields 2000", 1).starts_with("--fields: 2000"));
+    }
+}

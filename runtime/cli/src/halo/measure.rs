@@ -1,0 +1,213 @@
+//! What a run has measured, gathered on every rank, and its .csv form.
+//!
+//! `job.rs` fills a [`Measurement`]; `report.rs` prints it, `plot.rs` draws it, alone or beside
+//! that of an earlier run which [`Measurement::from_csv`] reads back.
+
+use std::fmt::Write;
+use std::time::Instant;
+
+use typepack::{Communicator, Op};
+
+use super::solver::{Phases, Solver};
+
+/// Names of the phases, in the order of their times.
+pub const PHASES: [&str; 5] = ["start", "interior", "wait", "rim", "plain"];
+
+/// Times of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    /// The JIT's mode.
+    pub jit: String,
+    /// The rest of the options, for a caption.
+    pub setup: String,
+    /// Time steps computed.
+    pub steps: u64,
+    /// Exchanges in them.
+    pub exchanges: u64,
+    /// Bytes that all ranks together send in one exchange.
+    pub bytes: u64,
+    /// Seconds per phase of each rank, over all steps.
+    pub phases: Vec<[f64; 5]>,
+    /// Seconds of an exchange without computation: 10th percentile, median, 90th percentile.
+    pub exchange: [f64; 3],
+    /// Exchanges that these come from.
+    pub samples: u64,
+}
+
+impl Measurement {
+    /// Largest time of any rank in each phase, in seconds.
+    pub fn slowest(&self) -> [f64; 5] {
+        std::array::from_fn(|phase| {
+            self.phases.iter().map(|times| times[phase]).fold(0.0, f64::max)
+        })
+    }
+
+    /// How often a phase ran.
+    pub fn calls(&self, phase: usize) -> u64 {
+        if phase < 4 { self.exchanges } else { self.steps - self.exchanges }
+    }
+
+    /// A header, one row per rank and phase, and three rows for the exchange without computation.
+    pub fn to_csv(&self) -> String {
+        let mut text = format!("{HEADER}\n");
+        let mut row = |rank: &str, phase: &str, calls: u64, seconds: f64| {
+            let each = if calls == 0 { 0.0 } else { seconds / calls as f64 * 1e6 };
+            // Writing to a string cannot fail.
+            let _infallible = writeln!(
+                text,
+                "{},{},{},{},{},{rank},{phase},{calls},{seconds:.9},{each:.3}",
+                self.jit, self.setup, self.steps, self.exchanges, self.bytes
+            );
+        };
+        for (rank, times) in self.phases.iter().enumerate() {
+            for (phase, &seconds) in times.iter().enumerate() {
+                row(&rank.to_string(), PHASES[phase], self.calls(phase), seconds);
+            }
+        }
+        for (name, seconds) in EXCHANGE.into_iter().zip(self.exchange) {
+            row("all", name, self.samples, seconds * self.samples as f64);
+        }
+        text
+    }
+
+    /// Reads [`to_csv`](Measurement::to_csv)'s text.
+    pub fn from_csv(text: &str) -> Result<Self, String> {
+        let mut lines = text.lines();
+        if lines.next() != Some(HEADER) {
+            return Err("is not a .csv file of typepack halo".into());
+        }
+        let mut result: Option<Self> = None;
+        for (number, line) in lines.enumerate() {
+            let bad = || format!("has a bad line {}", number + 2);
+            let cells: Vec<&str> = line.split(',').collect();
+            let [jit, setup, steps, exchanges, bytes, rank, phase, calls, seconds, _] = cells[..]
+            else {
+                return Err(bad());
+            };
+            let whole = |text: &str| text.parse::<u64>().map_err(|_| bad());
+            let (steps, exchanges) = (whole(steps)?, whole(exchanges)?);
+            if exchanges > steps {
+                return Err(bad());
+            }
+            let seconds: f64 = seconds.parse().map_err(|_| bad())?;
+            if !(0.0..1e9).contains(&seconds) {
+                return Err(bad());
+            }
+            let result = result.get_or_insert(Self {
+                jit: jit.to_owned(),
+                setup: setup.to_owned(),
+                steps,
+                exchanges,
+                bytes: whole(bytes)?,
+                phases: Vec::new(),
+                exchange: [0.0; 3],
+                samples: 0,
+            });
+            if let Some(place) = EXCHANGE.iter().position(|&name| name == phase) {
+                result.samples = whole(calls)?;
+                result.exchange[place] = seconds / result.samples.max(1) as f64;
+                continue;
+            }
+            let place = PHASES.iter().position(|&name| name == phase).ok_or_else(bad)?;
+            let rank = whole(rank)?;
+            // Rows come rank by rank: a new one is always the next.
+            if rank == result.phases.len() as u64 {
+                result.phases.push([0.0; 5]);
+            }
+            let times = usize::try_from(rank).ok().and_then(|rank| result.phases.get_mut(rank));
+            times.ok_or_else(bad)?[place] = seconds;
+        }
+        result.filter(|result| !result.phases.is_empty()).ok_or("holds no measurement".into())
+    }
+}
+
+const HEADER: &str =
+    "jit,setup,steps,exchanges,bytes_per_exchange,rank,phase,calls,seconds,us_per_call";
+const EXCHANGE: [&str; 3] = ["exchange_p10", "exchange_median", "exchange_p90"];
+
+/// Every rank's times, on every rank.
+pub fn gather_phases(comm: &Communicator, phases: Phases) -> typepack::Result<Vec<[f64; 5]>> {
+    let own = [phases.start, phases.interior, phases.wait, phases.rim, phases.plain];
+    let mut all = vec![0.0; comm.size() * own.len()];
+    for (slot, time) in all[comm.rank() * own.len()..].iter_mut().zip(own) {
+        *slot = time.as_secs_f64();
+    }
+    // Each slot has one rank's value and zeros from the others.
+    comm.allreduce(&mut all, Op::Sum)?;
+    Ok(all.as_chunks().0.to_vec())
+}
+
+/// Measures exchanges with no computation around them: each begins at a barrier and takes as long
+/// as its slowest rank. Returns the sorted times in seconds, the same on every rank.
+pub fn exchange_alone(comm: &Communicator, solver: &mut Solver) -> typepack::Result<Vec<f64>> {
+    const WARM_UP: usize = 5;
+    const SAMPLES: usize = 501;
+    const BUDGET: f64 = 0.2;
+    let mut times = Vec::with_capacity(WARM_UP + SAMPLES);
+    let mut spent = 0.0;
+    // Both numbers are the slowest rank's on every rank, so that all stop at the same time.
+    while times.len() < WARM_UP + 11 || (spent < BUDGET && times.len() < WARM_UP + SAMPLES) {
+        let begin = Instant::now();
+        comm.barrier()?;
+        let exchange = solver.exchange()?.as_secs_f64();
+        let mut slowest = [exchange, begin.elapsed().as_secs_f64()];
+        comm.allreduce(&mut slowest, Op::Max)?;
+        times.push(slowest[0]);
+        spent += slowest[1];
+    }
+    let mut times = times.split_off(WARM_UP);
+    times.sort_by(f64::total_cmp);
+    Ok(times)
+}
+
+/// 10th percentile, median and 90th percentile of sorted times.
+pub fn percentiles(sorted: &[f64]) -> [f64; 3] {
+    [10, 50, 90].map(|percent| sorted[(sorted.len() - 1) * percent / 100])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measurement() -> Measurement {
+        Measurement {
+            jit: "lazy".into(),
+            setup: "16x16x16 on 2x1x1; star".into(),
+            steps: 10,
+            exchanges: 5,
+            bytes: 4096,
+            phases: vec![[0.5, 1.0, 0.25, 2.0, 0.0], [0.25, 2.0, 0.5, 1.0, 3.0]],
+            exchange: [0.001, 0.002, 0.003],
+            samples: 100,
+        }
+    }
+
+    #[test]
+    fn csv_is_read_back() {
+        let text = measurement().to_csv();
+        assert_eq!(text.lines().count(), 1 + 10 + 3);
+        let back = Measurement::from_csv(&text).expect("our own text");
+        assert_eq!(back.phases, measurement().phases);
+        assert!((back.exchange[1] - 0.002).abs() < 1e-12);
+        assert_eq!(back.slowest(), [0.5, 2.0, 0.5, 2.0, 3.0]);
+    }
+
+    #[test]
+    fn foreign_and_damaged_csv_is_refused() {
+        let good = measurement().to_csv();
+        let refused = |text: &str| Measurement::from_csv(text).expect_err("must be refused");
+        assert!(refused("a,b\n1,2\n").contains("not a .csv file of typepack halo"));
+        assert!(refused(HEADER).contains("no measurement"));
+        assert!(refused(&good.replace("interior", "exterior")).contains("bad line 3"));
+        assert!(refused(&good.replace("0.500000000", "NaN")).contains("bad line 2"));
+        assert!(refused(&format!("{good}1,2\n")).contains("bad line 15"));
+        assert!(refused(&good.replace(",1,start", ",7,start")).contains("bad line 7"));
+    }
+
+    #[test]
+    fn percentiles_come_from_sorted_times() {
+        let times: Vec<f64> = (0..101).map(f64::from).collect();
+        assert_eq!(percentiles(&times), [10.0, 50.0, 90.0]);
+        assert_eq!(percentiles(&[3.0]), [3.0; 3]);
+    }
+}

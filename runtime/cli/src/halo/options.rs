@@ -1,0 +1,192 @@
+//! The arguments of `typepack halo`, parsed and checked one by one.
+//!
+//! First step of the job; what only the job can judge (does the rank grid fit the number of ranks,
+//! is the file there) is checked in `job.rs`.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+
+/// Solves the 3-D heat equation and exchanges halos between ranks.
+///
+/// The grid is cut into one block per rank of `mpiexec -n N` (without mpiexec: one block). Blocks
+/// exchange a halo of W cells every W steps, through datatypes that typepack compiles, while their
+/// interiors are computed. The end of the output tells where the time went and which kernel packed
+/// each face.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  typepack halo --grid 64x64x64 --verify
+  mpiexec -n 2 typepack halo --grid 128x128x128 --ranks 2x1x1 --verify
+  mpiexec -n 4 typepack halo --grid 64x64x64 --stencil box --halo 2 --fields 3 --verify
+  mpiexec -n 2 typepack halo --grid 128x128x128 --jit off --csv off.csv
+  mpiexec -n 2 typepack halo --grid 128x128x128 --compare off.csv --svg halo.svg
+
+Sizes are given as X x Y x Z; x is contiguous in memory. An initial field is a raw file of exactly
+NX*NY*NZ little-endian doubles, x fastest, or a NumPy .npy file of shape (NZ, NY, NX), or
+(F, NZ, NY, NX) with one cube per field. With several fields and one cube, field f starts as the
+cube times 1/(1+f) plus f.")]
+pub struct Options {
+    /// Cells of the whole grid, for example 128x128x128
+    #[arg(long, value_name = "NXxNYxNZ", allow_hyphen_values = true)]
+    pub grid: Triple,
+    /// Ranks along each dimension; their product is the number of ranks [default: least surface]
+    #[arg(long, value_name = "PXxPYxPZ", allow_hyphen_values = true)]
+    pub ranks: Option<Triple>,
+    /// Cells of the halo; it is exchanged every W steps
+    #[arg(long, value_name = "W", default_value = "1", allow_hyphen_values = true)]
+    pub halo: Count,
+    /// 7-point (star) or 27-point (box) equation
+    #[arg(long, value_enum, default_value_t = Stencil::Star, hide_possible_values = false)]
+    pub stencil: Stencil,
+    /// The grid's edge: joined to the opposite one, or a wall of constant value
+    #[arg(long, value_enum, default_value_t = Boundary::Periodic)]
+    pub boundary: Boundary,
+    /// Fields, each coupled with the next one; one message carries them all
+    #[arg(long, value_name = "F", default_value = "1", allow_hyphen_values = true)]
+    pub fields: Count,
+    /// Time steps
+    #[arg(long, value_name = "S", default_value = "100", allow_hyphen_values = true)]
+    pub steps: Count,
+    /// When to compile kernels [default: TYPEPACK_JIT, else lazy]
+    #[arg(long, value_enum)]
+    pub jit: Option<Jit>,
+    /// Compare with a serial solution, bit for bit
+    #[arg(long)]
+    pub verify: bool,
+    /// Write the times of each phase and rank to FILE
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Draw the times of each phase to FILE
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Draw those of an earlier run, from its --csv FILE, beside them
+    #[arg(long, value_name = "FILE", requires = "svg")]
+    pub compare: Option<PathBuf>,
+    /// Read the initial field from FILE (raw doubles or .npy) [default: generated]
+    #[arg(long, value_name = "FILE")]
+    pub init: Option<PathBuf>,
+}
+
+/// Which neighbours a cell's new value depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Stencil {
+    /// 7 points: neighbours across faces
+    Star,
+    /// 27 points: also those across edges and corners
+    Box,
+}
+
+/// What lies beyond the edge of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Boundary {
+    /// The opposite edge
+    Periodic,
+    /// A wall of constant value
+    Fixed,
+}
+
+/// When kernels are compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Jit {
+    /// Never: the interpreter packs
+    Off,
+    /// Once a type has moved enough bytes
+    Lazy,
+    /// At commit
+    Eager,
+}
+
+macro_rules! named {
+    ($($ty:ty),*) => {
+        $(impl fmt::Display for $ty {
+            /// The value as it is written on the command line.
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let value = self.to_possible_value();
+                f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+            }
+        })*
+    };
+}
+
+named!(Stencil, Boundary, Jit);
+
+/// Three positive sizes, in memory order: z, y, x. Written as XxYxZ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Triple(pub [usize; 3]);
+
+impl FromStr for Triple {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = text.split(['x', 'X']).collect();
+        let [x, y, z] = parts[..] else {
+            return Err(format!("'{text}' is not of the form AxBxC"));
+        };
+        Ok(Self([positive(z)?, positive(y)?, positive(x)?]))
+    }
+}
+
+impl fmt::Display for Triple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [z, y, x] = self.0;
+        write!(f, "{x}x{y}x{z}")
+    }
+}
+
+/// A number of at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count(pub usize);
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        positive(text).map(Self)
+    }
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(format!("'{text}' is not a whole number"));
+    }
+    match text.parse::<i64>() {
+        // Lossless: positive, and usize has 64 bits on the systems that typepack runs on.
+        Ok(value) if value >= 1 => Ok(value as usize),
+        Ok(_) => Err(format!("{text} is too small, it must be at least 1")),
+        Err(_) if text.starts_with('-') => {
+            Err(format!("{text} is too small, it must be at least 1"))
+        }
+        Err(_) => Err(format!("{text} is too large")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_x_first_and_kept_z_first() {
+        assert_eq!("4x5x6".parse(), Ok(Triple([6, 5, 4])));
+        assert_eq!(Triple([6, 5, 4]).to_string(), "4x5x6");
+    }
+
+    #[test]
+    fn bad_sizes_say_what_is_wrong() {
+        let refused = |text: &str| text.parse::<Triple>().expect_err("must be refused");
+        assert_eq!(refused("4x5"), "'4x5' is not of the form AxBxC");
+        assert_eq!(refused("4x5x6x7"), "'4x5x6x7' is not of the form AxBxC");
+        assert_eq!(refused("4x0x6"), "0 is too small, it must be at least 1");
+        assert_eq!(refused("4x-3x6"), "-3 is too small, it must be at least 1");
+        assert_eq!(refused("4x5x"), "'' is not a whole number");
+        assert_eq!(refused("4x+5x6"), "'+5' is not a whole number");
+        assert_eq!(refused("4x5x99999999999999999999"), "99999999999999999999 is too large");
+        assert_eq!(
+            refused("4x5x-99999999999999999999"),
+            "-99999999999999999999 is too small, it must be at least 1"
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! The text that rank 0 prints at the end of a run.
+//!
+//! `job.rs` gathers, this writes; nothing here communicates.
+
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use typepack::Counters;
+use typepack::engine::stats::Bytes;
+use typepack::halo::FaceReport;
+
+use super::measure::{Measurement, PHASES};
+
+/// Everything the text needs.
+pub struct Report<'a> {
+    /// Times.
+    pub measurement: &'a Measurement,
+    /// Rank 0's faces.
+    pub faces: &'a [FaceReport<3>],
+    /// Bytes per exchange that go to another rank, of all ranks together.
+    pub bytes_to_others: u64,
+    /// The JIT's counters, rank 0's.
+    pub jit: Counters,
+    /// Bytes moved by each executor, rank 0's.
+    pub moved: Bytes,
+    /// Same for every decomposition.
+    pub checksum: u64,
+    /// Serial time and number of values, when the result was verified.
+    pub verified: Option<(Duration, usize)>,
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let m = self.measurement;
+        writeln!(f, "typepack halo: {}; {} steps; jit {}", m.setup, m.steps, m.jit)?;
+        writeln!(f)?;
+        writeln!(f, "phase        calls    total ms     us/call   (slowest rank)")?;
+        let slowest = m.slowest();
+        for (phase, name) in PHASES.into_iter().enumerate() {
+            let calls = m.calls(phase);
+            if calls > 0 {
+                let seconds = slowest[phase];
+                let each = seconds / calls as f64 * 1e6;
+                writeln!(f, "{name:<10} {calls:>7} {:>11.3} {each:>11.2}", seconds * 1e3)?;
+            }
+        }
+        writeln!(f)?;
+        let [low, median, high] = m.exchange.map(|seconds| seconds * 1e6);
+        writeln!(
+            f,
+            "exchange without computation: median {median:.2} us (10 % {low:.2}, 90 % {high:.2}, {} times), \
+             {:.2} GB/s",
+            m.samples,
+            m.bytes as f64 / median / 1e3
+        )?;
+        writeln!(
+            f,
+            "bytes per exchange: {} of all ranks, {} of them to another rank; {} bytes in {} exchanges",
+            m.bytes,
+            self.bytes_to_others,
+            u128::from(m.bytes) * u128::from(m.exchanges),
+            m.exchanges
+        )?;
+        writeln!(f)?;
+        self.write_faces(f)?;
+        let j = &self.jit;
+        writeln!(
+            f,
+            "jit of rank 0: {} kernels, {} hits, {} refusals, {} bytes of code, compiled in {:.2} ms",
+            j.kernels,
+            j.hits,
+            j.refusals,
+            j.code_bytes,
+            j.compile_ns as f64 / 1e6
+        )?;
+        let b = &self.moved;
+        writeln!(
+            f,
+            "bytes moved on rank 0: kernels {}, rows {}, memcpy {}, interpreter {}",
+            b.kernel, b.rows, b.memcpy, b.interpreter
+        )?;
+        writeln!(f, "checksum: {:016x}", self.checksum)?;
+        if let Some((serial, values)) = self.verified {
+            writeln!(
+                f,
+                "verified: bit for bit equal to a serial solution ({values} values, {:.2} s)",
+                serial.as_secs_f64()
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Report<'_> {
+    fn write_faces(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.faces.is_empty() {
+            return writeln!(f, "rank 0 has no neighbours\n");
+        }
+        let width = |text: fn(&FaceReport<3>) -> &str, least: usize| {
+            self.faces.iter().map(|face| text(face).len()).max().unwrap_or(0).max(least)
+        };
+        let pack = width(|face| &face.pack, 4);
+        let mut header = String::new();
+        write!(header, "face     rank       bytes  {:<pack$}  unpack", "pack")?;
+        writeln!(f, "{header}   (rank 0)")?;
+        for face in self.faces {
+            writeln!(
+                f,
+                "{:<7} {:>5} {:>11}  {:<pack$}  {}",
+                face.side.to_string(),
+                face.neighbour,
+                face.bytes,
+                face.pack,
+                face.unpack
+            )?;
+        }
+        writeln!(f)
+    }
+}

@@ -1,0 +1,297 @@
+//! The parallel solution on one rank's block: exchange, interior, rim, and the steps in between.
+//!
+//! `job.rs` builds it from a [`Part`] and runs it; `report.rs` prints its [`Phases`].
+//!
+//! # A wide halo
+//!
+//! With a halo of W cells one exchange serves W steps. After it all W layers are right. The first
+//! step computes the block and W-1 layers around it, the next W-2 layers, the last none: each step
+//! uses up one layer, and the overlap is computed by both neighbours. A layer's corners are needed
+//! as soon as two steps follow one another, whatever the equation: so everything but the 7-point
+//! equation with W = 1 exchanges with all 26 neighbours.
+//!
+//! # Invariants
+//!
+//! - Cells beyond a fixed boundary hold [`WALL`] in both buffers and are never written.
+//! - During an exchange only cells that need no halo are computed, from owned cells.
+
+use std::time::{Duration, Instant};
+
+use typepack::Cartesian;
+use typepack::halo::{Field, Halo, Interior, Stencil as Neighbours};
+
+use super::cell::{Coefficients, Cube, Equation, Star, update_row};
+use super::decomposition::Part;
+use super::initial::WALL;
+use super::options::{Boundary, Stencil};
+
+/// Where the time of a run went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Phases {
+    /// Starting exchanges: posting receives, packing and posting sends.
+    pub start: Duration,
+    /// Computing the interior while messages are under way, their progress included.
+    pub interior: Duration,
+    /// Waiting for the rest of the exchange.
+    pub wait: Duration,
+    /// Computing what needed the halo.
+    pub rim: Duration,
+    /// Steps without an exchange (wide halos only).
+    pub plain: Duration,
+}
+
+/// One rank's share of the computation.
+pub struct Solver {
+    halo: Halo<f64, 3>,
+    now: Vec<Field<f64, 3>>,
+    new: Vec<Field<f64, 3>>,
+    /// Whether the grid goes on beyond the block's low and high end of each dimension.
+    open: [[bool; 2]; 3],
+    stencil: Stencil,
+    phases: Phases,
+    exchanges: u64,
+    steps: usize,
+}
+
+/// A box of cells in memory coordinates: `low[d] .. high[d]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    low: [usize; 3],
+    high: [usize; 3],
+}
+
+impl Solver {
+    /// Allocates the fields of a block. `cartesian` has the rank grid's dimensions, z first.
+    pub fn new(
+        cartesian: &Cartesian,
+        part: Part,
+        stencil: Stencil,
+        boundary: Boundary,
+        width: usize,
+        fields: usize,
+    ) -> typepack::Result<Self> {
+        let neighbours = match stencil {
+            Stencil::Star if width == 1 => Neighbours::Star,
+            _ => Neighbours::Box,
+        };
+        let allocate = || {
+            (0..fields)
+                .map(|_| {
+                    let mut field = Field::new(part.shape, width)?;
+                    field.as_mut_slice().fill(WALL);
+                    Ok(field)
+                })
+                .collect::<typepack::Result<Vec<_>>>()
+        };
+        let open = std::array::from_fn(|d| {
+            let coordinate = cartesian.coords()[d];
+            let periodic = boundary == Boundary::Periodic;
+            [periodic || coordinate > 0, periodic || coordinate + 1 < cartesian.dims()[d]]
+        });
+        Ok(Self {
+            now: allocate()?,
+            new: allocate()?,
+            halo: Halo::new(cartesian, part.shape, width, neighbours, fields)?,
+            open,
+            stencil,
+            phases: Phases::default(),
+            exchanges: 0,
+            steps: 0,
+        })
+    }
+
+    /// The current fields.
+    pub fn fields(&self) -> &[Field<f64, 3>] {
+        &self.now
+    }
+
+    /// The current fields, to set them before the first step.
+    pub fn fields_mut(&mut self) -> &mut [Field<f64, 3>] {
+        &mut self.now
+    }
+
+    /// The exchange plan.
+    pub fn halo(&self) -> &Halo<f64, 3> {
+        &self.halo
+    }
+
+    /// Times of all steps so far.
+    pub fn phases(&self) -> Phases {
+        self.phases
+    }
+
+    /// Exchanges of all steps so far.
+    pub fn exchanges(&self) -> u64 {
+        self.exchanges
+    }
+
+    /// Computes one step.
+    pub fn step(&mut self) -> typepack::Result<()> {
+        match self.stencil {
+            Stencil::Star => self.step_with::<Star>(),
+            Stencil::Box => self.step_with::<Cube>(),
+        }
+    }
+
+    /// Exchanges the halos of the current fields once and computes nothing; the time it took.
+    pub fn exchange(&mut self) -> typepack::Result<Duration> {
+        let begin = Instant::now();
+        self.halo.exchange(&mut self.now)?;
+        Ok(begin.elapsed())
+    }
+
+    fn step_with<E: Equation>(&mut self) -> typepack::Result<()> {
+        let width = self.halo.width();
+        let age = self.steps % width;
+        let all = self.range(width - 1 - age);
+        let begin = Instant::now();
+        if age == 0 {
+            let inner = self.inner();
+            let mut exchange = self.halo.start(&mut self.now)?;
+            let started = Instant::now();
+            compute_interior::<E>(&exchange.interior(), &mut self.new, width, inner)?;
+            let computed = Instant::now();
+            exchange.wait()?;
+            let waited = Instant::now();
+            compute_around::<E>(&self.now, &mut self.new, all, inner);
+            self.phases.start += started - begin;
+            self.phases.interior += computed - started;
+            self.phases.wait += waited - computed;
+            self.phases.rim += waited.elapsed();
+            self.exchanges += 1;
+        } else {
+            let nothing = Range { low: all.low, high: all.low };
+            compute_around::<E>(&self.now, &mut self.new, all, nothing);
+            self.phases.plain += begin.elapsed();
+        }
+        std::mem::swap(&mut self.now, &mut self.new);
+        self.steps += 1;
+        Ok(())
+    }
+
+    /// The block and `layers` layers around it, as far as the grid goes.
+    fn range(&self, layers: usize) -> Range {
+        let (shape, width) = (self.halo.shape(), self.halo.width());
+        Range {
+            low: std::array::from_fn(|d| width - if self.open[d][0] { layers } else { 0 }),
+            high: std::array::from_fn(|d| {
+                width + shape[d] + if self.open[d][1] { layers } else { 0 }
+            }),
+        }
+    }
+
+    /// The cells whose neighbours are all owned; empty when the block is thinner than three.
+    fn inner(&self) -> Range {
+        let (shape, width) = (self.halo.shape(), self.halo.width());
+        Range { low: [width + 1; 3], high: shape.map(|extent| width + extent.max(2) - 1) }
+    }
+}
+
+/// Where rows of the current fields come from. Indices are memory coordinates.
+trait Rows {
+    fn row(&self, field: usize, z: usize, y: usize, x: usize, len: usize) -> &[f64];
+}
+
+/// Rows of owned cells while an exchange is under way.
+struct DuringExchange<'a> {
+    interior: &'a Interior<'a, f64, 3>,
+    width: usize,
+}
+
+impl Rows for DuringExchange<'_> {
+    #[inline(always)]
+    fn row(&self, field: usize, z: usize, y: usize, x: usize, len: usize) -> &[f64] {
+        let w = self.width;
+        self.interior.cells(field, [z - w, y - w, x - w], len)
+    }
+}
+
+/// Rows of complete fields.
+struct Complete<'a> {
+    fields: Vec<&'a [f64]>,
+    padded: [usize; 3],
+}
+
+impl Rows for Complete<'_> {
+    #[inline(always)]
+    fn row(&self, field: usize, z: usize, y: usize, x: usize, len: usize) -> &[f64] {
+        &self.fields[field][(z * self.padded[1] + y) * self.padded[2] + x..][..len]
+    }
+}
+
+fn compute_interior<E: Equation>(
+    interior: &Interior<'_, f64, 3>,
+    new: &mut [Field<f64, 3>],
+    width: usize,
+    inner: Range,
+) -> typepack::Result<()> {
+    let rows = DuringExchange { interior, width };
+    let fields = new.len();
+    for (field, new) in new.iter_mut().enumerate() {
+        let padded = new.padded_shape();
+        let new = new.as_mut_slice();
+        for z in inner.low[0]..inner.high[0] {
+            for y in inner.low[1]..inner.high[1] {
+                let x = inner.low[2]..inner.high[2];
+                compute_row::<E>(&rows, new, padded, (field, fields), [z, y], x);
+            }
+            // Messages move only inside calls: one turn per plane keeps them going.
+            interior.progress()?;
+        }
+    }
+    Ok(())
+}
+
+/// Computes `all` without the cells of `hole`.
+fn compute_around<E: Equation>(
+    now: &[Field<f64, 3>],
+    new: &mut [Field<f64, 3>],
+    all: Range,
+    hole: Range,
+) {
+    let fields = now.len();
+    let padded = now[0].padded_shape();
+    let rows = Complete { fields: now.iter().map(Field::as_slice).collect(), padded };
+    let empty = (0..3).any(|d| hole.low[d] >= hole.high[d]);
+    for (field, new) in new.iter_mut().enumerate() {
+        let new = new.as_mut_slice();
+        for z in all.low[0]..all.high[0] {
+            for y in all.low[1]..all.high[1] {
+                let x = all.low[2]..all.high[2];
+                let beside = empty
+                    || !(hole.low[0]..hole.high[0]).contains(&z)
+                    || !(hole.low[1]..hole.high[1]).contains(&y);
+                let number = (field, fields);
+                if beside {
+                    compute_row::<E>(&rows, new, padded, number, [z, y], x);
+                } else {
+                    let (left, right) = (x.start..hole.low[2], hole.high[2]..x.end);
+                    compute_row::<E>(&rows, new, padded, number, [z, y], left);
+                    compute_row::<E>(&rows, new, padded, number, [z, y], right);
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn compute_row<E: Equation>(
+    rows: &impl Rows,
+    new: &mut [f64],
+    padded: [usize; 3],
+    (field, fields): (usize, usize),
+    [z, y]: [usize; 2],
+    x: std::ops::Range<usize>,
+) {
+    if x.is_empty() {
+        return;
+    }
+    let len = x.len();
+    let around = std::array::from_fn(|row| {
+        rows.row(field, z + row / 3 - 1, y + row % 3 - 1, x.start - 1, len + 2)
+    });
+    let next = (fields > 1).then(|| rows.row((field + 1) % fields, z, y, x.start, len));
+    let start = (z * padded[1] + y) * padded[2] + x.start;
+    let c = Coefficients::of(field, fields);
+    update_row::<E>(&mut new[start..start + len], around, next, c);
+}

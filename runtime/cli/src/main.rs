@@ -1,0 +1,167 @@
+//! The `typepack` tool: parses the command, joins the ranks, runs the command.
+//!
+//! Invariants: a bad argument costs exactly one line on stderr, said by one rank, and a non-zero
+//! exit code of all; nothing here panics on input.
+
+use std::error::Error as _;
+use std::process::ExitCode;
+
+use clap::builder::styling::Styles;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Parser, Subcommand};
+
+mod agree;
+mod halo;
+mod progress;
+
+use agree::{Stop, USAGE, agree};
+
+/// Moves data that is not contiguous: halo exchanges through compiled MPI datatypes.
+#[derive(Parser, Debug)]
+#[command(
+    name = "typepack",
+    version,
+    styles = Styles::plain(),
+    after_help = "\
+Examples:
+  typepack halo --grid 64x64x64 --verify
+  mpiexec -n 2 typepack halo --grid 128x128x128 --ranks 2x1x1 --verify
+  typepack halo --help"
+)]
+pub struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Solve the 3-D heat equation with halo exchanges, measure and verify them
+    Halo(Box<halo::Options>),
+}
+
+fn main() -> ExitCode {
+    let command = match Cli::try_parse() {
+        Ok(cli) => Ok(cli.command),
+        Err(error) if !error.use_stderr() => return help(&error),
+        Err(error) => Err(line(&error)),
+    };
+    if let Ok(Command::Halo(options)) = &command
+        && let Some(jit) = options.jit
+    {
+        // SAFETY: this is the start of `main`: no other thread exists that could read the
+        // environment.
+        unsafe { std::env::set_var("TYPEPACK_JIT", jit.to_string()) };
+    }
+    ExitCode::from(joined(command).map_or_else(Stop::report, |()| 0))
+}
+
+/// Joins the ranks, then runs the command, or says on one rank why there is none.
+fn joined(command: Result<Command, String>) -> Result<(), Stop> {
+    let universe = typepack::init()?;
+    match agree(&universe.world(), command, USAGE)? {
+        Command::Halo(options) => halo::run(&options, &universe),
+    }
+}
+
+/// Prints a help or version text, on one rank only.
+fn help(error: &clap::Error) -> ExitCode {
+    let first = std::env::var_os("TYPEPACK_RANK").is_none_or(|rank| rank == "0");
+    if first && let Err(error) = error.print() {
+        eprintln!("typepack: standard output: {error}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+/// A parse error in one line that begins with the argument.
+fn line(error: &clap::Error) -> String {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
+        _ => None,
+    };
+    // "--grid <NXxNYxNZ>" and the like: the name alone.
+    let name = |text: String| text.split([' ', '=']).next().unwrap_or_default().to_owned();
+    let argument = text(ContextKind::InvalidArg);
+    let value = text(ContextKind::InvalidValue).unwrap_or_default();
+    match (error.kind(), argument) {
+        (ErrorKind::ValueValidation, Some(argument)) => {
+            let why =
+                error.source().map_or_else(|| format!("'{value}' is wrong"), |why| why.to_string());
+            format!("{}: {why}", name(argument))
+        }
+        (ErrorKind::InvalidValue, Some(argument)) if value.is_empty() => {
+            format!("{}: needs a value", name(argument))
+        }
+        (ErrorKind::InvalidValue, Some(argument)) => {
+            let valid = text(ContextKind::ValidValue).unwrap_or_default();
+            format!("{}: '{value}' is not one of {valid}", name(argument))
+        }
+        (ErrorKind::UnknownArgument, Some(argument)) => {
+            format!("{argument}: unknown argument (see typepack halo --help)")
+        }
+        (ErrorKind::MissingRequiredArgument, Some(argument)) => {
+            format!("{}: is required (see typepack halo --help)", name(argument))
+        }
+        (ErrorKind::ArgumentConflict, Some(argument)) => format!("{}: given twice", name(argument)),
+        (ErrorKind::InvalidSubcommand, _) => {
+            let command = text(ContextKind::InvalidSubcommand).unwrap_or_default();
+            format!("'{command}' is not a command (see typepack --help)")
+        }
+        (ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
+            "no command given (see typepack --help)".to_owned()
+        }
+        _ => {
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            first.strip_prefix("error: ").unwrap_or(first).to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn refused(arguments: &str) -> String {
+        let words = std::iter::once("typepack").chain(arguments.split_whitespace());
+        line(&Cli::try_parse_from(words).expect_err("must be refused"))
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_bad_argument_is_one_line_that_names_it() {
+        let cases = [
+            ("", "no command given (see typepack --help)"),
+            ("hola", "'hola' is not a command (see typepack --help)"),
+            ("halo", "--grid: is required (see typepack halo --help)"),
+            ("halo --grid", "--grid: needs a value"),
+            ("halo --grid 4x4", "--grid: '4x4' is not of the form AxBxC"),
+            ("halo --grid 4x0x4", "--grid: 0 is too small, it must be at least 1"),
+            ("halo --grid 4x4x4 --halo -1", "--halo: -1 is too small, it must be at least 1"),
+            ("halo --grid 4x4x4 --halo 1.5", "--halo: '1.5' is not a whole number"),
+            ("halo --grid 4x4x4 --steps 0", "--steps: 0 is too small, it must be at least 1"),
+            ("halo --grid 4x4x4 --fields x", "--fields: 'x' is not a whole number"),
+            ("halo --grid 4x4x4 --jit never", "--jit: 'never' is not one of off, lazy, eager"),
+            ("halo --grid 4x4x4 --stencil round", "--stencil: 'round' is not one of star, box"),
+            (
+                "halo --grid 4x4x4 --boundary open",
+                "--boundary: 'open' is not one of periodic, fixed",
+            ),
+            ("halo --grid 4x4x4 --frob", "--frob: unknown argument (see typepack halo --help)"),
+            ("halo --grid 4x4x4 --grid 5x5x5", "--grid: given twice"),
+            ("halo --grid 4x4x4 --compare a", "--svg: is required (see typepack halo --help)"),
+            ("halo --grid 4x4x4 9", "9: unknown argument (see typepack halo --help)"),
+        ];
+        for (arguments, wanted) in cases {
+            assert_eq!(refused(arguments), wanted, "{arguments}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! A progress bar that survives `mpiexec`.
+//!
+//! Under mpiexec the rank's stderr is a pipe, while the user sits at a terminal at its other end:
+//! mpiexec says so, and passes on lines that end in a carriage return. So the bar is drawn here in
+//! the simplest way there is: text, then a carriage return. Without a terminal nothing is drawn.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+
+/// A bar over `length` steps on stderr, or a silent one when `shown` is false.
+pub fn bar(length: u64, shown: bool, what: &'static str) -> ProgressBar {
+    if !shown {
+        return ProgressBar::hidden();
+    }
+    let target = ProgressDrawTarget::term_like_with_hz(Box::new(CarriageReturns), 10);
+    let bar = ProgressBar::with_draw_target(Some(length), target).with_message(what);
+    match ProgressStyle::with_template("{msg} [{wide_bar:.cyan}] {pos}/{len}, {eta} left") {
+        Ok(style) => bar.with_style(style.progress_chars("=> ")),
+        Err(_) => bar,
+    }
+}
+
+/// A one-line terminal whose only control characters are carriage returns and spaces.
+#[derive(Debug)]
+struct CarriageReturns;
+
+const WIDTH: u16 = 78;
+
+impl TermLike for CarriageReturns {
+    fn width(&self) -> u16 {
+        WIDTH
+    }
+
+    fn move_cursor_up(&self, _lines: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn move_cursor_down(&self, _lines: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn move_cursor_right(&self, _columns: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn move_cursor_left(&self, _columns: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        self.write_str(text)
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        // Padding that indicatif adds, and cursor movements, are not lines of their own.
+        if text.trim().is_empty() {
+            return Ok(());
+        }
+        io::stderr().write_all(format!("{}\r", text.trim_end()).as_bytes())
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        let blank = " ".repeat(usize::from(WIDTH));
+        io::stderr().write_all(format!("\r{blank}\r").as_bytes())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+/// Time between two looks at the bar; drawing is limited again by the bar itself.
+pub const TICK: Duration = Duration::from_millis(50);

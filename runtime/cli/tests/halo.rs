@@ -1,0 +1,424 @@
+//! Runs the real `typepack halo` under the real `mpiexec`: every decomposition, boundary, stencil,
+//! halo width and number of fields against the serial solution, and every bad input against its one
+//! line. Each process gets a deadline.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The folder of the tool, with an up-to-date mpiexec in it.
+fn bin() -> &'static Path {
+    static BIN: OnceLock<PathBuf> = OnceLock::new();
+    BIN.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_BIN_EXE_typepack")).parent().expect("a folder");
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--offline", "-p", "typepack-launcher"]);
+        if folder.ends_with("release") {
+            build.arg("--release");
+        }
+        assert!(build.status().expect("cargo starts").success(), "mpiexec was not built");
+        folder.to_owned()
+    })
+}
+
+struct Outcome {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn run(command: &mut Command) -> Outcome {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    fn reader(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+        thread::spawn(move || {
+            let mut text = Vec::new();
+            from.read_to_end(&mut text).expect("a readable pipe");
+            String::from_utf8(text).expect("text")
+        })
+    }
+    let stdout = reader(child.stdout.take().expect("a pipe"));
+    let stderr = reader(child.stderr.take().expect("a pipe"));
+    let code = wait(&mut child, command);
+    let stdout = stdout.join().expect("the reader ends");
+    Outcome { code, stdout, stderr: stderr.join().expect("the reader ends") }
+}
+
+fn wait(child: &mut Child, command: &Command) -> Option<i32> {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return status.code();
+        }
+        if Instant::now() > end {
+            child.kill().expect("killed");
+            panic!("{command:?} did not end within {DEADLINE:?}");
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// `typepack` with these words; under mpiexec unless `ranks` is 0.
+fn typepack(ranks: usize, words: &str, variables: &[(&str, &str)]) -> Outcome {
+    let tool = env!("CARGO_BIN_EXE_typepack");
+    let mut command = if ranks == 0 {
+        Command::new(tool)
+    } else {
+        let mut command = Command::new(bin().join("mpiexec"));
+        command.args(["-n", &ranks.to_string(), tool]);
+        command
+    };
+    command.args(words.split_whitespace()).env_remove("TYPEPACK_JIT");
+    command.envs(variables.iter().copied());
+    run(&mut command)
+}
+
+/// The checksum of a run that must be verified.
+fn verified(ranks: usize, options: &str, variables: &[(&str, &str)]) -> String {
+    let outcome = typepack(ranks, &format!("halo {options} --verify"), variables);
+    let what = format!("{ranks} ranks, {options}, {variables:?}");
+    assert_eq!(outcome.code, Some(0), "{what}: {}", outcome.stderr);
+    assert_eq!(outcome.stderr, "", "{what}");
+    assert!(outcome.stdout.contains("verified: bit for bit equal"), "{what}: {}", outcome.stdout);
+    let checksum = outcome.stdout.lines().find_map(|line| line.strip_prefix("checksum: "));
+    checksum.expect("a checksum").to_owned()
+}
+
+#[test]
+fn every_decomposition_gives_the_serial_solution() {
+    for options in [
+        "--stencil star",
+        "--stencil box",
+        "--stencil star --boundary fixed",
+        "--stencil box --boundary fixed",
+        "--stencil star --halo 2",
+        "--stencil box --halo 2 --fields 3",
+        "--stencil star --halo 3 --fields 2",
+        "--stencil star --halo 3 --boundary fixed --fields 2",
+        "--stencil box --halo 3 --boundary fixed",
+    ] {
+        let options = format!("--grid 11x13x12 --steps 7 {options}");
+        let alone = verified(0, &options, &[]);
+        for ranks in [1, 2, 3, 4, 6] {
+            assert_eq!(verified(ranks, &options, &[]), alone, "{ranks} ranks, {options}");
+        }
+    }
+}
+
+#[test]
+fn every_rank_grid_gives_the_serial_solution() {
+    for (ranks, grids) in [
+        (1, &["1x1x1"][..]),
+        (2, &["2x1x1", "1x2x1", "1x1x2"]),
+        (3, &["3x1x1", "1x3x1"]),
+        (4, &["2x2x1", "2x1x2", "1x4x1"]),
+        (6, &["3x2x1", "1x2x3", "6x1x1"]),
+    ] {
+        for grid in grids {
+            for options in ["--stencil box", "--stencil star --halo 2 --fields 2 --boundary fixed"]
+            {
+                verified(ranks, &format!("--grid 13x10x9 --steps 5 --ranks {grid} {options}"), &[]);
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_of_a_single_cell_are_right() {
+    for options in ["", "--stencil box", "--boundary fixed", "--stencil box --boundary fixed"] {
+        for (ranks, grid) in [(0, "1x1x1"), (2, "2x1x1"), (2, "1x2x1"), (4, "2x1x2"), (3, "7x5x3")]
+        {
+            verified(ranks, &format!("--grid {grid} --steps 6 {options}"), &[]);
+        }
+    }
+}
+
+#[test]
+fn every_executor_gives_the_same_bits() {
+    let options = "--grid 20x18x17 --stencil box --halo 2 --fields 3 --steps 9";
+    let lazy = verified(4, options, &[]);
+    for mode in ["off", "lazy", "eager"] {
+        assert_eq!(verified(4, options, &[("TYPEPACK_JIT", mode)]), lazy);
+        assert_eq!(verified(4, &format!("{options} --jit {mode}"), &[]), lazy);
+    }
+}
+
+#[test]
+fn the_option_wins_over_the_variable() {
+    let words = "halo --grid 16x16x16 --steps 3 --ranks 2x1x1";
+    let off = typepack(2, &format!("{words} --jit off"), &[("TYPEPACK_JIT", "eager")]);
+    assert!(off.stdout.contains("jit of rank 0: 0 kernels"), "{}", off.stdout);
+    let eager = typepack(2, &format!("{words} --jit eager"), &[("TYPEPACK_JIT", "off")]);
+    assert!(!eager.stdout.contains("jit of rank 0: 0 kernels"), "{}", eager.stdout);
+    let x_face = eager.stdout.lines().find(|line| line.starts_with("-x ")).expect("a face");
+    assert!(x_face.contains("pack loop") && x_face.contains("unpack loop"), "{x_face}");
+}
+
+#[test]
+fn messages_larger_than_any_buffer_are_right() {
+    verified(2, "--grid 96x96x16 --steps 4 --ranks 1x1x2 --fields 4 --halo 2", &[]);
+    verified(2, "--grid 12x160x160 --steps 4 --ranks 2x1x1 --fields 3 --halo 2", &[]);
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("typepack-halo-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        Self(path)
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, bytes).expect("a temporary file");
+        path.display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left in the temporary folder harms nobody.
+        let _left_behind = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A cube of (z, y, x) = (4, 5, 6) in C order, or with the first dimension fastest.
+fn cube(fortran: bool) -> Vec<u8> {
+    let value = |z: usize, y: usize, x: usize| ((z * 5 + y) * 6 + x) as f64 * 0.37 - 11.0;
+    let mut bytes = Vec::new();
+    if fortran {
+        for (x, y, z) in (0..120).map(|i| (i / 20, i / 4 % 5, i % 4)) {
+            bytes.extend(value(z, y, x).to_le_bytes());
+        }
+    } else {
+        for (z, y, x) in (0..120).map(|i| (i / 30, i / 6 % 5, i % 6)) {
+            bytes.extend(value(z, y, x).to_le_bytes());
+        }
+    }
+    bytes
+}
+
+fn numpy(version: u8, fortran: bool, shape: &str, values: &[u8]) -> Vec<u8> {
+    let order = if fortran { "True" } else { "False" };
+    let text = format!("{{'descr': '<f8', 'fortran_order': {order}, 'shape': {shape}, }}\n");
+    let mut bytes = b"\x93NUMPY".to_vec();
+    bytes.extend([version, 0]);
+    if version == 1 {
+        bytes.extend((text.len() as u16).to_le_bytes());
+    } else {
+        bytes.extend((text.len() as u32).to_le_bytes());
+    }
+    bytes.extend(text.as_bytes());
+    bytes.extend(values);
+    bytes
+}
+
+#[test]
+fn initial_files_of_every_kind_give_the_same_result() {
+    let folder = Folder::new("init");
+    let files = [
+        folder.file("cube.raw", &cube(false)),
+        folder.file("one.npy", &numpy(1, false, "(4, 5, 6)", &cube(false))),
+        folder.file("two.npy", &numpy(2, false, "(4, 5, 6)", &cube(false))),
+        folder.file("three.npy", &numpy(3, true, "(4, 5, 6)", &cube(true))),
+    ];
+    for fields in [1, 3] {
+        let options = format!("--grid 6x5x4 --steps 5 --fields {fields} --init");
+        let alone = verified(0, &format!("{options} {}", files[0]), &[]);
+        for file in &files {
+            for ranks in [1, 2, 4] {
+                assert_eq!(verified(ranks, &format!("{options} {file}"), &[]), alone);
+            }
+        }
+    }
+    let both: Vec<u8> = [cube(false), cube(true)].concat();
+    let file = folder.file("four.npy", &numpy(1, false, "(2, 4, 5, 6)", &both));
+    verified(2, &format!("--grid 6x5x4 --fields 2 --init {file}"), &[]);
+}
+
+#[test]
+fn tables_and_pictures_are_written() {
+    let folder = Folder::new("out");
+    let path = |name: &str| folder.0.join(name).display().to_string();
+    let (csv, svg) = (path("off.csv"), path("both.svg"));
+    let words = "halo --grid 16x16x16 --steps 4 --halo 2";
+    let outcome = typepack(2, &format!("{words} --jit off --csv {csv}"), &[]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let table = std::fs::read_to_string(&csv).expect("a table");
+    assert_eq!(table.lines().count(), 1 + 2 * 5 + 3);
+    assert!(table.lines().all(|line| line.split(',').count() == 10));
+    let outcome = typepack(2, &format!("{words} --jit eager --compare {csv} --svg {svg}"), &[]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let picture = std::fs::read_to_string(&svg).expect("a picture");
+    assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
+    for text in ["jit eager, rank 1", "jit off, rank 0", "wait", "GB/s"] {
+        assert!(picture.contains(text), "{text}");
+    }
+}
+
+/// What the ranks said on stderr: mpiexec adds one line of its own, which rank ended the job.
+fn said(outcome: &Outcome) -> String {
+    let own = outcome.stderr.lines().filter(|line| !line.starts_with("mpiexec: rank "));
+    own.map(|line| format!("{line}\n")).collect()
+}
+
+/// Every bad input: exactly this line, this exit code, nothing on stdout.
+fn refused(ranks: usize, words: &str, line: &str, code: i32) {
+    let outcome = typepack(ranks, words, &[]);
+    let what = format!("{ranks} ranks, {words}");
+    assert_eq!(said(&outcome), format!("{line}\n"), "{what}");
+    assert_eq!(outcome.stdout, "", "{what}");
+    assert_eq!(outcome.code, Some(code), "{what}");
+}
+
+#[test]
+fn every_bad_argument_is_one_line_of_one_rank() {
+    let cases = [
+        ("", "typepack: no command given (see typepack --help)"),
+        ("fly", "typepack: 'fly' is not a command (see typepack --help)"),
+        ("halo", "typepack: --grid: is required (see typepack halo --help)"),
+        ("halo --grid", "typepack: --grid: needs a value"),
+        ("halo --grid 8x8", "typepack: --grid: '8x8' is not of the form AxBxC"),
+        ("halo --grid 8x0x8", "typepack: --grid: 0 is too small, it must be at least 1"),
+        ("halo --grid 8x-8x8", "typepack: --grid: -8 is too small, it must be at least 1"),
+        (
+            "halo --grid 8x8x99999999999999999999",
+            "typepack: --grid: 99999999999999999999 is too large",
+        ),
+        ("halo --grid 8x8x8 --halo 0", "typepack: --halo: 0 is too small, it must be at least 1"),
+        ("halo --grid 8x8x8 --halo -2", "typepack: --halo: -2 is too small, it must be at least 1"),
+        (
+            "halo --grid 8x8x8 --fields 0",
+            "typepack: --fields: 0 is too small, it must be at least 1",
+        ),
+        ("halo --grid 8x8x8 --steps ten", "typepack: --steps: 'ten' is not a whole number"),
+        ("halo --grid 8x8x8 --jit on", "typepack: --jit: 'on' is not one of off, lazy, eager"),
+        ("halo --grid 8x8x8 --ranks 3x1", "typepack: --ranks: '3x1' is not of the form AxBxC"),
+        (
+            "halo --grid 8x8x8 --wide",
+            "typepack: --wide: unknown argument (see typepack halo --help)",
+        ),
+        ("halo --grid 8x8x8 --halo 9", "typepack: --halo: 9 is larger than the smallest block, "),
+    ];
+    for (words, line) in cases {
+        for ranks in [0, 3] {
+            if line.ends_with(", ") {
+                let outcome = typepack(ranks, words, &[]);
+                assert!(said(&outcome).starts_with(line), "{words}: {}", outcome.stderr);
+                assert_eq!(said(&outcome).lines().count(), 1);
+                assert_eq!(outcome.code, Some(2), "{words}");
+            } else {
+                refused(ranks, words, line, 2);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_the_job_is_refused() {
+    refused(
+        4,
+        "halo --grid 8x8x8 --ranks 2x2x2",
+        "typepack: --ranks: 2x2x2 needs 8 ranks, but the job has 4",
+        2,
+    );
+    refused(
+        0,
+        "halo --grid 8x8x8 --ranks 2x1x1",
+        "typepack: --ranks: 2x1x1 needs 2 ranks, but the job has 1",
+        2,
+    );
+    refused(
+        3,
+        "halo --grid 2x8x8 --ranks 3x1x1",
+        "typepack: --ranks: 3 ranks along x are more than the grid's 2 cells",
+        2,
+    );
+    refused(
+        2,
+        "halo --grid 9x8x8 --ranks 2x1x1 --halo 5",
+        "typepack: --halo: 5 is larger than the smallest block, 4 cells along x (9x8x8 on 2x1x1 ranks)",
+        2,
+    );
+    refused(
+        4,
+        "halo --grid 1x1x3",
+        "typepack: --grid: 1x1x3 cannot be cut into 4 blocks of at least one cell",
+        2,
+    );
+    let huge = typepack(2, "halo --grid 4000000x4000000x4000000 --halo 3", &[]);
+    assert_eq!((huge.code, said(&huge).lines().count()), (Some(2), 1), "{}", huge.stderr);
+    assert!(huge.stderr.starts_with("typepack: --grid: 4000000x4000000x4000000"));
+}
+
+#[test]
+fn what_only_rank_0_can_see_ends_all_ranks() {
+    let folder = Folder::new("bad");
+    let short = folder.file("short.raw", &cube(false)[8..]);
+    let shape = folder.file("shape.npy", &numpy(1, false, "(6, 5, 4)", &cube(false)));
+    let cut = folder.file("cut.npy", &numpy(1, false, "(4, 5, 6)", &cube(false))[..30]);
+    let csv = folder.file("foreign.csv", b"a,b\n");
+    let cases = [
+        (
+            "--init /nonexistent/file".to_owned(),
+            "--init: /nonexistent/file: no such file or directory".to_owned(),
+        ),
+        (
+            format!("--init {short}"),
+            format!(
+                "--init: {short} is too short: it holds 952 bytes of values, but the grid needs 960"
+            ),
+        ),
+        (
+            format!("--init {shape}"),
+            format!("--init: {shape} has shape [6, 5, 4], but the grid needs (4, 5, 6)"),
+        ),
+        (format!("--init {cut}"), format!("--init: {cut} ends inside its .npy header")),
+        (
+            "--csv /nonexistent/x.csv".to_owned(),
+            "--csv: /nonexistent/x.csv: no such file or directory".to_owned(),
+        ),
+        ("--svg /".to_owned(), "--svg: /: is a directory".to_owned()),
+        (
+            format!("--svg {}/x.svg --compare {csv}", folder.0.display()),
+            format!("--compare: {csv} is not a .csv file of typepack halo"),
+        ),
+    ];
+    for (options, line) in cases {
+        for ranks in [0, 3] {
+            refused(
+                ranks,
+                &format!("halo --grid 6x5x4 {options}"),
+                &format!("typepack: {line}"),
+                2,
+            );
+        }
+    }
+}
+
+#[test]
+fn help_is_printed_once() {
+    for words in ["--help", "halo --help", "--version"] {
+        let alone = typepack(0, words, &[]);
+        assert_eq!((alone.code, alone.stderr.as_str()), (Some(0), ""));
+        let all = typepack(3, words, &[]);
+        assert_eq!((all.code, all.stdout), (Some(0), alone.stdout));
+    }
+    let help = typepack(0, "halo --help", &[]).stdout;
+    for option in ["--grid", "--ranks", "--halo", "--stencil", "--boundary", "--fields", "--steps"]
+    {
+        assert!(help.contains(option), "{option}");
+    }
+    assert!(help.contains("mpiexec -n 2 typepack halo"));
+}

@@ -1,0 +1,346 @@
+//! Where the cells of an exchange lie: sides, boxes, and their datatypes.
+//!
+//! Pure arithmetic, before any rank or message: `plan.rs` takes the [`faces`] of a block, finds
+//! the neighbour of each [`Side`], and commits the datatypes; `interior.rs` uses [`Block`] to say
+//! which cells a computation may touch while messages are under way.
+//!
+//! Invariants:
+//! - An array holds `shape[d] + 2 * width` elements along dimension `d`, C order: the last
+//!   dimension is the fastest, and by convention called x, the one before it y, then z, then w.
+//! - Receive boxes lie in the halo, send boxes in the owned cells; receive boxes of different sides
+//!   are disjoint (send boxes meet in the corners).
+//! - What a block sends towards `s` is what its neighbour at `s` receives from `s.opposite()`.
+
+use std::fmt;
+
+use typepack_engine::{Datatype, Order};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Which neighbours take part in an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stencil {
+    /// The two neighbours along each dimension: 6 in three dimensions.
+    Star,
+    /// Those across edges and corners too: 26 in three dimensions.
+    Box,
+}
+
+/// The direction of a neighbour: -1, 0 or +1 along each dimension, not all 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Side<const N: usize>([i8; N]);
+
+impl<const N: usize> Side<N> {
+    /// The steps along each dimension, slowest dimension first.
+    pub fn steps(&self) -> [i8; N] {
+        self.0
+    }
+
+    /// The direction back.
+    #[must_use]
+    pub fn opposite(&self) -> Self {
+        Self(self.0.map(|step| -step))
+    }
+
+    /// A number below 3^N that tells sides apart; message tags are made of it.
+    pub fn index(&self) -> i32 {
+        self.0.iter().fold(0, |number, &step| number * 3 + i32::from(step) + 1)
+    }
+
+    /// All sides of a stencil in ascending order.
+    fn all(stencil: Stencil) -> impl Iterator<Item = Self> {
+        (0..3_usize.pow(N as u32)).filter_map(move |number| {
+            let mut steps = [0_i8; N];
+            let mut rest = number;
+            for step in steps.iter_mut().rev() {
+                // 0, 1 or 2: fits.
+                *step = (rest % 3) as i8 - 1;
+                rest /= 3;
+            }
+            let axes = steps.iter().filter(|&&step| step != 0).count();
+            let taken = match stencil {
+                Stencil::Star => axes == 1,
+                Stencil::Box => axes >= 1,
+            };
+            taken.then_some(Self(steps))
+        })
+    }
+}
+
+impl<const N: usize> fmt::Display for Side<N> {
+    /// For example `-x` or `+z-y`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (dimension, &step) in self.0.iter().enumerate() {
+            if step != 0 {
+                let sign = if step < 0 { '-' } else { '+' };
+                match N - 1 - dimension {
+                    axis @ 0..4 => write!(f, "{sign}{}", ['x', 'y', 'z', 'w'][axis])?,
+                    axis => write!(f, "{sign}d{axis}")?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A box of cells inside an array, in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region<const N: usize> {
+    /// First cell along each dimension.
+    pub start: [usize; N],
+    /// Number of cells along each dimension.
+    pub extent: [usize; N],
+}
+
+impl<const N: usize> Region<N> {
+    /// Number of cells.
+    pub fn cells(&self) -> usize {
+        self.extent.iter().product()
+    }
+}
+
+/// One neighbour's part of an exchange. What [`faces`] returns.
+#[derive(Clone, Debug)]
+pub struct Face<const N: usize> {
+    /// Where the neighbour is.
+    pub side: Side<N>,
+    /// The owned cells that it gets.
+    pub send_region: Region<N>,
+    /// The halo cells that it fills.
+    pub recv_region: Region<N>,
+    /// [`Face::send_region`] as a subarray of the whole array.
+    pub send: Datatype,
+    /// [`Face::recv_region`] as a subarray of the whole array.
+    pub recv: Datatype,
+}
+
+/// The extents of one rank's block: owned cells and the halo around them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block<const N: usize> {
+    pub shape: [usize; N],
+    pub width: usize,
+}
+
+impl<const N: usize> Block<N> {
+    /// Checks a shape and a width; afterwards no product below overflows `isize` bytes.
+    pub(super) fn new(shape: [usize; N], width: usize, element_bytes: usize) -> Result<Self> {
+        if N == 0 || N > 8 {
+            return Err(argument("shape", format!("has {N} dimensions, but 1 to 8 are possible")));
+        }
+        if width == 0 {
+            return Err(argument("width", "is 0, but a halo is at least 1 cell wide".into()));
+        }
+        for (dimension, &extent) in shape.iter().enumerate() {
+            if extent == 0 {
+                return Err(argument("shape", format!("has no cell along dimension {dimension}")));
+            }
+            if width > extent {
+                return Err(argument(
+                    "width",
+                    format!(
+                        "is {width}, but the block has only {extent} cells along dimension {dimension}"
+                    ),
+                ));
+            }
+        }
+        let bytes = shape.iter().try_fold(element_bytes, |bytes, &extent| {
+            width.checked_mul(2)?.checked_add(extent)?.checked_mul(bytes)
+        });
+        if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+            return Err(argument(
+                "shape",
+                format!("{shape:?} with a halo of {width} does not fit the address space"),
+            ));
+        }
+        Ok(Self { shape, width })
+    }
+
+    /// Elements along each dimension of the array, halo included.
+    pub(super) fn padded(&self) -> [usize; N] {
+        self.shape.map(|extent| extent + 2 * self.width)
+    }
+
+    /// Elements of the array, halo included.
+    pub(super) fn len(&self) -> usize {
+        self.padded().iter().product()
+    }
+
+    /// Position of a cell in the array; `index` counts from the array's first element.
+    pub(super) fn position(&self, index: [usize; N]) -> usize {
+        index.iter().zip(self.padded()).fold(0, |position, (&i, extent)| position * extent + i)
+    }
+
+    fn send_region(&self, side: Side<N>) -> Region<N> {
+        self.region(side, |extent, width, step| if step < 0 { width } else { extent })
+    }
+
+    fn recv_region(&self, side: Side<N>) -> Region<N> {
+        self.region(side, |extent, width, step| if step < 0 { 0 } else { extent + width })
+    }
+
+    /// A box whose start along the dimensions that `side` steps in is given by `start`.
+    fn region(&self, side: Side<N>, start: impl Fn(usize, usize, i8) -> usize) -> Region<N> {
+        let mut region = Region { start: [self.width; N], extent: self.shape };
+        for (dimension, &step) in side.0.iter().enumerate() {
+            if step != 0 {
+                region.start[dimension] = start(self.shape[dimension], self.width, step);
+                region.extent[dimension] = self.width;
+            }
+        }
+        region
+    }
+
+    fn subarray(&self, region: &Region<N>, element: &Datatype) -> Result<Datatype> {
+        // Lossless: `new` made sure that products fit `isize`.
+        let wide = |values: [usize; N]| values.map(|value| value as i64);
+        Ok(Datatype::subarray(
+            &wide(self.padded()),
+            &wide(region.extent),
+            &wide(region.start),
+            Order::C,
+            element,
+        )?)
+    }
+
+    /// The faces of this block in ascending order of their sides.
+    pub(super) fn faces(&self, stencil: Stencil, element: &Datatype) -> Result<Vec<Face<N>>> {
+        Side::all(stencil)
+            .map(|side| {
+                let send_region = self.send_region(side);
+                let recv_region = self.recv_region(side);
+                Ok(Face {
+                    side,
+                    send_region,
+                    recv_region,
+                    send: self.subarray(&send_region, element)?,
+                    recv: self.subarray(&recv_region, element)?,
+                })
+            })
+            .collect()
+    }
+}
+
+fn argument(name: &'static str, detail: String) -> Error {
+    Error::new(ErrorKind::Argument, name, detail)
+}
+
+/// The send and receive datatypes of every face of a block.
+///
+/// `shape` counts the owned cells along each dimension (slowest first), `width` the halo's cells on
+/// each side; the array that the datatypes describe holds `shape[d] + 2 * width` elements along
+/// dimension `d`, each of type `element`, in C order. Use it where a halo exchange is built by hand;
+/// [`Halo`](super::Halo) does the rest.
+///
+/// # Errors
+///
+/// When a dimension has no cell, when `width` is 0 or larger than an extent, or when the array
+/// would not fit the address space.
+///
+/// ```
+/// use typepack::halo::{Stencil, faces};
+/// use typepack::{Datatype, Named};
+///
+/// let f64 = Datatype::named(Named::F64);
+/// let faces = faces(&[16, 16, 16], 1, Stencil::Star, &f64)?;
+/// assert_eq!(faces.len(), 6);
+/// assert!(faces.iter().all(|face| face.send.size() == 16 * 16 * 8));
+/// # Ok::<(), typepack::Error>(())
+/// ```
+pub fn faces<const N: usize>(
+    shape: &[usize; N],
+    width: usize,
+    stencil: Stencil,
+    element: &Datatype,
+) -> Result<Vec<Face<N>>> {
+    // The extent is at most i64::MAX; a negative or zero one cannot hold an element.
+    let bytes = usize::try_from(element.extent()).unwrap_or(0).max(1);
+    Block::new(*shape, width, bytes)?.faces(stencil, element)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn cells<const N: usize>(region: &Region<N>) -> Vec<[usize; N]> {
+        let mut all = vec![[0; N]];
+        for dimension in 0..N {
+            all = all
+                .into_iter()
+                .flat_map(|base| {
+                    (0..region.extent[dimension]).map(move |i| {
+                        let mut cell = base;
+                        cell[dimension] = region.start[dimension] + i;
+                        cell
+                    })
+                })
+                .collect();
+        }
+        all
+    }
+
+    fn block<const N: usize>(shape: [usize; N], width: usize) -> Block<N> {
+        Block::new(shape, width, 8).expect("a good block")
+    }
+
+    #[test]
+    fn sides_are_counted_named_and_numbered() {
+        assert_eq!(Side::<3>::all(Stencil::Star).count(), 6);
+        assert_eq!(Side::<3>::all(Stencil::Box).count(), 26);
+        assert_eq!(Side::<2>::all(Stencil::Box).count(), 8);
+        let numbers: HashSet<i32> = Side::<3>::all(Stencil::Box).map(|side| side.index()).collect();
+        assert_eq!(numbers.len(), 26);
+        assert_eq!(Side([1, -1, 0]).to_string(), "+z-y");
+        assert_eq!(Side([1, -1, 0]).opposite(), Side([-1, 1, 0]));
+    }
+
+    #[test]
+    fn receive_boxes_of_a_box_stencil_tile_the_halo_exactly_once() {
+        let block = block([3, 4, 5], 2);
+        let mut seen = HashSet::new();
+        for side in Side::all(Stencil::Box) {
+            for cell in cells(&block.recv_region(side)) {
+                assert!(seen.insert(cell), "{side} repeats {cell:?}");
+                let owned = (0..3).all(|d| (2..2 + block.shape[d]).contains(&cell[d]));
+                assert!(!owned, "{side} writes the owned cell {cell:?}");
+            }
+        }
+        assert_eq!(seen.len(), block.len() - 3 * 4 * 5);
+    }
+
+    #[test]
+    fn a_send_box_is_the_neighbours_receive_box_shifted_by_one_block() {
+        let block = block([3, 4, 5], 2);
+        for side in Side::all(Stencil::Box) {
+            let send = block.send_region(side);
+            let recv = block.recv_region(side.opposite());
+            assert_eq!(send.extent, recv.extent);
+            for d in 0..3 {
+                let shift = isize::from(side.0[d]) * block.shape[d] as isize;
+                assert_eq!(send.start[d] as isize, recv.start[d] as isize + shift, "{side}");
+            }
+        }
+    }
+
+    #[test]
+    fn datatypes_have_the_bytes_of_their_regions() {
+        let element = Datatype::named(crate::Named::F64);
+        for face in faces(&[6, 5, 4], 3, Stencil::Box, &element).expect("good faces") {
+            assert_eq!(face.send.size(), face.send_region.cells() as i64 * 8);
+            assert_eq!(face.recv.size(), face.recv_region.cells() as i64 * 8);
+            assert_eq!(face.send.extent(), (12 * 11 * 10) * 8);
+        }
+    }
+
+    #[test]
+    fn bad_blocks_are_refused_by_the_name_of_the_argument() {
+        let refused = |shape: [usize; 3], width| {
+            Block::new(shape, width, 8).expect_err("must be refused").to_string()
+        };
+        assert!(refused([4, 4, 4], 0).starts_with("width:"));
+        assert!(refused([4, 4, 1], 2).contains("only 1 cells along dimension 2"));
+        assert!(refused([4, 0, 4], 1).starts_with("shape:"));
+        assert!(refused([usize::MAX / 2, 4, 4], 1).contains("address space"));
+        assert!(refused([usize::MAX, 4, 4], 1).contains("address space"));
+    }
+}
