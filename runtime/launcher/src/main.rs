@@ -1,7 +1,7 @@
 //! `mpiexec`: starts a program as the ranks of a job, watches over them, tells how it ended.
 //!
 //! The flow: `args.rs` (what is asked for), `program.rs` (which file), `topology.rs` and
-//! `placement.rs` (where), `start.rs` (processes), `watch.rs` (until all are gone, with
+//! `placement.rs` and `claims.rs` (where), `start.rs` (processes), `watch.rs` (until all are gone, with
 //! `forward.rs` and `lines.rs` for output, `input.rs` for input, `ending.rs` for how it ends).
 //! README.md beside `src` tells what a user sees.
 //!
@@ -9,6 +9,7 @@
 //! process with one thread may fork without fear of another's locks.
 
 mod args;
+mod claims;
 mod ending;
 mod forward;
 mod input;
@@ -26,8 +27,8 @@ use std::process::ExitCode;
 use typepack::sys::{process, signal};
 
 use crate::args::{Bind, Request};
+use crate::claims::Claimed;
 use crate::forward::{Outputs, Trouble};
-use crate::placement::Core;
 
 /// Exit code for a command line that cannot be understood.
 const USAGE: u8 = 2;
@@ -114,20 +115,20 @@ fn run() -> Result<u8, Refusal> {
     let mut outputs = Outputs::standard();
     let allowed = process::allowed_cpus().ok();
     let table = topology::discover(allowed.as_ref());
-    let placed = match job.bind {
-        Bind::Core => placement::place(&table, job.ranks),
-        Bind::None => None,
+    let claimed = match job.bind {
+        Bind::Core => claims::place_and_claim(&table, job.ranks),
+        Bind::None => Claimed::default(),
     };
     if job.report_bindings {
-        report_bindings(&job, placed.as_deref(), placement::cores(&table).len(), &mut outputs);
+        report_bindings(&job, &claimed, placement::cores(&table).len(), &mut outputs);
     }
 
     // 5. Start, and watch until the end.
     let setting = start::Setting {
         program: &program,
         table: &table,
-        placed: placed.as_deref(),
-        flags: start::flags(job.ranks, &table, &outputs),
+        placed: claimed.cores.as_deref(),
+        flags: start::flags(job.ranks, &table, &claimed, &outputs),
         signals: before,
         descriptors,
     };
@@ -136,10 +137,14 @@ fn run() -> Result<u8, Refusal> {
     Ok(watch::Job::new(started, &mut outputs, signals.as_fd(), &shown).run())
 }
 
-fn report_bindings(job: &args::Job, placed: Option<&[Core]>, cores: usize, outputs: &mut Outputs) {
-    let Some(placed) = placed else {
+fn report_bindings(job: &args::Job, claimed: &Claimed, cores: usize, outputs: &mut Outputs) {
+    let Some(placed) = &claimed.cores else {
         outputs.tell(&match job.bind {
             Bind::None => "ranks are not bound: --bind-to none".to_owned(),
+            Bind::Core if claimed.crowded => format!(
+                "ranks are not bound: {} ranks, and other jobs hold some of the {cores} cores",
+                job.ranks
+            ),
             Bind::Core => format!("ranks are not bound: {} ranks on {cores} cores", job.ranks),
         });
         return;

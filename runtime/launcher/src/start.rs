@@ -24,6 +24,7 @@ use typepack::sys::signal::SignalSet;
 use typepack::sys::{channel, stream};
 
 use crate::args::Job;
+use crate::claims::Claimed;
 use crate::forward::{Outputs, Source, Stream};
 use crate::input::Input;
 use crate::placement::Core;
@@ -241,12 +242,13 @@ fn c_string(text: &OsStr) -> Result<CString, String> {
 }
 
 /// What the ranks are told about the job.
-pub fn flags(ranks: usize, table: &[CpuInfo], outputs: &Outputs) -> JobFlags {
+pub fn flags(ranks: usize, table: &[CpuInfo], claimed: &Claimed, outputs: &Outputs) -> JobFlags {
     let allowed = table.iter().filter(|cpu| cpu.allowed).count();
     // The standard library also counts what a container's quota leaves of the CPUs.
     let usable = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
     JobFlags {
-        oversubscribed: ranks > allowed.min(usable),
+        // Pushed off its cores by another job's ranks, a rank that spins takes time from both.
+        oversubscribed: ranks > allowed.min(usable) || claimed.crowded && claimed.cores.is_none(),
         stdout_terminal: outputs.is_terminal(Stream::Out),
         stderr_terminal: outputs.is_terminal(Stream::Err),
     }

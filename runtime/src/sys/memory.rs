@@ -5,7 +5,7 @@
 //! mapped, readable and writable for as long as it lives, and its file cannot shrink below it.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
 
 use rustix::fs::{self, FallocateFlags, MemfdFlags, SealFlags};
@@ -129,13 +129,10 @@ impl Drop for Mapping {
     }
 }
 
-/// Whether `fd` is open in this process.
-pub fn is_open(fd: BorrowedFd<'_>) -> bool {
-    rustix::io::fcntl_getfd(fd.as_fd()).is_ok()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
 
     #[test]

@@ -10,6 +10,7 @@
 //! says in its header what it promises to safe callers.
 
 pub mod channel;
+pub mod claim;
 pub mod fork;
 pub mod futex;
 pub mod memory;

@@ -1,0 +1,122 @@
+//! Cores that this job may count on: no other typepack job of this machine has bound ranks there.
+//!
+//! Between `placement.rs` and `start.rs`. Two jobs that both bind their first rank to the first
+//! core share that core while others idle; MPI users know it as the job that is half as fast on
+//! some days. A core is claimed by a name that dies with the claimer (`sys/claim.rs`).
+
+use typepack::shm::topology::CpuInfo;
+use typepack::sys::claim::{Claim, claim};
+
+use crate::placement::{Core, place};
+
+/// The cores of a job's ranks, held until it is dropped.
+#[derive(Debug, Default)]
+pub struct Claimed {
+    /// The core of each rank, `None` when they are not bound.
+    pub cores: Option<Vec<Core>>,
+    /// Other jobs hold cores that this one would have needed.
+    pub crowded: bool,
+    claims: Vec<(usize, Claim)>,
+}
+
+/// Places `ranks` ranks on cores that nobody holds, and holds them.
+pub fn place_and_claim(table: &[CpuInfo], ranks: usize) -> Claimed {
+    place_with(table, ranks, |cpu| match claim(&format!("typepack-cpu-{cpu}")) {
+        Ok(Some(claim)) => Answer::Ours(Some(claim)),
+        Ok(None) => Answer::Taken,
+        // Where there are no such names nobody can be asked: bind as if alone.
+        Err(_) => Answer::Ours(None),
+    })
+}
+
+enum Answer<C> {
+    Ours(Option<C>),
+    Taken,
+}
+
+/// [`place_and_claim`] with any means of claiming. Taken cores are left out and the rest placed
+/// anew, so that a job fits itself into what is free; each turn loses a core, so it ends.
+fn place_with(
+    table: &[CpuInfo],
+    ranks: usize,
+    mut claim: impl FnMut(usize) -> Answer<Claim>,
+) -> Claimed {
+    let mut free = table.to_vec();
+    let mut claimed = Claimed::default();
+    while let Some(cores) = place(&free, ranks) {
+        let taken = cores.iter().find(|core| {
+            let name = core_name(table, core);
+            if claimed.claims.iter().any(|(held, _)| *held == name) {
+                return false;
+            }
+            match claim(name) {
+                Answer::Ours(claim) => {
+                    claimed.claims.extend(claim.map(|claim| (name, claim)));
+                    false
+                }
+                Answer::Taken => true,
+            }
+        });
+        let Some(taken) = taken else {
+            let names: Vec<_> = cores.iter().map(|core| core_name(table, core)).collect();
+            claimed.claims.retain(|(held, _)| names.contains(held));
+            claimed.cores = Some(cores);
+            return claimed;
+        };
+        for &cpu in &taken.cpus {
+            free[cpu].allowed = false;
+        }
+        claimed.crowded = true;
+    }
+    claimed.claims.clear();
+    claimed
+}
+
+/// The lowest CPU of a core, allowed or not: the same for all jobs, whatever they may use.
+fn core_name(table: &[CpuInfo], core: &Core) -> usize {
+    let same = |info: &CpuInfo| info.core.is_some() && info.core == core.info.core;
+    table.iter().position(same).unwrap_or(core.cpus[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(cores: u32) -> Vec<CpuInfo> {
+        let cpu = |n| CpuInfo { core: Some(n / 2), allowed: true, ..CpuInfo::default() };
+        (0..cores * 2).map(cpu).collect()
+    }
+
+    fn firsts(claimed: &Claimed) -> Option<Vec<usize>> {
+        claimed.cores.as_ref().map(|cores| cores.iter().map(|core| core.cpus[0]).collect())
+    }
+
+    fn with_taken(ranks: usize, taken: &[usize]) -> Claimed {
+        place_with(&machine(4), ranks, |cpu| {
+            if taken.contains(&cpu) { Answer::Taken } else { Answer::Ours(None) }
+        })
+    }
+
+    #[test]
+    fn a_job_moves_out_of_the_way_of_another() {
+        let claimed = with_taken(2, &[0]);
+        assert_eq!((firsts(&claimed), claimed.crowded), (Some(vec![2, 4]), true));
+        assert_eq!(firsts(&with_taken(4, &[])), Some(vec![0, 2, 4, 6]));
+        assert!(!with_taken(4, &[]).crowded);
+    }
+
+    #[test]
+    fn a_job_that_does_not_fit_the_rest_is_not_bound() {
+        let claimed = with_taken(3, &[2, 4]);
+        assert_eq!((firsts(&claimed), claimed.crowded), (None, true));
+        assert!(!with_taken(5, &[]).crowded, "too large for the machine, whoever is there");
+    }
+
+    #[test]
+    fn a_core_has_one_name_for_all() {
+        let mut table = machine(2);
+        table[0].allowed = false;
+        let core = Core { cpus: vec![1], info: table[1] };
+        assert_eq!(core_name(&table, &core), 0);
+    }
+}
