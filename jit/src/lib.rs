@@ -1,8 +1,7 @@
 //! Machine code for typepack's loop programs.
 //!
-//! The engine cuts a datatype into nests and asks, through
-//! [`Compiler`](typepack_engine::kernel::Compiler), for the kernel of a nest's shape. [`Jit`]
-//! answers. The way of a request:
+//! The engine cuts a datatype into nests and asks, through its trait [`Compiler`], for the kernel
+//! of a nest's shape. [`Jit`] answers. The way of a request:
 //!
 //! 1. `policy.rs`: does compiling pay yet? (the engine asks after that many bytes)
 //! 2. `cache.rs`: is there a kernel, or a refusal, for this shape?

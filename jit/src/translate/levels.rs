@@ -6,10 +6,12 @@
 //! entry:      load counts; any 0 -> return; load strides, scales, tables; derive the constants
 //! outer l:    do { … } while --left        one block pair per level, all counts known non-zero
 //! innermost:  do { U leaves } while packed != end of the last whole group
-//!             do { 1 leaf   } while packed != end
+//!             the rest of the count, binary: U/2 leaves or none, U/4 or none, … 1 or none
 //! ```
 //!
-//! The innermost loops keep no counter: the packed address, which moves anyway, tells the end.
+//! The innermost loop keeps no counter: the packed address, which moves anyway, tells the end. The
+//! rest is straight code and not a loop of single leaves, because rows shorter than U are common
+//! and their branches, the same for every row, are predicted (tune.rs, "short rows").
 
 use super::{flags, leaf};
 use crate::target::Machine;
@@ -52,8 +54,6 @@ struct Innermost {
     unroll: usize,
     /// Packed bytes of one leaf, where they are part of the shape.
     leaf: Option<i64>,
-    /// Packed bytes of all iterations.
-    all: Value,
     /// Packed bytes of the whole groups of `unroll`.
     groups: Value,
     /// Loop: three strides, and the stride of a group. Absent for a Table.
@@ -139,17 +139,15 @@ fn prepare(b: &mut FunctionBuilder, shape: &Shape, params: Value, level: Level) 
         (None, Some(length)) => b.ins().imul(count, length),
         (None, None) => unreachable!("a leaf without constant length has a run-time one"),
     };
-    let all = packed_bytes(b, level.count);
-    let groups = if unroll == 1 {
-        all
-    } else {
-        let count = b.ins().band_imm_s(level.count, -(unroll as i64));
-        packed_bytes(b, count)
+    let count = match unroll {
+        1 => level.count,
+        _ => b.ins().band_imm_s(level.count, -(unroll as i64)),
     };
+    let groups = packed_bytes(b, count);
     let is_loop = level.shape == LevelShape::Loop;
     let triple = (is_loop && unroll >= 4).then(|| b.ins().imul_imm_s(level.step, 3));
     let group_step = is_loop.then(|| b.ins().imul_imm_s(level.step, unroll as i64));
-    Innermost { unroll, leaf, all, groups, triple, group_step, length }
+    Innermost { unroll, leaf, groups, triple, group_step, length }
 }
 
 /// How many leaves the innermost body holds.
@@ -192,58 +190,76 @@ impl Kernel<'_, '_, '_> {
     /// Emits the innermost level; returns the packed address after it.
     fn innermost(&mut self, mem: Value, packed: Value) -> Value {
         let level = self.levels[self.levels.len() - 1];
-        let start = self.start(level, mem);
-        let end = self.b.ins().iadd(packed, self.inner.all);
-        if self.inner.unroll == 1 {
-            let done = self.b.create_block();
-            self.group(1, mem, start, packed, end, (done, &[]));
-            self.b.switch_to_block(done);
-            return end;
+        let unroll = self.inner.unroll;
+        let mut cursor = self.start(level, mem);
+        let mut at = packed;
+        let after = self.join_block();
+        if unroll == 1 {
+            // The count is not 0: load_levels saw to it.
+            let end = self.b.ins().iadd(at, self.inner.groups);
+            self.groups(mem, cursor, at, end, after);
+        } else {
+            let some = self.b.create_block();
+            self.b.ins().brif(self.inner.groups, some, &[], after, &args(&[cursor, at]));
+            self.b.switch_to_block(some);
+            let end = self.b.ins().iadd(at, self.inner.groups);
+            self.groups(mem, cursor, at, end, after);
         }
-        let singles = self.b.create_block();
-        let cursor = self.b.append_block_param(singles, types::I64);
-        let at = self.b.append_block_param(singles, types::I64);
-        let whole = self.b.create_block();
-        self.b.ins().brif(self.inner.groups, whole, &[], singles, &args(&[start, packed]));
-
-        self.b.switch_to_block(whole);
-        let groups_end = self.b.ins().iadd(packed, self.inner.groups);
-        let remains = self.b.create_block();
-        let done = self.b.create_block();
-        let (cursor_after, at_after) =
-            self.group(self.inner.unroll, mem, start, packed, groups_end, (remains, &[]));
-        self.b.switch_to_block(remains);
-        let finished = self.b.ins().icmp(IntCC::Equal, at_after, end);
-        self.b.ins().brif(finished, done, &[], singles, &args(&[cursor_after, at_after]));
-
-        self.b.switch_to_block(singles);
-        self.group(1, mem, cursor, at, end, (done, &[]));
-        self.b.switch_to_block(done);
-        end
+        (cursor, at) = self.enter(after);
+        let mut leaves = unroll / 2;
+        while leaves > 0 {
+            let some = self.b.create_block();
+            let after = self.join_block();
+            let bit = self.b.ins().band_imm_s(level.count, leaves as i64);
+            self.b.ins().brif(bit, some, &[], after, &args(&[cursor, at]));
+            self.b.switch_to_block(some);
+            let next = self.body(leaves, mem, cursor, at);
+            self.b.ins().jump(after, &args(&[next.0, next.1]));
+            (cursor, at) = self.enter(after);
+            leaves /= 2;
+        }
+        at
     }
 
-    /// Emits `do { leaves } while packed != end`, leaving to `exit`; returns the cursor and the
-    /// packed address after the last turn.
-    fn group(
-        &mut self,
-        leaves: usize,
-        mem: Value,
-        start: Cursor,
-        packed: Value,
-        end: Value,
-        exit: (Block, &[BlockArg]),
-    ) -> (Cursor, Value) {
+    /// A block that takes a cursor and a packed address.
+    fn join_block(&mut self) -> Block {
+        let block = self.b.create_block();
+        self.b.append_block_param(block, types::I64);
+        self.b.append_block_param(block, types::I64);
+        block
+    }
+
+    /// Goes on in a block of [`join_block`](Self::join_block).
+    fn enter(&mut self, block: Block) -> (Cursor, Value) {
+        self.b.switch_to_block(block);
+        let params = self.b.block_params(block);
+        (params[0], params[1])
+    }
+
+    /// Emits `do { U leaves } while packed != end`, then goes to `after`.
+    fn groups(&mut self, mem: Value, start: Cursor, packed: Value, end: Value, after: Block) {
+        let turn = self.join_block();
+        self.b.ins().jump(turn, &args(&[start, packed]));
+        let (cursor, at) = self.enter(turn);
+        let (next, at_next) = self.body(self.inner.unroll, mem, cursor, at);
+        let more = self.b.ins().icmp(IntCC::NotEqual, at_next, end);
+        let next = args(&[next, at_next]);
+        self.b.ins().brif(more, turn, &next, after, &next);
+    }
+
+    /// Emits `leaves` leaves; returns the cursor and the packed address after them.
+    fn body(&mut self, leaves: usize, mem: Value, cursor: Cursor, at: Value) -> (Cursor, Value) {
         let level = self.levels[self.levels.len() - 1];
-        let body = self.b.create_block();
-        let cursor = self.b.append_block_param(body, types::I64);
-        let at = self.b.append_block_param(body, types::I64);
-        self.b.ins().jump(body, &args(&[start, packed]));
-        self.b.switch_to_block(body);
         let mems = self.addresses(level, mem, cursor, leaves);
         leaf::emit(self.b, self.shape, self.machine, &mems, at, self.inner.length);
         let next = match (level.shape, self.inner.group_step) {
-            (LevelShape::Loop, Some(step)) if leaves > 1 => self.b.ins().iadd(cursor, step),
-            (LevelShape::Loop, _) => self.b.ins().iadd(cursor, level.step),
+            (LevelShape::Loop, Some(step)) if leaves == self.inner.unroll => {
+                self.b.ins().iadd(cursor, step)
+            }
+            (LevelShape::Loop, _) => {
+                let step = self.b.ins().imul_imm_s(level.step, leaves as i64);
+                self.b.ins().iadd(cursor, step)
+            }
             _ => self.b.ins().iadd_imm_s(cursor, level.width() * leaves as i64),
         };
         let at_next = match (self.inner.leaf, self.inner.length) {
@@ -251,8 +267,6 @@ impl Kernel<'_, '_, '_> {
             (None, Some(length)) => self.b.ins().iadd(at, length),
             (None, None) => unreachable!("a leaf without constant length has a run-time one"),
         };
-        let more = self.b.ins().icmp(IntCC::NotEqual, at_next, end);
-        self.b.ins().brif(more, body, &args(&[next, at_next]), exit.0, exit.1);
         (next, at_next)
     }
 
