@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use typepack::Cartesian;
 use typepack::halo::{Field, Halo, Interior, Stencil as Neighbours};
 
-use super::cell::{Coefficients, Cube, Equation, Star, update_row};
+use super::cell::{Coefficients, Cube, Equation, Star, coupled, update_row};
 use super::decomposition::Part;
 use super::initial::WALL;
 use super::options::{Boundary, Stencil};
@@ -265,12 +265,34 @@ fn compute_around<E: Equation>(
                 if beside {
                     compute_row::<E>(&rows, new, padded, number, [z, y], x);
                 } else {
-                    let (left, right) = (x.start..hole.low[2], hole.high[2]..x.end);
-                    compute_row::<E>(&rows, new, padded, number, [z, y], left);
-                    compute_row::<E>(&rows, new, padded, number, [z, y], right);
+                    for x in [x.start..hole.low[2], hole.high[2]..x.end] {
+                        compute_few::<E>(&rows, new, number, [z, y], x);
+                    }
                 }
             }
         }
+    }
+}
+
+/// The same cells as [`compute_row`], for a handful of them: the rim has one or two per row along x,
+/// and preparing nine slices for each costs more than the cells.
+#[inline(always)]
+fn compute_few<E: Equation>(
+    rows: &Complete<'_>,
+    new: &mut [f64],
+    (field, fields): (usize, usize),
+    [z, y]: [usize; 2],
+    x: std::ops::Range<usize>,
+) {
+    let [_, py, px] = rows.padded;
+    let (now, next) = (rows.fields[field], rows.fields[(field + 1) % fields]);
+    let c = Coefficients::of(field, fields);
+    let before = ((z - 1) * py + y - 1) * px;
+    for x in x {
+        let around = before + x - 1;
+        let value = E::cell(|row, column| now[around + (row / 3 * py + row % 3) * px + column], c);
+        let here = (z * py + y) * px + x;
+        new[here] = if fields > 1 { coupled(value, now[here], next[here], c) } else { value };
     }
 }
 
