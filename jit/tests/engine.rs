@@ -1,0 +1,72 @@
+//! Through the engine's front door: types committed with a [`Jit`] pack like the typemap says,
+//! and the kernels are really used.
+
+use std::sync::Arc;
+use typepack_engine::{
+    Datatype, Direction, Named, Order, Settings as EngineSettings, pack, typemap, unpack,
+};
+use typepack_jit::{Jit, Mode, Settings};
+
+fn commit(ty: &Datatype, jit: &Jit) -> typepack_engine::Plan {
+    let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
+    ty.commit_with(&EngineSettings { compiler, ..EngineSettings::default() }).expect("committed")
+}
+
+fn round_trip(ty: &Datatype, jit: &Jit, count: u64) {
+    let plan = commit(ty, jit);
+    let bytes = (ty.extent() * count as i64 + ty.true_extent()) as usize;
+    let memory: Vec<u8> = (0..bytes).map(|i| (i * 7 % 251) as u8).collect();
+    let expected = typemap::pack(ty, count, &memory, 0);
+    let mut packed = vec![0_u8; expected.len()];
+    pack(&plan, count, &memory, &mut packed).expect("packed");
+    assert!(packed == expected, "{ty:?}");
+    let mut back = vec![0_u8; bytes];
+    let mut back_expected = back.clone();
+    unpack(&plan, count, &packed, &mut back).expect("unpacked");
+    typemap::unpack(ty, count, &packed, &mut back_expected, 0);
+    assert!(back == back_expected, "{ty:?}");
+}
+
+fn types() -> Vec<Datatype> {
+    let double = Datatype::named(Named::F64);
+    let face = |sub: [i64; 3], start: [i64; 3]| {
+        Datatype::subarray(&[18, 18, 18], &sub, &start, Order::C, &double).expect("a subarray")
+    };
+    let members = [Named::U8, Named::I32, Named::F64].map(Datatype::named);
+    let particle = Datatype::structured(&[1, 1, 1], &[0, 4, 8], &members).expect("a struct");
+    let displacements: Vec<i64> = (0..100).map(|i| i * i % 97 + 2 * i).collect();
+    vec![
+        Datatype::vector(100, 1, 2, &double).expect("a vector"),
+        face([16, 16, 1], [1, 1, 1]),
+        face([16, 1, 16], [1, 1, 1]),
+        face([1, 16, 16], [1, 1, 1]),
+        particle,
+        Datatype::indexed_block(1, &displacements, &double).expect("an index list"),
+    ]
+}
+
+#[test]
+fn committed_types_run_on_kernels() {
+    let jit = Jit::new(Settings { mode: Mode::Eager, ..Settings::default() });
+    let before = typepack_engine::stats::bytes().kernel;
+    for ty in types() {
+        round_trip(&ty, &jit, 1);
+        round_trip(&ty, &jit, 5);
+    }
+    assert!(jit.counters().kernels > 0);
+    assert_eq!(jit.counters().refusals, 0);
+    assert!(typepack_engine::stats::bytes().kernel > before);
+    let vector = Datatype::vector(100, 1, 2, &Datatype::named(Named::F64)).expect("a vector");
+    assert_eq!(commit(&vector, &jit).kernel_name(Direction::Pack), "pack loop loop b8");
+}
+
+/// No code memory at all: the same results, without kernels.
+#[test]
+fn without_code_memory_the_interpreter_works() {
+    let jit = Jit::new(Settings { mode: Mode::Eager, memory_max: 0, ..Settings::default() });
+    for ty in types() {
+        round_trip(&ty, &jit, 3);
+    }
+    assert_eq!(jit.counters().kernels, 0);
+    assert!(jit.counters().refusals > 0);
+}
