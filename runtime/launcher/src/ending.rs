@@ -14,7 +14,7 @@
 
 use std::time::{Duration, Instant};
 
-use typepack::shm::segment::{Ending, Failure};
+use typepack::shm::failure::{Ending, Failure};
 use typepack::sys::process::Exit;
 
 /// Between SIGTERM and SIGKILL after a failure.

@@ -74,7 +74,12 @@ pub struct Setting<'a> {
 
 /// A call that failed, as a sentence.
 fn failed(what: &str) -> impl Fn(io::Error) -> String + '_ {
-    move |error| format!("{what}: {error}")
+    move |error| match error.raw_os_error() {
+        Some(libc::EMFILE) => format!(
+            "{what}: {error}; each rank needs 5 descriptors, raise the limit with ulimit -n"
+        ),
+        _ => format!("{what}: {error}"),
+    }
 }
 
 /// Starts all ranks of `job`.

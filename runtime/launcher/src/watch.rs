@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Pid;
+use typepack::shm::failure::{Ending, Failure};
 use typepack::shm::layout::State;
-use typepack::shm::segment::{Ending, Failure, Segment};
+use typepack::shm::segment::Segment;
 use typepack::sys::process::{self, ExecFailure, Exit};
 use typepack::sys::stream::{self, Transfer};
 use typepack::sys::{channel, signal};

@@ -66,6 +66,17 @@ fn scripts_without_interpreter_line_run_in_the_shell() {
 }
 
 #[test]
+fn too_few_descriptors_are_named_and_nothing_is_left() {
+    let exe = env!("CARGO_BIN_EXE_mpiexec");
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &format!("ulimit -n 64; exec {exe} -n 200 sleep 300")]);
+    let done = run(command);
+    assert_eq!((done.code, done.left.len()), (1, 0), "{done:?}");
+    assert_eq!(done.err.lines().count(), 1, "{done:?}");
+    assert!(done.err.contains("of 200") && done.err.contains("ulimit -n"), "{done:?}");
+}
+
+#[test]
 fn a_bad_variable_is_named() {
     let mut command = mpiexec(&["-n", "1", "true"]);
     command.env("TYPEPACK_BIND", "socket");

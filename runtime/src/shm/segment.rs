@@ -13,12 +13,12 @@
 //! The atomics are those of `core`, also in a loom build: loom's have no defined layout and cannot
 //! live in a mapping. What loom checks is the protocol (`pair.rs` and its users), over its own.
 
-use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use super::error::{SegmentError, SegmentErrorKind};
+use super::failure::{Ending, Failure};
 use super::layout::{
     FLAG_OVERSUBSCRIBED, FLAG_STDERR_TERMINAL, FLAG_STDOUT_TERMINAL, HASH, Header, Layout, MAGIC,
     MAX_CPUS, MAX_RANKS, RankSlot, State, VERSION, VERSION_TEXT,
@@ -37,78 +37,6 @@ pub struct JobFlags {
     pub stdout_terminal: bool,
     /// The error output of rank 0 ends on a terminal.
     pub stderr_terminal: bool,
-}
-
-/// How a rank came to its end before the job did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// It exited with a code other than 0.
-    Exited(u8),
-    /// A signal killed it.
-    Killed(u8),
-    /// It had joined the job and ended, with code 0 or in an unknown way, without leaving it.
-    LeftEarly,
-    /// It exited with code 0 without joining the job that others had joined.
-    NeverJoined,
-}
-
-impl Ending {
-    fn to_word(self) -> u32 {
-        match self {
-            Self::Exited(code) => 0x100 | u32::from(code),
-            Self::Killed(signal) => 0x200 | u32::from(signal),
-            Self::LeftEarly => 0x300,
-            Self::NeverJoined => 0x400,
-        }
-    }
-
-    fn from_word(word: u32) -> Self {
-        let low = word.to_le_bytes()[0];
-        match word >> 8 {
-            1 => Self::Exited(low),
-            2 => Self::Killed(low),
-            4 => Self::NeverJoined,
-            _ => Self::LeftEarly,
-        }
-    }
-
-    /// The exit code that stands for this end: the code, 128 + signal, or 1.
-    pub fn exit_code(self) -> u8 {
-        match self {
-            Self::Exited(code) => code,
-            Self::Killed(signal) => 128 | signal,
-            Self::LeftEarly | Self::NeverJoined => 1,
-        }
-    }
-}
-
-impl fmt::Display for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exited(code) => write!(f, "exited with code {code}"),
-            Self::Killed(signal) => match crate::sys::signal::name(i32::from(*signal)) {
-                Some(name) => write!(f, "killed by signal {signal} ({name})"),
-                None => write!(f, "killed by signal {signal}"),
-            },
-            Self::LeftEarly => f.write_str("ended without finalizing"),
-            Self::NeverJoined => f.write_str("exited with code 0 and never joined the job"),
-        }
-    }
-}
-
-/// The first failure of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The rank that failed.
-    pub rank: usize,
-    /// How.
-    pub ending: Ending,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rank {} {}", self.rank, self.ending)
-    }
 }
 
 /// The shared memory of a job, mapped.
@@ -600,13 +528,6 @@ mod tests {
         made.declare_failure(first);
         made.declare_failure(Failure { rank: 2, ending: Ending::Exited(3) });
         assert_eq!((made.fail_epoch(), made.failure()), (2, Some(first)));
-        assert_eq!(first.to_string(), "rank 1 killed by signal 9 (SIGKILL)");
-        assert_eq!(first.ending.exit_code(), 137);
-        for ending in
-            [Ending::Exited(3), Ending::Killed(11), Ending::LeftEarly, Ending::NeverJoined]
-        {
-            assert_eq!(Ending::from_word(ending.to_word()), ending);
-        }
     }
 
     #[test]

@@ -1,0 +1,87 @@
+//! `mpiexec` in the foreground of a terminal: keys reach the ranks once, through it, and input
+//! typed reaches rank 0 although its process group is in the background.
+
+mod harness;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use harness::{Job, mpiexec, start_as_is};
+
+/// A job of 2 labelled shells on a terminal of its own, and the other side of that terminal.
+fn on_terminal(script: &str) -> (Job, File) {
+    let (mut master, mut slave) = (-1, -1);
+    let (name, settings, size) = (std::ptr::null_mut(), std::ptr::null(), std::ptr::null());
+    // SAFETY: openpty writes two descriptors; the null pointers ask for defaults.
+    let code = unsafe { libc::openpty(&mut master, &mut slave, name, settings, size) };
+    assert_eq!(code, 0, "a terminal");
+    // SAFETY: both were just made and belong to nobody else.
+    let (master, slave) = unsafe { (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
+    // Copies are close-on-exec, the originals are not.
+    let master = master.try_clone().expect("a copy");
+    let mut command = mpiexec(&["-n", "2", "-l", "sh", "-c", script]);
+    let copy = || Stdio::from(slave.try_clone().expect("a copy"));
+    command.stdin(copy()).stdout(copy()).stderr(copy());
+    // SAFETY: setsid and ioctl are async-signal-safe; descriptor 0 is the terminal by then.
+    unsafe {
+        command.pre_exec(|| {
+            if libc::setsid() == -1 || libc::ioctl(0, libc::TIOCSCTTY, 0) == -1 {
+                return Err(std::io::Error::last_os_error());
+            }
+            Ok(())
+        });
+    }
+    (start_as_is(command), master)
+}
+
+/// Reads from the terminal until `text` has been seen; returns everything.
+fn read_until(terminal: &mut File, text: &str) -> String {
+    let mut seen = String::new();
+    let mut buffer = [0; 256];
+    while !seen.contains(text) {
+        // The end of the job ends a wait that is in vain: reading then fails. A job that neither
+        // writes nor ends runs into the limit.
+        let mut ready = [PollFd::new(terminal, PollFlags::IN)];
+        let limit = Timespec { tv_sec: harness::LIMIT.as_secs() as i64, tv_nsec: 0 };
+        let count = rustix::event::poll(&mut ready, Some(&limit)).expect("a poll");
+        assert_eq!(count, 1, "nothing more after {seen:?}");
+        let n = terminal.read(&mut buffer).unwrap_or_else(|e| panic!("{e} after {seen:?}"));
+        seen.push_str(&String::from_utf8_lossy(&buffer[..n]));
+    }
+    seen
+}
+
+#[test]
+fn control_c_reaches_each_rank_once() {
+    let script = "trap 'echo asked; exit 0' TERM; trap 'echo wrong' INT; \
+                  echo ready; while :; do sleep 0.01; done";
+    let (mut job, mut terminal) = on_terminal(script);
+    // Both, in whatever order.
+    let mut seen = read_until(&mut terminal, "ready");
+    if seen.matches("ready").count() < 2 {
+        seen.push_str(&read_until(&mut terminal, "ready"));
+    }
+    terminal.write_all(b"\x03").expect("a key");
+    let mut text = read_until(&mut terminal, "asked");
+    if text.matches("asked").count() < 2 {
+        text.push_str(&read_until(&mut terminal, "asked"));
+    }
+    assert!(text.contains("[0] asked") && text.contains("[1] asked"), "{text}");
+    assert!(!text.contains("wrong"), "{text}");
+    assert_eq!(job.wait(), 130);
+    assert!(job.processes().is_empty());
+}
+
+#[test]
+fn what_is_typed_reaches_rank_0() {
+    let (mut job, mut terminal) = on_terminal("read line; echo got $line");
+    terminal.write_all(b"hello\n").expect("keys");
+    let text = read_until(&mut terminal, "[0] got hello");
+    assert!(!text.contains("[1] got hello"), "{text}");
+    assert_eq!(job.wait(), 0);
+}
