@@ -59,16 +59,32 @@ fn main() -> ExitCode {
 
 /// Joins the ranks, then runs the command, or says on one rank why there is none.
 fn joined(command: Result<Command, String>) -> Result<(), Stop> {
-    let universe = typepack::init()?;
+    let universe = match typepack::init() {
+        Ok(universe) => universe,
+        // A variable that cannot be understood: all ranks have it, and cannot agree on who says so.
+        Err(error) if error.kind() == typepack::ErrorKind::Argument => {
+            if is_first() {
+                eprintln!("typepack: {error}");
+            }
+            return Err(Stop::Agreed(USAGE));
+        }
+        Err(error) => return Err(error.into()),
+    };
     match agree(&universe.world(), command, USAGE)? {
         Command::Halo(options) => halo::run(&options, &universe),
     }
 }
 
+/// Whether this is rank 0 or the only rank, as far as it can be known before joining.
+fn is_first() -> bool {
+    std::env::var_os("TYPEPACK_RANK").is_none_or(|rank| rank == "0")
+}
+
 /// Prints a help or version text, on one rank only.
 fn help(error: &clap::Error) -> ExitCode {
-    let first = std::env::var_os("TYPEPACK_RANK").is_none_or(|rank| rank == "0");
-    if first && let Err(error) = error.print() {
+    if is_first()
+        && let Err(error) = error.print()
+    {
         eprintln!("typepack: standard output: {error}");
         return ExitCode::FAILURE;
     }

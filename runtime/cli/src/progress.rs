@@ -22,6 +22,17 @@ pub fn bar(length: u64, shown: bool, what: &'static str) -> ProgressBar {
     }
 }
 
+/// Takes the bar off the screen.
+pub fn finish(bar: &ProgressBar) {
+    let drawn = !bar.is_hidden();
+    bar.finish_and_clear();
+    if drawn {
+        let width = usize::from(WIDTH);
+        // As for every drawing of the bar: if the terminal is gone, nobody misses it.
+        let _nobody_watches = io::stderr().write_all(format!("{:width$}\r", "").as_bytes());
+    }
+}
+
 /// A one-line terminal whose only control characters are carriage returns and spaces.
 #[derive(Debug)]
 struct CarriageReturns;
@@ -54,16 +65,19 @@ impl TermLike for CarriageReturns {
     }
 
     fn write_str(&self, text: &str) -> io::Result<()> {
-        // Padding that indicatif adds, and cursor movements, are not lines of their own.
-        if text.trim().is_empty() {
+        // Padding that indicatif adds is not a line of its own.
+        let text = text.trim_end();
+        if text.is_empty() {
             return Ok(());
         }
-        io::stderr().write_all(format!("{}\r", text.trim_end()).as_bytes())
+        // Blanks up to the full width cover the line before.
+        let width = usize::from(WIDTH);
+        io::stderr().write_all(format!("{text:<width$}\r").as_bytes())
     }
 
+    /// Comes before every line, which covers the old one anyway: clearing first would flicker.
     fn clear_line(&self) -> io::Result<()> {
-        let blank = " ".repeat(usize::from(WIDTH));
-        io::stderr().write_all(format!("\r{blank}\r").as_bytes())
+        Ok(())
     }
 
     fn flush(&self) -> io::Result<()> {

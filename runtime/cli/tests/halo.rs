@@ -408,6 +408,16 @@ fn what_only_rank_0_can_see_ends_all_ranks() {
 }
 
 #[test]
+fn a_bad_variable_is_one_line_of_one_rank() {
+    for ranks in [0, 3] {
+        let outcome = typepack(ranks, "halo --grid 8x8x8", &[("TYPEPACK_JIT", "sometimes")]);
+        let said = said(&outcome);
+        assert!(said.starts_with("typepack: TYPEPACK_JIT: "), "{said}");
+        assert_eq!((said.lines().count(), outcome.code), (1, Some(2)), "{said}");
+    }
+}
+
+#[test]
 fn help_is_printed_once() {
     for words in ["--help", "halo --help", "--version"] {
         let alone = typepack(0, words, &[]);

@@ -258,7 +258,7 @@ fn compute(options: &Options, universe: &Universe, solver: &mut Solver) -> Resul
             told = Instant::now();
         }
     }
-    bar.finish_and_clear();
+    progress::finish(&bar);
     Ok(())
 }
 
