@@ -1,14 +1,17 @@
 //! Half round-trip times between two ranks: `mpiexec -n 2 pingpong`.
 //!
 //! Rows: contiguous messages of several sizes, then strided types. On a virtual machine the
-//! distance of two CPUs changes during a run, so a probe (one line bouncing between two threads of
-//! rank 0) is printed with the table, and each row is the median of interleaved rounds.
+//! distance of two CPUs changes during a run, so a probe (one line bouncing between the two ranks)
+//! is printed with the table, and each row is the median of interleaved rounds.
 
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+use typepack::sys::memory::{Mapping, create_sealed};
 use typepack::{Communicator, Datatype, Named, Plan, Result};
 
 const ROUNDS: usize = 15;
+const LINE_FILE: usize = 4096;
 
 struct Row {
     name: String,
@@ -65,11 +68,12 @@ fn run() -> Result<()> {
         eprintln!("pingpong: needs 2 ranks: mpiexec -n 2 pingpong");
         std::process::exit(2);
     }
+    let line = shared_line(&world)?;
     let mut rows = rows()?;
     let mut lines = Vec::new();
     for round in 0..ROUNDS {
-        if world.rank() == 0 && round % 5 == 0 {
-            lines.push(line_ns());
+        if round % 5 == 0 {
+            lines.push(line_ns(&world, &line)?);
         }
         for row in &mut rows {
             let sample = half_round_trip(&world, row)?;
@@ -78,7 +82,7 @@ fn run() -> Result<()> {
     }
     if world.rank() == 0 {
         let probes: Vec<String> = lines.iter().map(|ns| format!("{ns:.0}")).collect();
-        println!("cache line, one way: {} ns (unbound threads)", probes.join(", "));
+        println!("cache line, one way: {} ns", probes.join(", "));
         println!("{:<40} {:>10} {:>10} {:>9}", "message", "median us", "best us", "GB/s");
         for row in &mut rows {
             row.samples.sort_by(f64::total_cmp);
@@ -116,31 +120,59 @@ fn half_round_trip(world: &Communicator, row: &Row) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e6 / (2 * turns) as f64)
 }
 
-/// One-way time of a cache line between two threads, in nanoseconds.
-fn line_ns() -> f64 {
-    const TURNS: u64 = 20_000;
-    let line = AtomicU64::new(0);
-    let start = Instant::now();
-    std::thread::scope(|scope| {
-        for parity in 0..2 {
-            let line = &line;
-            scope.spawn(move || {
-                let mut next = parity;
-                while next < 2 * TURNS {
-                    let mut idle = 0u32;
-                    while line.load(Ordering::Acquire) != next {
-                        idle += 1;
-                        // Both threads may sit on one CPU.
-                        if idle.is_multiple_of(4096) {
-                            std::thread::yield_now();
-                        }
-                        std::hint::spin_loop();
-                    }
-                    line.store(next + 1, Ordering::Release);
-                    next += 2;
-                }
-            });
+/// A line of memory that both ranks have mapped: rank 0 makes a memfd, rank 1 opens it through
+/// `/proc`.
+fn shared_line(world: &Communicator) -> Result<Mapping> {
+    let failed = |what: &str| -> ! {
+        eprintln!("pingpong: the probe's memory: {what}");
+        std::process::exit(1);
+    };
+    let number = typepack::commit(&Datatype::named(Named::U32))?;
+    let fd = if world.rank() == 0 {
+        match create_sealed("pingpong-probe", LINE_FILE as u64) {
+            Ok(fd) => {
+                let names = [std::process::id(), fd.as_raw_fd() as u32];
+                world.send(&names, &number, 2, 1, 0)?;
+                fd
+            }
+            Err(error) => failed(&error.to_string()),
         }
-    });
-    start.elapsed().as_nanos() as f64 / (2 * TURNS) as f64
+    } else {
+        let mut names = [0u32; 2];
+        world.recv(&mut names, &number, 2, 0, 0)?;
+        let path = format!("/proc/{}/fd/{}", names[0], names[1]);
+        match std::fs::File::options().read(true).write(true).open(&path) {
+            Ok(file) => file.into(),
+            Err(error) => failed(&format!("{path}: {error}")),
+        }
+    };
+    let mapping = Mapping::shared(fd.as_fd(), LINE_FILE);
+    world.barrier()?;
+    mapping.or_else(|error| failed(&error.to_string()))
+}
+
+/// One-way time of a cache line between the two ranks, in nanoseconds.
+fn line_ns(world: &Communicator, line: &Mapping) -> Result<f64> {
+    const TURNS: u64 = 20_000;
+    // SAFETY: the mapping is page aligned, a page long, and lives as long as the reference; it is
+    // accessed by atomics only.
+    let word = unsafe { AtomicU64::from_ptr(line.base().as_ptr().cast()) };
+    word.store(0, Ordering::Relaxed);
+    world.barrier()?;
+    let start = Instant::now();
+    for turn in 0..TURNS {
+        let mine = 2 * turn + world.rank() as u64;
+        let mut idle = 0u64;
+        while word.load(Ordering::Acquire) != mine {
+            idle += 1;
+            // Both ranks may sit on one CPU.
+            if idle.is_multiple_of(1 << 16) {
+                std::thread::yield_now();
+            }
+        }
+        word.store(mine + 1, Ordering::Release);
+    }
+    let elapsed = start.elapsed().as_nanos() as f64;
+    world.barrier()?;
+    Ok(elapsed / (2 * TURNS) as f64)
 }

@@ -293,7 +293,6 @@ impl Endpoint {
     }
 
     /// The poller's loop. The outer error means that the lock is lost.
-    #[expect(clippy::type_complexity, reason = "a guard and the answer, used once")]
     fn poll<'a, R>(
         &'a self,
         mut state: MutexGuard<'a, State>,

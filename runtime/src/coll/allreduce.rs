@@ -77,7 +77,7 @@ impl Communicator {
     /// and the same in every run with as many ranks. Collective.
     ///
     /// # Errors
-    /// Slices of different lengths; [`ErrorKind::ProcAborted`] when a rank has died.
+    /// Slices of different lengths; [`ErrorKind::ProcAborted`](crate::ErrorKind) when a rank has died.
     #[doc(alias = "MPI_Allreduce")]
     pub fn allreduce<T: Reducible>(&self, values: &mut [T], op: Op) -> Result<()> {
         let (rank, size) = (self.rank(), self.size());

@@ -131,10 +131,10 @@ impl Exchange {
 
     /// Forgets a context that no communicator uses any more, unless something is queued in it.
     pub fn close_context(&mut self, context: u64) {
-        if let Entry::Occupied(entry) = self.contexts.entry(context) {
-            if entry.get().is_empty() {
-                entry.remove();
-            }
+        if let Entry::Occupied(entry) = self.contexts.entry(context)
+            && entry.get().is_empty()
+        {
+            entry.remove();
         }
     }
 
@@ -365,11 +365,11 @@ impl Exchange {
     fn admit(&mut self, knocks: u32) -> Result<()> {
         self.knocks = knocks;
         for from in 0..self.peers.len() {
-            if self.peers[from].rx.is_none() {
-                if let Some(area) = self.fabric.written_by(from)? {
-                    self.peers[from].rx = Some(Rx::new(area, from));
-                    self.readable.push(from);
-                }
+            if self.peers[from].rx.is_none()
+                && let Some(area) = self.fabric.written_by(from)?
+            {
+                self.peers[from].rx = Some(Rx::new(area, from));
+                self.readable.push(from);
             }
         }
         Ok(())
@@ -378,18 +378,18 @@ impl Exchange {
     fn stream(&mut self) -> Result<bool> {
         let (mut moved, mut busy) = (false, false);
         for peer in &mut self.peers {
-            if let Some(rx) = &mut peer.rx {
-                if rx.has_work() {
-                    moved |= rx.drain(&self.fabric, &mut self.requests)?;
-                    busy |= rx.has_work();
-                }
+            if let Some(rx) = &mut peer.rx
+                && rx.has_work()
+            {
+                moved |= rx.drain(&self.fabric, &mut self.requests)?;
+                busy |= rx.has_work();
             }
-            if let Some(tx) = &mut peer.tx {
-                if tx.has_work() {
-                    moved |= tx.flush(&self.fabric, &mut self.requests, self.eager_limit)?;
-                    moved |= tx.fill(&self.fabric, &mut self.requests)?;
-                    busy |= tx.has_work();
-                }
+            if let Some(tx) = &mut peer.tx
+                && tx.has_work()
+            {
+                moved |= tx.flush(&self.fabric, &mut self.requests, self.eager_limit)?;
+                moved |= tx.fill(&self.fabric, &mut self.requests)?;
+                busy |= tx.has_work();
             }
         }
         self.busy = busy;

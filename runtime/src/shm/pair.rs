@@ -79,6 +79,6 @@ pub const MAX_RANKS: usize = 4096;
 const _: () = assert!(SLOTS.is_power_of_two() && CHUNKS.is_power_of_two());
 const _: () = assert!(PAYLOAD_BYTES.is_power_of_two() && CHUNK_BYTES.is_power_of_two());
 const _: () = assert!(SLOTS_AT == 0x1000 && PAYLOAD_AT == 0x5000 && STAMPS_AT == 0x15000);
-const _: () = assert!(CHUNKS_AT == 0x16000 && PAIR_BYTES % 4096 == 0);
+const _: () = assert!(CHUNKS_AT == 0x16000 && PAIR_BYTES.is_multiple_of(4096));
 const _: () = assert!(CHUNKS * LINE <= CHUNKS_AT - STAMPS_AT);
 const _: () = assert!(NAMES + MAX_RANKS <= PAIR_BYTES && EAGER_MAX <= CHUNK_BYTES);

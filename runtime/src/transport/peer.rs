@@ -167,10 +167,10 @@ impl Tx {
             };
             let room = self.ring.reserve(&self.area, 0).map_err(|v| broken(self.rank, v))?;
             let Some(room) = room else { break };
-            if let Outgoing::Send(id) = next {
-                if let Some(send) = requests.send(id) {
-                    send.stage = SendStage::Offered;
-                }
+            if let Outgoing::Send(id) = next
+                && let Some(send) = requests.send(id)
+            {
+                send.stage = SendStage::Offered;
             }
             let (words, used) = envelope.encode();
             self.ring.publish(&self.area, room, &words, used);

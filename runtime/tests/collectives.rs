@@ -1,0 +1,187 @@
+//! Collective calls and grids, against results computed serially.
+#![expect(dead_code, reason = "each test binary uses a part of the harness")]
+
+mod job;
+
+use job::{Random, ranks, ranks_with};
+use typepack::{Communicator, Datatype, ErrorKind, Named, Op, commit, dims_create};
+
+fn collectives(world: &Communicator) {
+    let (rank, size) = (world.rank(), world.size());
+    let dup = world.dup().unwrap();
+    for _ in 0..50 {
+        world.barrier().unwrap();
+        dup.barrier().unwrap();
+    }
+    for root in 0..size {
+        for len in [0usize, 1, 3, 900, 30_000] {
+            let mut values = vec![if rank == root { root as u64 + 7 } else { 0 }; len];
+            world.broadcast_slice(&mut values, root).unwrap();
+            assert!(values.iter().all(|&v| v == root as u64 + 7), "root {root}, {len} words");
+        }
+        // Different layouts of one signature: a column at the root, a row elsewhere.
+        let double = Datatype::named(Named::F64);
+        let column = commit(&Datatype::vector(50, 1, 4, &double).unwrap()).unwrap();
+        let row = commit(&Datatype::contiguous(50, &double).unwrap()).unwrap();
+        let mut matrix: Vec<f64> =
+            (0..200).map(|i| if rank == root { f64::from(i) } else { -1.0 }).collect();
+        world.broadcast(&mut matrix, if rank == root { &column } else { &row }, 1, root).unwrap();
+        if rank != root {
+            assert!((0..50).all(|i| matrix[i] == 4.0 * i as f64) && matrix[50] == -1.0);
+        }
+    }
+    for len in [0usize, 1, 2, 1000, 20_000] {
+        let part = |rank: usize| -> Vec<f64> {
+            let mut random = Random(rank as u64 + 1);
+            (0..len).map(|_| random.next() as f64 / 1e10 - 5e8).collect()
+        };
+        for op in [Op::Sum, Op::Min, Op::Max] {
+            let mut values = part(rank);
+            world.allreduce(&mut values, op).unwrap();
+            // The same bits everywhere.
+            let mut first = values.clone();
+            world.broadcast_slice(&mut first, 0).unwrap();
+            assert!(first.iter().zip(&values).all(|(a, b)| a.to_bits() == b.to_bits()));
+            let all: Vec<Vec<f64>> = (0..size).map(part).collect();
+            for (i, value) in values.iter().enumerate() {
+                let parts = all.iter().map(|p| p[i]);
+                match op {
+                    Op::Min => assert_eq!(*value, parts.fold(f64::INFINITY, f64::min)),
+                    Op::Max => assert_eq!(*value, parts.fold(f64::NEG_INFINITY, f64::max)),
+                    _ => {
+                        let sum: f64 = parts.sum();
+                        assert!((sum - value).abs() <= 1e-6 * size as f64 * 5e8_f64.max(sum.abs()));
+                    }
+                }
+            }
+        }
+        let mut values: Vec<i64> = (0..len as i64).map(|i| i * (rank as i64 + 1)).collect();
+        world.allreduce(&mut values, Op::Sum).unwrap();
+        let ranks: i64 = (1..=size as i64).sum();
+        assert!(values.iter().enumerate().all(|(i, &v)| v == i as i64 * ranks));
+    }
+    let error = world.broadcast_slice(&mut [0u8], size).unwrap_err();
+    assert_eq!((error.kind(), error.argument()), (ErrorKind::Root, "root"));
+}
+
+#[test]
+fn collectives_of_one() {
+    ranks(1, "collectives_of_one", collectives);
+}
+
+#[test]
+fn collectives_of_two() {
+    ranks(2, "collectives_of_two", collectives);
+}
+
+#[test]
+fn collectives_of_three() {
+    ranks(3, "collectives_of_three", collectives);
+}
+
+#[test]
+fn collectives_of_four_through_the_pipeline() {
+    let env = [("TYPEPACK_TRANSPORT", "pipeline")];
+    ranks_with(4, "collectives_of_four_through_the_pipeline", &env, collectives);
+}
+
+#[test]
+fn collectives_of_seven() {
+    ranks(7, "collectives_of_seven", collectives);
+}
+
+#[test]
+fn messages_of_communicators_never_mix() {
+    ranks(3, "messages_of_communicators_never_mix", |world| {
+        let byte = commit(&Datatype::named(Named::U8)).unwrap();
+        let (rank, size) = (world.rank(), world.size());
+        let (right, left) = ((rank + 1) % size, (rank + size - 1) % size);
+        let comms: Vec<Communicator> = (0..5).map(|_| world.dup().unwrap()).collect();
+        for (n, comm) in comms.iter().enumerate() {
+            comm.send(&[n as u8], &byte, 1, right, 0).unwrap();
+        }
+        // User messages are pending in every space while collective ones pass.
+        world.barrier().unwrap();
+        for (n, comm) in comms.iter().enumerate().rev() {
+            let mut got = [99u8];
+            comm.recv(&mut got, &byte, 1, left, 0).unwrap();
+            assert_eq!(got, [n as u8]);
+        }
+        // Duplicated by two threads at once: numbers stay apart.
+        let pairs: Vec<(Communicator, Communicator)> = std::thread::scope(|threads| {
+            let other = comms[1].clone();
+            let second =
+                threads.spawn(move || (0..20).map(|_| other.dup().unwrap()).collect::<Vec<_>>());
+            let first: Vec<_> = (0..20).map(|_| comms[0].dup().unwrap()).collect();
+            first.into_iter().zip(second.join().unwrap()).collect()
+        });
+        for (n, (a, b)) in pairs.iter().enumerate() {
+            a.send(&[n as u8], &byte, 1, right, 0).unwrap();
+            b.send(&[100 + n as u8], &byte, 1, right, 0).unwrap();
+        }
+        for (n, (a, b)) in pairs.iter().enumerate() {
+            let mut got = [0u8];
+            b.recv(&mut got, &byte, 1, left, 0).unwrap();
+            assert_eq!(got, [100 + n as u8]);
+            a.recv(&mut got, &byte, 1, left, 0).unwrap();
+            assert_eq!(got, [n as u8]);
+        }
+    });
+}
+
+#[test]
+fn grids_know_their_neighbours() {
+    ranks(4, "grids_know_their_neighbours", |world| {
+        let rank = world.rank();
+        for dims in [vec![4], vec![2, 2], vec![1, 4], vec![2, 1, 2], vec![4, 1, 1], vec![1, 1, 4]] {
+            for bits in 0..1 << dims.len() {
+                let periodic: Vec<bool> = (0..dims.len()).map(|d| bits >> d & 1 == 1).collect();
+                let grid = world.cartesian(&dims, &periodic).unwrap();
+                assert_eq!(grid.coords_of(rank).unwrap(), grid.coords());
+                let here: Vec<i64> = grid.coords().iter().map(|&c| c as i64).collect();
+                assert_eq!(grid.rank_of(&here), Some(rank));
+                for d in 0..dims.len() {
+                    for step in [-5i64, -2, -1, 0, 1, 2, 3] {
+                        let (source, dest) = grid.shift(d, step).unwrap();
+                        let at = |step: i64| {
+                            let mut coords = here.clone();
+                            coords[d] += step;
+                            let inside = (0..dims[d] as i64).contains(&coords[d]);
+                            coords[d] = coords[d].rem_euclid(dims[d] as i64);
+                            let rank =
+                                coords.iter().zip(&dims).fold(0, |r, (&c, &n)| r * n + c as usize);
+                            (inside || periodic[d]).then_some(rank)
+                        };
+                        assert_eq!((source, dest), (at(-step), at(step)));
+                    }
+                    // One and two ranks in a periodic dimension: both neighbours are one rank, and
+                    // the two directions are told apart by tag.
+                    let (down, up) = grid.shift(d, 1).unwrap();
+                    if let (Some(down), Some(up), true) = (down, up, periodic[d]) {
+                        let word = commit(&Datatype::named(Named::U64)).unwrap();
+                        let sent = [rank as u64 * 10, rank as u64 * 10 + 1];
+                        let (mut low, mut high) = ([0u64], [0u64]);
+                        grid.comm()
+                            .scope(|scope| {
+                                scope.irecv(&mut low, &word, 1, down, 0).unwrap();
+                                scope.irecv(&mut high, &word, 1, up, 1).unwrap();
+                                scope.isend(&sent[..1], &word, 1, up, 0).unwrap();
+                                scope.isend(&sent[1..], &word, 1, down, 1).unwrap();
+                            })
+                            .unwrap();
+                        assert_eq!((low[0], high[0]), (down as u64 * 10, up as u64 * 10 + 1));
+                    }
+                }
+            }
+        }
+        assert_eq!(world.cartesian(&[3], &[true]).unwrap_err().argument(), "dims");
+        assert_eq!(world.cartesian(&[0, 4], &[true; 2]).unwrap_err().kind(), ErrorKind::Dims);
+        assert_eq!(world.cartesian(&[4], &[]).unwrap_err().argument(), "periodic");
+        let mut dims = [0; 3];
+        dims_create(world.size(), &mut dims).unwrap();
+        assert_eq!(dims, [2, 2, 1]);
+        let grid = world.cartesian(&dims, &[true; 3]).unwrap();
+        assert!(grid.shift(3, 1).is_err() && grid.coords_of(4).is_err());
+        assert_eq!(grid.rank_of(&[0, 0]), None);
+    });
+}

@@ -1,0 +1,143 @@
+//! Runs a test's body as the ranks of a real job.
+//!
+//! A test calls [`ranks`] with its own name. In the test runner that starts `mpiexec` on this very
+//! test binary, asking for that one test; there, under a mark in the environment, the same call
+//! runs the body as a rank. A job that hangs is killed after a time limit and fails.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use typepack::Communicator;
+
+const MARK: &str = "JOB_TEST";
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// The launcher beside this test binary, built if need be.
+pub fn mpiexec() -> PathBuf {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let exe = std::env::current_exe().expect("the test binary's path");
+        // target/PROFILE/deps/TEST
+        let profile = exe.ancestors().nth(2).expect("a profile directory");
+        let path = profile.join("mpiexec");
+        // Always, not only when it is missing: a launcher of an older build refuses its ranks.
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut build = Command::new(cargo);
+        build.args(["build", "--quiet", "--package", "typepack-launcher", "--bin", "mpiexec"]);
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        let built = build.current_dir(env!("CARGO_MANIFEST_DIR")).status();
+        assert!(path.exists(), "no {} and building it: {built:?}", path.display());
+        path
+    })
+    .clone()
+}
+
+/// Whether this process has been started to run a body.
+pub fn is_rank() -> bool {
+    std::env::var_os(MARK).is_some()
+}
+
+/// The command that runs test `name` of this binary as a rank.
+pub fn body(name: &str) -> Vec<String> {
+    let exe = std::env::current_exe().expect("the test binary's path");
+    let exe = exe.to_str().expect("a path in UTF-8").to_owned();
+    [exe.as_str(), "--exact", name, "--nocapture", "--test-threads=1"].map(String::from).to_vec()
+}
+
+/// Runs a command with the mark and `env` set, and gives its output; kills it at the time limit.
+pub fn run(mut command: Command, name: &str, env: &[(&str, &str)]) -> Output {
+    command.env(MARK, name).envs(env.iter().copied());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("the job starts");
+    let guard = Deadline::new(&child);
+    let output = child.wait_with_output().expect("the job's output");
+    guard.passed(name, &output);
+    output
+}
+
+/// Kills a process (and thereby its ranks) when the time is over.
+struct Deadline {
+    done: std::sync::mpsc::Sender<()>,
+    thread: std::thread::JoinHandle<bool>,
+}
+
+impl Deadline {
+    fn new(child: &Child) -> Self {
+        let pid = child.id().to_string();
+        let (done, wait) = std::sync::mpsc::channel();
+        let start = Instant::now();
+        let thread = std::thread::spawn(move || {
+            if wait.recv_timeout(LIMIT.saturating_sub(start.elapsed())).is_ok() {
+                return false;
+            }
+            // The channel is only ever closed after a message, so this is the time limit.
+            Command::new("kill").args(["-KILL", &pid]).status().is_ok()
+        });
+        Self { done, thread }
+    }
+
+    fn passed(self, name: &str, output: &Output) {
+        // Nobody listens any more when the limit has struck.
+        let _ = self.done.send(());
+        let killed = self.thread.join().expect("the deadline's thread");
+        assert!(!killed, "{name}: no end after {LIMIT:?}\n{}", text(output));
+    }
+}
+
+/// Both streams of an output.
+pub fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!("{}\n{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
+}
+
+/// Runs `body` as `size` ranks under `mpiexec`.
+pub fn ranks(size: usize, name: &str, body: impl FnOnce(&Communicator)) {
+    ranks_with(size, name, &[], body);
+}
+
+/// [`ranks`] with environment variables.
+pub fn ranks_with(
+    size: usize,
+    name: &str,
+    env: &[(&str, &str)],
+    as_rank: impl FnOnce(&Communicator),
+) {
+    if is_rank() {
+        let universe = typepack::init().expect("joining the job");
+        let world = universe.world();
+        assert_eq!(world.size(), size);
+        as_rank(&world);
+        return;
+    }
+    let mut command = Command::new(mpiexec());
+    command.args(["-n", &size.to_string()]).args(body(name));
+    let output = run(command, name, env);
+    assert!(output.status.success(), "{name}: {}\n{}", output.status, text(&output));
+}
+
+/// A small generator of pseudo-random numbers (splitmix64), the same on every rank.
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next number.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// `len` bytes.
+    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.next() as u8).collect()
+    }
+}

@@ -1,0 +1,154 @@
+//! Beginning and end of a rank: singleton, settings, foreign launchers, forks, deaths.
+#![expect(dead_code, reason = "each test binary uses a part of the harness")]
+
+mod job;
+
+use job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
+use std::process::{Command, Output};
+use typepack::{Datatype, ErrorKind, Named, Op, Source, Tag, commit};
+
+/// Runs test `name` again, without `mpiexec`.
+fn alone(name: &str, env: &[(&str, &str)]) -> Output {
+    let line = body(name);
+    let mut command = Command::new(&line[0]);
+    command.args(&line[1..]);
+    run(command, name, env)
+}
+
+#[test]
+fn without_mpiexec_there_is_one_rank() {
+    if !is_rank() {
+        let output = alone("without_mpiexec_there_is_one_rank", &[]);
+        assert!(output.status.success(), "{}", text(&output));
+        return;
+    }
+    let universe = typepack::init().unwrap();
+    assert_eq!(typepack::init().unwrap_err().kind(), ErrorKind::State);
+    let world = universe.world();
+    assert_eq!((world.rank(), world.size()), (0, 1));
+    let word = commit(&Datatype::named(Named::U64)).unwrap();
+    for len in [0u64, 1, 1000, 100_000] {
+        let out = vec![len; len as usize];
+        let mut into = vec![0u64; len as usize];
+        // Sent before and after the receive is posted.
+        world.sendrecv(&out, &word, len, 0, 1, &mut into, &word, len, 0, 1).unwrap();
+        assert!(into == out);
+        into.fill(0);
+        world
+            .scope(|scope| {
+                scope.isend(&out, &word, len, 0, 2).unwrap();
+                scope.irecv(&mut into, &word, len, Source::Any, Tag::Any).unwrap();
+            })
+            .unwrap();
+        assert!(into == out);
+    }
+    let mut sum = [1.5f64];
+    world.allreduce(&mut sum, Op::Sum).unwrap();
+    world.barrier().unwrap();
+    let grid = world.cartesian(&[1, 1], &[true, false]).unwrap();
+    assert_eq!(grid.shift(0, 1).unwrap(), (Some(0), Some(0)));
+    assert_eq!(grid.shift(1, 1).unwrap(), (None, None));
+    drop(universe);
+    let error = world.barrier().and_then(|()| world.send(&[1u64], &word, 1, 0, 0)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::State);
+}
+
+#[test]
+fn bad_settings_are_errors_of_init() {
+    if is_rank() {
+        let error = typepack::init().unwrap_err().to_string();
+        assert_eq!(error, "TYPEPACK_EAGER_LIMIT: \"many\" is not a number, 0 or larger");
+        return;
+    }
+    let env = [("TYPEPACK_EAGER_LIMIT", "many")];
+    let output = alone("bad_settings_are_errors_of_init", &env);
+    assert!(output.status.success(), "{}", text(&output));
+}
+
+#[test]
+fn strange_surroundings_are_one_line_each() {
+    if is_rank() {
+        drop(typepack::init().unwrap());
+        return;
+    }
+    let env = [("TYPEPACK_EAGRE_LIMIT", "1"), ("PMI_SIZE", "4"), ("TYPEPACK_REPORT", "1")];
+    let output = alone("strange_surroundings_are_one_line_each", &env);
+    let lines = String::from_utf8_lossy(&output.stderr).into_owned();
+    let count = |part: &str| lines.lines().filter(|line| line.contains(part)).count();
+    assert_eq!(count("TYPEPACK_EAGRE_LIMIT"), 1, "{lines}");
+    assert_eq!(count("PMI_SIZE"), 1, "{lines}");
+    assert_eq!(count("0 messages"), 1, "{lines}");
+}
+
+#[test]
+fn a_report_tells_what_was_sent() {
+    if is_rank() {
+        ranks(2, "", |world| {
+            let double = Datatype::named(Named::F64);
+            let column = commit(&Datatype::vector(9000, 1, 3, &double).unwrap()).unwrap();
+            let mut data = vec![1.0; 27_000];
+            if world.rank() == 0 {
+                world.send(&data, &column, 1, 1, 0).unwrap();
+            } else {
+                world.recv(&mut data, &column, 1, 0, 0).unwrap();
+            }
+        });
+        return;
+    }
+    let mut command = Command::new(mpiexec());
+    command.args(["-n", "2"]).args(body("a_report_tells_what_was_sent"));
+    let output = run(command, "report", &[("TYPEPACK_REPORT", "1"), ("TYPEPACK_JIT", "eager")]);
+    let lines = text(&output);
+    assert!(output.status.success(), "{lines}");
+    assert!(lines.contains("rank 0: 1 messages (0 eager), 72000 bytes sent; "), "{lines}");
+    assert!(lines.contains("rank 1: 0 messages"), "{lines}");
+}
+
+#[test]
+fn a_forked_child_gets_errors() {
+    ranks_with(2, "a_forked_child_gets_errors", &[("TYPEPACK_JIT", "off")], |world| {
+        let word = commit(&Datatype::named(Named::U64)).unwrap();
+        world.barrier().unwrap();
+        // SAFETY: the child makes library calls that fail before they lock or touch anything, and
+        // leaves by _exit.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let refused = |kind| kind == Some(ErrorKind::State);
+            let sent = world.send(&[1u64], &word, 1, 0, 0).err().map(|e| e.kind());
+            let barrier = world.barrier().err().map(|e| e.kind());
+            let code = i32::from(!(refused(sent) && refused(barrier)));
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(code) };
+        }
+        assert!(child > 0, "fork");
+        let mut status = 0;
+        // SAFETY: the child is ours; `status` is writable.
+        let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!((waited, status), (child, 0));
+        world.barrier().unwrap();
+    });
+}
+
+#[test]
+fn a_death_is_an_error_for_those_who_wait() {
+    if is_rank() {
+        ranks(3, "", |world| {
+            let byte = commit(&Datatype::named(Named::U8)).unwrap();
+            world.barrier().unwrap();
+            if world.rank() == 1 {
+                std::process::abort();
+            }
+            let mut buf = [0u8];
+            let error = world.recv(&mut buf, &byte, 1, 1, 0).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ProcAborted);
+            assert!(error.to_string().contains("rank 1"), "{error}");
+        });
+        return;
+    }
+    let mut command = Command::new(mpiexec());
+    command.args(["-n", "3"]).args(body("a_death_is_an_error_for_those_who_wait"));
+    let output = run(command, "death", &[]);
+    let lines = text(&output);
+    assert_eq!(output.status.code(), Some(134), "{lines}");
+    assert!(!lines.contains("assertion"), "{lines}");
+}

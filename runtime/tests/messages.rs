@@ -1,0 +1,403 @@
+//! Point-to-point messages between real ranks.
+
+mod job;
+
+use job::{Random, ranks, ranks_with};
+use typepack::{
+    Communicator, Datatype, ErrorKind, Named, Order, Plan, Source, Status, Tag, commit,
+};
+
+fn byte() -> Plan {
+    commit(&Datatype::named(Named::U8)).unwrap()
+}
+
+fn word() -> Plan {
+    commit(&Datatype::named(Named::U64)).unwrap()
+}
+
+/// Sizes around every boundary of the transport: inline, slot, eager limits, pieces, chunks.
+fn sizes() -> Vec<usize> {
+    let mut sizes = vec![0, 1, 7, 8, 9, 3 << 20];
+    for edge in [32, 64, 4096, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20] {
+        sizes.extend([edge - 1, edge, edge + 1]);
+    }
+    sizes
+}
+
+fn every_size(world: &Communicator) {
+    let byte = byte();
+    let mut random = Random(1);
+    for round in 0..3 {
+        for size in sizes() {
+            let data = random.bytes(size);
+            if world.rank() == 0 {
+                world.send(&data, &byte, size as u64, 1, round).unwrap();
+                let mut back = vec![0u8; size + 5];
+                let status = world.recv(&mut back, &byte, size as u64 + 5, 1, round).unwrap();
+                assert_eq!(status, Status { source: 1, tag: round, bytes: size as u64 });
+                assert!(back[..size] == data && back[size..] == [0; 5], "{size} bytes");
+            } else {
+                let mut there = vec![0u8; size];
+                world.recv(&mut there, &byte, size as u64, 0, round).unwrap();
+                assert!(there == data, "{size} bytes");
+                world.send(&there, &byte, size as u64, 0, round).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn every_size_arrives() {
+    ranks(2, "every_size_arrives", every_size);
+}
+
+#[test]
+fn every_size_arrives_without_spinning() {
+    let env = [("TYPEPACK_SPIN_US", "0")];
+    ranks_with(2, "every_size_arrives_without_spinning", &env, every_size);
+}
+
+#[test]
+fn every_size_arrives_through_the_pipeline() {
+    let env = [("TYPEPACK_TRANSPORT", "pipeline")];
+    ranks_with(2, "every_size_arrives_through_the_pipeline", &env, every_size);
+}
+
+#[test]
+fn every_size_arrives_with_the_largest_eager_limit() {
+    let env = [("TYPEPACK_EAGER_LIMIT", "16384")];
+    ranks_with(2, "every_size_arrives_with_the_largest_eager_limit", &env, every_size);
+}
+
+#[test]
+fn order_is_kept_between_two_ranks() {
+    ranks(2, "order_is_kept_between_two_ranks", |world| {
+        // Small and large messages of one tag, ten times the ring's slots.
+        let word = word();
+        let mut random = Random(2);
+        for n in 0..2560u64 {
+            let len = if random.below(50) == 0 { random.below(20_000) } else { random.below(40) };
+            let data = vec![n; len as usize + 1];
+            if world.rank() == 0 {
+                world.send(&data, &word, len + 1, 1, 3).unwrap();
+            } else {
+                let mut got = vec![0u64; len as usize + 1];
+                let status = world.recv(&mut got, &word, len + 1, Source::Any, Tag::Any).unwrap();
+                assert_eq!(status, Status { source: 0, tag: 3, bytes: 8 * (len + 1) });
+                assert!(got == data, "message {n}");
+            }
+        }
+    });
+}
+
+#[test]
+fn wildcards_and_tags_select() {
+    ranks(4, "wildcards_and_tags_select", |world| {
+        let (word, rank) = (word(), world.rank());
+        if rank > 0 {
+            for n in 0..100 {
+                for tag in [2, 1] {
+                    world.send(&[rank as u64 * 1000 + n], &word, 1, 0, tag).unwrap();
+                }
+            }
+            return;
+        }
+        // Tag 1 first although tag 2 was sent first; every source in its order.
+        for wanted in [1, 2] {
+            let mut next = [0u64; 4];
+            for _ in 0..300 {
+                let mut value = [0u64];
+                let status = world.recv(&mut value, &word, 1, Source::Any, wanted).unwrap();
+                assert_eq!(status.tag, wanted);
+                assert_eq!(value[0], status.source as u64 * 1000 + next[status.source]);
+                next[status.source] += 1;
+            }
+            assert_eq!(next, [0, 100, 100, 100]);
+        }
+        assert_eq!(world.iprobe(Source::Any, Tag::Any).unwrap(), None);
+    });
+}
+
+#[test]
+fn probe_tells_what_a_receive_will_get() {
+    ranks(2, "probe_tells_what_a_receive_will_get", |world| {
+        let word = word();
+        for len in [1u64, 100, 50_000] {
+            if world.rank() == 0 {
+                world.send(&vec![len; len as usize], &word, len, 1, len as i32).unwrap();
+            } else {
+                let status = world.probe(Source::Any, Tag::Any).unwrap();
+                let expected = Status { source: 0, tag: len as i32, bytes: 8 * len };
+                assert_eq!(status, expected);
+                assert_eq!(status.count(&word), Some(len));
+                assert_eq!(world.iprobe(0, Tag::Any).unwrap(), Some(expected));
+                assert_eq!(world.iprobe(0, 77).unwrap(), None);
+                let mut got = vec![0u64; len as usize];
+                world.recv(&mut got, &word, len, status.source, status.tag).unwrap();
+                assert!(got.iter().all(|&v| v == len));
+            }
+        }
+    });
+}
+
+/// A column, a row, a sub-cube and a struct with the signature of as many plain doubles.
+fn layouts(n: i64) -> Vec<(Plan, usize)> {
+    let double = Datatype::named(Named::F64);
+    let contiguous = Datatype::contiguous(n, &double).unwrap();
+    let column = Datatype::vector(n, 1, 3, &double).unwrap();
+    let blocks = Datatype::vector(n / 4, 4, 9, &double).unwrap();
+    let cube = Datatype::subarray(&[6, 7, n], &[2, 2, n / 4], &[1, 3, n / 2], Order::C, &double);
+    let backwards = Datatype::hvector(n, 1, -16, &double).unwrap();
+    let backwards = Datatype::structured(&[1], &[16 * (n - 1)], &[backwards]).unwrap();
+    let indices: Vec<i64> = (0..n).map(|i| (i * 7) % n + i % 2 * n).collect();
+    let indexed = Datatype::indexed_block(1, &indices, &double).unwrap();
+    [contiguous, column, blocks, cube.unwrap(), backwards, indexed]
+        .iter()
+        .map(|ty| (commit(ty).unwrap(), ty.true_ub() as usize / 8 + 1))
+        .collect()
+}
+
+fn every_layout(world: &Communicator) {
+    for n in [4i64, 400, 4000, 40_000] {
+        let layouts = layouts(n);
+        for (from, (out, out_len)) in layouts.iter().enumerate() {
+            for (to, (into, in_len)) in layouts.iter().enumerate() {
+                let source: Vec<f64> = (0..*out_len).map(|i| i as f64 + 0.5).collect();
+                let mut packed = vec![0u8; 8 * n as usize];
+                typepack::engine::pack(out, 1, &source, &mut packed).unwrap();
+                let mut expected = vec![-1.0; *in_len];
+                typepack::engine::unpack(into, 1, &packed, &mut expected).unwrap();
+                if world.rank() == 0 {
+                    world.send(&source, out, 1, 1, 0).unwrap();
+                } else {
+                    let mut got = vec![-1.0f64; *in_len];
+                    world.recv(&mut got, into, 1, 0, 0).unwrap();
+                    assert!(got == expected, "{n} doubles from layout {from} to layout {to}");
+                }
+                // The same to itself.
+                let mut got = vec![-1.0f64; *in_len];
+                let rank = world.rank();
+                world.sendrecv(&source, out, 1, rank, 9, &mut got, into, 1, rank, 9).unwrap();
+                assert!(got == expected, "self: {n} doubles, {from} to {to}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_layout_meets_every_other() {
+    ranks(2, "every_layout_meets_every_other", every_layout);
+}
+
+#[test]
+fn every_layout_without_jit() {
+    ranks_with(2, "every_layout_without_jit", &[("TYPEPACK_JIT", "off")], every_layout);
+}
+
+#[test]
+fn every_layout_with_eager_jit() {
+    let env = [("TYPEPACK_JIT", "eager"), ("TYPEPACK_VERIFY", "1")];
+    ranks_with(2, "every_layout_with_eager_jit", &env, every_layout);
+}
+
+#[test]
+fn unmatched_large_sends_do_not_block_a_small_one() {
+    ranks(2, "unmatched_large_sends_do_not_block_a_small_one", |world| {
+        let word = word();
+        const LARGE: usize = 100_000;
+        const MANY: usize = 600;
+        let data: Vec<Vec<u64>> = (0..20).map(|n| vec![n; LARGE]).collect();
+        let small: Vec<[u64; 1]> = (0..MANY).map(|n| [n as u64]).collect();
+        if world.rank() == 0 {
+            world
+                .scope(|scope| {
+                    for (n, data) in data.iter().enumerate() {
+                        scope.isend(data, &word, LARGE as u64, 1, n as i32).unwrap();
+                    }
+                    // More unmatched messages than the ring has slots, of both small kinds.
+                    for value in &small {
+                        scope.isend(value, &word, 1, 1, 500).unwrap();
+                    }
+                    world.send(&[42u64], &word, 1, 1, 999).unwrap();
+                    let mut answer = [0u64];
+                    world.recv(&mut answer, &word, 1, 1, 1000).unwrap();
+                    assert_eq!(answer, [43]);
+                })
+                .unwrap();
+        } else {
+            let mut value = [0u64];
+            world.recv(&mut value, &word, 1, 0, 999).unwrap();
+            assert_eq!(value, [42]);
+            world.send(&[43u64], &word, 1, 0, 1000).unwrap();
+            for n in (0..20).rev() {
+                let mut got = vec![0u64; LARGE];
+                world.recv(&mut got, &word, LARGE as u64, 0, n).unwrap();
+                assert!(got.iter().all(|&v| v == n as u64));
+            }
+            for n in 0..MANY as u64 {
+                world.recv(&mut value, &word, 1, 0, 500).unwrap();
+                assert_eq!(value, [n]);
+            }
+        }
+    });
+}
+
+fn flood(world: &Communicator) {
+    let (word, rank, size) = (word(), world.rank(), world.size());
+    // Every rank sends to every rank, itself included; receives are posted in another order.
+    for len in [1usize, 5, 700, 9_000] {
+        for round in 0..8u64 {
+            let value = |from: usize, to: usize| (from * 100 + to) as u64 + 10_000 * round;
+            let out: Vec<Vec<u64>> = (0..size).map(|to| vec![value(rank, to); len]).collect();
+            let mut into: Vec<Vec<u64>> = vec![vec![0; len]; size];
+            world
+                .scope(|scope| {
+                    let (first, second) = into.split_at_mut(size / 2);
+                    for (from, buf) in second.iter_mut().enumerate().rev() {
+                        scope.irecv(buf, &word, len as u64, from + size / 2, 0).unwrap();
+                    }
+                    for step in 0..size {
+                        let to = (rank + step) % size;
+                        scope.isend(&out[to], &word, len as u64, to, 0).unwrap();
+                    }
+                    for (from, buf) in first.iter_mut().enumerate() {
+                        scope.irecv(buf, &word, len as u64, from, 0).unwrap();
+                    }
+                })
+                .unwrap();
+            for (from, got) in into.iter().enumerate() {
+                assert!(got.iter().all(|&v| v == value(from, rank)), "from {from}, {len} words");
+            }
+        }
+    }
+}
+
+#[test]
+fn flood_of_two() {
+    ranks(2, "flood_of_two", flood);
+}
+
+#[test]
+fn flood_of_eight_on_few_cpus() {
+    ranks(8, "flood_of_eight_on_few_cpus", flood);
+}
+
+#[test]
+fn a_message_longer_than_its_receive_is_an_error_of_the_receiver() {
+    ranks(2, "a_message_longer_than_its_receive_is_an_error_of_the_receiver", |world| {
+        let word = word();
+        // Matched on arrival and when posted; eager, inline and bulk.
+        for len in [2u64, 100, 100_000] {
+            for late in [false, true] {
+                if world.rank() == 0 {
+                    if !late {
+                        world.barrier().unwrap();
+                    }
+                    world.send(&vec![7u64; len as usize], &word, len, 1, 0).unwrap();
+                    if late {
+                        world.barrier().unwrap();
+                    }
+                    world.send(&[8u64], &word, 1, 1, 0).unwrap();
+                } else {
+                    let mut got = vec![0u64; len as usize];
+                    let error = if late {
+                        // The large send does not return before it is matched.
+                        let probed = world.probe(0, 0).unwrap();
+                        assert_eq!(probed.bytes, 8 * len);
+                        let error = world.recv(&mut got, &word, len - 1, 0, 0).unwrap_err();
+                        world.barrier().unwrap();
+                        error
+                    } else {
+                        world
+                            .scope(|scope| {
+                                let request = scope.irecv(&mut got, &word, len - 1, 0, 0).unwrap();
+                                world.barrier().unwrap();
+                                scope.wait(request).unwrap_err()
+                            })
+                            .unwrap()
+                    };
+                    assert_eq!(error.kind(), ErrorKind::Truncated);
+                    assert_eq!(got[len as usize - 1], 0, "written beyond the receive");
+                    let mut next = [0u64];
+                    world.recv(&mut next, &word, 1, 0, 0).unwrap();
+                    assert_eq!(next, [8]);
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn bad_arguments_send_nothing() {
+    ranks(2, "bad_arguments_send_nothing", |world| {
+        let word = word();
+        let other = 1 - world.rank();
+        let mut buf = [0u64; 4];
+        let kinds = |error: typepack::Error| (error.kind(), error.to_string());
+        let (kind, text) = kinds(world.send(&buf, &word, 1, 2, 0).unwrap_err());
+        assert_eq!(kind, ErrorKind::Rank);
+        assert!(text.contains("dest: 2"), "{text}");
+        let (kind, text) = kinds(world.recv(&mut buf, &word, 1, 7, 0).unwrap_err());
+        assert_eq!(kind, ErrorKind::Rank);
+        assert!(text.contains("source: 7"), "{text}");
+        let (kind, text) = kinds(world.send(&buf, &word, 1, other, -3).unwrap_err());
+        assert_eq!(kind, ErrorKind::Tag);
+        assert!(text.contains("tag: -3"), "{text}");
+        let error = world.send(&buf, &word, 5, other, 0).unwrap_err();
+        assert_eq!(error.class(), typepack::ErrorClass::BUFFER);
+        assert_eq!(error.argument(), "buf");
+        assert!(world.recv(&mut buf, &word, u64::MAX, other, 0).is_err());
+        let none: [u64; 0] = [];
+        let empty = commit(&Datatype::contiguous(0, &Datatype::named(Named::F64)).unwrap());
+        world.barrier().unwrap();
+        // Nothing has arrived from all this; empty messages do.
+        assert_eq!(world.iprobe(Source::Any, Tag::Any).unwrap(), None);
+        world.barrier().unwrap();
+        world.send(&none, &empty.unwrap(), u64::MAX, other, 0).unwrap();
+        assert_eq!(world.recv(&mut buf, &word, 0, other, 0).unwrap().bytes, 0);
+    });
+}
+
+#[test]
+fn threads_share_an_endpoint() {
+    ranks(2, "threads_share_an_endpoint", |world| {
+        let other = 1 - world.rank();
+        std::thread::scope(|threads| {
+            for lane in 0..4i32 {
+                let world = world.clone();
+                threads.spawn(move || {
+                    let word = word();
+                    for n in 0..200u64 {
+                        let len = if n % 20 == 0 { 5000 } else { 1 + n };
+                        let out = vec![n + 1000 * lane as u64; len as usize];
+                        let mut into = vec![0u64; len as usize];
+                        world
+                            .sendrecv(
+                                &out, &word, len, other, lane, &mut into, &word, len, other, lane,
+                            )
+                            .unwrap();
+                        assert!(into == out, "lane {lane}, message {n}");
+                        let mine = [n];
+                        let mut back = [0u64];
+                        let me = world.rank();
+                        world
+                            .sendrecv(
+                                &mine,
+                                &word,
+                                1,
+                                me,
+                                50 + lane,
+                                &mut back,
+                                &word,
+                                1,
+                                me,
+                                50 + lane,
+                            )
+                            .unwrap();
+                        assert_eq!(back, mine);
+                    }
+                });
+            }
+        });
+    });
+}

@@ -1,0 +1,159 @@
+//! Nonblocking operations: scopes, leaked requests, panics, raw requests.
+#![expect(dead_code, reason = "each test binary uses a part of the harness")]
+
+mod job;
+
+use job::ranks;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use typepack::{Datatype, Named, Plan, Source, Tag, commit};
+
+fn word() -> Plan {
+    commit(&Datatype::named(Named::U64)).unwrap()
+}
+
+const LARGE: usize = 80_000;
+
+#[test]
+fn a_scope_completes_what_is_leaked_in_it() {
+    ranks(2, "a_scope_completes_what_is_leaked_in_it", |world| {
+        let (word, other) = (word(), 1 - world.rank());
+        let out = vec![world.rank() as u64 + 5; LARGE];
+        let mut into = vec![0u64; LARGE];
+        world
+            .scope(|scope| {
+                let _ = scope.irecv(&mut into, &word, LARGE as u64, other, 1).unwrap();
+                let _ = scope.isend(&out, &word, LARGE as u64, other, 1).unwrap();
+            })
+            .unwrap();
+        assert!(into.iter().all(|&v| v == other as u64 + 5));
+    });
+}
+
+#[test]
+fn test_and_wait_give_statuses_in_any_order() {
+    ranks(2, "test_and_wait_give_statuses_in_any_order", |world| {
+        let (word, other) = (word(), 1 - world.rank());
+        let out: Vec<Vec<u64>> = (1..=10).map(|n| vec![n as u64; n * n * 100]).collect();
+        let mut into: Vec<Vec<u64>> = out.iter().map(|o| vec![0; o.len()]).collect();
+        world
+            .scope(|scope| {
+                let mut receives = Vec::new();
+                for (n, buf) in into.iter_mut().enumerate() {
+                    let len = buf.len() as u64;
+                    receives.push(scope.irecv(buf, &word, len, other, n as i32).unwrap());
+                }
+                let mut last = receives.pop().unwrap();
+                let sends: Vec<_> = out
+                    .iter()
+                    .enumerate()
+                    .rev()
+                    .map(|(n, o)| scope.isend(o, &word, o.len() as u64, other, n as i32).unwrap())
+                    .collect();
+                let status = loop {
+                    if let Some(status) = scope.test(&mut last).unwrap() {
+                        break status;
+                    }
+                };
+                assert_eq!((status.source, status.tag), (other, 9));
+                assert_eq!(scope.test(&mut last).unwrap(), Some(status));
+                let statuses = scope.wait_all(receives).unwrap();
+                assert!(statuses.iter().enumerate().all(|(n, s)| s.tag == n as i32));
+                assert_eq!(scope.wait_all(sends).unwrap().len(), 10);
+            })
+            .unwrap();
+        assert!(into == out);
+    });
+}
+
+#[test]
+fn a_panic_in_a_scope_cuts_operations_loose() {
+    ranks(2, "a_panic_in_a_scope_cuts_operations_loose", |world| {
+        let (word, rank) = (word(), world.rank());
+        if rank == 0 {
+            let mut early = vec![0u64; LARGE];
+            let mut never = vec![0u64; LARGE];
+            {
+                let out = vec![3u64; LARGE];
+                let panicked = catch_unwind(AssertUnwindSafe(|| {
+                    world.scope(|scope| {
+                        scope.isend(&out, &word, LARGE as u64, 1, 1).unwrap();
+                        // One that is being received, one that nobody sends before the panic.
+                        scope.irecv(&mut early, &word, LARGE as u64, 1, 2).unwrap();
+                        scope.irecv(&mut never, &word, LARGE as u64, 1, 3).unwrap();
+                        panic!("on purpose");
+                    })
+                }));
+                assert!(panicked.is_err());
+            }
+            // The buffers are ours again; what arrives now goes elsewhere.
+            early.fill(9);
+            never.fill(9);
+            world.barrier().unwrap();
+            let mut got = vec![0u64; LARGE];
+            world.recv(&mut got, &word, LARGE as u64, 1, 3).unwrap();
+            assert!(got.iter().all(|&v| v == 4));
+            world.barrier().unwrap();
+            assert!(early.iter().chain(&never).all(|&v| v == 9));
+            // A receive that was not matched before the panic is withdrawn: its message is there.
+            if world.iprobe(1, 2).unwrap().is_some() {
+                world.recv(&mut got, &word, LARGE as u64, 1, 2).unwrap();
+            }
+        } else {
+            let out = vec![4u64; LARGE];
+            let mut got = vec![0u64; LARGE];
+            world
+                .scope(|scope| {
+                    scope.isend(&out, &word, LARGE as u64, 0, 2).unwrap();
+                    world.barrier().unwrap();
+                    scope.isend(&out, &word, LARGE as u64, 0, 3).unwrap();
+                    // The send of the scope that panicked still comes, from a copy.
+                    world.recv(&mut got, &word, LARGE as u64, 0, 1).unwrap();
+                    world.barrier().unwrap();
+                })
+                .unwrap();
+            assert!(got.iter().all(|&v| v == 3));
+        }
+    });
+}
+
+#[test]
+fn raw_requests_keep_their_plans() {
+    ranks(2, "raw_requests_keep_their_plans", |world| {
+        let other = 1 - world.rank();
+        let out: Vec<u64> = (0..LARGE as u64).collect();
+        let mut into = vec![0u64; LARGE];
+        let mut requests = Vec::new();
+        {
+            let plan = word();
+            let (from, to) = (out.as_ptr().cast(), into.as_mut_ptr().cast());
+            let len = LARGE as u64;
+            // SAFETY: both vectors live and are left alone until the wait below.
+            unsafe {
+                requests.push(world.irecv_raw(to, &plan, len, Source::Any, Tag::Is(4)).unwrap());
+                requests.push(world.isend_raw(from, &plan, len, other, 4).unwrap());
+            }
+        }
+        let statuses = world.wait_all_raw(&mut requests).unwrap();
+        assert!(requests.is_empty());
+        assert_eq!((statuses[0].source, statuses[0].bytes), (other, 8 * LARGE as u64));
+        assert!(into == out);
+    });
+}
+
+#[test]
+fn a_detached_receive_frees_its_memory() {
+    ranks(2, "a_detached_receive_frees_its_memory", |world| {
+        let (word, other) = (word(), 1 - world.rank());
+        let mut into = [7u64];
+        // SAFETY: the array lives and is left alone until the request is detached.
+        let request = unsafe {
+            world.irecv_raw(into.as_mut_ptr().cast(), &word, 1, Source::Rank(other), Tag::Any)
+        };
+        world.detach_raw(request.unwrap());
+        world.barrier().unwrap();
+        world.send(&[1u64], &word, 1, other, 0).unwrap();
+        let mut got = [0u64];
+        world.recv(&mut got, &word, 1, other, 0).unwrap();
+        assert_eq!((into, got), ([7], [1]));
+    });
+}
