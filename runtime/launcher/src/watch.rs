@@ -161,7 +161,7 @@ impl<'a> Job<'a> {
             match *event {
                 Event::Signal => self.take_signals(now),
                 Event::Report => self.take_report(),
-                Event::Control(rank) => self.take_registration(rank),
+                Event::Control(rank) => self.take_registration(rank, now),
                 Event::Child(rank) => self.take_child(rank, now),
                 Event::Member(rank) => self.take_member(rank, now),
                 Event::Input => self.input.read(now),
@@ -289,14 +289,28 @@ impl<'a> Job<'a> {
     }
 
     /// A process says that it is the rank.
-    fn take_registration(&mut self, index: usize) {
+    fn take_registration(&mut self, index: usize, now: Instant) {
         let watched = &mut self.ranks[index];
         if watched.member.is_some() {
             return;
         }
         let Ok(Some(pid)) = channel::registered(watched.rank.control.as_fd()) else { return };
-        // It waits for our answer, so it is there, or it has been killed while waiting.
-        let Ok(pidfd) = process::watch(pid) else { return };
+        let pidfd = match process::watch(pid) {
+            Ok(pidfd) => pidfd,
+            // It waits for our answer: whoever is not there any more has been killed meanwhile. Its
+            // wrapper, if it has one, might go on for long.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+                if watched.exit.is_none() {
+                    watched.wrapper_until = Some(now + WRAPPER_DELAY);
+                }
+                return;
+            }
+            Err(error) => {
+                let why = format!("cannot watch rank {index} (pid {}): {error}", pid.as_raw_pid());
+                let action = self.end.broken(Outcome::Broken(why));
+                return self.carry_out(action);
+            }
+        };
         watched.member = Some(Member { pid, pidfd, gone: false });
         let slot = self.segment.slot(index);
         slot.pid.store(pid.as_raw_nonzero().get().unsigned_abs(), Ordering::Relaxed);
@@ -307,7 +321,7 @@ impl<'a> Job<'a> {
     /// The process that we started has ended.
     fn take_child(&mut self, index: usize, now: Instant) {
         // What it may have said before.
-        self.take_registration(index);
+        self.take_registration(index, now);
         // A child of ours cannot be reaped by anybody else: should the kernel say otherwise, it
         // has ended in a way that nobody can tell any more.
         let exit = match self.ranks[index].rank.child.ended() {
