@@ -3,12 +3,21 @@
 //! What one rank finds out (a file is missing) the others cannot know, and what all find out (a bad
 //! argument) only one shall say. `main.rs` and `halo/job.rs` pass every check through [`agree`].
 
+use std::fmt;
+use std::io::Write;
+
 use typepack::{Communicator, Error, ErrorKind, Op};
 
 /// Exit code of a bad argument.
 pub const USAGE: u8 = 2;
 /// Exit code of everything else that fails.
 pub const FAILURE: u8 = 1;
+
+/// Prints the one line that explains why the program ends.
+pub fn say(line: impl fmt::Display) {
+    // Where stderr is gone too, the exit code is all that is left to tell (`eprintln!` panics).
+    let _nobody_reads = writeln!(std::io::stderr(), "typepack: {line}");
+}
 
 /// Why a rank stops.
 #[derive(Debug)]
@@ -33,7 +42,7 @@ impl Stop {
             Self::Library(error) => {
                 // The launcher says which rank has died and why; the others have nothing to add.
                 if error.kind() != ErrorKind::ProcAborted {
-                    eprintln!("typepack: {error}");
+                    say(error);
                 }
                 FAILURE
             }
@@ -55,7 +64,7 @@ pub fn agree<T>(comm: &Communicator, result: Result<T, String>, code: u8) -> Res
             if let Err(line) = result
                 && first[0] == comm.rank() as i64
             {
-                eprintln!("typepack: {line}");
+                say(line);
             }
             comm.barrier()?;
             Err(Stop::Agreed(code))

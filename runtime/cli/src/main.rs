@@ -14,7 +14,7 @@ mod agree;
 mod halo;
 mod progress;
 
-use agree::{Stop, USAGE, agree};
+use agree::{Stop, USAGE, agree, say};
 
 /// Moves data that is not contiguous: halo exchanges through compiled MPI datatypes.
 #[derive(Parser, Debug)]
@@ -64,7 +64,7 @@ fn joined(command: Result<Command, String>) -> Result<(), Stop> {
         // A variable that cannot be understood: all ranks have it, and cannot agree on who says so.
         Err(error) if error.kind() == typepack::ErrorKind::Argument => {
             if is_first() {
-                eprintln!("typepack: {error}");
+                say(error);
             }
             return Err(Stop::Agreed(USAGE));
         }
@@ -85,7 +85,7 @@ fn help(error: &clap::Error) -> ExitCode {
     if is_first()
         && let Err(error) = error.print()
     {
-        eprintln!("typepack: standard output: {error}");
+        say(format_args!("standard output: {error}"));
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

@@ -418,6 +418,45 @@ fn a_bad_variable_is_one_line_of_one_rank() {
 }
 
 #[test]
+fn an_output_that_cannot_be_written_ends_all_ranks() {
+    for ranks in [0, 3] {
+        let words = "halo --grid 6x5x4 --steps 2 --csv /dev/full";
+        refused(ranks, words, "typepack: --csv: /dev/full: no space left on device", 1);
+    }
+}
+
+#[test]
+fn a_killed_rank_ends_the_run_with_the_launchers_line_alone() {
+    let mut command = Command::new(bin().join("mpiexec"));
+    command.args(["-n", "3", env!("CARGO_BIN_EXE_typepack"), "halo", "--grid", "48x48x48"]);
+    command.args(["--steps", "100000000"]).stdin(Stdio::null());
+    let mut job = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("a job");
+    let children = format!("/proc/{0}/task/{0}/children", job.id());
+    let end = Instant::now() + DEADLINE;
+    let ranks: Vec<i32> = loop {
+        let text = std::fs::read_to_string(&children).expect("a running job");
+        let ranks: Vec<i32> = text.split(' ').filter_map(|pid| pid.parse().ok()).collect();
+        if ranks.len() >= 3 {
+            break ranks;
+        }
+        assert!(Instant::now() < end, "no ranks");
+        thread::sleep(Duration::from_millis(5));
+    };
+    // Somewhere in the computation.
+    thread::sleep(Duration::from_millis(200));
+    let killed = Command::new("kill").args(["-9", &ranks[1].to_string()]).status();
+    assert!(killed.expect("kill").success());
+    let code = wait(&mut job, &command);
+    let mut said = String::new();
+    job.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    assert_eq!((code, said.lines().count()), (Some(137), 1), "{said}");
+    assert!(said.starts_with("mpiexec: rank ") && said.contains("signal 9"), "{said}");
+    for pid in ranks {
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "rank {pid} lives on");
+    }
+}
+
+#[test]
 fn help_is_printed_once() {
     for words in ["--help", "halo --help", "--version"] {
         let alone = typepack(0, words, &[]);

@@ -231,6 +231,12 @@ mod tests {
     }
 
     #[test]
+    fn fields_can_be_sent_to_and_shared_with_other_threads() {
+        fn both<T: Send + Sync>(_: &T) {}
+        both(&Field::<f64, 1>::new([1], 1).expect("a small field"));
+    }
+
+    #[test]
     fn a_field_larger_than_memory_is_an_error() {
         let error = Field::<f64, 3>::new([1 << 20, 1 << 20, 1 << 10], 1).expect_err("8 PiB");
         assert!(error.to_string().contains("no memory"), "{error}");

@@ -19,7 +19,7 @@ use super::options::{Boundary, Options, Triple};
 use super::report::Report;
 use super::solver::Solver;
 use super::{plot, serial, verdict};
-use crate::agree::{FAILURE, Stop, USAGE, agree};
+use crate::agree::{FAILURE, Stop, USAGE, agree, say};
 use crate::progress;
 
 /// Fields are numbered in message tags and multiplied into bytes; more make no sense.
@@ -79,7 +79,7 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
         if let Err(error) = printed
             && error.kind() != std::io::ErrorKind::BrokenPipe
         {
-            eprintln!("typepack: standard output: {}", plain(&error));
+            say(format_args!("standard output: {}", plain(&error)));
             return Err(Stop::Agreed(FAILURE));
         }
     }
