@@ -18,6 +18,7 @@ fn bin() -> &'static Path {
         let folder = Path::new(env!("CARGO_BIN_EXE_typepack")).parent().expect("a folder");
         let mut build = Command::new(env!("CARGO"));
         build.args(["build", "--quiet", "--offline", "-p", "typepack-launcher"]);
+        build.arg("--target-dir").arg(folder.parent().expect("the target folder"));
         if folder.ends_with("release") {
             build.arg("--release");
         }
