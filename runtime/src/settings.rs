@@ -93,12 +93,7 @@ impl Settings {
             None | Some("auto") => None,
             Some("interpreter") => Some(Rung::Interpreter),
             Some("kernel") => Some(Rung::Kernel),
-            Some("rows") => Some(Rung::Rows),
-            Some("memcpy") => Some(Rung::Memcpy),
-            Some(text) => {
-                let wanted = "auto, memcpy, rows, kernel or interpreter";
-                return Err(bad("TYPEPACK_KERNEL", text, wanted));
-            }
+            Some(text) => return Err(bad("TYPEPACK_KERNEL", text, "auto, kernel or interpreter")),
         };
         let mut eager_limit = number(&value, "TYPEPACK_EAGER_LIMIT")?.unwrap_or(EAGER_LIMIT);
         if eager_limit > EAGER_MAX as u64 {

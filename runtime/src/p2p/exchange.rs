@@ -511,3 +511,81 @@ fn arrived(status: Status, capacity: u64) -> Result<Status> {
 fn lost() -> Error {
     Error::new(ErrorKind::Internal, "message", "a matched operation is not in the table")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shm::bulk::{ChunkMemory, Filler};
+    use crate::shm::pair::{CHUNK_BYTES, CHUNKS};
+    use crate::shm::ring::Producer;
+    use crate::shm::segment::{JobFlags, Segment};
+    use crate::sync::Word;
+    use crate::{Datatype, Named};
+    use std::sync::Arc;
+
+    /// Rank 0 of a job whose rank 1 is the test.
+    fn job() -> (Exchange, Fabric) {
+        let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
+        let segment = Arc::new(segment);
+        let victim = Fabric::join(segment.clone(), 0).expect("rank 0");
+        (Exchange::new(victim, 8 << 10), Fabric::join(segment, 1).expect("rank 1"))
+    }
+
+    /// Envelopes of a rank that writes anything at all, half of them close to the truth: every
+    /// answer is fine, but neither a panic nor an access outside the buffer's 64 words.
+    #[test]
+    fn hostile_envelopes_are_errors() {
+        let word = Datatype::named(Named::U64).commit().expect("a plan");
+        let mut state = 7u64;
+        let mut random = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) ^ (state << 31)
+        };
+        let mut refused = 0;
+        for _ in 0..3000 {
+            let (mut exchange, hostile) = job();
+            let area = hostile.contact(0).expect("contact");
+            let mut buffer = vec![0u64; 66];
+            let origin = buffer[1..65].as_mut_ptr().cast();
+            let layout = LayoutRef { origin, plan: &word, count: 64 };
+            // SAFETY: the buffer outlives the exchange, and is looked at only after the turns.
+            unsafe {
+                exchange.receive(&layout, 512, 0, Source::Any, Tag::Any).expect("a receive");
+                let label = Label { context: 0, tag: 0, bytes: 512 };
+                let offer = Label { bytes: 0, ..label };
+                exchange.send(&layout, offer, 1).expect("a send");
+            }
+            let mut tx = Producer::default();
+            for _ in 0..random() % 6 {
+                let Ok(Some(room)) = tx.reserve(&area, (random() % 16_384) as usize) else { break };
+                let near = random() % 2 == 0;
+                let words = std::array::from_fn(|i| match (near, i) {
+                    (true, 0) => (random() % 6) | ((random() % 3) << 32),
+                    (true, 1) => 0,
+                    (true, 2) => [0, 8, 64, 512, 520, 9000, 16_384, 1 << 40][random() as usize % 8],
+                    (true, 3) => [1 << 32, 0, (1 << 32) | 1, random()][random() as usize % 4],
+                    _ => random(),
+                });
+                tx.publish(&area, room, &words, 7);
+            }
+            hostile.reserve_chunks(0).expect("chunks");
+            let mut filler = Filler::default();
+            for _ in 0..random() % 4 {
+                if let Ok(Some(index)) = filler.next(&area) {
+                    let lengths = [1, 512, CHUNK_BYTES as u64, CHUNK_BYTES as u64 + 1, u64::MAX];
+                    filler.publish(&area, 1);
+                    area.length(index % CHUNKS).store_relaxed(lengths[random() as usize % 5]);
+                }
+            }
+            for _ in 0..20 {
+                if exchange.turn().is_err() {
+                    refused += 1;
+                    break;
+                }
+            }
+            drop(exchange);
+            assert_eq!((buffer[0], buffer[65]), (0, 0));
+        }
+        assert!(refused > 500, "{refused}");
+    }
+}

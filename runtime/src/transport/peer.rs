@@ -18,11 +18,12 @@ use crate::shm::ring::{Consumer, Producer, Violation};
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 
-/// Smallest piece a streamed message is cut into, in bytes: below, the per-chunk cost (two line
-/// transfers and a fence) shows.
-const PIECE_MIN: u64 = 8 << 10;
+/// Smallest piece a streamed message is cut into, in bytes. `pingpong`, 64 KiB contiguous: 9.4 us
+/// with 8 KiB, 7.2 us with 16 KiB, 7.9 us with 32 KiB.
+const PIECE_MIN: u64 = 16 << 10;
 
-/// Pieces a message is cut into when chunks are large enough: more overlap both sides better.
+/// Pieces a message is cut into where that makes pieces of allowed sizes: more of them let both
+/// sides overlap better.
 const PIECES: u64 = 8;
 
 /// Chunks that are filled or drained before the other work gets its turn.
