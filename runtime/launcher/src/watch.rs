@@ -54,6 +54,8 @@ struct Watched {
     exit: Option<Exit>,
     /// Its failure has been told.
     failed: bool,
+    /// The code it exited with after it had left the job in order, if not 0.
+    parting: Option<u8>,
     /// The member has died and the wrapper may tell how until then.
     wrapper_until: Option<Instant>,
 }
@@ -114,8 +116,14 @@ impl<'a> Job<'a> {
         signals: BorrowedFd<'a>,
         program: &'a str,
     ) -> Self {
-        let watched =
-            |rank| Watched { rank, member: None, exit: None, failed: false, wrapper_until: None };
+        let watched = |rank| Watched {
+            rank,
+            member: None,
+            exit: None,
+            failed: false,
+            parting: None,
+            wrapper_until: None,
+        };
         Self {
             segment: started.segment,
             ranks: started.ranks.into_iter().map(watched).collect(),
@@ -140,11 +148,20 @@ impl<'a> Job<'a> {
         }
         self.end_groups();
         self.drain();
-        if let Some(line) = self.end.outcome().and_then(Outcome::line) {
+        if !self.parted_as_one()
+            && let Some(line) = self.end.outcome().and_then(Outcome::line)
+        {
             self.outputs.tell(&line);
         }
         self.write_out();
         self.end.outcome().map_or(0, Outcome::exit_code)
+    }
+
+    /// Whether all ranks left the job in order and then exited with one and the same code: that is
+    /// a program's own answer (a bad argument, say), and it has printed what it had to say.
+    fn parted_as_one(&self) -> bool {
+        let first = self.ranks.first().and_then(|watched| watched.parting);
+        first.is_some() && self.ranks.iter().all(|watched| watched.parting == first)
     }
 
     /// Waits for events until `deadline` and handles them.
@@ -409,9 +426,12 @@ impl<'a> Job<'a> {
         }
         watched.failed = true;
         let pid = watched.pid();
+        let state = self.segment.state(index);
+        if let (Ending::Exited(code), State::Finalized) = (ending, state) {
+            watched.parting = Some(code);
+        }
         // Not in the job (any more): nobody is surprised in the middle of a message.
-        let orderly =
-            self.segment.state(index) != State::Registered && matches!(ending, Ending::Exited(_));
+        let orderly = state != State::Registered && matches!(ending, Ending::Exited(_));
         self.segment.slot(index).state.store(State::Dead as u32, Ordering::Release);
         let failure = Failure { rank: index, ending };
         if self.end.is_ending() {

@@ -48,6 +48,14 @@ fn a_code_after_finalizing_counts() {
 }
 
 #[test]
+fn a_programs_own_answer_is_not_commented() {
+    let done = run(job(3, "all exit 5", ""));
+    assert_eq!((done.code, done.left.len()), (5, 0), "{done:?}");
+    assert_eq!(done.err.lines().count(), 3, "{done:?}");
+    assert!(!done.err.contains("mpiexec"), "{done:?}");
+}
+
+#[test]
 fn a_panic_ends_the_job() {
     let done = run(job(2, "panic", ""));
     assert_eq!(done.code, 101, "{done:?}");

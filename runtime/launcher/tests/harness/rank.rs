@@ -55,6 +55,11 @@ pub fn play() {
             drop((world, universe));
             std::process::exit(5);
         }
+        "all exit 5" => {
+            eprintln!("rank {rank}: no such thing");
+            drop((world, universe));
+            std::process::exit(5);
+        }
         "panic" if rank == 1 => panic!("as asked"),
         "deaf" if rank == 1 => {
             std::thread::sleep(std::time::Duration::from_millis(50));
