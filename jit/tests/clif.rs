@@ -1,7 +1,7 @@
 //! Golden CLIF: what the translator writes for a handful of shapes, as text in `clif/`.
 //!
 //! A change of the translator shows here as a difference to read. When it is meant, write the new
-//! text with `TYPEPACK_BLESS=1 cargo test -p typepack-jit --test clif` and commit it.
+//! text with `JIT_TEST_BLESS=1 cargo test -p typepack-jit --test clif` and commit it.
 
 use std::path::Path;
 use typepack_engine::kernel::{Direction, LeafShape, LevelShape, Run, Shape};
@@ -32,7 +32,7 @@ fn golden() {
         ("pack-loop-struct", Pack, vec![Loop], members(), Target::X86_64),
         ("unpack-loop-struct", Unpack, vec![Loop], members(), Target::X86_64),
     ];
-    let bless = std::env::var_os("TYPEPACK_BLESS").is_some_and(|value| value == "1");
+    let bless = std::env::var_os("JIT_TEST_BLESS").is_some_and(|value| value == "1");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif");
     for (name, direction, levels, leaf, target) in cases {
         let shape = Shape { direction, levels, leaf };

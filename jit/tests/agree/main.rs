@@ -4,7 +4,7 @@
 //! that the case picks, so that a byte read or written beside the described memory or the packed
 //! bytes is a crash; all bytes of both sides are compared afterwards, gaps included.
 //!
-//! A failing case names its seed; run it alone with `TYPEPACK_SEED=<seed> cargo test -p
+//! A failing case names its seed; run it alone with `JIT_TEST_SEED=<seed> cargo test -p
 //! typepack-jit --test agree random`.
 
 mod guarded;
@@ -27,8 +27,8 @@ fn jit() -> Jit {
 #[test]
 fn random_nests() {
     let jit = jit();
-    match std::env::var("TYPEPACK_SEED") {
-        Ok(seed) => case(&jit, seed.parse().expect("TYPEPACK_SEED is a number")),
+    match std::env::var("JIT_TEST_SEED") {
+        Ok(seed) => case(&jit, seed.parse().expect("JIT_TEST_SEED is a number")),
         Err(_) => (0..CASES).for_each(|seed| case(&jit, seed)),
     }
     assert_eq!(jit.counters().refusals, 0);
