@@ -9,12 +9,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
-/// Solves the 3-D heat equation and exchanges halos between ranks.
-///
-/// The grid is cut into one block per rank of `mpiexec -n N` (without mpiexec: one block). Blocks
-/// exchange a halo of W cells every W steps, through datatypes that typepack compiles, while their
-/// interiors are computed. The end of the output tells where the time went and which kernel packed
-/// each face.
+/// The arguments; the texts here and at `Command::Halo` in `main.rs` are the help.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +34,7 @@ pub struct Options {
     #[arg(long, value_name = "W", default_value = "1", allow_hyphen_values = true)]
     pub halo: Count,
     /// 7-point (star) or 27-point (box) equation
-    #[arg(long, value_enum, default_value_t = Stencil::Star, hide_possible_values = false)]
+    #[arg(long, value_enum, default_value_t = Stencil::Star)]
     pub stencil: Stencil,
     /// The grid's edge: joined to the opposite one, or a wall of constant value
     #[arg(long, value_enum, default_value_t = Boundary::Periodic)]
