@@ -159,6 +159,34 @@ impl Endpoint {
         self.settle(&mut state, completions, started)
     }
 
+    /// Receives and waits, under one taking of the lock (two more cost a sixth of an 8-byte
+    /// message's time). Afterwards, whatever the result, nobody touches the layout's memory.
+    ///
+    /// # Safety
+    /// As [`Exchange::receive`].
+    ///
+    /// # Errors
+    /// As [`Endpoint::receive`] and [`Endpoint::wait`].
+    pub unsafe fn receive_now(
+        &self,
+        layout: &LayoutRef<'_>,
+        capacity: u64,
+        context: u64,
+        source: Source,
+        tag: Tag,
+    ) -> Result<Status> {
+        let mut state = self.lock()?;
+        let completions = state.exchange.requests().completions();
+        // SAFETY: passed on.
+        let started = unsafe { state.exchange.receive(layout, capacity, context, source, tag)? };
+        // A message of this rank to itself may just have been taken from under another thread.
+        self.notify(&mut state, completions);
+        match started {
+            Started::Done(status) => Ok(status),
+            Started::Pending(id) => self.ended(id, self.wait_for(state, id)),
+        }
+    }
+
     /// The turn after a start. If it fails, the caller never learns the request's number, so its
     /// memory is let go here.
     fn settle(&self, state: &mut State, completions: u64, started: Started) -> Result<Started> {
@@ -176,9 +204,16 @@ impl Endpoint {
     /// # Errors
     /// The operation's; a rank has died; another rank broke the protocol.
     pub fn wait(&self, id: u64) -> Result<Status> {
-        let waited = self
-            .lock()
-            .and_then(|state| self.wait_until(state, |exchange| exchange.requests().fetch(id)));
+        let waited = self.lock().and_then(|state| self.wait_for(state, id));
+        self.ended(id, waited)
+    }
+
+    fn wait_for(&self, state: MutexGuard<'_, State>, id: u64) -> Result<Result<Status>> {
+        self.wait_until(state, |exchange| exchange.requests().fetch(id))
+    }
+
+    /// The result of a wait; one that failed leaves no operation behind.
+    fn ended(&self, id: u64, waited: Result<Result<Status>>) -> Result<Status> {
         match waited {
             Ok(result) => result,
             Err(error) => {

@@ -151,9 +151,7 @@ impl Communicator {
         space: Space,
     ) -> Result<Started> {
         self.check_source(source)?;
-        if let Tag::Is(tag) = tag {
-            check_tag(tag)?;
-        }
+        check_receive_tag(tag)?;
         let capacity = layout.plan.packed_bytes(layout.count)?;
         let context = self.context(space);
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
@@ -244,10 +242,12 @@ impl Communicator {
     ) -> Result<Status> {
         let layout = writable(buf, origin, plan, count, "buf")?;
         let (source, tag) = (source.into(), tag.into());
-        // SAFETY: the slice is mutably borrowed until the wait below returns, after which the
-        // operation is complete or detached.
-        let started = unsafe { self.start_receive(&layout, source, tag, Space::User)? };
-        self.finish(started)
+        self.check_source(source)?;
+        check_receive_tag(tag)?;
+        let (capacity, context) = (plan.packed_bytes(count)?, self.context(Space::User));
+        // SAFETY: the slice is mutably borrowed until the call returns, after which the operation
+        // is complete or detached; the size is the plan's own.
+        unsafe { self.shared.endpoint.receive_now(&layout, capacity, context, source, tag) }
     }
 
     /// Sends and receives at once; neither waits for the other.
@@ -308,9 +308,7 @@ impl Communicator {
 
     fn look(&self, source: Source, tag: Tag, wait: bool) -> Result<Option<Status>> {
         self.check_source(source)?;
-        if let Tag::Is(tag) = tag {
-            check_tag(tag)?;
-        }
+        check_receive_tag(tag)?;
         self.shared.endpoint.probe(self.context(Space::User), source, tag, wait)
     }
 
@@ -329,6 +327,13 @@ pub(crate) fn check_tag(tag: i32) -> Result<()> {
         return Ok(());
     }
     Err(Error::new(ErrorKind::Tag, "tag", format!("{tag} is negative")))
+}
+
+fn check_receive_tag(tag: Tag) -> Result<()> {
+    match tag {
+        Tag::Any => Ok(()),
+        Tag::Is(tag) => check_tag(tag),
+    }
 }
 
 /// The layout of `count` elements in a slice, checked against its bounds.
