@@ -49,3 +49,8 @@ pub use typepack_engine as engine;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 pub use typepack_jit::{Counters, Jit};
 pub use world::{Universe, commit, init, jit};
+
+/// The README's lines of Rust, run with the other examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
