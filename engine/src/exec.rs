@@ -18,9 +18,6 @@ use crate::plan::{Plan, Rung, Site, is_dense};
 use crate::stats::{self, Executor};
 use std::ops::Range;
 
-/// Words of the largest parameter block.
-const WORDS: usize = 3 * Nest::MAX_DEPTH + 1;
-
 const fn direction(pack: bool) -> Direction {
     if pack { Direction::Pack } else { Direction::Unpack }
 }
@@ -78,13 +75,19 @@ unsafe fn nest<const PACK: bool>(
     packed: *mut u8,
 ) {
     let base = mem.wrapping_offset(site.nest.base as isize);
-    let mut words = [0u64; WORDS];
-    words[..site.words.len()].copy_from_slice(&site.words);
-    words[0] = outer;
     let bytes = range.end - range.start;
     if bytes == outer * site.below[0] * site.leaf_bytes {
+        // The usual call is of one element, for which the block stands ready.
+        let mut block;
+        let words = if outer == site.words[0] {
+            &site.words
+        } else {
+            block = site.words;
+            block[0] = outer;
+            &block
+        };
         // SAFETY: the whole nest; range and parameters agree.
-        unsafe { call::<PACK>(plan, site, &words, base, packed, bytes) };
+        unsafe { call::<PACK>(plan, site, words, base, packed, bytes) };
         return;
     }
     // SAFETY: as ours.
@@ -146,12 +149,12 @@ unsafe fn next_box<const PACK: bool>(
 ) -> u64 {
     // The outermost level at which a whole iteration begins here and fits. The innermost always
     // does: an iteration there is one item.
-    let level = (site.below.iter())
+    let depth = site.nest.levels.len();
+    let level = (site.below[..depth].iter())
         .position(|&below| items.start.is_multiple_of(below) && items.start + below <= items.end)
-        .unwrap_or(site.below.len() - 1);
+        .unwrap_or(depth - 1);
     let below = site.below[level];
-    let mut words = [0u64; WORDS];
-    words[..site.words.len()].copy_from_slice(&site.words);
+    let mut words = site.words;
     words[0] = outer;
     let (mut at, mut rest) = (base, items.start);
     for l in 0..=level {
@@ -197,7 +200,7 @@ fn leaf_displacement(site: &Site, item: u64) -> i64 {
 unsafe fn call<const PACK: bool>(
     plan: &Plan,
     site: &Site,
-    words: &[u64; WORDS],
+    words: &[u64; Nest::WORDS],
     mem: *mut u8,
     packed: *mut u8,
     bytes: u64,
@@ -228,7 +231,7 @@ unsafe fn call<const PACK: bool>(
 unsafe fn call_verified<const PACK: bool>(
     plan: &Plan,
     site: &Site,
-    words: &[u64; WORDS],
+    words: &[u64; Nest::WORDS],
     mem: *mut u8,
     packed: *mut u8,
     bytes: u64,

@@ -133,6 +133,9 @@ impl Nest {
     /// executor, where they cost nothing measurable.
     pub const MAX_DEPTH: usize = 8;
 
+    /// Words of the largest parameter block.
+    pub const WORDS: usize = 3 * Self::MAX_DEPTH + 1;
+
     /// The shape of this nest for `direction`.
     pub fn shape(&self, direction: Direction) -> Shape {
         Shape {

@@ -19,7 +19,9 @@ use std::ops::Range;
 #[doc(alias = "MPI_Pack")]
 pub fn pack<T: NoUninit>(plan: &Plan, count: u64, src: &[T], dst: &mut [u8]) -> Result<usize> {
     let bytes = whole(plan, count, "dst", dst.len())?;
-    pack_range(plan, count, src, 0, 0..bytes as u64, &mut dst[..bytes])?;
+    check_bounds(plan, count, 0, size_of_val(src), "src")?;
+    // SAFETY: as in `pack_range`, for the whole range; `whole` has seen that dst is long enough.
+    unsafe { pack_raw(plan, count, src.as_ptr().cast(), 0..bytes as u64, dst.as_mut_ptr()) };
     Ok(bytes)
 }
 
@@ -39,7 +41,9 @@ pub fn unpack<T: NoUninit + AnyBitPattern>(
     dst: &mut [T],
 ) -> Result<usize> {
     let bytes = whole(plan, count, "src", src.len())?;
-    unpack_range(plan, count, &src[..bytes], 0..bytes as u64, dst, 0)?;
+    check_bounds(plan, count, 0, size_of_val(dst), "dst")?;
+    // SAFETY: as in `unpack_range`, for the whole range; `whole` has seen that src is long enough.
+    unsafe { unpack_raw(plan, count, dst.as_mut_ptr().cast(), 0..bytes as u64, src.as_ptr()) };
     Ok(bytes)
 }
 

@@ -73,10 +73,10 @@ const NO_SITE: u32 = u32::MAX;
 /// A nest in a plan, with what is needed to call its kernel.
 pub(crate) struct Site {
     pub(crate) nest: Nest,
-    /// The parameter block for one whole nest, as `kernel.rs` lays it out.
-    pub(crate) words: Box<[u64]>,
-    /// Iterations of all levels below level `l`, for each `l`.
-    pub(crate) below: Box<[u64]>,
+    /// The parameter block for one whole nest, as `kernel.rs` lays it out, padded with zeros.
+    pub(crate) words: [u64; Nest::WORDS],
+    /// Iterations of all levels below level `l`, for each `l` of the nest.
+    pub(crate) below: [u64; Nest::MAX_DEPTH],
     pub(crate) leaf_bytes: u64,
     pub(crate) rung: Rung,
     slots: [Slot; 2],
@@ -93,22 +93,23 @@ struct Slot {
 
 impl Site {
     fn new(nest: Nest, settings: &Settings) -> Self {
-        let mut words = Vec::with_capacity(3 * nest.levels.len() + 1);
-        for level in &nest.levels {
-            match level {
-                Level::Loop { count, stride } => words.extend([*count, *stride as u64, 0]),
+        let mut words = [0; Nest::WORDS];
+        for (level, words) in nest.levels.iter().zip(words.chunks_exact_mut(3)) {
+            words.copy_from_slice(&match level {
+                Level::Loop { count, stride } => [*count, *stride as u64, 0],
                 Level::Table { entries, scale } => {
-                    words.extend([entries.len() as u64, entries.address(), *scale as u64]);
+                    [entries.len() as u64, entries.address(), *scale as u64]
                 }
-            }
+            });
         }
+        let depth = nest.levels.len();
         if let Leaf::Block { bytes } = nest.leaf
             && bytes > crate::kernel::LeafShape::FIXED_MAX
         {
-            words.push(bytes);
+            words[3 * depth] = bytes;
         }
-        let mut below = vec![1; nest.levels.len()];
-        for l in (1..nest.levels.len()).rev() {
+        let mut below = [1; Nest::MAX_DEPTH];
+        for l in (1..depth).rev() {
             below[l - 1] = below[l] * nest.levels[l].count();
         }
         let long = matches!(nest.leaf, Leaf::Block { bytes } if bytes >= ROW_BYTES);
@@ -120,14 +121,7 @@ impl Site {
             _ => Rung::Interpreter,
         };
         let leaf_bytes = nest.leaf.bytes();
-        let site = Self {
-            nest,
-            words: words.into(),
-            below: below.into(),
-            leaf_bytes,
-            rung,
-            slots: Default::default(),
-        };
+        let site = Self { nest, words, below, leaf_bytes, rung, slots: Default::default() };
         for direction in [Direction::Pack, Direction::Unpack] {
             if rung != Rung::Kernel {
                 let _ = site.slot(direction).kernel.set(None);

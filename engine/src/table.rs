@@ -15,14 +15,47 @@ pub enum Table {
     Wide(Arc<[i64]>),
 }
 
+/// Evaluates an expression with the entries of a [`Table`] as an iterator of `i64`, once per width:
+/// `entries!(table, it => it.sum())`. Loops over a million entries must not ask for the width in
+/// each round.
+macro_rules! entries {
+    ($table:expr, $it:ident => $body:expr) => {
+        match $table {
+            $crate::table::Table::Narrow(entries) => {
+                let $it = entries.iter().map(|&entry| i64::from(entry));
+                $body
+            }
+            $crate::table::Table::Wide(entries) => {
+                let $it = entries.iter().copied();
+                $body
+            }
+        }
+    };
+}
+pub(crate) use entries;
+
 impl Table {
     /// Stores `values` in the narrowest width that holds all of them.
     pub fn new(values: &[i64]) -> Self {
-        if values.iter().all(|&v| i32::try_from(v).is_ok()) {
+        // No early exit: this form is a vector loop, and most tables are narrow.
+        let wide = values.iter().fold(false, |wide, &v| wide | (v != i64::from(v as i32)));
+        if wide {
+            Self::Wide(values.into())
+        } else {
             // Lossless by the test above.
             Self::Narrow(values.iter().map(|&v| v as i32).collect())
-        } else {
-            Self::Wide(values.into())
+        }
+    }
+
+    /// The least and the greatest entry; `None` when there is no entry.
+    pub fn range(&self) -> Option<(i64, i64)> {
+        fn range<T: Copy + Ord>(entries: &[T]) -> Option<(T, T)> {
+            let first = *entries.first()?;
+            Some(entries.iter().fold((first, first), |(low, high), &e| (low.min(e), high.max(e))))
+        }
+        match self {
+            Self::Narrow(t) => range(t).map(|(low, high)| (low.into(), high.into())),
+            Self::Wide(t) => range(t),
         }
     }
 

@@ -18,6 +18,7 @@ use super::Constructor;
 use super::array;
 use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::Named;
+use crate::table::{Table, entries};
 
 /// One bound of a type and where it comes from. The order of kinds is the order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -195,28 +196,23 @@ impl Bounds {
             }
             Constructor::Indexed { blocklengths, displacements, old } => {
                 let unit = old.bounds().extent();
-                let blocks = blocklengths.iter().zip(displacements.iter());
-                scatter(&mut union, old.bounds(), blocks, unit)?;
+                scatter(&mut union, old.bounds(), blocklengths, displacements, unit)?;
             }
             Constructor::Hindexed { blocklengths, displacements, old } => {
-                let blocks = blocklengths.iter().zip(displacements.iter());
-                scatter(&mut union, old.bounds(), blocks, 1)?;
+                scatter(&mut union, old.bounds(), blocklengths, displacements, 1)?;
             }
             Constructor::IndexedBlock { blocklength, displacements, old } => {
                 let unit = old.bounds().extent();
-                let blocks = displacements.iter().map(|d| (*blocklength, d));
-                scatter(&mut union, old.bounds(), blocks, unit)?;
+                scatter_equal(&mut union, old.bounds(), *blocklength, displacements, unit)?;
             }
             Constructor::HindexedBlock { blocklength, displacements, old } => {
-                let blocks = displacements.iter().map(|d| (*blocklength, d));
-                scatter(&mut union, old.bounds(), blocks, 1)?;
+                scatter_equal(&mut union, old.bounds(), *blocklength, displacements, 1)?;
             }
             Constructor::Struct { blocklengths, displacements, types } => {
                 for ((blocklength, displacement), old) in
                     blocklengths.iter().zip(displacements.iter()).zip(types)
                 {
-                    let block = std::iter::once((blocklength, displacement));
-                    scatter(&mut union, old.bounds(), block, 1)?;
+                    block(&mut union, old.bounds(), blocklength, i128::from(displacement))?;
                 }
                 union.pad();
             }
@@ -264,29 +260,97 @@ fn repeat(
     Ok(())
 }
 
-/// Blocks of `blocklength` copies at `displacement * unit` bytes.
+/// One block of `blocklength` copies at `at` bytes.
+fn block(union: &mut Union, old: &Bounds, blocklength: i64, at: i128) -> Result<()> {
+    if blocklength > 0 {
+        let last = at + i128::from(blocklength - 1) * old.extent();
+        let (low, high) = (displacement(at.min(last))?, displacement(at.max(last))?);
+        union.place(old, i128::from(blocklength), low, high);
+    }
+    Ok(())
+}
+
+/// Blocks of `blocklength` copies at each of `displacements` times `unit` bytes: only the least
+/// and the greatest displacement matter.
+fn scatter_equal(
+    union: &mut Union,
+    old: &Bounds,
+    blocklength: i64,
+    displacements: &Table,
+    unit: i128,
+) -> Result<()> {
+    let Some((least, greatest)) = displacements.range().filter(|_| blocklength > 0) else {
+        return Ok(());
+    };
+    let (a, b) = (i128::from(least) * unit, i128::from(greatest) * unit);
+    let inner = i128::from(blocklength - 1) * old.extent();
+    let low = displacement(a.min(b) + inner.min(0))?;
+    let high = displacement(a.max(b) + inner.max(0))?;
+    union.place(old, i128::from(blocklength) * displacements.len() as i128, low, high);
+    Ok(())
+}
+
+/// Blocks of `blocklengths[i]` copies at `displacements[i] * unit` bytes.
 fn scatter(
     union: &mut Union,
     old: &Bounds,
-    blocks: impl Iterator<Item = (i64, i64)>,
+    blocklengths: &Table,
+    displacements: &Table,
     unit: i128,
 ) -> Result<()> {
     let extent = old.extent();
-    let (mut copies, mut low, mut high) = (0i128, i128::MAX, i128::MIN);
-    for (blocklength, at) in blocks {
-        if blocklength == 0 {
-            continue;
+    let ranges = (displacements.range(), blocklengths.range());
+    let (Some((least, greatest)), Some((_, longest))) = ranges else { return Ok(()) };
+    // Whether 64 bits hold every sum below, so that millions of entries need no wider ones.
+    let magnitude = least.unsigned_abs().max(greatest.unsigned_abs());
+    let largest = i128::from(magnitude) * unit.abs() + i128::from(longest) * extent.abs();
+    let (copies, low, high) = match (i64::try_from(unit), i64::try_from(extent)) {
+        (Ok(unit), Ok(extent)) if largest <= i128::from(i64::MAX) => {
+            let blocks = Blocks { unit, extent };
+            let (copies, low, high) = entries!(blocklengths, lengths => entries!(displacements, at => blocks.span(lengths.zip(at))));
+            (copies, i128::from(low), i128::from(high))
         }
-        copies += i128::from(blocklength);
-        let first = i128::from(at) * unit;
-        let last = first + i128::from(blocklength - 1) * extent;
-        low = low.min(first.min(last));
-        high = high.max(first.max(last));
-    }
+        _ => {
+            let (mut copies, mut low, mut high) = (0i128, i128::MAX, i128::MIN);
+            for (blocklength, at) in blocklengths.iter().zip(displacements.iter()) {
+                if blocklength > 0 {
+                    let first = i128::from(at) * unit;
+                    let last = first + i128::from(blocklength - 1) * extent;
+                    copies += i128::from(blocklength);
+                    low = low.min(first.min(last));
+                    high = high.max(first.max(last));
+                }
+            }
+            (copies, low, high)
+        }
+    };
     if copies > 0 {
         union.place(old, copies, displacement(low)?, displacement(high)?);
     }
     Ok(())
+}
+
+/// Blocks whose positions are known to fit 64 bits.
+struct Blocks {
+    unit: i64,
+    extent: i64,
+}
+
+impl Blocks {
+    /// Copies in all, and the least and the greatest displacement of a copy.
+    fn span(&self, blocks: impl Iterator<Item = (i64, i64)>) -> (i128, i64, i64) {
+        let (mut copies, mut low, mut high) = (0i128, i64::MAX, i64::MIN);
+        for (blocklength, at) in blocks {
+            let first = at * self.unit;
+            let last = first + (blocklength - 1) * self.extent;
+            copies += i128::from(blocklength);
+            if blocklength > 0 {
+                low = low.min(first.min(last));
+                high = high.max(first.max(last));
+            }
+        }
+        (copies, low, high)
+    }
 }
 
 /// A displacement has to fit 64 bits by itself: programs hold it as such.

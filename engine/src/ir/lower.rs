@@ -7,9 +7,9 @@
 use super::{Edge, NodeId, Op, Part, Program, RaggedList};
 use crate::datatype::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::Run;
 use crate::scalar::Named;
-use crate::table::Table;
+use crate::table::{Table, entries};
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -21,7 +21,8 @@ pub(crate) fn lower(ty: &Datatype) -> Result<Program> {
     let mut lowering = Lowering { program: Program::new(ty.extent()), done: Memo::default() };
     // A chain of constructors with one child each needs no memo; only struct children can be met
     // again, and they are entered when met.
-    let mut pending = vec![ty];
+    let mut pending: SmallVec<[&Datatype; 8]> = SmallVec::new();
+    pending.push(ty);
     while let Some(&top) = pending.last() {
         let children = top.constructor().children();
         let before = pending.len();
@@ -51,7 +52,7 @@ struct Lowering {
 /// cost less than hashing them would; a map from then on.
 #[derive(Default)]
 struct Memo {
-    few: Vec<(*const (), Option<Edge>)>,
+    few: SmallVec<[(*const (), Option<Edge>); Memo::FEW]>,
     many: HashMap<*const (), Option<Edge>>,
 }
 
@@ -129,7 +130,7 @@ impl Lowering {
                 self.table(displacements, 1, block)
             }
             Constructor::Struct { blocklengths, displacements, types } => {
-                let mut edges = Vec::with_capacity(types.len());
+                let mut edges: SmallVec<[Edge; 8]> = SmallVec::with_capacity(types.len());
                 for ((blocklength, displacement), old) in
                     blocklengths.iter().zip(displacements.iter()).zip(types)
                 {
@@ -167,18 +168,16 @@ impl Lowering {
 
     /// A named type: one block, or two where a pair has a hole between its members.
     fn named(&mut self, named: Named) -> Edge {
-        let runs: Vec<Run> = match named.members() {
-            None => vec![Run { offset: 0, bytes: u64::from(named.size()) }],
-            Some(members) => members
-                .iter()
-                .map(|(at, m)| Run { offset: i64::from(*at), bytes: u64::from(m.size()) })
-                .collect(),
-        };
-        let edges: Vec<Edge> = runs
-            .iter()
-            .map(|run| Edge { offset: run.offset, ..self.push(run.bytes, Op::Block) })
-            .collect();
-        self.seq(&edges)
+        match named.members() {
+            None => self.push(u64::from(named.size()), Op::Block),
+            Some(members) => {
+                let edges = members.map(|(at, member)| {
+                    let edge = self.push(u64::from(member.size()), Op::Block);
+                    Edge { offset: i64::from(at), ..edge }
+                });
+                self.seq(&edges)
+            }
+        }
     }
 
     /// `count` copies (at least one), `stride` bytes apart. One copy is the body itself.
@@ -196,7 +195,7 @@ impl Lowering {
     }
 
     fn ragged(&mut self, lengths: &Table, at: &Table, scale: i64, stride: i64, body: Edge) -> Edge {
-        let copies: u64 = lengths.iter().map(|length| length as u64).sum();
+        let copies: u64 = entries!(lengths, all => all.map(|length| length as u64).sum());
         let list = Arc::new(RaggedList::new(lengths.clone(), at.clone()));
         let bytes = self.bytes(body.node) * copies;
         self.push(bytes, Op::Ragged { list, scale, stride, body })

@@ -107,24 +107,37 @@ pub struct RaggedList {
     pub entries: Table,
     /// `samples[k]`: number of copies before entry `k * SAMPLE`.
     samples: Box<[u64]>,
+    /// Every `STEP`-th sample: the part of a search that would miss the cache most often.
+    tops: Box<[u64]>,
 }
 
 impl RaggedList {
-    /// Entries per sample of the prefix sums: a seek is a binary search and at most this many
-    /// steps, and the samples cost 1/16 of a narrow table.
+    /// Entries per sample of the prefix sums: the samples cost 1/16 of a narrow table, and a seek
+    /// ends with at most this many steps.
     const SAMPLE: usize = 32;
+    /// Samples per top.
+    const STEP: usize = 64;
 
     /// Builds the samples. Lengths must be non-negative and their sum must fit 63 bits.
     pub(crate) fn new(lengths: Table, entries: Table) -> Self {
         let mut samples = Vec::with_capacity(lengths.len().div_ceil(Self::SAMPLE));
         let mut before = 0u64;
-        for i in 0..lengths.len() {
-            if i % Self::SAMPLE == 0 {
-                samples.push(before);
+        match &lengths {
+            Table::Narrow(all) => {
+                for part in all.chunks(Self::SAMPLE) {
+                    samples.push(before);
+                    before += part.iter().map(|&length| length as u64).sum::<u64>();
+                }
             }
-            before += lengths.get(i) as u64;
+            Table::Wide(all) => {
+                for part in all.chunks(Self::SAMPLE) {
+                    samples.push(before);
+                    before += part.iter().map(|&length| length as u64).sum::<u64>();
+                }
+            }
         }
-        Self { lengths, entries, samples: samples.into() }
+        let tops = samples.iter().step_by(Self::STEP).copied().collect();
+        Self { lengths, entries, samples: samples.into(), tops }
     }
 
     /// Number of entries.
@@ -140,17 +153,29 @@ impl RaggedList {
     /// The entry that holds copy number `copy`, and the number of that copy within the entry.
     /// `copy` must be below the total.
     pub fn seek(&self, copy: u64) -> (usize, u64) {
-        let sample = self.samples.partition_point(|&before| before <= copy) - 1;
-        let mut rest = copy - self.samples[sample];
-        let mut entry = sample * Self::SAMPLE;
-        loop {
-            let length = self.lengths.get(entry) as u64;
+        let top = (self.tops.partition_point(|&before| before <= copy) - 1) * Self::STEP;
+        let under = &self.samples[top..(top + Self::STEP).min(self.samples.len())];
+        let sample = top + under.partition_point(|&before| before <= copy) - 1;
+        let entry = sample * Self::SAMPLE;
+        let rest = copy - self.samples[sample];
+        let (steps, rest) = match &self.lengths {
+            Table::Narrow(all) => Self::walk(&all[entry..], rest, |&length| length as u64),
+            Table::Wide(all) => Self::walk(&all[entry..], rest, |&length| length as u64),
+        };
+        (entry + steps, rest)
+    }
+
+    /// How many of `lengths` come before copy `rest`, and its number within the next.
+    fn walk<T>(lengths: &[T], mut rest: u64, length: impl Fn(&T) -> u64) -> (usize, u64) {
+        for (steps, entry) in lengths.iter().enumerate() {
+            let length = length(entry);
             if rest < length {
-                return (entry, rest);
+                return (steps, rest);
             }
             rest -= length;
-            entry += 1;
         }
+        // Not reached for a copy below the total.
+        (lengths.len(), rest)
     }
 }
 
@@ -172,7 +197,7 @@ pub struct Program {
 
 impl Program {
     pub(crate) fn new(stride: i64) -> Self {
-        Self { nodes: Vec::new(), factor: 1, stride, body: None }
+        Self { nodes: Vec::with_capacity(4), factor: 1, stride, body: None }
     }
 
     /// The node `id`.

@@ -13,6 +13,7 @@
 
 use super::{Op, Program, edges};
 use crate::error::{Error, ErrorKind, Result};
+use crate::table::entries;
 
 fn broken(detail: String) -> Error {
     Error::new(ErrorKind::Internal, "program", detail)
@@ -39,10 +40,12 @@ pub fn verify(program: &Program, size: u64) -> Result<()> {
                 if list.lengths.len() != list.entries.len() {
                     return Err(broken(format!("node {id}: a list with tables of two lengths")));
                 }
-                if list.lengths.iter().any(|length| length < 0) {
+                let (least, copies) = entries!(&list.lengths, lengths => lengths
+                    .fold((0i64, 0u128), |(least, sum), n| (least.min(n), sum + n as u128)));
+                if least < 0 {
                     return Err(broken(format!("node {id}: a negative length")));
                 }
-                list.lengths.iter().map(|length| length as u128).sum::<u128>() * body(edge)
+                copies * body(edge)
             }
             Op::Seq { parts } => {
                 let mut end = 0u128;

@@ -3,19 +3,22 @@
 //! After `fold.rs`. Rule numbers: `README.md`.
 
 use super::{Builder, rewrite};
-use crate::ir::{Edge, Op, Part, Program, RaggedList};
-use crate::table::Table;
+use crate::ir::{Edge, Node, Op, Part, Program, RaggedList};
+use crate::table::{Table, entries};
 use std::sync::Arc;
 
 /// Merges touching runs. Returns whether it changed anything.
 pub(crate) fn coalesce(program: &mut Program) -> bool {
+    if program.nodes().iter().all(|node| is_coalesced(program, &node.op)) {
+        return false;
+    }
     rewrite(program, |builder, node| match node.op {
-        Op::Loop { stride, body, .. } if body.offset == 0 && dense(builder, body, stride) => {
+        Op::Loop { stride, body, .. } if body.offset == 0 && dense(builder.node(body), stride) => {
             builder.replace(node.bytes, Op::Block)
         }
         Op::Seq { parts } => sequence(builder, node.bytes, parts),
         Op::Ragged { list, scale, stride, body } => {
-            let list = if dense(builder, body, stride) {
+            let list = if dense(builder.node(body), stride) {
                 merge_entries(&list, scale, stride).map_or(list, |merged| {
                     builder.changed = true;
                     Arc::new(merged)
@@ -29,27 +32,40 @@ pub(crate) fn coalesce(program: &mut Program) -> bool {
     })
 }
 
-/// Copies of `body` that are `stride` apart form one run.
-fn dense(builder: &Builder, body: Edge, stride: i64) -> bool {
-    let node = builder.node(body);
+/// Nothing here touches anything: no reason to rebuild the program.
+fn is_coalesced(program: &Program, op: &Op) -> bool {
+    match op {
+        Op::Block | Op::Table { .. } => true,
+        Op::Loop { stride, body, .. } => !dense(program.node(body.node), *stride),
+        Op::Seq { parts } => {
+            !parts.windows(2).any(|pair| touches(program.nodes(), pair[0].edge, pair[1].edge))
+        }
+        Op::Ragged { stride, body, .. } => !dense(program.node(body.node), *stride),
+    }
+}
+
+/// Copies of `node` that are `stride` apart form one run.
+fn dense(node: &Node, stride: i64) -> bool {
     node.op == Op::Block && i128::from(stride) == i128::from(node.bytes)
 }
 
+/// Block `b` continues block `a`.
+fn touches(nodes: &[Node], a: Edge, b: Edge) -> bool {
+    let (first, second) = (&nodes[a.node.index()], &nodes[b.node.index()]);
+    first.op == Op::Block
+        && second.op == Op::Block
+        && i128::from(a.offset) + i128::from(first.bytes) == i128::from(b.offset)
+}
+
 fn sequence(builder: &mut Builder, bytes: u64, parts: Arc<[Part]>) -> Edge {
-    let touches = |builder: &Builder, a: Edge, b: Edge| {
-        let (first, second) = (builder.node(a), builder.node(b));
-        first.op == Op::Block
-            && second.op == Op::Block
-            && i128::from(a.offset) + i128::from(first.bytes) == i128::from(b.offset)
-    };
-    if !parts.windows(2).any(|pair| touches(builder, pair[0].edge, pair[1].edge)) {
+    if !parts.windows(2).any(|pair| touches(&builder.nodes, pair[0].edge, pair[1].edge)) {
         return builder.push(bytes, Op::Seq { parts });
     }
     builder.changed = true;
     let mut merged: Vec<Part> = Vec::with_capacity(parts.len());
     for part in parts.iter() {
         match merged.last_mut() {
-            Some(last) if touches(builder, last.edge, part.edge) => {
+            Some(last) if touches(&builder.nodes, last.edge, part.edge) => {
                 let sum = builder.node(last.edge).bytes + builder.node(part.edge).bytes;
                 let edge = builder.push(sum, Op::Block);
                 *last = Part { edge: Edge { offset: last.edge.offset, ..edge }, end: part.end };
@@ -65,24 +81,33 @@ fn sequence(builder: &mut Builder, bytes: u64, parts: Arc<[Part]>) -> Edge {
 
 /// The list with entries joined that continue each other; `None` if there are none.
 fn merge_entries(list: &RaggedList, scale: i64, stride: i64) -> Option<RaggedList> {
-    let end = |i: usize| {
-        i128::from(list.entries.get(i)) * i128::from(scale)
-            + i128::from(list.lengths.get(i)) * i128::from(stride)
-    };
-    let start = |i: usize| i128::from(list.entries.get(i)) * i128::from(scale);
-    if !(1..list.len()).any(|i| end(i - 1) == start(i)) {
+    // Ends of entries are addresses of the type or one past, so 64 bits hold them unless one is the
+    // last address there is; wrapping arithmetic finds the same places equal.
+    let mut end = None;
+    let touching = entries!(&list.lengths, lengths => entries!(&list.entries, at => {
+        let mut blocks = lengths.zip(at);
+        blocks.any(|(length, at)| {
+            let start = at.wrapping_mul(scale);
+            let touches = end == Some(start);
+            end = Some(start.wrapping_add(length.wrapping_mul(stride)));
+            touches
+        })
+    }));
+    if !touching {
         return None;
     }
-    let (mut lengths, mut entries) = (Vec::new(), Vec::new());
-    for i in 0..list.len() {
-        let length = list.lengths.get(i);
+    let (mut lengths, mut positions): (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
+    let mut end = None;
+    for (length, at) in list.lengths.iter().zip(list.entries.iter()) {
+        let start = at.wrapping_mul(scale);
         match lengths.last_mut() {
-            Some(last) if end(i - 1) == start(i) => *last += length,
+            Some(last) if end == Some(start) => *last += length,
             _ => {
                 lengths.push(length);
-                entries.push(list.entries.get(i));
+                positions.push(at);
             }
         }
+        end = Some(start.wrapping_add(length.wrapping_mul(stride)));
     }
-    Some(RaggedList::new(Table::new(&lengths), Table::new(&entries)))
+    Some(RaggedList::new(Table::new(&lengths), Table::new(&positions)))
 }

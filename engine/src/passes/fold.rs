@@ -6,12 +6,19 @@ use super::{Builder, moved, rewrite};
 use crate::ir::{Edge, Op, Part, Program};
 use crate::kernel::Leaf;
 use crate::table::Table;
+use smallvec::SmallVec;
 
 /// Longest sequence that splicing may make; beyond, nested sequences stay nested (rule 2).
 const SPLICED: usize = Leaf::WINDOW_RUNS;
 
+/// The parts of a sequence while it is rewritten.
+type Edges = SmallVec<[Edge; 8]>;
+
 /// Folds trivial and congruent levels. Returns whether it changed anything.
 pub(crate) fn fold(program: &mut Program) -> bool {
+    if program.nodes().iter().all(|node| is_folded(program, &node.op)) {
+        return false;
+    }
     rewrite(program, |builder, node| match node.op {
         Op::Block => builder.push(node.bytes, Op::Block),
         Op::Loop { count: 1, body, .. } => {
@@ -19,14 +26,8 @@ pub(crate) fn fold(program: &mut Program) -> bool {
             body
         }
         Op::Loop { count, stride, body } => {
-            let inner = match &builder.node(body).op {
-                Op::Loop { count: c, stride: s, body: b }
-                    if i128::from(stride) == i128::from(*c) * i128::from(*s) =>
-                {
-                    Some((count * c, *s, moved(*b, body.offset)))
-                }
-                _ => None,
-            };
+            let inner = congruent(stride, &builder.node(body).op)
+                .map(|(inner, step, leaf)| (count * inner, step, moved(leaf, body.offset)));
             builder.changed |= inner.is_some();
             let (count, stride, body) = inner.unwrap_or((count, stride, body));
             hoist(builder, node.bytes, body, |body| Op::Loop { count, stride, body })
@@ -41,6 +42,31 @@ pub(crate) fn fold(program: &mut Program) -> bool {
     })
 }
 
+/// Blocks, and loops with nothing to fold: most types, which need no rebuilding then.
+fn is_folded(program: &Program, op: &Op) -> bool {
+    match op {
+        Op::Block => true,
+        Op::Loop { count, stride, body } => {
+            *count > 1
+                && body.offset == 0
+                && congruent(*stride, &program.node(body.node).op).is_none()
+        }
+        Op::Table { .. } | Op::Ragged { .. } | Op::Seq { .. } => false,
+    }
+}
+
+/// The loop that `inner` is, if `stride` is what one whole run of it covers.
+fn congruent(stride: i64, inner: &Op) -> Option<(u64, i64, Edge)> {
+    match inner {
+        Op::Loop { count, stride: step, body }
+            if i128::from(stride) == i128::from(*count) * i128::from(*step) =>
+        {
+            Some((*count, *step, *body))
+        }
+        _ => None,
+    }
+}
+
 /// Pushes `make(body at 0)` and gives the body's offset to the users instead.
 fn hoist(builder: &mut Builder, bytes: u64, body: Edge, make: impl FnOnce(Edge) -> Op) -> Edge {
     builder.changed |= body.offset != 0;
@@ -49,7 +75,7 @@ fn hoist(builder: &mut Builder, bytes: u64, body: Edge, make: impl FnOnce(Edge) 
 }
 
 fn sequence(builder: &mut Builder, bytes: u64, parts: &[Part]) -> Edge {
-    let mut edges: Vec<Edge> = parts.iter().map(|part| part.edge).collect();
+    let mut edges: Edges = parts.iter().map(|part| part.edge).collect();
     if let Some(flat) = splice(builder, &edges) {
         builder.changed = true;
         edges = flat;
@@ -75,7 +101,7 @@ fn sequence(builder: &mut Builder, bytes: u64, parts: &[Part]) -> Edge {
 }
 
 /// The parts with sequences among them replaced by their own parts, if that stays short.
-fn splice(builder: &Builder, edges: &[Edge]) -> Option<Vec<Edge>> {
+fn splice(builder: &Builder, edges: &[Edge]) -> Option<Edges> {
     let length = |edge: &Edge| match &builder.node(*edge).op {
         Op::Seq { parts } => parts.len(),
         _ => 1,
@@ -84,7 +110,7 @@ fn splice(builder: &Builder, edges: &[Edge]) -> Option<Vec<Edge>> {
     if total == edges.len() || total > SPLICED {
         return None;
     }
-    let mut flat = Vec::with_capacity(total);
+    let mut flat = Edges::with_capacity(total);
     for &edge in edges {
         match &builder.node(edge).op {
             Op::Seq { parts } => {

@@ -15,6 +15,7 @@ pub(crate) use fold::fold;
 pub(crate) use tables::regularize;
 
 use crate::ir::{Edge, Node, NodeId, Op, Part, Program};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// What a rule builds with: the new program's nodes so far, and whether a rule has applied.
@@ -50,7 +51,7 @@ fn moved(edge: Edge, offset: i64) -> Edge {
 fn rewrite(program: &mut Program, mut rule: impl FnMut(&mut Builder, Node) -> Edge) -> bool {
     let old = std::mem::take(program.nodes_mut());
     let mut builder = Builder { nodes: Vec::with_capacity(old.len() + 1), changed: false };
-    let mut new: Vec<Edge> = Vec::with_capacity(old.len());
+    let mut new: SmallVec<[Edge; 8]> = SmallVec::with_capacity(old.len());
     for Node { bytes, mut op } in old {
         let update = |edge: &Edge, new: &[Edge]| moved(new[edge.node.index()], edge.offset);
         match &mut op {

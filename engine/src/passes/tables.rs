@@ -39,7 +39,8 @@ fn ragged(
     stride: i64,
     body: Edge,
 ) -> Edge {
-    let list = if list.lengths.iter().any(|length| length == 0) {
+    let (least, greatest) = list.lengths.range().unwrap_or((0, 0));
+    let list = if least == 0 {
         let keep = || (0..list.len()).filter(|&i| list.lengths.get(i) != 0);
         let lengths: Vec<i64> = keep().map(|i| list.lengths.get(i)).collect();
         let entries: Vec<i64> = keep().map(|i| list.entries.get(i)).collect();
@@ -49,7 +50,7 @@ fn ragged(
         list
     };
     let first = list.lengths.get(0);
-    if list.lengths.iter().any(|length| length != first) {
+    if least != greatest && list.lengths.range() != Some((first, first)) {
         return builder.push(bytes, Op::Ragged { list, scale, stride, body });
     }
     let copies = builder.node(body).bytes * first as u64;
