@@ -30,6 +30,28 @@ fn descriptions_of_one_layout_meet() {
 }
 
 #[test]
+fn loops_that_go_on_in_the_next_part_join() {
+    let double = Datatype::named(Named::DOUBLE);
+    let two = Datatype::hvector(2, 1, 80, &double).unwrap();
+    let five = Datatype::hvector(5, 1, 80, &double).unwrap();
+    let parts = [double.clone(), two.clone(), five, double];
+    let ty = Datatype::structured(&[1; 4], &[0, 80, 240, 640], &parts).unwrap();
+    let ty = Datatype::resized(0, 1000, &ty).unwrap();
+    assert_eq!(program(&ty), "elements 1 x 1000\n  loop 9 x 80 @0\n    block 8 @0\n");
+}
+
+#[test]
+fn a_nearly_regular_table_is_a_loop_and_a_remainder() {
+    let mut displacements: Vec<i64> = (0..30).map(|i| 3 * i).collect();
+    displacements.push(200);
+    let ty = Datatype::indexed_block(1, &displacements, &Datatype::named(Named::INT)).unwrap();
+    assert_eq!(
+        program(&ty),
+        "elements 1 x 804\n  seq 2 @0\n    loop 30 x 12 @0\n      block 4 @0\n    block 4 @800\n"
+    );
+}
+
+#[test]
 fn elements_that_continue_each_other_are_one_loop() {
     let double = Datatype::named(Named::DOUBLE);
     let column = Datatype::vector(4, 1, 3, &double).unwrap();

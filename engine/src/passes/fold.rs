@@ -87,6 +87,12 @@ fn sequence(builder: &mut Builder, bytes: u64, parts: &[Part]) -> Edge {
     if let Some(edge) = equal_parts(builder, bytes, &edges) {
         return edge;
     }
+    if join_loops(builder, &mut edges) {
+        builder.changed = true;
+        if let [only] = edges[..] {
+            return only;
+        }
+    }
     let first = edges[0].offset;
     builder.changed |= first != 0;
     let mut end = 0;
@@ -98,6 +104,51 @@ fn sequence(builder: &mut Builder, bytes: u64, parts: &[Part]) -> Edge {
         })
         .collect();
     moved(builder.push(bytes, Op::Seq { parts }), first)
+}
+
+/// Joins neighbouring parts where one goes on where a loop before it ends: a loop with the same
+/// body and stride, or one more body. Returns whether there were any.
+fn join_loops(builder: &mut Builder, edges: &mut Edges) -> bool {
+    let mut joined = Edges::new();
+    for &edge in edges.iter() {
+        match joined.last_mut() {
+            Some(last) => match continued(builder, *last, edge) {
+                Some(longer) => *last = longer,
+                None => joined.push(edge),
+            },
+            None => joined.push(edge),
+        }
+    }
+    let shorter = joined.len() < edges.len();
+    *edges = joined;
+    shorter
+}
+
+/// The loop that `first` and `second` make together.
+fn continued(builder: &mut Builder, first: Edge, second: Edge) -> Option<Edge> {
+    let repeated = |edge: Edge| match builder.node(edge).op {
+        Op::Loop { count, stride, body } => Some((count, stride, moved(body, edge.offset))),
+        _ => None,
+    };
+    let (count, stride, body) = match (repeated(first), repeated(second)) {
+        (Some((a, stride, body)), Some((b, step, next)))
+            if stride == step && next == moved(body, stride.wrapping_mul(a as i64)) =>
+        {
+            (a + b, stride, body)
+        }
+        (Some((count, stride, body)), _)
+            if second == moved(body, stride.wrapping_mul(count as i64)) =>
+        {
+            (count + 1, stride, body)
+        }
+        (_, Some((count, stride, body))) if moved(first, stride) == body => {
+            (count + 1, stride, first)
+        }
+        _ => return None,
+    };
+    let bytes = builder.node(first).bytes + builder.node(second).bytes;
+    let edge = builder.push(bytes, Op::Loop { count, stride, body: Edge { offset: 0, ..body } });
+    Some(moved(edge, body.offset))
 }
 
 /// The parts with sequences among them replaced by their own parts, if that stays short.

@@ -18,6 +18,10 @@ use crate::ir::{Edge, Node, NodeId, Op, Part, Program};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
+/// How many nodes back an equal node is looked for: enough for the members of a struct, and little
+/// enough that a large program is still rebuilt in linear time.
+const LOOK_BACK: usize = 32;
+
 /// What a rule builds with: the new program's nodes so far, and whether a rule has applied.
 struct Builder {
     nodes: Vec<Node>,
@@ -29,9 +33,17 @@ impl Builder {
         &self.nodes[edge.node.index()]
     }
 
+    /// The node with this operation: an equal one among the latest, or a new one. Equal parts of
+    /// a description thus become one node, which is how sequences of them are recognised.
     fn push(&mut self, bytes: u64, op: Op) -> Edge {
-        self.nodes.push(Node { bytes, op });
-        Edge { offset: 0, node: NodeId((self.nodes.len() - 1) as u32) }
+        let node = Node { bytes, op };
+        let first = self.nodes.len().saturating_sub(LOOK_BACK);
+        let known = self.nodes[first..].iter().rposition(|known| *known == node);
+        let index = known.map_or(self.nodes.len(), |position| first + position);
+        if known.is_none() {
+            self.nodes.push(node);
+        }
+        Edge { offset: 0, node: NodeId(index as u32) }
     }
 
     /// As [`Builder::push`], noting that the program changed.

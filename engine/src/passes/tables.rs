@@ -3,8 +3,9 @@
 //! Comes first, so that `fold.rs` and `coalesce.rs` see the loops. Rule numbers: `README.md`.
 
 use super::{Builder, moved, rewrite};
-use crate::ir::{Edge, Op, Program, RaggedList};
+use crate::ir::{Edge, Op, Part, Program, RaggedList};
 use crate::table::Table;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Turns regular lists into tables and regular tables into loops. Returns whether it changed
@@ -18,17 +19,34 @@ pub(crate) fn regularize(program: &mut Program) -> bool {
         Op::Ragged { list, scale, stride, body } => {
             ragged(builder, node.bytes, list, scale, stride, body)
         }
-        Op::Table { entries, scale, body } => match constant_step(&entries) {
-            Some(step) => {
-                let count = entries.len() as u64;
-                let stride = step.wrapping_mul(scale);
-                let edge = builder.replace(node.bytes, Op::Loop { count, stride, body });
-                moved(edge, entries.get(0).wrapping_mul(scale))
-            }
-            None => builder.push(node.bytes, Op::Table { entries, scale, body }),
-        },
+        Op::Table { entries, scale, body } => table(builder, node.bytes, entries, scale, body),
         op => builder.push(node.bytes, op),
     })
+}
+
+fn table(builder: &mut Builder, bytes: u64, entries: Table, scale: i64, body: Edge) -> Edge {
+    let Some(stretches) = stretches(&entries) else {
+        return builder.push(bytes, Op::Table { entries, scale, body });
+    };
+    builder.changed = true;
+    let each = builder.node(body).bytes;
+    let mut end = 0;
+    let parts: SmallVec<[Part; STRETCHES]> = stretches
+        .iter()
+        .map(|&(first, count, step)| {
+            let stride = step.wrapping_mul(scale);
+            let edge = match count {
+                1 => body,
+                _ => builder.push(each * count, Op::Loop { count, stride, body }),
+            };
+            end += each * count;
+            Part { edge: moved(edge, first.wrapping_mul(scale)), end }
+        })
+        .collect();
+    match parts[..] {
+        [only] => only.edge,
+        _ => builder.push(bytes, Op::Seq { parts: parts[..].into() }),
+    }
 }
 
 fn ragged(
@@ -58,15 +76,39 @@ fn ragged(
     builder.replace(bytes, Op::Table { entries: list.entries.clone(), scale, body: block })
 }
 
-/// The step of a table whose entries are equally far apart. One entry has step 0.
-fn constant_step(entries: &Table) -> Option<i64> {
-    if entries.len() == 1 {
-        return Some(0);
+/// Most loops a table is cut into.
+const STRETCHES: usize = 4;
+
+/// Least entries per loop when there are several: below, the loops' own cost shows.
+const STRETCH: usize = 8;
+
+/// A table as few stretches of constant step: first entry, number of entries, step. `None` when
+/// that would be more than [`STRETCHES`], or short ones.
+fn stretches(entries: &Table) -> Option<SmallVec<[(i64, u64, i64); STRETCHES]>> {
+    let mut found: SmallVec<[(i64, u64, i64); STRETCHES]> = SmallVec::new();
+    let mut next = 0;
+    while next < entries.len() {
+        if found.len() == STRETCHES {
+            return None;
+        }
+        let first = entries.get(next);
+        let step =
+            if next + 1 < entries.len() { entries.get(next + 1).checked_sub(first)? } else { 0 };
+        let mut last = first;
+        let mut count = 1;
+        while next + count < entries.len() {
+            let entry = entries.get(next + count);
+            if entry.checked_sub(last) != Some(step) {
+                break;
+            }
+            last = entry;
+            count += 1;
+        }
+        found.push((first, count as u64, step));
+        next += count;
     }
-    let step = entries.get(1).checked_sub(entries.get(0))?;
-    let regular =
-        (2..entries.len()).all(|i| entries.get(i).checked_sub(entries.get(i - 1)) == Some(step));
-    regular.then_some(step)
+    let worth = found.len() == 1 || entries.len() >= found.len() * STRETCH;
+    worth.then_some(found)
 }
 
 #[cfg(test)]
@@ -74,10 +116,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps() {
-        assert_eq!(constant_step(&Table::new(&[7])), Some(0));
-        assert_eq!(constant_step(&Table::new(&[7, 4, 1])), Some(-3));
-        assert_eq!(constant_step(&Table::new(&[7, 4, 2])), None);
-        assert_eq!(constant_step(&Table::new(&[i64::MIN, i64::MAX])), None);
+    fn regular_and_nearly_regular_tables() {
+        let of = |values: &[i64]| stretches(&Table::new(values)).map(|found| found.to_vec());
+        assert_eq!(of(&[7]), Some(vec![(7, 1, 0)]));
+        assert_eq!(of(&[7, 4, 1]), Some(vec![(7, 3, -3)]));
+        assert_eq!(of(&[7, 4, 2]), None);
+        assert_eq!(of(&[i64::MIN, i64::MAX]), None);
+        let mut nearly: Vec<i64> = (0..20).map(|i| i * 3).collect();
+        nearly.push(99);
+        assert_eq!(of(&nearly), Some(vec![(0, 20, 3), (99, 1, 0)]));
+        nearly.extend([5, 80, 7, 3]);
+        assert_eq!(of(&nearly), None);
     }
 }
