@@ -2,8 +2,9 @@
 //!
 //! Comes after `measure.rs`; the command prints the verdicts under `--check`.
 
+use crate::competitor::JIT;
 use crate::definition::Bar;
-use crate::measure::Row;
+use crate::measure::{Row, STEADY};
 use crate::report::size_text;
 use std::fmt;
 
@@ -18,7 +19,7 @@ pub struct Verdict {
     pub ratio: f64,
     /// The least ratio.
     pub least: f64,
-    /// Did the row's rounds agree? If not, it does not decide.
+    /// Did the rounds of the two that are compared agree? If not, the row does not decide.
     pub steady: bool,
 }
 
@@ -48,13 +49,15 @@ pub fn verdicts(bars: &[Bar], rows: &[Row]) -> Vec<Verdict> {
     for bar in bars {
         for row in rows {
             let named = bar.layouts.contains(&row.layout) && bar.sizes.contains(&row.size);
-            if let (true, Some(ratio)) = (named, row.ratio(bar.against.name())) {
+            let against = bar.against.name();
+            if let (true, Some(ratio)) = (named, row.ratio(against)) {
+                let steady = |name| row.figure(name).is_some_and(|f| f.spread <= STEADY);
                 list.push(Verdict {
                     text: bar.text.clone(),
                     row: format!("{} {} {}", row.layout, size_text(row.size), row.direction),
                     ratio,
                     least: bar.least,
-                    steady: row.is_steady(),
+                    steady: steady(JIT) && steady(against),
                 });
             }
         }
@@ -90,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn unsteady_rows_do_not_decide() {
+    fn unsteady_figures_do_not_decide() {
         let bars = Definitions::built_in().bars;
         let rows = [row(10.0, 1.0, 1.0), row(4.0, 1.0, 1.0), row(4.0, 1.0, 1.4)];
         let list = verdicts(&bars, &rows);
@@ -98,6 +101,8 @@ mod tests {
         assert_eq!(list.len(), 6);
         let over: Vec<bool> = list[..3].iter().map(super::Verdict::is_miss).collect();
         assert_eq!(over, [false, true, false]);
+        // The interpreter's spread does not matter where the hand loop is compared with.
+        assert!(list[5].steady && !list[5].is_miss());
         assert!(list[2].to_string().starts_with("miss~"));
     }
 }

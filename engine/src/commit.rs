@@ -13,7 +13,7 @@ use crate::plan::{Plan, Settings};
 const ROUNDS: usize = 16;
 
 impl Datatype {
-    /// Commits with the engine alone: leaf kernels and the interpreter.
+    /// Commits with the engine alone: memcpy and the interpreter.
     ///
     /// # Errors
     ///

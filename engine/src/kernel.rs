@@ -291,7 +291,12 @@ impl fmt::Debug for Kernel {
 }
 
 /// Who makes kernels. Handed to the commit; the engine knows no code generator.
-pub trait Compiler: Send + Sync + fmt::Debug {
+///
+/// # Safety
+///
+/// - A kernel that [`Compiler::kernel`] returns implements the shape it was asked for, not merely
+///   some shape: the engine calls it from safe code with that shape's parameters.
+pub unsafe trait Compiler: Send + Sync + fmt::Debug {
     /// Packed bytes that a nest must have moved in one direction before its kernel is asked for:
     /// 0 asks at commit, `u64::MAX` never asks.
     fn threshold(&self) -> u64;

@@ -5,6 +5,9 @@
 //! computed elsewhere except the extent, uses none of the engine's other rooms, and is meant for
 //! tests, fuzzing and the self-check of the bench suite: its cost is proportional to the number of
 //! basic elements, and it recurses over the depth of the tree.
+//!
+//! Displacements wrap: the constructor promises that every element of data has an address of 64
+//! bits, but not the blocks of length 0, nor a stride between blocks of extent 0.
 
 use crate::datatype::{Constructor, Datatype, Order};
 use crate::scalar::Named;
@@ -28,7 +31,7 @@ pub fn typemap(ty: &Datatype) -> Vec<Entry> {
 fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
     let block = |count: i64, at: i64, old: &Datatype, out: &mut Vec<Entry>| {
         for i in 0..count {
-            walk(old, at + i * old.extent(), out);
+            walk(old, at.wrapping_add(i.wrapping_mul(old.extent())), out);
         }
     };
     match ty.constructor() {
@@ -36,47 +39,50 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
             None => out.push(Entry { offset: at, named: *named }),
             Some(members) => {
                 for (offset, named) in members {
-                    out.push(Entry { offset: at + i64::from(offset), named });
+                    out.push(Entry { offset: at.wrapping_add(i64::from(offset)), named });
                 }
             }
         },
         Constructor::Dup { old } | Constructor::Resized { old, .. } => walk(old, at, out),
         Constructor::Contiguous { count, old } => block(*count, at, old, out),
         Constructor::Vector { count, blocklength, stride, old } => {
+            let stride = stride.wrapping_mul(old.extent());
             for i in 0..*count {
-                block(*blocklength, at + i * stride * old.extent(), old, out);
+                block(*blocklength, at.wrapping_add(i.wrapping_mul(stride)), old, out);
             }
         }
         Constructor::Hvector { count, blocklength, stride, old } => {
             for i in 0..*count {
-                block(*blocklength, at + i * stride, old, out);
+                block(*blocklength, at.wrapping_add(i.wrapping_mul(*stride)), old, out);
             }
         }
         Constructor::Indexed { blocklengths, displacements, old } => {
             for (length, displacement) in blocklengths.iter().zip(displacements.iter()) {
-                block(length, at + displacement * old.extent(), old, out);
+                let displacement = displacement.wrapping_mul(old.extent());
+                block(length, at.wrapping_add(displacement), old, out);
             }
         }
         Constructor::Hindexed { blocklengths, displacements, old } => {
             for (length, displacement) in blocklengths.iter().zip(displacements.iter()) {
-                block(length, at + displacement, old, out);
+                block(length, at.wrapping_add(displacement), old, out);
             }
         }
         Constructor::IndexedBlock { blocklength, displacements, old } => {
             for displacement in displacements.iter() {
-                block(*blocklength, at + displacement * old.extent(), old, out);
+                let displacement = displacement.wrapping_mul(old.extent());
+                block(*blocklength, at.wrapping_add(displacement), old, out);
             }
         }
         Constructor::HindexedBlock { blocklength, displacements, old } => {
             for displacement in displacements.iter() {
-                block(*blocklength, at + displacement, old, out);
+                block(*blocklength, at.wrapping_add(displacement), old, out);
             }
         }
         Constructor::Struct { blocklengths, displacements, types } => {
             for ((length, displacement), old) in
                 blocklengths.iter().zip(displacements.iter()).zip(types)
             {
-                block(length, at + displacement, old, out);
+                block(length, at.wrapping_add(displacement), old, out);
             }
         }
         Constructor::Subarray { sizes, subsizes, starts, order, old } => {
@@ -94,7 +100,7 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
                     Order::C => (0..sizes.len()).rev().for_each(&mut visit),
                     Order::Fortran => (0..sizes.len()).for_each(&mut visit),
                 }
-                walk(old, at + element * old.extent(), out);
+                walk(old, at.wrapping_add(element.wrapping_mul(old.extent())), out);
             }
         }
     }
@@ -180,6 +186,18 @@ mod tests {
         let f = Datatype::subarray(&[4, 3], &[2, 2], &[1, 1], Order::Fortran, &int).unwrap();
         assert_eq!(offsets(&c), [20, 24, 36, 40]);
         assert_eq!(offsets(&f), offsets(&c));
+    }
+
+    #[test]
+    fn unused_displacements_and_strides_may_be_anything() {
+        let int = Datatype::named(Named::INT);
+        let indexed = Datatype::indexed(&[0, 1, 2], &[i64::MAX, 0, 1], &int).unwrap();
+        assert_eq!(offsets(&indexed), [0, 4, 8]);
+        let still = Datatype::resized(0, 0, &int).unwrap();
+        assert_eq!(offsets(&Datatype::vector(3, 1, i64::MAX, &still).unwrap()), [0; 3]);
+        let far = Datatype::hindexed(&[1], &[-i64::MAX], &int).unwrap();
+        let near = Datatype::hindexed(&[1, 1], &[i64::MAX, i64::MAX - 8], &far).unwrap();
+        assert_eq!(offsets(&near), [0, -8]);
     }
 
     #[test]

@@ -37,7 +37,8 @@ pub enum Executors {
     All,
 }
 
-/// How many packed byte ranges are tried per executor and direction.
+/// How many packed byte ranges are tried per executor and direction; less where a case spans much
+/// memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// All pairs up to 24 packed bytes, all split points up to 128, and a few at random.
@@ -47,11 +48,13 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// Packed bytes up to which all pairs, and all split points, are tried; and random ranges.
-    fn limits(self) -> (u64, u64, usize) {
+    /// Packed bytes up to which all pairs, and all split points, are tried; random ranges; and
+    /// bytes of memory that may be compared (each range compares all of the case's memory), above
+    /// which only a sample of the ranges is tried.
+    fn limits(self) -> (usize, usize, usize, usize) {
         match self {
-            Effort::Quick => (24, 128, 6),
-            Effort::Thorough => (200, 1024, 40),
+            Effort::Quick => (24, 128, 6, 2 << 20),
+            Effort::Thorough => (200, 1024, 40, 64 << 20),
         }
     }
 }
@@ -289,7 +292,7 @@ impl Run<'_> {
         for side in [Side::Front, Side::Back] {
             let place = self.memory.place(self.scene.source.len(), side);
             self.memory.whole()[place.clone()].copy_from_slice(&self.scene.source);
-            for range in ranges(total, effort) {
+            for range in ranges(total, self.scene.source.len(), effort) {
                 self.pack(range, place.clone())?;
             }
             difference(
@@ -299,7 +302,7 @@ impl Run<'_> {
             )?;
             self.memory.whole()[place.clone()].copy_from_slice(&self.scene.canary);
             let mut expected = self.scene.canary.clone();
-            for range in ranges(total, effort) {
+            for range in ranges(total, self.scene.source.len(), effort) {
                 self.unpack(range, place.clone(), side, &mut expected)?;
             }
         }
@@ -413,27 +416,30 @@ fn canaries(buffer: &Range<usize>, side: Side, capacity: usize) -> Range<usize> 
     }
 }
 
-/// The packed byte ranges to try, the whole first.
-fn ranges(total: usize, effort: Effort) -> Vec<Range<usize>> {
-    let (pairs, splits, random) = effort.limits();
-    let mut list: Vec<Range<usize>> = std::iter::once(0..total).collect();
-    if total as u64 <= pairs {
+/// The packed byte ranges to try, the whole first, where each costs `memory` compared bytes.
+fn ranges(total: usize, memory: usize, effort: Effort) -> Vec<Range<usize>> {
+    let (pairs, splits, random, compared) = effort.limits();
+    let mut list = Vec::new();
+    if total <= pairs {
         for start in 0..=total {
             list.extend((start..=total).map(|end| start..end));
         }
-    } else {
-        if total as u64 <= splits {
-            list.extend((0..=total).flat_map(|cut| [0..cut, cut..total]));
-        }
-        let mut stream = Stream::new(3, total as u64);
-        for i in 0..random {
-            let start = stream.below(total as u64 + 1) as usize;
-            let longest = total - start;
-            // Short ranges end inside of a block more often than long ones.
-            let most = if i % 2 == 0 { longest } else { longest.min(100) };
-            list.push(start..start + stream.below(most as u64 + 1) as usize);
-        }
+    } else if total <= splits {
+        list.extend((0..=total).flat_map(|cut| [0..cut, cut..total]));
     }
+    let affordable = (compared / memory.max(1)).max(8);
+    let mut stream = Stream::new(4, total as u64);
+    while list.len() > affordable {
+        list.swap_remove(stream.below(list.len() as u64) as usize);
+    }
+    for i in 0..if total > pairs { random.min(affordable) } else { 0 } {
+        let start = stream.below(total as u64 + 1) as usize;
+        let longest = total - start;
+        // Short ranges end inside of a block more often than long ones.
+        let most = if i % 2 == 0 { longest } else { longest.min(100) };
+        list.push(start..start + stream.below(most as u64 + 1) as usize);
+    }
+    list.insert(0, 0..total);
     list
 }
 
@@ -443,9 +449,11 @@ mod tests {
 
     #[test]
     fn small_cases_try_every_range() {
-        assert_eq!(ranges(3, Effort::Quick).len(), 1 + 10);
-        assert!(ranges(100, Effort::Quick).contains(&(41..100)));
-        assert!(ranges(5000, Effort::Quick).iter().all(|r| r.start <= r.end && r.end <= 5000));
-        assert_eq!(ranges(0, Effort::Thorough), [0..0, 0..0]);
+        assert_eq!(ranges(3, 10, Effort::Quick).len(), 1 + 10);
+        assert!(ranges(100, 300, Effort::Quick).contains(&(41..100)));
+        let long = ranges(5000, 9000, Effort::Quick);
+        assert!(long.iter().all(|r| r.start <= r.end && r.end <= 5000));
+        assert_eq!(ranges(0, 0, Effort::Thorough), [0..0, 0..0]);
+        assert_eq!(ranges(100, 1 << 19, Effort::Quick).len(), 1 + 8 + 6);
     }
 }

@@ -17,6 +17,8 @@ pub const MAX_ENTRIES: usize = 1500;
 pub const MAX_REACH: i64 = 96 << 10;
 /// Most type map entries of all elements of a case.
 pub const MAX_TOTAL_ENTRIES: u64 = 6000;
+/// Most nodes that a walk over one element visits (see [`Model::visits`]).
+pub const MAX_VISITS: u64 = 20_000;
 /// Most bytes of memory that a case spans.
 pub const MAX_TOUCHED: i64 = 512 << 10;
 /// Deepest tree, counted in constructors.
@@ -89,7 +91,8 @@ impl Case {
 
 fn in_reach(model: &Model) -> bool {
     let reach = -MAX_REACH..=MAX_REACH;
-    reach.contains(&model.lb)
+    model.visits <= MAX_VISITS
+        && reach.contains(&model.lb)
         && reach.contains(&model.ub)
         && reach.contains(&model.true_lb())
         && reach.contains(&model.true_ub())

@@ -22,6 +22,9 @@ pub struct Model {
     pub ub: i64,
     /// Were the bounds set by `resized`, here or in a part?
     pub explicit: bool,
+    /// Nodes that a walk over the tree visits. Copies of empty types add nothing to the type map,
+    /// but a naive walk enters every one of them: towers of them would take it hours.
+    pub visits: u64,
 }
 
 /// Where a copy of a type goes, in bytes.
@@ -91,8 +94,14 @@ impl Model {
                 subarray(*order, dimensions, element?, most)
             }
             Recipe::Resized { lb, extent, .. } => {
-                let entries = element?.entries.clone();
-                Some(Model { entries, lb: *lb, ub: lb.checked_add(*extent)?, explicit: true })
+                let Model { entries, visits, .. } = element?.clone();
+                Some(Model {
+                    entries,
+                    lb: *lb,
+                    ub: lb.checked_add(*extent)?,
+                    explicit: true,
+                    visits,
+                })
             }
             Recipe::Dup { .. } => element.cloned(),
         }
@@ -103,7 +112,7 @@ impl Model {
             Some(members) => members.map(|(offset, n)| (i64::from(offset), n)).to_vec(),
             None => vec![(0, named)],
         };
-        Model { entries, lb: 0, ub: i64::from(named.extent()), explicit: false }
+        Model { entries, lb: 0, ub: i64::from(named.extent()), explicit: false, visits: 1 }
     }
 
     /// Bytes of data.
@@ -198,7 +207,8 @@ fn union(places: &[Place<'_>], most: usize) -> Option<Model> {
         }
     }
     let (lb, ub) = bounds.unwrap_or((0, 0));
-    Some(Model { entries, lb, ub, explicit })
+    let visits = places.iter().fold(1u64, |sum, (_, old)| sum.saturating_add(old.visits));
+    Some(Model { entries, lb, ub, explicit, visits })
 }
 
 /// MPI-5.0 section 5.1.3: the part's elements in the array's order, and the whole array's extent.

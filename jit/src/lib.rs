@@ -104,7 +104,10 @@ impl Jit {
     }
 }
 
-impl Compiler for Jit {
+// SAFETY:
+// - the kernel of a shape is the one that `translate/` wrote for it; the cache hands it out for
+//   that shape alone, comparing keys in full.
+unsafe impl Compiler for Jit {
     fn threshold(&self) -> u64 {
         self.shared.settings.asks_after()
     }

@@ -99,20 +99,20 @@ impl Endpoint {
 
     /// Something was started: gives it a turn and calls whoever may have got what it waits for.
     #[inline]
-    fn started(&self, state: &mut State, completions: u64) -> Result<()> {
+    fn started(&self, state: &mut State, news: u64) -> Result<()> {
         if !state.exchange.is_idle() {
             state.exchange.turn()?;
         }
-        self.notify(state, completions);
+        self.notify(state, news);
         Ok(())
     }
 
     #[inline]
-    fn notify(&self, state: &mut State, completions: u64) {
+    fn notify(&self, state: &mut State, news: u64) {
         if state.sleepers > 0 {
             self.called.notify_all();
         }
-        if state.polled && state.exchange.requests().completions() != completions {
+        if state.polled && state.exchange.news() != news {
             self.fabric.rouse();
         }
     }
@@ -131,10 +131,10 @@ impl Endpoint {
         dest: usize,
     ) -> Result<Started> {
         let mut state = self.lock()?;
-        let completions = state.exchange.requests().completions();
+        let news = state.exchange.news();
         // SAFETY: passed on.
         let started = unsafe { state.exchange.send(layout, label, dest)? };
-        self.settle(&mut state, completions, started)
+        self.settle(&mut state, news, started)
     }
 
     /// Starts a receive.
@@ -153,10 +153,10 @@ impl Endpoint {
         tag: Tag,
     ) -> Result<Started> {
         let mut state = self.lock()?;
-        let completions = state.exchange.requests().completions();
+        let news = state.exchange.news();
         // SAFETY: passed on.
         let started = unsafe { state.exchange.receive(layout, capacity, context, source, tag)? };
-        self.settle(&mut state, completions, started)
+        self.settle(&mut state, news, started)
     }
 
     /// Receives and waits, under one taking of the lock (two more cost a sixth of an 8-byte
@@ -176,11 +176,11 @@ impl Endpoint {
         tag: Tag,
     ) -> Result<Status> {
         let mut state = self.lock()?;
-        let completions = state.exchange.requests().completions();
+        let news = state.exchange.news();
         // SAFETY: passed on.
         let started = unsafe { state.exchange.receive(layout, capacity, context, source, tag)? };
         // A message of this rank to itself may just have been taken from under another thread.
-        self.notify(&mut state, completions);
+        self.notify(&mut state, news);
         match started {
             Started::Done(status) => Ok(status),
             Started::Pending(id) => self.ended(id, self.wait_for(state, id)),
@@ -189,8 +189,8 @@ impl Endpoint {
 
     /// The turn after a start. If it fails, the caller never learns the request's number, so its
     /// memory is let go here.
-    fn settle(&self, state: &mut State, completions: u64, started: Started) -> Result<Started> {
-        if let Err(error) = self.started(state, completions) {
+    fn settle(&self, state: &mut State, news: u64, started: Started) -> Result<Started> {
+        if let Err(error) = self.started(state, news) {
             if let Started::Pending(id) = started {
                 state.exchange.detach(id);
             }
@@ -287,9 +287,9 @@ impl Endpoint {
     }
 
     fn turn(&self, state: &mut State) -> Result<()> {
-        let completions = state.exchange.requests().completions();
+        let news = state.exchange.news();
         if state.exchange.turn()? {
-            self.notify(state, completions);
+            self.notify(state, news);
         }
         Ok(())
     }
@@ -419,7 +419,8 @@ impl Endpoint {
         Ok(self.lock()?.exchange.traffic())
     }
 
-    /// Writes out what is still queued, then closes: later calls are errors. With `wait` false
+    /// Serves the other ranks with what they have been promised (sends on their way, receives that
+    /// were granted), then closes: later calls are errors. With `wait` false
     /// (the program is panicking) it only closes, and the launcher sees a rank that left early.
     ///
     /// # Errors
@@ -427,7 +428,7 @@ impl Endpoint {
     pub fn finalize(&self, wait: bool) -> Result<()> {
         let state = self.lock()?;
         let sent = if wait {
-            self.wait_until(state, |exchange| exchange.all_sent().then_some(()))
+            self.wait_until(state, |exchange| exchange.others_are_served().then_some(()))
         } else {
             drop(state);
             Ok(())
@@ -439,5 +440,33 @@ impl Endpoint {
             self.fabric.finalized();
         }
         sent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shm::segment::{JobFlags, Segment};
+    use crate::{Datatype, Named};
+    use std::sync::Arc;
+
+    /// A thread that probes may be asleep on the doorbell when another one sends to this rank
+    /// itself: no other rank rings for that.
+    #[test]
+    fn a_message_to_oneself_rouses_the_poller() {
+        let byte = Datatype::named(Named::U8).commit().expect("a plan");
+        let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
+        let fabric = Fabric::join(Arc::new(segment), 0).expect("rank 0");
+        let endpoint = Endpoint::new(fabric.clone(), 4, Duration::ZERO);
+        endpoint.lock().expect("the lock").polled = true;
+        let mut data = [1u8; 8];
+        let layout = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: 8 };
+        for bytes in [4, 8] {
+            let seen = fabric.announce();
+            let label = Label { context: 0, tag: 0, bytes };
+            // SAFETY: the array outlives the endpoint, which nobody turns after this test.
+            unsafe { endpoint.send(&layout, label, 0) }.expect("a send");
+            assert_ne!(fabric.announce(), seen, "{bytes} bytes");
+        }
     }
 }

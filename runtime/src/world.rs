@@ -31,9 +31,10 @@ static JOB: OnceLock<Attached> = OnceLock::new();
 
 /// This process's membership in its job; dropping it leaves the job.
 ///
-/// Dropping writes out sends that are still on their way, prints the report if `TYPEPACK_REPORT`
-/// asks for it, and tells the launcher that this rank ends in order. A process that panics leaves
-/// without that: its end is a failure.
+/// Dropping writes out sends that are still on their way, takes what other ranks are in the middle
+/// of sending after a receive was cut loose, prints the report if `TYPEPACK_REPORT` asks for it,
+/// and tells the launcher that this rank ends in order. A process that panics leaves without that:
+/// its end is a failure.
 #[doc(alias = "MPI_Finalize")]
 pub struct Universe {
     world: Communicator,

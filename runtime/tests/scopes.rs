@@ -157,3 +157,39 @@ fn a_detached_receive_frees_its_memory() {
         assert_eq!((into, got), ([7], [1]));
     });
 }
+
+/// Rank 0 grants a message, lets go of the receive, and leaves; rank 1 is in the middle of sending.
+#[test]
+fn the_end_waits_for_what_has_been_granted() {
+    ranks(2, "the_end_waits_for_what_has_been_granted", |world| {
+        const LEN: usize = 1 << 20;
+        let word = word();
+        let mut data = vec![1u64; LEN];
+        let origin = data.as_mut_ptr().cast::<u8>();
+        if world.rank() == 0 {
+            world.barrier().unwrap();
+            // SAFETY: the vector lives and is left alone until the request is detached.
+            let request = unsafe {
+                world.irecv_raw(origin, &word, LEN as u64, Source::Rank(1), Tag::Any).unwrap()
+            };
+            world.detach_raw(request);
+        } else {
+            // SAFETY: the vector lives and is left alone until the wait.
+            let request = unsafe { world.isend_raw(origin, &word, LEN as u64, 0, 0).unwrap() };
+            world.barrier().unwrap();
+            world.wait_raw(request).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_message_to_oneself_that_nobody_receives_does_not_hold_the_end_up() {
+    ranks(2, "a_message_to_oneself_that_nobody_receives_does_not_hold_the_end_up", |world| {
+        let data = vec![1u64; LARGE];
+        let (word, len) = (word(), LARGE as u64);
+        // SAFETY: the vector lives and is left alone until the request is detached.
+        let request =
+            unsafe { world.isend_raw(data.as_ptr().cast(), &word, len, world.rank(), 0).unwrap() };
+        world.detach_raw(request);
+    });
+}

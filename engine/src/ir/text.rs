@@ -8,7 +8,9 @@
 //!     block 8 @0
 //! ```
 //!
-//! Large tables show their first entries only, deep programs their first levels.
+//! Large tables show their first entries only, deep programs their first levels, and the whole ends
+//! after `LINES` operations: a node that is used in many places is printed in each, and sequences
+//! that use their child twice would print exponentially many.
 
 use super::{Edge, Op, Program};
 use crate::table::Table;
@@ -18,12 +20,19 @@ use std::fmt;
 const SHOWN: usize = 16;
 /// Levels that are printed.
 const LEVELS: usize = 32;
+/// Operations that are printed.
+const LINES: usize = 1000;
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "elements {} x {}", self.factor, self.stride)?;
         let mut pending: Vec<(Edge, usize)> = self.body.iter().map(|&edge| (edge, 1)).collect();
+        let mut lines = 0;
         while let Some((edge, level)) = pending.pop() {
+            if lines == LINES {
+                return writeln!(f, "… more than {LINES} operations");
+            }
+            lines += 1;
             let node = self.node(edge.node);
             write!(f, "{:indent$}", "", indent = 2 * level)?;
             if level > LEVELS {
@@ -71,5 +80,24 @@ impl fmt::Display for List<'_> {
             write!(f, " … {} in all", self.0.len())?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LINES;
+    use crate::{Datatype, Named};
+
+    /// Every sequence uses the one below it twice: 2^31 operations in the first 32 levels.
+    #[test]
+    fn a_shared_tower_prints_a_bounded_text() {
+        let mut ty = Datatype::named(Named::BYTE);
+        for level in 0..35 {
+            let types = [ty.clone(), Datatype::named(Named::SHORT), ty];
+            ty = Datatype::structured(&[1; 3], &[0, 5 << level, 9 << level], &types).unwrap();
+        }
+        let text = ty.commit().unwrap().program().to_string();
+        assert_eq!(text.lines().count(), LINES + 2);
+        assert!(text.ends_with("… more than 1000 operations\n"), "{text}");
     }
 }

@@ -8,8 +8,8 @@
 //! 5. The program's element bytes equal the type's size, and the program has a body exactly if
 //!    that is not 0.
 //!
-//! Runs in debug builds after every pass, and once in every build of the tests and fuzzers. It is
-//! not a proof that the program means the tree: that is what the oracle is for.
+//! Runs once at every commit, and in debug builds after every pass. It is not a proof that the
+//! program means the tree: that is what the oracle is for.
 
 use super::{Op, Program, edges};
 use crate::error::{Error, ErrorKind, Result};

@@ -1,7 +1,7 @@
 //! The operations that kernels consist of.
 //!
 //! Cranelift lowers some operations of some types with a panic. Every operation here has been
-//! compiled and run on both instruction sets by `tests/agree.rs` and `tests/aarch64.rs`;
+//! compiled and run on both instruction sets by `tests/agree` and `tests/aarch64`;
 //! `compiler.rs` refuses a function with any other, so that a careless extension of the
 //! translator falls back to the interpreter instead of surprising a user.
 

@@ -409,6 +409,32 @@ fn what_only_rank_0_can_see_ends_all_ranks() {
 }
 
 #[test]
+fn no_run_destroys_a_file_that_it_was_to_read_or_could_not_write() {
+    let folder = Folder::new("kept");
+    let init = folder.file("init.raw", &cube(false));
+    let old = folder.file("old.csv", b"of an earlier run");
+    let cases = [
+        (format!("--init {init} --csv {init}"), format!("--csv: {init} is the file of --init")),
+        (format!("--init {init} --svg {init}"), format!("--svg: {init} is the file of --init")),
+        (format!("--csv {old} --svg {old}"), format!("--svg: {old} is the file of --csv")),
+        (
+            format!("--csv {old} --init /nonexistent/file"),
+            "--init: /nonexistent/file: no such file or directory".to_owned(),
+        ),
+    ];
+    for (options, line) in cases {
+        let words = format!("halo --grid 6x5x4 {options}");
+        refused(2, &words, &format!("typepack: {line}"), 2);
+    }
+    assert_eq!(std::fs::read(&init).expect("the initial field"), cube(false));
+    assert_eq!(std::fs::read(&old).expect("the old table"), b"of an earlier run");
+    // What is longer than the new text leaves nothing behind it.
+    let long = folder.file("long.csv", &[b'x'; 100_000]);
+    verified(2, &format!("--grid 6x5x4 --steps 2 --csv {long}"), &[]);
+    assert!(!std::fs::read_to_string(&long).expect("a table").contains("xxx"));
+}
+
+#[test]
 fn a_bad_variable_is_one_line_of_one_rank() {
     for ranks in [0, 3] {
         let outcome = typepack(ranks, "halo --grid 8x8x8", &[("TYPEPACK_JIT", "sometimes")]);

@@ -491,8 +491,7 @@ impl<'a> Job<'a> {
             let _ = watched.rank.child.reap();
         }
         let mut give_up = None;
-        // A group's number stays taken while it has members.
-        while !good && self.has_group_members() {
+        while !good && self.groups_run() {
             let now = Instant::now();
             if self.end.is_killing() && *give_up.get_or_insert(now + KILLED_DELAY) <= now {
                 break;
@@ -504,10 +503,10 @@ impl<'a> Job<'a> {
         self.groups_ended = true;
     }
 
-    /// Whether a process is left in the group of any rank.
-    fn has_group_members(&self) -> bool {
-        let left = |w: &Watched| process::signal_group(w.rank.child.pid(), 0).unwrap_or(false);
-        self.ranks.iter().any(left)
+    /// Whether a process runs in the group of any rank. A group's number stays taken while it has
+    /// members.
+    fn groups_run(&self) -> bool {
+        process::any_group_runs(self.ranks.iter().map(|watched| watched.rank.child.pid()))
     }
 
     /// Forwards output and hears signals until `deadline`, when all ranks are gone.

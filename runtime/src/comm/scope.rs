@@ -51,6 +51,10 @@ impl Communicator {
     /// # Ok::<(), typepack::Error>(())
     /// ```
     ///
+    /// An error that `f` returns does not end what `f` has started: a receive whose message never
+    /// comes is waited for, like a thread of a `std::thread::scope` that never ends. What
+    /// can fail without a message (arguments, commits) is best done before the first operation.
+    ///
     /// # Errors
     /// The first error of an operation that `f` left to the scope. All have ended all the same.
     ///

@@ -82,6 +82,8 @@ pub struct Exchange {
     traffic: Traffic,
     /// Some queue or stream of some peer may have work.
     busy: bool,
+    /// Messages of this rank to itself that found no receive: what another thread probes for.
+    kept: u64,
 }
 
 impl Exchange {
@@ -98,6 +100,7 @@ impl Exchange {
             requests: Requests::default(),
             traffic: Traffic::default(),
             busy: false,
+            kept: 0,
         }
     }
 
@@ -111,6 +114,12 @@ impl Exchange {
         &mut self.requests
     }
 
+    /// Counts what a thread that waits may be waiting for and no other rank rings for: completed
+    /// requests, and messages of this rank to itself.
+    pub fn news(&self) -> u64 {
+        self.requests.completions() + self.kept
+    }
+
     /// True when no operation of this rank is in flight: a turn could only move messages from the
     /// rings to the heap, one copy more than leaving them there.
     #[inline]
@@ -118,10 +127,17 @@ impl Exchange {
         self.requests.in_flight() == 0 && !self.busy
     }
 
-    /// True when everything this rank has to write has been written.
-    pub fn all_sent(&self) -> bool {
-        self.requests.sends_in_flight() == 0
-            && self.peers.iter().all(|p| p.tx.as_ref().is_none_or(|tx| !tx.has_work()))
+    /// True when no other rank waits for anything of this one: all that it has to write has been
+    /// written, and all that it has granted has come (also for a receive that was cut loose: its
+    /// sender is in the middle of it). A message to itself is not counted: nobody is left who
+    /// could receive it.
+    pub fn others_are_served(&self) -> bool {
+        let served = |peer: &Peer| {
+            peer.tx.as_ref().is_none_or(|tx| !tx.has_work())
+                && peer.rx.as_ref().is_none_or(|rx| !rx.has_work())
+        };
+        self.requests.sends_in_flight_but_to(self.fabric.rank()) == 0
+            && self.peers.iter().all(served)
     }
 
     fn matching(&mut self, context: u64) -> &mut Matching {
@@ -186,9 +202,18 @@ impl Exchange {
         let supply = Supply::Memory(layout.keep());
         let send = Send { dest, label, supply, stage: SendStage::Queued };
         let id = self.requests.open(Request::Send(send));
-        self.tx(dest)?.push(Outgoing::Send(id));
-        self.flush(dest)?;
-        Ok(Started::Pending(id))
+        let queued = self.tx(dest).map(|tx| tx.push(Outgoing::Send(id)));
+        let result = queued.and_then(|()| self.flush(dest));
+        self.pending_unless(result, id)
+    }
+
+    /// An operation that is pending, unless the call that has started it fails: its caller never
+    /// learns the number, and nobody may touch its memory after that.
+    fn pending_unless(&mut self, result: Result<()>, id: u64) -> Result<Started> {
+        if result.is_err() {
+            self.detach(id);
+        }
+        result.map(|()| Started::Pending(id))
     }
 
     /// # Safety
@@ -210,6 +235,7 @@ impl Exchange {
             self.requests.complete(id, arrived(status, capacity));
             return Ok(Started::Done(status));
         }
+        self.kept += 1;
         if label.bytes <= self.eager_limit {
             let mut data = buffer(label.bytes)?;
             // SAFETY: the layout is valid by the caller's promise, the buffer has its size.
@@ -274,8 +300,8 @@ impl Exchange {
                 let sink = Sink::Memory(layout.keep());
                 let receive = Receive { context, source, sink, capacity, stream: None };
                 let id = self.requests.open(Request::Receive(receive));
-                self.accept(from, offer, id, message.tag, message.bytes)?;
-                Ok(Started::Pending(id))
+                let result = self.accept(from, offer, id, message.tag, message.bytes);
+                self.pending_unless(result, id)
             }
         }
     }
@@ -313,6 +339,8 @@ impl Exchange {
 
     /// Grants an offered message to the receive `id`.
     fn accept(&mut self, from: usize, offer: u64, id: u64, tag: i32, bytes: u64) -> Result<()> {
+        // First what may fail for lack of memory: nothing has been promised then.
+        self.tx(from)?;
         let Some(receive) = self.requests.receive(id) else { return Err(lost()) };
         receive.source = Source::Rank(from);
         receive.stream = Some((tag, bytes, 0));
@@ -453,6 +481,9 @@ impl Exchange {
 
     /// A message too long for the ring waits at `from`.
     fn offered(&mut self, from: usize, label: Label, offer: u64) -> Result<()> {
+        // The way of the answer comes before the match: should there be no memory for it, the
+        // offer stays in the ring and the receive in its queue.
+        self.tx(from)?;
         let Some(id) = self.matching(label.context).arrive(from, label.tag) else {
             let what = Arrived::Offered(offer);
             self.matching(label.context).keep(from, label.tag, label.bytes, what);
@@ -517,7 +548,7 @@ mod tests {
     use super::*;
     use crate::shm::bulk::{ChunkMemory, Filler};
     use crate::shm::pair::{CHUNK_BYTES, CHUNKS};
-    use crate::shm::ring::Producer;
+    use crate::shm::ring::{Producer, RingMemory};
     use crate::shm::segment::{JobFlags, Segment};
     use crate::sync::Word;
     use crate::{Datatype, Named};
@@ -529,6 +560,53 @@ mod tests {
         let segment = Arc::new(segment);
         let victim = Fabric::join(segment.clone(), 0).expect("rank 0");
         (Exchange::new(victim, 8 << 10), Fabric::join(segment, 1).expect("rank 1"))
+    }
+
+    /// A rank that returns credits which it cannot have makes the call fail that meets them; the
+    /// buffers of that call are its caller's again, whatever chunks and grants come afterwards.
+    #[test]
+    fn a_call_that_fails_lets_go_of_its_memory() {
+        let word = Datatype::named(Named::U64).commit().expect("a plan");
+        let (mut exchange, hostile) = job();
+        let mut buffer = vec![7u64; 2000];
+        let origin = buffer.as_mut_ptr().cast();
+        let layout = LayoutRef { origin, plan: &word, count: 2000 };
+        let label = Label { context: 0, tag: 3, bytes: 16_000 };
+
+        // An offer of rank 1, found by nobody yet.
+        let area = hostile.contact(0).expect("contact");
+        let mut tx = Producer::default();
+        let room = tx.reserve(&area, 0).expect("credits").expect("room");
+        let (words, used) = Envelope::Offer(label, 5).encode();
+        tx.publish(&area, room, &words, used);
+        exchange.turn().expect("a turn");
+
+        // Our ring to rank 1 is full, and rank 1 writes nonsense into its credits.
+        let empty = Label { bytes: 0, ..label };
+        let pending = loop {
+            // SAFETY: nothing is read for an empty message.
+            match unsafe { exchange.send(&layout, empty, 1) }.expect("a send") {
+                Started::Done(_) => {}
+                Started::Pending(id) => break id,
+            }
+        };
+        hostile
+            .written_by(0)
+            .expect("a desk")
+            .expect("a name")
+            .slots_freed()
+            .store_relaxed(u64::MAX);
+
+        // SAFETY: the buffer outlives the exchange.
+        unsafe {
+            exchange.send(&layout, label, 1).expect_err("a send");
+            exchange.receive(&layout, 16_000, 0, Source::Rank(1), Tag::Any).expect_err("a receive");
+        }
+        let (sent, received) = (pending + 1, pending + 2);
+        let send = exchange.requests().send(sent).expect("a send without an owner");
+        assert!(matches!(send.supply, Supply::Packed(_)));
+        let receive = exchange.requests().receive(received).expect("a receive without an owner");
+        assert!(matches!(receive.sink, Sink::Discard));
     }
 
     /// Envelopes of a rank that writes anything at all, half of them close to the truth: every

@@ -191,9 +191,10 @@ impl Requests {
         self.in_flight
     }
 
-    /// Sends in flight.
-    pub fn sends_in_flight(&self) -> usize {
-        self.entries.iter().filter(|e| matches!(e.request, Some(Request::Send(_)))).count()
+    /// Sends in flight to other ranks than `rank`.
+    pub fn sends_in_flight_but_to(&self, rank: usize) -> usize {
+        let counted = |entry: &&Entry| matches!(&entry.request, Some(Request::Send(send)) if send.dest != rank);
+        self.entries.iter().filter(counted).count()
     }
 
     /// Requests completed so far: changes tell that a waiter should look again.

@@ -424,6 +424,31 @@ pub fn signal_group(group: Pid, signal: i32) -> io::Result<bool> {
     gone_is_fine(false).map(|()| false)
 }
 
+/// Whether a process of any of `groups` runs. One that has ended and that nobody reaps does not:
+/// orphans stay like that for ever in a container whose first process reaps nothing, and keep the
+/// number of their group taken, so that asking with signal 0 is not enough.
+///
+/// Where `/proc` cannot be read, everybody who has a number counts as running.
+pub fn any_group_runs(groups: impl IntoIterator<Item = Pid>) -> bool {
+    let taken = |group: &Pid| signal_group(*group, 0).unwrap_or(false);
+    let groups: Vec<Pid> = groups.into_iter().filter(taken).collect();
+    if groups.is_empty() {
+        return false;
+    }
+    let Ok(entries) = std::fs::read_dir("/proc") else { return true };
+    let runs = |entry: std::fs::DirEntry| {
+        // Not a process, or gone meanwhile: nobody of ours.
+        let stat = std::fs::read(entry.path().join("stat")).ok()?;
+        // "pid (name) state parent group ...", and a name may hold anything.
+        let after = stat.iter().rposition(|&byte| byte == b')')? + 1;
+        let mut fields = std::str::from_utf8(&stat[after..]).ok()?.split_ascii_whitespace();
+        let (state, group) = (fields.next()?, fields.nth(1)?.parse().ok()?);
+        let group = Pid::from_raw(group)?;
+        Some(groups.contains(&group) && !matches!(state, "Z" | "X"))
+    };
+    entries.flatten().filter_map(runs).any(|runs| runs)
+}
+
 fn gone_is_fine(done: bool) -> io::Result<()> {
     if done {
         return Ok(());
@@ -476,6 +501,22 @@ mod tests {
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 63, 64, 1000]);
         assert!(!set.contains(1) && !set.contains(100_000));
         assert!(allowed_cpus().expect("affinity").iter().count() > 0);
+    }
+
+    #[test]
+    fn a_group_of_the_dead_does_not_run() {
+        use std::os::unix::process::CommandExt;
+        let mut command = std::process::Command::new("sleep");
+        let mut child = command.arg("100").process_group(0).spawn().expect("a child");
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a number");
+        assert!(any_group_runs([group]));
+        child.kill().expect("a signal");
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        process::waitid(WaitId::Pid(group), ended).expect("its end");
+        assert!(signal_group(group, 0).expect("an answer"), "a zombie has a number");
+        assert!(!any_group_runs([group]));
+        child.wait().expect("reaped");
+        assert!(!any_group_runs([group]));
     }
 
     #[test]

@@ -116,6 +116,9 @@ pub fn ranks_with(
     command.args(["-n", &size.to_string()]).args(body(name));
     let output = run(command, name, env);
     assert!(output.status.success(), "{name}: {}\n{}", output.status, text(&output));
+    // A rank that finds no test of that name does nothing, and does it well.
+    let passed = text(&output).matches("1 passed").count();
+    assert_eq!(passed, size, "{name}: not every rank ran it\n{}", text(&output));
 }
 
 /// A small generator of pseudo-random numbers (splitmix64), the same on every rank.

@@ -6,7 +6,8 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use typepack::{Cartesian, Op, Universe};
@@ -307,6 +308,7 @@ fn verify(
 }
 
 /// The files that rank 0 writes at the end, opened at the start so that a bad name costs nothing.
+/// What is in them stays until then: a run that fails destroys nothing.
 struct Outputs<'a> {
     csv: Option<(&'a Path, File)>,
     svg: Option<(&'a Path, File)>,
@@ -323,13 +325,27 @@ impl<'a> Outputs<'a> {
                 .map_err(|what| format!("--compare: {} {what}", path.display()))
         });
         let compare = compare.transpose()?;
-        let create = |name: &str, path: &'a Option<_>| {
-            let create = |path: &'a std::path::PathBuf| {
-                let file = File::create(path)
-                    .map_err(|error| format!("{name}: {}: {}", path.display(), plain(&error)))?;
-                Ok::<_, String>((path.as_path(), file))
-            };
-            path.as_ref().map(create).transpose()
+        // The files that are taken already, by the name of their argument.
+        let mut taken: Vec<(&str, (u64, u64))> = Vec::new();
+        if let Some(path) = &options.init
+            && let Ok(found) = path.metadata()
+        {
+            taken.push(("--init", (found.dev(), found.ino())));
+        }
+        let mut create = |name: &'static str, path: &'a Option<PathBuf>| {
+            let Some(path) = path.as_deref() else { return Ok(None) };
+            let failed = |error| format!("{name}: {}: {}", path.display(), plain(&error));
+            let open = File::options().write(true).create(true).truncate(false).open(path);
+            let file = open.map_err(failed)?;
+            let found = file.metadata().map_err(failed)?;
+            let identity = (found.dev(), found.ino());
+            if found.is_file() {
+                if let Some((other, _)) = taken.iter().find(|(_, taken)| *taken == identity) {
+                    return Err(format!("{name}: {} is the file of {other}", path.display()));
+                }
+                taken.push((name, identity));
+            }
+            Ok(Some((path, file)))
         };
         Ok(Self {
             csv: create("--csv", &options.csv)?,
@@ -343,16 +359,23 @@ impl<'a> Outputs<'a> {
             format!("{name}: {}: {}", path.display(), plain(&error))
         };
         if let Some((path, file)) = &mut self.csv {
-            file.write_all(measurement.to_csv().as_bytes())
-                .map_err(|error| failed("--csv", path, error))?;
+            replace(file, &measurement.to_csv()).map_err(|error| failed("--csv", path, error))?;
         }
         if let Some((path, file)) = &mut self.svg {
             let runs: Vec<_> = std::iter::once(measurement).chain(&self.compare).collect();
             let text = plot::svg(&runs).map_err(|what| format!("--svg: {what}"))?;
-            file.write_all(text.as_bytes()).map_err(|error| failed("--svg", path, error))?;
+            replace(file, &text).map_err(|error| failed("--svg", path, error))?;
         }
         Ok(())
     }
+}
+
+/// Makes `text` the contents of a file; a pipe or a device just gets it.
+fn replace(file: &mut File, text: &str) -> std::io::Result<()> {
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    file.write_all(text.as_bytes())
 }
 
 #[cfg(test)]
