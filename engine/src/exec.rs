@@ -224,9 +224,12 @@ unsafe fn call<const PACK: bool>(
 /// As [`call`], checking the kernel against the interpreter (`Settings::verify`). The
 /// interpreter's answer stands; a kernel that disagrees is not used by this plan again.
 ///
+/// Whatever the kernel is to write holds the complement of the right answer before, so that a byte
+/// it leaves out is seen. Bytes beside the runs are not looked at: that is for the tests.
+///
 /// # Safety
 ///
-/// As for [`call`].
+/// As for [`call`]; when unpacking, the runs are also valid for reads.
 #[cold]
 unsafe fn call_verified<const PACK: bool>(
     plan: &Plan,
@@ -236,33 +239,43 @@ unsafe fn call_verified<const PACK: bool>(
     packed: *mut u8,
     bytes: u64,
 ) {
-    // SAFETY: as ours.
-    unsafe { interp::run::<PACK>(&site.nest, words, mem, packed) };
-    stats::add(Executor::Interpreter, bytes);
     let dir = direction(PACK);
+    stats::add(Executor::Interpreter, bytes);
     let kernel = site.kernel(dir, 0, plan.settings()).filter(|_| site.trusted(dir));
-    let Some(kernel) = kernel else { return };
+    let Some(kernel) = kernel else {
+        // SAFETY: as ours.
+        return unsafe { interp::run::<PACK>(&site.nest, words, mem, packed) };
+    };
     let mut expected = vec![0u8; bytes as usize];
     let mut answer = vec![0u8; bytes as usize];
-    // SAFETY: pack: both scratch buffers hold `bytes`, and memory is readable by contract. Unpack:
-    // memory that may be written may be read back, which tells what each executor left there.
+    let invert = |from: &[u8], to: &mut [u8]| {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = !from;
+        }
+    };
+    // SAFETY: the parameters are the caller's for every run; in place of `packed` stand buffers of
+    // as many bytes. When unpacking, memory that may be written may be read back (our contract),
+    // which tells what each executor left there.
     unsafe {
-        interp::run::<true>(&site.nest, words, mem, expected.as_mut_ptr());
         if PACK {
+            interp::run::<true>(&site.nest, words, mem, expected.as_mut_ptr());
+            invert(&expected, &mut answer);
             (kernel.entry())(words.as_ptr(), mem, answer.as_mut_ptr());
+            copy::<true>(expected.as_mut_ptr(), packed, expected.len());
         } else {
+            copy::<true>(packed, expected.as_mut_ptr(), expected.len());
+            invert(&expected, &mut answer);
+            interp::run::<false>(&site.nest, words, mem, answer.as_mut_ptr());
             (kernel.entry())(words.as_ptr(), mem, packed);
             interp::run::<true>(&site.nest, words, mem, answer.as_mut_ptr());
+            interp::run::<false>(&site.nest, words, mem, packed);
+            interp::run::<true>(&site.nest, words, mem, expected.as_mut_ptr());
         }
     }
     stats::add(Executor::Kernel, bytes);
     if answer != expected {
         site.distrust(dir);
         stats::disagreement();
-        if !PACK {
-            // SAFETY: as ours.
-            unsafe { interp::run::<PACK>(&site.nest, words, mem, packed) };
-        }
     }
 }
 

@@ -43,7 +43,8 @@ pub struct Settings {
     /// Who compiles kernels, if anybody.
     pub compiler: Option<Arc<dyn Compiler>>,
     /// Check every kernel call against the interpreter; a kernel that disagrees is dropped, the
-    /// interpreter's answer stands, and `stats::bytes().disagreements` counts it.
+    /// interpreter's answer stands, and `stats::bytes().disagreements` counts it. Memory that is
+    /// unpacked into is read as well and holds other values in between.
     pub verify: bool,
     /// Force one rung for all nests: [`Rung::Interpreter`], or [`Rung::Kernel`] also where rows
     /// would be chosen. Contiguous types stay on memcpy unless the interpreter is forced.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use typepack_engine::kernel::{Compiler, Entry, Kernel, LeafShape, LevelShape, Shape};
-use typepack_engine::{Direction, Settings};
+use typepack_engine::{Direction, Settings, stats};
 use typepack_fuzz::{Case, Checker, Effort};
 
 /// A kernel for one loop over 8-byte blocks, right up to the mistake number `MISTAKE`.
@@ -63,11 +63,14 @@ unsafe impl Compiler for Mistaken {
     }
 }
 
+fn settings(pack: Entry, unpack: Entry) -> Settings {
+    Settings { compiler: Some(Arc::new(Mistaken { pack, unpack })), ..Settings::default() }
+}
+
 fn check(pack: Entry, unpack: Entry, case: &str) -> Result<(), String> {
-    let compiler = Arc::new(Mistaken { pack, unpack });
-    let settings = Settings { compiler: Some(compiler), ..Settings::default() };
     let case: Case = case.parse().expect("a case");
-    Checker::with(vec![("mistaken", settings)]).check(&case, Effort::Thorough).map(|_| ())
+    let settings = vec![("mistaken", settings(pack, unpack))];
+    Checker::with(settings).check(&case, Effort::Thorough).map(|_| ())
 }
 
 const GAPS: &str = "20 * resized(0, 16, double)";
@@ -99,4 +102,36 @@ fn the_wrong_order_is_caught_where_blocks_overlap() {
     check(kernel::<true, 1>, kernel::<false, 1>, GAPS).expect("order does not matter here");
     let reason = check(kernel::<true, 0>, kernel::<false, 1>, OVERLAPS).expect_err("a fault");
     assert!(reason.contains("unpack"), "{reason}");
+}
+
+/// `Settings::verify`: the interpreter's answer stands, a kernel that left a byte out or wrote in
+/// the wrong order is counted once and not used again, and a right one stays.
+#[test]
+fn verification_drops_a_mistaken_kernel() {
+    let right = settings(kernel::<true, 0>, kernel::<false, 0>);
+    for (case, faulty, directions) in [
+        (GAPS, right, &[][..]),
+        (GAPS, settings(kernel::<true, 2>, kernel::<false, 0>), &[Direction::Pack]),
+        (GAPS, settings(kernel::<true, 0>, kernel::<false, 2>), &[Direction::Unpack]),
+        (OVERLAPS, settings(kernel::<true, 0>, kernel::<false, 1>), &[Direction::Unpack]),
+    ] {
+        let verified = Settings { verify: true, ..faulty };
+        let case: Case = case.parse().expect("a case");
+        let plan = case.recipe.build().and_then(|ty| ty.commit_with(&verified)).expect("a plan");
+        let before = stats::bytes().disagreements;
+        // Not what packing gives: where blocks overlap that would hide any order of writing.
+        let data: [u8; 160] = std::array::from_fn(|i| i as u8);
+        let (mut memory, mut packed) = ([7u8; 320], [0u8; 160]);
+        for _ in 0..3 {
+            typepack_engine::unpack(&plan, case.count, &data, &mut memory).expect("unpacked");
+            typepack_engine::pack(&plan, case.count, &memory, &mut packed).expect("packed");
+        }
+        assert_eq!(stats::bytes().disagreements - before, directions.len() as u64, "{case}");
+        for direction in [Direction::Pack, Direction::Unpack] {
+            let dropped = plan.kernel_name(direction) == "interpreter";
+            assert_eq!(dropped, directions.contains(&direction), "{case}: {direction:?}");
+        }
+        // All ranges, gaps included, against the model.
+        Checker::with(vec![("verified", verified)]).check(&case, Effort::Thorough).expect("agrees");
+    }
 }

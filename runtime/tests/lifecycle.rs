@@ -5,7 +5,7 @@ mod job;
 
 use job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::process::{Command, Output};
-use typepack::{Datatype, ErrorKind, Named, Op, Source, Tag, commit};
+use typepack::{Communicator, Datatype, Error, ErrorKind, Named, Op, Source, Tag, commit};
 
 /// Runs test `name` again, without `mpiexec`.
 fn alone(name: &str, env: &[(&str, &str)]) -> Output {
@@ -129,26 +129,70 @@ fn a_forked_child_gets_errors() {
     });
 }
 
+/// Every kind of wait, and one rank more, which dies.
+const WAITS: usize = 8;
+
+/// Waits in the way of this number for something that never comes.
+fn wait_for_nothing(world: &Communicator, way: usize) -> Error {
+    const LARGE: u64 = 100_000;
+    let word = commit(&Datatype::named(Named::U64)).unwrap();
+    let dying = world.size() - 1;
+    let mut small = [0u64];
+    let mut large = vec![0u64; LARGE as usize];
+    match way {
+        0 => world.recv(&mut small, &word, 1, dying, 0).unwrap_err(),
+        1 => world.recv(&mut large, &word, LARGE, Source::Any, Tag::Any).unwrap_err(),
+        2 => world.send(&large, &word, LARGE, dying, 0).unwrap_err(),
+        3 => world.probe(Source::Any, Tag::Any).unwrap_err(),
+        4 => world.barrier().unwrap_err(),
+        // Full rings: small sends that nobody takes any more.
+        5 => loop {
+            if let Err(error) = world.send(&small, &word, 1, dying, 0) {
+                break error;
+            }
+        },
+        6 => world
+            .scope(|scope| scope.irecv(&mut small, &word, 1, dying, 0).map(drop))
+            .and_then(|started| started)
+            .unwrap_err(),
+        // A thread polls for the other.
+        _ => std::thread::scope(|threads| {
+            let (first, second) = (world.clone(), world.clone());
+            let first = threads.spawn(move || first.probe(dying, 1).unwrap_err());
+            let second = threads.spawn(move || second.probe(dying, 2).unwrap_err());
+            assert_eq!(first.join().unwrap().kind(), ErrorKind::ProcAborted);
+            second.join().unwrap()
+        }),
+    }
+}
+
 #[test]
 fn a_death_is_an_error_for_those_who_wait() {
     if is_rank() {
-        ranks(3, "", |world| {
-            let byte = commit(&Datatype::named(Named::U8)).unwrap();
+        // Deaf to the launcher's SIGTERM: who is told of the death says so before SIGKILL.
+        // SAFETY: no handler of ours is installed.
+        unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+        ranks(WAITS + 1, "", |world| {
             world.barrier().unwrap();
-            if world.rank() == 1 {
+            if world.rank() == WAITS {
+                // Time for the others to fall asleep; it changes nothing that is asserted.
+                std::thread::sleep(std::time::Duration::from_millis(100));
                 std::process::abort();
             }
-            let mut buf = [0u8];
-            let error = world.recv(&mut buf, &byte, 1, 1, 0).unwrap_err();
+            let error = wait_for_nothing(world, world.rank());
             assert_eq!(error.kind(), ErrorKind::ProcAborted);
-            assert!(error.to_string().contains("rank 1"), "{error}");
+            println!("wait {} was told: {error}", world.rank());
         });
         return;
     }
     let mut command = Command::new(mpiexec());
-    command.args(["-n", "3"]).args(body("a_death_is_an_error_for_those_who_wait"));
+    command.args(["-n", &(WAITS + 1).to_string()]);
+    command.args(body("a_death_is_an_error_for_those_who_wait"));
     let output = run(command, "death", &[]);
     let lines = text(&output);
     assert_eq!(output.status.code(), Some(134), "{lines}");
-    assert!(!lines.contains("assertion"), "{lines}");
+    for wait in 0..WAITS {
+        let told = format!("wait {wait} was told: job: rank {WAITS} killed by signal 6 (SIGABRT)");
+        assert!(lines.contains(&told), "{told}\n{lines}");
+    }
 }

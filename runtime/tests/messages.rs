@@ -282,6 +282,84 @@ fn flood_of_eight_on_few_cpus() {
     ranks(8, "flood_of_eight_on_few_cpus", flood);
 }
 
+/// Random traffic of all sizes between all ranks, themselves included, into receives that take
+/// anything: what comes from one rank comes in the order in which it was sent.
+fn anything_from_anybody(world: &Communicator) {
+    const MESSAGES: usize = 40;
+    const WORDS: usize = 20_000;
+    let (word, rank, size) = (word(), world.rank(), world.size());
+    for round in 0..12u64 {
+        // The same plan on every rank: who sends how many words to whom.
+        let mut random = Random(round);
+        let plan: Vec<(usize, usize, usize)> = (0..MESSAGES * size)
+            .map(|_| {
+                let (from, to) = (random.below(size as u64), random.below(size as u64));
+                let words = [0, 1, 4, 5, 900, 1100, 2048, 2049, WORDS][random.below(9) as usize];
+                (from as usize, to as usize, words)
+            })
+            .collect();
+        let content = |number: usize, words: usize| vec![number as u64 * 7 + round; words];
+        let outgoing: Vec<(usize, usize, Vec<u64>)> = plan
+            .iter()
+            .enumerate()
+            .filter(|(_, (from, ..))| *from == rank)
+            .map(|(number, &(_, to, words))| (number, to, content(number, words)))
+            .collect();
+        let expected = plan.iter().filter(|(_, to, _)| *to == rank).count();
+        let mut buffers = vec![vec![0u64; WORDS]; expected];
+        let mut own = Random(round * 1000 + rank as u64);
+        let statuses = world
+            .scope(|scope| {
+                let mut receives = Vec::new();
+                let mut buffers = buffers.iter_mut();
+                let mut sends = outgoing.iter();
+                loop {
+                    let (send, receive) = if own.below(2) == 0 {
+                        (sends.next(), None)
+                    } else {
+                        (None, buffers.next())
+                    };
+                    if let Some((number, to, data)) = send {
+                        let (words, tag) = (data.len() as u64, *number as i32);
+                        scope.isend(data, &word, words, *to, tag).unwrap();
+                    }
+                    if let Some(buffer) = receive {
+                        let words = WORDS as u64;
+                        let any = (Source::Any, Tag::Any);
+                        receives.push(scope.irecv(buffer, &word, words, any.0, any.1).unwrap());
+                    }
+                    if buffers.len() == 0 && sends.len() == 0 {
+                        break;
+                    }
+                }
+                scope.wait_all(receives).unwrap()
+            })
+            .unwrap();
+        let mut last = vec![None; size];
+        for (status, buffer) in statuses.iter().zip(&buffers) {
+            let number = status.tag as usize;
+            let (from, to, words) = plan[number];
+            assert_eq!((status.source, rank, status.bytes), (from, to, 8 * words as u64));
+            assert!(buffer[..words] == content(number, words)[..], "message {number}");
+            assert!(buffer[words..].iter().all(|&value| value == 0), "beyond message {number}");
+            assert!(last[from] < Some(number), "message {number} overtook {:?}", last[from]);
+            last[from] = Some(number);
+        }
+        world.barrier().unwrap();
+    }
+}
+
+#[test]
+fn anything_comes_from_anybody_in_order() {
+    ranks(2, "anything_comes_from_anybody_in_order", anything_from_anybody);
+}
+
+#[test]
+fn anything_comes_from_anybody_in_order_through_the_pipeline() {
+    let name = "anything_comes_from_anybody_in_order_through_the_pipeline";
+    ranks_with(5, name, &[("TYPEPACK_TRANSPORT", "pipeline")], anything_from_anybody);
+}
+
 #[test]
 fn a_message_longer_than_its_receive_is_an_error_of_the_receiver() {
     ranks(2, "a_message_longer_than_its_receive_is_an_error_of_the_receiver", |world| {

@@ -24,6 +24,7 @@ use std::env;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
+use typepack::sys::poll::{self, PollFd, PollFlags};
 use typepack::sys::{process, signal};
 
 use crate::args::{Bind, Request};
@@ -66,11 +67,9 @@ fn print(outputs: &mut Outputs) {
         if let Err(Trouble::Closed | Trouble::Failed(_)) = outputs.flush() {
             return;
         }
-        let mut fds: Vec<_> = outputs
-            .waiting()
-            .map(|fd| rustix::event::PollFd::from_borrowed_fd(fd, rustix::event::PollFlags::OUT))
-            .collect();
-        if !fds.is_empty() && rustix::event::poll(&mut fds, None).is_err() {
+        let mut fds: Vec<_> =
+            outputs.waiting().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)).collect();
+        if !fds.is_empty() && poll::wait(&mut fds, None).is_err() {
             return;
         }
     }
@@ -100,7 +99,8 @@ fn run() -> Result<u8, Refusal> {
         .map_err(|unusable| Refusal(unusable.message, unusable.exit_code))?;
 
     // 3. Signals become data before there is a rank they could be about. Whoever started us with
-    //    SIGHUP ignored (nohup) wants it ignored.
+    //    SIGHUP ignored (nohup) wants it ignored; SIGCHLD ignored would hide how ranks end.
+    signal::restore(libc::SIGCHLD);
     let mut wanted = SIGNALS.to_vec();
     if !signal::is_ignored(libc::SIGHUP) {
         wanted.push(libc::SIGHUP);

@@ -4,8 +4,8 @@
 //! The steps are numbered in `runtime/src/shm/README.md`.
 //!
 //! Invariants: every child waits at a gate until all children exist and are recorded; a failure
-//! half-way leaves no child behind; no descriptor reaches a rank except 0, 1, 2, the segment and
-//! its own control socket.
+//! half-way leaves no child behind; of our descriptors none reaches a rank but 0, 1, 2, the segment
+//! and its own control socket (those that we were started with go on to all ranks).
 
 use std::collections::BTreeMap;
 use std::env;

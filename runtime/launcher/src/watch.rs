@@ -11,11 +11,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Pid;
 use typepack::shm::failure::{Ending, Failure};
 use typepack::shm::layout::State;
 use typepack::shm::segment::Segment;
+use typepack::sys::poll::{self, PollFd, PollFlags};
 use typepack::sys::process::{self, ExecFailure, Exit};
 use typepack::sys::stream::{self, Transfer};
 use typepack::sys::{channel, signal};
@@ -246,22 +246,15 @@ impl<'a> Job<'a> {
         if let Some(fd) = self.input.target() {
             add(Event::Other, fd, PollFlags::OUT);
         }
-        let timeout = deadline.map(|deadline| {
-            let left = deadline.saturating_duration_since(now);
-            // Rounded up: waking just before the deadline would only poll again.
-            let left = left + Duration::from_micros(500);
-            Timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: i64::from(left.subsec_nanos()),
-            }
-        });
-        match rustix::event::poll(&mut fds, timeout.as_ref()) {
-            Ok(_) => {
+        // Rounded up: waking just before the deadline would only poll again.
+        let timeout = deadline
+            .map(|deadline| deadline.saturating_duration_since(now) + Duration::from_micros(500));
+        match poll::wait(&mut fds, timeout) {
+            Ok(()) => {
                 let ready = events.iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty());
                 (ready.map(|(event, _)| *event).collect(), None)
             }
-            Err(rustix::io::Errno::INTR) => (Vec::new(), None),
-            Err(error) => (Vec::new(), Some(error.into())),
+            Err(error) => (Vec::new(), Some(error)),
         }
     }
 

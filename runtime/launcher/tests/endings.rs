@@ -183,6 +183,22 @@ fn signals_are_as_the_program_expects_them() {
 }
 
 #[test]
+fn ends_are_seen_where_the_end_of_children_is_ignored() {
+    for (script, code) in [("true", 0), ("exit 3", 3)] {
+        let mut command = shell(2, script);
+        // SAFETY: signal is async-signal-safe; some daemons start their programs like this.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+                Ok(())
+            });
+        }
+        let done = run(command);
+        assert_eq!(done.code, code, "{done:?}");
+    }
+}
+
+#[test]
 fn user_signals_are_passed_on() {
     let script = "trap 'echo got; exit 0' USR1; echo ready; while :; do sleep 0.01; done";
     let job = start(shell(2, script));

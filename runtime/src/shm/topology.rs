@@ -1,7 +1,8 @@
 //! The machine as the ranks see it: which core, caches, NUMA node and package a CPU belongs to.
 //!
 //! The launcher reads it once (`launcher/src/topology.rs`), `segment.rs` carries it as a plain
-//! table, and the transports ask it how far two ranks are apart. Ranks never load hwloc.
+//! table. Ranks never load hwloc. Nobody in this version asks how far two ranks are apart
+//! ([`distance`]): with one way for large messages there is nothing to choose.
 //!
 //! Invariant: the indices are labels, equal for CPUs that share the thing; an unknown one is
 //! `None` here and 0 in the shared table (so that zero-filled memory says "unknown"), a known

@@ -8,13 +8,15 @@
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::{Errno, FdFlags};
 use rustix::net::{
     self, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags,
     SocketFlags, SocketType, sockopt,
 };
+
+use super::poll::{self, PollFd, PollFlags};
 
 /// `F_SETSIG` of `<fcntl.h>`, the same number on every Linux; the libc crate lacks it.
 const F_SETSIG: i32 = 10;
@@ -138,12 +140,9 @@ pub fn registered(fd: BorrowedFd<'_>) -> io::Result<Option<rustix::process::Pid>
 
 /// Whether the other end of `fd` is closed.
 pub fn is_closed(fd: BorrowedFd<'_>) -> bool {
-    let mut poll = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    match rustix::event::poll(&mut poll, Some(&now)) {
-        Ok(_) => poll[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL),
-        Err(_) => false,
-    }
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
+    poll::wait(&mut fds, Some(Duration::ZERO)).is_ok()
+        && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
 }
 
 /// Borrows an inherited descriptor by its number, `None` when it is not open.

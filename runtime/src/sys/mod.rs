@@ -1,7 +1,7 @@
 //! Every system call of the runtime and of the launcher, one file per kernel facility.
 //!
 //! Above: `shm/segment.rs` (memory, futex, channel) and the launcher (process, signal, stream,
-//! channel). Below: rustix where it covers the call, libc where it does not. Nothing here knows
+//! poll, channel). Below: rustix where it covers the call, libc where it does not. Nothing here knows
 //! ranks or messages; callers turn the `io::Error`s of this folder into sentences.
 //!
 //! # Safety
@@ -14,6 +14,7 @@ pub mod claim;
 pub mod fork;
 pub mod futex;
 pub mod memory;
+pub mod poll;
 pub mod process;
 pub mod signal;
 pub mod stream;

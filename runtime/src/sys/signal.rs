@@ -64,6 +64,12 @@ pub fn is_ignored(signal: i32) -> bool {
     action.sa_sigaction == libc::SIG_IGN
 }
 
+/// Gives `signal` its usual meaning back, whatever this process was started with.
+pub fn restore(signal: i32) {
+    // SAFETY: the default action runs no code of ours; a bad number is answered by SIG_ERR.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+}
+
 /// A descriptor from which the blocked signals of `set` can be read; close-on-exec, non-blocking.
 ///
 /// # Errors

@@ -1,0 +1,53 @@
+//! Waiting until one of several descriptors is ready.
+//!
+//! Used by the launcher (`main.rs`, `watch.rs`), and by `channel.rs` to look without waiting.
+
+use std::io;
+use std::time::Duration;
+
+use rustix::event::Timespec;
+use rustix::io::Errno;
+
+pub use rustix::event::{PollFd, PollFlags};
+
+/// Waits until one of `fds` is ready or the time is over, `None` for ever, and notes in each what
+/// it is ready for. A signal handler of the program ends it early, with nothing ready.
+///
+/// # Errors
+///
+/// The kernel's answer, for instance `ENOMEM`.
+pub fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
+    let timeout = timeout.map(|left| Timespec {
+        tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(left.subsec_nanos()),
+    });
+    match rustix::event::poll(fds, timeout.as_ref()) {
+        Ok(_) => Ok(()),
+        Err(Errno::INTR) => {
+            fds.iter_mut().for_each(PollFd::clear_revents);
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::stream;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn what_is_ready_is_noted() {
+        let (reader, writer) = stream::pipe().expect("a pipe");
+        let mut fds = [
+            PollFd::from_borrowed_fd(reader.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(writer.as_fd(), PollFlags::OUT),
+        ];
+        wait(&mut fds, None).expect("an answer");
+        assert!(fds[0].revents().is_empty() && !fds[1].revents().is_empty());
+        stream::write(writer.as_fd(), b"x").expect("room");
+        wait(&mut fds[..1], Some(Duration::ZERO)).expect("an answer");
+        assert!(!fds[0].revents().is_empty());
+    }
+}
