@@ -1,0 +1,602 @@
+//! The typed program: a loop program that keeps basic types apart.
+//!
+//! The native program (`ir/`, `passes/`) merges neighbouring basic types into byte runs, because it
+//! only moves bytes. Whoever has to know what the bytes are - `external32/`, reductions, operations
+//! of the user - lowers the same tree with typed leaves. A leaf is a run of elements of one named
+//! type, one extent apart, and merges only with neighbours of the *same* named type; pairs such as
+//! `MPI_DOUBLE_INT` are one leaf, as operations take them. Loops, tables, ragged lists and
+//! sequences are those of `ir/`, shared subtrees stay shared, index tables are the tree's own.
+//!
+//! Invariants:
+//!
+//! 1. Packed order of the elements is typemap order; nothing here reorders.
+//! 2. Positions count [`Unit`]s: a program is made for one of them. `Node::bytes` of the loop program
+//!    inside holds units, and `named[id]` is set exactly for its blocks.
+//! 3. Nothing recurses over depth and nothing expands; a position is found in O(depth + log list).
+
+use crate::datatype::Datatype;
+use crate::error::{Error, ErrorKind, Result};
+use crate::external32;
+use crate::ir::{Edge, NodeId, Op, Part, Program, lower, verify};
+use crate::scalar::Named;
+use crate::table::Table;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What positions in a typed program count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Elements of named types; a pair is one element.
+    Element,
+    /// Bytes of the native packed form.
+    Native,
+    /// Bytes of the external32 form.
+    External32,
+}
+
+impl Unit {
+    /// Units of one element of `named`.
+    fn of(self, named: Named) -> u64 {
+        match self {
+            Self::Element => 1,
+            Self::Native => u64::from(named.size()),
+            Self::External32 => external32::size_of(named),
+        }
+    }
+}
+
+/// A loop program over runs of named types. See the [module](self) text.
+#[derive(Clone, Debug)]
+pub struct TypedProgram {
+    program: Program,
+    named: Box<[Option<Named>]>,
+    unit: Unit,
+}
+
+/// Elements of one named type: `blocks` blocks, `stride` bytes apart, of `length` elements each, one
+/// extent of the named type apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Runs {
+    /// Displacement of the first element in bytes.
+    pub offset: i64,
+    /// The type of all elements.
+    pub named: Named,
+    /// Number of blocks, at least 1.
+    pub blocks: u64,
+    /// Bytes from one block to the next; without meaning when there is one block.
+    pub stride: i64,
+    /// Elements per block, at least 1.
+    pub length: u64,
+}
+
+/// What a walk meets: whole elements, or a part of one where the range begins or ends inside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Whole elements.
+    Runs(Runs),
+    /// Units `skip .. skip + length` of one element.
+    Part {
+        /// Displacement of the element in bytes.
+        offset: i64,
+        /// Its type.
+        named: Named,
+        /// Units of the element before the part.
+        skip: u64,
+        /// Units of the part, fewer than the element has.
+        length: u64,
+    },
+}
+
+/// Where a position is: an element and the units of it that lie before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Displacement of the element in bytes.
+    pub offset: i64,
+    /// Its type.
+    pub named: Named,
+    /// Units of the element before the position.
+    pub skip: u64,
+}
+
+impl TypedProgram {
+    /// Lowers `ty`, with positions in `unit`.
+    ///
+    /// # Errors
+    ///
+    /// A type that needs more program nodes than the documented limit (2^28).
+    pub fn lower(ty: &Datatype, unit: Unit) -> Result<Self> {
+        let mut leaves = Vec::new();
+        let mut leaf = |program: &mut Program, named: Named| {
+            let node = program.push(unit.of(named), Op::Block);
+            leaves.push((node, named));
+            Edge { offset: 0, node }
+        };
+        let lowered = lower::lower_with(ty, Some(&mut leaf))?;
+        let mut leaves = leaves.into_iter().peekable();
+        let mut merging = Merging {
+            program: Program::new(lowered.stride),
+            named: Vec::with_capacity(lowered.nodes().len()),
+            unit,
+        };
+        let mut new: Vec<Edge> = Vec::with_capacity(lowered.nodes().len());
+        for (id, node) in lowered.nodes().iter().enumerate() {
+            let leaf = leaves.next_if(|(leaf, _)| leaf.index() == id).map(|(_, named)| named);
+            let update = |edge: Edge| moved(new[edge.node.index()], edge.offset);
+            let edge = match (&node.op, leaf) {
+                (Op::Block, Some(named)) => merging.push(node.bytes, Op::Block, Some(named)),
+                (Op::Block, None) => {
+                    return Err(Error::new(ErrorKind::Internal, "datatype", "a block of no type"));
+                }
+                (Op::Loop { count, stride, body }, _) => {
+                    merging.repeat(*count, *stride, update(*body))
+                }
+                (Op::Table { entries, scale, body }, _) => {
+                    merging.table(entries, *scale, update(*body))
+                }
+                (Op::Ragged { list, scale, stride, body }, _) => {
+                    let op = Op::Ragged {
+                        list: Arc::clone(list),
+                        scale: *scale,
+                        stride: *stride,
+                        body: update(*body),
+                    };
+                    merging.push(node.bytes, op, None)
+                }
+                (Op::Seq { parts }, _) => {
+                    let edges: Vec<Edge> = parts.iter().map(|part| update(part.edge)).collect();
+                    merging.sequence(&edges)
+                }
+            };
+            new.push(edge);
+        }
+        let Merging { mut program, named, .. } = merging;
+        program.body = lowered.body.map(|body| moved(new[body.node.index()], body.offset));
+        fold_count(&mut program);
+        verify::verify(&program, program.element_bytes())?;
+        Ok(Self { program, named: named.into(), unit })
+    }
+
+    /// What positions count.
+    pub fn unit(&self) -> Unit {
+        self.unit
+    }
+
+    /// Units of one element of the datatype.
+    pub fn element_units(&self) -> u64 {
+        self.program.element_bytes()
+    }
+
+    /// Units of `count` elements of the datatype.
+    ///
+    /// # Errors
+    ///
+    /// The product does not fit `i64`.
+    pub fn units(&self, count: u64) -> Result<u64> {
+        let each = self.element_units();
+        each.checked_mul(count).filter(|&all| i64::try_from(all).is_ok()).ok_or_else(|| {
+            let detail = format!("{count} elements of {each} units do not fit 64 bits");
+            Error::new(ErrorKind::Overflow, "count", detail)
+        })
+    }
+
+    /// The loop program, whose block lengths are in units; its `Display` prints it.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The named type of a block of [`TypedProgram::program`].
+    pub fn named(&self, node: NodeId) -> Option<Named> {
+        self.named[node.index()]
+    }
+
+    /// The element that holds unit `position` of any number of elements of the datatype; `None` for
+    /// a type without data.
+    ///
+    /// Costs O(depth + log list). `position` must be below [`TypedProgram::units`] of some count.
+    pub fn seek(&self, position: u64) -> Option<Place> {
+        let body = self.program.body?;
+        let bytes = self.program.node(body.node).bytes;
+        let mut rest = position % bytes;
+        let mut at = times(position / bytes, self.program.stride).wrapping_add(body.offset);
+        let mut node = body.node;
+        loop {
+            let operand = match &self.program.node(node).op {
+                Op::Block => {
+                    let named = self.named[node.index()]?;
+                    let unit = self.unit.of(named);
+                    let offset = at.wrapping_add(times(rest / unit, i64::from(named.extent())));
+                    return Some(Place { offset, named, skip: rest % unit });
+                }
+                op => self.operand(op, rest),
+            };
+            at = at.wrapping_add(operand.at);
+            rest -= operand.begin;
+            node = operand.node;
+        }
+    }
+
+    /// Visits the elements `range` (in this program's units) of `count` elements of the datatype, in
+    /// typemap order, as runs of one named type: displacement in bytes, type, number of elements,
+    /// and bytes from one element to the next.
+    ///
+    /// Elements have their place in memory, also in types with gaps or a negative lower bound:
+    /// what an operation of the user (MPI-5.0 section 6.9.5) or a typed reduction needs.
+    ///
+    /// # Errors
+    ///
+    /// `range`: not within the `count` elements, or it breaks an element. `count`: the units do not
+    /// fit 64 bits. Nothing is visited before the bounds are known to be right; elements before a
+    /// broken last one are.
+    pub fn visit_runs(
+        &self,
+        count: u64,
+        range: Range<u64>,
+        mut visit: impl FnMut(i64, Named, u64, i64),
+    ) -> Result<()> {
+        self.walk(count, range, |piece| match piece {
+            Piece::Runs(runs) => {
+                if runs.length == 1 && runs.blocks > 1 {
+                    visit(runs.offset, runs.named, runs.blocks, runs.stride);
+                    return Ok(());
+                }
+                let extent = i64::from(runs.named.extent());
+                if runs.stride == times(runs.length, extent) {
+                    visit(runs.offset, runs.named, runs.blocks * runs.length, extent);
+                    return Ok(());
+                }
+                for block in 0..runs.blocks {
+                    let offset = runs.offset.wrapping_add(times(block, runs.stride));
+                    visit(offset, runs.named, runs.length, extent);
+                }
+                Ok(())
+            }
+            Piece::Part { named, skip, .. } => Err(Error::new(
+                ErrorKind::Argument,
+                "range",
+                format!("it begins or ends inside an element of {named} (skips {skip} of it)"),
+            )),
+        })
+    }
+
+    /// Walks units `range` of `count` elements of the datatype, in typemap order.
+    ///
+    /// # Errors
+    ///
+    /// `range` or `count` as for [`TypedProgram::visit_runs`], and whatever `visit` returns, which
+    /// ends the walk.
+    pub fn walk(
+        &self,
+        count: u64,
+        range: Range<u64>,
+        mut visit: impl FnMut(Piece) -> Result<()>,
+    ) -> Result<()> {
+        let units = self.units(count)?;
+        if range.start > range.end || range.end > units {
+            let detail = format!("{}..{} is not within the {units} units", range.start, range.end);
+            return Err(Error::new(ErrorKind::Argument, "range", detail));
+        }
+        let Some(body) = self.program.body else { return Ok(()) };
+        let mut pending: Vec<Frame> = Vec::new();
+        let mut from = range.start;
+        while from < range.end {
+            let looped = Looped { at: 0, stride: self.program.stride, body };
+            let (end, operand) = self.front(&looped, from..range.end, &mut visit)?;
+            from = end;
+            pending.extend(operand);
+            while let Some(frame) = pending.pop() {
+                self.step(frame, &mut pending, &mut visit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits a frame, or replaces it by its first operand and what is left of it.
+    fn step(
+        &self,
+        frame: Frame,
+        pending: &mut Vec<Frame>,
+        visit: &mut impl FnMut(Piece) -> Result<()>,
+    ) -> Result<()> {
+        let Frame { node, at, from, to } = frame;
+        let (end, operand) = match &self.program.node(node).op {
+            Op::Block => {
+                self.leaf(node, at, from..to, visit)?;
+                (to, None)
+            }
+            Op::Loop { stride, body, .. } => {
+                self.front(&Looped { at, stride: *stride, body: *body }, from..to, visit)?
+            }
+            Op::Table { entries, scale, body } if self.is_leaf(body.node) => {
+                let bytes = self.program.node(body.node).bytes;
+                let mut from = from;
+                for i in from / bytes..to.div_ceil(bytes) {
+                    let (begin, end) = (i * bytes, to.min((i + 1) * bytes));
+                    let shift = entries.get(i as usize).wrapping_mul(*scale);
+                    let at = at.wrapping_add(shift).wrapping_add(body.offset);
+                    self.leaf(body.node, at, from - begin..end - begin, visit)?;
+                    from = end;
+                }
+                (to, None)
+            }
+            Op::Ragged { list, scale, stride, body } if self.is_leaf(body.node) => {
+                let bytes = self.program.node(body.node).bytes;
+                let (mut entry, index) = list.seek(from / bytes);
+                let (mut within, mut left) = (index * bytes + from % bytes, to - from);
+                while left > 0 {
+                    let at = at.wrapping_add(list.entries.get(entry).wrapping_mul(*scale));
+                    let looped = Looped { at, stride: *stride, body: *body };
+                    let end = (list.lengths.get(entry) as u64 * bytes).min(within + left);
+                    left -= end - within;
+                    while within < end {
+                        within = self.front(&looped, within..end, visit)?.0;
+                    }
+                    within = 0;
+                    entry += 1;
+                }
+                (to, None)
+            }
+            op => {
+                let operand = self.operand(op, from);
+                let end = to.min(operand.begin + self.program.node(operand.node).bytes);
+                let at = at.wrapping_add(operand.at);
+                let (from, to) = (from - operand.begin, end - operand.begin);
+                (end, Some(Frame { node: operand.node, at, from, to }))
+            }
+        };
+        if end < to {
+            pending.push(Frame { node, at, from: end, to });
+        }
+        pending.extend(operand);
+        Ok(())
+    }
+
+    /// The front of units `range` of a loop: as many whole blocks as there are if the body is a
+    /// leaf (visited), one iteration or what the range has of it otherwise (returned). Tells where
+    /// the rest begins.
+    fn front(
+        &self,
+        looped: &Looped,
+        range: Range<u64>,
+        visit: &mut impl FnMut(Piece) -> Result<()>,
+    ) -> Result<(u64, Option<Frame>)> {
+        let Looped { at, stride, body } = *looped;
+        let bytes = self.program.node(body.node).bytes;
+        let (index, skip) = (range.start / bytes, range.start % bytes);
+        let at = at.wrapping_add(body.offset).wrapping_add(times(index, stride));
+        let left = range.end - range.start;
+        let end = range.start + left.min(bytes - skip);
+        let Some(named) = self.named[body.node.index()] else {
+            let to = skip + (end - range.start);
+            return Ok((end, Some(Frame { node: body.node, at, from: skip, to })));
+        };
+        if skip != 0 || left < bytes {
+            self.leaf(body.node, at, skip..skip + (end - range.start), visit)?;
+            return Ok((end, None));
+        }
+        let (blocks, length) = (left / bytes, bytes / self.unit.of(named));
+        visit(Piece::Runs(Runs { offset: at, named, blocks, stride, length }))?;
+        Ok((range.start + blocks * bytes, None))
+    }
+
+    /// Visits units `range` of a leaf at displacement `at`.
+    fn leaf(
+        &self,
+        node: NodeId,
+        at: i64,
+        range: Range<u64>,
+        visit: &mut impl FnMut(Piece) -> Result<()>,
+    ) -> Result<()> {
+        let Some(named) = self.named[node.index()] else {
+            return Err(Error::new(ErrorKind::Internal, "program", "a block of no type"));
+        };
+        let (unit, extent) = (self.unit.of(named), i64::from(named.extent()));
+        let place = |index: u64| at.wrapping_add(times(index, extent));
+        let (mut index, skip) = (range.start / unit, range.start % unit);
+        let mut left = range.end - range.start;
+        if skip != 0 {
+            let length = left.min(unit - skip);
+            visit(Piece::Part { offset: place(index), named, skip, length })?;
+            left -= length;
+            index += 1;
+        }
+        let length = left / unit;
+        if length > 0 {
+            let offset = place(index);
+            visit(Piece::Runs(Runs { offset, named, blocks: 1, stride: 0, length }))?;
+        }
+        if !left.is_multiple_of(unit) {
+            let offset = place(index + length);
+            visit(Piece::Part { offset, named, skip: 0, length: left % unit })?;
+        }
+        Ok(())
+    }
+
+    fn is_leaf(&self, node: NodeId) -> bool {
+        self.named[node.index()].is_some()
+    }
+
+    /// The operand of `op` that holds unit `from` of it. `op` is not a block.
+    fn operand(&self, op: &Op, from: u64) -> Operand {
+        let bytes = |body: &Edge| self.program.node(body.node).bytes;
+        let (edge, begin, shift) = match op {
+            Op::Loop { stride, body, .. } => {
+                let index = from / bytes(body);
+                (*body, index * bytes(body), times(index, *stride))
+            }
+            Op::Table { entries, scale, body } => {
+                let index = from / bytes(body);
+                (*body, index * bytes(body), entries.get(index as usize).wrapping_mul(*scale))
+            }
+            Op::Ragged { list, scale, stride, body } => {
+                let copy = from / bytes(body);
+                let (entry, index) = list.seek(copy);
+                let shift = list.entries.get(entry).wrapping_mul(*scale);
+                (*body, copy * bytes(body), shift.wrapping_add(times(index, *stride)))
+            }
+            Op::Seq { parts } => {
+                let i = parts.partition_point(|part| part.end <= from);
+                let begin = if i == 0 { 0 } else { parts[i - 1].end };
+                (parts[i].edge, begin, 0)
+            }
+            Op::Block => unreachable!("callers treat blocks themselves"),
+        };
+        Operand { node: edge.node, at: edge.offset.wrapping_add(shift), begin }
+    }
+}
+
+/// A part of the program still to be visited: units `from..to` of `node` at displacement `at`.
+struct Frame {
+    node: NodeId,
+    at: i64,
+    from: u64,
+    to: u64,
+}
+
+/// A loop in use.
+struct Looped {
+    at: i64,
+    stride: i64,
+    body: Edge,
+}
+
+/// An operand found by position: its displacement in its user and the units before it there.
+struct Operand {
+    node: NodeId,
+    at: i64,
+    begin: u64,
+}
+
+fn times(index: u64, stride: i64) -> i64 {
+    (index as i64).wrapping_mul(stride)
+}
+
+fn moved(edge: Edge, offset: i64) -> Edge {
+    Edge { offset: edge.offset.wrapping_add(offset), ..edge }
+}
+
+/// The program under construction: operands first, each node merged with its operands where that
+/// keeps types apart.
+///
+/// Not the passes of `passes/`: those compare and merge blocks by their bytes, which is right for
+/// bytes and wrong for types.
+struct Merging {
+    program: Program,
+    named: Vec<Option<Named>>,
+    unit: Unit,
+}
+
+impl Merging {
+    fn push(&mut self, units: u64, op: Op, named: Option<Named>) -> Edge {
+        self.named.push(named);
+        Edge { offset: 0, node: self.program.push(units, op) }
+    }
+
+    fn units(&self, edge: Edge) -> u64 {
+        self.program.node(edge.node).bytes
+    }
+
+    /// Type and bytes in memory of a leaf.
+    fn leaf(&self, edge: Edge) -> Option<(Named, i128)> {
+        let named = self.named[edge.node.index()]?;
+        let length = self.units(edge) / self.unit.of(named);
+        Some((named, i128::from(length) * i128::from(named.extent())))
+    }
+
+    /// `body` repeated: one leaf if its elements continue each other, one loop if it is a loop that
+    /// goes on in the same step.
+    fn repeat(&mut self, count: u64, stride: i64, body: Edge) -> Edge {
+        let units = self.units(body) * count;
+        if count == 1 {
+            return body;
+        }
+        if let Some((named, bytes)) = self.leaf(body)
+            && i128::from(stride) == bytes
+        {
+            return moved(self.push(units, Op::Block, Some(named)), body.offset);
+        }
+        let inner = match self.program.node(body.node).op {
+            Op::Loop { count: c, stride: s, body: b }
+                if i128::from(stride) == i128::from(c) * i128::from(s) =>
+            {
+                Some((count * c, s, b))
+            }
+            _ => None,
+        };
+        let offset = body.offset;
+        let (count, stride, body) = inner.unwrap_or((count, stride, Edge { offset: 0, ..body }));
+        moved(self.push(units, Op::Loop { count, stride, body }, None), offset)
+    }
+
+    /// `body` at the entries of a table; a loop if they have a constant step.
+    fn table(&mut self, entries: &Table, scale: i64, body: Edge) -> Edge {
+        let first = entries.get(0);
+        let step = if entries.len() == 1 { Some(0) } else { entries.get(1).checked_sub(first) };
+        let regular = step.filter(|&step| {
+            (2..entries.len()).all(|i| entries.get(i).checked_sub(entries.get(i - 1)) == Some(step))
+        });
+        if let Some(step) = regular {
+            let edge = self.repeat(entries.len() as u64, step.wrapping_mul(scale), body);
+            return moved(edge, first.wrapping_mul(scale));
+        }
+        let units = self.units(body) * entries.len() as u64;
+        let op = Op::Table { entries: entries.clone(), scale, body: Edge { offset: 0, ..body } };
+        moved(self.push(units, op, None), body.offset)
+    }
+
+    /// Parts one after the other; leaves of one type that touch become one leaf, equal parts at a
+    /// constant step a loop.
+    fn sequence(&mut self, edges: &[Edge]) -> Edge {
+        let mut merged: Vec<Edge> = Vec::with_capacity(edges.len());
+        for &edge in edges {
+            if let Some(last) = merged.last_mut()
+                && let (Some((a, bytes)), Some((b, _))) = (self.leaf(*last), self.leaf(edge))
+                && a == b
+                && i128::from(last.offset) + bytes == i128::from(edge.offset)
+            {
+                let units = self.units(*last) + self.units(edge);
+                let offset = last.offset;
+                *last = moved(self.push(units, Op::Block, Some(a)), offset);
+            } else {
+                merged.push(edge);
+            }
+        }
+        let (first, at) = (merged[0], |i: usize| merged[i].offset.wrapping_sub(merged[0].offset));
+        if let [only] = merged[..] {
+            return only;
+        }
+        let same = |edge: &Edge| {
+            let equal = self.units(*edge) == self.units(first);
+            edge.node == first.node
+                || (equal && self.leaf(first).is_some() && self.leaf(*edge) == self.leaf(first))
+        };
+        let step = at(1);
+        if merged.iter().all(same)
+            && (2..merged.len()).all(|i| at(i) == step.wrapping_mul(i as i64))
+        {
+            let body = Edge { offset: 0, ..first };
+            return moved(self.repeat(merged.len() as u64, step, body), first.offset);
+        }
+        let mut end = 0;
+        let parts: Arc<[Part]> = merged
+            .iter()
+            .map(|&edge| {
+                end += self.units(edge);
+                Part { edge: moved(edge, first.offset.wrapping_neg()), end }
+            })
+            .collect();
+        moved(self.push(end, Op::Seq { parts }, None), first.offset)
+    }
+}
+
+/// Merges as many outermost loops as continue into the next element.
+fn fold_count(program: &mut Program) {
+    while let Some(body) = program.body {
+        let Op::Loop { count, stride, body: inner } = program.node(body.node).op else { return };
+        if i128::from(program.stride) != i128::from(count) * i128::from(stride) {
+            return;
+        }
+        program.factor *= count;
+        program.stride = stride;
+        program.body = Some(moved(inner, body.offset));
+    }
+}
