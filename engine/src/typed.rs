@@ -600,3 +600,139 @@ fn fold_count(program: &mut Program) {
         program.body = Some(moved(inner, body.offset));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::typemap;
+
+    fn named(n: Named) -> Datatype {
+        Datatype::named(n)
+    }
+
+    /// Types that reach every operation of a typed program.
+    fn types() -> Vec<Datatype> {
+        let (int, double) = (named(Named::INT), named(Named::DOUBLE));
+        let members = [named(Named::CHAR), int.clone(), double.clone()];
+        let window = Datatype::structured(&[1, 2, 1], &[0, 4, 16], &members).unwrap();
+        let ragged = Datatype::indexed(&[1, 3, 0, 2], &[9, 0, 5, 4], &int).unwrap();
+        let gapped = Datatype::resized(-4, 12, &int).unwrap();
+        vec![
+            double.clone(),
+            Datatype::contiguous(5, &double).unwrap(),
+            Datatype::vector(3, 1, 4, &named(Named::DOUBLE_INT)).unwrap(),
+            Datatype::vector(3, 2, -4, &named(Named::LONG)).unwrap(),
+            Datatype::hvector(3, 1, 100, &Datatype::vector(2, 2, 3, &int).unwrap()).unwrap(),
+            Datatype::vector(3, 2, 3, &window).unwrap(),
+            ragged.clone(),
+            Datatype::indexed(&[1, 3, 2], &[9, 0, 5], &gapped).unwrap(),
+            Datatype::hindexed(&[2, 1], &[0, 200], &ragged).unwrap(),
+            Datatype::indexed_block(2, &[7, 0, 3, 12], &int).unwrap(),
+            Datatype::hindexed_block(2, &[100, 3, 160], &window).unwrap(),
+            Datatype::hindexed_block(1, &[40, 30, 20], &gapped).unwrap(),
+            Datatype::structured(&[2, 1], &[0, 900], &[window, ragged]).unwrap(),
+            Datatype::contiguous(0, &double).unwrap(),
+        ]
+    }
+
+    /// The elements of the typemap, as operations take them: pairs are whole.
+    fn elements(ty: &Datatype, count: u64, program: &TypedProgram) -> Vec<(i64, Named)> {
+        let mut all = Vec::new();
+        let units = program.units(count).unwrap();
+        let visit = |offset, named, n: u64, stride| {
+            all.extend((0..n as i64).map(|i| (offset + i * stride, named)));
+        };
+        program.visit_runs(count, 0..units, visit).unwrap();
+        let flat: Vec<(i64, Named)> = all
+            .iter()
+            .flat_map(|&(at, named)| match named.members() {
+                None => vec![(at, named)],
+                Some(members) => {
+                    members.iter().map(|(shift, m)| (at + i64::from(*shift), *m)).collect()
+                }
+            })
+            .collect();
+        let entries = typemap::typemap(ty);
+        let expected: Vec<(i64, Named)> = (0..count as i64)
+            .flat_map(|i| entries.iter().map(move |e| (i * ty.extent() + e.offset, e.named)))
+            .collect();
+        assert_eq!(flat, expected, "{ty:?}\n{}", program.program());
+        all
+    }
+
+    #[test]
+    fn any_range_visits_its_elements_and_seek_finds_them() {
+        for ty in types() {
+            for unit in [Unit::Element, Unit::Native, Unit::External32] {
+                let program = TypedProgram::lower(&ty, unit).unwrap();
+                for count in [1, 3] {
+                    let all = elements(&ty, count, &program);
+                    let mut starts = vec![0];
+                    for (i, &(offset, named)) in all.iter().enumerate() {
+                        let units = unit.of(named);
+                        for skip in 0..units {
+                            let place = program.seek(starts[i] + skip).unwrap();
+                            assert_eq!(place, Place { offset, named, skip }, "{ty:?}");
+                        }
+                        starts.push(starts[i] + units);
+                    }
+                    assert_eq!(starts.last(), Some(&program.units(count).unwrap()), "{ty:?}");
+                    for from in 0..starts.len() {
+                        for to in from..starts.len() {
+                            let mut met = Vec::new();
+                            let visit = |offset, named, n: u64, stride| {
+                                met.extend((0..n as i64).map(|i| (offset + i * stride, named)));
+                            };
+                            let range = starts[from]..starts[to];
+                            program.visit_runs(count, range, visit).unwrap();
+                            assert_eq!(met, all[from..to], "{ty:?} {from}..{to}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn strided_elements_are_one_run() {
+        let visits = |ty: &Datatype, count| {
+            let program = TypedProgram::lower(ty, Unit::Element).unwrap();
+            let (mut met, units) = (Vec::new(), program.units(count).unwrap());
+            let visit = |offset, named, n, stride| met.push((offset, named, n, stride));
+            program.visit_runs(count, 0..units, visit).unwrap();
+            met
+        };
+        let column = Datatype::vector(1000, 1, 7, &named(Named::DOUBLE)).unwrap();
+        assert_eq!(visits(&column, 1), [(0, Named::DOUBLE, 1000, 56)]);
+        assert_eq!(visits(&named(Named::FLOAT), 9), [(0, Named::FLOAT, 9, 4)]);
+        // User operations get whole elements at extent spacing (gaps, negative lower bound).
+        let gapped = Datatype::resized(-8, 24, &named(Named::DOUBLE_INT)).unwrap();
+        assert_eq!(visits(&gapped, 5), [(0, Named::DOUBLE_INT, 5, 24)]);
+        let rows = Datatype::vector(2, 3, 5, &named(Named::INT)).unwrap();
+        assert_eq!(visits(&rows, 1), [(0, Named::INT, 3, 4), (20, Named::INT, 3, 4)]);
+    }
+
+    #[test]
+    fn ranges_that_break_elements_or_leave_the_data_are_refused() {
+        let program = TypedProgram::lower(&named(Named::DOUBLE), Unit::Native).unwrap();
+        for range in [0..12, 4..8, 0..17] {
+            let error = program.visit_runs(2, range, |_, _, _, _| {}).unwrap_err();
+            assert_eq!((error.kind(), error.argument()), (ErrorKind::Argument, "range"));
+        }
+        let error = program.visit_runs(u64::MAX, 0..8, |_, _, _, _| {}).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Overflow);
+    }
+
+    #[test]
+    fn exponential_types_are_a_handful_of_nodes() {
+        let mut ty = named(Named::SHORT);
+        for level in 0..50 {
+            let far = 5i64 << level;
+            ty = Datatype::structured(&[1, 1], &[0, far], &[ty.clone(), ty]).unwrap();
+        }
+        let program = TypedProgram::lower(&ty, Unit::Element).unwrap();
+        assert_eq!(program.element_units(), 1 << 50);
+        assert!(program.program().nodes().len() < 200);
+        assert!(program.seek((1 << 50) - 1).is_some());
+    }
+}

@@ -10,6 +10,9 @@ use super::kind::{Form, Kind, LARGEST, with_kind};
 use crate::scalar::Named;
 use crate::typed::Runs;
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// The functions of one kind of element.
 pub(super) struct Sweeps {
     /// [`runs`] when packing, by instruction set.
@@ -137,13 +140,13 @@ unsafe fn sweep<K: Kind, const PACK: bool>(
             return false;
         }
         // SAFETY: one row of all elements.
-        return unsafe { row::<K, PACK>(mem, ext, unit, blocks * length) };
+        return unsafe { aligned_row::<K, PACK>(mem, ext, unit, blocks * length) };
     }
     if length == 1 {
         // A step known to the compiler lets it load whole registers and drop every other element.
         return if stride == 2 * unit {
             // SAFETY: one row of single elements.
-            unsafe { row::<K, PACK>(mem, ext, 2 * unit, blocks) }
+            unsafe { aligned_row::<K, PACK>(mem, ext, 2 * unit, blocks) }
         } else {
             // SAFETY: one row of single elements.
             unsafe { row::<K, PACK>(mem, ext, stride, blocks) }
@@ -157,6 +160,31 @@ unsafe fn sweep<K: Kind, const PACK: bool>(
         ext = ext.wrapping_add(length as usize * K::EXT);
     }
     bad
+}
+
+/// As [`row`], in two pieces, so that the second begins to write at a cache line: whole registers
+/// are stored much faster where they do not cross lines (1.7 times in L1; example `external32`,
+/// contiguous doubles).
+///
+/// # Safety
+///
+/// As for [`runs`].
+#[inline(always)]
+unsafe fn aligned_row<K: Kind, const PACK: bool>(
+    mem: *mut u8,
+    ext: *mut u8,
+    step: i64,
+    count: u64,
+) -> bool {
+    let (written, bytes) = if PACK { (ext, K::EXT) } else { (mem, K::MEM) };
+    let head = (written.addr().wrapping_neg() % LINE / bytes) as u64;
+    let head = if written.addr().is_multiple_of(bytes) { head.min(count) } else { 0 };
+    // SAFETY: the first elements.
+    let bad = unsafe { row::<K, PACK>(mem, ext, step, head) };
+    let mem = mem.wrapping_offset((head as isize).wrapping_mul(step as isize));
+    let ext = ext.wrapping_add(head as usize * K::EXT);
+    // SAFETY: the others.
+    bad | unsafe { row::<K, PACK>(mem, ext, step, count - head) }
 }
 
 /// Converts `count` elements, `step` bytes apart in memory.
