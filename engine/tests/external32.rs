@@ -330,7 +330,7 @@ fn naive_pack(n: Named, memory: &[u8]) -> Option<Vec<u8>> {
 fn naive_quad(memory: &[u8]) -> Vec<u8> {
     let (head, integer) = (u16::from_le_bytes([memory[8], memory[9]]), memory[7] >> 7 == 1);
     let mut exponent = head & 0x7fff;
-    let mut bits = vec![false; 112];
+    let mut bits = [false; 112];
     if exponent != 0 && !integer {
         (exponent, bits[0]) = (0x7fff, true);
     } else {

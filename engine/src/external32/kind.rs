@@ -14,6 +14,7 @@
 //! [`Kind`] is the element at compile time, [`Form`] the same at run time, [`with_kind!`] goes from
 //! one to the other. `sweep.rs` instantiates its loops for each kind.
 
+#[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 use super::quad::{Extended, from_extended, to_extended};
 use crate::scalar::Named;
 use std::marker::PhantomData;
@@ -237,8 +238,10 @@ narrowed! {
 
 /// x87's `long double`: ten bytes in a room of sixteen. The six bytes of padding are part of the
 /// type's size; unpacking clears them.
+#[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 pub(super) struct X87;
 
+#[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 impl Kind for X87 {
     const MEM: usize = 16;
     const EXT: usize = 16;

@@ -262,3 +262,54 @@ pub(super) unsafe fn refused(runs: &Runs, origin: *const u8) -> Option<(i64, i12
         unsafe { (sweeps.refused)(origin.wrapping_offset(at as isize)) }.map(|value| (at, value))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Instance = unsafe fn(*mut u8, *mut u8, u64, i64, u64) -> bool;
+
+    /// The instances of one kind that this CPU can execute, for both directions.
+    fn instances<K: Kind>() -> Vec<[Instance; 2]> {
+        let mut all: Vec<[Instance; 2]> = vec![[sweep::<K, true>, sweep::<K, false>]];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx2") {
+                all.push([sweep_avx2::<K, true>, sweep_avx2::<K, false>]);
+            }
+            if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
+                all.push([sweep_avx512::<K, true>, sweep_avx512::<K, false>]);
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn every_instruction_set_gives_the_same_answer() {
+        for named in Named::all().filter(|named| named.size() > 0) {
+            let (mem, ext) = sweeps(named).sizes;
+            let unit = mem as i64;
+            let shapes = [(1, 0, 133), (67, 2 * unit, 1), (67, 3 * unit + 1, 1), (9, 8 * unit, 5)];
+            for (blocks, stride, length) in shapes {
+                let room = blocks as usize * stride as usize + 140 * mem;
+                let source: Vec<u8> = (0..room).map(|i| (i * 37 % 253) as u8).collect();
+                let bytes = (blocks * length) as usize * ext;
+                let mut answers = Vec::new();
+                for [pack, unpack] in with_kind!(Form::of(named), instances) {
+                    let (mut memory, mut packed) = (source.clone(), vec![0u8; bytes + 1]);
+                    let (at, to) = (memory.as_mut_ptr(), packed.as_mut_ptr());
+                    // SAFETY:
+                    // - memory holds the shape with room to spare, packed its external bytes, one
+                    //   byte off any alignment; they are two allocations;
+                    // - `instances` asked the CPU.
+                    unsafe {
+                        let bad = pack(at, to.add(1), blocks, stride, length);
+                        unpack(at, to.add(1), blocks, stride, length);
+                        answers.push((bad, packed, memory));
+                    }
+                }
+                assert!(answers.windows(2).all(|two| two[0] == two[1]), "{named} {stride}");
+            }
+        }
+    }
+}
