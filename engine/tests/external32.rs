@@ -1,5 +1,8 @@
 //! external32 against the standard's table, hand-written bytes, and a conversion of the typemap
-//! entry by entry that shares nothing with the engine's.
+//! entry by entry that shares nothing with the engine's. The bytes in memory are written for
+//! little-endian machines.
+
+#![cfg(target_endian = "little")]
 
 use std::ops::Range;
 use typepack_engine::external32::{pack_external_range, size_of, unpack_external_range};
@@ -14,7 +17,6 @@ fn named(n: Named) -> Datatype {
 
 /// One value of each named type: its bytes in memory (little-endian, with gaps as `None`) and in
 /// external32. A named type without a row fails the test that uses the table.
-#[cfg(target_endian = "little")]
 fn vectors(named: Named) -> (Vec<Option<u8>>, Vec<u8>) {
     let long_double = || -> (Vec<u8>, Vec<u8>) {
         // -2.5 = -1.25 * 2^1: exponent 16384, fraction .01.
