@@ -43,6 +43,8 @@ impl ErrorClass {
     pub const OTHER: Self = Self(16);
     /// `MPI_ERR_INTERN`
     pub const INTERN: Self = Self(17);
+    /// `MPI_ERR_CONVERSION`
+    pub const CONVERSION: Self = Self(25);
     /// `MPI_ERR_NO_MEM`
     pub const NO_MEM: Self = Self(39);
     /// `MPI_ERR_UNSUPPORTED_OPERATION`
@@ -69,6 +71,8 @@ pub enum ErrorKind {
     Buffer,
     /// Packed data ends before, or goes on after, what the type needs.
     Truncated,
+    /// A value has no counterpart in the data representation asked for.
+    Conversion,
     /// A documented limit on depth or number of nodes is exceeded.
     Limit,
     /// The engine broke one of its own invariants: a bug.
@@ -108,6 +112,7 @@ impl Error {
             ErrorKind::Overflow => ErrorClass::VALUE_TOO_LARGE,
             ErrorKind::Buffer => ErrorClass::BUFFER,
             ErrorKind::Truncated => ErrorClass::TRUNCATE,
+            ErrorKind::Conversion => ErrorClass::CONVERSION,
             ErrorKind::Limit => ErrorClass::NO_MEM,
             ErrorKind::Internal => ErrorClass::INTERN,
         }

@@ -3,6 +3,7 @@
 //! The safe calls know every byte a type can touch: `true_lb .. true_lb + true_extent`, for each of
 //! `count` elements. They check that against the slice once and then run unchecked.
 
+use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec;
 use crate::plan::Plan;
@@ -159,7 +160,17 @@ pub fn check_bounds(
     length: usize,
     argument: &'static str,
 ) -> Result<()> {
-    let ty = plan.datatype();
+    check_datatype_bounds(plan.datatype(), count, origin, length, argument)
+}
+
+/// As [`check_bounds`], for a type that is not committed.
+pub(crate) fn check_datatype_bounds(
+    ty: &Datatype,
+    count: u64,
+    origin: usize,
+    length: usize,
+    argument: &'static str,
+) -> Result<()> {
     if count == 0 || ty.size() == 0 {
         return Ok(());
     }
@@ -219,7 +230,7 @@ fn check_range(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Datatype, Named};
+    use crate::Named;
 
     fn column() -> Plan {
         Datatype::vector(3, 1, 4, &Datatype::named(Named::F64)).unwrap().commit().unwrap()

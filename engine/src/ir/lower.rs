@@ -16,9 +16,18 @@ use std::sync::Arc;
 /// Most nodes of a program; a tree that needs more is refused at commit.
 pub(crate) const MAX_NODES: usize = 1 << 28;
 
+/// Makes the leaf of a named type in place of native blocks (`typed.rs`).
+pub(crate) type Leaf<'a> = &'a mut dyn FnMut(&mut Program, Named) -> Edge;
+
 /// Lowers `ty`; the program's outer loop runs over elements one extent apart.
 pub(crate) fn lower(ty: &Datatype) -> Result<Program> {
-    let mut lowering = Lowering { program: Program::new(ty.extent()), done: Memo::default() };
+    lower_with(ty, None)
+}
+
+/// As [`lower`], with leaves made by `leaf`. A leaf may not be larger than the type's native size,
+/// for which the tree has checked that sums fit.
+pub(crate) fn lower_with(ty: &Datatype, leaf: Option<Leaf<'_>>) -> Result<Program> {
+    let mut lowering = Lowering { program: Program::new(ty.extent()), done: Memo::default(), leaf };
     // A chain of constructors with one child each needs no memo; only struct children can be met
     // again, and they are entered when met.
     let mut pending: SmallVec<[&Datatype; 8]> = SmallVec::new();
@@ -41,9 +50,10 @@ pub(crate) fn lower(ty: &Datatype) -> Result<Program> {
     Ok(lowering.program)
 }
 
-struct Lowering {
+struct Lowering<'a> {
     program: Program,
     done: Memo,
+    leaf: Option<Leaf<'a>>,
 }
 
 /// Every finished type: its use at displacement 0, or nothing if it has no data.
@@ -74,7 +84,7 @@ impl Memo {
     }
 }
 
-impl Lowering {
+impl Lowering<'_> {
     /// Lowers one type whose children are done.
     fn node(&mut self, ty: &Datatype) -> Result<Option<Edge>> {
         if ty.size() == 0 {
@@ -94,7 +104,10 @@ impl Lowering {
             })
         };
         let edge = match ty.constructor() {
-            Constructor::Named(named) => self.named(*named),
+            Constructor::Named(named) => match &mut self.leaf {
+                Some(leaf) => leaf(&mut self.program, *named),
+                None => self.named(*named),
+            },
             Constructor::Dup { old } | Constructor::Resized { old, .. } => child(old)?,
             Constructor::Contiguous { count, old } => {
                 let body = child(old)?;

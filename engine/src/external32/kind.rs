@@ -1,0 +1,461 @@
+//! How one element of each named type looks in external32 (MPI-5.0 section 14.5.2).
+//!
+//! Big-endian IEEE floats and two's complement integers, no gaps, and the sizes of the standard's
+//! table: those of a machine with 32-bit `long` and 16-bit `wchar_t`, so that `MPI_LONG`,
+//! `MPI_UNSIGNED_LONG` and `MPI_WCHAR` shrink on the way out. (The table has `MPI_LONG` as 4 since
+//! MPI-2.0; mpi-forum issue 157 proposes an "external64" for what that loses. `MPI_C_BOOL` and
+//! `MPI_CXX_BOOL` are 1 byte, as in MPICH and Open MPI; pair types, which the table leaves out, are
+//! their members.) A value that does not fit is refused, never cut.
+//!
+//! Truth values: false is 0 and anything else is true, whichever of its bytes is set; both
+//! directions write 1 for true. `long double` on x86 is converted by `quad.rs`, elsewhere it is the
+//! standard's format already.
+//!
+//! [`Kind`] is the element at compile time, [`Form`] the same at run time, [`with_kind!`] goes from
+//! one to the other. `sweep.rs` instantiates its loops for each kind.
+
+#[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
+use super::quad::{Extended, from_extended, to_extended};
+use crate::scalar::Named;
+use std::marker::PhantomData;
+
+/// Bytes of the largest element in external32, and in memory.
+pub(super) const LARGEST: usize = 32;
+
+/// A kind of element: its size on both sides and how it crosses.
+///
+/// Neither side is aligned to anything.
+pub(super) trait Kind {
+    /// Bytes from one element to the next in memory (the extent of its named types).
+    const MEM: usize;
+    /// Bytes in external32.
+    const EXT: usize;
+    /// True if both sides have the same bytes.
+    const SAME: bool = false;
+
+    /// Converts from memory. True if the value has no counterpart; what is written then is
+    /// unspecified.
+    ///
+    /// # Safety
+    ///
+    /// - The element's data in `mem` is valid for reads, `EXT` bytes at `ext` for writes.
+    /// - The two do not overlap.
+    unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool;
+
+    /// Converts to memory; every external value has a counterpart. Gaps are left alone.
+    ///
+    /// # Safety
+    ///
+    /// - `EXT` bytes at `ext` are valid for reads, the element's data in `mem` for writes.
+    /// - The two do not overlap.
+    unsafe fn unpack(ext: *const u8, mem: *mut u8);
+
+    /// Takes bytes `skip .. skip + length` of an element's external form, fewer than all.
+    ///
+    /// Where bytes have no place of their own in memory, the element collects what has come in its
+    /// own storage and is converted with its last byte: its parts must come in order.
+    ///
+    /// # Safety
+    ///
+    /// - `length` bytes at `ext` are valid for reads, and `skip + length` is at most `EXT`.
+    /// - The element's data in `mem` is valid for writes, and for reads if `skip` is not 0.
+    /// - The two do not overlap.
+    unsafe fn unpack_part(mem: *mut u8, skip: usize, length: usize, ext: *const u8) {
+        const { assert!(Self::EXT <= Self::MEM && Self::EXT <= LARGEST) };
+        if skip + length < Self::EXT {
+            // SAFETY: the element's storage is at least as large as its external form.
+            unsafe { std::ptr::copy_nonoverlapping(ext, mem.add(skip), length) };
+            return;
+        }
+        let mut whole = [0u8; LARGEST];
+        // SAFETY: the first `skip` bytes were put there by the parts before; the rest is at `ext`.
+        unsafe {
+            std::ptr::copy_nonoverlapping(mem, whole.as_mut_ptr(), skip);
+            std::ptr::copy_nonoverlapping(ext, whole.as_mut_ptr().add(skip), length);
+            Self::unpack(whole.as_ptr(), mem);
+        }
+    }
+
+    /// The value that [`Kind::pack`] refuses, if it does.
+    ///
+    /// # Safety
+    ///
+    /// - The element's data in `mem` is valid for reads.
+    unsafe fn refused(mem: *const u8) -> Option<i128> {
+        let _ = mem;
+        None
+    }
+}
+
+/// Unsigned integers by their bytes.
+pub(super) trait Word: Copy + PartialEq {
+    const ZERO: Self;
+    const ONE: Self;
+    fn big_endian(self) -> Self;
+}
+
+macro_rules! word {
+    ($($word:ty),*) => {$(
+        impl Word for $word {
+            const ZERO: Self = 0;
+            const ONE: Self = 1;
+            #[inline(always)]
+            fn big_endian(self) -> Self {
+                self.to_be()
+            }
+        }
+    )*};
+}
+word!(u8, u16, u32, u64, u128);
+
+/// Reads a value.
+///
+/// # Safety
+///
+/// - `from` is valid for reads of a `T`, which any bytes make (integers only).
+#[inline(always)]
+unsafe fn read<T: Copy>(from: *const u8) -> T {
+    // SAFETY: by the contract; unaligned.
+    unsafe { from.cast::<T>().read_unaligned() }
+}
+
+/// Writes a value.
+///
+/// # Safety
+///
+/// - `to` is valid for writes of a `T`.
+#[inline(always)]
+unsafe fn write<T: Copy>(to: *mut u8, value: T) {
+    // SAFETY: by the contract; unaligned.
+    unsafe { to.cast::<T>().write_unaligned(value) }
+}
+
+/// The same bits on both sides, in the other byte order: integers, floats, single bytes.
+pub(super) struct Bits<T>(PhantomData<T>);
+
+impl<T: Word> Kind for Bits<T> {
+    const MEM: usize = size_of::<T>();
+    const EXT: usize = size_of::<T>();
+    const SAME: bool = size_of::<T>() == 1 || cfg!(target_endian = "big");
+
+    #[inline(always)]
+    unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool {
+        // SAFETY: both sides hold a `T`, by the contract.
+        unsafe { write(ext, read::<T>(mem).big_endian()) };
+        false
+    }
+
+    #[inline(always)]
+    unsafe fn unpack(ext: *const u8, mem: *mut u8) {
+        // SAFETY: both sides hold a `T`, by the contract.
+        unsafe { write(mem, read::<T>(ext).big_endian()) };
+    }
+
+    unsafe fn unpack_part(mem: *mut u8, skip: usize, length: usize, ext: *const u8) {
+        for i in 0..length {
+            let place = skip + i;
+            let place = if cfg!(target_endian = "little") { Self::EXT - 1 - place } else { place };
+            // SAFETY: `i` is below the length, the place within the element.
+            unsafe { *mem.add(place) = *ext.add(i) };
+        }
+    }
+}
+
+/// A truth value: 0 or anything else in, 0 or 1 out.
+pub(super) struct Truth<T>(PhantomData<T>);
+
+#[inline(always)]
+fn truth<T: Word>(value: T) -> T {
+    if value == T::ZERO { T::ZERO } else { T::ONE }
+}
+
+impl<T: Word> Kind for Truth<T> {
+    const MEM: usize = size_of::<T>();
+    const EXT: usize = size_of::<T>();
+
+    #[inline(always)]
+    unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool {
+        // SAFETY: both sides hold a `T`, by the contract.
+        unsafe { write(ext, truth(read::<T>(mem)).big_endian()) };
+        false
+    }
+
+    #[inline(always)]
+    unsafe fn unpack(ext: *const u8, mem: *mut u8) {
+        // SAFETY: both sides hold a `T`, by the contract.
+        unsafe { write(mem, truth(read::<T>(ext))) };
+    }
+}
+
+macro_rules! narrowed {
+    ($(#[$doc:meta])* $name:ident: $mem:ty => $ext:ty) => {
+        $(#[$doc])*
+        pub(super) struct $name;
+
+        impl Kind for $name {
+            const MEM: usize = size_of::<$mem>();
+            const EXT: usize = size_of::<$ext>();
+
+            #[inline(always)]
+            unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool {
+                // SAFETY: an element in memory, by the contract.
+                let value = unsafe { read::<$mem>(mem) };
+                // The comparison finds what the cast cuts off.
+                let narrow = value as $ext;
+                // SAFETY: an element's room, by the contract.
+                unsafe { write(ext, narrow.to_be()) };
+                <$mem>::from(narrow) != value
+            }
+
+            #[inline(always)]
+            unsafe fn unpack(ext: *const u8, mem: *mut u8) {
+                // SAFETY: an element on both sides, by the contract.
+                unsafe { write(mem, <$mem>::from(<$ext>::from_be(read(ext)))) };
+            }
+
+            unsafe fn refused(mem: *const u8) -> Option<i128> {
+                // SAFETY: an element in memory, by the contract.
+                let value = unsafe { read::<$mem>(mem) };
+                <$ext>::try_from(value).is_err().then(|| i128::from(value))
+            }
+        }
+    };
+}
+
+narrowed! {
+    /// `long`.
+    Long: i64 => i32
+}
+narrowed! {
+    /// `unsigned long`.
+    UnsignedLong: u64 => u32
+}
+narrowed! {
+    /// `wchar_t`, which is a signed 32-bit integer on most machines; no character is negative, and
+    /// external32 has room for the basic multilingual plane.
+    WideChar: i32 => u16
+}
+
+/// x87's `long double`: ten bytes in a room of sixteen. The six bytes of padding are part of the
+/// type's size; unpacking clears them.
+#[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
+pub(super) struct X87;
+
+#[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
+impl Kind for X87 {
+    const MEM: usize = 16;
+    const EXT: usize = 16;
+
+    #[inline(always)]
+    unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool {
+        // SAFETY: ten bytes of an element in memory and sixteen of room, by the contract.
+        unsafe {
+            let (significand, head) = (read::<u64>(mem), read::<u16>(mem.add(8)));
+            write(ext, from_extended(Extended { head, significand }).to_be());
+        }
+        false
+    }
+
+    #[inline(always)]
+    unsafe fn unpack(ext: *const u8, mem: *mut u8) {
+        // SAFETY: sixteen bytes on both sides, by the contract.
+        unsafe {
+            let Extended { head, significand } = to_extended(u128::from_be(read(ext)));
+            write(mem, significand);
+            write(mem.add(8), u64::from(head));
+        }
+    }
+}
+
+/// What `long double` is on this machine.
+#[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
+pub(super) type LongDouble = X87;
+/// What `long double` is on this machine: the standard's own format.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "x86")))]
+pub(super) type LongDouble = Bits<u128>;
+
+/// Two elements: `A`, and `B` at byte `AT` of `EXTENT`. Complex numbers and pair types.
+pub(super) struct Both<A, B, const AT: usize, const EXTENT: usize>(PhantomData<(A, B)>);
+
+impl<A: Kind, B: Kind, const AT: usize, const EXTENT: usize> Kind for Both<A, B, AT, EXTENT> {
+    const MEM: usize = EXTENT;
+    const EXT: usize = A::EXT + B::EXT;
+
+    #[inline(always)]
+    unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool {
+        // SAFETY: the members of the element on both sides.
+        unsafe { A::pack(mem, ext) | B::pack(mem.add(AT), ext.add(A::EXT)) }
+    }
+
+    #[inline(always)]
+    unsafe fn unpack(ext: *const u8, mem: *mut u8) {
+        // SAFETY: the members of the element on both sides.
+        unsafe {
+            A::unpack(ext, mem);
+            B::unpack(ext.add(A::EXT), mem.add(AT));
+        }
+    }
+
+    unsafe fn unpack_part(mem: *mut u8, skip: usize, length: usize, ext: *const u8) {
+        let first = length.min(A::EXT.saturating_sub(skip));
+        // SAFETY: the part of each member, if there is one, or all of it.
+        unsafe {
+            member::<A>(mem, skip, first, ext);
+            let skip = skip.saturating_sub(A::EXT);
+            member::<B>(mem.add(AT), skip, length - first, ext.add(first));
+        }
+    }
+
+    unsafe fn refused(mem: *const u8) -> Option<i128> {
+        // SAFETY: the members of the element.
+        unsafe { A::refused(mem).or_else(|| B::refused(mem.add(AT))) }
+    }
+}
+
+/// Takes a part of a member, none of it or all of it.
+///
+/// # Safety
+///
+/// As for [`Kind::unpack_part`].
+unsafe fn member<K: Kind>(mem: *mut u8, skip: usize, length: usize, ext: *const u8) {
+    if length == K::EXT {
+        // SAFETY: all of the member.
+        unsafe { K::unpack(ext, mem) };
+    } else if length > 0 {
+        // SAFETY: as ours.
+        unsafe { K::unpack_part(mem, skip, length, ext) };
+    }
+}
+
+/// The kind of a named type, at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Bits1,
+    Bits2,
+    Bits4,
+    Bits8,
+    Bits16,
+    Twice2,
+    Twice4,
+    Twice8,
+    Twice16,
+    Truth1,
+    Truth2,
+    Truth4,
+    Truth8,
+    Truth16,
+    Long,
+    UnsignedLong,
+    WideChar,
+    LongDouble,
+    TwiceLongDouble,
+    DoubleInt,
+    LongInt,
+    ShortInt,
+    LongDoubleInt,
+}
+
+/// Calls the generic function `$f::<K>()` for the kind `K` that `$form` names.
+macro_rules! with_kind {
+    ($form:expr, $f:ident) => {{
+        use $crate::external32::kind::{
+            Bits, Both, Long, LongDouble, Truth, UnsignedLong, WideChar,
+        };
+        match $form {
+            Form::Bits1 => $f::<Bits<u8>>(),
+            Form::Bits2 => $f::<Bits<u16>>(),
+            Form::Bits4 => $f::<Bits<u32>>(),
+            Form::Bits8 => $f::<Bits<u64>>(),
+            Form::Bits16 => $f::<Bits<u128>>(),
+            Form::Twice2 => $f::<Both<Bits<u16>, Bits<u16>, 2, 4>>(),
+            Form::Twice4 => $f::<Both<Bits<u32>, Bits<u32>, 4, 8>>(),
+            Form::Twice8 => $f::<Both<Bits<u64>, Bits<u64>, 8, 16>>(),
+            Form::Twice16 => $f::<Both<Bits<u128>, Bits<u128>, 16, 32>>(),
+            Form::Truth1 => $f::<Truth<u8>>(),
+            Form::Truth2 => $f::<Truth<u16>>(),
+            Form::Truth4 => $f::<Truth<u32>>(),
+            Form::Truth8 => $f::<Truth<u64>>(),
+            Form::Truth16 => $f::<Truth<u128>>(),
+            Form::Long => $f::<Long>(),
+            Form::UnsignedLong => $f::<UnsignedLong>(),
+            Form::WideChar => $f::<WideChar>(),
+            Form::LongDouble => $f::<LongDouble>(),
+            Form::TwiceLongDouble => $f::<Both<LongDouble, LongDouble, 16, 32>>(),
+            Form::DoubleInt => $f::<Both<Bits<u64>, Bits<u32>, 8, 16>>(),
+            Form::LongInt => $f::<Both<Long, Bits<u32>, 8, 16>>(),
+            Form::ShortInt => $f::<Both<Bits<u16>, Bits<u32>, 4, 8>>(),
+            Form::LongDoubleInt => $f::<Both<LongDouble, Bits<u32>, 16, 32>>(),
+        }
+    }};
+}
+pub(super) use with_kind;
+
+impl Form {
+    /// The form of `named`.
+    pub(super) fn of(named: Named) -> Self {
+        match named {
+            Named::LONG => Self::Long,
+            Named::UNSIGNED_LONG => Self::UnsignedLong,
+            Named::WCHAR => Self::WideChar,
+            Named::LONG_DOUBLE => Self::LongDouble,
+            Named::C_LONG_DOUBLE_COMPLEX | Named::CXX_LONG_DOUBLE_COMPLEX => Self::TwiceLongDouble,
+            Named::DOUBLE_INT => Self::DoubleInt,
+            Named::LONG_INT => Self::LongInt,
+            Named::SHORT_INT => Self::ShortInt,
+            Named::LONG_DOUBLE_INT => Self::LongDoubleInt,
+            Named::C_BOOL | Named::CXX_BOOL | Named::LOGICAL1 => Self::Truth1,
+            Named::LOGICAL2 => Self::Truth2,
+            Named::LOGICAL | Named::LOGICAL4 => Self::Truth4,
+            Named::LOGICAL8 => Self::Truth8,
+            Named::LOGICAL16 => Self::Truth16,
+            Named::COMPLEX4 => Self::Twice2,
+            Named::C_FLOAT_COMPLEX
+            | Named::CXX_FLOAT_COMPLEX
+            | Named::COMPLEX
+            | Named::COMPLEX8
+            | Named::FLOAT_INT
+            | Named::PAIR_INT
+            | Named::PAIR_REAL
+            | Named::PAIR_INTEGER => Self::Twice4,
+            Named::C_DOUBLE_COMPLEX
+            | Named::CXX_DOUBLE_COMPLEX
+            | Named::DOUBLE_COMPLEX
+            | Named::COMPLEX16
+            | Named::PAIR_DOUBLE_PRECISION => Self::Twice8,
+            Named::COMPLEX32 => Self::Twice16,
+            // Integers, floats and characters, whose size is the table's.
+            _ => match named.size() {
+                2 => Self::Bits2,
+                4 => Self::Bits4,
+                8 => Self::Bits8,
+                16 => Self::Bits16,
+                _ => Self::Bits1,
+            },
+        }
+    }
+
+    /// Bytes in external32.
+    pub(super) fn bytes(self) -> usize {
+        fn bytes<K: Kind>() -> usize {
+            K::EXT
+        }
+        with_kind!(self, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_the_layout_of_their_named_types() {
+        for named in Named::all() {
+            fn sizes<K: Kind>() -> (usize, usize) {
+                (K::MEM, K::EXT)
+            }
+            let (mem, ext) = with_kind!(Form::of(named), sizes);
+            assert_eq!(mem, named.extent() as usize, "{named}");
+            assert!(ext <= named.size() as usize && mem <= LARGEST, "{named}");
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! external32, the standard's canonical representation (MPI-5.0 section 14.5.2): pack and unpack
+//! with the conversion fused into the copy.
+//!
+//! ```text
+//! Datatype -> typed program in external32 bytes (../typed.rs) -> External32
+//!     walk a range of bytes -> runs of one named type -> sweep.rs, by kind.rs (quad.rs)
+//! ```
+//!
+//! - `kind.rs`: what an element of each named type becomes
+//! - `sweep.rs`: the loops over runs of elements
+//! - `quad.rs`: x87's long double to and from binary128
+//!
+//! The packed form of `count` elements of a type is one sequence of bytes, and any range of it can
+//! be packed or unpacked on its own, in O(depth + log list) and the bytes moved: file views and
+//! segments of messages need that. Elements that a range breaks go through a small buffer.
+//!
+//! ```
+//! use typepack_engine::{Datatype, External32, Named, pack_external, unpack_external};
+//!
+//! let column = Datatype::vector(2, 1, 3, &Datatype::named(Named::INT))?;
+//! let external = External32::new(&column)?;
+//! let (mut unit, mut position) = ([0u8; 16], 0);
+//! pack_external(&external, 1, &[1i32, 0, 0, -2], &mut unit, &mut position)?;
+//! assert_eq!((position, &unit[..8]), (8, &[0, 0, 0, 1, 0xff, 0xff, 0xff, 0xfe][..]));
+//!
+//! let (mut back, mut position) = ([7i32; 4], 0);
+//! unpack_external(&external, 1, &unit, &mut position, &mut back)?;
+//! assert_eq!(back, [1, 7, 7, -2]);
+//! # Ok::<(), typepack_engine::Error>(())
+//! ```
+
+mod kind;
+// Elsewhere long double is binary128 already.
+#[cfg(any(target_arch = "x86_64", target_arch = "x86", test))]
+mod quad;
+mod sweep;
+
+use crate::datatype::Datatype;
+use crate::error::{Error, ErrorKind, Result};
+use crate::pack::check_datatype_bounds;
+use crate::scalar::Named;
+use crate::typed::{Piece, Runs, TypedProgram, Unit};
+use bytemuck::{AnyBitPattern, NoUninit};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes of one element of `named` in external32.
+///
+/// ```
+/// use typepack_engine::{Named, external32};
+/// assert_eq!(external32::size_of(Named::LONG), 4);
+/// assert_eq!(external32::size_of(Named::LONG_DOUBLE), 16);
+/// ```
+pub fn size_of(named: Named) -> u64 {
+    kind::Form::of(named).bytes() as u64
+}
+
+/// A datatype prepared for external32. Cloning is two reference counts.
+#[derive(Clone, Debug)]
+pub struct External32 {
+    datatype: Datatype,
+    program: Arc<TypedProgram>,
+}
+
+impl External32 {
+    /// Prepares `datatype`; costs as much as its tree has nodes.
+    ///
+    /// # Errors
+    ///
+    /// A type that needs more program nodes than the documented limit (2^28).
+    pub fn new(datatype: &Datatype) -> Result<Self> {
+        let program = Arc::new(TypedProgram::lower(datatype, Unit::External32)?);
+        Ok(Self { datatype: datatype.clone(), program })
+    }
+
+    /// The type that was prepared.
+    pub fn datatype(&self) -> &Datatype {
+        &self.datatype
+    }
+
+    /// The typed program, whose positions are bytes of external32.
+    pub fn program(&self) -> &TypedProgram {
+        &self.program
+    }
+
+    /// Bytes of one element in external32.
+    pub fn element_bytes(&self) -> u64 {
+        self.program.element_units()
+    }
+}
+
+/// Bytes of `count` elements in external32; exact.
+///
+/// # Errors
+///
+/// The product does not fit `i64`.
+#[doc(alias = "MPI_Pack_external_size")]
+pub fn pack_external_size(external: &External32, count: u64) -> Result<u64> {
+    external.program.units(count)
+}
+
+/// Packs `count` elements from `src`, whose first byte is the type's origin, into `dst` at byte
+/// `position`, which advances by what was packed (MPI-5.0 section 5.3). Successive calls make one
+/// packing unit.
+///
+/// # Errors
+///
+/// `src`: the elements do not lie within it. `dst`: no room from `position` on. `count`: the bytes
+/// do not fit 64 bits. In all these cases nothing is written. `src` again, with
+/// [`ErrorKind::Conversion`]: a value does not fit the size it has in external32; then `dst` from
+/// `position` on is unspecified. `position` advances only without an error.
+#[doc(alias = "MPI_Pack_external")]
+pub fn pack_external<T: NoUninit>(
+    external: &External32,
+    count: u64,
+    src: &[T],
+    dst: &mut [u8],
+    position: &mut usize,
+) -> Result<()> {
+    let (bytes, room) = room(external, count, "dst", dst.len(), *position)?;
+    pack_external_range(external, count, src, 0, 0..bytes, &mut dst[room.clone()])?;
+    *position = room.end;
+    Ok(())
+}
+
+/// Unpacks `count` elements from `src` at byte `position`, which advances by what was used, into
+/// `dst`, whose first byte is the type's origin (MPI-5.0 section 5.3). Bytes of `dst` that the type
+/// does not cover keep their values.
+///
+/// # Errors
+///
+/// `src`: it ends before the elements do. `dst`: the elements do not lie within it. `count`: the
+/// bytes do not fit 64 bits. Nothing is written then, and `position` stays.
+#[doc(alias = "MPI_Unpack_external")]
+pub fn unpack_external<T: NoUninit + AnyBitPattern>(
+    external: &External32,
+    count: u64,
+    src: &[u8],
+    position: &mut usize,
+    dst: &mut [T],
+) -> Result<()> {
+    let (bytes, room) = room(external, count, "src", src.len(), *position)?;
+    unpack_external_range(external, count, &src[room.clone()], 0..bytes, dst, 0)?;
+    *position = room.end;
+    Ok(())
+}
+
+/// Packs the bytes `range` of the external32 form of `count` elements into `dst`.
+///
+/// `origin` is the byte position in `src` of the type's displacement 0. Any range may be asked for
+/// in any order.
+///
+/// # Errors
+///
+/// `src`: the elements do not lie within it, or (conversion) a value in the range does not fit the
+/// size it has in external32. `range`: not within the packed bytes. `dst`: not as long as the range.
+pub fn pack_external_range<T: NoUninit>(
+    external: &External32,
+    count: u64,
+    src: &[T],
+    origin: usize,
+    range: Range<u64>,
+    dst: &mut [u8],
+) -> Result<()> {
+    check_datatype_bounds(&external.datatype, count, origin, size_of_val(src), "src")?;
+    check_length(&range, "dst", dst.len())?;
+    let base = src.as_ptr().cast::<u8>().wrapping_add(origin);
+    // SAFETY:
+    // - check_datatype_bounds: every element's data lies within src, initialised (NoUninit);
+    // - check_length: dst is as long as the range (which the walk checks itself);
+    // - src and dst cannot overlap, one being borrowed mutably.
+    unsafe { pack_external_raw(external, count, base, range, dst.as_mut_ptr()) }
+}
+
+/// Unpacks `src`, the bytes `range` of the external32 form of `count` elements, into `dst`.
+///
+/// `origin` is the byte position in `dst` of the type's displacement 0. Ranges may come in any
+/// order if they do not break elements. The parts of a broken element must come in order (an element
+/// that changes its format, such as `MPI_LONG`, is converted when its last byte arrives).
+///
+/// # Errors
+///
+/// `dst`: the elements do not lie within it. `range`: not within the packed bytes. `src`: not as
+/// long as the range.
+pub fn unpack_external_range<T: NoUninit + AnyBitPattern>(
+    external: &External32,
+    count: u64,
+    src: &[u8],
+    range: Range<u64>,
+    dst: &mut [T],
+    origin: usize,
+) -> Result<()> {
+    check_datatype_bounds(&external.datatype, count, origin, size_of_val(dst), "dst")?;
+    check_length(&range, "src", src.len())?;
+    let base = dst.as_mut_ptr().cast::<u8>().wrapping_add(origin);
+    // SAFETY:
+    // - check_datatype_bounds: every element's data lies within dst, is initialised (NoUninit) and may take
+    //   any bytes (AnyBitPattern);
+    // - check_length: src is as long as the range (which the walk checks itself);
+    // - src and dst cannot overlap, one being borrowed mutably.
+    unsafe { unpack_external_raw(external, count, base, range, src.as_ptr()) }
+}
+
+/// Packs the bytes `range` of the external32 form of `count` elements, without looking at buffers.
+/// `origin` is the address of displacement 0 (it need not be inside an allocation itself).
+///
+/// # Errors
+///
+/// `range`: not within the packed bytes of `count` elements. `src` ([`ErrorKind::Conversion`]): a
+/// value in the range does not fit the size it has in external32.
+///
+/// # Safety
+///
+/// - Every byte of data of every element of a named type that the range touches is valid for reads.
+/// - `dst` is valid for writes of the range's length.
+/// - The two sides do not overlap.
+pub unsafe fn pack_external_raw(
+    external: &External32,
+    count: u64,
+    origin: *const u8,
+    range: Range<u64>,
+    dst: *mut u8,
+) -> Result<()> {
+    // SAFETY: the contracts are the same; the memory side is only read.
+    unsafe { run::<true>(external, count, origin.cast_mut(), range, dst) }
+}
+
+/// Unpacks `src`, the bytes `range` of the external32 form of `count` elements, without looking at
+/// buffers; the parts of a broken element in order, as for [`unpack_external_range`].
+///
+/// # Errors
+///
+/// `range`: not within the packed bytes of `count` elements.
+///
+/// # Safety
+///
+/// - Every byte of data of every element of a named type that the range touches is valid for
+///   writes, and for reads if the range begins inside the element.
+/// - `src` is valid for reads of the range's length.
+/// - The two sides do not overlap.
+pub unsafe fn unpack_external_raw(
+    external: &External32,
+    count: u64,
+    origin: *mut u8,
+    range: Range<u64>,
+    src: *const u8,
+) -> Result<()> {
+    // SAFETY: the contracts are the same; the packed side is only read.
+    unsafe { run::<false>(external, count, origin, range, src.cast_mut()) }
+}
+
+/// Moves and converts the bytes `range`; `ext` is where byte `range.start` is.
+///
+/// # Safety
+///
+/// As for [`pack_external_raw`] when `PACK`, for [`unpack_external_raw`] otherwise.
+unsafe fn run<const PACK: bool>(
+    external: &External32,
+    count: u64,
+    origin: *mut u8,
+    range: Range<u64>,
+    ext: *mut u8,
+) -> Result<()> {
+    let mut ext = ext;
+    external.program.walk(count, range, |piece| {
+        let (bad, runs, bytes) = match piece {
+            Piece::Runs(runs) => {
+                let sweeps = sweep::sweeps(runs.named);
+                let sweep = if PACK { sweeps.pack } else { sweeps.unpack };
+                // SAFETY: elements of the type map in the range, and their place in its bytes.
+                let bad = unsafe { sweep(&runs, origin, ext) };
+                (bad, runs, runs.blocks * runs.length * sweeps.sizes.1 as u64)
+            }
+            Piece::Part { offset, named, skip, length } => {
+                let sweeps = sweep::sweeps(named);
+                let part = if PACK { sweeps.pack_part } else { sweeps.unpack_part };
+                let mem = origin.wrapping_offset(offset as isize);
+                // SAFETY: an element that the range touches, and the bytes it has of it.
+                let bad = unsafe { part(mem, ext, skip as usize, length as usize) };
+                (bad, Runs { offset, named, blocks: 1, stride: 0, length: 1 }, length)
+            }
+        };
+        if bad {
+            // SAFETY: the elements that were just read.
+            return Err(unfit(&runs, unsafe { sweep::refused(&runs, origin) }));
+        }
+        ext = ext.wrapping_add(bytes as usize);
+        Ok(())
+    })
+}
+
+#[cold]
+fn unfit(runs: &Runs, found: Option<(i64, i128)>) -> Error {
+    let (named, bytes) = (runs.named, size_of(runs.named));
+    // Nothing is found only if another thread changed the value in between.
+    let (at, value) = found.unwrap_or((runs.offset, 0));
+    Error::new(
+        ErrorKind::Conversion,
+        "src",
+        format!(
+            "the {named} at displacement {at} is {value}: no place in external32's {bytes} bytes"
+        ),
+    )
+}
+
+/// The bytes of `count` elements and where they lie in a packing unit of `length` bytes.
+fn room(
+    external: &External32,
+    count: u64,
+    argument: &'static str,
+    length: usize,
+    position: usize,
+) -> Result<(u64, Range<usize>)> {
+    let bytes = pack_external_size(external, count)?;
+    match length.checked_sub(position) {
+        Some(left) if bytes <= left as u64 => Ok((bytes, position..position + bytes as usize)),
+        _ => Err(Error::new(
+            ErrorKind::Buffer,
+            argument,
+            format!("{count} elements need {bytes} bytes at position {position} of {length}"),
+        )),
+    }
+}
+
+fn check_length(range: &Range<u64>, argument: &'static str, length: usize) -> Result<()> {
+    // A range that is not within the packed bytes is refused by the walk.
+    if range.end.checked_sub(range.start) != Some(length as u64) {
+        let detail = format!("{length} bytes for the range {}..{}", range.start, range.end);
+        return Err(Error::new(ErrorKind::Buffer, argument, detail));
+    }
+    Ok(())
+}
