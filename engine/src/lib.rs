@@ -8,7 +8,8 @@
 //! 3. the loop program (`ir/`) and the passes that rewrite it (`passes/`);
 //! 4. [`Plan`]: program, facts, and the rung that executes each nest (`plan.rs`, [`kernel`]);
 //! 5. [`pack`], [`unpack`] and their relatives, over any byte range (`pack.rs`, `exec.rs`), by
-//!    compiled kernels or by the interpreter (`interp.rs`).
+//!    compiled kernels or by the interpreter (`interp.rs`); [`copy()`] from one layout straight into
+//!    another (`pair/`); a plan as bytes for peers and caches ([`wire`]).
 //!
 //! [`typemap`] is the oracle that all of this is checked against. The engine knows no operating
 //! system and no code generator: kernels come through [`kernel::Compiler`].
@@ -32,24 +33,31 @@
 //! ```
 
 mod commit;
+mod cursor;
 mod datatype;
 mod error;
 mod exec;
+mod footprint;
 mod interp;
 pub mod ir;
 pub mod kernel;
 mod pack;
+mod pair;
 mod passes;
 mod plan;
 mod scalar;
 pub mod stats;
 mod table;
 pub mod typemap;
+pub mod wire;
 
+pub use cursor::Cursor;
 pub use datatype::{Datatype, Order};
 pub use error::{Error, ErrorClass, ErrorKind, Result};
+pub use footprint::Footprint;
 pub use kernel::Direction;
 pub use pack::{check_bounds, pack, pack_range, pack_raw, unpack, unpack_range, unpack_raw};
+pub use pair::{Side, copy, copy_range, copy_raw};
 pub use plan::{Plan, Rung, Settings};
 pub use scalar::Named;
 pub use table::Table;

@@ -155,14 +155,14 @@ pub fn check_bounds(
     length: usize,
     argument: &'static str,
 ) -> Result<()> {
-    let ty = plan.datatype();
-    if count == 0 || ty.size() == 0 {
+    let place = plan.footprint();
+    if count == 0 || plan.element_bytes() == 0 {
         return Ok(());
     }
     // 64 times 64 bits fit; adding to that might not, and then the answer is no in any case.
-    let last = i128::from(count - 1) * i128::from(ty.extent());
-    let first = last.min(0).saturating_add(origin as i128 + i128::from(ty.true_lb()));
-    let end = last.max(0).saturating_add(origin as i128 + i128::from(ty.true_ub()));
+    let last = i128::from(count - 1) * i128::from(place.extent);
+    let first = last.min(0).saturating_add(origin as i128 + i128::from(place.true_lb));
+    let end = last.max(0).saturating_add(origin as i128 + i128::from(place.true_ub));
     if first < 0 || end > length as i128 {
         return Err(Error::new(
             ErrorKind::Buffer,
