@@ -39,7 +39,7 @@ fn rows() -> Result<Vec<Row>> {
     let vector = |count, block, stride| Datatype::vector(count, block, stride, &double);
     let face =
         |n: i64, sub: [i64; 3]| Datatype::subarray(&[n + 2; 3], &sub, &[1; 3], Order::C, &double);
-    for n in [16, 128, 2048, 32768] {
+    for n in [2, 16, 128, 2048, 32768] {
         row("8 B stride 2 -> stride 3", &vector(n, 1, 2)?, 1, &vector(n, 1, 3)?, 1)?;
     }
     let every =
@@ -66,7 +66,10 @@ fn rows() -> Result<Vec<Row>> {
     row("32 B -> 8 B", &vector(2048, 4, 6)?, 1, &vector(8192, 1, 2)?, 1)?;
     row("24 B -> 16 B", &vector(2048, 3, 4)?, 1, &vector(3072, 2, 4)?, 1)?;
     row("40 B -> 24 B", &vector(3072, 5, 7)?, 1, &vector(5120, 3, 7)?, 1)?;
+    row("200 B -> 120 B", &vector(3 * 256, 25, 30)?, 1, &vector(5 * 256, 15, 20)?, 1)?;
+    row("400 B -> 600 B", &vector(3 * 128, 50, 64)?, 1, &vector(2 * 128, 75, 96)?, 1)?;
     row("800 B -> 600 B", &vector(3 * 64, 100, 128)?, 1, &vector(4 * 64, 75, 96)?, 1)?;
+    row("6000 B -> 36 B", &vector(48, 750, 800)?, 1, &every(8000, 36, 44)?, 1)?;
     row("6000 B -> 40 B", &vector(40, 750, 800)?, 1, &vector(6000, 5, 7)?, 1)?;
     for inner in [2, 3, 5] {
         let rows = Datatype::hvector(4096 / inner, 1, 48 * inner, &vector(inner, 1, 2)?)?;

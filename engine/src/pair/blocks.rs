@@ -15,8 +15,8 @@ use std::ops::Range;
 /// Most levels of a side. Deeper programs are left to `pieces.rs`.
 const LEVELS: usize = 8;
 
-/// A longer block is split only into at least this many shorter ones: below, a row costs more in
-/// control than two kernel calls through a buffer (`examples/fused.rs`, blocks of 16 to blocks of 8).
+/// A longer block is split only into at least this many shorter ones: with rows of two, control
+/// costs as much as the second pass saves (`examples/fused.rs`, 16 B -> 8 B).
 const SPLIT: u64 = 3;
 
 /// One level of a side. Counts are at least 2.
@@ -183,6 +183,9 @@ pub(super) unsafe fn copy(
     dst: &Side<'_, *mut u8>,
     range: Range<u64>,
 ) -> bool {
+    if is_list(src.plan.program()) || is_list(dst.plan.program()) {
+        return false;
+    }
     let (mut from, mut to) = (Levels::new(), Levels::new());
     if fit(src, dst, &mut from, &mut to).is_none() {
         return false;
@@ -207,6 +210,13 @@ pub(super) unsafe fn copy(
         }
     }
     true
+}
+
+/// A struct or a list, which is what most programs without levels over a block begin with; told
+/// without setting anything up.
+fn is_list(program: &Program) -> bool {
+    let op = program.body.map(|body| &program.node(body.node).op);
+    matches!(op, None | Some(Op::Seq { .. } | Op::Ragged { .. }))
 }
 
 /// Takes the levels of both sides, over blocks of one length.

@@ -1,7 +1,7 @@
 //! Any two layouts: long runs straight across, short ones through a buffer in L1.
 //!
 //! Called by `mod.rs` where `blocks.rs` does not apply, and by `blocks.rs` for the broken blocks at
-//! the ends of a range. The rule, applied again at every position:
+//! the ends of a range. The rule, applied again at every position where a program has long runs:
 //!
 //! 1. A run of at least [`ALONE`] bytes on one side, shorter ones on the other: the long run is
 //!    consecutive memory, so that much is one pack or unpack, by a kernel, without a buffer.
@@ -13,7 +13,9 @@
 use super::Side;
 use crate::cursor::Cursor;
 use crate::interp;
+use crate::ir::{Op, Program};
 use crate::pack::{pack_raw, unpack_raw};
+use crate::plan::{Plan, is_dense};
 use crate::stats::{self, Executor};
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -38,7 +40,9 @@ const SHORT: u64 = 2 << 10;
 /// As for [`copy_raw`](super::copy_raw), with displacement 0 at `memory`.
 pub(super) unsafe fn copy(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, range: Range<u64>) {
     let mut position = range.start;
+    let chunk = chunk(src.plan, dst.plan);
     if range.end - position > SHORT
+        && (typical_run(src.plan.program()) >= LONG || typical_run(dst.plan.program()) >= LONG)
         && let (Ok(mut from), Ok(mut to)) =
             (Cursor::at(src.plan, src.count, position), Cursor::at(dst.plan, dst.count, position))
     {
@@ -48,16 +52,34 @@ pub(super) unsafe fn copy(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, ra
             // SAFETY: as our contract, from `position` on, where both cursors are.
             let end = unsafe { straight(src, dst, &mut from, &mut to, range.end) };
             buffers = if end == position { (2 * buffers).min(8) } else { 1 };
-            position = range.end.min(end + buffers * BUFFER);
+            position = range.end.min(end - end % chunk + buffers * chunk);
             // SAFETY: as our contract, for a part of the range.
-            unsafe { buffered(src, dst, end..position) };
+            unsafe { buffered(src, dst, end..position, chunk) };
             if position == range.end || from.seek(position).is_err() || to.seek(position).is_err() {
                 break;
             }
         }
     }
     // SAFETY: as our contract, for the rest of the range.
-    unsafe { buffered(src, dst, position..range.end) };
+    unsafe { buffered(src, dst, position..range.end, chunk) };
+}
+
+/// The mean run, or more where parts of a sequence are not runs themselves: where this is short,
+/// looking at positions is not worth it.
+fn typical_run(program: &Program) -> u64 {
+    let mut next = program.body;
+    while let Some(edge) = next {
+        let node = program.node(edge.node);
+        next = match &node.op {
+            Op::Block => return node.bytes,
+            Op::Seq { parts } => return node.bytes / parts.len() as u64,
+            Op::Ragged { list, stride, body, .. } if is_dense(program, *stride, *body) => {
+                return node.bytes / list.len() as u64;
+            }
+            Op::Loop { body, .. } | Op::Table { body, .. } | Op::Ragged { body, .. } => Some(*body),
+        };
+    }
+    0
 }
 
 /// Copies without a buffer for as long as runs are long (rules 1 and 2), at most to `end`; returns
@@ -110,16 +132,41 @@ unsafe fn straight(
     }
 }
 
+/// Packed bytes that go through the buffer at a time: whole blocks of both sides where that is
+/// possible, since a broken block costs a call of its own.
+fn chunk(src: &Plan, dst: &Plan) -> u64 {
+    let unit = |plan: &Plan| plan.whole_site().map_or(1, |site| site.leaf_bytes);
+    let (a, b) = (unit(src), unit(dst));
+    match (a / gcd(a, b)).checked_mul(b) {
+        Some(both) if both <= BUFFER / 4 => BUFFER - BUFFER % both,
+        _ => BUFFER,
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
 /// The buffer, in whole cache lines.
 #[repr(align(64))]
 struct Lines([MaybeUninit<u8>; BUFFER as usize]);
 
-/// Copies packed bytes `range` through the buffer.
+/// Copies packed bytes `range` through the buffer, up to the next multiple of `chunk` at a time.
 ///
 /// # Safety
 ///
-/// As for [`copy`].
-unsafe fn buffered(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, range: Range<u64>) {
+/// - As for [`copy`].
+/// - `chunk` is not 0 and at most [`BUFFER`].
+unsafe fn buffered(
+    src: &Side<'_, *const u8>,
+    dst: &Side<'_, *mut u8>,
+    range: Range<u64>,
+    chunk: u64,
+) {
     if range.is_empty() {
         return;
     }
@@ -127,7 +174,7 @@ unsafe fn buffered(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, range: Ra
     let buffer = buffer.0.as_mut_ptr().cast::<u8>();
     let mut position = range.start;
     while position < range.end {
-        let end = range.end.min(position + BUFFER);
+        let end = range.end.min(position - position % chunk + chunk);
         // SAFETY: a part of the range, no longer than the buffer, which the pack fills.
         unsafe {
             pack_raw(src.plan, src.count, src.memory, position..end, buffer);
