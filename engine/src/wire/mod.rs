@@ -9,6 +9,8 @@
 //! against the computed footprint. What hostile bytes can do is describe a layout that is large or
 //! slow, and the caller sees [`Plan::element_bytes`] and [`Plan::footprint`] before using it.
 //!
+//! Bytes in memory that another process can write have to be copied before they are decoded.
+//!
 //! Decoding needs at most four times the bytes it is given, plus 64 KiB; it does not recurse, and
 //! takes time proportional to its input. To keep that bound, only the first 32 nests of a program,
 //! and one more for each 2 KiB of input, get kernels; what is beyond is walked, with the same
