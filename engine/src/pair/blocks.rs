@@ -19,7 +19,7 @@ const LEVELS: usize = 8;
 /// costs as much as the second pass saves (`examples/fused.rs`, 16 B -> 8 B).
 const SPLIT: u64 = 3;
 
-/// One level of a side. Counts are at least 2.
+/// One level of a side. Counts are at least 2, but for the only level of a single block.
 #[derive(Clone, Copy)]
 enum Level<'a> {
     Loop { count: u64, stride: i64 },
@@ -52,7 +52,8 @@ struct Levels<'a> {
 
 impl<'a> Levels<'a> {
     fn new() -> Self {
-        let levels = [Level::Loop { count: 1, stride: 0 }; LEVELS];
+        // All zeros: the cheapest thing to fill an array with.
+        let levels = [Level::Loop { count: 0, stride: 0 }; LEVELS];
         Self { levels, depth: 0, base: 0, block: 0 }
     }
 
@@ -67,6 +68,10 @@ impl<'a> Levels<'a> {
             match &node.op {
                 Op::Block => {
                     self.block = node.bytes;
+                    if self.depth == 0 {
+                        self.levels[0] = Level::Loop { count: 1, stride: 0 };
+                        self.depth = 1;
+                    }
                     return Some(());
                 }
                 Op::Loop { count, stride, body } => {
@@ -99,9 +104,9 @@ impl<'a> Levels<'a> {
         self.push(Level::Loop { count, stride: block as i64 })
     }
 
-    /// The innermost level. No levels at all (one block) are a loop of one.
+    /// The innermost level.
     fn inner(&self) -> &Level<'a> {
-        &self.levels[self.depth.saturating_sub(1)]
+        &self.levels[self.depth - 1]
     }
 }
 
@@ -136,7 +141,7 @@ impl<'a> Walk<'a> {
     }
 
     fn inner(&self) -> usize {
-        self.levels.depth.saturating_sub(1)
+        self.levels.depth - 1
     }
 
     /// Blocks left in the row.
