@@ -96,7 +96,8 @@ impl Competitor for Engine {
     }
 
     fn moves(&self) -> (Datatype, u64) {
-        (self.plan.datatype().clone(), self.count)
+        let ty = self.plan.datatype().expect("committed from a datatype");
+        (ty.clone(), self.count)
     }
 
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {

@@ -8,7 +8,8 @@
 //! 3. the loop program (`ir/`) and the passes that rewrite it (`passes/`);
 //! 4. [`Plan`]: program, facts, and the rung that executes each nest (`plan.rs`, [`kernel`]);
 //! 5. [`pack`], [`unpack`] and their relatives, over any byte range (`pack.rs`, `exec.rs`), by
-//!    compiled kernels or by the interpreter (`interp.rs`).
+//!    compiled kernels or by the interpreter (`interp.rs`); [`copy()`] from one layout straight into
+//!    another (`pair/`); a plan as bytes for peers and caches ([`wire`]).
 //!
 //! [`typemap`] is the oracle that all of this is checked against. The engine knows no operating
 //! system and no code generator: kernels come through [`kernel::Compiler`].
@@ -32,14 +33,17 @@
 //! ```
 
 mod commit;
+mod cursor;
 mod datatype;
 mod error;
 mod exec;
 pub mod external32;
+mod footprint;
 mod interp;
 pub mod ir;
 pub mod kernel;
 mod pack;
+mod pair;
 mod passes;
 mod plan;
 mod scalar;
@@ -47,12 +51,16 @@ pub mod stats;
 mod table;
 pub mod typed;
 pub mod typemap;
+pub mod wire;
 
+pub use cursor::Cursor;
 pub use datatype::{Datatype, Order};
 pub use error::{Error, ErrorClass, ErrorKind, Result};
 pub use external32::{External32, pack_external, pack_external_size, unpack_external};
+pub use footprint::Footprint;
 pub use kernel::Direction;
 pub use pack::{check_bounds, pack, pack_range, pack_raw, unpack, unpack_range, unpack_raw};
+pub use pair::{Side, copy, copy_range, copy_raw};
 pub use plan::{Plan, Rung, Settings};
 pub use scalar::Named;
 pub use table::Table;

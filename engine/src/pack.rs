@@ -3,9 +3,9 @@
 //! The safe calls know every byte a type can touch: `true_lb .. true_lb + true_extent`, for each of
 //! `count` elements. They check that against the slice once and then run unchecked.
 
-use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec;
+use crate::footprint::Footprint;
 use crate::plan::Plan;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
@@ -160,24 +160,25 @@ pub fn check_bounds(
     length: usize,
     argument: &'static str,
 ) -> Result<()> {
-    check_datatype_bounds(plan.datatype(), count, origin, length, argument)
+    let place = if plan.element_bytes() == 0 { None } else { Some(plan.footprint()) };
+    check_place(place, count, origin, length, argument)
 }
 
-/// As [`check_bounds`], for a type that is not committed.
-pub(crate) fn check_datatype_bounds(
-    ty: &Datatype,
+/// As [`check_bounds`], for elements that lie at `place`; `None` for those without data.
+pub(crate) fn check_place(
+    place: Option<&Footprint>,
     count: u64,
     origin: usize,
     length: usize,
     argument: &'static str,
 ) -> Result<()> {
-    if count == 0 || ty.size() == 0 {
+    let Some(place) = place.filter(|_| count > 0) else {
         return Ok(());
-    }
+    };
     // 64 times 64 bits fit; adding to that might not, and then the answer is no in any case.
-    let last = i128::from(count - 1) * i128::from(ty.extent());
-    let first = last.min(0).saturating_add(origin as i128 + i128::from(ty.true_lb()));
-    let end = last.max(0).saturating_add(origin as i128 + i128::from(ty.true_ub()));
+    let last = i128::from(count - 1) * i128::from(place.extent);
+    let first = last.min(0).saturating_add(origin as i128 + i128::from(place.true_lb));
+    let end = last.max(0).saturating_add(origin as i128 + i128::from(place.true_ub));
     if first < 0 || end > length as i128 {
         return Err(Error::new(
             ErrorKind::Buffer,
@@ -230,7 +231,7 @@ fn check_range(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Named;
+    use crate::{Datatype, Named};
 
     fn column() -> Plan {
         Datatype::vector(3, 1, 4, &Datatype::named(Named::F64)).unwrap().commit().unwrap()

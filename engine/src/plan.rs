@@ -7,6 +7,7 @@
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
+use crate::footprint::Footprint;
 use crate::ir::{self, Edge, NodeId, Op, Program};
 use crate::kernel::{Compiler, Direction, Kernel, Leaf, Level, Nest, Run};
 use std::fmt;
@@ -56,7 +57,9 @@ pub struct Settings {
 pub struct Plan(Arc<Inner>);
 
 struct Inner {
-    datatype: Datatype,
+    /// `None` for a plan that was decoded.
+    datatype: Option<Datatype>,
+    footprint: Footprint,
     program: Program,
     element_bytes: u64,
     /// Displacement of the one run, when elements continue each other without a gap.
@@ -183,6 +186,19 @@ impl Site {
 
 impl Plan {
     pub(crate) fn new(datatype: Datatype, program: Program, settings: &Settings) -> Self {
+        let footprint = Footprint::of_datatype(&datatype);
+        Self::assemble(Some(datatype), footprint, program, settings, usize::MAX)
+    }
+
+    /// A plan of a verified program with its footprint. At most `most_sites` nests get a kernel
+    /// site (they need more memory than the nodes they come from); the others are walked.
+    pub(crate) fn assemble(
+        datatype: Option<Datatype>,
+        footprint: Footprint,
+        program: Program,
+        settings: &Settings,
+        most_sites: usize,
+    ) -> Self {
         let element_bytes = program.element_bytes();
         let contiguous = program.body.and_then(|body| {
             let node = program.node(body.node);
@@ -201,10 +217,11 @@ impl Plan {
             }
         } else if let Some(body) = program.body {
             site_of.resize(program.nodes().len(), NO_SITE);
-            find_sites(&program, body, settings, &mut sites, &mut site_of);
+            find_sites(&program, body, settings, most_sites, &mut sites, &mut site_of);
         }
         Self(Arc::new(Inner {
             datatype,
+            footprint,
             program,
             element_bytes,
             contiguous,
@@ -215,9 +232,14 @@ impl Plan {
         }))
     }
 
-    /// The type this plan was committed from.
-    pub fn datatype(&self) -> &Datatype {
-        &self.0.datatype
+    /// The type this plan was committed from; `None` when it was decoded ([`wire`](crate::wire)).
+    pub fn datatype(&self) -> Option<&Datatype> {
+        self.0.datatype.as_ref()
+    }
+
+    /// Where elements lie in memory.
+    pub fn footprint(&self) -> &Footprint {
+        &self.0.footprint
     }
 
     /// The loop program; its `Display` prints it.
@@ -304,6 +326,7 @@ impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plan")
             .field("datatype", &self.0.datatype)
+            .field("footprint", &self.0.footprint)
             .field("pack", &self.kernel_name(Direction::Pack))
             .field("unpack", &self.kernel_name(Direction::Unpack))
             .finish_non_exhaustive()
@@ -318,6 +341,7 @@ fn find_sites(
     program: &Program,
     body: Edge,
     settings: &Settings,
+    most_sites: usize,
     sites: &mut Vec<Site>,
     site_of: &mut [u32],
 ) {
@@ -326,6 +350,9 @@ fn find_sites(
     while let Some(id) = pending.pop() {
         if std::mem::replace(&mut seen[id.index()], true) {
             continue;
+        }
+        if sites.len() >= most_sites {
+            return;
         }
         let nest = match &program.node(id).op {
             Op::Block => continue,

@@ -15,6 +15,7 @@ pub(crate) enum Executor {
     Rows,
     Interpreter,
     Kernel,
+    Fused,
 }
 
 /// Packed bytes moved, by executor, by all threads since the process began.
@@ -29,17 +30,20 @@ pub struct Bytes {
     pub interpreter: u64,
     /// Compiled kernels.
     pub kernel: u64,
+    /// Fused copies, straight from one layout to another (`copy`); what they move through a buffer
+    /// or by one pack or unpack counts there.
+    pub fused: u64,
     /// Kernel calls that disagreed with the interpreter (`Settings::verify`); not bytes.
     pub disagreements: u64,
 }
 
 #[derive(Default)]
 struct Block {
-    moved: [AtomicU64; 4],
+    moved: [AtomicU64; 5],
 }
 
 /// Blocks of all threads that ever counted. A thread's block outlives it, so nothing is lost; the
-/// list grows with the number of threads that packed, 40 bytes each.
+/// list grows with the number of threads that packed, 56 bytes each.
 static BLOCKS: Mutex<Vec<Arc<Block>>> = Mutex::new(Vec::new());
 static DISAGREEMENTS: AtomicU64 = AtomicU64::new(0);
 
@@ -76,13 +80,13 @@ pub(crate) fn disagreement() {
 
 /// The counts so far.
 pub fn bytes() -> Bytes {
-    let mut sum = [0u64; 4];
+    let mut sum = [0u64; 5];
     for block in blocks().iter() {
         for (sum, counter) in sum.iter_mut().zip(&block.moved) {
             *sum = sum.wrapping_add(counter.load(Ordering::Relaxed));
         }
     }
-    let [memcpy, rows, interpreter, kernel] = sum;
+    let [memcpy, rows, interpreter, kernel, fused] = sum;
     let disagreements = DISAGREEMENTS.load(Ordering::Relaxed);
-    Bytes { memcpy, rows, interpreter, kernel, disagreements }
+    Bytes { memcpy, rows, interpreter, kernel, fused, disagreements }
 }

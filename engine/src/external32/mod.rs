@@ -37,7 +37,8 @@ mod sweep;
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
-use crate::pack::check_datatype_bounds;
+use crate::footprint::Footprint;
+use crate::pack::check_place;
 use crate::scalar::Named;
 use crate::typed::{Piece, Runs, TypedProgram, Unit};
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -63,6 +64,11 @@ pub struct External32 {
 }
 
 impl External32 {
+    /// Where an element lies; `None` without data.
+    fn place(&self) -> Option<Footprint> {
+        (self.datatype.size() > 0).then(|| Footprint::of_datatype(&self.datatype))
+    }
+
     /// Prepares `datatype`; costs as much as its tree has nodes.
     ///
     /// # Errors
@@ -162,11 +168,11 @@ pub fn pack_external_range<T: NoUninit>(
     range: Range<u64>,
     dst: &mut [u8],
 ) -> Result<()> {
-    check_datatype_bounds(&external.datatype, count, origin, size_of_val(src), "src")?;
+    check_place(external.place().as_ref(), count, origin, size_of_val(src), "src")?;
     check_length(&range, "dst", dst.len())?;
     let base = src.as_ptr().cast::<u8>().wrapping_add(origin);
     // SAFETY:
-    // - check_datatype_bounds: every element's data lies within src, initialised (NoUninit);
+    // - check_place: every element's data lies within src, initialised (NoUninit);
     // - check_length: dst is as long as the range (which the walk checks itself);
     // - src and dst cannot overlap, one being borrowed mutably.
     unsafe { pack_external_raw(external, count, base, range, dst.as_mut_ptr()) }
@@ -190,11 +196,11 @@ pub fn unpack_external_range<T: NoUninit + AnyBitPattern>(
     dst: &mut [T],
     origin: usize,
 ) -> Result<()> {
-    check_datatype_bounds(&external.datatype, count, origin, size_of_val(dst), "dst")?;
+    check_place(external.place().as_ref(), count, origin, size_of_val(dst), "dst")?;
     check_length(&range, "src", src.len())?;
     let base = dst.as_mut_ptr().cast::<u8>().wrapping_add(origin);
     // SAFETY:
-    // - check_datatype_bounds: every element's data lies within dst, is initialised (NoUninit) and may take
+    // - check_place: every element's data lies within dst, is initialised (NoUninit) and may take
     //   any bytes (AnyBitPattern);
     // - check_length: src is as long as the range (which the walk checks itself);
     // - src and dst cannot overlap, one being borrowed mutably.

@@ -77,7 +77,7 @@ impl Layout {
 
     /// Address of the first byte, when all elements are one run of memory.
     fn run(&self) -> Option<*mut u8> {
-        let start = self.plan.datatype().true_lb() as isize;
+        let start = self.plan.footprint().true_lb as isize;
         self.plan.is_contiguous().then(|| self.origin.wrapping_offset(start))
     }
 }

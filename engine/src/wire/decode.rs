@@ -1,0 +1,249 @@
+//! From bytes, which anybody may have made, to a program and the memory it touches.
+//!
+//! Every announced number of things is held against the bytes that are left before anything is
+//! reserved, packed bytes and distances are computed in 128 bits, operands are smaller than their
+//! users; `ir/verify.rs` has the last word. Nothing here indexes by a number that was not checked.
+
+use super::format::{BLOCK, HEADER, LOOP, MAGIC, NODE, PART, RAGGED, SEQ, TABLE, VERSION};
+use crate::error::{Error, ErrorKind, Result};
+use crate::footprint::Footprint;
+use crate::ir::{Edge, NodeId, Op, Part, Program, RaggedList, verify};
+use crate::table::Table;
+use std::sync::Arc;
+
+fn malformed(detail: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Argument, "wire", detail)
+}
+
+/// The program in `bytes` and its footprint.
+pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
+    let mut reader = Reader { rest: bytes };
+    if reader.take(4)? != MAGIC {
+        return Err(malformed("not an encoded layout"));
+    }
+    let version = reader.half()?;
+    if version != VERSION {
+        return Err(malformed(format!("version {version}, only {VERSION} is understood")));
+    }
+    let length = reader.word()?;
+    if length != bytes.len() as u64 {
+        return Err(Error::new(
+            ErrorKind::Truncated,
+            "wire",
+            format!("{} bytes, of which {length} were announced", bytes.len()),
+        ));
+    }
+    let element_bytes = reader.word()?;
+    let stated = Footprint {
+        extent: reader.word()? as i64,
+        true_lb: reader.word()? as i64,
+        true_ub: reader.word()? as i64,
+    };
+    let factor = reader.word()?;
+    let mut program = Program::new(reader.word()? as i64);
+    program.factor = factor;
+    let offset = reader.word()? as i64;
+    let nodes = reader.half()? as usize;
+    reader.zero()?;
+    debug_assert_eq!(bytes.len() - reader.rest.len(), HEADER);
+    reader.promise(nodes as u64, NODE)?;
+    *program.nodes_mut() = Vec::with_capacity(nodes);
+
+    let mut used = vec![false; nodes];
+    for id in 0..nodes {
+        let (op, bytes) = reader.node(&program, &mut used)?;
+        let bytes = i64::try_from(bytes).ok().filter(|&bytes| bytes > 0).ok_or_else(|| {
+            malformed(format!("node {id} makes {bytes} bytes, which is nothing or too much"))
+        })?;
+        program.push(bytes as u64, op);
+    }
+    if !reader.rest.is_empty() {
+        return Err(malformed(format!("{} bytes after the last node", reader.rest.len())));
+    }
+    // The last node is the body; every other one has a user.
+    if let Some(id) = used.iter().rev().skip(1).rev().position(|used| !used) {
+        return Err(malformed(format!("node {id} is not used")));
+    }
+    drop(used);
+    if let Some(last) = nodes.checked_sub(1) {
+        program.body = Some(Edge { offset, node: NodeId(last as u32) });
+    } else if offset != 0 {
+        return Err(malformed("a body offset without a body"));
+    }
+    check(&program, element_bytes, stated)?;
+    Ok((program, stated))
+}
+
+/// Holds what is stated about the whole program against the program.
+fn check(program: &Program, element_bytes: u64, stated: Footprint) -> Result<()> {
+    let body = program.body.map_or(0, |body| program.node(body.node).bytes);
+    if program.factor == 0
+        || i64::try_from(u128::from(program.factor) * u128::from(body)).is_err()
+        || program.element_bytes() != element_bytes
+    {
+        return Err(malformed(format!(
+            "{} iterations of {body} bytes do not make elements of {element_bytes} bytes",
+            program.factor
+        )));
+    }
+    verify::verify(program, element_bytes)
+        .map_err(|error| malformed(format!("not a program: {error}")))?;
+    let found = Footprint::of_program(program).map_err(|error| malformed(format!("{error}")))?;
+    if found != stated {
+        return Err(malformed(format!("states {stated:?} for {found:?}")));
+    }
+    Ok(())
+}
+
+/// What has not been read yet.
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, bytes: usize) -> Result<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(bytes).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Truncated,
+                "wire",
+                format!("{} bytes left where {bytes} more are needed", self.rest.len()),
+            )
+        })?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    fn word(&mut self) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    fn half(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    fn zero(&mut self) -> Result<()> {
+        if self.half()? == 0 { Ok(()) } else { Err(malformed("a reserved field is not zero")) }
+    }
+
+    /// Refuses `count` things of at least `bytes` bytes each if they cannot follow; returns their
+    /// number of bytes.
+    fn promise(&self, count: u64, bytes: usize) -> Result<usize> {
+        let total = u128::from(count) * bytes as u128;
+        if total > self.rest.len() as u128 {
+            return Err(Error::new(
+                ErrorKind::Truncated,
+                "wire",
+                format!("{} bytes left for {count} times {bytes}", self.rest.len()),
+            ));
+        }
+        Ok(total as usize)
+    }
+
+    /// The next node and the packed bytes it makes, which may be 0 or too many.
+    fn node(&mut self, program: &Program, used: &mut [bool]) -> Result<(Op, u128)> {
+        let [tag, width, lengths, reserved] = self.array()?;
+        let body = self.half()?;
+        let widths = (matches!(tag, TABLE | RAGGED), tag == RAGGED);
+        if reserved != 0 || !widths.0 && width != 0 || !widths.1 && lengths != 0 {
+            return Err(malformed("a reserved field is not zero"));
+        }
+        let mut operand = |node: u32, offset: i64| {
+            let bytes = program.nodes().get(node as usize).map(|node| u128::from(node.bytes));
+            let bytes = bytes.ok_or_else(|| {
+                let id = program.nodes().len();
+                malformed(format!("node {id} uses node {node}, which is not before it"))
+            })?;
+            used[node as usize] = true;
+            Ok::<_, Error>((Edge { offset, node: NodeId(node) }, bytes))
+        };
+        let count = self.word()?;
+        Ok(match tag {
+            BLOCK | SEQ if body != 0 => return Err(malformed("a reserved field is not zero")),
+            BLOCK => (Op::Block, u128::from(count)),
+            LOOP => {
+                let stride = self.word()? as i64;
+                let (body, bytes) = operand(body, self.word()? as i64)?;
+                (Op::Loop { count, stride, body }, u128::from(count) * bytes)
+            }
+            TABLE => {
+                let scale = self.word()? as i64;
+                let (body, bytes) = operand(body, self.word()? as i64)?;
+                let entries = self.table(count, width)?;
+                (Op::Table { entries, scale, body }, u128::from(count) * bytes)
+            }
+            RAGGED => {
+                let scale = self.word()? as i64;
+                let (body, bytes) = operand(body, self.word()? as i64)?;
+                let stride = self.word()? as i64;
+                let entries = self.table(count, width)?;
+                let lengths = self.table(count, lengths)?;
+                if lengths.iter().any(|length| length < 0) {
+                    return Err(malformed("a list with a negative length"));
+                }
+                // Fewer than 2^64 lengths below 2^63.
+                let copies: u128 = lengths.iter().map(|length| length as u128).sum();
+                let total = copies.saturating_mul(bytes);
+                if i64::try_from(total).is_err() {
+                    return Err(malformed(format!("a list of {copies} copies of {bytes} bytes")));
+                }
+                let list = Arc::new(RaggedList::new(lengths, entries));
+                (Op::Ragged { list, scale, stride, body }, total)
+            }
+            SEQ => {
+                if count < 2 {
+                    return Err(malformed(format!("a sequence of {count} parts")));
+                }
+                let promised = self.promise(count, PART)?;
+                let parts = self.take(promised)?;
+                // A first look checks the parts; the second collects them in one allocation.
+                let mut end = 0u128;
+                for part in parts.chunks_exact(PART) {
+                    let mut part = Reader { rest: part };
+                    let offset = part.word()? as i64;
+                    end += operand(part.half()?, offset)?.1;
+                    part.zero()?;
+                }
+                if i64::try_from(end).is_err() {
+                    return Err(malformed(format!("a sequence of {end} bytes")));
+                }
+                let mut end = 0;
+                let part = |part: &[u8]| {
+                    let (mut offset, mut node) = ([0; 8], [0; 4]);
+                    offset.copy_from_slice(&part[..8]);
+                    node.copy_from_slice(&part[8..12]);
+                    let node = NodeId(u32::from_le_bytes(node));
+                    end += program.node(node).bytes;
+                    Part { edge: Edge { offset: i64::from_le_bytes(offset), node }, end }
+                };
+                let parts: Arc<[Part]> = parts.chunks_exact(PART).map(part).collect();
+                let total = u128::from(parts[parts.len() - 1].end);
+                (Op::Seq { parts }, total)
+            }
+            _ => return Err(malformed(format!("a node with tag {tag}"))),
+        })
+    }
+
+    /// A table of `count` entries of `width` bytes, padded to a multiple of 8.
+    fn table(&mut self, count: u64, width: u8) -> Result<Table> {
+        let bytes = match width {
+            4 | 8 => self.promise(count, usize::from(width))?,
+            _ => return Err(malformed(format!("a table with entries of {width} bytes"))),
+        };
+        let entries = self.take(bytes)?;
+        if self.take(bytes.next_multiple_of(8) - bytes)?.iter().any(|&byte| byte != 0) {
+            return Err(malformed("padding that is not zero"));
+        }
+        // Chunks of exactly the width; `as_chunks` leaves no remainder.
+        Ok(if width == 4 {
+            Table::Narrow(entries.as_chunks().0.iter().map(|e| i32::from_le_bytes(*e)).collect())
+        } else {
+            Table::Wide(entries.as_chunks().0.iter().map(|e| i64::from_le_bytes(*e)).collect())
+        })
+    }
+}

@@ -1,0 +1,118 @@
+//! From a plan to bytes, laid out as `format.rs` says.
+//!
+//! Nodes that the passes left out of use are dropped, so that equal programs have equal encodings
+//! and a decoder can insist that every node is used.
+
+use super::format::{BLOCK, HEADER, LENGTH, LOOP, MAGIC, RAGGED, SEQ, TABLE, VERSION};
+use crate::ir::{self, Edge, NodeId, Op, Program};
+use crate::plan::Plan;
+use crate::table::Table;
+
+/// Encodes the layout of `plan`: its program with all tables, nothing of the datatype it came from
+/// and nothing of this process.
+pub fn encode(plan: &Plan) -> Vec<u8> {
+    let (program, place) = (plan.program(), plan.footprint());
+    let (ids, nodes) = renumber(program);
+    let id = |node: NodeId| ids[node.index()];
+    let mut out = Vec::with_capacity(HEADER + 32 * nodes as usize);
+    out.extend(MAGIC);
+    out.extend(VERSION.to_le_bytes());
+    word(&mut out, 0);
+    word(&mut out, plan.element_bytes());
+    for bound in [place.extent, place.true_lb, place.true_ub] {
+        word(&mut out, bound as u64);
+    }
+    word(&mut out, program.factor);
+    word(&mut out, program.stride as u64);
+    word(&mut out, program.body.map_or(0, |body| body.offset) as u64);
+    half(&mut out, nodes);
+    half(&mut out, 0);
+    for (node, _) in program.nodes().iter().zip(&ids).filter(|(_, id)| **id != UNUSED) {
+        let body = |edge: &Edge| id(edge.node);
+        match &node.op {
+            Op::Block => {
+                head(&mut out, BLOCK, None, None, 0);
+                word(&mut out, node.bytes);
+            }
+            Op::Loop { count, stride, body: edge } => {
+                head(&mut out, LOOP, None, None, body(edge));
+                word(&mut out, *count);
+                word(&mut out, *stride as u64);
+                word(&mut out, edge.offset as u64);
+            }
+            Op::Table { entries, scale, body: edge } => {
+                head(&mut out, TABLE, Some(entries), None, body(edge));
+                word(&mut out, entries.len() as u64);
+                word(&mut out, *scale as u64);
+                word(&mut out, edge.offset as u64);
+                table(&mut out, entries);
+            }
+            Op::Ragged { list, scale, stride, body: edge } => {
+                head(&mut out, RAGGED, Some(&list.entries), Some(&list.lengths), body(edge));
+                word(&mut out, list.len() as u64);
+                word(&mut out, *scale as u64);
+                word(&mut out, edge.offset as u64);
+                word(&mut out, *stride as u64);
+                table(&mut out, &list.entries);
+                table(&mut out, &list.lengths);
+            }
+            Op::Seq { parts } => {
+                head(&mut out, SEQ, None, None, 0);
+                word(&mut out, parts.len() as u64);
+                for part in parts.iter() {
+                    word(&mut out, part.edge.offset as u64);
+                    half(&mut out, body(&part.edge));
+                    half(&mut out, 0);
+                }
+            }
+        }
+    }
+    let length = out.len() as u64;
+    out[LENGTH..LENGTH + 8].copy_from_slice(&length.to_le_bytes());
+    out
+}
+
+const UNUSED: u32 = u32::MAX;
+
+/// The id of each node among those in use, and their number. The body, which uses all others,
+/// comes last.
+fn renumber(program: &Program) -> (Vec<u32>, u32) {
+    let mut ids = vec![UNUSED; program.nodes().len()];
+    if let Some(body) = program.body {
+        ids[body.node.index()] = 0;
+    }
+    // Users come after operands, so one walk backwards marks everything in use.
+    for (i, node) in program.nodes().iter().enumerate().rev() {
+        if ids[i] != UNUSED {
+            ir::edges(&node.op).for_each(|edge| ids[edge.node.index()] = 0);
+        }
+    }
+    let mut next = 0;
+    for id in ids.iter_mut().filter(|id| **id != UNUSED) {
+        *id = next;
+        next += 1;
+    }
+    (ids, next)
+}
+
+fn head(out: &mut Vec<u8>, tag: u8, a: Option<&Table>, b: Option<&Table>, body: u32) {
+    let width = |table: Option<&Table>| table.map_or(0, |table| table.width() as u8);
+    out.extend([tag, width(a), width(b), 0]);
+    half(out, body);
+}
+
+fn word(out: &mut Vec<u8>, value: u64) {
+    out.extend(value.to_le_bytes());
+}
+
+fn half(out: &mut Vec<u8>, value: u32) {
+    out.extend(value.to_le_bytes());
+}
+
+fn table(out: &mut Vec<u8>, table: &Table) {
+    match table {
+        Table::Narrow(entries) => out.extend(entries.iter().flat_map(|e| e.to_le_bytes())),
+        Table::Wide(entries) => out.extend(entries.iter().flat_map(|e| e.to_le_bytes())),
+    }
+    out.resize(out.len().next_multiple_of(8), 0);
+}

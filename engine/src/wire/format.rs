@@ -1,0 +1,48 @@
+//! Where each byte of an encoding is. Used by `encode.rs` and `decode.rs`.
+//!
+//! Numbers are little-endian; everything begins at a multiple of 8 bytes, and what pads a table to
+//! that is zero.
+//!
+//! ```text
+//! header   0 magic "tpkw"        4 version u32          8 length of everything u64
+//!         16 element bytes u64  24 extent i64          32 true_lb i64     40 true_ub i64
+//!         48 factor u64         56 stride i64          64 body offset i64 72 nodes u32  76 zero
+//! nodes   80 one after the other, operands before users, the last one is the body,
+//!            each of them used
+//!
+//! node     0 tag u8   1 width u8   2 width of lengths u8   3 zero   4 body u32
+//! block    8 bytes u64
+//! loop     8 count u64     16 stride i64   24 body offset i64
+//! table    8 entries u64   16 scale i64    24 body offset i64
+//!         32 entries, `width` bytes each
+//! ragged   8 entries u64   16 scale i64    24 body offset i64   32 stride i64
+//!         40 entries, then lengths
+//! seq      8 parts u64, 2 or more
+//!         16 parts: offset i64, node u32, zero u32
+//! ```
+//!
+//! Fields that a node has no use for are zero. The packed bytes of nodes are not sent: they follow.
+//! Element bytes and bounds are sent for readers that do not decode, and are refused when wrong.
+
+/// Version of the format. Any change of meaning is a new one; there is no negotiation.
+pub const VERSION: u32 = 1;
+
+pub(super) const MAGIC: [u8; 4] = *b"tpkw";
+
+/// Bytes of the header.
+pub(super) const HEADER: usize = 80;
+
+/// Where the header holds the length of everything.
+pub(super) const LENGTH: usize = 8;
+
+/// Bytes of the smallest node.
+pub(super) const NODE: usize = 16;
+
+/// Bytes of a part of a sequence.
+pub(super) const PART: usize = 16;
+
+pub(super) const BLOCK: u8 = 1;
+pub(super) const LOOP: u8 = 2;
+pub(super) const TABLE: u8 = 3;
+pub(super) const RAGGED: u8 = 4;
+pub(super) const SEQ: u8 = 5;

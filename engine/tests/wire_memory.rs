@@ -1,0 +1,143 @@
+//! Decoding allocates at most four times its input and 64 KiB. A test of its own: the allocator
+//! that counts serves the whole process.
+
+mod handmade;
+
+use handmade::{handmade, node};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use typepack_engine::{Datatype, Named, wire};
+
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: the system's allocator, with numbers kept beside it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(now, Ordering::Relaxed);
+        // SAFETY: as the contract. The default `realloc` comes here for the new block before it
+        // frees the old one, so growth counts in full.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the contract.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Decodes and returns whether that worked; panics when it took too much memory.
+fn decode(name: &str, bytes: &[u8]) -> bool {
+    let before = NOW.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let plan = wire::decode(bytes);
+    let peak = PEAK.load(Ordering::Relaxed) - before;
+    let bound = 4 * bytes.len() + (64 << 10);
+    assert!(peak <= bound, "{name}: {peak} bytes for {} of input", bytes.len());
+    if std::env::var_os("SHOW").is_some() {
+        println!("{name:30} {:9} -> {peak:9} {:.2}", bytes.len(), peak as f64 / bytes.len() as f64);
+    }
+    plan.is_ok()
+}
+
+/// A sequence of `parts`, given as (node, offset).
+fn sequence(parts: impl ExactSizeIterator<Item = (u32, u64)>) -> Vec<u8> {
+    let mut words = vec![parts.len() as u64];
+    words.extend(parts.flat_map(|(node, offset)| [offset, u64::from(node)]));
+    node(5, 0, &words)
+}
+
+#[test]
+fn at_most_four_times_the_input() {
+    // Layouts as they are.
+    let int = Datatype::named(Named::INT);
+    let places: Vec<i64> = (0..100_000).map(|i| i * 3 + i % 2).collect();
+    let lengths: Vec<i64> = (0..100_000).map(|i| 1 + i % 5).collect();
+    let far: Vec<i64> = (0..100_000).map(|i| i * 40).collect();
+    let unlike: Vec<Datatype> =
+        (0..5000).map(|i| Datatype::hvector(3 + i % 7, 1, 30 + i, &int).unwrap()).collect();
+    let at: Vec<i64> = (0..5000).map(|i| i * 60_000).collect();
+    for (name, ty) in [
+        ("int", int.clone()),
+        ("table", Datatype::indexed_block(1, &places, &int).unwrap()),
+        ("list", Datatype::indexed(&lengths, &far, &int).unwrap()),
+        ("unlike parts", Datatype::structured(&[1; 5000], &at, &unlike).unwrap()),
+    ] {
+        let bytes = wire::encode(&ty.commit().unwrap());
+        assert!(decode(name, &bytes), "{name}");
+        // Counts that promise more than there is.
+        for word in [72, 80, 88, 96, 104, 112] {
+            for value in [u64::MAX, 1 << 28, 1 << 40, bytes.len() as u64] {
+                let mut bytes = bytes.clone();
+                if let Some(place) = bytes.get_mut(word..word + 8) {
+                    place.copy_from_slice(&value.to_le_bytes());
+                    decode(name, &bytes);
+                }
+            }
+        }
+    }
+
+    // Programs made to need much memory for few bytes.
+    let n = 20_000u32;
+    let size = u64::from(n);
+    let blocks: Vec<Vec<u8>> = (0..n)
+        .map(|_| node(1, 0, &[1]))
+        .chain([sequence((0..n).map(|i| (i, u64::from(i))))])
+        .collect();
+    assert!(decode("one block per part", &handmade(size, i64::from(n), i64::from(n), &blocks)));
+
+    let pairs: Vec<Vec<u8>> = std::iter::once(node(1, 0, &[1]))
+        .chain((0..n).map(|i| node(5, 0, &[2, 0, u64::from(i), u64::from(i) + 1, 0])))
+        .collect();
+    assert!(decode(
+        "sequences of two",
+        &handmade(size + 1, i64::from(n) + 1, i64::from(n) + 1, &pairs)
+    ));
+
+    let loops: Vec<Vec<u8>> =
+        std::iter::once(node(1, 0, &[1])).chain((0..n).map(|i| node(2, i, &[1, 0, 0]))).collect();
+    assert!(decode("loops of one", &handmade(1, 1, 1, &loops)));
+
+    // Many different nests of eight levels over a window of 32 runs.
+    let window = sequence((0..32u32).map(|i| (0, 2 * u64::from(i))));
+    let mut sites = vec![node(1, 0, &[1]), window];
+    sites.extend((1..8).map(|i| node(2, i, &[1, 64, 0])));
+    sites.extend((0..n).map(|_| node(2, 8, &[1, 64, 0])));
+    let ub = 64 * i64::from(n) - 1;
+    sites.push(sequence((0..n).map(|i| (9 + i, 64 * u64::from(i)))));
+    assert!(decode("nests", &handmade(32 * size, ub, ub, &sites)));
+
+    // The same below lists, each of which needs a loop of its own.
+    let mut sites = sites[..8].to_vec();
+    let lists = (0..n).map(|_| {
+        let mut bytes = node(4, 7, &[1, 1, 0, 64, 0, 1]);
+        (bytes[1], bytes[2]) = (4, 4);
+        bytes
+    });
+    sites.extend(lists);
+    sites.push(sequence((0..n).map(|i| (8 + i, 64 * u64::from(i)))));
+    assert!(decode("nests in lists", &handmade(32 * size, ub, ub, &sites)));
+
+    // Tables and lists of one entry.
+    let table = |body: u32| {
+        let mut bytes = node(3, body, &[1, 1, 0, 0]);
+        bytes[1] = 4;
+        bytes
+    };
+    let tables: Vec<Vec<u8>> = std::iter::once(node(1, 0, &[1])).chain((0..n).map(table)).collect();
+    assert!(decode("tables of one", &handmade(1, 1, 1, &tables)));
+    let list = |body: u32| {
+        let mut bytes = node(4, body, &[1, 1, 0, 1, 0, 1]);
+        (bytes[1], bytes[2]) = (4, 4);
+        bytes
+    };
+    let lists: Vec<Vec<u8>> = std::iter::once(node(1, 0, &[1])).chain((0..n).map(list)).collect();
+    assert!(decode("lists of one", &handmade(1, 1, 1, &lists)));
+}
