@@ -250,6 +250,8 @@ impl Iov {
         let start = program.stride.wrapping_mul(runs.next as i64);
         let (mut at, mut offset) = (body.node, start.wrapping_add(body.offset));
         runs.next += 1;
+        // One allocation for most programs, where growing would take several.
+        runs.frames.reserve(8);
         // `rest` runs of node `at` are to be skipped, fewer than it has: it is no block.
         while rest > 0 {
             let mut frame = Frame { node: at, offset, index: 0, copy: 0 };

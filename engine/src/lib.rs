@@ -10,6 +10,8 @@
 //! 5. [`pack`], [`unpack`] and their relatives, over any byte range (`pack.rs`, `exec.rs`), by
 //!    compiled kernels or by the interpreter (`interp.rs`).
 //!
+//! What a type or plan is like: [`signature`] (type matching), [`facts`], [`iov`] (runs of memory).
+//!
 //! [`typemap`] is the oracle that all of this is checked against. The engine knows no operating
 //! system and no code generator: kernels come through [`kernel::Compiler`].
 //!

@@ -160,10 +160,26 @@ fn deep_and_shared_programs_are_summed_up_once() {
     assert_eq!(Facts::of(&plan).runs, Iov::new(&plan).len(1).unwrap());
     assert_eq!(plan.overlaps(1), Answer::No);
     let mut ty = int.clone();
-    for level in 1..20_000 {
+    for level in 1..100_000 {
         let types = [int.clone(), ty];
         ty = Datatype::structured(&[1, 1], &[8 * level, 0], &types).unwrap();
     }
     let plan = ty.commit().unwrap();
-    assert_eq!((Facts::of(&plan).runs, plan.overlaps(1)), (20_000, Answer::No));
+    assert_eq!((Facts::of(&plan).runs, plan.overlaps(1)), (100_000, Answer::No));
+}
+
+/// A tower of structs each of which interleaves with the one inside: sorted once, at the top.
+#[test]
+fn an_interleaved_tower_is_sorted_once() {
+    let byte = Datatype::named(Named::BYTE);
+    let mut ty = byte.clone();
+    for level in 1..5_000i64 {
+        let at = if level % 2 == 0 { level * 3 } else { 20_000 - level * 3 };
+        let types = [ty, byte.clone()];
+        ty = Datatype::structured(&[1, 1], &[0, at], &types).unwrap();
+    }
+    assert_eq!(ty.commit().unwrap().overlaps(1), Answer::No);
+    let types = [ty, byte];
+    let twice = Datatype::structured(&[1, 1], &[0, 2_400], &types).unwrap();
+    assert_eq!(twice.commit().unwrap().overlaps(1), Answer::Yes);
 }

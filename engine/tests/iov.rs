@@ -121,3 +121,21 @@ fn a_million_entries_start_anywhere() {
         }
     }
 }
+
+#[test]
+fn a_tower_of_100_000_levels_starts_anywhere() {
+    let int = Datatype::named(Named::INT);
+    let mut ty = int.clone();
+    for level in 1..100_000 {
+        let types = [int.clone(), ty];
+        ty = Datatype::structured(&[1, 1], &[8 * level, 0], &types).unwrap();
+    }
+    let plan = ty.commit().unwrap();
+    let iov = Iov::new(&plan);
+    assert_eq!(iov.len(1).unwrap(), 100_000);
+    for first in [0, 1, 31_999, 99_998] {
+        let run = Run { offset: 8 * (99_999 - first as i64), bytes: 4 };
+        assert_eq!(iov.runs(1, first).unwrap().next(), Some(run));
+        assert_eq!(iov.below(1, 4 * first + 3).unwrap(), (first, 4 * first));
+    }
+}

@@ -88,6 +88,8 @@ fn random_types_match_as_their_typemaps_do() {
             let sent = basics(send, 2, Sameness::Representation);
             let room = basics(recv, 3, Sameness::Representation);
             let common = sent.iter().zip(&room).position(|(a, b)| a != b);
+            let accepted = b.accepts(3, a.hash(2).unwrap()).unwrap();
+            assert_eq!(accepted, a.matches(2, &b, 3).unwrap().is_ok());
             match a.matches(2, &b, 3).unwrap() {
                 Ok(()) => {
                     assert_eq!((common, sent.len() <= room.len()), (None, true));
@@ -135,6 +137,9 @@ fn packed_matches_anything_that_fits_and_byte_only_bytes() {
     assert!(double.matches(2, &packed, 15).unwrap().is_err());
     let wrong = double.matches(1, &byte, 8).unwrap().unwrap_err();
     assert_eq!(wrong.to_string(), "basic element 0: float 8 was sent, the receiver expects byte 1");
+    assert!(double.accepts(2, packed.hash(17).unwrap()).unwrap(), "bytes are the caller's");
+    assert!(packed.accepts(1, double.hash(2).unwrap()).unwrap());
+    assert!(!byte.accepts(8, double.hash(1).unwrap()).unwrap());
     let mixed = [named(Named::PACKED), named(Named::DOUBLE)];
     let mixed = Datatype::structured(&[8, 1], &[0, 8], &mixed).unwrap();
     let mixed = Signature::of(&mixed).unwrap();

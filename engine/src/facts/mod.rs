@@ -2,7 +2,7 @@
 //!
 //! After `plan.rs`, from the plan's program alone; consumers are `explain`, the runtime's choice
 //! of a path, and passes that need a proof of disjointness. One forward walk over the program
-//! sums every node up from its operands (a [`Summary`]), so that a type of 10^18 blocks costs as
+//! sums every node up from its operands (a `Summary`), so that a type of 10^18 blocks costs as
 //! much as its description. Overlap, which needs more thought, is in `overlap.rs`.
 
 mod overlap;

@@ -37,16 +37,26 @@ pub(super) fn overlaps(program: &Program, count: u64) -> Answer {
         summaries: summarize(program),
         answers: vec![Answer::Unknown; program.nodes().len()],
         gaps: vec![None; program.nodes().len()],
-        runs: RUNS,
+        runs: 0,
         words: WORDS,
     };
+    // Few runs are sorted once and all together if proofs fail; of many, those of parts.
+    let runs = u128::from(question.summaries[body.node.index()].runs) * u128::from(iterations);
+    let few = runs <= u128::from(RUNS);
+    question.runs = if few { 0 } else { RUNS };
     let (inner, leaf) = question.levels(body.node);
     for id in question.heads(leaf) {
         question.answers[id.index()] = question.node(id);
     }
     let mut levels = vec![Level::Loop { count: iterations, stride: program.stride }];
     levels.extend(inner);
-    question.nest(levels, leaf)
+    match question.nest(levels.clone(), leaf) {
+        Answer::Unknown if few => {
+            question.runs = RUNS;
+            question.sort(&levels, leaf)
+        }
+        answer => answer,
+    }
 }
 
 struct Question<'a> {
@@ -407,4 +417,57 @@ fn distances(entries: &Table, budget: &mut usize) -> Option<(u128, u128)> {
     sorted.sort_unstable();
     let least = sorted.windows(2).map(|pair| pair[0].abs_diff(pair[1])).min()?;
     Some((u128::from(least), u128::from(sorted[0].abs_diff(sorted[sorted.len() - 1]))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_of_entries() {
+        let ask = |entries: &[i64], mut budget| distances(&Table::new(entries), &mut budget);
+        assert_eq!(ask(&[3, 5, 9], 0), Some((2, 6)));
+        assert_eq!(ask(&[9, 5, 4], 0), Some((1, 5)));
+        assert_eq!(ask(&[9, 0, 5], 0), None);
+        assert_eq!(ask(&[9, 0, 5], 3), Some((4, 9)));
+        assert_eq!(ask(&[9, 0, 9], 3), Some((0, 9)));
+        assert_eq!(ask(&[9, 0, 0, 2], 0), Some((0, 9)));
+        assert_eq!(ask(&[i64::MIN, i64::MAX], 0), Some((u128::from(u64::MAX), u64::MAX.into())));
+    }
+
+    #[test]
+    fn spans_meet() {
+        let ask = |spans: &[(i128, i128, bool)]| {
+            let span = |&(low, high, solid)| Span { low, high, solid };
+            meet(&mut spans.iter().map(span).collect::<Vec<_>>())
+        };
+        assert_eq!(ask(&[]), Answer::No);
+        assert_eq!(ask(&[(8, 12, true), (0, 8, false), (12, 13, true)]), Answer::No);
+        assert_eq!(ask(&[(8, 12, true), (0, 9, false)]), Answer::Unknown);
+        assert_eq!(ask(&[(8, 12, true), (0, 9, true)]), Answer::Yes);
+        assert_eq!(ask(&[(0, 100, true), (10, 20, false), (50, 60, true)]), Answer::Yes);
+        assert_eq!(ask(&[(0, 20, true), (10, 100, false), (50, 60, true)]), Answer::Unknown);
+    }
+
+    /// Tables too long for the words that are left: nothing is proven, and nothing wrong is said.
+    #[test]
+    fn without_words_a_table_proves_nothing() {
+        let double = crate::Datatype::named(crate::Named::DOUBLE);
+        let entries: Vec<i64> = (0..1000).map(|i| i * 7 % 1000 * 8).collect();
+        let plan = crate::Datatype::hindexed_block(1, &entries, &double).unwrap().commit().unwrap();
+        let program = plan.program();
+        let mut question = Question {
+            program,
+            summaries: summarize(program),
+            answers: vec![Answer::No; program.nodes().len()],
+            gaps: vec![None; program.nodes().len()],
+            runs: 0,
+            words: 999,
+        };
+        let body = program.body.unwrap();
+        let (levels, leaf) = question.levels(body.node);
+        assert_eq!(question.nest(levels.clone(), leaf), Answer::Unknown);
+        question.runs = 1000;
+        assert_eq!(question.nest(levels, leaf), Answer::No);
+    }
 }

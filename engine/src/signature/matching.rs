@@ -12,8 +12,10 @@
 //! - A message longer than the receive buffer is told apart (`MPI_ERR_TRUNCATE`), after its
 //!   common part has been compared.
 
-use super::{Basic, Kind, NodeId, Signature};
+use super::hash::Affine;
+use super::{Basic, Kind, NodeId, Signature, SignatureHash};
 use crate::error::{Error, ErrorClass, ErrorKind, Result};
+use crate::scalar::Named;
 use std::fmt;
 
 /// The first place where a message and a receive buffer disagree.
@@ -69,7 +71,7 @@ impl Signature {
     /// `Ok(Err(…))` says where they first disagree.
     ///
     /// Two prefix hashes where they match, about 60 pairs at most where they do not. Equal hashes
-    /// count as equal signatures ([`SignatureHash`](super::SignatureHash)).
+    /// count as equal signatures ([`SignatureHash`]).
     ///
     /// # Errors
     ///
@@ -122,6 +124,29 @@ impl Signature {
             sent: self.basic_at(element).unwrap_or(first),
             expected: if element < room { recv.basic_at(element) } else { None },
         }))
+    }
+
+    /// Whether a message, of which only the hash came along, may be received as `count` elements of
+    /// this datatype: [`Signature::matches`] as a receiver can ask it. False also for a message of
+    /// more basic elements than there is room for.
+    ///
+    /// A hash does not say how many bytes were sent; where one side is all `MPI_PACKED` their number
+    /// is left to the caller, who has the message.
+    ///
+    /// # Errors
+    ///
+    /// The bytes of `count` elements do not fit `i64`.
+    pub fn accepts(&self, count: u64, sent: SignatureHash) -> Result<bool> {
+        let room = self.elements_of(count)?;
+        if sent.elements == 0 || self.is_packed() {
+            return Ok(true);
+        }
+        if let Some(packed) = Basic::new(Named::PACKED, self.sameness())
+            && Affine::one(packed.token()).hash(1).repeat(sent.elements) == sent
+        {
+            return Ok(true);
+        }
+        Ok(sent.elements <= room && self.prefix_hash(count, sent.elements)? == sent)
     }
 
     /// Whether there is data and all of it is packed.

@@ -11,7 +11,7 @@
 //! - `matching.rs`: whether a message may be received
 //!
 //! Every constructor but the struct repeats its only child, so its signature is the child's some
-//! number of times, whatever its displacements: a [`Piece`]. Only structs (and pairs) make nodes.
+//! number of times, whatever its displacements: a `Piece`. Only structs (and pairs) make nodes.
 //! Thus index tables never appear here, and a tower of any other constructors is one piece.
 //! Sequences are compressed further: neighbours of one signature join, equal sequences are one
 //! node, a sequence that is a repetition becomes one.
