@@ -183,3 +183,17 @@ fn an_interleaved_tower_is_sorted_once() {
     let twice = Datatype::structured(&[1, 1], &[0, 2_400], &types).unwrap();
     assert_eq!(twice.commit().unwrap().overlaps(1), Answer::Yes);
 }
+
+/// As `random_types`, too many elements to sort: they lie apart, so one decides.
+#[test]
+fn random_types_many_times() {
+    let mut decided = [0; 2];
+    for ty in random::datatypes(7, 500, 200) {
+        let apart = Datatype::resized(0, 1 << 20, &ty).unwrap();
+        let expected = if overlaps(&ty, 1) { Answer::Yes } else { Answer::No };
+        let plan = apart.commit().unwrap();
+        assert_eq!(plan.overlaps(1 << 30), expected, "{ty:?}\n{}", plan.program());
+        decided[expected as usize] += 1;
+    }
+    assert!(decided.iter().all(|&n| n > 50), "{decided:?}");
+}

@@ -80,7 +80,7 @@ fn random_types_agree_with_the_typemap() {
 
 #[test]
 fn random_types_match_as_their_typemaps_do() {
-    let types = random::datatypes(2, 60, 40);
+    let types = random::datatypes(2, 120, 80);
     let mut verdicts = [0; 3];
     for send in &types {
         for recv in &types {

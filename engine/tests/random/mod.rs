@@ -20,6 +20,15 @@ impl Numbers {
         low + self.below((high - low + 1) as u64) as i64
     }
 
+    /// A count up to `high`: rarely 0, which empties whatever is built on it.
+    fn count(&mut self, high: i64) -> i64 {
+        if self.below(16) == 0 { 0 } else { self.between(1, high) }
+    }
+
+    fn counts(&mut self, length: i64, high: i64) -> Vec<i64> {
+        (0..length).map(|_| if self.below(5) == 0 { 0 } else { self.between(1, high) }).collect()
+    }
+
     fn list(&mut self, length: i64, low: i64, high: i64) -> Vec<i64> {
         (0..length).map(|_| self.between(low, high)).collect()
     }
@@ -42,20 +51,20 @@ pub fn datatype(numbers: &mut Numbers, levels: u32) -> Datatype {
     }
     let old = datatype(numbers, levels - 1);
     let extent = old.extent().clamp(-200, 200);
-    let blocks = numbers.between(0, 4);
+    let blocks = numbers.count(6);
     match numbers.below(12) {
-        0 => Datatype::contiguous(numbers.between(0, 4), &old),
+        0 => Datatype::contiguous(numbers.count(4), &old),
         1 => {
-            let (count, length) = (numbers.between(0, 4), numbers.between(0, 3));
+            let (count, length) = (numbers.count(4), numbers.count(3));
             Datatype::vector(count, length, numbers.between(-3, 4), &old)
         }
         2 => {
-            let (count, length) = (numbers.between(0, 4), numbers.between(0, 3));
+            let (count, length) = (numbers.count(4), numbers.count(3));
             Datatype::hvector(count, length, numbers.between(-60, 200), &old)
         }
-        3 => Datatype::indexed(&numbers.list(blocks, 0, 3), &numbers.list(blocks, -3, 12), &old),
-        4 => Datatype::hindexed(&numbers.list(blocks, 0, 3), &numbers.list(blocks, -9, 300), &old),
-        5 => Datatype::indexed_block(numbers.between(0, 3), &numbers.list(blocks, -3, 12), &old),
+        3 => Datatype::indexed(&numbers.counts(blocks, 3), &numbers.list(blocks, -3, 12), &old),
+        4 => Datatype::hindexed(&numbers.counts(blocks, 3), &numbers.list(blocks, -9, 300), &old),
+        5 => Datatype::indexed_block(numbers.count(3), &numbers.list(blocks, -3, 12), &old),
         6 => Datatype::hindexed_block(numbers.between(1, 2), &numbers.list(blocks, 0, 300), &old),
         7 => {
             let shift = numbers.between(-8, 8);
@@ -72,7 +81,7 @@ pub fn datatype(numbers: &mut Numbers, levels: u32) -> Datatype {
         }
         _ => {
             let other = datatype(numbers, levels - 1);
-            let lengths = [numbers.between(0, 2), numbers.between(0, 2), numbers.between(0, 2)];
+            let lengths = numbers.counts(3, 2);
             let at = numbers.list(3, -20, 400);
             Datatype::structured(&lengths, &at, &[old.clone(), other, old])
         }
@@ -84,14 +93,19 @@ pub fn datatype(numbers: &mut Numbers, levels: u32) -> Datatype {
 pub fn datatypes(seed: u64, number: usize, entries: i64) -> Vec<Datatype> {
     let mut numbers = Numbers(seed);
     let mut all = Vec::with_capacity(number);
+    let mut empty = 0;
     while all.len() < number {
-        let levels = 1 + numbers.below(5) as u32;
+        let levels = 2 + numbers.below(4) as u32;
         let ty = datatype(&mut numbers, levels);
+        empty += usize::from(ty.size() == 0);
         // A basic element has at most 8 bytes here.
-        if ty.size() <= 8 * entries {
+        if ty.size() <= 8 * entries && (ty.size() > 0 || empty.is_multiple_of(16)) {
             all.push(ty);
         }
     }
+    // What the tests say about a sample is worth as much as the sample.
+    let large = all.iter().filter(|ty| ty.size() >= 32).count();
+    assert!(large > number / 2, "only {large} of {number} random types have 32 bytes or more");
     all
 }
 
