@@ -11,6 +11,8 @@
 //!    compiled kernels or by the interpreter (`interp.rs`); [`copy()`] from one layout straight into
 //!    another (`pair/`); a plan as bytes for peers and caches ([`wire`]).
 //!
+//! What a type or plan is like: [`signature`] (type matching), [`facts`], [`iov`] (runs of memory).
+//!
 //! [`typemap`] is the oracle that all of this is checked against. The engine knows no operating
 //! system and no code generator: kernels come through [`kernel::Compiler`].
 //!
@@ -38,8 +40,10 @@ mod datatype;
 mod error;
 mod exec;
 pub mod external32;
+pub mod facts;
 mod footprint;
 mod interp;
+pub mod iov;
 pub mod ir;
 pub mod kernel;
 mod pack;
@@ -47,6 +51,7 @@ mod pair;
 mod passes;
 mod plan;
 mod scalar;
+pub mod signature;
 pub mod stats;
 mod table;
 pub mod typed;

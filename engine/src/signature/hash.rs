@@ -1,0 +1,223 @@
+//! The signature hash: a polynomial over the basic elements, composable in both directions.
+//!
+//! Used by `build.rs` and `mod.rs` to hash a signature without expanding it; `matching.rs`
+//! compares its values. For elements with tokens `t1 … tn` ([`Basic::token`](super::Basic::token))
+//! the value is
+//!
+//! ```text
+//! t1 B^(n-1) + t2 B^(n-2) + … + tn   mod P        P = 2^127 - 1
+//! ```
+//!
+//! Appending a sequence is one multiplication and one addition; repeating it `k` times is squaring,
+//! O(log k). A prime beyond 2^64 is needed because one signature may have 2^63 elements: with two
+//! 61-bit primes the powers of the base would come round within it and the bound below would be
+//! empty.
+//!
+//! **Collisions.** Two different sequences of at most `n` elements (their lengths may differ, tokens
+//! are not 0) have the same value for at most `n` of the `P` possible bases: for a base chosen at
+//! random, a probability of `n / 2^127`, 2^-107 for a million elements and 2^-64 for the longest
+//! signature. The base is fixed, the same in all processes, and public, so somebody who wants a
+//! collision can make one: the hash finds mistakes, it does not keep out an attacker. The base
+//! generates the multiplicative group, so no two positions of a signature have the same weight.
+
+/// Elements of a signature and their hash: what a message carries so that its receiver can check
+/// types.
+///
+/// Equal sequences of basic types have equal hashes. Different ones of at most `n` elements have
+/// different hashes but for a probability of `n / 2^127` (over the choice of the base, which is
+/// fixed; this is no protection against somebody who constructs a collision).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SignatureHash {
+    /// Number of basic elements.
+    pub elements: u64,
+    /// The polynomial's value, below 2^127.
+    pub value: u128,
+}
+
+impl SignatureHash {
+    /// The hash of no elements.
+    pub const EMPTY: Self = Self { elements: 0, value: 0 };
+    /// The prime modulus.
+    pub const MODULUS: u128 = (1 << 127) - 1;
+    /// The base of the polynomial: the first primitive root among the first 128 bits, modulo the
+    /// prime, of SHA-256 of `typepack type signature 0`, `… 1` and so on.
+    pub const BASE: u128 = 0x05e3_3e99_c3c5_7a49_2a79_9827_514f_b1fb;
+
+    /// The hash of these elements followed by those of `next`. O(log of `next.elements`).
+    ///
+    /// Meant for sequences of at most 2^64 - 1 elements in all; beyond, the number wraps.
+    #[must_use]
+    pub fn then(self, next: Self) -> Self {
+        Affine::of(self).then(Affine::of(next)).hash(self.elements.wrapping_add(next.elements))
+    }
+
+    /// The hash of these elements `count` times. O(log of the number of elements).
+    ///
+    /// Meant for sequences of at most 2^64 - 1 elements in all; beyond, the number wraps.
+    #[must_use]
+    pub fn repeat(self, count: u64) -> Self {
+        Affine::of(self).repeat(count).hash(self.elements.wrapping_mul(count))
+    }
+}
+
+/// Appending a sequence as a map `x -> scale * x + sum` of the hash of what came before; `scale` is
+/// the base to the power of the sequence's length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Affine {
+    scale: u128,
+    sum: u128,
+}
+
+impl Affine {
+    /// No elements.
+    pub(super) const EMPTY: Self = Self { scale: 1, sum: 0 };
+
+    /// One element.
+    pub(super) const fn one(token: u32) -> Self {
+        Self { scale: SignatureHash::BASE, sum: token as u128 }
+    }
+
+    fn of(hash: SignatureHash) -> Self {
+        Self { scale: power_of_base(hash.elements), sum: hash.value % SignatureHash::MODULUS }
+    }
+
+    pub(super) fn then(self, next: Self) -> Self {
+        Self { scale: mul(self.scale, next.scale), sum: add(mul(self.sum, next.scale), next.sum) }
+    }
+
+    pub(super) fn repeat(self, count: u64) -> Self {
+        if count == 1 {
+            return self;
+        }
+        let (mut power, mut rest, mut answer) = (self, count, Self::EMPTY);
+        while rest > 0 {
+            // All factors are powers of one sequence, so their order does not matter.
+            if rest & 1 == 1 {
+                answer = answer.then(power);
+            }
+            rest >>= 1;
+            if rest > 0 {
+                power = power.then(power);
+            }
+        }
+        answer
+    }
+
+    pub(super) fn hash(self, elements: u64) -> SignatureHash {
+        SignatureHash { elements, value: self.sum }
+    }
+}
+
+/// `a + b` modulo the prime, for reduced arguments.
+const fn add(a: u128, b: u128) -> u128 {
+    reduce(a + b)
+}
+
+/// A sum of two reduced numbers, or any number below 2^128, reduced.
+const fn reduce(a: u128) -> u128 {
+    let folded = (a & SignatureHash::MODULUS) + (a >> 127);
+    if folded >= SignatureHash::MODULUS { folded - SignatureHash::MODULUS } else { folded }
+}
+
+/// `a * b` modulo the prime, for reduced arguments.
+const fn mul(a: u128, b: u128) -> u128 {
+    const LOW: u128 = (1 << 64) - 1;
+    let (a1, a0, b1, b0) = (a >> 64, a & LOW, b >> 64, b & LOW);
+    // a b = a1 b1 2^128 + (a1 b0 + a0 b1) 2^64 + a0 b0, where a1 and b1 have 63 bits, 2^127 = 1,
+    // and each summand below is less than 2^127 + 2^65.
+    let high = (a1 * b1) << 1;
+    let middle = a1 * b0 + a0 * b1;
+    let middle = ((middle & (LOW >> 1)) << 64) + (middle >> 63);
+    add(add(reduce(high), reduce(middle)), reduce(a0 * b0))
+}
+
+/// The base to the power `exponent`.
+fn power_of_base(exponent: u64) -> u128 {
+    const SQUARES: [u128; 64] = {
+        let mut squares = [SignatureHash::BASE; 64];
+        let mut i = 1;
+        while i < 64 {
+            squares[i] = mul(squares[i - 1], squares[i - 1]);
+            i += 1;
+        }
+        squares
+    };
+    let (mut rest, mut power) = (exponent, 1);
+    while rest > 0 {
+        power = mul(power, SQUARES[rest.trailing_zeros() as usize]);
+        rest &= rest - 1;
+    }
+    power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Schoolbook: double and add.
+    fn slow_mul(a: u128, b: u128) -> u128 {
+        let (mut answer, mut a) = (0u128, a % SignatureHash::MODULUS);
+        for bit in 0..127 {
+            if b >> bit & 1 == 1 {
+                answer = (answer + a) % SignatureHash::MODULUS;
+            }
+            a = (a + a) % SignatureHash::MODULUS;
+        }
+        answer
+    }
+
+    #[test]
+    fn products_agree_with_schoolbook() {
+        let p = SignatureHash::MODULUS;
+        let mut numbers = vec![0, 1, 2, (1 << 64) - 1, 1 << 64, 1 << 126, p - 1, p - 2, p >> 1];
+        let mut x = SignatureHash::BASE;
+        for _ in 0..40 {
+            numbers.push(x);
+            x = slow_mul(x, SignatureHash::BASE);
+        }
+        for &a in &numbers {
+            for &b in &numbers {
+                assert_eq!(mul(a, b), slow_mul(a, b), "{a:#x} * {b:#x}");
+                assert_eq!(add(a, b), (a + b) % p);
+            }
+        }
+    }
+
+    #[test]
+    fn the_base_generates_the_group() {
+        // The prime factors of 2^127 - 2 = 2 (2^63 - 1) (2^63 + 1).
+        let factors: [u128; 12] =
+            [2, 3, 7, 19, 43, 73, 127, 337, 5419, 92737, 649_657, 77_158_673_929];
+        let order = SignatureHash::MODULUS - 1;
+        let mut rest = order;
+        for factor in factors {
+            while rest.is_multiple_of(factor) {
+                rest /= factor;
+            }
+            let (mut exponent, mut power, mut answer) = (order / factor, SignatureHash::BASE, 1);
+            while exponent > 0 {
+                if exponent & 1 == 1 {
+                    answer = mul(answer, power);
+                }
+                power = mul(power, power);
+                exponent >>= 1;
+            }
+            assert_ne!(answer, 1, "order divides (p - 1) / {factor}");
+        }
+        assert_eq!(rest, 1);
+    }
+
+    #[test]
+    fn repetition_is_repeated_appending() {
+        let pair = Affine::one(3).then(Affine::one(5));
+        let mut sum = Affine::EMPTY;
+        for count in 0..70 {
+            assert_eq!(pair.repeat(count), sum);
+            assert_eq!(sum.scale, power_of_base(2 * count));
+            sum = sum.then(pair);
+        }
+        let hash = pair.hash(2);
+        assert_eq!(hash.repeat(6), hash.repeat(2).then(hash.repeat(4)));
+        assert_eq!(hash.repeat(0), SignatureHash::EMPTY);
+    }
+}

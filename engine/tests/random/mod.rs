@@ -1,0 +1,165 @@
+//! Types for the tests of this folder: a few chosen ones, and random trees small enough to be
+//! expanded. The full generator of the project is in `typepack-fuzz`, which depends on the engine.
+
+use typepack_engine::{Datatype, Named, Order};
+
+/// A small generator of numbers (SplitMix64): the same ones in every run.
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % bound
+    }
+
+    fn between(&mut self, low: i64, high: i64) -> i64 {
+        low + self.below((high - low + 1) as u64) as i64
+    }
+
+    /// A count up to `high`: rarely 0, which empties whatever is built on it.
+    fn count(&mut self, high: i64) -> i64 {
+        if self.below(16) == 0 { 0 } else { self.between(1, high) }
+    }
+
+    fn counts(&mut self, length: i64, high: i64) -> Vec<i64> {
+        (0..length).map(|_| if self.below(5) == 0 { 0 } else { self.between(1, high) }).collect()
+    }
+
+    fn list(&mut self, length: i64, low: i64, high: i64) -> Vec<i64> {
+        (0..length).map(|_| self.between(low, high)).collect()
+    }
+}
+
+/// A random tree of at most `levels` constructors above named types.
+pub fn datatype(numbers: &mut Numbers, levels: u32) -> Datatype {
+    const NAMED: [Named; 8] = [
+        Named::INT,
+        Named::DOUBLE,
+        Named::BYTE,
+        Named::SHORT,
+        Named::UNSIGNED,
+        Named::DOUBLE_INT,
+        Named::PAIR_INT,
+        Named::CHAR,
+    ];
+    if levels == 0 || numbers.below(8) == 0 {
+        return Datatype::named(NAMED[numbers.below(NAMED.len() as u64) as usize]);
+    }
+    let old = datatype(numbers, levels - 1);
+    let extent = old.extent().clamp(-200, 200);
+    let blocks = numbers.count(6);
+    match numbers.below(12) {
+        0 => Datatype::contiguous(numbers.count(4), &old),
+        1 => {
+            let (count, length) = (numbers.count(4), numbers.count(3));
+            Datatype::vector(count, length, numbers.between(-3, 4), &old)
+        }
+        2 => {
+            let (count, length) = (numbers.count(4), numbers.count(3));
+            Datatype::hvector(count, length, numbers.between(-60, 200), &old)
+        }
+        3 => Datatype::indexed(&numbers.counts(blocks, 3), &numbers.list(blocks, -3, 12), &old),
+        4 => Datatype::hindexed(&numbers.counts(blocks, 3), &numbers.list(blocks, -9, 300), &old),
+        5 => Datatype::indexed_block(numbers.count(3), &numbers.list(blocks, -3, 12), &old),
+        6 => Datatype::hindexed_block(numbers.between(1, 2), &numbers.list(blocks, 0, 300), &old),
+        7 => {
+            let shift = numbers.between(-8, 8);
+            Datatype::resized(shift, extent + numbers.between(-8, 24), &old)
+        }
+        8 => {
+            let order = if numbers.below(2) == 0 { Order::C } else { Order::Fortran };
+            Datatype::subarray(&[3, 4], &[2, numbers.between(1, 3)], &[1, 1], order, &old)
+        }
+        // Structs of one type twice, of different types, and of equal types built twice.
+        9 => {
+            let at = [0, extent + numbers.between(0, 16), 2 * extent + numbers.between(0, 40)];
+            Datatype::structured(&[1, 1, 2], &at, &[old.clone(), old.clone(), old])
+        }
+        _ => {
+            let other = datatype(numbers, levels - 1);
+            let lengths = numbers.counts(3, 2);
+            let at = numbers.list(3, -20, 400);
+            Datatype::structured(&lengths, &at, &[old.clone(), other, old])
+        }
+    }
+    .expect("small arguments of the right form")
+}
+
+/// `number` random trees with at most `entries` basic elements.
+pub fn datatypes(seed: u64, number: usize, entries: i64) -> Vec<Datatype> {
+    let mut numbers = Numbers(seed);
+    let mut all = Vec::with_capacity(number);
+    let mut empty = 0;
+    while all.len() < number {
+        let levels = 2 + numbers.below(4) as u32;
+        let ty = datatype(&mut numbers, levels);
+        empty += usize::from(ty.size() == 0);
+        // A basic element has at most 8 bytes here.
+        if ty.size() <= 8 * entries && (ty.size() > 0 || empty.is_multiple_of(16)) {
+            all.push(ty);
+        }
+    }
+    // What the tests say about a sample is worth as much as the sample.
+    let large = all.iter().filter(|ty| ty.size() >= 32).count();
+    assert!(large > number / 2, "only {large} of {number} random types have 32 bytes or more");
+    all
+}
+
+/// Types that each reach another operation or rule of the program.
+pub fn chosen() -> Vec<Datatype> {
+    let named = Datatype::named;
+    let (byte, int, double) = (named(Named::BYTE), named(Named::INT), named(Named::DOUBLE));
+    let make = || -> Result<Vec<Datatype>, typepack_engine::Error> {
+        let vector = Datatype::vector(3, 2, 4, &int)?;
+        let members = [named(Named::CHAR), int.clone(), double.clone()];
+        let window = Datatype::structured(&[1, 1, 1], &[0, 4, 8], &members)?;
+        let gapped = Datatype::resized(0, 7, &int)?;
+        let ragged = Datatype::indexed(&[1, 3, 0, 2], &[9, 0, 5, 5], &int)?;
+        let many: Vec<i64> = (0..100).map(|i| i * i % 97 * 8 + i).collect();
+        let lengths: Vec<i64> = (0..100).map(|i| i % 3).collect();
+        let long = Datatype::contiguous(300, &byte)?;
+        let column = Datatype::resized(0, 8, &Datatype::vector(4, 1, 6, &double)?)?;
+        let parts: Vec<Datatype> =
+            (0..70).map(|i| if i % 3 == 0 { vector.clone() } else { window.clone() }).collect();
+        let places: Vec<i64> = (0..70).map(|i| i * 100 + i % 7).collect();
+        Ok(vec![
+            double.clone(),
+            named(Named::SHORT_INT),
+            Datatype::contiguous(5, &double)?,
+            Datatype::contiguous(0, &double)?,
+            vector.clone(),
+            Datatype::hvector(3, 1, 100, &vector)?,
+            Datatype::vector(4, 1, -3, &int)?,
+            Datatype::hindexed(&[1, 1, 1], &[32, 16, -5], &int)?,
+            Datatype::contiguous(6, &column)?,
+            column,
+            Datatype::resized(0, -48, &vector)?,
+            Datatype::vector(3, 2, 3, &window)?,
+            Datatype::hindexed_block(2, &[100, 3, 160], &window)?,
+            Datatype::indexed(&[1, 3, 2], &[9, 0, 5], &gapped)?,
+            Datatype::hindexed(&[2, 1], &[0, 200], &ragged)?,
+            Datatype::hindexed(&[3, 2], &[0, 6], &int)?,
+            Datatype::hvector(3, 1, 0, &int)?,
+            Datatype::hvector(3, 1, 3, &int)?,
+            Datatype::hvector(3, 1, 320, &long)?,
+            Datatype::hindexed_block(1, &many, &byte)?,
+            Datatype::hindexed(&lengths, &many, &Datatype::resized(0, 3, &byte)?)?,
+            Datatype::hindexed(&lengths, &many, &byte)?,
+            Datatype::structured(&[1; 70], &places, &parts)?,
+            Datatype::structured(&[2; 70], &places, &parts)?,
+            Datatype::structured(
+                &[1, 1],
+                &[0, 4],
+                &[Datatype::hvector(9, 1, 16, &int)?, Datatype::hvector(11, 1, 16, &double)?],
+            )?,
+            Datatype::subarray(&[4, 5, 6], &[2, 2, 3], &[1, 2, 1], Order::Fortran, &window)?,
+            ragged,
+            window,
+        ])
+    };
+    make().expect("valid arguments")
+}
