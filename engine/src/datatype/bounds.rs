@@ -1,4 +1,5 @@
-//! Size, bounds, true bounds and alignment of a type: the only place that computes them.
+//! Size, bounds, true bounds, alignment, number of elements and depth of a type: the only place
+//! that computes them.
 //!
 //! Called once per node by `Datatype::build`, from the constructor and the bounds of its children,
 //! never from the typemap. All products and sums are taken in 128 bits and checked into 64.
@@ -8,14 +9,16 @@
 //! - A lower (upper) bound marker hides all natural bounds: the bound is the least (greatest)
 //!   marker. `resized` sets a pair of markers and erases those inside; markers survive any further
 //!   constructor (they are "sticky").
+//! - `MPI_LB` (`MPI_UB`) is a lower (upper) marker and nothing else. A type with one marker and no
+//!   data has its other bound in the same place: extent 0.
 //! - A type without entries and markers has bounds 0.
 //! - Without an upper marker a struct is padded: its extent is rounded up to the largest alignment
 //!   of its basic types. Other constructors are not padded (their extents then are what their
 //!   arguments say; MPICH reads the standard in the same way, Open MPI pads every constructor).
 //! - True bounds look at data only.
 
-use super::Constructor;
 use super::array;
+use super::{Call, Constructor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::Named;
 
@@ -45,12 +48,17 @@ pub(crate) struct Bounds {
     upper: Edge,
     pub(crate) true_lb: i64,
     pub(crate) true_ub: i64,
+    /// Basic types in the typemap; a pair counts as two.
+    pub(crate) elements: i64,
     pub(crate) align: u32,
+    /// Calls from here to the deepest predefined type, which has 0; stays at its largest value.
+    pub(crate) depth: u32,
 }
 
 /// Builds bounds up from placed copies, in 128 bits.
 struct Union {
     size: i128,
+    elements: i128,
     lower: Option<(i128, Origin)>,
     upper: Option<(i128, Origin)>,
     data: Option<(i128, i128)>,
@@ -59,7 +67,7 @@ struct Union {
 
 impl Union {
     fn new() -> Self {
-        Self { size: 0, lower: None, upper: None, data: None, align: 1 }
+        Self { size: 0, elements: 0, lower: None, upper: None, data: None, align: 1 }
     }
 
     /// Adds `copies` copies of `old`, the displacements of which lie between `low` and `high` and
@@ -69,6 +77,8 @@ impl Union {
             return;
         }
         self.size = self.size.saturating_add(copies.saturating_mul(i128::from(old.size)));
+        self.elements =
+            self.elements.saturating_add(copies.saturating_mul(i128::from(old.elements)));
         self.align = self.align.max(old.align);
         if old.lower.origin != Origin::Absent {
             let at = low + i128::from(old.lower.at);
@@ -117,8 +127,9 @@ impl Union {
             let (at, origin) = side.unwrap_or((0, Origin::Absent));
             Ok::<Edge, Error>(Edge { at: fit(what, at)?, origin })
         };
-        let lower = edge("the lower bound", self.lower)?;
-        let upper = edge("the upper bound", self.upper)?;
+        let beside = |(at, _)| (at, Origin::Absent);
+        let lower = edge("the lower bound", self.lower.or(self.upper.map(beside)))?;
+        let upper = edge("the upper bound", self.upper.or(self.lower.map(beside)))?;
         let (first, last) = self.data.unwrap_or((0, 0));
         let bounds = Bounds {
             size: fit("the size", self.size)?,
@@ -126,7 +137,10 @@ impl Union {
             upper,
             true_lb: fit("the true lower bound", first)?,
             true_ub: fit("the true upper bound", last)?,
+            // Every basic type has a byte at least, so this fits when the size does.
+            elements: fit("the number of elements", self.elements)?,
             align: self.align,
+            depth: 0,
         };
         fit("the extent", i128::from(bounds.ub()) - i128::from(bounds.lb()))?;
         fit("the true extent", last - first)?;
@@ -149,25 +163,55 @@ impl Bounds {
 
     /// Bounds of a named type.
     pub(crate) fn named(named: Named) -> Self {
-        let natural = |at| Edge { at, origin: Origin::Natural };
+        let edge = |at: u32, marker| {
+            let origin = match named.is_marker() {
+                false => Origin::Natural,
+                true if named == marker => Origin::Marker,
+                true => Origin::Absent,
+            };
+            Edge { at: i64::from(at), origin }
+        };
         let end =
             named.members().map_or(named.size(), |[_, (offset, second)]| offset + second.size());
         Self {
             size: i64::from(named.size()),
-            lower: natural(0),
-            upper: natural(i64::from(named.extent())),
+            lower: edge(0, Named::LB),
+            upper: edge(named.extent(), Named::UB),
             true_lb: 0,
             true_ub: i64::from(end),
+            elements: match named.members() {
+                Some(members) => members.len() as i64,
+                None => i64::from(named.size() > 0),
+            },
             align: named.align(),
+            depth: 0,
         }
     }
 
     /// Bounds of the type that `constructor` makes.
     pub(crate) fn of(constructor: &Constructor) -> Result<Self> {
+        let mut bounds = Self::without_depth(constructor)?;
+        bounds.depth = match constructor {
+            Constructor::Named(_) => 0,
+            Constructor::Composite { call, .. } => match &**call {
+                Call::Darray(darray) => darray.old.bounds().depth.saturating_add(1),
+                Call::F90(_) | Call::ValueIndex { .. } => 0,
+            },
+            _ => {
+                let children = constructor.children().iter();
+                children.map(|c| c.bounds().depth).max().unwrap_or(0).saturating_add(1)
+            }
+        };
+        Ok(bounds)
+    }
+
+    fn without_depth(constructor: &Constructor) -> Result<Self> {
         let mut union = Union::new();
         match constructor {
             Constructor::Named(named) => return Ok(Self::named(*named)),
-            Constructor::Dup { old } => return Ok(old.bounds().clone()),
+            Constructor::Dup { old } | Constructor::Composite { layout: old, .. } => {
+                return Ok(old.bounds().clone());
+            }
             Constructor::Resized { lb, extent, old } => {
                 let upper = lb.checked_add(*extent).ok_or_else(|| {
                     Error::new(
@@ -222,9 +266,8 @@ impl Bounds {
             }
             Constructor::Subarray { sizes, subsizes, starts, order, old } => {
                 let old = old.bounds();
-                let strides = array::strides(sizes, *order, old.extent())?;
                 let (mut copies, mut low, mut high) = (1i128, 0i128, 0i128);
-                for (dimension, stride) in strides.iter().enumerate() {
+                for (dimension, stride) in array::strides(sizes, *order, old.extent())? {
                     copies *= i128::from(subsizes[dimension]);
                     let first = i128::from(starts[dimension]) * stride;
                     let last = first + i128::from(subsizes[dimension] - 1) * stride;
