@@ -58,7 +58,9 @@ pub(crate) struct Bounds {
 /// Builds bounds up from placed copies, in 128 bits.
 struct Union {
     size: i128,
-    elements: i128,
+    /// Modulo 2^64: not more than the size, so exact when that fits.
+    elements: i64,
+    depth: u32,
     lower: Option<(i128, Origin)>,
     upper: Option<(i128, Origin)>,
     data: Option<(i128, i128)>,
@@ -67,18 +69,18 @@ struct Union {
 
 impl Union {
     fn new() -> Self {
-        Self { size: 0, elements: 0, lower: None, upper: None, data: None, align: 1 }
+        Self { size: 0, elements: 0, depth: 0, lower: None, upper: None, data: None, align: 1 }
     }
 
     /// Adds `copies` copies of `old`, the displacements of which lie between `low` and `high` and
-    /// reach both.
+    /// reach both. No copies add nothing but depth.
     fn place(&mut self, old: &Bounds, copies: i128, low: i128, high: i128) {
+        self.depth = self.depth.max(old.depth);
         if copies == 0 {
             return;
         }
-        self.size = self.size.saturating_add(copies.saturating_mul(i128::from(old.size)));
-        self.elements =
-            self.elements.saturating_add(copies.saturating_mul(i128::from(old.elements)));
+        self.size = self.size.saturating_add(times(copies, i128::from(old.size)));
+        self.elements = self.elements.wrapping_add((copies as i64).wrapping_mul(old.elements));
         self.align = self.align.max(old.align);
         if old.lower.origin != Origin::Absent {
             let at = low + i128::from(old.lower.at);
@@ -137,10 +139,9 @@ impl Union {
             upper,
             true_lb: fit("the true lower bound", first)?,
             true_ub: fit("the true upper bound", last)?,
-            // Every basic type has a byte at least, so this fits when the size does.
-            elements: fit("the number of elements", self.elements)?,
+            elements: self.elements,
             align: self.align,
-            depth: 0,
+            depth: self.depth.saturating_add(1),
         };
         fit("the extent", i128::from(bounds.ub()) - i128::from(bounds.lb()))?;
         fit("the true extent", last - first)?;
@@ -190,27 +191,19 @@ impl Bounds {
 
     /// Bounds of the type that `constructor` makes.
     pub(crate) fn of(constructor: &Constructor) -> Result<Self> {
-        let mut bounds = Self::without_depth(constructor)?;
-        bounds.depth = match constructor {
-            Constructor::Named(_) => 0,
-            Constructor::Composite { call, .. } => match &**call {
-                Call::Darray(darray) => darray.old.bounds().depth.saturating_add(1),
-                Call::F90(_) | Call::ValueIndex { .. } => 0,
-            },
-            _ => {
-                let children = constructor.children().iter();
-                children.map(|c| c.bounds().depth).max().unwrap_or(0).saturating_add(1)
-            }
-        };
-        Ok(bounds)
-    }
-
-    fn without_depth(constructor: &Constructor) -> Result<Self> {
         let mut union = Union::new();
         match constructor {
             Constructor::Named(named) => return Ok(Self::named(*named)),
-            Constructor::Dup { old } | Constructor::Composite { layout: old, .. } => {
-                return Ok(old.bounds().clone());
+            Constructor::Dup { old } => {
+                let old = old.bounds();
+                return Ok(Self { depth: old.depth.saturating_add(1), ..old.clone() });
+            }
+            Constructor::Composite { call, layout } => {
+                let depth = match &**call {
+                    Call::Darray(darray) => darray.old.bounds().depth.saturating_add(1),
+                    Call::F90(_) | Call::ValueIndex { .. } => 0,
+                };
+                return Ok(Self { depth, ..layout.bounds().clone() });
             }
             Constructor::Resized { lb, extent, old } => {
                 let upper = lb.checked_add(*extent).ok_or_else(|| {
@@ -221,10 +214,12 @@ impl Bounds {
                     )
                 })?;
                 let marker = |at| Edge { at, origin: Origin::Marker };
+                let old = old.bounds();
                 return Ok(Self {
                     lower: marker(*lb),
                     upper: marker(upper),
-                    ..old.bounds().clone()
+                    depth: old.depth.saturating_add(1),
+                    ..old.clone()
                 });
             }
             Constructor::Contiguous { count, old } => {
@@ -286,6 +281,16 @@ impl Bounds {
     }
 }
 
+/// The product, saturated. Factors of 64 bits, that is nearly all, take one instruction instead of
+/// a call, and constructors are to cost no more than their allocation.
+#[inline]
+fn times(a: i128, b: i128) -> i128 {
+    match (i64::try_from(a), i64::try_from(b)) {
+        (Ok(a), Ok(b)) => i128::from(a) * i128::from(b),
+        _ => a.saturating_mul(b),
+    }
+}
+
 /// `count` blocks of `blocklength` copies, `stride` bytes apart (contiguous: one block).
 fn repeat(
     union: &mut Union,
@@ -296,14 +301,15 @@ fn repeat(
 ) -> Result<()> {
     let (count, blocklength, extent) = (i128::from(count), i128::from(blocklength), old.extent());
     if count == 0 || blocklength == 0 {
+        union.place(old, 0, 0, 0);
         return Ok(());
     }
     // Three 64-bit factors (count, stride in extents, extent) can exceed even 128 bits; a
     // saturated product is refused like any other that does not fit 64.
-    let (outer, inner) = ((count - 1).saturating_mul(stride), (blocklength - 1) * extent);
+    let (outer, inner) = (times(count - 1, stride), times(blocklength - 1, extent));
     let low = displacement(outer.min(0).saturating_add(inner.min(0)))?;
     let high = displacement(outer.max(0).saturating_add(inner.max(0)))?;
-    union.place(old, count * blocklength, low, high);
+    union.place(old, times(count, blocklength), low, high);
     Ok(())
 }
 
@@ -321,14 +327,15 @@ fn scatter(
             continue;
         }
         copies += i128::from(blocklength);
-        let first = i128::from(at) * unit;
-        let last = first + i128::from(blocklength - 1) * extent;
+        let first = times(i128::from(at), unit);
+        let last = first + times(i128::from(blocklength - 1), extent);
         low = low.min(first.min(last));
         high = high.max(first.max(last));
     }
-    if copies > 0 {
-        union.place(old, copies, displacement(low)?, displacement(high)?);
+    if copies == 0 {
+        (low, high) = (0, 0);
     }
+    union.place(old, copies, displacement(low)?, displacement(high)?);
     Ok(())
 }
 

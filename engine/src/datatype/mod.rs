@@ -213,11 +213,13 @@ impl Datatype {
         Self::build_with_markers(constructor)
     }
 
+    #[inline(always)]
     fn build_with_markers(constructor: Constructor) -> Result<Self> {
         let bounds = Bounds::of(&constructor)?;
         Ok(Self(Arc::new(Node::new(constructor, bounds))))
     }
 
+    #[inline]
     fn as_marker(&self) -> Option<Named> {
         if self.size() > 0 {
             return None;
@@ -231,6 +233,12 @@ impl Datatype {
 
     pub(crate) fn bounds(&self) -> &Bounds {
         &self.0.bounds
+    }
+
+    /// True when the two are one object: a clone, or a predefined type asked for twice. Equal calls
+    /// make different objects.
+    pub fn is_same(&self, other: &Datatype) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Identity of the node, for memo tables while the tree is alive.
