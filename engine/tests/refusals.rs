@@ -46,7 +46,7 @@ fn counts_and_lengths() {
     refused(Datatype::hindexed(&[0, 1], &[0], &t), COUNT, text);
     refused(Datatype::structured(&[0, 1], &[0], &[t.clone(), t.clone()]), COUNT, text);
     let text = "types: 1 entries, but there are 2 block lengths";
-    refused(Datatype::structured(&[0, 1], &[0, 0], &[t.clone()]), COUNT, text);
+    refused(Datatype::structured(&[0, 1], &[0, 0], std::slice::from_ref(&t)), COUNT, text);
     refused(Datatype::indexed_block(-5, &[0], &t), COUNT, "blocklength: -5 is negative");
     refused(Datatype::hindexed_block(-5, &[0], &t), COUNT, "blocklength: -5 is negative");
 }
@@ -223,7 +223,7 @@ fn the_calls_of_mpi_1_have_int_counts() {
     refused(Datatype::type_hvector(1, large, 0, &t, c), OVERFLOW, &text);
     let text = format!("blocklengths: {fits}");
     refused(Datatype::type_hindexed(&[large], &[0], &t, c), OVERFLOW, &text);
-    refused(Datatype::type_struct(&[large], &[0], &[t.clone()], c), OVERFLOW, &text);
+    refused(Datatype::type_struct(&[large], &[0], std::slice::from_ref(&t), c), OVERFLOW, &text);
     refused(Datatype::type_hvector(-1, 1, 0, &t, c), COUNT, "count: -1 is negative");
     let fits = "2147483648 does not fit a Fortran integer of 32 bits";
     let text = format!("stride_bytes: {fits}");
@@ -231,7 +231,11 @@ fn the_calls_of_mpi_1_have_int_counts() {
     assert!(Datatype::type_hvector(2, 1, large, &t, c).is_ok());
     let text = format!("displacements: {fits}");
     refused(Datatype::type_hindexed(&[1], &[large], &t, fortran), OVERFLOW, &text);
-    refused(Datatype::type_struct(&[1], &[large], &[t.clone()], fortran), OVERFLOW, &text);
+    refused(
+        Datatype::type_struct(&[1], &[large], std::slice::from_ref(&t), fortran),
+        OVERFLOW,
+        &text,
+    );
 }
 
 #[test]
