@@ -59,7 +59,10 @@ pub mod typemap;
 pub mod wire;
 
 pub use cursor::Cursor;
-pub use datatype::{Datatype, Order};
+pub use datatype::{
+    Binding, Combiner, Contents, DEFAULT_ARGUMENT, Datatype, Distribution, Envelope, Form, Order,
+    TypeClass, UNDEFINED,
+};
 pub use error::{Error, ErrorClass, ErrorKind, Result};
 pub use external32::{External32, pack_external, pack_external_size, unpack_external};
 pub use footprint::Footprint;

@@ -1,4 +1,5 @@
-//! Size, bounds, true bounds and alignment of a type: the only place that computes them.
+//! Size, bounds, true bounds, alignment, number of elements and depth of a type: the only place
+//! that computes them.
 //!
 //! Called once per node by `Datatype::build`, from the constructor and the bounds of its children,
 //! never from the typemap. All products and sums are taken in 128 bits and checked into 64.
@@ -8,14 +9,16 @@
 //! - A lower (upper) bound marker hides all natural bounds: the bound is the least (greatest)
 //!   marker. `resized` sets a pair of markers and erases those inside; markers survive any further
 //!   constructor (they are "sticky").
+//! - `MPI_LB` (`MPI_UB`) is a lower (upper) marker and nothing else. A type with one marker and no
+//!   data has its other bound in the same place: extent 0.
 //! - A type without entries and markers has bounds 0.
 //! - Without an upper marker a struct is padded: its extent is rounded up to the largest alignment
 //!   of its basic types. Other constructors are not padded (their extents then are what their
 //!   arguments say; MPICH reads the standard in the same way, Open MPI pads every constructor).
 //! - True bounds look at data only.
 
-use super::Constructor;
 use super::array;
+use super::{Call, Constructor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::Named;
 use crate::table::{Table, entries};
@@ -46,93 +49,127 @@ pub(crate) struct Bounds {
     upper: Edge,
     pub(crate) true_lb: i64,
     pub(crate) true_ub: i64,
+    /// Basic types in the typemap; a pair counts as two.
+    pub(crate) elements: i64,
     pub(crate) align: u32,
+    /// Calls from here to the deepest predefined type, which has 0; stays at its largest value.
+    pub(crate) depth: u32,
+}
+
+/// One bound in the making, in 128 bits.
+struct Side {
+    at: i128,
+    origin: Origin,
+}
+
+impl Side {
+    const NONE: Self = Self { at: 0, origin: Origin::Absent };
+
+    /// Takes a bound into account: of the highest precedence the one that `keep` prefers.
+    #[inline]
+    fn add(&mut self, at: i128, origin: Origin, keep: impl Fn(i128, i128) -> i128) {
+        if origin > self.origin {
+            *self = Self { at, origin };
+        } else if origin == self.origin {
+            self.at = keep(self.at, at);
+        }
+    }
 }
 
 /// Builds bounds up from placed copies, in 128 bits.
 struct Union {
     size: i128,
-    lower: Option<(i128, Origin)>,
-    upper: Option<(i128, Origin)>,
-    data: Option<(i128, i128)>,
+    /// Modulo 2^64: not more than the size, so exact when that fits.
+    elements: i64,
+    depth: u32,
+    lower: Side,
+    upper: Side,
+    /// First and last byte of data; the first is above the last when there is none.
+    first: i128,
+    last: i128,
     align: u32,
 }
 
 impl Union {
     fn new() -> Self {
-        Self { size: 0, lower: None, upper: None, data: None, align: 1 }
+        Self {
+            size: 0,
+            elements: 0,
+            depth: 0,
+            lower: Side::NONE,
+            upper: Side::NONE,
+            first: i128::MAX,
+            last: i128::MIN,
+            align: 1,
+        }
     }
 
     /// Adds `copies` copies of `old`, the displacements of which lie between `low` and `high` and
-    /// reach both.
+    /// reach both. No copies add nothing but depth.
+    #[inline]
     fn place(&mut self, old: &Bounds, copies: i128, low: i128, high: i128) {
+        self.depth = self.depth.max(old.depth);
         if copies == 0 {
             return;
         }
-        self.size = self.size.saturating_add(copies.saturating_mul(i128::from(old.size)));
+        self.size = self.size.saturating_add(times(copies, i128::from(old.size)));
+        self.elements = self.elements.wrapping_add((copies as i64).wrapping_mul(old.elements));
         self.align = self.align.max(old.align);
-        if old.lower.origin != Origin::Absent {
-            let at = low + i128::from(old.lower.at);
-            self.lower = Some(match self.lower {
-                Some((best, origin)) if origin > old.lower.origin => (best, origin),
-                Some((best, origin)) if origin == old.lower.origin => (best.min(at), origin),
-                _ => (at, old.lower.origin),
-            });
-        }
-        if old.upper.origin != Origin::Absent {
-            let at = high + i128::from(old.upper.at);
-            self.upper = Some(match self.upper {
-                Some((best, origin)) if origin > old.upper.origin => (best, origin),
-                Some((best, origin)) if origin == old.upper.origin => (best.max(at), origin),
-                _ => (at, old.upper.origin),
-            });
-        }
+        self.lower.add(low + i128::from(old.lower.at), old.lower.origin, i128::min);
+        self.upper.add(high + i128::from(old.upper.at), old.upper.origin, i128::max);
         if old.size > 0 {
-            let (first, last) = (low + i128::from(old.true_lb), high + i128::from(old.true_ub));
-            self.data = Some(match self.data {
-                Some((a, b)) => (a.min(first), b.max(last)),
-                None => (first, last),
-            });
+            self.first = self.first.min(low + i128::from(old.true_lb));
+            self.last = self.last.max(high + i128::from(old.true_ub));
         }
     }
 
     /// Rounds the extent up to the alignment, unless a marker decides.
     fn pad(&mut self) {
-        if let (Some((lower, _)), Some((upper, Origin::Natural))) = (self.lower, &mut self.upper) {
+        if self.lower.origin != Origin::Absent && self.upper.origin == Origin::Natural {
+            // A power of two, like every alignment.
             let align = i128::from(self.align);
-            *upper = lower + (*upper - lower + align - 1).div_euclid(align) * align;
+            let extent = self.upper.at - self.lower.at;
+            self.upper.at = self.lower.at + ((extent + align - 1) & -align);
         }
     }
 
-    fn finish(self) -> Result<Bounds> {
-        let fit = |what: &str, value: i128| {
-            i64::try_from(value).map_err(|_| {
-                Error::new(
-                    ErrorKind::Overflow,
-                    "datatype",
-                    format!("{what} would be {value} bytes, which does not fit 64 bits"),
-                )
-            })
-        };
-        let edge = |what, side: Option<(i128, Origin)>| {
-            let (at, origin) = side.unwrap_or((0, Origin::Absent));
-            Ok::<Edge, Error>(Edge { at: fit(what, at)?, origin })
-        };
-        let lower = edge("the lower bound", self.lower)?;
-        let upper = edge("the upper bound", self.upper)?;
-        let (first, last) = self.data.unwrap_or((0, 0));
+    fn finish(mut self) -> Result<Bounds> {
+        match (self.lower.origin, self.upper.origin) {
+            (Origin::Absent, Origin::Absent) => (self.lower.at, self.upper.at) = (0, 0),
+            (Origin::Absent, _) => self.lower.at = self.upper.at,
+            (_, Origin::Absent) => self.upper.at = self.lower.at,
+            _ => {}
+        }
+        if self.first > self.last {
+            (self.first, self.last) = (0, 0);
+        }
         let bounds = Bounds {
             size: fit("the size", self.size)?,
-            lower,
-            upper,
-            true_lb: fit("the true lower bound", first)?,
-            true_ub: fit("the true upper bound", last)?,
+            lower: Edge { at: fit("the lower bound", self.lower.at)?, origin: self.lower.origin },
+            upper: Edge { at: fit("the upper bound", self.upper.at)?, origin: self.upper.origin },
+            true_lb: fit("the true lower bound", self.first)?,
+            true_ub: fit("the true upper bound", self.last)?,
+            elements: self.elements,
             align: self.align,
+            depth: self.depth.saturating_add(1),
         };
-        fit("the extent", i128::from(bounds.ub()) - i128::from(bounds.lb()))?;
-        fit("the true extent", last - first)?;
+        fit("the extent", self.upper.at - self.lower.at)?;
+        fit("the true extent", self.last - self.first)?;
         Ok(bounds)
     }
+}
+
+#[inline]
+fn fit(what: &'static str, value: i128) -> Result<i64> {
+    #[cold]
+    fn refuse(what: &'static str, value: i128) -> Error {
+        Error::new(
+            ErrorKind::Overflow,
+            "datatype",
+            format!("{what} would be {value} bytes, which does not fit 64 bits"),
+        )
+    }
+    i64::try_from(value).map_err(|_| refuse(what, value))
 }
 
 impl Bounds {
@@ -150,16 +187,28 @@ impl Bounds {
 
     /// Bounds of a named type.
     pub(crate) fn named(named: Named) -> Self {
-        let natural = |at| Edge { at, origin: Origin::Natural };
+        let edge = |at: u32, marker| {
+            let origin = match named.is_marker() {
+                false => Origin::Natural,
+                true if named == marker => Origin::Marker,
+                true => Origin::Absent,
+            };
+            Edge { at: i64::from(at), origin }
+        };
         let end =
             named.members().map_or(named.size(), |[_, (offset, second)]| offset + second.size());
         Self {
             size: i64::from(named.size()),
-            lower: natural(0),
-            upper: natural(i64::from(named.extent())),
+            lower: edge(0, Named::LB),
+            upper: edge(named.extent(), Named::UB),
             true_lb: 0,
             true_ub: i64::from(end),
+            elements: match named.members() {
+                Some(members) => members.len() as i64,
+                None => i64::from(named.size() > 0),
+            },
             align: named.align(),
+            depth: 0,
         }
     }
 
@@ -168,7 +217,17 @@ impl Bounds {
         let mut union = Union::new();
         match constructor {
             Constructor::Named(named) => return Ok(Self::named(*named)),
-            Constructor::Dup { old } => return Ok(old.bounds().clone()),
+            Constructor::Dup { old } => {
+                let old = old.bounds();
+                return Ok(Self { depth: old.depth.saturating_add(1), ..old.clone() });
+            }
+            Constructor::Composite { call, layout } => {
+                let depth = match &**call {
+                    Call::Darray(darray) => darray.old.bounds().depth.saturating_add(1),
+                    Call::F90(_) | Call::ValueIndex { .. } => 0,
+                };
+                return Ok(Self { depth, ..layout.bounds().clone() });
+            }
             Constructor::Resized { lb, extent, old } => {
                 let upper = lb.checked_add(*extent).ok_or_else(|| {
                     Error::new(
@@ -178,10 +237,12 @@ impl Bounds {
                     )
                 })?;
                 let marker = |at| Edge { at, origin: Origin::Marker };
+                let old = old.bounds();
                 return Ok(Self {
                     lower: marker(*lb),
                     upper: marker(upper),
-                    ..old.bounds().clone()
+                    depth: old.depth.saturating_add(1),
+                    ..old.clone()
                 });
             }
             Constructor::Contiguous { count, old } => {
@@ -218,9 +279,8 @@ impl Bounds {
             }
             Constructor::Subarray { sizes, subsizes, starts, order, old } => {
                 let old = old.bounds();
-                let strides = array::strides(sizes, *order, old.extent())?;
                 let (mut copies, mut low, mut high) = (1i128, 0i128, 0i128);
-                for (dimension, stride) in strides.iter().enumerate() {
+                for (dimension, stride) in array::strides(sizes, *order, old.extent())? {
                     copies *= i128::from(subsizes[dimension]);
                     let first = i128::from(starts[dimension]) * stride;
                     let last = first + i128::from(subsizes[dimension] - 1) * stride;
@@ -231,11 +291,21 @@ impl Bounds {
                 // MPI-5.0 section 5.1.3: lower bound 0 and the extent of the whole array, as if
                 // set by markers.
                 let total = array::elements(sizes)? * old.extent();
-                union.lower = Some((0, Origin::Marker));
-                union.upper = Some((total, Origin::Marker));
+                union.lower = Side { at: 0, origin: Origin::Marker };
+                union.upper = Side { at: total, origin: Origin::Marker };
             }
         }
         union.finish()
+    }
+}
+
+/// The product, saturated. Factors of 64 bits, that is nearly all, take one instruction instead of
+/// a call, and constructors are to cost no more than their allocation.
+#[inline]
+fn times(a: i128, b: i128) -> i128 {
+    match (i64::try_from(a), i64::try_from(b)) {
+        (Ok(a), Ok(b)) => i128::from(a) * i128::from(b),
+        _ => a.saturating_mul(b),
     }
 }
 
@@ -249,24 +319,29 @@ fn repeat(
 ) -> Result<()> {
     let (count, blocklength, extent) = (i128::from(count), i128::from(blocklength), old.extent());
     if count == 0 || blocklength == 0 {
+        union.place(old, 0, 0, 0);
         return Ok(());
     }
     // Three 64-bit factors (count, stride in extents, extent) can exceed even 128 bits; a
     // saturated product is refused like any other that does not fit 64.
-    let (outer, inner) = ((count - 1).saturating_mul(stride), (blocklength - 1) * extent);
+    let (outer, inner) = (times(count - 1, stride), times(blocklength - 1, extent));
     let low = displacement(outer.min(0).saturating_add(inner.min(0)))?;
     let high = displacement(outer.max(0).saturating_add(inner.max(0)))?;
-    union.place(old, count * blocklength, low, high);
+    union.place(old, times(count, blocklength), low, high);
     Ok(())
 }
 
 /// One block of `blocklength` copies at `at` bytes.
+#[inline]
 fn block(union: &mut Union, old: &Bounds, blocklength: i64, at: i128) -> Result<()> {
-    if blocklength > 0 {
-        let last = at + i128::from(blocklength - 1) * old.extent();
-        let (low, high) = (displacement(at.min(last))?, displacement(at.max(last))?);
-        union.place(old, i128::from(blocklength), low, high);
+    if blocklength == 1 {
+        union.place(old, 1, at, at);
+        return Ok(());
     }
+    let copies = i128::from(blocklength);
+    let span = times((copies - 1).max(0), old.extent());
+    let (low, high) = (displacement(at + span.min(0))?, displacement(at + span.max(0))?);
+    union.place(old, copies, low, high);
     Ok(())
 }
 
@@ -280,13 +355,14 @@ fn scatter_equal(
     unit: i128,
 ) -> Result<()> {
     let Some((least, greatest)) = displacements.range().filter(|_| blocklength > 0) else {
+        union.place(old, 0, 0, 0);
         return Ok(());
     };
-    let (a, b) = (i128::from(least) * unit, i128::from(greatest) * unit);
-    let inner = i128::from(blocklength - 1) * old.extent();
+    let (a, b) = (times(i128::from(least), unit), times(i128::from(greatest), unit));
+    let inner = times(i128::from(blocklength - 1), old.extent());
     let low = displacement(a.min(b) + inner.min(0))?;
     let high = displacement(a.max(b) + inner.max(0))?;
-    union.place(old, i128::from(blocklength) * displacements.len() as i128, low, high);
+    union.place(old, times(i128::from(blocklength), displacements.len() as i128), low, high);
     Ok(())
 }
 
@@ -299,11 +375,12 @@ fn scatter(
     unit: i128,
 ) -> Result<()> {
     let extent = old.extent();
-    let ranges = (displacements.range(), blocklengths.range());
-    let (Some((least, greatest)), Some((_, longest))) = ranges else { return Ok(()) };
+    let (least, greatest) = displacements.range().unwrap_or((0, 0));
+    let (_, longest) = blocklengths.range().unwrap_or((0, 0));
     // Whether 64 bits hold every sum below, so that millions of entries need no wider ones.
-    let magnitude = least.unsigned_abs().max(greatest.unsigned_abs());
-    let largest = i128::from(magnitude) * unit.abs() + i128::from(longest) * extent.abs();
+    let magnitude = i128::from(least.unsigned_abs().max(greatest.unsigned_abs()));
+    let farthest = times(i128::from(longest), extent.abs());
+    let largest = times(magnitude, unit.abs()).saturating_add(farthest);
     let (copies, low, high) = match (i64::try_from(unit), i64::try_from(extent)) {
         (Ok(unit), Ok(extent)) if largest <= i128::from(i64::MAX) => {
             let blocks = Blocks { unit, extent };
@@ -314,8 +391,8 @@ fn scatter(
             let (mut copies, mut low, mut high) = (0i128, i128::MAX, i128::MIN);
             for (blocklength, at) in blocklengths.iter().zip(displacements.iter()) {
                 if blocklength > 0 {
-                    let first = i128::from(at) * unit;
-                    let last = first + i128::from(blocklength - 1) * extent;
+                    let first = times(i128::from(at), unit);
+                    let last = first + times(i128::from(blocklength - 1), extent);
                     copies += i128::from(blocklength);
                     low = low.min(first.min(last));
                     high = high.max(first.max(last));
@@ -324,9 +401,8 @@ fn scatter(
             (copies, low, high)
         }
     };
-    if copies > 0 {
-        union.place(old, copies, displacement(low)?, displacement(high)?);
-    }
+    let (low, high) = if copies == 0 { (0, 0) } else { (low, high) };
+    union.place(old, copies, displacement(low)?, displacement(high)?);
     Ok(())
 }
 
@@ -354,13 +430,18 @@ impl Blocks {
 }
 
 /// A displacement has to fit 64 bits by itself: programs hold it as such.
+#[inline]
 fn displacement(bytes: i128) -> Result<i128> {
-    match i64::try_from(bytes) {
-        Ok(_) => Ok(bytes),
-        Err(_) => Err(Error::new(
+    #[cold]
+    fn refuse(bytes: i128) -> Error {
+        Error::new(
             ErrorKind::Overflow,
             "displacement",
             format!("an element would lie at {bytes} bytes, which does not fit 64 bits"),
-        )),
+        )
+    }
+    match i64::try_from(bytes) {
+        Ok(_) => Ok(bytes),
+        Err(_) => Err(refuse(bytes)),
     }
 }

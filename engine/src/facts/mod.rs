@@ -59,7 +59,7 @@ impl Facts {
     /// Sums up `plan`. O(program nodes, tables and lists).
     pub fn of(plan: &Plan) -> Self {
         let program = plan.program();
-        let extent = plan.datatype().extent();
+        let extent = plan.footprint().extent;
         let mut facts = Self {
             bytes: plan.element_bytes(),
             span: 0,

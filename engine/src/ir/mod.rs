@@ -107,7 +107,8 @@ pub struct RaggedList {
     pub entries: Table,
     /// `samples[k]`: number of copies before entry `k * SAMPLE`.
     samples: Box<[u64]>,
-    /// Every `STEP`-th sample: the part of a search that would miss the cache most often.
+    /// Every `STEP`-th sample, the part of a search that would miss the cache most often; empty
+    /// when one step holds all samples.
     tops: Box<[u64]>,
 }
 
@@ -136,7 +137,10 @@ impl RaggedList {
                 }
             }
         }
-        let tops = samples.iter().step_by(Self::STEP).copied().collect();
+        let tops = match samples.len() {
+            0..=Self::STEP => Box::default(),
+            _ => samples.iter().step_by(Self::STEP).copied().collect(),
+        };
         Self { lengths, entries, samples: samples.into(), tops }
     }
 
@@ -153,7 +157,8 @@ impl RaggedList {
     /// The entry that holds copy number `copy`, and the number of that copy within the entry.
     /// `copy` must be below the total.
     pub fn seek(&self, copy: u64) -> (usize, u64) {
-        let top = (self.tops.partition_point(|&before| before <= copy) - 1) * Self::STEP;
+        let above = self.tops.partition_point(|&before| before <= copy);
+        let top = above.saturating_sub(1) * Self::STEP;
         let under = &self.samples[top..(top + Self::STEP).min(self.samples.len())];
         let sample = top + under.partition_point(|&before| before <= copy) - 1;
         let entry = sample * Self::SAMPLE;

@@ -13,7 +13,7 @@
 //!
 //! Decoding needs at most four times the bytes it is given, plus 64 KiB; it does not recurse, and
 //! takes time proportional to its input. To keep that bound, only the first 32 nests of a program,
-//! and one more for each 2 KiB of input, get kernels; what is beyond is walked, with the same
+//! and one more for each 4 KiB of input, get kernels; what is beyond is walked, with the same
 //! result (a struct of hundreds of unlike parts: committing the datatype has no such limit).
 
 mod decode;
@@ -30,7 +30,7 @@ pub use format::VERSION;
 const SITES: usize = 32;
 
 /// Bytes of input for each further site, which needs up to 1.5 KiB.
-const BYTES_PER_SITE: usize = 2048;
+const BYTES_PER_SITE: usize = 4096;
 
 /// Decodes what [`encode`] made, to be executed by the engine alone.
 ///
