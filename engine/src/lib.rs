@@ -44,6 +44,7 @@ mod plan;
 mod scalar;
 pub mod stats;
 mod table;
+pub mod text;
 pub mod typemap;
 
 pub use datatype::{Datatype, Order};
