@@ -35,6 +35,7 @@ mod commit;
 mod datatype;
 mod error;
 mod exec;
+pub mod explain;
 mod interp;
 pub mod ir;
 pub mod kernel;

@@ -162,6 +162,12 @@ pub(crate) fn find(word: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.name == short)
 }
 
+/// The names of a constructor's parameters.
+pub(crate) fn parameters(name: &str) -> impl Iterator<Item = &'static str> {
+    let row = ROWS.iter().find(|row| row.name == name);
+    row.into_iter().flat_map(|row| row.parameters.iter().map(|parameter| parameter.name))
+}
+
 /// An argument of a call that made a type.
 pub(crate) enum Argument<'a> {
     Number(i64),
