@@ -7,6 +7,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+use std::process::ExitCode;
 use typepack_engine::{Datatype, explain};
 
 /// File name, title, expression, count, and what to look at.
@@ -57,11 +58,11 @@ const GALLERY: [(&str, &str, &str, u64, &str); 10] = [
     ),
     (
         "interleaved",
-        "Elements that interleave by mistake",
-        "vector(3, 1, 3, struct([1, 1], [0, 4], [int, float]))",
-        2,
-        "The second element begins where the first one's extent ends, inside the last row; no row is \
-         shared.",
+        "Elements that interleave",
+        "resized(0, 8, struct([1, 1], [0, 24], [double, int]))",
+        3,
+        "The extent is smaller than what an element spans, so the members of one element lie among \
+         those of the others: right for two arrays side by side, a common mistake otherwise.",
     ),
     (
         "large",
@@ -81,14 +82,24 @@ const GALLERY: [(&str, &str, &str, u64, &str); 10] = [
     (
         "milc",
         "Two levels that become one",
-        "hvector(3, 1, 256, vector(2, 3, 8, contiguous(2, float)))",
+        "hvector(3, 1, 128, vector(2, 3, 8, contiguous(2, float)))",
         1,
-        "The stride of the outer level is not a multiple of the inner one; rows are wrapped at the \
-         longest stride that fits a line.",
+        "The outer stride is that of two inner blocks, so the passes make one loop of both levels; the \
+         report shows how.",
     ),
 ];
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [option, folder] = &arguments[..]
         && option == "--gallery"

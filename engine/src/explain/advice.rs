@@ -215,7 +215,7 @@ fn small(plan: &Plan, count: u64, advice: &mut Vec<String>) {
             old.extent(),
             short(ty)
         ),
-        _ => format!("{fact}; a layout with longer blocks would move several times as fast"),
+        _ => format!("{fact}; a layout with longer blocks uses more of each line"),
     });
 }
 

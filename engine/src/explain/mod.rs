@@ -15,11 +15,11 @@
 //! let ty: Datatype = "vector(3, 2, 4, double)".parse()?;
 //! assert_eq!(
 //!     explain::drawing(&ty, 1, false),
-//!     "   0  █ █ · ·
+//!     "   0  █ █  · ·
 //!       0 1
-//!   32  █ █ · ·
+//!   32  █ █  · ·
 //!       2 3
-//!   64  █ █┊· ·
+//!   64  █ █ ┊
 //!       4 5
 //! █ double   · gap   ┊ end of extent
 //! one cell = 8 B, one row = 32 B, numbers: packed order

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// Cells of a row that is drawn in full, and most cells of any row.
 const WIDTH: i128 = 64;
 /// Rows of a drawing that is not abridged.
-const ROWS: i128 = 16;
+const ROWS: i128 = 20;
 /// Of more rows: the first of the data, and the last.
 const FIRST: i128 = 9;
 const LAST: i128 = 3;
@@ -41,7 +41,7 @@ pub(crate) enum Line {
 pub(crate) enum Slot {
     /// The cell at this byte of the row.
     Cell(i128),
-    /// Bytes that are left out.
+    /// Cells are left out from this byte of the row on.
     Skip(i128),
     /// Where an extent may end, at this byte of the row.
     Mark(i128),
@@ -71,8 +71,12 @@ pub(crate) struct Picture {
     pub(crate) complete: bool,
     pub(crate) overlaps: bool,
     pub(crate) gaps: bool,
+    /// Whether rows have more in them than a line has room for.
+    crowded: bool,
     /// Bytes of a row.
     pitch: i128,
+    /// From the first to the last byte of data and extents.
+    memory: Range<i128>,
     /// Ends of extents: row start and byte of the row.
     marks: Vec<(i128, i128)>,
     pieces: Vec<Piece>,
@@ -115,6 +119,11 @@ impl Picture {
         }
         covers.sort_by_key(|cover| cover.order);
         covers
+    }
+
+    /// Whether the cell belongs to the data or an extent: rows begin before and end after these.
+    pub(crate) fn within(&self, row: i128, at: i128) -> bool {
+        self.memory.contains(&(row + at))
     }
 
     /// Whether an extent ends at byte `at` of the row that begins at `row`.
@@ -175,19 +184,19 @@ impl<'a> Memory<'a> {
     }
 
     fn wrapped(&self, pitch: i128, plane: Option<i128>) -> Option<Picture> {
-        self.cut(pitch, plane).filter(|picture| picture.slots.len() as i128 <= WIDTH + 8)
+        self.cut(pitch, plane).filter(|picture| !picture.crowded)
     }
 
     /// The picture with rows of `pitch` bytes.
     fn cut(&self, pitch: i128, plane: Option<i128>) -> Option<Picture> {
         let base = if plane.is_some() { 0 } else { self.low };
         let row_of = |at: i128| (at - base).div_euclid(pitch);
-        let rows = self.rows(row_of(self.low)..row_of(self.high - 1) + 1, row_of);
+        let mut rows = self.rows(row_of(self.low)..row_of(self.high - 1) + 1, row_of);
         let (mut found, mut complete) = (Vec::new(), true);
         let mut previous = None;
         for &row in &rows {
             let start = base + row * pitch;
-            let room = PIECES - found.len();
+            let room = PIECES / rows.len();
             let window = start..start + pitch;
             let (mut more, all) = pieces(self.ty, self.count, &self.counts, &window, room);
             // A piece that reaches into several rows is found in each.
@@ -197,6 +206,19 @@ impl<'a> Memory<'a> {
             previous = Some(row);
             complete &= all;
             found.extend(more);
+        }
+        if rows.len() as i128 > ROWS / 2 {
+            // Of an abridged drawing, rows without data are the first to go.
+            let (first, last) = (rows[0], rows[rows.len() - 1]);
+            let abridged = last - first + 1 > rows.len() as i128;
+            rows.retain(|&row| {
+                let (start, end) = (base + row * pitch, base + (row + 1) * pitch);
+                let holds = |piece: &Piece| piece.at < end && piece.end() > start;
+                let bound = row == first
+                    || row == last
+                    || self.ends.iter().any(|&end| row_of(end - 1) == row);
+                !abridged || bound || found.iter().any(holds)
+            });
         }
         let inside = |at: i128| (at - base).rem_euclid(pitch);
         let mut cell = pitch;
@@ -221,18 +243,14 @@ impl<'a> Memory<'a> {
             cell = gcd(cell, *at);
         }
         let mut cuts = vec![0, pitch];
-        for piece in &found {
-            if piece.at / pitch == 0 || piece.count > 0 {
-                cuts.extend([inside(piece.at), inside(piece.end())]);
-            }
-        }
+        cuts.extend(found.iter().flat_map(|piece| [inside(piece.at), inside(piece.end())]));
         let mut edges: Vec<i128> = marks.iter().map(|(_, at)| *at).collect();
         edges.sort_unstable();
         edges.dedup();
         cuts.extend(&edges);
         cuts.sort_unstable();
         cuts.dedup();
-        let slots = slots(&cuts, &edges, cell, &types, pitch);
+        let (slots, crowded) = slots(&cuts, &edges, cell, &types, pitch);
         let lines = lines(&rows, base, pitch, plane);
         let elements = self.counts.of(self.ty).saturating_mul(i128::from(self.count));
         let mut picture = Picture {
@@ -241,10 +259,12 @@ impl<'a> Memory<'a> {
             slots,
             types,
             numbered: elements <= NUMBERED,
-            complete,
+            complete: complete && !crowded,
             overlaps: false,
             gaps: false,
+            crowded,
             pitch,
+            memory: self.low..self.high,
             marks,
             pieces: found,
         };
@@ -254,7 +274,7 @@ impl<'a> Memory<'a> {
                 let Slot::Cell(at) = slot else { continue };
                 let covers = picture.covers(*row, *at).len();
                 picture.overlaps |= covers > 1;
-                picture.gaps |= covers == 0;
+                picture.gaps |= covers == 0 && picture.within(*row, *at);
             }
         }
         Some(picture)
@@ -303,8 +323,15 @@ fn lines(rows: &[i128], base: i128, pitch: i128, plane: Option<i128>) -> Vec<Lin
     lines
 }
 
-/// The columns: between two cuts all rows look alike, so that the middle may be left out.
-fn slots(cuts: &[i128], marks: &[i128], cell: i128, types: &[Named], pitch: i128) -> Vec<Slot> {
+/// The columns: between two cuts all rows look alike, so that the middle may be left out. And
+/// whether that is still too much for one line, in which case it is cut short.
+fn slots(
+    cuts: &[i128],
+    marks: &[i128],
+    cell: i128,
+    types: &[Named],
+    pitch: i128,
+) -> (Vec<Slot>, bool) {
     let longest = types.iter().map(|t| i128::from(t.size()) / cell).max().unwrap_or(1).max(1);
     let ends = (ENDS + longest - 1) / longest * longest;
     let short = pitch / cell <= WIDTH;
@@ -316,21 +343,19 @@ fn slots(cuts: &[i128], marks: &[i128], cell: i128, types: &[Named], pitch: i128
             slots.extend((0..cells).map(cell_at));
         } else {
             slots.extend((0..ends).map(cell_at));
-            slots.push(Slot::Skip((cells - 2 * ends) * cell));
+            slots.push(Slot::Skip(start + ends * cell));
             slots.extend((cells - ends..cells).map(cell_at));
         }
         if marks.contains(&pair[1]) {
             slots.push(Slot::Mark(pair[1]));
         }
-        if slots.len() as i128 > 2 * WIDTH {
-            // Too much for one row: the caller wraps elsewhere, or draws this much.
+        if slots.len() as i128 > WIDTH + 8 {
             slots.truncate(WIDTH as usize);
-            slots.push(Slot::Skip(pitch - pair[0]));
-            slots.extend([Slot::Skip(0); 8]);
-            break;
+            slots.push(Slot::Skip(start));
+            return (slots, true);
         }
     }
-    slots
+    (slots, false)
 }
 
 /// Bytes of the smallest basic type inside.

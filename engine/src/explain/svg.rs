@@ -55,10 +55,11 @@ pub fn svg(ty: &Datatype, count: u64) -> String {
          viewBox=\"0 0 {width} {height}\">\n\
          <style>text{{font-family:'DejaVu Sans Mono',Menlo,Consolas,monospace;fill:{INK}}}\
          .t{{font-size:12px;font-weight:bold}}.s{{font-size:11px;fill:{FAINT}}}\
-         .n{{font-size:11px;text-anchor:middle}}.l{{font-size:11px}}</style>\n\
+         .n{{font-size:11px;text-anchor:middle;paint-order:stroke;stroke:#fff;\
+         stroke-opacity:0.6;stroke-width:2px}}.l{{font-size:11px}}</style>\n\
          <defs><pattern id=\"h\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
          patternTransform=\"rotate(45)\"><rect width=\"2\" height=\"6\" fill=\"{END}\" \
-         fill-opacity=\"0.55\"/></pattern></defs>\n\
+         fill-opacity=\"0.4\"/></pattern></defs>\n\
          <rect width=\"{width}\" height=\"{height}\" rx=\"6\" fill=\"#fff\"/>\n{}</svg>\n",
         canvas.body
     )
@@ -144,10 +145,11 @@ fn row(picture: &Picture, start: i128, left: f64, cell: f64, numbered: bool, can
     let mut ends = Vec::new();
     while slot < picture.slots.len() {
         match picture.slots[slot] {
-            Slot::Skip(0) => slot += 1,
-            Slot::Skip(_) => {
-                let y = canvas.y + 16.0;
-                canvas.text(x + SKIP / 2.0, y, "⋯", "class=\"n\"");
+            Slot::Skip(at) => {
+                if picture.within(start, at) {
+                    let y = canvas.y + 16.0;
+                    canvas.text(x + SKIP / 2.0, y, "⋯", "class=\"n\"");
+                }
                 x += SKIP;
                 slot += 1;
             }
@@ -158,15 +160,18 @@ fn row(picture: &Picture, start: i128, left: f64, cell: f64, numbered: bool, can
                 slot += 1;
             }
             Slot::Cell(at) => {
-                let covers = picture.covers(start, at);
+                let (covers, within) = (picture.covers(start, at), picture.within(start, at));
                 let mut length = 1;
                 while let Some(Slot::Cell(next)) = picture.slots.get(slot + length)
+                    && picture.within(start, *next) == within
                     && picture.covers(start, *next) == covers
                 {
                     length += 1;
                 }
                 let width = length as f64 * cell;
-                figure(picture, &covers, x, width, canvas);
+                if within {
+                    figure(picture, &covers, x, width, canvas);
+                }
                 if numbered && let Some(text) = number(&covers, start + at, width) {
                     canvas.text(x + width / 2.0, canvas.y + 16.0, &text, "class=\"n\"");
                 }

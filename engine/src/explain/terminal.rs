@@ -82,10 +82,9 @@ fn row(
     let mut slot = 0;
     while slot < picture.slots.len() {
         match picture.slots[slot] {
-            Slot::Skip(bytes) => {
-                if bytes > 0 {
-                    cells.extend(" ⋯ ".chars().map(|c| (c, Ink::Faint)));
-                }
+            Slot::Skip(at) => {
+                let glyph = if picture.within(start, at) { '⋯' } else { ' ' };
+                cells.extend([' ', glyph, ' '].map(|c| (c, Ink::Faint)));
                 slot += 1;
             }
             Slot::Mark(at) => {
@@ -104,7 +103,11 @@ fn row(
                     length += 1;
                 }
                 let from = cells.len();
-                figure(picture, &covers, length * width, width, colour, &mut cells);
+                if picture.within(start, at) {
+                    figure(picture, &covers, length * width, width, colour, &mut cells);
+                } else {
+                    cells.extend(std::iter::repeat_n((' ', Ink::Plain), length * width));
+                }
                 if numbered && let Some(text) = number(&covers, start + at, length * width) {
                     let text: Vec<char> = text.chars().collect();
                     if colour {
