@@ -38,7 +38,7 @@ const GALLERY: [(&str, &str, &str, u64, &str); 10] = [
     (
         "face",
         "Face of a three-dimensional array",
-        "subarray([4, 5, 6], [2, 3, 2], [1, 1, 2], C, float)",
+        "subarray([3, 4, 6], [2, 2, 3], [1, 1, 2], C, float)",
         1,
         "One row of the array in each line, planes set apart. The extent is that of the whole array.",
     ),

@@ -6,7 +6,7 @@
 use crate::datatype::Datatype;
 use crate::scalar::Named;
 use crate::table::Table;
-use crate::text::{Argument, abridged_list, call, word};
+use crate::text::{Argument, abridged_list, call, types, word};
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -53,16 +53,16 @@ pub fn tree(ty: &Datatype) -> String {
             };
         }
         out.push('\n');
-        let children = ty.constructor().children();
-        let mut groups: Vec<&[Datatype]> =
-            children.chunk_by(|a, b| a.address() == b.address()).collect();
+        let parts = types(ty);
+        let mut groups: Vec<&[&Datatype]> =
+            parts.chunk_by(|a, b| a.address() == b.address()).collect();
         groups.truncate(CHILDREN);
         let shown: usize = groups.iter().map(|group| group.len()).sum();
-        if shown < children.len() {
+        if shown < parts.len() {
             let indent = 2 * (level + 1);
-            let _ = writeln!(out, "{:indent$}(the first {shown} of {})", "", children.len());
+            let _ = writeln!(out, "{:indent$}(the first {shown} of {})", "", parts.len());
         }
-        pending.extend(groups.iter().rev().map(|group| (&group[0], level + 1, group.len())));
+        pending.extend(groups.iter().rev().map(|group| (group[0], level + 1, group.len())));
     }
     out
 }

@@ -162,6 +162,11 @@ pub(crate) fn find(word: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.name == short)
 }
 
+/// The types that the call which made `ty` was given.
+pub(crate) fn types(ty: &Datatype) -> Vec<&Datatype> {
+    ty.constructor().children().iter().collect()
+}
+
 /// The names of a constructor's parameters.
 pub(crate) fn parameters(name: &str) -> impl Iterator<Item = &'static str> {
     let row = ROWS.iter().find(|row| row.name == name);

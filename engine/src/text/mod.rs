@@ -53,7 +53,7 @@ mod parse;
 mod print;
 mod reader;
 
-pub(crate) use constructors::{Argument, call, parameters};
+pub(crate) use constructors::{Argument, call, parameters, types};
 pub use error::ParseError;
 #[cfg(feature = "text-file")]
 pub use file::{File, FileError, Layout};

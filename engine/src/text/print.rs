@@ -4,7 +4,7 @@
 //! is used in several places, so that the text is as small as the tree and the tree that is read
 //! back shares what this one shares. [`abridge`] is for people and leaves out what is long.
 
-use super::constructors::{Argument, call};
+use super::constructors::{Argument, call, types};
 use crate::datatype::Datatype;
 use crate::scalar::Named;
 use crate::table::Table;
@@ -62,9 +62,9 @@ fn uses(ty: &Datatype) -> (Vec<&Datatype>, HashMap<*const (), usize>) {
         *count += 1;
         if *count == 1 {
             pending.push((ty, true));
-            let children = ty.constructor().children();
-            let distinct = children.chunk_by(|a, b| a.address() == b.address());
-            pending.extend(distinct.rev().map(|copies| (&copies[0], false)));
+            let parts = types(ty);
+            let distinct = parts.chunk_by(|a, b| a.address() == b.address());
+            pending.extend(distinct.rev().map(|copies| (copies[0], false)));
         }
     }
     (order, uses)
