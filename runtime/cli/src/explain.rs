@@ -33,9 +33,9 @@ pub struct Options {
     /// The type: an expression, or with --file also a name of it
     #[arg(value_name = "TYPE")]
     pub ty: String,
-    /// Number of elements
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub count: u64,
+    /// Number of elements [default: that of the file's layout, else 1]
+    #[arg(long, value_name = "N")]
+    pub count: Option<u64>,
     /// Read names of types from a TOML file
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
@@ -66,31 +66,35 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
 }
 
 fn explained(options: &Options) -> Result<(), String> {
-    let ty = read(options)?;
+    let (ty, count) = read(options)?;
+    let count = options.count.unwrap_or(count);
     let colour = match options.colour {
         Colour::Auto => std::io::stdout().is_terminal(),
         Colour::Always => true,
         Colour::Never => false,
     };
-    let report = Report { count: options.count, colour, settings: Settings::default() };
+    let report = Report { count, colour, settings: Settings::default() };
     let report = explain::report(&ty, &report).map_err(|error| error.to_string())?;
     if let Some(path) = &options.svg {
         let failed = |error: &dyn Display| format!("--svg: {}: {error}", path.display());
-        std::fs::write(path, explain::svg(&ty, options.count)).map_err(|error| failed(&error))?;
+        std::fs::write(path, explain::svg(&ty, count)).map_err(|error| failed(&error))?;
     }
     let mut out = std::io::stdout().lock();
     out.write_all(report.as_bytes()).map_err(|error| format!("standard output: {error}"))
 }
 
-fn read(options: &Options) -> Result<Datatype, String> {
+/// The type, and how many elements of it the file has.
+fn read(options: &Options) -> Result<(Datatype, u64), String> {
     let Some(path) = &options.file else {
-        return text::parse(&options.ty).map_err(|error| error.render(&options.ty));
+        let ty = text::parse(&options.ty).map_err(|error| error.render(&options.ty))?;
+        return Ok((ty, 1));
     };
     let failed = |error: &dyn Display| format!("--file: {}: {error}", path.display());
     let source = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
     let file = File::parse(&source).map_err(|error| failed(&error.render(&source)))?;
     if let Some(layout) = file.layouts().iter().find(|layout| layout.name == options.ty) {
-        return Ok(layout.datatype.clone());
+        return Ok((layout.datatype.clone(), layout.count));
     }
-    file.expression(&options.ty).map_err(|error| error.render(&options.ty))
+    let ty = file.expression(&options.ty).map_err(|error| error.render(&options.ty))?;
+    Ok((ty, 1))
 }
