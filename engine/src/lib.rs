@@ -48,7 +48,10 @@ mod table;
 pub mod text;
 pub mod typemap;
 
-pub use datatype::{Datatype, Order};
+pub use datatype::{
+    Binding, Combiner, Contents, DEFAULT_ARGUMENT, Datatype, Distribution, Envelope, Form, Order,
+    TypeClass, UNDEFINED,
+};
 pub use error::{Error, ErrorClass, ErrorKind, Result};
 pub use kernel::Direction;
 pub use pack::{check_bounds, pack, pack_range, pack_raw, unpack, unpack_range, unpack_raw};

@@ -1,7 +1,9 @@
 //! The named (predefined) datatypes: size, extent, alignment, MPI name and ABI value.
 //!
 //! The table at the end restates the facts of the MPI 5 ABI for an LP64 machine; the leaves of
-//! every tree in `datatype/` are these, and `ir/lower.rs` turns them into blocks.
+//! every tree in `datatype/` are these, and `ir/lower.rs` turns them into blocks. The two bound
+//! markers of MPI-1 stand behind the table's end: they have no data, and only
+//! `Datatype::type_struct` takes them.
 
 use std::fmt;
 
@@ -36,10 +38,23 @@ const fn pair(
 }
 
 impl Named {
-    /// All named datatypes, in ABI order.
+    /// All named datatypes that hold data, in ABI order: all but [`Named::LB`] and [`Named::UB`].
     pub fn all() -> impl ExactSizeIterator<Item = Named> {
         // The table has fewer than 256 rows: `Named` itself counts on it.
+        (0..TABLE.len() - Self::MARKERS).map(|i| Named(i as u8))
+    }
+
+    /// As [`Named::all`], and the bound markers behind them.
+    pub(crate) fn all_with_markers() -> impl ExactSizeIterator<Item = Named> {
         (0..TABLE.len()).map(|i| Named(i as u8))
+    }
+
+    /// Rows at the end of the table that are bound markers.
+    const MARKERS: usize = 2;
+
+    /// True for the bound markers of MPI-1, [`Named::LB`] and [`Named::UB`], which have size 0.
+    pub fn is_marker(self) -> bool {
+        self == Self::LB || self == Self::UB
     }
 
     fn row(self) -> &'static Row {
@@ -63,7 +78,7 @@ impl Named {
 
     /// The type with this ABI value.
     pub fn from_abi_value(value: u32) -> Option<Self> {
-        Self::all().find(|n| n.row().abi == value)
+        Self::all_with_markers().find(|n| n.row().abi == value)
     }
 
     /// Bytes of data.
@@ -383,6 +398,15 @@ impl Named {
     #[doc(alias = "MPI_COMPLEX32")]
     pub const COMPLEX32: Self = Self(69);
 
+    /// `MPI_LB`, the lower bound marker of MPI-1 (removed in MPI-3.0): no data, see
+    /// [`Datatype::type_struct`](crate::Datatype::type_struct).
+    #[doc(alias = "MPI_LB")]
+    pub const LB: Self = Self(70);
+
+    /// `MPI_UB`, the upper bound marker of MPI-1 (removed in MPI-3.0).
+    #[doc(alias = "MPI_UB")]
+    pub const UB: Self = Self(71);
+
     /// The Rust name of [`Named::INT8_T`].
     pub const I8: Self = Self::INT8_T;
 
@@ -415,7 +439,7 @@ impl Named {
 }
 
 #[rustfmt::skip]
-static TABLE: [Row; 70] = [
+static TABLE: [Row; 72] = [
     one("MPI_AINT", 0x201, 8, 8),
     one("MPI_COUNT", 0x202, 8, 8),
     one("MPI_OFFSET", 0x203, 8, 8),
@@ -486,6 +510,9 @@ static TABLE: [Row; 70] = [
     one("MPI_REAL16", 0x2e2, 16, 16),
     one("MPI_COMPLEX16", 0x2e3, 16, 8),
     one("MPI_COMPLEX32", 0x2eb, 32, 16),
+    // Not in the ABI: values above those of the standard.
+    one("MPI_LB", 0x1210, 0, 1),
+    one("MPI_UB", 0x1211, 0, 1),
 ];
 
 #[cfg(test)]
@@ -524,5 +551,16 @@ mod tests {
         assert_eq!(Named::WCHAR.size(), 4);
         assert_eq!(Named::from_abi_value(0x214), Some(Named::DOUBLE));
         assert_eq!(Named::from_abi_value(0x200), None);
+    }
+
+    #[test]
+    fn markers_stand_behind_the_data_types() {
+        assert_eq!(Named::all().len(), 70);
+        assert!(Named::all().all(|named| named.size() > 0 && !named.is_marker()));
+        for (marker, name, value) in [(Named::LB, "MPI_LB", 0x1210), (Named::UB, "MPI_UB", 0x1211)]
+        {
+            assert_eq!((marker.name(), marker.size(), marker.extent()), (name, 0, 0));
+            assert_eq!(Named::from_abi_value(value), Some(marker));
+        }
     }
 }

@@ -6,7 +6,9 @@
 //! tests, fuzzing and the self-check of the bench suite: its cost is proportional to the number of
 //! basic elements, and it recurses over the depth of the tree.
 
-use crate::datatype::{Constructor, Datatype, Order};
+use crate::datatype::{
+    Call, Constructor, DEFAULT_ARGUMENT, Darray, Datatype, Distribution, F90, Order,
+};
 use crate::scalar::Named;
 
 /// One entry of a typemap: a basic type at a displacement in bytes.
@@ -32,6 +34,8 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
         }
     };
     match ty.constructor() {
+        // Bound markers have no data.
+        Constructor::Named(named) if named.size() == 0 => {}
         Constructor::Named(named) => match named.members() {
             None => out.push(Entry { offset: at, named: *named }),
             Some(members) => {
@@ -97,7 +101,85 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
                 walk(old, at + element * old.extent(), out);
             }
         }
+        // The layout that a composite holds is not looked at, except where it is a named type.
+        Constructor::Composite { call, layout } => match &**call {
+            Call::Darray(call) => {
+                out.extend(darray(call).iter().map(|e| Entry { offset: at + e.offset, ..*e }));
+            }
+            Call::F90(F90::Real { .. } | F90::Complex { .. } | F90::Integer { .. }) => {
+                walk(layout, at, out);
+            }
+            // A C struct of the two.
+            Call::ValueIndex { value, index } => {
+                let align = i64::from(index.align());
+                walk(value, at, out);
+                walk(index, at + (value.size() + align - 1) / align * align, out);
+            }
+        },
     }
+}
+
+/// The typemap of a distributed array, by the program text of MPI-5.0 section 5.1.4: dimension
+/// after dimension, each made of the one before by `cyclic`.
+fn darray(call: &Darray) -> Vec<Entry> {
+    let dimensions = call.sizes.len();
+    let mut position = vec![0; dimensions];
+    let (mut rank, mut size) = (i64::from(call.rank), i64::from(call.size));
+    for (position, &processes) in position.iter_mut().zip(&call.processes) {
+        size /= i64::from(processes);
+        *position = rank / size;
+        rank %= size;
+    }
+    let mut entries = typemap(&call.old);
+    let mut extent = call.old.extent();
+    for i in 0..dimensions {
+        let d = if call.order == Order::Fortran { i } else { dimensions - 1 - i };
+        let (size, processes) = (call.sizes[d], i64::from(call.processes[d]));
+        let argument = match (call.distributions[d], call.arguments[d]) {
+            (Distribution::None, _) => size,
+            (Distribution::Block, DEFAULT_ARGUMENT) => (size + processes - 1) / processes,
+            (Distribution::Cyclic, DEFAULT_ARGUMENT) => 1,
+            (Distribution::Block | Distribution::Cyclic, argument) => i64::from(argument),
+        };
+        entries = cyclic(argument, size, position[d], processes, &entries, extent);
+        // The upper bound marker that `cyclic` sets; the lower one is at 0.
+        extent *= size;
+    }
+    entries
+}
+
+fn cyclic(
+    argument: i64,
+    size: i64,
+    position: i64,
+    processes: i64,
+    old: &[Entry],
+    extent: i64,
+) -> Vec<Entry> {
+    let blocks = (size + (argument - 1)) / argument;
+    let mut count = blocks / processes;
+    let left_over = blocks - count * processes;
+    if position < left_over {
+        count += 1;
+    }
+    let in_last_cycle = size % (processes * argument);
+    let last = if in_last_cycle == 0 {
+        argument
+    } else {
+        match in_last_cycle - argument * position {
+            last if last > argument => argument,
+            last if last <= 0 => argument,
+            last => last,
+        }
+    };
+    let mut entries = Vec::new();
+    for block in 0..count {
+        for i in 0..if block == count - 1 { last } else { argument } {
+            let element = position * argument + i + processes * argument * block;
+            entries.extend(old.iter().map(|e| Entry { offset: e.offset + element * extent, ..*e }));
+        }
+    }
+    entries
 }
 
 /// Packs `count` elements; displacement 0 is byte `origin` of `memory`.

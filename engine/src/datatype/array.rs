@@ -17,8 +17,23 @@ pub enum Order {
     Fortran,
 }
 
+impl Order {
+    /// The value in the MPI 5 standard ABI.
+    pub fn abi_value(self) -> i32 {
+        match self {
+            Self::C => 12,
+            Self::Fortran => 15,
+        }
+    }
+
+    /// The order with this ABI value.
+    pub fn from_abi_value(value: i32) -> Option<Self> {
+        [Self::C, Self::Fortran].into_iter().find(|order| order.abi_value() == value)
+    }
+}
+
 /// Dimensions from the slowest to the fastest varying.
-pub(crate) fn slowest_first(
+pub(super) fn slowest_first(
     dimensions: usize,
     order: Order,
 ) -> impl DoubleEndedIterator<Item = usize> {
@@ -26,6 +41,18 @@ pub(crate) fn slowest_first(
         Order::C => i,
         Order::Fortran => dimensions - 1 - i,
     })
+}
+
+/// Checks that there is a dimension, and not more of them than an `int` counts.
+pub(super) fn check_dimensions(sizes: &[i64]) -> Result<()> {
+    if sizes.is_empty() {
+        return Err(Error::new(ErrorKind::Argument, "sizes", "no dimensions given"));
+    }
+    if i32::try_from(sizes.len()).is_err() {
+        let detail = format!("{} dimensions do not fit 32 bits", sizes.len());
+        return Err(Error::new(ErrorKind::Overflow, "sizes", detail));
+    }
+    Ok(())
 }
 
 /// Number of elements of the whole array.
@@ -43,17 +70,21 @@ pub(crate) fn elements(sizes: &[i64]) -> Result<i128> {
     Ok(i128::from(total))
 }
 
-/// Stride in bytes of each dimension of a dense array of elements `extent` bytes apart.
-pub(crate) fn strides(sizes: &[i64], order: Order, extent: i128) -> Result<Vec<i128>> {
+/// The dimensions of a dense array of elements `extent` bytes apart, from the fastest to the
+/// slowest varying, each with its stride in bytes.
+pub(crate) fn strides(
+    sizes: &[i64],
+    order: Order,
+    extent: i128,
+) -> Result<impl Iterator<Item = (usize, i128)> + '_> {
     // Every stride divides the whole, so checking the whole checks all of them.
     elements(sizes)?;
-    let mut strides = vec![0; sizes.len()];
-    let mut stride = extent;
-    for dimension in slowest_first(sizes.len(), order).rev() {
-        strides[dimension] = stride;
-        stride *= i128::from(sizes[dimension]);
-    }
-    Ok(strides)
+    let mut next = extent;
+    Ok(slowest_first(sizes.len(), order).rev().map(move |dimension| {
+        let stride = next;
+        next *= i128::from(sizes[dimension]);
+        (dimension, stride)
+    }))
 }
 
 impl Datatype {
@@ -74,9 +105,7 @@ impl Datatype {
         order: Order,
         old: &Datatype,
     ) -> Result<Self> {
-        if sizes.is_empty() {
-            return Err(Error::new(ErrorKind::Argument, "sizes", "no dimensions given"));
-        }
+        check_dimensions(sizes)?;
         for (name, slice) in [("subsizes", subsizes), ("starts", starts)] {
             if slice.len() != sizes.len() {
                 return Err(Error::new(
@@ -128,8 +157,9 @@ mod tests {
 
     #[test]
     fn strides_follow_the_order() {
-        assert_eq!(strides(&[2, 3, 4], Order::C, 8).unwrap(), [96, 32, 8]);
-        assert_eq!(strides(&[2, 3, 4], Order::Fortran, 8).unwrap(), [8, 16, 48]);
+        let of = |order| strides(&[2, 3, 4], order, 8).unwrap().collect::<Vec<_>>();
+        assert_eq!(of(Order::C), [(2, 8), (1, 32), (0, 96)]);
+        assert_eq!(of(Order::Fortran), [(0, 8), (1, 16), (2, 48)]);
     }
 
     #[test]

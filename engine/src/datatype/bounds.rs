@@ -1,4 +1,5 @@
-//! Size, bounds, true bounds and alignment of a type: the only place that computes them.
+//! Size, bounds, true bounds, alignment, number of elements and depth of a type: the only place
+//! that computes them.
 //!
 //! Called once per node by `Datatype::build`, from the constructor and the bounds of its children,
 //! never from the typemap. All products and sums are taken in 128 bits and checked into 64.
@@ -8,14 +9,16 @@
 //! - A lower (upper) bound marker hides all natural bounds: the bound is the least (greatest)
 //!   marker. `resized` sets a pair of markers and erases those inside; markers survive any further
 //!   constructor (they are "sticky").
+//! - `MPI_LB` (`MPI_UB`) is a lower (upper) marker and nothing else. A type with one marker and no
+//!   data has its other bound in the same place: extent 0.
 //! - A type without entries and markers has bounds 0.
 //! - Without an upper marker a struct is padded: its extent is rounded up to the largest alignment
 //!   of its basic types. Other constructors are not padded (their extents then are what their
 //!   arguments say; MPICH reads the standard in the same way, Open MPI pads every constructor).
 //! - True bounds look at data only.
 
-use super::Constructor;
 use super::array;
+use super::{Call, Constructor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::Named;
 
@@ -45,12 +48,19 @@ pub(crate) struct Bounds {
     upper: Edge,
     pub(crate) true_lb: i64,
     pub(crate) true_ub: i64,
+    /// Basic types in the typemap; a pair counts as two.
+    pub(crate) elements: i64,
     pub(crate) align: u32,
+    /// Calls from here to the deepest predefined type, which has 0; stays at its largest value.
+    pub(crate) depth: u32,
 }
 
 /// Builds bounds up from placed copies, in 128 bits.
 struct Union {
     size: i128,
+    /// Modulo 2^64: not more than the size, so exact when that fits.
+    elements: i64,
+    depth: u32,
     lower: Option<(i128, Origin)>,
     upper: Option<(i128, Origin)>,
     data: Option<(i128, i128)>,
@@ -59,16 +69,18 @@ struct Union {
 
 impl Union {
     fn new() -> Self {
-        Self { size: 0, lower: None, upper: None, data: None, align: 1 }
+        Self { size: 0, elements: 0, depth: 0, lower: None, upper: None, data: None, align: 1 }
     }
 
     /// Adds `copies` copies of `old`, the displacements of which lie between `low` and `high` and
-    /// reach both.
+    /// reach both. No copies add nothing but depth.
     fn place(&mut self, old: &Bounds, copies: i128, low: i128, high: i128) {
+        self.depth = self.depth.max(old.depth);
         if copies == 0 {
             return;
         }
-        self.size = self.size.saturating_add(copies.saturating_mul(i128::from(old.size)));
+        self.size = self.size.saturating_add(times(copies, i128::from(old.size)));
+        self.elements = self.elements.wrapping_add((copies as i64).wrapping_mul(old.elements));
         self.align = self.align.max(old.align);
         if old.lower.origin != Origin::Absent {
             let at = low + i128::from(old.lower.at);
@@ -117,8 +129,9 @@ impl Union {
             let (at, origin) = side.unwrap_or((0, Origin::Absent));
             Ok::<Edge, Error>(Edge { at: fit(what, at)?, origin })
         };
-        let lower = edge("the lower bound", self.lower)?;
-        let upper = edge("the upper bound", self.upper)?;
+        let beside = |(at, _)| (at, Origin::Absent);
+        let lower = edge("the lower bound", self.lower.or(self.upper.map(beside)))?;
+        let upper = edge("the upper bound", self.upper.or(self.lower.map(beside)))?;
         let (first, last) = self.data.unwrap_or((0, 0));
         let bounds = Bounds {
             size: fit("the size", self.size)?,
@@ -126,7 +139,9 @@ impl Union {
             upper,
             true_lb: fit("the true lower bound", first)?,
             true_ub: fit("the true upper bound", last)?,
+            elements: self.elements,
             align: self.align,
+            depth: self.depth.saturating_add(1),
         };
         fit("the extent", i128::from(bounds.ub()) - i128::from(bounds.lb()))?;
         fit("the true extent", last - first)?;
@@ -149,16 +164,28 @@ impl Bounds {
 
     /// Bounds of a named type.
     pub(crate) fn named(named: Named) -> Self {
-        let natural = |at| Edge { at, origin: Origin::Natural };
+        let edge = |at: u32, marker| {
+            let origin = match named.is_marker() {
+                false => Origin::Natural,
+                true if named == marker => Origin::Marker,
+                true => Origin::Absent,
+            };
+            Edge { at: i64::from(at), origin }
+        };
         let end =
             named.members().map_or(named.size(), |[_, (offset, second)]| offset + second.size());
         Self {
             size: i64::from(named.size()),
-            lower: natural(0),
-            upper: natural(i64::from(named.extent())),
+            lower: edge(0, Named::LB),
+            upper: edge(named.extent(), Named::UB),
             true_lb: 0,
             true_ub: i64::from(end),
+            elements: match named.members() {
+                Some(members) => members.len() as i64,
+                None => i64::from(named.size() > 0),
+            },
             align: named.align(),
+            depth: 0,
         }
     }
 
@@ -167,7 +194,17 @@ impl Bounds {
         let mut union = Union::new();
         match constructor {
             Constructor::Named(named) => return Ok(Self::named(*named)),
-            Constructor::Dup { old } => return Ok(old.bounds().clone()),
+            Constructor::Dup { old } => {
+                let old = old.bounds();
+                return Ok(Self { depth: old.depth.saturating_add(1), ..old.clone() });
+            }
+            Constructor::Composite { call, layout } => {
+                let depth = match &**call {
+                    Call::Darray(darray) => darray.old.bounds().depth.saturating_add(1),
+                    Call::F90(_) | Call::ValueIndex { .. } => 0,
+                };
+                return Ok(Self { depth, ..layout.bounds().clone() });
+            }
             Constructor::Resized { lb, extent, old } => {
                 let upper = lb.checked_add(*extent).ok_or_else(|| {
                     Error::new(
@@ -177,10 +214,12 @@ impl Bounds {
                     )
                 })?;
                 let marker = |at| Edge { at, origin: Origin::Marker };
+                let old = old.bounds();
                 return Ok(Self {
                     lower: marker(*lb),
                     upper: marker(upper),
-                    ..old.bounds().clone()
+                    depth: old.depth.saturating_add(1),
+                    ..old.clone()
                 });
             }
             Constructor::Contiguous { count, old } => {
@@ -222,9 +261,8 @@ impl Bounds {
             }
             Constructor::Subarray { sizes, subsizes, starts, order, old } => {
                 let old = old.bounds();
-                let strides = array::strides(sizes, *order, old.extent())?;
                 let (mut copies, mut low, mut high) = (1i128, 0i128, 0i128);
-                for (dimension, stride) in strides.iter().enumerate() {
+                for (dimension, stride) in array::strides(sizes, *order, old.extent())? {
                     copies *= i128::from(subsizes[dimension]);
                     let first = i128::from(starts[dimension]) * stride;
                     let last = first + i128::from(subsizes[dimension] - 1) * stride;
@@ -243,6 +281,16 @@ impl Bounds {
     }
 }
 
+/// The product, saturated. Factors of 64 bits, that is nearly all, take one instruction instead of
+/// a call, and constructors are to cost no more than their allocation.
+#[inline]
+fn times(a: i128, b: i128) -> i128 {
+    match (i64::try_from(a), i64::try_from(b)) {
+        (Ok(a), Ok(b)) => i128::from(a) * i128::from(b),
+        _ => a.saturating_mul(b),
+    }
+}
+
 /// `count` blocks of `blocklength` copies, `stride` bytes apart (contiguous: one block).
 fn repeat(
     union: &mut Union,
@@ -253,14 +301,15 @@ fn repeat(
 ) -> Result<()> {
     let (count, blocklength, extent) = (i128::from(count), i128::from(blocklength), old.extent());
     if count == 0 || blocklength == 0 {
+        union.place(old, 0, 0, 0);
         return Ok(());
     }
     // Three 64-bit factors (count, stride in extents, extent) can exceed even 128 bits; a
     // saturated product is refused like any other that does not fit 64.
-    let (outer, inner) = ((count - 1).saturating_mul(stride), (blocklength - 1) * extent);
+    let (outer, inner) = (times(count - 1, stride), times(blocklength - 1, extent));
     let low = displacement(outer.min(0).saturating_add(inner.min(0)))?;
     let high = displacement(outer.max(0).saturating_add(inner.max(0)))?;
-    union.place(old, count * blocklength, low, high);
+    union.place(old, times(count, blocklength), low, high);
     Ok(())
 }
 
@@ -278,14 +327,15 @@ fn scatter(
             continue;
         }
         copies += i128::from(blocklength);
-        let first = i128::from(at) * unit;
-        let last = first + i128::from(blocklength - 1) * extent;
+        let first = times(i128::from(at), unit);
+        let last = first + times(i128::from(blocklength - 1), extent);
         low = low.min(first.min(last));
         high = high.max(first.max(last));
     }
-    if copies > 0 {
-        union.place(old, copies, displacement(low)?, displacement(high)?);
+    if copies == 0 {
+        (low, high) = (0, 0);
     }
+    union.place(old, copies, displacement(low)?, displacement(high)?);
     Ok(())
 }
 

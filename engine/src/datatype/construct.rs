@@ -2,7 +2,8 @@
 //!
 //! Counts and block lengths may be 0 and must not be negative; strides and displacements may be
 //! anything. Arrays that belong together must have the same length. What an argument list makes
-//! of the address space is checked in `bounds.rs`. Subarrays are in `array.rs`.
+//! of the address space is checked in `bounds.rs`. Subarrays are in `array.rs`, distributed arrays
+//! in `darray.rs`, predefined types in `predefined.rs`, the calls of MPI-1 in `mpi1.rs`.
 
 use super::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
@@ -35,6 +36,32 @@ fn check_lengths(argument: &'static str, length: usize, blocks: usize) -> Result
         ));
     }
     Ok(())
+}
+
+/// Refuses counts that an `int` does not hold.
+pub(super) fn check_int(argument: &'static str, values: &[i64]) -> Result<()> {
+    match values.iter().find(|&&value| value > i64::from(i32::MAX)) {
+        Some(value) => {
+            Err(Error::new(ErrorKind::Overflow, argument, format!("{value} does not fit 32 bits")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The call of a struct, checked except for what its types are.
+pub(super) fn struct_call(
+    blocklengths: &[i64],
+    displacements_bytes: &[i64],
+    types: &[Datatype],
+) -> Result<Constructor> {
+    check_counts("blocklengths", blocklengths)?;
+    check_lengths("displacements", displacements_bytes.len(), blocklengths.len())?;
+    check_lengths("types", types.len(), blocklengths.len())?;
+    Ok(Constructor::Struct {
+        blocklengths: Table::new(blocklengths),
+        displacements: Table::new(displacements_bytes),
+        types: types.into(),
+    })
 }
 
 impl Datatype {
@@ -169,14 +196,7 @@ impl Datatype {
         displacements_bytes: &[i64],
         types: &[Datatype],
     ) -> Result<Self> {
-        check_counts("blocklengths", blocklengths)?;
-        check_lengths("displacements", displacements_bytes.len(), blocklengths.len())?;
-        check_lengths("types", types.len(), blocklengths.len())?;
-        Self::build(Constructor::Struct {
-            blocklengths: Table::new(blocklengths),
-            displacements: Table::new(displacements_bytes),
-            types: types.into(),
-        })
+        Self::build(struct_call(blocklengths, displacements_bytes, types)?)
     }
 
     /// `old` with lower bound `lb` and extent `extent`, both in bytes; any extent is allowed, also
@@ -193,7 +213,7 @@ impl Datatype {
     /// A new type equal to this one (MPI-5.0 section 5.1.10).
     #[doc(alias = "MPI_Type_dup")]
     pub fn dup(&self) -> Self {
-        Self::build(Constructor::Dup { old: self.clone() })
+        Self::build_with_markers(Constructor::Dup { old: self.clone() })
             .expect("the bounds of a copy are those of the original")
     }
 }

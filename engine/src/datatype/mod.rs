@@ -5,8 +5,12 @@
 //! room: `commit.rs`, which lowers the tree to a program.
 //!
 //! - `construct.rs`: the constructors and their argument checks
-//! - `array.rs`: subarrays
+//! - `array.rs`, `darray.rs`: subarrays, distributed arrays
+//! - `predefined.rs`: the unnamed predefined types (Fortran 90 kinds, value-index pairs)
+//! - `mpi1.rs`: the calls and bound markers of MPI-1
 //! - `bounds.rs`: size, lower and upper bounds, true bounds, alignment; the only place
+//! - `elements.rs`: how many basic elements a number of packed bytes is
+//! - `decode.rs`, `rebuild.rs`: envelope and contents, and the way back
 //!
 //! Invariants: bounds of a node fit 64 bits; nothing here recurses over the depth of the tree,
 //! dropping included.
@@ -14,12 +18,24 @@
 mod array;
 mod bounds;
 mod construct;
+mod darray;
+mod decode;
+mod elements;
+mod mpi1;
+mod predefined;
+mod rebuild;
 
 pub use array::Order;
-pub(crate) use array::{slowest_first, strides};
+pub(crate) use array::strides;
 pub(crate) use bounds::Bounds;
+pub(crate) use darray::Darray;
+pub use darray::{DEFAULT_ARGUMENT, Distribution};
+pub use decode::{Combiner, Contents, Envelope, Form};
+pub use mpi1::Binding;
+pub(crate) use predefined::F90;
+pub use predefined::{TypeClass, UNDEFINED};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::Named;
 use crate::table::Table;
 use std::fmt;
@@ -36,6 +52,10 @@ pub struct Datatype(Arc<Node>);
 pub(crate) struct Node {
     pub(crate) constructor: Constructor,
     pub(crate) bounds: Bounds,
+    /// How the call is decoded, when it was said (`decode.rs`).
+    form: Option<Form>,
+    /// Sampled prefix sums of a long struct, made at the first question (`elements.rs`).
+    marks: OnceLock<Box<[elements::Mark]>>,
 }
 
 /// The call that made a type. Displacements and strides are in the units of that call.
@@ -98,10 +118,24 @@ pub(crate) enum Constructor {
         extent: i64,
         old: Datatype,
     },
+    /// A call that is the same as a tree of other calls. Everything but decoding, printing and the
+    /// oracle looks at `layout` only, which has the same typemap and bounds.
+    Composite {
+        call: Box<Call>,
+        layout: Datatype,
+    },
+}
+
+/// The calls that are held as a [`Constructor::Composite`].
+#[derive(Clone, Debug)]
+pub(crate) enum Call {
+    Darray(Darray),
+    F90(F90),
+    ValueIndex { value: Datatype, index: Datatype },
 }
 
 impl Constructor {
-    /// The types this call was given.
+    /// The types this call was given; for a composite the layout it stands for.
     pub(crate) fn children(&self) -> &[Datatype] {
         match self {
             Self::Named(_) => &[],
@@ -115,7 +149,8 @@ impl Constructor {
             | Self::IndexedBlock { old, .. }
             | Self::HindexedBlock { old, .. }
             | Self::Subarray { old, .. }
-            | Self::Resized { old, .. } => std::slice::from_ref(old),
+            | Self::Resized { old, .. }
+            | Self::Composite { layout: old, .. } => std::slice::from_ref(old),
         }
     }
 
@@ -134,7 +169,18 @@ impl Constructor {
             Self::Struct { .. } => "struct",
             Self::Subarray { .. } => "subarray",
             Self::Resized { .. } => "resized",
+            Self::Composite { call, .. } => match &**call {
+                Call::Darray(_) => "darray",
+                Call::F90(f90) => f90.name(),
+                Call::ValueIndex { .. } => "value_index",
+            },
         }
+    }
+}
+
+impl Node {
+    fn new(constructor: Constructor, bounds: Bounds) -> Self {
+        Self { constructor, bounds, form: None, marks: OnceLock::new() }
     }
 }
 
@@ -143,20 +189,42 @@ impl Datatype {
     pub fn named(named: Named) -> Self {
         static ALL: OnceLock<Vec<Datatype>> = OnceLock::new();
         let all = ALL.get_or_init(|| {
-            Named::all()
+            Named::all_with_markers()
                 .map(|named| {
                     let bounds = Bounds::named(named);
-                    Datatype(Arc::new(Node { constructor: Constructor::Named(named), bounds }))
+                    Datatype(Arc::new(Node::new(Constructor::Named(named), bounds)))
                 })
                 .collect()
         });
         all[named.index()].clone()
     }
 
-    /// Makes a node. The bounds are computed here, for every constructor.
+    /// Makes a node from types that are not bound markers. The bounds are computed here, for every
+    /// constructor.
     fn build(constructor: Constructor) -> Result<Self> {
+        let children = constructor.children();
+        if let Some(marker) = children.iter().find_map(|child| child.as_marker()) {
+            return Err(Error::new(
+                ErrorKind::Type,
+                if matches!(constructor, Constructor::Struct { .. }) { "types" } else { "old" },
+                format!("{marker} is a bound marker of MPI-1, which only type_struct takes"),
+            ));
+        }
+        Self::build_with_markers(constructor)
+    }
+
+    #[inline(always)]
+    fn build_with_markers(constructor: Constructor) -> Result<Self> {
         let bounds = Bounds::of(&constructor)?;
-        Ok(Self(Arc::new(Node { constructor, bounds })))
+        Ok(Self(Arc::new(Node::new(constructor, bounds))))
+    }
+
+    #[inline]
+    fn as_marker(&self) -> Option<Named> {
+        if self.size() > 0 {
+            return None;
+        }
+        self.as_named().filter(|named| named.is_marker())
     }
 
     pub(crate) fn constructor(&self) -> &Constructor {
@@ -165,6 +233,12 @@ impl Datatype {
 
     pub(crate) fn bounds(&self) -> &Bounds {
         &self.0.bounds
+    }
+
+    /// True when the two are one object: a clone, or a predefined type asked for twice. Equal calls
+    /// make different objects.
+    pub fn is_same(&self, other: &Datatype) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Identity of the node, for memo tables while the tree is alive.
@@ -180,17 +254,20 @@ impl Datatype {
 
     /// Lower bound in bytes; 0 for a type without entries.
     #[doc(alias = "MPI_Type_get_extent")]
+    #[doc(alias = "MPI_Type_lb")]
     pub fn lb(&self) -> i64 {
         self.bounds().lb()
     }
 
     /// Upper bound in bytes: lower bound plus extent.
+    #[doc(alias = "MPI_Type_ub")]
     pub fn ub(&self) -> i64 {
         self.bounds().ub()
     }
 
     /// Distance in bytes from one element to the next; may be 0 or negative (resized types).
     #[doc(alias = "MPI_Type_get_extent")]
+    #[doc(alias = "MPI_Type_extent")]
     pub fn extent(&self) -> i64 {
         // Checked at construction.
         self.ub() - self.lb()
@@ -216,6 +293,32 @@ impl Datatype {
     /// Largest alignment of the basic types inside, in bytes.
     pub fn align(&self) -> u32 {
         self.bounds().align
+    }
+
+    /// Number of basic types in the typemap; a pair such as `MPI_DOUBLE_INT` counts as two.
+    pub fn elements(&self) -> i64 {
+        self.bounds().elements
+    }
+
+    /// Constructor calls from this type down to the deepest predefined type, which itself has 0.
+    /// Stays at its largest value in trees that are deeper.
+    pub fn depth(&self) -> u32 {
+        self.bounds().depth
+    }
+
+    /// True for the named types, those whose combiner is [`Combiner::NAMED`].
+    pub fn is_named(&self) -> bool {
+        self.as_named().is_some()
+    }
+
+    /// True for the types that cannot be freed: the named ones, and the unnamed ones that
+    /// [`Datatype::f90_real`] and its like and [`Datatype::get_value_index`] return.
+    pub fn is_predefined(&self) -> bool {
+        match self.constructor() {
+            Constructor::Named(_) => true,
+            Constructor::Composite { call, .. } => !matches!(**call, Call::Darray(_)),
+            _ => false,
+        }
     }
 
     /// The named type, when this is one.

@@ -5,7 +5,7 @@
 //! many rows the first and last, of long stretches that look alike their ends.
 
 use super::pieces::{Counts, Piece, Shape, block, pieces, shape};
-use crate::datatype::{Constructor, Datatype};
+use crate::datatype::{Constructor, Datatype, Order};
 use crate::scalar::Named;
 use std::ops::Range;
 
@@ -391,8 +391,10 @@ fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) 
         if let Constructor::Subarray { sizes, order, old, .. } = at.constructor()
             && sizes.len() > 1
         {
-            let fast: Vec<usize> = crate::datatype::slowest_first(sizes.len(), *order).collect();
-            let length = |d: usize| i128::from(sizes[fast[fast.len() - 1 - d]]);
+            // The `d`-th dimension from the fastest varying one.
+            let length = |d: usize| {
+                i128::from(sizes[if *order == Order::C { sizes.len() - 1 - d } else { d }])
+            };
             let row = length(0) * i128::from(old.extent());
             if row > 0 {
                 let plane = (sizes.len() > 2).then(|| row * length(1));

@@ -5,7 +5,7 @@
 //! window of a type with 2^60 elements costs its own elements and the depth. The walk keeps its
 //! state on the heap and gives up after [`STEPS`] steps.
 
-use crate::datatype::{Constructor, Datatype, slowest_first, strides};
+use crate::datatype::{Constructor, Datatype, strides};
 use crate::scalar::Named;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -52,7 +52,9 @@ pub(crate) fn shape(ty: &Datatype) -> Shape<'_> {
     let wide = |value: &i64| i128::from(*value);
     match ty.constructor() {
         Constructor::Named(named) => Shape::Leaf(*named),
-        Constructor::Dup { old } | Constructor::Resized { old, .. } => grid(0, &[], old),
+        Constructor::Dup { old }
+        | Constructor::Resized { old, .. }
+        | Constructor::Composite { layout: old, .. } => grid(0, &[], old),
         Constructor::Contiguous { count, old } => {
             grid(0, &[(wide(count), wide(&old.extent()))], old)
         }
@@ -72,11 +74,13 @@ pub(crate) fn shape(ty: &Datatype) -> Shape<'_> {
         | Constructor::Struct { displacements, .. } => Shape::List(displacements.len()),
         Constructor::Subarray { sizes, subsizes, starts, order, old } => {
             // The array's bytes were checked when it was built.
-            let strides = strides(sizes, *order, wide(&old.extent())).unwrap_or_default();
-            let at = starts.iter().zip(&strides).map(|(start, stride)| wide(start) * stride).sum();
-            let levels: Vec<(i128, i128)> = slowest_first(sizes.len(), *order)
-                .filter_map(|d| Some((wide(&subsizes[d]), *strides.get(d)?)))
-                .collect();
+            let dimensions = strides(sizes, *order, wide(&old.extent())).into_iter().flatten();
+            let (mut at, mut levels) = (0, Vec::with_capacity(sizes.len()));
+            for (d, stride) in dimensions {
+                at += wide(&starts[d]) * stride;
+                levels.push((wide(&subsizes[d]), stride));
+            }
+            levels.reverse();
             grid(at, &levels, old)
         }
     }
@@ -353,6 +357,10 @@ mod tests {
             "struct([2, 1], [0, 21], [short_int, vector(2, 1, 3, char)])",
             "subarray([4, 5, 6], [2, 2, 3], [1, 2, 1], Fortran, dup(short))",
             "resized(-8, 5, contiguous(3, float))",
+            "darray(4, 1, [5, 7], [block, cyclic], [default, 2], [2, 2], C, short)",
+            "darray(3, 2, [7, 2], [cyclic, none], [2, default], [3, 1], Fortran, int)",
+            "value_index(long, short)",
+            "struct([3 x 1], [-8, 0, 24], [lb, int, ub])",
         ] {
             let ty: Datatype = text.parse().unwrap();
             let counts = Counts::new(&ty);

@@ -45,6 +45,7 @@ pub fn tree(ty: &Datatype) -> String {
             let _ = match argument {
                 Argument::Number(number) => write!(out, "  {parameter} {number}"),
                 Argument::Word(word) => write!(out, "  {parameter} {word}"),
+                Argument::Texts(texts) => write!(out, "  {parameter} [{}]", texts.join(", ")),
                 Argument::Table(table) => write!(out, "  {parameter} {}", abridged_list(table)),
                 Argument::Numbers(numbers) => {
                     write!(out, "  {parameter} {}", abridged_list(&Table::new(numbers)))

@@ -94,7 +94,9 @@ impl Lowering {
         };
         let edge = match ty.constructor() {
             Constructor::Named(named) => self.named(*named),
-            Constructor::Dup { old } | Constructor::Resized { old, .. } => child(old)?,
+            Constructor::Dup { old }
+            | Constructor::Resized { old, .. }
+            | Constructor::Composite { layout: old, .. } => child(old)?,
             Constructor::Contiguous { count, old } => {
                 let body = child(old)?;
                 self.repeat(*count, old.extent(), body)
@@ -144,10 +146,9 @@ impl Lowering {
             Constructor::Subarray { sizes, subsizes, starts, order, old } => {
                 let mut edge = child(old)?;
                 let extent = i128::from(old.extent());
-                let strides = crate::datatype::strides(sizes, *order, extent)?;
-                for d in crate::datatype::slowest_first(sizes.len(), *order).rev() {
+                for (d, stride) in crate::datatype::strides(sizes, *order, extent)? {
                     // Fits: with data, all elements of the array have addresses of 64 bits.
-                    let stride = strides[d] as i64;
+                    let stride = stride as i64;
                     edge = self.repeat(subsizes[d], stride, edge);
                     edge.offset = edge.offset.wrapping_add(starts[d].wrapping_mul(stride));
                 }

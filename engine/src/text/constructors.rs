@@ -3,8 +3,10 @@
 //! `parse.rs` and `print.rs` know nothing of any particular constructor. A new one is a row of
 //! [`ROWS`] and an arm of [`call`]; a test checks that the two agree.
 
-use crate::datatype::{Constructor, Datatype, Order};
-use crate::error::Result;
+use crate::datatype::{
+    Binding, Call, Constructor, DEFAULT_ARGUMENT, Datatype, Distribution, F90, Order, UNDEFINED,
+};
+use crate::error::{Error, ErrorKind, Result};
 use crate::table::Table;
 
 /// What an argument may be.
@@ -52,6 +54,33 @@ const ORDER: Parameter = Parameter {
     words_only: true,
 };
 
+const DISTRIBUTIONS: Parameter = Parameter {
+    name: "distributions",
+    kind: Kind::Numbers,
+    words: &[("none", 16), ("block", 17), ("cyclic", 18)],
+    words_only: true,
+};
+const ARGUMENTS: Parameter = Parameter {
+    name: "arguments",
+    kind: Kind::Numbers,
+    words: &[("default", DEFAULT_ARGUMENT as i64)],
+    words_only: false,
+};
+
+/// A number that a Fortran 90 kind may leave open.
+const fn digits(name: &'static str) -> Parameter {
+    Parameter {
+        name,
+        kind: Kind::Number,
+        words: &[("undefined", UNDEFINED as i64)],
+        words_only: false,
+    }
+}
+
+const fn part(name: &'static str) -> Parameter {
+    Parameter { name, kind: Kind::Type, words: &[], words_only: false }
+}
+
 /// A value for a parameter, of the parameter's kind.
 #[derive(Debug)]
 pub(crate) enum Value {
@@ -78,6 +107,19 @@ impl Values {
         if let Value::Numbers(list) = &self.0[index] { list } else { unreachable!("{KIND}") }
     }
 
+    /// A number that the call takes as an `int`.
+    fn small(&self, index: usize, name: &'static str) -> Result<i32> {
+        narrow(name, self.number(index))
+    }
+
+    fn smalls(&self, index: usize, name: &'static str) -> Result<Vec<i32>> {
+        self.numbers(index).iter().map(|&number| narrow(name, number)).collect()
+    }
+
+    fn given(&self, index: usize, name: &'static str) -> Result<Option<i32>> {
+        self.small(index, name).map(|number| (number != UNDEFINED).then_some(number))
+    }
+
     fn order(&self, index: usize) -> Order {
         if self.number(index) == 0 { Order::C } else { Order::Fortran }
     }
@@ -89,6 +131,53 @@ impl Values {
     fn types(&self, index: usize) -> &[Datatype] {
         if let Value::Types(types) = &self.0[index] { types } else { unreachable!("{KIND}") }
     }
+}
+
+fn narrow(name: &'static str, number: i64) -> Result<i32> {
+    i32::try_from(number).map_err(|_| {
+        Error::new(ErrorKind::Overflow, name, format!("{number} does not fit 32 bits"))
+    })
+}
+
+fn distribution(value: &i64) -> Result<Distribution> {
+    // The parameter takes words only, each of which is a distribution.
+    i32::try_from(*value)
+        .ok()
+        .and_then(Distribution::from_abi_value)
+        .ok_or_else(|| Error::new(ErrorKind::Argument, "distributions", format!("{value} is none")))
+}
+
+fn structured(values: &Values) -> Result<Datatype> {
+    let (lengths, at, types) = (values.numbers(0), values.numbers(1), values.types(2));
+    // Only the call of MPI-1 takes bound markers.
+    if types.iter().any(|ty| ty.as_named().is_some_and(|named| named.is_marker())) {
+        return Datatype::type_struct(lengths, at, types, Binding::C);
+    }
+    Datatype::structured(lengths, at, types)
+}
+
+fn darray(values: &Values) -> Result<Datatype> {
+    let distributions: Vec<Distribution> =
+        values.numbers(3).iter().map(distribution).collect::<Result<_>>()?;
+    Datatype::darray(
+        values.small(0, "size")?,
+        values.small(1, "rank")?,
+        values.numbers(2),
+        &distributions,
+        &values.smalls(4, "arguments")?,
+        &values.smalls(5, "processes")?,
+        values.order(6),
+        values.ty(7),
+    )
+}
+
+fn value_index(values: &Values) -> Result<Datatype> {
+    let (value, index) = (values.ty(0), values.ty(1));
+    Datatype::get_value_index(value, index)?.ok_or_else(|| {
+        let [value, index] = [value, index].map(crate::text::abridge);
+        let detail = format!("there is no pair of {value} and {index}");
+        Error::new(ErrorKind::Type, "value", detail)
+    })
 }
 
 /// A constructor.
@@ -140,7 +229,7 @@ pub(crate) static ROWS: &[Row] = &[
     Row {
         name: "struct",
         parameters: &[numbers("blocklengths"), numbers("displacements"), TYPES],
-        make: |v| Datatype::structured(v.numbers(0), v.numbers(1), v.types(2)),
+        make: structured,
     },
     Row {
         name: "subarray",
@@ -152,6 +241,36 @@ pub(crate) static ROWS: &[Row] = &[
         parameters: &[number("lb"), number("extent"), OLD],
         make: |v| Datatype::resized(v.number(0), v.number(1), v.ty(2)),
     },
+    Row {
+        name: "darray",
+        parameters: &[
+            number("size"),
+            number("rank"),
+            numbers("sizes"),
+            DISTRIBUTIONS,
+            ARGUMENTS,
+            numbers("processes"),
+            ORDER,
+            OLD,
+        ],
+        make: darray,
+    },
+    Row {
+        name: "f90_real",
+        parameters: &[digits("precision"), digits("range")],
+        make: |v| Datatype::f90_real(v.given(0, "precision")?, v.given(1, "range")?),
+    },
+    Row {
+        name: "f90_complex",
+        parameters: &[digits("precision"), digits("range")],
+        make: |v| Datatype::f90_complex(v.given(0, "precision")?, v.given(1, "range")?),
+    },
+    Row {
+        name: "f90_integer",
+        parameters: &[number("range")],
+        make: |v| Datatype::f90_integer(v.small(0, "range")?),
+    },
+    Row { name: "value_index", parameters: &[part("value"), part("index")], make: value_index },
 ];
 
 /// The constructor that `word` names: its name here or, as in C, `MPI_Type_[create_]` before it.
@@ -164,7 +283,14 @@ pub(crate) fn find(word: &str) -> Option<&'static Row> {
 
 /// The types that the call which made `ty` was given.
 pub(crate) fn types(ty: &Datatype) -> Vec<&Datatype> {
-    ty.constructor().children().iter().collect()
+    match ty.constructor() {
+        Constructor::Composite { call, .. } => match &**call {
+            Call::Darray(call) => vec![&call.old],
+            Call::F90(_) => vec![],
+            Call::ValueIndex { value, index } => vec![value, index],
+        },
+        constructor => constructor.children().iter().collect(),
+    }
 }
 
 /// The names of a constructor's parameters.
@@ -181,6 +307,44 @@ pub(crate) enum Argument<'a> {
     Numbers(&'a [i64]),
     Type(&'a Datatype),
     Types(&'a [Datatype]),
+    /// A short list, entries as they are written.
+    Texts(Vec<String>),
+}
+
+/// The arguments of a call that stands for a tree of others.
+fn composite(call: &Call) -> Vec<Argument<'_>> {
+    let digits = |number: i32| match number {
+        UNDEFINED => Argument::Word("undefined"),
+        number => Argument::Number(number.into()),
+    };
+    match call {
+        Call::Darray(call) => {
+            let word = |d: &Distribution| match d {
+                Distribution::None => "none".to_owned(),
+                Distribution::Block => "block".to_owned(),
+                Distribution::Cyclic => "cyclic".to_owned(),
+            };
+            let argument = |&a: &i32| match a {
+                DEFAULT_ARGUMENT => "default".to_owned(),
+                a => a.to_string(),
+            };
+            vec![
+                Argument::Number(call.size.into()),
+                Argument::Number(call.rank.into()),
+                Argument::Numbers(&call.sizes),
+                Argument::Texts(call.distributions.iter().map(word).collect()),
+                Argument::Texts(call.arguments.iter().map(argument).collect()),
+                Argument::Texts(call.processes.iter().map(i32::to_string).collect()),
+                order(call.order),
+                Argument::Type(&call.old),
+            ]
+        }
+        Call::F90(F90::Real { precision, range } | F90::Complex { precision, range }) => {
+            vec![digits(*precision), digits(*range)]
+        }
+        Call::F90(F90::Integer { range }) => vec![digits(*range)],
+        Call::ValueIndex { value, index } => vec![Argument::Type(value), Argument::Type(index)],
+    }
 }
 
 fn order(order: Order) -> Argument<'static> {
@@ -218,6 +382,7 @@ pub(crate) fn call(ty: &Datatype) -> Option<(&'static str, Vec<Argument<'_>>)> {
             vec![Numbers(sizes), Numbers(subsizes), Numbers(starts), order(*o), Type(old)]
         }
         Constructor::Resized { lb, extent, old } => vec![Number(*lb), Number(*extent), Type(old)],
+        Constructor::Composite { call, .. } => composite(call),
     };
     Some((constructor.name(), arguments))
 }
@@ -229,9 +394,12 @@ mod tests {
 
     /// Arguments that fit every row: lists of two ones, and 1 where a number is wanted.
     fn sample(row: &Row) -> Values {
-        let int = || Datatype::named(Named::INT);
+        // No named pair is made of two of these.
+        let int = || Datatype::named(Named::INT64_T);
         let value = |parameter: &Parameter| match parameter.kind {
-            Kind::Number => Value::Number(parameter.words.first().map_or(1, |word| word.1)),
+            Kind::Number if parameter.name == "rank" => Value::Number(0),
+            Kind::Number if !parameter.words_only => Value::Number(1),
+            Kind::Number => Value::Number(parameter.words[0].1),
             Kind::Numbers if parameter.name == "starts" => Value::Numbers(vec![0; 2]),
             Kind::Numbers => {
                 Value::Numbers(vec![parameter.words.first().map_or(1, |word| word.1); 2])
@@ -253,7 +421,9 @@ mod tests {
                 let fits = match argument {
                     Argument::Number(_) => parameter.kind == Kind::Number,
                     Argument::Word(word) => parameter.words.iter().any(|(w, _)| w == word),
-                    Argument::Table(_) | Argument::Numbers(_) => parameter.kind == Kind::Numbers,
+                    Argument::Table(_) | Argument::Numbers(_) | Argument::Texts(_) => {
+                        parameter.kind == Kind::Numbers
+                    }
                     Argument::Type(_) => parameter.kind == Kind::Type,
                     Argument::Types(_) => parameter.kind == Kind::Types,
                 };

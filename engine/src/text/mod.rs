@@ -29,7 +29,9 @@
 //!
 //! `#` begins a comment that ends with the line. Letter case does not matter, except in bound
 //! names; constructors may be written as in C (`MPI_Type_create_hvector`). The arguments are those
-//! of the MPI calls without the counts that the lists imply, the old type last:
+//! of the MPI calls without the counts that the lists imply, the old type last. Words are `C` and
+//! `Fortran`, `block`, `cyclic`, `none` and `default` (darray), `undefined` (f90_real). How a call
+//! is decoded (its integer or large-count form) is not part of the text:
 //!
 //! ```
 //! use typepack_engine::Datatype;

@@ -69,7 +69,7 @@ pub(crate) fn named(word: &str) -> Option<Named> {
         Some(prefix) if prefix.eq_ignore_ascii_case("mpi_") => &word[4..],
         _ => word,
     };
-    Named::all()
+    Named::all_with_markers()
         .find(|n| n.name().strip_prefix("MPI_").is_some_and(|n| n.eq_ignore_ascii_case(short)))
         .or_else(|| RUST.iter().find(|(name, _)| *name == word).map(|(_, named)| *named))
 }

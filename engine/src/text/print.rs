@@ -103,6 +103,9 @@ fn expression(ty: &Datatype, names: &HashMap<*const (), String>, out: &mut Strin
                         let _ = write!(out, "{number}");
                     }
                     Argument::Word(word) => out.push_str(word),
+                    Argument::Texts(texts) => {
+                        let _ = write!(out, "[{}]", texts.join(", "));
+                    }
                     Argument::Table(table) => list(table.len(), |i| table.get(i), out),
                     Argument::Numbers(numbers) => list(numbers.len(), |i| numbers[i], out),
                     Argument::Type(ty) => pending.push(Task::Type(ty)),
@@ -202,6 +205,9 @@ pub fn abridge(ty: &Datatype) -> String {
             match argument {
                 Argument::Number(number) => parts.push(Part::Text(number.to_string())),
                 Argument::Word(word) => parts.push(Part::Text(word.into())),
+                Argument::Texts(texts) => {
+                    parts.push(Part::Text(format!("[{}]", texts.join(", "))));
+                }
                 Argument::Table(table) => parts.push(Part::Text(abridged_list(table))),
                 Argument::Numbers(numbers) => {
                     parts.push(Part::Text(abridged_list(&Table::new(numbers))));

@@ -173,6 +173,11 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         let first = self.expression(&what(parameter), 0)?;
+        if parameter.words_only && !self.rest_begins("x") && !self.rest_begins("X") {
+            // Only a number of copies of a word may stand here.
+            let expected = format!("expected {}", what(parameter));
+            return Err(self.error(self.since(start), expected));
+        }
         if self.accept("..") {
             let end = self.expression("the end of the range", 0)?;
             let mut step = 1;

@@ -1,0 +1,448 @@
+//! Decoding: which call made a type, and its arguments (MPI-5.0 section 5.1.13).
+//!
+//! The other way round is `rebuild.rs`; the two must agree row by row. Calls with counts decode in
+//! one of two forms: the one with `int` counts, and the large-count one of the calls that end in
+//! `_c`. A type says which call made it where that was recorded ([`Datatype::with_form`]);
+//! otherwise it decodes in the `int` form if all its arguments fit, and else in the large one.
+
+use super::{Call, Constructor, Datatype, F90};
+use crate::error::{Error, ErrorKind, Result};
+use crate::table::Table;
+use std::fmt;
+use std::sync::Arc;
+
+/// Which constructor made a type (MPI-5.0 section 5.1.13), by its standard ABI value.
+///
+/// A newtype and not an enum: values may come from other libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Combiner(pub i32);
+
+macro_rules! combiners {
+    ($($name:ident = $value:literal, $alias:literal;)*) => {
+        impl Combiner {
+            $(
+                #[doc = concat!("`", $alias, "`")]
+                #[doc(alias = $alias)]
+                pub const $name: Self = Self($value);
+            )*
+
+            /// The MPI name, if the value is one of the standard's.
+            pub fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($value => Some($alias),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+combiners! {
+    NAMED = 101, "MPI_COMBINER_NAMED";
+    DUP = 102, "MPI_COMBINER_DUP";
+    CONTIGUOUS = 103, "MPI_COMBINER_CONTIGUOUS";
+    VECTOR = 104, "MPI_COMBINER_VECTOR";
+    HVECTOR = 105, "MPI_COMBINER_HVECTOR";
+    INDEXED = 106, "MPI_COMBINER_INDEXED";
+    HINDEXED = 107, "MPI_COMBINER_HINDEXED";
+    INDEXED_BLOCK = 108, "MPI_COMBINER_INDEXED_BLOCK";
+    HINDEXED_BLOCK = 109, "MPI_COMBINER_HINDEXED_BLOCK";
+    STRUCT = 110, "MPI_COMBINER_STRUCT";
+    SUBARRAY = 111, "MPI_COMBINER_SUBARRAY";
+    DARRAY = 112, "MPI_COMBINER_DARRAY";
+    F90_REAL = 113, "MPI_COMBINER_F90_REAL";
+    F90_COMPLEX = 114, "MPI_COMBINER_F90_COMPLEX";
+    F90_INTEGER = 115, "MPI_COMBINER_F90_INTEGER";
+    RESIZED = 116, "MPI_COMBINER_RESIZED";
+    VALUE_INDEX = 117, "MPI_COMBINER_VALUE_INDEX";
+    HVECTOR_INTEGER = 20005, "MPI_COMBINER_HVECTOR_INTEGER";
+    HINDEXED_INTEGER = 20007, "MPI_COMBINER_HINDEXED_INTEGER";
+    STRUCT_INTEGER = 20010, "MPI_COMBINER_STRUCT_INTEGER";
+}
+
+impl fmt::Display for Combiner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "combiner {}", self.0),
+        }
+    }
+}
+
+/// In which form a call is decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// Counts are integers of 32 bits, displacements in bytes are addresses. Calls without a large
+    /// form have this one.
+    Int,
+    /// Counts and displacements are large counts: the call was one of those that end in `_c`.
+    Large,
+    /// As [`Form::Int`], with an `_INTEGER` combiner: a Fortran call of MPI-1
+    /// ([`Binding::Fortran`](super::Binding::Fortran)).
+    Fortran,
+}
+
+/// How a type was made and how many arguments the call had ([`Datatype::envelope`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// The call.
+    pub combiner: Combiner,
+    /// Its form. The queries of MPI that have no room for large counts are erroneous for
+    /// [`Form::Large`].
+    pub form: Form,
+    /// Number of integers.
+    pub integers: usize,
+    /// Number of addresses.
+    pub addresses: usize,
+    /// Number of large counts; 0 except in the large form.
+    pub large_counts: usize,
+    /// Number of datatypes.
+    pub datatypes: usize,
+}
+
+/// The arguments of the call that made a type ([`Datatype::contents`]), in the places of MPI-5.0
+/// section 5.1.13.
+#[derive(Clone, Debug, Default)]
+pub struct Contents {
+    /// Integers.
+    pub integers: Vec<i32>,
+    /// Addresses, in bytes.
+    pub addresses: Vec<i64>,
+    /// Large counts.
+    pub large_counts: Vec<i64>,
+    /// Datatypes: the very ones that the call was given.
+    pub datatypes: Vec<Datatype>,
+}
+
+fn fits(values: &[i64]) -> bool {
+    values.iter().all(|&value| i32::try_from(value).is_ok())
+}
+
+fn table_fits(table: &Table) -> bool {
+    i32::try_from(table.len()).is_ok() && (table.width() == 4 || table.iter().all(|v| fits(&[v])))
+}
+
+impl Constructor {
+    /// True when the `int` form can hold the arguments.
+    fn fits_int(&self) -> bool {
+        match self {
+            Self::Named(_) | Self::Dup { .. } | Self::Resized { .. } => true,
+            Self::Contiguous { count, .. } => fits(&[*count]),
+            Self::Vector { count, blocklength, stride, .. } => {
+                fits(&[*count, *blocklength, *stride])
+            }
+            Self::Hvector { count, blocklength, .. } => fits(&[*count, *blocklength]),
+            Self::Indexed { blocklengths, displacements, .. } => {
+                table_fits(blocklengths) && table_fits(displacements)
+            }
+            Self::Hindexed { blocklengths, .. } | Self::Struct { blocklengths, .. } => {
+                table_fits(blocklengths)
+            }
+            Self::IndexedBlock { blocklength, displacements, .. } => {
+                fits(&[*blocklength]) && table_fits(displacements)
+            }
+            Self::HindexedBlock { blocklength, displacements, .. } => {
+                fits(&[*blocklength]) && i32::try_from(displacements.len()).is_ok()
+            }
+            // Starts and subsizes are not above the sizes.
+            Self::Subarray { sizes, .. } => fits(sizes),
+            Self::Composite { call, .. } => match &**call {
+                Call::Darray(darray) => fits(&darray.sizes),
+                Call::F90(_) | Call::ValueIndex { .. } => true,
+            },
+        }
+    }
+
+    /// True for the calls that have a twin with large counts.
+    fn has_large_form(&self) -> bool {
+        match self {
+            Self::Named(_) | Self::Dup { .. } => false,
+            Self::Composite { call, .. } => matches!(**call, Call::Darray(_)),
+            _ => true,
+        }
+    }
+}
+
+/// Collects the arguments of a call in one of the forms.
+struct Writer {
+    form: Form,
+    contents: Contents,
+}
+
+impl Writer {
+    /// An argument that is an integer in all forms.
+    fn int(&mut self, value: i32) {
+        self.contents.integers.push(value);
+    }
+
+    /// An argument that is an integer, or a large count.
+    fn count(&mut self, value: i64) {
+        match self.form {
+            Form::Large => self.contents.large_counts.push(value),
+            // `form()` answers these forms only when all arguments fit.
+            Form::Int | Form::Fortran => self.contents.integers.push(value as i32),
+        }
+    }
+
+    fn counts(&mut self, values: impl Iterator<Item = i64>) {
+        values.for_each(|value| self.count(value));
+    }
+
+    /// An argument in bytes: an address, or a large count.
+    fn address(&mut self, value: i64) {
+        match self.form {
+            Form::Large => self.contents.large_counts.push(value),
+            Form::Int | Form::Fortran => self.contents.addresses.push(value),
+        }
+    }
+
+    fn addresses(&mut self, values: impl Iterator<Item = i64>) {
+        values.for_each(|value| self.address(value));
+    }
+}
+
+impl Datatype {
+    /// The form in which this type decodes: the recorded one, or the `int` form if all arguments
+    /// fit it and the large one if not. Calls that have no large form decode in the `int` form.
+    pub fn form(&self) -> Form {
+        match self.0.form {
+            Some(form) => form,
+            None if self.constructor().fits_int() => Form::Int,
+            None => Form::Large,
+        }
+    }
+
+    /// This type with the form recorded in which it decodes: [`Form::Large`] for the calls that end
+    /// in `_c`, [`Form::Int`] for the others. Nothing is recorded for calls that have one form only
+    /// (named types, `dup`, Fortran 90 kinds, value-index pairs).
+    ///
+    /// # Errors
+    ///
+    /// [`Form::Int`] for arguments of more than 32 bits, and [`Form::Fortran`], which
+    /// [`Datatype::type_hvector`] and its like record.
+    pub fn with_form(self, form: Form) -> Result<Self> {
+        if !self.constructor().has_large_form() {
+            return Ok(self);
+        }
+        match form {
+            Form::Fortran => {
+                return Err(Error::new(
+                    ErrorKind::Argument,
+                    "form",
+                    "only the constructors of MPI-1 have a Fortran form",
+                ));
+            }
+            Form::Int if !self.constructor().fits_int() => {
+                return Err(Error::new(
+                    ErrorKind::Overflow,
+                    "form",
+                    format!("an argument of {self:?} does not fit 32 bits"),
+                ));
+            }
+            Form::Int | Form::Large => {}
+        }
+        Ok(self.recorded(form))
+    }
+
+    /// This type with `form` recorded, which must be one that it has.
+    pub(super) fn recorded(mut self, form: Form) -> Self {
+        // A type that was just made, the usual case, is not shared yet.
+        match Arc::get_mut(&mut self.0) {
+            Some(node) => node.form = Some(form),
+            None => {
+                let (constructor, bounds) = (self.constructor().clone(), self.bounds().clone());
+                let mut node = super::Node::new(constructor, bounds);
+                node.form = Some(form);
+                self = Self(Arc::new(node));
+            }
+        }
+        self
+    }
+
+    /// Which call made this type.
+    pub fn combiner(&self) -> Combiner {
+        let fortran = self.0.form == Some(Form::Fortran);
+        match self.constructor() {
+            Constructor::Named(_) => Combiner::NAMED,
+            Constructor::Dup { .. } => Combiner::DUP,
+            Constructor::Contiguous { .. } => Combiner::CONTIGUOUS,
+            Constructor::Vector { .. } => Combiner::VECTOR,
+            Constructor::Hvector { .. } if fortran => Combiner::HVECTOR_INTEGER,
+            Constructor::Hvector { .. } => Combiner::HVECTOR,
+            Constructor::Indexed { .. } => Combiner::INDEXED,
+            Constructor::Hindexed { .. } if fortran => Combiner::HINDEXED_INTEGER,
+            Constructor::Hindexed { .. } => Combiner::HINDEXED,
+            Constructor::IndexedBlock { .. } => Combiner::INDEXED_BLOCK,
+            Constructor::HindexedBlock { .. } => Combiner::HINDEXED_BLOCK,
+            Constructor::Struct { .. } if fortran => Combiner::STRUCT_INTEGER,
+            Constructor::Struct { .. } => Combiner::STRUCT,
+            Constructor::Subarray { .. } => Combiner::SUBARRAY,
+            Constructor::Resized { .. } => Combiner::RESIZED,
+            Constructor::Composite { call, .. } => match &**call {
+                Call::Darray(_) => Combiner::DARRAY,
+                Call::F90(F90::Real { .. }) => Combiner::F90_REAL,
+                Call::F90(F90::Complex { .. }) => Combiner::F90_COMPLEX,
+                Call::F90(F90::Integer { .. }) => Combiner::F90_INTEGER,
+                Call::ValueIndex { .. } => Combiner::VALUE_INDEX,
+            },
+        }
+    }
+
+    /// Which call made this type, and how many arguments of each kind [`Datatype::contents`] gives.
+    #[doc(alias = "MPI_Type_get_envelope")]
+    pub fn envelope(&self) -> Envelope {
+        // Integers, addresses, datatypes; and in the large form integers, large counts.
+        let (integers, addresses, datatypes, large_integers, large_counts) =
+            match self.constructor() {
+                Constructor::Named(_) => (0, 0, 0, 0, 0),
+                Constructor::Dup { .. } => (0, 0, 1, 0, 0),
+                Constructor::Contiguous { .. } => (1, 0, 1, 0, 1),
+                Constructor::Vector { .. } => (3, 0, 1, 0, 3),
+                Constructor::Hvector { .. } => (2, 1, 1, 0, 3),
+                Constructor::Indexed { blocklengths, .. } => {
+                    let all = 2 * blocklengths.len() + 1;
+                    (all, 0, 1, 0, all)
+                }
+                Constructor::Hindexed { blocklengths, .. } => {
+                    let count = blocklengths.len();
+                    (count + 1, count, 1, 0, 2 * count + 1)
+                }
+                Constructor::IndexedBlock { displacements, .. } => {
+                    let all = displacements.len() + 2;
+                    (all, 0, 1, 0, all)
+                }
+                Constructor::HindexedBlock { displacements, .. } => {
+                    let count = displacements.len();
+                    (2, count, 1, 0, count + 2)
+                }
+                Constructor::Struct { types, .. } => {
+                    let count = types.len();
+                    (count + 1, count, count, 0, 2 * count + 1)
+                }
+                Constructor::Subarray { sizes, .. } => {
+                    let dimensions = sizes.len();
+                    (3 * dimensions + 2, 0, 1, 2, 3 * dimensions)
+                }
+                Constructor::Resized { .. } => (0, 2, 1, 0, 2),
+                Constructor::Composite { call, .. } => match &**call {
+                    Call::Darray(darray) => {
+                        let dimensions = darray.sizes.len();
+                        (4 * dimensions + 4, 0, 1, 3 * dimensions + 4, dimensions)
+                    }
+                    Call::F90(F90::Real { .. } | F90::Complex { .. }) => (2, 0, 0, 2, 0),
+                    Call::F90(F90::Integer { .. }) => (1, 0, 0, 1, 0),
+                    Call::ValueIndex { .. } => (0, 0, 2, 0, 0),
+                },
+            };
+        let form = self.form();
+        let (integers, addresses, large_counts) = match form {
+            Form::Int | Form::Fortran => (integers, addresses, 0),
+            Form::Large => (large_integers, 0, large_counts),
+        };
+        let combiner = self.combiner();
+        Envelope { combiner, form, integers, addresses, large_counts, datatypes }
+    }
+
+    /// The arguments of the call that made this type. The datatypes are those that the call was
+    /// given, as they are: derived ones may be used, and freed by dropping them.
+    ///
+    /// # Errors
+    ///
+    /// A named type: it was made by no call.
+    #[doc(alias = "MPI_Type_get_contents")]
+    pub fn contents(&self) -> Result<Contents> {
+        let mut to = Writer { form: self.form(), contents: Contents::default() };
+        let old = match self.constructor() {
+            Constructor::Named(named) => {
+                return Err(Error::new(
+                    ErrorKind::Type,
+                    "datatype",
+                    format!("{named} is a named type and has no contents"),
+                ));
+            }
+            Constructor::Dup { old } => old,
+            Constructor::Contiguous { count, old } => {
+                to.count(*count);
+                old
+            }
+            Constructor::Vector { count, blocklength, stride, old } => {
+                to.counts([*count, *blocklength, *stride].into_iter());
+                old
+            }
+            Constructor::Hvector { count, blocklength, stride, old } => {
+                to.counts([*count, *blocklength].into_iter());
+                to.address(*stride);
+                old
+            }
+            Constructor::Indexed { blocklengths, displacements, old } => {
+                to.count(blocklengths.len() as i64);
+                to.counts(blocklengths.iter());
+                to.counts(displacements.iter());
+                old
+            }
+            Constructor::Hindexed { blocklengths, displacements, old } => {
+                to.count(blocklengths.len() as i64);
+                to.counts(blocklengths.iter());
+                to.addresses(displacements.iter());
+                old
+            }
+            Constructor::IndexedBlock { blocklength, displacements, old } => {
+                to.counts([displacements.len() as i64, *blocklength].into_iter());
+                to.counts(displacements.iter());
+                old
+            }
+            Constructor::HindexedBlock { blocklength, displacements, old } => {
+                to.counts([displacements.len() as i64, *blocklength].into_iter());
+                to.addresses(displacements.iter());
+                old
+            }
+            Constructor::Struct { blocklengths, displacements, types } => {
+                to.count(blocklengths.len() as i64);
+                to.counts(blocklengths.iter());
+                to.addresses(displacements.iter());
+                to.contents.datatypes.extend(types.iter().cloned());
+                return Ok(to.contents);
+            }
+            Constructor::Subarray { sizes, subsizes, starts, order, old } => {
+                // The constructors refuse more dimensions than fit.
+                to.int(sizes.len() as i32);
+                to.counts(sizes.iter().chain(subsizes).chain(starts).copied());
+                to.int(order.abi_value());
+                old
+            }
+            Constructor::Resized { lb, extent, old } => {
+                to.addresses([*lb, *extent].into_iter());
+                old
+            }
+            Constructor::Composite { call, .. } => match &**call {
+                Call::Darray(darray) => {
+                    to.int(darray.size);
+                    to.int(darray.rank);
+                    to.int(darray.sizes.len() as i32);
+                    to.counts(darray.sizes.iter().copied());
+                    let integers = &mut to.contents.integers;
+                    integers.extend(darray.distributions.iter().map(|d| d.abi_value()));
+                    integers.extend(darray.arguments.iter().chain(&darray.processes));
+                    to.int(darray.order.abi_value());
+                    &darray.old
+                }
+                Call::F90(F90::Real { precision, range } | F90::Complex { precision, range }) => {
+                    to.int(*precision);
+                    to.int(*range);
+                    return Ok(to.contents);
+                }
+                Call::F90(F90::Integer { range }) => {
+                    to.int(*range);
+                    return Ok(to.contents);
+                }
+                Call::ValueIndex { value, index } => {
+                    to.contents.datatypes.push(value.clone());
+                    index
+                }
+            },
+        };
+        to.contents.datatypes.push(old.clone());
+        Ok(to.contents)
+    }
+}

@@ -1,0 +1,161 @@
+//! How many elements a number of packed bytes is: what a receive that came up short has received
+//! (MPI-5.0 sections 3.2.5 and 5.1.11).
+//!
+//! Walks down from the type to the one basic element where the bytes end. All children of a call
+//! but a struct have the same size, so that a division finds the child; a struct of more than a
+//! few members keeps sampled prefix sums of its sizes from the first question on.
+
+use super::{Constructor, Datatype};
+use crate::table::Table;
+
+/// Packed bytes and basic elements before a member of a struct.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    bytes: u64,
+    elements: u64,
+}
+
+/// Members per mark, and the longest struct that is searched without marks.
+const SAMPLE: usize = 32;
+
+impl Datatype {
+    /// The number of whole elements of this type in `bytes` packed bytes, or `None` when the last
+    /// one is not whole (`MPI_UNDEFINED` in C).
+    #[doc(alias = "MPI_Get_count")]
+    pub fn get_count(&self, bytes: u64) -> Option<u64> {
+        match self.size() as u64 {
+            0 => (bytes == 0).then_some(0),
+            size => bytes.is_multiple_of(size).then_some(bytes / size),
+        }
+    }
+
+    /// The number of basic elements in the first `bytes` packed bytes of a message of this type,
+    /// of any count, or `None` when the last one is not whole (`MPI_UNDEFINED` in C). The two
+    /// members of a pair are two basic elements.
+    #[doc(alias = "MPI_Get_elements")]
+    pub fn get_elements(&self, bytes: u64) -> Option<u64> {
+        let (mut ty, mut rest, mut done) = (self, bytes, 0);
+        loop {
+            if rest == 0 {
+                return Some(done);
+            }
+            let size = ty.size() as u64;
+            if size == 0 {
+                return None;
+            }
+            // No more elements than bytes, at every step: this fits.
+            done += rest / size * ty.elements() as u64;
+            rest %= size;
+            if rest == 0 {
+                return Some(done);
+            }
+            ty = match ty.constructor() {
+                Constructor::Named(named) => {
+                    let first = named.members().map(|[(_, first), _]| u64::from(first.size()));
+                    return (first == Some(rest)).then_some(done + 1);
+                }
+                Constructor::Struct { blocklengths, types, .. } => {
+                    let (member, before) = ty.member(blocklengths, types, rest);
+                    rest -= before.bytes;
+                    done += before.elements;
+                    &types[member]
+                }
+                // With data, hence with a child.
+                other => &other.children()[0],
+            };
+        }
+    }
+
+    /// The member of this struct that holds packed byte `at`, and what is before it.
+    fn member(&self, blocklengths: &Table, types: &[Datatype], at: u64) -> (usize, Mark) {
+        let after = |before: Mark, i: usize| {
+            let length = blocklengths.get(i) as u64;
+            Mark {
+                bytes: before.bytes + length * types[i].size() as u64,
+                elements: before.elements + length * types[i].elements() as u64,
+            }
+        };
+        let mut before = Mark { bytes: 0, elements: 0 };
+        let mut member = 0;
+        if types.len() > SAMPLE {
+            let marks = self.0.marks.get_or_init(|| {
+                let mut before = before;
+                let mut marks = Vec::with_capacity(types.len().div_ceil(SAMPLE));
+                for i in 0..types.len() {
+                    if i % SAMPLE == 0 {
+                        marks.push(before);
+                    }
+                    before = after(before, i);
+                }
+                marks.into()
+            });
+            // The first mark is 0 and never above.
+            let sample = marks.partition_point(|mark| mark.bytes <= at) - 1;
+            (member, before) = (sample * SAMPLE, marks[sample]);
+        }
+        loop {
+            let next = after(before, member);
+            if at < next.bytes {
+                return (member, before);
+            }
+            (member, before) = (member + 1, next);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Datatype, Named, typemap};
+
+    /// Every number of bytes of a few elements, against the typemap.
+    fn check(ty: &Datatype) {
+        let sizes: Vec<u64> =
+            typemap::typemap(ty).iter().map(|entry| u64::from(entry.named.size())).collect();
+        assert_eq!(ty.elements(), sizes.len() as i64);
+        let mut ends = vec![0];
+        for size in sizes.iter().cycle().take(3 * sizes.len()) {
+            ends.push(ends[ends.len() - 1] + size);
+        }
+        for bytes in 0..=*ends.last().unwrap() {
+            let expected = ends.iter().position(|&end| end == bytes).map(|n| n as u64);
+            assert_eq!(ty.get_elements(bytes), expected, "{bytes} bytes of {ty:?}");
+        }
+    }
+
+    #[test]
+    fn partial_counts_follow_the_typemap() {
+        let (int, pair) = (Datatype::named(Named::INT), Datatype::named(Named::DOUBLE_INT));
+        check(&pair);
+        check(&Datatype::indexed(&[2, 0, 1], &[4, 0, 0], &pair).unwrap());
+        let few = Datatype::structured(
+            &[0, 2, 1],
+            &[0, 0, 40],
+            &[int.clone(), pair.clone(), int.clone()],
+        )
+        .unwrap();
+        check(&few);
+        let types: Vec<Datatype> =
+            [&few, &int, &pair].into_iter().cycle().take(100).cloned().collect();
+        let lengths: Vec<i64> = (0..100).map(|i| i % 4).collect();
+        let places: Vec<i64> = (0..100).map(|i| 200 * i).collect();
+        check(&Datatype::structured(&lengths, &places, &types).unwrap());
+        assert_eq!(Datatype::contiguous(0, &int).unwrap().get_elements(0), Some(0));
+        assert_eq!(Datatype::contiguous(0, &int).unwrap().get_elements(1), None);
+    }
+
+    #[test]
+    fn depth_and_exponential_types_cost_nothing() {
+        let mut ty = Datatype::named(Named::SHORT_INT);
+        for _ in 0..58 {
+            ty = Datatype::contiguous(2, &ty).unwrap();
+        }
+        assert_eq!(ty.elements(), 1 << 59);
+        assert_eq!(ty.get_elements(6 * 12345 + 2), Some(2 * 12345 + 1));
+        assert_eq!(ty.get_elements(6 * 12345 + 3), None);
+        for _ in 0..100_000 {
+            ty = ty.dup();
+        }
+        assert_eq!(ty.get_elements(8), Some(3));
+        assert_eq!(ty.depth(), 100_058);
+    }
+}

@@ -1,0 +1,107 @@
+//! The constructor calls and bound markers of MPI-1 (deprecated in MPI-2.0, removed in MPI-3.0).
+//!
+//! They are here because programs and textbooks still use them. The C calls are the calls of today
+//! under other names, except that `MPI_Type_struct` takes the markers [`Named::LB`](crate::Named)
+//! and `UB`; the Fortran calls took displacements in default integers, and types made by them
+//! decode with combiners of their own (MPI-2.2 section 4.1.13). Bounds: `bounds.rs`.
+//!
+//! `MPI_Type_lb`, `MPI_Type_ub` and `MPI_Type_extent` are [`Datatype::lb`], [`Datatype::ub`] and
+//! [`Datatype::extent`].
+
+use super::{Datatype, Form, construct};
+use crate::error::{Error, ErrorKind, Result};
+
+/// From which language an MPI-1 constructor was called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Binding {
+    /// C: displacements are addresses. Decodes as today's call does.
+    C,
+    /// Fortran: displacements are default integers of 32 bits, narrower than an address. Decodes
+    /// with an `_INTEGER` combiner.
+    Fortran,
+}
+
+impl Binding {
+    fn check(self, argument: &'static str, values: &[i64]) -> Result<()> {
+        match values.iter().find(|&&value| i32::try_from(value).is_err()) {
+            Some(value) if self == Self::Fortran => Err(Error::new(
+                ErrorKind::Overflow,
+                argument,
+                format!("{value} does not fit a Fortran integer of 32 bits"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn record(self, ty: Datatype) -> Result<Datatype> {
+        let ty = ty.with_form(Form::Int)?;
+        Ok(match self {
+            Self::C => ty,
+            Self::Fortran => ty.recorded(Form::Fortran),
+        })
+    }
+}
+
+impl Datatype {
+    /// The MPI-1 name of [`Datatype::hvector`].
+    ///
+    /// # Errors
+    ///
+    /// As there, and counts (for [`Binding::Fortran`] also a stride) of more than 32 bits.
+    #[doc(alias = "MPI_Type_hvector")]
+    pub fn type_hvector(
+        count: i64,
+        blocklength: i64,
+        stride_bytes: i64,
+        old: &Datatype,
+        binding: Binding,
+    ) -> Result<Self> {
+        construct::check_int("count", &[count])?;
+        construct::check_int("blocklength", &[blocklength])?;
+        binding.check("stride_bytes", &[stride_bytes])?;
+        binding.record(Self::hvector(count, blocklength, stride_bytes, old)?)
+    }
+
+    /// The MPI-1 name of [`Datatype::hindexed`].
+    ///
+    /// # Errors
+    ///
+    /// As there, and block lengths (for [`Binding::Fortran`] also displacements) of more than 32
+    /// bits.
+    #[doc(alias = "MPI_Type_hindexed")]
+    pub fn type_hindexed(
+        blocklengths: &[i64],
+        displacements_bytes: &[i64],
+        old: &Datatype,
+        binding: Binding,
+    ) -> Result<Self> {
+        construct::check_int("blocklengths", blocklengths)?;
+        binding.check("displacements", displacements_bytes)?;
+        binding.record(Self::hindexed(blocklengths, displacements_bytes, old)?)
+    }
+
+    /// The MPI-1 form of [`Datatype::structured`], and the only call that takes the bound markers
+    /// [`Named::LB`](crate::Named::LB) and [`Named::UB`](crate::Named::UB) among its types.
+    ///
+    /// A marker has no data. The new type's lower bound is the least displacement of a lower
+    /// marker in it, those of its members' members included, and its upper bound the greatest of
+    /// an upper marker; where there is none the data decide. Markers cannot be moved inwards again
+    /// except by [`Datatype::resized`], which erases them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Datatype::structured`], and block lengths (for [`Binding::Fortran`] also
+    /// displacements) of more than 32 bits.
+    #[doc(alias = "MPI_Type_struct")]
+    pub fn type_struct(
+        blocklengths: &[i64],
+        displacements_bytes: &[i64],
+        types: &[Datatype],
+        binding: Binding,
+    ) -> Result<Self> {
+        construct::check_int("blocklengths", blocklengths)?;
+        binding.check("displacements", displacements_bytes)?;
+        let constructor = construct::struct_call(blocklengths, displacements_bytes, types)?;
+        binding.record(Self::build_with_markers(constructor)?)
+    }
+}

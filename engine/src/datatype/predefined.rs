@@ -1,0 +1,359 @@
+//! The predefined types that have no name: Fortran 90 kinds (MPI-5.0 section 19.1.5) and pairs for
+//! `MPI_MINLOC` and `MPI_MAXLOC` (section 6.9.4); and the named type of a class and size.
+//!
+//! An unnamed type is made at the first call and kept for the life of the process: the same
+//! arguments give the same datatype, and there are not many arguments that are not refused.
+
+use super::{Call, Constructor, Datatype};
+use crate::error::{Error, ErrorKind, Result};
+use crate::scalar::Named;
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+/// An argument that was not given (`MPI_UNDEFINED`), as it appears in decoded integers.
+#[doc(alias = "MPI_UNDEFINED")]
+pub const UNDEFINED: i32 = -32766;
+
+/// A class of named types (MPI-5.0 section 19.1.5), by its standard ABI value.
+///
+/// A newtype and not an enum: values come from callers in other languages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct TypeClass(pub i32);
+
+impl TypeClass {
+    /// `MPI_TYPECLASS_INTEGER`
+    #[doc(alias = "MPI_TYPECLASS_INTEGER")]
+    pub const INTEGER: Self = Self(192);
+    /// `MPI_TYPECLASS_REAL`
+    #[doc(alias = "MPI_TYPECLASS_REAL")]
+    pub const REAL: Self = Self(193);
+    /// `MPI_TYPECLASS_COMPLEX`
+    #[doc(alias = "MPI_TYPECLASS_COMPLEX")]
+    pub const COMPLEX: Self = Self(194);
+}
+
+/// The arguments of a call that makes a Fortran 90 kind; `UNDEFINED` where none was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum F90 {
+    Real { precision: i32, range: i32 },
+    Complex { precision: i32, range: i32 },
+    Integer { range: i32 },
+}
+
+impl F90 {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Real { .. } => "f90_real",
+            Self::Complex { .. } => "f90_complex",
+            Self::Integer { .. } => "f90_integer",
+        }
+    }
+
+    /// The named type with the representation of this kind.
+    fn named(self) -> Result<Named> {
+        match self {
+            Self::Real { precision, range } => real_kind(precision, range).map(|k| k.real),
+            Self::Complex { precision, range } => real_kind(precision, range).map(|k| k.complex),
+            Self::Integer { range } => integer_kind(range),
+        }
+    }
+}
+
+/// A kind of real: decimal digits, decimal exponent range, and the named types that have it.
+struct RealKind {
+    precision: i32,
+    range: i32,
+    real: Named,
+    complex: Named,
+}
+
+impl RealKind {
+    const fn new(precision: i32, range: i32, real: Named, complex: Named) -> Self {
+        Self { precision, range, real, complex }
+    }
+}
+
+/// The kinds in the order in which `selected_real_kind` prefers them, as Fortran compilers for
+/// LP64 machines have them. Half precision is no kind there. Only x86 has one between double and
+/// quadruple: 80 bits in 16 bytes, C's `long double`.
+const REAL_KINDS: &[RealKind] = &[
+    RealKind::new(6, 37, Named::REAL4, Named::COMPLEX8),
+    RealKind::new(15, 307, Named::REAL8, Named::COMPLEX16),
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    RealKind::new(18, 4931, Named::LONG_DOUBLE, Named::C_LONG_DOUBLE_COMPLEX),
+    RealKind::new(33, 4931, Named::REAL16, Named::COMPLEX32),
+];
+
+/// Exponent ranges of the integer kinds.
+const INTEGER_KINDS: &[(i32, Named)] = &[
+    (2, Named::INTEGER1),
+    (4, Named::INTEGER2),
+    (9, Named::INTEGER4),
+    (18, Named::INTEGER8),
+    (38, Named::INTEGER16),
+];
+
+fn refuse<T>(argument: &'static str, detail: String) -> Result<T> {
+    Err(Error::new(ErrorKind::Argument, argument, detail))
+}
+
+fn not_negative(argument: &'static str, value: i32) -> Result<()> {
+    if value < 0 && value != UNDEFINED {
+        return refuse(argument, format!("{value} is negative"));
+    }
+    Ok(())
+}
+
+fn real_kind(precision: i32, range: i32) -> Result<&'static RealKind> {
+    if precision == UNDEFINED && range == UNDEFINED {
+        return refuse("precision", "neither precision nor range is given".into());
+    }
+    not_negative("precision", precision)?;
+    not_negative("range", range)?;
+    let last = &REAL_KINDS[REAL_KINDS.len() - 1];
+    // An argument that is not given is below all others.
+    if precision > last.precision {
+        return refuse(
+            "precision",
+            format!("no kind has {precision} decimal digits, {} are the most", last.precision),
+        );
+    }
+    REAL_KINDS.iter().find(|kind| precision <= kind.precision && range <= kind.range).map_or_else(
+        || {
+            refuse(
+                "range",
+                format!(
+                    "no kind has a decimal exponent range of {range}, {} is the most",
+                    last.range
+                ),
+            )
+        },
+        Ok,
+    )
+}
+
+fn integer_kind(range: i32) -> Result<Named> {
+    if range < 0 {
+        return refuse("range", format!("{range} is negative"));
+    }
+    match INTEGER_KINDS.iter().find(|(most, _)| range <= *most) {
+        Some((_, named)) => Ok(*named),
+        None => refuse(
+            "range",
+            format!("no kind holds integers of {range} decimal digits, 38 are the most"),
+        ),
+    }
+}
+
+/// True for what `MPI_MINLOC` can compare: integers and reals (MPI-5.0 section 6.9.2).
+fn is_ordered(named: Named) -> bool {
+    is_integer(named)
+        || matches!(
+            named,
+            Named::FLOAT
+                | Named::DOUBLE
+                | Named::LONG_DOUBLE
+                | Named::REAL
+                | Named::DOUBLE_PRECISION
+                | Named::REAL2
+                | Named::REAL4
+                | Named::REAL8
+                | Named::REAL16
+        )
+}
+
+/// True for the C and Fortran integers and the integers of all languages.
+fn is_integer(named: Named) -> bool {
+    matches!(
+        named,
+        Named::SHORT
+            | Named::INT
+            | Named::LONG
+            | Named::LONG_LONG
+            | Named::UNSIGNED_SHORT
+            | Named::UNSIGNED
+            | Named::UNSIGNED_LONG
+            | Named::UNSIGNED_LONG_LONG
+            | Named::SIGNED_CHAR
+            | Named::UNSIGNED_CHAR
+            | Named::INT8_T
+            | Named::INT16_T
+            | Named::INT32_T
+            | Named::INT64_T
+            | Named::UINT8_T
+            | Named::UINT16_T
+            | Named::UINT32_T
+            | Named::UINT64_T
+            | Named::INTEGER
+            | Named::INTEGER1
+            | Named::INTEGER2
+            | Named::INTEGER4
+            | Named::INTEGER8
+            | Named::INTEGER16
+            | Named::AINT
+            | Named::COUNT
+            | Named::OFFSET
+    )
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    F90(F90),
+    ValueIndex(Named, Named),
+}
+
+/// The type that was made for `key`, or the one that `make` makes now.
+fn cached(key: Key, make: impl FnOnce() -> Result<Datatype>) -> Result<Datatype> {
+    static MADE: LazyLock<Mutex<HashMap<Key, Datatype>>> = LazyLock::new(Mutex::default);
+    // A panic elsewhere cannot leave the map half changed.
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(ty) = made.get(&key) {
+        return Ok(ty.clone());
+    }
+    let ty = make()?;
+    made.insert(key, ty.clone());
+    Ok(ty)
+}
+
+impl Datatype {
+    fn f90(f90: F90) -> Result<Self> {
+        let named = f90.named()?;
+        cached(Key::F90(f90), || {
+            let call = Box::new(Call::F90(f90));
+            Self::build(Constructor::Composite { call, layout: Self::named(named) })
+        })
+    }
+
+    /// The type of a Fortran variable `real(selected_real_kind(precision, range))`: at least so
+    /// many decimal digits and so large a decimal exponent (MPI-5.0 section 19.1.5). The same
+    /// arguments give the same datatype.
+    ///
+    /// # Errors
+    ///
+    /// Neither argument given, a negative one, or one that no kind satisfies.
+    #[doc(alias = "MPI_Type_create_f90_real")]
+    pub fn f90_real(precision: Option<i32>, range: Option<i32>) -> Result<Self> {
+        let (precision, range) = (given("precision", precision)?, given("range", range)?);
+        Self::f90(F90::Real { precision, range })
+    }
+
+    /// The type of a Fortran variable `complex(selected_real_kind(precision, range))`. The same
+    /// arguments give the same datatype.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Datatype::f90_real`].
+    #[doc(alias = "MPI_Type_create_f90_complex")]
+    pub fn f90_complex(precision: Option<i32>, range: Option<i32>) -> Result<Self> {
+        let (precision, range) = (given("precision", precision)?, given("range", range)?);
+        Self::f90(F90::Complex { precision, range })
+    }
+
+    /// The type of a Fortran variable `integer(selected_int_kind(range))`: all integers of so many
+    /// decimal digits (MPI-5.0 section 19.1.5). The same argument gives the same datatype.
+    ///
+    /// # Errors
+    ///
+    /// A negative range, or one that no kind satisfies.
+    #[doc(alias = "MPI_Type_create_f90_integer")]
+    pub fn f90_integer(range: i32) -> Result<Self> {
+        Self::f90(F90::Integer { range })
+    }
+
+    /// The predefined pair of a value and an index for `MPI_MINLOC` and `MPI_MAXLOC` (MPI-5.0
+    /// section 6.9.4): laid out like a C struct of the two.
+    ///
+    /// A named pair such as `MPI_FLOAT_INT` where there is one. There is an unnamed pair of any
+    /// other real or integer with any integer; all other combinations have none, and the answer is
+    /// `None` (`MPI_DATATYPE_NULL` in C). The same arguments give the same datatype.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Datatype::structured`]; no pair is known that has any.
+    #[doc(alias = "MPI_Type_get_value_index")]
+    pub fn get_value_index(value: &Datatype, index: &Datatype) -> Result<Option<Self>> {
+        let (Some(first), Some(second)) = (value.as_named(), index.as_named()) else {
+            return Ok(None);
+        };
+        let named = Named::all()
+            .find(|pair| pair.members().is_some_and(|[(_, a), (_, b)]| (a, b) == (first, second)));
+        if let Some(pair) = named {
+            return Ok(Some(Self::named(pair)));
+        }
+        if !is_ordered(first) || !is_integer(second) {
+            return Ok(None);
+        }
+        let pair = cached(Key::ValueIndex(first, second), || {
+            let offset = first.size().next_multiple_of(second.align());
+            let types = [value.clone(), index.clone()];
+            let layout = Self::structured(&[1, 1], &[0, i64::from(offset)], &types)?;
+            let [value, index] = types;
+            let call = Box::new(Call::ValueIndex { value, index });
+            Self::build(Constructor::Composite { call, layout })
+        })?;
+        Ok(Some(pair))
+    }
+
+    /// The named type of a class that has `size` bytes: `MPI_INTEGER4`, `MPI_REAL8` and so on
+    /// (MPI-5.0 section 19.1.5).
+    ///
+    /// # Errors
+    ///
+    /// A value that is no class, or a size that no type of the class has.
+    #[doc(alias = "MPI_Type_match_size")]
+    pub fn match_size(class: TypeClass, size: i32) -> Result<Self> {
+        let types: &[Named] = match class {
+            TypeClass::INTEGER => &[
+                Named::INTEGER1,
+                Named::INTEGER2,
+                Named::INTEGER4,
+                Named::INTEGER8,
+                Named::INTEGER16,
+            ],
+            TypeClass::REAL => &[Named::REAL2, Named::REAL4, Named::REAL8, Named::REAL16],
+            TypeClass::COMPLEX => {
+                &[Named::COMPLEX4, Named::COMPLEX8, Named::COMPLEX16, Named::COMPLEX32]
+            }
+            TypeClass(other) => return refuse("class", format!("{other} is not a type class")),
+        };
+        match types.iter().find(|named| i64::from(named.size()) == i64::from(size)) {
+            Some(named) => Ok(Self::named(*named)),
+            None => refuse("size", format!("no type of this class has {size} bytes")),
+        }
+    }
+}
+
+/// An argument as it is decoded. The value that means "not given" cannot be given.
+fn given(argument: &'static str, value: Option<i32>) -> Result<i32> {
+    match value {
+        Some(UNDEFINED) => refuse(argument, format!("{UNDEFINED} is negative")),
+        Some(value) => Ok(value),
+        None => Ok(UNDEFINED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_the_smallest_that_are_enough() {
+        let real = |p, r| F90::Real { precision: p, range: r }.named().unwrap();
+        assert_eq!(real(6, 37), Named::REAL4);
+        assert_eq!(real(0, UNDEFINED), Named::REAL4);
+        assert_eq!(real(7, UNDEFINED), Named::REAL8);
+        assert_eq!(real(UNDEFINED, 38), Named::REAL8);
+        assert_eq!(real(15, 307), Named::REAL8);
+        assert_eq!(real(19, 0), Named::REAL16);
+        assert_eq!(real(33, 4931), Named::REAL16);
+        #[cfg(target_arch = "x86_64")]
+        assert_eq!(real(16, 308), Named::LONG_DOUBLE);
+        let complex = F90::Complex { precision: 15, range: 307 };
+        assert_eq!(complex.named().unwrap(), Named::COMPLEX16);
+        for (range, named) in [(0, "1"), (2, "1"), (3, "2"), (9, "4"), (10, "8"), (38, "16")] {
+            let found = F90::Integer { range }.named().unwrap();
+            assert_eq!(found.name(), format!("MPI_INTEGER{named}"));
+        }
+    }
+}

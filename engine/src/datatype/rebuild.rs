@@ -1,0 +1,317 @@
+//! A type from its decoded call: the other half of `decode.rs`.
+//!
+//! Takes what MPI's queries return, from whatever library; every length and value is checked, and
+//! the call that is found is made through the ordinary constructors, which check the rest.
+
+use super::{Binding, Combiner, Datatype, Distribution, Form, Order, UNDEFINED};
+use crate::error::{Error, ErrorKind, Result};
+
+/// The four arrays, with what is checked of them.
+struct Reader<'a> {
+    combiner: Combiner,
+    integers: &'a [i32],
+    addresses: &'a [i64],
+    counts: &'a [i64],
+    types: &'a [Datatype],
+}
+
+fn wrong<T>(kind: ErrorKind, argument: &'static str, detail: String) -> Result<T> {
+    Err(Error::new(kind, argument, detail))
+}
+
+fn widened(values: &[i32]) -> Vec<i64> {
+    values.iter().map(|&value| i64::from(value)).collect()
+}
+
+impl<'a> Reader<'a> {
+    /// Refuses arrays of other lengths than these: integers, addresses, large counts, types.
+    fn expect(&self, integers: u64, addresses: u64, counts: u64, types: u64) -> Result<()> {
+        for (argument, length, expected) in [
+            ("integers", self.integers.len(), integers),
+            ("addresses", self.addresses.len(), addresses),
+            ("large_counts", self.counts.len(), counts),
+            ("datatypes", self.types.len(), types),
+        ] {
+            if length as u64 != expected {
+                let detail = format!("{length} entries, {} needs {expected}", self.combiner);
+                return wrong(ErrorKind::Count, argument, detail);
+            }
+        }
+        Ok(())
+    }
+
+    /// Large counts say that the call had the large form.
+    fn form(&self) -> Form {
+        if self.counts.is_empty() { Form::Int } else { Form::Large }
+    }
+
+    /// The count that a list of counts begins with, which says how long the others are.
+    fn count(&self, argument: &'static str, values: &[i64]) -> Result<u64> {
+        match values {
+            [] => wrong(ErrorKind::Count, argument, format!("no entries for {}", self.combiner)),
+            // A count above the arrays' lengths is refused by `expect`; products stay in range.
+            [count, ..] => match u64::try_from(*count) {
+                Ok(count) if count <= 1 << 60 => Ok(count),
+                _ => wrong(ErrorKind::Count, argument, format!("entry 0 is {count}, not a count")),
+            },
+        }
+    }
+
+    /// Number of dimensions, at `at` of the integers.
+    fn dimensions(&self, at: usize) -> Result<u64> {
+        match self.integers.get(at) {
+            Some(&dimensions) if dimensions >= 1 => Ok(dimensions as u64),
+            Some(dimensions) => wrong(
+                ErrorKind::Argument,
+                "integers",
+                format!("entry {at} is {dimensions}, not a number of dimensions"),
+            ),
+            None => {
+                wrong(ErrorKind::Count, "integers", format!("no entry {at} for {}", self.combiner))
+            }
+        }
+    }
+
+    fn order(&self, at: usize) -> Result<Order> {
+        Order::from_abi_value(self.integers[at]).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Argument,
+                "integers",
+                format!("entry {at} is {}, not an order", self.integers[at]),
+            )
+        })
+    }
+
+    /// The arguments of a call whose `int` form has counts first and then `addresses` of them in
+    /// bytes: `count`, `more` counts, and `per` counts and `bytes` addresses for each of `count`.
+    fn list(&self, more: u64, per: u64, bytes: u64, types: Option<u64>) -> Result<(u64, Vec<i64>)> {
+        match self.form() {
+            Form::Large => {
+                let count = self.count("large_counts", self.counts)?;
+                let all = 1 + more + (per + bytes) * count;
+                self.expect(0, 0, all, types.unwrap_or(count))?;
+                Ok((count, self.counts.to_vec()))
+            }
+            Form::Int | Form::Fortran => {
+                let mut all = widened(self.integers);
+                let count = self.count("integers", &all)?;
+                let (integers, addresses) = (1 + more + per * count, bytes * count);
+                self.expect(integers, addresses, 0, types.unwrap_or(count))?;
+                all.extend(self.addresses);
+                Ok((count, all))
+            }
+        }
+    }
+
+    /// The arguments of a call with a fixed number of counts and addresses.
+    fn fixed(&self, counts: u64, addresses: u64) -> Result<Vec<i64>> {
+        match self.form() {
+            Form::Large => {
+                self.expect(0, 0, counts + addresses, 1)?;
+                Ok(self.counts.to_vec())
+            }
+            Form::Int | Form::Fortran => {
+                self.expect(counts, addresses, 0, 1)?;
+                Ok([widened(self.integers), self.addresses.to_vec()].concat())
+            }
+        }
+    }
+
+    /// As [`Reader::fixed`] or [`Reader::list`], for the combiners that have no large form.
+    fn binding(&self) -> Result<Binding> {
+        match self.form() {
+            Form::Large => wrong(
+                ErrorKind::Count,
+                "large_counts",
+                format!("{} entries, {} needs 0", self.counts.len(), self.combiner),
+            ),
+            Form::Int | Form::Fortran => Ok(Binding::Fortran),
+        }
+    }
+
+    fn kind(&self, at: usize) -> Option<i32> {
+        Some(self.integers[at]).filter(|&value| value != UNDEFINED)
+    }
+}
+
+impl Datatype {
+    /// The type that the call `combiner` makes of these arguments, in the places of MPI-5.0 section
+    /// 5.1.13: what [`Datatype::envelope`] and [`Datatype::contents`] gave for it. Large counts say
+    /// that the call had the large form, which is recorded.
+    ///
+    /// # Errors
+    ///
+    /// [`Combiner::NAMED`] (named types are made by no call), an unknown combiner, arrays that are
+    /// not exactly as long as the call needs, a value that means nothing in its place, and whatever
+    /// the call itself refuses.
+    pub fn from_contents(
+        combiner: Combiner,
+        integers: &[i32],
+        addresses: &[i64],
+        large_counts: &[i64],
+        datatypes: &[Datatype],
+    ) -> Result<Self> {
+        let counts = large_counts;
+        let read = Reader { combiner, integers, addresses, counts, types: datatypes };
+        let types = datatypes;
+        let ty = match combiner {
+            Combiner::NAMED => {
+                return wrong(
+                    ErrorKind::Type,
+                    "combiner",
+                    format!("{combiner}: a named type has no contents"),
+                );
+            }
+            Combiner::DUP => {
+                read.expect(0, 0, 0, 1)?;
+                return Ok(types[0].dup());
+            }
+            Combiner::CONTIGUOUS => Self::contiguous(read.fixed(1, 0)?[0], &types[0])?,
+            Combiner::VECTOR => {
+                let all = read.fixed(3, 0)?;
+                Self::vector(all[0], all[1], all[2], &types[0])?
+            }
+            Combiner::HVECTOR => {
+                let all = read.fixed(2, 1)?;
+                Self::hvector(all[0], all[1], all[2], &types[0])?
+            }
+            Combiner::HVECTOR_INTEGER => {
+                let (binding, all) = (read.binding()?, read.fixed(2, 1)?);
+                return Self::type_hvector(all[0], all[1], all[2], &types[0], binding);
+            }
+            Combiner::INDEXED => {
+                let (count, all) = read.list(0, 2, 0, Some(1))?;
+                let (lengths, places) = all[1..].split_at(count as usize);
+                Self::indexed(lengths, places, &types[0])?
+            }
+            Combiner::HINDEXED => {
+                let (count, all) = read.list(0, 1, 1, Some(1))?;
+                let (lengths, places) = all[1..].split_at(count as usize);
+                Self::hindexed(lengths, places, &types[0])?
+            }
+            Combiner::HINDEXED_INTEGER => {
+                let binding = read.binding()?;
+                let (count, all) = read.list(0, 1, 1, Some(1))?;
+                let (lengths, places) = all[1..].split_at(count as usize);
+                return Self::type_hindexed(lengths, places, &types[0], binding);
+            }
+            Combiner::INDEXED_BLOCK => {
+                let (_, all) = read.list(1, 1, 0, Some(1))?;
+                Self::indexed_block(all[1], &all[2..], &types[0])?
+            }
+            Combiner::HINDEXED_BLOCK => {
+                let (_, all) = read.list(1, 0, 1, Some(1))?;
+                Self::hindexed_block(all[1], &all[2..], &types[0])?
+            }
+            Combiner::STRUCT => {
+                let (count, all) = read.list(0, 1, 1, None)?;
+                let (lengths, places) = all[1..].split_at(count as usize);
+                match types.iter().any(|ty| ty.as_marker().is_some()) {
+                    true => Self::type_struct(lengths, places, types, Binding::C)?,
+                    false => Self::structured(lengths, places, types)?,
+                }
+            }
+            Combiner::STRUCT_INTEGER => {
+                let binding = read.binding()?;
+                let (count, all) = read.list(0, 1, 1, None)?;
+                let (lengths, places) = all[1..].split_at(count as usize);
+                return Self::type_struct(lengths, places, types, binding);
+            }
+            Combiner::SUBARRAY => read.subarray()?,
+            Combiner::DARRAY => read.darray()?,
+            Combiner::F90_REAL => {
+                read.expect(2, 0, 0, 0)?;
+                return Self::f90_real(read.kind(0), read.kind(1));
+            }
+            Combiner::F90_COMPLEX => {
+                read.expect(2, 0, 0, 0)?;
+                return Self::f90_complex(read.kind(0), read.kind(1));
+            }
+            Combiner::F90_INTEGER => {
+                read.expect(1, 0, 0, 0)?;
+                return Self::f90_integer(integers[0]);
+            }
+            Combiner::RESIZED => {
+                let all = read.fixed(0, 2)?;
+                Self::resized(all[0], all[1], &types[0])?
+            }
+            Combiner::VALUE_INDEX => {
+                read.expect(0, 0, 0, 2)?;
+                return Self::get_value_index(&types[0], &types[1])?.ok_or_else(|| {
+                    Error::new(
+                        ErrorKind::Type,
+                        "datatypes",
+                        format!("there is no pair of {:?} and {:?}", types[0], types[1]),
+                    )
+                });
+            }
+            Combiner(_) => {
+                return wrong(
+                    ErrorKind::Argument,
+                    "combiner",
+                    format!("{} is not a combiner", combiner.0),
+                );
+            }
+        };
+        ty.with_form(read.form())
+    }
+}
+
+impl Reader<'_> {
+    fn subarray(&self) -> Result<Datatype> {
+        let dimensions = self.dimensions(0)?;
+        let (all, order) = match self.form() {
+            Form::Large => {
+                self.expect(2, 0, 3 * dimensions, 1)?;
+                (self.counts.to_vec(), self.order(1)?)
+            }
+            Form::Int | Form::Fortran => {
+                self.expect(3 * dimensions + 2, 0, 0, 1)?;
+                let last = self.integers.len() - 1;
+                (widened(&self.integers[1..last]), self.order(last)?)
+            }
+        };
+        let (sizes, rest) = all.split_at(dimensions as usize);
+        let (subsizes, starts) = rest.split_at(dimensions as usize);
+        Datatype::subarray(sizes, subsizes, starts, order, &self.types[0])
+    }
+
+    fn darray(&self) -> Result<Datatype> {
+        let dimensions = self.dimensions(2)?;
+        let count = dimensions as usize;
+        let (sizes, rest) = match self.form() {
+            Form::Large => {
+                self.expect(3 * dimensions + 4, 0, dimensions, 1)?;
+                (self.counts.to_vec(), &self.integers[3..])
+            }
+            Form::Int | Form::Fortran => {
+                self.expect(4 * dimensions + 4, 0, 0, 1)?;
+                (widened(&self.integers[3..3 + count]), &self.integers[3 + count..])
+            }
+        };
+        let first = self.integers.len() - rest.len();
+        let distributions: Vec<Distribution> = rest[..count]
+            .iter()
+            .enumerate()
+            .map(|(i, &value)| {
+                Distribution::from_abi_value(value).ok_or_else(|| {
+                    Error::new(
+                        ErrorKind::Argument,
+                        "integers",
+                        format!("entry {} is {value}, not a distribution", first + i),
+                    )
+                })
+            })
+            .collect::<Result<_>>()?;
+        Datatype::darray(
+            self.integers[0],
+            self.integers[1],
+            &sizes,
+            &distributions,
+            &rest[count..2 * count],
+            &rest[2 * count..3 * count],
+            self.order(self.integers.len() - 1)?,
+            &self.types[0],
+        )
+    }
+}

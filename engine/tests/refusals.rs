@@ -1,0 +1,313 @@
+//! Every rule that makes a call erroneous, one row each: what was called, the error's kind, its
+//! MPI class and its text, which names the argument and the value.
+
+use typepack_engine::Distribution::{Block, Cyclic, None as Whole};
+use typepack_engine::{
+    Binding, Combiner, DEFAULT_ARGUMENT, Datatype, Distribution, Error, ErrorClass, ErrorKind,
+    Form, Named, Order, TypeClass, UNDEFINED,
+};
+
+const ARGUMENT: ErrorKind = ErrorKind::Argument;
+const COUNT: ErrorKind = ErrorKind::Count;
+const OVERFLOW: ErrorKind = ErrorKind::Overflow;
+const TYPE: ErrorKind = ErrorKind::Type;
+
+fn int() -> Datatype {
+    Datatype::named(Named::INT)
+}
+
+#[track_caller]
+fn refused<T>(result: Result<T, Error>, kind: ErrorKind, text: &str) {
+    let error = result.err().unwrap_or_else(|| panic!("not refused: {text}"));
+    assert_eq!((error.kind(), error.to_string().as_str()), (kind, text));
+    let class = match kind {
+        ErrorKind::Argument => ErrorClass::ARG,
+        ErrorKind::Count => ErrorClass::COUNT,
+        ErrorKind::Type => ErrorClass::TYPE,
+        _ => ErrorClass::VALUE_TOO_LARGE,
+    };
+    assert_eq!(error.class(), class);
+}
+
+#[test]
+fn counts_and_lengths() {
+    let t = int();
+    refused(Datatype::contiguous(-1, &t), COUNT, "count: -1 is negative");
+    refused(Datatype::vector(-2, 1, 1, &t), COUNT, "count: -2 is negative");
+    refused(Datatype::vector(1, -3, 1, &t), COUNT, "blocklength: -3 is negative");
+    refused(Datatype::hvector(-2, 1, 1, &t), COUNT, "count: -2 is negative");
+    refused(Datatype::hvector(1, -3, 1, &t), COUNT, "blocklength: -3 is negative");
+    let text = "blocklengths: entry 1 is -4, which is negative";
+    refused(Datatype::indexed(&[0, -4], &[0, 0], &t), COUNT, text);
+    refused(Datatype::hindexed(&[0, -4], &[0, 0], &t), COUNT, text);
+    refused(Datatype::structured(&[0, -4], &[0, 0], &[t.clone(), t.clone()]), COUNT, text);
+    let text = "displacements: 1 entries, but there are 2 block lengths";
+    refused(Datatype::indexed(&[0, 1], &[0], &t), COUNT, text);
+    refused(Datatype::hindexed(&[0, 1], &[0], &t), COUNT, text);
+    refused(Datatype::structured(&[0, 1], &[0], &[t.clone(), t.clone()]), COUNT, text);
+    let text = "types: 1 entries, but there are 2 block lengths";
+    refused(Datatype::structured(&[0, 1], &[0, 0], std::slice::from_ref(&t)), COUNT, text);
+    refused(Datatype::indexed_block(-5, &[0], &t), COUNT, "blocklength: -5 is negative");
+    refused(Datatype::hindexed_block(-5, &[0], &t), COUNT, "blocklength: -5 is negative");
+}
+
+#[test]
+fn sizes_and_places_beyond_64_bits() {
+    let t = int();
+    for huge in [
+        Datatype::contiguous(i64::MAX, &t),
+        Datatype::vector(i64::MAX, 1, i64::MAX, &t),
+        Datatype::hvector(3, 1, i64::MAX, &t),
+        Datatype::indexed(&[1, 1], &[0, i64::MAX], &t),
+        Datatype::hindexed(&[i64::MAX], &[0], &t),
+        Datatype::indexed_block(1, &[i64::MIN], &t),
+        Datatype::hindexed_block(2, &[i64::MAX - 2], &t),
+        Datatype::structured(&[1, 1], &[i64::MIN, i64::MAX - 8], &[t.clone(), t.clone()]),
+        Datatype::subarray(&[i64::MAX], &[1], &[0], Order::C, &t),
+        Datatype::resized(i64::MAX, 1, &t),
+        Datatype::resized(i64::MIN, -1, &t),
+    ] {
+        assert_eq!(huge.unwrap_err().class(), ErrorClass::VALUE_TOO_LARGE);
+    }
+}
+
+#[test]
+fn subarrays() {
+    let t = int();
+    let refuse = |sizes: &[i64], subsizes: &[i64], starts: &[i64], text: &str| {
+        let ty = Datatype::subarray(sizes, subsizes, starts, Order::C, &t);
+        refused(ty, ARGUMENT, text);
+    };
+    refuse(&[], &[], &[], "sizes: no dimensions given");
+    refuse(&[4, 4], &[1], &[0, 0], "subsizes: 1 entries for 2 dimensions");
+    refuse(&[4, 4], &[1, 1], &[0], "starts: 1 entries for 2 dimensions");
+    refuse(&[4, 0], &[1, 1], &[0, 0], "sizes: dimension 1: 0 is less than 1");
+    refuse(&[4], &[0], &[0], "subsizes: dimension 0: 0 is not between 1 and the size 4");
+    refuse(&[4], &[5], &[0], "subsizes: dimension 0: 5 is not between 1 and the size 4");
+    let text = "starts: dimension 0: -1 is not between 0 and 2 (size 4, subsize 2)";
+    refuse(&[4], &[2], &[-1], text);
+    let text = "starts: dimension 0: 3 is not between 0 and 2 (size 4, subsize 2)";
+    refuse(&[4], &[2], &[3], text);
+}
+
+struct Call<'a> {
+    size: i32,
+    rank: i32,
+    sizes: &'a [i64],
+    distributions: &'a [Distribution],
+    arguments: &'a [i32],
+    processes: &'a [i32],
+}
+
+#[test]
+fn distributed_arrays() {
+    let good = || Call {
+        size: 6,
+        rank: 0,
+        sizes: &[10, 10],
+        distributions: &[Block, Cyclic],
+        arguments: &[5, 2],
+        processes: &[2, 3],
+    };
+    let make = |c: Call<'_>, old: &Datatype| {
+        Datatype::darray(
+            c.size,
+            c.rank,
+            c.sizes,
+            c.distributions,
+            c.arguments,
+            c.processes,
+            Order::C,
+            old,
+        )
+    };
+    let old = int();
+    assert!(make(good(), &old).is_ok());
+    let refuse = |call, text: &str| refused(make(call, &old), ARGUMENT, text);
+    refuse(Call { sizes: &[], ..good() }, "sizes: no dimensions given");
+    let text = "distributions: 1 entries for 2 dimensions";
+    refuse(Call { distributions: &[Block], ..good() }, text);
+    refuse(Call { arguments: &[5], ..good() }, "arguments: 1 entries for 2 dimensions");
+    refuse(Call { processes: &[6], ..good() }, "processes: 1 entries for 2 dimensions");
+    refuse(Call { size: 0, ..good() }, "size: 0 is less than 1");
+    refuse(Call { rank: -1, ..good() }, "rank: -1 is not between 0 and 5");
+    refuse(Call { rank: 6, ..good() }, "rank: 6 is not between 0 and 5");
+    refuse(Call { sizes: &[10, 0], ..good() }, "sizes: dimension 1: 0 is less than 1");
+    let text = "processes: dimension 0: -2 is less than 1";
+    refuse(Call { processes: &[-2, -3], ..good() }, text);
+    let text = "processes: the grid [2, 2] does not have 6 processes";
+    refuse(Call { processes: &[2, 2], ..good() }, text);
+    let text = "processes: the grid [65536, 65536] does not have 6 processes";
+    refuse(Call { arguments: &[5, 2], processes: &[1 << 16, 1 << 16], ..good() }, text);
+    let text = "processes: dimension 0: 2 for a dimension that is not distributed, not 1";
+    refuse(Call { distributions: &[Whole, Cyclic], ..good() }, text);
+    refuse(Call { arguments: &[5, 0], ..good() }, "arguments: dimension 1: 0 is less than 1");
+    refuse(
+        Call { arguments: &[UNDEFINED, 2], ..good() },
+        "arguments: dimension 0: -32766 is less than 1",
+    );
+    let text = "arguments: dimension 0: 2 blocks of 4 do not hold the 10 elements";
+    refuse(Call { arguments: &[4, 2], ..good() }, text);
+    let huge = Call { sizes: &[1 << 31, 1 << 31], arguments: &[DEFAULT_ARGUMENT, 2], ..good() };
+    let text = "sizes: an array of [2147483648, 2147483648] elements does not fit 64 bits";
+    refused(make(huge, &old), OVERFLOW, text);
+    let huge = Call { sizes: &[i64::MAX, 3], distributions: &[Cyclic, Cyclic], ..good() };
+    assert_eq!(make(huge, &old).unwrap_err().kind(), OVERFLOW);
+}
+
+#[test]
+fn fortran_kinds_classes_and_pairs() {
+    let text = "precision: neither precision nor range is given";
+    refused(Datatype::f90_real(None, None), ARGUMENT, text);
+    refused(Datatype::f90_complex(None, None), ARGUMENT, text);
+    refused(Datatype::f90_real(Some(-1), None), ARGUMENT, "precision: -1 is negative");
+    refused(
+        Datatype::f90_real(Some(UNDEFINED), Some(1)),
+        ARGUMENT,
+        "precision: -32766 is negative",
+    );
+    refused(Datatype::f90_real(None, Some(-2)), ARGUMENT, "range: -2 is negative");
+    let text = "precision: no kind has 34 decimal digits, 33 are the most";
+    refused(Datatype::f90_real(Some(34), Some(1)), ARGUMENT, text);
+    let text = "range: no kind has a decimal exponent range of 4932, 4931 is the most";
+    refused(Datatype::f90_complex(Some(3), Some(4932)), ARGUMENT, text);
+    refused(Datatype::f90_integer(-1), ARGUMENT, "range: -1 is negative");
+    let text = "range: no kind holds integers of 39 decimal digits, 38 are the most";
+    refused(Datatype::f90_integer(39), ARGUMENT, text);
+
+    refused(Datatype::match_size(TypeClass(195), 4), ARGUMENT, "class: 195 is not a type class");
+    for class in [TypeClass::INTEGER, TypeClass::REAL, TypeClass::COMPLEX] {
+        for size in [-4, 0, 3, 64] {
+            let text = format!("size: no type of this class has {size} bytes");
+            refused(Datatype::match_size(class, size), ARGUMENT, &text);
+        }
+    }
+}
+
+#[test]
+fn bound_markers_go_into_the_struct_of_mpi_1_only() {
+    let text = "is a bound marker of MPI-1, which only type_struct takes";
+    for (marker, name) in [(Named::LB, "MPI_LB"), (Named::UB, "MPI_UB")] {
+        let (marker, old) = (Datatype::named(marker), format!("old: {name} {text}"));
+        for ty in [
+            Datatype::contiguous(1, &marker),
+            Datatype::vector(1, 1, 1, &marker),
+            Datatype::hvector(1, 1, 1, &marker),
+            Datatype::indexed(&[1], &[0], &marker),
+            Datatype::hindexed(&[1], &[0], &marker),
+            Datatype::indexed_block(1, &[0], &marker),
+            Datatype::hindexed_block(1, &[0], &marker),
+            Datatype::subarray(&[1], &[1], &[0], Order::C, &marker),
+            Datatype::darray(1, 0, &[1], &[Block], &[1], &[1], Order::C, &marker),
+            Datatype::resized(0, 4, &marker),
+            Datatype::type_hvector(1, 1, 1, &marker, Binding::C),
+            Datatype::type_hindexed(&[1], &[0], &marker, Binding::Fortran),
+        ] {
+            refused(ty, TYPE, &old);
+        }
+        let types = [int(), marker];
+        let ty = Datatype::structured(&[1, 1], &[0, 0], &types);
+        refused(ty, TYPE, &format!("types: {name} {text}"));
+        assert!(Datatype::type_struct(&[1, 1], &[0, 0], &types, Binding::C).is_ok());
+    }
+}
+
+#[test]
+fn the_calls_of_mpi_1_have_int_counts() {
+    let (t, large) = (int(), 1i64 << 31);
+    let (c, fortran) = (Binding::C, Binding::Fortran);
+    let fits = "2147483648 does not fit 32 bits";
+    let text = format!("count: {fits}");
+    refused(Datatype::type_hvector(large, 1, 0, &t, c), OVERFLOW, &text);
+    let text = format!("blocklength: {fits}");
+    refused(Datatype::type_hvector(1, large, 0, &t, c), OVERFLOW, &text);
+    let text = format!("blocklengths: {fits}");
+    refused(Datatype::type_hindexed(&[large], &[0], &t, c), OVERFLOW, &text);
+    refused(Datatype::type_struct(&[large], &[0], std::slice::from_ref(&t), c), OVERFLOW, &text);
+    refused(Datatype::type_hvector(-1, 1, 0, &t, c), COUNT, "count: -1 is negative");
+    let fits = "2147483648 does not fit a Fortran integer of 32 bits";
+    let text = format!("stride_bytes: {fits}");
+    refused(Datatype::type_hvector(2, 1, large, &t, fortran), OVERFLOW, &text);
+    assert!(Datatype::type_hvector(2, 1, large, &t, c).is_ok());
+    let text = format!("displacements: {fits}");
+    refused(Datatype::type_hindexed(&[1], &[large], &t, fortran), OVERFLOW, &text);
+    refused(
+        Datatype::type_struct(&[1], &[large], std::slice::from_ref(&t), fortran),
+        OVERFLOW,
+        &text,
+    );
+}
+
+#[test]
+fn forms() {
+    let large = Datatype::contiguous(1 << 31, &Datatype::named(Named::BYTE)).unwrap();
+    let error = large.clone().with_form(Form::Int).unwrap_err();
+    assert_eq!((error.kind(), error.argument()), (OVERFLOW, "form"));
+    let text = "form: only the constructors of MPI-1 have a Fortran form";
+    refused(large.with_form(Form::Fortran), ARGUMENT, text);
+}
+
+#[test]
+fn contents() {
+    for named in Named::all().chain([Named::LB, Named::UB]) {
+        let text = format!("datatype: {named} is a named type and has no contents");
+        refused(Datatype::named(named).contents(), TYPE, &text);
+    }
+    let t = [int(), int()];
+    let refuse = |combiner, i: &[i32], a: &[i64], c: &[i64], d: usize, kind, text: &str| {
+        refused(Datatype::from_contents(combiner, i, a, c, &t[..d]), kind, text);
+    };
+    let named = Combiner::NAMED;
+    let text = "combiner: MPI_COMBINER_NAMED: a named type has no contents";
+    refuse(named, &[], &[], &[], 0, TYPE, text);
+    refuse(Combiner(100), &[], &[], &[], 0, ARGUMENT, "combiner: 100 is not a combiner");
+    let needs = |argument: &str, length: u32, combiner: Combiner, expected: u64| {
+        format!("{argument}: {length} entries, {combiner} needs {expected}")
+    };
+    let dup = Combiner::DUP;
+    refuse(dup, &[1], &[], &[], 1, COUNT, &needs("integers", 1, dup, 0));
+    refuse(dup, &[], &[], &[], 2, COUNT, &needs("datatypes", 2, dup, 1));
+    let vector = Combiner::VECTOR;
+    refuse(vector, &[1, 2], &[], &[], 1, COUNT, &needs("integers", 2, vector, 3));
+    refuse(vector, &[1, 2, 3], &[4], &[], 1, COUNT, &needs("addresses", 1, vector, 0));
+    refuse(vector, &[], &[], &[1, 2], 1, COUNT, &needs("large_counts", 2, vector, 3));
+    refuse(vector, &[1, 2, 3], &[], &[], 0, COUNT, &needs("datatypes", 0, vector, 1));
+    refuse(vector, &[-1, 2, 3], &[], &[], 1, COUNT, "count: -1 is negative");
+    let indexed = Combiner::INDEXED;
+    let text = "integers: no entries for MPI_COMBINER_INDEXED";
+    refuse(indexed, &[], &[], &[], 1, COUNT, text);
+    refuse(indexed, &[-1], &[], &[], 1, COUNT, "integers: entry 0 is -1, not a count");
+    let text = format!("large_counts: entry 0 is {}, not a count", i64::MAX);
+    refuse(indexed, &[], &[], &[i64::MAX], 1, COUNT, &text);
+    refuse(indexed, &[2, 1, 1, 0], &[], &[], 1, COUNT, &needs("integers", 4, indexed, 5));
+    let block = Combiner::HINDEXED_BLOCK;
+    refuse(block, &[2, 1], &[0], &[], 1, COUNT, &needs("addresses", 1, block, 2));
+    let structure = Combiner::STRUCT;
+    refuse(structure, &[1, 1], &[0], &[], 2, COUNT, &needs("datatypes", 2, structure, 1));
+    let old = Combiner::STRUCT_INTEGER;
+    refuse(old, &[], &[], &[1, 1, 0], 1, COUNT, &needs("large_counts", 3, old, 0));
+    let subarray = Combiner::SUBARRAY;
+    let text = "integers: no entry 0 for MPI_COMBINER_SUBARRAY";
+    refuse(subarray, &[], &[], &[], 1, COUNT, text);
+    let text = "integers: entry 0 is 0, not a number of dimensions";
+    refuse(subarray, &[0, 12], &[], &[], 1, ARGUMENT, text);
+    let text = "integers: entry 4 is 13, not an order";
+    refuse(subarray, &[1, 4, 2, 0, 13], &[], &[], 1, ARGUMENT, text);
+    let text = needs("integers", 2, subarray, 6_442_450_943);
+    refuse(subarray, &[i32::MAX, 12], &[], &[], 1, COUNT, &text);
+    let darray = Combiner::DARRAY;
+    let text = "integers: no entry 2 for MPI_COMBINER_DARRAY";
+    refuse(darray, &[1, 0], &[], &[], 1, COUNT, text);
+    let text = "integers: entry 4 is 15, not a distribution";
+    refuse(darray, &[1, 0, 1, 9, 15, 19, 1, 12], &[], &[], 1, ARGUMENT, text);
+    let text = "integers: entry 3 is 19, not a distribution";
+    refuse(darray, &[1, 0, 1, 19, 19, 1, 12], &[], &[9], 1, ARGUMENT, text);
+    let real = Combiner::F90_REAL;
+    refuse(real, &[6], &[], &[], 0, COUNT, &needs("integers", 1, real, 2));
+    refuse(real, &[6, 37], &[], &[], 1, COUNT, &needs("datatypes", 1, real, 0));
+    let pair = Combiner::VALUE_INDEX;
+    refuse(pair, &[], &[], &[], 1, COUNT, &needs("datatypes", 1, pair, 2));
+    let types = [int(), Datatype::named(Named::FLOAT)];
+    let error = Datatype::from_contents(pair, &[], &[], &[], &types).unwrap_err();
+    assert_eq!((error.kind(), error.argument()), (TYPE, "datatypes"));
+}
