@@ -152,8 +152,8 @@ fn the_default_form() {
         (Datatype::indexed_block(1, &[1], &byte), Datatype::indexed_block(1, &[many], &byte)),
         (Datatype::hindexed_block(1, &[many], &byte), Datatype::hindexed_block(many, &[1], &byte)),
         (
-            Datatype::structured(&[1], &[many], &[byte.clone()]),
-            Datatype::structured(&[many], &[1], &[byte.clone()]),
+            Datatype::structured(&[1], &[many], std::slice::from_ref(&byte)),
+            Datatype::structured(&[many], &[1], std::slice::from_ref(&byte)),
         ),
         (
             Datatype::subarray(&[many - 1], &[1], &[0], Order::C, &byte),

@@ -189,8 +189,10 @@ fn one_marker() {
     assert_eq!(of(&[-8, 0], &[lb.clone(), int.clone()]), (-8, 4, 0, 4));
     assert_eq!(of(&[-3, 0], &[lb.clone(), int.clone()]), (-3, 5, 0, 4));
     assert_eq!(of(&[9, 0], &[ub.clone(), int]), (0, 9, 0, 4));
-    assert_eq!(of(&[5], std::slice::from_ref(&lb)), (5, 5, 0, 0));
-    assert_eq!(of(&[-5], std::slice::from_ref(&ub)), (-5, -5, 0, 0));
+    for at in [-5, 5] {
+        assert_eq!(of(&[at], std::slice::from_ref(&lb)), (at, at, 0, 0));
+        assert_eq!(of(&[at], std::slice::from_ref(&ub)), (at, at, 0, 0));
+    }
     assert_eq!(of(&[5, 11], &[lb.clone(), ub.clone()]), (5, 11, 0, 0));
     for marker in [lb, ub] {
         assert_eq!((marker.size(), marker.extent(), marker.elements()), (0, 0, 0));

@@ -55,25 +55,57 @@ pub(crate) struct Bounds {
     pub(crate) depth: u32,
 }
 
+/// One bound in the making, in 128 bits.
+struct Side {
+    at: i128,
+    origin: Origin,
+}
+
+impl Side {
+    const NONE: Self = Self { at: 0, origin: Origin::Absent };
+
+    /// Takes a bound into account: of the highest precedence the one that `keep` prefers.
+    #[inline]
+    fn add(&mut self, at: i128, origin: Origin, keep: impl Fn(i128, i128) -> i128) {
+        if origin > self.origin {
+            *self = Self { at, origin };
+        } else if origin == self.origin {
+            self.at = keep(self.at, at);
+        }
+    }
+}
+
 /// Builds bounds up from placed copies, in 128 bits.
 struct Union {
     size: i128,
     /// Modulo 2^64: not more than the size, so exact when that fits.
     elements: i64,
     depth: u32,
-    lower: Option<(i128, Origin)>,
-    upper: Option<(i128, Origin)>,
-    data: Option<(i128, i128)>,
+    lower: Side,
+    upper: Side,
+    /// First and last byte of data; the first is above the last when there is none.
+    first: i128,
+    last: i128,
     align: u32,
 }
 
 impl Union {
     fn new() -> Self {
-        Self { size: 0, elements: 0, depth: 0, lower: None, upper: None, data: None, align: 1 }
+        Self {
+            size: 0,
+            elements: 0,
+            depth: 0,
+            lower: Side::NONE,
+            upper: Side::NONE,
+            first: i128::MAX,
+            last: i128::MIN,
+            align: 1,
+        }
     }
 
     /// Adds `copies` copies of `old`, the displacements of which lie between `low` and `high` and
     /// reach both. No copies add nothing but depth.
+    #[inline]
     fn place(&mut self, old: &Bounds, copies: i128, low: i128, high: i128) {
         self.depth = self.depth.max(old.depth);
         if copies == 0 {
@@ -82,71 +114,61 @@ impl Union {
         self.size = self.size.saturating_add(times(copies, i128::from(old.size)));
         self.elements = self.elements.wrapping_add((copies as i64).wrapping_mul(old.elements));
         self.align = self.align.max(old.align);
-        if old.lower.origin != Origin::Absent {
-            let at = low + i128::from(old.lower.at);
-            self.lower = Some(match self.lower {
-                Some((best, origin)) if origin > old.lower.origin => (best, origin),
-                Some((best, origin)) if origin == old.lower.origin => (best.min(at), origin),
-                _ => (at, old.lower.origin),
-            });
-        }
-        if old.upper.origin != Origin::Absent {
-            let at = high + i128::from(old.upper.at);
-            self.upper = Some(match self.upper {
-                Some((best, origin)) if origin > old.upper.origin => (best, origin),
-                Some((best, origin)) if origin == old.upper.origin => (best.max(at), origin),
-                _ => (at, old.upper.origin),
-            });
-        }
+        self.lower.add(low + i128::from(old.lower.at), old.lower.origin, i128::min);
+        self.upper.add(high + i128::from(old.upper.at), old.upper.origin, i128::max);
         if old.size > 0 {
-            let (first, last) = (low + i128::from(old.true_lb), high + i128::from(old.true_ub));
-            self.data = Some(match self.data {
-                Some((a, b)) => (a.min(first), b.max(last)),
-                None => (first, last),
-            });
+            self.first = self.first.min(low + i128::from(old.true_lb));
+            self.last = self.last.max(high + i128::from(old.true_ub));
         }
     }
 
     /// Rounds the extent up to the alignment, unless a marker decides.
     fn pad(&mut self) {
-        if let (Some((lower, _)), Some((upper, Origin::Natural))) = (self.lower, &mut self.upper) {
+        if self.lower.origin != Origin::Absent && self.upper.origin == Origin::Natural {
+            // A power of two, like every alignment.
             let align = i128::from(self.align);
-            *upper = lower + (*upper - lower + align - 1).div_euclid(align) * align;
+            let extent = self.upper.at - self.lower.at;
+            self.upper.at = self.lower.at + ((extent + align - 1) & -align);
         }
     }
 
-    fn finish(self) -> Result<Bounds> {
-        let fit = |what: &str, value: i128| {
-            i64::try_from(value).map_err(|_| {
-                Error::new(
-                    ErrorKind::Overflow,
-                    "datatype",
-                    format!("{what} would be {value} bytes, which does not fit 64 bits"),
-                )
-            })
-        };
-        let edge = |what, side: Option<(i128, Origin)>| {
-            let (at, origin) = side.unwrap_or((0, Origin::Absent));
-            Ok::<Edge, Error>(Edge { at: fit(what, at)?, origin })
-        };
-        let beside = |(at, _)| (at, Origin::Absent);
-        let lower = edge("the lower bound", self.lower.or(self.upper.map(beside)))?;
-        let upper = edge("the upper bound", self.upper.or(self.lower.map(beside)))?;
-        let (first, last) = self.data.unwrap_or((0, 0));
+    fn finish(mut self) -> Result<Bounds> {
+        match (self.lower.origin, self.upper.origin) {
+            (Origin::Absent, Origin::Absent) => (self.lower.at, self.upper.at) = (0, 0),
+            (Origin::Absent, _) => self.lower.at = self.upper.at,
+            (_, Origin::Absent) => self.upper.at = self.lower.at,
+            _ => {}
+        }
+        if self.first > self.last {
+            (self.first, self.last) = (0, 0);
+        }
         let bounds = Bounds {
             size: fit("the size", self.size)?,
-            lower,
-            upper,
-            true_lb: fit("the true lower bound", first)?,
-            true_ub: fit("the true upper bound", last)?,
+            lower: Edge { at: fit("the lower bound", self.lower.at)?, origin: self.lower.origin },
+            upper: Edge { at: fit("the upper bound", self.upper.at)?, origin: self.upper.origin },
+            true_lb: fit("the true lower bound", self.first)?,
+            true_ub: fit("the true upper bound", self.last)?,
             elements: self.elements,
             align: self.align,
             depth: self.depth.saturating_add(1),
         };
-        fit("the extent", i128::from(bounds.ub()) - i128::from(bounds.lb()))?;
-        fit("the true extent", last - first)?;
+        fit("the extent", self.upper.at - self.lower.at)?;
+        fit("the true extent", self.last - self.first)?;
         Ok(bounds)
     }
+}
+
+#[inline]
+fn fit(what: &'static str, value: i128) -> Result<i64> {
+    #[cold]
+    fn refuse(what: &'static str, value: i128) -> Error {
+        Error::new(
+            ErrorKind::Overflow,
+            "datatype",
+            format!("{what} would be {value} bytes, which does not fit 64 bits"),
+        )
+    }
+    i64::try_from(value).map_err(|_| refuse(what, value))
 }
 
 impl Bounds {
@@ -254,8 +276,15 @@ impl Bounds {
                 for ((blocklength, displacement), old) in
                     blocklengths.iter().zip(displacements.iter()).zip(types)
                 {
-                    let block = std::iter::once((blocklength, displacement));
-                    scatter(&mut union, old.bounds(), block, 1)?;
+                    let (old, at) = (old.bounds(), i128::from(displacement));
+                    if blocklength == 1 {
+                        union.place(old, 1, at, at);
+                        continue;
+                    }
+                    let copies = i128::from(blocklength);
+                    let span = times((copies - 1).max(0), old.extent());
+                    let (low, high) = (at + span.min(0), at + span.max(0));
+                    union.place(old, copies, self::displacement(low)?, self::displacement(high)?);
                 }
                 union.pad();
             }
@@ -273,8 +302,8 @@ impl Bounds {
                 // MPI-5.0 section 5.1.3: lower bound 0 and the extent of the whole array, as if
                 // set by markers.
                 let total = array::elements(sizes)? * old.extent();
-                union.lower = Some((0, Origin::Marker));
-                union.upper = Some((total, Origin::Marker));
+                union.lower = Side { at: 0, origin: Origin::Marker };
+                union.upper = Side { at: total, origin: Origin::Marker };
             }
         }
         union.finish()
@@ -340,13 +369,18 @@ fn scatter(
 }
 
 /// A displacement has to fit 64 bits by itself: programs hold it as such.
+#[inline]
 fn displacement(bytes: i128) -> Result<i128> {
-    match i64::try_from(bytes) {
-        Ok(_) => Ok(bytes),
-        Err(_) => Err(Error::new(
+    #[cold]
+    fn refuse(bytes: i128) -> Error {
+        Error::new(
             ErrorKind::Overflow,
             "displacement",
             format!("an element would lie at {bytes} bytes, which does not fit 64 bits"),
-        )),
+        )
+    }
+    match i64::try_from(bytes) {
+        Ok(_) => Ok(bytes),
+        Err(_) => Err(refuse(bytes)),
     }
 }

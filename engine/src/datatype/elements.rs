@@ -16,7 +16,7 @@ pub(super) struct Mark {
 }
 
 /// Members per mark, and the longest struct that is searched without marks.
-const SAMPLE: usize = 32;
+const SAMPLE: usize = 16;
 
 impl Datatype {
     /// The number of whole elements of this type in `bytes` packed bytes, or `None` when the last
