@@ -278,18 +278,30 @@ pub(crate) fn pieces(
                 pending.push(Task::Level { grid, next: next + 1, end });
                 pending.push(Task::Grid(inner));
             }
-            Task::List { ty, at, first, next, length } => {
-                let Some((copies, offset, child)) =
-                    (next < length).then(|| block(ty, next)).flatten()
-                else {
-                    continue;
-                };
-                let after = first + copies * counts.of(child);
-                pending.push(Task::List { ty, at, first: after, next: next + 1, length });
-                if copies > 0 && child.size() > 0 {
-                    let levels = Rc::new([(copies, i128::from(child.extent()))]);
-                    let at = at + offset;
-                    pending.push(Task::Grid(Grid { levels, depth: 0, child, at, first }));
+            Task::List { ty, at, mut first, next, length } => {
+                // Blocks of a list are mostly of one type: it is looked up once.
+                let mut known: Option<(&Datatype, i128)> = None;
+                for index in next..length {
+                    steps += 1;
+                    let Some((copies, offset, child)) = block(ty, index) else { break };
+                    let before = first;
+                    let count = match known {
+                        Some((ty, count)) if ty.address() == child.address() => count,
+                        _ => counts.of(child),
+                    };
+                    known = Some((child, count));
+                    first += copies * count;
+                    let at_block = at + offset;
+                    let last = at_block + (copies - 1) * i128::from(child.extent());
+                    let reaches = at_block.min(last) + i128::from(child.true_lb()) < window.end
+                        && at_block.max(last) + i128::from(child.true_ub()) > window.start;
+                    if copies > 0 && child.size() > 0 && reaches {
+                        pending.push(Task::List { ty, at, first, next: index + 1, length });
+                        let levels = Rc::new([(copies, i128::from(child.extent()))]);
+                        let (at, first) = (at_block, before);
+                        pending.push(Task::Grid(Grid { levels, depth: 0, child, at, first }));
+                        break;
+                    }
                 }
             }
         }
