@@ -30,23 +30,34 @@ impl Datatype {
     /// A type that needs more program nodes than the documented limit (2^28).
     #[doc(alias = "MPI_Type_commit")]
     pub fn commit_with(&self, settings: &Settings) -> Result<Plan> {
-        let mut program = lower::lower(self)?;
-        debug_check(&program, self);
-        for _ in 0..ROUNDS {
-            let mut changed = passes::regularize(&mut program);
-            debug_check(&program, self);
-            changed |= passes::fold(&mut program);
-            debug_check(&program, self);
-            changed |= passes::coalesce(&mut program);
-            debug_check(&program, self);
-            if !changed {
-                break;
-            }
-        }
-        passes::fold_count(&mut program);
-        verify::verify(&program, self.size() as u64)?;
+        let program = optimize(self, |_, _| {})?;
         Ok(Plan::new(self.clone(), program, settings))
     }
+}
+
+/// Lowers `ty` and rewrites the program; `after` sees it after each step.
+pub(crate) fn optimize(ty: &Datatype, mut after: impl FnMut(&str, &Program)) -> Result<Program> {
+    let mut check = |step: &str, program: &Program| {
+        debug_check(program, ty);
+        after(step, program);
+    };
+    let mut program = lower::lower(ty)?;
+    check("lower", &program);
+    for _ in 0..ROUNDS {
+        let mut changed = passes::regularize(&mut program);
+        check("regularize", &program);
+        changed |= passes::fold(&mut program);
+        check("fold", &program);
+        changed |= passes::coalesce(&mut program);
+        check("coalesce", &program);
+        if !changed {
+            break;
+        }
+    }
+    passes::fold_count(&mut program);
+    check("count", &program);
+    verify::verify(&program, ty.size() as u64)?;
+    Ok(program)
 }
 
 /// Finds a pass that breaks an invariant where it happens; the check that decides is the last one.

@@ -285,6 +285,14 @@ impl Plan {
         self.0.sites.iter().map(|site| &site.nest)
     }
 
+    /// The nests with their rungs and what executes them now, for `explain/`.
+    pub(crate) fn executors(&self) -> impl Iterator<Item = (&Nest, Rung, [String; 2])> {
+        self.0.sites.iter().map(|site| {
+            let executors = [Direction::Pack, Direction::Unpack].map(|d| site.executor(d));
+            (&site.nest, site.rung, executors)
+        })
+    }
+
     /// What executes this plan now, for people: `memcpy`, `rows`, `interpreter`, the name of a
     /// kernel, or several of these joined by `, ` when the program has several nests.
     pub fn kernel_name(&self, direction: Direction) -> String {

@@ -155,7 +155,7 @@ impl Constructor {
     }
 
     /// The MPI name of the call.
-    fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Named(named) => named.name(),
             Self::Dup { .. } => "dup",

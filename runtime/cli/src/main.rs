@@ -11,6 +11,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 mod agree;
+mod explain;
 mod halo;
 mod progress;
 
@@ -44,6 +45,11 @@ pub enum Command {
     /// while their interiors are computed. The output ends with where the time went and which kernel
     /// packed each face.
     Halo(Box<halo::Options>),
+    /// Explain a datatype: tree, bounds, drawing, program, execution, advice
+    ///
+    /// The type is one expression of constructor calls. The report shows what was described, how it
+    /// lies in memory (rows wrapped at a stride), what the passes make of it and what executes it.
+    Explain(Box<explain::Options>),
 }
 
 fn main() -> ExitCode {
@@ -77,6 +83,7 @@ fn joined(command: Result<Command, String>) -> Result<(), Stop> {
     };
     match agree(&universe.world(), command, USAGE)? {
         Command::Halo(options) => halo::run(&options, &universe),
+        Command::Explain(options) => explain::run(&options, &universe),
     }
 }
 

@@ -1,0 +1,148 @@
+//! Why a text is not a type, and where.
+//!
+//! Made by `reader.rs` and `parse.rs`. The one-line form names line and column; [`ParseError::render`]
+//! draws the line with carets below the place.
+
+use std::fmt;
+use std::ops::Range;
+
+/// A text that is not a type: what is wrong and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    pub(crate) message: String,
+    pub(crate) span: Range<usize>,
+    line: usize,
+    column: usize,
+    refusal: Option<crate::Error>,
+}
+
+/// Characters of a line that [`ParseError::render`] shows before and after the place.
+const SHOWN: usize = 60;
+
+impl ParseError {
+    pub(crate) fn new(text: &str, span: Range<usize>, message: impl Into<String>) -> Self {
+        let before = &text[..span.start];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        Self {
+            message: message.into(),
+            line: before.bytes().filter(|&b| b == b'\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            span,
+            refusal: None,
+        }
+    }
+
+    /// A constructor that refused its arguments.
+    pub(crate) fn refused(text: &str, span: Range<usize>, name: &str, error: crate::Error) -> Self {
+        let mut refused = Self::new(text, span, format!("{name}: {error}"));
+        refused.refusal = Some(error);
+        refused
+    }
+
+    /// The bytes of the text that are wrong; empty at the end of the text.
+    pub fn span(&self) -> Range<usize> {
+        self.span.clone()
+    }
+
+    /// Line, from 1.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
+    /// Column in characters, from 1.
+    pub fn column(&self) -> usize {
+        self.column
+    }
+
+    /// What is wrong, without the place.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The engine's error, when the text was understood and a constructor refused its arguments.
+    pub fn refusal(&self) -> Option<&crate::Error> {
+        self.refusal.as_ref()
+    }
+
+    /// The message and the line of `text` (the text that was parsed) with carets below the place:
+    ///
+    /// ```text
+    /// 1:15: expected `,` and then `stride`, found `1024`
+    ///   vector(128, 1 1024, double)
+    ///                 ^^^^
+    /// ```
+    pub fn render(&self, text: &str) -> String {
+        let start = self.span.start.min(text.len());
+        let (Some(before), Some(rest)) = (text.get(..start), text.get(start..)) else {
+            return self.to_string();
+        };
+        let before = before.rsplit('\n').next().unwrap_or_default();
+        let rest = rest.split('\n').next().unwrap_or_default();
+        let carets = text.get(self.span.clone()).unwrap_or_default();
+        let carets = carets.split('\n').next().unwrap_or_default().chars().count();
+        let skipped = before.chars().count().saturating_sub(SHOWN);
+        let mut line: String = before.chars().skip(skipped).map(plain).collect();
+        if skipped > 0 {
+            line.insert(0, '…');
+        }
+        let indent = line.chars().count();
+        line.extend(rest.chars().take(SHOWN).map(plain));
+        if rest.chars().count() > SHOWN {
+            line.push('…');
+        }
+        let carets = "^".repeat(carets.clamp(1, SHOWN));
+        format!("{self}\n  {}\n  {:indent$}{carets}", line.trim_end(), "")
+    }
+}
+
+/// Control characters would move the carets away from their place.
+fn plain(c: char) -> char {
+    if c.is_control() { ' ' } else { c }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.message)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::parse;
+
+    fn rendered(text: &str) -> String {
+        parse(text).unwrap_err().render(text)
+    }
+
+    #[test]
+    fn carets_stand_below_the_place() {
+        assert_eq!(
+            rendered("vector(128, 1 1024, double)"),
+            "1:15: expected `,` and then `stride`, found `1024`\n  \
+               vector(128, 1 1024, double)\n                \
+               ^^^^"
+        );
+        assert_eq!(
+            rendered("# comment\ncontiguous(3,\n\tbouble)"),
+            "3:2: `bouble` is not a type; did you mean `double`?\n   bouble)\n   ^^^^^^"
+        );
+        assert_eq!(
+            rendered("dup(int"),
+            "1:8: expected `)` after the 1 argument of dup, found the end of the text\n  \
+             dup(int\n         ^"
+        );
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_place() {
+        let text = format!("contiguous({}, oops)", "1 + ".repeat(1000) + "1");
+        let lines: Vec<String> = rendered(&text).lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[1].starts_with("  …1 + ") || lines[1].starts_with("  …"), "{}", lines[1]);
+        assert!(lines[1].chars().count() < 130);
+        let at = lines[2].chars().position(|c| c == '^').unwrap();
+        assert_eq!(lines[1].chars().skip(at).take(4).collect::<String>(), "oops");
+    }
+}

@@ -1,0 +1,79 @@
+//! Datatypes as text: one-line expressions, and files that name them.
+//!
+//! A way into `datatype/` (and back out) for command lines, golden files and benches. Everything an
+//! expression can say is a constructor call; nothing is computed here but integers.
+//!
+//! - `constructors.rs`: the table of constructors, what each takes and how it is called
+//! - `reader.rs`: words, numbers, lists
+//! - `parse.rs`: expressions to types; `print.rs`: types to expressions
+//! - `error.rs`: what is wrong, where, drawn with a caret
+//! - `file.rs`: TOML files of named types and layouts (feature `text-file`)
+//!
+//! # Grammar
+//!
+//! ```text
+//! text     = { name "=" type ";" } type [ ";" ]      bindings, then the type that is meant
+//! type     = constructor "(" [ argument { "," argument } ] ")"
+//!          | named type                              double, MPI_DOUBLE, f64, 2int, …
+//!          | name                                    bound before, or in the file
+//! argument = number | word | numbers | type | types  as the constructor's table row says
+//! numbers  = "[" [ run { "," run } [ "," ] ] "]"
+//! run      = number | word
+//!          | number "x" (number | word)              copies: `3 x 8` is `8, 8, 8`
+//!          | number ".." number [ "step" number ]    `0..10 step 4` is `0, 4, 8`; end not included
+//! types    = "[" [ [ number "x" ] type { "," … } [ "," ] ] "]"
+//! number   = product { ("+" | "-") product }
+//! product  = factor { "*" factor }
+//! factor   = digits | "-" factor | "(" number ")"    digits may contain `_`
+//! ```
+//!
+//! `#` begins a comment that ends with the line. Letter case does not matter, except in bound
+//! names; constructors may be written as in C (`MPI_Type_create_hvector`). The arguments are those
+//! of the MPI calls without the counts that the lists imply, the old type last. Words are `C` and
+//! `Fortran`, `block`, `cyclic`, `none` and `default` (darray), `undefined` (f90_real). How a call
+//! is decoded (its integer or large-count form) is not part of the text:
+//!
+//! ```
+//! use typepack_engine::Datatype;
+//! let column: Datatype = "vector(128, 1, 8*128, double)".parse()?;
+//! let plane: Datatype = "subarray([130, 130], [128, 128], [1, 1], C, f64)".parse()?;
+//! let mixed: Datatype = "struct([1, 1, 2], [0, 4, 8], [char, int, double])".parse()?;
+//! let tiled: Datatype = "tile = resized(0, 64, vector(2, 1, 4, f64)); contiguous(8, tile)".parse()?;
+//! assert_eq!((column.size(), plane.size()), (1024, 128 * 128 * 8));
+//! assert_eq!((mixed.size(), tiled.extent()), (21, 512));
+//! # Ok::<(), typepack_engine::text::ParseError>(())
+//! ```
+//!
+//! Nesting of types is limited by memory alone, nesting of parentheses in numbers by
+//! [`MAX_PARENTHESES`], the entries of all lists of a text by [`MAX_ENTRIES`].
+
+mod constructors;
+mod error;
+#[cfg(feature = "text-file")]
+mod file;
+mod parse;
+mod print;
+mod reader;
+
+pub(crate) use constructors::{Argument, call, parameters, types};
+pub use error::ParseError;
+#[cfg(feature = "text-file")]
+pub use file::{File, FileError, Layout};
+pub use parse::{parse, parse_in};
+pub use print::{abridge, print};
+pub(crate) use print::{abridged_list, word};
+
+/// Most entries that all lists of one text may have together.
+pub const MAX_ENTRIES: usize = 1 << 24;
+
+/// Deepest nesting of parentheses and signs within a number.
+pub const MAX_PARENTHESES: usize = 64;
+
+impl std::str::FromStr for crate::Datatype {
+    type Err = ParseError;
+
+    /// Reads an expression; see [`parse`].
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        parse(text)
+    }
+}
