@@ -6,6 +6,7 @@
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use typepack::Universe;
@@ -73,7 +74,10 @@ fn explained(options: &Options) -> Result<(), String> {
         Colour::Always => true,
         Colour::Never => false,
     };
-    let report = Report { count, colour, settings: Settings::default() };
+    // The process-wide compiler, which `main.rs` has made eager: the report names the kernels.
+    let compiler = Some(Arc::new(typepack::jit().clone()) as Arc<_>);
+    let settings = Settings { compiler, ..Settings::default() };
+    let report = Report { count, colour, settings };
     let report = explain::report(&ty, &report).map_err(|error| error.to_string())?;
     if let Some(path) = &options.svg {
         let failed = |error: &dyn Display| format!("--svg: {}: {error}", path.display());

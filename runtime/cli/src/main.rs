@@ -58,12 +58,18 @@ fn main() -> ExitCode {
         Err(error) if !error.use_stderr() => return help(&error),
         Err(error) => Err(line(&error)),
     };
-    if let Ok(Command::Halo(options)) = &command
-        && let Some(jit) = options.jit
-    {
+    let mode = match &command {
+        Ok(Command::Halo(options)) => options.jit.map(|jit| jit.to_string()),
+        // A report names the kernels, so they have to be there before anything is packed.
+        Ok(Command::Explain(_)) if std::env::var_os("TYPEPACK_JIT").is_none() => {
+            Some("eager".into())
+        }
+        _ => None,
+    };
+    if let Some(mode) = mode {
         // SAFETY: this is the start of `main`: no other thread exists that could read the
         // environment.
-        unsafe { std::env::set_var("TYPEPACK_JIT", jit.to_string()) };
+        unsafe { std::env::set_var("TYPEPACK_JIT", mode) };
     }
     ExitCode::from(joined(command).map_or_else(Stop::report, |()| 0))
 }

@@ -386,7 +386,8 @@ mod tests {
 
     fn checked(arguments: &str, size: usize) -> Result<[usize; 3], String> {
         let words = ["typepack", "halo"].into_iter().chain(arguments.split(' '));
-        let crate::Command::Halo(options) = Cli::try_parse_from(words).expect("good words").command;
+        let command = Cli::try_parse_from(words).expect("good words").command;
+        let crate::Command::Halo(options) = command else { panic!("not halo") };
         check(&options, size)
     }
 
