@@ -13,7 +13,8 @@
 //! compared: bytes that the type does not cover, or that lie outside of the range, must keep their
 //! value, and where entries overlap the last one in typemap order must win.
 //!
-//! The expectation is a list with the address of every packed byte: packing byte `k` reads
+//! The parts serve the checks of other rooms too (`fused_copy.rs`, `segments.rs`, `wire.rs`,
+//! `decode_rebuild.rs`). The expectation is a list with the address of every packed byte: packing byte `k` reads
 //! `address[k]`, unpacking writes it, in this order.
 
 use crate::generate::{Case, MAX_TOTAL_ENTRIES, MAX_TOUCHED};
@@ -35,6 +36,29 @@ pub enum Executors {
     Jit,
     /// Both.
     All,
+}
+
+impl Executors {
+    /// Settings of commits, each with a name for messages, and the JIT in them.
+    pub(crate) fn settings(self) -> (Vec<(&'static str, Settings)>, Option<Jit>) {
+        let forced = |compiler: Option<&Jit>, rung| Settings {
+            compiler: compiler.map(|jit| Arc::new(jit.clone()) as _),
+            rung,
+            ..Settings::default()
+        };
+        let mut settings = Vec::new();
+        if self != Executors::Jit {
+            settings.push(("commit without compiler", forced(None, None)));
+            settings.push(("interpreter", forced(None, Some(Rung::Interpreter))));
+        }
+        let eager = typepack_jit::Settings { mode: Mode::Eager, ..Default::default() };
+        let jit = (self != Executors::Interpreter).then(|| Jit::new(eager));
+        if jit.is_some() {
+            settings.push(("jit", forced(jit.as_ref(), None)));
+            settings.push(("jit, kernels forced", forced(jit.as_ref(), Some(Rung::Kernel))));
+        }
+        (settings, jit)
+    }
 }
 
 /// How many packed byte ranges are tried per executor and direction; less where a case spans much
@@ -75,9 +99,9 @@ pub struct Report {
 }
 
 /// Longest packed data of a case within the generator's bounds: 32 bytes is the widest named type.
-const MAX_PACKED: usize = MAX_TOTAL_ENTRIES as usize * 32;
+pub(crate) const MAX_PACKED: usize = MAX_TOTAL_ENTRIES as usize * 32;
 /// Bytes after (or before) a buffer that must not change.
-const CANARY: usize = 64;
+pub(crate) const CANARY: usize = 64;
 
 /// Buffers and compilers that are used for case after case.
 pub struct Checker {
@@ -94,22 +118,7 @@ impl Checker {
     ///
     /// When the system denies a few MiB of memory or its protection.
     pub fn new(executors: Executors) -> Self {
-        let forced = |compiler: Option<&Jit>, rung| Settings {
-            compiler: compiler.map(|jit| Arc::new(jit.clone()) as _),
-            rung,
-            ..Settings::default()
-        };
-        let mut settings = Vec::new();
-        if executors != Executors::Jit {
-            settings.push(("commit without compiler", forced(None, None)));
-            settings.push(("interpreter", forced(None, Some(Rung::Interpreter))));
-        }
-        let eager = typepack_jit::Settings { mode: Mode::Eager, ..Default::default() };
-        let jit = (executors != Executors::Interpreter).then(|| Jit::new(eager));
-        if jit.is_some() {
-            settings.push(("jit", forced(jit.as_ref(), None)));
-            settings.push(("jit, kernels forced", forced(jit.as_ref(), Some(Rung::Kernel))));
-        }
+        let (settings, jit) = executors.settings();
         Self { jit, ..Self::with(settings) }
     }
 
@@ -165,7 +174,7 @@ impl Checker {
     }
 }
 
-fn same_bounds(ty: &Datatype, model: &Model) -> Result<(), String> {
+pub(crate) fn same_bounds(ty: &Datatype, model: &Model) -> Result<(), String> {
     let pairs = [
         ("size", ty.size(), model.size()),
         ("lb", ty.lb(), model.lb),
@@ -194,24 +203,24 @@ fn same_bounds(ty: &Datatype, model: &Model) -> Result<(), String> {
 }
 
 /// The memory of a case and what must come out.
-struct Scene {
+pub(crate) struct Scene {
     /// Position in the touched memory of every packed byte.
-    addresses: Vec<usize>,
+    pub(crate) addresses: Vec<usize>,
     /// Displacement of the first touched byte, relative to the origin.
-    low: i64,
+    pub(crate) low: i64,
     /// Contents of the touched memory before packing.
-    source: Vec<u8>,
+    pub(crate) source: Vec<u8>,
     /// What packing must give.
-    packed: Vec<u8>,
+    pub(crate) packed: Vec<u8>,
     /// What is unpacked. Not the result of packing: where the type overlaps itself that would
     /// hold equal bytes for equal places, and any order of writing would pass.
-    data: Vec<u8>,
+    pub(crate) data: Vec<u8>,
     /// Contents of the touched memory before unpacking.
-    canary: Vec<u8>,
+    pub(crate) canary: Vec<u8>,
 }
 
 impl Scene {
-    fn new(case: &Case, model: &Model) -> Self {
+    pub(crate) fn new(case: &Case, model: &Model) -> Self {
         // Within bounds: `Case::model` has checked it.
         let (low, high) = model.touched(case.count).unwrap_or((0, 0));
         let addresses: Vec<usize> =
@@ -225,7 +234,7 @@ impl Scene {
     }
 
     /// A copy of touched memory from the origin on, for calls that take a slice and a position.
-    fn with_origin(&self, touched: &[u8]) -> (Vec<u8>, usize) {
+    pub(crate) fn with_origin(&self, touched: &[u8]) -> (Vec<u8>, usize) {
         let before = self.low.max(0) as usize;
         let origin = (-self.low).max(0) as usize;
         let mut memory = vec![0x5a; before];
@@ -236,7 +245,7 @@ impl Scene {
     }
 
     /// What unpacking `range` into the canary must leave.
-    fn unpacked(&self, range: Range<usize>) -> Vec<u8> {
+    pub(crate) fn unpacked(&self, range: Range<usize>) -> Vec<u8> {
         let mut memory = self.canary.clone();
         for k in range {
             memory[self.addresses[k]] = self.data[k];
@@ -255,7 +264,7 @@ impl Scene {
     }
 }
 
-fn difference(what: &str, found: &[u8], expected: &[u8]) -> Result<(), String> {
+pub(crate) fn difference(what: &str, found: &[u8], expected: &[u8]) -> Result<(), String> {
     if found == expected {
         return Ok(());
     }
@@ -409,7 +418,7 @@ impl Run<'_> {
 }
 
 /// The bytes beside a placed buffer, on the side without a forbidden page.
-fn canaries(buffer: &Range<usize>, side: Side, capacity: usize) -> Range<usize> {
+pub(crate) fn canaries(buffer: &Range<usize>, side: Side, capacity: usize) -> Range<usize> {
     match side {
         Side::Front => buffer.end..(buffer.end + CANARY).min(capacity),
         Side::Back => buffer.start.saturating_sub(CANARY)..buffer.start,
@@ -417,7 +426,7 @@ fn canaries(buffer: &Range<usize>, side: Side, capacity: usize) -> Range<usize> 
 }
 
 /// The packed byte ranges to try, the whole first, where each costs `memory` compared bytes.
-fn ranges(total: usize, memory: usize, effort: Effort) -> Vec<Range<usize>> {
+pub(crate) fn ranges(total: usize, memory: usize, effort: Effort) -> Vec<Range<usize>> {
     let (pairs, splits, random, compared) = effort.limits();
     let mut list = Vec::new();
     if total <= pairs {

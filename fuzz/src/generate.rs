@@ -6,10 +6,10 @@
 //! choice everywhere, so that shorter inputs are simpler cases.
 
 use crate::model::Model;
-use crate::recipe::{Block, Dimension, Recipe};
+use crate::recipe::{Block, Dimension, F90, Recipe, Spread, StructCall, is_marker};
 use arbitrary::{Arbitrary, Result, Unstructured};
 use std::fmt;
-use typepack_engine::{Named, Order};
+use typepack_engine::{DEFAULT_ARGUMENT, Distribution, Named, Order};
 
 /// Most type map entries of one element.
 pub const MAX_ENTRIES: usize = 1500;
@@ -85,11 +85,12 @@ impl Case {
 
     /// The model of this case, when it is within the bounds that [`crate::Checker`] works in.
     pub fn model(&self) -> Option<Model> {
-        Model::of(&self.recipe, MAX_ENTRIES).filter(|m| in_reach(m) && fits(m, self.count))
+        let model = Model::of(&self.recipe, MAX_ENTRIES).filter(|_| !is_marker(&self.recipe));
+        model.filter(|m| in_reach(m) && fits(m, self.count))
     }
 }
 
-fn in_reach(model: &Model) -> bool {
+pub(crate) fn in_reach(model: &Model) -> bool {
     let reach = -MAX_REACH..=MAX_REACH;
     model.visits <= MAX_VISITS
         && reach.contains(&model.lb)
@@ -98,7 +99,7 @@ fn in_reach(model: &Model) -> bool {
         && reach.contains(&model.true_ub())
 }
 
-fn fits(model: &Model, count: u64) -> bool {
+pub(crate) fn fits(model: &Model, count: u64) -> bool {
     let within = |(low, high): (i64, i64)| low > -MAX_TOUCHED && high < MAX_TOUCHED;
     (model.entries.len() as u64).saturating_mul(count) <= MAX_TOTAL_ENTRIES
         && count <= MAX_TOTAL_ENTRIES
@@ -106,6 +107,8 @@ fn fits(model: &Model, count: u64) -> bool {
             .touched(count)
             .is_some_and(|(low, high)| within((low, high)) && high - low < MAX_TOUCHED)
 }
+
+const INCORRECT: arbitrary::Error = arbitrary::Error::IncorrectFormat;
 
 struct Generator<'a, 'u> {
     u: &'a mut Unstructured<'u>,
@@ -137,11 +140,66 @@ impl Generator<'_, '_> {
             let all: Vec<Named> = Named::all().collect();
             *self.u.choose(&all)?
         };
-        let recipe = Recipe::Named(named);
+        // Types that are made without an element type; rare, as every tree ends in a leaf.
+        let recipe =
+            match if self.mode == Mode::Regular { 0 } else { self.u.int_in_range(0..=19)? } {
+                18 => Recipe::F90(self.f90()?),
+                19 => Recipe::ValueIndex {
+                    value: *self.u.choose(&[
+                        Named::FLOAT,
+                        Named::DOUBLE,
+                        Named::SHORT,
+                        Named::INT64_T,
+                        Named::LONG_DOUBLE,
+                        Named::REAL2,
+                        Named::UINT8_T,
+                    ])?,
+                    index: *self.u.choose(&[
+                        Named::INT,
+                        Named::INT64_T,
+                        Named::INT8_T,
+                        Named::SHORT,
+                    ])?,
+                },
+                _ => Recipe::Named(named),
+            };
         match Model::compose(&recipe, &[], MAX_ENTRIES) {
             Some(model) => Ok((recipe, model)),
-            None => Err(arbitrary::Error::IncorrectFormat),
+            None => Err(INCORRECT),
         }
+    }
+
+    fn f90(&mut self) -> Result<F90> {
+        let real = |u: &mut Unstructured<'_>| -> Result<(Option<i32>, Option<i32>)> {
+            Ok(match u.int_in_range(0..=2)? {
+                0 => (Some(u.int_in_range(0..=33)?), None),
+                1 => (None, Some(u.int_in_range(0..=4931)?)),
+                _ => (Some(u.int_in_range(0..=33)?), Some(u.int_in_range(0..=400)?)),
+            })
+        };
+        Ok(match self.u.int_in_range(0..=2)? {
+            0 => real(self.u).map(|(precision, range)| F90::Real(precision, range))?,
+            1 => real(self.u).map(|(precision, range)| F90::Complex(precision, range))?,
+            _ => F90::Integer(self.u.int_in_range(0..=38)?),
+        })
+    }
+
+    /// One dimension of a distributed array.
+    fn spread(&mut self) -> Result<Spread> {
+        let size: i64 = self.u.int_in_range(1..=if self.mode == Mode::Tiny { 4 } else { 14 })?;
+        let processes = self.u.int_in_range(1..=4)?;
+        let default = self.u.ratio(1, 3)?;
+        let (distribution, argument, processes) = match self.u.int_in_range(0..=4)? {
+            0 => (Distribution::None, 1, 1),
+            1..=2 => {
+                let least = (size as i32 + processes - 1) / processes;
+                let argument = least + self.u.int_in_range(0..=2)?;
+                (Distribution::Block, argument, processes)
+            }
+            _ => (Distribution::Cyclic, self.u.int_in_range(1..=5)?, processes),
+        };
+        let argument = if default { DEFAULT_ARGUMENT } else { argument };
+        Ok(Spread { size, distribution, argument, processes })
     }
 
     /// A struct of mixed members: in a row with gaps as a C compiler would, or anywhere.
@@ -168,19 +226,36 @@ impl Generator<'_, '_> {
             list.push((Block { blocklength, displacement }, old));
             models.push(model);
         }
-        let recipe = Recipe::Struct { members: list };
+        let mut call = StructCall::Create;
+        if self.u.ratio(1, 5)? {
+            call = if self.u.arbitrary()? { StructCall::Mpi1 } else { StructCall::Fortran };
+            for marker in [Named::LB, Named::UB] {
+                if self.u.arbitrary()? {
+                    let displacement = match self.u.int_in_range(0..=2)? {
+                        0 => end,
+                        1 => -self.u.int_in_range(0..=24)?,
+                        _ => self.u.int_in_range(-100..=400)?,
+                    };
+                    let at = self.u.int_in_range(0..=list.len())?;
+                    let marker = Recipe::Named(marker);
+                    models.insert(at, Model::of(&marker, 1).ok_or(INCORRECT)?);
+                    list.insert(at, (Block { blocklength: 1, displacement }, marker));
+                }
+            }
+        }
+        let recipe = Recipe::Struct { call, members: list };
         let model = Model::compose(&recipe, &models, MAX_ENTRIES).filter(in_reach);
         match (model, first) {
             (Some(model), _) => Ok((recipe, model)),
             (None, Some(first)) => Ok(first),
-            (None, None) => Err(arbitrary::Error::IncorrectFormat),
+            (None, None) => Err(INCORRECT),
         }
     }
 
     /// One constructor around `old`.
     fn wrap(&mut self, old: Recipe, child: &Model) -> Result<Recipe> {
         let old = Box::new(old);
-        let kinds = if self.mode == Mode::Regular { 9 } else { 13 };
+        let kinds = if self.mode == Mode::Regular { 9 } else { 14 };
         Ok(match self.u.int_in_range(0..=kinds)? {
             0 => Recipe::Contiguous { count: self.count(child, 1)?, old },
             1..=4 => {
@@ -221,6 +296,15 @@ impl Generator<'_, '_> {
                 Recipe::Subarray { order, dimensions: list, old }
             }
             11 => Recipe::Dup { old },
+            14 => {
+                let order = if self.u.arbitrary()? { Order::C } else { Order::Fortran };
+                let dimensions = (0..self.u.int_in_range(1..=3)?)
+                    .map(|_| self.spread())
+                    .collect::<Result<Vec<Spread>>>()?;
+                let processes: i32 = dimensions.iter().map(|d| d.processes).product();
+                let rank = self.u.int_in_range(0..=processes - 1)?;
+                Recipe::Darray { order, rank, dimensions, old }
+            }
             _ => {
                 let (lb, extent) = match self.u.int_in_range(0..=4)? {
                     0 => (child.lb, child.extent()),
@@ -325,14 +409,14 @@ mod tests {
             deepest = deepest.max(depth(&case.recipe));
             let mut todo = vec![&case.recipe];
             while let Some(recipe) = todo.pop() {
-                if !recipe.children().is_empty() {
+                if !matches!(recipe, Recipe::Named(_)) {
                     *kinds.entry(kind(recipe)).or_default() += 1;
                 }
                 todo.extend(recipe.children());
             }
         }
-        assert_eq!(kinds.len(), 11, "{kinds:?}");
-        assert!(kinds.values().all(|&n| n > 50), "{kinds:?}");
+        assert_eq!(kinds.len(), 18, "{kinds:?}");
+        assert!(kinds.values().all(|&n| n > 20), "{kinds:?}");
         assert!(deepest >= 5, "{deepest}");
     }
 

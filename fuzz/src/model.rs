@@ -6,10 +6,12 @@
 //!
 //! Source: MPI-5.0 section 5.1, the type map of each constructor, and 5.1.6 and 5.1.7 for lower
 //! bound, upper bound and extent. A type made by `resized` carries explicit bounds, and a type
-//! that contains such types takes its own bounds from those alone.
+//! that contains such types takes its own bounds from those alone. The markers of MPI-1
+//! (MPI-1.1 section 3.12.3) are such a bound on one side: each side is decided by itself.
+//! Distributed arrays: who owns an element is asked of every element of the array.
 
-use crate::recipe::{Block, Dimension, Recipe};
-use typepack_engine::{Named, Order};
+use crate::recipe::{Block, Dimension, F90, Recipe, Spread, StructCall, is_marker};
+use typepack_engine::{DEFAULT_ARGUMENT, Distribution, Named, Order};
 
 /// Type map and bounds of a recipe. All numbers are bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +22,8 @@ pub struct Model {
     pub lb: i64,
     /// Upper bound.
     pub ub: i64,
-    /// Were the bounds set by `resized`, here or in a part?
-    pub explicit: bool,
+    /// Was the lower (upper) bound set by `resized` or by a marker, here or in a part?
+    pub explicit: (bool, bool),
     /// Nodes that a walk over the tree visits. Copies of empty types add nothing to the type map,
     /// but a naive walk enters every one of them: towers of them would take it hours.
     pub visits: u64,
@@ -42,6 +44,13 @@ impl Model {
     /// The model of `recipe` from the models of its element types.
     pub fn compose(recipe: &Recipe, children: &[Model], most: usize) -> Option<Model> {
         let element = children.first();
+        let takes_markers = match recipe {
+            Recipe::Struct { call, .. } => *call != StructCall::Create,
+            _ => false,
+        };
+        if !takes_markers && recipe.children().into_iter().any(is_marker) {
+            return None;
+        }
         let unit = |bytes: bool, old: &Model| if bytes { 1 } else { old.extent() };
         match recipe {
             Recipe::Named(named) => Some(Model::named(*named)),
@@ -74,13 +83,15 @@ impl Model {
                     .collect();
                 blocks(&list, unit(*bytes, old), old, most)
             }
-            Recipe::Struct { members } => {
+            Recipe::F90(kind) => f90(*kind).map(Model::named),
+            Recipe::ValueIndex { value, index } => Some(value_index(*value, *index)),
+            Recipe::Struct { members, .. } => {
                 let mut places = Vec::new();
                 for ((block, _), old) in members.iter().zip(children) {
                     run(*block, 1, old, most, &mut places)?;
                 }
                 let mut model = union(&places, most)?;
-                if !model.explicit {
+                if !model.explicit.1 && !model.entries.is_empty() {
                     let align = model.entries.iter().map(|(_, n)| i64::from(n.align())).max();
                     let extent = model.extent();
                     let rest = extent.rem_euclid(align.unwrap_or(1));
@@ -93,13 +104,16 @@ impl Model {
             Recipe::Subarray { order, dimensions, .. } => {
                 subarray(*order, dimensions, element?, most)
             }
+            Recipe::Darray { order, rank, dimensions, .. } => {
+                darray(*order, *rank, dimensions, element?, most)
+            }
             Recipe::Resized { lb, extent, .. } => {
                 let Model { entries, visits, .. } = element?.clone();
                 Some(Model {
                     entries,
                     lb: *lb,
                     ub: lb.checked_add(*extent)?,
-                    explicit: true,
+                    explicit: (true, true),
                     visits,
                 })
             }
@@ -110,9 +124,11 @@ impl Model {
     fn named(named: Named) -> Model {
         let entries = match named.members() {
             Some(members) => members.map(|(offset, n)| (i64::from(offset), n)).to_vec(),
+            None if named.is_marker() => Vec::new(),
             None => vec![(0, named)],
         };
-        Model { entries, lb: 0, ub: i64::from(named.extent()), explicit: false, visits: 1 }
+        let explicit = (named == Named::LB, named == Named::UB);
+        Model { entries, lb: 0, ub: i64::from(named.extent()), explicit, visits: 1 }
     }
 
     /// Bytes of data.
@@ -185,8 +201,9 @@ fn blocks(list: &[Block], unit: i64, old: &Model, most: usize) -> Option<Model> 
     union(&places, most)
 }
 
-/// The type map of copies in order, and its bounds: those of the explicit parts where there are
-/// any, else of all parts that have data.
+/// The type map of copies in order, and its bounds: for each side those of the parts where it is
+/// explicit if there are any, else of all parts that have data. Where only one side has a bound,
+/// from a marker, the other is in the same place.
 fn union(places: &[Place<'_>], most: usize) -> Option<Model> {
     let mut entries = Vec::new();
     for (start, old) in places {
@@ -197,16 +214,22 @@ fn union(places: &[Place<'_>], most: usize) -> Option<Model> {
             return None;
         }
     }
-    let explicit = places.iter().any(|(_, old)| old.explicit);
-    let mut bounds: Option<(i64, i64)> = None;
+    let any = |side: fn(&Model) -> bool| places.iter().any(|(_, old)| side(old));
+    let explicit = (any(|old| old.explicit.0), any(|old| old.explicit.1));
+    let (mut lower, mut upper) = (None::<i64>, None::<i64>);
     for (start, old) in places {
-        if old.explicit == explicit && (explicit || !old.entries.is_empty()) {
-            let (lb, ub) = (start.checked_add(old.lb)?, start.checked_add(old.ub)?);
-            let (low, high) = bounds.unwrap_or((lb, ub));
-            bounds = Some((low.min(lb), high.max(ub)));
+        let data = !old.entries.is_empty();
+        if if explicit.0 { old.explicit.0 } else { data } {
+            let lb = start.checked_add(old.lb)?;
+            lower = Some(lower.map_or(lb, |low| low.min(lb)));
+        }
+        if if explicit.1 { old.explicit.1 } else { data } {
+            let ub = start.checked_add(old.ub)?;
+            upper = Some(upper.map_or(ub, |high| high.max(ub)));
         }
     }
-    let (lb, ub) = bounds.unwrap_or((0, 0));
+    let lb = lower.or(upper).unwrap_or(0);
+    let ub = upper.or(lower).unwrap_or(0);
     let visits = places.iter().fold(1u64, |sum, (_, old)| sum.saturating_add(old.visits));
     Some(Model { entries, lb, ub, explicit, visits })
 }
@@ -238,7 +261,107 @@ fn subarray(order: Order, dimensions: &[Dimension], old: &Model, most: usize) ->
         places.push((position.checked_mul(old.extent())?, old));
     }
     let model = union(&places, most)?;
-    Some(Model { lb: 0, ub: whole.checked_mul(old.extent())?, explicit: true, ..model })
+    Some(Model { lb: 0, ub: whole.checked_mul(old.extent())?, explicit: (true, true), ..model })
+}
+
+/// MPI-5.0 section 5.1.4. `None` also for arguments that the call refuses, which shrinking makes.
+fn darray(
+    order: Order,
+    rank: i32,
+    dimensions: &[Spread],
+    old: &Model,
+    most: usize,
+) -> Option<Model> {
+    // Position in the grid: C order, last dimension fastest, whatever the array's order.
+    let mut rest = i64::from(rank);
+    let mut owned: Vec<(i64, Vec<i64>)> = Vec::new();
+    for dim in dimensions.iter().rev() {
+        let processes = i64::from(dim.processes);
+        if dim.size < 1 || dim.size > most as i64 || processes < 1 || dim.argument < 1 {
+            return None;
+        }
+        let at = rest % processes;
+        rest /= processes;
+        let block = match (dim.distribution, dim.argument) {
+            (Distribution::None, _) if processes > 1 => return None,
+            (Distribution::None, _) => dim.size,
+            (Distribution::Block, DEFAULT_ARGUMENT) => (dim.size + processes - 1) / processes,
+            (Distribution::Block, argument) if i64::from(argument) * processes < dim.size => {
+                return None;
+            }
+            (Distribution::Cyclic, DEFAULT_ARGUMENT) => 1,
+            (_, argument) => i64::from(argument),
+        };
+        let mine = (0..dim.size).filter(|i| i / block % processes == at).collect();
+        owned.push((dim.size, mine));
+    }
+    if rest != 0 || rank < 0 || dimensions.is_empty() {
+        return None;
+    }
+    // `owned` is last dimension first; slowest first is what the loop below needs.
+    if order == Order::C {
+        owned.reverse();
+    }
+    let (mut positions, mut whole) = (vec![0i64], 1i64);
+    for (size, mine) in &owned {
+        whole = whole.checked_mul(*size)?;
+        if positions.len() * mine.len() > most {
+            return None;
+        }
+        positions = positions.iter().flat_map(|p| mine.iter().map(move |i| p * size + i)).collect();
+    }
+    let mut places = Vec::new();
+    for position in positions {
+        places.push((position.checked_mul(old.extent())?, old));
+    }
+    let model = union(&places, most)?;
+    Some(Model { lb: 0, ub: whole.checked_mul(old.extent())?, explicit: (true, true), ..model })
+}
+
+/// The named type of a Fortran 90 kind (MPI-5.0 section 19.1.5), with the kinds that compilers for
+/// LP64 machines have; `None` where no kind is enough.
+fn f90(kind: F90) -> Option<Named> {
+    let extended = cfg!(target_arch = "x86_64");
+    let reals = [
+        (6, 37, Named::REAL4, Named::COMPLEX8, true),
+        (15, 307, Named::REAL8, Named::COMPLEX16, true),
+        (18, 4931, Named::LONG_DOUBLE, Named::C_LONG_DOUBLE_COMPLEX, extended),
+        (33, 4931, Named::REAL16, Named::COMPLEX32, true),
+    ];
+    match kind {
+        F90::Real(None, None) | F90::Complex(None, None) => None,
+        F90::Real(precision, range) | F90::Complex(precision, range) => {
+            let (precision, range) = (precision.unwrap_or(0), range.unwrap_or(0));
+            let enough = reals.iter().find(|row| {
+                row.4 && (0..=row.0).contains(&precision) && (0..=row.1).contains(&range)
+            })?;
+            Some(if matches!(kind, F90::Real(..)) { enough.2 } else { enough.3 })
+        }
+        F90::Integer(range) => {
+            let integers = [
+                (2, Named::INTEGER1),
+                (4, Named::INTEGER2),
+                (9, Named::INTEGER4),
+                (18, Named::INTEGER8),
+                (38, Named::INTEGER16),
+            ];
+            integers.iter().find(|row| (0..=row.0).contains(&range)).map(|row| row.1)
+        }
+    }
+}
+
+/// MPI-5.0 section 6.9.4: a C struct of the two.
+fn value_index(value: Named, index: Named) -> Model {
+    let offset = i64::from(value.size().next_multiple_of(index.align()));
+    let end = offset + i64::from(index.size());
+    let align = i64::from(value.align().max(index.align()));
+    Model {
+        entries: vec![(0, value), (offset, index)],
+        lb: 0,
+        ub: (end + align - 1) / align * align,
+        explicit: (false, false),
+        visits: 1,
+    }
 }
 
 #[cfg(test)]
@@ -280,6 +403,32 @@ mod tests {
         let fortran = model("subarray(fortran, [5:3@2, 4:2@1], double)");
         assert_eq!(c, fortran);
         assert_eq!((c.true_lb(), c.extent()), (8 * 7, 8 * 20));
+    }
+
+    #[test]
+    fn markers_are_sticky() {
+        // MPI-1.1 section 3.12.3: lb at -3, ub at 6 around an int, and two of it.
+        let marked = "mpi1_struct([1@-3 lb, 1@0 int, 1@6 ub])";
+        assert_eq!((model(marked).lb, model(marked).ub, model(marked).extent()), (-3, 6, 9));
+        let two = model(&format!("contiguous(2, {marked})"));
+        assert_eq!((two.lb, two.ub), (-3, 15));
+        // One side only: the other is natural, and padded.
+        let lower = model("mpi1_struct([1@-8 lb, 1@0 int, 1@4 char])");
+        assert_eq!((lower.lb, lower.ub), (-8, 8));
+        assert_eq!(Model::of(&"contiguous(1, lb)".parse().expect("a recipe"), 10), None);
+    }
+
+    #[test]
+    fn distributed_arrays_deal_out_their_elements() {
+        // MPI-5.0 section 5.1.4: cyclic blocks of 2 of 7 elements over 2 processes.
+        let offsets =
+            |text: &str| -> Vec<i64> { model(text).entries.iter().map(|e| e.0).collect() };
+        assert_eq!(offsets("darray(c, 0, [7:cyclic/2/2], char)"), [0, 1, 4, 5]);
+        assert_eq!(offsets("darray(c, 1, [7:cyclic/2/2], char)"), [2, 3, 6]);
+        assert_eq!(offsets("darray(c, 1, [7:block/default/2], char)"), [4, 5, 6]);
+        let plane = "[2:none/default/1, 4:block/2/2], char)";
+        assert_eq!(offsets(&format!("darray(c, 1, {plane}")), [2, 3, 6, 7]);
+        assert_eq!(offsets(&format!("darray(fortran, 1, {plane}")), [4, 5, 6, 7]);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //! Used for regression files and by whoever pastes a failure message into a test.
 
 use crate::generate::Case;
-use crate::recipe::{Block, Dimension, Recipe, word};
+use crate::recipe::{Block, Dimension, F90, Recipe, Spread, StructCall, word};
 use std::str::FromStr;
-use typepack_engine::{Named, Order};
+use typepack_engine::{DEFAULT_ARGUMENT, Distribution, Named, Order};
 
 /// Why a text is not a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,6 +130,55 @@ impl<'a> Reader<'a> {
         }
     }
 
+    fn int(&mut self) -> Result<i32, ParseError> {
+        let number = self.number()?;
+        i32::try_from(number).map_err(|_| self.error("a 32-bit number"))
+    }
+
+    /// A number, or the word that stands for none.
+    fn given(&mut self) -> Result<Option<i32>, ParseError> {
+        if self.accept("undefined") { Ok(None) } else { self.int().map(Some) }
+    }
+
+    fn order(&mut self) -> Result<Order, ParseError> {
+        let order = if self.accept("c") {
+            Order::C
+        } else {
+            self.token("fortran")?;
+            Order::Fortran
+        };
+        self.token(",")?;
+        Ok(order)
+    }
+
+    fn spread(&mut self) -> Result<Spread, ParseError> {
+        let size = self.number()?;
+        self.token(":")?;
+        let distribution = if self.accept("none") {
+            Distribution::None
+        } else if self.accept("block") {
+            Distribution::Block
+        } else {
+            self.token("cyclic")?;
+            Distribution::Cyclic
+        };
+        self.token("/")?;
+        let argument = if self.accept("default") { DEFAULT_ARGUMENT } else { self.int()? };
+        self.token("/")?;
+        Ok(Spread { size, distribution, argument, processes: self.int()? })
+    }
+
+    fn named(&mut self) -> Result<Named, ParseError> {
+        let start = self.position;
+        match self.recipe()? {
+            Recipe::Named(named) => Ok(named),
+            _ => {
+                self.position = start;
+                Err(self.error("a named type"))
+            }
+        }
+    }
+
     fn last(&mut self) -> Result<Box<Recipe>, ParseError> {
         let old = self.recipe()?;
         self.token(")")?;
@@ -140,10 +189,15 @@ impl<'a> Reader<'a> {
         let start = self.position;
         let name = self.span("a type", |b| b == b'_' || b.is_ascii_alphanumeric())?;
         if !self.accept("(") {
-            return Named::all().find(|&n| word(n) == name).map(Recipe::Named).ok_or_else(|| {
-                self.position = start;
-                self.error("a named type or a constructor with arguments")
-            });
+            let markers = [Named::LB, Named::UB];
+            return Named::all()
+                .chain(markers)
+                .find(|&n| word(n) == name)
+                .map(Recipe::Named)
+                .ok_or_else(|| {
+                    self.position = start;
+                    self.error("a named type or a constructor with arguments")
+                });
         }
         let bytes = name.starts_with('h');
         Ok(match name {
@@ -166,19 +220,46 @@ impl<'a> Reader<'a> {
                 self.token(",")?;
                 Recipe::IndexedBlock { bytes, blocklength, displacements, old: self.last()? }
             }
-            "struct" => {
+            "struct" | "mpi1_struct" | "fortran_struct" => {
+                let call = match name {
+                    "struct" => StructCall::Create,
+                    "mpi1_struct" => StructCall::Mpi1,
+                    _ => StructCall::Fortran,
+                };
                 let members = self.list(|reader| Ok((reader.block()?, reader.recipe()?)))?;
                 self.token(")")?;
-                Recipe::Struct { members }
+                Recipe::Struct { call, members }
+            }
+            "darray" => {
+                let order = self.order()?;
+                let rank = self.int()?;
+                self.token(",")?;
+                let dimensions = self.list(Self::spread)?;
+                self.token(",")?;
+                Recipe::Darray { order, rank, dimensions, old: self.last()? }
+            }
+            "f90_real" | "f90_complex" => {
+                let precision = self.given()?;
+                self.token(",")?;
+                let range = self.given()?;
+                self.token(")")?;
+                let kind = if name == "f90_real" { F90::Real } else { F90::Complex };
+                Recipe::F90(kind(precision, range))
+            }
+            "f90_integer" => {
+                let range = self.int()?;
+                self.token(")")?;
+                Recipe::F90(F90::Integer(range))
+            }
+            "value_index" => {
+                let value = self.named()?;
+                self.token(",")?;
+                let index = self.named()?;
+                self.token(")")?;
+                Recipe::ValueIndex { value, index }
             }
             "subarray" => {
-                let order = if self.accept("c") {
-                    Order::C
-                } else {
-                    self.token("fortran")?;
-                    Order::Fortran
-                };
-                self.token(",")?;
+                let order = self.order()?;
                 let dimensions = self.list(|reader| {
                     let size = reader.number()?;
                     reader.token(":")?;

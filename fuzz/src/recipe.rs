@@ -4,10 +4,13 @@
 //! [`Recipe::build`]. Its text is one line that `parse.rs` reads back, so that a failure message
 //! is a regression file: `resized(-8, 64, vector(2, 1, -2, double))`. Arguments stand in the
 //! standard's order; a block is written `blocklength@displacement`, a dimension of a subarray
-//! `size:subsize@start`; a named type is its MPI name without the prefix, in lower case.
+//! `size:subsize@start` and one of a distributed array `size:distribution/argument/processes`; a named
+//! type is its MPI name without the prefix, in lower case.
 
 use std::fmt;
-use typepack_engine::{Datatype, Named, Order, Result};
+use typepack_engine::{
+    Binding, Combiner, DEFAULT_ARGUMENT, Datatype, Distribution, Named, Order, Result,
+};
 
 /// A tree of constructor calls.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,8 +57,10 @@ pub enum Recipe {
         /// The element type.
         old: Box<Recipe>,
     },
-    /// `MPI_Type_create_struct`
+    /// `MPI_Type_create_struct`, or `MPI_Type_struct` of MPI-1.
     Struct {
+        /// Which of the calls.
+        call: StructCall,
         /// The members in order.
         members: Vec<(Block, Recipe)>,
     },
@@ -67,6 +72,26 @@ pub enum Recipe {
         dimensions: Vec<Dimension>,
         /// The element type.
         old: Box<Recipe>,
+    },
+    /// `MPI_Type_create_darray`; the group has as many processes as the grid.
+    Darray {
+        /// Which dimension varies fastest.
+        order: Order,
+        /// The process whose share it is.
+        rank: i32,
+        /// The dimensions.
+        dimensions: Vec<Spread>,
+        /// The element type.
+        old: Box<Recipe>,
+    },
+    /// `MPI_Type_create_f90_real`, `_complex` or `_integer`.
+    F90(F90),
+    /// `MPI_Type_get_value_index`
+    ValueIndex {
+        /// The type of the value.
+        value: Named,
+        /// The type of the index.
+        index: Named,
     },
     /// `MPI_Type_create_resized`
     Resized {
@@ -104,6 +129,46 @@ pub struct Dimension {
     pub start: i64,
 }
 
+/// Which call makes a struct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StructCall {
+    /// `MPI_Type_create_struct`
+    Create,
+    /// `MPI_Type_struct` in C, which takes bound markers among its members.
+    Mpi1,
+    /// `MPI_TYPE_STRUCT` in Fortran.
+    Fortran,
+}
+
+/// One dimension of a distributed array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// Elements of the whole array.
+    pub size: i64,
+    /// How they are dealt out.
+    pub distribution: Distribution,
+    /// Elements per block, or [`DEFAULT_ARGUMENT`].
+    pub argument: i32,
+    /// Processes in this dimension of the grid.
+    pub processes: i32,
+}
+
+/// A Fortran 90 kind by what was asked for; `None` is `MPI_UNDEFINED`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum F90 {
+    /// Decimal digits and decimal exponent range.
+    Real(Option<i32>, Option<i32>),
+    /// As for real.
+    Complex(Option<i32>, Option<i32>),
+    /// Decimal digits.
+    Integer(i32),
+}
+
+/// True for the bound markers of MPI-1.
+pub fn is_marker(recipe: &Recipe) -> bool {
+    matches!(recipe, Recipe::Named(named) if named.is_marker())
+}
+
 impl Recipe {
     /// Calls the engine's constructors.
     pub fn build(&self) -> Result<Datatype> {
@@ -124,12 +189,18 @@ impl Recipe {
                 let make = if *bytes { Datatype::hindexed_block } else { Datatype::indexed_block };
                 make(*blocklength, displacements, &old.build()?)
             }
-            Self::Struct { members } => {
+            Self::Struct { call, members } => {
                 let lengths: Vec<i64> = members.iter().map(|(b, _)| b.blocklength).collect();
                 let displacements: Vec<i64> = members.iter().map(|(b, _)| b.displacement).collect();
                 let types =
                     members.iter().map(|(_, old)| old.build()).collect::<Result<Vec<_>>>()?;
-                Datatype::structured(&lengths, &displacements, &types)
+                let mpi1 =
+                    |binding| Datatype::type_struct(&lengths, &displacements, &types, binding);
+                match call {
+                    StructCall::Create => Datatype::structured(&lengths, &displacements, &types),
+                    StructCall::Mpi1 => mpi1(Binding::C),
+                    StructCall::Fortran => mpi1(Binding::Fortran),
+                }
             }
             Self::Subarray { order, dimensions, old } => {
                 let list = |part: fn(&Dimension) -> i64| -> Vec<i64> {
@@ -139,6 +210,28 @@ impl Recipe {
                 let starts = list(|d| d.start);
                 Datatype::subarray(&sizes, &subsizes, &starts, *order, &old.build()?)
             }
+            Self::Darray { order, rank, dimensions, old } => {
+                let list = |part: fn(&Spread) -> i32| -> Vec<i32> {
+                    dimensions.iter().map(part).collect()
+                };
+                let sizes: Vec<i64> = dimensions.iter().map(|d| d.size).collect();
+                let kinds: Vec<Distribution> = dimensions.iter().map(|d| d.distribution).collect();
+                let (arguments, processes) = (list(|d| d.argument), list(|d| d.processes));
+                let old = old.build()?;
+                let size = processes.iter().product();
+                Datatype::darray(size, *rank, &sizes, &kinds, &arguments, &processes, *order, &old)
+            }
+            Self::F90(F90::Real(precision, range)) => Datatype::f90_real(*precision, *range),
+            Self::F90(F90::Complex(precision, range)) => Datatype::f90_complex(*precision, *range),
+            Self::F90(F90::Integer(range)) => Datatype::f90_integer(*range),
+            Self::ValueIndex { value, index } => {
+                let types = [Datatype::named(*value), Datatype::named(*index)];
+                match Datatype::get_value_index(&types[0], &types[1])? {
+                    Some(pair) => Ok(pair),
+                    // The same call, with an error for pairs that do not exist.
+                    None => Datatype::from_contents(Combiner::VALUE_INDEX, &[], &[], &[], &types),
+                }
+            }
             Self::Resized { lb, extent, old } => Datatype::resized(*lb, *extent, &old.build()?),
             Self::Dup { old } => Ok(old.build()?.dup()),
         }
@@ -147,13 +240,14 @@ impl Recipe {
     /// The element types, in order; empty for a named type.
     pub fn children(&self) -> Vec<&Recipe> {
         match self {
-            Self::Named(_) => Vec::new(),
-            Self::Struct { members } => members.iter().map(|(_, old)| old).collect(),
+            Self::Named(_) | Self::F90(_) | Self::ValueIndex { .. } => Vec::new(),
+            Self::Struct { members, .. } => members.iter().map(|(_, old)| old).collect(),
             Self::Contiguous { old, .. }
             | Self::Vector { old, .. }
             | Self::Indexed { old, .. }
             | Self::IndexedBlock { old, .. }
             | Self::Subarray { old, .. }
+            | Self::Darray { old, .. }
             | Self::Resized { old, .. }
             | Self::Dup { old } => vec![old],
         }
@@ -165,8 +259,8 @@ impl Recipe {
         let mut recipe = self.clone();
         let mut children = children.into_iter();
         match &mut recipe {
-            Self::Named(_) => {}
-            Self::Struct { members } => {
+            Self::Named(_) | Self::F90(_) | Self::ValueIndex { .. } => {}
+            Self::Struct { members, .. } => {
                 for ((_, old), new) in members.iter_mut().zip(children) {
                     *old = new;
                 }
@@ -176,6 +270,7 @@ impl Recipe {
             | Self::Indexed { old, .. }
             | Self::IndexedBlock { old, .. }
             | Self::Subarray { old, .. }
+            | Self::Darray { old, .. }
             | Self::Resized { old, .. }
             | Self::Dup { old } => {
                 if let Some(new) = children.next() {
@@ -203,6 +298,26 @@ impl fmt::Display for Block {
     }
 }
 
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let distribution = match self.distribution {
+            Distribution::None => "none",
+            Distribution::Block => "block",
+            Distribution::Cyclic => "cyclic",
+        };
+        write!(f, "{}:{distribution}/", self.size)?;
+        match self.argument {
+            DEFAULT_ARGUMENT => f.write_str("default")?,
+            argument => write!(f, "{argument}")?,
+        }
+        write!(f, "/{}", self.processes)
+    }
+}
+
+fn given(number: Option<i32>) -> String {
+    number.map_or("undefined".into(), |number| number.to_string())
+}
+
 impl fmt::Display for Recipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let h = |bytes: &bool| if *bytes { "h" } else { "" };
@@ -219,14 +334,33 @@ impl fmt::Display for Recipe {
                 let displacements = list(displacements, i64::to_string);
                 write!(f, "{}indexed_block({blocklength}, {displacements}, {old})", h(bytes))
             }
-            Self::Struct { members } => {
-                write!(f, "struct({})", list(members, |(block, old)| format!("{block} {old}")))
+            Self::Struct { call, members } => {
+                let name = match call {
+                    StructCall::Create => "struct",
+                    StructCall::Mpi1 => "mpi1_struct",
+                    StructCall::Fortran => "fortran_struct",
+                };
+                write!(f, "{name}({})", list(members, |(block, old)| format!("{block} {old}")))
             }
             Self::Subarray { order, dimensions, old } => {
                 let order = if *order == Order::C { "c" } else { "fortran" };
                 let dimensions =
                     list(dimensions, |d| format!("{}:{}@{}", d.size, d.subsize, d.start));
                 write!(f, "subarray({order}, {dimensions}, {old})")
+            }
+            Self::Darray { order, rank, dimensions, old } => {
+                let order = if *order == Order::C { "c" } else { "fortran" };
+                write!(f, "darray({order}, {rank}, {}, {old})", list(dimensions, Spread::to_string))
+            }
+            Self::F90(F90::Real(precision, range)) => {
+                write!(f, "f90_real({}, {})", given(*precision), given(*range))
+            }
+            Self::F90(F90::Complex(precision, range)) => {
+                write!(f, "f90_complex({}, {})", given(*precision), given(*range))
+            }
+            Self::F90(F90::Integer(range)) => write!(f, "f90_integer({range})"),
+            Self::ValueIndex { value, index } => {
+                write!(f, "value_index({}, {})", word(*value), word(*index))
             }
             Self::Resized { lb, extent, old } => write!(f, "resized({lb}, {extent}, {old})"),
             Self::Dup { old } => write!(f, "dup({old})"),

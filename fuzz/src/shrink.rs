@@ -94,7 +94,7 @@ fn simpler_arguments(recipe: &Recipe) -> Vec<Recipe> {
         }
     };
     match recipe {
-        Recipe::Named(_) | Recipe::Dup { .. } => {}
+        Recipe::Named(_) | Recipe::Dup { .. } | Recipe::F90(_) | Recipe::ValueIndex { .. } => {}
         Recipe::Contiguous { count, .. } => vary(*count, &|r, n| {
             if let Recipe::Contiguous { count, .. } = r {
                 *count = n;
@@ -137,21 +137,40 @@ fn simpler_arguments(recipe: &Recipe) -> Vec<Recipe> {
                 });
             }
         }
-        Recipe::Struct { members } => {
+        Recipe::Struct { members, .. } => {
             for (i, (block, _)) in members.iter().enumerate() {
                 vary(block.blocklength, &|r, n| {
-                    if let Recipe::Struct { members } = r {
+                    if let Recipe::Struct { members, .. } = r {
                         members[i].0.blocklength = n;
                     }
                 });
                 vary(block.displacement, &|r, n| {
-                    if let Recipe::Struct { members } = r {
+                    if let Recipe::Struct { members, .. } = r {
                         members[i].0.displacement = n;
                     }
                 });
             }
         }
         Recipe::Subarray { .. } => {}
+        Recipe::Darray { rank, dimensions, .. } => {
+            vary(i64::from(*rank), &|r, n| {
+                if let Recipe::Darray { rank, .. } = r {
+                    *rank = n as i32;
+                }
+            });
+            for (i, spread) in dimensions.iter().enumerate() {
+                vary(spread.size, &|r, n| {
+                    if let Recipe::Darray { dimensions, .. } = r {
+                        dimensions[i].size = n;
+                    }
+                });
+                vary(i64::from(spread.argument), &|r, n| {
+                    if let Recipe::Darray { dimensions, .. } = r {
+                        dimensions[i].argument = n as i32;
+                    }
+                });
+            }
+        }
         Recipe::Resized { lb, extent, .. } => {
             for (which, value) in [*lb, *extent].into_iter().enumerate() {
                 vary(value, &|r, n| {
@@ -181,9 +200,10 @@ fn shorter_lists(recipe: &Recipe) -> Vec<Recipe> {
                 old: old.clone(),
             })
             .collect(),
-        Recipe::Struct { members } => {
-            lists(members).into_iter().map(|members| Recipe::Struct { members }).collect()
-        }
+        Recipe::Struct { call, members } => lists(members)
+            .into_iter()
+            .map(|members| Recipe::Struct { call: *call, members })
+            .collect(),
         Recipe::Subarray { order, dimensions, old } => lists(dimensions)
             .into_iter()
             .map(|dimensions| Recipe::Subarray { order: *order, dimensions, old: old.clone() })

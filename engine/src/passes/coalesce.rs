@@ -45,7 +45,7 @@ fn is_coalesced(program: &Program, op: &Op) -> bool {
 }
 
 /// Copies of `node` that are `stride` apart form one run.
-fn dense(node: &Node, stride: i64) -> bool {
+pub(super) fn dense(node: &Node, stride: i64) -> bool {
     node.op == Op::Block && i128::from(stride) == i128::from(node.bytes)
 }
 

@@ -1,9 +1,11 @@
-//! Tables that are more regular than they look become loops.
+//! Tables that are more regular than they look become loops, short lists of runs sequences.
 //!
 //! Comes first, so that `fold.rs` and `coalesce.rs` see the loops. Rule numbers: `README.md`.
 
+use super::coalesce::dense;
 use super::{Builder, moved, rewrite};
 use crate::ir::{Edge, Op, Part, Program, RaggedList};
+use crate::kernel::Leaf;
 use crate::table::Table;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -69,11 +71,31 @@ fn ragged(
     };
     let first = list.lengths.get(0);
     if least != greatest && list.lengths.range() != Some((first, first)) {
+        if list.len() <= Leaf::WINDOW_RUNS && dense(builder.node(body), stride) {
+            return runs(builder, bytes, &list, scale, body);
+        }
         return builder.push(bytes, Op::Ragged { list, scale, stride, body });
     }
     let copies = builder.node(body).bytes * first as u64;
     let block = builder.push(copies, Op::Loop { count: first as u64, stride, body });
     builder.replace(bytes, Op::Table { entries: list.entries.clone(), scale, body: block })
+}
+
+/// A short list of runs as the sequence that a struct of them is, so that both may end as one
+/// window.
+fn runs(builder: &mut Builder, bytes: u64, list: &RaggedList, scale: i64, body: Edge) -> Edge {
+    builder.changed = true;
+    let each = builder.node(body).bytes;
+    let mut end = 0;
+    let parts = (0..list.len())
+        .map(|i| {
+            let run = each * list.lengths.get(i) as u64;
+            end += run;
+            let edge = moved(builder.push(run, Op::Block), body.offset);
+            Part { edge: moved(edge, list.entries.get(i).wrapping_mul(scale)), end }
+        })
+        .collect();
+    builder.push(bytes, Op::Seq { parts })
 }
 
 /// Most loops a table is cut into.
