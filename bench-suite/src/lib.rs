@@ -6,10 +6,12 @@
 //! loops of `hand.rs`) -> `prepare.rs` (page-aligned buffers from `buffer.rs`, verification
 //! against the engine's oracle) -> `measure.rs` (interleaved rounds, medians) -> `report.rs`
 //! (table, CSV, JSON) and `bars.rs` (what the speed must reach). `main.rs` is the command,
-//! `benches/pack.rs` runs the same competitors under Criterion.
+//! `benches/pack.rs` runs the same competitors under Criterion. What layouts cost besides packing
+//! them is beside that flow, in `commit/`.
 
 pub mod bars;
 pub mod buffer;
+pub mod commit;
 pub mod competitor;
 pub mod definition;
 pub mod hand;

@@ -9,6 +9,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use typepack_bench::bars::{self, Verdict};
+use typepack_bench::commit;
 use typepack_bench::definition::{Definitions, LayoutDefinition, MOST_BYTES};
 use typepack_bench::layout::Layout;
 use typepack_bench::measure::{Row, measure};
@@ -30,6 +31,36 @@ enum Command {
     /// Pack and unpack in one thread: memcpy, interpreter, JIT and a hand-written loop, each
     /// verified against the oracle before it is timed.
     Pack(PackArguments),
+    /// Everything else that has a bar: creation, index lists until the first pack, seek, packing in
+    /// pieces, external32 and fused copies, each verified and compared with its bar.
+    Commit(CommitArguments),
+}
+
+#[derive(clap::Args)]
+struct CommitArguments {
+    /// How to print the rows.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Rounds in which the competitors take turns.
+    #[arg(long, default_value_t = 7, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    rounds: u16,
+    /// Entries of the index lists; the bars are for 10^6.
+    #[arg(long, default_value_t = 1_000_000, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    entries: u32,
+    /// Packed bytes of the layouts that are cut into pieces; the bars are for 1 MiB.
+    #[arg(long, default_value = "1M", value_name = "BYTES", value_parser = parse_pieces)]
+    size: u64,
+    /// Measure one index list in this process; what the command runs itself with.
+    #[arg(long, hide = true, value_enum)]
+    child: Option<ChildList>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ChildList {
+    IndexedBlock,
+    Indexed,
 }
 
 #[derive(clap::Args)]
@@ -98,8 +129,11 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
     };
-    let Command::Pack(arguments) = arguments.command;
-    match pack(&arguments) {
+    let result = match arguments.command {
+        Command::Pack(arguments) => pack(&arguments),
+        Command::Commit(arguments) => commit(&arguments),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure { line, code }) => {
             eprintln!("typepack-bench: {line}");
@@ -143,6 +177,16 @@ fn parse_size(text: &str) -> Result<u64, String> {
     match bytes {
         Some(bytes) if (1..=MOST_BYTES).contains(&bytes) => Ok(bytes),
         _ => Err(format!("a size is between 1 and {MOST_BYTES} bytes")),
+    }
+}
+
+/// A size at which the layouts of `commit` exist and are cut at all.
+fn parse_pieces(text: &str) -> Result<u64, String> {
+    const LEAST: u64 = 32 << 10;
+    const MOST: u64 = 64 << 20;
+    match parse_size(text)? {
+        bytes if (LEAST..=MOST).contains(&bytes) => Ok(bytes),
+        _ => Err(format!("a size is between {LEAST} and {MOST} bytes here")),
     }
 }
 
@@ -208,6 +252,36 @@ fn pack(arguments: &PackArguments) -> Result<(), Failure> {
         Format::Json => report::json(&rows).map_err(|e| failed(e.to_string()))?,
     })?;
     if arguments.check { check(&definitions, &rows, arguments.strict) } else { Ok(()) }
+}
+
+fn commit(arguments: &CommitArguments) -> Result<(), Failure> {
+    let entries = arguments.entries as usize;
+    if let Some(child) = arguments.child {
+        let table = match child {
+            ChildList::IndexedBlock => commit::Table::IndexedBlock,
+            ChildList::Indexed => commit::Table::Indexed,
+        };
+        let child = commit::Child::measure(table, entries).map_err(failed)?;
+        let line = serde_json::to_string(&child).map_err(|e| failed(e.to_string()))?;
+        return print_out(&(line + "\n"));
+    }
+    let scale = commit::Scale {
+        rounds: usize::from(arguments.rounds),
+        entries,
+        bytes: arguments.size as usize,
+    };
+    let rows = commit::run(&scale, |part| {
+        if std::io::stderr().is_terminal() {
+            eprint!("\r\x1b[K{part}");
+        }
+    });
+    progress(0, 0);
+    let rows = rows.map_err(failed)?;
+    print_out(&match arguments.format {
+        Format::Table => commit::table(&rows),
+        Format::Csv => commit::csv(&rows),
+        Format::Json => commit::json(&rows).map_err(|e| failed(e.to_string()))?,
+    })
 }
 
 fn check(definitions: &Definitions, rows: &[Row], strict: bool) -> Result<(), Failure> {

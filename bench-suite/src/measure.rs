@@ -139,7 +139,7 @@ fn turn(bench: &mut Bench, competitor: usize, direction: Direction, calls: usize
 }
 
 /// The median; sorts `values`, which are not empty.
-fn median(values: &mut [f64]) -> f64 {
+pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     if values.len().is_multiple_of(2) {

@@ -75,3 +75,18 @@ fn help_names_every_option() {
     }
     assert_eq!(text(&run(&["pack", "--list"]).stdout).lines().count(), 9);
 }
+
+#[test]
+fn commit_verifies_and_prints_every_bar() {
+    let tiny = ["commit", "--rounds", "1", "--entries", "1000", "--size", "32K", "--format"];
+    let output = run(&[&tiny[..], &["csv"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let csv = text(&output.stdout);
+    for part in ["create+commit+free", "resident growth", "seek", "pieces", "external32", "fused"] {
+        assert!(csv.lines().any(|line| line.contains(part)), "{part} is missing in:\n{csv}");
+    }
+    let help = text(&run(&["commit", "--help"]).stdout);
+    assert!(help.contains("--rounds") && !help.contains("--child"), "{help}");
+    let wrong = run(&["commit", "--size", "1K"]);
+    assert_eq!(wrong.status.code(), Some(2));
+}

@@ -8,6 +8,7 @@ use super::pieces::{Counts, Piece, pieces};
 use crate::datatype::{Constructor, Datatype};
 use crate::ir::{Op, Program};
 use crate::plan::Plan;
+use crate::table::Table;
 use crate::text;
 
 /// Pieces that are compared when looking for overlaps.
@@ -165,15 +166,23 @@ fn plain(ty: &Datatype, advice: &mut Vec<String>) {
 
 /// Index lists that are regular, or that no kernel executes.
 fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
-    let irregular = |op: &Op| matches!(op, Op::Table { .. } | Op::Ragged { .. });
-    let listed = match essence(ty).constructor() {
-        Constructor::Indexed { displacements, .. }
-        | Constructor::Hindexed { displacements, .. }
-        | Constructor::IndexedBlock { displacements, .. }
-        | Constructor::HindexedBlock { displacements, .. } => displacements.len(),
-        _ => 0,
+    let regular = |table: &Table| {
+        let step = |i| table.get(i + 1).wrapping_sub(table.get(i));
+        (1..table.len().saturating_sub(1)).all(|i| step(i) == step(0))
     };
-    if listed > 3 && !program.nodes().iter().any(|node| irregular(&node.op)) {
+    let listed = match essence(ty).constructor() {
+        Constructor::Indexed { blocklengths, displacements, .. }
+        | Constructor::Hindexed { blocklengths, displacements, .. } => {
+            let equal = blocklengths.range().is_none_or(|(least, most)| least == most);
+            (equal && regular(displacements)).then(|| displacements.len())
+        }
+        Constructor::IndexedBlock { displacements, .. }
+        | Constructor::HindexedBlock { displacements, .. } => {
+            regular(displacements).then(|| displacements.len())
+        }
+        _ => None,
+    };
+    if let Some(listed) = listed.filter(|&listed| listed > 3) {
         advice.push(format!(
             "the {listed} blocks are equally long and equally far apart: a vector or hvector says \
              the same in three numbers"

@@ -1,0 +1,64 @@
+//! Interleaved rounds: every competitor takes its turn in each, medians count.
+//!
+//! Used by the measuring files beside it; the medians and the limit of steadiness are those of
+//! `../measure.rs`.
+
+use crate::measure::{STEADY, median};
+use std::time::Instant;
+
+/// Least duration of a sample.
+const SAMPLE_NS: f64 = 50_000.0;
+/// Samples per turn.
+const SAMPLES: usize = 5;
+
+/// One competitor's time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Time {
+    /// Median of the rounds, per call.
+    pub(super) ns: f64,
+    /// The rounds agree.
+    pub(super) steady: bool,
+}
+
+/// Median and steadiness of one value per round.
+pub(super) fn of_rounds(mut values: Vec<f64>) -> Time {
+    let ns = median(&mut values);
+    Time { ns, steady: values[values.len() - 1] / values[0] <= STEADY }
+}
+
+/// Times one call of each of `competitors`.
+pub(super) fn take_turns<const N: usize>(
+    rounds: usize,
+    mut competitors: [&mut dyn FnMut(); N],
+) -> [Time; N] {
+    let calls: Vec<usize> = competitors.iter_mut().map(|call| calibrate(*call)).collect();
+    let mut turns = [const { Vec::new() }; N];
+    for _ in 0..rounds.max(1) {
+        for (i, call) in competitors.iter_mut().enumerate() {
+            call();
+            let mut samples: Vec<f64> = (0..SAMPLES).map(|_| sample(*call, calls[i])).collect();
+            turns[i].push(median(&mut samples));
+        }
+    }
+    turns.map(of_rounds)
+}
+
+/// Nanoseconds per call of a batch.
+fn sample(call: &mut dyn FnMut(), calls: usize) -> f64 {
+    let start = Instant::now();
+    for _ in 0..calls {
+        call();
+    }
+    start.elapsed().as_nanos().max(1) as f64 / calls as f64
+}
+
+fn calibrate(call: &mut dyn FnMut()) -> usize {
+    let mut calls = 1;
+    loop {
+        let ns = sample(call, calls) * calls as f64;
+        if ns >= SAMPLE_NS / 2.0 || calls >= 1 << 20 {
+            return ((calls as f64 * SAMPLE_NS / ns).ceil() as usize).max(1);
+        }
+        calls *= 2;
+    }
+}

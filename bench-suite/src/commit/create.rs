@@ -1,0 +1,44 @@
+//! Create + commit + free of small types, as an application does every few uses.
+//!
+//! The commit has a compiler that waits until kernels repay: nothing is compiled here.
+
+use super::clock::take_turns;
+use super::{Limit, Row, Scale, line, settings};
+use std::hint::black_box;
+use typepack_engine::{Datatype, Named, Order, Result};
+use typepack_jit::Mode;
+
+/// Most nanoseconds for one create + commit + free.
+const BAR: Limit = Limit::AtMost(500.0);
+
+pub(super) fn run(scale: &Scale) -> std::result::Result<Vec<Row>, String> {
+    let settings = settings(Mode::Lazy);
+    let double = Datatype::named(Named::DOUBLE);
+    let members = [Named::CHAR, Named::INT, Named::DOUBLE].map(Datatype::named);
+    let vector = || Datatype::vector(black_box(128), 1, 130, &double);
+    let face = || {
+        let subsizes = [128, 128, 1];
+        Datatype::subarray(black_box(&[130; 3]), &subsizes, &[1; 3], Order::C, &double)
+    };
+    let record = || Datatype::structured(&[1, 1, 1], black_box(&[0, 4, 8]), &members);
+
+    let made = [vector(), face(), record()];
+    for (made, bytes) in made.into_iter().zip([128 * 8, 128 * 128 * 8, 13]) {
+        let plan = made.and_then(|ty| ty.commit_with(&settings)).map_err(line)?;
+        if plan.element_bytes() != bytes {
+            return Err(format!("create: {} bytes instead of {bytes}", plan.element_bytes()));
+        }
+    }
+    // Refusals were found above.
+    let cycle =
+        |made: Result<Datatype>| drop(black_box(made.and_then(|t| t.commit_with(&settings))));
+    let times = take_turns(
+        scale.rounds,
+        [&mut || cycle(vector()), &mut || cycle(face()), &mut || cycle(record())],
+    );
+    let names = ["vector", "subarray (x face of 128^3)", "struct of 3"];
+    let rows = names.iter().zip(times).map(|(name, time)| {
+        Row::new(format!("create+commit+free: {name}"), time.ns, "ns", BAR).steady(time.steady)
+    });
+    Ok(rows.collect())
+}

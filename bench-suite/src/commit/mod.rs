@@ -1,0 +1,106 @@
+//! What a layout costs besides packing it: creation, first use, positions, pieces, conversion.
+//!
+//! Beside the flow of `pack`; the command `typepack-bench commit` runs it. One file per idea, each
+//! of which verifies its answers and then measures them: `create.rs` (create + commit + free),
+//! `tables.rs` (10^6 entries until the first pack, in fresh processes), `seek.rs`, `segments.rs`,
+//! `external.rs` (external32), `fused.rs` (layout to layout). `clock.rs` takes turns, `row.rs`
+//! compares with the bar and prints. The numbers of the bars are those of the project's issue.
+
+mod clock;
+mod create;
+mod external;
+mod fused;
+mod row;
+mod seek;
+mod segments;
+mod tables;
+
+pub use row::{Limit, Row, csv, json, table};
+pub use tables::{Child, Table};
+
+use std::sync::Arc;
+use typepack_engine::{Plan, Settings};
+use typepack_jit::{Jit, Mode};
+
+/// How large the measured things are.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// Rounds in which competitors take turns.
+    pub rounds: usize,
+    /// Entries of the index lists; the bars are for 10^6.
+    pub entries: usize,
+    /// Packed bytes of the layouts that are cut into pieces; the bars are for 1 MiB.
+    pub bytes: usize,
+}
+
+/// Measures everything.
+///
+/// # Errors
+///
+/// One line: what was refused, or whose answer is wrong.
+pub fn run(scale: &Scale, mut progress: impl FnMut(&str)) -> Result<Vec<Row>, String> {
+    type Part = fn(&Scale) -> Result<Vec<Row>, String>;
+    let parts: [(&str, Part); 6] = [
+        ("create", create::run),
+        ("tables", tables::run),
+        ("seek", seek::run),
+        ("segments", segments::run),
+        ("external32", external::run),
+        ("fused", fused::run),
+    ];
+    let mut rows = Vec::new();
+    for (name, part) in parts {
+        progress(name);
+        rows.extend(part(scale)?);
+    }
+    Ok(rows)
+}
+
+/// The settings of an application: kernels once they repay, or at commit.
+fn settings(mode: Mode) -> Settings {
+    let jit = Jit::new(typepack_jit::Settings { mode, ..typepack_jit::Settings::default() });
+    Settings { compiler: Some(Arc::new(jit)), ..Settings::default() }
+}
+
+/// Bytes of memory that `count` elements with displacements from 0 on need.
+fn reach(plan: &Plan, count: u64) -> usize {
+    let place = plan.footprint();
+    (place.extent * (count as i64 - 1) + place.true_ub).max(0) as usize
+}
+
+/// One line for an engine's error.
+fn line(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// Numbers without a pattern (xorshift), the same in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+
+    fn bytes(&mut self, length: usize) -> Vec<u8> {
+        (0..length).map(|_| self.below(251) as u8).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All but `tables.rs`, which needs the command to run again.
+    #[test]
+    fn tiny_runs_verify_and_measure() {
+        let scale = Scale { rounds: 1, entries: 100, bytes: 32 << 10 };
+        for part in [create::run, seek::run, segments::run, external::run, fused::run] {
+            let rows = part(&scale).expect("verified answers");
+            assert!(!rows.is_empty());
+            assert!(rows.iter().all(|row| row.value.is_finite() && row.value > 0.0), "{rows:?}");
+        }
+    }
+}

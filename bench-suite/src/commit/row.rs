@@ -1,0 +1,135 @@
+//! A measured value against its bar, as a table, CSV and JSON.
+//!
+//! Comes after the measuring files beside it; nothing here decides what a bar is.
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// What a value must reach.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// No more than this.
+    AtMost(f64),
+    /// No less than this.
+    AtLeast(f64),
+}
+
+/// One measured value.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// What was measured.
+    pub what: String,
+    /// The value.
+    pub value: f64,
+    /// `ns`, `ms`, `MiB`, or `x` for a ratio.
+    pub unit: &'static str,
+    /// The bar.
+    pub bar: Limit,
+    /// The value reaches the bar.
+    pub pass: bool,
+    /// The rounds agree; if not, the row does not decide.
+    pub steady: bool,
+    /// The values behind a ratio.
+    pub detail: String,
+}
+
+impl Row {
+    pub(super) fn new(what: impl Into<String>, value: f64, unit: &'static str, bar: Limit) -> Self {
+        let pass = match bar {
+            Limit::AtMost(most) => value <= most,
+            Limit::AtLeast(least) => value >= least,
+        };
+        Self { what: what.into(), value, unit, bar, pass, steady: true, detail: String::new() }
+    }
+
+    pub(super) fn steady(self, steady: bool) -> Self {
+        Self { steady, ..self }
+    }
+
+    pub(super) fn detail(self, detail: String) -> Self {
+        Self { detail, ..self }
+    }
+
+    fn bar_text(&self) -> String {
+        match self.bar {
+            Limit::AtMost(most) => format!("<= {most}"),
+            Limit::AtLeast(least) => format!(">= {least}"),
+        }
+    }
+
+    fn verdict(&self) -> &'static str {
+        if self.pass { "pass" } else { "MISS" }
+    }
+}
+
+/// The table for people.
+pub fn table(rows: &[Row]) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_header(["what", "measured", "unit", "bar", "verdict", "", "from"]);
+    for row in rows {
+        table.add_row([
+            row.what.clone(),
+            format!("{:.2}", row.value),
+            row.unit.to_owned(),
+            row.bar_text(),
+            row.verdict().to_owned(),
+            if row.steady { String::new() } else { "~".to_owned() },
+            row.detail.clone(),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(1).take(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let misses = rows.iter().filter(|row| !row.pass).count();
+    let unsteady = rows.iter().filter(|row| !row.steady).count();
+    format!(
+        "{table}\nMedians of interleaved rounds; {misses} of {} rows miss; ~ marks the {unsteady} \
+         whose rounds differ by more than {}x.\n",
+        rows.len(),
+        crate::measure::STEADY
+    )
+}
+
+/// One line per row, with a header line.
+pub fn csv(rows: &[Row]) -> String {
+    let mut text = String::from("what,value,unit,bar,pass,steady,detail\n");
+    for row in rows {
+        let _ = writeln!(
+            text,
+            "\"{}\",{:.4},{},{},{},{},\"{}\"",
+            row.what,
+            row.value,
+            row.unit,
+            row.bar_text(),
+            row.pass,
+            row.steady,
+            row.detail
+        );
+    }
+    text
+}
+
+/// The rows as a JSON array.
+///
+/// # Errors
+///
+/// A value that JSON cannot hold.
+pub fn json(rows: &[Row]) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(rows).map(|text| text + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Limit, Row};
+
+    #[test]
+    fn bars_hold_at_the_bar() {
+        assert!(Row::new("a", 1.1, "x", Limit::AtMost(1.1)).pass);
+        assert!(!Row::new("a", 1.11, "x", Limit::AtMost(1.1)).pass);
+        assert!(Row::new("a", 0.7, "x", Limit::AtLeast(0.7)).pass);
+        assert!(!Row::new("a", 0.69, "x", Limit::AtLeast(0.7)).pass);
+    }
+}

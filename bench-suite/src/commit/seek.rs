@@ -1,0 +1,96 @@
+//! Finding the memory of a random packed byte.
+//!
+//! A cursor seeks; the answer is compared with arithmetic on the arguments of the constructors.
+
+use super::clock::take_turns;
+use super::{Limit, Numbers, Row, Scale, line};
+use std::hint::black_box;
+use typepack_engine::{Cursor, Datatype, Named, Plan};
+
+/// Positions that are sought in turn: enough that no table line stays close by chance.
+const POSITIONS: usize = 1 << 14;
+
+/// A nest of five levels, none of which merges with another: counts and strides, outermost first.
+const NEST: [(i64, i64); 5] = [(7, 400_000), (5, 70_000), (6, 10_000), (4, 2_000), (9, 100)];
+
+pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
+    let mut numbers = Numbers(0xfeed_beef_1234_5671);
+    let double = Datatype::named(Named::DOUBLE);
+    let (mut lengths, mut at, mut starts) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut next, mut packed) = (0, 0);
+    for _ in 0..scale.entries {
+        let length = 1 + numbers.below(8) as i64;
+        lengths.push(length);
+        at.push(next);
+        starts.push(packed);
+        next += length + 1 + numbers.below(8) as i64;
+        packed += 8 * length as u64;
+    }
+    let indexed = Datatype::indexed(&lengths, &at, &double).and_then(|ty| ty.commit());
+    let indexed = indexed.map_err(line)?;
+    let of_list = |position: u64| {
+        let entry = starts.partition_point(|&start| start <= position) - 1;
+        8 * at[entry] + (position - starts[entry]) as i64
+    };
+
+    let mut nest = Datatype::contiguous(3, &double).map_err(line)?;
+    for (count, stride) in NEST.into_iter().rev() {
+        nest = Datatype::hvector(count, 1, stride, &nest).map_err(line)?;
+    }
+    let nest = nest.commit().map_err(line)?;
+    let of_nest = |position: u64| {
+        let (mut rest, mut place) = (position as i64 / 24, position as i64 % 24);
+        for (count, stride) in NEST.into_iter().rev() {
+            place += rest % count * stride;
+            rest /= count;
+        }
+        place
+    };
+
+    let list = positions(&indexed, of_list, &mut numbers)?;
+    let levels = positions(&nest, of_nest, &mut numbers)?;
+    let mut cursors =
+        [Cursor::new(&indexed, 1).map_err(line)?, Cursor::new(&nest, 1).map_err(line)?];
+    let [first, second] = &mut cursors;
+    let (mut i, mut j) = (0, 0);
+    let times = take_turns(
+        scale.rounds,
+        [&mut || seek(first, &list, &mut i), &mut || seek(second, &levels, &mut j)],
+    );
+    let whats = [
+        (format!("seek in indexed of {} entries", scale.entries), 200.0),
+        ("seek in a nest of 5 levels".to_owned(), 50.0),
+    ];
+    let rows = whats.into_iter().zip(times).map(|((what, most), time)| {
+        Row::new(what, time.ns, "ns", Limit::AtMost(most)).steady(time.steady)
+    });
+    Ok(rows.collect())
+}
+
+#[inline]
+fn seek(cursor: &mut Cursor<'_>, positions: &[u64], i: &mut usize) {
+    // Positions are within the packed bytes: `positions` has sought every one of them.
+    let _ = black_box(cursor.seek(positions[*i % POSITIONS]));
+    black_box(cursor.run());
+    *i += 1;
+}
+
+/// Random positions, each of which the cursor finds where `place` says.
+fn positions(
+    plan: &Plan,
+    place: impl Fn(u64) -> i64,
+    numbers: &mut Numbers,
+) -> Result<Vec<u64>, String> {
+    let mut cursor = Cursor::new(plan, 1).map_err(line)?;
+    let mut positions = Vec::with_capacity(POSITIONS);
+    for _ in 0..POSITIONS {
+        let position = numbers.below(plan.element_bytes());
+        cursor.seek(position).map_err(line)?;
+        let found = cursor.run().map(|run| run.offset);
+        if found != Some(place(position)) {
+            return Err(format!("seek to {position}: {found:?} instead of {}", place(position)));
+        }
+        positions.push(position);
+    }
+    Ok(positions)
+}

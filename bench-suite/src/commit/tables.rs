@@ -1,0 +1,147 @@
+//! Index lists of 10^6 entries: create, commit and first pack, time and memory.
+//!
+//! Every measurement is a fresh process, because a heap that has grown once hides the next growth:
+//! the command runs itself with a hidden argument ([`Child`]). The application's own arrays, its
+//! memory and the packed output are allocated and touched before the clock starts.
+
+use super::clock::of_rounds;
+use super::{Limit, Numbers, Row, Scale, line, settings};
+use serde::{Deserialize, Serialize};
+use std::hint::black_box;
+use std::process::Command;
+use std::time::Instant;
+use typepack_engine::{Datatype, Named, pack};
+use typepack_jit::Mode;
+
+/// Which list a child measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// `indexed_block` of single doubles at random places.
+    IndexedBlock,
+    /// `indexed` of 1 to 8 doubles with random gaps.
+    Indexed,
+}
+
+/// What a child process measured; one line of JSON on its standard output.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Child {
+    /// Milliseconds until the first pack was done.
+    pub ms: f64,
+    /// Growth of resident memory in MiB.
+    pub mib: f64,
+}
+
+impl Child {
+    /// Measures `table` with `entries` entries in this process.
+    ///
+    /// # Errors
+    ///
+    /// One line: what was refused, or a wrong packed byte.
+    pub fn measure(table: Table, entries: usize) -> Result<Self, String> {
+        let mut numbers = Numbers(0x1234_5678_9abc_def1);
+        let mut lengths = vec![1i64; entries];
+        let mut at: Vec<i64> = Vec::with_capacity(2 * entries);
+        match table {
+            Table::IndexedBlock => {
+                at.extend(0..2 * entries as i64);
+                for i in 0..entries {
+                    at.swap(i, i + numbers.below((2 * entries - i) as u64) as usize);
+                }
+                at.truncate(entries);
+            }
+            Table::Indexed => {
+                let mut next = 0;
+                for length in &mut lengths {
+                    *length = 1 + numbers.below(8) as i64;
+                    at.push(next);
+                    next += *length + 1 + numbers.below(8) as i64;
+                }
+            }
+        }
+        let end = lengths.iter().zip(&at).map(|(length, at)| at + length).max().unwrap_or(0);
+        let memory: Vec<u64> = (0..end as u64).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
+        let total: i64 = lengths.iter().sum();
+        let mut packed = vec![0xa5u8; 8 * total as usize];
+        let double = Datatype::named(Named::DOUBLE);
+        let settings = settings(Mode::Lazy);
+
+        let before = resident()?;
+        let start = Instant::now();
+        let made = match table {
+            Table::IndexedBlock => Datatype::indexed_block(1, &at, &double),
+            Table::Indexed => Datatype::indexed(&lengths, &at, &double),
+        };
+        let plan = made.and_then(|ty| ty.commit_with(&settings)).map_err(line)?;
+        pack(&plan, 1, black_box(&memory), &mut packed).map_err(line)?;
+        let ms = start.elapsed().as_secs_f64() * 1e3;
+        let after = resident()?;
+
+        let mut words = packed.chunks_exact(8);
+        for (length, at) in lengths.iter().zip(&at) {
+            for i in *at..at + length {
+                let word = words.next().unwrap_or(&[]);
+                if word != memory[i as usize].to_ne_bytes() {
+                    return Err(format!("{table:?}: wrong packed double from element {i}"));
+                }
+            }
+        }
+        Ok(Self { ms, mib: after.saturating_sub(before) as f64 / 1024.0 })
+    }
+}
+
+/// Resident memory in KiB. `smaps_rollup` counts pages; `statm` lags behind by up to 64 of them.
+fn resident() -> Result<u64, String> {
+    let path = "/proc/self/smaps_rollup";
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
+    let rss = text.lines().find_map(|line| line.strip_prefix("Rss:"));
+    rss.and_then(|rest| rest.trim().trim_end_matches(" kB").trim().parse().ok())
+        .ok_or_else(|| format!("{path}: no line Rss"))
+}
+
+pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
+    let tables = [("indexed-block", 8.0, 12.0), ("indexed", 15.0, 16.0)];
+    let mut found = [const { (Vec::new(), Vec::new()) }; 2];
+    for _ in 0..scale.rounds.max(1) {
+        for ((name, ..), (ms, mib)) in tables.iter().zip(&mut found) {
+            let child = child(name, scale.entries)?;
+            ms.push(child.ms);
+            mib.push(child.mib);
+        }
+    }
+    let mut rows = Vec::new();
+    for ((name, most_ms, most_mib), (ms, mib)) in tables.into_iter().zip(found) {
+        let (ms, mib) = (of_rounds(ms), of_rounds(mib));
+        let what = format!("{name} of {} entries until the first pack is done", scale.entries);
+        rows.push(Row::new(&what, ms.ns, "ms", Limit::AtMost(most_ms)).steady(ms.steady));
+        let what = format!("{what}: resident growth");
+        rows.push(Row::new(what, mib.ns, "MiB", Limit::AtMost(most_mib)).steady(mib.steady));
+    }
+    Ok(rows)
+}
+
+fn child(name: &str, entries: usize) -> Result<Child, String> {
+    let command = std::env::current_exe().map_err(line)?;
+    let entries = entries.to_string();
+    let output = Command::new(command)
+        .args(["commit", "--child", name, "--entries", &entries])
+        .output()
+        .map_err(line)?;
+    if !output.status.success() {
+        return Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|e| format!("{name}: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Child, Table};
+
+    #[test]
+    fn small_lists_are_packed_right() {
+        for table in [Table::IndexedBlock, Table::Indexed] {
+            for entries in [1, 2, 1000] {
+                assert!(Child::measure(table, entries).expect("right bytes").ms > 0.0);
+            }
+        }
+    }
+}
