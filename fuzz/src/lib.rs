@@ -6,8 +6,13 @@
 //! about the tree, computed without the engine) -> `check.rs` (engine, interpreter and JIT against
 //! the model, in memory from `guard.rs`) -> `shrink.rs` (the smallest case that still fails).
 //!
-//! The fuzz targets (`fuzz_targets/`) and the property tests (`tests/`) are glue around
-//! [`Checker::check`]. Nothing here prints or exits: a failed check is an `Err` with the reason.
+//! Beside it, for the engine's other rooms: `pair.rs` (two layouts of one signature) ->
+//! `fused_copy.rs` and `signature.rs`; `decode_rebuild.rs`, `wire.rs`, `text.rs` and `segments.rs`
+//! take a case as it is.
+//!
+//! The fuzz targets (`fuzz_targets/`), the property tests (`tests/`) and the campaign
+//! (`examples/soak.rs`) are glue around these checks. Nothing here prints or exits: a failed check
+//! is an `Err` with the reason.
 //!
 //! ```
 //! use typepack_fuzz::{Checker, Effort, Executors, Case};
@@ -18,17 +23,28 @@
 //! ```
 
 pub mod check;
+pub mod decode_rebuild;
+pub mod fused_copy;
 pub mod generate;
 pub mod guard;
 pub mod model;
+pub mod pair;
 pub mod parse;
 pub mod recipe;
+pub mod segments;
 pub mod shrink;
+pub mod signature;
 pub mod stream;
+pub mod text;
+pub mod wire;
 
 pub use check::{Checker, Effort, Executors, Report};
+pub use fused_copy::CopyChecker;
 pub use generate::{Case, Mode};
 pub use model::Model;
+pub use pair::Pair;
 pub use recipe::Recipe;
+pub use segments::SegmentChecker;
 pub use shrink::shrink;
 pub use stream::Stream;
+pub use wire::WireChecker;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use typepack_engine::kernel::{Compiler, Entry, Kernel, LeafShape, LevelShape, Shape};
 use typepack_engine::{Direction, Settings, stats};
-use typepack_fuzz::{Case, Checker, Effort};
+use typepack_fuzz::{Case, Checker, Effort, Pair, Stream, signature};
 
 /// A kernel for one loop over 8-byte blocks, right up to the mistake number `MISTAKE`.
 ///
@@ -134,4 +134,18 @@ fn verification_drops_a_mistaken_kernel() {
         // All ranges, gaps included, against the model.
         Checker::with(vec![("verified", verified)]).check(&case, Effort::Thorough).expect("agrees");
     }
+}
+
+/// A pair whose sides do not have one signature, and a mismatch that only one rule sees.
+#[test]
+fn a_false_pair_is_caught() {
+    let check = |from: &str, to: &str| {
+        let case = |text: &str| text.parse::<Case>().expect("a case");
+        let pair = Pair { from: case(from), to: case(to) };
+        signature::check(&pair, &pair.from, &mut Stream::new(1, 1))
+    };
+    check("6 * double", "2 * hvector(3, 1, 24, double)").expect("one signature");
+    check("6 * double", "6 * int64_t").expect_err("other basic types");
+    check("6 * long", "6 * int64_t").expect_err("other names");
+    check("6 * double", "5 * double").expect_err("fewer elements");
 }

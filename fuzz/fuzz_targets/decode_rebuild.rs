@@ -1,0 +1,13 @@
+//! cargo-fuzz target: types rebuilt from their contents.
+//!
+//! A failure prints the case as one line.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use typepack_fuzz::{Case, decode_rebuild};
+
+fuzz_target!(|case: Case| {
+    if let Err(reason) = decode_rebuild::check(&case) {
+        panic!("{case}\n{reason}");
+    }
+});

@@ -1,0 +1,20 @@
+//! cargo-fuzz target: copies from one layout straight into another of the same signature.
+//!
+//! A failure prints the pair as two lines, `count * type` each.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::cell::RefCell;
+use typepack_fuzz::{CopyChecker, Effort, Executors, Pair};
+
+thread_local! {
+    static CHECKER: RefCell<CopyChecker> = RefCell::new(CopyChecker::new(Executors::Interpreter));
+}
+
+fuzz_target!(|pair: Pair| {
+    CHECKER.with_borrow_mut(|checker| {
+        if let Err(reason) = checker.check(&pair, Effort::Quick) {
+            panic!("{pair}\n{reason}");
+        }
+    });
+});

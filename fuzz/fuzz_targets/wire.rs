@@ -1,0 +1,28 @@
+//! cargo-fuzz target: the wire form of layouts, and its decoder on hostile bytes.
+//!
+//! A failure prints the case as one line; the mutations are those of the seed behind it.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::cell::RefCell;
+use typepack_fuzz::{Case, Stream, WireChecker};
+
+thread_local! {
+    static CHECKER: RefCell<WireChecker> = RefCell::new(WireChecker::new());
+}
+
+fuzz_target!(|input: (u64, Case, &[u8])| {
+    let (seed, case, bytes) = input;
+    CHECKER.with_borrow_mut(|checker| {
+        if let Err(reason) = checker.check(&case, &mut Stream::new(seed, 0), 8) {
+            panic!("{case}, seed {seed}\n{reason}");
+        }
+        // What the fuzzer made itself, the magic number aside, which it need not find.
+        let hostile = [b"tpkw\x01\0\0\0", bytes].concat();
+        for bytes in [bytes, &hostile] {
+            if let Err(reason) = checker.check_bytes(bytes) {
+                panic!("{bytes:02x?}\n{reason}");
+            }
+        }
+    });
+});

@@ -1,0 +1,68 @@
+//! Holds decoding against the model: a type that is rebuilt from its contents, all the way down, is
+//! the same type.
+//!
+//! Comes after `generate.rs`. Checked at every node: the envelope's numbers are those of the
+//! contents, named types refuse contents, and the rebuilt type has the envelope of the original;
+//! of the whole: bounds, typemap and signature, in the `int` and in the large form.
+
+use crate::check::same_bounds;
+use crate::generate::Case;
+use typepack_engine::signature::{Sameness, Signature};
+use typepack_engine::{Combiner, Datatype, Form};
+
+/// Checks one case; `Err` says what differed.
+pub fn check(case: &Case) -> Result<(), String> {
+    let model = case.model().ok_or("the case exceeds the generator's bounds")?;
+    let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;
+    let large = ty.clone().with_form(Form::Large).map_err(|e| format!("large form: {e}"))?;
+    for (name, original) in [("as made", &ty), ("large", &large)] {
+        let rebuilt = rebuild(original).map_err(|e| format!("{name}: {e}"))?;
+        same_bounds(&rebuilt, &model).map_err(|e| format!("{name}: rebuilt: {e}"))?;
+        let hash = |ty: &Datatype| {
+            let signature = Signature::with(ty, Sameness::Name).map_err(|e| e.to_string())?;
+            signature.hash(case.count).map_err(|e| e.to_string())
+        };
+        if hash(&rebuilt)? != hash(&ty)? {
+            return Err(format!("{name}: the rebuilt type has another signature"));
+        }
+    }
+    Ok(())
+}
+
+fn rebuild(ty: &Datatype) -> Result<Datatype, String> {
+    let envelope = ty.envelope();
+    if let Some(named) = ty.as_named() {
+        if envelope.combiner != Combiner::NAMED {
+            return Err(format!("{named} has the envelope {envelope:?}"));
+        }
+        return match ty.contents() {
+            Ok(_) => Err(format!("{named} gave contents")),
+            Err(_) => Ok(Datatype::named(named)),
+        };
+    }
+    let contents = ty.contents().map_err(|e| format!("{}: contents: {e}", envelope.combiner))?;
+    let found = (
+        contents.integers.len(),
+        contents.addresses.len(),
+        contents.large_counts.len(),
+        contents.datatypes.len(),
+    );
+    let stated = (envelope.integers, envelope.addresses, envelope.large_counts, envelope.datatypes);
+    if found != stated {
+        return Err(format!("{envelope:?}, but the contents are {found:?}"));
+    }
+    let types = contents.datatypes.iter().map(rebuild).collect::<Result<Vec<_>, _>>()?;
+    let (integers, addresses) = (&contents.integers, &contents.addresses);
+    let rebuilt = Datatype::from_contents(
+        envelope.combiner,
+        integers,
+        addresses,
+        &contents.large_counts,
+        &types,
+    )
+    .map_err(|e| format!("{}: from_contents: {e}", envelope.combiner))?;
+    if rebuilt.envelope() != envelope {
+        return Err(format!("rebuilt {:?}, expected {envelope:?}", rebuilt.envelope()));
+    }
+    Ok(rebuilt)
+}

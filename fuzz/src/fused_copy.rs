@@ -1,0 +1,137 @@
+//! Holds the fused copy of a pair of layouts against the model.
+//!
+//! Comes after `pair.rs`. Both sides lie in guarded memory of the exact length with canaries; for
+//! every packed byte range the destination must be what an unpack of the packed source leaves,
+//! gaps included, and the source must not change.
+
+use crate::check::{CANARY, Effort, Executors, Scene, canaries, difference, ranges};
+use crate::generate::MAX_TOUCHED;
+use crate::guard::{Guarded, Side};
+use crate::pair::Pair;
+use typepack_engine::{Plan, Settings, copy, copy_raw};
+
+/// Buffers and compilers that are used for pair after pair.
+pub struct CopyChecker {
+    settings: Vec<(&'static str, Settings)>,
+    src: Guarded,
+    dst: Guarded,
+}
+
+impl CopyChecker {
+    /// A checker with its own JIT.
+    ///
+    /// # Panics
+    ///
+    /// When the system denies a MiB of memory or its protection.
+    pub fn new(executors: Executors) -> Self {
+        let guarded =
+            || Guarded::new(MAX_TOUCHED as usize + CANARY).expect("guarded memory for the checks");
+        Self { settings: executors.settings().0, src: guarded(), dst: guarded() }
+    }
+
+    /// Checks one pair with every executor; returns the ranges copied.
+    pub fn check(&mut self, pair: &Pair, effort: Effort) -> Result<u64, String> {
+        let bounds = "the pair exceeds the generator's bounds";
+        let models = (pair.from.model().ok_or(bounds)?, pair.to.model().ok_or(bounds)?);
+        let scenes = (Scene::new(&pair.from, &models.0), Scene::new(&pair.to, &models.1));
+        if scenes.0.packed.len() != scenes.1.packed.len() {
+            return Err("the two sides differ in packed bytes".into());
+        }
+        let refused = |e| format!("constructor refused: {e}");
+        let types =
+            (pair.from.recipe.build().map_err(refused)?, pair.to.recipe.build().map_err(refused)?);
+        let mut copied = 0;
+        for (name, settings) in &self.settings {
+            let commit = |ty: &typepack_engine::Datatype| {
+                ty.commit_with(settings).map_err(|e| format!("{name}: commit: {e}"))
+            };
+            let mut run = Run {
+                plans: (&commit(&types.0)?, &commit(&types.1)?),
+                pair,
+                scenes: &scenes,
+                src: &mut self.src,
+                dst: &mut self.dst,
+            };
+            copied += run.all(effort).map_err(|e| format!("{name}: {e}"))?;
+        }
+        Ok(copied)
+    }
+}
+
+struct Run<'a> {
+    plans: (&'a Plan, &'a Plan),
+    pair: &'a Pair,
+    scenes: &'a (Scene, Scene),
+    src: &'a mut Guarded,
+    dst: &'a mut Guarded,
+}
+
+impl Run<'_> {
+    fn all(&mut self, effort: Effort) -> Result<u64, String> {
+        let (from, to) = self.scenes;
+        let spanned = from.source.len().max(to.source.len());
+        let mut copied = 0;
+        for side in [Side::Front, Side::Back] {
+            let src = self.src.place(from.source.len(), side);
+            let dst = self.dst.place(to.canary.len(), side);
+            self.src.whole()[src.clone()].copy_from_slice(&from.source);
+            self.dst.whole()[dst.clone()].copy_from_slice(&to.canary);
+            let around = canaries(&dst, side, self.dst.capacity());
+            self.dst.whole()[around.clone()].fill(0xc3);
+            let mut expected = to.canary.clone();
+            for range in ranges(from.packed.len(), spanned, effort) {
+                copied += 1;
+                let origin = |memory: *mut u8, low: i64| memory.wrapping_offset(-low as isize);
+                let memory = origin(self.src.whole()[src.clone()].as_mut_ptr(), from.low);
+                let (plan, count) = (self.plans.0, self.pair.from.count);
+                let read =
+                    typepack_engine::Side { plan, count, memory: memory.cast_const(), origin: 0 };
+                let memory = origin(self.dst.whole()[dst.clone()].as_mut_ptr(), to.low);
+                let (plan, count) = (self.plans.1, self.pair.to.count);
+                let written = typepack_engine::Side { plan, count, memory, origin: 0 };
+                // SAFETY:
+                // - the range lies within the packed bytes, which are equal on both sides;
+                // - each memory holds every byte that its elements touch, by the model; its first
+                //   byte is `low` bytes from the origin;
+                // - the two are different allocations.
+                unsafe { copy_raw(read, written, range.start as u64..range.end as u64) };
+                for k in range.clone() {
+                    expected[to.addresses[k]] = from.packed[k];
+                }
+                let what = |e| format!("range {range:?}: {e}");
+                let memory = self.dst.whole();
+                difference("copy", &memory[dst.clone()], &expected).map_err(what)?;
+                if memory[around.clone()].iter().any(|&b| b != 0xc3) {
+                    return Err(what("copy wrote beside the memory".into()));
+                }
+                for &address in &to.addresses[range] {
+                    memory[dst.start + address] = to.canary[address];
+                    expected[address] = to.canary[address];
+                }
+            }
+            difference("source after copying", &self.src.whole()[src], &from.source)?;
+        }
+        self.safe_call()?;
+        Ok(copied)
+    }
+
+    /// The safe call on slices that begin at the origin: where no data lies before it.
+    fn safe_call(&self) -> Result<(), String> {
+        let (from, to) = self.scenes;
+        if from.low < 0 || to.low < 0 {
+            return Ok(());
+        }
+        let ((src, _), (mut dst, _)) = (from.with_origin(&from.source), to.with_origin(&to.canary));
+        let counts = (self.pair.from.count, self.pair.to.count);
+        let moved = copy(self.plans.0, counts.0, &src, self.plans.1, counts.1, &mut dst)
+            .map_err(|e| format!("copy: {e}"))?;
+        if moved != from.packed.len() as u64 {
+            return Err(format!("copy moved {moved} bytes, expected {}", from.packed.len()));
+        }
+        let mut expected = to.canary.clone();
+        for (&address, &byte) in to.addresses.iter().zip(&from.packed) {
+            expected[address] = byte;
+        }
+        difference("copy of slices", &dst, &to.with_origin(&expected).0)
+    }
+}

@@ -1,0 +1,219 @@
+//! Pairs: two layouts of one signature.
+//!
+//! Takes a case from `generate.rs`, writes out its basic types with the help of `model.rs`, and
+//! realises the same list once more by an unrelated tree: a list that repeats becomes a loop or a
+//! table over one period, any other is cut into the members of a struct. `fused_copy.rs` and
+//! `signature.rs` check what comes out.
+
+use crate::generate::{Case, MAX_ENTRIES, Mode, fits, in_reach};
+use crate::model::Model;
+use crate::recipe::{Block, Recipe, StructCall};
+use arbitrary::{Arbitrary, Result, Unstructured};
+use std::fmt;
+use typepack_engine::Named;
+
+/// Two cases with the same basic types in the same order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// What is sent.
+    pub from: Case,
+    /// Where it is received.
+    pub to: Case,
+}
+
+impl fmt::Display for Pair {
+    /// Two cases, as two lines.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}", self.from, self.to)
+    }
+}
+
+impl<'a> Arbitrary<'a> for Pair {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        let mode = *u.choose(&[Mode::Any, Mode::Regular, Mode::Tiny])?;
+        Pair::generate(u, mode)
+    }
+}
+
+/// The basic types of all elements of a case, in order.
+pub fn basics(model: &Model, count: u64) -> Vec<Named> {
+    (0..count).flat_map(|_| model.entries.iter().map(|(_, named)| *named)).collect()
+}
+
+impl Pair {
+    /// Draws a pair: one side from [`Case::generate`], the other realised from its signature; now
+    /// and then both are realised.
+    pub fn generate(u: &mut Unstructured<'_>, mode: Mode) -> Result<Pair> {
+        let first = Case::generate(u, mode)?;
+        let model = first.model().ok_or(arbitrary::Error::IncorrectFormat)?;
+        let list = basics(&model, first.count);
+        let second = case(u, &list).unwrap_or_else(|| first.clone());
+        let third = if u.ratio(1, 4)? { case(u, &list) } else { None };
+        let (from, to) = (third.unwrap_or(first), second);
+        Ok(if u.arbitrary()? { Pair { from, to } } else { Pair { from: to, to: from } })
+    }
+}
+
+/// A case of exactly these basic types; `None` when it would not fit the bounds of cases.
+fn case(u: &mut Unstructured<'_>, list: &[Named]) -> Option<Case> {
+    let count = *u.choose(&repeats(list)).ok()?;
+    let (recipe, model) = realise(u, &list[..list.len() / count], 0).ok()??;
+    let count = count as u64;
+    (in_reach(&model) && fits(&model, count)).then_some(Case { recipe, count })
+}
+
+/// Into how many equal parts the list can be cut: 1 first, then rising.
+fn repeats(list: &[Named]) -> Vec<usize> {
+    let equal = |parts: usize| {
+        let period = list.len() / parts;
+        list[period..] == list[..list.len() - period]
+    };
+    let cuts = (2..=list.len()).filter(|&parts| list.len() % parts == 0 && equal(parts));
+    std::iter::once(1).chain(cuts).collect()
+}
+
+fn realise(
+    u: &mut Unstructured<'_>,
+    list: &[Named],
+    depth: u32,
+) -> Result<Option<(Recipe, Model)>> {
+    let compose = |recipe: Recipe, parts: &[Model]| {
+        let model = Model::compose(&recipe, parts, MAX_ENTRIES).filter(in_reach);
+        model.map(|model| (recipe, model))
+    };
+    if list.len() > MAX_ENTRIES {
+        return Ok(None);
+    }
+    let [only] = list else {
+        let parts = repeats(list);
+        let cut = parts.len() < 2 || depth < 3 && list.len() > 1 && u.ratio(1, 5)?;
+        return if cut { members(u, list, depth) } else { copies(u, list, &parts[1..], depth) };
+    };
+    let leaf = compose(Recipe::Named(*only), &[]);
+    let Some((leaf, model)) = leaf else { return Ok(None) };
+    if !u.ratio(1, 6)? {
+        return Ok(Some((leaf, model)));
+    }
+    let (lb, extent) = (u.int_in_range(-4..=4)?, model.extent() + u.int_in_range(0..=9)?);
+    Ok(compose(Recipe::Resized { lb, extent, old: Box::new(leaf) }, &[model]))
+}
+
+/// A struct of consecutive parts of the list, next to each other in memory or not, in any order.
+fn members(
+    u: &mut Unstructured<'_>,
+    list: &[Named],
+    depth: u32,
+) -> Result<Option<(Recipe, Model)>> {
+    let parts = u.int_in_range(1..=4usize)?.min(list.len());
+    let mut cuts = vec![0, list.len()];
+    for _ in 1..parts {
+        cuts.push(u.int_in_range(0..=list.len())?);
+    }
+    cuts.sort_unstable();
+    if !list.is_empty() && cuts.len() == 2 {
+        // One member would repeat this question for ever.
+        cuts.insert(1, (list.len() / 2).max(1));
+    }
+    let (mut members, mut models) = (Vec::new(), Vec::new());
+    let (mut low, mut high) = (0i64, 0i64);
+    for ends in cuts.windows(2).filter(|ends| ends[0] < ends[1]) {
+        let part = &list[ends[0]..ends[1]];
+        // Random cuts may all fall on one end.
+        let made = if part.len() == list.len() {
+            let half = list.len() / 2;
+            let halves =
+                [realise(u, &list[..half], depth + 1)?, realise(u, &list[half..], depth + 1)?];
+            let [Some(first), Some(second)] = halves else { return Ok(None) };
+            let at = first.1.true_ub() - second.1.true_lb();
+            let block = |displacement| Block { blocklength: 1, displacement };
+            let recipe = Recipe::Struct {
+                call: StructCall::Create,
+                members: vec![(block(0), first.0), (block(at), second.0)],
+            };
+            let model = Model::compose(&recipe, &[first.1, second.1], MAX_ENTRIES);
+            model.filter(in_reach).map(|model| (recipe, model))
+        } else {
+            realise(u, part, depth + 1)?
+        };
+        let Some((old, model)) = made else { return Ok(None) };
+        let gap = u.int_in_range(0..=12)?;
+        let displacement =
+            if u.ratio(3, 4)? { high + gap - model.true_lb() } else { low - gap - model.true_ub() };
+        low = low.min(displacement + model.true_lb());
+        high = high.max(displacement + model.true_ub());
+        members.push((Block { blocklength: 1, displacement }, old));
+        models.push(model);
+    }
+    let recipe = Recipe::Struct { call: StructCall::Create, members };
+    let model = Model::compose(&recipe, &models, MAX_ENTRIES).filter(in_reach);
+    Ok(model.map(|model| (recipe, model)))
+}
+
+/// A loop or a table over one period of the list.
+fn copies(
+    u: &mut Unstructured<'_>,
+    list: &[Named],
+    parts: &[usize],
+    depth: u32,
+) -> Result<Option<(Recipe, Model)>> {
+    let copies = *u.choose(parts)?;
+    let Some((old, model)) = realise(u, &list[..list.len() / copies], depth + 1)? else {
+        return Ok(None);
+    };
+    let old = Box::new(old);
+    // Blocks of this many copies, if they divide the copies.
+    let length = u.int_in_range(1..=copies.min(8))?;
+    let length = if copies % length == 0 { length } else { 1 };
+    let (count, blocklength) = ((copies / length) as i64, length as i64);
+    let span = model.extent().abs() * (blocklength - 1) + model.true_ub() - model.true_lb();
+    let mut places = Vec::new();
+    let gap = u.int_in_range(0..=3)?;
+    for i in 0..count {
+        places.push(if gap == 3 { i * span + u.int_in_range(0..=5)? } else { i * (span + gap) });
+    }
+    if u.ratio(1, 4)? {
+        places.reverse();
+    }
+    if u.ratio(1, 6)? {
+        // Neighbours change places: no order and no loop is left.
+        places.chunks_exact_mut(2).for_each(|two| two.swap(0, 1));
+    }
+    let stride = span + gap;
+    let recipe = match u.int_in_range(0..=5)? {
+        0 => Recipe::Contiguous { count: copies as i64, old },
+        1 => {
+            let stride = blocklength + u.int_in_range(0..=3)?;
+            Recipe::Vector { bytes: false, count, blocklength, stride, old }
+        }
+        2 => Recipe::Vector { bytes: true, count, blocklength, stride, old },
+        3 => Recipe::Vector { bytes: true, count, blocklength, stride: -stride, old },
+        4 => Recipe::IndexedBlock { bytes: true, blocklength, displacements: places, old },
+        _ => {
+            let block = |displacement| Block { blocklength, displacement };
+            Recipe::Indexed { bytes: true, blocks: places.into_iter().map(block).collect(), old }
+        }
+    };
+    let composed = Model::compose(&recipe, &[model], MAX_ENTRIES).filter(in_reach);
+    Ok(composed.map(|model| (recipe, model)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pair, basics};
+    use crate::{Mode, Stream};
+    use arbitrary::Unstructured;
+
+    #[test]
+    fn both_sides_have_one_signature_and_mostly_differ() {
+        let mut different = 0;
+        for index in 0..2000 {
+            let bytes = Stream::new(21, index).bytes(1500);
+            let mode = [Mode::Any, Mode::Regular, Mode::Tiny][index as usize % 3];
+            let pair = Pair::generate(&mut Unstructured::new(&bytes), mode).expect("bytes");
+            let list = |case: &crate::Case| basics(&case.model().expect("in bounds"), case.count);
+            assert_eq!(list(&pair.from), list(&pair.to), "{pair}");
+            different += u64::from(pair.from != pair.to);
+        }
+        assert!(different > 1200, "{different}");
+    }
+}

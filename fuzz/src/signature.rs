@@ -1,0 +1,168 @@
+//! Holds signatures against the list of basic types that the model writes out.
+//!
+//! Comes after `pair.rs`. Elements, runs, single elements, whole and prefix hashes of both sides of
+//! a pair against the list, under both rules of what is the same basic type; and what matches
+//! against the comparison of lists: the pair itself, shorter and longer messages, and one more case
+//! that has nothing to do with it.
+
+use crate::generate::Case;
+use crate::pair::{Pair, basics};
+use crate::stream::Stream;
+use typepack_engine::Named;
+use typepack_engine::signature::{Basic, Sameness, Signature, SignatureHash};
+
+/// One side: its signature and its basic types, written out.
+struct Written {
+    signature: Signature,
+    count: u64,
+    /// Of one element.
+    element: Vec<Basic>,
+}
+
+impl Written {
+    fn new(case: &Case, sameness: Sameness) -> Result<Self, String> {
+        let model = case.model().ok_or("the case exceeds the generator's bounds")?;
+        let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;
+        let signature = Signature::with(&ty, sameness).map_err(|e| format!("signature: {e}"))?;
+        let element = basics(&model, 1)
+            .into_iter()
+            .map(|named| Basic::new(named, sameness).ok_or(format!("{named} is not basic")))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { signature, count: case.count, element })
+    }
+
+    fn list(&self, count: u64) -> Vec<Basic> {
+        (0..count).flat_map(|_| self.element.iter().copied()).collect()
+    }
+}
+
+/// A polynomial over the tokens, term by term, modulo 2^127 - 1.
+fn hash(list: &[Basic]) -> SignatureHash {
+    let value = list.iter().fold(0u128, |sum, basic| {
+        reduced(times(sum, SignatureHash::BASE) + u128::from(basic.token()))
+    });
+    SignatureHash { elements: list.len() as u64, value }
+}
+
+/// Below the modulus, of a number below twice that.
+fn reduced(number: u128) -> u128 {
+    if number >= SignatureHash::MODULUS { number - SignatureHash::MODULUS } else { number }
+}
+
+/// The product modulo 2^127 - 1, bit by bit: sums of two stay below 2^128.
+fn times(a: u128, b: u128) -> u128 {
+    let (mut product, mut power, mut rest) = (0u128, a, b);
+    while rest > 0 {
+        if rest & 1 == 1 {
+            product = reduced(product + power);
+        }
+        power = reduced(power * 2);
+        rest >>= 1;
+    }
+    product
+}
+
+/// Checks one pair and an unrelated case.
+pub fn check(pair: &Pair, other: &Case, stream: &mut Stream) -> Result<(), String> {
+    for sameness in [Sameness::Representation, Sameness::Name] {
+        let from = Written::new(&pair.from, sameness)?;
+        let to = Written::new(&pair.to, sameness)?;
+        let other = Written::new(other, sameness)?;
+        describe(&from, stream)?;
+        describe(&to, stream)?;
+        let whole = |side: &Written| side.signature.hash(side.count).map_err(|e| e.to_string());
+        if whole(&from)? != whole(&to)? {
+            return Err(format!("{sameness:?}: the two sides of a pair have different hashes"));
+        }
+        for (a, b) in [(&from, &to), (&to, &from), (&from, &other), (&other, &to)] {
+            for (send, recv) in [
+                (a.count, b.count),
+                (stream.below(a.count + 2), b.count),
+                (a.count, stream.below(b.count + 2)),
+            ] {
+                matching(a, send, b, recv).map_err(|e| format!("{sameness:?}: {e}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn describe(side: &Written, stream: &mut Stream) -> Result<(), String> {
+    let (signature, count) = (&side.signature, side.count);
+    let list = side.list(count);
+    let refused = |e: typepack_engine::Error| e.to_string();
+    if signature.elements_of(count).map_err(refused)? != list.len() as u64 {
+        return Err(format!(
+            "{count} times {} elements, expected {}",
+            signature.elements(),
+            list.len()
+        ));
+    }
+    let mut runs: Vec<(Basic, u64)> = Vec::new();
+    for &basic in &list {
+        match runs.last_mut() {
+            Some((last, elements)) if *last == basic => *elements += 1,
+            _ => runs.push((basic, 1)),
+        }
+    }
+    let found: Vec<(Basic, u64)> =
+        signature.runs(count).map_err(refused)?.map(|run| (run.basic, run.elements)).collect();
+    if found != runs || signature.run_count(count).map_err(refused)? != runs.len() as u64 {
+        return Err(format!("runs {found:?}, expected {runs:?}"));
+    }
+    for _ in 0..4 {
+        let elements = stream.below(list.len() as u64 + 1);
+        let prefix = signature.prefix_hash(count, elements).map_err(refused)?;
+        let expected = hash(&list[..elements as usize]);
+        if prefix != expected {
+            return Err(format!("prefix hash of {elements} is {prefix:?}, expected {expected:?}"));
+        }
+        if let Some(&expected) = list.get(elements as usize)
+            && signature.basic_at(elements) != Some(expected)
+        {
+            return Err(format!("element {elements} is not {expected}"));
+        }
+    }
+    let (whole, expected) = (signature.hash(count).map_err(refused)?, hash(&list));
+    if whole != expected {
+        return Err(format!("hash {whole:?}, expected {expected:?}"));
+    }
+    if signature.prefix_hash(count, list.len() as u64 + 1).is_ok() {
+        return Err("a prefix beyond the end was accepted".into());
+    }
+    Ok(())
+}
+
+fn matching(a: &Written, send: u64, b: &Written, recv: u64) -> Result<(), String> {
+    let (sent, room) = (a.list(send), b.list(recv));
+    let packed = |list: &[Basic]| {
+        let sameness = a.signature.sameness();
+        let packed = Basic::new(Named::PACKED, sameness);
+        !list.is_empty() && list.iter().all(|&basic| Some(basic) == packed)
+    };
+    let bytes = |list: &[Basic]| list.iter().map(|basic| u64::from(basic.width())).sum::<u64>();
+    let found = a.signature.matches(send, &b.signature, recv).map_err(|e| e.to_string())?;
+    let say =
+        |expected: String| format!("{send} sent, {recv} received: {found:?}, expected {expected}");
+    // Packed data: whether a side is packed is asked of its type, whatever the count.
+    if sent.is_empty() {
+        return if found.is_ok() { Ok(()) } else { Err(say("a match".into())) };
+    }
+    if packed(&a.element) || packed(&b.element) {
+        let fits = bytes(&sent) <= bytes(&room);
+        return if found.is_ok() == fits { Ok(()) } else { Err(say(format!("fits {fits}"))) };
+    }
+    let differs = sent.iter().zip(&room).position(|(a, b)| a != b);
+    let expected = differs.or((sent.len() > room.len()).then_some(room.len()));
+    match (expected, found) {
+        (None, Ok(())) => Ok(()),
+        (Some(at), Err(mismatch))
+            if mismatch.element == at as u64
+                && mismatch.sent == sent[at]
+                && mismatch.expected == room.get(at).copied() =>
+        {
+            Ok(())
+        }
+        _ => Err(say(format!("{expected:?}"))),
+    }
+}

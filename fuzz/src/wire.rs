@@ -1,0 +1,204 @@
+//! Holds the wire form of layouts against the model, and its decoder against hostile bytes.
+//!
+//! Comes after `generate.rs`. An encoding must decode to a plan that packs and unpacks as the model
+//! says, and encode to the same bytes again. Mutations of it must be refused or execute within the
+//! footprint that the decoded plan claims, which is what safe calls check buffers against: here the
+//! footprint lies between forbidden pages and canaries.
+
+use crate::check::{CANARY, Scene, canaries, difference};
+use crate::generate::Case;
+use crate::guard::{Guarded, Side};
+use crate::stream::Stream;
+use typepack_engine::{Plan, pack_range, pack_raw, unpack_range, unpack_raw, wire};
+
+/// Largest footprint, and most packed bytes, of a mutated layout that is executed.
+const MOST: i128 = 64 << 10;
+
+/// Buffers that are used for case after case.
+pub struct WireChecker {
+    memory: Guarded,
+    packed: Guarded,
+}
+
+/// What became of mutated encodings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fates {
+    /// Not decoded.
+    pub refused: u64,
+    /// Decoded, but too large to execute here.
+    pub large: u64,
+    /// Decoded and executed.
+    pub executed: u64,
+}
+
+impl Default for WireChecker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl WireChecker {
+    /// A checker.
+    ///
+    /// # Panics
+    ///
+    /// When the system denies some memory or its protection.
+    pub fn new() -> Self {
+        let guarded =
+            || Guarded::new(MOST as usize + CANARY).expect("guarded memory for the checks");
+        Self { memory: guarded(), packed: guarded() }
+    }
+
+    /// Checks the encoding of one case, and `mutations` mutations drawn from `stream`.
+    pub fn check(
+        &mut self,
+        case: &Case,
+        stream: &mut Stream,
+        mutations: u64,
+    ) -> Result<Fates, String> {
+        let model = case.model().ok_or("the case exceeds the generator's bounds")?;
+        let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;
+        let plan = ty.commit().map_err(|e| format!("commit: {e}"))?;
+        let encoding = wire::encode(&plan);
+        let decoded = wire::decode(&encoding).map_err(|e| format!("decode: {e}"))?;
+        difference("encoding of the decoded plan", &wire::encode(&decoded), &encoding)?;
+        if decoded.footprint() != plan.footprint() {
+            let (found, expected) = (decoded.footprint(), plan.footprint());
+            return Err(format!("decoded footprint {found:?}, expected {expected:?}"));
+        }
+        round_trip(&decoded, case.count, &Scene::new(case, &model))?;
+        let mut fates = Fates::default();
+        for _ in 0..mutations {
+            let hostile = mutate(&encoding, stream);
+            match wire::decode(&hostile) {
+                Err(_) => fates.refused += 1,
+                Ok(plan) if self.execute(&plan).map_err(|e| format!("{e}: {hostile:02x?}"))? => {
+                    fates.executed += 1;
+                }
+                Ok(_) => fates.large += 1,
+            }
+        }
+        Ok(fates)
+    }
+
+    /// Checks any bytes at all, as a fuzzer brings them.
+    pub fn check_bytes(&mut self, bytes: &[u8]) -> Result<(), String> {
+        if let Ok(plan) = wire::decode(bytes) {
+            self.execute(&plan)?;
+        }
+        Ok(())
+    }
+
+    /// Packs and unpacks some elements within the footprint; `false` when they are too large.
+    fn execute(&mut self, plan: &Plan) -> Result<bool, String> {
+        let place = plan.footprint();
+        let mut executed = false;
+        for count in [1u64, 3] {
+            let shift = i128::from(place.extent) * i128::from(count - 1);
+            let low = i128::from(place.true_lb) + shift.min(0);
+            let span = i128::from(place.true_ub) + shift.max(0) - low;
+            // The claim itself does not depend on what is stated: a plan that makes bytes reads
+            // them from somewhere.
+            let Ok(total) = plan.packed_bytes(count) else { continue };
+            if total > MOST as u64 || span > MOST {
+                continue;
+            }
+            if total > 0 && span <= 0 {
+                return Err(format!("{total} packed bytes within a footprint of {span}"));
+            }
+            executed = true;
+            for side in [Side::Front, Side::Back] {
+                let memory = self.memory.place(span.max(0) as usize, side);
+                let packed = self.packed.place(total as usize, side);
+                let around = [
+                    canaries(&memory, side, self.memory.capacity()),
+                    canaries(&packed, side, self.packed.capacity()),
+                ];
+                self.memory.whole()[around[0].clone()].fill(0xc3);
+                self.packed.whole()[around[1].clone()].fill(0xc3);
+                // The low 64 bits: addresses are numbers modulo 2^64.
+                let back = (low as i64).wrapping_neg() as isize;
+                let origin = self.memory.whole()[memory].as_mut_ptr().wrapping_offset(back);
+                let bytes = self.packed.whole()[packed].as_mut_ptr();
+                // SAFETY: `memory` holds the footprint that the plan claims, which is computed from
+                // the program by the decoder and is what is put to the test here: the memory is
+                // guarded, so a wrong claim faults or hits a canary. `packed` has the total length.
+                unsafe {
+                    pack_raw(plan, count, origin, 0..total, bytes);
+                    unpack_raw(plan, count, origin, 0..total, bytes);
+                }
+                let beside = [&self.memory.whole()[around[0].clone()]]
+                    .iter()
+                    .any(|bytes| bytes.iter().any(|&b| b != 0xc3))
+                    || self.packed.whole()[around[1].clone()].iter().any(|&b| b != 0xc3);
+                if beside {
+                    return Err(format!("{count} elements were written beside {place:?}"));
+                }
+            }
+        }
+        Ok(executed)
+    }
+}
+
+fn round_trip(plan: &Plan, count: u64, scene: &Scene) -> Result<(), String> {
+    let total = plan.packed_bytes(count).map_err(|e| e.to_string())?;
+    if total != scene.packed.len() as u64 {
+        return Err(format!("decoded: {total} packed bytes, expected {}", scene.packed.len()));
+    }
+    let (memory, origin) = scene.with_origin(&scene.source);
+    let mut packed = vec![0; scene.packed.len()];
+    pack_range(plan, count, &memory, origin, 0..total, &mut packed)
+        .map_err(|e| format!("decoded: pack_range: {e}"))?;
+    difference("decoded: pack_range", &packed, &scene.packed)?;
+    let (mut memory, origin) = scene.with_origin(&scene.canary);
+    unpack_range(plan, count, &scene.data, 0..total, &mut memory, origin)
+        .map_err(|e| format!("decoded: unpack_range: {e}"))?;
+    let (expected, _) = scene.with_origin(&scene.unpacked(0..scene.packed.len()));
+    difference("decoded: unpack_range", &memory, &expected)
+}
+
+/// One to four changes: bytes, whole numbers (the format is made of words of 8 and 4 bytes), and
+/// lengths, with the announced length corrected or not.
+fn mutate(encoding: &[u8], stream: &mut Stream) -> Vec<u8> {
+    let mut bytes = encoding.to_vec();
+    for _ in 0..=stream.below(4) {
+        let at = stream.below(bytes.len().max(1) as u64) as usize;
+        match stream.below(8) {
+            0 if !bytes.is_empty() => bytes[at] = stream.next_u64() as u8,
+            1 if !bytes.is_empty() => bytes[at] ^= 1 << stream.below(8),
+            2 => bytes.truncate(at),
+            3 => {
+                let more = stream.below(40) as usize;
+                bytes.extend(stream.bytes(more));
+            }
+            4..=6 if bytes.len() >= 8 => {
+                let at = stream.below(bytes.len() as u64 / 8) as usize * 8;
+                let mut word = [0; 8];
+                word.copy_from_slice(&bytes[at..at + 8]);
+                let old = u64::from_le_bytes(word);
+                let new = match stream.below(7) {
+                    0 => stream.below(20),
+                    1 => old.wrapping_add(stream.below(17)).wrapping_sub(8),
+                    2 => old.wrapping_neg(),
+                    3 => u64::MAX >> stream.below(3),
+                    4 => 1 << stream.below(64),
+                    5 => old.wrapping_mul(1 + stream.below(4)),
+                    _ => stream.next_u64(),
+                };
+                bytes[at..at + 8].copy_from_slice(&new.to_le_bytes());
+            }
+            _ => {
+                // Part of the encoding once more, elsewhere.
+                let length = stream.below(49) as usize & !7;
+                let part: Vec<u8> = bytes.iter().skip(at & !7).take(length).copied().collect();
+                let to = stream.below(bytes.len() as u64 / 8 + 1) as usize * 8;
+                bytes.splice(to..to, part);
+            }
+        }
+    }
+    if bytes.len() >= 16 && stream.below(4) > 0 {
+        let length = bytes.len() as u64;
+        bytes[8..16].copy_from_slice(&length.to_le_bytes());
+    }
+    bytes
+}

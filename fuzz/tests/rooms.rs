@@ -1,0 +1,124 @@
+//! Random types and pairs through the engine's rooms beside packing: fused copy, decoding, wire
+//! form, text form, packing in parts, signatures.
+//!
+//! The streams are fixed. `FUZZ_CASES` multiplies the numbers (a percentage, 100 by default),
+//! `FUZZ_SEED` takes other streams.
+
+use arbitrary::Unstructured;
+use std::io::Write;
+use typepack_fuzz::{
+    Case, CopyChecker, Effort, Executors, Mode, Pair, SegmentChecker, Stream, WireChecker,
+    decode_rebuild, shrink, signature, text,
+};
+
+const SEED: u64 = 0x726f_6f6d_735f_7631;
+
+fn number(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")),
+        Err(_) => default,
+    }
+}
+
+/// Past the test harness's capture, so that the figures are always seen.
+fn say(line: &str) {
+    writeln!(std::io::stderr(), "{line}").expect("stderr");
+}
+
+/// Bytes and a mode for each of `cases` cases, and a stream for the check's own choices.
+fn each(room: u64, cases: u64, mut run: impl FnMut(&mut Unstructured<'_>, Mode, Stream)) -> u64 {
+    let cases = cases * number("FUZZ_CASES", 100) / 100;
+    let seed = number("FUZZ_SEED", SEED) ^ room;
+    for index in 0..cases {
+        let bytes = Stream::new(seed, index).bytes(2000);
+        let mode = [Mode::Any, Mode::Regular, Mode::Tiny][index as usize % 3];
+        run(&mut Unstructured::new(&bytes), mode, Stream::new(!seed, index));
+    }
+    cases
+}
+
+fn cases(
+    name: &str,
+    room: u64,
+    cases: u64,
+    mut check: impl FnMut(&Case, &mut Stream) -> Result<(), String>,
+) {
+    let done = each(room, cases, |u, mode, stream| {
+        let case = Case::generate(u, mode).expect("enough bytes");
+        if let Err(reason) = check(&case, &mut stream.clone()) {
+            // The same choices again for each candidate.
+            let small = shrink(&case, |case| check(case, &mut stream.clone()).is_err());
+            let small_reason = check(&small, &mut stream.clone()).err().unwrap_or_default();
+            panic!("{case}\n  {reason}\nshrunk to:\n  {small}\n  {small_reason}");
+        }
+    });
+    say(&format!("{name}: {done} cases"));
+}
+
+#[test]
+fn fused_copies_agree() {
+    let mut checker = CopyChecker::new(Executors::All);
+    let mut ranges = 0;
+    let pairs = each(1, 6000, |u, mode, _| {
+        let pair = Pair::generate(u, mode).expect("enough bytes");
+        match checker.check(&pair, Effort::Quick) {
+            Ok(copied) => ranges += copied,
+            Err(reason) => panic!("{pair}\n  {reason}"),
+        }
+    });
+    say(&format!("fused copy: {pairs} pairs, {ranges} ranges"));
+}
+
+#[test]
+fn decoded_types_rebuild() {
+    cases("decode_rebuild", 2, 12_000, |case, _| decode_rebuild::check(case));
+}
+
+#[test]
+fn wire_forms_agree_and_hostile_bytes_are_harmless() {
+    let mut checker = WireChecker::new();
+    let mut sum = [0; 3];
+    cases("wire", 3, 5000, |case, stream| {
+        let fates = checker.check(case, stream, 20)?;
+        for (sum, fate) in sum.iter_mut().zip([fates.refused, fates.large, fates.executed]) {
+            *sum += fate;
+        }
+        Ok(())
+    });
+    say(&format!("wire mutations: {} refused, {} large, {} executed", sum[0], sum[1], sum[2]));
+    assert!(sum[2] > 0, "no mutated layout was executed");
+}
+
+#[test]
+fn texts_read_back_and_mutations_are_harmless() {
+    let mut types = 0;
+    cases("text", 4, 8000, |case, stream| {
+        types += text::check(case, stream, 20)?;
+        Ok(())
+    });
+    say(&format!("text mutations: {types} were types"));
+    assert!(types > 0, "no mutated text was a type");
+}
+
+#[test]
+fn partitions_agree() {
+    let checker = SegmentChecker::new(Executors::All);
+    let mut parts = 0;
+    cases("segments", 5, 4000, |case, stream| {
+        parts += checker.check(case, stream, 3)?;
+        Ok(())
+    });
+    say(&format!("segments: {parts} parts"));
+}
+
+#[test]
+fn signatures_agree_with_lists() {
+    let pairs = each(6, 6000, |u, mode, mut stream| {
+        let pair = Pair::generate(u, mode).expect("enough bytes");
+        let other = Case::generate(u, Mode::Tiny).expect("enough bytes");
+        if let Err(reason) = signature::check(&pair, &other, &mut stream) {
+            panic!("{pair}\nother: {other}\n  {reason}");
+        }
+    });
+    say(&format!("signatures: {pairs} pairs"));
+}
