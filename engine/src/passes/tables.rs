@@ -1,4 +1,4 @@
-//! Tables that are more regular than they look become loops, short lists of runs sequences.
+//! Tables that are more regular than they look become loops, short lists of near runs sequences.
 //!
 //! Comes first, so that `fold.rs` and `coalesce.rs` see the loops. Rule numbers: `README.md`.
 
@@ -71,7 +71,7 @@ fn ragged(
     };
     let first = list.lengths.get(0);
     if least != greatest && list.lengths.range() != Some((first, first)) {
-        if list.len() <= Leaf::WINDOW_RUNS && dense(builder.node(body), stride) {
+        if dense(builder.node(body), stride) && is_window(&list, scale, stride) {
             return runs(builder, bytes, &list, scale, body);
         }
         return builder.push(bytes, Op::Ragged { list, scale, stride, body });
@@ -79,6 +79,19 @@ fn ragged(
     let copies = builder.node(body).bytes * first as u64;
     let block = builder.push(copies, Op::Loop { count: first as u64, stride, body });
     builder.replace(bytes, Op::Table { entries: list.entries.clone(), scale, body: block })
+}
+
+/// A list of runs that fits one window. Wider ones stay lists: the walk over a list is several times
+/// faster than that over a sequence.
+fn is_window(list: &RaggedList, scale: i64, stride: i64) -> bool {
+    let first = i128::from(list.entries.get(0));
+    let span = i128::from(Leaf::WINDOW_SPAN);
+    list.len() <= Leaf::WINDOW_RUNS
+        && (0..list.len()).all(|i| {
+            let at = (i128::from(list.entries.get(i)) - first) * i128::from(scale);
+            let bytes = i128::from(list.lengths.get(i)) * i128::from(stride);
+            -span <= at && at + bytes <= span
+        })
 }
 
 /// A short list of runs as the sequence that a struct of them is, so that both may end as one
