@@ -73,7 +73,8 @@ impl Campaign {
         let mode = [Mode::Any, Mode::Regular, Mode::Tiny, Mode::Regular][index as usize % 4];
         let case = Case::generate(&mut Unstructured::new(&bytes), mode)
             .map_err(|e| format!("type {index}: {e}"))?;
-        let effort = if index % THOROUGH_EVERY == 0 { Effort::Thorough } else { Effort::Quick };
+        let effort =
+            if index.is_multiple_of(THOROUGH_EVERY) { Effort::Thorough } else { Effort::Quick };
         match checker.check(&case, effort) {
             Ok(report) => {
                 batch.types += 1;

@@ -68,7 +68,7 @@ fn repeats(list: &[Named]) -> Vec<usize> {
         let period = list.len() / parts;
         list[period..] == list[..list.len() - period]
     };
-    let cuts = (2..=list.len()).filter(|&parts| list.len() % parts == 0 && equal(parts));
+    let cuts = (2..=list.len()).filter(|&parts| list.len().is_multiple_of(parts) && equal(parts));
     std::iter::once(1).chain(cuts).collect()
 }
 
@@ -163,7 +163,7 @@ fn copies(
     let old = Box::new(old);
     // Blocks of this many copies, if they divide the copies.
     let length = u.int_in_range(1..=copies.min(8))?;
-    let length = if copies % length == 0 { length } else { 1 };
+    let length = if copies.is_multiple_of(length) { length } else { 1 };
     let (count, blocklength) = ((copies / length) as i64, length as i64);
     let span = model.extent().abs() * (blocklength - 1) + model.true_ub() - model.true_lb();
     let mut places = Vec::new();

@@ -91,18 +91,18 @@ fn run(mode: Mode, stream: u64, cases: u64) -> Tally {
 
 #[test]
 fn any_types_agree() {
-    let tally = run(Mode::Any, 1, 14_000);
+    let tally = run(Mode::Any, 1, 17_000);
     assert!(tally.kernel * 4 > tally.useful, "kernels hardly ran");
 }
 
 #[test]
 fn regular_types_agree() {
-    let tally = run(Mode::Regular, 2, 22_000);
+    let tally = run(Mode::Regular, 2, 26_000);
     assert!(tally.kernel * 2 > tally.useful, "kernels hardly ran");
 }
 
 #[test]
 fn tiny_types_agree_at_every_split() {
-    let tally = run(Mode::Tiny, 3, 6000);
+    let tally = run(Mode::Tiny, 3, 7000);
     assert!(tally.kernel * 4 > tally.useful, "kernels hardly ran");
 }
