@@ -1,5 +1,5 @@
 //! Types that reach every operation of a program and every branch of the executors, for the tests
-//! of fused copies (`pair.rs`) and of the wire form (`wire.rs`).
+//! of the executors (`agree.rs`), of fused copies (`pair.rs`) and of the wire form (`wire.rs`).
 
 use typepack_engine::{Datatype, Named, Order};
 
@@ -13,6 +13,10 @@ pub fn small() -> Vec<(&'static str, Datatype)> {
     let ragged = Datatype::indexed(&[1, 3, 0, 2], &[9, 0, 5, 5], &int).unwrap();
     let gapped = Datatype::resized(0, 7, &int).unwrap();
     let wide: Vec<i64> = (0..9).map(|i| i * i).collect();
+    // More runs than a window takes: this one stays a list.
+    let lengths: Vec<i64> = (0..40).map(|i| i % 4).collect();
+    let places: Vec<i64> = (0..40).map(|i| (i * 7) % 40 * 5).collect();
+    let list = Datatype::indexed(&lengths, &places, &Datatype::named(Named::SHORT)).unwrap();
     let odd = Datatype::contiguous(3, &byte).unwrap();
     let big = Datatype::structured(
         &[2, 1, 1],
@@ -43,7 +47,8 @@ pub fn small() -> Vec<(&'static str, Datatype)> {
         }),
         ("squares", Datatype::hindexed_block(1, &wide, &byte).unwrap()),
         ("table of windows", Datatype::hindexed_block(2, &[100, 3, 160], &window).unwrap()),
-        ("list of runs", ragged.clone()),
+        ("short list of runs", ragged.clone()),
+        ("list of runs", list),
         ("ragged list of gapped", Datatype::indexed(&[1, 3, 2], &[9, 0, 5], &gapped).unwrap()),
         ("ragged of ragged", Datatype::hindexed(&[2, 1], &[0, 200], &ragged).unwrap()),
         ("overlap", Datatype::hindexed(&[3, 2], &[0, 6], &int).unwrap()),
