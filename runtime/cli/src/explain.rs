@@ -14,7 +14,7 @@ use typepack::engine::explain::{self, Options as Report};
 use typepack::engine::text::{self, File};
 use typepack::engine::{Datatype, Settings};
 
-use crate::agree::{FAILURE, Stop, agree};
+use crate::agree::{FAILURE, Stop, USAGE, agree};
 
 /// The arguments; the texts here and at `Command::Explain` in `main.rs` are the help.
 #[derive(Args, Clone, Debug)]
@@ -62,12 +62,13 @@ pub enum Colour {
 /// Runs the command on rank 0; the other ranks wait for its answer.
 pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let world = universe.world();
-    let answer = if world.rank() == 0 { explained(options) } else { Ok(()) };
+    let asked = (world.rank() == 0).then(|| read(options)).transpose();
+    let asked = agree(&world, asked, USAGE)?;
+    let answer = asked.map_or(Ok(()), |(ty, count)| explained(options, &ty, count));
     agree(&world, answer, FAILURE)
 }
 
-fn explained(options: &Options) -> Result<(), String> {
-    let (ty, count) = read(options)?;
+fn explained(options: &Options, ty: &Datatype, count: u64) -> Result<(), String> {
     let count = options.count.unwrap_or(count);
     let colour = match options.colour {
         Colour::Auto => std::io::stdout().is_terminal(),
@@ -78,10 +79,10 @@ fn explained(options: &Options) -> Result<(), String> {
     let compiler = Some(Arc::new(typepack::jit().clone()) as Arc<_>);
     let settings = Settings { compiler, ..Settings::default() };
     let report = Report { count, colour, settings };
-    let report = explain::report(&ty, &report).map_err(|error| error.to_string())?;
+    let report = explain::report(ty, &report).map_err(|error| error.to_string())?;
     if let Some(path) = &options.svg {
         let failed = |error: &dyn Display| format!("--svg: {}: {error}", path.display());
-        std::fs::write(path, explain::svg(&ty, count)).map_err(|error| failed(&error))?;
+        std::fs::write(path, explain::svg(ty, count)).map_err(|error| failed(&error))?;
     }
     let mut out = std::io::stdout().lock();
     out.write_all(report.as_bytes()).map_err(|error| format!("standard output: {error}"))
