@@ -213,6 +213,10 @@ unsafe fn call<const PACK: bool>(
         // SAFETY: the kernel implements the site's shape; the parameters are the caller's.
         unsafe { (kernel.entry())(words.as_ptr(), mem, packed) };
         stats::add(Executor::Kernel, bytes);
+    } else if let Some(routine) = site.routine(direction(PACK)) {
+        // SAFETY: as ours; the routine is this nest's, in this direction.
+        unsafe { routine.run::<PACK>(&site.nest, words, mem, packed) };
+        stats::add(Executor::Kernel, bytes);
     } else {
         // SAFETY: as ours.
         unsafe { interp::run::<PACK>(&site.nest, words, mem, packed) };

@@ -28,7 +28,7 @@ pub(crate) unsafe fn copy<const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes
 /// - `word` points to the three parameters of `level`'s kind, laid out as in `kernel.rs`.
 /// - For a table, entry `index` of the table they name is readable.
 #[inline(always)]
-unsafe fn displacement(level: &Level, word: *const u64, index: u64) -> i64 {
+pub(crate) unsafe fn displacement(level: &Level, word: *const u64, index: u64) -> i64 {
     // SAFETY: three words are there, by the contract.
     let (value, scale) = unsafe { (*word.add(1), *word.add(2) as i64) };
     match level {

@@ -35,6 +35,7 @@
 //! ```
 
 mod commit;
+mod copy;
 mod cursor;
 mod datatype;
 mod error;
@@ -60,6 +61,7 @@ pub mod typed;
 pub mod typemap;
 pub mod wire;
 
+pub use copy::{Isa, ParseIsaError};
 pub use cursor::Cursor;
 pub use datatype::{
     Binding, Combiner, Contents, DEFAULT_ARGUMENT, Datatype, Distribution, Envelope, Form, Order,

@@ -5,6 +5,7 @@
 //! the only things that change are the kernel slots, which fill when a nest has moved enough bytes
 //! for the compiler's threshold.
 
+use crate::copy::{Isa, Routine};
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
 use crate::footprint::Footprint;
@@ -83,6 +84,7 @@ pub(crate) struct Site {
     pub(crate) below: [u64; Nest::MAX_DEPTH],
     pub(crate) leaf_bytes: u64,
     pub(crate) rung: Rung,
+    forced: bool,
     slots: [Slot; 2],
 }
 
@@ -91,6 +93,7 @@ struct Slot {
     /// Empty: not asked yet. `None`: refused, or no kernel wanted.
     kernel: OnceLock<Option<Kernel>>,
     moved: AtomicU64,
+    routine: OnceLock<Option<Routine>>,
     /// Calls that `Settings::verify` found wrong; one is enough to stop using the kernel.
     distrusted: AtomicU64,
 }
@@ -125,7 +128,8 @@ impl Site {
             _ => Rung::Interpreter,
         };
         let leaf_bytes = nest.leaf.bytes();
-        let site = Self { nest, words, below, leaf_bytes, rung, slots: Default::default() };
+        let forced = settings.rung.is_some();
+        let site = Self { nest, words, below, leaf_bytes, rung, forced, slots: Default::default() };
         for direction in [Direction::Pack, Direction::Unpack] {
             if rung != Rung::Kernel {
                 let _ = site.slot(direction).kernel.set(None);
@@ -165,6 +169,18 @@ impl Site {
             return None;
         }
         slot.kernel.get_or_init(|| compiler.kernel(&self.nest.shape(direction))).as_ref()
+    }
+
+    /// The leaf kernel for this nest, if there is one.
+    #[inline]
+    pub(crate) fn routine(&self, direction: Direction) -> Option<&Routine> {
+        if self.rung == Rung::Interpreter && self.forced {
+            return None;
+        }
+        self.slot(direction)
+            .routine
+            .get_or_init(|| Routine::new(&self.nest, direction, Isa::best()))
+            .as_ref()
     }
 
     pub(crate) fn trusted(&self, direction: Direction) -> bool {

@@ -1,0 +1,303 @@
+//! Leaf kernels: precompiled loops over the inner levels of a nest, picked at run time by
+//! instruction set.
+//!
+//! `plan.rs` asks for the [`Routine`] of a nest and a direction; `exec.rs` calls it with the same
+//! parameter block as a compiled kernel. A routine executes the innermost level (`rows.rs`:
+//! blocks; `window.rs`: dense patterns), or that and a level along whose iterations memory is
+//! contiguous (`tiles.rs`); the levels outside are an odometer here. `moves.rs` has the moves,
+//! `isa.rs` the instruction sets.
+//!
+//! Packed bytes are what packed order says whatever the order of visits. Unpacking visits in
+//! another order only where the blocks are disjoint.
+
+mod isa;
+mod moves;
+mod rows;
+mod tiles;
+#[cfg(target_arch = "x86_64")]
+mod window;
+
+pub use isa::{Isa, ParseIsaError};
+
+use crate::interp::displacement;
+use crate::kernel::{Direction, Leaf, Level, LevelShape, Nest};
+use crate::table::Table;
+use tiles::{Transpose, Transposer};
+
+/// Executes one level of blocks: context, the level's parameters, base of the described memory,
+/// packed bytes.
+///
+/// # Safety
+///
+/// - `words` points to the three parameters of the level that the row was picked for, as in
+///   `kernel.rs`; entries of a table below the count are readable.
+/// - For every iteration the block, relative to `mem` plus its displacement, is valid for reads
+///   (pack) or writes (unpack).
+/// - `packed` is valid for writes (pack) or reads (unpack) of block length times count.
+/// - The two sides do not overlap.
+/// - The context is what the row was picked with, the CPU has its instruction set.
+type Row = unsafe fn(context: *const u8, words: *const u64, mem: *mut u8, packed: *mut u8);
+
+/// A leaf kernel for a nest and a direction.
+pub(crate) struct Routine {
+    work: Work,
+    direction: Direction,
+    isa: Isa,
+}
+
+enum Work {
+    /// The innermost level. The context is the block's length.
+    Row { row: Row, length: u64 },
+    /// The innermost level, by patterns of lines.
+    #[cfg(target_arch = "x86_64")]
+    Window(window::Window),
+    /// The innermost level and level `near`. `row` takes over where that does not pay.
+    Tile { transpose: Transposer, near: usize, row: Row, length: u64 },
+}
+
+impl Routine {
+    /// The routine for `nest`, if there is one: windows need byte permutes.
+    pub(crate) fn new(nest: &Nest, direction: Direction, isa: Isa) -> Option<Self> {
+        let work = match direction {
+            Direction::Pack => Self::work::<true>(nest, isa),
+            Direction::Unpack => Self::work::<false>(nest, isa),
+        };
+        Some(Self { work: work?, direction, isa })
+    }
+
+    fn work<const PACK: bool>(nest: &Nest, isa: Isa) -> Option<Work> {
+        let inner = nest.levels.last()?;
+        #[cfg(target_arch = "x86_64")]
+        if isa == Isa::Avx512
+            && let Some(merit) = window::merit(inner, &nest.leaf)
+            && merit.moves > if PACK { 2 } else { 3 } * merit.lines
+        {
+            return Some(Work::Window(window::Window::new::<PACK>(inner, &nest.leaf)));
+        }
+        let Leaf::Block { bytes: length } = nest.leaf else { return None };
+        let level = match inner {
+            Level::Loop { .. } => LevelShape::Loop,
+            Level::Table { entries: Table::Narrow(_), .. } => LevelShape::Table32,
+            Level::Table { entries: Table::Wide(_), .. } => LevelShape::Table64,
+        };
+        let row = rows::row::<PACK>(isa, level, length);
+        let near = near_level(nest, length);
+        if let (Some(near), Some(transpose)) = (near, tiles::transposer(isa, length)) {
+            return Some(Work::Tile { transpose, near, row, length });
+        }
+        Some(Work::Row { row, length })
+    }
+
+    /// The name that reports print.
+    pub(crate) fn name(&self) -> String {
+        let kind = match &self.work {
+            Work::Row { .. } => "row",
+            #[cfg(target_arch = "x86_64")]
+            Work::Window(_) => "window",
+            Work::Tile { .. } => "tile",
+        };
+        let direction = match self.direction {
+            Direction::Pack => "pack",
+            Direction::Unpack => "unpack",
+        };
+        format!("{direction} leaf {kind} {}", self.isa)
+    }
+
+    /// True where nothing that is compiled at run time does better.
+    pub(crate) fn is_final(&self) -> bool {
+        !matches!(self.work, Work::Row { .. })
+    }
+
+    /// Executes `nest`, for which this routine was made in this direction.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Entry`](crate::kernel::Entry), with `words` as `params`.
+    #[inline]
+    pub(crate) unsafe fn run<const PACK: bool>(
+        &self,
+        nest: &Nest,
+        words: &[u64; Nest::WORDS],
+        mem: *mut u8,
+        packed: *mut u8,
+    ) {
+        let inner = nest.levels.len() - 1;
+        // SAFETY (all calls): the caller's contract, at each position of the levels outside.
+        match &self.work {
+            Work::Row { row, length } => {
+                let context = std::ptr::without_provenance(*length as usize);
+                let params = words[3 * inner..].as_ptr();
+                if inner == 0 {
+                    return unsafe { row(context, params, mem, packed) };
+                }
+                let bytes = words[3 * inner] * length;
+                positions(nest, words, usize::MAX, bytes, mem, packed, |mem, packed| unsafe {
+                    row(context, params, mem, packed);
+                });
+            }
+            #[cfg(target_arch = "x86_64")]
+            Work::Window(window) => {
+                let params = words[3 * inner..].as_ptr();
+                if inner == 0 {
+                    return unsafe { window.run::<PACK>(params, mem, packed) };
+                }
+                let bytes = words[3 * inner] * nest.leaf.bytes();
+                positions(nest, words, usize::MAX, bytes, mem, packed, |mem, packed| unsafe {
+                    window.run::<PACK>(params, mem, packed);
+                });
+            }
+            Work::Tile { transpose, near, row, length } => unsafe {
+                tile::<PACK>(nest, words, (*transpose, *near, *row, *length), mem, packed);
+            },
+        }
+    }
+}
+
+/// The level whose blocks of `length` bytes lie side by side in memory, inside another.
+fn near_level(nest: &Nest, length: u64) -> Option<usize> {
+    let (far, outer) = nest.levels.split_last()?;
+    let &Level::Loop { stride: far, .. } = far else { return None };
+    let is_near =
+        |level: &Level| matches!(level, Level::Loop { stride, .. } if *stride as u64 == length);
+    (far.unsigned_abs() > length).then(|| outer.iter().rposition(is_near)).flatten()
+}
+
+/// Fewest elements on either side of a tile: below, registers stay empty.
+const TILE: u64 = 4;
+
+/// Executes a nest tile by tile where that pays and is allowed, row by row otherwise.
+///
+/// # Safety
+///
+/// As for [`Routine::run`].
+unsafe fn tile<const PACK: bool>(
+    nest: &Nest,
+    words: &[u64; Nest::WORDS],
+    (transpose, near, row, length): (Transposer, usize, Row, u64),
+    mem: *mut u8,
+    packed: *mut u8,
+) {
+    let inner = nest.levels.len() - 1;
+    let (columns, rows) = (words[3 * near], words[3 * inner]);
+    if columns < TILE || rows < TILE || !(PACK || disjoint(nest, words, near, length)) {
+        let context = std::ptr::without_provenance(length as usize);
+        let params = words[3 * inner..].as_ptr();
+        return positions(nest, words, usize::MAX, rows * length, mem, packed, |mem, packed| {
+            // SAFETY: the innermost level at one position of the others.
+            unsafe { row(context, params, mem, packed) };
+        });
+    }
+    let pitch = words[3 * inner + 1] as isize;
+    // Packed bytes from one iteration of the near level to the next.
+    let below: u64 = (near + 1..=inner).map(|l| words[3 * l]).product();
+    let across = (below * length) as isize;
+    positions(nest, words, near, rows * length, mem, packed, |mem, packed| {
+        let (columns, rows) = (columns as usize, rows as usize);
+        let t = if PACK {
+            let (from, to) = (mem.cast_const(), packed);
+            Transpose {
+                from,
+                from_pitch: pitch,
+                to,
+                to_pitch: across,
+                width: columns,
+                height: rows,
+            }
+        } else {
+            let (from, to) = (packed.cast_const(), mem);
+            Transpose {
+                from,
+                from_pitch: across,
+                to,
+                to_pitch: pitch,
+                width: rows,
+                height: columns,
+            }
+        };
+        // SAFETY: near and innermost level at one position of the others; disjoint on the side that
+        // is written: packed bytes are, memory by `disjoint`.
+        unsafe { transpose(t) };
+    });
+}
+
+/// Whether the blocks of the levels from `near` inwards are known to be disjoint: each level, from
+/// the shortest stride to the longest, jumps over all that the shorter ones cover.
+fn disjoint(nest: &Nest, words: &[u64; Nest::WORDS], near: usize, length: u64) -> bool {
+    let mut levels = [(0_u64, 0_u64); Nest::MAX_DEPTH];
+    let levels = &mut levels[near..nest.levels.len()];
+    for (l, level) in (near..).zip(levels.iter_mut()) {
+        let Level::Loop { stride, .. } = nest.levels[l] else { return false };
+        *level = (stride.unsigned_abs(), words[3 * l]);
+    }
+    levels.sort_unstable();
+    let mut span = u128::from(length);
+    levels.iter().all(|&(stride, count)| {
+        let apart = count <= 1 || u128::from(stride) >= span;
+        span += u128::from(stride) * u128::from(count.saturating_sub(1));
+        apart
+    })
+}
+
+/// Calls `each` with the two addresses at every position of all levels but the innermost and
+/// level `skip`; `bytes` is what the innermost level packs.
+///
+/// Counts of 0 at any level call nothing.
+#[inline(always)]
+fn positions(
+    nest: &Nest,
+    words: &[u64; Nest::WORDS],
+    skip: usize,
+    bytes: u64,
+    mem: *mut u8,
+    packed: *mut u8,
+    each: impl Fn(*mut u8, *mut u8),
+) {
+    let inner = nest.levels.len() - 1;
+    if (0..=inner).any(|l| words[3 * l] == 0) {
+        return;
+    }
+    // Packed bytes of one iteration of each level.
+    let mut pitch = [0; Nest::MAX_DEPTH];
+    let mut all = bytes;
+    for l in (0..inner).rev() {
+        pitch[l] = all;
+        all *= words[3 * l];
+    }
+    let mut index = [0; Nest::MAX_DEPTH];
+    // Where each level stands; entry `l` is with levels up to `l - 1` at their indices.
+    let mut at = [(mem, packed); Nest::MAX_DEPTH + 1];
+    let mut l = 0;
+    loop {
+        while l < inner {
+            at[l + 1] = at[l];
+            if l != skip && index[l] != 0 {
+                // SAFETY: the level's parameters, and an index below its count.
+                let shift =
+                    unsafe { displacement(&nest.levels[l], words[3 * l..].as_ptr(), index[l]) };
+                at[l + 1].0 = at[l].0.wrapping_offset(shift as isize);
+                at[l + 1].1 = at[l].1.wrapping_add((index[l] * pitch[l]) as usize);
+            } else if l != skip
+                && let Level::Table { .. } = nest.levels[l]
+            {
+                // SAFETY: the level's parameters, and an index below its count.
+                let shift = unsafe { displacement(&nest.levels[l], words[3 * l..].as_ptr(), 0) };
+                at[l + 1].0 = at[l].0.wrapping_offset(shift as isize);
+            }
+            l += 1;
+        }
+        each(at[inner].0, at[inner].1);
+        loop {
+            if l == 0 {
+                return;
+            }
+            l -= 1;
+            if l != skip {
+                index[l] += 1;
+                if index[l] < words[3 * l] {
+                    break;
+                }
+                index[l] = 0;
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Rows: one level of blocks, a whole level per call.
+//!
+//! Picked by `mod.rs` for the innermost level of a nest; uses `moves.rs`. The level is a loop of
+//! constant stride or a table of offsets, the block has a length the code knows (1 to 64 bytes) or
+//! a longer one that comes with the call. Blocks are moved in packed order, so that unpacking an
+//! overlapping type ends as the typemap says.
+
+use super::Row;
+use super::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use super::moves::{Avx2, Avx512};
+use super::moves::{Machine, Portable, block, long};
+use crate::kernel::{LeafShape, LevelShape};
+use std::marker::PhantomData;
+
+/// Longest block that has a row of its own, in bytes.
+pub(super) const FIXED: usize = LeafShape::FIXED_MAX as usize;
+
+/// Longest block of a row whose blocks are moved several at a time, in bytes: up to here stores of
+/// whole registers save more than putting them together costs.
+const JOINED: usize = 8;
+
+/// Where the iterations of a level lie.
+trait Steps {
+    /// Displacement of iteration `i` in bytes.
+    ///
+    /// # Safety
+    ///
+    /// - `words` points to the parameters of a level of this kind, as in `kernel.rs`.
+    /// - `i` is less than the count among them, and so many entries of a table are readable.
+    unsafe fn displacement(words: *const u64, i: usize) -> isize;
+}
+
+/// Constant stride.
+struct Strided;
+
+impl Steps for Strided {
+    #[inline(always)]
+    unsafe fn displacement(words: *const u64, i: usize) -> isize {
+        // SAFETY: the stride is the second word.
+        let stride = unsafe { *words.add(1) } as isize;
+        (i as isize).wrapping_mul(stride)
+    }
+}
+
+/// A table of entries of type `T`.
+struct Listed<T>(PhantomData<T>);
+
+impl<T: Copy + Into<i64>> Steps for Listed<T> {
+    #[inline(always)]
+    unsafe fn displacement(words: *const u64, i: usize) -> isize {
+        // SAFETY: address and scale are the second and third word; entry `i` is readable.
+        unsafe {
+            let entry: i64 = (*(*words.add(1) as *const T).add(i)).into();
+            entry.wrapping_mul(*words.add(2) as i64) as isize
+        }
+    }
+}
+
+/// The row for blocks of `bytes` bytes (at least 1) on a level of kind `level`.
+pub(super) fn row<const PACK: bool>(isa: Isa, level: LevelShape, bytes: u64) -> Row {
+    match level {
+        LevelShape::Loop => instance::<Strided, PACK>(isa, bytes),
+        LevelShape::Table32 => instance::<Listed<i32>, PACK>(isa, bytes),
+        LevelShape::Table64 => instance::<Listed<i64>, PACK>(isa, bytes),
+    }
+}
+
+/// Wider registers serve blocks that fill them; shorter blocks have one instance for all.
+fn instance<S: Steps, const PACK: bool>(isa: Isa, bytes: u64) -> Row {
+    let fixed = usize::try_from(bytes).unwrap_or(usize::MAX);
+    #[cfg(target_arch = "x86_64")]
+    match isa {
+        Isa::Avx512 if fixed >= FIXED => return avx512::row::<S, PACK>(fixed),
+        Isa::Avx512 | Isa::Avx2 if fixed >= 32 => return avx2::row::<S, PACK>(fixed),
+        _ => {}
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = isa;
+    portable::row::<S, PACK>(fixed)
+}
+
+/// The rows of one instruction set, for blocks of the given lengths and for longer ones.
+macro_rules! rows {
+    ($name:ident, $machine:ident, $(#[$feature:meta])? $($bytes:literal)*) => {
+        mod $name {
+            use super::*;
+
+            pub(super) fn row<S: Steps, const PACK: bool>(bytes: usize) -> Row {
+                match bytes {
+                    $($bytes => blocks::<S, PACK, $bytes>,)*
+                    _ => long_blocks::<S, PACK>,
+                }
+            }
+
+            /// # Safety
+            ///
+            /// - As for [`Row`].
+            /// - The CPU has the instruction set.
+            $(#[$feature])?
+            unsafe fn blocks<S: Steps, const PACK: bool, const B: usize>(
+                context: *const u8,
+                words: *const u64,
+                mem: *mut u8,
+                packed: *mut u8,
+            ) {
+                let _ = context;
+                // SAFETY: our contract.
+                unsafe { super::blocks::<$machine, S, PACK, B>(words, mem, packed) }
+            }
+
+            /// # Safety
+            ///
+            /// - As for [`Row`]; the context is the block length in bytes, more than 64.
+            /// - The CPU has the instruction set.
+            $(#[$feature])?
+            unsafe fn long_blocks<S: Steps, const PACK: bool>(
+                context: *const u8,
+                words: *const u64,
+                mem: *mut u8,
+                packed: *mut u8,
+            ) {
+                // SAFETY: our contract.
+                unsafe { super::long_blocks::<$machine, S, PACK>(context.addr(), words, mem, packed) }
+            }
+        }
+    };
+}
+
+rows! { portable, Portable,
+    1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
+    33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64
+}
+#[cfg(target_arch = "x86_64")]
+rows! { avx2, Avx2, #[target_feature(enable = "avx2")]
+    32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62
+    63 64
+}
+#[cfg(target_arch = "x86_64")]
+rows! { avx512, Avx512, #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")] 64 }
+
+/// Blocks of `B` bytes.
+///
+/// # Safety
+///
+/// As for [`Row`].
+#[inline(always)]
+unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usize>(
+    words: *const u64,
+    mem: *mut u8,
+    packed: *mut u8,
+) {
+    // SAFETY: the count is the level's first word.
+    let count = unsafe { *words } as usize;
+    // SAFETY (the closure): callers pass iterations below the count.
+    let at = |i| mem.wrapping_offset(unsafe { S::displacement(words, i) });
+    let mut i = 0;
+    if B <= JOINED && PACK {
+        while i + 4 <= count {
+            // SAFETY: the blocks of four iterations, and the place of all four in the packed bytes.
+            unsafe {
+                let four: [[u8; B]; 4] =
+                    std::array::from_fn(|k| at(i + k).cast::<[u8; B]>().read());
+                packed.add(i * B).cast::<[[u8; B]; 4]>().write(four);
+            }
+            i += 4;
+        }
+    } else if B <= 32 {
+        while i + 4 <= count {
+            for k in i..i + 4 {
+                // SAFETY: the block of iteration `k`, and its place in the packed bytes.
+                unsafe { one::<M, PACK, B>(at(k), packed.add(k * B)) };
+            }
+            i += 4;
+        }
+    }
+    while i < count {
+        // SAFETY: the block of iteration `i`, and its place in the packed bytes.
+        unsafe { one::<M, PACK, B>(at(i), packed.add(i * B)) };
+        i += 1;
+    }
+}
+
+/// One block of `B` bytes, in the given direction.
+///
+/// # Safety
+///
+/// - `mem` and `packed` are valid for `B` bytes, one for reads, the other for writes, by the
+///   direction, and do not overlap.
+#[inline(always)]
+unsafe fn one<M: Machine, const PACK: bool, const B: usize>(mem: *mut u8, packed: *mut u8) {
+    let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
+    // SAFETY: our contract.
+    unsafe { block::<M, B>(from, to) }
+}
+
+/// Blocks of `bytes` bytes, more than 64.
+///
+/// # Safety
+///
+/// As for [`Row`], with blocks of `bytes` bytes.
+#[inline(always)]
+unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
+    bytes: usize,
+    words: *const u64,
+    mem: *mut u8,
+    packed: *mut u8,
+) {
+    // SAFETY: the count is the level's first word.
+    let count = unsafe { *words } as usize;
+    for i in 0..count {
+        // SAFETY: `i` is below the count; the block is longer than 64 bytes and valid on both sides.
+        unsafe {
+            let mem = mem.wrapping_offset(S::displacement(words, i));
+            let packed = packed.add(i * bytes);
+            let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
+            long::<M>(from, to, bytes);
+        }
+    }
+}

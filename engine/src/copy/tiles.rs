@@ -1,0 +1,415 @@
+//! Tiles: two levels at once, so that memory is walked along its lines although packed order runs
+//! across them (a column type with count > 1, a transpose).
+//!
+//! Picked by `mod.rs` for a nest with a level whose blocks lie side by side in memory (the *near*
+//! level) while the innermost one (the *far* level) jumps. Both directions are one problem:
+//!
+//! ```text
+//! to[x * to_pitch + y * B] = from[y * from_pitch + x * B]     for x < width, y < height
+//! ```
+//!
+//! where packing has x on the near level and unpacking on the far one. Squares of elements are
+//! transposed in registers: every line of either side that a square touches is used whole at once,
+//! which also makes pitches of a power of two (all rows of a square in one cache set) harmless.
+//! The blocks of such a nest are disjoint, which `mod.rs` proves before it reorders.
+
+use super::isa::Isa;
+
+/// A matrix of elements to transpose, as the module's text says; pitches in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transpose {
+    pub(super) from: *const u8,
+    pub(super) from_pitch: isize,
+    pub(super) to: *mut u8,
+    pub(super) to_pitch: isize,
+    /// Elements along the contiguous side of `from`.
+    pub(super) width: usize,
+    /// Elements along the contiguous side of `to`.
+    pub(super) height: usize,
+}
+
+/// Transposes; the element size is the function's.
+///
+/// # Safety
+///
+/// - Every element of `from` is valid for reads, every element of `to` for writes, and no byte of
+///   `to` is a byte of `from` or of another element of `to`.
+/// - The CPU has the instruction set that the function was asked for.
+pub(super) type Transposer = unsafe fn(Transpose);
+
+/// The transposer for elements of `bytes` bytes, if there is one: 1, 2, 4, 8 and 16.
+pub(super) fn transposer(isa: Isa, bytes: u64) -> Option<Transposer> {
+    #[cfg(target_arch = "x86_64")]
+    match (isa, bytes) {
+        (Isa::Avx512, 8) => return Some(x86::avx512_8),
+        (Isa::Avx512, 4) => return Some(x86::avx512_4),
+        (Isa::Avx2, 8) => return Some(x86::avx2_8),
+        (Isa::Avx2, 4) => return Some(x86::avx2_4),
+        (_, 2) => return Some(x86::sse_2),
+        (_, 1) => return Some(x86::sse_1),
+        _ => {}
+    }
+    let _ = isa;
+    match bytes {
+        1 => Some(portable::<1, 16>),
+        2 => Some(portable::<2, 16>),
+        4 => Some(portable::<4, 16>),
+        8 => Some(portable::<8, 8>),
+        16 => Some(portable::<16, 4>),
+        _ => None,
+    }
+}
+
+/// Elements of `B` bytes in squares of `N`, element by element.
+///
+/// # Safety
+///
+/// As for [`Transposer`].
+unsafe fn portable<const B: usize, const N: usize>(t: Transpose) {
+    // SAFETY: our contract; the square is the scalar loop.
+    unsafe {
+        squares::<B, N>(t, |from, from_pitch, to, to_pitch| {
+            scalar::<B>(Transpose { from, from_pitch, to, to_pitch, width: N, height: N });
+        });
+    }
+}
+
+/// Goes through `t` square by square, then the edges. Squares come in blocks of [`BLOCK`] by
+/// [`BLOCK`], so that the pages of both sides stay in the first-level translation buffer.
+///
+/// # Safety
+///
+/// - As for [`Transposer`], for elements of `B` bytes.
+/// - `square` transposes `N` by `N` elements, given from, pitch, to, pitch, under that contract.
+#[inline(always)]
+unsafe fn squares<const B: usize, const N: usize>(
+    t: Transpose,
+    square: impl Fn(*const u8, isize, *mut u8, isize),
+) {
+    let at = |x: usize, y: usize| {
+        let from = t.from.wrapping_offset(y as isize * t.from_pitch).wrapping_add(x * B);
+        let to = t.to.wrapping_offset(x as isize * t.to_pitch).wrapping_add(y * B);
+        (from, to)
+    };
+    let (width, height) = (t.width / N * N, t.height / N * N);
+    for left in (0..width).step_by(BLOCK) {
+        for top in (0..height).step_by(BLOCK) {
+            for x in (left..width.min(left + BLOCK)).step_by(N) {
+                for y in (top..height.min(top + BLOCK)).step_by(N) {
+                    let (from, to) = at(x, y);
+                    square(from, t.from_pitch, to, t.to_pitch);
+                }
+            }
+        }
+    }
+    let edge = |x: usize, y: usize, width: usize, height: usize| {
+        let (from, to) = at(x, y);
+        Transpose { from, to, width, height, ..t }
+    };
+    // SAFETY: the columns right of the squares, and the rows below them.
+    unsafe {
+        scalar::<B>(edge(width, 0, t.width - width, height));
+        scalar::<B>(edge(0, height, t.width, t.height - height));
+    }
+}
+
+/// Elements along the side of a block of squares.
+const BLOCK: usize = 32;
+
+/// Elements of `B` bytes one by one, the shorter side in the inner loop.
+///
+/// # Safety
+///
+/// As for [`Transposer`], for elements of `B` bytes.
+#[inline(always)]
+unsafe fn scalar<const B: usize>(t: Transpose) {
+    let one = |x: usize, y: usize| {
+        let from = t.from.wrapping_offset(y as isize * t.from_pitch).wrapping_add(x * B);
+        let to = t.to.wrapping_offset(x as isize * t.to_pitch).wrapping_add(y * B);
+        // SAFETY: an element of each side.
+        unsafe { to.cast::<[u8; B]>().write(from.cast::<[u8; B]>().read()) };
+    };
+    if t.width < t.height {
+        for y in 0..t.height {
+            for x in 0..t.width {
+                one(x, y);
+            }
+        }
+    } else {
+        for x in 0..t.width {
+            for y in 0..t.height {
+                one(x, y);
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    //! Squares in registers. The networks are the textbook ones: interleave neighbours of one
+    //! element, then of two, four, eight.
+
+    use super::{Transpose, squares};
+    use std::arch::x86_64::*;
+
+    /// Row `i` of a square.
+    macro_rules! row {
+        ($base:expr, $i:expr, $pitch:expr) => {
+            $base.wrapping_offset($i as isize * $pitch)
+        };
+    }
+
+    /// 8-byte elements in squares of 8.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Transposer`](super::Transposer); AVX-512 F.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    pub(super) unsafe fn avx512_8(t: Transpose) {
+        // SAFETY: our contract; each access is one row of a square.
+        unsafe {
+            squares::<8, 8>(t, |from, from_pitch, to, to_pitch| {
+                let r: [__m512i; 8] =
+                    std::array::from_fn(|i| _mm512_loadu_si512(row!(from, i, from_pitch).cast()));
+                // Pairs of rows: elements 0 2 4 6 and 1 3 5 7 of both.
+                let p: [__m512i; 8] = std::array::from_fn(|i| {
+                    let (a, b) = (r[i & 6], r[i | 1]);
+                    if i % 2 == 0 {
+                        _mm512_unpacklo_epi64(a, b)
+                    } else {
+                        _mm512_unpackhi_epi64(a, b)
+                    }
+                });
+                // 128-bit lanes: p[2k + c] holds rows 2k, 2k+1 of columns c, c+2, c+4, c+6.
+                let (evens, odds) =
+                    (quarters(p[0], p[2], p[4], p[6]), quarters(p[1], p[3], p[5], p[7]));
+                for lane in 0..4 {
+                    _mm512_storeu_si512(row!(to, 2 * lane, to_pitch).cast(), evens[lane]);
+                    _mm512_storeu_si512(row!(to, 2 * lane + 1, to_pitch).cast(), odds[lane]);
+                }
+            });
+        }
+    }
+
+    /// Transposes the 128-bit lanes of four registers.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn quarters(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> [__m512i; 4] {
+        let ab_low = _mm512_shuffle_i64x2::<0x44>(a, b);
+        let ab_high = _mm512_shuffle_i64x2::<0xee>(a, b);
+        let cd_low = _mm512_shuffle_i64x2::<0x44>(c, d);
+        let cd_high = _mm512_shuffle_i64x2::<0xee>(c, d);
+        [
+            _mm512_shuffle_i64x2::<0x88>(ab_low, cd_low),
+            _mm512_shuffle_i64x2::<0xdd>(ab_low, cd_low),
+            _mm512_shuffle_i64x2::<0x88>(ab_high, cd_high),
+            _mm512_shuffle_i64x2::<0xdd>(ab_high, cd_high),
+        ]
+    }
+
+    /// 4-byte elements in squares of 16.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Transposer`](super::Transposer); AVX-512 F.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    pub(super) unsafe fn avx512_4(t: Transpose) {
+        // SAFETY: our contract; each access is one row of a square.
+        unsafe {
+            squares::<4, 16>(t, |from, from_pitch, to, to_pitch| {
+                let r: [__m512i; 16] =
+                    std::array::from_fn(|i| _mm512_loadu_si512(row!(from, i, from_pitch).cast()));
+                // Within lanes, four rows at a time: q[4k + c] holds rows 4k..4k+4 of columns c, c+4,
+                // c+8, c+12.
+                let q: [__m512i; 16] = std::array::from_fn(|i| {
+                    let k = i & 12;
+                    let (low, high) = if i % 4 < 2 {
+                        (
+                            _mm512_unpacklo_epi32(r[k], r[k + 1]),
+                            _mm512_unpacklo_epi32(r[k + 2], r[k + 3]),
+                        )
+                    } else {
+                        (
+                            _mm512_unpackhi_epi32(r[k], r[k + 1]),
+                            _mm512_unpackhi_epi32(r[k + 2], r[k + 3]),
+                        )
+                    };
+                    if i % 2 == 0 {
+                        _mm512_unpacklo_epi64(low, high)
+                    } else {
+                        _mm512_unpackhi_epi64(low, high)
+                    }
+                });
+                for c in 0..4 {
+                    let columns = quarters(q[c], q[4 + c], q[8 + c], q[12 + c]);
+                    for (lane, &column) in columns.iter().enumerate() {
+                        _mm512_storeu_si512(row!(to, 4 * lane + c, to_pitch).cast(), column);
+                    }
+                }
+            });
+        }
+    }
+
+    /// 8-byte elements in squares of 4.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Transposer`](super::Transposer); AVX2.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn avx2_8(t: Transpose) {
+        // SAFETY: our contract; each access is one row of a square.
+        unsafe {
+            squares::<8, 4>(t, |from, from_pitch, to, to_pitch| {
+                let r: [__m256i; 4] =
+                    std::array::from_fn(|i| _mm256_loadu_si256(row!(from, i, from_pitch).cast()));
+                let (a, b) = (_mm256_unpacklo_epi64(r[0], r[1]), _mm256_unpackhi_epi64(r[0], r[1]));
+                let (c, d) = (_mm256_unpacklo_epi64(r[2], r[3]), _mm256_unpackhi_epi64(r[2], r[3]));
+                let columns = [
+                    _mm256_permute2x128_si256::<0x20>(a, c),
+                    _mm256_permute2x128_si256::<0x20>(b, d),
+                    _mm256_permute2x128_si256::<0x31>(a, c),
+                    _mm256_permute2x128_si256::<0x31>(b, d),
+                ];
+                for (i, &column) in columns.iter().enumerate() {
+                    _mm256_storeu_si256(row!(to, i, to_pitch).cast(), column);
+                }
+            });
+        }
+    }
+
+    /// 4-byte elements in squares of 8.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Transposer`](super::Transposer); AVX2.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn avx2_4(t: Transpose) {
+        // SAFETY: our contract; each access is one row of a square.
+        unsafe {
+            squares::<4, 8>(t, |from, from_pitch, to, to_pitch| {
+                let r: [__m256i; 8] =
+                    std::array::from_fn(|i| _mm256_loadu_si256(row!(from, i, from_pitch).cast()));
+                let q: [__m256i; 8] = std::array::from_fn(|i| {
+                    let k = i & 4;
+                    let (low, high) = if i % 4 < 2 {
+                        (
+                            _mm256_unpacklo_epi32(r[k], r[k + 1]),
+                            _mm256_unpacklo_epi32(r[k + 2], r[k + 3]),
+                        )
+                    } else {
+                        (
+                            _mm256_unpackhi_epi32(r[k], r[k + 1]),
+                            _mm256_unpackhi_epi32(r[k + 2], r[k + 3]),
+                        )
+                    };
+                    if i % 2 == 0 {
+                        _mm256_unpacklo_epi64(low, high)
+                    } else {
+                        _mm256_unpackhi_epi64(low, high)
+                    }
+                });
+                for c in 0..4 {
+                    let (low, high) = (
+                        _mm256_permute2x128_si256::<0x20>(q[c], q[4 + c]),
+                        _mm256_permute2x128_si256::<0x31>(q[c], q[4 + c]),
+                    );
+                    _mm256_storeu_si256(row!(to, c, to_pitch).cast(), low);
+                    _mm256_storeu_si256(row!(to, 4 + c, to_pitch).cast(), high);
+                }
+            });
+        }
+    }
+
+    /// 2-byte elements in squares of 8.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Transposer`](super::Transposer).
+    pub(super) unsafe fn sse_2(t: Transpose) {
+        // SAFETY: our contract; each access is one row of a square.
+        unsafe {
+            squares::<2, 8>(t, |from, from_pitch, to, to_pitch| {
+                let mut r: [__m128i; 8] =
+                    std::array::from_fn(|i| _mm_loadu_si128(row!(from, i, from_pitch).cast()));
+                // Three rounds of a perfect shuffle of rows i and i + 4.
+                for _ in 0..3 {
+                    r = std::array::from_fn(|i| {
+                        let (a, b) = (r[i / 2], r[i / 2 + 4]);
+                        if i % 2 == 0 { _mm_unpacklo_epi16(a, b) } else { _mm_unpackhi_epi16(a, b) }
+                    });
+                }
+                for (i, &column) in r.iter().enumerate() {
+                    _mm_storeu_si128(row!(to, i, to_pitch).cast(), column);
+                }
+            });
+        }
+    }
+
+    /// 1-byte elements in squares of 16.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Transposer`](super::Transposer).
+    pub(super) unsafe fn sse_1(t: Transpose) {
+        // SAFETY: our contract; each access is one row of a square.
+        unsafe {
+            squares::<1, 16>(t, |from, from_pitch, to, to_pitch| {
+                let mut r: [__m128i; 16] =
+                    std::array::from_fn(|i| _mm_loadu_si128(row!(from, i, from_pitch).cast()));
+                // Four rounds of a perfect shuffle of rows i and i + 8.
+                for _ in 0..4 {
+                    r = std::array::from_fn(|i| {
+                        let (a, b) = (r[i / 2], r[i / 2 + 8]);
+                        if i % 2 == 0 { _mm_unpacklo_epi8(a, b) } else { _mm_unpackhi_epi8(a, b) }
+                    });
+                }
+                for (i, &column) in r.iter().enumerate() {
+                    _mm_storeu_si128(row!(to, i, to_pitch).cast(), column);
+                }
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All shapes around the squares' sizes, against the definition.
+    #[test]
+    fn every_instance_transposes_and_touches_nothing_else() {
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+            for bytes in [1usize, 2, 4, 8, 16] {
+                let transpose = transposer(isa, bytes as u64).unwrap();
+                for (width, height) in
+                    [(0, 5), (1, 1), (3, 40), (16, 16), (17, 33), (40, 18), (8, 24)]
+                {
+                    for gap in [0, bytes, 7] {
+                        let (from_pitch, to_pitch) = (width * bytes + gap, height * bytes + gap);
+                        let from: Vec<u8> =
+                            (0..height * from_pitch).map(|i| (i * 7 + i / 251) as u8).collect();
+                        let mut to = vec![0xee_u8; width * to_pitch + 1];
+                        let mut expected = to.clone();
+                        for x in 0..width {
+                            for y in 0..height {
+                                expected[x * to_pitch + y * bytes..][..bytes]
+                                    .copy_from_slice(&from[y * from_pitch + x * bytes..][..bytes]);
+                            }
+                        }
+                        let t = Transpose {
+                            from: from.as_ptr(),
+                            from_pitch: from_pitch as isize,
+                            to: to.as_mut_ptr(),
+                            to_pitch: to_pitch as isize,
+                            width,
+                            height,
+                        };
+                        // SAFETY: both matrices lie in buffers of their own; the ISA is available.
+                        unsafe { transpose(t) };
+                        assert!(to == expected, "{isa} {bytes} {width}x{height} gap {gap}");
+                    }
+                }
+            }
+        }
+    }
+}
