@@ -13,6 +13,8 @@
 mod isa;
 mod moves;
 mod rows;
+#[cfg(test)]
+mod tests;
 mod tiles;
 #[cfg(target_arch = "x86_64")]
 mod window;
@@ -20,8 +22,9 @@ mod window;
 pub use isa::{Isa, ParseIsaError};
 
 use crate::interp::displacement;
-use crate::kernel::{Direction, Leaf, Level, LevelShape, Nest};
+use crate::kernel::{Direction, Leaf, Level, LevelShape, Nest, Run};
 use crate::table::Table;
+use std::sync::Arc;
 use tiles::{Transpose, Transposer};
 
 /// Executes one level of blocks: context, the level's parameters, base of the described memory,
@@ -48,6 +51,8 @@ pub(crate) struct Routine {
 enum Work {
     /// The innermost level. The context is the block's length.
     Row { row: Row, length: u64 },
+    /// The innermost level, of windows, run by run.
+    Runs { row: Row, runs: Arc<[Run]> },
     /// The innermost level, by patterns of lines.
     #[cfg(target_arch = "x86_64")]
     Window(window::Window),
@@ -74,11 +79,16 @@ impl Routine {
         {
             return Some(Work::Window(window::Window::new::<PACK>(inner, &nest.leaf)));
         }
-        let Leaf::Block { bytes: length } = nest.leaf else { return None };
         let level = match inner {
             Level::Loop { .. } => LevelShape::Loop,
             Level::Table { entries: Table::Narrow(_), .. } => LevelShape::Table32,
             Level::Table { entries: Table::Wide(_), .. } => LevelShape::Table64,
+        };
+        let length = match &nest.leaf {
+            Leaf::Block { bytes } => *bytes,
+            Leaf::Window { runs } => {
+                return Some(Work::Runs { row: rows::windows::<PACK>(level), runs: runs.clone() });
+            }
         };
         let row = rows::row::<PACK>(isa, level, length);
         let near = near_level(nest, length);
@@ -92,6 +102,7 @@ impl Routine {
     pub(crate) fn name(&self) -> String {
         let kind = match &self.work {
             Work::Row { .. } => "row",
+            Work::Runs { .. } => "runs",
             #[cfg(target_arch = "x86_64")]
             Work::Window(_) => "window",
             Work::Tile { .. } => "tile",
@@ -105,7 +116,7 @@ impl Routine {
 
     /// True where nothing that is compiled at run time does better.
     pub(crate) fn is_final(&self) -> bool {
-        !matches!(self.work, Work::Row { .. })
+        !matches!(self.work, Work::Row { .. } | Work::Runs { .. })
     }
 
     /// Executes `nest`, for which this routine was made in this direction.
@@ -131,6 +142,14 @@ impl Routine {
                     return unsafe { row(context, params, mem, packed) };
                 }
                 let bytes = words[3 * inner] * length;
+                positions(nest, words, usize::MAX, bytes, mem, packed, |mem, packed| unsafe {
+                    row(context, params, mem, packed);
+                });
+            }
+            Work::Runs { row, runs } => {
+                let context = std::ptr::from_ref(runs).cast();
+                let params = words[3 * inner..].as_ptr();
+                let bytes = words[3 * inner] * nest.leaf.bytes();
                 positions(nest, words, usize::MAX, bytes, mem, packed, |mem, packed| unsafe {
                     row(context, params, mem, packed);
                 });

@@ -4,12 +4,8 @@
 //! of which may overlap the one before: they carry the same bytes to the same places, so nothing
 //! beside the block is read or written.
 
-use super::isa::Isa;
-
 /// An instruction set as the loops see it: a marker type.
 pub(super) trait Machine {
-    /// Which one.
-    const ISA: Isa;
     /// Bytes of the widest move.
     const WIDEST: usize;
 }
@@ -17,7 +13,6 @@ pub(super) trait Machine {
 pub(super) struct Portable;
 
 impl Machine for Portable {
-    const ISA: Isa = Isa::Portable;
     const WIDEST: usize = 16;
 }
 
@@ -26,7 +21,6 @@ pub(super) struct Avx2;
 
 #[cfg(target_arch = "x86_64")]
 impl Machine for Avx2 {
-    const ISA: Isa = Isa::Avx2;
     const WIDEST: usize = 32;
 }
 
@@ -35,7 +29,6 @@ pub(super) struct Avx512;
 
 #[cfg(target_arch = "x86_64")]
 impl Machine for Avx512 {
-    const ISA: Isa = Isa::Avx512;
     const WIDEST: usize = 64;
 }
 
@@ -105,7 +98,7 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
     }
 }
 
-/// Copies `bytes` bytes, more than [`LONG`].
+/// Copies `bytes` bytes, at least 64.
 ///
 /// # Safety
 ///
@@ -123,6 +116,40 @@ pub(super) unsafe fn long<M: Machine>(from: *const u8, to: *mut u8, bytes: usize
     }
     // SAFETY: the last 64 bytes of the run.
     unsafe { block::<M, 64>(from.add(last), to.add(last)) };
+}
+
+/// Copies `bytes` bytes, whose number the code does not know: a few overlapping moves for short
+/// runs, whole registers in a loop for longer ones.
+///
+/// # Safety
+///
+/// - `from` is valid for reads of `bytes` bytes, `to` for writes of as many, and they do not
+///   overlap.
+#[inline(always)]
+pub(super) unsafe fn run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: of two moves of one width, the first begins with the run and the second ends with it;
+    // the run is at least one width long.
+    macro_rules! two {
+        ($width:literal) => {
+            unsafe {
+                let first = from.cast::<[u8; $width]>().read();
+                let last = from.add(bytes - $width).cast::<[u8; $width]>().read();
+                to.cast::<[u8; $width]>().write(first);
+                to.add(bytes - $width).cast::<[u8; $width]>().write(last);
+            }
+        };
+    }
+    match bytes {
+        0 => {}
+        1 => two!(1),
+        2..4 => two!(2),
+        4..8 => two!(4),
+        8..16 => two!(8),
+        16..=32 => two!(16),
+        33..=64 => two!(32),
+        // SAFETY: our contract, and longer than 64 bytes.
+        _ => unsafe { long::<M>(from, to, bytes) },
+    }
 }
 
 #[cfg(test)]
@@ -147,12 +174,12 @@ mod tests {
     }
 
     #[test]
-    fn long_runs() {
-        for bytes in 64..300 {
+    fn runs_of_any_length() {
+        for bytes in 0..300 {
             let from: Vec<u8> = (0..bytes).map(|i| i as u8).collect();
             let mut to = vec![0xee; bytes + 1];
             // SAFETY: `bytes` bytes on both sides, in buffers of their own.
-            unsafe { long::<Portable>(from.as_ptr(), to.as_mut_ptr(), bytes) };
+            unsafe { run::<Portable>(from.as_ptr(), to.as_mut_ptr(), bytes) };
             assert_eq!(to[..bytes], from);
             assert_eq!(to[bytes], 0xee);
         }

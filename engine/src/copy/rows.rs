@@ -9,9 +9,10 @@ use super::Row;
 use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::moves::{Avx2, Avx512};
-use super::moves::{Machine, Portable, block, long};
-use crate::kernel::{LeafShape, LevelShape};
+use super::moves::{Machine, Portable, block, long, run};
+use crate::kernel::{LeafShape, LevelShape, Run};
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// Longest block that has a row of its own, in bytes.
 pub(super) const FIXED: usize = LeafShape::FIXED_MAX as usize;
@@ -138,6 +139,42 @@ rows! { avx2, Avx2, #[target_feature(enable = "avx2")]
 }
 #[cfg(target_arch = "x86_64")]
 rows! { avx512, Avx512, #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")] 64 }
+
+/// The row for windows whose runs are the context, one run after the other.
+pub(super) fn windows<const PACK: bool>(level: LevelShape) -> Row {
+    match level {
+        LevelShape::Loop => window::<Strided, PACK>,
+        LevelShape::Table32 => window::<Listed<i32>, PACK>,
+        LevelShape::Table64 => window::<Listed<i64>, PACK>,
+    }
+}
+
+/// # Safety
+///
+/// As for [`Row`]; the context is an `Arc<[Run]>` that outlives the call.
+unsafe fn window<S: Steps, const PACK: bool>(
+    context: *const u8,
+    words: *const u64,
+    mem: *mut u8,
+    packed: *mut u8,
+) {
+    // SAFETY: the context is these runs.
+    let runs: &[Run] = unsafe { &*context.cast::<Arc<[Run]>>() };
+    // SAFETY: the count is the level's first word.
+    let count = unsafe { *words } as usize;
+    let mut packed = packed;
+    for i in 0..count {
+        // SAFETY: `i` is below the count.
+        let at = mem.wrapping_offset(unsafe { S::displacement(words, i) });
+        for &Run { offset, bytes } in runs {
+            let mem = at.wrapping_offset(offset as isize);
+            let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
+            // SAFETY: a run of this iteration, and its place in the packed bytes.
+            unsafe { run::<Portable>(from, to, bytes as usize) };
+            packed = packed.wrapping_add(bytes as usize);
+        }
+    }
+}
 
 /// Blocks of `B` bytes.
 ///
