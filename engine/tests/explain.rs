@@ -211,6 +211,14 @@ fn hostile_types_are_explained_in_little_space() {
         let far = 3i64 << level;
         doubling = Datatype::structured(&[1, 1], &[0, far], &[doubling.clone(), doubling]).unwrap();
     }
+    // Its signature is one too long for the report, at every level twice that of the one below.
+    let mut unlike = Datatype::named(Named::CHAR);
+    for level in 0..50 {
+        let between = [Named::INT, Named::SHORT][level % 2];
+        let places = [0, 2i64 << level, 5i64 << level];
+        let types = [unlike.clone(), Datatype::named(between), unlike];
+        unlike = Datatype::structured(&[1; 3], &places, &types).unwrap();
+    }
     let mut tower = Datatype::named(Named::INT);
     for _ in 0..50_000 {
         tower = Datatype::contiguous(1, &tower).unwrap();
@@ -221,7 +229,7 @@ fn hostile_types_are_explained_in_little_space() {
         Datatype::indexed_block(1, &scattered, &Datatype::named(Named::DOUBLE)).unwrap();
     let edge =
         parse("hindexed([1, 1], [-9223372036854775808 + 100, 0], resized(0, 1, byte))").unwrap();
-    for ty in [&gapped, &doubling, &tower, &scattered, &edge] {
+    for ty in [&gapped, &doubling, &unlike, &tower, &scattered, &edge] {
         for count in [1, 1000] {
             let options = explain::Options { count, ..Default::default() };
             let report = explain::report(ty, &options).unwrap();
