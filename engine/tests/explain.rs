@@ -98,7 +98,7 @@ fn passes_are_told_step_by_step() {
 
 #[test]
 fn advice_fits_the_type() {
-    let cases: [(&str, u64, &[&str]); 12] = [
+    let cases: [(&str, u64, &[&str]); 13] = [
         ("vector(3, 2, 4, double)", 1, &[]),
         (
             "resized(0, 8, vector(3, 1, 4, double))",
@@ -148,6 +148,14 @@ fn advice_fits_the_type() {
             &[
                 "the 4 blocks are equally long and equally far apart: a vector or hvector says the same \
                in three numbers",
+            ],
+        ),
+        (
+            "indexed_block(2, [5, 9, 13, 17], int)",
+            1,
+            &[
+                "the 4 blocks are equally long and equally far apart: a vector or hvector says the same \
+               in three numbers, in a buffer that begins at the first",
             ],
         ),
         (
@@ -252,4 +260,15 @@ fn a_report_has_its_sections_in_order() {
         titles,
         ["Tree", "Bounds (bytes)", "Signature", "Blocks", "Layout", "Program", "Execution"]
     );
+}
+
+/// Without a stride the numbers are all that tells the order, so there are rows for them.
+#[test]
+fn an_unordered_list_is_numbered() {
+    let ty = parse("indexed_block(1, [5, 3, 9, 1, 0, 77, 44, 200, 13, 8, 90, 91, 92], float)");
+    let drawing = explain::drawing(&ty.unwrap(), 1, false);
+    let numbers = drawing.lines().nth(1).unwrap();
+    let order: Vec<&str> = numbers.split_whitespace().collect();
+    assert_eq!(order, ["4", "3", "1", "0", "9", "2", "8"], "{drawing}");
+    assert!(drawing.ends_with("numbers: packed order\n"), "{drawing}");
 }

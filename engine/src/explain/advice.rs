@@ -174,18 +174,21 @@ fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
         Constructor::Indexed { blocklengths, displacements, .. }
         | Constructor::Hindexed { blocklengths, displacements, .. } => {
             let equal = blocklengths.range().is_none_or(|(least, most)| least == most);
-            (equal && regular(displacements)).then(|| displacements.len())
+            (equal && regular(displacements)).then_some(displacements)
         }
         Constructor::IndexedBlock { displacements, .. }
         | Constructor::HindexedBlock { displacements, .. } => {
-            regular(displacements).then(|| displacements.len())
+            regular(displacements).then_some(displacements)
         }
         _ => None,
     };
-    if let Some(listed) = listed.filter(|&listed| listed > 3) {
+    if let Some(listed) = listed.filter(|listed| listed.len() > 3) {
+        // A vector's first block is at displacement 0.
+        let place = if listed.get(0) == 0 { "" } else { ", in a buffer that begins at the first" };
         advice.push(format!(
-            "the {listed} blocks are equally long and equally far apart: a vector or hvector says \
-             the same in three numbers"
+            "the {} blocks are equally long and equally far apart: a vector or hvector says the \
+             same in three numbers{place}",
+            listed.len()
         ));
     }
     let ragged = program.nodes().iter().filter_map(|node| match &node.op {
