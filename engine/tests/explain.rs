@@ -98,7 +98,7 @@ fn passes_are_told_step_by_step() {
 
 #[test]
 fn advice_fits_the_type() {
-    let cases: [(&str, u64, &[&str]); 13] = [
+    let cases: [(&str, u64, &[&str]); 14] = [
         ("vector(3, 2, 4, double)", 1, &[]),
         (
             "resized(0, 8, vector(3, 1, 4, double))",
@@ -136,6 +136,12 @@ fn advice_fits_the_type() {
                 "this is contiguous memory described the long way: contiguous(6, double), or double with \
                a count, is the same",
             ],
+        ),
+        (
+            "contiguous(2, struct([1, 1], [0, 4], [hvector(3, 1, 8, int), hvector(3, 1, 8, int)]))",
+            1,
+            &["members 0 and 1 of the struct interleave in memory; if that is not meant, check \
+               displacements[1] and the members' extents"],
         ),
         (
             "struct([1, 1], [0, 4], [int, float])",

@@ -99,11 +99,21 @@ fn essence(mut ty: &Datatype) -> &Datatype {
     ty
 }
 
-/// Structs whose members lie inside each other.
+/// Structs whose members lie inside each other: the outermost struct, also of an array of them.
 fn members(ty: &Datatype, advice: &mut Vec<String>) {
-    let Constructor::Struct { blocklengths, displacements, types } = essence(ty).constructor()
-    else {
-        return;
+    let mut at = ty;
+    let (blocklengths, displacements, types) = loop {
+        at = match at.constructor() {
+            Constructor::Struct { blocklengths, displacements, types } => {
+                break (blocklengths, displacements, types);
+            }
+            // The structs inside a composite are not the user's.
+            Constructor::Composite { .. } => return,
+            other => match other.children().first() {
+                Some(old) => old,
+                None => return,
+            },
+        };
     };
     let mut spans: Vec<(i128, i128, usize)> = (0..types.len())
         .filter(|&i| blocklengths.get(i) > 0 && types[i].size() > 0)
