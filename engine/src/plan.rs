@@ -126,11 +126,13 @@ impl Site {
         };
         let leaf_bytes = nest.leaf.bytes();
         let site = Self { nest, words, below, leaf_bytes, rung, slots: Default::default() };
+        let wanted = rung == Rung::Kernel;
+        let at_once = wanted && settings.compiler.as_ref().is_some_and(|c| c.threshold() == 0);
         for direction in [Direction::Pack, Direction::Unpack] {
-            if rung != Rung::Kernel {
-                let _ = site.slot(direction).kernel.set(None);
-            } else {
+            if at_once {
                 site.request(direction, 0, settings);
+            } else if !wanted {
+                let _ = site.slot(direction).kernel.set(None);
             }
         }
         site
@@ -213,6 +215,7 @@ impl Plan {
         let is_whole = whole.is_some();
         if let Some(nest) = whole {
             if contiguous.is_none() {
+                sites.reserve_exact(1);
                 sites.push(Site::new(nest, settings));
             }
         } else if let Some(body) = program.body {
@@ -383,7 +386,8 @@ fn find_sites(
 
 /// The nest of `edge` below the level `outer`, if it is one and not too deep.
 fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> {
-    let mut levels: Vec<Level> = outer.into_iter().collect();
+    let mut levels: Vec<Level> = Vec::with_capacity(4);
+    levels.extend(outer);
     let (mut base, mut at) = (0i64, edge);
     let mut leaf = loop {
         base = base.wrapping_add(at.offset);

@@ -28,25 +28,23 @@ pub(crate) fn lower(ty: &Datatype) -> Result<Program> {
 /// for which the tree has checked that sums fit.
 pub(crate) fn lower_with(ty: &Datatype, leaf: Option<Leaf<'_>>) -> Result<Program> {
     let mut lowering = Lowering { program: Program::new(ty.extent()), done: Memo::default(), leaf };
-    // A chain of constructors with one child each needs no memo; only struct children can be met
-    // again, and they are entered when met.
     let mut pending: SmallVec<[&Datatype; 8]> = SmallVec::new();
     pending.push(ty);
     while let Some(&top) = pending.last() {
         let children = top.constructor().children();
         let before = pending.len();
         if top.size() > 0 {
-            pending.extend(children.iter().filter(|child| lowering.done.get(child).is_none()));
+            // Named types, which most children are, are lowered when their first user is.
+            let waits =
+                |child: &&Datatype| !child.is_named() && lowering.done.get(child).is_none();
+            pending.extend(children.iter().filter(waits));
         }
         if pending.len() == before {
             pending.pop();
-            if lowering.done.get(top).is_none() {
-                let edge = lowering.node(top)?;
-                lowering.done.insert(top, edge);
-            }
+            lowering.finish(top)?;
         }
     }
-    lowering.program.body = lowering.done.get(ty).flatten();
+    lowering.program.body = lowering.finish(ty)?;
     Ok(lowering.program)
 }
 
@@ -63,7 +61,8 @@ struct Lowering<'a> {
 #[derive(Default)]
 struct Memo {
     few: SmallVec<[(*const (), Option<Edge>); Memo::FEW]>,
-    many: HashMap<*const (), Option<Edge>>,
+    /// Made when it is needed: even an empty map costs its keys.
+    many: Option<HashMap<*const (), Option<Edge>>>,
 }
 
 impl Memo {
@@ -72,20 +71,37 @@ impl Memo {
     fn get(&self, ty: &Datatype) -> Option<Option<Edge>> {
         let key = ty.address();
         let found = self.few.iter().find(|(address, _)| *address == key).map(|(_, edge)| *edge);
-        if found.is_some() || self.many.is_empty() { found } else { self.many.get(&key).copied() }
+        found.or_else(|| self.many.as_ref()?.get(&key).copied())
     }
 
     fn insert(&mut self, ty: &Datatype, edge: Option<Edge>) {
         if self.few.len() < Self::FEW {
             self.few.push((ty.address(), edge));
         } else {
-            self.many.insert(ty.address(), edge);
+            self.many.get_or_insert_default().insert(ty.address(), edge);
         }
     }
 }
 
 impl Lowering<'_> {
-    /// Lowers one type whose children are done.
+    /// The use of a type that is done, named, or whose children are done.
+    fn finish(&mut self, ty: &Datatype) -> Result<Option<Edge>> {
+        if let Some(edge) = self.done.get(ty) {
+            return Ok(edge);
+        }
+        let edge = self.node(ty)?;
+        self.done.insert(ty, edge);
+        Ok(edge)
+    }
+
+    /// The use of a child. A type with data has a child with data.
+    fn child(&mut self, old: &Datatype) -> Result<Edge> {
+        self.finish(old)?.ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "datatype", "data without a child that has data")
+        })
+    }
+
+    /// Lowers one type whose children are done or named.
     fn node(&mut self, ty: &Datatype) -> Result<Option<Edge>> {
         if ty.size() == 0 {
             return Ok(None);
@@ -97,12 +113,6 @@ impl Lowering<'_> {
                 format!("the type needs more than {MAX_NODES} program nodes"),
             ));
         }
-        // A type with data has a child with data, and extents of 64 bits (checked when built).
-        let child = |old: &Datatype| {
-            self.done.get(old).flatten().ok_or_else(|| {
-                Error::new(ErrorKind::Internal, "datatype", "data without a child that has data")
-            })
-        };
         let edge = match ty.constructor() {
             Constructor::Named(named) => match &mut self.leaf {
                 Some(leaf) => leaf(&mut self.program, *named),
@@ -110,37 +120,37 @@ impl Lowering<'_> {
             },
             Constructor::Dup { old }
             | Constructor::Resized { old, .. }
-            | Constructor::Composite { layout: old, .. } => child(old)?,
+            | Constructor::Composite { layout: old, .. } => self.child(old)?,
             Constructor::Contiguous { count, old } => {
-                let body = child(old)?;
+                let body = self.child(old)?;
                 self.repeat(*count, old.extent(), body)
             }
             Constructor::Vector { count, blocklength, stride, old } => {
-                let body = child(old)?;
+                let body = self.child(old)?;
                 let block = self.repeat(*blocklength, old.extent(), body);
                 // With one block the stride is never used and may be anything.
                 self.repeat(*count, stride.wrapping_mul(old.extent()), block)
             }
             Constructor::Hvector { count, blocklength, stride, old } => {
-                let body = child(old)?;
+                let body = self.child(old)?;
                 let block = self.repeat(*blocklength, old.extent(), body);
                 self.repeat(*count, *stride, block)
             }
             Constructor::Indexed { blocklengths, displacements, old } => {
-                let body = child(old)?;
+                let body = self.child(old)?;
                 self.ragged(blocklengths, displacements, old.extent(), old.extent(), body)
             }
             Constructor::Hindexed { blocklengths, displacements, old } => {
-                let body = child(old)?;
+                let body = self.child(old)?;
                 self.ragged(blocklengths, displacements, 1, old.extent(), body)
             }
             Constructor::IndexedBlock { blocklength, displacements, old } => {
-                let body = child(old)?;
+                let body = self.child(old)?;
                 let block = self.repeat(*blocklength, old.extent(), body);
                 self.table(displacements, old.extent(), block)
             }
             Constructor::HindexedBlock { blocklength, displacements, old } => {
-                let body = child(old)?;
+                let body = self.child(old)?;
                 let block = self.repeat(*blocklength, old.extent(), body);
                 self.table(displacements, 1, block)
             }
@@ -149,7 +159,9 @@ impl Lowering<'_> {
                 for ((blocklength, displacement), old) in
                     blocklengths.iter().zip(displacements.iter()).zip(types)
                 {
-                    if let (true, Some(body)) = (blocklength > 0, self.done.get(old).flatten()) {
+                    if blocklength > 0
+                        && let Some(body) = self.finish(old)?
+                    {
                         let mut edge = self.repeat(blocklength, old.extent(), body);
                         edge.offset = edge.offset.wrapping_add(displacement);
                         edges.push(edge);
@@ -158,7 +170,7 @@ impl Lowering<'_> {
                 self.seq(&edges)
             }
             Constructor::Subarray { sizes, subsizes, starts, order, old } => {
-                let mut edge = child(old)?;
+                let mut edge = self.child(old)?;
                 let extent = i128::from(old.extent());
                 for (d, stride) in crate::datatype::strides(sizes, *order, extent)? {
                     // Fits: with data, all elements of the array have addresses of 64 bits.
