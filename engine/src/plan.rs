@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::footprint::Footprint;
 use crate::ir::{self, Edge, NodeId, Op, Program};
 use crate::kernel::{Compiler, Direction, Kernel, Leaf, Level, Nest, Run};
+use smallvec::SmallVec;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -64,7 +65,8 @@ struct Inner {
     element_bytes: u64,
     /// Displacement of the one run, when elements continue each other without a gap.
     contiguous: Option<i64>,
-    sites: Box<[Site]>,
+    /// Most plans have one, which costs no allocation of its own.
+    sites: SmallVec<[Site; 1]>,
     /// Which site executes a node, `NO_SITE` where the walk goes on; empty when there is no walk.
     site_of: Box<[u32]>,
     /// True when site 0 is the whole program, the loop over elements included.
@@ -209,13 +211,12 @@ impl Plan {
             (dense && settings.rung != Some(Rung::Interpreter)).then_some(body.offset)
         });
         let mut site_of = Vec::new();
-        let mut sites = Vec::new();
+        let mut sites = SmallVec::new();
         let outer = Level::Loop { count: program.factor, stride: program.stride };
         let whole = program.body.and_then(|body| nest_of(&program, body, Some(outer)));
         let is_whole = whole.is_some();
         if let Some(nest) = whole {
             if contiguous.is_none() {
-                sites.reserve_exact(1);
                 sites.push(Site::new(nest, settings));
             }
         } else if let Some(body) = program.body {
@@ -228,7 +229,7 @@ impl Plan {
             program,
             element_bytes,
             contiguous,
-            sites: sites.into(),
+            sites,
             site_of: site_of.into(),
             whole: is_whole,
             settings: settings.clone(),
@@ -353,7 +354,7 @@ fn find_sites(
     body: Edge,
     settings: &Settings,
     most_sites: usize,
-    sites: &mut Vec<Site>,
+    sites: &mut SmallVec<[Site; 1]>,
     site_of: &mut [u32],
 ) {
     let mut seen = vec![false; program.nodes().len()];
