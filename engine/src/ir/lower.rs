@@ -36,22 +36,24 @@ pub(crate) fn lower_with(ty: &Datatype, leaf: Option<Leaf<'_>>) -> Result<Progra
     let mut lowering = Lowering { program: Program::new(ty.extent()), done: Memo::default(), leaf };
     let mut pending: SmallVec<[&Datatype; 8]> = SmallVec::new();
     pending.push(ty);
+    let mut last = None;
     while let Some(&top) = pending.last() {
         let children = top.constructor().children();
         let before = pending.len();
         if top.size() > 0 {
             // Named types, which most children are, are lowered when their first user is.
-            let waits =
-                |child: &&Datatype| !child.is_named() && lowering.done.get(child).is_none();
-            pending.extend(children.iter().filter(waits));
+            for child in children {
+                if !child.is_named() && lowering.done.get(child).is_none() {
+                    pending.push(child);
+                }
+            }
         }
         if pending.len() == before {
             pending.pop();
-            lowering.finish(top)?;
+            last = lowering.finish(top)?;
         }
     }
-    let body = lowering.finish(ty)?;
-    lowering.program.body = body.map(|piece| lowering.edge(piece));
+    lowering.program.body = last.map(|piece| lowering.edge(piece));
     Ok(lowering.program)
 }
 
@@ -229,7 +231,8 @@ impl Lowering<'_> {
                 }
                 self.seq(&pieces)
             }
-            Constructor::Subarray { sizes, subsizes, starts, order, old } => {
+            Constructor::Subarray { region, order, old } => {
+                let [sizes, subsizes, starts] = region.parts();
                 let mut piece = self.child(old)?;
                 let extent = i128::from(old.extent());
                 for (d, stride) in crate::datatype::strides(sizes, *order, extent)? {
@@ -335,14 +338,14 @@ impl Lowering<'_> {
         }
         let first = pieces[0].offset();
         let mut end = 0;
-        let parts: SmallVec<[Part; 8]> = pieces
+        let parts = pieces
             .iter()
             .map(|&piece| {
                 end += self.bytes(piece);
                 Part { edge: self.edge(piece.moved(first.wrapping_neg())), end }
             })
             .collect();
-        let node = self.program.push(end, Op::Seq { parts: parts[..].into() });
+        let node = self.program.push(end, Op::Seq { parts });
         Piece::Node(Edge { offset: first, node })
     }
 }

@@ -52,8 +52,8 @@ fn is_folded(nodes: &[Node], op: &Op) -> bool {
         Op::Seq { parts } => {
             parts[0].edge.offset == 0
                 && parts.iter().all(|part| nodes[part.edge.node.index()].op == Op::Block)
-                && (parts.len() > 1)
-                && equality(nodes, &parts.iter().map(|part| part.edge).collect::<Edges>()).is_none()
+                && parts.len() > 1
+                && equality(nodes, parts.iter().map(|part| part.edge)).is_none()
         }
     }
 }
@@ -180,7 +180,7 @@ fn splice(builder: &Builder, edges: &[Edge]) -> Option<Edges> {
 fn equal_parts(builder: &mut Builder, bytes: u64, edges: &[Edge]) -> Option<Edge> {
     let first = edges[0];
     let body = Edge { offset: 0, node: first.node };
-    let op = match equality(&builder.nodes, edges)? {
+    let op = match equality(&builder.nodes, edges.iter().copied())? {
         Equality::Even(stride) => Op::Loop { count: edges.len() as u64, stride, body },
         Equality::Scattered => {
             let offset = |edge: &Edge| edge.offset.wrapping_sub(first.offset);
@@ -200,21 +200,25 @@ enum Equality {
 }
 
 /// Whether the parts (at least two) are equal and better off as something else than a sequence.
-fn equality(nodes: &[Node], edges: &[Edge]) -> Option<Equality> {
+fn equality(
+    nodes: &[Node],
+    edges: impl ExactSizeIterator<Item = Edge> + Clone,
+) -> Option<Equality> {
     let node = |edge: Edge| &nodes[edge.node.index()];
-    let first = edges[0];
-    let same = |edge: &Edge| {
-        let (a, b) = (node(first), node(*edge));
+    let first = edges.clone().next()?;
+    let same = |edge: Edge| {
+        let (a, b) = (node(first), node(edge));
         first.node == edge.node || (a.op == Op::Block && b.op == Op::Block && a.bytes == b.bytes)
     };
-    if !edges.iter().all(same) {
+    if !edges.clone().all(same) {
         return None;
     }
-    let offset = |i: usize| edges[i].offset.wrapping_sub(first.offset);
-    let stride = offset(1);
-    if (2..edges.len()).all(|i| offset(i) == stride.wrapping_mul(i as i64)) {
+    let length = edges.len();
+    let mut offsets = edges.map(|edge| edge.offset.wrapping_sub(first.offset)).zip(0i64..).skip(1);
+    let (stride, _) = offsets.next()?;
+    if offsets.all(|(offset, i)| offset == stride.wrapping_mul(i)) {
         return Some(Equality::Even(stride));
     }
-    let long = edges.len() > Leaf::WINDOW_RUNS || node(first).op != Op::Block;
+    let long = length > Leaf::WINDOW_RUNS || node(first).op != Op::Block;
     long.then_some(Equality::Scattered)
 }
