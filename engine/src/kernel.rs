@@ -154,6 +154,15 @@ impl Deref for Levels {
     }
 }
 
+impl<'a> IntoIterator for &'a Levels {
+    type Item = &'a Level;
+    type IntoIter = std::slice::Iter<'a, Level>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
 impl From<Vec<Level>> for Levels {
     fn from(levels: Vec<Level>) -> Self {
         Self(levels.into())

@@ -349,3 +349,33 @@ impl Lowering<'_> {
         Piece::Node(Edge { offset: first, node })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nodes(ty: &Datatype) -> usize {
+        lower(ty).unwrap().nodes().len()
+    }
+
+    #[test]
+    fn runs_that_touch_are_one_node_and_equal_runs_share_one() {
+        let [char, int, double] = [Named::CHAR, Named::INT, Named::DOUBLE].map(Datatype::named);
+        // 0..1 and 4..16: two runs and the sequence.
+        let members = [char, int.clone(), double.clone()];
+        assert_eq!(nodes(&Datatype::structured(&[1; 3], &[0, 4, 8], &members).unwrap()), 3);
+        // Doubles and ints by turns, with gaps: still two runs and the sequence.
+        let types: Vec<Datatype> = [double, int].into_iter().cycle().take(1000).collect();
+        let places: Vec<i64> = (0..1000).map(|i| i * 16).collect();
+        assert_eq!(nodes(&Datatype::structured(&[1; 1000], &places, &types).unwrap()), 3);
+    }
+
+    #[test]
+    fn dense_towers_are_one_run() {
+        let mut ty = Datatype::named(Named::INT);
+        for _ in 0..29 {
+            ty = Datatype::contiguous(4, &Datatype::vector(1, 1, i64::MAX, &ty).unwrap()).unwrap();
+        }
+        assert_eq!((nodes(&ty), ty.size()), (1, 1 << 60));
+    }
+}
