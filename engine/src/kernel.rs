@@ -34,8 +34,10 @@
 //! calls. A count of 0 at any level moves nothing.
 
 use crate::table::Table;
+use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// Which way bytes go.
@@ -123,9 +125,48 @@ pub struct Nest {
     /// Displacement of the leaf's first byte when all level offsets are 0, in bytes.
     pub base: i64,
     /// Outermost first; never empty, at most [`Nest::MAX_DEPTH`].
-    pub levels: Vec<Level>,
+    pub levels: Levels,
     /// The innermost body.
     pub leaf: Leaf,
+}
+
+/// The levels of a nest, outermost first. As many as most nests have need no allocation: nests are
+/// made at every commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Levels(SmallVec<[Level; 3]>);
+
+impl Levels {
+    pub(crate) fn push(&mut self, level: Level) {
+        self.0.push(level);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Level> {
+        self.0.pop()
+    }
+}
+
+impl Deref for Levels {
+    type Target = [Level];
+
+    #[inline]
+    fn deref(&self) -> &[Level] {
+        &self.0
+    }
+}
+
+impl<'a> IntoIterator for &'a Levels {
+    type Item = &'a Level;
+    type IntoIter = std::slice::Iter<'a, Level>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl From<Vec<Level>> for Levels {
+    fn from(levels: Vec<Level>) -> Self {
+        Self(levels.into())
+    }
 }
 
 impl Nest {

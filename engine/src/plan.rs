@@ -9,7 +9,8 @@ use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
 use crate::footprint::Footprint;
 use crate::ir::{self, Edge, NodeId, Op, Program};
-use crate::kernel::{Compiler, Direction, Kernel, Leaf, Level, Nest, Run};
+use crate::kernel::{Compiler, Direction, Kernel, Leaf, Level, Levels, Nest, Run};
+use smallvec::SmallVec;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -64,13 +65,16 @@ struct Inner {
     element_bytes: u64,
     /// Displacement of the one run, when elements continue each other without a gap.
     contiguous: Option<i64>,
-    sites: Box<[Site]>,
+    /// Most plans have one, which costs no allocation of its own.
+    sites: Sites,
     /// Which site executes a node, `NO_SITE` where the walk goes on; empty when there is no walk.
     site_of: Box<[u32]>,
     /// True when site 0 is the whole program, the loop over elements included.
     whole: bool,
     settings: Settings,
 }
+
+type Sites = SmallVec<[Site; 1]>;
 
 const NO_SITE: u32 = u32::MAX;
 
@@ -126,11 +130,13 @@ impl Site {
         };
         let leaf_bytes = nest.leaf.bytes();
         let site = Self { nest, words, below, leaf_bytes, rung, slots: Default::default() };
+        let wanted = rung == Rung::Kernel;
+        let at_once = wanted && settings.compiler.as_ref().is_some_and(|c| c.threshold() == 0);
         for direction in [Direction::Pack, Direction::Unpack] {
-            if rung != Rung::Kernel {
-                let _ = site.slot(direction).kernel.set(None);
-            } else {
+            if at_once {
                 site.request(direction, 0, settings);
+            } else if !wanted {
+                let _ = site.slot(direction).kernel.set(None);
             }
         }
         site
@@ -206,30 +212,19 @@ impl Plan {
                 node.op == Op::Block && i128::from(node.bytes) == i128::from(program.stride);
             (dense && settings.rung != Some(Rung::Interpreter)).then_some(body.offset)
         });
-        let mut site_of = Vec::new();
-        let mut sites = Vec::new();
-        let outer = Level::Loop { count: program.factor, stride: program.stride };
-        let whole = program.body.and_then(|body| nest_of(&program, body, Some(outer)));
-        let is_whole = whole.is_some();
-        if let Some(nest) = whole {
-            if contiguous.is_none() {
-                sites.push(Site::new(nest, settings));
-            }
-        } else if let Some(body) = program.body {
-            site_of.resize(program.nodes().len(), NO_SITE);
-            find_sites(&program, body, settings, most_sites, &mut sites, &mut site_of);
-        }
-        Self(Arc::new(Inner {
+        let mut inner = Inner {
             datatype,
             footprint,
             program,
             element_bytes,
             contiguous,
-            sites: sites.into(),
-            site_of: site_of.into(),
-            whole: is_whole,
+            sites: Sites::new(),
+            site_of: Box::default(),
+            whole: false,
             settings: settings.clone(),
-        }))
+        };
+        inner.find_sites(most_sites);
+        Self(Arc::new(inner))
     }
 
     /// The type this plan was committed from; `None` when it was decoded ([`wire`](crate::wire)).
@@ -341,49 +336,63 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// Gives every node that one kernel can execute, and whose user cannot be executed by one, a site.
-///
-/// A ragged list's body gets its site at the list's node, with a leading loop whose count the
-/// executor sets for each entry; any other site stands at the node it executes.
-fn find_sites(
-    program: &Program,
-    body: Edge,
-    settings: &Settings,
-    most_sites: usize,
-    sites: &mut Vec<Site>,
-    site_of: &mut [u32],
-) {
-    let mut seen = vec![false; program.nodes().len()];
-    let mut pending = vec![body.node];
-    while let Some(id) = pending.pop() {
-        if std::mem::replace(&mut seen[id.index()], true) {
-            continue;
-        }
-        if sites.len() >= most_sites {
+impl Inner {
+    /// Gives the whole program a site, if one kernel can execute it with the loop over elements, or
+    /// else every node that one can execute and whose user it cannot.
+    ///
+    /// A ragged list's body gets its site at the list's node, with a leading loop whose count the
+    /// executor sets for each entry; any other site stands at the node it executes.
+    fn find_sites(&mut self, most_sites: usize) {
+        let Self { program, sites, settings, .. } = self;
+        let Some(body) = program.body else { return };
+        if self.contiguous.is_some() {
+            // One memcpy: nobody asks for a site.
+            self.whole = true;
             return;
         }
-        let nest = match &program.node(id).op {
-            Op::Block => continue,
-            Op::Ragged { stride, body, .. } if is_dense(program, *stride, *body) => continue,
-            Op::Ragged { stride, body, .. } => {
-                nest_of(program, *body, Some(Level::Loop { count: 1, stride: *stride }))
-            }
-            _ => nest_of(program, Edge { offset: 0, node: id }, None),
-        };
-        match nest {
-            Some(nest) => {
-                // Fewer sites than nodes, and those have 32-bit ids.
-                site_of[id.index()] = sites.len() as u32;
-                sites.push(Site::new(nest, settings));
-            }
-            None => pending.extend(ir::edges(&program.node(id).op).map(|edge| edge.node)),
+        let outer = Level::Loop { count: program.factor, stride: program.stride };
+        if let Some(nest) = nest_of(program, body, Some(outer)) {
+            self.whole = true;
+            sites.push(Site::new(nest, settings));
+            return;
         }
+        let mut site_of = vec![NO_SITE; program.nodes().len()];
+        let mut seen = vec![false; program.nodes().len()];
+        let mut pending = vec![body.node];
+        while let Some(id) = pending.pop() {
+            if std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            if sites.len() >= most_sites {
+                break;
+            }
+            let nest = match &program.node(id).op {
+                Op::Block => continue,
+                Op::Ragged { stride, body, .. } if is_dense(program, *stride, *body) => continue,
+                Op::Ragged { stride, body, .. } => {
+                    nest_of(program, *body, Some(Level::Loop { count: 1, stride: *stride }))
+                }
+                _ => nest_of(program, Edge { offset: 0, node: id }, None),
+            };
+            match nest {
+                Some(nest) => {
+                    // Fewer sites than nodes, and those have 32-bit ids.
+                    site_of[id.index()] = sites.len() as u32;
+                    sites.push(Site::new(nest, settings));
+                }
+                None => pending.extend(ir::edges(&program.node(id).op).map(|edge| edge.node)),
+            }
+        }
+        self.site_of = site_of.into();
     }
 }
 
 /// The nest of `edge` below the level `outer`, if it is one and not too deep.
 fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> {
-    let mut levels: Vec<Level> = outer.into_iter().collect();
+    let mut levels = Levels::default();
+    if let Some(outer) = outer {
+        levels.push(outer);
+    }
     let (mut base, mut at) = (0i64, edge);
     let mut leaf = loop {
         base = base.wrapping_add(at.offset);

@@ -85,15 +85,19 @@ fn blocks_are_counted_without_expanding() {
 
 #[test]
 fn passes_are_told_step_by_step() {
-    let ty = parse("vector(3, 2, 4, double)").unwrap();
+    let ty = parse("hvector(2, 1, 64, vector(2, 2, 4, double))").unwrap();
     let steps = explain::explain_passes(&ty).unwrap();
     assert_eq!(steps[0].0, "lower");
     assert_eq!(
         steps[0].1,
-        "elements 1 x 80\n  loop 3 x 32 @0\n    loop 2 x 8 @0\n      block 8 @0\n"
+        "elements 1 x 112\n  loop 2 x 64 @0\n    loop 2 x 32 @0\n      block 16 @0\n"
     );
     assert_eq!(steps.last().unwrap().1, ty.commit().unwrap().program().to_string());
-    assert!(explain::passes(&ty).unwrap().contains("after coalesce\n  elements 1 x 80\n"));
+    assert!(
+        explain::passes(&ty)
+            .unwrap()
+            .contains("after fold\n  elements 1 x 112\n    loop 4 x 32 @0\n")
+    );
 }
 
 #[test]

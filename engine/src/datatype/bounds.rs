@@ -277,7 +277,8 @@ impl Bounds {
                 }
                 union.pad();
             }
-            Constructor::Subarray { sizes, subsizes, starts, order, old } => {
+            Constructor::Subarray { region, order, old } => {
+                let [sizes, subsizes, starts] = region.parts();
                 let old = old.bounds();
                 let (mut copies, mut low, mut high) = (1i128, 0i128, 0i128);
                 for (dimension, stride) in array::strides(sizes, *order, old.extent())? {

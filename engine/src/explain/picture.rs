@@ -409,7 +409,8 @@ fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) 
     }
     let mut at = ty;
     loop {
-        if let Constructor::Subarray { sizes, order, old, .. } = at.constructor()
+        if let Constructor::Subarray { region, order, old } = at.constructor()
+            && let sizes = region.sizes()
             && sizes.len() > 1
         {
             // The `d`-th dimension from the fastest varying one.

@@ -58,6 +58,20 @@ fn moved(edge: Edge, offset: i64) -> Edge {
     Edge { offset: edge.offset.wrapping_add(offset), ..edge }
 }
 
+/// [`rewrite`], unless every node is `settled`: then `rule` would change nothing. Most types are
+/// settled from the start, and asking is much cheaper than rebuilding.
+fn rewrite_unless(
+    settled: impl Fn(&[Node], &Op) -> bool,
+    program: &mut Program,
+    rule: impl FnMut(&mut Builder, Node) -> Edge,
+) -> bool {
+    if !program.nodes().iter().all(|node| settled(program.nodes(), &node.op)) {
+        return rewrite(program, rule);
+    }
+    debug_assert!(!rewrite(&mut program.clone(), rule), "not settled:\n{program}");
+    false
+}
+
 /// Rebuilds `program` with `rule`, which gets each node with its operands rewritten and returns
 /// what its users are to use instead. Returns whether the rule changed anything.
 fn rewrite(program: &mut Program, mut rule: impl FnMut(&mut Builder, Node) -> Edge) -> bool {

@@ -114,13 +114,16 @@ fn line(count: u64, stride: i64) -> Level {
 }
 
 fn block(name: &str, levels: Vec<Level>, bytes: u64) -> Case {
-    let nest = Nest { base: 0, levels, leaf: Leaf::Block { bytes } };
+    let nest = Nest { base: 0, levels: levels.into(), leaf: Leaf::Block { bytes } };
     Case { name: name.to_owned(), nest }
 }
 
 fn window(name: &str, levels: Vec<Level>, runs: &[(i64, u64)]) -> Case {
     let runs = runs.iter().map(|&(offset, bytes)| Run { offset, bytes }).collect();
-    Case { name: name.to_owned(), nest: Nest { base: 0, levels, leaf: Leaf::Window { runs } } }
+    Case {
+        name: name.to_owned(),
+        nest: Nest { base: 0, levels: levels.into(), leaf: Leaf::Window { runs } },
+    }
 }
 
 /// `cases.h`: the code, the tables and the numbers of all cases. The types are in `driver.c`.

@@ -57,7 +57,7 @@ pub fn nest(r: &mut Random) -> Nest {
     if r.one_in(2) {
         levels.reverse();
     }
-    Nest { base: r.within(-200, 200), levels, leaf: leaf(r) }
+    Nest { base: r.within(-200, 200), levels: levels.into(), leaf: leaf(r) }
 }
 
 fn level(r: &mut Random, count: i64) -> Level {
