@@ -2,7 +2,8 @@
 //!
 //! Called by `exec.rs` wherever there is no kernel. It walks the levels like an odometer and makes
 //! one memcpy per run; rows of hundreds of bytes run at the machine's speed this way, short blocks
-//! are what kernels are for.
+//! are what kernels are for. Blocks of the commonest lengths take a few instructions instead of a
+//! call, since the first pack of a type is often its only one.
 
 use crate::kernel::{Leaf, Level, Nest};
 use crate::table::Table;
@@ -35,6 +36,8 @@ unsafe fn displacement(level: &Level, word: *const u64, index: u64) -> i64 {
         Level::Loop { .. } => (index as i64).wrapping_mul(value as i64),
         Level::Table { entries, .. } => {
             let entry = match entries {
+                // SAFETY: the entry is readable, by the contract.
+                Table::Short(_) => unsafe { i64::from(*(value as *const u8).add(index as usize)) },
                 // SAFETY: the entry is readable, by the contract.
                 Table::Narrow(_) => unsafe {
                     i64::from(*(value as *const i32).add(index as usize))
@@ -114,13 +117,32 @@ unsafe fn row<const PACK: bool>(
     let count = unsafe { *word };
     match leaf {
         Leaf::Block { bytes } => {
-            let bytes = *bytes as usize;
-            for i in 0..count {
-                // SAFETY: `i` is below the count.
-                let at = mem.wrapping_offset(unsafe { displacement(level, word, i) } as isize);
-                // SAFETY: one run of this iteration, and its place in the packed bytes.
-                unsafe { copy::<PACK>(at, packed, bytes) };
-                packed = packed.wrapping_add(bytes);
+            /// Blocks of a length that is known when this is compiled are moved by registers, the
+            /// addresses independent of each other: a random list is bound by how many of them the
+            /// CPU looks up at once.
+            macro_rules! blocks {
+                ($bytes:expr) => {
+                    for i in 0..count {
+                        // SAFETY: `i` is below the count.
+                        let shift = unsafe { displacement(level, word, i) };
+                        let at = mem.wrapping_offset(shift as isize);
+                        // SAFETY: one run of this iteration, and its place in the packed bytes.
+                        unsafe { copy::<PACK>(at, packed, $bytes) };
+                        packed = packed.wrapping_add($bytes);
+                    }
+                };
+            }
+            match *bytes as usize {
+                1 => blocks!(1),
+                2 => blocks!(2),
+                4 => blocks!(4),
+                8 => blocks!(8),
+                12 => blocks!(12),
+                16 => blocks!(16),
+                24 => blocks!(24),
+                32 => blocks!(32),
+                64 => blocks!(64),
+                bytes => blocks!(bytes),
             }
         }
         Leaf::Window { runs } => {

@@ -59,18 +59,20 @@ fn ragged(
     stride: i64,
     body: Edge,
 ) -> Edge {
-    let (least, greatest) = list.lengths.range().unwrap_or((0, 0));
+    let (mut least, greatest) = list.lengths.range().unwrap_or((0, 0));
     let list = if least == 0 {
         let keep = || (0..list.len()).filter(|&i| list.lengths.get(i) != 0);
         let lengths: Vec<i64> = keep().map(|i| list.lengths.get(i)).collect();
         let entries: Vec<i64> = keep().map(|i| list.entries.get(i)).collect();
         builder.changed = true;
-        Arc::new(RaggedList::new(Table::new(&lengths), Table::new(&entries)))
+        least = lengths.iter().copied().min().unwrap_or(0);
+        let lengths = Table::lengths(&lengths).unwrap_or_else(|| Table::new(&lengths));
+        Arc::new(RaggedList::new(lengths, Table::new(&entries)))
     } else {
         list
     };
     let first = list.lengths.get(0);
-    if least != greatest && list.lengths.range() != Some((first, first)) {
+    if least != greatest {
         if dense(builder.node(body), stride) && is_window(&list, scale, stride) {
             return runs(builder, bytes, &list, scale, body);
         }

@@ -174,15 +174,15 @@ impl<'a> Reader<'a> {
             TABLE => {
                 let scale = self.word()? as i64;
                 let (body, bytes) = operand(body, self.word()? as i64)?;
-                let entries = self.table(count, width)?;
+                let entries = self.table(count, width, 4)?;
                 (Op::Table { entries, scale, body }, u128::from(count) * bytes)
             }
             RAGGED => {
                 let scale = self.word()? as i64;
                 let (body, bytes) = operand(body, self.word()? as i64)?;
                 let stride = self.word()? as i64;
-                let entries = self.table(count, width)?;
-                let lengths = self.table(count, lengths)?;
+                let entries = self.table(count, width, 4)?;
+                let lengths = self.table(count, lengths, 1)?;
                 if lengths.iter().any(|length| length < 0) {
                     return Err(malformed("a list with a negative length"));
                 }
@@ -229,10 +229,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A table of `count` entries of `width` bytes, padded to a multiple of 8.
-    fn table(&mut self, count: u64, width: u8) -> Result<Table> {
+    /// A table of `count` entries of `width` bytes, at least `least`, padded to a multiple of 8.
+    fn table(&mut self, count: u64, width: u8, least: u8) -> Result<Table> {
         let bytes = match width {
-            4 | 8 => self.promise(count, usize::from(width))?,
+            1 | 4 | 8 if width >= least => self.promise(count, usize::from(width))?,
             _ => return Err(malformed(format!("a table with entries of {width} bytes"))),
         };
         let entries = self.take(bytes)?;
@@ -240,10 +240,14 @@ impl<'a> Reader<'a> {
             return Err(malformed("padding that is not zero"));
         }
         // Chunks of exactly the width; `as_chunks` leaves no remainder.
-        Ok(if width == 4 {
-            Table::Narrow(entries.as_chunks().0.iter().map(|e| i32::from_le_bytes(*e)).collect())
-        } else {
-            Table::Wide(entries.as_chunks().0.iter().map(|e| i64::from_le_bytes(*e)).collect())
+        Ok(match width {
+            1 => Table::of_bytes(entries),
+            4 => Table::Narrow(
+                entries.as_chunks().0.iter().map(|e| i32::from_le_bytes(*e)).collect(),
+            ),
+            _ => {
+                Table::Wide(entries.as_chunks().0.iter().map(|e| i64::from_le_bytes(*e)).collect())
+            }
         })
     }
 }
