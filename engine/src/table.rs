@@ -136,6 +136,29 @@ impl Table {
         }
     }
 
+    /// The sum of lengths; `None` if one is negative.
+    pub(crate) fn total(&self) -> Option<u128> {
+        /// Sums in 64 bits, as vector loops, of parts that these hold, and the union of all bits.
+        fn total<T: Copy>(entries: &[T], value: impl Fn(T) -> i64) -> Option<u128> {
+            const PART: usize = 1 << 12;
+            let (mut sum, mut bits) = (0, 0);
+            for part in entries.chunks(PART) {
+                // A negative one wraps, and is found by its sign.
+                let add = |sum: u64, &entry: &T| sum.wrapping_add(value(entry) as u64);
+                sum += u128::from(part.iter().fold(0, add));
+                bits |= part.iter().fold(0, |bits, &entry| bits | value(entry));
+            }
+            (bits >= 0).then_some(sum)
+        }
+        match self {
+            Self::Short(t) => total(t, i64::from),
+            Self::Narrow(t) => total(t, i64::from),
+            Self::Wide(t) => t
+                .iter()
+                .try_fold(0u128, |sum, &entry| Some(sum + u128::from(u64::try_from(entry).ok()?))),
+        }
+    }
+
     /// Number of entries.
     pub fn len(&self) -> usize {
         match self {
@@ -210,10 +233,14 @@ mod tests {
             (vec![1, most + 1, 1], 8),
         ] {
             let table = Table::lengths(&values).unwrap();
+            let sum = values.iter().map(|&value| value as u128).sum();
+            assert_eq!(table.total(), Some(sum));
             assert_eq!((table.width(), table.iter().collect()), (width, values));
         }
         for negative in [&[-1][..], &[1, -1, 1], &[1, i64::MIN], &[300, -300, 2]] {
-            assert_eq!(Table::lengths(negative), None);
+            assert_eq!((Table::lengths(negative), Table::new(negative).total()), (None, None));
         }
+        let most = Table::new(&[i64::MAX; 3]);
+        assert_eq!(most.total(), Some(3 * i64::MAX as u128));
     }
 }

@@ -8,7 +8,7 @@ use super::{Edge, NodeId, Op, Part, Program, RaggedList};
 use crate::datatype::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::Named;
-use crate::table::{Table, entries};
+use crate::table::Table;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -209,7 +209,8 @@ impl Lowering<'_> {
     }
 
     fn ragged(&mut self, lengths: &Table, at: &Table, scale: i64, stride: i64, body: Edge) -> Edge {
-        let copies: u64 = entries!(lengths, all => all.map(|length| length as u64).sum());
+        // No length is negative, and the sum fits: the tree checked it.
+        let copies = lengths.total().unwrap_or_default() as u64;
         let list = Arc::new(RaggedList::new(lengths.clone(), at.clone()));
         let bytes = self.bytes(body.node) * copies;
         self.push(bytes, Op::Ragged { list, scale, stride, body })

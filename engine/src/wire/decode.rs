@@ -183,11 +183,8 @@ impl<'a> Reader<'a> {
                 let stride = self.word()? as i64;
                 let entries = self.table(count, width, 4)?;
                 let lengths = self.table(count, lengths, 1)?;
-                if lengths.iter().any(|length| length < 0) {
-                    return Err(malformed("a list with a negative length"));
-                }
-                // Fewer than 2^64 lengths below 2^63.
-                let copies: u128 = lengths.iter().map(|length| length as u128).sum();
+                let copies = lengths.total();
+                let copies = copies.ok_or_else(|| malformed("a list with a negative length"))?;
                 let total = copies.saturating_mul(bytes);
                 if i64::try_from(total).is_err() {
                     return Err(malformed(format!("a list of {copies} copies of {bytes} bytes")));
