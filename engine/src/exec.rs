@@ -14,6 +14,7 @@
 use crate::interp::{self, copy};
 use crate::ir::{Edge, NodeId, Op, RaggedList};
 use crate::kernel::{Direction, Level, Nest};
+use crate::lists;
 use crate::plan::{Plan, Rung, Site, is_dense};
 use crate::stats::{self, Executor};
 use std::ops::Range;
@@ -414,12 +415,33 @@ unsafe fn ragged<const PACK: bool>(
     let (mut entry, index) = place.list.seek(range.start / bytes);
     let mut from = index * bytes + range.start % bytes;
     let mut left = range.end - range.start;
+    let site = plan.site_of(id);
+    if site.is_none() {
+        stats::add(Executor::Interpreter, left);
+    }
     while left > 0 {
+        if site.is_none() && from == 0 {
+            let (last, rest) = match range.end == plan.program().node(id).bytes {
+                true => (place.list.len(), 0),
+                false => {
+                    let (last, index) = place.list.seek(range.end / bytes);
+                    (last, index * bytes + range.end % bytes)
+                }
+            };
+            let mem = origin.wrapping_offset(place.at.wrapping_add(place.body.offset) as isize);
+            let runs = lists::Runs { list: place.list, scale: place.scale, unit: bytes, mem };
+            // SAFETY: these entries are in the range from their first byte to their last.
+            packed = unsafe { lists::run::<PACK>(runs, entry..last, packed) };
+            if rest == 0 {
+                return packed;
+            }
+            (entry, left) = (last, rest);
+        }
         let length = place.list.lengths.get(entry) as u64;
         let to = (length * bytes).min(from + left);
         let shift = place.list.entries.get(entry).wrapping_mul(place.scale);
         let mem = origin.wrapping_offset(place.at.wrapping_add(shift) as isize);
-        match plan.site_of(id) {
+        match site {
             // SAFETY: the site with `length` on its outermost level is this entry.
             Some(site) => unsafe { nest::<PACK>(plan, site, length, mem, from..to, packed) },
             None => {
@@ -427,7 +449,6 @@ unsafe fn ragged<const PACK: bool>(
                     mem.wrapping_offset(place.body.offset as isize).wrapping_add(from as usize);
                 // SAFETY: the entry is one run, and these bytes of it are in the range.
                 unsafe { copy::<PACK>(mem, packed, (to - from) as usize) };
-                stats::add(Executor::Interpreter, to - from);
             }
         }
         packed = packed.wrapping_add((to - from) as usize);

@@ -186,6 +186,9 @@ impl Nest {
                 .iter()
                 .map(|level| match level {
                     Level::Loop { .. } => LevelShape::Loop,
+                    Level::Table { entries: Table::Short(_), .. } => {
+                        unreachable!("positions are never short: only lengths are made so")
+                    }
                     Level::Table { entries: Table::Narrow(_), .. } => LevelShape::Table32,
                     Level::Table { entries: Table::Wide(_), .. } => LevelShape::Table64,
                 })

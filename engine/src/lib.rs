@@ -47,6 +47,7 @@ mod interp;
 pub mod iov;
 pub mod ir;
 pub mod kernel;
+mod lists;
 mod pack;
 mod pair;
 mod passes;

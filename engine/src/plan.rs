@@ -8,7 +8,8 @@
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
 use crate::footprint::Footprint;
-use crate::ir::{self, Edge, NodeId, Op, Program};
+use crate::interp;
+use crate::ir::{self, Edge, Node, NodeId, Op, Program};
 use crate::kernel::{Compiler, Direction, Kernel, Leaf, Level, Levels, Nest, Run};
 use smallvec::SmallVec;
 use std::fmt;
@@ -125,6 +126,12 @@ impl Site {
             Some(Rung::Interpreter) => Rung::Interpreter,
             Some(Rung::Kernel) if settings.compiler.is_some() => Rung::Kernel,
             _ if long => Rung::Rows,
+            // A compiler that does not wait for use is asked for everything.
+            _ if settings.compiler.as_ref().is_some_and(|compiler| compiler.threshold() > 0)
+                && interp::suffices(&nest) =>
+            {
+                Rung::Interpreter
+            }
             _ if settings.compiler.is_some() => Rung::Kernel,
             _ => Rung::Interpreter,
         };
@@ -397,7 +404,9 @@ fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> 
     let mut leaf = loop {
         base = base.wrapping_add(at.offset);
         let node = program.node(at.node);
-        if levels.len() == Nest::MAX_DEPTH && node.op != Op::Block && !is_window(program, &node.op)
+        if levels.len() == Nest::MAX_DEPTH
+            && node.op != Op::Block
+            && !is_window(program.nodes(), &node.op)
         {
             return None;
         }
@@ -411,7 +420,7 @@ fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> 
                 levels.push(Level::Table { entries: entries.clone(), scale: *scale });
                 at = *body;
             }
-            Op::Seq { parts } if is_window(program, &node.op) => {
+            Op::Seq { parts } if is_window(program.nodes(), &node.op) => {
                 let run =
                     |edge: Edge| Run { offset: edge.offset, bytes: program.node(edge.node).bytes };
                 break Leaf::Window { runs: parts.iter().map(|part| run(part.edge)).collect() };
@@ -443,13 +452,13 @@ pub(crate) fn is_dense(program: &Program, stride: i64, body: Edge) -> bool {
 }
 
 /// A sequence that fits [`Leaf::Window`]: few short blocks close together, the first at 0.
-fn is_window(program: &Program, op: &Op) -> bool {
+pub(crate) fn is_window(nodes: &[Node], op: &Op) -> bool {
     let Op::Seq { parts } = op else { return false };
     let span = -Leaf::WINDOW_SPAN..=Leaf::WINDOW_SPAN;
     parts.len() <= Leaf::WINDOW_RUNS
         && parts[0].edge.offset == 0
         && parts.iter().all(|part| {
-            let node = program.node(part.edge.node);
+            let node = &nodes[part.edge.node.index()];
             let end = i128::from(part.edge.offset) + i128::from(node.bytes);
             node.op == Op::Block
                 && span.contains(&part.edge.offset)

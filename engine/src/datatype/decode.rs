@@ -120,7 +120,7 @@ fn fits(values: &[i64]) -> bool {
 }
 
 fn table_fits(table: &Table) -> bool {
-    i32::try_from(table.len()).is_ok() && (table.width() == 4 || table.iter().all(|v| fits(&[v])))
+    i32::try_from(table.len()).is_ok() && (table.width() <= 4 || table.iter().all(|v| fits(&[v])))
 }
 
 impl Constructor {

@@ -11,7 +11,7 @@ use super::{Edge, Node, NodeId, Op, Part, Program, RaggedList};
 use crate::datatype::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::Named;
-use crate::table::{Table, entries};
+use crate::table::Table;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -326,7 +326,8 @@ impl Lowering<'_> {
         stride: i64,
         body: Piece,
     ) -> Piece {
-        let copies: u64 = entries!(lengths, all => all.map(|length| length as u64).sum());
+        // No length is negative, and the sum fits: the tree checked it.
+        let copies = lengths.total().unwrap_or_default() as u64;
         let list = Arc::new(RaggedList::new(lengths.clone(), at.clone()));
         let bytes = self.bytes(body) * copies;
         self.push(bytes, body, |body| Op::Ragged { list, scale, stride, body })

@@ -72,6 +72,7 @@ impl fmt::Display for Program {
 
 fn width(table: &Table) -> &'static str {
     match table {
+        Table::Short(_) => "u8",
         Table::Narrow(_) => "i32",
         Table::Wide(_) => "i64",
     }

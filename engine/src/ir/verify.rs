@@ -13,7 +13,6 @@
 
 use super::{Edge, Op, Program};
 use crate::error::{Error, ErrorKind, Result};
-use crate::table::entries;
 
 fn broken(detail: String) -> Error {
     Error::new(ErrorKind::Internal, "program", detail)
@@ -38,11 +37,9 @@ pub fn verify(program: &Program, size: u64) -> Result<()> {
                 if list.lengths.len() != list.entries.len() {
                     return Err(broken(format!("node {id}: a list with tables of two lengths")));
                 }
-                let (least, copies) = entries!(&list.lengths, lengths => lengths
-                    .fold((0i64, 0u128), |(least, sum), n| (least.min(n), sum + n as u128)));
-                if least < 0 {
-                    return Err(broken(format!("node {id}: a negative length")));
-                }
+                let copies = list.lengths.total();
+                let copies =
+                    copies.ok_or_else(|| broken(format!("node {id}: a negative length")))?;
                 copies * body(edge)?
             }
             Op::Seq { parts } => {

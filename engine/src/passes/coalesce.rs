@@ -81,15 +81,18 @@ fn sequence(builder: &mut Builder, bytes: u64, parts: Arc<[Part]>) -> Edge {
 fn merge_entries(list: &RaggedList, scale: i64, stride: i64) -> Option<RaggedList> {
     // Ends of entries are addresses of the type or one past, so 64 bits hold them unless one is the
     // last address there is; wrapping arithmetic finds the same places equal.
-    let mut end = None;
     let touching = entries!(&list.lengths, lengths => entries!(&list.entries, at => {
-        let mut blocks = lengths.zip(at);
-        blocks.any(|(length, at)| {
-            let start = at.wrapping_mul(scale);
-            let touches = end == Some(start);
-            end = Some(start.wrapping_add(length.wrapping_mul(stride)));
-            touches
-        })
+        let blocks = lengths.zip(at.clone()).zip(at.skip(1));
+        match scale == stride {
+            // Counted in copies: no multiplication, and no exit, which makes it a vector loop.
+            true => blocks.fold(false, |touching, ((length, at), next)| {
+                touching | (at.wrapping_add(length) == next)
+            }),
+            false => { blocks }.any(|((length, at), next)| {
+                let end = at.wrapping_mul(scale).wrapping_add(length.wrapping_mul(stride));
+                end == next.wrapping_mul(scale)
+            }),
+        }
     }));
     if !touching {
         return None;
@@ -107,5 +110,6 @@ fn merge_entries(list: &RaggedList, scale: i64, stride: i64) -> Option<RaggedLis
         }
         end = Some(start.wrapping_add(length.wrapping_mul(stride)));
     }
-    Some(RaggedList::new(Table::new(&lengths), Table::new(&positions)))
+    // Sums of lengths fit 63 bits, so none is negative.
+    Some(RaggedList::new(Table::lengths(&lengths)?, Table::new(&positions)))
 }

@@ -7,11 +7,13 @@
 mod coalesce;
 mod count;
 mod fold;
+mod gather;
 mod tables;
 
 pub(crate) use coalesce::coalesce;
 pub(crate) use count::fold_count;
 pub(crate) use fold::fold;
+pub(crate) use gather::gather;
 pub(crate) use tables::regularize;
 
 use crate::ir::{Edge, Node, NodeId, Op, Part, Program};
