@@ -37,6 +37,7 @@
 mod commit;
 mod cursor;
 mod datatype;
+mod derived;
 mod error;
 mod exec;
 pub mod explain;

@@ -6,6 +6,7 @@
 //! for the compiler's threshold.
 
 use crate::datatype::Datatype;
+use crate::derived::Derived;
 use crate::error::{Error, ErrorKind, Result};
 use crate::footprint::Footprint;
 use crate::ir::{self, Edge, NodeId, Op, Program};
@@ -70,6 +71,8 @@ struct Inner {
     /// True when site 0 is the whole program, the loop over elements included.
     whole: bool,
     settings: Settings,
+    /// Made when somebody asks; see `derived.rs`.
+    derived: OnceLock<Box<Derived>>,
 }
 
 const NO_SITE: u32 = u32::MAX;
@@ -229,6 +232,7 @@ impl Plan {
             site_of: site_of.into(),
             whole: is_whole,
             settings: settings.clone(),
+            derived: OnceLock::new(),
         }))
     }
 
@@ -322,6 +326,10 @@ impl Plan {
     #[inline]
     pub(crate) fn site_of(&self, node: NodeId) -> Option<&Site> {
         self.0.sites.get(self.0.site_of[node.index()] as usize)
+    }
+
+    pub(crate) fn derived(&self) -> &Derived {
+        self.0.derived.get_or_init(Box::default)
     }
 
     #[inline]
