@@ -6,6 +6,7 @@
 //! for the compiler's threshold.
 
 use crate::datatype::Datatype;
+use crate::derived::Derived;
 use crate::error::{Error, ErrorKind, Result};
 use crate::footprint::Footprint;
 use crate::interp;
@@ -73,6 +74,8 @@ struct Inner {
     /// True when site 0 is the whole program, the loop over elements included.
     whole: bool,
     settings: Settings,
+    /// Made when somebody asks; see `derived.rs`.
+    derived: OnceLock<Box<Derived>>,
 }
 
 type Sites = SmallVec<[Site; 1]>;
@@ -229,6 +232,7 @@ impl Plan {
             site_of: Box::default(),
             whole: false,
             settings: settings.clone(),
+            derived: OnceLock::new(),
         };
         inner.find_sites(most_sites);
         Self(Arc::new(inner))
@@ -324,6 +328,10 @@ impl Plan {
     #[inline]
     pub(crate) fn site_of(&self, node: NodeId) -> Option<&Site> {
         self.0.sites.get(self.0.site_of[node.index()] as usize)
+    }
+
+    pub(crate) fn derived(&self) -> &Derived {
+        self.0.derived.get_or_init(Box::default)
     }
 
     #[inline]

@@ -268,7 +268,16 @@ fn a_report_has_its_sections_in_order() {
         report.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase())).collect();
     assert_eq!(
         titles,
-        ["Tree", "Bounds (bytes)", "Signature", "Blocks", "Layout", "Program", "Execution"]
+        [
+            "Tree",
+            "Bounds (bytes)",
+            "Signature",
+            "Blocks",
+            "Layout",
+            "Program",
+            "Passes",
+            "Execution"
+        ]
     );
 }
 

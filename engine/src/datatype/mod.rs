@@ -22,6 +22,7 @@ mod darray;
 mod decode;
 mod elements;
 mod mpi1;
+mod overflow;
 mod predefined;
 mod rebuild;
 
@@ -233,7 +234,8 @@ impl Datatype {
 
     #[inline(always)]
     fn build_with_markers(constructor: Constructor) -> Result<Self> {
-        let bounds = Bounds::of(&constructor)?;
+        let bounds =
+            Bounds::of(&constructor).map_err(|error| overflow::of_argument(&constructor, error))?;
         Ok(Self(Handle::Made(Arc::new(Node::new(constructor, bounds)))))
     }
 
