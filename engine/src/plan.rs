@@ -12,11 +12,11 @@ use crate::ir::{self, Edge, NodeId, Op, Program};
 use crate::kernel::{Compiler, Direction, Kernel, Leaf, Level, Nest, Run};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Blocks of at least this many bytes are left to memcpy row by row: from here on a call per row
 /// costs less than a tenth of the copy (`typepack-bench pack`, faces of 128^3).
-const ROW_BYTES: u64 = 256;
+pub(crate) const ROW_BYTES: u64 = 256;
 
 /// Innermost loops of at most this many short blocks are unrolled into a window.
 const UNROLLED_LOOP: u64 = 4;
@@ -71,6 +71,9 @@ struct Inner {
     whole: bool,
     settings: Settings,
 }
+
+/// Tells plans apart, for what is remembered about them (`pair/memory.rs`).
+pub(crate) struct PlanName(Weak<Inner>);
 
 const NO_SITE: u32 = u32::MAX;
 
@@ -324,6 +327,18 @@ impl Plan {
         self.0.sites.get(self.0.site_of[node.index()] as usize)
     }
 
+    /// A name of this plan that no other plan takes while it is held; it keeps no contents alive.
+    pub(crate) fn name(&self) -> PlanName {
+        PlanName(Arc::downgrade(&self.0))
+    }
+
+    /// True when `name` is this plan's.
+    #[inline]
+    pub(crate) fn is(&self, name: &PlanName) -> bool {
+        // A name keeps the allocation, so no other plan gets its address.
+        std::ptr::eq(Arc::as_ptr(&self.0), name.0.as_ptr())
+    }
+
     #[inline]
     pub(crate) fn settings(&self) -> &Settings {
         &self.0.settings
@@ -434,7 +449,7 @@ pub(crate) fn is_dense(program: &Program, stride: i64, body: Edge) -> bool {
 }
 
 /// A sequence that fits [`Leaf::Window`]: few short blocks close together, the first at 0.
-fn is_window(program: &Program, op: &Op) -> bool {
+pub(crate) fn is_window(program: &Program, op: &Op) -> bool {
     let Op::Seq { parts } = op else { return false };
     let span = -Leaf::WINDOW_SPAN..=Leaf::WINDOW_SPAN;
     parts.len() <= Leaf::WINDOW_RUNS
