@@ -10,8 +10,8 @@
 //! plan of that shape compiles it anew.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::hash::Hash;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use typepack_engine::kernel::Kernel;
 
 /// Most shapes remembered. A kernel takes a page: 1024 are 4 MiB.

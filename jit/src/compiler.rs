@@ -76,11 +76,7 @@ pub(crate) struct Machinecode {
 }
 
 /// Translates and compiles `shape`. The code has no relocations, so it runs wherever it is put.
-fn generate(
-    shape: &impl Translate,
-    isa: &dyn TargetIsa,
-    machine: Machine,
-) -> Result<Machinecode> {
+fn generate(shape: &impl Translate, isa: &dyn TargetIsa, machine: Machine) -> Result<Machinecode> {
     let function = translate::function(shape, isa, machine)?;
     if let Some(opcode) = whitelist::stranger(&function) {
         return Err(Error::new(ErrorKind::CodeGeneration, format!("{shape}: operation {opcode}")));

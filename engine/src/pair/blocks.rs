@@ -15,8 +15,9 @@ use std::ops::Range;
 /// costs as much as the second pass saves (`examples/fused.rs`, 16 B -> 8 B).
 const SPLIT: u64 = 3;
 
-/// From this length on a memcpy per block costs less than a loop of 64-byte moves.
-const MEMCPY: usize = 1024;
+/// From this length on a memcpy per block, which may use wider registers than this code, costs less
+/// than a loop of moves.
+const MEMCPY: usize = 256;
 
 /// Two sides over blocks of one length.
 pub(super) struct Blocks {
@@ -78,12 +79,7 @@ impl Blocks {
     /// # Safety
     ///
     /// As for [`copy`](Self::copy), for the bytes of these blocks.
-    unsafe fn whole(
-        &self,
-        src: &Side<'_, *const u8>,
-        dst: &Side<'_, *mut u8>,
-        blocks: Range<u64>,
-    ) {
+    unsafe fn whole(&self, src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, blocks: Range<u64>) {
         let count = blocks.end - blocks.start;
         // SAFETY: both plans are borrowed by the sides, and their blocks from `blocks.start` on
         // are valid by our contract.

@@ -28,12 +28,7 @@ pub(super) struct Compiled {
 
 impl Compiled {
     pub(super) fn new(nest: Nest) -> Self {
-        Self {
-            nest,
-            kernel: OnceCell::new(),
-            moved: Cell::new(0),
-            distrusted: Cell::new(false),
-        }
+        Self { nest, kernel: OnceCell::new(), moved: Cell::new(0), distrusted: Cell::new(false) }
     }
 
     /// The kernel to use for a call that moves `bytes` packed bytes, if there is one by now.
@@ -72,7 +67,17 @@ impl Compiled {
         dst: &Side<'_, *mut u8>,
         range: Range<u64>,
     ) {
-        let leaf = self.nest.leaf;
+        let nest = &self.nest;
+        let verify = src.plan.settings().verify || dst.plan.settings().verify;
+        if nest.whole == Some(range.end) && range.start == 0 && !verify {
+            // The usual call: one of the kernel, for which the block stands ready.
+            let a = src.memory.wrapping_offset(nest.from.base as isize).cast_mut();
+            let b = dst.memory.wrapping_offset(nest.to.base as isize);
+            // SAFETY: the parameters describe all of the pair; the kernel is the shape's.
+            unsafe { (kernel.entry())(nest.words.as_ptr(), a, b) };
+            return stats::add(Executor::FusedKernel, range.end);
+        }
+        let leaf = nest.leaf;
         let (first, last) = (range.start.div_ceil(leaf), range.end / leaf);
         // SAFETY: the parts of `range` before, in and after the whole leaves, in packed order,
         // which is the destination's typemap order.
@@ -83,7 +88,7 @@ impl Compiled {
             if range.start < first * leaf {
                 interpret(blocks, src, dst, range.start..first * leaf);
             }
-            if src.plan.settings().verify || dst.plan.settings().verify {
+            if verify {
                 self.verified(kernel, blocks, src, dst, first..last);
             } else {
                 self.leaves(kernel.entry(), src, dst, first..last);
@@ -167,14 +172,7 @@ impl Compiled {
     ///
     /// As for [`leaves`](Self::leaves), for these iterations, with displacement 0 of the sides at
     /// `source` and `target`.
-    unsafe fn rows(
-        &self,
-        entry: Entry,
-        source: *mut u8,
-        target: *mut u8,
-        first: u64,
-        count: u64,
-    ) {
+    unsafe fn rows(&self, entry: Entry, source: *mut u8, target: *mut u8, first: u64, count: u64) {
         let nest = &self.nest;
         let mut words = nest.words;
         let mut left = count;
@@ -233,10 +231,11 @@ impl Compiled {
             rest %= nest.below[l];
             a = self.enter(&mut words, l, 0, index, a);
             b = self.enter(&mut words, l, 1, index, b);
-            words[5 * l] = if l < level { 1 } else { left / nest.below[l] };
+            let whole = (words[5 * l] - index).min(left / nest.below[l]);
+            words[5 * l] = if l < level { 1 } else { whole };
         }
-        // SAFETY: the parameters describe leaves from `leaf` on, at most `left` and inside the
-        // row's iteration: where `level` is entered its iterations left are at least those.
+        // SAFETY: the parameters describe leaves from `leaf` on, at most `left`, and no level has
+        // more iterations than are left in it.
         unsafe { entry(words.as_ptr(), a, b) };
         words[5 * level] * nest.below[level]
     }

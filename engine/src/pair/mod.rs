@@ -89,9 +89,13 @@ pub fn copy<S: NoUninit, D: NoUninit + AnyBitPattern>(
             format!("{dst_count} elements hold {holds} packed bytes, the source makes {bytes}"),
         ));
     }
-    let from = Side { plan: src_plan, count: src_count, memory: src, origin: 0 };
-    let to = Side { plan: dst_plan, count: dst_count, memory: dst, origin: 0 };
-    copy_range(from, to, 0..bytes)?;
+    check_bounds(src_plan, src_count, 0, size_of_val(src), "src")?;
+    check_bounds(dst_plan, dst_count, 0, size_of_val(dst), "dst")?;
+    let from = Side { plan: src_plan, count: src_count, memory: src.as_ptr().cast(), origin: 0 };
+    let memory = dst.as_mut_ptr().cast();
+    let to = Side { plan: dst_plan, count: dst_count, memory, origin: 0 };
+    // SAFETY: as in `copy_range`, for the whole range.
+    unsafe { copy_raw(from, to, 0..bytes) };
     Ok(bytes)
 }
 

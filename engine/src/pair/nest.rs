@@ -38,8 +38,10 @@ pub(super) struct Nest {
     pub(super) below: [u64; DEPTH],
     /// Packed bytes of a leaf.
     pub(super) leaf: u64,
-    /// The parameter block; the row's count is that of the whole where it is one.
+    /// The parameter block; the row's count is the smaller one of the sides.
     pub(super) words: [u64; PairShape::WORDS],
+    /// Packed bytes of all of the pair, where the sides meet in every level and `words` describes it.
+    pub(super) whole: Option<u64>,
 }
 
 /// Source and destination of a level that both have.
@@ -112,6 +114,7 @@ impl Nest {
                 row = [Level::Loop { count: 1, stride: 0 }; 2];
             }
         }
+        let meets = from.is_empty() && to.is_empty() && row[0].count() == row[1].count();
         from.push_any(row[0])?;
         to.push_any(row[1])?;
         met.push(row);
@@ -129,6 +132,7 @@ impl Nest {
         for l in (1..met.len()).rev() {
             below[l - 1] = below[l] * met[l][0].count();
         }
+        let whole = meets.then(|| row[0].count() * below[0] * leaf);
         let shape = PairShape {
             levels: met.iter().map(|both| both.map(|level| level.shape())).collect(),
             leaf: match runs {
@@ -136,7 +140,7 @@ impl Nest {
                 None => PairLeaf::Long,
             },
         };
-        Some(Self { shape, from, to, below, leaf, words })
+        Some(Self { shape, from, to, below, leaf, words, whole })
     }
 
     /// Number of levels.
@@ -291,9 +295,8 @@ fn within_limits(runs: &[PairRun]) -> bool {
     let span = i128::from(PairShape::SPAN);
     runs.len() <= PairShape::RUNS
         && runs.last().is_none_or(|run| {
-            let inside = |at: i64| {
-                i128::from(at) >= -span && i128::from(at) + i128::from(run.bytes) <= span
-            };
+            let inside =
+                |at: i64| i128::from(at) >= -span && i128::from(at) + i128::from(run.bytes) <= span;
             run.bytes <= PairShape::RUN_BYTES && inside(run.from) && inside(run.to)
         })
 }

@@ -63,8 +63,7 @@ impl Fit {
         // SAFETY: as our contract: the fit is that of these plans and counts.
         unsafe {
             if let Some(compiled) = &self.compiled
-                && let Some(kernel) =
-                    compiled.kernel(src.plan.settings(), range.end - range.start)
+                && let Some(kernel) = compiled.kernel(src.plan.settings(), range.end - range.start)
             {
                 compiled.copy(kernel, blocks, src, dst, range);
             } else if let Some(blocks) = blocks {

@@ -90,8 +90,9 @@ fn load_levels(b: &mut FunctionBuilder, shape: &Shape, params: Value, exit: Bloc
         .iter()
         .zip(counts)
         .enumerate()
-        .map(|(l, (&shape, count))| {
-            Level { count, stream: Stream::load(b, shape, params, 3 * l + 1) }
+        .map(|(l, (&shape, count))| Level {
+            count,
+            stream: Stream::load(b, shape, params, 3 * l + 1),
         })
         .collect()
 }

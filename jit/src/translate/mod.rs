@@ -141,9 +141,8 @@ fn check_pair(shape: &PairShape) -> Result<()> {
     }
     let span = i128::from(PairShape::SPAN);
     for run in runs.iter() {
-        let inside = |at: i64| {
-            i128::from(at) >= -span && i128::from(at) + i128::from(run.bytes) <= span
-        };
+        let inside =
+            |at: i64| i128::from(at) >= -span && i128::from(at) + i128::from(run.bytes) <= span;
         if run.bytes == 0
             || run.bytes > PairShape::RUN_BYTES
             || !inside(run.from)
@@ -159,7 +158,7 @@ fn check_pair(shape: &PairShape) -> Result<()> {
 mod tests {
     use super::*;
     use crate::target::{Target, isa};
-    use typepack_engine::kernel::{Direction, LevelShape, Run};
+    use typepack_engine::kernel::{Direction, LevelShape, PairRun, Run};
 
     fn refused(levels: usize, leaf: LeafShape) -> bool {
         let shape =
@@ -195,5 +194,28 @@ mod tests {
         assert!(refused(1, window(&[(0, 1), (4090, 7)])));
         assert!(refused(1, window(&[(0, 1), (i64::MAX, u64::MAX)])));
         assert!(refused(1, window(&[(0, 1); 33])));
+    }
+
+    #[test]
+    fn limits_of_pairs() {
+        let (isa, machine) = isa(Target::Host).expect("a code generator");
+        let refused = |levels: usize, runs: &[(i64, i64, u64)]| {
+            let levels = vec![[LevelShape::Loop; 2]; levels];
+            let runs = runs.iter().map(|&(from, to, bytes)| PairRun { from, to, bytes }).collect();
+            let shape = PairShape { levels, leaf: PairLeaf::Runs { runs } };
+            function(&shape, &*isa, machine).is_err()
+        };
+        assert!(!refused(1, &[(0, 0, 1)]));
+        assert!(!refused(PairShape::MAX_DEPTH, &[(0, 0, 64)]));
+        assert!(refused(0, &[(0, 0, 1)]));
+        assert!(refused(PairShape::MAX_DEPTH + 1, &[(0, 0, 1)]));
+        assert!(refused(1, &[]));
+        assert!(refused(1, &[(0, 0, 0)]));
+        assert!(refused(1, &[(0, 0, 65)]));
+        assert!(refused(1, &[(0, 0, 1); PairShape::RUNS + 1]));
+        assert!(!refused(1, &[(-PairShape::SPAN, PairShape::SPAN - 1, 1)]));
+        assert!(refused(1, &[(-PairShape::SPAN - 1, 0, 1)]));
+        assert!(refused(1, &[(0, PairShape::SPAN, 1)]));
+        assert!(refused(1, &[(i64::MAX, i64::MIN, 1)]));
     }
 }

@@ -5,10 +5,10 @@
 //! neither side is consecutive, so the innermost loop counts its leaves down; and a leaf's run has
 //! a place on both sides.
 
+use super::join;
 use super::leaf::{self, Piece};
 use super::moves::moves;
 use super::stream::{Cursor, Multiples, Stream, word};
-use super::join;
 use crate::target::Machine;
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
 use cranelift_frontend::FunctionBuilder;
@@ -131,9 +131,8 @@ impl Kernel<'_, '_, '_> {
     /// Emits `leaves` leaves; returns the cursors after them.
     fn body(&mut self, leaves: usize, bases: [Value; 2], cursors: [Cursor; 2]) -> [Cursor; 2] {
         let sides = self.levels[self.levels.len() - 1].sides;
-        let [from, to] = [0, 1].map(|s| {
-            sides[s].addresses(self.b, bases[s], cursors[s], leaves, self.multiples[s])
-        });
+        let [from, to] = [0, 1]
+            .map(|s| sides[s].addresses(self.b, bases[s], cursors[s], leaves, self.multiples[s]));
         for (&from, &to) in from.iter().zip(&to) {
             match (&self.shape.leaf, self.length) {
                 (PairLeaf::Runs { runs }, _) => {
