@@ -6,6 +6,7 @@
 //! block's length and for strides or tables on either side.
 
 use super::levels::{Entries, Level, Levels, Walk};
+use super::nest::mean;
 use super::{Side, pieces};
 use crate::ir::Op;
 use crate::stats::{self, Executor};
@@ -43,6 +44,11 @@ impl Blocks {
             split.push(Level::Loop { count: long / short, stride: short as i64 })?;
         }
         Some(Self { from: from.close(), to: to.close(), bytes: short })
+    }
+
+    /// Bytes that lie on a row of both sides, on average.
+    pub(super) fn row_bytes(&self) -> f64 {
+        mean(self.from.inner().count(), self.to.inner().count()) * self.bytes as f64
     }
 
     /// Copies packed bytes `range`.

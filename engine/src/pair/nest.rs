@@ -25,7 +25,13 @@ const UNROLL: u64 = 8;
 const SHORT_RUNS: usize = 8;
 const SHORT_LOOP: u64 = 4;
 
-/// Most levels that the matching may make: those of both sides.
+/// Fewest bytes that a call of a kernel, or a row of the interpreter, should copy on average where
+/// the rows of the two sides do not meet: with fewer, two kernels through a buffer do not lose
+/// more by the second pass than walking from row to row costs (8 B, rows of 31 against 32: a tie at
+/// 126 bytes; 64 B, rows of 5 against 7: at 187).
+pub(super) const CALL: f64 = 200.0;
+
+/// Most levels of a nest.
 const DEPTH: usize = PairShape::MAX_DEPTH;
 
 /// A common nest, ready to be called.
@@ -133,6 +139,9 @@ impl Nest {
             below[l - 1] = below[l] * met[l][0].count();
         }
         let whole = meets.then(|| row[0].count() * below[0] * leaf);
+        if !meets && mean(row[0].count(), row[1].count()) * (below[0] * leaf) as f64 <= CALL {
+            return None;
+        }
         let shape = PairShape {
             levels: met.iter().map(|both| both.map(|level| level.shape())).collect(),
             leaf: match runs {
@@ -160,6 +169,12 @@ impl Nest {
             LevelShape::Table64 => (0, 8 * index),
         }
     }
+}
+
+/// Iterations that can be copied at a time, on average, where rows of `a` meet rows of `b`.
+pub(super) fn mean(a: u64, b: u64) -> f64 {
+    // A row ends on one side or the other, or on both at once.
+    a as f64 * b as f64 / (a as f64 + b as f64 - gcd(a, b) as f64)
 }
 
 /// The inner `count` iterations of a level; the rest becomes the innermost level of `side`.

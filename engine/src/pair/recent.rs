@@ -10,9 +10,9 @@
 
 use super::blocks::Blocks;
 use super::compiled::Compiled;
-use super::nest::Nest;
+use super::nest::{CALL, Nest};
 use super::{Side, pieces};
-use crate::plan::PlanName;
+use crate::plan::{Plan, PlanName, Rung};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
@@ -33,12 +33,16 @@ pub(super) struct Fit {
 
 impl Fit {
     fn new(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Self {
-        Self {
-            names: [src.plan.name(), dst.plan.name()],
-            counts: [src.count, dst.count],
-            blocks: Blocks::of(src, dst),
-            compiled: Nest::of(src, dst).map(Compiled::new),
-        }
+        let compiled = Nest::of(src, dst).map(Compiled::new);
+        // Where each side has kernels, and the pair will not, short rows are better left to those.
+        let kernels = |plan: &Plan| {
+            let settings = plan.settings();
+            settings.compiler.is_some() && settings.rung != Some(Rung::Interpreter)
+        };
+        let short = compiled.is_none() && kernels(src.plan) && kernels(dst.plan);
+        let blocks = Blocks::of(src, dst).filter(|blocks| !short || blocks.row_bytes() > CALL);
+        let names = [src.plan.name(), dst.plan.name()];
+        Self { names, counts: [src.count, dst.count], blocks, compiled }
     }
 
     fn is_of(&self, src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> bool {
