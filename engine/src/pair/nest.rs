@@ -62,6 +62,7 @@ impl Nest {
         if forced(Rung::Interpreter) {
             return None;
         }
+        let least = if forced(Rung::Kernel) { 0.0 } else { CALL };
         let (mut from, a) = Levels::of(src.plan.program(), src.count)?;
         let (mut to, b) = Levels::of(dst.plan.program(), dst.count)?;
         if a.op == Op::Block && b.op == Op::Block && a.bytes.min(b.bytes) > PairShape::RUN_BYTES {
@@ -69,18 +70,20 @@ impl Nest {
             if a.bytes != b.bytes || (a.bytes >= ROW_BYTES && !forced(Rung::Kernel)) {
                 return None;
             }
-            return Self::matched(from.close(), to.close(), None, a.bytes);
+            return Self::matched(from.close(), to.close(), None, a.bytes, least);
         }
         let (runs, leaf) = leaf(src.plan.program(), a, &mut from, dst.plan.program(), b, &mut to)?;
-        Self::matched(from.close(), to.close(), Some(runs), leaf)
+        Self::matched(from.close(), to.close(), Some(runs), leaf, least)
     }
 
-    /// Steps 2 and 3. `runs` are `None` for blocks whose length is a parameter.
+    /// Steps 2 and 3. `runs` are `None` for blocks whose length is a parameter; where rows do not
+    /// meet, a call is to copy more than `least` bytes on average.
     fn matched(
         mut from: Levels,
         mut to: Levels,
         mut runs: Option<Vec<PairRun>>,
         mut leaf: u64,
+        least: f64,
     ) -> Option<Self> {
         // Innermost first.
         let mut met: Vec<Meeting> = Vec::with_capacity(DEPTH);
@@ -139,7 +142,7 @@ impl Nest {
             below[l - 1] = below[l] * met[l][0].count();
         }
         let whole = meets.then(|| row[0].count() * below[0] * leaf);
-        if !meets && mean(row[0].count(), row[1].count()) * (below[0] * leaf) as f64 <= CALL {
+        if !meets && mean(row[0].count(), row[1].count()) * (below[0] * leaf) as f64 <= least {
             return None;
         }
         let shape = PairShape {
