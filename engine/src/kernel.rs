@@ -32,6 +32,12 @@
 //! pointer by `a * stride`, or the table address by `a` entries. Thus a kernel has a start and a
 //! count at every level, and any whole number of blocks is reachable with at most `2 * depth`
 //! calls. A count of 0 at any level moves nothing.
+//!
+//! Fused copies have kernels of their own, over two layouts at once: [`PairShape`].
+
+mod pair;
+
+pub use pair::{PairLeaf, PairRun, PairShape};
 
 use crate::table::Table;
 use smallvec::SmallVec;
@@ -186,11 +192,7 @@ impl Nest {
                 .iter()
                 .map(|level| match level {
                     Level::Loop { .. } => LevelShape::Loop,
-                    Level::Table { entries: Table::Short(_), .. } => {
-                        unreachable!("positions are never short: only lengths are made so")
-                    }
-                    Level::Table { entries: Table::Narrow(_), .. } => LevelShape::Table32,
-                    Level::Table { entries: Table::Wide(_), .. } => LevelShape::Table64,
+                    Level::Table { entries, .. } => LevelShape::of_table(entries),
                 })
                 .collect(),
             leaf: match &self.leaf {
@@ -224,6 +226,26 @@ pub enum LevelShape {
     Table32,
     /// Table of `i64` entries.
     Table64,
+}
+
+impl LevelShape {
+    pub(crate) fn of_table(entries: &Table) -> Self {
+        match entries {
+            Table::Short(_) => {
+                unreachable!("positions are never short: only lengths are made so")
+            }
+            Table::Narrow(_) => Self::Table32,
+            Table::Wide(_) => Self::Table64,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Loop => "loop",
+            Self::Table32 => "table32",
+            Self::Table64 => "table64",
+        }
+    }
 }
 
 /// A leaf as far as code depends on it.
@@ -263,11 +285,7 @@ impl fmt::Display for Shape {
             Direction::Unpack => "unpack",
         })?;
         for level in &self.levels {
-            f.write_str(match level {
-                LevelShape::Loop => " loop",
-                LevelShape::Table32 => " table32",
-                LevelShape::Table64 => " table64",
-            })?;
+            write!(f, " {}", level.name())?;
         }
         match &self.leaf {
             LeafShape::Fixed { bytes } => write!(f, " b{bytes}"),
@@ -294,6 +312,10 @@ impl fmt::Display for Shape {
 ///   reads (pack) or writes (unpack); nothing else at `mem` is touched.
 /// - `packed` is valid for writes (pack) or reads (unpack) of leaf bytes times all counts.
 /// - The two sides do not overlap.
+///
+/// The kernel of a [`PairShape`] takes the parameter block of the pair, and every run of its leaf is
+/// valid for reads relative to `mem`, the source's base, and for writes relative to `packed`, the
+/// destination's.
 pub type Entry = unsafe extern "C" fn(params: *const u64, mem: *mut u8, packed: *mut u8);
 
 /// A compiled kernel. Holding it keeps its code alive.
@@ -348,4 +370,11 @@ pub unsafe trait Compiler: Send + Sync + fmt::Debug {
     /// The kernel for `shape`, from the cache or compiled now. `None` is a refusal, and final for
     /// the plan that asked: the interpreter does the work.
     fn kernel(&self, shape: &Shape) -> Option<Kernel>;
+
+    /// As [`Compiler::kernel`], for the kernel of a fused copy. The entry takes the source's base
+    /// for `mem` and the destination's for `packed` ([`PairShape`]). By default a refusal.
+    fn pair_kernel(&self, shape: &PairShape) -> Option<Kernel> {
+        let _ = shape;
+        None
+    }
 }

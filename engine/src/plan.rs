@@ -15,11 +15,11 @@ use crate::kernel::{Compiler, Direction, Kernel, Leaf, Level, Levels, Nest, Run}
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Blocks of at least this many bytes are left to memcpy row by row: from here on a call per row
 /// costs less than a tenth of the copy (`typepack-bench pack`, faces of 128^3).
-const ROW_BYTES: u64 = 256;
+pub(crate) const ROW_BYTES: u64 = 256;
 
 /// Innermost loops of at most this many short blocks are unrolled into a window.
 const UNROLLED_LOOP: u64 = 4;
@@ -79,6 +79,9 @@ struct Inner {
 }
 
 type Sites = SmallVec<[Site; 1]>;
+
+/// Tells plans apart, for what is remembered about them (`pair/recent.rs`).
+pub(crate) struct PlanName(Weak<Inner>);
 
 const NO_SITE: u32 = u32::MAX;
 
@@ -332,6 +335,18 @@ impl Plan {
 
     pub(crate) fn derived(&self) -> &Derived {
         self.0.derived.get_or_init(Box::default)
+    }
+
+    /// A name of this plan that no other plan takes while it is held; it keeps no contents alive.
+    pub(crate) fn name(&self) -> PlanName {
+        PlanName(Arc::downgrade(&self.0))
+    }
+
+    /// True when `name` is this plan's.
+    #[inline]
+    pub(crate) fn is(&self, name: &PlanName) -> bool {
+        // A name keeps the allocation, so no other plan gets its address.
+        std::ptr::eq(Arc::as_ptr(&self.0), name.0.as_ptr())
     }
 
     #[inline]

@@ -8,6 +8,7 @@
 //! typepack-jit --test agree random`.
 
 mod guarded;
+mod pair;
 mod random;
 mod reference;
 
