@@ -54,6 +54,8 @@ pub(crate) fn optimize(ty: &Datatype, mut after: impl FnMut(&str, &Program)) -> 
             break;
         }
     }
+    passes::gather(&mut program);
+    check("gather", &program);
     passes::fold_count(&mut program);
     check("count", &program);
     verify::verify(&program, ty.size() as u64)?;

@@ -103,6 +103,11 @@ impl Error {
         self.argument
     }
 
+    /// The sentence without the argument's name.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// The MPI error class of this kind.
     pub fn class(&self) -> ErrorClass {
         match self.kind {

@@ -11,6 +11,7 @@
 //! The position is found by division (`seek`), never kept: any range can be executed at any time,
 //! in O(depth + log list) and the bytes moved.
 
+use crate::copy::lists;
 use crate::interp::{self, copy};
 use crate::ir::{Edge, NodeId, Op, RaggedList};
 use crate::kernel::{Direction, Level, Nest};
@@ -108,85 +109,122 @@ unsafe fn partial<const PACK: bool>(
     packed: *mut u8,
 ) {
     let leaf = site.leaf_bytes;
-    let (mut item, skip) = (range.start / leaf, range.start % leaf);
-    let (last, rest) = (range.end / leaf, range.end % leaf);
-    let mut packed = packed;
-    let broken = |item: u64, skip: u64, bytes: u64, packed: *mut u8| {
-        let at = base.wrapping_offset(leaf_displacement(site, item) as isize);
-        // SAFETY: item `item` is in the nest and these bytes of it are in the range.
+    let (item, skip) = (range.start / leaf, range.start % leaf);
+    let mut place = Place::of(site, outer, item);
+    let (mut left, mut packed) = (range.end - range.start, packed);
+    let broken = |place: &Place<'_>, skip: u64, bytes: u64, packed: *mut u8| {
+        let at = base.wrapping_offset(place.displacement() as isize);
+        // SAFETY: this leaf is in the nest and these bytes of it are in the range.
         unsafe { interp::part_of_leaf::<PACK>(&site.nest.leaf, at, packed, skip, bytes) };
         stats::add(Executor::Interpreter, bytes);
     };
     if skip != 0 {
-        let bytes = (leaf - skip).min(range.end - range.start);
-        broken(item, skip, bytes, packed);
-        packed = packed.wrapping_add(bytes as usize);
-        item += 1;
-    }
-    while item < last {
-        // SAFETY: the items from `item` to `last` are whole and in the range.
-        let items = unsafe { next_box::<PACK>(plan, site, outer, base, item..last, packed) };
-        packed = packed.wrapping_add((items * leaf) as usize);
-        item += items;
-    }
-    if item == last && rest != 0 {
-        broken(item, 0, rest, packed);
-    }
-}
-
-/// Executes the largest box of iterations at the front of `items`; returns how many items that is.
-///
-/// # Safety
-///
-/// As for [`partial`]; `items` is not empty and all its leaves are in the range.
-unsafe fn next_box<const PACK: bool>(
-    plan: &Plan,
-    site: &Site,
-    outer: u64,
-    base: *mut u8,
-    items: Range<u64>,
-    packed: *mut u8,
-) -> u64 {
-    // The outermost level at which a whole iteration begins here and fits. The innermost always
-    // does: an iteration there is one item.
-    let depth = site.nest.levels.len();
-    let level = (site.below[..depth].iter())
-        .position(|&below| items.start.is_multiple_of(below) && items.start + below <= items.end)
-        .unwrap_or(depth - 1);
-    let below = site.below[level];
-    let mut words = site.words;
-    words[0] = outer;
-    let (mut at, mut rest) = (base, items.start);
-    for l in 0..=level {
-        let index = rest / site.below[l];
-        rest %= site.below[l];
-        match &site.nest.levels[l] {
-            Level::Loop { stride, .. } => {
-                at = at.wrapping_offset((index as i64).wrapping_mul(*stride) as isize);
-            }
-            Level::Table { entries, .. } => words[3 * l + 1] += index * entries.width() as u64,
+        let bytes = (leaf - skip).min(left);
+        broken(&place, skip, bytes, packed);
+        if bytes == left {
+            return;
         }
-        let left = words[3 * l] - index;
-        words[3 * l] = if l < level { 1 } else { left.min((items.end - items.start) / below) };
+        packed = packed.wrapping_add(bytes as usize);
+        left -= bytes;
+        place.advance(site.nest.levels.len() - 1, 1);
     }
-    let moved = words[3 * level] * below;
-    // SAFETY: the parameters describe exactly these items, all in the range.
-    unsafe { call::<PACK>(plan, site, &words, at, packed, moved * site.leaf_bytes) };
-    moved
+    let mut items = left / leaf;
+    let rest = left - items * leaf;
+    let mut words;
+    while items > 0 {
+        words = site.words;
+        let (shift, level) = place.next_box(items, &mut words);
+        let moved = words[3 * level] * site.below[level];
+        let at = base.wrapping_offset(shift as isize);
+        // SAFETY: the parameters describe the next `moved` leaves, all whole and in the range.
+        unsafe { call::<PACK>(plan, site, &words, at, packed, moved * leaf) };
+        packed = packed.wrapping_add((moved * leaf) as usize);
+        items -= moved;
+        place.advance(level, words[3 * level]);
+    }
+    if rest != 0 {
+        broken(&place, 0, rest, packed);
+    }
 }
 
-/// Displacement of leaf number `item` from the nest's base.
-fn leaf_displacement(site: &Site, item: u64) -> i64 {
-    let (mut rest, mut at) = (item, 0i64);
-    for (level, &below) in site.nest.levels.iter().zip(&site.below) {
-        let index = rest / below;
-        rest %= below;
-        at = at.wrapping_add(match level {
-            Level::Loop { stride, .. } => (index as i64).wrapping_mul(*stride),
-            Level::Table { entries, scale } => entries.get(index as usize).wrapping_mul(*scale),
-        });
+/// A leaf of a nest as one index per level. Found by division once and then counted on: with
+/// divisions for every box, pieces of 8 KiB of four nested loops cost 0.08 more of one call
+/// (`typepack-bench commit`, "nest of 4 loops").
+struct Place<'a> {
+    site: &'a Site,
+    /// Iterations of the outermost level.
+    outer: u64,
+    indices: [u64; Nest::MAX_DEPTH],
+}
+
+impl<'a> Place<'a> {
+    /// Leaf number `item`.
+    fn of(site: &'a Site, outer: u64, item: u64) -> Self {
+        let mut indices = [0; Nest::MAX_DEPTH];
+        let (inner, mut rest) = (site.nest.levels.len() - 1, item);
+        for (index, &below) in indices.iter_mut().zip(&site.below[..inner]) {
+            (*index, rest) = (rest / below, rest % below);
+        }
+        // Below the innermost level there is one leaf.
+        indices[inner] = rest;
+        Self { site, outer, indices }
     }
-    at
+
+    /// Iterations of `level`.
+    fn count(&self, level: usize) -> u64 {
+        if level == 0 { self.outer } else { self.site.words[3 * level] }
+    }
+
+    /// Displacement of the leaf from the nest's base.
+    fn displacement(&self) -> i64 {
+        let levels = self.site.nest.levels.iter().zip(&self.indices);
+        levels.fold(0, |at: i64, (level, &index)| {
+            at.wrapping_add(match level {
+                Level::Loop { stride, .. } => (index as i64).wrapping_mul(*stride),
+                Level::Table { entries, scale } => entries.get(index as usize).wrapping_mul(*scale),
+            })
+        })
+    }
+
+    /// The largest box of whole iterations that begins here and has at most `items` (not 0) leaves:
+    /// makes the parameters of the whole nest those of the box; returns what they are relative to
+    /// and the level whose iterations the box counts.
+    #[inline]
+    fn next_box(&self, items: u64, words: &mut [u64; Nest::WORDS]) -> (i64, usize) {
+        let site = self.site;
+        // The outermost level at which a whole iteration begins here and fits. The innermost always
+        // does: an iteration there is one leaf.
+        let mut level = site.nest.levels.len() - 1;
+        while level > 0 && self.indices[level] == 0 && site.below[level - 1] <= items {
+            level -= 1;
+        }
+        let mut shift = 0i64;
+        for (l, (kind, &index)) in site.nest.levels[..=level].iter().zip(&self.indices).enumerate()
+        {
+            match kind {
+                Level::Loop { stride, .. } => {
+                    shift = shift.wrapping_add((index as i64).wrapping_mul(*stride));
+                }
+                Level::Table { entries, .. } => words[3 * l + 1] += index * entries.width() as u64,
+            }
+            words[3 * l] = 1;
+        }
+        let (left, below) = (self.count(level) - self.indices[level], site.below[level]);
+        // No more leaves than the nest has bytes.
+        words[3 * level] = if left * below <= items { left } else { items / below };
+        (shift, level)
+    }
+
+    /// Goes `count` iterations of `level` on, which has that many left.
+    fn advance(&mut self, level: usize, count: u64) {
+        let mut level = level;
+        self.indices[level] += count;
+        while level > 0 && self.indices[level] == self.count(level) {
+            self.indices[level] = 0;
+            level -= 1;
+            self.indices[level] += 1;
+        }
+    }
 }
 
 /// Calls the kernel of a nest, or the interpreter if there is none, with the given parameters.
@@ -205,18 +243,33 @@ unsafe fn call<const PACK: bool>(
     packed: *mut u8,
     bytes: u64,
 ) {
-    if let Some(kernel) = site.kernel(direction(PACK), bytes, plan.settings()) {
-        if plan.settings().verify {
-            // SAFETY: as ours.
-            return unsafe { call_verified::<PACK>(plan, site, words, mem, packed, bytes) };
-        }
+    let settings = plan.settings();
+    let kernel = site.kernel(direction(PACK), bytes, settings);
+    let routine = if kernel.is_some() { None } else { site.routine(direction(PACK), plan.isa()) };
+    if settings.verify && (kernel.is_some() || routine.is_some()) {
+        let run = |mem, packed| {
+            // SAFETY: as below; `call_verified` passes places that fulfil our contract.
+            unsafe {
+                match (kernel, routine) {
+                    (Some(kernel), _) => (kernel.entry())(words.as_ptr(), mem, packed),
+                    (_, Some(routine)) => routine.run::<PACK>(&site.nest, words, mem, packed),
+                    _ => interp::run::<PACK>(&site.nest, words, mem, packed),
+                }
+            }
+        };
+        let executor = if kernel.is_some() { Executor::Kernel } else { Executor::Leaf };
+        // SAFETY: as ours.
+        unsafe { call_verified::<PACK>(site, words, mem, packed, bytes, run) };
+        return stats::add(executor, bytes);
+    }
+    if let Some(kernel) = kernel {
         // SAFETY: the kernel implements the site's shape; the parameters are the caller's.
         unsafe { (kernel.entry())(words.as_ptr(), mem, packed) };
         stats::add(Executor::Kernel, bytes);
-    } else if let Some(routine) = site.routine(direction(PACK)) {
-        // SAFETY: as ours; the routine is this nest's, in this direction.
+    } else if let Some(routine) = routine {
+        // SAFETY: the routine is this nest's, in this direction; the parameters are the caller's.
         unsafe { routine.run::<PACK>(&site.nest, words, mem, packed) };
-        stats::add(Executor::Kernel, bytes);
+        stats::add(Executor::Leaf, bytes);
     } else {
         // SAFETY: as ours.
         unsafe { interp::run::<PACK>(&site.nest, words, mem, packed) };
@@ -225,8 +278,8 @@ unsafe fn call<const PACK: bool>(
     }
 }
 
-/// As [`call`], checking the kernel against the interpreter (`Settings::verify`). The
-/// interpreter's answer stands; a kernel that disagrees is not used by this plan again.
+/// As [`call`], checking `run`, the kernel, against the interpreter (`Settings::verify`). The
+/// interpreter's answer stands; once a kernel has disagreed, this nest is the interpreter's.
 ///
 /// Whatever the kernel is to write holds the complement of the right answer before, so that a byte
 /// it leaves out is seen. Bytes beside the runs are not looked at: that is for the tests.
@@ -236,20 +289,19 @@ unsafe fn call<const PACK: bool>(
 /// As for [`call`]; when unpacking, the runs are also valid for reads.
 #[cold]
 unsafe fn call_verified<const PACK: bool>(
-    plan: &Plan,
     site: &Site,
     words: &[u64; Nest::WORDS],
     mem: *mut u8,
     packed: *mut u8,
     bytes: u64,
+    run: impl Fn(*mut u8, *mut u8),
 ) {
     let dir = direction(PACK);
     stats::add(Executor::Interpreter, bytes);
-    let kernel = site.kernel(dir, 0, plan.settings()).filter(|_| site.trusted(dir));
-    let Some(kernel) = kernel else {
+    if !site.trusted(dir) {
         // SAFETY: as ours.
         return unsafe { interp::run::<PACK>(&site.nest, words, mem, packed) };
-    };
+    }
     let mut expected = vec![0u8; bytes as usize];
     let mut answer = vec![0u8; bytes as usize];
     let invert = |from: &[u8], to: &mut [u8]| {
@@ -264,19 +316,18 @@ unsafe fn call_verified<const PACK: bool>(
         if PACK {
             interp::run::<true>(&site.nest, words, mem, expected.as_mut_ptr());
             invert(&expected, &mut answer);
-            (kernel.entry())(words.as_ptr(), mem, answer.as_mut_ptr());
+            run(mem, answer.as_mut_ptr());
             copy::<true>(expected.as_mut_ptr(), packed, expected.len());
         } else {
             copy::<true>(packed, expected.as_mut_ptr(), expected.len());
             invert(&expected, &mut answer);
             interp::run::<false>(&site.nest, words, mem, answer.as_mut_ptr());
-            (kernel.entry())(words.as_ptr(), mem, packed);
+            run(mem, packed);
             interp::run::<true>(&site.nest, words, mem, answer.as_mut_ptr());
             interp::run::<false>(&site.nest, words, mem, packed);
             interp::run::<true>(&site.nest, words, mem, expected.as_mut_ptr());
         }
     }
-    stats::add(Executor::Kernel, bytes);
     if answer != expected {
         site.distrust(dir);
         stats::disagreement();
@@ -418,12 +469,33 @@ unsafe fn ragged<const PACK: bool>(
     let (mut entry, index) = place.list.seek(range.start / bytes);
     let mut from = index * bytes + range.start % bytes;
     let mut left = range.end - range.start;
+    let site = plan.site_of(id);
+    if site.is_none() {
+        stats::add(Executor::Interpreter, left);
+    }
     while left > 0 {
+        if site.is_none() && from == 0 {
+            let (last, rest) = match range.end == plan.program().node(id).bytes {
+                true => (place.list.len(), 0),
+                false => {
+                    let (last, index) = place.list.seek(range.end / bytes);
+                    (last, index * bytes + range.end % bytes)
+                }
+            };
+            let mem = origin.wrapping_offset(place.at.wrapping_add(place.body.offset) as isize);
+            let runs = lists::Runs { list: place.list, scale: place.scale, unit: bytes, mem };
+            // SAFETY: these entries are in the range from their first byte to their last.
+            packed = unsafe { lists::run::<PACK>(plan.isa(), runs, entry..last, packed) };
+            if rest == 0 {
+                return packed;
+            }
+            (entry, left) = (last, rest);
+        }
         let length = place.list.lengths.get(entry) as u64;
         let to = (length * bytes).min(from + left);
         let shift = place.list.entries.get(entry).wrapping_mul(place.scale);
         let mem = origin.wrapping_offset(place.at.wrapping_add(shift) as isize);
-        match plan.site_of(id) {
+        match site {
             // SAFETY: the site with `length` on its outermost level is this entry.
             Some(site) => unsafe { nest::<PACK>(plan, site, length, mem, from..to, packed) },
             None => {
@@ -431,7 +503,6 @@ unsafe fn ragged<const PACK: bool>(
                     mem.wrapping_offset(place.body.offset as isize).wrapping_add(from as usize);
                 // SAFETY: the entry is one run, and these bytes of it are in the range.
                 unsafe { copy::<PACK>(mem, packed, (to - from) as usize) };
-                stats::add(Executor::Interpreter, to - from);
             }
         }
         packed = packed.wrapping_add((to - from) as usize);

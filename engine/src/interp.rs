@@ -2,7 +2,8 @@
 //!
 //! Called by `exec.rs` wherever there is no kernel. It walks the levels like an odometer and makes
 //! one memcpy per run; rows of hundreds of bytes run at the machine's speed this way, short blocks
-//! are what kernels are for.
+//! are what kernels are for. Blocks of the commonest lengths take a few instructions instead of a
+//! call, since the first pack of a type is often its only one.
 
 use crate::kernel::{Leaf, Level, Nest};
 use crate::table::Table;
@@ -21,29 +22,58 @@ pub(crate) unsafe fn copy<const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
 }
 
-/// Displacement of iteration `index` of a level whose parameters begin at `word`.
-///
-/// # Safety
-///
-/// - `word` points to the three parameters of `level`'s kind, laid out as in `kernel.rs`.
-/// - For a table, entry `index` of the table they name is readable.
-#[inline(always)]
-pub(crate) unsafe fn displacement(level: &Level, word: *const u64, index: u64) -> i64 {
-    // SAFETY: three words are there, by the contract.
-    let (value, scale) = unsafe { (*word.add(1), *word.add(2) as i64) };
-    match level {
-        Level::Loop { .. } => (index as i64).wrapping_mul(value as i64),
-        Level::Table { entries, .. } => {
-            let entry = match entries {
-                // SAFETY: the entry is readable, by the contract.
-                Table::Narrow(_) => unsafe {
-                    i64::from(*(value as *const i32).add(index as usize))
-                },
-                // SAFETY: the entry is readable, by the contract.
-                Table::Wide(_) => unsafe { *(value as *const i64).add(index as usize) },
-            };
-            entry.wrapping_mul(scale)
+/// A level's parameters with its kind, read once: the compiler has to assume that packed bytes are
+/// written over the parameter block, and would read it again for every block.
+#[derive(Clone, Copy)]
+pub(crate) enum Steps {
+    Loop { stride: i64 },
+    Short { entries: *const u8, scale: i64 },
+    Narrow { entries: *const i32, scale: i64 },
+    Wide { entries: *const i64, scale: i64 },
+}
+
+impl Steps {
+    /// The parameters of `level` that begin at `word`.
+    ///
+    /// # Safety
+    ///
+    /// `word` points to the three parameters of `level`'s kind, laid out as in `kernel.rs`.
+    #[inline(always)]
+    pub(crate) unsafe fn new(level: &Level, word: *const u64) -> Self {
+        // SAFETY: three words are there, by the contract.
+        let (value, scale) = unsafe { (*word.add(1), *word.add(2) as i64) };
+        match level {
+            Level::Loop { .. } => Self::Loop { stride: value as i64 },
+            Level::Table { entries: Table::Short(_), .. } => {
+                Self::Short { entries: value as *const u8, scale }
+            }
+            Level::Table { entries: Table::Narrow(_), .. } => {
+                Self::Narrow { entries: value as *const i32, scale }
+            }
+            Level::Table { entries: Table::Wide(_), .. } => {
+                Self::Wide { entries: value as *const i64, scale }
+            }
         }
+    }
+
+    /// Displacement of iteration `index`.
+    ///
+    /// # Safety
+    ///
+    /// Entry `index` of a table is readable.
+    #[inline(always)]
+    pub(crate) unsafe fn displacement(self, index: u64) -> i64 {
+        let i = index as usize;
+        // SAFETY: the entry is readable, by the contract.
+        let (entry, scale) = unsafe {
+            match self {
+                Self::Loop { stride } => (index as i64, stride),
+                Self::Short { entries, scale } => ((*entries.add(i)).into(), scale),
+                Self::Narrow { entries, scale } => ((*entries.add(i)).into(), scale),
+                Self::Wide { entries, scale } => (*entries.add(i), scale),
+            }
+        };
+        entry.wrapping_mul(scale)
     }
 }
 
@@ -72,7 +102,8 @@ pub(crate) unsafe fn run<const PACK: bool>(
         let mut at = mem;
         for (l, &index) in position[..inner].iter().enumerate() {
             // SAFETY: parameters of level l, and an index below its count.
-            let shift = unsafe { displacement(&nest.levels[l], params.add(3 * l), index) };
+            let shift =
+                unsafe { Steps::new(&nest.levels[l], params.add(3 * l)).displacement(index) };
             at = at.wrapping_offset(shift as isize);
         }
         // SAFETY: as the caller's contract, for the innermost level at this position.
@@ -110,23 +141,50 @@ unsafe fn row<const PACK: bool>(
     mem: *mut u8,
     mut packed: *mut u8,
 ) -> *mut u8 {
-    // SAFETY: the count is the first of the level's parameters.
-    let count = unsafe { *word };
+    // SAFETY: the count is the first of the level's parameters, which are there.
+    let (count, steps) = unsafe { (*word, Steps::new(level, word)) };
     match leaf {
         Leaf::Block { bytes } => {
-            let bytes = *bytes as usize;
-            for i in 0..count {
-                // SAFETY: `i` is below the count.
-                let at = mem.wrapping_offset(unsafe { displacement(level, word, i) } as isize);
-                // SAFETY: one run of this iteration, and its place in the packed bytes.
-                unsafe { copy::<PACK>(at, packed, bytes) };
-                packed = packed.wrapping_add(bytes);
+            /// One loop for each length of blocks and kind of level.
+            macro_rules! blocks {
+                ($bytes:expr) => {
+                    match steps {
+                        steps @ Steps::Loop { .. } => blocks!($bytes, steps),
+                        steps @ Steps::Short { .. } => blocks!($bytes, steps),
+                        steps @ Steps::Narrow { .. } => blocks!($bytes, steps),
+                        steps @ Steps::Wide { .. } => blocks!($bytes, steps),
+                    }
+                };
+                ($bytes:expr, $steps:expr) => {
+                    for i in 0..count {
+                        // SAFETY: `i` is below the count.
+                        let shift = unsafe { $steps.displacement(i) };
+                        let at = mem.wrapping_offset(shift as isize);
+                        // SAFETY: one run of this iteration, and its place in the packed bytes.
+                        unsafe { copy::<PACK>(at, packed, $bytes) };
+                        packed = packed.wrapping_add($bytes);
+                    }
+                };
+            }
+            // Lengths that are known here are moved by registers, and no address depends on the
+            // block before: how fast a random list is read is how many of its blocks the CPU looks
+            // up at once.
+            match *bytes as usize {
+                1 => blocks!(1),
+                2 => blocks!(2),
+                4 => blocks!(4),
+                8 => blocks!(8),
+                16 => blocks!(16),
+                24 => blocks!(24),
+                32 => blocks!(32),
+                64 => blocks!(64),
+                bytes => blocks!(bytes, steps),
             }
         }
         Leaf::Window { runs } => {
             for i in 0..count {
                 // SAFETY: `i` is below the count.
-                let at = mem.wrapping_offset(unsafe { displacement(level, word, i) } as isize);
+                let at = mem.wrapping_offset(unsafe { steps.displacement(i) } as isize);
                 for run in runs.iter() {
                     let (at, bytes) = (at.wrapping_offset(run.offset as isize), run.bytes as usize);
                     // SAFETY: one run of this iteration, and its place in the packed bytes.

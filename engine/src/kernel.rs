@@ -32,10 +32,18 @@
 //! pointer by `a * stride`, or the table address by `a` entries. Thus a kernel has a start and a
 //! count at every level, and any whole number of blocks is reachable with at most `2 * depth`
 //! calls. A count of 0 at any level moves nothing.
+//!
+//! Fused copies have kernels of their own, over two layouts at once: [`PairShape`].
+
+mod pair;
+
+pub use pair::{PairLeaf, PairRun, PairShape};
 
 use crate::table::Table;
+use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// Which way bytes go.
@@ -123,9 +131,48 @@ pub struct Nest {
     /// Displacement of the leaf's first byte when all level offsets are 0, in bytes.
     pub base: i64,
     /// Outermost first; never empty, at most [`Nest::MAX_DEPTH`].
-    pub levels: Vec<Level>,
+    pub levels: Levels,
     /// The innermost body.
     pub leaf: Leaf,
+}
+
+/// The levels of a nest, outermost first. As many as most nests have need no allocation: nests are
+/// made at every commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Levels(SmallVec<[Level; 3]>);
+
+impl Levels {
+    pub(crate) fn push(&mut self, level: Level) {
+        self.0.push(level);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Level> {
+        self.0.pop()
+    }
+}
+
+impl Deref for Levels {
+    type Target = [Level];
+
+    #[inline]
+    fn deref(&self) -> &[Level] {
+        &self.0
+    }
+}
+
+impl<'a> IntoIterator for &'a Levels {
+    type Item = &'a Level;
+    type IntoIter = std::slice::Iter<'a, Level>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl From<Vec<Level>> for Levels {
+    fn from(levels: Vec<Level>) -> Self {
+        Self(levels.into())
+    }
 }
 
 impl Nest {
@@ -145,8 +192,7 @@ impl Nest {
                 .iter()
                 .map(|level| match level {
                     Level::Loop { .. } => LevelShape::Loop,
-                    Level::Table { entries: Table::Narrow(_), .. } => LevelShape::Table32,
-                    Level::Table { entries: Table::Wide(_), .. } => LevelShape::Table64,
+                    Level::Table { entries, .. } => LevelShape::of_table(entries),
                 })
                 .collect(),
             leaf: match &self.leaf {
@@ -180,6 +226,26 @@ pub enum LevelShape {
     Table32,
     /// Table of `i64` entries.
     Table64,
+}
+
+impl LevelShape {
+    pub(crate) fn of_table(entries: &Table) -> Self {
+        match entries {
+            Table::Short(_) => {
+                unreachable!("positions are never short: only lengths are made so")
+            }
+            Table::Narrow(_) => Self::Table32,
+            Table::Wide(_) => Self::Table64,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Loop => "loop",
+            Self::Table32 => "table32",
+            Self::Table64 => "table64",
+        }
+    }
 }
 
 /// A leaf as far as code depends on it.
@@ -219,11 +285,7 @@ impl fmt::Display for Shape {
             Direction::Unpack => "unpack",
         })?;
         for level in &self.levels {
-            f.write_str(match level {
-                LevelShape::Loop => " loop",
-                LevelShape::Table32 => " table32",
-                LevelShape::Table64 => " table64",
-            })?;
+            write!(f, " {}", level.name())?;
         }
         match &self.leaf {
             LeafShape::Fixed { bytes } => write!(f, " b{bytes}"),
@@ -250,6 +312,10 @@ impl fmt::Display for Shape {
 ///   reads (pack) or writes (unpack); nothing else at `mem` is touched.
 /// - `packed` is valid for writes (pack) or reads (unpack) of leaf bytes times all counts.
 /// - The two sides do not overlap.
+///
+/// The kernel of a [`PairShape`] takes the parameter block of the pair, and every run of its leaf is
+/// valid for reads relative to `mem`, the source's base, and for writes relative to `packed`, the
+/// destination's.
 pub type Entry = unsafe extern "C" fn(params: *const u64, mem: *mut u8, packed: *mut u8);
 
 /// A compiled kernel. Holding it keeps its code alive.
@@ -304,4 +370,11 @@ pub unsafe trait Compiler: Send + Sync + fmt::Debug {
     /// The kernel for `shape`, from the cache or compiled now. `None` is a refusal, and final for
     /// the plan that asked: the interpreter does the work.
     fn kernel(&self, shape: &Shape) -> Option<Kernel>;
+
+    /// As [`Compiler::kernel`], for the kernel of a fused copy. The entry takes the source's base
+    /// for `mem` and the destination's for `packed` ([`PairShape`]). By default a refusal.
+    fn pair_kernel(&self, shape: &PairShape) -> Option<Kernel> {
+        let _ = shape;
+        None
+    }
 }

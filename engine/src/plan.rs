@@ -7,17 +7,19 @@
 
 use crate::copy::{Isa, Routine};
 use crate::datatype::Datatype;
+use crate::derived::Derived;
 use crate::error::{Error, ErrorKind, Result};
 use crate::footprint::Footprint;
-use crate::ir::{self, Edge, NodeId, Op, Program};
-use crate::kernel::{Compiler, Direction, Kernel, Leaf, Level, Nest, Run};
+use crate::ir::{self, Edge, Node, NodeId, Op, Program};
+use crate::kernel::{Compiler, Direction, Kernel, Leaf, Level, Levels, Nest, Run};
+use smallvec::SmallVec;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Blocks of at least this many bytes are left to memcpy row by row: from here on a call per row
 /// costs less than a tenth of the copy (`typepack-bench pack`, faces of 128^3).
-const ROW_BYTES: u64 = 256;
+pub(crate) const ROW_BYTES: u64 = 256;
 
 /// Innermost loops of at most this many short blocks are unrolled into a window.
 const UNROLLED_LOOP: u64 = 4;
@@ -33,7 +35,9 @@ pub enum Rung {
     Memcpy,
     /// Long rows, one memcpy each.
     Rows,
-    /// A compiled kernel, once there is one; the interpreter until then.
+    /// A leaf kernel: precompiled loops for the inner levels, by instruction set.
+    Leaf,
+    /// A compiled kernel, once there is one; a leaf kernel or the interpreter until then.
     Kernel,
     /// The interpreter.
     Interpreter,
@@ -48,9 +52,23 @@ pub struct Settings {
     /// interpreter's answer stands, and `stats::bytes().disagreements` counts it. Memory that is
     /// unpacked into is read as well and holds other values in between.
     pub verify: bool,
-    /// Force one rung for all nests: [`Rung::Interpreter`], or [`Rung::Kernel`] also where rows
-    /// would be chosen. Contiguous types stay on memcpy unless the interpreter is forced.
+    /// Force one rung for all nests: [`Rung::Interpreter`]; [`Rung::Leaf`], without compiled kernels
+    /// and also where rows would be chosen; or [`Rung::Kernel`], without leaf kernels and also where
+    /// rows would be chosen. Contiguous types stay on memcpy unless the interpreter is forced.
     pub rung: Option<Rung>,
+    /// The instruction set of leaf kernels; the best one of this machine if `None` or if this
+    /// machine does not have it.
+    pub isa: Option<Isa>,
+}
+
+impl Settings {
+    /// What leaf kernels may use; the least when the interpreter is forced.
+    fn leaf_isa(&self) -> Isa {
+        match self.rung {
+            Some(Rung::Interpreter) => Isa::Portable,
+            _ => self.isa.filter(|isa| isa.is_available()).unwrap_or_else(Isa::best),
+        }
+    }
 }
 
 /// A committed datatype: what `pack` and `unpack` execute. Cloning is one reference count.
@@ -65,13 +83,21 @@ struct Inner {
     element_bytes: u64,
     /// Displacement of the one run, when elements continue each other without a gap.
     contiguous: Option<i64>,
-    sites: Box<[Site]>,
+    /// Most plans have one, which costs no allocation of its own.
+    sites: Sites,
     /// Which site executes a node, `NO_SITE` where the walk goes on; empty when there is no walk.
     site_of: Box<[u32]>,
     /// True when site 0 is the whole program, the loop over elements included.
     whole: bool,
     settings: Settings,
+    /// Made when somebody asks; see `derived.rs`.
+    derived: OnceLock<Box<Derived>>,
 }
+
+type Sites = SmallVec<[Site; 1]>;
+
+/// Tells plans apart, for what is remembered about them (`pair/recent.rs`).
+pub(crate) struct PlanName(Weak<Inner>);
 
 const NO_SITE: u32 = u32::MAX;
 
@@ -84,7 +110,6 @@ pub(crate) struct Site {
     pub(crate) below: [u64; Nest::MAX_DEPTH],
     pub(crate) leaf_bytes: u64,
     pub(crate) rung: Rung,
-    forced: bool,
     slots: [Slot; 2],
 }
 
@@ -92,8 +117,9 @@ pub(crate) struct Site {
 struct Slot {
     /// Empty: not asked yet. `None`: refused, or no kernel wanted.
     kernel: OnceLock<Option<Kernel>>,
-    moved: AtomicU64,
+    /// Empty: not called yet. `None`: there is none, or none is wanted.
     routine: OnceLock<Option<Routine>>,
+    moved: AtomicU64,
     /// Calls that `Settings::verify` found wrong; one is enough to stop using the kernel.
     distrusted: AtomicU64,
 }
@@ -122,19 +148,25 @@ impl Site {
         let long = matches!(nest.leaf, Leaf::Block { bytes } if bytes >= ROW_BYTES);
         let rung = match settings.rung {
             Some(Rung::Interpreter) => Rung::Interpreter,
+            Some(Rung::Leaf) => Rung::Leaf,
             Some(Rung::Kernel) if settings.compiler.is_some() => Rung::Kernel,
             _ if long => Rung::Rows,
             _ if settings.compiler.is_some() => Rung::Kernel,
-            _ => Rung::Interpreter,
+            _ => Rung::Leaf,
         };
         let leaf_bytes = nest.leaf.bytes();
-        let forced = settings.rung.is_some();
-        let site = Self { nest, words, below, leaf_bytes, rung, forced, slots: Default::default() };
+        let site = Self { nest, words, below, leaf_bytes, rung, slots: Default::default() };
+        let wanted = rung == Rung::Kernel;
+        let at_once = wanted && settings.compiler.as_ref().is_some_and(|c| c.threshold() == 0);
+        let leaves = rung == Rung::Leaf || wanted && settings.rung.is_none();
         for direction in [Direction::Pack, Direction::Unpack] {
-            if rung != Rung::Kernel {
-                let _ = site.slot(direction).kernel.set(None);
-            } else {
+            if !leaves {
+                let _ = site.slot(direction).routine.set(None);
+            }
+            if at_once {
                 site.request(direction, 0, settings);
+            } else if !wanted {
+                let _ = site.slot(direction).kernel.set(None);
             }
         }
         site
@@ -163,6 +195,9 @@ impl Site {
     fn request(&self, direction: Direction, bytes: u64, settings: &Settings) -> Option<&Kernel> {
         let slot = self.slot(direction);
         let compiler = settings.compiler.as_ref()?;
+        if self.routine(direction, settings.leaf_isa()).is_some_and(Routine::is_final) {
+            return slot.kernel.get_or_init(|| None).as_ref();
+        }
         let moved = slot.moved.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let threshold = compiler.threshold();
         if threshold == u64::MAX || moved < threshold {
@@ -171,16 +206,11 @@ impl Site {
         slot.kernel.get_or_init(|| compiler.kernel(&self.nest.shape(direction))).as_ref()
     }
 
-    /// The leaf kernel for this nest, if there is one.
+    /// The leaf kernel for this nest, if there is one and it is wanted.
     #[inline]
-    pub(crate) fn routine(&self, direction: Direction) -> Option<&Routine> {
-        if self.rung == Rung::Interpreter && self.forced {
-            return None;
-        }
-        self.slot(direction)
-            .routine
-            .get_or_init(|| Routine::new(&self.nest, direction, Isa::best()))
-            .as_ref()
+    pub(crate) fn routine(&self, direction: Direction, isa: Isa) -> Option<&Routine> {
+        let make = || Routine::new(&self.nest, direction, isa);
+        self.slot(direction).routine.get_or_init(make).as_ref()
     }
 
     pub(crate) fn trusted(&self, direction: Direction) -> bool {
@@ -191,10 +221,16 @@ impl Site {
         self.slot(direction).distrusted.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn executor(&self, direction: Direction) -> String {
-        match (self.rung, self.slot(direction).kernel.get()) {
-            (Rung::Rows, _) => "rows".into(),
-            (_, Some(Some(kernel))) if self.trusted(direction) => kernel.name().into(),
+    fn executor(&self, direction: Direction, settings: &Settings) -> String {
+        if self.rung == Rung::Rows {
+            return "rows".into();
+        }
+        if !self.trusted(direction) {
+            return "interpreter".into();
+        }
+        match (self.slot(direction).kernel.get(), self.routine(direction, settings.leaf_isa())) {
+            (Some(Some(kernel)), _) => kernel.name().into(),
+            (_, Some(routine)) => routine.name(),
             _ => "interpreter".into(),
         }
     }
@@ -222,30 +258,20 @@ impl Plan {
                 node.op == Op::Block && i128::from(node.bytes) == i128::from(program.stride);
             (dense && settings.rung != Some(Rung::Interpreter)).then_some(body.offset)
         });
-        let mut site_of = Vec::new();
-        let mut sites = Vec::new();
-        let outer = Level::Loop { count: program.factor, stride: program.stride };
-        let whole = program.body.and_then(|body| nest_of(&program, body, Some(outer)));
-        let is_whole = whole.is_some();
-        if let Some(nest) = whole {
-            if contiguous.is_none() {
-                sites.push(Site::new(nest, settings));
-            }
-        } else if let Some(body) = program.body {
-            site_of.resize(program.nodes().len(), NO_SITE);
-            find_sites(&program, body, settings, most_sites, &mut sites, &mut site_of);
-        }
-        Self(Arc::new(Inner {
+        let mut inner = Inner {
             datatype,
             footprint,
             program,
             element_bytes,
             contiguous,
-            sites: sites.into(),
-            site_of: site_of.into(),
-            whole: is_whole,
-            settings: settings.clone(),
-        }))
+            sites: Sites::new(),
+            site_of: Box::default(),
+            whole: false,
+            settings: Settings { isa: Some(settings.leaf_isa()), ..settings.clone() },
+            derived: OnceLock::new(),
+        };
+        inner.find_sites(most_sites);
+        Self(Arc::new(inner))
     }
 
     /// The type this plan was committed from; `None` when it was decoded ([`wire`](crate::wire)).
@@ -304,7 +330,8 @@ impl Plan {
     /// The nests with their rungs and what executes them now, for `explain/`.
     pub(crate) fn executors(&self) -> impl Iterator<Item = (&Nest, Rung, [String; 2])> {
         self.0.sites.iter().map(|site| {
-            let executors = [Direction::Pack, Direction::Unpack].map(|d| site.executor(d));
+            let executors =
+                [Direction::Pack, Direction::Unpack].map(|d| site.executor(d, &self.0.settings));
             (&site.nest, site.rung, executors)
         })
     }
@@ -317,7 +344,7 @@ impl Plan {
         }
         let mut names: Vec<String> = Vec::new();
         for site in &self.0.sites {
-            let name = site.executor(direction);
+            let name = site.executor(direction, &self.0.settings);
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -340,6 +367,28 @@ impl Plan {
         self.0.sites.get(self.0.site_of[node.index()] as usize)
     }
 
+    pub(crate) fn derived(&self) -> &Derived {
+        self.0.derived.get_or_init(Box::default)
+    }
+
+    /// A name of this plan that no other plan takes while it is held; it keeps no contents alive.
+    pub(crate) fn name(&self) -> PlanName {
+        PlanName(Arc::downgrade(&self.0))
+    }
+
+    /// True when `name` is this plan's.
+    #[inline]
+    pub(crate) fn is(&self, name: &PlanName) -> bool {
+        // A name keeps the allocation, so no other plan gets its address.
+        std::ptr::eq(Arc::as_ptr(&self.0), name.0.as_ptr())
+    }
+
+    /// The instruction set of leaf kernels.
+    #[inline]
+    pub(crate) fn isa(&self) -> Isa {
+        self.0.settings.isa.unwrap_or(Isa::Portable)
+    }
+
     #[inline]
     pub(crate) fn settings(&self) -> &Settings {
         &self.0.settings
@@ -357,54 +406,70 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// Gives every node that one kernel can execute, and whose user cannot be executed by one, a site.
-///
-/// A ragged list's body gets its site at the list's node, with a leading loop whose count the
-/// executor sets for each entry; any other site stands at the node it executes.
-fn find_sites(
-    program: &Program,
-    body: Edge,
-    settings: &Settings,
-    most_sites: usize,
-    sites: &mut Vec<Site>,
-    site_of: &mut [u32],
-) {
-    let mut seen = vec![false; program.nodes().len()];
-    let mut pending = vec![body.node];
-    while let Some(id) = pending.pop() {
-        if std::mem::replace(&mut seen[id.index()], true) {
-            continue;
-        }
-        if sites.len() >= most_sites {
+impl Inner {
+    /// Gives the whole program a site, if one kernel can execute it with the loop over elements, or
+    /// else every node that one can execute and whose user it cannot.
+    ///
+    /// A ragged list's body gets its site at the list's node, with a leading loop whose count the
+    /// executor sets for each entry; any other site stands at the node it executes.
+    fn find_sites(&mut self, most_sites: usize) {
+        let Self { program, sites, settings, .. } = self;
+        let Some(body) = program.body else { return };
+        if self.contiguous.is_some() {
+            // One memcpy: nobody asks for a site.
+            self.whole = true;
             return;
         }
-        let nest = match &program.node(id).op {
-            Op::Block => continue,
-            Op::Ragged { stride, body, .. } if is_dense(program, *stride, *body) => continue,
-            Op::Ragged { stride, body, .. } => {
-                nest_of(program, *body, Some(Level::Loop { count: 1, stride: *stride }))
-            }
-            _ => nest_of(program, Edge { offset: 0, node: id }, None),
-        };
-        match nest {
-            Some(nest) => {
-                // Fewer sites than nodes, and those have 32-bit ids.
-                site_of[id.index()] = sites.len() as u32;
-                sites.push(Site::new(nest, settings));
-            }
-            None => pending.extend(ir::edges(&program.node(id).op).map(|edge| edge.node)),
+        let outer = Level::Loop { count: program.factor, stride: program.stride };
+        if let Some(nest) = nest_of(program, body, Some(outer)) {
+            self.whole = true;
+            sites.push(Site::new(nest, settings));
+            return;
         }
+        let mut site_of = vec![NO_SITE; program.nodes().len()];
+        let mut seen = vec![false; program.nodes().len()];
+        let mut pending = vec![body.node];
+        while let Some(id) = pending.pop() {
+            if std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            if sites.len() >= most_sites {
+                break;
+            }
+            let nest = match &program.node(id).op {
+                Op::Block => continue,
+                Op::Ragged { stride, body, .. } if is_dense(program, *stride, *body) => continue,
+                Op::Ragged { stride, body, .. } => {
+                    nest_of(program, *body, Some(Level::Loop { count: 1, stride: *stride }))
+                }
+                _ => nest_of(program, Edge { offset: 0, node: id }, None),
+            };
+            match nest {
+                Some(nest) => {
+                    // Fewer sites than nodes, and those have 32-bit ids.
+                    site_of[id.index()] = sites.len() as u32;
+                    sites.push(Site::new(nest, settings));
+                }
+                None => pending.extend(ir::edges(&program.node(id).op).map(|edge| edge.node)),
+            }
+        }
+        self.site_of = site_of.into();
     }
 }
 
 /// The nest of `edge` below the level `outer`, if it is one and not too deep.
 fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> {
-    let mut levels: Vec<Level> = outer.into_iter().collect();
+    let mut levels = Levels::default();
+    if let Some(outer) = outer {
+        levels.push(outer);
+    }
     let (mut base, mut at) = (0i64, edge);
     let mut leaf = loop {
         base = base.wrapping_add(at.offset);
         let node = program.node(at.node);
-        if levels.len() == Nest::MAX_DEPTH && node.op != Op::Block && !is_window(program, &node.op)
+        if levels.len() == Nest::MAX_DEPTH
+            && node.op != Op::Block
+            && !is_window(program.nodes(), &node.op)
         {
             return None;
         }
@@ -418,7 +483,7 @@ fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> 
                 levels.push(Level::Table { entries: entries.clone(), scale: *scale });
                 at = *body;
             }
-            Op::Seq { parts } if is_window(program, &node.op) => {
+            Op::Seq { parts } if is_window(program.nodes(), &node.op) => {
                 let run =
                     |edge: Edge| Run { offset: edge.offset, bytes: program.node(edge.node).bytes };
                 break Leaf::Window { runs: parts.iter().map(|part| run(part.edge)).collect() };
@@ -450,13 +515,13 @@ pub(crate) fn is_dense(program: &Program, stride: i64, body: Edge) -> bool {
 }
 
 /// A sequence that fits [`Leaf::Window`]: few short blocks close together, the first at 0.
-fn is_window(program: &Program, op: &Op) -> bool {
+pub(crate) fn is_window(nodes: &[Node], op: &Op) -> bool {
     let Op::Seq { parts } = op else { return false };
     let span = -Leaf::WINDOW_SPAN..=Leaf::WINDOW_SPAN;
     parts.len() <= Leaf::WINDOW_RUNS
         && parts[0].edge.offset == 0
         && parts.iter().all(|part| {
-            let node = program.node(part.edge.node);
+            let node = &nodes[part.edge.node.index()];
             let end = i128::from(part.edge.offset) + i128::from(node.bytes);
             node.op == Op::Block
                 && span.contains(&part.edge.offset)

@@ -14,8 +14,10 @@ pub(crate) enum Executor {
     Memcpy,
     Rows,
     Interpreter,
+    Leaf,
     Kernel,
     Fused,
+    FusedKernel,
 }
 
 /// Packed bytes moved, by executor, by all threads since the process began.
@@ -28,22 +30,26 @@ pub struct Bytes {
     pub rows: u64,
     /// The interpreter, ragged ends of kernel calls included.
     pub interpreter: u64,
+    /// Leaf kernels.
+    pub leaf: u64,
     /// Compiled kernels.
     pub kernel: u64,
-    /// Fused copies, straight from one layout to another (`copy`); what they move through a buffer
+    /// Fused copies, interpreted, straight from one layout to another (`copy`); what they move through a buffer
     /// or by one pack or unpack counts there.
     pub fused: u64,
+    /// Fused copies by a compiled kernel of the pair.
+    pub fused_kernel: u64,
     /// Kernel calls that disagreed with the interpreter (`Settings::verify`); not bytes.
     pub disagreements: u64,
 }
 
 #[derive(Default)]
 struct Block {
-    moved: [AtomicU64; 5],
+    moved: [AtomicU64; 7],
 }
 
 /// Blocks of all threads that ever counted. A thread's block outlives it, so nothing is lost; the
-/// list grows with the number of threads that packed, 56 bytes each.
+/// list grows with the number of threads that packed, 64 bytes each.
 static BLOCKS: Mutex<Vec<Arc<Block>>> = Mutex::new(Vec::new());
 static DISAGREEMENTS: AtomicU64 = AtomicU64::new(0);
 
@@ -80,13 +86,13 @@ pub(crate) fn disagreement() {
 
 /// The counts so far.
 pub fn bytes() -> Bytes {
-    let mut sum = [0u64; 5];
+    let mut sum = [0u64; 7];
     for block in blocks().iter() {
         for (sum, counter) in sum.iter_mut().zip(&block.moved) {
             *sum = sum.wrapping_add(counter.load(Ordering::Relaxed));
         }
     }
-    let [memcpy, rows, interpreter, kernel, fused] = sum;
+    let [memcpy, rows, interpreter, leaf, kernel, fused, fused_kernel] = sum;
     let disagreements = DISAGREEMENTS.load(Ordering::Relaxed);
-    Bytes { memcpy, rows, interpreter, kernel, fused, disagreements }
+    Bytes { memcpy, rows, interpreter, leaf, kernel, fused, fused_kernel, disagreements }
 }

@@ -2,23 +2,39 @@
 //!
 //! Constructors keep the user's displacement and block length arrays as [`Table`]s; lowering
 //! shares them (no second copy) and kernels read them in place, which is why the width is part of
-//! a kernel's shape.
+//! a kernel's shape. The first use of fresh memory costs more than copying into it, so the copy of
+//! a list of a million short blocks is made of five bytes per block.
 
 use std::sync::Arc;
 
-/// A shared, immutable array of integers, 4 or 8 bytes per entry.
+/// A shared, immutable array of integers, 4 or 8 bytes per entry, or 1 if it holds lengths.
 #[derive(Clone, Debug, Eq)]
 pub enum Table {
+    /// Lengths that fit `u8`. Never the positions of a level, which kernels read.
+    Short(Short),
     /// Every entry fits `i32`.
     Narrow(Arc<[i32]>),
     /// At least one entry needs `i64`.
     Wide(Arc<[i64]>),
 }
 
+/// The entries of [`Table::Short`], which only the engine makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Short(Arc<[u8]>);
+
+impl std::ops::Deref for Short {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl PartialEq for Table {
     /// Tables that share their entries are equal at a glance.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
+            (Self::Short(Short(a)), Self::Short(Short(b))) => Arc::ptr_eq(a, b) || a == b,
             (Self::Narrow(a), Self::Narrow(b)) => Arc::ptr_eq(a, b) || a == b,
             (Self::Wide(a), Self::Wide(b)) => Arc::ptr_eq(a, b) || a == b,
             _ => false,
@@ -32,6 +48,10 @@ impl PartialEq for Table {
 macro_rules! entries {
     ($table:expr, $it:ident => $body:expr) => {
         match $table {
+            $crate::table::Table::Short(entries) => {
+                let $it = entries.iter().map(|&entry| i64::from(entry));
+                $body
+            }
             $crate::table::Table::Narrow(entries) => {
                 let $it = entries.iter().map(|&entry| i64::from(entry));
                 $body
@@ -45,17 +65,62 @@ macro_rules! entries {
 }
 pub(crate) use entries;
 
-impl Table {
-    /// Stores `values` in the narrowest width that holds all of them.
-    pub fn new(values: &[i64]) -> Self {
-        // No early exit: this form is a vector loop, and most tables are narrow.
-        let wide = values.iter().fold(false, |wide, &v| wide | (v != i64::from(v as i32)));
-        if wide {
-            Self::Wide(values.into())
-        } else {
-            // Lossless by the test above.
-            Self::Narrow(values.iter().map(|&v| v as i32).collect())
+/// `values` made narrow, if `fits` says so of the union of their `bits`.
+///
+/// One pass, as reading a long array twice shows; it stops at the first part that does not fit, and
+/// the last value is looked at first, because lists often grow.
+fn narrowed<T: Copy>(
+    values: &[i64],
+    bits: impl Fn(i64) -> u64,
+    fits: impl Fn(u64) -> bool,
+    narrow: impl Fn(i64) -> T,
+) -> Option<Arc<[T]>> {
+    /// Entries that are converted between two looks at the bits: vector loops, within a page.
+    const PART: usize = 512;
+    if !values.last().is_none_or(|&last| fits(bits(last))) {
+        return None;
+    }
+    let mut made = Arc::new_uninit_slice(values.len());
+    let room = Arc::get_mut(&mut made)?;
+    for (from, to) in values.chunks(PART).zip(room.chunks_mut(PART)) {
+        let mut all = 0;
+        for (&from, to) in from.iter().zip(to) {
+            all |= bits(from);
+            to.write(narrow(from));
         }
+        if !fits(all) {
+            return None;
+        }
+    }
+    // SAFETY: both slices have one length and are cut the same way, so every entry was written.
+    Some(unsafe { made.assume_init() })
+}
+
+impl Table {
+    /// Stores `values` in the narrower of the widths for positions that holds all of them.
+    pub fn new(values: &[i64]) -> Self {
+        // Above its low 32 bits this is 0 for what fits `i32`.
+        let high = |value: i64| value.wrapping_add(1 << 31) as u64;
+        match narrowed(values, high, |all| all >> 32 == 0, |value| value as i32) {
+            Some(narrow) => Self::Narrow(narrow),
+            None => Self::Wide(values.into()),
+        }
+    }
+
+    /// Stores block lengths in the narrowest width that holds all of them; `None` if one is
+    /// negative.
+    pub(crate) fn lengths(values: &[i64]) -> Option<Self> {
+        let bits = |value: i64| value as u64;
+        if let Some(short) = narrowed(values, bits, |all| all <= 0xff, |value| value as u8) {
+            return Some(Self::Short(Short(short)));
+        }
+        let all = values.iter().fold(0, |all, value| all | value);
+        (all >= 0).then(|| Self::new(values))
+    }
+
+    /// Lengths of one byte each, as they are.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        Self::Short(Short(bytes.into()))
     }
 
     /// The least and the greatest entry; `None` when there is no entry.
@@ -65,14 +130,39 @@ impl Table {
             Some(entries.iter().fold((first, first), |(low, high), &e| (low.min(e), high.max(e))))
         }
         match self {
+            Self::Short(t) => range(t).map(|(low, high)| (low.into(), high.into())),
             Self::Narrow(t) => range(t).map(|(low, high)| (low.into(), high.into())),
             Self::Wide(t) => range(t),
+        }
+    }
+
+    /// The sum of lengths; `None` if one is negative.
+    pub(crate) fn total(&self) -> Option<u128> {
+        /// Sums in 64 bits, as vector loops, of parts that these hold, and the union of all bits.
+        fn total<T: Copy>(entries: &[T], value: impl Fn(T) -> i64) -> Option<u128> {
+            const PART: usize = 1 << 12;
+            let (mut sum, mut bits) = (0, 0);
+            for part in entries.chunks(PART) {
+                // A negative one wraps, and is found by its sign.
+                let add = |sum: u64, &entry: &T| sum.wrapping_add(value(entry) as u64);
+                sum += u128::from(part.iter().fold(0, add));
+                bits |= part.iter().fold(0, |bits, &entry| bits | value(entry));
+            }
+            (bits >= 0).then_some(sum)
+        }
+        match self {
+            Self::Short(t) => total(t, i64::from),
+            Self::Narrow(t) => total(t, i64::from),
+            Self::Wide(t) => t
+                .iter()
+                .try_fold(0u128, |sum, &entry| Some(sum + u128::from(u64::try_from(entry).ok()?))),
         }
     }
 
     /// Number of entries.
     pub fn len(&self) -> usize {
         match self {
+            Self::Short(t) => t.len(),
             Self::Narrow(t) => t.len(),
             Self::Wide(t) => t.len(),
         }
@@ -87,6 +177,7 @@ impl Table {
     #[inline]
     pub fn get(&self, index: usize) -> i64 {
         match self {
+            Self::Short(t) => i64::from(t[index]),
             Self::Narrow(t) => i64::from(t[index]),
             Self::Wide(t) => t[index],
         }
@@ -100,16 +191,56 @@ impl Table {
     /// Address of the first entry, for a kernel's parameter block.
     pub fn address(&self) -> u64 {
         match self {
+            Self::Short(t) => t.as_ptr() as u64,
             Self::Narrow(t) => t.as_ptr() as u64,
             Self::Wide(t) => t.as_ptr() as u64,
         }
     }
 
-    /// Bytes per entry: 4 or 8.
+    /// Bytes per entry: 4 or 8, or 1.
     pub fn width(&self) -> usize {
         match self {
+            Self::Short(_) => 1,
             Self::Narrow(_) => 4,
             Self::Wide(_) => 8,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_narrowest_width_that_holds_all() {
+        let (least, most) = (i64::from(i32::MIN), i64::from(i32::MAX));
+        for (values, width) in [
+            (vec![], 4),
+            (vec![least, 0, most], 4),
+            (vec![0, most + 1, 0], 8),
+            (vec![0, least - 1, 0], 8),
+            (vec![i64::MIN, 0], 8),
+            (vec![0, i64::MAX], 8),
+        ] {
+            let table = Table::new(&values);
+            assert_eq!((table.width(), table.iter().collect()), (width, values));
+        }
+        for (values, width) in [
+            (vec![], 1),
+            (vec![0, 255, 1], 1),
+            (vec![0, 256, 1], 4),
+            (vec![most], 4),
+            (vec![1, most + 1, 1], 8),
+        ] {
+            let table = Table::lengths(&values).unwrap();
+            let sum = values.iter().map(|&value| value as u128).sum();
+            assert_eq!(table.total(), Some(sum));
+            assert_eq!((table.width(), table.iter().collect()), (width, values));
+        }
+        for negative in [&[-1][..], &[1, -1, 1], &[1, i64::MIN], &[300, -300, 2]] {
+            assert_eq!((Table::lengths(negative), Table::new(negative).total()), (None, None));
+        }
+        let most = Table::new(&[i64::MAX; 3]);
+        assert_eq!(most.total(), Some(3 * i64::MAX as u128));
     }
 }

@@ -89,7 +89,8 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
                 block(length, at.wrapping_add(displacement), old, out);
             }
         }
-        Constructor::Subarray { sizes, subsizes, starts, order, old } => {
+        Constructor::Subarray { region, order, old } => {
+            let [sizes, subsizes, starts] = region.parts();
             // Visit the box in storage order: an index vector counted up like an odometer, with
             // the fastest dimension last (C) or first (Fortran).
             let total: i64 = subsizes.iter().product();

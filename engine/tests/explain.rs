@@ -85,20 +85,24 @@ fn blocks_are_counted_without_expanding() {
 
 #[test]
 fn passes_are_told_step_by_step() {
-    let ty = parse("vector(3, 2, 4, double)").unwrap();
+    let ty = parse("hvector(2, 1, 64, vector(2, 2, 4, double))").unwrap();
     let steps = explain::explain_passes(&ty).unwrap();
     assert_eq!(steps[0].0, "lower");
     assert_eq!(
         steps[0].1,
-        "elements 1 x 80\n  loop 3 x 32 @0\n    loop 2 x 8 @0\n      block 8 @0\n"
+        "elements 1 x 112\n  loop 2 x 64 @0\n    loop 2 x 32 @0\n      block 16 @0\n"
     );
     assert_eq!(steps.last().unwrap().1, ty.commit().unwrap().program().to_string());
-    assert!(explain::passes(&ty).unwrap().contains("after coalesce\n  elements 1 x 80\n"));
+    assert!(
+        explain::passes(&ty)
+            .unwrap()
+            .contains("after fold\n  elements 1 x 112\n    loop 4 x 32 @0\n")
+    );
 }
 
 #[test]
 fn advice_fits_the_type() {
-    let cases: [(&str, u64, &[&str]); 12] = [
+    let cases: [(&str, u64, &[&str]); 14] = [
         ("vector(3, 2, 4, double)", 1, &[]),
         (
             "resized(0, 8, vector(3, 1, 4, double))",
@@ -138,6 +142,12 @@ fn advice_fits_the_type() {
             ],
         ),
         (
+            "contiguous(2, struct([1, 1], [0, 4], [hvector(3, 1, 8, int), hvector(3, 1, 8, int)]))",
+            1,
+            &["members 0 and 1 of the struct interleave in memory; if that is not meant, check \
+               displacements[1] and the members' extents"],
+        ),
+        (
             "struct([1, 1], [0, 4], [int, float])",
             1,
             &["there are no holes: this is one run of memory, and moves at the speed of memcpy"],
@@ -148,6 +158,14 @@ fn advice_fits_the_type() {
             &[
                 "the 4 blocks are equally long and equally far apart: a vector or hvector says the same \
                in three numbers",
+            ],
+        ),
+        (
+            "indexed_block(2, [5, 9, 13, 17], int)",
+            1,
+            &[
+                "the 4 blocks are equally long and equally far apart: a vector or hvector says the same \
+               in three numbers, in a buffer that begins at the first",
             ],
         ),
         (
@@ -211,6 +229,14 @@ fn hostile_types_are_explained_in_little_space() {
         let far = 3i64 << level;
         doubling = Datatype::structured(&[1, 1], &[0, far], &[doubling.clone(), doubling]).unwrap();
     }
+    // Its signature is one too long for the report, at every level twice that of the one below.
+    let mut unlike = Datatype::named(Named::CHAR);
+    for level in 0..50 {
+        let between = [Named::INT, Named::SHORT][level % 2];
+        let places = [0, 2i64 << level, 5i64 << level];
+        let types = [unlike.clone(), Datatype::named(between), unlike];
+        unlike = Datatype::structured(&[1; 3], &places, &types).unwrap();
+    }
     let mut tower = Datatype::named(Named::INT);
     for _ in 0..50_000 {
         tower = Datatype::contiguous(1, &tower).unwrap();
@@ -221,7 +247,7 @@ fn hostile_types_are_explained_in_little_space() {
         Datatype::indexed_block(1, &scattered, &Datatype::named(Named::DOUBLE)).unwrap();
     let edge =
         parse("hindexed([1, 1], [-9223372036854775808 + 100, 0], resized(0, 1, byte))").unwrap();
-    for ty in [&gapped, &doubling, &tower, &scattered, &edge] {
+    for ty in [&gapped, &doubling, &unlike, &tower, &scattered, &edge] {
         for count in [1, 1000] {
             let options = explain::Options { count, ..Default::default() };
             let report = explain::report(ty, &options).unwrap();
@@ -242,6 +268,26 @@ fn a_report_has_its_sections_in_order() {
         report.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase())).collect();
     assert_eq!(
         titles,
-        ["Tree", "Bounds (bytes)", "Signature", "Blocks", "Layout", "Program", "Execution"]
+        [
+            "Tree",
+            "Bounds (bytes)",
+            "Signature",
+            "Blocks",
+            "Layout",
+            "Program",
+            "Passes",
+            "Execution"
+        ]
     );
+}
+
+/// Without a stride the numbers are all that tells the order, so there are rows for them.
+#[test]
+fn an_unordered_list_is_numbered() {
+    let ty = parse("indexed_block(1, [5, 3, 9, 1, 0, 77, 44, 200, 13, 8, 90, 91, 92], float)");
+    let drawing = explain::drawing(&ty.unwrap(), 1, false);
+    let numbers = drawing.lines().nth(1).unwrap();
+    let order: Vec<&str> = numbers.split_whitespace().collect();
+    assert_eq!(order, ["4", "3", "1", "0", "9", "2", "8"], "{drawing}");
+    assert!(drawing.ends_with("numbers: packed order\n"), "{drawing}");
 }

@@ -49,6 +49,52 @@ fn counts_and_lengths() {
     refused(Datatype::structured(&[0, 1], &[0, 0], std::slice::from_ref(&t)), COUNT, text);
     refused(Datatype::indexed_block(-5, &[0], &t), COUNT, "blocklength: -5 is negative");
     refused(Datatype::hindexed_block(-5, &[0], &t), COUNT, "blocklength: -5 is negative");
+    let text = format!("count: {} is negative", i64::MIN);
+    refused(Datatype::contiguous(i64::MIN, &t), COUNT, &text);
+    // Also where nothing else would be looked at.
+    refused(Datatype::vector(0, -1, 0, &t), COUNT, "blocklength: -1 is negative");
+    refused(Datatype::hvector(0, -1, 0, &t), COUNT, "blocklength: -1 is negative");
+    refused(Datatype::indexed_block(-1, &[], &t), COUNT, "blocklength: -1 is negative");
+    refused(Datatype::hindexed_block(-1, &[], &t), COUNT, "blocklength: -1 is negative");
+    let text = "displacements: 2 entries, but there are 1 block lengths";
+    refused(Datatype::indexed(&[1], &[0, 1], &t), COUNT, text);
+    refused(Datatype::hindexed(&[1], &[0, 1], &t), COUNT, text);
+    refused(Datatype::structured(&[1], &[0, 1], std::slice::from_ref(&t)), COUNT, text);
+    let text = "types: 2 entries, but there are 1 block lengths";
+    refused(Datatype::structured(&[1], &[0], &[t.clone(), t.clone()]), COUNT, text);
+}
+
+/// What looks erroneous and is not (MPI-5.0 section 5.1): zero counts and lengths, any stride and
+/// displacement, negative and zero extents.
+#[test]
+fn what_is_not_refused() {
+    let t = int();
+    for empty in [
+        Datatype::contiguous(0, &t),
+        Datatype::vector(0, 0, 0, &t),
+        Datatype::vector(5, 0, i64::MAX, &t),
+        Datatype::hvector(0, 5, i64::MIN, &t),
+        Datatype::indexed(&[], &[], &t),
+        Datatype::indexed(&[0, 0], &[i64::MIN, i64::MAX], &t),
+        Datatype::hindexed(&[0], &[-7], &t),
+        Datatype::indexed_block(0, &[3, -3], &t),
+        Datatype::hindexed_block(3, &[], &t),
+        Datatype::structured(&[], &[], &[]),
+        Datatype::structured(&[0], &[9], std::slice::from_ref(&t)),
+        Datatype::resized(i64::MIN, 0, &Datatype::contiguous(0, &t).unwrap()),
+    ] {
+        assert_eq!(empty.unwrap().size(), 0);
+    }
+    for full in [
+        Datatype::vector(3, 2, -7, &t),
+        Datatype::hvector(3, 2, 0, &t),
+        Datatype::hvector(3, 1, 3, &t),
+        Datatype::hindexed(&[1, 1], &[1, 1], &t),
+        Datatype::resized(99, -40, &t),
+        Datatype::resized(-99, 0, &t),
+    ] {
+        assert!(full.unwrap().size() > 0);
+    }
 }
 
 #[test]
@@ -71,6 +117,72 @@ fn sizes_and_places_beyond_64_bits() {
     }
 }
 
+/// The largest number of a regular call, or the entry that lies too far away.
+#[test]
+fn overflow_names_argument_and_value() {
+    const MAX: i64 = i64::MAX;
+    let (t, byte) = (int(), Datatype::named(Named::BYTE));
+    let pair = [t.clone(), t.clone()];
+    for (huge, text) in [
+        (Datatype::contiguous(MAX, &t), format!("count: {MAX}: ")),
+        (Datatype::vector(MAX, 1, 2, &t), format!("count: {MAX}: ")),
+        (Datatype::vector(2, MAX, 2, &t), format!("blocklength: {MAX}: ")),
+        (Datatype::vector(2, 1, 1 - MAX, &t), format!("stride: {}: ", 1 - MAX)),
+        (Datatype::hvector(3, 1, MAX, &t), format!("stride_bytes: {MAX}: ")),
+        (Datatype::indexed(&[1, 1], &[0, MAX], &t), format!("displacements: entry 1 is {MAX}: ")),
+        (Datatype::indexed(&[0, MAX], &[MAX, 0], &t), format!("blocklengths: entry 1 is {MAX}: ")),
+        (Datatype::hindexed(&[MAX], &[0], &t), format!("blocklengths: entry 0 is {MAX}: ")),
+        (
+            Datatype::hindexed(&[1, 2], &[0, MAX - 4], &t),
+            format!("displacements: entry 1 is {}: ", MAX - 4),
+        ),
+        (
+            Datatype::hindexed(&[1, 1], &[-MAX, MAX - 1], &byte),
+            format!("displacements: 2 entries from -{MAX} to {}: ", MAX - 1),
+        ),
+        (
+            Datatype::hindexed(&[MAX; 3], &[0; 3], &byte),
+            "displacements: 3 entries from 0 to 0: ".to_owned(),
+        ),
+        (
+            Datatype::indexed_block(1, &[5, i64::MIN], &t),
+            format!("displacements: entry 1 is {}: ", i64::MIN),
+        ),
+        (Datatype::indexed_block(MAX, &[0], &t), format!("blocklength: {MAX}: ")),
+        (
+            Datatype::hindexed_block(2, &[MAX - 2], &t),
+            format!("displacements: entry 0 is {}: ", MAX - 2),
+        ),
+        (Datatype::hindexed_block(MAX, &[0], &t), format!("blocklength: {MAX}: ")),
+        (
+            Datatype::structured(&[1, 1], &[i64::MIN, MAX - 8], &pair),
+            format!("displacements: 2 entries from {} to {}: ", i64::MIN, MAX - 8),
+        ),
+        (
+            Datatype::structured(&[1, MAX], &[0; 2], &pair),
+            format!("blocklengths: entry 1 is {MAX}: "),
+        ),
+        (Datatype::subarray(&[MAX], &[1], &[0], Order::C, &t), format!("sizes: [{MAX}]: ")),
+        (
+            Datatype::subarray(&[MAX, 2], &[1, 1], &[0, 0], Order::C, &t),
+            format!("sizes: the product of [{MAX}, 2] does not fit 64 bits"),
+        ),
+        (
+            Datatype::resized(MAX, 1, &t),
+            format!("extent: lb {MAX} plus extent 1 does not fit 64 bits"),
+        ),
+        (Datatype::type_hvector(1 << 30, 1, MAX, &t, Binding::C), format!("stride_bytes: {MAX}: ")),
+    ] {
+        let error = huge.unwrap_err();
+        assert_eq!(error.kind(), OVERFLOW);
+        let found = error.to_string();
+        assert!(
+            found.starts_with(&text) && found.ends_with("does not fit 64 bits"),
+            "{found} {text}"
+        );
+    }
+}
+
 #[test]
 fn subarrays() {
     let t = int();
@@ -88,6 +200,26 @@ fn subarrays() {
     refuse(&[4], &[2], &[-1], text);
     let text = "starts: dimension 0: 3 is not between 0 and 2 (size 4, subsize 2)";
     refuse(&[4], &[2], &[3], text);
+    // Every dimension is looked at, in the caller's numbering in both orders.
+    refuse(&[4, 4, -1], &[1, 1, 1], &[0, 0, 0], "sizes: dimension 2: -1 is less than 1");
+    let text = "subsizes: dimension 1: -2 is not between 1 and the size 4";
+    refuse(&[4, 4, 4], &[1, -2, 1], &[0, 0, 0], text);
+    let text = "starts: dimension 2: 4 is not between 0 and 3 (size 4, subsize 1)";
+    for order in [Order::C, Order::Fortran] {
+        let ty = Datatype::subarray(&[4, 4, 4], &[1, 1, 1], &[0, 0, 4], order, &t);
+        refused(ty, ARGUMENT, text);
+    }
+    let text =
+        format!("starts: dimension 0: {} is not between 0 and 0 (size 4, subsize 4)", i64::MAX);
+    refuse(&[4], &[4], &[i64::MAX], &text);
+    refuse(&[4], &[4, 4], &[0], "subsizes: 2 entries for 1 dimensions");
+    refuse(&[4], &[4], &[], "starts: 0 entries for 1 dimensions");
+    assert!(
+        [Order::C, Order::Fortran].iter().all(|o| Order::from_abi_value(o.abi_value()) == Some(*o))
+    );
+    for value in [-1, 0, 1, 11, 13, 14, 16, i32::MIN] {
+        assert_eq!(Order::from_abi_value(value), None, "order {value}");
+    }
 }
 
 struct Call<'a> {
@@ -148,6 +280,34 @@ fn distributed_arrays() {
     );
     let text = "arguments: dimension 0: 2 blocks of 4 do not hold the 10 elements";
     refuse(Call { arguments: &[4, 2], ..good() }, text);
+    refuse(Call { size: -6, ..good() }, "size: -6 is less than 1");
+    refuse(Call { size: i32::MIN, rank: -1, ..good() }, "size: -2147483648 is less than 1");
+    refuse(Call { rank: i32::MAX, ..good() }, "rank: 2147483647 is not between 0 and 5");
+    refuse(Call { sizes: &[-10, 10], ..good() }, "sizes: dimension 0: -10 is less than 1");
+    refuse(Call { arguments: &[-5, 2], ..good() }, "arguments: dimension 0: -5 is less than 1");
+    refuse(Call { arguments: &[0, 2], ..good() }, "arguments: dimension 0: 0 is less than 1");
+    refuse(Call { arguments: &[5, -2], ..good() }, "arguments: dimension 1: -2 is less than 1");
+    refuse(Call { processes: &[2, 0], ..good() }, "processes: dimension 1: 0 is less than 1");
+    let text = "processes: the grid [2, 3] does not have 7 processes";
+    refuse(Call { size: 7, ..good() }, text);
+    let text = "distributions: 3 entries for 2 dimensions";
+    refuse(Call { distributions: &[Block, Block, Block], ..good() }, text);
+    // The argument of a dimension that is not distributed is ignored (MPI-5.0 section 5.1.4).
+    for argument in [i32::MIN, -1, 0, 1, DEFAULT_ARGUMENT] {
+        let whole = Call {
+            distributions: &[Whole, Cyclic],
+            arguments: &[argument, 2],
+            processes: &[1, 6],
+            ..good()
+        };
+        assert!(make(whole, &old).is_ok());
+    }
+    // A process that has nothing is no error, nor is a block larger than its dimension.
+    let last = Call { rank: 5, arguments: &[9, 100], ..good() };
+    assert_eq!(make(last, &old).unwrap().size(), 0);
+    for value in [-1, 0, 12, 15, 19, i32::MAX] {
+        assert_eq!(Distribution::from_abi_value(value), None, "distribution {value}");
+    }
     let huge = Call { sizes: &[1 << 31, 1 << 31], arguments: &[DEFAULT_ARGUMENT, 2], ..good() };
     let text = "sizes: an array of [2147483648, 2147483648] elements does not fit 64 bits";
     refused(make(huge, &old), OVERFLOW, text);
@@ -171,11 +331,23 @@ fn fortran_kinds_classes_and_pairs() {
     refused(Datatype::f90_real(Some(34), Some(1)), ARGUMENT, text);
     let text = "range: no kind has a decimal exponent range of 4932, 4931 is the most";
     refused(Datatype::f90_complex(Some(3), Some(4932)), ARGUMENT, text);
+    refused(Datatype::f90_complex(Some(-7), None), ARGUMENT, "precision: -7 is negative");
+    refused(Datatype::f90_complex(None, Some(-8)), ARGUMENT, "range: -8 is negative");
+    refused(Datatype::f90_real(Some(3), Some(UNDEFINED)), ARGUMENT, "range: -32766 is negative");
+    let text = "precision: no kind has 2147483647 decimal digits, 33 are the most";
+    refused(Datatype::f90_complex(Some(i32::MAX), None), ARGUMENT, text);
+    let text = "range: no kind has a decimal exponent range of 2147483647, 4931 is the most";
+    refused(Datatype::f90_real(None, Some(i32::MAX)), ARGUMENT, text);
+    assert!(Datatype::f90_real(Some(33), Some(4931)).is_ok());
+    refused(Datatype::f90_integer(UNDEFINED), ARGUMENT, "range: -32766 is negative");
     refused(Datatype::f90_integer(-1), ARGUMENT, "range: -1 is negative");
     let text = "range: no kind holds integers of 39 decimal digits, 38 are the most";
     refused(Datatype::f90_integer(39), ARGUMENT, text);
 
-    refused(Datatype::match_size(TypeClass(195), 4), ARGUMENT, "class: 195 is not a type class");
+    for class in [195, 191, 0, -1, i32::MIN] {
+        let text = format!("class: {class} is not a type class");
+        refused(Datatype::match_size(TypeClass(class), 4), ARGUMENT, &text);
+    }
     for class in [TypeClass::INTEGER, TypeClass::REAL, TypeClass::COMPLEX] {
         for size in [-4, 0, 3, 64] {
             let text = format!("size: no type of this class has {size} bytes");
@@ -224,7 +396,20 @@ fn the_calls_of_mpi_1_have_int_counts() {
     let text = format!("blocklengths: {fits}");
     refused(Datatype::type_hindexed(&[large], &[0], &t, c), OVERFLOW, &text);
     refused(Datatype::type_struct(&[large], &[0], std::slice::from_ref(&t), c), OVERFLOW, &text);
-    refused(Datatype::type_hvector(-1, 1, 0, &t, c), COUNT, "count: -1 is negative");
+    let one = std::slice::from_ref(&t);
+    for binding in [c, fortran] {
+        refused(Datatype::type_hvector(-1, 1, 0, &t, binding), COUNT, "count: -1 is negative");
+        let text = "blocklength: -1 is negative";
+        refused(Datatype::type_hvector(1, -1, 0, &t, binding), COUNT, text);
+        let text = "blocklengths: entry 0 is -1, which is negative";
+        refused(Datatype::type_hindexed(&[-1], &[0], &t, binding), COUNT, text);
+        refused(Datatype::type_struct(&[-1], &[0], one, binding), COUNT, text);
+        let text = "displacements: 0 entries, but there are 1 block lengths";
+        refused(Datatype::type_hindexed(&[1], &[], &t, binding), COUNT, text);
+        refused(Datatype::type_struct(&[1], &[], one, binding), COUNT, text);
+        let text = "types: 0 entries, but there are 1 block lengths";
+        refused(Datatype::type_struct(&[1], &[0], &[], binding), COUNT, text);
+    }
     let fits = "2147483648 does not fit a Fortran integer of 32 bits";
     let text = format!("stride_bytes: {fits}");
     refused(Datatype::type_hvector(2, 1, large, &t, fortran), OVERFLOW, &text);

@@ -146,8 +146,8 @@ fn refused_texts_say_what_was_expected_where() {
         ),
         (
             "contiguous(9223372036854775807, double)",
-            "1:1: contiguous: displacement: an element would lie at 73786976294838206448 bytes, \
-             which does not fit 64 bits",
+            "1:12: contiguous: count: 9223372036854775807: an element would lie at \
+             73786976294838206448 bytes, which does not fit 64 bits",
         ),
     ] {
         let error = parse(text).unwrap_err().to_string();

@@ -8,13 +8,25 @@ use crate::check::{CANARY, Effort, Executors, Scene, canaries, difference, range
 use crate::generate::MAX_TOUCHED;
 use crate::guard::{Guarded, Side};
 use crate::pair::Pair;
-use typepack_engine::{Plan, Settings, copy, copy_raw};
+use std::sync::Arc;
+use typepack_engine::{Plan, Rung, Settings, copy, copy_raw, stats};
 
 /// Buffers and compilers that are used for pair after pair.
 pub struct CopyChecker {
     settings: Vec<(&'static str, Settings)>,
     src: Guarded,
     dst: Guarded,
+    /// Pairs so far.
+    pub pairs: Pairs,
+}
+
+/// What executed the pairs that were checked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pairs {
+    /// Those that a compiled kernel of the pair took part in.
+    pub kernel: u64,
+    /// Those without one, although there is data and a gap on both sides.
+    pub other: u64,
 }
 
 impl CopyChecker {
@@ -26,7 +38,13 @@ impl CopyChecker {
     pub fn new(executors: Executors) -> Self {
         let guarded =
             || Guarded::new(MAX_TOUCHED as usize + CANARY).expect("guarded memory for the checks");
-        Self { settings: executors.settings().0, src: guarded(), dst: guarded() }
+        let (mut settings, jit) = executors.settings();
+        if let Some(jit) = jit {
+            let compiler = Some(Arc::new(jit) as _);
+            let rung = Some(Rung::Kernel);
+            settings.push(("jit, verified", Settings { compiler, verify: true, rung }));
+        }
+        Self { settings, src: guarded(), dst: guarded(), pairs: Pairs::default() }
     }
 
     /// Checks one pair with every executor; returns the ranges copied.
@@ -41,19 +59,26 @@ impl CopyChecker {
         let types =
             (pair.from.recipe.build().map_err(refused)?, pair.to.recipe.build().map_err(refused)?);
         let mut copied = 0;
+        let mut gaps = !scenes.0.packed.is_empty();
+        let before = stats::bytes();
         for (name, settings) in &self.settings {
             let commit = |ty: &typepack_engine::Datatype| {
                 ty.commit_with(settings).map_err(|e| format!("{name}: commit: {e}"))
             };
-            let mut run = Run {
-                plans: (&commit(&types.0)?, &commit(&types.1)?),
-                pair,
-                scenes: &scenes,
-                src: &mut self.src,
-                dst: &mut self.dst,
-            };
+            let plans = (&commit(&types.0)?, &commit(&types.1)?);
+            gaps &= !plans.0.is_contiguous() && !plans.1.is_contiguous();
+            let mut run =
+                Run { plans, pair, scenes: &scenes, src: &mut self.src, dst: &mut self.dst };
             copied += run.all(effort).map_err(|e| format!("{name}: {e}"))?;
         }
+        let after = stats::bytes();
+        if after.disagreements > before.disagreements {
+            return Err("a kernel disagreed with the interpreter".into());
+        }
+        // Of the whole process: exact where no other thread copies.
+        let kernel = after.fused_kernel > before.fused_kernel;
+        self.pairs.kernel += u64::from(kernel);
+        self.pairs.other += u64::from(gaps && !kernel);
         Ok(copied)
     }
 }

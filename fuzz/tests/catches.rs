@@ -1,7 +1,7 @@
 //! The checker finds faults: kernels with one deliberate mistake each are caught.
 
 use std::sync::Arc;
-use typepack_engine::kernel::{Compiler, Entry, Kernel, LeafShape, LevelShape, Shape};
+use typepack_engine::kernel::{Compiler, Entry, Kernel, LeafShape, LevelShape, PairShape, Shape};
 use typepack_engine::{Direction, Settings, stats};
 use typepack_fuzz::{Case, Checker, Effort, Pair, Stream, signature};
 
@@ -60,6 +60,45 @@ unsafe impl Compiler for Mistaken {
         // SAFETY: the functions above implement this shape, up to the mistakes that the test is
         // about, which stay within its memory; they are part of this program and never unwind.
         right.then(|| unsafe { Kernel::new(entry, "mistaken".into(), Arc::new(())) })
+    }
+}
+
+/// As [`kernel`], from one layout to another.
+///
+/// # Safety
+///
+/// As [`Entry`] says, for the shape `copy loop-loop b8`.
+unsafe extern "C" fn copier<const MISTAKE: u8>(params: *const u64, src: *mut u8, dst: *mut u8) {
+    // SAFETY: by the contract of `Entry`, with one level of two loops.
+    let (count, from, to) = unsafe { (*params, *params.add(1) as isize, *params.add(3) as isize) };
+    for i in 0..count as isize {
+        let i = if MISTAKE == 1 { count as isize - 1 - i } else { i };
+        let bytes = if MISTAKE == 2 && i == 3 { 7 } else { 8 };
+        let (src, dst) = (src.wrapping_offset(i * from), dst.wrapping_offset(i * to));
+        // SAFETY: iteration `i` by the contract of `Entry`.
+        unsafe { src.copy_to_nonoverlapping(dst, bytes) };
+    }
+}
+
+#[derive(Debug)]
+struct Copier(Entry);
+
+// SAFETY:
+// - kernels are returned for the shape `copy loop-loop b8` alone, which they implement up to the
+//   mistakes that the test is about; those stay within the test's memory.
+unsafe impl Compiler for Copier {
+    fn threshold(&self) -> u64 {
+        0
+    }
+
+    fn kernel(&self, _: &Shape) -> Option<Kernel> {
+        None
+    }
+
+    fn pair_kernel(&self, shape: &PairShape) -> Option<Kernel> {
+        // SAFETY: as for `Mistaken`.
+        (shape.to_string() == "copy loop-loop b8")
+            .then(|| unsafe { Kernel::new(self.0, "mistaken".into(), Arc::new(())) })
     }
 }
 
@@ -134,6 +173,41 @@ fn verification_drops_a_mistaken_kernel() {
         // All ranges, gaps included, against the model.
         Checker::with(vec![("verified", verified)]).check(&case, Effort::Thorough).expect("agrees");
     }
+    for (entry, to, faults) in [
+        (copier::<0> as Entry, GAPS, 0),
+        (copier::<2>, GAPS, 1),
+        (copier::<1>, GAPS, 0),
+        (copier::<1>, OVERLAPS, 1),
+    ] {
+        a_mistaken_copier_is_dropped(entry, to, faults);
+    }
+}
+
+/// As above, for the kernel of a fused copy into the layout `to`.
+fn a_mistaken_copier_is_dropped(entry: Entry, to: &str, faults: u64) {
+    let compiler = Some(Arc::new(Copier(entry)) as _);
+    let verified = Settings { compiler, verify: true, ..Settings::default() };
+    let commit = |case: &str| {
+        let case: Case = case.parse().expect("a case");
+        case.recipe.build().and_then(|ty| ty.commit_with(&verified)).expect("a plan")
+    };
+    let (from, to) = (commit("20 * resized(0, 24, double)"), commit(to));
+    let before = stats::bytes();
+    let src: [u8; 480] = std::array::from_fn(|i| (i % 251) as u8);
+    let (mut dst, mut expected) = ([7u8; 320], [7u8; 320]);
+    for i in 0..20 {
+        let at = i * to.footprint().extent as usize;
+        expected[at..at + 8].copy_from_slice(&src[24 * i..24 * i + 8]);
+    }
+    for _ in 0..3 {
+        dst.fill(7);
+        typepack_engine::copy(&from, 20, &src, &to, 20, &mut dst).expect("copied");
+        assert_eq!(dst, expected, "the interpreter's answer stands");
+    }
+    let after = stats::bytes();
+    assert_eq!(after.disagreements - before.disagreements, faults);
+    let calls = if faults == 0 { 3 } else { 1 };
+    assert_eq!(after.fused_kernel - before.fused_kernel, calls * 160);
 }
 
 /// A pair whose sides do not have one signature, and a mismatch that only one rule sees.

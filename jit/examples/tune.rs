@@ -130,7 +130,7 @@ fn line(count: u64, stride: i64) -> Level {
 }
 
 fn nest(levels: Vec<Level>, leaf: Leaf) -> Nest {
-    Nest { base: 0, levels, leaf }
+    Nest { base: 0, levels: levels.into(), leaf }
 }
 
 fn measure(jit: &Jit, layout: &Layout, direction: Direction) {

@@ -1,39 +1,42 @@
 //! Kernels by shape, each compiled once.
 //!
-//! `lib.rs` asks here before `compiler.rs`. The whole [`Shape`] is the key and is compared in full.
+//! `lib.rs` asks here before `compiler.rs`, with one cache for the shapes of nests and one for those
+//! of pairs. The whole shape is the key and is compared in full.
 //! Refusals are kept like kernels: a shape that was refused once is not tried again while it is
 //! remembered.
 //!
-//! Bounded: beyond [`Cache::CAPACITY`] shapes the one used least recently is forgotten. Forgetting
+//! Bounded: beyond [`CAPACITY`] shapes the one used least recently is forgotten. Forgetting
 //! only drops the cache's hold: plans that use the kernel keep it, and its pages, alive; a later
 //! plan of that shape compiles it anew.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use typepack_engine::kernel::{Kernel, Shape};
+use typepack_engine::kernel::Kernel;
+
+/// Most shapes remembered. A kernel takes a page: 1024 are 4 MiB.
+pub(crate) const CAPACITY: usize = 1024;
 
 /// A kernel, or a refusal; empty while some thread compiles it.
 type Slot = Arc<OnceLock<Option<Kernel>>>;
 
 #[derive(Debug)]
-pub(crate) struct Cache {
+pub(crate) struct Cache<S> {
     capacity: usize,
-    entries: Mutex<Entries>,
+    entries: Mutex<Entries<S>>,
 }
 
-#[derive(Debug, Default)]
-struct Entries {
-    slots: HashMap<Shape, (Slot, u64)>,
+#[derive(Debug)]
+struct Entries<S> {
+    slots: HashMap<S, (Slot, u64)>,
     /// Counts requests; the number with each slot is that of its last one.
     clock: u64,
 }
 
-impl Cache {
-    /// Most shapes remembered. A kernel takes a page: 1024 are 4 MiB.
-    pub(crate) const CAPACITY: usize = 1024;
-
+impl<S: Clone + Eq + Hash> Cache<S> {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { capacity, entries: Mutex::default() }
+        let entries = Mutex::new(Entries { slots: HashMap::new(), clock: 0 });
+        Self { capacity, entries }
     }
 
     /// The kernel or refusal of `shape`, made by `compile` if it is not known, and whether it was
@@ -41,7 +44,7 @@ impl Cache {
     /// ask for different shapes compile side by side.
     pub(crate) fn get(
         &self,
-        shape: &Shape,
+        shape: &S,
         compile: impl FnOnce() -> Option<Kernel>,
     ) -> (Option<Kernel>, bool) {
         let slot = self.slot(shape);
@@ -53,7 +56,7 @@ impl Cache {
         (kernel.clone(), known)
     }
 
-    fn slot(&self, shape: &Shape) -> Slot {
+    fn slot(&self, shape: &S) -> Slot {
         // Entries are whole between any two statements that could panic.
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let entries = &mut *entries;
@@ -79,7 +82,7 @@ impl Cache {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use typepack_engine::kernel::{Direction, LeafShape, LevelShape};
+    use typepack_engine::kernel::{Direction, LeafShape, LevelShape, Shape};
 
     fn shape(bytes: u32) -> Shape {
         Shape {
@@ -104,7 +107,7 @@ mod tests {
 
     #[test]
     fn one_shape_is_compiled_once_by_many_threads() {
-        let cache = Cache::new(Cache::CAPACITY);
+        let cache = Cache::new(CAPACITY);
         let compiled = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..8 {

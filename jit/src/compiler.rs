@@ -7,7 +7,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Arena, CodeMemory};
 use crate::target::{self, Machine, Target};
-use crate::translate::{self, whitelist};
+use crate::translate::{self, Translate, whitelist};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
@@ -15,7 +15,7 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Module, ModuleError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use typepack_engine::kernel::{Entry, Kernel, Shape};
+use typepack_engine::kernel::{Entry, Kernel};
 
 /// Makes kernels for this machine.
 pub(crate) struct CodeGenerator {
@@ -34,7 +34,7 @@ impl CodeGenerator {
     }
 
     /// The kernel of `shape` and the length of its code in bytes.
-    pub(crate) fn compile(&self, shape: &Shape) -> Result<(Kernel, usize)> {
+    pub(crate) fn compile(&self, shape: &impl Translate) -> Result<(Kernel, usize)> {
         // What a panic may leave half done is this call's own: the context and the module, both
         // dropped, and the arena's list, which is whole whenever its lock is free.
         contain(|| {
@@ -45,7 +45,7 @@ impl CodeGenerator {
     }
 
     /// Puts `code` where it can run. One module per kernel: a module never forgets a function.
-    fn publish(&self, shape: &Shape, code: &Machinecode) -> Result<Kernel> {
+    fn publish(&self, shape: &impl Translate, code: &Machinecode) -> Result<Kernel> {
         let memory = CodeMemory::new(self.arena.clone());
         // Nothing is ever looked up: there are no symbols and no calls in a kernel.
         let names = cranelift_module::default_libcall_names();
@@ -76,7 +76,7 @@ pub(crate) struct Machinecode {
 }
 
 /// Translates and compiles `shape`. The code has no relocations, so it runs wherever it is put.
-fn generate(shape: &Shape, isa: &dyn TargetIsa, machine: Machine) -> Result<Machinecode> {
+fn generate(shape: &impl Translate, isa: &dyn TargetIsa, machine: Machine) -> Result<Machinecode> {
     let function = translate::function(shape, isa, machine)?;
     if let Some(opcode) = whitelist::stranger(&function) {
         return Err(Error::new(ErrorKind::CodeGeneration, format!("{shape}: operation {opcode}")));
@@ -95,7 +95,7 @@ fn generate(shape: &Shape, isa: &dyn TargetIsa, machine: Machine) -> Result<Mach
 }
 
 /// [`crate::emit`].
-pub(crate) fn emit(shape: &Shape, target: Target) -> Result<Machinecode> {
+pub(crate) fn emit(shape: &impl Translate, target: Target) -> Result<Machinecode> {
     contain(|| {
         let (isa, machine) = target::isa(target)?;
         generate(shape, &*isa, machine)
@@ -103,7 +103,7 @@ pub(crate) fn emit(shape: &Shape, target: Target) -> Result<Machinecode> {
 }
 
 /// [`crate::clif`].
-pub(crate) fn clif(shape: &Shape, target: Target) -> Result<String> {
+pub(crate) fn clif(shape: &impl Translate, target: Target) -> Result<String> {
     contain(|| {
         let (isa, machine) = target::isa(target)?;
         Ok(translate::function(shape, &*isa, machine)?.display().to_string())

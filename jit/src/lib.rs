@@ -52,13 +52,15 @@ pub use error::{Error, ErrorKind, Result};
 pub use policy::{Mode, ParseModeError, Settings};
 pub use target::Target;
 
-use cache::Cache;
+use cache::{CAPACITY, Cache};
 use compiler::CodeGenerator;
 use counters::{Live, add};
 use std::fmt;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Instant;
-use typepack_engine::kernel::{Compiler, Kernel, Shape};
+use translate::Translate;
+use typepack_engine::kernel::{Compiler, Kernel, PairShape, Shape};
 
 /// The code generator of a process: hand it to commits. Clones share kernels and counters.
 #[derive(Clone)]
@@ -70,7 +72,8 @@ struct Shared {
     settings: Settings,
     /// The reason is kept for `Debug`.
     generator: Result<CodeGenerator>,
-    cache: Cache,
+    cache: Cache<Shape>,
+    pairs: Cache<PairShape>,
     counters: Live,
 }
 
@@ -83,8 +86,9 @@ impl Jit {
             Mode::Off => Err(Error::new(ErrorKind::Target, "the mode is off")),
             Mode::Lazy | Mode::Eager => CodeGenerator::new(settings.memory_max),
         };
-        let (cache, counters) = (Cache::new(Cache::CAPACITY), Live::default());
-        Self { shared: Arc::new(Shared { settings, generator, cache, counters }) }
+        let (cache, pairs) = (Cache::new(CAPACITY), Cache::new(CAPACITY));
+        let counters = Live::default();
+        Self { shared: Arc::new(Shared { settings, generator, cache, pairs, counters }) }
     }
 
     /// What was done so far.
@@ -113,8 +117,22 @@ unsafe impl Compiler for Jit {
     }
 
     fn kernel(&self, shape: &Shape) -> Option<Kernel> {
-        let Shared { generator, cache, counters, .. } = &*self.shared;
-        let answer = match generator {
+        self.shared.kernel(&self.shared.cache, shape)
+    }
+
+    fn pair_kernel(&self, shape: &PairShape) -> Option<Kernel> {
+        self.shared.kernel(&self.shared.pairs, shape)
+    }
+}
+
+impl Shared {
+    /// The kernel of `shape`, from `cache` or compiled now.
+    fn kernel<S>(&self, cache: &Cache<S>, shape: &S) -> Option<Kernel>
+    where
+        S: Translate + Clone + Eq + Hash,
+    {
+        let counters = &self.counters;
+        let answer = match &self.generator {
             Err(_) => None,
             Ok(generator) => {
                 let (kernel, known) = cache.get(shape, || {
@@ -167,5 +185,23 @@ pub fn emit(shape: &Shape, target: Target) -> Result<Vec<u8>> {
 ///
 /// As [`emit`].
 pub fn clif(shape: &Shape, target: Target) -> Result<String> {
+    compiler::clif(shape, target)
+}
+
+/// As [`emit`], for the kernel of a fused copy.
+///
+/// # Errors
+///
+/// As [`emit`].
+pub fn emit_pair(shape: &PairShape, target: Target) -> Result<Vec<u8>> {
+    compiler::emit(shape, target).map(|code| code.bytes)
+}
+
+/// As [`clif`], for the kernel of a fused copy.
+///
+/// # Errors
+///
+/// As [`emit`].
+pub fn clif_pair(shape: &PairShape, target: Target) -> Result<String> {
     compiler::clif(shape, target)
 }

@@ -3,7 +3,9 @@
 //!
 //! One test only: the denial holds for the whole process, and its order matters.
 
-use typepack_engine::kernel::{Compiler, Direction, LeafShape, LevelShape, Shape};
+use typepack_engine::kernel::{
+    Compiler, Direction, LeafShape, LevelShape, PairLeaf, PairRun, PairShape, Shape,
+};
 use typepack_jit::{ErrorKind, Jit, Mode, Settings};
 
 /// `prctl` numbers (linux/prctl.h, since Linux 6.3).
@@ -16,6 +18,11 @@ fn shape(bytes: u32) -> Shape {
         levels: vec![LevelShape::Loop],
         leaf: LeafShape::Fixed { bytes },
     }
+}
+
+fn pair() -> PairShape {
+    let runs = [PairRun { from: 0, to: 0, bytes: 8 }];
+    PairShape { levels: vec![[LevelShape::Loop; 2]], leaf: PairLeaf::Runs { runs: runs.into() } }
 }
 
 fn run(kernel: &typepack_engine::kernel::Kernel) {
@@ -46,8 +53,9 @@ fn denied_executable_memory_is_a_refusal() {
     assert!(before.kernel(&shape(16)).is_none());
     assert!(before.kernel(&shape(16)).is_none(), "refusals are remembered");
     assert!(before.kernel(&shape(8)).is_some());
+    assert!(before.pair_kernel(&pair()).is_none());
     let counters = before.counters();
-    assert_eq!((counters.kernels, counters.hits, counters.refusals), (1, 1, 2));
+    assert_eq!((counters.kernels, counters.hits, counters.refusals), (1, 1, 3));
     run(&early);
 
     // Denied at the start-up probe: everything is refused.
@@ -55,7 +63,8 @@ fn denied_executable_memory_is_a_refusal() {
     let reason = after.disabled().expect("the probe failed");
     assert_eq!(reason.kind(), ErrorKind::Memory);
     assert!(after.kernel(&shape(8)).is_none());
-    assert_eq!(after.counters().refusals, 1);
+    assert!(after.pair_kernel(&pair()).is_none());
+    assert_eq!(after.counters().refusals, 2);
     drop((before, after));
     run(&early);
 }

@@ -22,8 +22,14 @@ pub(super) fn run(scale: &Scale) -> std::result::Result<Vec<Row>, String> {
     };
     let record = || Datatype::structured(&[1, 1, 1], black_box(&[0, 4, 8]), &members);
 
-    let made = [vector(), face(), record()];
-    for (made, bytes) in made.into_iter().zip([128 * 8, 128 * 128 * 8, 13]) {
+    let longer = [Named::DOUBLE, Named::INT].map(Datatype::named);
+    let longer: Vec<Datatype> = longer.into_iter().cycle().take(8).collect();
+    let places: Vec<i64> = (0..8).map(|member| 16 * member).collect();
+    let record8 = || Datatype::structured(&[1; 8], black_box(&places), &longer);
+    let column = || Datatype::resized(0, black_box(8), &vector()?);
+
+    let made = [vector(), face(), record(), record8(), column()];
+    for (made, bytes) in made.into_iter().zip([128 * 8, 128 * 128 * 8, 13, 48, 128 * 8]) {
         let plan = made.and_then(|ty| ty.commit_with(&settings)).map_err(line)?;
         if plan.element_bytes() != bytes {
             return Err(format!("create: {} bytes instead of {bytes}", plan.element_bytes()));
@@ -34,9 +40,16 @@ pub(super) fn run(scale: &Scale) -> std::result::Result<Vec<Row>, String> {
         |made: Result<Datatype>| drop(black_box(made.and_then(|t| t.commit_with(&settings))));
     let times = take_turns(
         scale.rounds,
-        [&mut || cycle(vector()), &mut || cycle(face()), &mut || cycle(record())],
+        [
+            &mut || cycle(vector()),
+            &mut || cycle(face()),
+            &mut || cycle(record()),
+            &mut || cycle(record8()),
+            &mut || cycle(column()),
+        ],
     );
-    let names = ["vector", "subarray (x face of 128^3)", "struct of 3"];
+    let names =
+        ["vector", "subarray (x face of 128^3)", "struct of 3", "struct of 8", "resized vector"];
     let rows = names.iter().zip(times).map(|(name, time)| {
         Row::new(format!("create+commit+free: {name}"), time.ns, "ns", BAR).steady(time.steady)
     });

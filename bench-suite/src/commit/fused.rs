@@ -1,8 +1,12 @@
-//! Layout to layout in one pass against a pack and an unpack.
+//! Layout to layout in one pass against a pack and an unpack, both compiled.
+//!
+//! Memory is page-aligned (`../buffer.rs`): whether a block of 64 bytes lies in one cache line or in
+//! two decides as much as the way it is copied.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, reach, settings};
-use typepack_engine::{copy, pack, text, unpack};
+use crate::buffer::Buffer;
+use typepack_engine::{copy, pack, stats, text, unpack};
 use typepack_jit::Mode;
 
 /// Both sides have blocks of one length.
@@ -10,8 +14,11 @@ const EQUAL: Limit = Limit::AtLeast(1.2);
 /// They do not: never slower, ties within 3 % aside.
 const UNEQUAL: Limit = Limit::AtLeast(0.97);
 
+/// Stands for a list of single doubles with gaps of 0 to 3, too irregular for a loop.
+const INDEXED: &str = "indexed";
+
 /// Name, source and destination (both with as many packed bytes), bar.
-const LAYOUTS: [(&str, &str, &str, Limit); 7] = [
+const LAYOUTS: [(&str, &str, &str, Limit); 11] = [
     ("8 B stride 2 to 3", "vector(2048, 1, 2, double)", "vector(2048, 1, 3, double)", EQUAL),
     ("24 B stride 40 to 32", "vector(1024, 3, 5, double)", "vector(1024, 3, 4, double)", EQUAL),
     ("64 B stride 128 to 192", "vector(512, 8, 16, double)", "vector(512, 8, 24, double)", EQUAL),
@@ -27,6 +34,15 @@ const LAYOUTS: [(&str, &str, &str, Limit); 7] = [
         "subarray([66, 66, 66], [1, 64, 64], [0, 1, 1], C, double)",
         EQUAL,
     ),
+    ("8 B stride 2 to 3, 1 KiB", "vector(128, 1, 2, double)", "vector(128, 1, 3, double)", EQUAL),
+    (
+        "100 x 8 B to 10 x 10 x 8 B",
+        "vector(100, 1, 2, double)",
+        "hvector(10, 1, 320, vector(10, 1, 3, double))",
+        EQUAL,
+    ),
+    ("64 B to 8 x 8 B", "vector(512, 8, 12, double)", "vector(4096, 1, 2, double)", EQUAL),
+    ("index list to 8 B stride 2", INDEXED, "vector(2048, 1, 2, double)", EQUAL),
     ("24 B to 16 B", "vector(2048, 3, 4, double)", "vector(3072, 2, 4, double)", UNEQUAL),
     ("40 B to 24 B", "vector(3072, 5, 7, double)", "vector(5120, 3, 7, double)", UNEQUAL),
 ];
@@ -36,23 +52,33 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
     let mut numbers = Numbers(0x2222_5555_9999_0001);
     let mut rows = Vec::new();
     for (name, from, to, bar) in LAYOUTS {
-        let commit = |text| text::parse(text).map_err(line)?.commit_with(&settings).map_err(line);
-        let (from, to) = (commit(from)?, commit(to)?);
-        let memory = numbers.bytes(reach(&from, 1));
-        let (mut fused, mut twice) = (vec![7u8; reach(&to, 1)], vec![7u8; reach(&to, 1)]);
-        let mut staging = vec![0u8; from.element_bytes() as usize];
-        copy(&from, 1, &memory, &to, 1, &mut fused).map_err(line)?;
-        pack(&from, 1, &memory, &mut staging).map_err(line)?;
-        unpack(&to, 1, &staging, &mut twice).map_err(line)?;
+        let commit =
+            |text: &str| text::parse(text).map_err(line)?.commit_with(&settings).map_err(line);
+        let from = match from {
+            INDEXED => commit(&indexed(&mut numbers))?,
+            text => commit(text)?,
+        };
+        let to = commit(to)?;
+        let mut source = Buffer::new(reach(&from, 1));
+        source.bytes_mut().fill_with(|| numbers.below(251) as u8);
+        let (mut fused, mut twice) = (Buffer::new(reach(&to, 1)), Buffer::new(reach(&to, 1)));
+        let mut staging = Buffer::new(from.element_bytes() as usize);
+        let (memory, staging) = (source.bytes(), staging.bytes_mut());
+        let (fused, twice) = (fused.bytes_mut(), twice.bytes_mut());
+        let before = stats::bytes().fused_kernel;
+        copy(&from, 1, memory, &to, 1, fused).map_err(line)?;
+        let way = if stats::bytes().fused_kernel > before { "kernel" } else { "no kernel" };
+        pack(&from, 1, memory, staging).map_err(line)?;
+        unpack(&to, 1, staging, twice).map_err(line)?;
         if fused != twice {
             return Err(format!("fused copy {name}: other bytes than pack and unpack"));
         }
         // Refusals were found above.
         let [one, two] = take_turns(
             scale.rounds,
-            [&mut || drop(copy(&from, 1, &memory, &to, 1, &mut fused)), &mut || {
-                drop(pack(&from, 1, &memory, &mut staging));
-                drop(unpack(&to, 1, &staging, &mut twice));
+            [&mut || drop(copy(&from, 1, memory, &to, 1, fused)), &mut || {
+                drop(pack(&from, 1, memory, staging));
+                drop(unpack(&to, 1, staging, twice));
             }],
         );
         rows.push(
@@ -63,8 +89,20 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
                 bar,
             )
             .steady(one.steady && two.steady)
-            .detail(format!("{:.2} us, {:.2} us", one.ns / 1e3, two.ns / 1e3)),
+            .detail(format!("{:.2} us ({way}), {:.2} us", one.ns / 1e3, two.ns / 1e3)),
         );
     }
     Ok(rows)
+}
+
+/// What [`INDEXED`] stands for, as text.
+fn indexed(numbers: &mut Numbers) -> String {
+    let mut at = 0;
+    let places: Vec<String> = (0..2048)
+        .map(|_| {
+            at += 1 + numbers.below(4);
+            at.to_string()
+        })
+        .collect();
+    format!("indexed_block(1, [{}], double)", places.join(", "))
 }

@@ -15,7 +15,7 @@ pub enum Isa {
     Portable,
     /// x86-64 with AVX2: 32-byte moves, byte shuffles.
     Avx2,
-    /// x86-64 with AVX-512 F, BW, VL and VBMI: 64-byte moves, masked stores, byte permutes.
+    /// x86-64 with AVX-512 F, BW, VL and VBMI, and BMI2: 64-byte moves, masked stores, byte permutes.
     Avx512,
 }
 
@@ -44,6 +44,7 @@ impl Isa {
                     && is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("avx512vl")
                     && is_x86_feature_detected!("avx512vbmi")
+                    && is_x86_feature_detected!("bmi2")
             }
             #[cfg(not(target_arch = "x86_64"))]
             Self::Avx2 | Self::Avx512 => false,

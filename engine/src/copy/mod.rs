@@ -4,13 +4,14 @@
 //! `plan.rs` asks for the [`Routine`] of a nest and a direction; `exec.rs` calls it with the same
 //! parameter block as a compiled kernel. A routine executes the innermost level (`rows.rs`:
 //! blocks; `window.rs`: dense patterns), or that and a level along whose iterations memory is
-//! contiguous (`tiles.rs`); the levels outside are an odometer here. `moves.rs` has the moves,
-//! `isa.rs` the instruction sets.
+//! contiguous (`tiles.rs`); the levels outside are an odometer here. Lists of unequal runs, which are
+//! no nests, are executed by `lists.rs`. `moves.rs` has the moves, `isa.rs` the instruction sets.
 //!
 //! Packed bytes are what packed order says whatever the order of visits. Unpacking visits in
 //! another order only where the blocks are disjoint.
 
 mod isa;
+pub(crate) mod lists;
 mod moves;
 mod rows;
 #[cfg(test)]
@@ -21,9 +22,8 @@ mod window;
 
 pub use isa::{Isa, ParseIsaError};
 
-use crate::interp::displacement;
+use crate::interp::Steps;
 use crate::kernel::{Direction, Leaf, Level, LevelShape, Nest, Run};
-use crate::table::Table;
 use std::sync::Arc;
 use tiles::{Transpose, Transposer};
 
@@ -46,6 +46,8 @@ pub(crate) struct Routine {
     work: Work,
     direction: Direction,
     isa: Isa,
+    /// The nest has one level.
+    single: bool,
 }
 
 enum Work {
@@ -67,7 +69,7 @@ impl Routine {
             Direction::Pack => Self::work::<true>(nest, isa),
             Direction::Unpack => Self::work::<false>(nest, isa),
         };
-        Some(Self { work: work?, direction, isa })
+        Some(Self { work: work?, direction, isa, single: nest.levels.len() == 1 })
     }
 
     fn work<const PACK: bool>(nest: &Nest, isa: Isa) -> Option<Work> {
@@ -81,8 +83,7 @@ impl Routine {
         }
         let level = match inner {
             Level::Loop { .. } => LevelShape::Loop,
-            Level::Table { entries: Table::Narrow(_), .. } => LevelShape::Table32,
-            Level::Table { entries: Table::Wide(_), .. } => LevelShape::Table64,
+            Level::Table { entries, .. } => LevelShape::of_table(entries),
         };
         let length = match &nest.leaf {
             Leaf::Block { bytes } => *bytes,
@@ -114,9 +115,16 @@ impl Routine {
         format!("{direction} leaf {kind} {}", self.isa)
     }
 
-    /// True where nothing that is compiled at run time does better.
+    /// True where nothing that is compiled at run time does better: a compiled kernel saves the
+    /// odometer around short rows, and knows the runs of a window that no permute serves.
     pub(crate) fn is_final(&self) -> bool {
-        !matches!(self.work, Work::Row { .. } | Work::Runs { .. })
+        match self.work {
+            Work::Row { .. } => self.single,
+            Work::Runs { .. } => false,
+            #[cfg(target_arch = "x86_64")]
+            Work::Window(_) => true,
+            Work::Tile { .. } => true,
+        }
     }
 
     /// Executes `nest`, for which this routine was made in this direction.
@@ -291,15 +299,17 @@ fn positions(
             at[l + 1] = at[l];
             if l != skip && index[l] != 0 {
                 // SAFETY: the level's parameters, and an index below its count.
-                let shift =
-                    unsafe { displacement(&nest.levels[l], words[3 * l..].as_ptr(), index[l]) };
+                let shift = unsafe {
+                    Steps::new(&nest.levels[l], words[3 * l..].as_ptr()).displacement(index[l])
+                };
                 at[l + 1].0 = at[l].0.wrapping_offset(shift as isize);
                 at[l + 1].1 = at[l].1.wrapping_add((index[l] * pitch[l]) as usize);
             } else if l != skip
                 && let Level::Table { .. } = nest.levels[l]
             {
                 // SAFETY: the level's parameters, and an index below its count.
-                let shift = unsafe { displacement(&nest.levels[l], words[3 * l..].as_ptr(), 0) };
+                let shift =
+                    unsafe { Steps::new(&nest.levels[l], words[3 * l..].as_ptr()).displacement(0) };
                 at[l + 1].0 = at[l].0.wrapping_offset(shift as isize);
             }
             l += 1;

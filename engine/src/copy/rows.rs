@@ -11,7 +11,6 @@ use super::isa::Isa;
 use super::moves::{Avx2, Avx512};
 use super::moves::{Machine, Portable, block, long, run};
 use crate::kernel::{LeafShape, LevelShape, Run};
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// Longest block that has a row of its own, in bytes.
@@ -21,40 +20,58 @@ pub(super) const FIXED: usize = LeafShape::FIXED_MAX as usize;
 /// whole registers save more than putting them together costs.
 const JOINED: usize = 8;
 
-/// Where the iterations of a level lie.
-trait Steps {
+/// A level's parameters, read once: the compiler has to assume that packed bytes are written over
+/// the parameter block, and would read it again for every block.
+trait Steps: Copy {
+    /// # Safety
+    ///
+    /// `words` points to the parameters of a level of this kind, as in `kernel.rs`.
+    unsafe fn new(words: *const u64) -> Self;
+
     /// Displacement of iteration `i` in bytes.
     ///
     /// # Safety
     ///
-    /// - `words` points to the parameters of a level of this kind, as in `kernel.rs`.
-    /// - `i` is less than the count among them, and so many entries of a table are readable.
-    unsafe fn displacement(words: *const u64, i: usize) -> isize;
+    /// Entry `i` of a table is readable.
+    unsafe fn displacement(self, i: usize) -> isize;
 }
 
 /// Constant stride.
-struct Strided;
+#[derive(Clone, Copy)]
+struct Strided(isize);
 
 impl Steps for Strided {
     #[inline(always)]
-    unsafe fn displacement(words: *const u64, i: usize) -> isize {
+    unsafe fn new(words: *const u64) -> Self {
         // SAFETY: the stride is the second word.
-        let stride = unsafe { *words.add(1) } as isize;
-        (i as isize).wrapping_mul(stride)
+        Self(unsafe { *words.add(1) } as isize)
+    }
+
+    #[inline(always)]
+    unsafe fn displacement(self, i: usize) -> isize {
+        (i as isize).wrapping_mul(self.0)
     }
 }
 
 /// A table of entries of type `T`.
-struct Listed<T>(PhantomData<T>);
+#[derive(Clone, Copy)]
+struct Listed<T> {
+    entries: *const T,
+    scale: i64,
+}
 
 impl<T: Copy + Into<i64>> Steps for Listed<T> {
     #[inline(always)]
-    unsafe fn displacement(words: *const u64, i: usize) -> isize {
-        // SAFETY: address and scale are the second and third word; entry `i` is readable.
-        unsafe {
-            let entry: i64 = (*(*words.add(1) as *const T).add(i)).into();
-            entry.wrapping_mul(*words.add(2) as i64) as isize
-        }
+    unsafe fn new(words: *const u64) -> Self {
+        // SAFETY: address and scale are the second and third word.
+        unsafe { Self { entries: *words.add(1) as *const T, scale: *words.add(2) as i64 } }
+    }
+
+    #[inline(always)]
+    unsafe fn displacement(self, i: usize) -> isize {
+        // SAFETY: entry `i` is readable.
+        let entry: i64 = unsafe { *self.entries.add(i) }.into();
+        entry.wrapping_mul(self.scale) as isize
     }
 }
 
@@ -161,11 +178,11 @@ unsafe fn window<S: Steps, const PACK: bool>(
     // SAFETY: the context is these runs.
     let runs: &[Run] = unsafe { &*context.cast::<Arc<[Run]>>() };
     // SAFETY: the count is the level's first word.
-    let count = unsafe { *words } as usize;
+    let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     let mut packed = packed;
     for i in 0..count {
         // SAFETY: `i` is below the count.
-        let at = mem.wrapping_offset(unsafe { S::displacement(words, i) });
+        let at = mem.wrapping_offset(unsafe { steps.displacement(i) });
         for &Run { offset, bytes } in runs {
             let mem = at.wrapping_offset(offset as isize);
             let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
@@ -188,9 +205,9 @@ unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usize>(
     packed: *mut u8,
 ) {
     // SAFETY: the count is the level's first word.
-    let count = unsafe { *words } as usize;
+    let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     // SAFETY (the closure): callers pass iterations below the count.
-    let at = |i| mem.wrapping_offset(unsafe { S::displacement(words, i) });
+    let at = |i| mem.wrapping_offset(unsafe { steps.displacement(i) });
     let mut i = 0;
     if B <= JOINED && PACK {
         while i + 4 <= count {
@@ -244,11 +261,11 @@ unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
     packed: *mut u8,
 ) {
     // SAFETY: the count is the level's first word.
-    let count = unsafe { *words } as usize;
+    let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     for i in 0..count {
         // SAFETY: `i` is below the count; the block is longer than 64 bytes and valid on both sides.
         unsafe {
-            let mem = mem.wrapping_offset(S::displacement(words, i));
+            let mem = mem.wrapping_offset(steps.displacement(i));
             let packed = packed.add(i * bytes);
             let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
             long::<M>(from, to, bytes);

@@ -2,6 +2,7 @@
 //! gaps, empty levels. (Whole plans against the oracle: `fuzz/`.)
 
 use super::*;
+use crate::Table;
 use crate::interp;
 use crate::kernel::Run;
 
@@ -131,8 +132,9 @@ fn check(nest: &Nest, shift: usize, memory: &mut Guarded, bytes: &mut Guarded) {
 }
 
 fn loops(levels: &[(u64, i64)], leaf: Leaf) -> Nest {
-    let levels = levels.iter().map(|&(count, stride)| Level::Loop { count, stride }).collect();
-    Nest { base: 0, levels, leaf }
+    let levels: Vec<Level> =
+        levels.iter().map(|&(count, stride)| Level::Loop { count, stride }).collect();
+    Nest { base: 0, levels: levels.into(), leaf }
 }
 
 fn window(runs: &[(i64, u64)]) -> Leaf {
@@ -250,7 +252,7 @@ fn random_nests() {
                 Level::Loop { count: numbers.next(20), stride }
             })
             .collect();
-        let nest = Nest { base: 0, levels, leaf };
+        let nest = Nest { base: 0, levels: levels.into(), leaf };
         let (low, high) = span(&nest);
         let packed = nest.levels.iter().map(Level::count).product::<u64>() * nest.leaf.bytes();
         if high - low > 1 << 18 || packed > 1 << 18 {

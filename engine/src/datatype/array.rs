@@ -6,6 +6,29 @@
 use super::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
 
+/// Where a subarray lies in its array: sizes, subsizes and starts of all dimensions, in elements.
+#[derive(Clone, Debug)]
+pub(crate) struct Region(Box<[i64]>);
+
+impl Region {
+    /// The three slices have one length.
+    fn new(sizes: &[i64], subsizes: &[i64], starts: &[i64]) -> Self {
+        Self([sizes, subsizes, starts].concat().into())
+    }
+
+    /// Sizes, subsizes and starts.
+    pub(crate) fn parts(&self) -> [&[i64]; 3] {
+        let (sizes, rest) = self.0.split_at(self.0.len() / 3);
+        let (subsizes, starts) = rest.split_at(rest.len() / 2);
+        [sizes, subsizes, starts]
+    }
+
+    /// Sizes of the whole array.
+    pub(crate) fn sizes(&self) -> &[i64] {
+        self.parts()[0]
+    }
+}
+
 /// Storage order of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
@@ -141,9 +164,7 @@ impl Datatype {
             }
         }
         Self::build(Constructor::Subarray {
-            sizes: sizes.into(),
-            subsizes: subsizes.into(),
-            starts: starts.into(),
+            region: Region::new(sizes, subsizes, starts),
             order,
             old: old.clone(),
         })

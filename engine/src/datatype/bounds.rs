@@ -277,7 +277,8 @@ impl Bounds {
                 }
                 union.pad();
             }
-            Constructor::Subarray { sizes, subsizes, starts, order, old } => {
+            Constructor::Subarray { region, order, old } => {
+                let [sizes, subsizes, starts] = region.parts();
                 let old = old.bounds();
                 let (mut copies, mut low, mut high) = (1i128, 0i128, 0i128);
                 for (dimension, stride) in array::strides(sizes, *order, old.extent())? {
@@ -375,17 +376,32 @@ fn scatter(
     unit: i128,
 ) -> Result<()> {
     let extent = old.extent();
-    let (least, greatest) = displacements.range().unwrap_or((0, 0));
+    // Whether 64 bits hold every sum below, so that millions of entries need no wider ones. What
+    // fits 32 bits needs no look at the entries.
+    let (least, greatest) = match displacements {
+        Table::Wide(_) => displacements.range().unwrap_or((0, 0)),
+        _ => (i64::from(i32::MIN), i64::from(i32::MAX)),
+    };
     let (_, longest) = blocklengths.range().unwrap_or((0, 0));
-    // Whether 64 bits hold every sum below, so that millions of entries need no wider ones.
     let magnitude = i128::from(least.unsigned_abs().max(greatest.unsigned_abs()));
     let farthest = times(i128::from(longest), extent.abs());
     let largest = times(magnitude, unit.abs()).saturating_add(farthest);
     let (copies, low, high) = match (i64::try_from(unit), i64::try_from(extent)) {
         (Ok(unit), Ok(extent)) if largest <= i128::from(i64::MAX) => {
-            let blocks = Blocks { unit, extent };
-            let (copies, low, high) = entries!(blocklengths, lengths => entries!(displacements, at => blocks.span(lengths.zip(at))));
-            (copies, i128::from(low), i128::from(high))
+            // Lists usually count in copies, which takes no multiplication.
+            let in_copies = unit == extent && unit != 0;
+            let (copies, low, high) = entries!(blocklengths, lengths => entries!(displacements, at => {
+                let blocks = lengths.zip(at);
+                if in_copies { span(blocks, 1, 1) } else { span(blocks, unit, extent) }
+            }));
+            match in_copies {
+                // With a negative extent the highest one lies lowest.
+                true => {
+                    let (a, b) = (times(low.into(), unit.into()), times(high.into(), unit.into()));
+                    (copies, a.min(b), a.max(b))
+                }
+                false => (copies, i128::from(low), i128::from(high)),
+            }
         }
         _ => {
             let (mut copies, mut low, mut high) = (0i128, i128::MAX, i128::MIN);
@@ -406,27 +422,21 @@ fn scatter(
     Ok(())
 }
 
-/// Blocks whose positions are known to fit 64 bits.
-struct Blocks {
-    unit: i64,
-    extent: i64,
-}
-
-impl Blocks {
-    /// Copies in all, and the least and the greatest displacement of a copy.
-    fn span(&self, blocks: impl Iterator<Item = (i64, i64)>) -> (i128, i64, i64) {
-        let (mut copies, mut low, mut high) = (0i128, i64::MAX, i64::MIN);
-        for (blocklength, at) in blocks {
-            let first = at * self.unit;
-            let last = first + (blocklength - 1) * self.extent;
-            copies += i128::from(blocklength);
-            if blocklength > 0 {
-                low = low.min(first.min(last));
-                high = high.max(first.max(last));
-            }
+/// Copies in all, and the least and the greatest displacement of a copy; all displacements are
+/// known to fit 64 bits.
+#[inline(always)]
+fn span(blocks: impl Iterator<Item = (i64, i64)>, unit: i64, extent: i64) -> (i128, i64, i64) {
+    let (mut copies, mut low, mut high) = (0i128, i64::MAX, i64::MIN);
+    for (blocklength, at) in blocks {
+        let first = at * unit;
+        let last = first + (blocklength - 1) * extent;
+        copies += i128::from(blocklength);
+        if blocklength > 0 {
+            low = low.min(first.min(last));
+            high = high.max(first.max(last));
         }
-        (copies, low, high)
     }
+    (copies, low, high)
 }
 
 /// A displacement has to fit 64 bits by itself: programs hold it as such.

@@ -17,15 +17,16 @@ fn check_count(argument: &'static str, value: i64) -> Result<()> {
     Ok(())
 }
 
-fn check_counts(argument: &'static str, values: &[i64]) -> Result<()> {
-    match values.iter().position(|&v| v < 0) {
-        Some(index) => Err(Error::new(
+/// The block lengths of a list, none of which may be negative.
+fn block_lengths(argument: &'static str, values: &[i64]) -> Result<Table> {
+    Table::lengths(values).ok_or_else(|| {
+        let index = values.iter().position(|&value| value < 0).unwrap_or_default();
+        Error::new(
             ErrorKind::Count,
             argument,
             format!("entry {index} is {}, which is negative", values[index]),
-        )),
-        None => Ok(()),
-    }
+        )
+    })
 }
 
 fn check_lengths(argument: &'static str, length: usize, blocks: usize) -> Result<()> {
@@ -51,15 +52,15 @@ pub(super) fn check_int(argument: &'static str, values: &[i64]) -> Result<()> {
 
 /// The block lengths of a struct. Nearly all are a few ones, of which there is one table for each
 /// number: a table of its own is a tenth of the instructions of making and dropping such a struct.
-fn struct_lengths(blocklengths: &[i64]) -> Table {
+fn struct_lengths(blocklengths: &[i64]) -> Result<Table> {
     const FEW: usize = 8;
     static ONES: LazyLock<[Table; FEW]> =
         LazyLock::new(|| std::array::from_fn(|i| Table::new(&[1; FEW][..=i])));
     match blocklengths.len() {
         count @ 1..=FEW if blocklengths.iter().all(|&length| length == 1) => {
-            ONES[count - 1].clone()
+            Ok(ONES[count - 1].clone())
         }
-        _ => Table::new(blocklengths),
+        _ => block_lengths("blocklengths", blocklengths),
     }
 }
 
@@ -70,11 +71,11 @@ pub(super) fn struct_call(
     displacements_bytes: &[i64],
     types: &[Datatype],
 ) -> Result<Constructor> {
-    check_counts("blocklengths", blocklengths)?;
+    let lengths = struct_lengths(blocklengths)?;
     check_lengths("displacements", displacements_bytes.len(), blocklengths.len())?;
     check_lengths("types", types.len(), blocklengths.len())?;
     Ok(Constructor::Struct {
-        blocklengths: struct_lengths(blocklengths),
+        blocklengths: lengths,
         displacements: Table::new(displacements_bytes),
         types: types.into(),
     })
@@ -135,10 +136,10 @@ impl Datatype {
     /// Arrays of different length, a negative block length, or bounds that do not fit 64 bits.
     #[doc(alias = "MPI_Type_indexed")]
     pub fn indexed(blocklengths: &[i64], displacements: &[i64], old: &Datatype) -> Result<Self> {
-        check_counts("blocklengths", blocklengths)?;
+        let lengths = block_lengths("blocklengths", blocklengths)?;
         check_lengths("displacements", displacements.len(), blocklengths.len())?;
         Self::build(Constructor::Indexed {
-            blocklengths: Table::new(blocklengths),
+            blocklengths: lengths,
             displacements: Table::new(displacements),
             old: old.clone(),
         })
@@ -155,10 +156,10 @@ impl Datatype {
         displacements_bytes: &[i64],
         old: &Datatype,
     ) -> Result<Self> {
-        check_counts("blocklengths", blocklengths)?;
+        let lengths = block_lengths("blocklengths", blocklengths)?;
         check_lengths("displacements", displacements_bytes.len(), blocklengths.len())?;
         Self::build(Constructor::Hindexed {
-            blocklengths: Table::new(blocklengths),
+            blocklengths: lengths,
             displacements: Table::new(displacements_bytes),
             old: old.clone(),
         })

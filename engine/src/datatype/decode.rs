@@ -5,7 +5,7 @@
 //! `_c`. A type says which call made it where that was recorded ([`Datatype::with_form`]);
 //! otherwise it decodes in the `int` form if all its arguments fit, and else in the large one.
 
-use super::{Call, Constructor, Datatype, F90};
+use super::{Call, Constructor, Datatype, F90, Handle, Node};
 use crate::error::{Error, ErrorKind, Result};
 use crate::table::Table;
 use std::fmt;
@@ -120,7 +120,7 @@ fn fits(values: &[i64]) -> bool {
 }
 
 fn table_fits(table: &Table) -> bool {
-    i32::try_from(table.len()).is_ok() && (table.width() == 4 || table.iter().all(|v| fits(&[v])))
+    i32::try_from(table.len()).is_ok() && (table.width() <= 4 || table.iter().all(|v| fits(&[v])))
 }
 
 impl Constructor {
@@ -146,7 +146,7 @@ impl Constructor {
                 fits(&[*blocklength]) && i32::try_from(displacements.len()).is_ok()
             }
             // Starts and subsizes are not above the sizes.
-            Self::Subarray { sizes, .. } => fits(sizes),
+            Self::Subarray { region, .. } => fits(region.sizes()),
             Self::Composite { call, .. } => match &**call {
                 Call::Darray(darray) => fits(&darray.sizes),
                 Call::F90(_) | Call::ValueIndex { .. } => true,
@@ -248,13 +248,17 @@ impl Datatype {
     /// This type with `form` recorded, which must be one that it has.
     pub(super) fn recorded(mut self, form: Form) -> Self {
         // A type that was just made, the usual case, is not shared yet.
-        match Arc::get_mut(&mut self.0) {
+        let unshared = match &mut self.0 {
+            Handle::Made(node) => Arc::get_mut(node),
+            Handle::Named(_) => None,
+        };
+        match unshared {
             Some(node) => node.form = Some(form),
             None => {
                 let (constructor, bounds) = (self.constructor().clone(), self.bounds().clone());
-                let mut node = super::Node::new(constructor, bounds);
+                let mut node = Node::new(constructor, bounds);
                 node.form = Some(form);
-                self = Self(Arc::new(node));
+                self = Self(Handle::Made(Arc::new(node)));
             }
         }
         self
@@ -320,8 +324,8 @@ impl Datatype {
                     let count = types.len();
                     (count + 1, count, count, 0, 2 * count + 1)
                 }
-                Constructor::Subarray { sizes, .. } => {
-                    let dimensions = sizes.len();
+                Constructor::Subarray { region, .. } => {
+                    let dimensions = region.sizes().len();
                     (3 * dimensions + 2, 0, 1, 2, 3 * dimensions)
                 }
                 Constructor::Resized { .. } => (0, 2, 1, 0, 2),
@@ -404,7 +408,8 @@ impl Datatype {
                 to.contents.datatypes.extend(types.iter().cloned());
                 return Ok(to.contents);
             }
-            Constructor::Subarray { sizes, subsizes, starts, order, old } => {
+            Constructor::Subarray { region, order, old } => {
+                let [sizes, subsizes, starts] = region.parts();
                 // The constructors refuse more dimensions than fit.
                 to.int(sizes.len() as i32);
                 to.counts(sizes.iter().chain(subsizes).chain(starts).copied());

@@ -22,11 +22,12 @@ mod darray;
 mod decode;
 mod elements;
 mod mpi1;
+mod overflow;
 mod predefined;
 mod rebuild;
 
 pub use array::Order;
-pub(crate) use array::strides;
+pub(crate) use array::{Region, strides};
 pub(crate) use bounds::Bounds;
 pub(crate) use darray::Darray;
 pub use darray::{DEFAULT_ARGUMENT, Distribution};
@@ -39,6 +40,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::Named;
 use crate::table::Table;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 /// An MPI datatype: an immutable, shared tree of constructor calls.
@@ -47,7 +49,29 @@ use std::sync::{Arc, OnceLock};
 /// a [`Plan`](crate::Plan) that moves bytes.
 #[derive(Clone)]
 #[doc(alias = "MPI_Datatype")]
-pub struct Datatype(Arc<Node>);
+pub struct Datatype(Handle);
+
+/// Who keeps a node. Named types are in nearly every tree: without a count they cost no atomic
+/// operation, and threads that make types do not meet at them.
+#[derive(Clone)]
+enum Handle {
+    /// A named type, which lives as long as the process.
+    Named(&'static Node),
+    /// A type that a call made.
+    Made(Arc<Node>),
+}
+
+impl Deref for Handle {
+    type Target = Node;
+
+    #[inline]
+    fn deref(&self) -> &Node {
+        match self {
+            Self::Named(node) => node,
+            Self::Made(node) => node,
+        }
+    }
+}
 
 pub(crate) struct Node {
     pub(crate) constructor: Constructor,
@@ -107,9 +131,7 @@ pub(crate) enum Constructor {
         types: Box<[Datatype]>,
     },
     Subarray {
-        sizes: Box<[i64]>,
-        subsizes: Box<[i64]>,
-        starts: Box<[i64]>,
+        region: Region,
         order: Order,
         old: Datatype,
     },
@@ -187,16 +209,13 @@ impl Node {
 impl Datatype {
     /// The named type `named` as a datatype. Allocates nothing after the first call.
     pub fn named(named: Named) -> Self {
-        static ALL: OnceLock<Vec<Datatype>> = OnceLock::new();
+        static ALL: OnceLock<Vec<Node>> = OnceLock::new();
         let all = ALL.get_or_init(|| {
             Named::all_with_markers()
-                .map(|named| {
-                    let bounds = Bounds::named(named);
-                    Datatype(Arc::new(Node::new(Constructor::Named(named), bounds)))
-                })
+                .map(|named| Node::new(Constructor::Named(named), Bounds::named(named)))
                 .collect()
         });
-        all[named.index()].clone()
+        Self(Handle::Named(&all[named.index()]))
     }
 
     /// Makes a node from types that are not bound markers. The bounds are computed here, for every
@@ -215,8 +234,9 @@ impl Datatype {
 
     #[inline(always)]
     fn build_with_markers(constructor: Constructor) -> Result<Self> {
-        let bounds = Bounds::of(&constructor)?;
-        Ok(Self(Arc::new(Node::new(constructor, bounds))))
+        let bounds =
+            Bounds::of(&constructor).map_err(|error| overflow::of_argument(&constructor, error))?;
+        Ok(Self(Handle::Made(Arc::new(Node::new(constructor, bounds)))))
     }
 
     #[inline]
@@ -238,12 +258,12 @@ impl Datatype {
     /// True when the two are one object: a clone, or a predefined type asked for twice. Equal calls
     /// make different objects.
     pub fn is_same(&self, other: &Datatype) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        self.address() == other.address()
     }
 
     /// Identity of the node, for memo tables while the tree is alive.
     pub(crate) fn address(&self) -> *const () {
-        Arc::as_ptr(&self.0).cast()
+        std::ptr::from_ref::<Node>(&self.0).cast()
     }
 
     /// Bytes of data in one element (packed size).
@@ -356,17 +376,20 @@ impl Drop for Node {
     /// Takes the tree apart on the heap: a tree may be deeper than the machine stack.
     fn drop(&mut self) {
         fn take(constructor: &mut Constructor, pending: &mut Vec<Arc<Node>>) {
-            // Named leaves are shared for the life of the process and never the last reference,
-            // and a type whose children are all named (the common case) needs no list.
-            if constructor.children().iter().all(|child| child.as_named().is_some()) {
+            let made = |child: Datatype| match child.0 {
+                Handle::Named(_) => None,
+                Handle::Made(node) => Some(node),
+            };
+            // A type whose children are all named (the common case) needs no list.
+            if constructor.children().iter().all(|child| matches!(child.0, Handle::Named(_))) {
                 return;
             }
             match std::mem::replace(constructor, Constructor::Named(Named::BYTE)) {
                 Constructor::Struct { types, .. } => {
-                    pending.extend(types.into_iter().map(|child| child.0));
+                    pending.extend(types.into_iter().filter_map(made));
                 }
                 // The clone outlives `other`, so the last reference is the one in the list.
-                other => pending.extend(other.children().iter().map(|child| child.0.clone())),
+                other => pending.extend(other.children().iter().cloned().filter_map(made)),
             }
         }
         let mut pending = Vec::new();

@@ -99,11 +99,21 @@ fn essence(mut ty: &Datatype) -> &Datatype {
     ty
 }
 
-/// Structs whose members lie inside each other.
+/// Structs whose members lie inside each other: the outermost struct, also of an array of them.
 fn members(ty: &Datatype, advice: &mut Vec<String>) {
-    let Constructor::Struct { blocklengths, displacements, types } = essence(ty).constructor()
-    else {
-        return;
+    let mut at = ty;
+    let (blocklengths, displacements, types) = loop {
+        at = match at.constructor() {
+            Constructor::Struct { blocklengths, displacements, types } => {
+                break (blocklengths, displacements, types);
+            }
+            // The structs inside a composite are not the user's.
+            Constructor::Composite { .. } => return,
+            other => match other.children().first() {
+                Some(old) => old,
+                None => return,
+            },
+        };
     };
     let mut spans: Vec<(i128, i128, usize)> = (0..types.len())
         .filter(|&i| blocklengths.get(i) > 0 && types[i].size() > 0)
@@ -174,18 +184,21 @@ fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
         Constructor::Indexed { blocklengths, displacements, .. }
         | Constructor::Hindexed { blocklengths, displacements, .. } => {
             let equal = blocklengths.range().is_none_or(|(least, most)| least == most);
-            (equal && regular(displacements)).then(|| displacements.len())
+            (equal && regular(displacements)).then_some(displacements)
         }
         Constructor::IndexedBlock { displacements, .. }
         | Constructor::HindexedBlock { displacements, .. } => {
-            regular(displacements).then(|| displacements.len())
+            regular(displacements).then_some(displacements)
         }
         _ => None,
     };
-    if let Some(listed) = listed.filter(|&listed| listed > 3) {
+    if let Some(listed) = listed.filter(|listed| listed.len() > 3) {
+        // A vector's first block is at displacement 0.
+        let place = if listed.get(0) == 0 { "" } else { ", in a buffer that begins at the first" };
         advice.push(format!(
-            "the {listed} blocks are equally long and equally far apart: a vector or hvector says \
-             the same in three numbers"
+            "the {} blocks are equally long and equally far apart: a vector or hvector says the \
+             same in three numbers{place}",
+            listed.len()
         ));
     }
     let ragged = program.nodes().iter().filter_map(|node| match &node.op {

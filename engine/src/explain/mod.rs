@@ -5,7 +5,8 @@
 //! size of the layout: large types are abridged, never expanded.
 //!
 //! - `tree.rs`: constructor tree, bounds, signature
-//! - `blocks.rs`: runs of memory; `passes.rs`: programs and kernels; `advice.rs`
+//! - `blocks.rs`: runs of memory; `summary.rs`: what each pass did; `passes.rs`: programs and
+//!   kernels; `advice.rs`
 //! - `pieces.rs`: what lies in a window of memory; `picture.rs`: what is worth drawing of it
 //! - `terminal.rs`, `svg.rs`: the drawing
 //!
@@ -33,6 +34,7 @@ mod blocks;
 mod passes;
 mod picture;
 mod pieces;
+mod summary;
 mod svg;
 mod terminal;
 mod tree;
@@ -40,6 +42,7 @@ mod tree;
 pub use advice::advice;
 pub use blocks::blocks;
 pub use passes::{explain_passes, kernels, passes};
+pub use summary::{Measures, PassSummary, pass_summaries, summary};
 pub use svg::svg;
 pub use terminal::drawing;
 pub use tree::{bounds, signature, tree};
@@ -90,6 +93,7 @@ pub fn report(ty: &Datatype, options: &Options) -> Result<String> {
     section("Blocks", &blocks(&plan));
     section("Layout", &drawing(ty, options.count, options.colour));
     section("Program", &passes(ty)?);
+    section("Passes", &summary(ty)?);
     section("Execution", &kernels(&plan));
     let advice = advice(&plan, options.count);
     if !advice.is_empty() {

@@ -22,6 +22,8 @@ const ENDS: i128 = 3;
 const PIECES: usize = 1 << 14;
 /// Elements up to which each is numbered.
 const NUMBERED: i128 = 400;
+/// Characters of a row up to which there is room for the numbers.
+pub(crate) const NUMBERS: i128 = 120;
 /// Elements of the type up to which the end of each one's extent is marked.
 const MARKED: u64 = 8;
 
@@ -96,12 +98,20 @@ impl Picture {
         {
             return Some(picture);
         }
-        // Nothing to wrap at: one row if it is short enough, else rows of a round length.
-        memory
-            .wrapped(memory.high - memory.low, None)
-            .or_else(|| memory.wrapped(32 * unit, None))
-            .or_else(|| memory.wrapped(memory.high - memory.low, None))
-            .or_else(|| memory.cut(32 * unit, None))
+        // Nothing to wrap at: one row if it is short enough, else rows of a round length. Numbers
+        // are worth a few rows more: without a stride they alone tell the order.
+        let one = memory.wrapped(memory.high - memory.low, None);
+        if one.as_ref().is_some_and(|one| one.numbered && one.width() > NUMBERS) {
+            let rows = memory.wrapped(32 * unit, None);
+            let whole = |rows: &Picture| {
+                rows.width() <= NUMBERS
+                    && rows.lines.iter().all(|line| matches!(line, Line::Row(_)))
+            };
+            if let Some(rows) = rows.filter(whole) {
+                return Some(rows);
+            }
+        }
+        one.or_else(|| memory.wrapped(32 * unit, None)).or_else(|| memory.cut(32 * unit, None))
     }
 
     /// The elements that have bytes in the cell at `at` bytes of the row that begins at `row`, in
@@ -145,6 +155,17 @@ impl Picture {
     pub(crate) fn narrowest(&self) -> i128 {
         let cells = self.types.iter().map(|t| i128::from(t.size()) / self.cell);
         cells.min().unwrap_or(1).max(1)
+    }
+
+    /// Characters per cell that numbers need.
+    pub(crate) fn digits(&self) -> i128 {
+        let digits = self.largest_number().to_string().len() as i128;
+        ((digits + self.narrowest()) / self.narrowest()).max(1)
+    }
+
+    /// Characters of a row with numbers.
+    pub(crate) fn width(&self) -> i128 {
+        self.slots.len() as i128 * self.digits()
     }
 
     /// The largest number that is drawn.
@@ -388,7 +409,8 @@ fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) 
     }
     let mut at = ty;
     loop {
-        if let Constructor::Subarray { sizes, order, old, .. } = at.constructor()
+        if let Constructor::Subarray { region, order, old } = at.constructor()
+            && let sizes = region.sizes()
             && sizes.len() > 1
         {
             // The `d`-th dimension from the fastest varying one.

@@ -72,7 +72,8 @@ pub(crate) fn shape(ty: &Datatype) -> Shape<'_> {
         | Constructor::IndexedBlock { displacements, .. }
         | Constructor::HindexedBlock { displacements, .. }
         | Constructor::Struct { displacements, .. } => Shape::List(displacements.len()),
-        Constructor::Subarray { sizes, subsizes, starts, order, old } => {
+        Constructor::Subarray { region, order, old } => {
+            let [sizes, subsizes, starts] = region.parts();
             // The array's bytes were checked when it was built.
             let dimensions = strides(sizes, *order, wide(&old.extent())).into_iter().flatten();
             let (mut at, mut levels) = (0, Vec::with_capacity(sizes.len()));

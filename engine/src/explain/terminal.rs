@@ -3,7 +3,7 @@
 //! Draws what `picture.rs` has chosen. Without colours basic types differ by shade and packed
 //! numbers stand below the cells; with colours (ANSI, 256 of them) numbers stand in the cells.
 
-use super::picture::{Cover, Line, Picture, Slot};
+use super::picture::{Cover, Line, NUMBERS, Picture, Slot};
 use crate::datatype::Datatype;
 use std::fmt::Write;
 
@@ -13,8 +13,6 @@ const COLOURS: [u8; 8] = [117, 215, 114, 182, 210, 116, 221, 181];
 const GAP: char = '·';
 const OVERLAP: char = '▞';
 const END: char = '┊';
-/// Characters of a row beyond which cells are not widened to hold numbers.
-const WIDEST: i128 = 120;
 
 /// A cell of text: what is drawn, and in which colour.
 #[derive(Clone, Copy, PartialEq)]
@@ -33,11 +31,8 @@ pub fn drawing(ty: &Datatype, count: u64, colour: bool) -> String {
     let Some(picture) = Picture::new(ty, count) else {
         return "no data\n".to_owned();
     };
-    let digits = picture.largest_number().to_string().len() as i128;
-    let width = (digits + 1 + picture.narrowest() - 1) / picture.narrowest();
-    let fits = picture.slots.len() as i128 * width.max(1) <= WIDEST;
-    let numbered = picture.numbered && fits;
-    let width = if numbered { width.max(1) as usize } else { 1 };
+    let numbered = picture.numbered && picture.width() <= NUMBERS;
+    let width = if numbered { picture.digits() as usize } else { 1 };
     let label = labels(&picture);
     let mut out = String::new();
     for line in &picture.lines {

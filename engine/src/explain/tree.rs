@@ -110,8 +110,10 @@ fn times(copies: i128, inner: &Sequence) -> Sequence {
     }
 }
 
+/// A text that was cut already is cut again when it has grown: sequences that hold one child twice
+/// would double it at every level.
 fn cut(text: String) -> String {
-    if text.len() <= SIGNATURE || text.ends_with('…') {
+    if text.len() <= SIGNATURE {
         return text;
     }
     let end = (0..SIGNATURE).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);

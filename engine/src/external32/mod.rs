@@ -39,6 +39,7 @@ use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
 use crate::footprint::Footprint;
 use crate::pack::check_place;
+use crate::position::room;
 use crate::scalar::Named;
 use crate::typed::{Piece, Runs, TypedProgram, Unit};
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -111,8 +112,9 @@ pub fn pack_external_size(external: &External32, count: u64) -> Result<u64> {
 ///
 /// # Errors
 ///
-/// `src`: the elements do not lie within it. `dst`: no room from `position` on. `count`: the bytes
-/// do not fit 64 bits. In all these cases nothing is written. `src` again, with
+/// `src`: the elements do not lie within it. `position`: beyond the end of `dst`. `dst`: no room
+/// from `position` on. `count`: the bytes do not fit 64 bits. In all these cases nothing is written.
+/// `src` again, with
 /// [`ErrorKind::Conversion`]: a value does not fit the size it has in external32; then `dst` from
 /// `position` on is unspecified. `position` advances only without an error.
 #[doc(alias = "MPI_Pack_external")]
@@ -123,7 +125,8 @@ pub fn pack_external<T: NoUninit>(
     dst: &mut [u8],
     position: &mut usize,
 ) -> Result<()> {
-    let (bytes, room) = room(external, count, "dst", dst.len(), *position)?;
+    let bytes = pack_external_size(external, count)?;
+    let room = room(count, bytes, *position, dst.len(), "dst")?;
     pack_external_range(external, count, src, 0, 0..bytes, &mut dst[room.clone()])?;
     *position = room.end;
     Ok(())
@@ -135,8 +138,9 @@ pub fn pack_external<T: NoUninit>(
 ///
 /// # Errors
 ///
-/// `src`: it ends before the elements do. `dst`: the elements do not lie within it. `count`: the
-/// bytes do not fit 64 bits. Nothing is written then, and `position` stays.
+/// `position`: beyond the end of `src`. `src`: it ends before the elements do. `dst`: the elements
+/// do not lie within it. `count`: the bytes do not fit 64 bits. Nothing is written then, and
+/// `position` stays.
 #[doc(alias = "MPI_Unpack_external")]
 pub fn unpack_external<T: NoUninit + AnyBitPattern>(
     external: &External32,
@@ -145,7 +149,8 @@ pub fn unpack_external<T: NoUninit + AnyBitPattern>(
     position: &mut usize,
     dst: &mut [T],
 ) -> Result<()> {
-    let (bytes, room) = room(external, count, "src", src.len(), *position)?;
+    let bytes = pack_external_size(external, count)?;
+    let room = room(count, bytes, *position, src.len(), "src")?;
     unpack_external_range(external, count, &src[room.clone()], 0..bytes, dst, 0)?;
     *position = room.end;
     Ok(())
@@ -307,25 +312,6 @@ fn unfit(runs: &Runs, found: Option<(i64, i128)>) -> Error {
             "the {named} at displacement {at} is {value}: no place in external32's {bytes} bytes"
         ),
     )
-}
-
-/// The bytes of `count` elements and where they lie in a packing unit of `length` bytes.
-fn room(
-    external: &External32,
-    count: u64,
-    argument: &'static str,
-    length: usize,
-    position: usize,
-) -> Result<(u64, Range<usize>)> {
-    let bytes = pack_external_size(external, count)?;
-    match length.checked_sub(position) {
-        Some(left) if bytes <= left as u64 => Ok((bytes, position..position + bytes as usize)),
-        _ => Err(Error::new(
-            ErrorKind::Buffer,
-            argument,
-            format!("{count} elements need {bytes} bytes at position {position} of {length}"),
-        )),
-    }
 }
 
 fn check_length(range: &Range<u64>, argument: &'static str, length: usize) -> Result<()> {

@@ -1,20 +1,26 @@
 //! Tree to program, constructor by constructor, without any cleverness: that is for the passes.
+//! Except for one thing: what is one run of memory stays a [`Piece::Run`] until something makes it
+//! more than that, and only then becomes a node. Most types are runs in a loop or a struct of
+//! runs, and need no pass then.
 //!
 //! Comes after `datatype/`, before `passes/`. Walks the tree with a list on the heap, and lowers a
 //! type that occurs many times once, so that trees that share subtrees (which may describe
 //! exponentially many elements) stay small. Types without data lower to nothing.
 
-use super::{Edge, NodeId, Op, Part, Program, RaggedList};
+use super::{Edge, Node, NodeId, Op, Part, Program, RaggedList};
 use crate::datatype::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::Named;
-use crate::table::{Table, entries};
+use crate::table::Table;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Most nodes of a program; a tree that needs more is refused at commit.
 pub(crate) const MAX_NODES: usize = 1 << 28;
+
+/// How many nodes back a block of the same length is looked for.
+const LOOK_BACK: usize = 8;
 
 /// Makes the leaf of a named type in place of native blocks (`typed.rs`).
 pub(crate) type Leaf<'a> = &'a mut dyn FnMut(&mut Program, Named) -> Edge;
@@ -28,25 +34,26 @@ pub(crate) fn lower(ty: &Datatype) -> Result<Program> {
 /// for which the tree has checked that sums fit.
 pub(crate) fn lower_with(ty: &Datatype, leaf: Option<Leaf<'_>>) -> Result<Program> {
     let mut lowering = Lowering { program: Program::new(ty.extent()), done: Memo::default(), leaf };
-    // A chain of constructors with one child each needs no memo; only struct children can be met
-    // again, and they are entered when met.
     let mut pending: SmallVec<[&Datatype; 8]> = SmallVec::new();
     pending.push(ty);
+    let mut last = None;
     while let Some(&top) = pending.last() {
         let children = top.constructor().children();
         let before = pending.len();
         if top.size() > 0 {
-            pending.extend(children.iter().filter(|child| lowering.done.get(child).is_none()));
+            // Named types, which most children are, are lowered when their first user is.
+            for child in children {
+                if !child.is_named() && lowering.done.get(child).is_none() {
+                    pending.push(child);
+                }
+            }
         }
         if pending.len() == before {
             pending.pop();
-            if lowering.done.get(top).is_none() {
-                let edge = lowering.node(top)?;
-                lowering.done.insert(top, edge);
-            }
+            last = lowering.finish(top)?;
         }
     }
-    lowering.program.body = lowering.done.get(ty).flatten();
+    lowering.program.body = last.map(|piece| lowering.edge(piece));
     Ok(lowering.program)
 }
 
@@ -56,177 +63,320 @@ struct Lowering<'a> {
     leaf: Option<Leaf<'a>>,
 }
 
-/// Every finished type: its use at displacement 0, or nothing if it has no data.
+/// What a type with data is lowered to, placed relative to its user.
+#[derive(Clone, Copy)]
+enum Piece {
+    /// One run of bytes, not a node yet.
+    Run { offset: i64, bytes: u64 },
+    /// A node.
+    Node(Edge),
+}
+
+impl Piece {
+    fn offset(self) -> i64 {
+        match self {
+            Self::Run { offset, .. } | Self::Node(Edge { offset, .. }) => offset,
+        }
+    }
+
+    fn moved(self, by: i64) -> Self {
+        match self {
+            Self::Run { offset, bytes } => Self::Run { offset: offset.wrapping_add(by), bytes },
+            Self::Node(edge) => {
+                Self::Node(Edge { offset: edge.offset.wrapping_add(by), node: edge.node })
+            }
+        }
+    }
+
+    /// The run that `self` and then `next` make, if they are runs that touch.
+    fn joined(self, next: Self) -> Option<Self> {
+        match (self, next) {
+            (Self::Run { offset, bytes }, Self::Run { offset: at, bytes: more })
+                if i128::from(offset) + i128::from(bytes) == i128::from(at) =>
+            {
+                Some(Self::Run { offset, bytes: bytes + more })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The pieces of a sequence.
+type Pieces = SmallVec<[Piece; 8]>;
+
+/// Appends a piece to a sequence.
+fn append(pieces: &mut Pieces, next: Piece) {
+    match pieces.last_mut().and_then(|last| Some((last.joined(next)?, last))) {
+        Some((joined, last)) => *last = joined,
+        None => pieces.push(next),
+    }
+}
+
+/// Every finished type: its piece at displacement 0, or nothing if it has no data.
 ///
 /// A list while it is short, since most trees have two or three nodes and committing them is to
 /// cost less than hashing them would; a map from then on.
 #[derive(Default)]
 struct Memo {
-    few: SmallVec<[(*const (), Option<Edge>); Memo::FEW]>,
-    many: HashMap<*const (), Option<Edge>>,
+    few: SmallVec<[(*const (), Option<Piece>); Memo::FEW]>,
+    /// Made when it is needed: even an empty map costs its keys.
+    many: Option<HashMap<*const (), Option<Piece>>>,
 }
 
 impl Memo {
     const FEW: usize = 8;
 
-    fn get(&self, ty: &Datatype) -> Option<Option<Edge>> {
+    fn get(&self, ty: &Datatype) -> Option<Option<Piece>> {
         let key = ty.address();
-        let found = self.few.iter().find(|(address, _)| *address == key).map(|(_, edge)| *edge);
-        if found.is_some() || self.many.is_empty() { found } else { self.many.get(&key).copied() }
+        let found = self.few.iter().find(|(address, _)| *address == key).map(|(_, piece)| *piece);
+        found.or_else(|| self.many.as_ref()?.get(&key).copied())
     }
 
-    fn insert(&mut self, ty: &Datatype, edge: Option<Edge>) {
+    fn insert(&mut self, ty: &Datatype, piece: Option<Piece>) {
         if self.few.len() < Self::FEW {
-            self.few.push((ty.address(), edge));
+            self.few.push((ty.address(), piece));
         } else {
-            self.many.insert(ty.address(), edge);
+            self.many.get_or_insert_default().insert(ty.address(), piece);
         }
     }
 }
 
 impl Lowering<'_> {
-    /// Lowers one type whose children are done.
-    fn node(&mut self, ty: &Datatype) -> Result<Option<Edge>> {
+    /// The piece of a type that is done, named, or whose children are done.
+    fn finish(&mut self, ty: &Datatype) -> Result<Option<Piece>> {
+        // A named type that is a run costs less than a look.
+        if let (None, Constructor::Named(named)) = (&self.leaf, ty.constructor()) {
+            return Ok(self.named(*named));
+        }
+        if let Some(piece) = self.done.get(ty) {
+            return Ok(piece);
+        }
+        let piece = self.node(ty)?;
+        self.done.insert(ty, piece);
+        Ok(piece)
+    }
+
+    /// The piece of a child. A type with data has a child with data.
+    fn child(&mut self, old: &Datatype) -> Result<Piece> {
+        self.finish(old)?.ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "datatype", "data without a child that has data")
+        })
+    }
+
+    /// Lowers one type whose children are done or named.
+    fn node(&mut self, ty: &Datatype) -> Result<Option<Piece>> {
         if ty.size() == 0 {
             return Ok(None);
         }
-        if self.program.nodes().len() >= MAX_NODES {
+        // A call makes a node for each child and a few more.
+        if self.program.nodes().len() + ty.constructor().children().len() >= MAX_NODES {
             return Err(Error::new(
                 ErrorKind::Limit,
                 "datatype",
                 format!("the type needs more than {MAX_NODES} program nodes"),
             ));
         }
-        // A type with data has a child with data, and extents of 64 bits (checked when built).
-        let child = |old: &Datatype| {
-            self.done.get(old).flatten().ok_or_else(|| {
-                Error::new(ErrorKind::Internal, "datatype", "data without a child that has data")
-            })
-        };
-        let edge = match ty.constructor() {
+        let piece = match ty.constructor() {
             Constructor::Named(named) => match &mut self.leaf {
-                Some(leaf) => leaf(&mut self.program, *named),
-                None => self.named(*named),
+                Some(leaf) => Piece::Node(leaf(&mut self.program, *named)),
+                None => return Ok(self.named(*named)),
             },
             Constructor::Dup { old }
             | Constructor::Resized { old, .. }
-            | Constructor::Composite { layout: old, .. } => child(old)?,
+            | Constructor::Composite { layout: old, .. } => self.child(old)?,
             Constructor::Contiguous { count, old } => {
-                let body = child(old)?;
+                let body = self.child(old)?;
                 self.repeat(*count, old.extent(), body)
             }
             Constructor::Vector { count, blocklength, stride, old } => {
-                let body = child(old)?;
+                let body = self.child(old)?;
                 let block = self.repeat(*blocklength, old.extent(), body);
                 // With one block the stride is never used and may be anything.
                 self.repeat(*count, stride.wrapping_mul(old.extent()), block)
             }
             Constructor::Hvector { count, blocklength, stride, old } => {
-                let body = child(old)?;
+                let body = self.child(old)?;
                 let block = self.repeat(*blocklength, old.extent(), body);
                 self.repeat(*count, *stride, block)
             }
             Constructor::Indexed { blocklengths, displacements, old } => {
-                let body = child(old)?;
+                let body = self.child(old)?;
                 self.ragged(blocklengths, displacements, old.extent(), old.extent(), body)
             }
             Constructor::Hindexed { blocklengths, displacements, old } => {
-                let body = child(old)?;
+                let body = self.child(old)?;
                 self.ragged(blocklengths, displacements, 1, old.extent(), body)
             }
             Constructor::IndexedBlock { blocklength, displacements, old } => {
-                let body = child(old)?;
+                let body = self.child(old)?;
                 let block = self.repeat(*blocklength, old.extent(), body);
                 self.table(displacements, old.extent(), block)
             }
             Constructor::HindexedBlock { blocklength, displacements, old } => {
-                let body = child(old)?;
+                let body = self.child(old)?;
                 let block = self.repeat(*blocklength, old.extent(), body);
                 self.table(displacements, 1, block)
             }
             Constructor::Struct { blocklengths, displacements, types } => {
-                let mut edges: SmallVec<[Edge; 8]> = SmallVec::with_capacity(types.len());
+                let mut pieces = Pieces::new();
                 for ((blocklength, displacement), old) in
                     blocklengths.iter().zip(displacements.iter()).zip(types)
                 {
-                    if let (true, Some(body)) = (blocklength > 0, self.done.get(old).flatten()) {
-                        let mut edge = self.repeat(blocklength, old.extent(), body);
-                        edge.offset = edge.offset.wrapping_add(displacement);
-                        edges.push(edge);
+                    if blocklength > 0
+                        && let Some(body) = self.finish(old)?
+                    {
+                        let block = self.repeat(blocklength, old.extent(), body);
+                        append(&mut pieces, block.moved(displacement));
                     }
                 }
-                self.seq(&edges)
+                self.seq(&pieces)
             }
-            Constructor::Subarray { sizes, subsizes, starts, order, old } => {
-                let mut edge = child(old)?;
+            Constructor::Subarray { region, order, old } => {
+                let [sizes, subsizes, starts] = region.parts();
+                let mut piece = self.child(old)?;
                 let extent = i128::from(old.extent());
                 for (d, stride) in crate::datatype::strides(sizes, *order, extent)? {
                     // Fits: with data, all elements of the array have addresses of 64 bits.
                     let stride = stride as i64;
-                    edge = self.repeat(subsizes[d], stride, edge);
-                    edge.offset = edge.offset.wrapping_add(starts[d].wrapping_mul(stride));
+                    piece = self.repeat(subsizes[d], stride, piece);
+                    piece = piece.moved(starts[d].wrapping_mul(stride));
                 }
-                edge
+                piece
             }
         };
-        Ok(Some(edge))
+        Ok(Some(piece))
     }
 
-    fn bytes(&self, node: NodeId) -> u64 {
-        self.program.node(node).bytes
+    fn bytes(&self, piece: Piece) -> u64 {
+        match piece {
+            Piece::Run { bytes, .. } => bytes,
+            Piece::Node(edge) => self.program.node(edge.node).bytes,
+        }
     }
 
-    fn push(&mut self, bytes: u64, op: Op) -> Edge {
-        Edge { offset: 0, node: self.program.push(bytes, op) }
+    /// A node over `body`, which lies at 0 in it: displacements are the user's.
+    fn push(&mut self, bytes: u64, body: Piece, op: impl FnOnce(Edge) -> Op) -> Piece {
+        let Edge { offset, node } = self.edge(body);
+        let node = self.program.push(bytes, op(Edge { offset: 0, node }));
+        Piece::Node(Edge { offset, node })
     }
 
-    /// A named type: one block, or two where a pair has a hole between its members.
-    fn named(&mut self, named: Named) -> Edge {
+    /// The piece as a node. Equal runs of a struct become one, if it has not many others.
+    fn edge(&mut self, piece: Piece) -> Edge {
+        match piece {
+            Piece::Run { offset, bytes } => {
+                let nodes = self.program.nodes();
+                let equal = |node: &Node| node.bytes == bytes && node.op == Op::Block;
+                let back = nodes.iter().rev().take(LOOK_BACK).position(equal);
+                let node = match back {
+                    // Programs have fewer nodes than ids.
+                    Some(back) => NodeId((nodes.len() - 1 - back) as u32),
+                    None => self.program.push(bytes, Op::Block),
+                };
+                Edge { offset, node }
+            }
+            Piece::Node(edge) => edge,
+        }
+    }
+
+    /// A named type: one run, or two where a pair has a hole between its members.
+    fn named(&mut self, named: Named) -> Option<Piece> {
+        let run = |offset: u32, bytes: u32| Piece::Run {
+            offset: i64::from(offset),
+            bytes: u64::from(bytes),
+        };
         match named.members() {
-            None => self.push(u64::from(named.size()), Op::Block),
+            None if named.size() == 0 => None,
+            None => Some(run(0, named.size())),
             Some(members) => {
-                let edges = members.map(|(at, member)| {
-                    let edge = self.push(u64::from(member.size()), Op::Block);
-                    Edge { offset: i64::from(at), ..edge }
-                });
-                self.seq(&edges)
+                let mut pieces = Pieces::new();
+                for (at, member) in members {
+                    append(&mut pieces, run(at, member.size()));
+                }
+                Some(self.seq(&pieces))
             }
         }
     }
 
     /// `count` copies (at least one), `stride` bytes apart. One copy is the body itself.
-    fn repeat(&mut self, count: i64, stride: i64, body: Edge) -> Edge {
+    fn repeat(&mut self, count: i64, stride: i64, body: Piece) -> Piece {
         if count == 1 {
             return body;
         }
-        let bytes = self.bytes(body.node) * count as u64;
-        self.push(bytes, Op::Loop { count: count as u64, stride, body })
+        let each = self.bytes(body);
+        let bytes = each * count as u64;
+        match body {
+            Piece::Run { offset, .. } if i128::from(stride) == i128::from(each) => {
+                Piece::Run { offset, bytes }
+            }
+            _ => self.push(bytes, body, |body| Op::Loop { count: count as u64, stride, body }),
+        }
     }
 
-    fn table(&mut self, entries: &Table, scale: i64, body: Edge) -> Edge {
-        let bytes = self.bytes(body.node) * entries.len() as u64;
-        self.push(bytes, Op::Table { entries: entries.clone(), scale, body })
+    fn table(&mut self, entries: &Table, scale: i64, body: Piece) -> Piece {
+        let bytes = self.bytes(body) * entries.len() as u64;
+        self.push(bytes, body, |body| Op::Table { entries: entries.clone(), scale, body })
     }
 
-    fn ragged(&mut self, lengths: &Table, at: &Table, scale: i64, stride: i64, body: Edge) -> Edge {
-        let copies: u64 = entries!(lengths, all => all.map(|length| length as u64).sum());
+    fn ragged(
+        &mut self,
+        lengths: &Table,
+        at: &Table,
+        scale: i64,
+        stride: i64,
+        body: Piece,
+    ) -> Piece {
+        // No length is negative, and the sum fits: the tree checked it.
+        let copies = lengths.total().unwrap_or_default() as u64;
         let list = Arc::new(RaggedList::new(lengths.clone(), at.clone()));
-        let bytes = self.bytes(body.node) * copies;
-        self.push(bytes, Op::Ragged { list, scale, stride, body })
+        let bytes = self.bytes(body) * copies;
+        self.push(bytes, body, |body| Op::Ragged { list, scale, stride, body })
     }
 
-    fn seq(&mut self, edges: &[Edge]) -> Edge {
-        if let [only] = edges {
+    fn seq(&mut self, pieces: &[Piece]) -> Piece {
+        if let [only] = pieces {
             return *only;
         }
+        let first = pieces[0].offset();
         let mut end = 0;
-        let parts: Arc<[Part]> = edges
+        let parts = pieces
             .iter()
-            .map(|&edge| {
-                end += self.bytes(edge.node);
-                Part { edge, end }
+            .map(|&piece| {
+                end += self.bytes(piece);
+                Part { edge: self.edge(piece.moved(first.wrapping_neg())), end }
             })
             .collect();
-        self.push(end, Op::Seq { parts })
+        let node = self.program.push(end, Op::Seq { parts });
+        Piece::Node(Edge { offset: first, node })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nodes(ty: &Datatype) -> usize {
+        lower(ty).unwrap().nodes().len()
+    }
+
+    #[test]
+    fn runs_that_touch_are_one_node_and_equal_runs_share_one() {
+        let [char, int, double] = [Named::CHAR, Named::INT, Named::DOUBLE].map(Datatype::named);
+        // 0..1 and 4..16: two runs and the sequence.
+        let members = [char, int.clone(), double.clone()];
+        assert_eq!(nodes(&Datatype::structured(&[1; 3], &[0, 4, 8], &members).unwrap()), 3);
+        // Doubles and ints by turns, with gaps: still two runs and the sequence.
+        let types: Vec<Datatype> = [double, int].into_iter().cycle().take(1000).collect();
+        let places: Vec<i64> = (0..1000).map(|i| i * 16).collect();
+        assert_eq!(nodes(&Datatype::structured(&[1; 1000], &places, &types).unwrap()), 3);
+    }
+
+    #[test]
+    fn dense_towers_are_one_run() {
+        let mut ty = Datatype::named(Named::INT);
+        for _ in 0..29 {
+            ty = Datatype::contiguous(4, &Datatype::vector(1, 1, i64::MAX, &ty).unwrap()).unwrap();
+        }
+        assert_eq!((nodes(&ty), ty.size()), (1, 1 << 60));
     }
 }

@@ -121,22 +121,25 @@ impl RaggedList {
 
     /// Builds the samples. Lengths must be non-negative and their sum must fit 63 bits.
     pub(crate) fn new(lengths: Table, entries: Table) -> Self {
-        let mut samples = Vec::with_capacity(lengths.len().div_ceil(Self::SAMPLE));
-        let mut before = 0u64;
-        match &lengths {
-            Table::Narrow(all) => {
-                for part in all.chunks(Self::SAMPLE) {
-                    samples.push(before);
-                    before += part.iter().map(|&length| length as u64).sum::<u64>();
-                }
+        fn sample<T>(all: &[T], sum: impl Fn(&[T]) -> u64) -> Vec<u64> {
+            let mut next = 0;
+            let mut samples = Vec::with_capacity(all.len().div_ceil(RaggedList::SAMPLE));
+            for part in all.chunks(RaggedList::SAMPLE) {
+                samples.push(next);
+                next += sum(part);
             }
-            Table::Wide(all) => {
-                for part in all.chunks(Self::SAMPLE) {
-                    samples.push(before);
-                    before += part.iter().map(|&length| length as u64).sum::<u64>();
-                }
-            }
+            samples
         }
+        let samples = match &lengths {
+            // A sample of bytes sums up to 16 bits, which makes it a few vector instructions.
+            Table::Short(all) => {
+                sample(all, |part| part.iter().map(|&length| u16::from(length)).sum::<u16>().into())
+            }
+            Table::Narrow(all) => {
+                sample(all, |part| part.iter().map(|&length| length as u64).sum())
+            }
+            Table::Wide(all) => sample(all, |part| part.iter().map(|&length| length as u64).sum()),
+        };
         let tops = match samples.len() {
             0..=Self::STEP => Box::default(),
             _ => samples.iter().step_by(Self::STEP).copied().collect(),
@@ -164,6 +167,7 @@ impl RaggedList {
         let entry = sample * Self::SAMPLE;
         let rest = copy - self.samples[sample];
         let (steps, rest) = match &self.lengths {
+            Table::Short(all) => Self::walk(&all[entry..], rest, |&length| length.into()),
             Table::Narrow(all) => Self::walk(&all[entry..], rest, |&length| length as u64),
             Table::Wide(all) => Self::walk(&all[entry..], rest, |&length| length as u64),
         };

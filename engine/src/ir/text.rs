@@ -26,15 +26,21 @@ const LINES: usize = 1000;
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "elements {} x {}", self.factor, self.stride)?;
-        let mut pending: Vec<(Edge, usize)> = self.body.iter().map(|&edge| (edge, 1)).collect();
+        // Operands not shown have no edge.
+        let mut pending: Vec<(Option<Edge>, usize)> =
+            self.body.iter().map(|&edge| (Some(edge), 1)).collect();
         let mut lines = 0;
         while let Some((edge, level)) = pending.pop() {
             if lines == LINES {
                 return writeln!(f, "… more than {LINES} operations");
             }
             lines += 1;
-            let node = self.node(edge.node);
             write!(f, "{:indent$}", "", indent = 2 * level)?;
+            let Some(edge) = edge else {
+                writeln!(f, "…")?;
+                continue;
+            };
+            let node = self.node(edge.node);
             if level > LEVELS {
                 writeln!(f, "… {} bytes @{}", node.bytes, edge.offset)?;
                 continue;
@@ -55,8 +61,10 @@ impl fmt::Display for Program {
                 Op::Seq { parts } => write!(f, "seq {}", parts.len())?,
             }
             writeln!(f, " @{}", edge.offset)?;
-            let operands: Vec<Edge> = super::edges(&node.op).take(SHOWN).collect();
-            pending.extend(operands.into_iter().rev().map(|edge| (edge, level + 1)));
+            let mut operands = super::edges(&node.op);
+            let shown: Vec<Edge> = operands.by_ref().take(SHOWN).collect();
+            pending.extend(operands.next().map(|_| (None, level + 1)));
+            pending.extend(shown.into_iter().rev().map(|edge| (Some(edge), level + 1)));
         }
         Ok(())
     }
@@ -64,6 +72,7 @@ impl fmt::Display for Program {
 
 fn width(table: &Table) -> &'static str {
     match table {
+        Table::Short(_) => "u8",
         Table::Narrow(_) => "i32",
         Table::Wide(_) => "i64",
     }
@@ -87,6 +96,19 @@ impl fmt::Display for List<'_> {
 mod tests {
     use super::LINES;
     use crate::{Datatype, Named};
+
+    #[test]
+    fn parts_that_are_not_shown_are_said_to_be_there() {
+        let types = [Datatype::named(Named::INT), Datatype::named(Named::SHORT)];
+        let text = |parts: usize| {
+            let places: Vec<i64> = (0..parts as i64).map(|i| i * i * 8).collect();
+            let types: Vec<Datatype> = types.iter().cycle().take(parts).cloned().collect();
+            let ty = Datatype::structured(&vec![1; parts], &places, &types).unwrap();
+            ty.commit().unwrap().program().to_string()
+        };
+        assert!(!text(16).contains('…'), "{}", text(16));
+        assert!(text(17).ends_with("\n    …\n"), "{}", text(17));
+    }
 
     /// Every sequence uses the one below it twice: 2^31 operations in the first 32 levels.
     #[test]

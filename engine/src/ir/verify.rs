@@ -11,9 +11,8 @@
 //! Runs once at every commit, and in debug builds after every pass. It is not a proof that the
 //! program means the tree: that is what the oracle is for.
 
-use super::{Op, Program, edges};
+use super::{Edge, Op, Program};
 use crate::error::{Error, ErrorKind, Result};
-use crate::table::entries;
 
 fn broken(detail: String) -> Error {
     Error::new(ErrorKind::Internal, "program", detail)
@@ -26,31 +25,27 @@ fn broken(detail: String) -> Error {
 /// The first invariant that does not hold, as an internal error.
 pub fn verify(program: &Program, size: u64) -> Result<()> {
     for (id, node) in program.nodes().iter().enumerate() {
-        for edge in edges(&node.op) {
-            if edge.node.index() >= id {
-                return Err(broken(format!("node {id} uses node {}", edge.node.index())));
-            }
-        }
-        let body = |edge: &super::Edge| u128::from(program.node(edge.node).bytes);
+        let body = |edge: &Edge| match program.nodes()[..id].get(edge.node.index()) {
+            Some(operand) => Ok(u128::from(operand.bytes)),
+            None => Err(broken(format!("node {id} uses node {}", edge.node.index()))),
+        };
         let expected = match &node.op {
             Op::Block => u128::from(node.bytes),
-            Op::Loop { count, body: edge, .. } => u128::from(*count) * body(edge),
-            Op::Table { entries, body: edge, .. } => entries.len() as u128 * body(edge),
+            Op::Loop { count, body: edge, .. } => u128::from(*count) * body(edge)?,
+            Op::Table { entries, body: edge, .. } => entries.len() as u128 * body(edge)?,
             Op::Ragged { list, body: edge, .. } => {
                 if list.lengths.len() != list.entries.len() {
                     return Err(broken(format!("node {id}: a list with tables of two lengths")));
                 }
-                let (least, copies) = entries!(&list.lengths, lengths => lengths
-                    .fold((0i64, 0u128), |(least, sum), n| (least.min(n), sum + n as u128)));
-                if least < 0 {
-                    return Err(broken(format!("node {id}: a negative length")));
-                }
-                copies * body(edge)
+                let copies = list.lengths.total();
+                let copies =
+                    copies.ok_or_else(|| broken(format!("node {id}: a negative length")))?;
+                copies * body(edge)?
             }
             Op::Seq { parts } => {
                 let mut end = 0u128;
                 for part in parts.iter() {
-                    end += body(&part.edge);
+                    end += body(&part.edge)?;
                     if u128::from(part.end) != end {
                         return Err(broken(format!("node {id}: a part ends at {}", part.end)));
                     }
@@ -79,7 +74,7 @@ pub fn verify(program: &Program, size: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{Edge, NodeId, Part};
+    use crate::ir::{NodeId, Part};
 
     fn block_loop() -> Program {
         let mut program = Program::new(32);

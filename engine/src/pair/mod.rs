@@ -5,20 +5,28 @@
 //! packed byte need exist. Three executors, in the order they are tried:
 //!
 //! 1. one side is one run of memory: a pack or an unpack, by the plan's own kernel;
-//! 2. both sides are loops and tables over blocks of one length, or of lengths that divide each
-//!    other (`blocks.rs`): two address streams in one loop, one load and one store per block;
-//! 3. everything else (`pieces.rs`): long runs are copied as they meet, short ones go through a
+//! 2. both sides are loops and tables over blocks or small windows that meet in a common nest
+//!    (`nest.rs`): the kernel of the pair (`compiled.rs`), once enough bytes were copied for the
+//!    threshold of the source plan's compiler;
+//! 3. both sides are loops and tables over blocks of one length, or of lengths that divide each
+//!    other (`blocks.rs`): the same, interpreted;
+//! 4. everything else (`pieces.rs`): long runs are copied as they meet, short ones go through a
 //!    buffer that stays in L1, by the kernels of both plans.
 //!
-//! All of them write the destination in its typemap order, so a destination that overlaps itself
-//! ends as a pack followed by an unpack would leave it. There is no compiled executor: its place
-//! is 2, where the loops here are generic over block lengths.
+//! What was found out about a pair is remembered by the thread (`recent.rs`). All executors write
+//! the destination in its typemap order, so a destination that overlaps itself ends as a pack
+//! followed by an unpack would leave it.
 
 mod blocks;
+mod compiled;
+mod levels;
+mod nest;
 mod pieces;
+mod recent;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::interp;
+use crate::ir::Op;
 use crate::pack::{check_bounds, pack_raw, unpack_raw};
 use crate::plan::Plan;
 use crate::stats::{self, Executor};
@@ -81,9 +89,13 @@ pub fn copy<S: NoUninit, D: NoUninit + AnyBitPattern>(
             format!("{dst_count} elements hold {holds} packed bytes, the source makes {bytes}"),
         ));
     }
-    let from = Side { plan: src_plan, count: src_count, memory: src, origin: 0 };
-    let to = Side { plan: dst_plan, count: dst_count, memory: dst, origin: 0 };
-    copy_range(from, to, 0..bytes)?;
+    check_bounds(src_plan, src_count, 0, size_of_val(src), "src")?;
+    check_bounds(dst_plan, dst_count, 0, size_of_val(dst), "dst")?;
+    let from = Side { plan: src_plan, count: src_count, memory: src.as_ptr().cast(), origin: 0 };
+    let memory = dst.as_mut_ptr().cast();
+    let to = Side { plan: dst_plan, count: dst_count, memory, origin: 0 };
+    // SAFETY: as in `copy_range`, for the whole range.
+    unsafe { copy_raw(from, to, 0..bytes) };
     Ok(bytes)
 }
 
@@ -163,12 +175,20 @@ pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: 
             let dst = Side { memory: to, origin: 0, ..dst };
             // SAFETY: as our contract, with displacement 0 at `memory`.
             unsafe {
-                if !blocks::copy(&src, &dst, range.clone()) {
+                if is_ragged(src.plan) || is_ragged(dst.plan) {
                     pieces::copy(&src, &dst, range);
+                } else {
+                    recent::of(&src, &dst).copy(&src, &dst, range);
                 }
             }
         }
     }
+}
+
+/// A list of unequal runs, which fits nothing; told without looking anything up.
+fn is_ragged(plan: &Plan) -> bool {
+    let program = plan.program();
+    program.body.is_some_and(|body| matches!(program.node(body.node).op, Op::Ragged { .. }))
 }
 
 #[cfg(test)]

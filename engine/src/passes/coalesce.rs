@@ -2,17 +2,15 @@
 //!
 //! After `fold.rs`. Rule numbers: `README.md`.
 
-use super::{Builder, rewrite};
+use super::{Builder, rewrite_unless};
 use crate::ir::{Edge, Node, Op, Part, Program, RaggedList};
 use crate::table::{Table, entries};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Merges touching runs. Returns whether it changed anything.
 pub(crate) fn coalesce(program: &mut Program) -> bool {
-    if program.nodes().iter().all(|node| is_coalesced(program, &node.op)) {
-        return false;
-    }
-    rewrite(program, |builder, node| match node.op {
+    rewrite_unless(is_coalesced, program, |builder, node| match node.op {
         Op::Loop { stride, body, .. } if body.offset == 0 && dense(builder.node(body), stride) => {
             builder.replace(node.bytes, Op::Block)
         }
@@ -32,15 +30,15 @@ pub(crate) fn coalesce(program: &mut Program) -> bool {
     })
 }
 
-/// Nothing here touches anything: no reason to rebuild the program.
-fn is_coalesced(program: &Program, op: &Op) -> bool {
+/// Nothing here touches anything. Says no of all lists of runs.
+fn is_coalesced(nodes: &[Node], op: &Op) -> bool {
     match op {
         Op::Block | Op::Table { .. } => true,
-        Op::Loop { stride, body, .. } => !dense(program.node(body.node), *stride),
+        Op::Loop { stride, body, .. } => !dense(&nodes[body.node.index()], *stride),
         Op::Seq { parts } => {
-            !parts.windows(2).any(|pair| touches(program.nodes(), pair[0].edge, pair[1].edge))
+            !parts.windows(2).any(|pair| touches(nodes, pair[0].edge, pair[1].edge))
         }
-        Op::Ragged { stride, body, .. } => !dense(program.node(body.node), *stride),
+        Op::Ragged { stride, body, .. } => !dense(&nodes[body.node.index()], *stride),
     }
 }
 
@@ -62,7 +60,7 @@ fn sequence(builder: &mut Builder, bytes: u64, parts: Arc<[Part]>) -> Edge {
         return builder.push(bytes, Op::Seq { parts });
     }
     builder.changed = true;
-    let mut merged: Vec<Part> = Vec::with_capacity(parts.len());
+    let mut merged: SmallVec<[Part; 8]> = SmallVec::new();
     for part in parts.iter() {
         match merged.last_mut() {
             Some(last) if touches(&builder.nodes, last.edge, part.edge) => {
@@ -76,22 +74,25 @@ fn sequence(builder: &mut Builder, bytes: u64, parts: Arc<[Part]>) -> Edge {
     if let [only] = merged[..] {
         return only.edge;
     }
-    builder.push(bytes, Op::Seq { parts: merged.into() })
+    builder.push(bytes, Op::Seq { parts: merged[..].into() })
 }
 
 /// The list with entries joined that continue each other; `None` if there are none.
 fn merge_entries(list: &RaggedList, scale: i64, stride: i64) -> Option<RaggedList> {
     // Ends of entries are addresses of the type or one past, so 64 bits hold them unless one is the
     // last address there is; wrapping arithmetic finds the same places equal.
-    let mut end = None;
     let touching = entries!(&list.lengths, lengths => entries!(&list.entries, at => {
-        let mut blocks = lengths.zip(at);
-        blocks.any(|(length, at)| {
-            let start = at.wrapping_mul(scale);
-            let touches = end == Some(start);
-            end = Some(start.wrapping_add(length.wrapping_mul(stride)));
-            touches
-        })
+        let blocks = lengths.zip(at.clone()).zip(at.skip(1));
+        match scale == stride {
+            // Counted in copies: no multiplication, and no exit, which makes it a vector loop.
+            true => blocks.fold(false, |touching, ((length, at), next)| {
+                touching | (at.wrapping_add(length) == next)
+            }),
+            false => { blocks }.any(|((length, at), next)| {
+                let end = at.wrapping_mul(scale).wrapping_add(length.wrapping_mul(stride));
+                end == next.wrapping_mul(scale)
+            }),
+        }
     }));
     if !touching {
         return None;
@@ -109,5 +110,6 @@ fn merge_entries(list: &RaggedList, scale: i64, stride: i64) -> Option<RaggedLis
         }
         end = Some(start.wrapping_add(length.wrapping_mul(stride)));
     }
-    Some(RaggedList::new(Table::new(&lengths), Table::new(&positions)))
+    // Sums of lengths fit 63 bits, so none is negative.
+    Some(RaggedList::new(Table::lengths(&lengths)?, Table::new(&positions)))
 }

@@ -2,8 +2,8 @@
 //!
 //! After `tables.rs`, before `coalesce.rs`. Rule numbers: `README.md`.
 
-use super::{Builder, moved, rewrite};
-use crate::ir::{Edge, Op, Part, Program};
+use super::{Builder, moved, rewrite_unless};
+use crate::ir::{Edge, Node, Op, Part, Program};
 use crate::kernel::Leaf;
 use crate::table::Table;
 use smallvec::SmallVec;
@@ -16,10 +16,7 @@ type Edges = SmallVec<[Edge; 8]>;
 
 /// Folds trivial and congruent levels. Returns whether it changed anything.
 pub(crate) fn fold(program: &mut Program) -> bool {
-    if program.nodes().iter().all(|node| is_folded(program, &node.op)) {
-        return false;
-    }
-    rewrite(program, |builder, node| match node.op {
+    rewrite_unless(is_folded, program, |builder, node| match node.op {
         Op::Block => builder.push(node.bytes, Op::Block),
         Op::Loop { count: 1, body, .. } => {
             builder.changed = true;
@@ -42,16 +39,22 @@ pub(crate) fn fold(program: &mut Program) -> bool {
     })
 }
 
-/// Blocks, and loops with nothing to fold: most types, which need no rebuilding then.
-fn is_folded(program: &Program, op: &Op) -> bool {
+/// Nothing to fold here. Says no of some folded sequences of other things than blocks.
+fn is_folded(nodes: &[Node], op: &Op) -> bool {
     match op {
         Op::Block => true,
         Op::Loop { count, stride, body } => {
             *count > 1
                 && body.offset == 0
-                && congruent(*stride, &program.node(body.node).op).is_none()
+                && congruent(*stride, &nodes[body.node.index()].op).is_none()
         }
-        Op::Table { .. } | Op::Ragged { .. } | Op::Seq { .. } => false,
+        Op::Table { body, .. } | Op::Ragged { body, .. } => body.offset == 0,
+        Op::Seq { parts } => {
+            parts[0].edge.offset == 0
+                && parts.iter().all(|part| nodes[part.edge.node.index()].op == Op::Block)
+                && parts.len() > 1
+                && equality(nodes, parts.iter().map(|part| part.edge)).is_none()
+        }
     }
 }
 
@@ -176,26 +179,46 @@ fn splice(builder: &Builder, edges: &[Edge]) -> Option<Edges> {
 /// A sequence of equal parts as a loop, or as a table if it is too long for a window.
 fn equal_parts(builder: &mut Builder, bytes: u64, edges: &[Edge]) -> Option<Edge> {
     let first = edges[0];
-    let same = |edge: &Edge| {
-        let (a, b) = (builder.node(first), builder.node(*edge));
+    let body = Edge { offset: 0, node: first.node };
+    let op = match equality(&builder.nodes, edges.iter().copied())? {
+        Equality::Even(stride) => Op::Loop { count: edges.len() as u64, stride, body },
+        Equality::Scattered => {
+            let offset = |edge: &Edge| edge.offset.wrapping_sub(first.offset);
+            let entries: Vec<i64> = edges.iter().map(offset).collect();
+            Op::Table { entries: Table::new(&entries), scale: 1, body }
+        }
+    };
+    Some(moved(builder.replace(bytes, op), first.offset))
+}
+
+/// What at least two equal parts are.
+enum Equality {
+    /// A loop with this stride.
+    Even(i64),
+    /// A table.
+    Scattered,
+}
+
+/// Whether the parts (at least two) are equal and better off as something else than a sequence.
+fn equality(
+    nodes: &[Node],
+    edges: impl ExactSizeIterator<Item = Edge> + Clone,
+) -> Option<Equality> {
+    let node = |edge: Edge| &nodes[edge.node.index()];
+    let first = edges.clone().next()?;
+    let same = |edge: Edge| {
+        let (a, b) = (node(first), node(edge));
         first.node == edge.node || (a.op == Op::Block && b.op == Op::Block && a.bytes == b.bytes)
     };
-    if !edges.iter().all(same) {
+    if !edges.clone().all(same) {
         return None;
     }
-    let body = Edge { offset: 0, node: first.node };
-    let offset = |i: usize| edges[i].offset.wrapping_sub(first.offset);
-    let stride = offset(1);
-    if (2..edges.len()).all(|i| offset(i) == stride.wrapping_mul(i as i64)) {
-        let count = edges.len() as u64;
-        let edge = builder.replace(bytes, Op::Loop { count, stride, body });
-        return Some(moved(edge, first.offset));
+    let length = edges.len();
+    let mut offsets = edges.map(|edge| edge.offset.wrapping_sub(first.offset)).zip(0i64..).skip(1);
+    let (stride, _) = offsets.next()?;
+    if offsets.all(|(offset, i)| offset == stride.wrapping_mul(i)) {
+        return Some(Equality::Even(stride));
     }
-    if edges.len() > Leaf::WINDOW_RUNS || builder.node(first).op != Op::Block {
-        let entries: Vec<i64> = (0..edges.len()).map(offset).collect();
-        let entries = Table::new(&entries);
-        let edge = builder.replace(bytes, Op::Table { entries, scale: 1, body });
-        return Some(moved(edge, first.offset));
-    }
-    None
+    let long = length > Leaf::WINDOW_RUNS || node(first).op != Op::Block;
+    long.then_some(Equality::Scattered)
 }

@@ -7,11 +7,13 @@
 mod coalesce;
 mod count;
 mod fold;
+mod gather;
 mod tables;
 
 pub(crate) use coalesce::coalesce;
 pub(crate) use count::fold_count;
 pub(crate) use fold::fold;
+pub(crate) use gather::gather;
 pub(crate) use tables::regularize;
 
 use crate::ir::{Edge, Node, NodeId, Op, Part, Program};
@@ -56,6 +58,20 @@ impl Builder {
 /// `edge`, moved by `offset` bytes.
 fn moved(edge: Edge, offset: i64) -> Edge {
     Edge { offset: edge.offset.wrapping_add(offset), ..edge }
+}
+
+/// [`rewrite`], unless every node is `settled`: then `rule` would change nothing. Most types are
+/// settled from the start, and asking is much cheaper than rebuilding.
+fn rewrite_unless(
+    settled: impl Fn(&[Node], &Op) -> bool,
+    program: &mut Program,
+    rule: impl FnMut(&mut Builder, Node) -> Edge,
+) -> bool {
+    if !program.nodes().iter().all(|node| settled(program.nodes(), &node.op)) {
+        return rewrite(program, rule);
+    }
+    debug_assert!(!rewrite(&mut program.clone(), rule), "not settled:\n{program}");
+    false
 }
 
 /// Rebuilds `program` with `rule`, which gets each node with its operands rewritten and returns

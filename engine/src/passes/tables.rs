@@ -1,4 +1,4 @@
-//! Tables that are more regular than they look become loops, short lists of near runs sequences.
+//! Tables that are more regular than they look become loops, short lists of runs sequences.
 //!
 //! Comes first, so that `fold.rs` and `coalesce.rs` see the loops. Rule numbers: `README.md`.
 
@@ -27,6 +27,13 @@ pub(crate) fn regularize(program: &mut Program) -> bool {
 }
 
 fn table(builder: &mut Builder, bytes: u64, entries: Table, scale: i64, body: Edge) -> Edge {
+    if let Some((row, step)) = rows(&entries) {
+        let starts: Vec<i64> = (0..entries.len()).step_by(row).map(|i| entries.get(i)).collect();
+        let (count, stride) = (row as u64, step.wrapping_mul(scale));
+        let each = builder.node(body).bytes * count;
+        let body = builder.push(each, Op::Loop { count, stride, body });
+        return builder.replace(bytes, Op::Table { entries: Table::new(&starts), scale, body });
+    }
     let Some(stretches) = stretches(&entries) else {
         return builder.push(bytes, Op::Table { entries, scale, body });
     };
@@ -59,19 +66,21 @@ fn ragged(
     stride: i64,
     body: Edge,
 ) -> Edge {
-    let (least, greatest) = list.lengths.range().unwrap_or((0, 0));
+    let (mut least, greatest) = list.lengths.range().unwrap_or((0, 0));
     let list = if least == 0 {
         let keep = || (0..list.len()).filter(|&i| list.lengths.get(i) != 0);
         let lengths: Vec<i64> = keep().map(|i| list.lengths.get(i)).collect();
         let entries: Vec<i64> = keep().map(|i| list.entries.get(i)).collect();
         builder.changed = true;
-        Arc::new(RaggedList::new(Table::new(&lengths), Table::new(&entries)))
+        least = lengths.iter().copied().min().unwrap_or(0);
+        let lengths = Table::lengths(&lengths).unwrap_or_else(|| Table::new(&lengths));
+        Arc::new(RaggedList::new(lengths, Table::new(&entries)))
     } else {
         list
     };
     let first = list.lengths.get(0);
-    if least != greatest && list.lengths.range() != Some((first, first)) {
-        if dense(builder.node(body), stride) && is_window(&list, scale, stride) {
+    if least != greatest {
+        if list.len() <= Leaf::WINDOW_RUNS && dense(builder.node(body), stride) {
             return runs(builder, bytes, &list, scale, body);
         }
         return builder.push(bytes, Op::Ragged { list, scale, stride, body });
@@ -81,21 +90,8 @@ fn ragged(
     builder.replace(bytes, Op::Table { entries: list.entries.clone(), scale, body: block })
 }
 
-/// A list of runs that fits one window. Wider ones stay lists: the walk over a list is several times
-/// faster than that over a sequence.
-fn is_window(list: &RaggedList, scale: i64, stride: i64) -> bool {
-    let first = i128::from(list.entries.get(0));
-    let span = i128::from(Leaf::WINDOW_SPAN);
-    list.len() <= Leaf::WINDOW_RUNS
-        && (0..list.len()).all(|i| {
-            let at = (i128::from(list.entries.get(i)) - first) * i128::from(scale);
-            let bytes = i128::from(list.lengths.get(i)) * i128::from(stride);
-            -span <= at && at + bytes <= span
-        })
-}
-
-/// A short list of runs as the sequence that a struct of them is, so that both may end as one
-/// window.
+/// A short list of runs as the sequence that a struct of them is, so that both end as one window,
+/// or as the same list again if they are too far apart (`gather.rs`).
 fn runs(builder: &mut Builder, bytes: u64, list: &RaggedList, scale: i64, body: Edge) -> Edge {
     builder.changed = true;
     let each = builder.node(body).bytes;
@@ -109,6 +105,20 @@ fn runs(builder: &mut Builder, bytes: u64, list: &RaggedList, scale: i64, body: 
         })
         .collect();
     builder.push(bytes, Op::Seq { parts })
+}
+
+/// A table of two or more rows of one length and one step: that length and step. The starts of the
+/// rows are a table again, which the next round looks at.
+fn rows(entries: &Table) -> Option<(usize, i64)> {
+    if entries.len() < 4 {
+        return None;
+    }
+    let step = entries.get(1).checked_sub(entries.get(0))?;
+    let goes_on = |i: usize| entries.get(i).checked_sub(entries.get(i - 1)) == Some(step);
+    let row = (2..entries.len()).find(|&i| !goes_on(i))?;
+    let equal = entries.len().is_multiple_of(row)
+        && (row..entries.len()).step_by(row).all(|at| (at + 1..at + row).all(goes_on));
+    equal.then_some((row, step))
 }
 
 /// Most loops a table is cut into.
@@ -149,6 +159,19 @@ fn stretches(entries: &Table) -> Option<SmallVec<[(i64, u64, i64); STRETCHES]>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_of_one_length_and_step() {
+        let of = |values: &[i64]| rows(&Table::new(values));
+        assert_eq!(of(&[0, 5, 10, 1, 6, 11]), Some((3, 5)));
+        assert_eq!(of(&[0, 1, 7, 8, 3, 4]), Some((2, 1)));
+        assert_eq!(of(&[0, 5, 10, 15]), None);
+        assert_eq!(of(&[0, 5, 10, 1, 6]), None);
+        assert_eq!(of(&[0, 5, 10, 1, 6, 12]), None);
+        assert_eq!(of(&[0, 5, 9]), None);
+        assert_eq!(of(&[i64::MIN, i64::MAX, 0, 5]), None);
+        assert_eq!(of(&[0, 1, i64::MIN, i64::MAX]), None);
+    }
 
     #[test]
     fn regular_and_nearly_regular_tables() {

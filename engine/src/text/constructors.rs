@@ -378,7 +378,8 @@ pub(crate) fn call(ty: &Datatype) -> Option<(&'static str, Vec<Argument<'_>>)> {
         Constructor::Struct { blocklengths, displacements, types } => {
             vec![Table(blocklengths), Table(displacements), Types(types)]
         }
-        Constructor::Subarray { sizes, subsizes, starts, order: o, old } => {
+        Constructor::Subarray { region, order: o, old } => {
+            let [sizes, subsizes, starts] = region.parts();
             vec![Numbers(sizes), Numbers(subsizes), Numbers(starts), order(*o), Type(old)]
         }
         Constructor::Resized { lb, extent, old } => vec![Number(*lb), Number(*extent), Type(old)],

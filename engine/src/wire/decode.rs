@@ -174,20 +174,17 @@ impl<'a> Reader<'a> {
             TABLE => {
                 let scale = self.word()? as i64;
                 let (body, bytes) = operand(body, self.word()? as i64)?;
-                let entries = self.table(count, width)?;
+                let entries = self.table(count, width, 4)?;
                 (Op::Table { entries, scale, body }, u128::from(count) * bytes)
             }
             RAGGED => {
                 let scale = self.word()? as i64;
                 let (body, bytes) = operand(body, self.word()? as i64)?;
                 let stride = self.word()? as i64;
-                let entries = self.table(count, width)?;
-                let lengths = self.table(count, lengths)?;
-                if lengths.iter().any(|length| length < 0) {
-                    return Err(malformed("a list with a negative length"));
-                }
-                // Fewer than 2^64 lengths below 2^63.
-                let copies: u128 = lengths.iter().map(|length| length as u128).sum();
+                let entries = self.table(count, width, 4)?;
+                let lengths = self.table(count, lengths, 1)?;
+                let copies = lengths.total();
+                let copies = copies.ok_or_else(|| malformed("a list with a negative length"))?;
                 let total = copies.saturating_mul(bytes);
                 if i64::try_from(total).is_err() {
                     return Err(malformed(format!("a list of {copies} copies of {bytes} bytes")));
@@ -229,10 +226,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A table of `count` entries of `width` bytes, padded to a multiple of 8.
-    fn table(&mut self, count: u64, width: u8) -> Result<Table> {
+    /// A table of `count` entries of `width` bytes, at least `least`, padded to a multiple of 8.
+    fn table(&mut self, count: u64, width: u8, least: u8) -> Result<Table> {
         let bytes = match width {
-            4 | 8 => self.promise(count, usize::from(width))?,
+            1 | 4 | 8 if width >= least => self.promise(count, usize::from(width))?,
             _ => return Err(malformed(format!("a table with entries of {width} bytes"))),
         };
         let entries = self.take(bytes)?;
@@ -240,10 +237,14 @@ impl<'a> Reader<'a> {
             return Err(malformed("padding that is not zero"));
         }
         // Chunks of exactly the width; `as_chunks` leaves no remainder.
-        Ok(if width == 4 {
-            Table::Narrow(entries.as_chunks().0.iter().map(|e| i32::from_le_bytes(*e)).collect())
-        } else {
-            Table::Wide(entries.as_chunks().0.iter().map(|e| i64::from_le_bytes(*e)).collect())
+        Ok(match width {
+            1 => Table::of_bytes(entries),
+            4 => Table::Narrow(
+                entries.as_chunks().0.iter().map(|e| i32::from_le_bytes(*e)).collect(),
+            ),
+            _ => {
+                Table::Wide(entries.as_chunks().0.iter().map(|e| i64::from_le_bytes(*e)).collect())
+            }
         })
     }
 }

@@ -111,6 +111,7 @@ fn half(out: &mut Vec<u8>, value: u32) {
 
 fn table(out: &mut Vec<u8>, table: &Table) {
     match table {
+        Table::Short(entries) => out.extend_from_slice(entries),
         Table::Narrow(entries) => out.extend(entries.iter().flat_map(|e| e.to_le_bytes())),
         Table::Wide(entries) => out.extend(entries.iter().flat_map(|e| e.to_le_bytes())),
     }

@@ -14,9 +14,9 @@
 //! block    8 bytes u64
 //! loop     8 count u64     16 stride i64   24 body offset i64
 //! table    8 entries u64   16 scale i64    24 body offset i64
-//!         32 entries, `width` bytes each
+//!         32 entries, `width` bytes each: 4 or 8
 //! ragged   8 entries u64   16 scale i64    24 body offset i64   32 stride i64
-//!         40 entries, then lengths
+//!         40 entries, then lengths: 1, 4 or 8 bytes each
 //! seq      8 parts u64, 2 or more
 //!         16 parts: offset i64, node u32, zero u32
 //! ```
@@ -25,7 +25,7 @@
 //! Element bytes and bounds are sent for readers that do not decode, and are refused when wrong.
 
 /// Version of the format. Any change of meaning is a new one; there is no negotiation.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 pub(super) const MAGIC: [u8; 4] = *b"tpkw";
 

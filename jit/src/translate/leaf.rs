@@ -26,7 +26,8 @@ pub(super) struct Piece {
     pub(super) mem: Value,
     /// Displacement of the described side in bytes.
     pub(super) offset: i32,
-    /// Displacement from the body's packed address in bytes.
+    /// Displacement from the body's packed address, or from the destination's base of a pair, in
+    /// bytes.
     pub(super) packed: i32,
     /// 1, 2, 4, 8 or 16.
     pub(super) bytes: u32,
@@ -133,8 +134,7 @@ fn straight(
     }
 }
 
-/// Moves one run of `length` bytes, more than 64: whole chunks while more than a chunk is left,
-/// then the last 64 bytes of the run, which overlap the chunk before unless `length` is a multiple.
+/// Moves one run of `length` bytes, more than 64.
 fn long_run(
     b: &mut FunctionBuilder,
     direction: Direction,
@@ -142,6 +142,16 @@ fn long_run(
     packed: Value,
     length: Value,
 ) {
+    let (from, to) = match direction {
+        Direction::Pack => (mem, packed),
+        Direction::Unpack => (packed, mem),
+    };
+    copy_run(b, from, to, length);
+}
+
+/// Copies `length` bytes, more than 64: whole chunks while more than a chunk is left, then the last
+/// 64 bytes of the run, which overlap the chunk before unless `length` is a multiple.
+pub(super) fn copy_run(b: &mut FunctionBuilder, from: Value, to: Value, length: Value) {
     let last = b.ins().iadd_imm_s(length, -CHUNK);
     let chunks = b.create_block();
     let tail = b.create_block();
@@ -150,23 +160,19 @@ fn long_run(
     b.ins().jump(chunks, &[BlockArg::Value(zero)]);
 
     b.switch_to_block(chunks);
-    chunk(b, direction, mem, packed, at);
+    chunk(b, from, to, at);
     let next = b.ins().iadd_imm_s(at, CHUNK);
     let more = b.ins().icmp(IntCC::UnsignedLessThan, next, last);
     b.ins().brif(more, chunks, &[BlockArg::Value(next)], tail, &[]);
 
     b.switch_to_block(tail);
-    chunk(b, direction, mem, packed, last);
+    chunk(b, from, to, last);
 }
 
-/// Moves 64 bytes, `at` bytes into both sides.
-fn chunk(b: &mut FunctionBuilder, direction: Direction, mem: Value, packed: Value, at: Value) {
-    let mem = b.ins().iadd(mem, at);
-    let packed = b.ins().iadd(packed, at);
-    let (from, to) = match direction {
-        Direction::Pack => (mem, packed),
-        Direction::Unpack => (packed, mem),
-    };
+/// Copies 64 bytes, `at` bytes into both sides.
+fn chunk(b: &mut FunctionBuilder, from: Value, to: Value, at: Value) {
+    let from = b.ins().iadd(from, at);
+    let to = b.ins().iadd(to, at);
     let values: Vec<Value> =
         (0..4).map(|i| b.ins().load(types::I8X16, super::flags(), from, i * 16)).collect();
     for (i, value) in (0..).zip(values) {

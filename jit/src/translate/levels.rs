@@ -13,7 +13,8 @@
 //! rest is straight code and not a loop of single leaves, because rows shorter than U are common
 //! and their branches, the same for every row, are predicted (tune.rs, "short rows").
 
-use super::{flags, leaf};
+use super::leaf;
+use super::stream::{Cursor, Multiples, Stream, word};
 use crate::target::Machine;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
@@ -26,27 +27,12 @@ const BODY_PAIRS: usize = 8;
 /// Most leaves in the body of a table: each costs a load and a multiplication more.
 const BODY_ENTRIES: usize = 4;
 
-/// The numbers of one level, in registers.
+/// One level: its count and its addresses.
 #[derive(Clone, Copy)]
 struct Level {
-    shape: LevelShape,
     count: Value,
-    /// Loop: stride in bytes. Table: bytes per unit of an entry.
-    step: Value,
-    /// Address of the first entry; for a Loop unused and equal to `step`.
-    table: Value,
+    stream: Stream,
 }
-
-impl Level {
-    /// Bytes per table entry.
-    fn width(&self) -> i64 {
-        if self.shape == LevelShape::Table32 { 4 } else { 8 }
-    }
-}
-
-/// Where an iteration of a level stands: for a Loop the address of the current iteration, for a
-/// Table the address of the current entry.
-type Cursor = Value;
 
 /// What the innermost loops need, computed once at entry.
 struct Innermost {
@@ -56,9 +42,7 @@ struct Innermost {
     leaf: Option<i64>,
     /// Packed bytes of the whole groups of `unroll`.
     groups: Value,
-    /// Loop: three strides, and the stride of a group. Absent for a Table.
-    triple: Option<Value>,
-    group_step: Option<Value>,
+    multiples: Multiples,
     /// Block length of a Long leaf.
     length: Option<Value>,
 }
@@ -92,13 +76,9 @@ pub(super) fn build(b: &mut FunctionBuilder, shape: &Shape, machine: Machine) {
 
 /// Loads the parameter block; leaves to `exit` when a count is 0.
 fn load_levels(b: &mut FunctionBuilder, shape: &Shape, params: Value, exit: Block) -> Vec<Level> {
-    let word = |b: &mut FunctionBuilder, index: usize| {
-        // At most 25 words.
-        b.ins().load(types::I64, flags(), params, index as i32 * 8)
-    };
     let counts: Vec<Value> = (0..shape.levels.len())
         .map(|l| {
-            let count = word(b, 3 * l);
+            let count = word(b, params, 3 * l);
             let next = b.create_block();
             b.ins().brif(count, next, &[], exit, &[]);
             b.switch_to_block(next);
@@ -110,30 +90,23 @@ fn load_levels(b: &mut FunctionBuilder, shape: &Shape, params: Value, exit: Bloc
         .iter()
         .zip(counts)
         .enumerate()
-        .map(|(l, (&shape, count))| {
-            let first = word(b, 3 * l + 1);
-            let step = match shape {
-                LevelShape::Loop => first,
-                LevelShape::Table32 | LevelShape::Table64 => word(b, 3 * l + 2),
-            };
-            Level { shape, count, step, table: first }
+        .map(|(l, (&shape, count))| Level {
+            count,
+            stream: Stream::load(b, shape, params, 3 * l + 1),
         })
         .collect()
 }
 
 /// Derives what the innermost loops need.
 fn prepare(b: &mut FunctionBuilder, shape: &Shape, params: Value, level: Level) -> Innermost {
-    let unroll = unroll(shape, level.shape);
+    let unroll = unroll(shape, level.stream.shape);
     let leaf = match &shape.leaf {
         LeafShape::Long => None,
         LeafShape::Fixed { bytes } => Some(i64::from(*bytes)),
         // At most 32 runs of 8 KiB: translate/mod.rs checked it.
         LeafShape::Window { runs } => Some(runs.iter().map(|run| run.bytes).sum::<u64>() as i64),
     };
-    let length = leaf.is_none().then(|| {
-        let offset = 3 * shape.levels.len() as i32 * 8;
-        b.ins().load(types::I64, flags(), params, offset)
-    });
+    let length = leaf.is_none().then(|| word(b, params, 3 * shape.levels.len()));
     let packed_bytes = |b: &mut FunctionBuilder, count: Value| match (leaf, length) {
         (Some(bytes), _) => b.ins().imul_imm_s(count, bytes),
         (None, Some(length)) => b.ins().imul(count, length),
@@ -144,10 +117,8 @@ fn prepare(b: &mut FunctionBuilder, shape: &Shape, params: Value, level: Level) 
         _ => b.ins().band_imm_s(level.count, -(unroll as i64)),
     };
     let groups = packed_bytes(b, count);
-    let is_loop = level.shape == LevelShape::Loop;
-    let triple = (is_loop && unroll >= 4).then(|| b.ins().imul_imm_s(level.step, 3));
-    let group_step = is_loop.then(|| b.ins().imul_imm_s(level.step, unroll as i64));
-    Innermost { unroll, leaf, groups, triple, group_step, length }
+    let multiples = level.stream.multiples(b, unroll);
+    Innermost { unroll, leaf, groups, multiples, length }
 }
 
 /// How many leaves the innermost body holds.
@@ -171,16 +142,13 @@ impl Kernel<'_, '_, '_> {
         let cursor = self.b.append_block_param(body, types::I64);
         let left = self.b.append_block_param(body, types::I64);
         let at = self.b.append_block_param(body, types::I64);
-        let start = self.start(level, mem);
+        let start = level.stream.start(mem);
         self.b.ins().jump(body, &args(&[start, level.count, packed]));
 
         self.b.switch_to_block(body);
-        let inner_mem = self.address(level, mem, cursor, 0);
+        let inner_mem = level.stream.address(self.b, mem, cursor, 0);
         let after = self.level(l + 1, inner_mem, at);
-        let next = match level.shape {
-            LevelShape::Loop => self.b.ins().iadd(cursor, level.step),
-            _ => self.b.ins().iadd_imm_s(cursor, level.width()),
-        };
+        let next = level.stream.next(self.b, cursor);
         let left = self.b.ins().iadd_imm_s(left, -1);
         self.b.ins().brif(left, body, &args(&[next, left, after]), done, &[]);
         self.b.switch_to_block(done);
@@ -191,7 +159,7 @@ impl Kernel<'_, '_, '_> {
     fn innermost(&mut self, mem: Value, packed: Value) -> Value {
         let level = self.levels[self.levels.len() - 1];
         let unroll = self.inner.unroll;
-        let mut cursor = self.start(level, mem);
+        let mut cursor = level.stream.start(mem);
         let mut at = packed;
         let after = self.join_block();
         if unroll == 1 {
@@ -250,69 +218,16 @@ impl Kernel<'_, '_, '_> {
     /// Emits `leaves` leaves; returns the cursor and the packed address after them.
     fn body(&mut self, leaves: usize, mem: Value, cursor: Cursor, at: Value) -> (Cursor, Value) {
         let level = self.levels[self.levels.len() - 1];
-        let mems = self.addresses(level, mem, cursor, leaves);
+        let multiples = self.inner.multiples;
+        let mems = level.stream.addresses(self.b, mem, cursor, leaves, multiples);
         leaf::emit(self.b, self.shape, self.machine, &mems, at, self.inner.length);
-        let next = match (level.shape, self.inner.group_step) {
-            (LevelShape::Loop, Some(step)) if leaves == self.inner.unroll => {
-                self.b.ins().iadd(cursor, step)
-            }
-            (LevelShape::Loop, _) => {
-                let step = self.b.ins().imul_imm_s(level.step, leaves as i64);
-                self.b.ins().iadd(cursor, step)
-            }
-            _ => self.b.ins().iadd_imm_s(cursor, level.width() * leaves as i64),
-        };
+        let next = level.stream.after(self.b, cursor, leaves, multiples);
         let at_next = match (self.inner.leaf, self.inner.length) {
             (Some(bytes), _) => self.b.ins().iadd_imm_s(at, bytes * leaves as i64),
             (None, Some(length)) => self.b.ins().iadd(at, length),
             (None, None) => unreachable!("a leaf without constant length has a run-time one"),
         };
         (next, at_next)
-    }
-
-    /// The cursor of a level's first iteration.
-    fn start(&self, level: Level, mem: Value) -> Cursor {
-        if level.shape == LevelShape::Loop { mem } else { level.table }
-    }
-
-    /// Addresses of the `leaves` iterations from `cursor` on.
-    fn addresses(&mut self, level: Level, mem: Value, cursor: Cursor, leaves: usize) -> Vec<Value> {
-        if level.shape != LevelShape::Loop {
-            return (0..leaves).map(|i| self.address(level, mem, cursor, i)).collect();
-        }
-        // base, base + s, base + 2s, base + 3s, and again from base + 4s: x86-64 folds the first
-        // three forms into its addresses, AArch64 adds once each.
-        let mut base = cursor;
-        (0..leaves)
-            .map(|i| {
-                if i != 0 && i % 4 == 0 {
-                    let four = self.b.ins().ishl_imm_u(level.step, 2);
-                    base = self.b.ins().iadd(base, four);
-                }
-                match (i % 4, self.inner.triple) {
-                    (0, _) => base,
-                    (1, _) => self.b.ins().iadd(base, level.step),
-                    (3, Some(triple)) => self.b.ins().iadd(base, triple),
-                    (times, _) => {
-                        debug_assert_eq!(times, 2, "three strides come with four leaves");
-                        let two = self.b.ins().ishl_imm_u(level.step, 1);
-                        self.b.ins().iadd(base, two)
-                    }
-                }
-            })
-            .collect()
-    }
-
-    /// Address of iteration `i` after `cursor`; for a Loop `i` is 0.
-    fn address(&mut self, level: Level, mem: Value, cursor: Cursor, i: usize) -> Value {
-        let offset = (level.width() * i as i64) as i32;
-        let entry = match level.shape {
-            LevelShape::Loop => return cursor,
-            LevelShape::Table32 => self.b.ins().sload32(flags(), cursor, offset),
-            LevelShape::Table64 => self.b.ins().load(types::I64, flags(), cursor, offset),
-        };
-        let bytes = self.b.ins().imul(entry, level.step);
-        self.b.ins().iadd(mem, bytes)
     }
 }
 

@@ -5,6 +5,8 @@
 //! - `levels.rs`: the loops, outermost to innermost, and the unrolled innermost body;
 //! - `moves.rs`: into which loads and stores a run of bytes is cut (no code, pure arithmetic);
 //! - `leaf.rs`: the code of those moves, in both directions;
+//! - `stream.rs`: the addresses of a level;
+//! - `pair.rs`: loops and body of a fused copy, over two layouts at once;
 //! - `join.rs`: several narrow loads into one 16-byte store, when packing;
 //! - `whitelist.rs`: the operations a kernel may consist of.
 //!
@@ -24,6 +26,8 @@ mod join;
 mod leaf;
 mod levels;
 mod moves;
+mod pair;
+mod stream;
 pub(crate) mod whitelist;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -31,21 +35,56 @@ use crate::target::Machine;
 use cranelift_codegen::ir::{AbiParam, Function, MemFlagsData, Signature, UserFuncName, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use typepack_engine::kernel::{Leaf, LeafShape, Nest, Shape};
+use std::fmt;
+use typepack_engine::kernel::{Leaf, LeafShape, Nest, PairLeaf, PairShape, Shape};
+
+/// What a kernel can be made for.
+pub(crate) trait Translate: fmt::Display {
+    /// Refuses what is beyond the limits that the engine promises to keep.
+    fn check(&self) -> Result<()>;
+
+    /// Fills the function under construction.
+    fn build(&self, b: &mut FunctionBuilder, machine: Machine);
+}
+
+impl Translate for Shape {
+    fn check(&self) -> Result<()> {
+        check(self)
+    }
+
+    fn build(&self, b: &mut FunctionBuilder, machine: Machine) {
+        levels::build(b, self, machine);
+    }
+}
+
+impl Translate for PairShape {
+    fn check(&self) -> Result<()> {
+        check_pair(self)
+    }
+
+    fn build(&self, b: &mut FunctionBuilder, machine: Machine) {
+        pair::build(b, self, machine);
+    }
+}
 
 /// The kernel of `shape` as CLIF for `isa`.
-pub(crate) fn function(shape: &Shape, isa: &dyn TargetIsa, machine: Machine) -> Result<Function> {
-    check(shape)?;
+pub(crate) fn function(
+    shape: &impl Translate,
+    isa: &dyn TargetIsa,
+    machine: Machine,
+) -> Result<Function> {
+    shape.check()?;
     let mut function = Function::with_name_signature(UserFuncName::user(0, 0), signature(isa));
     let mut context = FunctionBuilderContext::new();
     let mut builder = FunctionBuilder::new(&mut function, &mut context);
-    levels::build(&mut builder, shape, machine);
+    shape.build(&mut builder, machine);
     builder.seal_all_blocks();
     builder.finalize(isa.frontend_config());
     Ok(function)
 }
 
-/// The signature of every kernel: parameter block, described memory, packed bytes.
+/// The signature of every kernel: parameter block, described memory, packed bytes (of a pair:
+/// source, destination).
 pub(crate) fn signature(isa: &dyn TargetIsa) -> Signature {
     let mut signature = Signature::new(isa.default_call_conv());
     signature.params.extend([AbiParam::new(types::I64); 3]);
@@ -89,11 +128,37 @@ fn check(shape: &Shape) -> Result<()> {
     Ok(())
 }
 
+/// As [`check`], for pairs.
+fn check_pair(shape: &PairShape) -> Result<()> {
+    let refuse = |detail: String| Err(Error::new(ErrorKind::Shape, format!("{shape}: {detail}")));
+    if shape.levels.is_empty() || shape.levels.len() > PairShape::MAX_DEPTH {
+        let (depth, max) = (shape.levels.len(), PairShape::MAX_DEPTH);
+        return refuse(format!("{depth} levels, 1 to {max} are translated"));
+    }
+    let PairLeaf::Runs { runs } = &shape.leaf else { return Ok(()) };
+    if runs.is_empty() || runs.len() > PairShape::RUNS {
+        return refuse(format!("{} runs, at most {}", runs.len(), PairShape::RUNS));
+    }
+    let span = i128::from(PairShape::SPAN);
+    for run in runs.iter() {
+        let inside =
+            |at: i64| i128::from(at) >= -span && i128::from(at) + i128::from(run.bytes) <= span;
+        if run.bytes == 0
+            || run.bytes > PairShape::RUN_BYTES
+            || !inside(run.from)
+            || !inside(run.to)
+        {
+            return refuse(format!("run {}-{}+{}", run.from, run.to, run.bytes));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::target::{Target, isa};
-    use typepack_engine::kernel::{Direction, LevelShape, Run};
+    use typepack_engine::kernel::{Direction, LevelShape, PairRun, Run};
 
     fn refused(levels: usize, leaf: LeafShape) -> bool {
         let shape =
@@ -129,5 +194,28 @@ mod tests {
         assert!(refused(1, window(&[(0, 1), (4090, 7)])));
         assert!(refused(1, window(&[(0, 1), (i64::MAX, u64::MAX)])));
         assert!(refused(1, window(&[(0, 1); 33])));
+    }
+
+    #[test]
+    fn limits_of_pairs() {
+        let (isa, machine) = isa(Target::Host).expect("a code generator");
+        let refused = |levels: usize, runs: &[(i64, i64, u64)]| {
+            let levels = vec![[LevelShape::Loop; 2]; levels];
+            let runs = runs.iter().map(|&(from, to, bytes)| PairRun { from, to, bytes }).collect();
+            let shape = PairShape { levels, leaf: PairLeaf::Runs { runs } };
+            function(&shape, &*isa, machine).is_err()
+        };
+        assert!(!refused(1, &[(0, 0, 1)]));
+        assert!(!refused(PairShape::MAX_DEPTH, &[(0, 0, 64)]));
+        assert!(refused(0, &[(0, 0, 1)]));
+        assert!(refused(PairShape::MAX_DEPTH + 1, &[(0, 0, 1)]));
+        assert!(refused(1, &[]));
+        assert!(refused(1, &[(0, 0, 0)]));
+        assert!(refused(1, &[(0, 0, 65)]));
+        assert!(refused(1, &[(0, 0, 1); PairShape::RUNS + 1]));
+        assert!(!refused(1, &[(-PairShape::SPAN, PairShape::SPAN - 1, 1)]));
+        assert!(refused(1, &[(-PairShape::SPAN - 1, 0, 1)]));
+        assert!(refused(1, &[(0, PairShape::SPAN, 1)]));
+        assert!(refused(1, &[(i64::MAX, i64::MIN, 1)]));
     }
 }

@@ -43,7 +43,9 @@ mod tests {
     use crate::target::{Target, isa};
     use crate::translate::function;
     use cranelift_codegen::verify_function;
-    use typepack_engine::kernel::{Direction, LeafShape, LevelShape, Run, Shape};
+    use typepack_engine::kernel::{
+        Direction, LeafShape, LevelShape, PairLeaf, PairRun, PairShape, Run, Shape,
+    };
 
     /// Every leaf under every innermost level: Cranelift's verifier agrees and no operation is
     /// off the list, for both instruction sets.
@@ -65,6 +67,28 @@ mod tests {
                             .unwrap_or_else(|e| panic!("{shape}: {e}"));
                         assert_eq!(stranger(&function), None, "{shape}");
                     }
+                }
+            }
+        }
+    }
+
+    /// As above, for pairs.
+    #[test]
+    fn all_kinds_of_pairs_verify() {
+        let run = |from, to, bytes| PairRun { from, to, bytes };
+        let mut leaves: Vec<PairLeaf> =
+            (1..=64).map(|bytes| PairLeaf::Runs { runs: [run(0, 0, bytes)].into() }).collect();
+        let window = [run(0, 5, 1), run(4, 6, 8), run(16, 14, 8), run(30, 22, 4), run(-9, 26, 24)];
+        leaves.extend([PairLeaf::Long, PairLeaf::Runs { runs: window.into() }]);
+        let kinds = [LevelShape::Loop, LevelShape::Table32, LevelShape::Table64];
+        for target in [Target::X86_64, Target::Aarch64] {
+            let (isa, machine) = isa(target).expect("a code generator");
+            for (from, to) in kinds.iter().flat_map(|from| kinds.iter().map(move |to| (from, to))) {
+                for leaf in &leaves {
+                    let shape = PairShape { levels: vec![[*from, *to]; 2], leaf: leaf.clone() };
+                    let function = function(&shape, &*isa, machine).expect("translated");
+                    verify_function(&function, &*isa).unwrap_or_else(|e| panic!("{shape}: {e}"));
+                    assert_eq!(stranger(&function), None, "{shape}");
                 }
             }
         }

@@ -22,6 +22,19 @@ struct test_case {
     int is_long; /* the block length is a parameter */
 };
 
+/* The kernel of a fused copy: every level has a source and a destination. */
+struct pair_run { int64_t from, to; uint64_t bytes; };
+struct pair_case {
+    const char *name;
+    const unsigned char *code;
+    size_t code_bytes;
+    int depth;
+    struct level levels[5][2];
+    int runs_len;
+    struct pair_run runs[16];
+    int is_long;
+};
+
 #include "cases.h"
 
 #define CANARY 4096
@@ -79,6 +92,22 @@ static void fill(unsigned char *p, size_t n, uint64_t seed) {
 
 typedef void kernel(const uint64_t *params, void *mem, void *packed);
 
+/* Pages with the code, which may be executed. */
+static void *executable(const unsigned char *bytes, size_t size) {
+    size_t pages = (size + 4095) / 4096 * 4096;
+    void *code =
+        need(mmap(NULL, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    memcpy(code, bytes, size);
+    __builtin___clear_cache((char *)code, (char *)code + pages);
+    if (mprotect(code, pages, PROT_READ | PROT_EXEC) != 0) {
+        perror("mprotect");
+        exit(2);
+    }
+    return code;
+}
+
+static void discard(void *code, size_t size) { munmap(code, (size + 4095) / 4096 * 4096); }
+
 static int run_case(const struct test_case *c, int direction) {
     struct walk w = {.task = MEASURE};
     walk(c, 0, 0, &w);
@@ -106,15 +135,7 @@ static int run_case(const struct test_case *c, int direction) {
     }
     if (c->is_long) params[words++] = c->runs[0].bytes;
 
-    size_t size = (c->code_bytes[direction] + 4095) / 4096 * 4096;
-    void *code =
-        need(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    memcpy(code, c->code[direction], c->code_bytes[direction]);
-    __builtin___clear_cache((char *)code, (char *)code + size);
-    if (mprotect(code, size, PROT_READ | PROT_EXEC) != 0) {
-        perror("mprotect");
-        exit(2);
-    }
+    void *code = executable(c->code[direction], c->code_bytes[direction]);
     ((kernel *)code)(params, mem[1] + CANARY - w.low, packed[1] + CANARY);
 
     int bad = memcmp(mem[0], mem[1], mem_bytes) != 0;
@@ -123,12 +144,90 @@ static int run_case(const struct test_case *c, int direction) {
         fprintf(stderr, "%s %s: %s%s differ\n", c->name, direction == 0 ? "pack" : "unpack",
                 bad & 1 ? "memory " : "", bad & 2 ? "packed bytes" : "");
     }
-    munmap(code, size);
+    discard(code, c->code_bytes[direction]);
     for (int i = 0; i < 2; i++) {
         free(mem[i]);
         free(packed[i]);
     }
     return bad != 0;
+}
+
+/* State of a walk along both layouts of a pair. */
+struct pair_walk {
+    int measure;
+    int64_t low[2], high[2]; /* touched spans relative to the bases */
+    unsigned char *base[2];
+};
+
+static int64_t place(const struct level *level, uint64_t i) {
+    int64_t unit = (int64_t)i;
+    if (level->width == 4) unit = ((const int32_t *)level->table)[i];
+    if (level->width == 8) unit = ((const int64_t *)level->table)[i];
+    return unit * level->step;
+}
+
+static void walk_pair(const struct pair_case *c, int l, int64_t from, int64_t to,
+                      struct pair_walk *w) {
+    if (l < c->depth) {
+        for (uint64_t i = 0; i < c->levels[l][0].count; i++) {
+            walk_pair(c, l + 1, from + place(&c->levels[l][0], i),
+                      to + place(&c->levels[l][1], i), w);
+        }
+        return;
+    }
+    for (int r = 0; r < c->runs_len; r++) {
+        int64_t at[2] = {from + c->runs[r].from, to + c->runs[r].to};
+        uint64_t bytes = c->runs[r].bytes;
+        for (int side = 0; w->measure && side < 2; side++) {
+            int64_t end = at[side] + (int64_t)bytes;
+            if (at[side] < w->low[side]) w->low[side] = at[side];
+            if (end > w->high[side]) w->high[side] = end;
+        }
+        if (!w->measure) memcpy(w->base[1] + at[1], w->base[0] + at[0], bytes);
+    }
+}
+
+static int run_pair(const struct pair_case *c) {
+    struct pair_walk w = {.measure = 1};
+    walk_pair(c, 0, 0, 0, &w);
+    size_t bytes[2];
+    unsigned char *memory[2][2]; /* expected and actual; source and destination */
+    for (int side = 0; side < 2; side++) {
+        bytes[side] = (size_t)(w.high[side] - w.low[side]) + 2 * CANARY;
+        for (int i = 0; i < 2; i++) {
+            fill(memory[i][side] = need(malloc(bytes[side])), bytes[side], 3 + (uint64_t)side);
+        }
+    }
+    struct pair_walk expected = {
+        .base = {memory[0][0] + CANARY - w.low[0], memory[0][1] + CANARY - w.low[1]},
+    };
+    walk_pair(c, 0, 0, 0, &expected);
+
+    uint64_t params[26];
+    int words = 0;
+    for (int l = 0; l < c->depth; l++) {
+        params[words++] = c->levels[l][0].count;
+        for (int side = 0; side < 2; side++) {
+            const struct level *level = &c->levels[l][side];
+            params[words++] = level->width ? (uint64_t)level->table : (uint64_t)level->step;
+            params[words++] = level->width ? (uint64_t)level->step : 0;
+        }
+    }
+    if (c->is_long) params[words++] = c->runs[0].bytes;
+
+    void *code = executable(c->code, c->code_bytes);
+    ((kernel *)code)(params, memory[1][0] + CANARY - w.low[0], memory[1][1] + CANARY - w.low[1]);
+    discard(code, c->code_bytes);
+    int bad = 0;
+    for (int side = 0; side < 2; side++) {
+        if (memcmp(memory[0][side], memory[1][side], bytes[side]) != 0) {
+            fprintf(stderr, "%s: %s differs\n", c->name, side ? "destination" : "source");
+            bad = 1;
+        }
+        free(memory[0][side]);
+        free(memory[1][side]);
+    }
+    return bad;
 }
 
 int main(void) {
@@ -137,6 +236,9 @@ int main(void) {
         for (int direction = 0; direction < 2; direction++, run++) {
             bad += run_case(&cases[i], direction);
         }
+    }
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++, run++) {
+        bad += run_pair(&pairs[i]);
     }
     if (bad == 0) printf("%d kernels agree\n", run);
     return bad != 0;

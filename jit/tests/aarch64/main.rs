@@ -7,6 +7,8 @@
 //! Where a tool is missing the test says so and passes, except under CI (`CI=true`), where the
 //! tools are installed by `scripts/setup` and a missing one is a failure.
 
+mod pair;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,7 +32,9 @@ fn kernels_run_as_aarch64_code() {
     let cases = cases();
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("aarch64");
     std::fs::create_dir_all(&directory).expect("a directory for the driver");
-    std::fs::write(directory.join("cases.h"), header(&cases)).expect("cases.h");
+    let pairs = pair::cases();
+    let header = header(&cases) + &pair::header(&pairs);
+    std::fs::write(directory.join("cases.h"), header).expect("cases.h");
     let program = directory.join("driver");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/aarch64/driver.c");
 
@@ -52,7 +56,7 @@ fn kernels_run_as_aarch64_code() {
         .expect("the emulator runs");
     let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
     assert!(run.status.success(), "{}: {out}{err}", run.status);
-    assert_eq!(out, format!("{} kernels agree\n", 2 * cases.len()));
+    assert_eq!(out, format!("{} kernels agree\n", 2 * cases.len() + pairs.len()));
 }
 
 struct Case {
@@ -114,13 +118,16 @@ fn line(count: u64, stride: i64) -> Level {
 }
 
 fn block(name: &str, levels: Vec<Level>, bytes: u64) -> Case {
-    let nest = Nest { base: 0, levels, leaf: Leaf::Block { bytes } };
+    let nest = Nest { base: 0, levels: levels.into(), leaf: Leaf::Block { bytes } };
     Case { name: name.to_owned(), nest }
 }
 
 fn window(name: &str, levels: Vec<Level>, runs: &[(i64, u64)]) -> Case {
     let runs = runs.iter().map(|&(offset, bytes)| Run { offset, bytes }).collect();
-    Case { name: name.to_owned(), nest: Nest { base: 0, levels, leaf: Leaf::Window { runs } } }
+    Case {
+        name: name.to_owned(),
+        nest: Nest { base: 0, levels: levels.into(), leaf: Leaf::Window { runs } },
+    }
 }
 
 /// `cases.h`: the code, the tables and the numbers of all cases. The types are in `driver.c`.
@@ -134,18 +141,7 @@ fn header(cases: &[Case]) -> String {
         }
         let mut levels = String::new();
         for (l, level) in case.nest.levels.iter().enumerate() {
-            let count = level.count();
-            let (stride, table, width) = match level {
-                Level::Loop { stride, .. } => (*stride, "0".to_owned(), 0),
-                Level::Table { entries, scale } => {
-                    let name = format!("table_{i}_{l}");
-                    let width = entries.width();
-                    let kind = if width == 4 { "int32_t" } else { "int64_t" };
-                    array(&mut text, kind, &name, entries.iter());
-                    (*scale, name, width)
-                }
-            };
-            write!(levels, "{{{count}, {stride}, {table}, {width}}}, ").expect("text");
+            levels += &level_text(&mut text, &format!("table_{i}_{l}"), level);
         }
         let depth = case.nest.levels.len();
         let (runs, long) = match &case.nest.leaf {
@@ -165,6 +161,20 @@ fn header(cases: &[Case]) -> String {
         .expect("text");
     }
     format!("{text}static const struct test_case cases[] = {{\n{list}}};\n")
+}
+
+/// A level as C; its table, if it has one, goes to `text` as `name`.
+fn level_text(text: &mut String, name: &str, level: &Level) -> String {
+    let count = level.count();
+    match level {
+        Level::Loop { stride, .. } => format!("{{{count}, {stride}, 0, 0}}, "),
+        Level::Table { entries, scale } => {
+            let width = entries.width();
+            let kind = if width == 4 { "int32_t" } else { "int64_t" };
+            array(text, kind, name, entries.iter());
+            format!("{{{count}, {scale}, {name}, {width}}}, ")
+        }
+    }
 }
 
 fn array<T: ToString>(text: &mut String, kind: &str, name: &str, items: impl Iterator<Item = T>) {

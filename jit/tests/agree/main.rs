@@ -8,6 +8,7 @@
 //! typepack-jit --test agree random`.
 
 mod guarded;
+mod pair;
 mod random;
 mod reference;
 
@@ -91,12 +92,12 @@ fn agree(jit: &Jit, nest: &Nest, part: &[(u64, u64)], edge: Edge, name: &str) {
 }
 
 fn block(levels: Vec<Level>, bytes: u64) -> Nest {
-    Nest { base: 0, levels, leaf: Leaf::Block { bytes } }
+    Nest { base: 0, levels: levels.into(), leaf: Leaf::Block { bytes } }
 }
 
 fn window(levels: Vec<Level>, runs: &[(i64, u64)]) -> Nest {
     let runs = runs.iter().map(|&(offset, bytes)| Run { offset, bytes }).collect();
-    Nest { base: 0, levels, leaf: Leaf::Window { runs } }
+    Nest { base: 0, levels: levels.into(), leaf: Leaf::Window { runs } }
 }
 
 fn whole(jit: &Jit, nest: &Nest, name: &str) {

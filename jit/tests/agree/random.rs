@@ -57,10 +57,10 @@ pub fn nest(r: &mut Random) -> Nest {
     if r.one_in(2) {
         levels.reverse();
     }
-    Nest { base: r.within(-200, 200), levels, leaf: leaf(r) }
+    Nest { base: r.within(-200, 200), levels: levels.into(), leaf: leaf(r) }
 }
 
-fn level(r: &mut Random, count: i64) -> Level {
+pub fn level(r: &mut Random, count: i64) -> Level {
     let step = match r.next() % 6 {
         0 => r.within(-5, 5),
         1 => 8 * r.within(-9, 9),

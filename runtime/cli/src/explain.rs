@@ -35,7 +35,7 @@ pub struct Options {
     #[arg(value_name = "TYPE")]
     pub ty: String,
     /// Number of elements [default: that of the file's layout, else 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = elements, allow_hyphen_values = true)]
     pub count: Option<u64>,
     /// Read names of types from a TOML file
     #[arg(long, value_name = "FILE")]
@@ -57,6 +57,10 @@ pub enum Colour {
     Always,
     /// Never
     Never,
+}
+
+fn elements(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("'{text}' is not a number of elements"))
 }
 
 /// Runs the command on rank 0; the other ranks wait for its answer.

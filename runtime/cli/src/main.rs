@@ -120,6 +120,12 @@ fn line(error: &clap::Error) -> String {
     let name = |text: String| text.split([' ', '=']).next().unwrap_or_default().to_owned();
     let argument = text(ContextKind::InvalidArg);
     let value = text(ContextKind::InvalidValue).unwrap_or_default();
+    let command = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("typepack explain") => {
+            "explain"
+        }
+        _ => "halo",
+    };
     match (error.kind(), argument) {
         (ErrorKind::ValueValidation, Some(argument)) => {
             let why =
@@ -134,10 +140,10 @@ fn line(error: &clap::Error) -> String {
             format!("{}: '{value}' is not one of {valid}", name(argument))
         }
         (ErrorKind::UnknownArgument, Some(argument)) => {
-            format!("{argument}: unknown argument (see typepack halo --help)")
+            format!("{argument}: unknown argument (see typepack {command} --help)")
         }
         (ErrorKind::MissingRequiredArgument, Some(argument)) => {
-            format!("{}: is required (see typepack halo --help)", name(argument))
+            format!("{}: is required (see typepack {command} --help)", name(argument))
         }
         (ErrorKind::ArgumentConflict, Some(argument)) => format!("{}: given twice", name(argument)),
         (ErrorKind::InvalidSubcommand, _) => {
@@ -193,6 +199,10 @@ mod tests {
             ("halo --grid 4x4x4 --grid 5x5x5", "--grid: given twice"),
             ("halo --grid 4x4x4 --compare a", "--svg: is required (see typepack halo --help)"),
             ("halo --grid 4x4x4 9", "9: unknown argument (see typepack halo --help)"),
+            ("explain", "<TYPE>: is required (see typepack explain --help)"),
+            ("explain double int", "int: unknown argument (see typepack explain --help)"),
+            ("explain double --count -1", "--count: '-1' is not a number of elements"),
+            ("explain double --count few", "--count: 'few' is not a number of elements"),
         ];
         for (arguments, wanted) in cases {
             assert_eq!(refused(arguments), wanted, "{arguments}");

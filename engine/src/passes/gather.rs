@@ -1,0 +1,59 @@
+//! Blocks too far apart for a window become a list of runs, or a table when they are equally long.
+//!
+//! Once, after the rounds: while other passes splice and merge, blocks are parts of a sequence,
+//! whatever constructor they come from. But no kernel executes such a sequence, and a walk over it
+//! is several times slower than one over a list. Rule numbers: `README.md`.
+
+use super::{Builder, rewrite};
+use crate::ir::{Edge, Op, Part, Program, RaggedList};
+use crate::plan::is_window;
+use crate::table::Table;
+use std::sync::Arc;
+
+/// Makes lists and tables of sequences of blocks that are no windows.
+pub(crate) fn gather(program: &mut Program) {
+    let scattered = |op: &Op| match op {
+        Op::Seq { parts } => {
+            let block = |part: &Part| program.node(part.edge.node).op == Op::Block;
+            parts.iter().all(block) && !is_window(program.nodes(), op)
+        }
+        _ => false,
+    };
+    if !program.nodes().iter().any(|node| scattered(&node.op)) {
+        return;
+    }
+    rewrite(program, |builder, node| {
+        let list = match &node.op {
+            Op::Seq { parts } if !is_window(&builder.nodes, &node.op) => runs(builder, parts),
+            _ => None,
+        };
+        match list {
+            Some((body, op)) => {
+                let edge = builder.replace(node.bytes, op);
+                Edge { offset: body, ..edge }
+            }
+            None => builder.push(node.bytes, node.op),
+        }
+    });
+}
+
+/// The list or table of `parts`, and where its displacement 0 is; `None` if they are not all
+/// blocks.
+fn runs(builder: &mut Builder, parts: &[Part]) -> Option<(i64, Op)> {
+    let blocks = parts.iter().map(|part| match builder.node(part.edge) {
+        node if node.op == Op::Block => Some(node.bytes as i64),
+        _ => None,
+    });
+    let lengths: Vec<i64> = blocks.collect::<Option<_>>()?;
+    let first = parts[0].edge.offset;
+    let places: Vec<i64> = parts.iter().map(|part| part.edge.offset.wrapping_sub(first)).collect();
+    let entries = Table::new(&places);
+    if lengths.iter().all(|&length| length == lengths[0]) {
+        let body = Edge { offset: 0, ..parts[0].edge };
+        return Some((first, Op::Table { entries, scale: 1, body }));
+    }
+    let lengths = Table::lengths(&lengths)?;
+    let list = Arc::new(RaggedList::new(lengths, entries));
+    let body = builder.push(1, Op::Block);
+    Some((first, Op::Ragged { list, scale: 1, stride: 1, body }))
+}

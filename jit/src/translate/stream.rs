@@ -1,0 +1,156 @@
+//! The addresses of one level of one side: from iteration to iteration, and of several at once.
+//!
+//! Used by `levels.rs` for the described memory, by `pair.rs` for source and destination.
+
+use super::flags;
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+use cranelift_frontend::FunctionBuilder;
+use typepack_engine::kernel::LevelShape;
+
+/// The numbers of one level on one side, in registers.
+#[derive(Clone, Copy)]
+pub(super) struct Stream {
+    pub(super) shape: LevelShape,
+    /// Loop: stride in bytes. Table: bytes per unit of an entry.
+    pub(super) step: Value,
+    /// Address of the first entry; for a Loop unused and equal to `step`.
+    pub(super) table: Value,
+}
+
+/// Where an iteration of a level stands: for a Loop the address of the current iteration, for a
+/// Table the address of the current entry.
+pub(super) type Cursor = Value;
+
+/// Multiples of a Loop's stride that an unrolled body needs, computed once at entry. All absent for
+/// a Table.
+#[derive(Clone, Copy)]
+pub(super) struct Multiples {
+    /// Leaves in the whole body.
+    unroll: usize,
+    triple: Option<Value>,
+    group: Option<Value>,
+}
+
+impl Stream {
+    /// Loads the two words of a side that begin at word `index` of the parameter block.
+    pub(super) fn load(
+        b: &mut FunctionBuilder,
+        shape: LevelShape,
+        params: Value,
+        index: usize,
+    ) -> Self {
+        let first = word(b, params, index);
+        let step = match shape {
+            LevelShape::Loop => first,
+            LevelShape::Table32 | LevelShape::Table64 => word(b, params, index + 1),
+        };
+        Self { shape, step, table: first }
+    }
+
+    pub(super) fn is_loop(self) -> bool {
+        self.shape == LevelShape::Loop
+    }
+
+    /// Bytes per table entry.
+    fn width(self) -> i64 {
+        if self.shape == LevelShape::Table32 { 4 } else { 8 }
+    }
+
+    /// What bodies of up to `unroll` leaves need.
+    pub(super) fn multiples(self, b: &mut FunctionBuilder, unroll: usize) -> Multiples {
+        let triple = (self.is_loop() && unroll >= 4).then(|| b.ins().imul_imm_s(self.step, 3));
+        let group = self.is_loop().then(|| b.ins().imul_imm_s(self.step, unroll as i64));
+        Multiples { unroll, triple, group }
+    }
+
+    /// The cursor of the first iteration.
+    pub(super) fn start(self, base: Value) -> Cursor {
+        if self.is_loop() { base } else { self.table }
+    }
+
+    /// The cursor of the next iteration.
+    pub(super) fn next(self, b: &mut FunctionBuilder, cursor: Cursor) -> Cursor {
+        match self.shape {
+            LevelShape::Loop => b.ins().iadd(cursor, self.step),
+            _ => b.ins().iadd_imm_s(cursor, self.width()),
+        }
+    }
+
+    /// The cursor after `leaves` iterations.
+    pub(super) fn after(
+        self,
+        b: &mut FunctionBuilder,
+        cursor: Cursor,
+        leaves: usize,
+        multiples: Multiples,
+    ) -> Cursor {
+        match (self.shape, multiples.group) {
+            (LevelShape::Loop, Some(step)) if leaves == multiples.unroll => {
+                b.ins().iadd(cursor, step)
+            }
+            (LevelShape::Loop, _) => {
+                let step = b.ins().imul_imm_s(self.step, leaves as i64);
+                b.ins().iadd(cursor, step)
+            }
+            _ => b.ins().iadd_imm_s(cursor, self.width() * leaves as i64),
+        }
+    }
+
+    /// Addresses of the `leaves` iterations from `cursor` on.
+    pub(super) fn addresses(
+        self,
+        b: &mut FunctionBuilder,
+        base: Value,
+        cursor: Cursor,
+        leaves: usize,
+        multiples: Multiples,
+    ) -> Vec<Value> {
+        if !self.is_loop() {
+            return (0..leaves).map(|i| self.address(b, base, cursor, i)).collect();
+        }
+        // base, base + s, base + 2s, base + 3s, and again from base + 4s: x86-64 folds the first
+        // three forms into its addresses, AArch64 adds once each.
+        let mut base = cursor;
+        (0..leaves)
+            .map(|i| {
+                if i != 0 && i % 4 == 0 {
+                    let four = b.ins().ishl_imm_u(self.step, 2);
+                    base = b.ins().iadd(base, four);
+                }
+                match (i % 4, multiples.triple) {
+                    (0, _) => base,
+                    (1, _) => b.ins().iadd(base, self.step),
+                    (3, Some(triple)) => b.ins().iadd(base, triple),
+                    (times, _) => {
+                        debug_assert_eq!(times, 2, "three strides come with four leaves");
+                        let two = b.ins().ishl_imm_u(self.step, 1);
+                        b.ins().iadd(base, two)
+                    }
+                }
+            })
+            .collect()
+    }
+
+    /// Address of iteration `i` after `cursor`; for a Loop `i` is 0.
+    pub(super) fn address(
+        self,
+        b: &mut FunctionBuilder,
+        base: Value,
+        cursor: Cursor,
+        i: usize,
+    ) -> Value {
+        let offset = (self.width() * i as i64) as i32;
+        let entry = match self.shape {
+            LevelShape::Loop => return cursor,
+            LevelShape::Table32 => b.ins().sload32(flags(), cursor, offset),
+            LevelShape::Table64 => b.ins().load(types::I64, flags(), cursor, offset),
+        };
+        let bytes = b.ins().imul(entry, self.step);
+        b.ins().iadd(base, bytes)
+    }
+}
+
+/// Word `index` of the parameter block; at most 26 of them.
+pub(super) fn word(b: &mut FunctionBuilder, params: Value, index: usize) -> Value {
+    b.ins().load(types::I64, flags(), params, index as i32 * 8)
+}
