@@ -24,7 +24,7 @@ use crate::stream::Stream;
 use std::ops::Range;
 use std::sync::Arc;
 use typepack_engine::kernel::Direction;
-use typepack_engine::{Datatype, Plan, Rung, Settings, typemap};
+use typepack_engine::{Datatype, Isa, Plan, Rung, Settings, typemap};
 use typepack_jit::{Jit, Mode};
 
 /// Whose plans are checked.
@@ -48,8 +48,12 @@ impl Executors {
         };
         let mut settings = Vec::new();
         if self != Executors::Jit {
-            settings.push(("commit without compiler", forced(None, None)));
             settings.push(("interpreter", forced(None, Some(Rung::Interpreter))));
+            settings.push(("commit without compiler", forced(None, None)));
+            for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+                let leaves = Settings { isa: Some(isa), ..forced(None, Some(Rung::Leaf)) };
+                settings.push((isa.name(), leaves));
+            }
         }
         let eager = typepack_jit::Settings { mode: Mode::Eager, ..Default::default() };
         let jit = (self != Executors::Interpreter).then(|| Jit::new(eager));

@@ -10,17 +10,18 @@ use crate::shm::pair::EAGER_MAX;
 use crate::{Error, ErrorKind, Result};
 use std::sync::OnceLock;
 use std::time::Duration;
-use typepack_engine::Rung;
+use typepack_engine::{Isa, ParseIsaError, Rung};
 
 /// Messages up to this many bytes are sent eagerly, unless `TYPEPACK_EAGER_LIMIT` says otherwise.
 const EAGER_LIMIT: u64 = 8 << 10;
 
 /// Understood and used, here or by the launcher.
-const USED: [&str; 18] = [
+const USED: [&str; 19] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
     "TYPEPACK_KERNEL",
+    "TYPEPACK_ISA",
     "TYPEPACK_VERIFY",
     "TYPEPACK_EAGER_LIMIT",
     "TYPEPACK_SPIN_US",
@@ -38,8 +39,7 @@ const USED: [&str; 18] = [
 ];
 
 /// Names that the project has given, for parts that are not in this version.
-const UNUSED: [&str; 4] =
-    ["TYPEPACK_ISA", "TYPEPACK_THREADS", "TYPEPACK_CHECK_TYPES", "TYPEPACK_IO"];
+const UNUSED: [&str; 3] = ["TYPEPACK_THREADS", "TYPEPACK_CHECK_TYPES", "TYPEPACK_IO"];
 
 /// The settings of this process.
 #[derive(Clone, Debug)]
@@ -48,6 +48,8 @@ pub struct Settings {
     pub jit: typepack_jit::Settings,
     /// One rung for all nests (`TYPEPACK_KERNEL`).
     pub rung: Option<Rung>,
+    /// The instruction set of leaf kernels (`TYPEPACK_ISA`); `None` is the best one.
+    pub isa: Option<Isa>,
     /// Check kernels against the interpreter (`TYPEPACK_VERIFY`).
     pub verify: bool,
     /// Longest eager message in bytes; 0 with `TYPEPACK_TRANSPORT=pipeline`.
@@ -92,8 +94,17 @@ impl Settings {
         let rung = match value("TYPEPACK_KERNEL").as_deref() {
             None | Some("auto") => None,
             Some("interpreter") => Some(Rung::Interpreter),
+            Some("leaf") => Some(Rung::Leaf),
             Some("kernel") => Some(Rung::Kernel),
-            Some(text) => return Err(bad("TYPEPACK_KERNEL", text, "auto, kernel or interpreter")),
+            Some(text) => {
+                return Err(bad("TYPEPACK_KERNEL", text, "auto, leaf, kernel or interpreter"));
+            }
+        };
+        let isa = match value("TYPEPACK_ISA") {
+            None => None,
+            Some(text) => Some(text.parse().map_err(|error: ParseIsaError| {
+                Error::new(ErrorKind::Argument, "TYPEPACK_ISA", error.to_string())
+            })?),
         };
         let mut eager_limit = number(&value, "TYPEPACK_EAGER_LIMIT")?.unwrap_or(EAGER_LIMIT);
         if eager_limit > EAGER_MAX as u64 {
@@ -113,7 +124,7 @@ impl Settings {
         let spin = number(&value, "TYPEPACK_SPIN_US")?.map(Duration::from_micros);
         let verify = flag(&value, "TYPEPACK_VERIFY")?;
         let report = flag(&value, "TYPEPACK_REPORT")?;
-        Ok(Self { jit, rung, verify, eager_limit, spin, report })
+        Ok(Self { jit, rung, isa, verify, eager_limit, spin, report })
     }
 }
 
@@ -176,6 +187,7 @@ mod tests {
             ("TYPEPACK_JIT", "eager"),
             ("TYPEPACK_JIT_THRESHOLD", "12"),
             ("TYPEPACK_KERNEL", "interpreter"),
+            ("TYPEPACK_ISA", "portable"),
             ("TYPEPACK_EAGER_LIMIT", "64"),
             ("TYPEPACK_SPIN_US", "0"),
             ("TYPEPACK_REPORT", "1"),
@@ -184,6 +196,7 @@ mod tests {
         assert!(matches!(settings.jit.mode, typepack_jit::Mode::Eager));
         assert_eq!(settings.jit.threshold, 12);
         assert_eq!(settings.rung, Some(Rung::Interpreter));
+        assert_eq!(settings.isa, Some(Isa::Portable));
         assert_eq!(settings.eager_limit, 64);
         assert_eq!(settings.spin, Some(Duration::ZERO));
         assert!(settings.report && !settings.verify);
@@ -196,6 +209,7 @@ mod tests {
             ("TYPEPACK_JIT", "always"),
             ("TYPEPACK_JIT_THRESHOLD", "-1"),
             ("TYPEPACK_KERNEL", "fast"),
+            ("TYPEPACK_ISA", "mmx"),
             ("TYPEPACK_EAGER_LIMIT", "1000000"),
             ("TYPEPACK_SPIN_US", "long"),
             ("TYPEPACK_TRANSPORT", "tcp"),

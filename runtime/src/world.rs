@@ -165,6 +165,7 @@ pub fn commit(ty: &Datatype) -> Result<Plan> {
         compiler: Some(Arc::new(jit().clone())),
         verify: settings.verify,
         rung: settings.rung,
+        isa: settings.isa,
     };
     Ok(ty.commit_with(&settings)?)
 }

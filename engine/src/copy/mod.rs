@@ -44,7 +44,6 @@ type Row = unsafe fn(context: *const u8, words: *const u64, mem: *mut u8, packed
 /// A leaf kernel for a nest and a direction.
 pub(crate) struct Routine {
     work: Work,
-    direction: Direction,
     isa: Isa,
     /// The nest has one level.
     single: bool,
@@ -69,7 +68,7 @@ impl Routine {
             Direction::Pack => Self::work::<true>(nest, isa),
             Direction::Unpack => Self::work::<false>(nest, isa),
         };
-        Some(Self { work: work?, direction, isa, single: nest.levels.len() == 1 })
+        Some(Self { work: work?, isa, single: nest.levels.len() == 1 })
     }
 
     fn work<const PACK: bool>(nest: &Nest, isa: Isa) -> Option<Work> {
@@ -108,11 +107,7 @@ impl Routine {
             Work::Window(_) => "window",
             Work::Tile { .. } => "tile",
         };
-        let direction = match self.direction {
-            Direction::Pack => "pack",
-            Direction::Unpack => "unpack",
-        };
-        format!("{direction} leaf {kind} {}", self.isa)
+        format!("leaf {kind} {}", self.isa)
     }
 
     /// True where nothing that is compiled at run time does better: a compiled kernel saves the
