@@ -91,6 +91,22 @@ unsafe fn nest<const PACK: bool>(
         unsafe { call::<PACK>(plan, site, words, base, packed, bytes) };
         return;
     }
+    let inner = site.nest.levels.len() - 1;
+    if let Level::Loop { stride, .. } = site.nest.levels[inner]
+        && (inner == 0 || inner == 1 && outer == 1)
+    {
+        // Whole leaves of one loop, what `pieces.rs` proposes for such a nest: one box.
+        let first = range.start / site.leaf_bytes;
+        let count = bytes / site.leaf_bytes;
+        if first * site.leaf_bytes == range.start && count * site.leaf_bytes == bytes {
+            let mut words = site.words;
+            words[0] = outer;
+            words[3 * inner] = count;
+            let at = base.wrapping_offset((first as i64).wrapping_mul(stride) as isize);
+            // SAFETY: the parameters describe `count` leaves from leaf `first`, the range.
+            return unsafe { call::<PACK>(plan, site, &words, at, packed, bytes) };
+        }
+    }
     // SAFETY: as ours.
     unsafe { partial::<PACK>(plan, site, outer, base, range, packed) }
 }

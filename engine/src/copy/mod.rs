@@ -45,8 +45,8 @@ type Row = unsafe fn(context: *const u8, words: *const u64, mem: *mut u8, packed
 pub(crate) struct Routine {
     work: Work,
     isa: Isa,
-    /// The nest has one level.
-    single: bool,
+    /// Rows are long enough for the odometer around them not to show.
+    rows_suffice: bool,
 }
 
 enum Work {
@@ -68,7 +68,12 @@ impl Routine {
             Direction::Pack => Self::work::<true>(nest, isa),
             Direction::Unpack => Self::work::<false>(nest, isa),
         };
-        Some(Self { work: work?, isa, single: nest.levels.len() == 1 })
+        let work = work?;
+        let inner = nest.levels.last()?;
+        let long = inner.count() * nest.leaf.bytes() >= SHORT;
+        // Alone but for the loop over elements, of which messages often have one.
+        let alone = nest.levels.len() == 1;
+        Some(Self { work, isa, rows_suffice: long || alone })
     }
 
     fn work<const PACK: bool>(nest: &Nest, isa: Isa) -> Option<Work> {
@@ -76,7 +81,8 @@ impl Routine {
         #[cfg(target_arch = "x86_64")]
         if isa == Isa::Avx512
             && let Some(merit) = window::merit(inner, &nest.leaf)
-            && merit.moves > if PACK { 2 } else { 3 } * merit.lines
+            && merit.moves > if PACK { 3 } else { 4 } * merit.lines
+            && inner.count() * nest.leaf.bytes() >= SHORT
         {
             return Some(Work::Window(window::Window::new::<PACK>(inner, &nest.leaf)));
         }
@@ -114,7 +120,7 @@ impl Routine {
     /// odometer around short rows, and knows the runs of a window that no permute serves.
     pub(crate) fn is_final(&self) -> bool {
         match self.work {
-            Work::Row { .. } => self.single,
+            Work::Row { .. } => self.rows_suffice,
             Work::Runs { .. } => false,
             #[cfg(target_arch = "x86_64")]
             Work::Window(_) => true,
@@ -136,44 +142,52 @@ impl Routine {
         packed: *mut u8,
     ) {
         let inner = nest.levels.len() - 1;
-        // SAFETY (all calls): the caller's contract, at each position of the levels outside.
-        match &self.work {
-            Work::Row { row, length } => {
-                let context = std::ptr::without_provenance(*length as usize);
-                let params = words[3 * inner..].as_ptr();
-                if inner == 0 {
-                    return unsafe { row(context, params, mem, packed) };
+        if let Work::Tile { transpose, near, length, .. } = self.work
+            && pays_as_tile::<PACK>(nest, words, near, length)
+        {
+            // SAFETY: our contract; the blocks are disjoint where they are written.
+            return unsafe { tile::<PACK>(nest, words, (transpose, near, length), mem, packed) };
+        }
+        let params = words[3 * inner..].as_ptr();
+        let row = |mem, packed| {
+            // SAFETY: the innermost level, at one position of the levels outside.
+            unsafe { self.row::<PACK>(params, mem, packed) };
+        };
+        // Mostly the one level outside is the loop over elements, of which there is one.
+        let once = matches!(nest.levels[0], Level::Loop { .. }) && words[0] == 1;
+        if inner == 0 || inner == 1 && once {
+            return row(mem, packed);
+        }
+        let bytes = words[3 * inner] * nest.leaf.bytes();
+        positions(nest, words, usize::MAX, bytes, mem, packed, row);
+    }
+
+    /// Executes the innermost level with the parameters `params`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Row`], for the level and leaf of the nest that this routine was made for.
+    #[inline(always)]
+    unsafe fn row<const PACK: bool>(&self, params: *const u64, mem: *mut u8, packed: *mut u8) {
+        // SAFETY: our contract; the contexts are those that the rows were picked with.
+        unsafe {
+            match &self.work {
+                Work::Row { row, length } | Work::Tile { row, length, .. } => {
+                    let length = std::ptr::without_provenance(*length as usize);
+                    row(length, params, mem, packed);
                 }
-                let bytes = words[3 * inner] * length;
-                positions(nest, words, usize::MAX, bytes, mem, packed, |mem, packed| unsafe {
-                    row(context, params, mem, packed);
-                });
-            }
-            Work::Runs { row, runs } => {
-                let context = std::ptr::from_ref(runs).cast();
-                let params = words[3 * inner..].as_ptr();
-                let bytes = words[3 * inner] * nest.leaf.bytes();
-                positions(nest, words, usize::MAX, bytes, mem, packed, |mem, packed| unsafe {
-                    row(context, params, mem, packed);
-                });
-            }
-            #[cfg(target_arch = "x86_64")]
-            Work::Window(window) => {
-                let params = words[3 * inner..].as_ptr();
-                if inner == 0 {
-                    return unsafe { window.run::<PACK>(params, mem, packed) };
+                Work::Runs { row, runs } => {
+                    row(std::ptr::from_ref(runs).cast(), params, mem, packed);
                 }
-                let bytes = words[3 * inner] * nest.leaf.bytes();
-                positions(nest, words, usize::MAX, bytes, mem, packed, |mem, packed| unsafe {
-                    window.run::<PACK>(params, mem, packed);
-                });
+                #[cfg(target_arch = "x86_64")]
+                Work::Window(window) => window.run::<PACK>(params, mem, packed),
             }
-            Work::Tile { transpose, near, row, length } => unsafe {
-                tile::<PACK>(nest, words, (*transpose, *near, *row, *length), mem, packed);
-            },
         }
     }
 }
+
+/// Packed bytes of the innermost level below which what is outside it shows.
+const SHORT: u64 = 512;
 
 /// The level whose blocks of `length` bytes lie side by side in memory, inside another.
 fn near_level(nest: &Nest, length: u64) -> Option<usize> {
@@ -187,34 +201,37 @@ fn near_level(nest: &Nest, length: u64) -> Option<usize> {
 /// Fewest elements on either side of a tile: below, registers stay empty.
 const TILE: u64 = 4;
 
-/// Executes a nest tile by tile where that pays and is allowed, row by row otherwise.
+/// Whether tiles pay at these counts and, when memory is written, may be visited in another order.
+fn pays_as_tile<const PACK: bool>(
+    nest: &Nest,
+    words: &[u64; Nest::WORDS],
+    near: usize,
+    length: u64,
+) -> bool {
+    let (columns, rows) = (words[3 * near], words[3 * (nest.levels.len() - 1)]);
+    columns >= TILE && rows >= TILE && (PACK || disjoint(nest, words, near, length))
+}
+
+/// Executes a nest tile by tile.
 ///
 /// # Safety
 ///
-/// As for [`Routine::run`].
+/// - As for [`Routine::run`].
+/// - When unpacking, the blocks of level `near` and the levels inside are disjoint.
 unsafe fn tile<const PACK: bool>(
     nest: &Nest,
     words: &[u64; Nest::WORDS],
-    (transpose, near, row, length): (Transposer, usize, Row, u64),
+    (transpose, near, length): (Transposer, usize, u64),
     mem: *mut u8,
     packed: *mut u8,
 ) {
     let inner = nest.levels.len() - 1;
-    let (columns, rows) = (words[3 * near], words[3 * inner]);
-    if columns < TILE || rows < TILE || !(PACK || disjoint(nest, words, near, length)) {
-        let context = std::ptr::without_provenance(length as usize);
-        let params = words[3 * inner..].as_ptr();
-        return positions(nest, words, usize::MAX, rows * length, mem, packed, |mem, packed| {
-            // SAFETY: the innermost level at one position of the others.
-            unsafe { row(context, params, mem, packed) };
-        });
-    }
+    let (columns, rows) = (words[3 * near] as usize, words[3 * inner] as usize);
     let pitch = words[3 * inner + 1] as isize;
     // Packed bytes from one iteration of the near level to the next.
     let below: u64 = (near + 1..=inner).map(|l| words[3 * l]).product();
     let across = (below * length) as isize;
-    positions(nest, words, near, rows * length, mem, packed, |mem, packed| {
-        let (columns, rows) = (columns as usize, rows as usize);
+    positions(nest, words, near, words[3 * inner] * length, mem, packed, |mem, packed| {
         let t = if PACK {
             let (from, to) = (mem.cast_const(), packed);
             Transpose {
@@ -237,7 +254,7 @@ unsafe fn tile<const PACK: bool>(
             }
         };
         // SAFETY: near and innermost level at one position of the others; disjoint on the side that
-        // is written: packed bytes are, memory by `disjoint`.
+        // is written: packed bytes are, memory by our contract.
         unsafe { transpose(t) };
     });
 }

@@ -52,31 +52,34 @@ unsafe fn one<const N: usize>(from: *const u8, to: *mut u8) {
 /// - `from` is valid for reads of `B` bytes, `to` for writes of `B` bytes, and they do not overlap.
 #[inline(always)]
 pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut u8) {
-    // SAFETY (all of them): the moves lie within the block, whose two sides the caller vouches for.
     macro_rules! moves {
         ($width:literal) => {{
             let mut at = 0;
             while at + $width <= B {
-                unsafe { one::<$width>(from.add(at), to.add(at)) };
+                one::<$width>(from.add(at), to.add(at));
                 at += $width;
             }
             at
         }};
     }
-    let whole = if M::WIDEST >= 64 && B >= 64 {
-        moves!(64)
-    } else if M::WIDEST >= 32 && B >= 32 {
-        moves!(32)
-    } else if B >= 16 {
-        moves!(16)
-    } else if B >= 8 {
-        moves!(8)
-    } else if B >= 4 {
-        moves!(4)
-    } else if B >= 2 {
-        moves!(2)
-    } else {
-        moves!(1)
+    // SAFETY: the moves lie within the block, whose two sides the caller vouches for.
+    let whole = unsafe {
+        if M::WIDEST >= 64 && B >= 64 {
+            moves!(64)
+        } else if M::WIDEST >= 32 && B >= 32 {
+            moves!(32)
+        } else if B >= 16 {
+            moves!(16)
+        } else if B >= 8 {
+            moves!(8)
+        } else if B >= 4 {
+            moves!(4)
+        } else if B >= 2 {
+            moves!(2)
+        } else {
+            one::<1>(from, to);
+            1
+        }
     };
     let rest = B - whole;
     if rest == 0 {
@@ -127,28 +130,27 @@ pub(super) unsafe fn long<M: Machine>(from: *const u8, to: *mut u8, bytes: usize
 ///   overlap.
 #[inline(always)]
 pub(super) unsafe fn run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: of two moves of one width, the first begins with the run and the second ends with it;
-    // the run is at least one width long.
     macro_rules! two {
-        ($width:literal) => {
-            unsafe {
-                let first = from.cast::<[u8; $width]>().read();
-                let last = from.add(bytes - $width).cast::<[u8; $width]>().read();
-                to.cast::<[u8; $width]>().write(first);
-                to.add(bytes - $width).cast::<[u8; $width]>().write(last);
-            }
-        };
+        ($width:literal) => {{
+            let first = from.cast::<[u8; $width]>().read();
+            let last = from.add(bytes - $width).cast::<[u8; $width]>().read();
+            to.cast::<[u8; $width]>().write(first);
+            to.add(bytes - $width).cast::<[u8; $width]>().write(last);
+        }};
     }
-    match bytes {
-        0 => {}
-        1 => two!(1),
-        2..4 => two!(2),
-        4..8 => two!(4),
-        8..16 => two!(8),
-        16..=32 => two!(16),
-        33..=64 => two!(32),
-        // SAFETY: our contract, and longer than 64 bytes.
-        _ => unsafe { long::<M>(from, to, bytes) },
+    // SAFETY: our contract. Of two moves of one width, the first begins with the run and the second
+    // ends with it; the run is at least one width long.
+    unsafe {
+        match bytes {
+            0 => {}
+            1 => two!(1),
+            2..4 => two!(2),
+            4..8 => two!(4),
+            8..16 => two!(8),
+            16..=32 => two!(16),
+            33..=64 => two!(32),
+            _ => long::<M>(from, to, bytes),
+        }
     }
 }
 

@@ -206,8 +206,10 @@ unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usize>(
 ) {
     // SAFETY: the count is the level's first word.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
-    // SAFETY (the closure): callers pass iterations below the count.
-    let at = |i| mem.wrapping_offset(unsafe { steps.displacement(i) });
+    let at = |i| {
+        // SAFETY: callers pass iterations below the count.
+        mem.wrapping_offset(unsafe { steps.displacement(i) })
+    };
     let mut i = 0;
     if B <= JOINED && PACK {
         while i + 4 <= count {

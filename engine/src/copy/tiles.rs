@@ -66,50 +66,56 @@ pub(super) fn transposer(isa: Isa, bytes: u64) -> Option<Transposer> {
 ///
 /// As for [`Transposer`].
 unsafe fn portable<const B: usize, const N: usize>(t: Transpose) {
-    // SAFETY: our contract; the square is the scalar loop.
-    unsafe {
-        squares::<B, N>(t, |from, from_pitch, to, to_pitch| {
-            scalar::<B>(Transpose { from, from_pitch, to, to_pitch, width: N, height: N });
-        });
-    }
+    // SAFETY: our contract, for a part of `t`.
+    let part = |t| unsafe { scalar::<B>(t) };
+    squares::<B, N>(t, part, part);
 }
 
-/// Goes through `t` square by square, then the edges. Squares come in blocks of [`BLOCK`] by
+/// Goes through `t` square by square, the edges with `edge`. Squares come in blocks of [`BLOCK`] by
 /// [`BLOCK`], so that the pages of both sides stay in the first-level translation buffer.
 ///
-/// # Safety
-///
-/// - As for [`Transposer`], for elements of `B` bytes.
-/// - `square` transposes `N` by `N` elements, given from, pitch, to, pitch, under that contract.
+/// Both functions transpose under the contract of [`Transposer`]: `square` a matrix of `N` by `N`
+/// elements, `edge` one that is less than `N` wide or high.
 #[inline(always)]
-unsafe fn squares<const B: usize, const N: usize>(
+fn squares<const B: usize, const N: usize>(
     t: Transpose,
-    square: impl Fn(*const u8, isize, *mut u8, isize),
+    square: impl Fn(Transpose),
+    edge: impl Fn(Transpose),
 ) {
-    let at = |x: usize, y: usize| {
+    let part = |x: usize, y: usize, width: usize, height: usize| {
         let from = t.from.wrapping_offset(y as isize * t.from_pitch).wrapping_add(x * B);
         let to = t.to.wrapping_offset(x as isize * t.to_pitch).wrapping_add(y * B);
-        (from, to)
+        Transpose { from, to, width, height, ..t }
     };
     let (width, height) = (t.width / N * N, t.height / N * N);
     for left in (0..width).step_by(BLOCK) {
         for top in (0..height).step_by(BLOCK) {
             for x in (left..width.min(left + BLOCK)).step_by(N) {
                 for y in (top..height.min(top + BLOCK)).step_by(N) {
-                    let (from, to) = at(x, y);
-                    square(from, t.from_pitch, to, t.to_pitch);
+                    square(part(x, y, N, N));
                 }
             }
         }
     }
-    let edge = |x: usize, y: usize, width: usize, height: usize| {
-        let (from, to) = at(x, y);
-        Transpose { from, to, width, height, ..t }
-    };
-    // SAFETY: the columns right of the squares, and the rows below them.
-    unsafe {
-        scalar::<B>(edge(width, 0, t.width - width, height));
-        scalar::<B>(edge(0, height, t.width, t.height - height));
+    // The columns right of the squares, and the rows below them.
+    if width < t.width {
+        edge(part(width, 0, t.width - width, height));
+    }
+    if height < t.height {
+        edge(part(0, height, t.width, t.height - height));
+    }
+}
+
+/// Cuts an edge into pieces of at most `N` by `N` elements for `piece`, under its contract.
+#[inline(always)]
+fn pieces<const B: usize, const N: usize>(t: Transpose, piece: impl Fn(Transpose)) {
+    for x in (0..t.width).step_by(N) {
+        for y in (0..t.height).step_by(N) {
+            let from = t.from.wrapping_offset(y as isize * t.from_pitch).wrapping_add(x * B);
+            let to = t.to.wrapping_offset(x as isize * t.to_pitch).wrapping_add(y * B);
+            let (width, height) = ((t.width - x).min(N), (t.height - y).min(N));
+            piece(Transpose { from, to, width, height, ..t });
+        }
     }
 }
 
@@ -149,7 +155,7 @@ mod x86 {
     //! Squares in registers. The networks are the textbook ones: interleave neighbours of one
     //! element, then of two, four, eight.
 
-    use super::{Transpose, squares};
+    use super::{Transpose, pieces, scalar, squares};
     use std::arch::x86_64::*;
 
     /// Row `i` of a square.
@@ -166,29 +172,46 @@ mod x86 {
     /// As for [`Transposer`](super::Transposer); AVX-512 F.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     pub(super) unsafe fn avx512_8(t: Transpose) {
-        // SAFETY: our contract; each access is one row of a square.
-        unsafe {
-            squares::<8, 8>(t, |from, from_pitch, to, to_pitch| {
-                let r: [__m512i; 8] =
-                    std::array::from_fn(|i| _mm512_loadu_si512(row!(from, i, from_pitch).cast()));
-                // Pairs of rows: elements 0 2 4 6 and 1 3 5 7 of both.
-                let p: [__m512i; 8] = std::array::from_fn(|i| {
-                    let (a, b) = (r[i & 6], r[i | 1]);
-                    if i % 2 == 0 {
-                        _mm512_unpacklo_epi64(a, b)
-                    } else {
-                        _mm512_unpackhi_epi64(a, b)
-                    }
-                });
-                // 128-bit lanes: p[2k + c] holds rows 2k, 2k+1 of columns c, c+2, c+4, c+6.
-                let (evens, odds) =
-                    (quarters(p[0], p[2], p[4], p[6]), quarters(p[1], p[3], p[5], p[7]));
-                for lane in 0..4 {
-                    _mm512_storeu_si512(row!(to, 2 * lane, to_pitch).cast(), evens[lane]);
-                    _mm512_storeu_si512(row!(to, 2 * lane + 1, to_pitch).cast(), odds[lane]);
+        let square = |t: Transpose| {
+            // SAFETY: our contract; each access is one row of a square.
+            unsafe {
+                let columns = network_8(std::array::from_fn(|i| {
+                    _mm512_loadu_si512(row!(t.from, i, t.from_pitch).cast())
+                }));
+                for (i, &column) in columns.iter().enumerate() {
+                    _mm512_storeu_si512(row!(t.to, i, t.to_pitch).cast(), column);
                 }
-            });
-        }
+            }
+        };
+        let edge = |t: Transpose| {
+            let (width, height) = (0xff_u8 >> (8 - t.width), 0xff_u8 >> (8 - t.height));
+            // SAFETY: our contract; masks leave out what is beside the edge, rows below it have
+            // empty ones.
+            unsafe {
+                let columns = network_8(std::array::from_fn(|i| {
+                    let mask = if i < t.height { width } else { 0 };
+                    _mm512_maskz_loadu_epi64(mask, row!(t.from, i, t.from_pitch).cast())
+                }));
+                for (i, &column) in columns.iter().enumerate().take(t.width) {
+                    _mm512_mask_storeu_epi64(row!(t.to, i, t.to_pitch).cast(), height, column);
+                }
+            }
+        };
+        squares::<8, 8>(t, square, |t| pieces::<8, 8>(t, edge));
+    }
+
+    /// The columns of 8 rows of 8 elements.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn network_8(r: [__m512i; 8]) -> [__m512i; 8] {
+        // Pairs of rows: elements 0 2 4 6 and 1 3 5 7 of both.
+        let p: [__m512i; 8] = std::array::from_fn(|i| {
+            let (a, b) = (r[i & 6], r[i | 1]);
+            if i % 2 == 0 { _mm512_unpacklo_epi64(a, b) } else { _mm512_unpackhi_epi64(a, b) }
+        });
+        // 128-bit lanes: p[2k + c] holds rows 2k, 2k+1 of columns c, c+2, c+4, c+6.
+        let (even, odd) = (quarters(p[0], p[2], p[4], p[6]), quarters(p[1], p[3], p[5], p[7]));
+        std::array::from_fn(|i| if i % 2 == 0 { even[i / 2] } else { odd[i / 2] })
     }
 
     /// Transposes the 128-bit lanes of four registers.
@@ -214,40 +237,56 @@ mod x86 {
     /// As for [`Transposer`](super::Transposer); AVX-512 F.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     pub(super) unsafe fn avx512_4(t: Transpose) {
-        // SAFETY: our contract; each access is one row of a square.
-        unsafe {
-            squares::<4, 16>(t, |from, from_pitch, to, to_pitch| {
-                let r: [__m512i; 16] =
-                    std::array::from_fn(|i| _mm512_loadu_si512(row!(from, i, from_pitch).cast()));
-                // Within lanes, four rows at a time: q[4k + c] holds rows 4k..4k+4 of columns c, c+4,
-                // c+8, c+12.
-                let q: [__m512i; 16] = std::array::from_fn(|i| {
-                    let k = i & 12;
-                    let (low, high) = if i % 4 < 2 {
-                        (
-                            _mm512_unpacklo_epi32(r[k], r[k + 1]),
-                            _mm512_unpacklo_epi32(r[k + 2], r[k + 3]),
-                        )
-                    } else {
-                        (
-                            _mm512_unpackhi_epi32(r[k], r[k + 1]),
-                            _mm512_unpackhi_epi32(r[k + 2], r[k + 3]),
-                        )
-                    };
-                    if i % 2 == 0 {
-                        _mm512_unpacklo_epi64(low, high)
-                    } else {
-                        _mm512_unpackhi_epi64(low, high)
-                    }
-                });
-                for c in 0..4 {
-                    let columns = quarters(q[c], q[4 + c], q[8 + c], q[12 + c]);
-                    for (lane, &column) in columns.iter().enumerate() {
-                        _mm512_storeu_si512(row!(to, 4 * lane + c, to_pitch).cast(), column);
-                    }
+        let square = |t: Transpose| {
+            // SAFETY: our contract; each access is one row of a square.
+            unsafe {
+                let columns = network_16(std::array::from_fn(|i| {
+                    _mm512_loadu_si512(row!(t.from, i, t.from_pitch).cast())
+                }));
+                for (i, &column) in columns.iter().enumerate() {
+                    _mm512_storeu_si512(row!(t.to, i, t.to_pitch).cast(), column);
                 }
-            });
-        }
+            }
+        };
+        let edge = |t: Transpose| {
+            let (width, height) = (0xffff_u16 >> (16 - t.width), 0xffff_u16 >> (16 - t.height));
+            // SAFETY: our contract; masks leave out what is beside the edge, rows below it have
+            // empty ones.
+            unsafe {
+                let columns = network_16(std::array::from_fn(|i| {
+                    let mask = if i < t.height { width } else { 0 };
+                    _mm512_maskz_loadu_epi32(mask, row!(t.from, i, t.from_pitch).cast())
+                }));
+                for (i, &column) in columns.iter().enumerate().take(t.width) {
+                    _mm512_mask_storeu_epi32(row!(t.to, i, t.to_pitch).cast(), height, column);
+                }
+            }
+        };
+        squares::<4, 16>(t, square, |t| pieces::<4, 16>(t, edge));
+    }
+
+    /// The columns of 16 rows of 16 elements.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn network_16(r: [__m512i; 16]) -> [__m512i; 16] {
+        // Within lanes, four rows at a time: q[4k + c] holds rows 4k..4k+4 of columns c, c+4, c+8,
+        // c+12.
+        let q: [__m512i; 16] = std::array::from_fn(|i| {
+            let k = i & 12;
+            let (low, high) = if i % 4 < 2 {
+                (_mm512_unpacklo_epi32(r[k], r[k + 1]), _mm512_unpacklo_epi32(r[k + 2], r[k + 3]))
+            } else {
+                (_mm512_unpackhi_epi32(r[k], r[k + 1]), _mm512_unpackhi_epi32(r[k + 2], r[k + 3]))
+            };
+            if i % 2 == 0 {
+                _mm512_unpacklo_epi64(low, high)
+            } else {
+                _mm512_unpackhi_epi64(low, high)
+            }
+        });
+        let lanes: [[__m512i; 4]; 4] =
+            std::array::from_fn(|c| quarters(q[c], q[4 + c], q[8 + c], q[12 + c]));
+        std::array::from_fn(|i| lanes[i % 4][i / 4])
     }
 
     /// 8-byte elements in squares of 4.
@@ -259,21 +298,28 @@ mod x86 {
     pub(super) unsafe fn avx2_8(t: Transpose) {
         // SAFETY: our contract; each access is one row of a square.
         unsafe {
-            squares::<8, 4>(t, |from, from_pitch, to, to_pitch| {
-                let r: [__m256i; 4] =
-                    std::array::from_fn(|i| _mm256_loadu_si256(row!(from, i, from_pitch).cast()));
-                let (a, b) = (_mm256_unpacklo_epi64(r[0], r[1]), _mm256_unpackhi_epi64(r[0], r[1]));
-                let (c, d) = (_mm256_unpacklo_epi64(r[2], r[3]), _mm256_unpackhi_epi64(r[2], r[3]));
-                let columns = [
-                    _mm256_permute2x128_si256::<0x20>(a, c),
-                    _mm256_permute2x128_si256::<0x20>(b, d),
-                    _mm256_permute2x128_si256::<0x31>(a, c),
-                    _mm256_permute2x128_si256::<0x31>(b, d),
-                ];
-                for (i, &column) in columns.iter().enumerate() {
-                    _mm256_storeu_si256(row!(to, i, to_pitch).cast(), column);
-                }
-            });
+            squares::<8, 4>(
+                t,
+                |Transpose { from, from_pitch, to, to_pitch, .. }| {
+                    let r: [__m256i; 4] = std::array::from_fn(|i| {
+                        _mm256_loadu_si256(row!(from, i, from_pitch).cast())
+                    });
+                    let (a, b) =
+                        (_mm256_unpacklo_epi64(r[0], r[1]), _mm256_unpackhi_epi64(r[0], r[1]));
+                    let (c, d) =
+                        (_mm256_unpacklo_epi64(r[2], r[3]), _mm256_unpackhi_epi64(r[2], r[3]));
+                    let columns = [
+                        _mm256_permute2x128_si256::<0x20>(a, c),
+                        _mm256_permute2x128_si256::<0x20>(b, d),
+                        _mm256_permute2x128_si256::<0x31>(a, c),
+                        _mm256_permute2x128_si256::<0x31>(b, d),
+                    ];
+                    for (i, &column) in columns.iter().enumerate() {
+                        _mm256_storeu_si256(row!(to, i, to_pitch).cast(), column);
+                    }
+                },
+                |t| scalar::<8>(t),
+            );
         }
     }
 
@@ -286,37 +332,42 @@ mod x86 {
     pub(super) unsafe fn avx2_4(t: Transpose) {
         // SAFETY: our contract; each access is one row of a square.
         unsafe {
-            squares::<4, 8>(t, |from, from_pitch, to, to_pitch| {
-                let r: [__m256i; 8] =
-                    std::array::from_fn(|i| _mm256_loadu_si256(row!(from, i, from_pitch).cast()));
-                let q: [__m256i; 8] = std::array::from_fn(|i| {
-                    let k = i & 4;
-                    let (low, high) = if i % 4 < 2 {
-                        (
-                            _mm256_unpacklo_epi32(r[k], r[k + 1]),
-                            _mm256_unpacklo_epi32(r[k + 2], r[k + 3]),
-                        )
-                    } else {
-                        (
-                            _mm256_unpackhi_epi32(r[k], r[k + 1]),
-                            _mm256_unpackhi_epi32(r[k + 2], r[k + 3]),
-                        )
-                    };
-                    if i % 2 == 0 {
-                        _mm256_unpacklo_epi64(low, high)
-                    } else {
-                        _mm256_unpackhi_epi64(low, high)
+            squares::<4, 8>(
+                t,
+                |Transpose { from, from_pitch, to, to_pitch, .. }| {
+                    let r: [__m256i; 8] = std::array::from_fn(|i| {
+                        _mm256_loadu_si256(row!(from, i, from_pitch).cast())
+                    });
+                    let q: [__m256i; 8] = std::array::from_fn(|i| {
+                        let k = i & 4;
+                        let (low, high) = if i % 4 < 2 {
+                            (
+                                _mm256_unpacklo_epi32(r[k], r[k + 1]),
+                                _mm256_unpacklo_epi32(r[k + 2], r[k + 3]),
+                            )
+                        } else {
+                            (
+                                _mm256_unpackhi_epi32(r[k], r[k + 1]),
+                                _mm256_unpackhi_epi32(r[k + 2], r[k + 3]),
+                            )
+                        };
+                        if i % 2 == 0 {
+                            _mm256_unpacklo_epi64(low, high)
+                        } else {
+                            _mm256_unpackhi_epi64(low, high)
+                        }
+                    });
+                    for c in 0..4 {
+                        let (low, high) = (
+                            _mm256_permute2x128_si256::<0x20>(q[c], q[4 + c]),
+                            _mm256_permute2x128_si256::<0x31>(q[c], q[4 + c]),
+                        );
+                        _mm256_storeu_si256(row!(to, c, to_pitch).cast(), low);
+                        _mm256_storeu_si256(row!(to, 4 + c, to_pitch).cast(), high);
                     }
-                });
-                for c in 0..4 {
-                    let (low, high) = (
-                        _mm256_permute2x128_si256::<0x20>(q[c], q[4 + c]),
-                        _mm256_permute2x128_si256::<0x31>(q[c], q[4 + c]),
-                    );
-                    _mm256_storeu_si256(row!(to, c, to_pitch).cast(), low);
-                    _mm256_storeu_si256(row!(to, 4 + c, to_pitch).cast(), high);
-                }
-            });
+                },
+                |t| scalar::<4>(t),
+            );
         }
     }
 
@@ -328,20 +379,28 @@ mod x86 {
     pub(super) unsafe fn sse_2(t: Transpose) {
         // SAFETY: our contract; each access is one row of a square.
         unsafe {
-            squares::<2, 8>(t, |from, from_pitch, to, to_pitch| {
-                let mut r: [__m128i; 8] =
-                    std::array::from_fn(|i| _mm_loadu_si128(row!(from, i, from_pitch).cast()));
-                // Three rounds of a perfect shuffle of rows i and i + 4.
-                for _ in 0..3 {
-                    r = std::array::from_fn(|i| {
-                        let (a, b) = (r[i / 2], r[i / 2 + 4]);
-                        if i % 2 == 0 { _mm_unpacklo_epi16(a, b) } else { _mm_unpackhi_epi16(a, b) }
-                    });
-                }
-                for (i, &column) in r.iter().enumerate() {
-                    _mm_storeu_si128(row!(to, i, to_pitch).cast(), column);
-                }
-            });
+            squares::<2, 8>(
+                t,
+                |Transpose { from, from_pitch, to, to_pitch, .. }| {
+                    let mut r: [__m128i; 8] =
+                        std::array::from_fn(|i| _mm_loadu_si128(row!(from, i, from_pitch).cast()));
+                    // Three rounds of a perfect shuffle of rows i and i + 4.
+                    for _ in 0..3 {
+                        r = std::array::from_fn(|i| {
+                            let (a, b) = (r[i / 2], r[i / 2 + 4]);
+                            if i % 2 == 0 {
+                                _mm_unpacklo_epi16(a, b)
+                            } else {
+                                _mm_unpackhi_epi16(a, b)
+                            }
+                        });
+                    }
+                    for (i, &column) in r.iter().enumerate() {
+                        _mm_storeu_si128(row!(to, i, to_pitch).cast(), column);
+                    }
+                },
+                |t| scalar::<2>(t),
+            );
         }
     }
 
@@ -353,20 +412,28 @@ mod x86 {
     pub(super) unsafe fn sse_1(t: Transpose) {
         // SAFETY: our contract; each access is one row of a square.
         unsafe {
-            squares::<1, 16>(t, |from, from_pitch, to, to_pitch| {
-                let mut r: [__m128i; 16] =
-                    std::array::from_fn(|i| _mm_loadu_si128(row!(from, i, from_pitch).cast()));
-                // Four rounds of a perfect shuffle of rows i and i + 8.
-                for _ in 0..4 {
-                    r = std::array::from_fn(|i| {
-                        let (a, b) = (r[i / 2], r[i / 2 + 8]);
-                        if i % 2 == 0 { _mm_unpacklo_epi8(a, b) } else { _mm_unpackhi_epi8(a, b) }
-                    });
-                }
-                for (i, &column) in r.iter().enumerate() {
-                    _mm_storeu_si128(row!(to, i, to_pitch).cast(), column);
-                }
-            });
+            squares::<1, 16>(
+                t,
+                |Transpose { from, from_pitch, to, to_pitch, .. }| {
+                    let mut r: [__m128i; 16] =
+                        std::array::from_fn(|i| _mm_loadu_si128(row!(from, i, from_pitch).cast()));
+                    // Four rounds of a perfect shuffle of rows i and i + 8.
+                    for _ in 0..4 {
+                        r = std::array::from_fn(|i| {
+                            let (a, b) = (r[i / 2], r[i / 2 + 8]);
+                            if i % 2 == 0 {
+                                _mm_unpacklo_epi8(a, b)
+                            } else {
+                                _mm_unpackhi_epi8(a, b)
+                            }
+                        });
+                    }
+                    for (i, &column) in r.iter().enumerate() {
+                        _mm_storeu_si128(row!(to, i, to_pitch).cast(), column);
+                    }
+                },
+                |t| scalar::<1>(t),
+            );
         }
     }
 }

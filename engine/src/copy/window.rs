@@ -45,8 +45,9 @@ struct Step {
 /// A compiled pattern, for one direction.
 pub(super) struct Window {
     steps: Box<[Step]>,
-    /// Elements of a period.
+    /// Elements of a period, `1 << shift`.
     elements: usize,
+    shift: u32,
     /// Bytes between elements.
     stride: usize,
     /// Elements that move the address by the greatest power of two that divides the stride, modulo
@@ -142,6 +143,7 @@ impl Window {
         Self {
             steps: steps.into(),
             elements,
+            shift: elements.trailing_zeros(),
             stride,
             inverse: inverse(stride * elements / LINE, elements),
             bytes: packed as usize / elements,
@@ -152,8 +154,8 @@ impl Window {
     /// How many elements from `address` on until one begins a line, as far as elements can.
     fn to_line(&self, address: usize) -> usize {
         // Addresses change by multiples of `unit`, of which a line has as many as a period elements.
-        let unit = LINE / self.elements;
-        (self.elements - address / unit % self.elements) * self.inverse % self.elements
+        let units = (address % LINE) >> (LINE.trailing_zeros() - self.shift);
+        ((self.elements - units) * self.inverse) & (self.elements - 1)
     }
 
     /// Moves elements that the level's parameters `words` describe: count, stride.
@@ -172,7 +174,7 @@ impl Window {
         // SAFETY: the count is the level's first word.
         let mut count = unsafe { *words } as usize;
         let (mut mem, mut packed) = (mem, packed);
-        if count >= PERIODS_TO_ALIGN * self.elements {
+        if !PACK && count >= PERIODS_TO_ALIGN * self.elements {
             let first = self.to_line(mem.addr());
             // SAFETY: fewer elements than a period, and no more than there are.
             unsafe { self.part::<PACK>(first, mem, packed) };
@@ -183,7 +185,7 @@ impl Window {
         // What is left for masks: an element, so that gaps behind data are gaps between data, and as
         // many packed bytes as a register may reach past a step's own.
         let rest = (count * self.bytes).saturating_sub(LINE);
-        let whole = count.saturating_sub(1) / self.elements;
+        let whole = count.saturating_sub(1) >> self.shift;
         let fast = whole.min(rest / (self.elements * self.bytes));
         // SAFETY: so many whole periods, at least an element and 64 packed bytes after them.
         unsafe {
