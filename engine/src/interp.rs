@@ -1,9 +1,8 @@
 //! The interpreter: executes any nest from the same parameter block as a compiled kernel.
 //!
-//! Called by `exec.rs` wherever there is no kernel. It walks the levels like an odometer and makes
-//! one memcpy per run; rows of hundreds of bytes run at the machine's speed this way, short blocks
-//! are what kernels are for. Blocks of the commonest lengths take a few instructions instead of a
-//! call, since the first pack of a type is often its only one.
+//! Called by `exec.rs` wherever there is no kernel; kernels are checked against it at run time. It
+//! walks the levels like an odometer and makes one memcpy per run; rows of hundreds of bytes run at
+//! the machine's speed this way, short blocks are what kernels are for (`copy/`, and the compiler's).
 
 use crate::kernel::{Leaf, Level, Nest};
 use crate::table::Table;
@@ -145,40 +144,13 @@ unsafe fn row<const PACK: bool>(
     let (count, steps) = unsafe { (*word, Steps::new(level, word)) };
     match leaf {
         Leaf::Block { bytes } => {
-            /// One loop for each length of blocks and kind of level.
-            macro_rules! blocks {
-                ($bytes:expr) => {
-                    match steps {
-                        steps @ Steps::Loop { .. } => blocks!($bytes, steps),
-                        steps @ Steps::Short { .. } => blocks!($bytes, steps),
-                        steps @ Steps::Narrow { .. } => blocks!($bytes, steps),
-                        steps @ Steps::Wide { .. } => blocks!($bytes, steps),
-                    }
-                };
-                ($bytes:expr, $steps:expr) => {
-                    for i in 0..count {
-                        // SAFETY: `i` is below the count.
-                        let shift = unsafe { $steps.displacement(i) };
-                        let at = mem.wrapping_offset(shift as isize);
-                        // SAFETY: one run of this iteration, and its place in the packed bytes.
-                        unsafe { copy::<PACK>(at, packed, $bytes) };
-                        packed = packed.wrapping_add($bytes);
-                    }
-                };
-            }
-            // Lengths that are known here are moved by registers, and no address depends on the
-            // block before: how fast a random list is read is how many of its blocks the CPU looks
-            // up at once.
-            match *bytes as usize {
-                1 => blocks!(1),
-                2 => blocks!(2),
-                4 => blocks!(4),
-                8 => blocks!(8),
-                16 => blocks!(16),
-                24 => blocks!(24),
-                32 => blocks!(32),
-                64 => blocks!(64),
-                bytes => blocks!(bytes, steps),
+            let bytes = *bytes as usize;
+            for i in 0..count {
+                // SAFETY: `i` is below the count.
+                let at = mem.wrapping_offset(unsafe { steps.displacement(i) } as isize);
+                // SAFETY: one run of this iteration, and its place in the packed bytes.
+                unsafe { copy::<PACK>(at, packed, bytes) };
+                packed = packed.wrapping_add(bytes);
             }
         }
         Leaf::Window { runs } => {

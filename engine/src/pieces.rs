@@ -7,11 +7,12 @@
 //! Units are what the program repeats: elements, iterations of the loop over them, then the bodies
 //! of loops, tables, lists and sequences, coarse to fine. A piece ends at the coarsest unit that
 //! makes it at least three quarters as long as wished: a coarser end saves one or two calls of a
-//! kernel, a shorter piece makes one more piece of four, and the two cost about the same. A pass
-//! that tiles loops adds one unit, the tile, between a loop and its body.
+//! kernel, a shorter piece makes one more piece of four, and the two cost about the same. Where
+//! a tile of columns is packed at once (`copy/tiles.rs`), a tile is one more unit, and one that may
+//! be up to twice the wish: a piece of fewer columns reads every cache line again in the next.
 //!
-//! Invariants: pieces are not empty, follow each other, and are never longer than the wish, or than
-//! [`SHORT`] if that is more. Nodes of at most [`SHORT`] bytes are never cut.
+//! Invariants: pieces are not empty, follow each other, and are never longer than the wish (twice
+//! the wish where there are tiles), or than [`SHORT`] if that is more. Nodes of at most [`SHORT`] bytes are never cut.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Op, Program};
@@ -24,7 +25,8 @@ const SHORT: u64 = 64;
 
 impl Plan {
     /// The size of equal pieces that serves this plan best: close to `wish` bytes, not more unless
-    /// a single unit of at most 64 bytes is larger, and such that every piece begins at a whole
+    /// a single unit of at most 64 bytes is larger (up to twice as much where columns are packed in
+    /// tiles), and such that every piece begins at a whole
     /// element, row or block as long as all of them are equally long.
     ///
     /// Where parts differ in size (structs, lists of different lengths) no one size does that;
@@ -41,6 +43,9 @@ impl Plan {
         let program = self.program();
         let wish = wish.max(1);
         let Some(body) = program.body else { return wish };
+        if let Some(bytes) = tiles(self.tile_bytes(), wish) {
+            return bytes;
+        }
         let enough = least(wish);
         let mut node = program.node(body.node);
         let mut unit = program.factor * node.bytes;
@@ -66,7 +71,8 @@ impl Plan {
     }
 
     /// Where a piece of about `wish` bytes that begins at packed byte `start` of `count` elements
-    /// should end: at most `wish` bytes on (at most 64 if that is more), and at the end of a whole
+    /// should end: at most `wish` bytes on (at most 64 if that is more; twice as many where columns
+    /// are packed in tiles), and at the end of a whole
     /// element, row or block where there is one near. Runs of memory much longer than the wish are
     /// cut.
     ///
@@ -82,7 +88,7 @@ impl Plan {
             let detail = format!("no piece begins at {start} of {total} packed bytes");
             return Err(Error::new(ErrorKind::Argument, "start", detail));
         }
-        Ok(end_of_piece(self.program(), total, start, wish.max(1)))
+        Ok(end_of_piece(self.program(), self.tile_bytes(), total, start, wish.max(1)))
     }
 
     /// The packed bytes of `count` elements in pieces of about `wish` bytes, each as
@@ -106,7 +112,13 @@ impl Plan {
     /// `count`: the packed bytes do not fit 64 bits.
     pub fn pieces(&self, count: u64, wish: u64) -> Result<Pieces<'_>> {
         let total = self.packed_bytes(count)?;
-        Ok(Pieces { program: self.program(), at: 0, total, wish: wish.max(1) })
+        Ok(Pieces {
+            program: self.program(),
+            tile: self.tile_bytes(),
+            at: 0,
+            total,
+            wish: wish.max(1),
+        })
     }
 }
 
@@ -114,6 +126,7 @@ impl Plan {
 #[derive(Clone, Debug)]
 pub struct Pieces<'a> {
     program: &'a Program,
+    tile: Option<u64>,
     at: u64,
     total: u64,
     wish: u64,
@@ -127,7 +140,7 @@ impl Iterator for Pieces<'_> {
             return None;
         }
         let start = self.at;
-        self.at = end_of_piece(self.program, self.total, start, self.wish);
+        self.at = end_of_piece(self.program, self.tile, self.total, start, self.wish);
         Some(start..self.at)
     }
 }
@@ -139,13 +152,22 @@ fn least(wish: u64) -> u64 {
     wish - wish / 4
 }
 
+/// The packed bytes of a piece of whole tiles of `tile` bytes each; `None` if that is too much.
+fn tiles(tile: Option<u64>, wish: u64) -> Option<u64> {
+    tile.filter(|&tile| tile <= wish.saturating_mul(2)).map(|tile| whole(wish, tile).max(tile))
+}
+
 /// The largest multiple of `unit` up to `bytes`.
 fn whole(bytes: u64, unit: u64) -> u64 {
     bytes / unit * unit
 }
 
 /// The end of the piece that begins at `start`, below `total`; `wish` is not 0.
-fn end_of_piece(program: &Program, total: u64, start: u64, wish: u64) -> u64 {
+fn end_of_piece(program: &Program, tile: Option<u64>, total: u64, start: u64, wish: u64) -> u64 {
+    if let Some((tile, bytes)) = tile.zip(tiles(tile, wish)) {
+        // From wherever the piece begins to the end of a tile.
+        return whole(start.saturating_add(bytes), tile).min(total);
+    }
     let target = start.saturating_add(wish);
     let Some(body) = program.body.filter(|_| target < total) else { return total };
     let enough = start + least(wish);

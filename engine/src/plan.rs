@@ -5,7 +5,7 @@
 //! the only things that change are the kernel slots, which fill when a nest has moved enough bytes
 //! for the compiler's threshold.
 
-use crate::copy::{Isa, Routine};
+use crate::copy::{self, Isa, Routine};
 use crate::datatype::Datatype;
 use crate::derived::Derived;
 use crate::error::{Error, ErrorKind, Result};
@@ -381,6 +381,12 @@ impl Plan {
     pub(crate) fn is(&self, name: &PlanName) -> bool {
         // A name keeps the allocation, so no other plan gets its address.
         std::ptr::eq(Arc::as_ptr(&self.0), name.0.as_ptr())
+    }
+
+    /// Packed bytes of a tile, where elements are packed several at a time.
+    pub(crate) fn tile_bytes(&self) -> Option<u64> {
+        let site = self.whole_site().filter(|_| self.0.settings.rung != Some(Rung::Interpreter))?;
+        Some(copy::tile_elements(&site.nest)? * site.below[0] * site.leaf_bytes)
     }
 
     /// The instruction set of leaf kernels.

@@ -68,12 +68,7 @@ impl Routine {
             Direction::Pack => Self::work::<true>(nest, isa),
             Direction::Unpack => Self::work::<false>(nest, isa),
         };
-        let work = work?;
-        let inner = nest.levels.last()?;
-        let long = inner.count() * nest.leaf.bytes() >= SHORT;
-        // Alone but for the loop over elements, of which messages often have one.
-        let alone = nest.levels.len() == 1;
-        Some(Self { work, isa, rows_suffice: long || alone })
+        Some(Self { work: work?, isa, rows_suffice: rows_suffice(nest) })
     }
 
     fn work<const PACK: bool>(nest: &Nest, isa: Isa) -> Option<Work> {
@@ -82,7 +77,7 @@ impl Routine {
         if isa == Isa::Avx512
             && let Some(merit) = window::merit(inner, &nest.leaf)
             && merit.moves > if PACK { 3 } else { 4 } * merit.lines
-            && inner.count() * nest.leaf.bytes() >= SHORT
+            && rows_suffice(nest)
         {
             return Some(Work::Window(window::Window::new::<PACK>(inner, &nest.leaf)));
         }
@@ -186,8 +181,14 @@ impl Routine {
     }
 }
 
-/// Packed bytes of the innermost level below which what is outside it shows.
-const SHORT: u64 = 512;
+/// Whether the innermost level is long enough for what is outside it not to show. That of a nest of
+/// one level is the loop over elements, the count of which comes with the call.
+fn rows_suffice(nest: &Nest) -> bool {
+    /// Packed bytes of the innermost level.
+    const LONG: u64 = 512;
+    let long = |inner: &Level| inner.count().saturating_mul(nest.leaf.bytes()) >= LONG;
+    nest.levels.len() == 1 || nest.levels.last().is_some_and(long)
+}
 
 /// The level whose blocks of `length` bytes lie side by side in memory, inside another.
 fn near_level(nest: &Nest, length: u64) -> Option<usize> {
@@ -196,6 +197,13 @@ fn near_level(nest: &Nest, length: u64) -> Option<usize> {
     let is_near =
         |level: &Level| matches!(level, Level::Loop { stride, .. } if *stride as u64 == length);
     (far.unsigned_abs() > length).then(|| outer.iter().rposition(is_near)).flatten()
+}
+
+/// Iterations of the outermost level that fill cache lines together, where they lie side by side.
+pub(crate) fn tile_elements(nest: &Nest) -> Option<u64> {
+    let Leaf::Block { bytes } = nest.leaf else { return None };
+    let tiled = near_level(nest, bytes) == Some(0) && matches!(bytes, 1 | 2 | 4 | 8 | 16);
+    tiled.then_some(64 / bytes)
 }
 
 /// Fewest elements on either side of a tile: below, registers stay empty.
