@@ -42,7 +42,7 @@ impl CopyChecker {
         if let Some(jit) = jit {
             let compiler = Some(Arc::new(jit) as _);
             let rung = Some(Rung::Kernel);
-            settings.push(("jit, verified", Settings { compiler, verify: true, rung }));
+            settings.push(("jit, verified", Settings { compiler, verify: true, rung, isa: None }));
         }
         Self { settings, src: guarded(), dst: guarded(), pairs: Pairs::default() }
     }

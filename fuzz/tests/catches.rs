@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use typepack_engine::kernel::{Compiler, Entry, Kernel, LeafShape, LevelShape, PairShape, Shape};
-use typepack_engine::{Direction, Settings, stats};
+use typepack_engine::{Direction, Rung, Settings, stats};
 use typepack_fuzz::{Case, Checker, Effort, Pair, Stream, signature};
 
 /// A kernel for one loop over 8-byte blocks, right up to the mistake number `MISTAKE`.
@@ -103,7 +103,9 @@ unsafe impl Compiler for Copier {
 }
 
 fn settings(pack: Entry, unpack: Entry) -> Settings {
-    Settings { compiler: Some(Arc::new(Mistaken { pack, unpack })), ..Settings::default() }
+    let compiler = Some(Arc::new(Mistaken { pack, unpack }) as _);
+    // Leaf kernels would do without the compiler here.
+    Settings { compiler, rung: Some(Rung::Kernel), ..Settings::default() }
 }
 
 fn check(pack: Entry, unpack: Entry, case: &str) -> Result<(), String> {

@@ -3,13 +3,16 @@
 
 use std::sync::Arc;
 use typepack_engine::{
-    Datatype, Direction, Named, Order, Settings as EngineSettings, pack, typemap, unpack,
+    Datatype, Direction, Named, Order, Rung, Settings as EngineSettings, pack, typemap, unpack,
 };
 use typepack_jit::{Jit, Mode, Settings};
 
 fn commit(ty: &Datatype, jit: &Jit) -> typepack_engine::Plan {
     let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
-    ty.commit_with(&EngineSettings { compiler, ..EngineSettings::default() }).expect("committed")
+    // Leaf kernels would do without the compiler for some of the layouts.
+    let rung = Some(Rung::Kernel);
+    ty.commit_with(&EngineSettings { compiler, rung, ..EngineSettings::default() })
+        .expect("committed")
 }
 
 fn round_trip(ty: &Datatype, jit: &Jit, count: u64) {

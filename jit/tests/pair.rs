@@ -16,7 +16,7 @@ fn commit(ty: &Datatype, jit: &Jit, checked: bool) -> Plan {
     // Checked: every kernel there can be, and each call held against the interpreter.
     let (verify, rung) = (checked, checked.then_some(Rung::Kernel));
     let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
-    ty.commit_with(&EngineSettings { compiler, verify, rung }).expect("committed")
+    ty.commit_with(&EngineSettings { compiler, verify, rung, isa: None }).expect("committed")
 }
 
 /// Layouts of 240 doubles: equal blocks, blocks that divide each other, others, nests, tables.
