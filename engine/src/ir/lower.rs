@@ -267,6 +267,7 @@ impl Lowering<'_> {
     }
 
     /// The piece as a node. Equal runs of a struct become one, if it has not many others.
+    #[inline]
     fn edge(&mut self, piece: Piece) -> Edge {
         match piece {
             Piece::Run { offset, bytes } => {
@@ -347,14 +348,12 @@ impl Lowering<'_> {
         }
         let first = pieces[0].offset();
         let mut end = 0;
-        let parts = pieces
-            .iter()
-            .map(|&piece| {
-                end += self.bytes(piece);
-                Part { edge: self.edge(piece.moved(first.wrapping_neg())), end }
-            })
-            .collect();
-        let node = self.program.push(end, Op::Seq { parts });
+        let mut parts = Vec::with_capacity(pieces.len());
+        for &piece in pieces {
+            end += self.bytes(piece);
+            parts.push(Part { edge: self.edge(piece.moved(first.wrapping_neg())), end });
+        }
+        let node = self.program.push(end, Op::Seq { parts: parts.into() });
         Piece::Node(Edge { offset: first, node })
     }
 }
