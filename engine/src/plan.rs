@@ -125,8 +125,47 @@ struct Slot {
 }
 
 impl Site {
-    fn new(nest: Nest, settings: &Settings) -> Self {
-        let mut words = [0; Nest::WORDS];
+    /// Appends the site of `nest`. Most of it is filled in where it stays: a copy of it shows in
+    /// the time of a commit.
+    #[inline]
+    fn add(sites: &mut Sites, nest: Nest, settings: &Settings) {
+        let (leaf_bytes, rung) = (nest.leaf.bytes(), rung_of(&nest, settings));
+        sites.push(Self {
+            nest,
+            words: [0; Nest::WORDS],
+            below: [1; Nest::MAX_DEPTH],
+            leaf_bytes,
+            rung,
+            slots: Default::default(),
+        });
+        if let Some(site) = sites.last_mut() {
+            site.fill_block();
+            site.first_requests(settings);
+        }
+    }
+
+    /// Asks a compiler that does not wait, and nobody where no kernel is wanted.
+    #[inline]
+    fn first_requests(&self, settings: &Settings) {
+        let wanted = self.rung == Rung::Kernel;
+        let at_once = wanted && settings.compiler.as_ref().is_some_and(|c| c.threshold() == 0);
+        let leaves = self.rung == Rung::Leaf || wanted && settings.rung.is_none();
+        for direction in [Direction::Pack, Direction::Unpack] {
+            if !leaves {
+                let _ = self.slot(direction).routine.set(None);
+            }
+            if at_once {
+                self.request(direction, 0, settings);
+            } else if !wanted {
+                let _ = self.slot(direction).kernel.set(None);
+            }
+        }
+    }
+
+    /// Fills `words` and `below`.
+    #[inline]
+    fn fill_block(&mut self) {
+        let Self { nest, words, below, .. } = self;
         for (level, words) in nest.levels.iter().zip(words.chunks_exact_mut(3)) {
             words.copy_from_slice(&match level {
                 Level::Loop { count, stride } => [*count, *stride as u64, 0],
@@ -141,35 +180,9 @@ impl Site {
         {
             words[3 * depth] = bytes;
         }
-        let mut below = [1; Nest::MAX_DEPTH];
         for l in (1..depth).rev() {
             below[l - 1] = below[l] * nest.levels[l].count();
         }
-        let long = matches!(nest.leaf, Leaf::Block { bytes } if bytes >= ROW_BYTES);
-        let rung = match settings.rung {
-            Some(Rung::Interpreter) => Rung::Interpreter,
-            Some(Rung::Leaf) => Rung::Leaf,
-            Some(Rung::Kernel) if settings.compiler.is_some() => Rung::Kernel,
-            _ if long => Rung::Rows,
-            _ if settings.compiler.is_some() => Rung::Kernel,
-            _ => Rung::Leaf,
-        };
-        let leaf_bytes = nest.leaf.bytes();
-        let site = Self { nest, words, below, leaf_bytes, rung, slots: Default::default() };
-        let wanted = rung == Rung::Kernel;
-        let at_once = wanted && settings.compiler.as_ref().is_some_and(|c| c.threshold() == 0);
-        let leaves = rung == Rung::Leaf || wanted && settings.rung.is_none();
-        for direction in [Direction::Pack, Direction::Unpack] {
-            if !leaves {
-                let _ = site.slot(direction).routine.set(None);
-            }
-            if at_once {
-                site.request(direction, 0, settings);
-            } else if !wanted {
-                let _ = site.slot(direction).kernel.set(None);
-            }
-        }
-        site
     }
 
     fn slot(&self, direction: Direction) -> &Slot {
@@ -254,11 +267,10 @@ impl Plan {
         let element_bytes = program.element_bytes();
         let contiguous = program.body.and_then(|body| {
             let node = program.node(body.node);
-            let dense =
-                node.op == Op::Block && i128::from(node.bytes) == i128::from(program.stride);
+            let dense = node.op.is_block() && i128::from(node.bytes) == i128::from(program.stride);
             (dense && settings.rung != Some(Rung::Interpreter)).then_some(body.offset)
         });
-        let mut inner = Inner {
+        let mut plan = Arc::new(Inner {
             datatype,
             footprint,
             program,
@@ -266,12 +278,17 @@ impl Plan {
             contiguous,
             sites: Sites::new(),
             site_of: Box::default(),
-            whole: false,
+            whole: contiguous.is_some(),
             settings: Settings { isa: Some(settings.leaf_isa()), ..settings.clone() },
             derived: OnceLock::new(),
-        };
-        inner.find_sites(most_sites);
-        Self(Arc::new(inner))
+        });
+        // One memcpy asks for no site. Sites are made where they stay: they are large.
+        if contiguous.is_none()
+            && let Some(inner) = Arc::get_mut(&mut plan)
+        {
+            inner.find_sites(most_sites);
+        }
+        Self(plan)
     }
 
     /// The type this plan was committed from; `None` when it was decoded ([`wire`](crate::wire)).
@@ -421,15 +438,10 @@ impl Inner {
     fn find_sites(&mut self, most_sites: usize) {
         let Self { program, sites, settings, .. } = self;
         let Some(body) = program.body else { return };
-        if self.contiguous.is_some() {
-            // One memcpy: nobody asks for a site.
-            self.whole = true;
-            return;
-        }
         let outer = Level::Loop { count: program.factor, stride: program.stride };
         if let Some(nest) = nest_of(program, body, Some(outer)) {
             self.whole = true;
-            sites.push(Site::new(nest, settings));
+            Site::add(sites, nest, settings);
             return;
         }
         let mut site_of = vec![NO_SITE; program.nodes().len()];
@@ -454,12 +466,25 @@ impl Inner {
                 Some(nest) => {
                     // Fewer sites than nodes, and those have 32-bit ids.
                     site_of[id.index()] = sites.len() as u32;
-                    sites.push(Site::new(nest, settings));
+                    Site::add(sites, nest, settings);
                 }
                 None => pending.extend(ir::edges(&program.node(id).op).map(|edge| edge.node)),
             }
         }
         self.site_of = site_of.into();
+    }
+}
+
+/// Who is to execute `nest`.
+fn rung_of(nest: &Nest, settings: &Settings) -> Rung {
+    let long = matches!(nest.leaf, Leaf::Block { bytes } if bytes >= ROW_BYTES);
+    match settings.rung {
+        Some(Rung::Interpreter) => Rung::Interpreter,
+        Some(Rung::Leaf) => Rung::Leaf,
+        Some(Rung::Kernel) if settings.compiler.is_some() => Rung::Kernel,
+        _ if long => Rung::Rows,
+        _ if settings.compiler.is_some() => Rung::Kernel,
+        _ => Rung::Leaf,
     }
 }
 
@@ -474,7 +499,7 @@ fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> 
         base = base.wrapping_add(at.offset);
         let node = program.node(at.node);
         if levels.len() == Nest::MAX_DEPTH
-            && node.op != Op::Block
+            && !node.op.is_block()
             && !is_window(program.nodes(), &node.op)
         {
             return None;
@@ -517,7 +542,7 @@ fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> 
 /// Copies of `body` that are `stride` apart are one run: a ragged list of them is a list of runs.
 pub(crate) fn is_dense(program: &Program, stride: i64, body: Edge) -> bool {
     let node = program.node(body.node);
-    node.op == Op::Block && i128::from(stride) == i128::from(node.bytes)
+    node.op.is_block() && i128::from(stride) == i128::from(node.bytes)
 }
 
 /// A sequence that fits [`Leaf::Window`]: few short blocks close together, the first at 0.
@@ -529,7 +554,7 @@ pub(crate) fn is_window(nodes: &[Node], op: &Op) -> bool {
         && parts.iter().all(|part| {
             let node = &nodes[part.edge.node.index()];
             let end = i128::from(part.edge.offset) + i128::from(node.bytes);
-            node.op == Op::Block
+            node.op.is_block()
                 && span.contains(&part.edge.offset)
                 && end <= i128::from(Leaf::WINDOW_SPAN)
         })

@@ -97,6 +97,7 @@ impl Named {
     }
 
     /// The two members of a pair type such as `MPI_DOUBLE_INT`, with their offsets in bytes.
+    #[inline]
     pub fn members(self) -> Option<[(u32, Named); 2]> {
         self.row().members.map(|[first, second]| {
             let offset = first.size().next_multiple_of(second.align());

@@ -19,22 +19,41 @@ pub enum Table {
 }
 
 /// The entries of [`Table::Short`], which only the engine makes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Short(Arc<[u8]>);
+#[derive(Clone, Debug)]
+pub struct Short(Bytes);
+
+/// Where lengths of one byte are.
+#[derive(Clone, Debug)]
+enum Bytes {
+    /// Ones of a few blocks. Unlike shared ones they take no atomic operation.
+    Static(&'static [u8]),
+    Shared(Arc<[u8]>),
+}
 
 impl std::ops::Deref for Short {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.0
+        match &self.0 {
+            Bytes::Static(bytes) => bytes,
+            Bytes::Shared(bytes) => bytes,
+        }
     }
 }
+
+impl PartialEq for Short {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(&**self, &**other) || **self == **other
+    }
+}
+
+impl Eq for Short {}
 
 impl PartialEq for Table {
     /// Tables that share their entries are equal at a glance.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Short(Short(a)), Self::Short(Short(b))) => Arc::ptr_eq(a, b) || a == b,
+            (Self::Short(a), Self::Short(b)) => a == b,
             (Self::Narrow(a), Self::Narrow(b)) => Arc::ptr_eq(a, b) || a == b,
             (Self::Wide(a), Self::Wide(b)) => Arc::ptr_eq(a, b) || a == b,
             _ => false,
@@ -112,7 +131,7 @@ impl Table {
     pub(crate) fn lengths(values: &[i64]) -> Option<Self> {
         let bits = |value: i64| value as u64;
         if let Some(short) = narrowed(values, bits, |all| all <= 0xff, |value| value as u8) {
-            return Some(Self::Short(Short(short)));
+            return Some(Self::Short(Short(Bytes::Shared(short))));
         }
         let all = values.iter().fold(0, |all, value| all | value);
         (all >= 0).then(|| Self::new(values))
@@ -120,7 +139,14 @@ impl Table {
 
     /// Lengths of one byte each, as they are.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
-        Self::Short(Short(bytes.into()))
+        Self::Short(Short(Bytes::Shared(bytes.into())))
+    }
+
+    /// The lengths of `count` blocks of one copy, if these are few.
+    #[inline]
+    pub(crate) fn ones(count: usize) -> Option<Self> {
+        static ONES: [u8; 16] = [1; 16];
+        ONES.get(..count).map(|ones| Self::Short(Short(Bytes::Static(ones))))
     }
 
     /// The least and the greatest entry; `None` when there is no entry.

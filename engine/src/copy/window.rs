@@ -10,8 +10,8 @@
 //! byte before the first run or after the last is touched. (Gap bytes between runs are read when
 //! packing, never written.)
 //!
-//! When enough elements are to be moved, elements are taken off the front until lines of the
-//! pattern are lines of memory: a 64-byte access that crosses cache lines costs two.
+//! Where it pays and enough elements are to be moved, elements are taken off the front until lines
+//! of the pattern are lines of memory: a 64-byte access that crosses cache lines costs two.
 
 use crate::kernel::{Leaf, Level};
 use std::arch::x86_64::*;
@@ -23,7 +23,7 @@ const LINE: usize = 64;
 /// elements and moves of 16 bytes do as well.
 const STEPS: usize = 64;
 
-/// Elements per period that a call must move at least eight times before it aligns itself.
+/// Periods that a call must move before it aligns itself.
 const PERIODS_TO_ALIGN: usize = 8;
 
 /// One line of the pattern.
@@ -174,7 +174,9 @@ impl Window {
         // SAFETY: the count is the level's first word.
         let mut count = unsafe { *words } as usize;
         let (mut mem, mut packed) = (mem, packed);
-        if !PACK && count >= PERIODS_TO_ALIGN * self.elements {
+        // Packing one line after the other gained nothing by it, or lost (1 and 4 bytes of 2 and 8).
+        let pays = !PACK || self.steps.len() > 1;
+        if pays && count >= PERIODS_TO_ALIGN * self.elements {
             let first = self.to_line(mem.addr());
             // SAFETY: fewer elements than a period, and no more than there are.
             unsafe { self.part::<PACK>(first, mem, packed) };

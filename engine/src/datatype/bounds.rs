@@ -2,7 +2,9 @@
 //! that computes them.
 //!
 //! Called once per node by `Datatype::build`, from the constructor and the bounds of its children,
-//! never from the typemap. All products and sums are taken in 128 bits and checked into 64.
+//! never from the typemap. All products and sums are checked into 64 bits. They are taken in 64, and
+//! once more in 128 when one of them does not fit: it may be hidden by a marker, and if not, the
+//! error says what it would be.
 //!
 //! Rules (MPI-5.0 sections 5.1 and 5.1.6 to 5.1.8):
 //!
@@ -22,6 +24,7 @@ use super::{Call, Constructor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::Named;
 use crate::table::{Table, entries};
+use std::ops::BitAnd;
 
 /// One bound of a type and where it comes from. The order of kinds is the order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,18 +59,76 @@ pub(crate) struct Bounds {
     pub(crate) depth: u32,
 }
 
-/// One bound in the making, in 128 bits.
-struct Side {
-    at: i128,
+/// What bounds are computed in: `i64`, where the first number that does not fit ends the attempt,
+/// or `i128`, where all sums fit and products saturate, which is refused at the end.
+trait Integer: Copy + Ord + From<i64> + Into<i128> + TryFrom<i128> + BitAnd<Output = Self> {
+    const MIN: Self;
+    const MAX: Self;
+
+    fn plus(self, other: Self) -> Result<Self>;
+    fn times(self, other: Self) -> Result<Self>;
+
+    fn minus(self, other: Self) -> Result<Self>;
+
+    #[inline(always)]
+    fn of(value: i128) -> Result<Self> {
+        Self::try_from(value).map_err(|_| too_wide())
+    }
+}
+
+/// Ends an attempt in 64 bits; nobody sees it.
+#[cold]
+fn too_wide() -> Error {
+    Error::new(ErrorKind::Overflow, "datatype", "a number does not fit 64 bits")
+}
+
+impl Integer for i64 {
+    const MIN: Self = i64::MIN;
+    const MAX: Self = i64::MAX;
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Result<Self> {
+        self.checked_add(other).ok_or_else(too_wide)
+    }
+
+    #[inline(always)]
+    fn minus(self, other: Self) -> Result<Self> {
+        self.checked_sub(other).ok_or_else(too_wide)
+    }
+
+    #[inline(always)]
+    fn times(self, other: Self) -> Result<Self> {
+        self.checked_mul(other).ok_or_else(too_wide)
+    }
+}
+
+impl Integer for i128 {
+    const MIN: Self = i128::MIN;
+    const MAX: Self = i128::MAX;
+
+    fn plus(self, other: Self) -> Result<Self> {
+        Ok(self.saturating_add(other))
+    }
+
+    fn minus(self, other: Self) -> Result<Self> {
+        Ok(self.saturating_sub(other))
+    }
+
+    fn times(self, other: Self) -> Result<Self> {
+        Ok(self.saturating_mul(other))
+    }
+}
+
+/// One bound in the making.
+struct Side<I> {
+    at: I,
     origin: Origin,
 }
 
-impl Side {
-    const NONE: Self = Self { at: 0, origin: Origin::Absent };
-
+impl<I: Integer> Side<I> {
     /// Takes a bound into account: of the highest precedence the one that `keep` prefers.
-    #[inline]
-    fn add(&mut self, at: i128, origin: Origin, keep: impl Fn(i128, i128) -> i128) {
+    #[inline(always)]
+    fn add(&mut self, at: I, origin: Origin, keep: impl Fn(I, I) -> I) {
         if origin > self.origin {
             *self = Self { at, origin };
         } else if origin == self.origin {
@@ -76,72 +137,78 @@ impl Side {
     }
 }
 
-/// Builds bounds up from placed copies, in 128 bits.
-struct Union {
-    size: i128,
+/// Builds bounds up from placed copies.
+struct Union<I> {
+    size: I,
     /// Modulo 2^64: not more than the size, so exact when that fits.
     elements: i64,
     depth: u32,
-    lower: Side,
-    upper: Side,
+    lower: Side<I>,
+    upper: Side<I>,
     /// First and last byte of data; the first is above the last when there is none.
-    first: i128,
-    last: i128,
+    first: I,
+    last: I,
     align: u32,
 }
 
-impl Union {
+impl<I: Integer> Union<I> {
     fn new() -> Self {
         Self {
-            size: 0,
+            size: I::from(0),
             elements: 0,
             depth: 0,
-            lower: Side::NONE,
-            upper: Side::NONE,
-            first: i128::MAX,
-            last: i128::MIN,
+            lower: Side { at: I::from(0), origin: Origin::Absent },
+            upper: Side { at: I::from(0), origin: Origin::Absent },
+            first: I::MAX,
+            last: I::MIN,
             align: 1,
         }
     }
 
     /// Adds `copies` copies of `old`, the displacements of which lie between `low` and `high` and
     /// reach both. No copies add nothing but depth.
-    #[inline]
-    fn place(&mut self, old: &Bounds, copies: i128, low: i128, high: i128) {
+    #[inline(always)]
+    fn place(&mut self, old: &Bounds, copies: I, low: I, high: I) -> Result<()> {
         self.depth = self.depth.max(old.depth);
-        if copies == 0 {
-            return;
+        if copies == I::from(0) {
+            return Ok(());
         }
-        self.size = self.size.saturating_add(times(copies, i128::from(old.size)));
-        self.elements = self.elements.wrapping_add((copies as i64).wrapping_mul(old.elements));
+        self.size = self.size.plus(copies.times(old.size.into())?)?;
+        let number: i128 = copies.into();
+        self.elements = self.elements.wrapping_add((number as i64).wrapping_mul(old.elements));
         self.align = self.align.max(old.align);
-        self.lower.add(low + i128::from(old.lower.at), old.lower.origin, i128::min);
-        self.upper.add(high + i128::from(old.upper.at), old.upper.origin, i128::max);
+        self.lower.add(low.plus(old.lower.at.into())?, old.lower.origin, I::min);
+        self.upper.add(high.plus(old.upper.at.into())?, old.upper.origin, I::max);
         if old.size > 0 {
-            self.first = self.first.min(low + i128::from(old.true_lb));
-            self.last = self.last.max(high + i128::from(old.true_ub));
+            self.first = self.first.min(low.plus(old.true_lb.into())?);
+            self.last = self.last.max(high.plus(old.true_ub.into())?);
         }
+        Ok(())
     }
 
     /// Rounds the extent up to the alignment, unless a marker decides.
-    fn pad(&mut self) {
+    fn pad(&mut self) -> Result<()> {
         if self.lower.origin != Origin::Absent && self.upper.origin == Origin::Natural {
             // A power of two, like every alignment.
-            let align = i128::from(self.align);
-            let extent = self.upper.at - self.lower.at;
-            self.upper.at = self.lower.at + ((extent + align - 1) & -align);
+            let align = i64::from(self.align);
+            let extent = self.upper.at.minus(self.lower.at)?;
+            let padded = extent.plus(I::from(align - 1))? & I::from(-align);
+            self.upper.at = self.lower.at.plus(padded)?;
         }
+        Ok(())
     }
 
     fn finish(mut self) -> Result<Bounds> {
         match (self.lower.origin, self.upper.origin) {
-            (Origin::Absent, Origin::Absent) => (self.lower.at, self.upper.at) = (0, 0),
+            (Origin::Absent, Origin::Absent) => {
+                (self.lower.at, self.upper.at) = (I::from(0), I::from(0));
+            }
             (Origin::Absent, _) => self.lower.at = self.upper.at,
             (_, Origin::Absent) => self.upper.at = self.lower.at,
             _ => {}
         }
         if self.first > self.last {
-            (self.first, self.last) = (0, 0);
+            (self.first, self.last) = (I::from(0), I::from(0));
         }
         let bounds = Bounds {
             size: fit("the size", self.size)?,
@@ -153,14 +220,14 @@ impl Union {
             align: self.align,
             depth: self.depth.saturating_add(1),
         };
-        fit("the extent", self.upper.at - self.lower.at)?;
-        fit("the true extent", self.last - self.first)?;
+        fit("the extent", self.upper.at.minus(self.lower.at)?)?;
+        fit("the true extent", self.last.minus(self.first)?)?;
         Ok(bounds)
     }
 }
 
-#[inline]
-fn fit(what: &'static str, value: i128) -> Result<i64> {
+#[inline(always)]
+fn fit<I: Integer>(what: &'static str, value: I) -> Result<i64> {
     #[cold]
     fn refuse(what: &'static str, value: i128) -> Error {
         Error::new(
@@ -169,6 +236,7 @@ fn fit(what: &'static str, value: i128) -> Result<i64> {
             format!("{what} would be {value} bytes, which does not fit 64 bits"),
         )
     }
+    let value: i128 = value.into();
     i64::try_from(value).map_err(|_| refuse(what, value))
 }
 
@@ -181,8 +249,9 @@ impl Bounds {
         self.upper.at
     }
 
-    fn extent(&self) -> i128 {
-        i128::from(self.ub()) - i128::from(self.lb())
+    /// Fits: checked when the bounds were made.
+    fn extent(&self) -> i64 {
+        self.ub() - self.lb()
     }
 
     /// Bounds of a named type.
@@ -213,8 +282,13 @@ impl Bounds {
     }
 
     /// Bounds of the type that `constructor` makes.
+    #[inline]
     pub(crate) fn of(constructor: &Constructor) -> Result<Self> {
-        let mut union = Union::new();
+        Self::computed::<i64>(constructor).or_else(|_| Self::computed::<i128>(constructor))
+    }
+
+    fn computed<I: Integer>(constructor: &Constructor) -> Result<Self> {
+        let mut union = Union::<I>::new();
         match constructor {
             Constructor::Named(named) => return Ok(Self::named(*named)),
             Constructor::Dup { old } => {
@@ -246,53 +320,53 @@ impl Bounds {
                 });
             }
             Constructor::Contiguous { count, old } => {
-                repeat(&mut union, old.bounds(), 1, *count, 0)?;
+                repeat(&mut union, old.bounds(), 1, *count, I::from(0))?;
             }
             Constructor::Vector { count, blocklength, stride, old } => {
-                let stride = i128::from(*stride) * old.bounds().extent();
+                let stride = I::from(*stride).times(old.bounds().extent().into())?;
                 repeat(&mut union, old.bounds(), *count, *blocklength, stride)?;
             }
             Constructor::Hvector { count, blocklength, stride, old } => {
-                repeat(&mut union, old.bounds(), *count, *blocklength, i128::from(*stride))?;
+                repeat(&mut union, old.bounds(), *count, *blocklength, I::from(*stride))?;
             }
             Constructor::Indexed { blocklengths, displacements, old } => {
-                let unit = old.bounds().extent();
+                let unit = i128::from(old.bounds().extent());
                 scatter(&mut union, old.bounds(), blocklengths, displacements, unit)?;
             }
             Constructor::Hindexed { blocklengths, displacements, old } => {
                 scatter(&mut union, old.bounds(), blocklengths, displacements, 1)?;
             }
             Constructor::IndexedBlock { blocklength, displacements, old } => {
-                let unit = old.bounds().extent();
+                let unit = i128::from(old.bounds().extent());
                 scatter_equal(&mut union, old.bounds(), *blocklength, displacements, unit)?;
             }
             Constructor::HindexedBlock { blocklength, displacements, old } => {
                 scatter_equal(&mut union, old.bounds(), *blocklength, displacements, 1)?;
             }
             Constructor::Struct { blocklengths, displacements, types } => {
-                for ((blocklength, displacement), old) in
-                    blocklengths.iter().zip(displacements.iter()).zip(types)
-                {
-                    block(&mut union, old.bounds(), blocklength, i128::from(displacement))?;
+                for (i, old) in types.iter().enumerate() {
+                    let at = I::from(displacements.get(i));
+                    block(&mut union, old.bounds(), blocklengths.get(i), at)?;
                 }
-                union.pad();
+                union.pad()?;
             }
             Constructor::Subarray { region, order, old } => {
                 let [sizes, subsizes, starts] = region.parts();
                 let old = old.bounds();
                 let (mut copies, mut low, mut high) = (1i128, 0i128, 0i128);
-                for (dimension, stride) in array::strides(sizes, *order, old.extent())? {
+                let extent = i128::from(old.extent());
+                for (dimension, stride) in array::strides(sizes, *order, extent)? {
                     copies *= i128::from(subsizes[dimension]);
                     let first = i128::from(starts[dimension]) * stride;
                     let last = first + i128::from(subsizes[dimension] - 1) * stride;
                     low += first.min(last);
                     high += first.max(last);
                 }
-                union.place(old, copies, displacement(low)?, displacement(high)?);
+                place_wide(&mut union, old, copies, low, high)?;
                 // MPI-5.0 section 5.1.3: lower bound 0 and the extent of the whole array, as if
                 // set by markers.
-                let total = array::elements(sizes)? * old.extent();
-                union.lower = Side { at: 0, origin: Origin::Marker };
+                let total = I::of(array::elements(sizes)? * extent)?;
+                union.lower = Side { at: I::from(0), origin: Origin::Marker };
                 union.upper = Side { at: total, origin: Origin::Marker };
             }
         }
@@ -311,71 +385,80 @@ fn times(a: i128, b: i128) -> i128 {
 }
 
 /// `count` blocks of `blocklength` copies, `stride` bytes apart (contiguous: one block).
-fn repeat(
-    union: &mut Union,
+#[inline(always)]
+fn repeat<I: Integer>(
+    union: &mut Union<I>,
     old: &Bounds,
     count: i64,
     blocklength: i64,
-    stride: i128,
+    stride: I,
 ) -> Result<()> {
-    let (count, blocklength, extent) = (i128::from(count), i128::from(blocklength), old.extent());
+    let zero = I::from(0);
     if count == 0 || blocklength == 0 {
-        union.place(old, 0, 0, 0);
-        return Ok(());
+        return union.place(old, zero, zero, zero);
     }
     // Three 64-bit factors (count, stride in extents, extent) can exceed even 128 bits; a
     // saturated product is refused like any other that does not fit 64.
-    let (outer, inner) = (times(count - 1, stride), times(blocklength - 1, extent));
-    let low = displacement(outer.min(0).saturating_add(inner.min(0)))?;
-    let high = displacement(outer.max(0).saturating_add(inner.max(0)))?;
-    union.place(old, times(count, blocklength), low, high);
-    Ok(())
+    let outer = I::from(count - 1).times(stride)?;
+    let inner = I::from(blocklength - 1).times(old.extent().into())?;
+    let low = displacement(outer.min(zero).plus(inner.min(zero))?)?;
+    let high = displacement(outer.max(zero).plus(inner.max(zero))?)?;
+    union.place(old, I::from(count).times(blocklength.into())?, low, high)
 }
 
 /// One block of `blocklength` copies at `at` bytes.
-#[inline]
-fn block(union: &mut Union, old: &Bounds, blocklength: i64, at: i128) -> Result<()> {
+#[inline(always)]
+fn block<I: Integer>(union: &mut Union<I>, old: &Bounds, blocklength: i64, at: I) -> Result<()> {
     if blocklength == 1 {
-        union.place(old, 1, at, at);
-        return Ok(());
+        return union.place(old, I::from(1), at, at);
     }
-    let copies = i128::from(blocklength);
-    let span = times((copies - 1).max(0), old.extent());
-    let (low, high) = (displacement(at + span.min(0))?, displacement(at + span.max(0))?);
-    union.place(old, copies, low, high);
-    Ok(())
+    let zero = I::from(0);
+    let span = I::from((blocklength - 1).max(0)).times(old.extent().into())?;
+    let low = displacement(at.plus(span.min(zero))?)?;
+    let high = displacement(at.plus(span.max(zero))?)?;
+    union.place(old, blocklength.into(), low, high)
+}
+
+/// [`Union::place`] of what was found in 128 bits, with displacements that may not fit 64.
+fn place_wide<I: Integer>(
+    union: &mut Union<I>,
+    old: &Bounds,
+    copies: i128,
+    low: i128,
+    high: i128,
+) -> Result<()> {
+    let (low, high) = (displacement(low)?, displacement(high)?);
+    union.place(old, I::of(copies)?, I::of(low)?, I::of(high)?)
 }
 
 /// Blocks of `blocklength` copies at each of `displacements` times `unit` bytes: only the least
 /// and the greatest displacement matter.
-fn scatter_equal(
-    union: &mut Union,
+fn scatter_equal<I: Integer>(
+    union: &mut Union<I>,
     old: &Bounds,
     blocklength: i64,
     displacements: &Table,
     unit: i128,
 ) -> Result<()> {
     let Some((least, greatest)) = displacements.range().filter(|_| blocklength > 0) else {
-        union.place(old, 0, 0, 0);
-        return Ok(());
+        return place_wide(union, old, 0, 0, 0);
     };
     let (a, b) = (times(i128::from(least), unit), times(i128::from(greatest), unit));
-    let inner = times(i128::from(blocklength - 1), old.extent());
-    let low = displacement(a.min(b) + inner.min(0))?;
-    let high = displacement(a.max(b) + inner.max(0))?;
-    union.place(old, times(i128::from(blocklength), displacements.len() as i128), low, high);
-    Ok(())
+    let inner = times(i128::from(blocklength - 1), i128::from(old.extent()));
+    let (low, high) = (a.min(b) + inner.min(0), a.max(b) + inner.max(0));
+    let copies = times(i128::from(blocklength), displacements.len() as i128);
+    place_wide(union, old, copies, low, high)
 }
 
 /// Blocks of `blocklengths[i]` copies at `displacements[i] * unit` bytes.
-fn scatter(
-    union: &mut Union,
+fn scatter<I: Integer>(
+    union: &mut Union<I>,
     old: &Bounds,
     blocklengths: &Table,
     displacements: &Table,
     unit: i128,
 ) -> Result<()> {
-    let extent = old.extent();
+    let extent = i128::from(old.extent());
     // Whether 64 bits hold every sum below, so that millions of entries need no wider ones. What
     // fits 32 bits needs no look at the entries.
     let (least, greatest) = match displacements {
@@ -418,8 +501,7 @@ fn scatter(
         }
     };
     let (low, high) = if copies == 0 { (0, 0) } else { (low, high) };
-    union.place(old, copies, displacement(low)?, displacement(high)?);
-    Ok(())
+    place_wide(union, old, copies, low, high)
 }
 
 /// Copies in all, and the least and the greatest displacement of a copy; all displacements are
@@ -440,8 +522,8 @@ fn span(blocks: impl Iterator<Item = (i64, i64)>, unit: i64, extent: i64) -> (i1
 }
 
 /// A displacement has to fit 64 bits by itself: programs hold it as such.
-#[inline]
-fn displacement(bytes: i128) -> Result<i128> {
+#[inline(always)]
+fn displacement<I: Integer>(bytes: I) -> Result<I> {
     #[cold]
     fn refuse(bytes: i128) -> Error {
         Error::new(
@@ -450,8 +532,64 @@ fn displacement(bytes: i128) -> Result<i128> {
             format!("an element would lie at {bytes} bytes, which does not fit 64 bits"),
         )
     }
-    match i64::try_from(bytes) {
+    let wide: i128 = bytes.into();
+    match i64::try_from(wide) {
         Ok(_) => Ok(bytes),
-        Err(_) => Err(refuse(bytes)),
+        Err(_) => Err(refuse(wide)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datatype::{Datatype, Order};
+
+    /// Both widths, of what the constructor calls of these types made.
+    fn both(ty: &Datatype) -> [Result<Bounds>; 2] {
+        let call = ty.constructor();
+        [Bounds::computed::<i64>(call), Bounds::computed::<i128>(call)]
+    }
+
+    #[test]
+    fn both_widths_find_the_same_bounds() {
+        let int = Datatype::named(Named::INT);
+        let back = Datatype::resized(5, -16, &int).unwrap();
+        let types = [
+            Datatype::contiguous(7, &back),
+            Datatype::vector(3, 2, -5, &back),
+            Datatype::hvector(0, 2, 5, &int),
+            Datatype::indexed(&[1, 0, 3], &[4, -9, 2], &back),
+            Datatype::hindexed_block(2, &[-40, 8], &int),
+            Datatype::structured(
+                &[1, 2, 0],
+                &[-3, 9, 99],
+                &[int.clone(), back.clone(), int.clone()],
+            ),
+            Datatype::structured(&[1, 1], &[0, 4], &[int.clone(), Datatype::named(Named::CHAR)]),
+            Datatype::structured(&[], &[], &[]),
+            Datatype::subarray(&[4, 6], &[2, 3], &[1, 2], Order::Fortran, &back),
+        ];
+        for ty in types {
+            let ty = ty.unwrap();
+            let [narrow, wide] = both(&ty);
+            assert_eq!(narrow, wide, "{ty:?}");
+            assert_eq!(narrow.as_ref(), Ok(ty.bounds()));
+        }
+    }
+
+    #[test]
+    fn what_only_128_bits_hold_in_between_is_accepted() {
+        let int = Datatype::named(Named::INT);
+        // The stride of one block is never used.
+        let ty = Datatype::vector(1, 1, i64::MAX, &int).unwrap();
+        let [narrow, wide] = both(&ty);
+        assert!(narrow.is_err());
+        assert_eq!(wide.as_ref(), Ok(ty.bounds()));
+        assert_eq!((ty.lb(), ty.ub()), (0, 4));
+        // What does not fit is said in full.
+        let far = Datatype::resized(0, i64::MAX, &int).unwrap();
+        let error = Datatype::hindexed(&[1], &[8], &far).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Overflow);
+        assert!(error.to_string().contains("the upper bound would be 9223372036854775815 bytes"));
     }
 }

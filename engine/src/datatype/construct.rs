@@ -8,7 +8,6 @@
 use super::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::table::Table;
-use std::sync::LazyLock;
 
 fn check_count(argument: &'static str, value: i64) -> Result<()> {
     if value < 0 {
@@ -50,16 +49,12 @@ pub(super) fn check_int(argument: &'static str, values: &[i64]) -> Result<()> {
     }
 }
 
-/// The block lengths of a struct. Nearly all are a few ones, of which there is one table for each
-/// number: a table of its own is a tenth of the instructions of making and dropping such a struct.
+/// The block lengths of a struct. Nearly all are a few ones: a table of its own is a tenth of the
+/// instructions of making and dropping such a struct.
+#[inline]
 fn struct_lengths(blocklengths: &[i64]) -> Result<Table> {
-    const FEW: usize = 8;
-    static ONES: LazyLock<[Table; FEW]> =
-        LazyLock::new(|| std::array::from_fn(|i| Table::new(&[1; FEW][..=i])));
-    match blocklengths.len() {
-        count @ 1..=FEW if blocklengths.iter().all(|&length| length == 1) => {
-            Ok(ONES[count - 1].clone())
-        }
+    match Table::ones(blocklengths.len()) {
+        Some(ones) if blocklengths.iter().all(|&length| length == 1) => Ok(ones),
         _ => block_lengths("blocklengths", blocklengths),
     }
 }

@@ -39,6 +39,7 @@ pub use predefined::{TypeClass, UNDEFINED};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::Named;
 use crate::table::Table;
+use smallvec::SmallVec;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -375,24 +376,41 @@ impl fmt::Debug for Datatype {
 impl Drop for Node {
     /// Takes the tree apart on the heap: a tree may be deeper than the machine stack.
     fn drop(&mut self) {
-        fn take(constructor: &mut Constructor, pending: &mut Vec<Arc<Node>>) {
-            let made = |child: Datatype| match child.0 {
-                Handle::Named(_) => None,
-                Handle::Made(node) => Some(node),
-            };
-            // A type whose children are all named (the common case) needs no list.
-            if constructor.children().iter().all(|child| matches!(child.0, Handle::Named(_))) {
-                return;
-            }
-            match std::mem::replace(constructor, Constructor::Named(Named::BYTE)) {
-                Constructor::Struct { types, .. } => {
-                    pending.extend(types.into_iter().filter_map(made));
+        type Pending = SmallVec<[Arc<Node>; 4]>;
+        fn take(constructor: &mut Constructor, pending: &mut Pending) {
+            let byte = || Datatype::named(Named::BYTE).0;
+            let children = match constructor {
+                Constructor::Named(_) => return,
+                Constructor::Composite { layout, .. } => {
+                    // The call may hold the types that the layout is made of: the list has the
+                    // last reference only once the call is gone.
+                    if let Handle::Made(node) = std::mem::replace(&mut layout.0, byte()) {
+                        pending.push(node);
+                    }
+                    *constructor = Constructor::Named(Named::BYTE);
+                    return;
                 }
-                // The clone outlives `other`, so the last reference is the one in the list.
-                other => pending.extend(other.children().iter().cloned().filter_map(made)),
+                Constructor::Struct { types, .. } => &mut types[..],
+                Constructor::Dup { old }
+                | Constructor::Contiguous { old, .. }
+                | Constructor::Vector { old, .. }
+                | Constructor::Hvector { old, .. }
+                | Constructor::Indexed { old, .. }
+                | Constructor::Hindexed { old, .. }
+                | Constructor::IndexedBlock { old, .. }
+                | Constructor::HindexedBlock { old, .. }
+                | Constructor::Subarray { old, .. }
+                | Constructor::Resized { old, .. } => std::slice::from_mut(old),
+            };
+            for child in children {
+                if matches!(child.0, Handle::Made(_))
+                    && let Handle::Made(node) = std::mem::replace(&mut child.0, byte())
+                {
+                    pending.push(node);
+                }
             }
         }
-        let mut pending = Vec::new();
+        let mut pending = Pending::new();
         take(&mut self.constructor, &mut pending);
         while let Some(node) = pending.pop() {
             if let Some(mut node) = Arc::into_inner(node) {
@@ -415,6 +433,18 @@ mod tests {
         let keep = ty.clone();
         drop(ty);
         assert_eq!(keep.extent(), 8);
+    }
+
+    #[test]
+    fn dropping_a_very_deep_tree_of_darrays_does_not_recurse() {
+        let mut ty = Datatype::named(Named::INT);
+        for _ in 0..100_000 {
+            let spread = [Distribution::None];
+            ty = Datatype::darray(1, 0, &[1], &spread, &[DEFAULT_ARGUMENT], &[1], Order::C, &ty)
+                .unwrap();
+        }
+        assert_eq!(ty.extent(), 4);
+        drop(ty);
     }
 
     #[test]

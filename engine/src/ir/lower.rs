@@ -143,11 +143,17 @@ impl Memo {
 
 impl Lowering<'_> {
     /// The piece of a type that is done, named, or whose children are done.
+    #[inline(always)]
     fn finish(&mut self, ty: &Datatype) -> Result<Option<Piece>> {
         // A named type that is a run costs less than a look.
-        if let (None, Constructor::Named(named)) = (&self.leaf, ty.constructor()) {
-            return Ok(self.named(*named));
+        match (&self.leaf, ty.constructor()) {
+            (None, Constructor::Named(named)) => Ok(self.named(*named)),
+            _ => self.finish_made(ty),
         }
+    }
+
+    #[inline(never)]
+    fn finish_made(&mut self, ty: &Datatype) -> Result<Option<Piece>> {
         if let Some(piece) = self.done.get(ty) {
             return Ok(piece);
         }
@@ -219,14 +225,13 @@ impl Lowering<'_> {
             }
             Constructor::Struct { blocklengths, displacements, types } => {
                 let mut pieces = Pieces::new();
-                for ((blocklength, displacement), old) in
-                    blocklengths.iter().zip(displacements.iter()).zip(types)
-                {
+                for (i, old) in types.iter().enumerate() {
+                    let blocklength = blocklengths.get(i);
                     if blocklength > 0
                         && let Some(body) = self.finish(old)?
                     {
                         let block = self.repeat(blocklength, old.extent(), body);
-                        append(&mut pieces, block.moved(displacement));
+                        append(&mut pieces, block.moved(displacements.get(i)));
                     }
                 }
                 self.seq(&pieces)
@@ -262,11 +267,12 @@ impl Lowering<'_> {
     }
 
     /// The piece as a node. Equal runs of a struct become one, if it has not many others.
+    #[inline]
     fn edge(&mut self, piece: Piece) -> Edge {
         match piece {
             Piece::Run { offset, bytes } => {
                 let nodes = self.program.nodes();
-                let equal = |node: &Node| node.bytes == bytes && node.op == Op::Block;
+                let equal = |node: &Node| node.bytes == bytes && node.op.is_block();
                 let back = nodes.iter().rev().take(LOOK_BACK).position(equal);
                 let node = match back {
                     // Programs have fewer nodes than ids.
@@ -280,29 +286,32 @@ impl Lowering<'_> {
     }
 
     /// A named type: one run, or two where a pair has a hole between its members.
+    #[inline(always)]
     fn named(&mut self, named: Named) -> Option<Piece> {
-        let run = |offset: u32, bytes: u32| Piece::Run {
-            offset: i64::from(offset),
-            bytes: u64::from(bytes),
-        };
         match named.members() {
             None if named.size() == 0 => None,
-            None => Some(run(0, named.size())),
-            Some(members) => {
-                let mut pieces = Pieces::new();
-                for (at, member) in members {
-                    append(&mut pieces, run(at, member.size()));
-                }
-                Some(self.seq(&pieces))
-            }
+            None => Some(Piece::Run { offset: 0, bytes: u64::from(named.size()) }),
+            Some(members) => Some(self.pair(members)),
         }
     }
 
-    /// `count` copies (at least one), `stride` bytes apart. One copy is the body itself.
-    fn repeat(&mut self, count: i64, stride: i64, body: Piece) -> Piece {
-        if count == 1 {
-            return body;
+    #[inline(never)]
+    fn pair(&mut self, members: [(u32, Named); 2]) -> Piece {
+        let mut pieces = Pieces::new();
+        for (at, member) in members {
+            let (offset, bytes) = (i64::from(at), u64::from(member.size()));
+            append(&mut pieces, Piece::Run { offset, bytes });
         }
+        self.seq(&pieces)
+    }
+
+    /// `count` copies (at least one), `stride` bytes apart. One copy is the body itself.
+    #[inline(always)]
+    fn repeat(&mut self, count: i64, stride: i64, body: Piece) -> Piece {
+        if count == 1 { body } else { self.repeat_many(count, stride, body) }
+    }
+
+    fn repeat_many(&mut self, count: i64, stride: i64, body: Piece) -> Piece {
         let each = self.bytes(body);
         let bytes = each * count as u64;
         match body {
@@ -339,14 +348,12 @@ impl Lowering<'_> {
         }
         let first = pieces[0].offset();
         let mut end = 0;
-        let parts = pieces
-            .iter()
-            .map(|&piece| {
-                end += self.bytes(piece);
-                Part { edge: self.edge(piece.moved(first.wrapping_neg())), end }
-            })
-            .collect();
-        let node = self.program.push(end, Op::Seq { parts });
+        let mut parts = Vec::with_capacity(pieces.len());
+        for &piece in pieces {
+            end += self.bytes(piece);
+            parts.push(Part { edge: self.edge(piece.moved(first.wrapping_neg())), end });
+        }
+        let node = self.program.push(end, Op::Seq { parts: parts.into() });
         Piece::Node(Edge { offset: first, node })
     }
 }

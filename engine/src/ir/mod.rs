@@ -84,8 +84,16 @@ pub enum Op {
     /// The parts one after the other.
     Seq {
         /// The parts and where they end in packed bytes.
-        parts: Arc<[Part]>,
+        parts: Box<[Part]>,
     },
+}
+
+impl Op {
+    /// Whether this is [`Op::Block`]; unlike a comparison, one instruction.
+    #[inline]
+    pub(crate) fn is_block(&self) -> bool {
+        matches!(self, Self::Block)
+    }
 }
 
 /// A part of a [`Op::Seq`].

@@ -44,18 +44,18 @@ fn is_coalesced(nodes: &[Node], op: &Op) -> bool {
 
 /// Copies of `node` that are `stride` apart form one run.
 pub(super) fn dense(node: &Node, stride: i64) -> bool {
-    node.op == Op::Block && i128::from(stride) == i128::from(node.bytes)
+    node.op.is_block() && i128::from(stride) == i128::from(node.bytes)
 }
 
 /// Block `b` continues block `a`.
 fn touches(nodes: &[Node], a: Edge, b: Edge) -> bool {
     let (first, second) = (&nodes[a.node.index()], &nodes[b.node.index()]);
-    first.op == Op::Block
-        && second.op == Op::Block
+    first.op.is_block()
+        && second.op.is_block()
         && i128::from(a.offset) + i128::from(first.bytes) == i128::from(b.offset)
 }
 
-fn sequence(builder: &mut Builder, bytes: u64, parts: Arc<[Part]>) -> Edge {
+fn sequence(builder: &mut Builder, bytes: u64, parts: Box<[Part]>) -> Edge {
     if !parts.windows(2).any(|pair| touches(&builder.nodes, pair[0].edge, pair[1].edge)) {
         return builder.push(bytes, Op::Seq { parts });
     }

@@ -51,7 +51,7 @@ fn is_folded(nodes: &[Node], op: &Op) -> bool {
         Op::Table { body, .. } | Op::Ragged { body, .. } => body.offset == 0,
         Op::Seq { parts } => {
             parts[0].edge.offset == 0
-                && parts.iter().all(|part| nodes[part.edge.node.index()].op == Op::Block)
+                && parts.iter().all(|part| nodes[part.edge.node.index()].op.is_block())
                 && parts.len() > 1
                 && equality(nodes, parts.iter().map(|part| part.edge)).is_none()
         }
@@ -208,7 +208,7 @@ fn equality(
     let first = edges.clone().next()?;
     let same = |edge: Edge| {
         let (a, b) = (node(first), node(edge));
-        first.node == edge.node || (a.op == Op::Block && b.op == Op::Block && a.bytes == b.bytes)
+        first.node == edge.node || (a.op.is_block() && b.op.is_block() && a.bytes == b.bytes)
     };
     if !edges.clone().all(same) {
         return None;
@@ -219,6 +219,6 @@ fn equality(
     if offsets.all(|(offset, i)| offset == stride.wrapping_mul(i)) {
         return Some(Equality::Even(stride));
     }
-    let long = length > Leaf::WINDOW_RUNS || node(first).op != Op::Block;
+    let long = length > Leaf::WINDOW_RUNS || !node(first).op.is_block();
     long.then_some(Equality::Scattered)
 }

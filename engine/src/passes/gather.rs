@@ -14,8 +14,8 @@ use std::sync::Arc;
 pub(crate) fn gather(program: &mut Program) {
     let scattered = |op: &Op| match op {
         Op::Seq { parts } => {
-            let block = |part: &Part| program.node(part.edge.node).op == Op::Block;
-            parts.iter().all(block) && !is_window(program.nodes(), op)
+            let block = |part: &Part| program.node(part.edge.node).op.is_block();
+            !is_window(program.nodes(), op) && parts.iter().all(block)
         }
         _ => false,
     };
@@ -41,7 +41,7 @@ pub(crate) fn gather(program: &mut Program) {
 /// blocks.
 fn runs(builder: &mut Builder, parts: &[Part]) -> Option<(i64, Op)> {
     let blocks = parts.iter().map(|part| match builder.node(part.edge) {
-        node if node.op == Op::Block => Some(node.bytes as i64),
+        node if node.op.is_block() => Some(node.bytes as i64),
         _ => None,
     });
     let lengths: Vec<i64> = blocks.collect::<Option<_>>()?;

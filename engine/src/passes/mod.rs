@@ -18,7 +18,6 @@ pub(crate) use tables::regularize;
 
 use crate::ir::{Edge, Node, NodeId, Op, Part, Program};
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// How many nodes back an equal node is looked for: enough for the members of a struct, and little
 /// enough that a large program is still rebuilt in linear time.
@@ -62,6 +61,7 @@ fn moved(edge: Edge, offset: i64) -> Edge {
 
 /// [`rewrite`], unless every node is `settled`: then `rule` would change nothing. Most types are
 /// settled from the start, and asking is much cheaper than rebuilding.
+#[inline]
 fn rewrite_unless(
     settled: impl Fn(&[Node], &Op) -> bool,
     program: &mut Program,
@@ -90,7 +90,7 @@ fn rewrite(program: &mut Program, mut rule: impl FnMut(&mut Builder, Node) -> Ed
             Op::Seq { parts } => {
                 let unchanged = parts.iter().all(|part| update(&part.edge, &new) == part.edge);
                 if !unchanged {
-                    let updated: Arc<[Part]> = parts
+                    let updated: Box<[Part]> = parts
                         .iter()
                         .map(|part| Part { edge: update(&part.edge, &new), end: part.end })
                         .collect();

@@ -166,7 +166,7 @@ impl Merging {
             return moved(self.repeat(merged.len() as u64, step, body), first.offset);
         }
         let mut end = 0;
-        let parts: Arc<[Part]> = merged
+        let parts: Box<[Part]> = merged
             .iter()
             .map(|&edge| {
                 end += self.units(edge);

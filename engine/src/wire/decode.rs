@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
                     end += program.node(node).bytes;
                     Part { edge: Edge { offset: i64::from_le_bytes(offset), node }, end }
                 };
-                let parts: Arc<[Part]> = parts.chunks_exact(PART).map(part).collect();
+                let parts: Box<[Part]> = parts.chunks_exact(PART).map(part).collect();
                 let total = u128::from(parts[parts.len() - 1].end);
                 (Op::Seq { parts }, total)
             }
