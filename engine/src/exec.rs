@@ -77,7 +77,7 @@ unsafe fn nest<const PACK: bool>(
 ) {
     let base = mem.wrapping_offset(site.nest.base as isize);
     let bytes = range.end - range.start;
-    if bytes == outer * site.below[0] * site.leaf_bytes {
+    if bytes == outer * site.below[0].get() * site.leaf_bytes.get() {
         // The usual call is of one element, for which the block stands ready.
         let mut block;
         let words = if outer == site.words[0] {
@@ -96,9 +96,9 @@ unsafe fn nest<const PACK: bool>(
         && (inner == 0 || inner == 1 && outer == 1)
     {
         // Whole leaves of one loop, what `pieces.rs` proposes for such a nest: one box.
-        let first = range.start / site.leaf_bytes;
-        let count = bytes / site.leaf_bytes;
-        if first * site.leaf_bytes == range.start && count * site.leaf_bytes == bytes {
+        let (first, skip) = site.leaf_bytes.divide(range.start);
+        let (count, rest) = site.leaf_bytes.divide(bytes);
+        if skip == 0 && rest == 0 {
             let mut words = site.words;
             words[0] = outer;
             words[3 * inner] = count;
@@ -124,8 +124,8 @@ unsafe fn partial<const PACK: bool>(
     range: Range<u64>,
     packed: *mut u8,
 ) {
-    let leaf = site.leaf_bytes;
-    let (item, skip) = (range.start / leaf, range.start % leaf);
+    let leaf = site.leaf_bytes.get();
+    let (item, skip) = site.leaf_bytes.divide(range.start);
     let mut place = Place::of(site, outer, item);
     let (mut left, mut packed) = (range.end - range.start, packed);
     let broken = |place: &Place<'_>, skip: u64, bytes: u64, packed: *mut u8| {
@@ -144,13 +144,12 @@ unsafe fn partial<const PACK: bool>(
         left -= bytes;
         place.advance(site.nest.levels.len() - 1, 1);
     }
-    let mut items = left / leaf;
-    let rest = left - items * leaf;
+    let (mut items, rest) = site.leaf_bytes.divide(left);
     let mut words;
     while items > 0 {
         words = site.words;
         let (shift, level) = place.next_box(items, &mut words);
-        let moved = words[3 * level] * site.below[level];
+        let moved = words[3 * level] * site.below[level].get();
         let at = base.wrapping_offset(shift as isize);
         // SAFETY: the parameters describe the next `moved` leaves, all whole and in the range.
         unsafe { call::<PACK>(plan, site, &words, at, packed, moved * leaf) };
@@ -179,7 +178,7 @@ impl<'a> Place<'a> {
         let mut indices = [0; Nest::MAX_DEPTH];
         let (inner, mut rest) = (site.nest.levels.len() - 1, item);
         for (index, &below) in indices.iter_mut().zip(&site.below[..inner]) {
-            (*index, rest) = (rest / below, rest % below);
+            (*index, rest) = below.divide(rest);
         }
         // Below the innermost level there is one leaf.
         indices[inner] = rest;
@@ -211,7 +210,7 @@ impl<'a> Place<'a> {
         // The outermost level at which a whole iteration begins here and fits. The innermost always
         // does: an iteration there is one leaf.
         let mut level = site.nest.levels.len() - 1;
-        while level > 0 && self.indices[level] == 0 && site.below[level - 1] <= items {
+        while level > 0 && self.indices[level] == 0 && site.below[level - 1].get() <= items {
             level -= 1;
         }
         let mut shift = 0i64;
@@ -227,7 +226,7 @@ impl<'a> Place<'a> {
         }
         let (left, below) = (self.count(level) - self.indices[level], site.below[level]);
         // No more leaves than the nest has bytes.
-        words[3 * level] = if left * below <= items { left } else { items / below };
+        words[3 * level] = if left * below.get() <= items { left } else { below.divide(items).0 };
         (shift, level)
     }
 

@@ -39,6 +39,7 @@ mod copy;
 mod cursor;
 mod datatype;
 mod derived;
+mod divide;
 mod error;
 mod exec;
 pub mod explain;

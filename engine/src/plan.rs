@@ -8,6 +8,7 @@
 use crate::copy::{self, Isa, Routine};
 use crate::datatype::Datatype;
 use crate::derived::Derived;
+use crate::divide::Divisor;
 use crate::error::{Error, ErrorKind, Result};
 use crate::footprint::Footprint;
 use crate::ir::{self, Edge, Node, NodeId, Op, Program};
@@ -107,8 +108,8 @@ pub(crate) struct Site {
     /// The parameter block for one whole nest, as `kernel.rs` lays it out, padded with zeros.
     pub(crate) words: [u64; Nest::WORDS],
     /// Iterations of all levels below level `l`, for each `l` of the nest.
-    pub(crate) below: [u64; Nest::MAX_DEPTH],
-    pub(crate) leaf_bytes: u64,
+    pub(crate) below: [Divisor; Nest::MAX_DEPTH],
+    pub(crate) leaf_bytes: Divisor,
     pub(crate) rung: Rung,
     slots: [Slot; 2],
 }
@@ -129,11 +130,11 @@ impl Site {
     /// the time of a commit.
     #[inline]
     fn add(sites: &mut Sites, nest: Nest, settings: &Settings) {
-        let (leaf_bytes, rung) = (nest.leaf.bytes(), rung_of(&nest, settings));
+        let (leaf_bytes, rung) = (Divisor::new(nest.leaf.bytes()), rung_of(&nest, settings));
         sites.push(Self {
             nest,
             words: [0; Nest::WORDS],
-            below: [1; Nest::MAX_DEPTH],
+            below: [Divisor::ONE; Nest::MAX_DEPTH],
             leaf_bytes,
             rung,
             slots: Default::default(),
@@ -181,7 +182,7 @@ impl Site {
             words[3 * depth] = bytes;
         }
         for l in (1..depth).rev() {
-            below[l - 1] = below[l] * nest.levels[l].count();
+            below[l - 1] = Divisor::new(below[l].get() * nest.levels[l].count());
         }
     }
 
@@ -403,7 +404,7 @@ impl Plan {
     /// Packed bytes of a tile, where elements are packed several at a time.
     pub(crate) fn tile_bytes(&self) -> Option<u64> {
         let site = self.whole_site().filter(|_| self.0.settings.rung != Some(Rung::Interpreter))?;
-        Some(copy::tile_elements(&site.nest)? * site.below[0] * site.leaf_bytes)
+        Some(copy::tile_elements(&site.nest)? * site.below[0].get() * site.leaf_bytes.get())
     }
 
     /// The instruction set of leaf kernels.

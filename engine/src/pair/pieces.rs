@@ -136,10 +136,10 @@ unsafe fn straight(
 /// Packed bytes that go through the buffer at a time: whole rows of both sides where that is
 /// possible, or else whole blocks, since a broken one costs calls of its own.
 fn chunk(src: &Plan, dst: &Plan) -> u64 {
-    let block = |plan: &Plan| plan.whole_site().map_or(1, |site| site.leaf_bytes);
+    let block = |plan: &Plan| plan.whole_site().map_or(1, |site| site.leaf_bytes.get());
     let row = |plan: &Plan| {
         let row = plan.whole_site().and_then(|site| match &site.nest.levels[..] {
-            [_, .., inner] => site.leaf_bytes.checked_mul(inner.count()),
+            [_, .., inner] => site.leaf_bytes.get().checked_mul(inner.count()),
             _ => None,
         });
         row.unwrap_or_else(|| block(plan))
