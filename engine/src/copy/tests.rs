@@ -262,3 +262,44 @@ fn random_nests() {
         checked += 1;
     }
 }
+
+/// Somebody else's bytes lie in the gaps: unpacking does not even write them back.
+#[test]
+fn gaps_belong_to_another_thread() {
+    use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+    const COUNT: usize = 200;
+    let cases = [
+        loops(&[(COUNT as u64, 16)], window(&[(0, 1), (4, 4), (8, 8)])),
+        loops(&[(COUNT as u64, 16)], Leaf::Block { bytes: 1 }),
+        loops(&[(10, 1), (COUNT as u64, 16)], Leaf::Block { bytes: 1 }),
+        loops(&[(COUNT as u64, 16)], Leaf::Block { bytes: 12 }),
+    ];
+    for (nest, gap) in cases.iter().zip([2, 7, 13, 14]) {
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+            let Some(routine) = Routine::new(nest, Direction::Unpack, isa) else { continue };
+            let memory: Vec<AtomicU8> = (0..16 * COUNT).map(|_| AtomicU8::new(0)).collect();
+            let mut packed = vec![5_u8; 13 * COUNT];
+            let (words, done) = (words_of(nest), AtomicBool::new(false));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut value = 0_u8;
+                    while !done.load(Ordering::Relaxed) {
+                        value = value.wrapping_add(1);
+                        let gaps = || memory.iter().skip(gap).step_by(16);
+                        gaps().for_each(|byte| byte.store(value, Ordering::Relaxed));
+                        let kept = gaps().all(|byte| byte.load(Ordering::Relaxed) == value);
+                        assert!(kept, "{}: a gap was written", routine.name());
+                    }
+                });
+                let mem = memory.as_ptr().cast::<u8>().cast_mut();
+                for _ in 0..2000 {
+                    // SAFETY: the data bytes of `memory` (atomics may be written through shared
+                    // references), which the other thread leaves alone; 13 bytes an element suffice.
+                    unsafe { routine.run::<false>(nest, &words, mem, packed.as_mut_ptr()) };
+                }
+                done.store(true, Ordering::Relaxed);
+            });
+        }
+    }
+}
