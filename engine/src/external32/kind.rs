@@ -32,6 +32,8 @@ pub(super) trait Kind {
     const EXT: usize;
     /// True if both sides have the same bytes.
     const SAME: bool = false;
+    /// True if an element's data is all of its `MEM` bytes.
+    const WHOLE: bool = false;
 
     /// Converts from memory. True if the value has no counterpart; what is written then is
     /// unspecified.
@@ -137,6 +139,7 @@ impl<T: Word> Kind for Bits<T> {
     const MEM: usize = size_of::<T>();
     const EXT: usize = size_of::<T>();
     const SAME: bool = size_of::<T>() == 1 || cfg!(target_endian = "big");
+    const WHOLE: bool = true;
 
     #[inline(always)]
     unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool {

@@ -152,38 +152,62 @@ unsafe fn sweep<K: Kind, const PACK: bool>(
             unsafe { row::<K, PACK>(mem, ext, stride, blocks) }
         };
     }
-    // Lengths that the compiler knows become registers instead of loops.
     // SAFETY: as ours.
     unsafe {
         match length {
-            2 => equal_blocks::<K, PACK>(mem, ext, blocks, stride, 2),
-            3 => equal_blocks::<K, PACK>(mem, ext, blocks, stride, 3),
-            4 => equal_blocks::<K, PACK>(mem, ext, blocks, stride, 4),
-            8 => equal_blocks::<K, PACK>(mem, ext, blocks, stride, 8),
-            _ => equal_blocks::<K, PACK>(mem, ext, blocks, stride, length),
+            2 if K::WHOLE => short_blocks::<K, PACK, 2>(mem, ext, blocks, stride),
+            3 if K::WHOLE => short_blocks::<K, PACK, 3>(mem, ext, blocks, stride),
+            4 if K::WHOLE => short_blocks::<K, PACK, 4>(mem, ext, blocks, stride),
+            8 if K::WHOLE => short_blocks::<K, PACK, 8>(mem, ext, blocks, stride),
+            _ => {
+                let (mut mem, mut ext, mut bad) = (mem, ext, false);
+                for _ in 0..blocks {
+                    bad |= row::<K, PACK>(mem, ext, unit, length);
+                    mem = mem.wrapping_offset(stride as isize);
+                    ext = ext.wrapping_add(length as usize * K::EXT);
+                }
+                bad
+            }
         }
     }
 }
 
-/// [`sweep`] for blocks of several elements.
+/// [`sweep`] for blocks of `N` elements, converted in a place of their own: between buffers that
+/// might be one the compiler may not load a second element before it has stored the first.
 ///
 /// # Safety
 ///
-/// As for [`sweep`].
+/// - As for [`sweep`].
+/// - Elements have no gaps ([`Kind::WHOLE`]).
 #[inline(always)]
-unsafe fn equal_blocks<K: Kind, const PACK: bool>(
+unsafe fn short_blocks<K: Kind, const PACK: bool, const N: usize>(
     mem: *mut u8,
     ext: *mut u8,
     blocks: u64,
     stride: i64,
-    length: u64,
 ) -> bool {
     let (mut mem, mut ext, mut bad) = (mem, ext, false);
+    let (mut from, mut to) = ([[0u8; LARGEST]; N], [[0u8; LARGEST]; N]);
+    let (from, to) = (from.as_mut_ptr().cast::<u8>(), to.as_mut_ptr().cast::<u8>());
     for _ in 0..blocks {
-        // SAFETY: one block.
-        bad |= unsafe { row::<K, PACK>(mem, ext, K::MEM as i64, length) };
+        // SAFETY: one block on either side, and places that hold as many of the largest elements.
+        unsafe {
+            if PACK {
+                from.copy_from_nonoverlapping(mem, N * K::MEM);
+                for i in 0..N {
+                    bad |= K::pack(from.add(i * K::MEM), to.add(i * K::EXT));
+                }
+                ext.copy_from_nonoverlapping(to, N * K::EXT);
+            } else {
+                from.copy_from_nonoverlapping(ext, N * K::EXT);
+                for i in 0..N {
+                    K::unpack(from.add(i * K::EXT), to.add(i * K::MEM));
+                }
+                mem.copy_from_nonoverlapping(to, N * K::MEM);
+            }
+        }
         mem = mem.wrapping_offset(stride as isize);
-        ext = ext.wrapping_add(length as usize * K::EXT);
+        ext = ext.wrapping_add(N * K::EXT);
     }
     bad
 }
