@@ -55,26 +55,46 @@ impl Bench {
     ///
     /// # Errors
     ///
-    /// One line: whose answer is wrong and where.
+    /// One line: no memory, or whose answer is wrong and where.
     pub fn verified(layout: Layout, competitors: Vec<Box<dyn Competitor>>) -> Result<Self, String> {
-        let (bench, faults) = Self::sound(layout, competitors);
+        let (memory, packed) = Self::buffers(&layout)?;
+        let (bench, faults) = Self::sound(layout, competitors, memory, packed);
         match faults.into_iter().next() {
             Some(fault) => Err(fault),
             None => Ok(bench),
         }
     }
 
-    /// Allocates, and keeps those of `competitors` whose answers are right; one line for each of
-    /// the others.
-    pub fn sound(layout: Layout, competitors: Vec<Box<dyn Competitor>>) -> (Self, Vec<String>) {
+    /// New memory and packed bytes for `layout`.
+    ///
+    /// # Errors
+    ///
+    /// One line: the system has not as much.
+    pub fn buffers(layout: &Layout) -> Result<(Buffer, Buffer), String> {
+        let [memory, packed] = Self::lengths(layout);
+        Ok((Buffer::new(memory)?, Buffer::new(packed)?))
+    }
+
+    /// Lengths of memory and packed bytes. memcpy takes its bytes from the same memory.
+    pub fn lengths(layout: &Layout) -> [usize; 2] {
         let payload = layout.payload as usize;
-        let mut bench = Self {
-            // memcpy takes its bytes from the same memory.
-            memory: Buffer::new(layout.memory.max(payload)),
-            packed: Buffer::new(payload),
-            layout,
-            competitors: Vec::new(),
-        };
+        [layout.memory.max(payload), payload]
+    }
+
+    /// Where other processes find memory and packed bytes.
+    pub fn paths(&self) -> [String; 2] {
+        [self.memory.path(), self.packed.path()]
+    }
+
+    /// Keeps those of `competitors` whose answers are right; one line for each of the others. The
+    /// buffers have [`Bench::lengths`].
+    pub fn sound(
+        layout: Layout,
+        competitors: Vec<Box<dyn Competitor>>,
+        memory: Buffer,
+        packed: Buffer,
+    ) -> (Self, Vec<String>) {
+        let mut bench = Self { memory, packed, layout, competitors: Vec::new() };
         let expected = bench.expected(&bench.layout.datatype, bench.layout.count);
         let mut faults = Vec::new();
         for competitor in competitors {

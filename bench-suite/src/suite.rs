@@ -23,7 +23,7 @@ pub struct Effort {
     pub rounds: usize,
     /// How often an unsteady row is measured again.
     pub repeats: usize,
-    /// Most memory of one layout in bytes; every process needs up to three times as much for a
+    /// Most memory of one layout in bytes; verification needs up to three times as much for a
     /// moment. Layouts above are skipped.
     pub memory: u64,
 }
@@ -121,11 +121,18 @@ pub fn run(
             }
         };
         let class = layout.class;
-        let (mut bench, faults) = Bench::sound(layout, competitors);
+        let (memory, packed) = match Bench::buffers(&layout) {
+            Ok(buffers) => buffers,
+            Err(line) => {
+                suite.faults.push(format!("{place}: {line}"));
+                continue;
+            }
+        };
+        let (mut bench, faults) = Bench::sound(layout, competitors, memory, packed);
         suite.faults.extend(faults);
         let mut guests: Vec<&mut dyn Guest> = Vec::new();
         for session in &mut *sessions {
-            match session.layout(&bench.layout) {
+            match session.layout(&bench) {
                 Ok(()) => guests.push(session),
                 Err(line) => suite.faults.push(format!("{place}: {}: {line}", session.name())),
             }

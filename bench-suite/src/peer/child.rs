@@ -3,15 +3,16 @@
 //! | line read | answer |
 //! |---|---|
 //! | (start) | `@ready VERSION`, or `@error LINE` and the end |
-//! | `layout COUNT TEXT` | `@ok` after verification, or `@error LINE` |
+//! | `layout COUNT MEMORY PACKED TYPE` | `@ok` after verification, or `@error LINE` |
 //! | `turn pack`, `turn unpack` | `@ns NANOSECONDS` per call: the median of one turn |
 //!
 //! Answers begin with `@` because an MPI may print on standard output, too. The layout comes as
-//! text and is built twice, by the engine and by the MPI; the engine's oracle judges here, so that
-//! no bytes cross the pipe.
+//! text and is built twice, by the engine and by the MPI; the engine's oracle judges here. MEMORY
+//! and PACKED are the paths of the other side's buffers: everybody works on the same pages.
 
 use super::competitor::Packer;
 use super::library::Mpi;
+use crate::buffer::Buffer;
 use crate::layout::Layout;
 use crate::measure::{calibrate, turn};
 use crate::prepare::Bench;
@@ -74,13 +75,18 @@ fn direction(word: &str) -> Option<Direction> {
 }
 
 fn open(mpi: &'static Mpi, text: &str) -> Result<Ready, String> {
-    let (count, text) = text.split_once(' ').ok_or("a layout is a count and a type")?;
+    let mut words = text.splitn(4, ' ');
+    let mut word = || words.next().ok_or("a layout is a count, two paths and a type");
+    let (count, memory, packed, text) = (word()?, word()?, word()?, word()?);
     let count = count.parse::<u64>().map_err(|e| format!("count {count}: {e}"))?;
     let ty: Datatype =
         text.parse().map_err(|e: typepack_engine::text::ParseError| e.to_string())?;
     let layout = Layout::of("", ty, count)?;
     let packer = Packer::new(mpi, &layout)?;
-    let bench = Bench::verified(layout, vec![Box::new(packer)])?;
+    let [all, payload] = Bench::lengths(&layout);
+    let (memory, packed) = (Buffer::open(memory, all)?, Buffer::open(packed, payload)?);
+    let (bench, faults) = Bench::sound(layout, vec![Box::new(packer)], memory, packed);
+    faults.into_iter().next().map_or(Ok(()), Err)?;
     Ok(Ready { bench, calls: [None; 2] })
 }
 

@@ -4,8 +4,8 @@
 //! for the layout at hand; the next layout gets a fresh child.
 
 use super::Peer;
-use crate::layout::Layout;
 use crate::measure::{Guest, direction_name};
+use crate::prepare::Bench;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -120,19 +120,22 @@ impl Session {
         self.answer()
     }
 
-    /// Sends a layout; the peer makes its datatype and is verified.
+    /// Sends the layout of `bench`; the peer makes its datatype, and is verified on the buffers of
+    /// `bench`, on which it works from then on. Their contents change.
     ///
     /// # Errors
     ///
     /// One line: what the peer refused, a wrong byte, a crash.
-    pub fn layout(&mut self, layout: &Layout) -> Result<(), String> {
+    pub fn layout(&mut self, bench: &Bench) -> Result<(), String> {
         if self.running.is_none() {
             if self.deaths >= LIVES {
                 return Err(format!("was given up after {LIVES} crashes"));
             }
             self.restart()?;
         }
-        self.ask(&format!("layout {} {}", layout.count, text::print(&layout.datatype))).map(|_| ())
+        let ([memory, packed], layout) = (bench.paths(), &bench.layout);
+        let ty = text::print(&layout.datatype);
+        self.ask(&format!("layout {} {memory} {packed} {ty}", layout.count)).map(|_| ())
     }
 }
 
