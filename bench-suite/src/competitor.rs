@@ -48,7 +48,7 @@ type Competitors = typepack_engine::Result<Vec<Box<dyn Competitor>>>;
 ///
 /// The engine's, when it refuses to commit the layout's datatype.
 pub fn all(layout: &Layout, jit: &Jit) -> Competitors {
-    let compiled = Settings { compiler: Some(Arc::new(jit.clone())), ..Settings::default() };
+    let compiled = Settings { compiler: Some(Arc::new(jit.clone())), ..forced(Rung::Kernel) };
     let mut list = vec![
         Memcpy::of(layout),
         Engine::of(layout, "interpreter", &forced(Rung::Interpreter))?,

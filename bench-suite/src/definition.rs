@@ -391,6 +391,7 @@ const MOST_ENTRIES: u64 = 1024;
 
 impl TextShape {
     fn check(&self) -> Result<(), String> {
+        self.count.check("count")?;
         let sized = self.expression.contains("{n}") || matches!(self.count, Number::Word(_));
         match self.unit {
             None if sized => return Err("n without a unit".to_owned()),
@@ -398,7 +399,6 @@ impl TextShape {
             Some(_) if !sized => return Err("unit, but neither type nor count has n".to_owned()),
             _ => {}
         }
-        self.count.check("count")?;
         // The smallest one: a fault of the expression is one of every size.
         self.datatype(1)?;
         let Some(hand) = &self.hand else { return Ok(()) };
@@ -434,6 +434,33 @@ mod tests {
         assert_eq!(definitions.layouts.len(), 9);
         assert_eq!(definitions.sizes.first(), Some(&1024));
         assert_eq!(definitions.sizes.last(), Some(&(4 << 20)));
+    }
+
+    #[test]
+    fn the_reference_layouts_parse() {
+        let definitions = Definitions::reference();
+        assert!(definitions.layouts.len() >= 60, "{}", definitions.layouts.len());
+        assert!(definitions.quick.iter().all(|size| definitions.sizes.contains(size)));
+        assert!(definitions.layouts.iter().all(|layout| layout.text.len() > 5));
+    }
+
+    #[test]
+    fn faults_of_text_and_list_shapes_say_where() {
+        let error = |shape: &str| {
+            let text = format!("sizes = [8]\n[[layout]]\nname = \"a\"\ntext = \"\"\n{shape}");
+            Definitions::parse(&text).expect_err(shape).to_string()
+        };
+        let text = |inside: &str| error(&format!("shape.text = {{ {inside} }}"));
+        assert_eq!(text("type = \"vector({n}, 1, 2, double)\""), "layout a: n without a unit");
+        assert!(text("type = \"double\", unit = 8").contains("neither type nor count has n"));
+        assert!(text("type = \"vector(1, double)\"").starts_with("layout a: column "));
+        assert!(text("type = \"double\", count = \"m\"").contains("\"m\" is not \"n\""));
+        let hand = "type = \"double\", hand = { block = 0, loops = [] }";
+        assert_eq!(text(hand), "layout a: hand: block = 0, start = 0");
+        let list = error("shape.list = { longest = 0, gap = 1 }");
+        assert_eq!(list, "layout a: longest = 0 is not between 1 and 1024");
+        let blocks = "shape.blocks = { block = 3, stride = 4, element = \"short\" }";
+        assert_eq!(error(blocks), "layout a: block = 3 is not a positive multiple of 2");
     }
 
     #[test]
