@@ -3,8 +3,14 @@
 //! Made from the rows of `suite.rs`: the competitors are measured there.
 
 use crate::competitor::{JIT, TYPEPACK};
+use crate::measure::STEADY;
+use crate::report::size_text;
 use crate::suite::Suite;
 use comfy_table::{CellAlignment, Table, presets};
+use std::fmt::Write;
+
+/// A default policy below this share of the better half's bandwidth is a wrong choice.
+const RIGHT: f64 = 0.9;
 
 /// One line per layout: bandwidth over the interpreter's, geometric mean over the sizes.
 pub fn table(suite: &Suite) -> String {
@@ -36,8 +42,44 @@ pub fn table(suite: &Suite) -> String {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
+    let choices = choices(suite);
     format!(
-        "Ablation: bandwidth over the interpreter's, geometric mean over the sizes; \"both\" is \
+        "{choices}Ablation: bandwidth over the interpreter's, geometric mean over the sizes; \"both\" is \
          the default policy\n\n{table}\n"
     )
+}
+
+/// Rows in which leaves only or compiled kernels only are clearly faster than the policy's choice.
+fn choices(suite: &Suite) -> String {
+    let mut wrong = Vec::new();
+    for row in suite.rows.iter().map(|row| &row.row) {
+        let halves = ["leaf", JIT].into_iter().filter_map(|name| row.figure(name));
+        let better = halves.max_by(|a, b| a.gb_per_s.total_cmp(&b.gb_per_s));
+        if let (Some(own), Some(better)) = (row.figure(TYPEPACK), better) {
+            let ratio = own.gb_per_s / better.gb_per_s;
+            if ratio < RIGHT && own.spread <= STEADY && better.spread <= STEADY {
+                wrong.push((ratio, row, own, better));
+            }
+        }
+    }
+    wrong.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut text = format!(
+        "Choices of the policy: {} of {} rows below {RIGHT} of the better half\n",
+        wrong.len(),
+        suite.rows.len()
+    );
+    for (ratio, row, own, better) in wrong {
+        let _ = writeln!(
+            text,
+            "  {:<14}{:>9} {:<7}{ratio:>6.2}  {:.2} with {}, {:.2} with {}",
+            row.layout,
+            size_text(row.bytes),
+            row.direction,
+            own.gb_per_s,
+            own.executor,
+            better.gb_per_s,
+            better.executor
+        );
+    }
+    text + "\n"
 }

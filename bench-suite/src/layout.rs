@@ -219,15 +219,26 @@ fn records(record: Record, size: u64) -> Made {
 }
 
 /// Numbers without a pattern (xorshift), the same in every run.
-struct Numbers(u64);
+pub(crate) struct Numbers(u64);
 
 impl Numbers {
+    pub(crate) fn new() -> Self {
+        Self(0x1234_5678_9abc_def1)
+    }
+
     /// A number from 0 to `end`, not included.
     fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % end
+    }
+
+    /// Puts `list` into no order.
+    pub(crate) fn shuffle<T>(&mut self, list: &mut [T]) {
+        for last in (1..list.len()).rev() {
+            list.swap(last, self.below(last as u64 + 1) as usize);
+        }
     }
 }
 
@@ -237,7 +248,7 @@ fn lists(List { element, longest, gap, permuted, arrays }: List, size: u64) -> M
     if elements == 0 {
         return Err(format!("one element of each array is {} bytes", bytes * arrays));
     }
-    let mut numbers = Numbers(0x1234_5678_9abc_def1);
+    let mut numbers = Numbers::new();
     let (mut runs, mut left, mut at) = (Vec::new(), elements, 0);
     while left > 0 {
         let length = (1 + numbers.below(longest)).min(left);
@@ -246,9 +257,7 @@ fn lists(List { element, longest, gap, permuted, arrays }: List, size: u64) -> M
         at += length + 1 + numbers.below(gap);
     }
     if permuted {
-        for last in (1..runs.len()).rev() {
-            runs.swap(last, numbers.below(last as u64 + 1) as usize);
-        }
+        numbers.shuffle(&mut runs);
     }
     let (displacements, lengths): (Vec<i64>, Vec<i64>) = runs.iter().copied().unzip();
     let old = Datatype::named(element.named());

@@ -345,6 +345,10 @@ fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
         memory: if arguments.quick { 300 << 20 } else { 1200 << 20 },
     };
     let mut suite = suite::run(work, arguments.direction.list(), &mut sessions, &effort, progress);
+    // With a choice of layouts only these.
+    if arguments.layout.is_empty() {
+        suite::storm(&mut suite, &mut sessions, &effort);
+    }
     progress(0, 0);
     suite.faults.splice(0..0, faults);
     let summary = summary::text(&suite) + "\n" + &ablation::table(&suite);

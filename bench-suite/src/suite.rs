@@ -11,6 +11,7 @@ use crate::layout::Layout;
 use crate::measure::{Figure, Guest, Row, STEADY, measure_with};
 use crate::peer::Session;
 use crate::prepare::Bench;
+use crate::storm::{self, Storm};
 use crate::touched::touched;
 use serde::Serialize;
 use typepack_engine::kernel::Direction;
@@ -78,6 +79,8 @@ pub struct Suite {
     pub versions: Vec<String>,
     /// The rows.
     pub rows: Vec<SuiteRow>,
+    /// The storm's rows: nanoseconds of a call are of [`storm::USES`] uses and one type.
+    pub storm: Vec<Row>,
     /// Wrong answers, crashes, refusals: one line each.
     pub faults: Vec<String>,
     /// Layouts that were left out.
@@ -157,6 +160,37 @@ pub fn run(
         }
     }
     suite
+}
+
+/// Adds the storm to `suite`: packing only.
+pub fn storm(suite: &mut Suite, sessions: &mut [Session], effort: &Effort) {
+    let jit = Jit::new(Settings { mode: Mode::Lazy, ..Settings::default() });
+    for (index, (name, _)) in storm::LAYOUTS.iter().enumerate() {
+        let made = storm::layout(index).and_then(|layout| {
+            let storm = Storm::new(&layout, &jit)?;
+            Bench::verified(layout, vec![Box::new(storm)])
+        });
+        let mut bench = match made {
+            Ok(bench) => bench,
+            Err(line) => {
+                suite.faults.push(format!("storm of {name}: {line}"));
+                continue;
+            }
+        };
+        let mut guests: Vec<&mut dyn Guest> = Vec::new();
+        for session in &mut *sessions {
+            match session.storm(&bench) {
+                Ok(()) => guests.push(session),
+                Err(line) => {
+                    suite.faults.push(format!("storm of {name}: {}: {line}", session.name()));
+                }
+            }
+        }
+        let (size, rounds) = (bench.layout.payload, effort.rounds);
+        let (row, faults) = measure_with(&mut bench, &mut guests, size, Direction::Pack, rounds);
+        suite.faults.extend(faults.iter().map(|line| format!("storm of {name}: {line}")));
+        suite.storm.push(row);
+    }
 }
 
 /// The widest spread of a row.

@@ -8,6 +8,7 @@ use crate::competitor::{HAND, TYPEPACK};
 use crate::definition::Class;
 use crate::measure::STEADY;
 use crate::report::size_text;
+use crate::storm::USES;
 use crate::suite::{Suite, SuiteRow};
 use std::fmt::Write;
 
@@ -31,6 +32,9 @@ enum Value {
     Nanoseconds,
 }
 
+/// A row's value and whether it is steady, where a bar is for it.
+type Judged = Option<(f64, bool)>;
+
 /// One bar.
 struct Bar {
     text: &'static str,
@@ -38,7 +42,7 @@ struct Bar {
     goal: f64,
     value: Value,
     /// The ratio or the time of a row, and whether it is steady; nothing if the bar is not for it.
-    of: fn(&SuiteRow, &[String]) -> Option<(f64, bool)>,
+    of: fn(&SuiteRow, &[String]) -> Judged,
 }
 
 const KIB: u64 = 1 << 10;
@@ -171,6 +175,7 @@ pub fn text(suite: &Suite) -> String {
     if suite.peers.is_empty() {
         out.push_str("No peers took part: `scripts/bench peers` fetches them.\n");
     }
+    storm(suite, &mut out);
     out.push_str(&lists);
     for (title, lines) in [("Faults", &suite.faults), ("Left out", &suite.skipped)] {
         if !lines.is_empty() {
@@ -227,6 +232,35 @@ fn verdict(suite: &Suite, bar: &Bar, out: &mut String, lists: &mut String) {
     }
 }
 
+/// The storm: every row must be at least as fast as every peer.
+fn storm(suite: &Suite, out: &mut String) {
+    if suite.storm.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "\nA new type every {USES} uses, all included: us per use (bar: no slower than any peer)"
+    );
+    for row in &suite.storm {
+        let Some(own) = row.figure(TYPEPACK) else { continue };
+        let others = row.figures.iter().filter(|f| suite.peers.contains(&f.competitor));
+        let best = others.min_by(|a, b| a.ns.total_cmp(&b.ns));
+        let word = match best {
+            _ if own.spread > STEADY || best.is_some_and(|b| b.spread > STEADY) => "~",
+            Some(best) if own.ns > best.ns / TIE => "MISS",
+            Some(_) => "pass",
+            None => "-",
+        };
+        let _ = write!(out, "{word:<6}{:<16}", row.layout);
+        for figure in &row.figures {
+            let us = figure.ns / (1000.0 * USES as f64);
+            let _ = write!(out, "{} {us:.3}  ", figure.competitor);
+        }
+        let ratio = best.map_or(f64::NAN, |best| best.ns / own.ns);
+        let _ = writeln!(out, "ratio {ratio:.2}");
+    }
+}
+
 /// Rows beyond the caches that lose by more than a tie.
 fn far(suite: &Suite, lists: &mut String) {
     let rows = suite.rows.iter().filter(|row| row.touched > IN_CACHE);
@@ -244,10 +278,12 @@ fn far(suite: &Suite, lists: &mut String) {
 
 fn line(row: &SuiteRow, value: f64, peers: &[String], out: &mut String) {
     let best = row.best_peer(peers).map_or("", |figure| figure.competitor.as_str());
-    let speed = |name: &str| row.row.figure(name).map_or(f64::NAN, |f| f.gb_per_s);
+    let speed = |name: &str| {
+        row.row.figure(name).map_or_else(|| "-".to_owned(), |f| format!("{:.2}", f.gb_per_s))
+    };
     let _ = writeln!(
         out,
-        "  {:<14}{:>9} {:<7}{value:>7.2}  typepack {:.2}, leaf {:.2}, jit {:.2}, hand {:.2}, {best} {:.2} GB/s; ran {}",
+        "  {:<14}{:>9} {:<7}{value:>7.2}  typepack {}, leaf {}, jit {}, hand {}, {best} {} GB/s; ran {}",
         row.row.layout,
         size_text(row.row.bytes),
         row.row.direction,

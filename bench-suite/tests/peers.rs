@@ -8,6 +8,7 @@ use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::measure::Guest;
 use typepack_bench::peer::{Peer, Session, found};
 use typepack_bench::prepare::Bench;
+use typepack_bench::storm;
 use typepack_engine::kernel::Direction;
 
 fn command() -> PathBuf {
@@ -70,6 +71,17 @@ fn every_constructor_is_made_by_peers() {
         }
         assert!(session.turn(Direction::Pack).expect("a turn") > 0.0);
         assert!(session.turn(Direction::Unpack).expect("a turn") > 0.0);
+    }
+}
+
+#[test]
+fn storms_of_peers_pack_the_same_bytes() {
+    for mut session in sessions() {
+        for index in 0..storm::LAYOUTS.len() {
+            let bench = bench(storm::layout(index).expect("a layout"));
+            assert_eq!(session.storm(&bench), Ok(()), "{}", session.name());
+            assert!(session.turn(Direction::Pack).expect("a turn") > 0.0);
+        }
     }
 }
 

@@ -1,89 +1,120 @@
-//! A datatype of the engine made again by another MPI: the calls that its decoding names.
+//! A datatype of the engine made again by another MPI: the calls of its recipe, one by one.
 //!
-//! Between `library.rs`, which resolves the functions, and `competitor.rs`. The walk is the one that
-//! MPI programs do with `MPI_Type_get_envelope` and `MPI_Type_get_contents` (MPI-5.0 section
-//! 5.1.13), on the heap: depth is the user's.
+//! Between `library.rs`, which resolves the functions, and `competitor.rs`. The recipe comes from
+//! `../recipe.rs`: decoding, as MPI programs do it.
 
 use super::library::{Dialect, Handle, Mpi, ok};
+use crate::recipe::{Part, Recipe};
 use std::ffi::c_int;
 use std::ptr::null_mut;
-use typepack_engine::{Combiner, Contents, Datatype, Form};
+use std::sync::OnceLock;
+use typepack_engine::{Combiner, Contents};
 
 /// `MPI_Aint`
 type Aint = isize;
 
-enum Step {
-    /// Make what is needed for this type, then the type.
-    Visit(Datatype),
-    /// What is needed is on the stack of handles.
-    Make(Combiner, Contents),
-}
-
-/// A handle, and whether it is to be freed.
+/// An old type of a call.
 #[derive(Clone, Copy)]
-struct Made {
-    handle: Handle,
-    derived: bool,
+enum Old {
+    /// A predefined handle.
+    Named(Handle),
+    /// What the call at this index has made.
+    Made(usize),
 }
 
-/// Makes `ty`, and commits it.
-///
-/// # Errors
-///
-/// One line: a call that failed, or a form that only large counts have.
-pub(super) fn build(mpi: &Mpi, ty: &Datatype) -> Result<Handle, String> {
-    let mut steps = vec![Step::Visit(ty.clone())];
-    let mut made: Vec<Made> = Vec::new();
-    while let Some(step) = steps.pop() {
-        match step {
-            Step::Visit(ty) => match ty.as_named() {
-                Some(named) => made.push(Made { handle: mpi.named(named)?, derived: false }),
-                None => {
-                    let envelope = ty.envelope();
-                    if envelope.form == Form::Large {
-                        let combiner = envelope.combiner;
-                        return Err(format!("{combiner} with large counts is not supported"));
-                    }
-                    let contents = ty.contents().map_err(|e| e.to_string())?;
-                    let children = contents.datatypes.clone();
-                    steps.push(Step::Make(envelope.combiner, contents));
-                    steps.extend(children.into_iter().rev().map(Step::Visit));
-                }
-            },
-            Step::Make(combiner, contents) => {
-                let first = made.len() - contents.datatypes.len();
-                let old: Vec<Handle> = made[first..].iter().map(|m| m.handle).collect();
-                let call = Call { mpi, contents: &contents, old: &old };
-                let handle = call.make(combiner)?;
-                for used in made.drain(first..) {
-                    if used.derived {
-                        free(mpi, used.handle)?;
-                    }
-                }
-                // Fortran 90 kinds and value-index pairs are predefined: not to be freed.
-                let derived = !matches!(
-                    combiner,
-                    Combiner::F90_REAL
-                        | Combiner::F90_COMPLEX
-                        | Combiner::F90_INTEGER
-                        | Combiner::VALUE_INDEX
-                );
-                made.push(Made { handle, derived });
+/// A recipe with this MPI's handles.
+pub(super) struct Maker {
+    mpi: &'static Mpi,
+    recipe: Recipe,
+    /// The old types of each call.
+    old: Vec<Vec<Old>>,
+    whole: Old,
+}
+
+impl Maker {
+    /// Looks up the named types.
+    ///
+    /// # Errors
+    ///
+    /// One line: the MPI has no such type.
+    pub(super) fn new(mpi: &'static Mpi, recipe: Recipe) -> Result<Self, String> {
+        let old = |part: &Part| match part {
+            Part::Named(named) => mpi.named(*named).map(Old::Named),
+            Part::Made(index) => Ok(Old::Made(*index)),
+        };
+        let parts = recipe.steps.iter().map(|step| step.parts.iter().map(old).collect());
+        let all = parts.collect::<Result<Vec<Vec<Old>>, String>>()?;
+        Ok(Self { mpi, whole: old(&recipe.whole)?, old: all, recipe })
+    }
+
+    /// Makes the type and commits it.
+    ///
+    /// # Errors
+    ///
+    /// One line: a call that failed.
+    pub(super) fn make(&self) -> Result<Handle, String> {
+        let mpi = self.mpi;
+        let mut made: Vec<Handle> = Vec::with_capacity(self.old.len());
+        for (step, old) in self.recipe.steps.iter().zip(&self.old) {
+            let old: Vec<Handle> = old.iter().map(|old| pick(*old, &made)).collect();
+            let call = Call { mpi, contents: &step.contents, old: &old };
+            made.push(call.make(step.combiner)?);
+        }
+        let mut whole = pick(self.whole, &made);
+        for (step, handle) in self.recipe.steps.iter().zip(&made) {
+            if *handle != whole && is_derived(step.combiner) {
+                free(mpi, *handle)?;
             }
         }
+        type Commit = unsafe extern "C" fn(*mut Handle) -> c_int;
+        static COMMIT: OnceLock<Commit> = OnceLock::new();
+        let commit = resolved(mpi, &COMMIT, "MPI_Type_commit")?;
+        // SAFETY: a datatype of this library.
+        ok("MPI_Type_commit", unsafe { commit(&raw mut whole) })?;
+        Ok(whole)
     }
-    let mut handle = made.pop().map_or(null_mut(), |m| m.handle);
-    type Commit = unsafe extern "C" fn(*mut Handle) -> c_int;
-    let commit = mpi.call::<Commit>("MPI_Type_commit")?;
-    // SAFETY: a datatype of this library.
-    ok("MPI_Type_commit", unsafe { commit(&raw mut handle) })?;
-    Ok(handle)
+
+    /// Frees a type that was made here.
+    ///
+    /// # Errors
+    ///
+    /// One line.
+    pub(super) fn free(&self, handle: Handle) -> Result<(), String> {
+        match self.recipe.steps.last() {
+            Some(step) if is_derived(step.combiner) => free(self.mpi, handle),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn pick(old: Old, made: &[Handle]) -> Handle {
+    match old {
+        Old::Named(handle) => handle,
+        Old::Made(index) => made[index],
+    }
+}
+
+/// Fortran 90 kinds and value-index pairs are predefined: not to be freed.
+fn is_derived(combiner: Combiner) -> bool {
+    !matches!(
+        combiner,
+        Combiner::F90_REAL | Combiner::F90_COMPLEX | Combiner::F90_INTEGER | Combiner::VALUE_INDEX
+    )
+}
+
+/// The function `name`, looked up once: a process has one MPI.
+fn resolved<F: Copy>(mpi: &Mpi, cell: &OnceLock<F>, name: &str) -> Result<F, String> {
+    match cell.get() {
+        Some(function) => Ok(*function),
+        None => mpi.call::<F>(name).map(|function| *cell.get_or_init(|| function)),
+    }
 }
 
 /// Frees a derived datatype.
-pub(super) fn free(mpi: &Mpi, mut handle: Handle) -> Result<(), String> {
+fn free(mpi: &Mpi, mut handle: Handle) -> Result<(), String> {
     type Free = unsafe extern "C" fn(*mut Handle) -> c_int;
-    let free = mpi.call::<Free>("MPI_Type_free")?;
+    static FREE: OnceLock<Free> = OnceLock::new();
+    let free = resolved(mpi, &FREE, "MPI_Type_free")?;
     // SAFETY: a derived datatype of this library, freed once.
     ok("MPI_Type_free", unsafe { free(&raw mut handle) })
 }
@@ -99,7 +130,8 @@ struct Call<'a> {
 macro_rules! construct {
     ($call:expr, $name:literal, ($($type:ty),*), ($($argument:expr),*)) => {{
         type F = unsafe extern "C" fn($($type,)* *mut Handle) -> c_int;
-        let function = $call.mpi.call::<F>($name)?;
+        static FUNCTION: OnceLock<F> = OnceLock::new();
+        let function = resolved($call.mpi, &FUNCTION, $name)?;
         let mut new: Handle = null_mut();
         // SAFETY: the signature is the standard's for this name; lists are as long as their count,
         // as the engine's decoding gives them; old types are datatypes of this library.

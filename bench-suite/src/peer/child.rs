@@ -4,15 +4,17 @@
 //! |---|---|
 //! | (start) | `@ready VERSION`, or `@error LINE` and the end |
 //! | `layout COUNT MEMORY PACKED TYPE` | `@ok` after verification, or `@error LINE` |
+//! | `storm ...`, as `layout` | the same; calls are then those of a storm (`../storm.rs`) |
 //! | `turn pack`, `turn unpack` | `@ns NANOSECONDS` per call: the median of one turn |
 //!
 //! Answers begin with `@` because an MPI may print on standard output, too. The layout comes as
 //! text and is built twice, by the engine and by the MPI; the engine's oracle judges here. MEMORY
 //! and PACKED are the paths of the other side's buffers: everybody works on the same pages.
 
-use super::competitor::Packer;
+use super::competitor::{Packer, Storm};
 use super::library::Mpi;
 use crate::buffer::Buffer;
+use crate::competitor::Competitor;
 use crate::layout::Layout;
 use crate::measure::{calibrate, turn};
 use crate::prepare::Bench;
@@ -47,10 +49,10 @@ pub fn serve(library: &Path) -> Result<(), String> {
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|e| format!("standard input: {e}"))?;
         let reply = match line.split_once(' ') {
-            Some(("layout", rest)) => {
+            Some((word @ ("layout" | "storm"), rest)) => {
                 // The old buffers first: large layouts would not fit twice.
                 ready = None;
-                open(mpi, rest).map(|made| {
+                open(mpi, rest, word == "storm").map(|made| {
                     ready = Some(made);
                     "ok".to_owned()
                 })
@@ -74,7 +76,7 @@ fn direction(word: &str) -> Option<Direction> {
     }
 }
 
-fn open(mpi: &'static Mpi, text: &str) -> Result<Ready, String> {
+fn open(mpi: &'static Mpi, text: &str, storm: bool) -> Result<Ready, String> {
     let mut words = text.splitn(4, ' ');
     let mut word = || words.next().ok_or("a layout is a count, two paths and a type");
     let (count, memory, packed, text) = (word()?, word()?, word()?, word()?);
@@ -83,9 +85,11 @@ fn open(mpi: &'static Mpi, text: &str) -> Result<Ready, String> {
         text.parse().map_err(|e: typepack_engine::text::ParseError| e.to_string())?;
     let layout = Layout::of("", ty, count)?;
     let packer = Packer::new(mpi, &layout)?;
+    let competitor: Box<dyn Competitor> =
+        if storm { Box::new(Storm(packer)) } else { Box::new(packer) };
     let [all, payload] = Bench::lengths(&layout);
     let (memory, packed) = (Buffer::open(memory, all)?, Buffer::open(packed, payload)?);
-    let (bench, faults) = Bench::sound(layout, vec![Box::new(packer)], memory, packed);
+    let (bench, faults) = Bench::sound(layout, vec![competitor], memory, packed);
     faults.into_iter().next().map_or(Ok(()), Err)?;
     Ok(Ready { bench, calls: [None; 2] })
 }

@@ -127,6 +127,19 @@ impl Session {
     ///
     /// One line: what the peer refused, a wrong byte, a crash.
     pub fn layout(&mut self, bench: &Bench) -> Result<(), String> {
+        self.send("layout", bench)
+    }
+
+    /// As [`Session::layout`]; turns are then those of a storm (`../storm.rs`).
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::layout`].
+    pub fn storm(&mut self, bench: &Bench) -> Result<(), String> {
+        self.send("storm", bench)
+    }
+
+    fn send(&mut self, word: &str, bench: &Bench) -> Result<(), String> {
         if self.running.is_none() {
             if self.deaths >= LIVES {
                 return Err(format!("was given up after {LIVES} crashes"));
@@ -135,7 +148,7 @@ impl Session {
         }
         let ([memory, packed], layout) = (bench.paths(), &bench.layout);
         let ty = text::print(&layout.datatype);
-        self.ask(&format!("layout {} {memory} {packed} {ty}", layout.count)).map(|_| ())
+        self.ask(&format!("{word} {} {memory} {packed} {ty}", layout.count)).map(|_| ())
     }
 }
 
