@@ -22,6 +22,7 @@ pub mod hand;
 pub mod layout;
 pub mod measure;
 pub mod peer;
+pub mod pin;
 pub mod prepare;
 pub mod recipe;
 pub mod report;

@@ -14,6 +14,7 @@ use typepack_bench::definition::{Definitions, LayoutDefinition, MOST_BYTES};
 use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::measure::{Row, measure};
 use typepack_bench::peer::{self, Peer, Session};
+use typepack_bench::pin;
 use typepack_bench::prepare::Bench;
 use typepack_bench::suite::Effort;
 use typepack_bench::{ablation, report, suite, suite_report, summary};
@@ -337,7 +338,7 @@ fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
             work.push((size, layout));
         }
     }
-    let mut faults = Vec::new();
+    let mut faults: Vec<String> = pin::pin().err().into_iter().collect();
     let mut sessions = sessions(arguments, &mut faults)?;
     let effort = Effort {
         rounds: usize::from(arguments.rounds.unwrap_or(if arguments.quick { 5 } else { 7 })),
