@@ -25,6 +25,7 @@ pub mod peer;
 pub mod pin;
 pub mod prepare;
 pub mod recipe;
+pub mod regret;
 pub mod report;
 pub mod storm;
 pub mod suite;

@@ -349,6 +349,7 @@ fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
     // With a choice of layouts only these.
     if arguments.layout.is_empty() {
         suite::storm(&mut suite, &mut sessions, &effort);
+        suite::regret(&mut suite, &effort);
     }
     progress(0, 0);
     suite.faults.splice(0..0, faults);

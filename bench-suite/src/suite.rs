@@ -6,11 +6,12 @@
 //! run goes on without it.
 
 use crate::competitor::{self, HAND, TYPEPACK};
-use crate::definition::Class;
+use crate::definition::{Class, Definitions};
 use crate::layout::Layout;
 use crate::measure::{Figure, Guest, Row, STEADY, measure_with};
 use crate::peer::Session;
 use crate::prepare::Bench;
+use crate::regret::{self, Regret};
 use crate::storm::{self, Storm};
 use crate::touched::touched;
 use serde::Serialize;
@@ -81,6 +82,8 @@ pub struct Suite {
     pub rows: Vec<SuiteRow>,
     /// The storm's rows: nanoseconds of a call are of [`storm::USES`] uses and one type.
     pub storm: Vec<Row>,
+    /// The policy's regret.
+    pub regret: Vec<Regret>,
     /// Wrong answers, crashes, refusals: one line each.
     pub faults: Vec<String>,
     /// Layouts that were left out.
@@ -190,6 +193,20 @@ pub fn storm(suite: &mut Suite, sessions: &mut [Session], effort: &Effort) {
         let (row, faults) = measure_with(&mut bench, &mut guests, size, Direction::Pack, rounds);
         suite.faults.extend(faults.iter().map(|line| format!("storm of {name}: {line}")));
         suite.storm.push(row);
+    }
+}
+
+/// Adds the policy's regret to `suite`.
+pub fn regret(suite: &mut Suite, effort: &Effort) {
+    let definitions = Definitions::reference();
+    for (name, bytes) in regret::LAYOUTS {
+        let found = definitions.layouts.iter().find(|layout| layout.name == name);
+        let layout = found.ok_or_else(|| "no such layout".to_owned());
+        let layout = layout.and_then(|l| Layout::new(l, bytes).map_err(|e| e.to_string()));
+        match layout.and_then(|layout| regret::measure(&layout, effort.rounds)) {
+            Ok(rows) => suite.regret.extend(rows),
+            Err(line) => suite.faults.push(format!("regret of {name}: {line}")),
+        }
     }
 }
 

@@ -176,6 +176,7 @@ pub fn text(suite: &Suite) -> String {
         out.push_str("No peers took part: `scripts/bench peers` fetches them.\n");
     }
     storm(suite, &mut out);
+    regret(suite, &mut out);
     out.push_str(&lists);
     for (title, lines) in [("Faults", &suite.faults), ("Left out", &suite.skipped)] {
         if !lines.is_empty() {
@@ -258,6 +259,39 @@ fn storm(suite: &Suite, out: &mut String) {
         }
         let ratio = best.map_or(f64::NAN, |best| best.ns / own.ns);
         let _ = writeln!(out, "ratio {ratio:.2}");
+    }
+}
+
+/// Most that the policy may cost over the better of never compiling and compiling at once.
+const REGRET: f64 = 1.15;
+
+/// The policy's regret: every row must be within [`REGRET`].
+fn regret(suite: &Suite, out: &mut String) {
+    let steady: Vec<_> = suite.regret.iter().filter(|row| row.steady).collect();
+    let mut missed: Vec<_> = steady.iter().filter(|row| row.ratio() > REGRET).collect();
+    if suite.regret.is_empty() {
+        return;
+    }
+    missed.sort_by(|a, b| b.ratio().total_cmp(&a.ratio()));
+    let word = if missed.is_empty() { "pass" } else { "MISS" };
+    let _ = writeln!(
+        out,
+        "\n{word}  policy regret, 1 to 1000 uses: {} of {} rows above {REGRET} ({} unsteady); us in \
+         all: never compiled, at commit, policy",
+        missed.len(),
+        suite.regret.len(),
+        suite.regret.len() - steady.len()
+    );
+    for row in missed {
+        let [never, at_once, policy] = row.ns.map(|ns| ns / 1000.0);
+        let _ = writeln!(
+            out,
+            "  {:<14}{:>9} {:>5} uses{:>7.2}  {never:.1}, {at_once:.1}, {policy:.1}",
+            row.layout,
+            size_text(row.bytes),
+            row.uses,
+            row.ratio()
+        );
     }
 }
 
