@@ -1,8 +1,9 @@
 //! One CPU for everybody who is compared.
 //!
-//! Called before the peers of `peer/` are started, which inherit it: CPUs of a busy or virtual
-//! machine differ by more than what is measured (1.7x between two of them was seen), and caches
-//! that belong to another CPU hold the last competitor's lines.
+//! Called before the peers of `peer/` are started, which inherit it. On a busy virtual machine one
+//! run had all of the engine's figures of a layout 1.7x lower than the runs around it, its rounds
+//! agreeing and the peers' figures as ever; that the processes sat on different CPUs is the likely
+//! reason, not a proven one. And caches that belong to another CPU hold the last one's lines.
 
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 
