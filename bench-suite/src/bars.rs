@@ -72,8 +72,8 @@ mod tests {
     use crate::measure::{Figure, Row};
 
     fn row(jit: f64, interpreter: f64, spread: f64) -> Row {
-        let figure = |competitor, gb_per_s, spread| Figure {
-            competitor,
+        let figure = |competitor: &str, gb_per_s, spread| Figure {
+            competitor: competitor.to_owned(),
             executor: String::new(),
             ns: 1.0,
             gb_per_s,

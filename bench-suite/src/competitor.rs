@@ -1,11 +1,12 @@
-//! Who is measured: memcpy, the interpreter, the JIT, and the hand-written loop, behind one trait.
+//! Who is measured: memcpy, the engine in several settings, and the hand-written loop, behind one
+//! trait. Peer MPIs implement it too, in `peer/competitor.rs`.
 //!
 //! Comes after `layout.rs`. A competitor says which datatype its answer is that of, so that
 //! `prepare.rs` verifies all of them in the same way; `measure.rs` and `benches/pack.rs` then call
 //! them without knowing who they are.
 
 use crate::hand;
-use crate::layout::Layout;
+use crate::layout::{HandNest, Layout};
 use std::sync::Arc;
 use typepack_engine::kernel::Direction;
 use typepack_engine::{Datatype, Named, Plan, Rung, Settings};
@@ -19,8 +20,10 @@ pub trait Competitor {
     /// What does the work right now: the kernel's name, or how the loop was written.
     fn executor(&self, direction: Direction) -> String;
 
-    /// The datatype and count that describe what it moves.
-    fn moves(&self) -> (Datatype, u64);
+    /// The datatype and count that describe what it moves, if not the layout's.
+    fn moves(&self) -> Option<(Datatype, u64)> {
+        None
+    }
 
     /// Copies from `memory` (which begins at the type's origin) to `packed`.
     fn pack(&self, memory: &[u8], packed: &mut [u8]);
@@ -32,29 +35,63 @@ pub trait Competitor {
 /// Name of the JIT in rows; ratios are taken from it.
 pub const JIT: &str = "jit";
 
-/// The four of them, in the order in which they take turns.
+/// Name of the engine as an application uses it, in the rows of `suite.rs`.
+pub const TYPEPACK: &str = "typepack";
+/// Name of the hand-written loop.
+pub const HAND: &str = "hand";
+
+type Competitors = typepack_engine::Result<Vec<Box<dyn Competitor>>>;
+
+/// Those of `typepack-bench pack`, in the order in which they take turns.
 ///
 /// # Errors
 ///
 /// The engine's, when it refuses to commit the layout's datatype.
-pub fn all(layout: &Layout, jit: &Jit) -> typepack_engine::Result<Vec<Box<dyn Competitor>>> {
-    let interpreter = Settings { rung: Some(Rung::Interpreter), ..Settings::default() };
-    let compiled = Settings { compiler: Some(Arc::new(jit.clone())), ..Settings::default() };
-    let engine = |name, settings: &Settings| -> typepack_engine::Result<Box<dyn Competitor>> {
-        let plan = layout.datatype.commit_with(settings)?;
-        Ok(Box::new(Engine { name, plan, count: layout.count }))
-    };
-    Ok(vec![
-        Box::new(Memcpy { bytes: layout.payload as usize }),
-        engine("interpreter", &interpreter)?,
-        engine(JIT, &compiled)?,
-        Box::new(Hand { layout: layout.clone() }),
-    ])
+pub fn all(layout: &Layout, jit: &Jit) -> Competitors {
+    let compiled = Settings { compiler: Some(Arc::new(jit.clone())), ..forced(Rung::Kernel) };
+    let mut list = vec![
+        Memcpy::of(layout),
+        Engine::of(layout, "interpreter", &forced(Rung::Interpreter))?,
+        Engine::of(layout, JIT, &compiled)?,
+    ];
+    list.extend(Hand::of(layout));
+    Ok(list)
+}
+
+/// Those of `typepack-bench peers`, the peers excepted: "leaf" and "jit" are the halves of the
+/// ablation, "typepack" is the policy that an application gets. `eager` compiles at commit, `lazy`
+/// when its policy says so.
+///
+/// # Errors
+///
+/// As [`all`].
+pub fn reference(layout: &Layout, eager: &Jit, lazy: &Jit) -> Competitors {
+    let kernels = Settings { compiler: Some(Arc::new(eager.clone())), ..forced(Rung::Kernel) };
+    let policy = Settings { compiler: Some(Arc::new(lazy.clone())), ..Settings::default() };
+    let mut list = vec![
+        Memcpy::of(layout),
+        Engine::of(layout, "interpreter", &forced(Rung::Interpreter))?,
+        Engine::of(layout, "leaf", &forced(Rung::Leaf))?,
+        Engine::of(layout, JIT, &kernels)?,
+        Engine::of(layout, TYPEPACK, &policy)?,
+    ];
+    list.extend(Hand::of(layout));
+    Ok(list)
+}
+
+fn forced(rung: Rung) -> Settings {
+    Settings { rung: Some(rung), ..Settings::default() }
 }
 
 /// The copy of as many consecutive bytes: what no layout can beat by much.
 struct Memcpy {
     bytes: usize,
+}
+
+impl Memcpy {
+    fn of(layout: &Layout) -> Box<dyn Competitor> {
+        Box::new(Self { bytes: layout.payload as usize })
+    }
 }
 
 impl Competitor for Memcpy {
@@ -66,8 +103,8 @@ impl Competitor for Memcpy {
         "memcpy".to_owned()
     }
 
-    fn moves(&self) -> (Datatype, u64) {
-        (Datatype::named(Named::BYTE), self.bytes as u64)
+    fn moves(&self) -> Option<(Datatype, u64)> {
+        Some((Datatype::named(Named::BYTE), self.bytes as u64))
     }
 
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {
@@ -86,6 +123,17 @@ struct Engine {
     count: u64,
 }
 
+impl Engine {
+    fn of(
+        layout: &Layout,
+        name: &'static str,
+        settings: &Settings,
+    ) -> typepack_engine::Result<Box<dyn Competitor>> {
+        let plan = layout.datatype.commit_with(settings)?;
+        Ok(Box::new(Self { name, plan, count: layout.count }))
+    }
+}
+
 impl Competitor for Engine {
     fn name(&self) -> &'static str {
         self.name
@@ -93,11 +141,6 @@ impl Competitor for Engine {
 
     fn executor(&self, direction: Direction) -> String {
         self.plan.kernel_name(direction)
-    }
-
-    fn moves(&self) -> (Datatype, u64) {
-        let ty = self.plan.datatype().expect("committed from a datatype");
-        (ty.clone(), self.count)
     }
 
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {
@@ -113,27 +156,30 @@ impl Competitor for Engine {
 
 /// The loops of `hand.rs`.
 struct Hand {
-    layout: Layout,
+    nest: HandNest,
+}
+
+impl Hand {
+    /// The layout's loop, if there is one.
+    fn of(layout: &Layout) -> Option<Box<dyn Competitor>> {
+        Some(Box::new(Self { nest: layout.nest.clone()? }))
+    }
 }
 
 impl Competitor for Hand {
     fn name(&self) -> &'static str {
-        "hand"
+        HAND
     }
 
     fn executor(&self, _: Direction) -> String {
         "Rust loop".to_owned()
     }
 
-    fn moves(&self) -> (Datatype, u64) {
-        (self.layout.datatype.clone(), self.layout.count)
-    }
-
     fn pack(&self, memory: &[u8], packed: &mut [u8]) {
-        hand::pack(&self.layout.nest, memory, packed);
+        hand::pack(&self.nest, memory, packed);
     }
 
     fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
-        hand::unpack(&self.layout.nest, packed, memory);
+        hand::unpack(&self.nest, packed, memory);
     }
 }

@@ -6,9 +6,12 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
+use typepack_engine::{Datatype, Named};
 
-/// The definitions that are built in.
+/// The definitions of `typepack-bench pack`.
 pub const BUILT_IN: &str = include_str!("../definitions/pack.toml");
+/// The definitions of `typepack-bench peers`: the reference layouts.
+pub const REFERENCE: &str = include_str!("../definitions/reference.toml");
 
 /// A whole definitions file.
 #[derive(Clone, Debug, Deserialize)]
@@ -16,6 +19,9 @@ pub const BUILT_IN: &str = include_str!("../definitions/pack.toml");
 pub struct Definitions {
     /// Packed bytes per call.
     pub sizes: Vec<u64>,
+    /// Those of a quick run; all of them by default.
+    #[serde(default)]
+    pub quick: Vec<u64>,
     /// The layouts.
     #[serde(rename = "layout")]
     pub layouts: Vec<LayoutDefinition>,
@@ -32,8 +38,29 @@ pub struct LayoutDefinition {
     pub name: String,
     /// What it is, in words.
     pub text: String,
+    /// Which bars it is judged by, besides those for all.
+    #[serde(default)]
+    pub class: Class,
+    /// The sizes it exists at, instead of the file's.
+    #[serde(default)]
+    pub sizes: Vec<u64>,
     /// What it looks like in memory.
     pub shape: ShapeDefinition,
+}
+
+/// Classes of layouts that have bars of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    /// None of the others.
+    #[default]
+    Plain,
+    /// Structs with gaps.
+    Gapped,
+    /// Blocks of 1 or 2 bytes.
+    Bytes,
+    /// Memory that is walked across its rows.
+    Transpose,
 }
 
 /// The kinds of layouts.
@@ -46,16 +73,145 @@ pub enum ShapeDefinition {
     Face(Face),
     /// An array of C structs.
     Record(Record),
+    /// Runs at irregular places.
+    List(List),
+    /// Any type, as an expression of the engine's text form.
+    Text(TextShape),
 }
 
-/// A vector of blocks of doubles.
+/// A vector of equal blocks.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Blocks {
-    /// Bytes per block, a multiple of 8.
+    /// Bytes per block, a multiple of the element's.
     pub block: u64,
-    /// Bytes from one block to the next, a multiple of 8.
+    /// Bytes from one block to the next, a multiple of the element's.
     pub stride: u64,
+    /// What the blocks consist of.
+    #[serde(default)]
+    pub element: Element,
+}
+
+/// The types of elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Element {
+    /// 8 bytes.
+    #[default]
+    Double,
+    /// 4 bytes.
+    Float,
+    /// 2 bytes.
+    Short,
+    /// 1 byte.
+    Char,
+    /// 16 bytes: two doubles.
+    Complex,
+}
+
+impl Element {
+    /// The named type.
+    pub fn named(self) -> Named {
+        match self {
+            Self::Double => Named::DOUBLE,
+            Self::Float => Named::FLOAT,
+            Self::Short => Named::SHORT,
+            Self::Char => Named::CHAR,
+            Self::Complex => Named::C_DOUBLE_COMPLEX,
+        }
+    }
+
+    /// Bytes per element.
+    pub fn bytes(self) -> u64 {
+        u64::from(self.named().size())
+    }
+}
+
+/// Runs of 1 to `longest` elements with gaps of 1 to `gap` elements between them, the same in every
+/// run of the program; as many as the size asks for.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct List {
+    /// What the runs consist of.
+    #[serde(default)]
+    pub element: Element,
+    /// Most elements of a run; lists of single elements become an `indexed_block`.
+    pub longest: u64,
+    /// Most elements between two runs.
+    pub gap: u64,
+    /// The list is in no order; by default addresses ascend.
+    #[serde(default)]
+    pub permuted: bool,
+    /// Arrays that the same list is taken from, one after the other.
+    #[serde(default = "one")]
+    pub arrays: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// A type in the engine's text form.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextShape {
+    /// The expression; `{n}` stands for the size divided by `unit`.
+    #[serde(rename = "type")]
+    pub expression: String,
+    /// Number of elements.
+    #[serde(default)]
+    pub count: Number,
+    /// Packed bytes per `n`. Without it there is one size, that of the type.
+    pub unit: Option<u64>,
+    /// The loops that a hand would write, where there are such.
+    pub hand: Option<Loops>,
+}
+
+/// A number, or the word `n` ([`TextShape`]).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Number {
+    /// The number.
+    Fixed(u64),
+    /// The word.
+    Word(String),
+}
+
+impl Default for Number {
+    fn default() -> Self {
+        Self::Fixed(1)
+    }
+}
+
+impl Number {
+    /// Its value.
+    pub fn at(&self, n: u64) -> u64 {
+        match self {
+            Self::Fixed(number) => *number,
+            Self::Word(_) => n,
+        }
+    }
+
+    fn check(&self, name: &str) -> Result<(), String> {
+        match self {
+            Self::Fixed(0) => Err(format!("{name} = 0")),
+            Self::Word(word) if word != "n" => Err(format!("{name} = \"{word}\" is not \"n\"")),
+            Self::Fixed(_) | Self::Word(_) => Ok(()),
+        }
+    }
+}
+
+/// Loops over equal blocks, as a hand would write them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Loops {
+    /// Bytes of the first block's start from the origin.
+    #[serde(default)]
+    pub start: u64,
+    /// Bytes per block.
+    pub block: u64,
+    /// Up to three loops, outermost first: iterations, and bytes per iteration.
+    pub loops: Vec<(Number, u64)>,
 }
 
 /// A face of a cube of doubles, `array[z][y][x]`.
@@ -86,6 +242,9 @@ pub enum Record {
     /// `struct { char c; int i; double d; }`: 13 bytes of data in 16.
     #[serde(rename = "char-int-double")]
     CharIntDouble,
+    /// `struct { double x[3]; int kind; double v[3]; }`: 52 bytes of data in 56.
+    #[serde(rename = "particle")]
+    Particle,
 }
 
 /// A ratio of bandwidths that the JIT must reach.
@@ -154,7 +313,9 @@ impl Definitions {
                 return wrong(format!("layout {}: {reason}", layout.name));
             }
         }
-        if let Some(size) = definitions.sizes.iter().find(|&&s| s == 0 || s > MOST_BYTES) {
+        let own = definitions.layouts.iter().flat_map(|layout| &layout.sizes);
+        let mut sizes = definitions.sizes.iter().chain(&definitions.quick).chain(own);
+        if let Some(size) = sizes.find(|&&s| s == 0 || s > MOST_BYTES) {
             return wrong(format!("size {size} is not between 1 and {MOST_BYTES} bytes"));
         }
         for bar in &definitions.bars {
@@ -173,6 +334,15 @@ impl Definitions {
     pub fn built_in() -> Self {
         Self::parse(BUILT_IN).expect("the built-in definitions are valid")
     }
+
+    /// The reference layouts.
+    ///
+    /// # Panics
+    ///
+    /// Never: a test parses them.
+    pub fn reference() -> Self {
+        Self::parse(REFERENCE).expect("the reference layouts are valid")
+    }
 }
 
 /// Largest packed size that may be asked for.
@@ -181,13 +351,14 @@ pub const MOST_BYTES: u64 = 1 << 30;
 impl ShapeDefinition {
     fn check(&self) -> Result<(), String> {
         match self {
-            Self::Blocks(Blocks { block, stride }) => {
-                if *block == 0 || !block.is_multiple_of(8) || *block > MOST_BYTES {
-                    return Err(format!("block = {block} is not a positive multiple of 8"));
+            Self::Blocks(Blocks { block, stride, element }) => {
+                let unit = element.bytes();
+                if *block == 0 || !block.is_multiple_of(unit) || *block > MOST_BYTES {
+                    return Err(format!("block = {block} is not a positive multiple of {unit}"));
                 }
-                if !stride.is_multiple_of(8) || stride < block || *stride > MOST_BYTES {
+                if !stride.is_multiple_of(unit) || stride < block || *stride > MOST_BYTES {
                     return Err(format!(
-                        "stride = {stride} is not a multiple of 8 and at least the block"
+                        "stride = {stride} is not a multiple of {unit} and at least the block"
                     ));
                 }
             }
@@ -199,9 +370,57 @@ impl ShapeDefinition {
                     return Err(format!("halo = {halo} is not between 1 and the edge"));
                 }
             }
-            Self::Record(Record::CharIntDouble) => {}
+            Self::Record(Record::CharIntDouble | Record::Particle) => {}
+            Self::List(List { longest, gap, arrays, .. }) => {
+                for (name, value) in [("longest", longest), ("gap", gap), ("arrays", arrays)] {
+                    if !(1..=MOST_ENTRIES).contains(value) {
+                        return Err(format!(
+                            "{name} = {value} is not between 1 and {MOST_ENTRIES}"
+                        ));
+                    }
+                }
+            }
+            Self::Text(text) => text.check()?,
         }
         Ok(())
+    }
+}
+
+/// Most elements in a run or a gap, and most arrays, of a list.
+const MOST_ENTRIES: u64 = 1024;
+
+impl TextShape {
+    fn check(&self) -> Result<(), String> {
+        self.count.check("count")?;
+        let sized = self.expression.contains("{n}") || matches!(self.count, Number::Word(_));
+        match self.unit {
+            None if sized => return Err("n without a unit".to_owned()),
+            Some(0) => return Err("unit = 0".to_owned()),
+            Some(_) if !sized => return Err("unit, but neither type nor count has n".to_owned()),
+            _ => {}
+        }
+        // The smallest one: a fault of the expression is one of every size.
+        self.datatype(1)?;
+        let Some(hand) = &self.hand else { return Ok(()) };
+        if hand.block == 0 || hand.block > MOST_BYTES || hand.start > MOST_BYTES {
+            return Err(format!("hand: block = {}, start = {}", hand.block, hand.start));
+        }
+        if !(1..=3).contains(&hand.loops.len()) {
+            return Err(format!("hand: {} loops are not 1 to 3", hand.loops.len()));
+        }
+        hand.loops.iter().try_for_each(|(count, _)| count.check("hand: a loop"))
+    }
+
+    /// The type for `n`.
+    ///
+    /// # Errors
+    ///
+    /// The fault of the expression, in one line.
+    pub fn datatype(&self, n: u64) -> Result<Datatype, String> {
+        let text = self.expression.replace("{n}", &n.to_string());
+        text.parse().map_err(|e: typepack_engine::text::ParseError| {
+            format!("column {}: {}", e.column(), e.message())
+        })
     }
 }
 
@@ -215,6 +434,33 @@ mod tests {
         assert_eq!(definitions.layouts.len(), 9);
         assert_eq!(definitions.sizes.first(), Some(&1024));
         assert_eq!(definitions.sizes.last(), Some(&(4 << 20)));
+    }
+
+    #[test]
+    fn the_reference_layouts_parse() {
+        let definitions = Definitions::reference();
+        assert!(definitions.layouts.len() >= 60, "{}", definitions.layouts.len());
+        assert!(definitions.quick.iter().all(|size| definitions.sizes.contains(size)));
+        assert!(definitions.layouts.iter().all(|layout| layout.text.len() > 5));
+    }
+
+    #[test]
+    fn faults_of_text_and_list_shapes_say_where() {
+        let error = |shape: &str| {
+            let text = format!("sizes = [8]\n[[layout]]\nname = \"a\"\ntext = \"\"\n{shape}");
+            Definitions::parse(&text).expect_err(shape).to_string()
+        };
+        let text = |inside: &str| error(&format!("shape.text = {{ {inside} }}"));
+        assert_eq!(text("type = \"vector({n}, 1, 2, double)\""), "layout a: n without a unit");
+        assert!(text("type = \"double\", unit = 8").contains("neither type nor count has n"));
+        assert!(text("type = \"vector(1, double)\"").starts_with("layout a: column "));
+        assert!(text("type = \"double\", count = \"m\"").contains("\"m\" is not \"n\""));
+        let hand = "type = \"double\", hand = { block = 0, loops = [] }";
+        assert_eq!(text(hand), "layout a: hand: block = 0, start = 0");
+        let list = error("shape.list = { longest = 0, gap = 1 }");
+        assert_eq!(list, "layout a: longest = 0 is not between 1 and 1024");
+        let blocks = "shape.blocks = { block = 3, stride = 4, element = \"short\" }";
+        assert_eq!(error(blocks), "layout a: block = 3 is not a positive multiple of 2");
     }
 
     #[test]

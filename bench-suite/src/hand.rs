@@ -2,10 +2,32 @@
 //!
 //! Block sizes are compile-time constants, counts and strides are run-time arguments, the bounds
 //! are checked once before the loop, and memory and packed bytes are slices, so that the compiler
-//! knows they do not overlap. Nothing is unrolled or vectorised by hand, and nothing is held back.
+//! knows they do not overlap. Nothing is unrolled or vectorised by hand, and nothing is held back:
+//! the loops exist twice, for any machine and for AVX-512, so that the compiler may use what a
+//! build for the machine would use. Lists check every entry, as safe Rust does.
 //! `competitor.rs` calls these; `layout.rs` says with which numbers.
 
 use crate::layout::HandNest;
+
+/// Calls `$f::<B>` for the block lengths that a programmer would know at compile time, or evaluates
+/// `$other`.
+macro_rules! with_block {
+    ($block:expr, $f:ident($($argument:expr),*), $other:expr) => {
+        match $block {
+            1 => $f::<1>($($argument),*),
+            2 => $f::<2>($($argument),*),
+            4 => $f::<4>($($argument),*),
+            8 => $f::<8>($($argument),*),
+            12 => $f::<12>($($argument),*),
+            16 => $f::<16>($($argument),*),
+            24 => $f::<24>($($argument),*),
+            32 => $f::<32>($($argument),*),
+            40 => $f::<40>($($argument),*),
+            64 => $f::<64>($($argument),*),
+            _ => $other,
+        }
+    };
+}
 
 /// Packs `nest`.
 ///
@@ -13,33 +35,12 @@ use crate::layout::HandNest;
 ///
 /// When a slice is too short, or structs are not aligned.
 pub fn pack(nest: &HandNest, memory: &[u8], packed: &mut [u8]) {
-    match *nest {
-        HandNest::Column { block: 8, count, stride } => {
-            pack_column::<8>(memory, count, stride, packed);
-        }
-        HandNest::Column { block: 16, count, stride } => {
-            pack_column::<16>(memory, count, stride, packed);
-        }
-        HandNest::Column { block: 32, count, stride } => {
-            pack_column::<32>(memory, count, stride, packed);
-        }
-        HandNest::Column { block: 64, count, stride } => {
-            pack_column::<64>(memory, count, stride, packed);
-        }
-        HandNest::Column { block, count, stride } => {
-            pack_rows(memory, block, [1, 1, count], [0, 0, stride], packed);
-        }
-        HandNest::Box3 { start, block: 8, counts, strides } => {
-            pack_box::<8>(&memory[start..], counts, strides, packed);
-        }
-        HandNest::Box3 { start, block: 16, counts, strides } => {
-            pack_box::<16>(&memory[start..], counts, strides, packed);
-        }
-        HandNest::Box3 { start, block, counts, strides } => {
-            pack_rows(&memory[start..], block, counts, strides, packed);
-        }
-        HandNest::CharIntDouble { count } => pack_records(memory, count, packed),
+    #[cfg(target_arch = "x86_64")]
+    if has_avx512() {
+        // SAFETY: `has_avx512` has seen every feature that `pack_avx512` is compiled for.
+        return unsafe { pack_avx512(nest, memory, packed) };
     }
+    pack_any(nest, memory, packed);
 }
 
 /// Unpacks `nest`.
@@ -48,32 +49,113 @@ pub fn pack(nest: &HandNest, memory: &[u8], packed: &mut [u8]) {
 ///
 /// As [`pack`].
 pub fn unpack(nest: &HandNest, packed: &[u8], memory: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if has_avx512() {
+        // SAFETY: `has_avx512` has seen every feature that `unpack_avx512` is compiled for.
+        return unsafe { unpack_avx512(nest, packed, memory) };
+    }
+    unpack_any(nest, packed, memory);
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vbmi")
+}
+
+/// What a build for this machine (`-C target-cpu=native`) makes of the loops: all of them are
+/// inlined into this function.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi2,avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
+fn pack_avx512(nest: &HandNest, memory: &[u8], packed: &mut [u8]) {
+    pack_any(nest, memory, packed);
+}
+
+/// As `pack_avx512`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi2,avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
+fn unpack_avx512(nest: &HandNest, packed: &[u8], memory: &mut [u8]) {
+    unpack_any(nest, packed, memory);
+}
+
+#[inline(always)]
+fn pack_any(nest: &HandNest, memory: &[u8], packed: &mut [u8]) {
     match *nest {
-        HandNest::Column { block: 8, count, stride } => {
-            unpack_column::<8>(packed, count, stride, memory);
-        }
-        HandNest::Column { block: 16, count, stride } => {
-            unpack_column::<16>(packed, count, stride, memory);
-        }
-        HandNest::Column { block: 32, count, stride } => {
-            unpack_column::<32>(packed, count, stride, memory);
-        }
-        HandNest::Column { block: 64, count, stride } => {
-            unpack_column::<64>(packed, count, stride, memory);
-        }
         HandNest::Column { block, count, stride } => {
-            unpack_rows(packed, block, [1, 1, count], [0, 0, stride], memory);
-        }
-        HandNest::Box3 { start, block: 8, counts, strides } => {
-            unpack_box::<8>(packed, counts, strides, &mut memory[start..]);
-        }
-        HandNest::Box3 { start, block: 16, counts, strides } => {
-            unpack_box::<16>(packed, counts, strides, &mut memory[start..]);
+            with_block!(
+                block,
+                pack_column(memory, count, stride, packed),
+                pack_rows(memory, block, [1, 1, count], [0, 0, stride], packed)
+            );
         }
         HandNest::Box3 { start, block, counts, strides } => {
-            unpack_rows(packed, block, counts, strides, &mut memory[start..]);
+            let memory = &memory[start..];
+            with_block!(
+                block,
+                pack_box(memory, counts, strides, packed),
+                pack_rows(memory, block, counts, strides, packed)
+            );
+        }
+        HandNest::CharIntDouble { count } => pack_records(memory, count, packed),
+        HandNest::Particle { count } => pack_particles(memory, count, packed),
+        HandNest::Offsets { block: 4, ref offsets } => pack_list::<4>(memory, offsets, packed),
+        HandNest::Offsets { block: 8, ref offsets } => pack_list::<8>(memory, offsets, packed),
+        HandNest::Offsets { block, ref offsets } => {
+            for (out, &offset) in packed.chunks_exact_mut(block).zip(offsets.iter()) {
+                out.copy_from_slice(&memory[offset..offset + block]);
+            }
+        }
+        HandNest::Runs(ref runs) => {
+            let mut rest = packed;
+            for &(offset, length) in runs.iter() {
+                let out;
+                (out, rest) = rest.split_at_mut(length);
+                out.copy_from_slice(&memory[offset..offset + length]);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn unpack_any(nest: &HandNest, packed: &[u8], memory: &mut [u8]) {
+    match *nest {
+        HandNest::Column { block, count, stride } => {
+            with_block!(
+                block,
+                unpack_column(packed, count, stride, memory),
+                unpack_rows(packed, block, [1, 1, count], [0, 0, stride], memory)
+            );
+        }
+        HandNest::Box3 { start, block, counts, strides } => {
+            let memory = &mut memory[start..];
+            with_block!(
+                block,
+                unpack_box(packed, counts, strides, memory),
+                unpack_rows(packed, block, counts, strides, memory)
+            );
         }
         HandNest::CharIntDouble { count } => unpack_records(packed, count, memory),
+        HandNest::Particle { count } => unpack_particles(packed, count, memory),
+        HandNest::Offsets { block: 4, ref offsets } => unpack_list::<4>(packed, offsets, memory),
+        HandNest::Offsets { block: 8, ref offsets } => unpack_list::<8>(packed, offsets, memory),
+        HandNest::Offsets { block, ref offsets } => {
+            for (data, &offset) in packed.chunks_exact(block).zip(offsets.iter()) {
+                memory[offset..offset + block].copy_from_slice(data);
+            }
+        }
+        HandNest::Runs(ref runs) => {
+            let mut rest = packed;
+            for &(offset, length) in runs.iter() {
+                let data;
+                (data, rest) = rest.split_at(length);
+                memory[offset..offset + length].copy_from_slice(data);
+            }
+        }
     }
 }
 
@@ -90,6 +172,7 @@ fn check(block: usize, counts: [usize; 3], strides: [usize; 3], memory: usize, p
     assert!(blocks * block <= packed, "the packed bytes are too short");
 }
 
+#[inline(always)]
 fn pack_column<const B: usize>(memory: &[u8], count: usize, stride: usize, packed: &mut [u8]) {
     check(B, [1, 1, count], [0, 0, stride], memory.len(), packed.len());
     let (memory, packed) = (memory.as_ptr(), packed.as_mut_ptr());
@@ -100,6 +183,7 @@ fn pack_column<const B: usize>(memory: &[u8], count: usize, stride: usize, packe
     }
 }
 
+#[inline(always)]
 fn unpack_column<const B: usize>(packed: &[u8], count: usize, stride: usize, memory: &mut [u8]) {
     check(B, [1, 1, count], [0, 0, stride], memory.len(), packed.len());
     let (memory, packed) = (memory.as_mut_ptr(), packed.as_ptr());
@@ -109,6 +193,7 @@ fn unpack_column<const B: usize>(packed: &[u8], count: usize, stride: usize, mem
     }
 }
 
+#[inline(always)]
 fn pack_box<const B: usize>(
     memory: &[u8],
     counts: [usize; 3],
@@ -133,6 +218,7 @@ fn pack_box<const B: usize>(
     }
 }
 
+#[inline(always)]
 fn unpack_box<const B: usize>(
     packed: &[u8],
     counts: [usize; 3],
@@ -156,6 +242,7 @@ fn unpack_box<const B: usize>(
 }
 
 /// Rows whose length only the caller knows: one `copy_from_slice` each.
+#[inline(always)]
 fn pack_rows(
     memory: &[u8],
     row_bytes: usize,
@@ -176,6 +263,7 @@ fn pack_rows(
     }
 }
 
+#[inline(always)]
 fn unpack_rows(
     packed: &[u8],
     row_bytes: usize,
@@ -207,6 +295,7 @@ struct CharIntDouble {
 const RECORD: usize = size_of::<CharIntDouble>();
 const RECORD_DATA: usize = 13;
 
+#[inline(always)]
 fn pack_records(memory: &[u8], count: usize, packed: &mut [u8]) {
     assert!(count * RECORD <= memory.len(), "memory is too short");
     assert!(count * RECORD_DATA <= packed.len(), "the packed bytes are too short");
@@ -227,6 +316,7 @@ fn pack_records(memory: &[u8], count: usize, packed: &mut [u8]) {
     }
 }
 
+#[inline(always)]
 fn unpack_records(packed: &[u8], count: usize, memory: &mut [u8]) {
     assert!(count * RECORD <= memory.len(), "memory is too short");
     assert!(count * RECORD_DATA <= packed.len(), "the packed bytes are too short");
@@ -242,5 +332,54 @@ fn unpack_records(packed: &[u8], count: usize, memory: &mut [u8]) {
             record.i = data.add(1).cast::<u32>().read_unaligned();
             record.d = data.add(5).cast::<f64>().read_unaligned();
         }
+    }
+}
+
+/// Blocks of `B` bytes at listed offsets; each offset is checked by its slice.
+#[inline(always)]
+fn pack_list<const B: usize>(memory: &[u8], offsets: &[usize], packed: &mut [u8]) {
+    let (blocks, _) = packed.as_chunks_mut::<B>();
+    assert!(offsets.len() <= blocks.len(), "the packed bytes are too short");
+    for (out, &offset) in blocks.iter_mut().zip(offsets) {
+        out.copy_from_slice(&memory[offset..offset + B]);
+    }
+}
+
+/// As `pack_list`.
+#[inline(always)]
+fn unpack_list<const B: usize>(packed: &[u8], offsets: &[usize], memory: &mut [u8]) {
+    let (blocks, _) = packed.as_chunks::<B>();
+    assert!(offsets.len() <= blocks.len(), "the packed bytes are too short");
+    for (data, &offset) in blocks.iter().zip(offsets) {
+        memory[offset..offset + B].copy_from_slice(data);
+    }
+}
+
+const PARTICLE: usize = 56;
+const PARTICLE_DATA: usize = 52;
+
+/// `struct { double x[3]; int kind; double v[3]; }`: 28 bytes, a gap of 4, 24 bytes.
+#[inline(always)]
+fn pack_particles(memory: &[u8], count: usize, packed: &mut [u8]) {
+    let (particles, _) = memory.as_chunks::<PARTICLE>();
+    let (out, _) = packed.as_chunks_mut::<PARTICLE_DATA>();
+    assert!(count <= particles.len(), "memory is too short");
+    assert!(count <= out.len(), "the packed bytes are too short");
+    for (particle, out) in particles[..count].iter().zip(out) {
+        out[..28].copy_from_slice(&particle[..28]);
+        out[28..].copy_from_slice(&particle[32..]);
+    }
+}
+
+/// As `pack_particles`; the gap is not written.
+#[inline(always)]
+fn unpack_particles(packed: &[u8], count: usize, memory: &mut [u8]) {
+    let (particles, _) = memory.as_chunks_mut::<PARTICLE>();
+    let (data, _) = packed.as_chunks::<PARTICLE_DATA>();
+    assert!(count <= particles.len(), "memory is too short");
+    assert!(count <= data.len(), "the packed bytes are too short");
+    for (particle, data) in particles[..count].iter_mut().zip(data) {
+        particle[..28].copy_from_slice(&data[..28]);
+        particle[32..].copy_from_slice(&data[28..]);
     }
 }

@@ -4,7 +4,10 @@
 //! what is here. The datatype and the nest are written down separately, from the same definition:
 //! that they agree is what `prepare.rs` verifies.
 
-use crate::definition::{Axis, Blocks, Face, LayoutDefinition, Record, ShapeDefinition};
+use crate::definition::{
+    Axis, Blocks, Class, Face, LayoutDefinition, List, Loops, Record, ShapeDefinition, TextShape,
+};
+use std::sync::Arc;
 use typepack_engine::{Datatype, Named, Order};
 
 /// A layout at a size.
@@ -12,6 +15,8 @@ use typepack_engine::{Datatype, Named, Order};
 pub struct Layout {
     /// The definition's name.
     pub name: String,
+    /// The definition's class.
+    pub class: Class,
     /// Packed bytes of one call; for structs a little below what was asked for.
     pub payload: u64,
     /// What MPI would be told.
@@ -20,12 +25,12 @@ pub struct Layout {
     pub count: u64,
     /// Bytes of memory from the origin to the end of the last element's data.
     pub memory: usize,
-    /// What a programmer would write instead.
-    pub nest: HandNest,
+    /// What a programmer would write instead, where that is a loop that `hand.rs` has.
+    pub nest: Option<HandNest>,
 }
 
 /// The loops of a hand-written pack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandNest {
     /// `count` blocks, `stride` bytes apart.
     Column {
@@ -52,6 +57,20 @@ pub enum HandNest {
         /// Number of structs.
         count: usize,
     },
+    /// An array of `struct { double x[3]; int kind; double v[3]; }`.
+    Particle {
+        /// Number of structs.
+        count: usize,
+    },
+    /// Blocks of one length at these offsets in bytes.
+    Offsets {
+        /// Bytes per block.
+        block: usize,
+        /// One per block.
+        offsets: Arc<[usize]>,
+    },
+    /// Runs: offset and length in bytes.
+    Runs(Arc<[(usize, usize)]>),
 }
 
 /// Why a layout does not exist at a size, in one line.
@@ -73,7 +92,9 @@ impl Layout {
         let made = match &definition.shape {
             ShapeDefinition::Blocks(blocks) => column(*blocks, size),
             ShapeDefinition::Face(face) => faces(*face, size),
-            ShapeDefinition::Record(Record::CharIntDouble) => records(size),
+            ShapeDefinition::Record(record) => records(*record, size),
+            ShapeDefinition::List(list) => lists(*list, size),
+            ShapeDefinition::Text(text) => expression(text, size),
         };
         let wrong = |reason: String| SizeError { layout: definition.name.clone(), size, reason };
         let (datatype, count, nest) = made.map_err(wrong)?;
@@ -82,6 +103,7 @@ impl Layout {
         let memory = usize::try_from(memory).map_err(|e| wrong(e.to_string()))?;
         Ok(Self {
             name: definition.name.clone(),
+            class: definition.class,
             payload: datatype.size() as u64 * count,
             datatype,
             count,
@@ -89,25 +111,58 @@ impl Layout {
             nest,
         })
     }
+
+    /// The type `datatype`, `count` times: a layout that was made elsewhere and has no hand loop.
+    ///
+    /// # Errors
+    ///
+    /// Memory before the origin, or more than there can be.
+    pub fn of(name: &str, datatype: Datatype, count: u64) -> Result<Self, String> {
+        let last = i128::from(datatype.extent()) * (i128::from(count) - 1);
+        let end = last + i128::from(datatype.true_ub());
+        if datatype.true_lb() < 0 || last < 0 || end > i128::from(i64::MAX) {
+            return Err(format!("layout {name}: memory from the origin to byte {end}"));
+        }
+        let payload = datatype.size() as u64 * count;
+        let (name, class) = (name.to_owned(), Class::Plain);
+        Ok(Self { name, class, payload, datatype, count, memory: end as usize, nest: None })
+    }
 }
 
-type Made = Result<(Datatype, u64, HandNest), String>;
+/// The sizes at which `definition` is measured: its own, the type's, or else `sizes`.
+pub fn sizes_of(definition: &LayoutDefinition, sizes: &[u64]) -> Vec<u64> {
+    if !definition.sizes.is_empty() {
+        return definition.sizes.clone();
+    }
+    match &definition.shape {
+        ShapeDefinition::Text(text @ TextShape { unit: None, count, .. }) => {
+            let bytes = text.datatype(1).map(|ty| ty.size() as u64 * count.at(1));
+            bytes.into_iter().collect()
+        }
+        ShapeDefinition::Text(TextShape { unit: Some(unit), .. }) => {
+            sizes.iter().copied().filter(|size| size >= unit).collect()
+        }
+        _ => sizes.to_vec(),
+    }
+}
+
+type Made = Result<(Datatype, u64, Option<HandNest>), String>;
 
 fn engine(result: typepack_engine::Result<Datatype>) -> Result<Datatype, String> {
     result.map_err(|e| e.to_string())
 }
 
-fn column(Blocks { block, stride }: Blocks, size: u64) -> Made {
+fn column(Blocks { block, stride, element }: Blocks, size: u64) -> Made {
     let count = size / block;
     if count == 0 {
         return Err(format!("one block is {block} bytes"));
     }
-    let double = Datatype::named(Named::DOUBLE);
-    let (blocklength, step) = (block as i64 / 8, stride as i64 / 8);
-    let vector = engine(Datatype::vector(count as i64, blocklength, step, &double))?;
+    let (blocklength, step) = ((block / element.bytes()) as i64, (stride / element.bytes()) as i64);
+    let old = Datatype::named(element.named());
+    let vector = engine(Datatype::vector(count as i64, blocklength, step, &old))?;
     let nest =
         HandNest::Column { block: block as usize, count: count as usize, stride: stride as usize };
-    Ok((vector, 1, nest))
+    Ok((vector, 1, Some(nest)))
 }
 
 /// Parts of one face while the size is below a face, whole faces of several fields above.
@@ -141,17 +196,129 @@ fn faces(Face { edge, halo, normal }: Face, size: u64) -> Made {
         counts: [fields as usize, nz, ny],
         strides: [field, plane, row],
     };
-    Ok((face, fields, nest))
+    Ok((face, fields, Some(nest)))
 }
 
-fn records(size: u64) -> Made {
-    let count = size / 13;
+fn records(record: Record, size: u64) -> Made {
+    let (lengths, displacements, types) = match record {
+        Record::CharIntDouble => ([1, 1, 1], [0, 4, 8], [Named::CHAR, Named::INT, Named::DOUBLE]),
+        Record::Particle => ([3, 1, 3], [0, 24, 32], [Named::DOUBLE, Named::INT, Named::DOUBLE]),
+    };
+    let types = types.map(Datatype::named);
+    let ty = engine(Datatype::structured(&lengths, &displacements, &types))?;
+    let count = size / ty.size() as u64;
     if count == 0 {
-        return Err("one struct holds 13 bytes".to_owned());
+        return Err(format!("one struct holds {} bytes", ty.size()));
     }
-    let types = [Named::CHAR, Named::INT, Named::DOUBLE].map(Datatype::named);
-    let record = engine(Datatype::structured(&[1, 1, 1], &[0, 4, 8], &types))?;
-    Ok((record, count, HandNest::CharIntDouble { count: count as usize }))
+    let times = count as usize;
+    let nest = match record {
+        Record::CharIntDouble => HandNest::CharIntDouble { count: times },
+        Record::Particle => HandNest::Particle { count: times },
+    };
+    Ok((ty, count, Some(nest)))
+}
+
+/// Numbers without a pattern (xorshift), the same in every run.
+pub(crate) struct Numbers(u64);
+
+impl Numbers {
+    pub(crate) fn new() -> Self {
+        Self(0x1234_5678_9abc_def1)
+    }
+
+    /// A number from 0 to `end`, not included.
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+
+    /// Puts `list` into no order.
+    pub(crate) fn shuffle<T>(&mut self, list: &mut [T]) {
+        for last in (1..list.len()).rev() {
+            list.swap(last, self.below(last as u64 + 1) as usize);
+        }
+    }
+}
+
+fn lists(List { element, longest, gap, permuted, arrays }: List, size: u64) -> Made {
+    let bytes = element.bytes();
+    let elements = size / bytes / arrays;
+    if elements == 0 {
+        return Err(format!("one element of each array is {} bytes", bytes * arrays));
+    }
+    let mut numbers = Numbers::new();
+    let (mut runs, mut left, mut at) = (Vec::new(), elements, 0);
+    while left > 0 {
+        let length = (1 + numbers.below(longest)).min(left);
+        runs.push((at as i64, length as i64));
+        left -= length;
+        at += length + 1 + numbers.below(gap);
+    }
+    if permuted {
+        numbers.shuffle(&mut runs);
+    }
+    let (displacements, lengths): (Vec<i64>, Vec<i64>) = runs.iter().copied().unzip();
+    let old = Datatype::named(element.named());
+    let list = engine(match longest {
+        1 => Datatype::indexed_block(1, &displacements, &old),
+        _ => Datatype::indexed(&lengths, &displacements, &old),
+    })?;
+    let ty = if arrays == 1 {
+        list
+    } else {
+        let k = arrays as usize;
+        let places: Vec<i64> = (0..arrays).map(|array| (array * at * bytes) as i64).collect();
+        engine(Datatype::structured(&vec![1; k], &places, &vec![list; k]))?
+    };
+    let all = (0..arrays).flat_map(|array| {
+        runs.iter().map(move |&(from, length)| {
+            ((array * at + from as u64) as usize * bytes as usize, length as usize * bytes as usize)
+        })
+    });
+    let nest = match longest {
+        1 => HandNest::Offsets {
+            block: bytes as usize,
+            offsets: all.map(|(offset, _)| offset).collect(),
+        },
+        _ => HandNest::Runs(all.collect()),
+    };
+    Ok((ty, 1, Some(nest)))
+}
+
+fn expression(text: &TextShape, size: u64) -> Made {
+    let n = match text.unit {
+        Some(unit) => size / unit,
+        None => 1,
+    };
+    if n == 0 {
+        return Err(format!("the smallest one is {} bytes", text.unit.unwrap_or(0)));
+    }
+    let ty = text.datatype(n)?;
+    let count = text.count.at(n);
+    if text.unit.is_none() && ty.size() as u64 * count != size {
+        return Err(format!("it is of {} bytes", ty.size() as u64 * count));
+    }
+    // Bounds for what the sizes of definitions do not bound: the caller's arithmetic is in i64.
+    if ty.true_lb() < 0 || i128::from(ty.extent()) * i128::from(count) > 1 << 50 {
+        return Err("memory before the origin, or more than a machine has".to_owned());
+    }
+    let nest = text.hand.as_ref().map(|Loops { start, block, loops }| {
+        let (mut counts, mut strides) = ([1; 3], [0; 3]);
+        let first = 3 - loops.len();
+        for (i, (count, stride)) in loops.iter().enumerate() {
+            counts[first + i] = count.at(n) as usize;
+            strides[first + i] = *stride as usize;
+        }
+        let (mut block, start) = (*block as usize, *start as usize);
+        // Consecutive blocks are one block to a hand.
+        if strides[2] == block {
+            (block, counts[2]) = (block * counts[2], 1);
+        }
+        HandNest::Box3 { start, block, counts, strides }
+    });
+    Ok((ty, count, nest))
 }
 
 #[cfg(test)]
@@ -180,12 +347,13 @@ mod tests {
     #[test]
     fn faces_are_parts_of_one_field_or_whole_faces_of_several() {
         let small = at("face-x", 16 << 10).expect("a layout");
-        let Layout { count: 1, nest: HandNest::Box3 { block: 8, counts, .. }, .. } = small else {
+        let Layout { count: 1, nest: Some(HandNest::Box3 { block: 8, counts, .. }), .. } = small
+        else {
             panic!("{small:?}");
         };
         assert_eq!(counts, [1, 16, 128]);
         let large = at("face-z", 256 << 10).expect("a layout");
-        let Layout { count: 2, nest: HandNest::Box3 { block: 1024, counts, .. }, .. } = large
+        let Layout { count: 2, nest: Some(HandNest::Box3 { block: 1024, counts, .. }), .. } = large
         else {
             panic!("{large:?}");
         };

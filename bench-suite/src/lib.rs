@@ -6,9 +6,13 @@
 //! loops of `hand.rs`) -> `prepare.rs` (page-aligned buffers from `buffer.rs`, verification
 //! against the engine's oracle) -> `measure.rs` (interleaved rounds, medians) -> `report.rs`
 //! (table, CSV, JSON) and `bars.rs` (what the speed must reach). `main.rs` is the command,
-//! `benches/pack.rs` runs the same competitors under Criterion. What layouts cost besides packing
-//! them is beside that flow, in `commit/`.
+//! `benches/pack.rs` runs the same competitors under Criterion.
+//!
+//! The same flow with the reference layouts and peer MPIs (`peer/`) is `suite.rs`: its rows go to
+//! `suite_report.rs`, to `summary.rs` (bars) and to `ablation.rs`. What layouts cost besides
+//! packing them is beside these, in `commit/`.
 
+pub mod ablation;
 pub mod bars;
 pub mod buffer;
 pub mod commit;
@@ -17,5 +21,14 @@ pub mod definition;
 pub mod hand;
 pub mod layout;
 pub mod measure;
+pub mod peer;
+pub mod pin;
 pub mod prepare;
+pub mod recipe;
+pub mod regret;
 pub mod report;
+pub mod storm;
+pub mod suite;
+pub mod suite_report;
+pub mod summary;
+pub mod touched;

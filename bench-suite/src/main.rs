@@ -6,15 +6,18 @@
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use typepack_bench::bars::{self, Verdict};
 use typepack_bench::commit;
 use typepack_bench::definition::{Definitions, LayoutDefinition, MOST_BYTES};
-use typepack_bench::layout::Layout;
+use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::measure::{Row, measure};
+use typepack_bench::peer::{self, Peer, Session};
+use typepack_bench::pin;
 use typepack_bench::prepare::Bench;
-use typepack_bench::report;
+use typepack_bench::suite::Effort;
+use typepack_bench::{ablation, report, suite, suite_report, summary};
 use typepack_engine::kernel::Direction;
 use typepack_jit::{Jit, Mode, Settings};
 
@@ -31,6 +34,9 @@ enum Command {
     /// Pack and unpack in one thread: memcpy, interpreter, JIT and a hand-written loop, each
     /// verified against the oracle before it is timed.
     Pack(PackArguments),
+    /// Pack and unpack the reference layouts against other MPIs, hand loops and the engine's own
+    /// halves, in one run with a summary of the bars.
+    Peers(PeersArguments),
     /// Everything else that has a bar: creation, index lists until the first pack, seek, packing in
     /// pieces, external32 and fused copies, each verified and compared with its bar.
     Commit(CommitArguments),
@@ -61,6 +67,49 @@ struct CommitArguments {
 enum ChildList {
     IndexedBlock,
     Indexed,
+}
+
+#[derive(clap::Args)]
+struct PeersArguments {
+    /// Layouts to measure, by name; all of them by default. Separate several by commas.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    layout: Vec<String>,
+    /// Packed bytes per call; those of the definitions by default. Layouts with sizes of their own
+    /// keep them. Separate several by commas.
+    #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = parse_size)]
+    size: Vec<u64>,
+    /// What to measure.
+    #[arg(long, value_enum, default_value_t = Directions::Both)]
+    direction: Directions,
+    /// How to print the rows.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Rounds in which the competitors take turns; 7, or 5 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    rounds: Option<u16>,
+    /// A subset that takes a few minutes: fewer sizes and rounds, less memory.
+    #[arg(long)]
+    quick: bool,
+    /// A peer's library, libmpi_abi.so.1 or Open MPI's libmpi.so.40: PATH or NAME=PATH. May be
+    /// repeated; by default all of --peers.
+    #[arg(long, value_name = "PATH", value_parser = Peer::parse)]
+    peer: Vec<Peer>,
+    /// Where `scripts/bench peers` has put the peers.
+    #[arg(long, value_name = "DIR", default_value = "target/peers")]
+    peers: PathBuf,
+    /// Write the summary and the ablation table to this file instead of standard error (standard
+    /// output with the table).
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+    /// Read layouts and sizes from this TOML file instead of the reference layouts.
+    #[arg(long, value_name = "FILE")]
+    definitions: Option<PathBuf>,
+    /// List the layouts and stop.
+    #[arg(long)]
+    list: bool,
+    /// Serve one peer on standard input and output; what the command runs itself with.
+    #[arg(long, hide = true, value_name = "LIBRARY")]
+    child: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
@@ -103,12 +152,25 @@ enum Directions {
     Both,
 }
 
+impl Directions {
+    fn list(self) -> &'static [Direction] {
+        match self {
+            Self::Pack => &[Direction::Pack],
+            Self::Unpack => &[Direction::Unpack],
+            Self::Both => &[Direction::Pack, Direction::Unpack],
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     Table,
     Csv,
     Json,
 }
+
+/// Largest packed size of a quick run.
+const QUICK_MOST_BYTES: u64 = 2 << 20;
 
 /// What ends the command early: its one line, and the exit code.
 struct Failure {
@@ -131,6 +193,7 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Pack(arguments) => pack(&arguments),
+        Command::Peers(arguments) => peers(&arguments),
         Command::Commit(arguments) => commit(&arguments),
     };
     match result {
@@ -190,8 +253,8 @@ fn parse_pieces(text: &str) -> Result<u64, String> {
     }
 }
 
-fn definitions(arguments: &PackArguments) -> Result<Definitions, Failure> {
-    let Some(path) = &arguments.definitions else { return Ok(Definitions::built_in()) };
+fn definitions(path: Option<&Path>, built_in: fn() -> Definitions) -> Result<Definitions, Failure> {
+    let Some(path) = path else { return Ok(built_in()) };
     let named = |error: String| usage(format!("--definitions {}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
     Definitions::parse(&text).map_err(|e| named(e.to_string()))
@@ -214,7 +277,7 @@ fn chosen<'a>(
 }
 
 fn pack(arguments: &PackArguments) -> Result<(), Failure> {
-    let definitions = definitions(arguments)?;
+    let definitions = definitions(arguments.definitions.as_deref(), Definitions::built_in)?;
     let layouts = chosen(&definitions, &arguments.layout)?;
     if arguments.list {
         for layout in layouts {
@@ -223,11 +286,7 @@ fn pack(arguments: &PackArguments) -> Result<(), Failure> {
         return Ok(());
     }
     let sizes = if arguments.size.is_empty() { &definitions.sizes } else { &arguments.size };
-    let directions: &[Direction] = match arguments.direction {
-        Directions::Pack => &[Direction::Pack],
-        Directions::Unpack => &[Direction::Unpack],
-        Directions::Both => &[Direction::Pack, Direction::Unpack],
-    };
+    let directions = arguments.direction.list();
     // Found before the first row is measured, not after minutes.
     let mut work = Vec::new();
     for definition in layouts {
@@ -252,6 +311,85 @@ fn pack(arguments: &PackArguments) -> Result<(), Failure> {
         Format::Json => report::json(&rows).map_err(|e| failed(e.to_string()))?,
     })?;
     if arguments.check { check(&definitions, &rows, arguments.strict) } else { Ok(()) }
+}
+
+fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
+    if let Some(library) = &arguments.child {
+        return peer::serve(library).map_err(failed);
+    }
+    let definitions = definitions(arguments.definitions.as_deref(), Definitions::reference)?;
+    let layouts = chosen(&definitions, &arguments.layout)?;
+    if arguments.list {
+        for layout in layouts {
+            print_out(&format!("{:<14}{}\n", layout.name, layout.text))?;
+        }
+        return Ok(());
+    }
+    let sizes = match () {
+        () if !arguments.size.is_empty() => &arguments.size,
+        () if arguments.quick && !definitions.quick.is_empty() => &definitions.quick,
+        () => &definitions.sizes,
+    };
+    let most = if arguments.quick { QUICK_MOST_BYTES } else { MOST_BYTES };
+    let mut work = Vec::new();
+    for definition in layouts {
+        for size in sizes_of(definition, sizes).into_iter().filter(|size| *size <= most) {
+            let layout = Layout::new(definition, size).map_err(|e| usage(e.to_string()))?;
+            work.push((size, layout));
+        }
+    }
+    let mut faults: Vec<String> = pin::pin().err().into_iter().collect();
+    let mut sessions = sessions(arguments, &mut faults)?;
+    let effort = Effort {
+        rounds: usize::from(arguments.rounds.unwrap_or(if arguments.quick { 5 } else { 7 })),
+        repeats: if arguments.quick { 1 } else { 3 },
+        memory: if arguments.quick { 300 << 20 } else { 1200 << 20 },
+    };
+    let mut suite = suite::run(work, arguments.direction.list(), &mut sessions, &effort, progress);
+    // With a choice of layouts only these.
+    if arguments.layout.is_empty() {
+        suite::storm(&mut suite, &mut sessions, &effort);
+        suite::regret(&mut suite, &effort);
+    }
+    progress(0, 0);
+    suite.faults.splice(0..0, faults);
+    let summary = summary::text(&suite) + "\n" + &ablation::table(&suite);
+    print_out(&match arguments.format {
+        Format::Table => suite_report::table(&suite),
+        Format::Csv => suite_report::csv(&suite),
+        Format::Json => suite_report::json(&suite).map_err(|e| failed(e.to_string()))?,
+    })?;
+    match &arguments.summary {
+        Some(path) => std::fs::write(path, summary)
+            .map_err(|e| failed(format!("--summary {}: {e}", path.display()))),
+        None if arguments.format == Format::Table => print_out(&("\n".to_owned() + &summary)),
+        None => {
+            eprint!("{summary}");
+            Ok(())
+        }
+    }
+}
+
+/// Starts the peers. One that was asked for by name must start; of the others, those that do not
+/// are a line in the summary.
+fn sessions(arguments: &PeersArguments, faults: &mut Vec<String>) -> Result<Vec<Session>, Failure> {
+    let command = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
+    let mut sessions = Vec::new();
+    if !arguments.peer.is_empty() {
+        for peer in &arguments.peer {
+            let named = |line| usage(format!("--peer {}: {line}", peer.library.display()));
+            sessions.push(Session::start(peer.clone(), command.clone()).map_err(named)?);
+        }
+        return Ok(sessions);
+    }
+    for peer in peer::found(&arguments.peers) {
+        let name = peer.name.clone();
+        match Session::start(peer, command.clone()) {
+            Ok(session) => sessions.push(session),
+            Err(line) => faults.push(format!("{name}: {line}")),
+        }
+    }
+    Ok(sessions)
 }
 
 fn commit(arguments: &CommitArguments) -> Result<(), Failure> {

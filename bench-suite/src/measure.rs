@@ -13,6 +13,9 @@ use typepack_engine::kernel::Direction;
 
 /// Rounds that differ by more than this ratio make a row unsteady: it does not decide.
 pub const STEADY: f64 = 1.25;
+/// Bytes after which a layout that is worth compiling has been compiled: twice the JIT's default
+/// threshold, and some.
+const SETTLED_BYTES: u64 = 5 << 18;
 /// Least duration of one sample.
 const SAMPLE_NS: f64 = 50_000.0;
 /// Samples per turn, fewer when a single call is long.
@@ -24,7 +27,7 @@ const TURN_NS: f64 = 20_000_000.0;
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
     /// The competitor.
-    pub competitor: &'static str,
+    pub competitor: String,
     /// What did the work.
     pub executor: String,
     /// Median over the rounds of the duration of one call.
@@ -33,6 +36,19 @@ pub struct Figure {
     pub gb_per_s: f64,
     /// The slowest round over the fastest.
     pub spread: f64,
+}
+
+/// Somebody who is timed elsewhere and takes turns with the competitors of a [`Bench`].
+pub trait Guest {
+    /// Short name, the same in every row.
+    fn name(&self) -> &str;
+
+    /// One turn, like that of a competitor: nanoseconds per call.
+    ///
+    /// # Errors
+    ///
+    /// One line; the guest leaves the row.
+    fn turn(&mut self, direction: Direction) -> Result<f64, String>;
 }
 
 /// One layout at one size in one direction.
@@ -58,7 +74,12 @@ impl Row {
 
     /// The JIT's bandwidth over that of `name`.
     pub fn ratio(&self, name: &str) -> Option<f64> {
-        Some(self.figure(JIT)?.gb_per_s / self.figure(name)?.gb_per_s)
+        self.ratio_of(JIT, name)
+    }
+
+    /// The bandwidth of `one` over that of `other`.
+    pub fn ratio_of(&self, one: &str, other: &str) -> Option<f64> {
+        Some(self.figure(one)?.gb_per_s / self.figure(other)?.gb_per_s)
     }
 
     /// Did the rounds of all competitors agree?
@@ -77,33 +98,59 @@ pub fn direction_name(direction: Direction) -> &'static str {
 
 /// Measures `bench` in `direction` with `rounds` rounds (at least 1). `size` is what was asked for.
 pub fn measure(bench: &mut Bench, size: u64, direction: Direction, rounds: usize) -> Row {
+    measure_with(bench, &mut [], size, direction, rounds).0
+}
+
+/// As [`measure`], with guests that take their turns in the same rounds. A guest that fails has no
+/// figure; its line is returned, after its name.
+pub fn measure_with(
+    bench: &mut Bench,
+    guests: &mut [&mut dyn Guest],
+    size: u64,
+    direction: Direction,
+    rounds: usize,
+) -> (Row, Vec<String>) {
     let competitors = bench.competitors.len();
     let calls: Vec<usize> = (0..competitors).map(|c| calibrate(bench, c, direction)).collect();
     let mut turns = vec![Vec::new(); competitors];
+    let mut away: Vec<Result<Vec<f64>, String>> = guests.iter().map(|_| Ok(Vec::new())).collect();
     for _ in 0..rounds.max(1) {
         for (competitor, turns) in turns.iter_mut().enumerate() {
             turns.push(turn(bench, competitor, direction, calls[competitor]));
         }
+        for (guest, result) in guests.iter_mut().zip(&mut away) {
+            if let Ok(turns) = result {
+                match guest.turn(direction) {
+                    Ok(ns) => turns.push(ns),
+                    Err(line) => *result = Err(format!("{}: {line}", guest.name())),
+                }
+            }
+        }
     }
     let payload = bench.layout.payload;
-    let figures = bench
-        .competitors
-        .iter()
-        .zip(&mut turns)
-        .map(|(competitor, turns)| {
-            let ns = median(turns);
-            let (fastest, slowest) = (turns[0], turns[turns.len() - 1]);
-            Figure {
-                competitor: competitor.name(),
-                executor: competitor.executor(direction),
-                ns,
-                gb_per_s: payload as f64 / ns,
-                spread: slowest / fastest,
-            }
-        })
+    let figure = |competitor: &str, executor: String, turns: &mut [f64]| {
+        let ns = median(turns);
+        Figure {
+            competitor: competitor.to_owned(),
+            executor,
+            ns,
+            gb_per_s: payload as f64 / ns,
+            spread: turns[turns.len() - 1] / turns[0],
+        }
+    };
+    let own = bench.competitors.iter().zip(&mut turns);
+    let mut figures: Vec<Figure> = own
+        .map(|(competitor, turns)| figure(competitor.name(), competitor.executor(direction), turns))
         .collect();
+    let mut faults = Vec::new();
+    for (guest, result) in guests.iter().zip(away) {
+        match result {
+            Ok(mut turns) => figures.push(figure(guest.name(), String::new(), &mut turns)),
+            Err(line) => faults.push(line),
+        }
+    }
     let layout = bench.layout.name.clone();
-    Row { layout, bytes: payload, size, direction: direction_name(direction), figures }
+    (Row { layout, bytes: payload, size, direction: direction_name(direction), figures }, faults)
 }
 
 /// Nanoseconds per call of a batch of `calls`.
@@ -117,8 +164,10 @@ fn sample(bench: &mut Bench, competitor: usize, direction: Direction, calls: usi
     start.elapsed().as_nanos().max(1) as f64 / calls as f64
 }
 
-/// How many calls fill a sample.
-fn calibrate(bench: &mut Bench, competitor: usize, direction: Direction) -> usize {
+/// How many calls fill a sample. Before that, as many as a policy needs to make up its mind.
+pub(crate) fn calibrate(bench: &mut Bench, competitor: usize, direction: Direction) -> usize {
+    let before = (SETTLED_BYTES / bench.layout.payload.max(1)) as usize;
+    sample(bench, competitor, direction, before.clamp(2, 1 << 16));
     let mut calls = 1;
     loop {
         let ns = sample(bench, competitor, direction, calls) * calls as f64;
@@ -129,7 +178,13 @@ fn calibrate(bench: &mut Bench, competitor: usize, direction: Direction) -> usiz
     }
 }
 
-fn turn(bench: &mut Bench, competitor: usize, direction: Direction, calls: usize) -> f64 {
+/// One turn of a competitor: nanoseconds per call, the median of a few samples.
+pub(crate) fn turn(
+    bench: &mut Bench,
+    competitor: usize,
+    direction: Direction,
+    calls: usize,
+) -> f64 {
     let warm_up = sample(bench, competitor, direction, 1);
     let affordable = (TURN_NS / (warm_up * calls as f64)) as usize;
     let samples = affordable.clamp(3, SAMPLES);

@@ -25,8 +25,21 @@ pub struct Bench {
     packed: Buffer,
 }
 
+/// What every answer for a layout is compared with: data from the oracle.
+struct Expected {
+    /// Memory before a call of unpack.
+    before: Vec<u8>,
+    /// What packing `before` gives.
+    packed: Vec<u8>,
+    /// What is unpacked.
+    data: Vec<u8>,
+    /// `before` with `data` unpacked into it; not for large memory.
+    after: Option<Vec<u8>>,
+}
+
 impl Bench {
-    /// Commits the layout, allocates, and verifies every competitor in both directions.
+    /// Commits the layout, allocates, and verifies every competitor of [`competitor::all`] in both
+    /// directions.
     ///
     /// # Errors
     ///
@@ -35,18 +48,69 @@ impl Bench {
         let name = &layout.name;
         let competitors =
             competitor::all(&layout, jit).map_err(|e| format!("layout {name}: {e}"))?;
-        let payload = layout.payload as usize;
-        let mut bench = Self {
-            // memcpy takes its bytes from the same memory.
-            memory: Buffer::new(layout.memory.max(payload)),
-            packed: Buffer::new(payload),
-            layout,
-            competitors,
-        };
-        for index in 0..bench.competitors.len() {
-            bench.verify(index)?;
+        Self::verified(layout, competitors)
+    }
+
+    /// Allocates, and verifies `competitors` in both directions.
+    ///
+    /// # Errors
+    ///
+    /// One line: no memory, or whose answer is wrong and where.
+    pub fn verified(layout: Layout, competitors: Vec<Box<dyn Competitor>>) -> Result<Self, String> {
+        let (memory, packed) = Self::buffers(&layout)?;
+        let (bench, faults) = Self::sound(layout, competitors, memory, packed);
+        match faults.into_iter().next() {
+            Some(fault) => Err(fault),
+            None => Ok(bench),
         }
-        Ok(bench)
+    }
+
+    /// New memory and packed bytes for `layout`.
+    ///
+    /// # Errors
+    ///
+    /// One line: the system has not as much.
+    pub fn buffers(layout: &Layout) -> Result<(Buffer, Buffer), String> {
+        let [memory, packed] = Self::lengths(layout);
+        Ok((Buffer::new(memory)?, Buffer::new(packed)?))
+    }
+
+    /// Lengths of memory and packed bytes. memcpy takes its bytes from the same memory.
+    pub fn lengths(layout: &Layout) -> [usize; 2] {
+        let payload = layout.payload as usize;
+        [layout.memory.max(payload), payload]
+    }
+
+    /// Where other processes find memory and packed bytes.
+    pub fn paths(&self) -> [String; 2] {
+        [self.memory.path(), self.packed.path()]
+    }
+
+    /// Keeps those of `competitors` whose answers are right; one line for each of the others. The
+    /// buffers have [`Bench::lengths`].
+    pub fn sound(
+        layout: Layout,
+        competitors: Vec<Box<dyn Competitor>>,
+        memory: Buffer,
+        packed: Buffer,
+    ) -> (Self, Vec<String>) {
+        let mut bench = Self { memory, packed, layout, competitors: Vec::new() };
+        let expected = bench.expected(&bench.layout.datatype, bench.layout.count);
+        let mut faults = Vec::new();
+        for competitor in competitors {
+            let verdict = match competitor.moves() {
+                Some((ty, count)) => {
+                    let expected = bench.expected(&ty, count);
+                    bench.verify(&*competitor, &expected)
+                }
+                None => bench.verify(&*competitor, &expected),
+            };
+            match verdict {
+                Ok(()) => bench.competitors.push(competitor),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        (bench, faults)
     }
 
     /// One call of the competitor at `index`.
@@ -59,36 +123,42 @@ impl Bench {
         }
     }
 
-    fn verify(&mut self, index: usize) -> Result<(), String> {
-        let competitor = &self.competitors[index];
-        let (ty, count) = competitor.moves();
+    fn expected(&self, ty: &Datatype, count: u64) -> Expected {
+        let payload = self.layout.payload as usize;
+        let mut before = vec![0; self.memory.bytes().len()];
+        typemap::unpack(ty, count, &noise(payload, 1), &mut before, 0);
+        // Where a type overlaps itself the oracle's packing differs from what was unpacked.
+        let packed = typemap::pack(ty, count, &before, 0);
+        let data = noise(payload, 101);
+        let after = (before.len() <= COMPARED_IN_FULL).then(|| {
+            let mut after = before.clone();
+            typemap::unpack(ty, count, &data, &mut after, 0);
+            after
+        });
+        Expected { before, packed, data, after }
+    }
+
+    fn verify(&mut self, competitor: &dyn Competitor, expected: &Expected) -> Result<(), String> {
         let wrong = |what: &str, position: usize| {
             let (layout, name) = (&self.layout.name, competitor.name());
             Err(format!("layout {layout}: {name} {what} a wrong byte at {position}"))
         };
-        let payload = self.layout.payload as usize;
         let (memory, packed) = (self.memory.bytes_mut(), self.packed.bytes_mut());
-
-        let data = noise(payload, 1 + index as u64);
-        typemap::unpack(&ty, count, &data, memory, 0);
+        memory.copy_from_slice(&expected.before);
         packed.fill(0xa5);
         competitor.pack(memory, packed);
-        // Where a type overlaps itself the oracle's packing differs from what was unpacked.
-        if let Some(position) = first_difference(packed, &typemap::pack(&ty, count, memory, 0)) {
+        if let Some(position) = first_difference(packed, &expected.packed) {
             return wrong("packed", position);
         }
-
-        let data = noise(payload, 101 + index as u64);
-        packed.copy_from_slice(&data);
-        let expected = (memory.len() <= COMPARED_IN_FULL).then(|| {
-            let mut expected = memory.to_vec();
-            typemap::unpack(&ty, count, &data, &mut expected, 0);
-            expected
-        });
+        packed.copy_from_slice(&expected.data);
         competitor.unpack(packed, memory);
-        let position = match expected {
-            Some(expected) => first_difference(memory, &expected),
-            None => first_difference(&typemap::pack(&ty, count, memory, 0), &data),
+        let position = match &expected.after {
+            Some(after) => first_difference(memory, after),
+            None => {
+                let own = || (self.layout.datatype.clone(), self.layout.count);
+                let (ty, count) = competitor.moves().unwrap_or_else(own);
+                first_difference(&typemap::pack(&ty, count, memory, 0), &expected.data)
+            }
         };
         match position {
             Some(position) => wrong("unpacked", position),

@@ -84,7 +84,7 @@ pub fn csv(rows: &[Row]) -> String {
                 figure.ns,
                 figure.gb_per_s,
                 figure.spread,
-                row.ratio(figure.competitor).unwrap_or(f64::NAN),
+                row.ratio(&figure.competitor).unwrap_or(f64::NAN),
                 row.is_steady(),
             );
         }

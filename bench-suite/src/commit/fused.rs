@@ -59,10 +59,10 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
             text => commit(text)?,
         };
         let to = commit(to)?;
-        let mut source = Buffer::new(reach(&from, 1));
+        let mut source = Buffer::new(reach(&from, 1))?;
         source.bytes_mut().fill_with(|| numbers.below(251) as u8);
-        let (mut fused, mut twice) = (Buffer::new(reach(&to, 1)), Buffer::new(reach(&to, 1)));
-        let mut staging = Buffer::new(from.element_bytes() as usize);
+        let (mut fused, mut twice) = (Buffer::new(reach(&to, 1))?, Buffer::new(reach(&to, 1))?);
+        let mut staging = Buffer::new(from.element_bytes() as usize)?;
         let (memory, staging) = (source.bytes(), staging.bytes_mut());
         let (fused, twice) = (fused.bytes_mut(), twice.bytes_mut());
         let before = stats::bytes().fused_kernel;

@@ -1,0 +1,111 @@
+//! The child's side: opens one MPI, and answers the lines of `session.rs`.
+//!
+//! | line read | answer |
+//! |---|---|
+//! | (start) | `@ready VERSION`, or `@error LINE` and the end |
+//! | `layout COUNT MEMORY PACKED TYPE` | `@ok` after verification, or `@error LINE` |
+//! | `storm ...`, as `layout` | the same; calls are then those of a storm (`../storm.rs`) |
+//! | `turn pack`, `turn unpack` | `@ns NANOSECONDS` per call: the median of one turn |
+//!
+//! Answers begin with `@` because an MPI may print on standard output, too. The layout comes as
+//! text and is built twice, by the engine and by the MPI; the engine's oracle judges here. MEMORY
+//! and PACKED are the paths of the other side's buffers: everybody works on the same pages.
+
+use super::competitor::{Packer, Storm};
+use super::library::Mpi;
+use crate::buffer::Buffer;
+use crate::competitor::Competitor;
+use crate::layout::Layout;
+use crate::measure::{calibrate, turn};
+use crate::prepare::Bench;
+use std::io::{BufRead, Write};
+use std::path::Path;
+use typepack_engine::Datatype;
+use typepack_engine::kernel::Direction;
+
+/// One layout, ready for turns.
+struct Ready {
+    bench: Bench,
+    /// Calls per sample by direction, once calibrated.
+    calls: [Option<usize>; 2],
+}
+
+/// Serves standard input until it ends. The process is to end by itself afterwards, without the
+/// library's exit handlers: there is no job to leave.
+///
+/// # Errors
+///
+/// One line: standard input or output.
+pub fn serve(library: &Path) -> Result<(), String> {
+    let mpi = match Mpi::open(library).and_then(|mpi| Ok((mpi.version()?, mpi))) {
+        Ok((version, mpi)) => {
+            answer(&format!("ready {version}"))?;
+            // For the rest of the process, as the library itself.
+            &*Box::leak(Box::new(mpi))
+        }
+        Err(line) => return answer(&format!("error {line}")),
+    };
+    let mut ready = None;
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(|e| format!("standard input: {e}"))?;
+        let reply = match line.split_once(' ') {
+            Some((word @ ("layout" | "storm"), rest)) => {
+                // The old buffers first: large layouts would not fit twice.
+                ready = None;
+                open(mpi, rest, word == "storm").map(|made| {
+                    ready = Some(made);
+                    "ok".to_owned()
+                })
+            }
+            Some(("turn", word)) => match (&mut ready, direction(word)) {
+                (Some(ready), Some(direction)) => Ok(format!("ns {}", ready.turn(direction))),
+                _ => Err(format!("no layout, or no direction {word}")),
+            },
+            _ => Err(format!("unknown line {line}")),
+        };
+        answer(&reply.unwrap_or_else(|line| format!("error {line}")))?;
+    }
+    Ok(())
+}
+
+fn direction(word: &str) -> Option<Direction> {
+    match word {
+        "pack" => Some(Direction::Pack),
+        "unpack" => Some(Direction::Unpack),
+        _ => None,
+    }
+}
+
+fn open(mpi: &'static Mpi, text: &str, storm: bool) -> Result<Ready, String> {
+    let mut words = text.splitn(4, ' ');
+    let mut word = || words.next().ok_or("a layout is a count, two paths and a type");
+    let (count, memory, packed, text) = (word()?, word()?, word()?, word()?);
+    let count = count.parse::<u64>().map_err(|e| format!("count {count}: {e}"))?;
+    let ty: Datatype =
+        text.parse().map_err(|e: typepack_engine::text::ParseError| e.to_string())?;
+    let layout = Layout::of("", ty, count)?;
+    let packer = Packer::new(mpi, &layout)?;
+    let competitor: Box<dyn Competitor> =
+        if storm { Box::new(Storm(packer)) } else { Box::new(packer) };
+    let [all, payload] = Bench::lengths(&layout);
+    let (memory, packed) = (Buffer::open(memory, all)?, Buffer::open(packed, payload)?);
+    let (bench, faults) = Bench::sound(layout, vec![competitor], memory, packed);
+    faults.into_iter().next().map_or(Ok(()), Err)?;
+    Ok(Ready { bench, calls: [None; 2] })
+}
+
+impl Ready {
+    fn turn(&mut self, direction: Direction) -> f64 {
+        let known = &mut self.calls[usize::from(direction == Direction::Unpack)];
+        let calls = *known.get_or_insert_with(|| calibrate(&mut self.bench, 0, direction));
+        turn(&mut self.bench, 0, direction, calls)
+    }
+}
+
+fn answer(line: &str) -> Result<(), String> {
+    let mut out = std::io::stdout().lock();
+    let line: Vec<&str> = line.split_whitespace().collect();
+    writeln!(out, "@{}", line.join(" "))
+        .and_then(|()| out.flush())
+        .map_err(|e| format!("standard output: {e}"))
+}

@@ -1,0 +1,74 @@
+//! Which peers there are: paths that were given, or what `scripts/bench peers` has fetched.
+//!
+//! `session.rs` starts them. Nothing is opened here.
+
+use std::path::{Path, PathBuf};
+
+/// A peer MPI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Short name in rows.
+    pub name: String,
+    /// Its library.
+    pub library: PathBuf,
+}
+
+/// Files that a peer's `lib` directory may have, the standard ABI first.
+const LIBRARIES: [&str; 2] = ["libmpi_abi.so.1", "libmpi.so.40"];
+
+impl Peer {
+    /// Reads `path` or `name=path`; the name is otherwise that of the directory above `lib`.
+    ///
+    /// # Errors
+    ///
+    /// One line: an empty name or path.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (name, path) = match text.split_once('=') {
+            Some((name, path)) => (name.to_owned(), PathBuf::from(path)),
+            None => {
+                let path = PathBuf::from(text);
+                let prefix = path.parent().and_then(Path::parent).and_then(Path::file_name);
+                let name = prefix.map_or("peer".into(), |name| name.to_string_lossy());
+                (name.into_owned(), path)
+            }
+        };
+        if name.is_empty() || path.as_os_str().is_empty() || name.contains([',', '"', '\n']) {
+            return Err("a peer is a path, or a name without commas and a path: name=path".into());
+        }
+        Ok(Self { name, library: path })
+    }
+}
+
+/// The peers under `directory`: one per subdirectory with a library in its `lib`, by name.
+pub fn found(directory: &Path) -> Vec<Peer> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut peers: Vec<Peer> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let lib = entry.path().join("lib");
+            let library = LIBRARIES.iter().map(|file| lib.join(file)).find(|path| path.exists())?;
+            Some(Peer { name: entry.file_name().to_string_lossy().into_owned(), library })
+        })
+        .collect();
+    peers.sort_by(|a, b| a.name.cmp(&b.name));
+    peers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Peer, found};
+    use std::path::Path;
+
+    #[test]
+    fn names_come_from_the_prefix() {
+        let peer = Peer::parse("/opt/mpich/lib/libmpi_abi.so.1").expect("a path");
+        assert_eq!(peer.name, "mpich");
+        let peer = Peer::parse("mine=lib.so").expect("a path");
+        assert_eq!((peer.name.as_str(), peer.library.as_path()), ("mine", Path::new("lib.so")));
+        assert_eq!(Peer::parse("lib.so").expect("a path").name, "peer");
+        for text in ["", "=a", "a=", "a,b=c"] {
+            assert!(Peer::parse(text).is_err(), "{text}");
+        }
+        assert!(found(Path::new("/nonexistent")).is_empty());
+    }
+}

@@ -1,0 +1,107 @@
+//! A datatype taken apart into the calls that make it, parts before wholes.
+//!
+//! What a program that makes the type again and again has at hand: its own arrays. `storm.rs` makes
+//! it with the engine, `peer/build.rs` with another MPI. The walk is the one that MPI programs do
+//! with `MPI_Type_get_envelope` and `MPI_Type_get_contents` (MPI-5.0 section 5.1.13), on the heap:
+//! depth is the user's.
+
+use typepack_engine::{Combiner, Contents, Datatype, Form, Named};
+
+/// An old type of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A named type.
+    Named(Named),
+    /// The type that the call at this index has made.
+    Made(usize),
+}
+
+/// One constructor call.
+pub struct Step {
+    /// Which call.
+    pub combiner: Combiner,
+    /// Its arguments, without the old types.
+    pub contents: Contents,
+    /// The old types.
+    pub parts: Vec<Part>,
+}
+
+/// The calls in order; the last one makes the type.
+pub struct Recipe {
+    /// None for a named type.
+    pub steps: Vec<Step>,
+    /// The type itself.
+    pub whole: Part,
+}
+
+enum Visit {
+    /// Take this type apart, then make it.
+    Open(Datatype),
+    /// Its parts are on the stack.
+    Make(Combiner, Contents),
+}
+
+impl Recipe {
+    /// Takes `ty` apart.
+    ///
+    /// # Errors
+    ///
+    /// One line: a call with large counts.
+    pub fn of(ty: &Datatype) -> Result<Self, String> {
+        let (mut visits, mut stack) = (vec![Visit::Open(ty.clone())], Vec::new());
+        let mut steps: Vec<Step> = Vec::new();
+        while let Some(visit) = visits.pop() {
+            match visit {
+                Visit::Open(ty) => match ty.as_named() {
+                    Some(named) => stack.push(Part::Named(named)),
+                    None => {
+                        let envelope = ty.envelope();
+                        if envelope.form == Form::Large {
+                            let combiner = envelope.combiner;
+                            return Err(format!("{combiner} with large counts is not supported"));
+                        }
+                        let mut contents = ty.contents().map_err(|e| e.to_string())?;
+                        let parts = std::mem::take(&mut contents.datatypes);
+                        let length = parts.len();
+                        visits.push(Visit::Make(envelope.combiner, contents));
+                        visits.extend(parts.into_iter().rev().map(Visit::Open));
+                        debug_assert_eq!(length, envelope.datatypes);
+                    }
+                },
+                Visit::Make(combiner, contents) => {
+                    let count = match combiner {
+                        Combiner::STRUCT => contents.integers[0] as usize,
+                        Combiner::VALUE_INDEX => 2,
+                        Combiner::F90_REAL | Combiner::F90_COMPLEX | Combiner::F90_INTEGER => 0,
+                        _ => 1,
+                    };
+                    let parts = stack.split_off(stack.len() - count);
+                    stack.push(Part::Made(steps.len()));
+                    steps.push(Step { combiner, contents, parts });
+                }
+            }
+        }
+        let whole = stack.pop().ok_or("no type")?;
+        Ok(Self { steps, whole })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Part, Recipe};
+    use typepack_engine::{Combiner, Datatype, Named};
+
+    #[test]
+    fn parts_come_before_wholes() {
+        let text = "struct([1, 1, 1], [0, 8, 64], [char, vector(2, 1, 2, double), dup(int)])";
+        let ty: Datatype = text.parse().expect("a type");
+        let recipe = Recipe::of(&ty).expect("a recipe");
+        let combiners: Vec<Combiner> = recipe.steps.iter().map(|step| step.combiner).collect();
+        assert_eq!(combiners, [Combiner::VECTOR, Combiner::DUP, Combiner::STRUCT]);
+        let parts = [Part::Named(Named::CHAR), Part::Made(0), Part::Made(1)];
+        assert_eq!(recipe.steps[2].parts, parts);
+        assert_eq!(recipe.whole, Part::Made(2));
+        let named = Recipe::of(&Datatype::named(Named::INT)).expect("a recipe");
+        assert!(named.steps.is_empty());
+    }
+}

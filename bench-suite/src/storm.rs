@@ -1,0 +1,131 @@
+//! The storm: a new type every ten uses, everything included.
+//!
+//! Beside the flow of `suite.rs`, which runs it: the competitor makes the type from the program's
+//! arrays (`recipe.rs`), commits it, packs ten times and frees it, in one call of the trait, so that
+//! it is verified and timed like all others. Peers do the same in `peer/competitor.rs`.
+
+use crate::competitor::{Competitor, TYPEPACK};
+use crate::layout::{Layout, Numbers};
+use crate::recipe::{Part, Recipe};
+use std::sync::Arc;
+use typepack_engine::kernel::Direction;
+use typepack_engine::{Datatype, Settings};
+use typepack_jit::Jit;
+
+/// Uses of each type.
+pub const USES: usize = 10;
+
+/// What is stormed, as expressions of the engine's text form: name and type.
+pub const LAYOUTS: [(&str, &str); 4] = [
+    ("struct of 8", "struct([8 x 1], [0..128 step 16], [4 x double, 4 x int])"),
+    ("vector of 256", "vector(256, 1, 4, double)"),
+    ("100 offsets", ""),
+    ("10000 offsets", ""),
+];
+
+/// The layout `index` of [`LAYOUTS`]; the offsets are single doubles in no order.
+///
+/// # Errors
+///
+/// One line; never for the built-in ones.
+pub fn layout(index: usize) -> Result<Layout, String> {
+    let (name, text) = LAYOUTS[index];
+    let ty = match name.split_once(" offsets") {
+        None => text.parse().map_err(|e: typepack_engine::text::ParseError| e.to_string())?,
+        Some((count, _)) => {
+            let count: i64 = count.parse().map_err(|_| format!("{count} offsets"))?;
+            let mut places: Vec<i64> = (0..count).map(|i| 2 * i).collect();
+            Numbers::new().shuffle(&mut places);
+            let double = Datatype::named(typepack_engine::Named::DOUBLE);
+            Datatype::indexed_block(1, &places, &double).map_err(|e| e.to_string())?
+        }
+    };
+    Layout::of(name, ty, 1)
+}
+
+/// The engine in a storm.
+pub struct Storm {
+    recipe: Recipe,
+    settings: Settings,
+    count: u64,
+}
+
+impl Storm {
+    /// Takes the layout's type apart.
+    ///
+    /// # Errors
+    ///
+    /// One line: as [`Recipe::of`].
+    pub fn new(layout: &Layout, jit: &Jit) -> Result<Self, String> {
+        Ok(Self {
+            recipe: Recipe::of(&layout.datatype)?,
+            settings: Settings { compiler: Some(Arc::new(jit.clone())), ..Settings::default() },
+            count: layout.count,
+        })
+    }
+
+    fn make(&self) -> typepack_engine::Result<Datatype> {
+        let mut made: Vec<Datatype> = Vec::with_capacity(self.recipe.steps.len());
+        let part = |part: &Part, made: &[Datatype]| match part {
+            Part::Named(named) => Datatype::named(*named),
+            Part::Made(index) => made[*index].clone(),
+        };
+        for step in &self.recipe.steps {
+            let old: Vec<Datatype> = step.parts.iter().map(|p| part(p, &made)).collect();
+            let c = &step.contents;
+            made.push(Datatype::from_contents(
+                step.combiner,
+                &c.integers,
+                &c.addresses,
+                &c.large_counts,
+                &old,
+            )?);
+        }
+        Ok(part(&self.recipe.whole, &made))
+    }
+}
+
+impl Competitor for Storm {
+    fn name(&self) -> &'static str {
+        TYPEPACK
+    }
+
+    fn executor(&self, _: Direction) -> String {
+        "storm".to_owned()
+    }
+
+    fn pack(&self, memory: &[u8], packed: &mut [u8]) {
+        let made = self.make().and_then(|ty| ty.commit_with(&self.settings));
+        let plan = made.expect("the layout's own calls");
+        for _ in 0..USES {
+            typepack_engine::pack(&plan, self.count, memory, packed)
+                .expect("the buffers were made for this layout");
+        }
+    }
+
+    fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
+        let made = self.make().and_then(|ty| ty.commit_with(&self.settings));
+        let plan = made.expect("the layout's own calls");
+        for _ in 0..USES {
+            typepack_engine::unpack(&plan, self.count, packed, memory)
+                .expect("the buffers were made for this layout");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LAYOUTS, Storm, layout};
+    use crate::prepare::Bench;
+    use typepack_jit::{Jit, Settings};
+
+    #[test]
+    fn storms_pack_the_right_bytes() {
+        let jit = Jit::new(Settings::default());
+        for index in 0..LAYOUTS.len() {
+            let layout = layout(index).expect("a layout");
+            let storm = Storm::new(&layout, &jit).expect("a recipe");
+            Bench::verified(layout, vec![Box::new(storm)]).expect("right answers");
+        }
+    }
+}

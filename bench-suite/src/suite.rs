@@ -1,0 +1,216 @@
+//! The run of `typepack-bench peers`: every layout at every size, all competitors and peers in
+//! turns.
+//!
+//! Comes after `layout.rs`, `prepare.rs` and `peer/`; `summary.rs` holds the rows against the bars,
+//! `ablation.rs` and `suite_report.rs` print them. What fails for one competitor is a line, and the
+//! run goes on without it.
+
+use crate::competitor::{self, HAND, TYPEPACK};
+use crate::definition::{Class, Definitions};
+use crate::layout::Layout;
+use crate::measure::{Figure, Guest, Row, STEADY, measure_with};
+use crate::peer::Session;
+use crate::prepare::Bench;
+use crate::regret::{self, Regret};
+use crate::storm::{self, Storm};
+use crate::touched::touched;
+use serde::Serialize;
+use typepack_engine::kernel::Direction;
+use typepack_jit::{Jit, Mode, Settings};
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Rounds in which the competitors take turns.
+    pub rounds: usize,
+    /// How often an unsteady row is measured again.
+    pub repeats: usize,
+    /// Most memory of one layout in bytes; verification needs up to three times as much for a
+    /// moment. Layouts above are skipped.
+    pub memory: u64,
+}
+
+/// One layout at one size in one direction, with what the bars ask about it.
+#[derive(Clone, Debug, Serialize)]
+pub struct SuiteRow {
+    /// The figures.
+    #[serde(flatten)]
+    pub row: Row,
+    /// The layout's class.
+    pub class: Class,
+    /// Bytes of the cache lines that are read and written.
+    pub touched: u64,
+}
+
+impl SuiteRow {
+    /// The fastest of `peers` here.
+    pub fn best_peer(&self, peers: &[String]) -> Option<&Figure> {
+        let figures = self.row.figures.iter().filter(|f| peers.contains(&f.competitor));
+        figures.max_by(|a, b| a.gb_per_s.total_cmp(&b.gb_per_s))
+    }
+
+    /// The engine's bandwidth over that of the fastest of `peers`, and whether both were steady.
+    pub fn against_peer(&self, peers: &[String]) -> Option<(f64, bool)> {
+        self.against(self.best_peer(peers)?)
+    }
+
+    /// The engine's bandwidth over the hand loop's, and whether both were steady.
+    pub fn against_hand(&self) -> Option<(f64, bool)> {
+        self.against(self.row.figure(HAND)?)
+    }
+
+    fn against(&self, other: &Figure) -> Option<(f64, bool)> {
+        let own = self.row.figure(TYPEPACK)?;
+        let steady = own.spread <= STEADY && other.spread <= STEADY;
+        Some((own.gb_per_s / other.gb_per_s, steady))
+    }
+
+    /// Does the row decide everything that it is asked?
+    pub fn is_steady(&self, peers: &[String]) -> bool {
+        [self.against_peer(peers), self.against_hand()].into_iter().flatten().all(|(_, s)| s)
+    }
+}
+
+/// What a run gives.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Suite {
+    /// The peers that took part, by name.
+    pub peers: Vec<String>,
+    /// Their versions, in the same order.
+    pub versions: Vec<String>,
+    /// The rows.
+    pub rows: Vec<SuiteRow>,
+    /// The storm's rows: nanoseconds of a call are of [`storm::USES`] uses and one type.
+    pub storm: Vec<Row>,
+    /// The policy's regret.
+    pub regret: Vec<Regret>,
+    /// Wrong answers, crashes, refusals: one line each.
+    pub faults: Vec<String>,
+    /// Layouts that were left out.
+    pub skipped: Vec<String>,
+}
+
+/// Measures `work` (size that was asked for, layout) in `directions`.
+pub fn run(
+    work: Vec<(u64, Layout)>,
+    directions: &[Direction],
+    sessions: &mut [Session],
+    effort: &Effort,
+    mut progress: impl FnMut(usize, usize),
+) -> Suite {
+    let jit = |mode| Jit::new(Settings { mode, ..Settings::default() });
+    let (eager, lazy) = (jit(Mode::Eager), jit(Mode::Lazy));
+    let mut suite = Suite {
+        peers: sessions.iter().map(|s| s.name().to_owned()).collect(),
+        versions: sessions.iter().map(|s| s.version().to_owned()).collect(),
+        ..Suite::default()
+    };
+    let total = work.len();
+    for (done, (size, layout)) in work.into_iter().enumerate() {
+        progress(done + 1, total);
+        let place = format!("{} at {size} bytes", layout.name);
+        if layout.memory as u64 > effort.memory {
+            let mib = layout.memory >> 20;
+            suite.skipped.push(format!("{place}: {mib} MiB of memory"));
+            continue;
+        }
+        let plan = layout.datatype.commit();
+        let made = plan.and_then(|plan| {
+            let touched = touched(&layout, &plan)?;
+            Ok((touched, competitor::reference(&layout, &eager, &lazy)?))
+        });
+        let (touched, competitors) = match made {
+            Ok(made) => made,
+            Err(error) => {
+                suite.faults.push(format!("{place}: {error}"));
+                continue;
+            }
+        };
+        let class = layout.class;
+        let (memory, packed) = match Bench::buffers(&layout) {
+            Ok(buffers) => buffers,
+            Err(line) => {
+                suite.faults.push(format!("{place}: {line}"));
+                continue;
+            }
+        };
+        let (mut bench, faults) = Bench::sound(layout, competitors, memory, packed);
+        suite.faults.extend(faults);
+        let mut guests: Vec<&mut dyn Guest> = Vec::new();
+        for session in &mut *sessions {
+            match session.layout(&bench) {
+                Ok(()) => guests.push(session),
+                Err(line) => suite.faults.push(format!("{place}: {}: {line}", session.name())),
+            }
+        }
+        for &direction in directions {
+            let mut best: Option<SuiteRow> = None;
+            for _ in 0..=effort.repeats {
+                let (row, faults) =
+                    measure_with(&mut bench, &mut guests, size, direction, effort.rounds);
+                suite.faults.extend(faults.iter().map(|line| format!("{place}: {line}")));
+                let row = SuiteRow { row, class, touched };
+                let steady = row.is_steady(&suite.peers) || !faults.is_empty();
+                best = Some(match best {
+                    Some(best) if !steady && restless(&best) <= restless(&row) => best,
+                    _ => row,
+                });
+                if steady {
+                    break;
+                }
+            }
+            suite.rows.extend(best);
+        }
+    }
+    suite
+}
+
+/// Adds the storm to `suite`: packing only.
+pub fn storm(suite: &mut Suite, sessions: &mut [Session], effort: &Effort) {
+    let jit = Jit::new(Settings { mode: Mode::Lazy, ..Settings::default() });
+    for (index, (name, _)) in storm::LAYOUTS.iter().enumerate() {
+        let made = storm::layout(index).and_then(|layout| {
+            let storm = Storm::new(&layout, &jit)?;
+            Bench::verified(layout, vec![Box::new(storm)])
+        });
+        let mut bench = match made {
+            Ok(bench) => bench,
+            Err(line) => {
+                suite.faults.push(format!("storm of {name}: {line}"));
+                continue;
+            }
+        };
+        let mut guests: Vec<&mut dyn Guest> = Vec::new();
+        for session in &mut *sessions {
+            match session.storm(&bench) {
+                Ok(()) => guests.push(session),
+                Err(line) => {
+                    suite.faults.push(format!("storm of {name}: {}: {line}", session.name()));
+                }
+            }
+        }
+        let (size, rounds) = (bench.layout.payload, effort.rounds);
+        let (row, faults) = measure_with(&mut bench, &mut guests, size, Direction::Pack, rounds);
+        suite.faults.extend(faults.iter().map(|line| format!("storm of {name}: {line}")));
+        suite.storm.push(row);
+    }
+}
+
+/// Adds the policy's regret to `suite`.
+pub fn regret(suite: &mut Suite, effort: &Effort) {
+    let definitions = Definitions::reference();
+    for (name, bytes) in regret::LAYOUTS {
+        let found = definitions.layouts.iter().find(|layout| layout.name == name);
+        let layout = found.ok_or_else(|| "no such layout".to_owned());
+        let layout = layout.and_then(|l| Layout::new(l, bytes).map_err(|e| e.to_string()));
+        match layout.and_then(|layout| regret::measure(&layout, effort.rounds)) {
+            Ok(rows) => suite.regret.extend(rows),
+            Err(line) => suite.faults.push(format!("regret of {name}: {line}")),
+        }
+    }
+}
+
+/// The widest spread of a row.
+fn restless(row: &SuiteRow) -> f64 {
+    row.row.figures.iter().map(|f| f.spread).fold(1.0, f64::max)
+}

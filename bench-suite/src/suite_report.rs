@@ -1,0 +1,104 @@
+//! The rows of `suite.rs` as a table, as CSV, and as JSON.
+//!
+//! Nothing here decides anything but the word behind a ratio; bars are `summary.rs`.
+
+use crate::competitor::{HAND, JIT, TYPEPACK};
+use crate::measure::STEADY;
+use crate::report::size_text;
+use crate::suite::{Suite, SuiteRow};
+use crate::summary::word;
+use comfy_table::{CellAlignment, Table, presets};
+use std::fmt::Write;
+
+/// Competitors of the engine's side, in the order of the columns.
+const OWN: [&str; 6] = ["memcpy", "interpreter", "leaf", JIT, TYPEPACK, HAND];
+
+fn columns(suite: &Suite) -> Vec<&str> {
+    OWN.into_iter().chain(suite.peers.iter().map(String::as_str)).collect()
+}
+
+fn ratio(value: Option<(f64, bool)>) -> String {
+    value.map_or_else(String::new, |(ratio, _)| format!("{ratio:.2}"))
+}
+
+/// The table for people.
+pub fn table(suite: &Suite) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    let columns = columns(suite);
+    let mut header = vec!["layout", "size", "dir"];
+    header.extend(&columns);
+    header.extend(["/best peer", "", "/hand", "", "ran"]);
+    table.set_header(header);
+    for row in &suite.rows {
+        let mut cells =
+            vec![row.row.layout.clone(), size_text(row.row.bytes), row.row.direction.to_owned()];
+        cells.extend(columns.iter().map(|name| {
+            row.row.figure(name).map_or_else(String::new, |f| format!("{:.2}", f.gb_per_s))
+        }));
+        let peer = row.against_peer(&suite.peers);
+        cells.push(ratio(peer));
+        cells.push(peer.map_or("", |(ratio, _)| word(row, ratio)).to_owned());
+        cells.push(ratio(row.against_hand()));
+        cells.push(if row.is_steady(&suite.peers) { "" } else { "~" }.to_owned());
+        cells.push(executor(row).to_owned());
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut().skip(3).take(columns.len() + 1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!(
+        "{table}\nGB/s of packed data (10^9 bytes), medians of interleaved rounds; ratios are \
+         typepack's; ~ marks rows whose rounds differ by more than {STEADY}x. Empty: no hand loop, \
+         or a peer that failed.\n"
+    )
+}
+
+fn executor(row: &SuiteRow) -> &str {
+    row.row.figure(TYPEPACK).map_or("", |f| f.executor.as_str())
+}
+
+/// One line per row, with a header line.
+pub fn csv(suite: &Suite) -> String {
+    let columns = columns(suite);
+    let mut text = String::from("layout,class,size,bytes,touched,direction");
+    for name in &columns {
+        let _ = write!(text, ",{name}_gb_per_s,{name}_spread");
+    }
+    text.push_str(",best_peer,vs_best_peer,vs_hand,steady,executor\n");
+    for row in &suite.rows {
+        let r = &row.row;
+        let class = format!("{:?}", row.class).to_lowercase();
+        let _ = write!(
+            text,
+            "{},{class},{},{},{},{}",
+            r.layout, r.size, r.bytes, row.touched, r.direction
+        );
+        for name in &columns {
+            let _ = match r.figure(name) {
+                Some(figure) => write!(text, ",{:.4},{:.3}", figure.gb_per_s, figure.spread),
+                None => write!(text, ",,"),
+            };
+        }
+        let best = row.best_peer(&suite.peers).map_or("", |f| f.competitor.as_str());
+        // Names of kernels hold no quotes; they may hold commas.
+        let _ = writeln!(
+            text,
+            ",{best},{},{},{},\"{}\"",
+            ratio(row.against_peer(&suite.peers)),
+            ratio(row.against_hand()),
+            row.is_steady(&suite.peers),
+            executor(row)
+        );
+    }
+    text
+}
+
+/// Everything as JSON.
+///
+/// # Errors
+///
+/// A figure that JSON cannot hold.
+pub fn json(suite: &Suite) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(suite).map(|text| text + "\n")
+}

@@ -1,0 +1,394 @@
+//! The bars for packing and unpacking against the rows of one run.
+//!
+//! Comes after `suite.rs`. The numbers are those of the project's bars, "packing and unpacking,
+//! single thread"; what they say about creation, external32 and fused copies is `commit/`.
+//! Unsteady rows decide nothing; they are counted, and the value with them is shown beside.
+
+use crate::competitor::{HAND, TYPEPACK};
+use crate::definition::Class;
+use crate::measure::STEADY;
+use crate::report::size_text;
+use crate::storm::USES;
+use crate::suite::{Suite, SuiteRow};
+use std::fmt::Write;
+
+/// Ratios of at least this are ties with the best peer.
+const TIE: f64 = 0.97;
+/// The same for rows that touch more than [`IN_CACHE`].
+const FAR_TIE: f64 = 1.0 / 1.5;
+/// Bytes of touched cache lines up to which a row is one of the caches.
+const IN_CACHE: u64 = 8 << 20;
+/// Rows of a class that are listed when its mean misses.
+const LISTED: usize = 12;
+
+/// How the rows of a bar become one value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Value {
+    /// Geometric mean of ratios, at least the bar.
+    Mean,
+    /// The least ratio, at least the bar.
+    Least,
+    /// Median of nanoseconds, at most the bar.
+    Nanoseconds,
+}
+
+/// A row's value and whether it is steady, where a bar is for it.
+type Judged = Option<(f64, bool)>;
+
+/// One bar.
+struct Bar {
+    text: &'static str,
+    least: f64,
+    goal: f64,
+    value: Value,
+    /// The ratio or the time of a row, and whether it is steady; nothing if the bar is not for it.
+    of: fn(&SuiteRow, &[String]) -> Judged,
+}
+
+const KIB: u64 = 1 << 10;
+
+fn peer_if(row: &SuiteRow, peers: &[String], holds: bool) -> Option<(f64, bool)> {
+    if holds { row.against_peer(peers) } else { None }
+}
+
+/// Differences of small times are not judged by the steadiness of their ratio but as they are.
+fn fixed_cost(row: &SuiteRow) -> Option<(f64, bool)> {
+    let (own, hand) = (row.row.figure(TYPEPACK)?, row.row.figure(HAND)?);
+    let steady = own.spread <= STEADY && hand.spread <= STEADY;
+    (row.row.bytes <= 128).then_some((own.ns - hand.ns, steady))
+}
+
+const BARS: [Bar; 9] = [
+    Bar {
+        text: "payload up to 2 KiB, mean, best peer",
+        least: 2.5,
+        goal: 3.2,
+        value: Value::Mean,
+        of: |row, peers| peer_if(row, peers, row.row.bytes <= 2 * KIB),
+    },
+    Bar {
+        text: "32 KiB to 2 MiB, mean, best peer",
+        least: 1.5,
+        goal: 1.8,
+        value: Value::Mean,
+        of: |row, peers| peer_if(row, peers, (32 * KIB..=2048 * KIB).contains(&row.row.bytes)),
+    },
+    Bar {
+        text: "gapped structs in cache, mean, best peer",
+        least: 15.0,
+        goal: 30.0,
+        value: Value::Mean,
+        of: |row, peers| peer_if(row, peers, row.class == Class::Gapped && row.touched <= IN_CACHE),
+    },
+    Bar {
+        text: "1- and 2-byte blocks, mean, best peer",
+        least: 5.0,
+        goal: 8.0,
+        value: Value::Mean,
+        of: |row, peers| peer_if(row, peers, row.class == Class::Bytes),
+    },
+    Bar {
+        text: "transposes, mean, best peer",
+        least: 4.0,
+        goal: 6.0,
+        value: Value::Mean,
+        of: |row, peers| peer_if(row, peers, row.class == Class::Transpose),
+    },
+    Bar {
+        text: "16 KiB to 2 MiB, mean, hand loop",
+        least: 1.2,
+        goal: 1.35,
+        value: Value::Mean,
+        of: |row, _| {
+            let holds = (16 * KIB..=2048 * KIB).contains(&row.row.bytes);
+            if holds { row.against_hand() } else { None }
+        },
+    },
+    Bar {
+        text: "least row touching up to 8 MiB, best peer",
+        least: 0.95,
+        goal: 1.0,
+        value: Value::Least,
+        of: |row, peers| peer_if(row, peers, row.touched <= IN_CACHE),
+    },
+    Bar {
+        text: "least row from 16 KiB in cache, hand loop",
+        least: 0.9,
+        goal: 1.0,
+        value: Value::Least,
+        of: |row, _| {
+            let holds = row.row.bytes >= 16 * KIB && row.touched <= IN_CACHE;
+            if holds { row.against_hand() } else { None }
+        },
+    },
+    Bar {
+        text: "call over hand loop at 128 B, median ns",
+        least: 10.0,
+        goal: 5.0,
+        value: Value::Nanoseconds,
+        of: |row, _| fixed_cost(row),
+    },
+];
+
+impl Value {
+    fn of(self, values: &[f64]) -> Option<f64> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let least = *sorted.first()?;
+        Some(match self {
+            Self::Mean => (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp(),
+            Self::Least => least,
+            Self::Nanoseconds => sorted[sorted.len() / 2],
+        })
+    }
+
+    fn passes(self, value: f64, bar: f64) -> bool {
+        match self {
+            Self::Mean | Self::Least => value >= bar,
+            Self::Nanoseconds => value <= bar,
+        }
+    }
+}
+
+/// The bars with their verdicts, and every row that falls short.
+pub fn text(suite: &Suite) -> String {
+    let mut out = String::from("Bars for packing and unpacking (steady rows decide)\n\n");
+    let _ = writeln!(
+        out,
+        "{:<6}{:<44}{:>9}{:>8}{:>8}{:>8}{:>10}{:>10}",
+        "", "bar", "measured", "bar", "goal", "rows", "unsteady", "with them"
+    );
+    let mut lists = String::new();
+    for bar in &BARS {
+        verdict(suite, bar, &mut out, &mut lists);
+    }
+    far(suite, &mut lists);
+    let unsteady = suite.rows.iter().filter(|row| !row.is_steady(&suite.peers)).count();
+    let _ = writeln!(
+        out,
+        "\n{unsteady} of {} rows have rounds that differ by more than {STEADY}x.",
+        suite.rows.len()
+    );
+    for (name, version) in suite.peers.iter().zip(&suite.versions) {
+        let _ = writeln!(out, "peer {name}: {version}");
+    }
+    if suite.peers.is_empty() {
+        out.push_str("No peers took part: `scripts/bench peers` fetches them.\n");
+    }
+    storm(suite, &mut out);
+    regret(suite, &mut out);
+    out.push_str(&lists);
+    for (title, lines) in [("Faults", &suite.faults), ("Left out", &suite.skipped)] {
+        if !lines.is_empty() {
+            let _ = writeln!(out, "\n{title}");
+            lines.iter().for_each(|line| out.push_str(&format!("  {line}\n")));
+        }
+    }
+    out
+}
+
+fn verdict(suite: &Suite, bar: &Bar, out: &mut String, lists: &mut String) {
+    let rows: Vec<(&SuiteRow, f64, bool)> = suite
+        .rows
+        .iter()
+        .filter_map(|row| (bar.of)(row, &suite.peers).map(|(value, steady)| (row, value, steady)))
+        .collect();
+    let all: Vec<f64> = rows.iter().map(|(_, value, _)| *value).collect();
+    let deciding: Vec<f64> = rows.iter().filter(|r| r.2).map(|(_, value, _)| *value).collect();
+    let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
+    let measured = bar.value.of(&deciding);
+    let passes = measured.map(|value| bar.value.passes(value, bar.least));
+    let word = match passes {
+        Some(true) => "pass",
+        Some(false) => "MISS",
+        None => "-",
+    };
+    let _ = writeln!(
+        out,
+        "{word:<6}{:<44}{:>9}{:>8.2}{:>8.2}{:>8}{:>10}{:>10}",
+        bar.text,
+        shown(measured),
+        bar.least,
+        bar.goal,
+        deciding.len(),
+        all.len() - deciding.len(),
+        shown(bar.value.of(&all)),
+    );
+    if passes != Some(false) {
+        return;
+    }
+    let mut short: Vec<&(&SuiteRow, f64, bool)> =
+        rows.iter().filter(|r| r.2 && !bar.value.passes(r.1, bar.least)).collect();
+    match bar.value {
+        Value::Nanoseconds => short.sort_by(|a, b| b.1.total_cmp(&a.1)),
+        Value::Mean | Value::Least => short.sort_by(|a, b| a.1.total_cmp(&b.1)),
+    }
+    let most = if bar.value == Value::Least { short.len() } else { LISTED };
+    let _ = writeln!(lists, "\n{}: {} rows fall short", bar.text, short.len());
+    for (row, value, _) in short.iter().take(most) {
+        line(row, *value, &suite.peers, lists);
+    }
+    if short.len() > most {
+        let _ = writeln!(lists, "  and {} more", short.len() - most);
+    }
+}
+
+/// The storm: every row must be at least as fast as every peer.
+fn storm(suite: &Suite, out: &mut String) {
+    if suite.storm.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "\nA new type every {USES} uses, all included: us per use (bar: no slower than any peer)"
+    );
+    for row in &suite.storm {
+        let Some(own) = row.figure(TYPEPACK) else { continue };
+        let others = row.figures.iter().filter(|f| suite.peers.contains(&f.competitor));
+        let best = others.min_by(|a, b| a.ns.total_cmp(&b.ns));
+        let word = match best {
+            _ if own.spread > STEADY || best.is_some_and(|b| b.spread > STEADY) => "~",
+            Some(best) if own.ns > best.ns / TIE => "MISS",
+            Some(_) => "pass",
+            None => "-",
+        };
+        let _ = write!(out, "{word:<6}{:<16}", row.layout);
+        for figure in &row.figures {
+            let us = figure.ns / (1000.0 * USES as f64);
+            let _ = write!(out, "{} {us:.3}  ", figure.competitor);
+        }
+        let ratio = best.map_or(f64::NAN, |best| best.ns / own.ns);
+        let _ = writeln!(out, "ratio {ratio:.2}");
+    }
+}
+
+/// Most that the policy may cost over the better of never compiling and compiling at once.
+const REGRET: f64 = 1.15;
+
+/// The policy's regret: every row must be within [`REGRET`].
+fn regret(suite: &Suite, out: &mut String) {
+    let steady: Vec<_> = suite.regret.iter().filter(|row| row.steady).collect();
+    let mut missed: Vec<_> = steady.iter().filter(|row| row.ratio() > REGRET).collect();
+    if suite.regret.is_empty() {
+        return;
+    }
+    missed.sort_by(|a, b| b.ratio().total_cmp(&a.ratio()));
+    let word = if missed.is_empty() { "pass" } else { "MISS" };
+    let _ = writeln!(
+        out,
+        "\n{word}  policy regret, 1 to 1000 uses: {} of {} rows above {REGRET} ({} unsteady); us in \
+         all: never compiled, at commit, policy",
+        missed.len(),
+        suite.regret.len(),
+        suite.regret.len() - steady.len()
+    );
+    for row in missed {
+        let [never, at_once, policy] = row.ns.map(|ns| ns / 1000.0);
+        let _ = writeln!(
+            out,
+            "  {:<14}{:>9} {:>5} uses{:>7.2}  {never:.1}, {at_once:.1}, {policy:.1}",
+            row.layout,
+            size_text(row.bytes),
+            row.uses,
+            row.ratio()
+        );
+    }
+}
+
+/// Rows beyond the caches that lose by more than a tie.
+fn far(suite: &Suite, lists: &mut String) {
+    let rows = suite.rows.iter().filter(|row| row.touched > IN_CACHE);
+    let lost: Vec<_> = rows
+        .filter_map(|row| {
+            row.against_peer(&suite.peers).map(|(ratio, steady)| (row, ratio, steady))
+        })
+        .filter(|(_, ratio, steady)| *steady && *ratio < FAR_TIE)
+        .collect();
+    if !lost.is_empty() {
+        let _ = writeln!(lists, "\nrows touching more than 8 MiB that lose by more than 1.5x");
+        lost.iter().for_each(|(row, ratio, _)| line(row, *ratio, &suite.peers, lists));
+    }
+}
+
+fn line(row: &SuiteRow, value: f64, peers: &[String], out: &mut String) {
+    let best = row.best_peer(peers).map_or("", |figure| figure.competitor.as_str());
+    let speed = |name: &str| {
+        row.row.figure(name).map_or_else(|| "-".to_owned(), |f| format!("{:.2}", f.gb_per_s))
+    };
+    let _ = writeln!(
+        out,
+        "  {:<14}{:>9} {:<7}{value:>7.2}  typepack {}, leaf {}, jit {}, hand {}, {best} {} GB/s; ran {}",
+        row.row.layout,
+        size_text(row.row.bytes),
+        row.row.direction,
+        speed(TYPEPACK),
+        speed("leaf"),
+        speed("jit"),
+        speed(HAND),
+        speed(best),
+        row.row.figure(TYPEPACK).map_or("", |f| f.executor.as_str()),
+    );
+}
+
+/// What a ratio means for a reader: a win, a tie, a loss.
+pub fn word(row: &SuiteRow, ratio: f64) -> &'static str {
+    let tie = if row.touched > IN_CACHE { FAR_TIE } else { TIE };
+    match ratio {
+        r if r < tie => "loss",
+        r if r <= 1.0 / tie => "tie",
+        _ => "win",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{text, word};
+    use crate::definition::Class;
+    use crate::measure::{Figure, Row};
+    use crate::suite::{Suite, SuiteRow};
+
+    fn row(bytes: u64, typepack: f64, peer: f64, spread: f64) -> SuiteRow {
+        let figure = |name: &str, gb_per_s: f64, spread| Figure {
+            competitor: name.to_owned(),
+            executor: String::new(),
+            ns: bytes as f64 / gb_per_s,
+            gb_per_s,
+            spread,
+        };
+        let figures = vec![
+            figure("typepack", typepack, spread),
+            figure("hand", 1.0, 1.0),
+            figure("slow", 0.1, 9.0),
+            figure("other", peer, 1.0),
+        ];
+        let row = Row { layout: "d1s2".to_owned(), bytes, size: bytes, direction: "pack", figures };
+        SuiteRow { row, class: Class::Plain, touched: 3 * bytes }
+    }
+
+    #[test]
+    fn means_are_of_steady_rows_and_misses_are_listed() {
+        let mut suite = Suite {
+            peers: vec!["slow".to_owned(), "other".to_owned()],
+            versions: vec!["1".to_owned(), "2".to_owned()],
+            rows: vec![
+                row(1024, 4.0, 1.0, 1.0),
+                row(1024, 9.0, 1.0, 1.0),
+                row(1024, 0.1, 1.0, 2.0),
+            ],
+            ..Suite::default()
+        };
+        let all = text(&suite);
+        let line =
+            |part: &str, all: &str| all.lines().find(|l| l.contains(part)).expect(part).to_owned();
+        let small = line("up to 2 KiB", &all);
+        assert!(small.starts_with("pass") && small.contains("6.00"), "{small}");
+        assert!(line("32 KiB to 2 MiB, mean, best", &all).starts_with('-'), "{all}");
+        assert!(!all.contains("fall short"), "{all}");
+        suite.rows.push(row(32 << 10, 0.5, 1.0, 1.0));
+        let all = text(&suite);
+        assert!(line("least row touching", &all).starts_with("MISS"), "{all}");
+        assert!(all.contains("least row touching up to 8 MiB, best peer: 1 rows fall short"));
+        assert_eq!(word(&suite.rows[3], 0.5), "loss");
+        assert_eq!(word(&suite.rows[3], 0.98), "tie");
+    }
+}

@@ -1,0 +1,51 @@
+//! How much memory a layout touches: whole cache lines, each counted once.
+//!
+//! Used by `suite.rs`: bars for what is in the caches hold for rows that touch little.
+
+use crate::layout::Layout;
+use typepack_engine::Plan;
+use typepack_engine::iov::Iov;
+
+/// Bytes per cache line.
+const LINE: u64 = 64;
+
+/// Bytes of the cache lines of memory that hold data of the layout, and of the packed bytes.
+///
+/// # Errors
+///
+/// The engine's: never for a layout that was made.
+pub fn touched(layout: &Layout, plan: &Plan) -> typepack_engine::Result<u64> {
+    let lines = (layout.memory as u64).div_ceil(LINE);
+    let mut seen = vec![0u64; lines.div_ceil(64) as usize];
+    for run in Iov::new(plan).runs(layout.count, 0)? {
+        let first = run.offset as u64 / LINE;
+        let last = (run.offset as u64 + run.bytes - 1) / LINE;
+        for line in first..=last {
+            if let Some(word) = seen.get_mut((line / 64) as usize) {
+                *word |= 1 << (line % 64);
+            }
+        }
+    }
+    let lines: u64 = seen.iter().map(|word| u64::from(word.count_ones())).sum();
+    Ok(lines * LINE + layout.payload)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::touched;
+    use crate::layout::Layout;
+
+    #[test]
+    fn lines_are_counted_once() {
+        let bytes = |text: &str, count| {
+            let ty: typepack_engine::Datatype = text.parse().expect("a type");
+            let plan = ty.commit().expect("a plan");
+            touched(&Layout::of("a", ty, count).expect("a layout"), &plan).expect("runs")
+        };
+        assert_eq!(bytes("contiguous(16, double)", 1), 256);
+        assert_eq!(bytes("vector(16, 1, 8, double)", 1), 16 * 64 + 128);
+        // A transpose walks over each line eight times.
+        assert_eq!(bytes("resized(0, 8, vector(8, 1, 8, double))", 8), 512 + 512);
+        assert_eq!(bytes("resized(0, 64, int)", 3), 3 * 64 + 12);
+    }
+}
