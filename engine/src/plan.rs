@@ -18,9 +18,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// Blocks of at least this many bytes are left to memcpy row by row: from here on a call per row
-/// costs less than a tenth of the copy (`typepack-bench pack`, faces of 128^3).
+/// Blocks of at least this many bytes are left to memcpy by fused copies: from here on a call per
+/// row costs less than a tenth of the copy.
 pub(crate) const ROW_BYTES: u64 = 256;
+
+/// Blocks of at least this many bytes are left to memcpy row by row, also when packing and
+/// unpacking: below, loops that know the machine's registers do better (`typepack-bench peers`,
+/// faces).
+const LONG_ROW: u64 = 8 << 10;
 
 /// Innermost loops of at most this many short blocks are unrolled into a window.
 const UNROLLED_LOOP: u64 = 4;
@@ -478,7 +483,7 @@ impl Inner {
 
 /// Who is to execute `nest`.
 fn rung_of(nest: &Nest, settings: &Settings) -> Rung {
-    let long = matches!(nest.leaf, Leaf::Block { bytes } if bytes >= ROW_BYTES);
+    let long = matches!(nest.leaf, Leaf::Block { bytes } if bytes >= LONG_ROW);
     match settings.rung {
         Some(Rung::Interpreter) => Rung::Interpreter,
         Some(Rung::Leaf) => Rung::Leaf,

@@ -76,7 +76,7 @@ impl Routine {
         #[cfg(target_arch = "x86_64")]
         if isa == Isa::Avx512
             && let Some(merit) = window::merit(inner, &nest.leaf)
-            && merit.moves > if PACK { 3 } else { 4 } * merit.lines
+            && merit.pays(&nest.leaf)
             && rows_suffice(nest)
         {
             return Some(Work::Window(window::Window::new::<PACK>(inner, &nest.leaf)));
@@ -184,9 +184,12 @@ impl Routine {
 /// Whether the innermost level is long enough for what is outside it not to show. That of a nest of
 /// one level is the loop over elements, the count of which comes with the call.
 fn rows_suffice(nest: &Nest) -> bool {
-    /// Packed bytes of the innermost level.
-    const LONG: u64 = 512;
-    let long = |inner: &Level| inner.count().saturating_mul(nest.leaf.bytes()) >= LONG;
+    /// Iterations and packed bytes of the innermost level.
+    const LONG: (u64, u64) = (16, 512);
+    let long = |inner: &Level| {
+        let count = inner.count();
+        count >= LONG.0 && count.saturating_mul(nest.leaf.bytes()) >= LONG.1
+    };
     nest.levels.len() == 1 || nest.levels.last().is_some_and(long)
 }
 
@@ -310,31 +313,34 @@ fn positions(
         pitch[l] = all;
         all *= words[3 * l];
     }
-    let mut index = [0; Nest::MAX_DEPTH];
-    // Where each level stands; entry `l` is with levels up to `l - 1` at their indices.
-    let mut at = [(mem, packed); Nest::MAX_DEPTH + 1];
-    let mut l = 0;
-    loop {
-        while l < inner {
-            at[l + 1] = at[l];
-            if l != skip && index[l] != 0 {
-                // SAFETY: the level's parameters, and an index below its count.
-                let shift = unsafe {
-                    Steps::new(&nest.levels[l], words[3 * l..].as_ptr()).displacement(index[l])
-                };
-                at[l + 1].0 = at[l].0.wrapping_offset(shift as isize);
-                at[l + 1].1 = at[l].1.wrapping_add((index[l] * pitch[l]) as usize);
-            } else if l != skip
-                && let Level::Table { .. } = nest.levels[l]
-            {
-                // SAFETY: the level's parameters, and an index below its count.
-                let shift =
-                    unsafe { Steps::new(&nest.levels[l], words[3 * l..].as_ptr()).displacement(0) };
-                at[l + 1].0 = at[l].0.wrapping_offset(shift as isize);
-            }
-            l += 1;
+    // SAFETY: the parameters of level `l`.
+    let steps = |l: usize| unsafe { Steps::new(&nest.levels[l], words[3 * l..].as_ptr()) };
+    // The last level outside is a plain loop, those before it an odometer.
+    let last = inner.wrapping_sub(1);
+    let along = |mem: *mut u8, packed: *mut u8| {
+        if inner == 0 || last == skip {
+            return each(mem, packed);
         }
-        each(at[inner].0, at[inner].1);
+        let (steps, mut packed) = (steps(last), packed);
+        for i in 0..words[3 * last] {
+            // SAFETY: an index below the level's count.
+            let shift = unsafe { steps.displacement(i) };
+            each(mem.wrapping_offset(shift as isize), packed);
+            packed = packed.wrapping_add(pitch[last] as usize);
+        }
+    };
+    let outer = inner.saturating_sub(1);
+    let mut index = [0; Nest::MAX_DEPTH];
+    loop {
+        let (mut mem, mut packed) = (mem, packed);
+        for l in (0..outer).filter(|&l| l != skip) {
+            // SAFETY: an index below the level's count.
+            let shift = unsafe { steps(l).displacement(index[l]) };
+            mem = mem.wrapping_offset(shift as isize);
+            packed = packed.wrapping_add((index[l] * pitch[l]) as usize);
+        }
+        along(mem, packed);
+        let mut l = outer;
         loop {
             if l == 0 {
                 return;

@@ -111,7 +111,11 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
 #[inline(always)]
 pub(super) unsafe fn long<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
     let last = bytes - 64;
-    let mut at = 0;
+    // SAFETY: the first 64 bytes of the run.
+    unsafe { block::<M, 64>(from, to) };
+    // From the second on, stores begin at cache lines: registers of 64 bytes that cross them cost
+    // two.
+    let mut at = 64 - (to.addr() % 64);
     while at < last {
         // SAFETY: 64 bytes from `at` end at or before the run's end, `at` being below `last`.
         unsafe { block::<M, 64>(from.add(at), to.add(at)) };

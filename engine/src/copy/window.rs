@@ -67,6 +67,18 @@ pub(super) struct Merit {
     pub(super) moves: usize,
 }
 
+impl Merit {
+    /// Whether lines beat moves. A line costs a load, a permute and a store, the latter under a mask
+    /// when unpacking; blocks of 8 bytes go in pairs otherwise, and blocks of 4 bytes in fours, so
+    /// that they take fewer stores than moves (`typepack-bench peers`, d1s2, f1s2, f1s3).
+    pub(super) fn pays(&self, leaf: &Leaf) -> bool {
+        match leaf {
+            Leaf::Block { bytes } => *bytes < 8 && self.moves >= 7 * self.lines,
+            Leaf::Window { .. } => self.moves > 4 * self.lines,
+        }
+    }
+}
+
 /// The runs of a leaf as (offset, bytes).
 fn runs(leaf: &Leaf) -> impl Iterator<Item = (i64, u64)> + '_ {
     let (block, window) = match leaf {
