@@ -214,12 +214,14 @@ impl Site {
     fn request(&self, direction: Direction, bytes: u64, settings: &Settings) -> Option<&Kernel> {
         let slot = self.slot(direction);
         let compiler = settings.compiler.as_ref()?;
-        if self.routine(direction, settings.leaf_isa()).is_some_and(Routine::is_final) {
-            return slot.kernel.get_or_init(|| None).as_ref();
-        }
+        let patience = match self.routine(direction, settings.leaf_isa()).map(Routine::patience) {
+            Some(None) => return slot.kernel.get_or_init(|| None).as_ref(),
+            Some(Some(patience)) => patience,
+            None => 1,
+        };
         let moved = slot.moved.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let threshold = compiler.threshold();
-        if threshold == u64::MAX || moved < threshold {
+        if threshold == u64::MAX || moved < threshold.saturating_mul(patience) {
             return None;
         }
         slot.kernel.get_or_init(|| compiler.kernel(&self.nest.shape(direction))).as_ref()
