@@ -411,7 +411,9 @@ impl Plan {
     /// Packed bytes of a tile, where elements are packed several at a time.
     pub(crate) fn tile_bytes(&self) -> Option<u64> {
         let site = self.whole_site().filter(|_| self.0.settings.rung != Some(Rung::Interpreter))?;
-        Some(copy::tile_elements(&site.nest)? * site.below[0].get() * site.leaf_bytes.get())
+        // An element's bytes fit 64 bits, those of several may not: no piece is as large.
+        let column = site.below[0].get() * site.leaf_bytes.get();
+        copy::tile_elements(&site.nest)?.checked_mul(column)
     }
 
     /// The instruction set of leaf kernels.

@@ -97,3 +97,17 @@ fn every_layout_packs_into_a_unit_at_any_position() {
     }
     assert_eq!(position, end);
 }
+
+/// Found in review: the bytes of a tile of columns overflowed.
+#[test]
+fn tiles_of_gigantic_columns_are_not_proposed() {
+    for text in [
+        "resized(0, 8, vector(288230376151711744, 1, 2, double))",
+        "resized(0, 1, vector(288230376151711744, 1, 2, char))",
+    ] {
+        let plan = text.parse::<Datatype>().unwrap().commit().unwrap();
+        assert_eq!(plan.piece_bytes(8192), 8192);
+        assert_eq!(plan.piece_end(1, 0, 8192).unwrap(), 8192);
+        assert_eq!(plan.pieces(1, 8192).unwrap().next(), Some(0..8192));
+    }
+}

@@ -6,9 +6,8 @@
 //! *period*; for each line of it, a [`Step`] says which of its bytes are data. Since elements
 //! ascend, the data of a line is consecutive in packed order: packing is one load, one permute and
 //! one store that the next step's store overlaps; unpacking is a load, the inverse permute and a
-//! store under the line's mask, which leaves gaps alone. Ends move under masks on both sides, so no
-//! byte before the first run or after the last is touched. (Gap bytes between runs are read when
-//! packing, never written.)
+//! store. On the memory side both go under the line's mask: gaps may be another thread's, and are
+//! neither read nor written. Ends move under masks on the packed side, too.
 //!
 //! Where it pays and enough elements are to be moved, elements are taken off the front until lines
 //! of the pattern are lines of memory: a 64-byte access that crosses cache lines costs two.
@@ -273,8 +272,7 @@ impl Window {
         }
     }
 
-    /// Moves the first `elements` elements of a period, touching nothing else on either side but
-    /// gaps between runs, which packing may read.
+    /// Moves the first `elements` elements of a period, touching nothing else on either side.
     ///
     /// # Safety
     ///
@@ -310,7 +308,7 @@ impl Window {
 ///
 /// # Safety
 ///
-/// - `mem` is valid for reads of 64 bytes (packing) or for writes of the bytes under `mask`.
+/// - The bytes under `mask` at `mem` are valid for reads (packing) or for writes.
 /// - `packed` is valid for `WIDTH` bytes: for writes when packing, for reads otherwise.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 #[inline]
@@ -323,7 +321,8 @@ unsafe fn line<const PACK: bool, const WIDTH: usize>(
     // SAFETY: our contract.
     unsafe {
         if PACK {
-            let line = _mm512_permutexvar_epi8(permute, _mm512_loadu_si512(mem.cast()));
+            let line = _mm512_maskz_loadu_epi8(mask, mem.cast());
+            let line = _mm512_permutexvar_epi8(permute, line);
             match WIDTH {
                 16 => _mm_storeu_si128(packed.cast(), _mm512_castsi512_si128(line)),
                 32 => _mm256_storeu_si256(packed.cast(), _mm512_castsi512_si256(line)),

@@ -504,14 +504,14 @@ fn scatter<I: Integer>(
     place_wide(union, old, copies, low, high)
 }
 
-/// Copies in all, and the least and the greatest displacement of a copy; all displacements are
-/// known to fit 64 bits.
+/// Copies in all, and the least and the greatest displacement of a copy; all displacements of copies
+/// are known to fit 64 bits. (Those of empty blocks may wrap, and are not looked at.)
 #[inline(always)]
 fn span(blocks: impl Iterator<Item = (i64, i64)>, unit: i64, extent: i64) -> (i128, i64, i64) {
     let (mut copies, mut low, mut high) = (0i128, i64::MAX, i64::MIN);
     for (blocklength, at) in blocks {
-        let first = at * unit;
-        let last = first + (blocklength - 1) * extent;
+        let first = at.wrapping_mul(unit);
+        let last = first.wrapping_add((blocklength - 1).wrapping_mul(extent));
         copies += i128::from(blocklength);
         if blocklength > 0 {
             low = low.min(first.min(last));
@@ -548,6 +548,19 @@ mod tests {
     fn both(ty: &Datatype) -> [Result<Bounds>; 2] {
         let call = ty.constructor();
         [Bounds::computed::<i64>(call), Bounds::computed::<i128>(call)]
+    }
+
+    /// Found in review: the displacement of an empty block overflowed (and was not used).
+    #[test]
+    fn empty_blocks_may_lie_anywhere() {
+        let double = crate::Datatype::named(Named::DOUBLE);
+        for extent in [8, -8, i64::MIN] {
+            let old = crate::Datatype::resized(4, extent, &double).unwrap();
+            for at in [i64::MAX, -i64::MAX, i64::MIN] {
+                let ty = crate::Datatype::hindexed(&[0], &[at], &old).unwrap();
+                assert_eq!((ty.size(), ty.extent()), (0, 0));
+            }
+        }
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Nest {
         let settings = src.plan.settings();
         settings.compiler.as_ref()?;
         let forced = |rung| settings.rung == Some(rung) || dst.plan.settings().rung == Some(rung);
-        if forced(Rung::Interpreter) {
+        if forced(Rung::Interpreter) || forced(Rung::Leaf) {
             return None;
         }
         let least = if forced(Rung::Kernel) { 0.0 } else { CALL };
