@@ -114,6 +114,16 @@ fn check(nest: &Nest, shift: usize, memory: &mut Guarded, bytes: &mut Guarded) {
                 // SAFETY: as above.
                 unsafe { routine.run::<true>(nest, &words, origin, out.as_mut_ptr()) };
                 assert!(*out == expected, "{} {nest:?} +{shift} end {at_end}", routine.name());
+                // Also where the order of columns would be chosen.
+                if let Work::Tile { transpose, near, length, .. } = routine.work
+                    && is_tile::<true>(nest, &words, near, length)
+                {
+                    out.fill(0);
+                    let how = (transpose, near, length);
+                    // SAFETY: as above.
+                    unsafe { tile::<true>(nest, &words, how, origin, out.as_mut_ptr()) };
+                    assert!(*out == expected, "tile {isa} {nest:?} +{shift} end {at_end}");
+                }
             }
 
             out.iter_mut().enumerate().for_each(|(i, b)| *b = pattern(i).wrapping_mul(3) | 2);
@@ -126,6 +136,15 @@ fn check(nest: &Nest, shift: usize, memory: &mut Guarded, bytes: &mut Guarded) {
                 // SAFETY: as above.
                 unsafe { routine.run::<false>(nest, &words, origin, out.as_mut_ptr()) };
                 assert!(*mem == expected, "{} {nest:?} +{shift} end {at_end}", routine.name());
+                if let Work::Tile { transpose, near, length, .. } = routine.work
+                    && is_tile::<false>(nest, &words, near, length)
+                {
+                    mem.fill(0);
+                    let how = (transpose, near, length);
+                    // SAFETY: as above; the blocks are disjoint.
+                    unsafe { tile::<false>(nest, &words, how, origin, out.as_mut_ptr()) };
+                    assert!(*mem == expected, "tile {isa} {nest:?} +{shift} end {at_end}");
+                }
             }
         }
     }
