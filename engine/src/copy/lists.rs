@@ -7,6 +7,7 @@
 //! the gaps may belong to another thread, or not be there.
 
 use super::Isa;
+use super::moves::{self, Portable};
 use crate::interp::copy;
 use crate::ir::RaggedList;
 use crate::table::entries;
@@ -121,39 +122,12 @@ unsafe fn overlapping<const PACK: bool>(
 ) -> *mut u8 {
     /// # Safety
     ///
-    /// As for [`copy`], with at most [`SHORT`] bytes.
+    /// As for [`copy`].
     #[inline(always)]
     unsafe fn short<const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes: usize) {
-        /// Moves `N` bytes at each of `places`.
-        ///
-        /// # Safety
-        ///
-        /// As for [`copy`], for each of these pieces.
-        #[inline(always)]
-        unsafe fn pieces<const PACK: bool, const N: usize>(
-            mem: *mut u8,
-            packed: *mut u8,
-            places: &[usize],
-        ) {
-            for &place in places {
-                // SAFETY: one of the pieces.
-                unsafe { copy::<PACK>(mem.wrapping_add(place), packed.wrapping_add(place), N) };
-            }
-        }
-        // SAFETY: all pieces are within the bytes: the last of a size ends where they end, and the
-        // others neither begin after it nor lie before the first.
-        unsafe {
-            match bytes {
-                16.. => {
-                    let last = bytes - 16;
-                    pieces::<PACK, 16>(mem, packed, &[0, last.min(16), last.min(32), last]);
-                }
-                8.. => pieces::<PACK, 8>(mem, packed, &[0, bytes - 8]),
-                4.. => pieces::<PACK, 4>(mem, packed, &[0, bytes - 4]),
-                1.. => pieces::<PACK, 1>(mem, packed, &[0, bytes / 2, bytes - 1]),
-                0 => {}
-            }
-        }
+        let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
+        // SAFETY: our contract.
+        unsafe { moves::run::<Portable>(from, to, bytes) }
     }
     sweep!(runs, range, packed, PACK, short::<PACK>)
 }
