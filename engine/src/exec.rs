@@ -78,6 +78,10 @@ unsafe fn nest<const PACK: bool>(
     let base = mem.wrapping_offset(site.nest.base as isize);
     let bytes = range.end - range.start;
     if bytes == outer * site.below[0].get() * site.leaf_bytes.get() {
+        if site.nest.levels.len() == 1 && !plan.settings().verify {
+            // SAFETY: the whole nest; range and count agree.
+            return unsafe { single::<PACK>(plan, site, outer, base, packed, bytes) };
+        }
         // The usual call is of one element, for which the block stands ready.
         let mut block;
         let words = if outer == site.words[0] {
@@ -109,6 +113,58 @@ unsafe fn nest<const PACK: bool>(
     }
     // SAFETY: as ours.
     unsafe { partial::<PACK>(plan, site, outer, base, range, packed) }
+}
+
+/// Executes `count` iterations of a nest of one level, unverified. Copying the whole parameter block
+/// for the one number that changes costs as much as moving a hundred bytes.
+///
+/// # Safety
+///
+/// As for [`nest`], with `base` as the address of the nest's base and `bytes` for its whole range.
+#[inline]
+unsafe fn single<const PACK: bool>(
+    plan: &Plan,
+    site: &Site,
+    count: u64,
+    base: *mut u8,
+    packed: *mut u8,
+    bytes: u64,
+) {
+    // The level, and the length of long blocks.
+    let words = [count, site.words[1], site.words[2], site.words[3]];
+    if let Some(kernel) = site.kernel(direction(PACK), bytes, plan.settings()) {
+        // SAFETY: the kernel implements the site's shape; the parameters are those of `count`
+        // iterations.
+        unsafe { (kernel.entry())(words.as_ptr(), base, packed) };
+        stats::add(Executor::Kernel, bytes);
+    } else if let Some(routine) = site.routine(direction(PACK), plan.isa()) {
+        // SAFETY: the routine is this nest's, in this direction, and the level is all of it.
+        unsafe { routine.row::<PACK>(words.as_ptr(), base, packed) };
+        stats::add(Executor::Leaf, bytes);
+    } else {
+        let mut words = site.words;
+        words[0] = count;
+        // SAFETY: as ours.
+        unsafe { interpret::<PACK>(site, &words, base, packed, bytes) };
+    }
+}
+
+/// Executes a nest by the interpreter.
+///
+/// # Safety
+///
+/// As for [`call`].
+unsafe fn interpret<const PACK: bool>(
+    site: &Site,
+    words: &[u64; Nest::WORDS],
+    mem: *mut u8,
+    packed: *mut u8,
+    bytes: u64,
+) {
+    // SAFETY: our contract.
+    unsafe { interp::run::<PACK>(&site.nest, words, mem, packed) };
+    let rows = site.rung == Rung::Rows;
+    stats::add(if rows { Executor::Rows } else { Executor::Interpreter }, bytes);
 }
 
 /// The general case of [`nest`]: broken leaves at the ends, boxes between them.
@@ -287,9 +343,7 @@ unsafe fn call<const PACK: bool>(
         stats::add(Executor::Leaf, bytes);
     } else {
         // SAFETY: as ours.
-        unsafe { interp::run::<PACK>(&site.nest, words, mem, packed) };
-        let rows = site.rung == Rung::Rows;
-        stats::add(if rows { Executor::Rows } else { Executor::Interpreter }, bytes);
+        unsafe { interpret::<PACK>(site, words, mem, packed, bytes) };
     }
 }
 

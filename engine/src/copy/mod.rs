@@ -3,15 +3,23 @@
 //!
 //! `plan.rs` asks for the [`Routine`] of a nest and a direction; `exec.rs` calls it with the same
 //! parameter block as a compiled kernel. A routine executes the innermost level (`rows.rs`:
-//! blocks; `window.rs`: dense patterns), or that and a level along whose iterations memory is
+//! blocks; `window.rs`: dense patterns, in the forms of `few.rs`, `lines.rs` and `fold.rs`), or that and a level along whose iterations memory is
 //! contiguous (`tiles.rs`); the levels outside are an odometer here. Lists of unequal runs, which are
 //! no nests, are executed by `lists.rs`. `moves.rs` has the moves, `isa.rs` the instruction sets.
 //!
 //! Packed bytes are what packed order says whatever the order of visits. Unpacking visits in
 //! another order only where the blocks are disjoint.
 
+#[cfg(target_arch = "x86_64")]
+mod few;
+#[cfg(target_arch = "x86_64")]
+mod fold;
 mod isa;
+#[cfg(target_arch = "x86_64")]
+mod lines;
 pub(crate) mod lists;
+#[cfg(target_arch = "x86_64")]
+mod masked;
 mod moves;
 mod rows;
 #[cfg(test)]
@@ -56,7 +64,7 @@ enum Work {
     Runs { row: Row, runs: Arc<[Run]> },
     /// The innermost level, by patterns of lines.
     #[cfg(target_arch = "x86_64")]
-    Window(window::Window),
+    Window(Box<window::Window>),
     /// The innermost level and level `near`. `row` takes over where that does not pay.
     Tile { transpose: Transposer, near: usize, row: Row, length: u64 },
 }
@@ -76,10 +84,11 @@ impl Routine {
         #[cfg(target_arch = "x86_64")]
         if isa == Isa::Avx512
             && let Some(merit) = window::merit(inner, &nest.leaf)
-            && merit.pays(&nest.leaf)
-            && rows_suffice(nest)
+            && merit.pays::<PACK>(&nest.leaf)
+            && (nest.levels.len() == 1 || merit.fills_rows(&nest.leaf, inner.count()))
         {
-            return Some(Work::Window(window::Window::new::<PACK>(inner, &nest.leaf)));
+            let window = window::Window::new::<PACK>(inner, &nest.leaf);
+            return Some(Work::Window(Box::new(window)));
         }
         let level = match inner {
             Level::Loop { .. } => LevelShape::Loop,
@@ -166,7 +175,12 @@ impl Routine {
     ///
     /// As for [`Row`], for the level and leaf of the nest that this routine was made for.
     #[inline(always)]
-    unsafe fn row<const PACK: bool>(&self, params: *const u64, mem: *mut u8, packed: *mut u8) {
+    pub(crate) unsafe fn row<const PACK: bool>(
+        &self,
+        params: *const u64,
+        mem: *mut u8,
+        packed: *mut u8,
+    ) {
         // SAFETY: our contract; the contexts are those that the rows were picked with.
         unsafe {
             match &self.work {

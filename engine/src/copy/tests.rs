@@ -196,6 +196,38 @@ fn windows_at_every_alignment_and_count() {
     }
 }
 
+/// Periods of one line, of lines in registers and of others, two to four lines in a register, grains
+/// of bytes and of words; so many elements that stores are announced.
+#[test]
+fn windows_beyond_the_first_cache() {
+    let (mut memory, mut bytes) = (Guarded::new(1 << 17), Guarded::new(1 << 17));
+    let leaves: [(i64, Leaf); 16] = [
+        (16, window(&[(0, 1), (4, 4), (8, 8)])),
+        (16, window(&[(0, 4), (8, 4)])),
+        (24, window(&[(0, 1), (2, 1), (4, 12), (17, 7)])),
+        (24, window(&[(0, 4), (8, 8), (20, 4)])),
+        (40, window(&[(0, 3), (8, 8), (20, 19)])),
+        (40, window(&[(0, 4), (8, 8), (20, 20)])),
+        (56, window(&[(0, 28), (32, 24)])),
+        (72, window(&[(0, 5), (6, 6), (12, 40), (70, 1)])),
+        (192, window(&[(0, 1), (60, 8), (100, 30), (140, 1)])),
+        (2, Leaf::Block { bytes: 1 }),
+        (3, Leaf::Block { bytes: 1 }),
+        (8, Leaf::Block { bytes: 2 }),
+        (6, Leaf::Block { bytes: 4 }),
+        (8, Leaf::Block { bytes: 4 }),
+        (12, Leaf::Block { bytes: 4 }),
+        (16, Leaf::Block { bytes: 8 }),
+    ];
+    for (stride, leaf) in &leaves {
+        let count = 70_000 / *stride as u64;
+        for shift in (0..64).step_by(3) {
+            let count = count + shift as u64;
+            check(&loops(&[(count, *stride)], leaf.clone()), shift, &mut memory, &mut bytes);
+        }
+    }
+}
+
 #[test]
 fn tiles_of_every_element_and_shape() {
     let (mut memory, mut bytes) = (Guarded::new(1 << 17), Guarded::new(1 << 17));
@@ -293,8 +325,10 @@ fn gaps_belong_to_another_thread() {
         loops(&[(COUNT as u64, 16)], Leaf::Block { bytes: 1 }),
         loops(&[(10, 1), (COUNT as u64, 16)], Leaf::Block { bytes: 1 }),
         loops(&[(COUNT as u64, 16)], Leaf::Block { bytes: 12 }),
+        loops(&[(COUNT as u64, 16)], Leaf::Block { bytes: 8 }),
+        loops(&[(COUNT as u64, 16)], window(&[(0, 4), (8, 4)])),
     ];
-    for (nest, gap) in cases.iter().zip([2, 7, 13, 14]) {
+    for (nest, gap) in cases.iter().zip([2, 7, 13, 14, 9, 5]) {
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
             let Some(routine) = Routine::new(nest, Direction::Unpack, isa) else { continue };
             let memory: Vec<AtomicU8> = (0..16 * COUNT).map(|_| AtomicU8::new(0)).collect();
