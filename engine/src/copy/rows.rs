@@ -20,27 +20,45 @@ pub(super) const FIXED: usize = LeafShape::FIXED_MAX as usize;
 /// whole registers save more than putting them together costs.
 const JOINED: usize = 8;
 
+/// Blocks that are moved in a turn of a row's loop.
+const GROUP: usize = 4;
+
 /// A level's parameters, read once: the compiler has to assume that packed bytes are written over
 /// the parameter block, and would read it again for every block.
+///
+/// A cursor stands at an iteration and moves on by several at once; the blocks of a group are at
+/// distances from it that do not change, so that a block's address is an addition and not a product
+/// (`typepack-bench peers`, d8s16 at 16 KiB).
 trait Steps: Copy {
+    /// Where the level stands.
+    type Cursor: Copy;
+
     /// # Safety
     ///
     /// `words` points to the parameters of a level of this kind, as in `kernel.rs`.
     unsafe fn new(words: *const u64) -> Self;
 
-    /// Displacement of iteration `i` in bytes.
+    /// At iteration 0, for a level whose displacements count from `mem`.
+    fn start(self, mem: *mut u8) -> Self::Cursor;
+
+    /// Address of the iteration `k` after the cursor's.
     ///
     /// # Safety
     ///
-    /// Entry `i` of a table is readable.
-    unsafe fn displacement(self, i: usize) -> isize;
+    /// There is such an iteration: its entry of a table is readable.
+    unsafe fn at(self, mem: *mut u8, cursor: Self::Cursor, k: usize) -> *mut u8;
+
+    /// `k` iterations on, at most one past the last.
+    fn after(self, cursor: Self::Cursor, k: usize) -> Self::Cursor;
 }
 
-/// Constant stride.
+/// Constant stride. The cursor is an address.
 #[derive(Clone, Copy)]
 struct Strided(isize);
 
 impl Steps for Strided {
+    type Cursor = *mut u8;
+
     #[inline(always)]
     unsafe fn new(words: *const u64) -> Self {
         // SAFETY: the stride is the second word.
@@ -48,12 +66,22 @@ impl Steps for Strided {
     }
 
     #[inline(always)]
-    unsafe fn displacement(self, i: usize) -> isize {
-        (i as isize).wrapping_mul(self.0)
+    fn start(self, mem: *mut u8) -> *mut u8 {
+        mem
+    }
+
+    #[inline(always)]
+    unsafe fn at(self, _: *mut u8, cursor: *mut u8, k: usize) -> *mut u8 {
+        cursor.wrapping_offset((k as isize).wrapping_mul(self.0))
+    }
+
+    #[inline(always)]
+    fn after(self, cursor: *mut u8, k: usize) -> *mut u8 {
+        cursor.wrapping_offset((k as isize).wrapping_mul(self.0))
     }
 }
 
-/// A table of entries of type `T`.
+/// A table of entries of type `T`. The cursor is an entry.
 #[derive(Clone, Copy)]
 struct Listed<T> {
     entries: *const T,
@@ -61,6 +89,8 @@ struct Listed<T> {
 }
 
 impl<T: Copy + Into<i64>> Steps for Listed<T> {
+    type Cursor = *const T;
+
     #[inline(always)]
     unsafe fn new(words: *const u64) -> Self {
         // SAFETY: address and scale are the second and third word.
@@ -68,10 +98,20 @@ impl<T: Copy + Into<i64>> Steps for Listed<T> {
     }
 
     #[inline(always)]
-    unsafe fn displacement(self, i: usize) -> isize {
-        // SAFETY: entry `i` is readable.
-        let entry: i64 = unsafe { *self.entries.add(i) }.into();
-        entry.wrapping_mul(self.scale) as isize
+    fn start(self, _: *mut u8) -> *const T {
+        self.entries
+    }
+
+    #[inline(always)]
+    unsafe fn at(self, mem: *mut u8, cursor: *const T, k: usize) -> *mut u8 {
+        // SAFETY: the entry is readable.
+        let entry: i64 = unsafe { *cursor.add(k) }.into();
+        mem.wrapping_offset(entry.wrapping_mul(self.scale) as isize)
+    }
+
+    #[inline(always)]
+    fn after(self, cursor: *const T, k: usize) -> *const T {
+        cursor.wrapping_add(k)
     }
 }
 
@@ -179,10 +219,11 @@ unsafe fn window<S: Steps, const PACK: bool>(
     let runs: &[Run] = unsafe { &*context.cast::<Arc<[Run]>>() };
     // SAFETY: the count is the level's first word.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
-    let mut packed = packed;
-    for i in 0..count {
-        // SAFETY: `i` is below the count.
-        let at = mem.wrapping_offset(unsafe { steps.displacement(i) });
+    let (mut cursor, mut packed) = (steps.start(mem), packed);
+    for _ in 0..count {
+        // SAFETY: the cursor stands at an iteration below the count.
+        let at = unsafe { steps.at(mem, cursor, 0) };
+        cursor = steps.after(cursor, 1);
         for &Run { offset, bytes } in runs {
             let mem = at.wrapping_offset(offset as isize);
             let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
@@ -206,34 +247,30 @@ unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usize>(
 ) {
     // SAFETY: the count is the level's first word.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
-    let at = |i| {
-        // SAFETY: callers pass iterations below the count.
-        mem.wrapping_offset(unsafe { steps.displacement(i) })
-    };
-    let mut i = 0;
-    if B <= JOINED && PACK {
-        while i + 4 <= count {
+    let (mut cursor, mut packed, mut left) = (steps.start(mem), packed, count);
+    while left >= GROUP {
+        if B <= JOINED && PACK {
             // SAFETY: the blocks of four iterations, and the place of all four in the packed bytes.
             unsafe {
-                let four: [[u8; B]; 4] =
-                    std::array::from_fn(|k| at(i + k).cast::<[u8; B]>().read());
-                packed.add(i * B).cast::<[[u8; B]; 4]>().write(four);
+                let group: [[u8; B]; GROUP] = std::array::from_fn(|k| {
+                    steps.at(mem, cursor, k).cast::<[u8; B]>().read()
+                });
+                packed.cast::<[[u8; B]; GROUP]>().write(group);
             }
-            i += 4;
-        }
-    } else if B <= 32 {
-        while i + 4 <= count {
-            for k in i..i + 4 {
-                // SAFETY: the block of iteration `k`, and its place in the packed bytes.
-                unsafe { one::<M, PACK, B>(at(k), packed.add(k * B)) };
+        } else {
+            for k in 0..GROUP {
+                // SAFETY: the block of an iteration, and its place in the packed bytes.
+                unsafe { one::<M, PACK, B>(steps.at(mem, cursor, k), packed.add(k * B)) };
             }
-            i += 4;
         }
+        (cursor, packed) = (steps.after(cursor, GROUP), packed.wrapping_add(GROUP * B));
+        left -= GROUP;
     }
-    while i < count {
-        // SAFETY: the block of iteration `i`, and its place in the packed bytes.
-        unsafe { one::<M, PACK, B>(at(i), packed.add(i * B)) };
-        i += 1;
+    while left > 0 {
+        // SAFETY: the block of an iteration, and its place in the packed bytes.
+        unsafe { one::<M, PACK, B>(steps.at(mem, cursor, 0), packed) };
+        (cursor, packed) = (steps.after(cursor, 1), packed.wrapping_add(B));
+        left -= 1;
     }
 }
 
@@ -264,13 +301,49 @@ unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
 ) {
     // SAFETY: the count is the level's first word.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
-    for i in 0..count {
-        // SAFETY: `i` is below the count; the block is longer than 64 bytes and valid on both sides.
+    let (mut cursor, mut packed) = (steps.start(mem), packed);
+    for _ in 0..count {
+        // SAFETY: the cursor stands at an iteration below the count; the block is longer than 64
+        // bytes and valid on both sides.
         unsafe {
-            let mem = mem.wrapping_offset(steps.displacement(i));
-            let packed = packed.add(i * bytes);
-            let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
-            long::<M>(from, to, bytes);
+            let at = steps.at(mem, cursor, 0);
+            let (from, to) = if PACK { (at, packed) } else { (packed, at) };
+            stretch::<M>(from, to, bytes);
         }
+        (cursor, packed) = (steps.after(cursor, 1), packed.wrapping_add(bytes));
+    }
+}
+
+/// Copies `bytes` bytes, more than 64. Where both sides begin at cache lines, whole lines go in
+/// groups; elsewhere `moves.rs` brings the stores to lines first.
+///
+/// # Safety
+///
+/// - `bytes` is more than 64.
+/// - `from` is valid for reads of `bytes` bytes, `to` for writes of as many, and they do not
+///   overlap.
+#[inline(always)]
+unsafe fn stretch<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
+    if !to.addr().is_multiple_of(64) {
+        // SAFETY: our contract.
+        return unsafe { long::<M>(from, to, bytes) };
+    }
+    let last = bytes - 64;
+    let mut at = 0;
+    while at + 3 * 64 <= last {
+        for k in 0..GROUP {
+            // SAFETY: the fourth line from `at` ends at or before the end of the run.
+            unsafe { block::<M, 64>(from.add(at + 64 * k), to.add(at + 64 * k)) };
+        }
+        at += GROUP * 64;
+    }
+    while at < last {
+        // SAFETY: 64 bytes from `at` end before the end of the run, `at` being below `last`.
+        unsafe { block::<M, 64>(from.add(at), to.add(at)) };
+        at += 64;
+    }
+    if at < bytes {
+        // SAFETY: the last 64 bytes of the run.
+        unsafe { block::<M, 64>(from.add(last), to.add(last)) };
     }
 }
