@@ -555,7 +555,8 @@ impl Inner {
                 let part = Part { site, at: edge.offset, bytes: node.bytes };
                 (is_nest || node.op.is_block()).then_some(part)
             };
-            self.parts = parts.iter().map(|p| part(p.edge)).collect::<Option<_>>().unwrap_or_default();
+            self.parts =
+                parts.iter().map(|p| part(p.edge)).collect::<Option<_>>().unwrap_or_default();
         }
         self.site_of = site_of.into();
     }

@@ -225,12 +225,7 @@ fn stays_in_l1(count: u64, stride: i64) -> bool {
 const TILE: u64 = 4;
 
 /// Whether there are tiles at these counts and, when memory is written, another order is allowed.
-fn is_tile<const PACK: bool>(
-    nest: &Nest,
-    words: &[u64],
-    near: usize,
-    length: u64,
-) -> bool {
+fn is_tile<const PACK: bool>(nest: &Nest, words: &[u64], near: usize, length: u64) -> bool {
     let (columns, rows) = (words[3 * near], words[3 * (nest.levels.len() - 1)]);
     columns >= TILE && rows >= TILE && (PACK || disjoint(nest, words, near, length))
 }

@@ -52,12 +52,12 @@ trait Steps: Copy {
     fn after(self, cursor: Self::Cursor, k: usize) -> Self::Cursor;
 }
 
-/// Constant stride. The cursor is an address.
+/// Constant stride. The cursor is a displacement.
 #[derive(Clone, Copy)]
 struct Strided(isize);
 
 impl Steps for Strided {
-    type Cursor = *mut u8;
+    type Cursor = isize;
 
     #[inline(always)]
     unsafe fn new(words: *const u64) -> Self {
@@ -66,18 +66,18 @@ impl Steps for Strided {
     }
 
     #[inline(always)]
-    fn start(self, mem: *mut u8) -> *mut u8 {
-        mem
+    fn start(self, _: *mut u8) -> isize {
+        0
     }
 
     #[inline(always)]
-    unsafe fn at(self, _: *mut u8, cursor: *mut u8, k: usize) -> *mut u8 {
-        cursor.wrapping_offset((k as isize).wrapping_mul(self.0))
+    unsafe fn at(self, mem: *mut u8, cursor: isize, k: usize) -> *mut u8 {
+        mem.wrapping_offset((k as isize).wrapping_mul(self.0)).wrapping_offset(cursor)
     }
 
     #[inline(always)]
-    fn after(self, cursor: *mut u8, k: usize) -> *mut u8 {
-        cursor.wrapping_offset((k as isize).wrapping_mul(self.0))
+    fn after(self, cursor: isize, k: usize) -> isize {
+        cursor.wrapping_add((k as isize).wrapping_mul(self.0))
     }
 }
 
@@ -249,20 +249,8 @@ unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usize>(
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     let (mut cursor, mut packed, mut left) = (steps.start(mem), packed, count);
     while left >= GROUP {
-        if B <= JOINED && PACK {
-            // SAFETY: the blocks of four iterations, and the place of all four in the packed bytes.
-            unsafe {
-                let group: [[u8; B]; GROUP] = std::array::from_fn(|k| {
-                    steps.at(mem, cursor, k).cast::<[u8; B]>().read()
-                });
-                packed.cast::<[[u8; B]; GROUP]>().write(group);
-            }
-        } else {
-            for k in 0..GROUP {
-                // SAFETY: the block of an iteration, and its place in the packed bytes.
-                unsafe { one::<M, PACK, B>(steps.at(mem, cursor, k), packed.add(k * B)) };
-            }
-        }
+        // SAFETY: so many iterations are left.
+        unsafe { group::<M, S, PACK, B>(steps, mem, cursor, packed) };
         (cursor, packed) = (steps.after(cursor, GROUP), packed.wrapping_add(GROUP * B));
         left -= GROUP;
     }
@@ -271,6 +259,85 @@ unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usize>(
         unsafe { one::<M, PACK, B>(steps.at(mem, cursor, 0), packed) };
         (cursor, packed) = (steps.after(cursor, 1), packed.wrapping_add(B));
         left -= 1;
+    }
+}
+
+/// [`GROUP`] blocks of `B` bytes from the cursor on, in order.
+///
+/// # Safety
+///
+/// - As for [`Row`], for so many iterations from the cursor on; `packed` is where the first belongs.
+#[inline(always)]
+unsafe fn group<M: Machine, S: Steps, const PACK: bool, const B: usize>(
+    steps: S,
+    mem: *mut u8,
+    cursor: S::Cursor,
+    packed: *mut u8,
+) {
+    // SAFETY: iterations from the cursor on.
+    let at = |k| unsafe { steps.at(mem, cursor, k) };
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{__m128i, __m256i, __m512i};
+        // SAFETY: the blocks of four iterations, each a register of this machine, and their places
+        // in the packed bytes.
+        unsafe {
+            match B {
+                16 => return registers::<__m128i, PACK>([at(0), at(1), at(2), at(3)], packed),
+                32 if M::WIDEST >= 32 => {
+                    return registers::<__m256i, PACK>([at(0), at(1), at(2), at(3)], packed);
+                }
+                64 if M::WIDEST >= 64 => {
+                    return registers::<__m512i, PACK>([at(0), at(1), at(2), at(3)], packed);
+                }
+                _ => {}
+            }
+        }
+    }
+    if B <= JOINED && PACK {
+        // SAFETY: the blocks of four iterations, and the place of all four in the packed bytes.
+        unsafe {
+            let blocks: [[u8; B]; GROUP] = std::array::from_fn(|k| at(k).cast::<[u8; B]>().read());
+            packed.cast::<[[u8; B]; GROUP]>().write(blocks);
+        }
+        return;
+    }
+    for k in 0..GROUP {
+        // SAFETY: the block of an iteration, and its place in the packed bytes.
+        unsafe { one::<M, PACK, B>(at(k), packed.add(k * B)) };
+    }
+}
+
+/// Four blocks of a register each: all are loaded, then all are stored, so that stores to one cache
+/// line follow each other (`typepack-bench peers`, z1s2 and d8s16). Variables and not an array: an
+/// array would go through memory.
+///
+/// # Safety
+///
+/// - `mem` are addresses of blocks as long as `V`, and `packed` of as many bytes; one side is valid
+///   for reads, the other for writes, by the direction, and they do not overlap.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn registers<V: Copy, const PACK: bool>(mem: [*mut u8; GROUP], packed: *mut u8) {
+    let [m0, m1, m2, m3] = mem.map(|at| at.cast::<V>());
+    let p: *mut V = packed.cast();
+    // SAFETY: our contract; blocks that overlap when unpacking are stored in order.
+    unsafe {
+        if PACK {
+            let (a, b) = (m0.read_unaligned(), m1.read_unaligned());
+            let (c, d) = (m2.read_unaligned(), m3.read_unaligned());
+            p.write_unaligned(a);
+            p.add(1).write_unaligned(b);
+            p.add(2).write_unaligned(c);
+            p.add(3).write_unaligned(d);
+        } else {
+            let (a, b) = (p.read_unaligned(), p.add(1).read_unaligned());
+            let (c, d) = (p.add(2).read_unaligned(), p.add(3).read_unaligned());
+            m0.write_unaligned(a);
+            m1.write_unaligned(b);
+            m2.write_unaligned(c);
+            m3.write_unaligned(d);
+        }
     }
 }
 
