@@ -311,4 +311,38 @@ mod tests {
         let far = far.commit().unwrap();
         assert!(check_bounds(&far, u64::MAX, usize::MAX, 1, "src").is_err());
     }
+
+    /// Bodies that are a list of nests and blocks, whole and in every two pieces.
+    #[test]
+    fn bodies_of_several_nests() {
+        let (f64, f32) = (Datatype::named(Named::F64), Datatype::named(Named::F32));
+        let wide = Datatype::vector(6, 1, 4, &f64).unwrap();
+        let narrow = Datatype::vector(7, 1, 3, &f32).unwrap();
+        let block = Datatype::contiguous(700, &f64).unwrap();
+        let types = [wide, narrow, block];
+        let ty = Datatype::structured(&[1, 1, 1], &[0, 200, 1000], &types).unwrap();
+        let plan = ty.commit().unwrap();
+        assert_eq!(plan.nests().len(), 2);
+        for count in 1..=3 {
+            let bytes = plan.packed_bytes(count).unwrap() as usize;
+            let length = (ty.extent() * count as i64) as usize;
+            let memory: Vec<u8> = (0..length).map(|i| (i * 7 % 251) as u8).collect();
+            let expected = crate::typemap::pack(&ty, count, &memory, 0);
+            let mut packed = vec![0; bytes];
+            assert_eq!(pack(&plan, count, &memory, &mut packed).unwrap(), bytes);
+            assert!(packed == expected);
+            let mut after = vec![0xee; length];
+            crate::typemap::unpack(&ty, count, &expected, &mut after, 0);
+            let mut unpacked = vec![0xee; length];
+            assert_eq!(unpack(&plan, count, &packed, &mut unpacked).unwrap(), bytes);
+            assert!(unpacked == after);
+            for cut in (0..bytes).step_by(37) {
+                packed.fill(0);
+                let (first, second) = packed.split_at_mut(cut);
+                pack_range(&plan, count, &memory, 0, 0..cut as u64, first).unwrap();
+                pack_range(&plan, count, &memory, 0, cut as u64..bytes as u64, second).unwrap();
+                assert!(packed == expected, "cut at {cut}");
+            }
+        }
+    }
 }
