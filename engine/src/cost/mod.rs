@@ -213,7 +213,20 @@ pub(crate) fn choice(
         return Choice::NEVER;
     };
     let bytes = tally.leaves * nest.leaf.bytes() as f64;
-    decide(other, kernel, bytes, threshold.saturating_mul(BYTE))
+    let price = threshold.saturating_mul(BYTE);
+    if class == Class::Interpreter {
+        return forced(other, kernel, bytes, price);
+    }
+    decide(other, kernel, bytes, price)
+}
+
+/// The choice where there is no leaf kernel because a compiled one was asked for by name: it takes
+/// all calls, also of blocks so long that the interpreter's memcpy does as well.
+fn forced(interpreter: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
+    /// Picoseconds per KiB that are saved in any case, so that a kernel comes at all.
+    const LEAST: i64 = 1024 * 10;
+    let kib = (interpreter.each - kernel.each) * 1024.0 / bytes;
+    Choice { most: u64::MAX, price, call: 0, kib: (kib as i64).max(LEAST) }
 }
 
 /// The choice between what is there and a kernel, when an outermost iteration packs `bytes` bytes

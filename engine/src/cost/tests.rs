@@ -82,6 +82,10 @@ fn choices_of_the_table() {
         let choice = ask(&short, Class::Interpreter);
         assert_eq!(choice.most, u64::MAX);
         assert!(choice.saving(512) > 0);
+        // Also where the interpreter does as well: this class is for kernels by name.
+        let rows = nest(vec![level(1, 0), level(100, 10_000)], 5000);
+        assert_eq!(ask(&rows, Class::Interpreter).most, u64::MAX);
+        assert!(ask(&rows, Class::Interpreter).saving(5000) > 0);
         // Registers of 64 bytes for blocks that fill them; kernels have 16.
         let long = nest(vec![level(1, 0), level(1000, 1024)], 512);
         assert!(ask(&long, Class::Row).most < 1 << 20, "{direction:?}");
