@@ -15,6 +15,7 @@
 pub mod ablation;
 pub mod bars;
 pub mod buffer;
+pub mod calibrate;
 pub mod commit;
 pub mod competitor;
 pub mod definition;

@@ -9,6 +9,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use typepack_bench::bars::{self, Verdict};
+use typepack_bench::calibrate;
 use typepack_bench::commit;
 use typepack_bench::definition::{Definitions, LayoutDefinition, MOST_BYTES};
 use typepack_bench::layout::{Layout, sizes_of};
@@ -40,6 +41,9 @@ enum Command {
     /// Everything else that has a bar: creation, index lists until the first pack, seek, packing in
     /// pieces, external32 and fused copies, each verified and compared with its bar.
     Commit(CommitArguments),
+    /// Measure the table of the engine's cost model and print it as Rust source:
+    /// engine/src/cost/table.rs.
+    Calibrate,
 }
 
 #[derive(clap::Args)]
@@ -195,6 +199,7 @@ fn main() -> ExitCode {
         Command::Pack(arguments) => pack(&arguments),
         Command::Peers(arguments) => peers(&arguments),
         Command::Commit(arguments) => commit(&arguments),
+        Command::Calibrate => calibrate(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -420,6 +425,13 @@ fn commit(arguments: &CommitArguments) -> Result<(), Failure> {
         Format::Csv => commit::csv(&rows),
         Format::Json => commit::json(&rows).map_err(|e| failed(e.to_string()))?,
     })
+}
+
+fn calibrate() -> Result<(), Failure> {
+    if let Err(line) = pin::pin() {
+        eprintln!("typepack-bench: {line}");
+    }
+    print_out(&calibrate::table().map_err(failed)?)
 }
 
 fn check(definitions: &Definitions, rows: &[Row], strict: bool) -> Result<(), Failure> {

@@ -36,6 +36,7 @@
 
 mod commit;
 mod copy;
+mod cost;
 mod cursor;
 mod datatype;
 mod derived;

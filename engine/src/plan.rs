@@ -6,6 +6,7 @@
 //! for the compiler's threshold.
 
 use crate::copy::{self, Isa, Routine};
+use crate::cost::{self, Choice, Class};
 use crate::datatype::Datatype;
 use crate::derived::Derived;
 use crate::divide::Divisor;
@@ -95,6 +96,8 @@ struct Inner {
     site_of: Box<[u32]>,
     /// True when site 0 is the whole program, the loop over elements included.
     whole: bool,
+    /// The program's body, where it is a short sequence of nests and blocks.
+    parts: Box<[Part]>,
     settings: Settings,
     /// Made when somebody asks; see `derived.rs`.
     derived: OnceLock<Box<Derived>>,
@@ -106,6 +109,20 @@ type Sites = SmallVec<[Site; 1]>;
 pub(crate) struct PlanName(Weak<Inner>);
 
 const NO_SITE: u32 = u32::MAX;
+
+/// Most parts of a body that is prepared as a list.
+const PARTS: usize = 64;
+
+/// A part of a body that is a sequence: a nest with a site, or a block.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    /// `NO_SITE` for a block.
+    site: u32,
+    /// Displacement in the body, in bytes.
+    pub(crate) at: i64,
+    /// Packed bytes.
+    pub(crate) bytes: u64,
+}
 
 /// A nest in a plan, with what is needed to call its kernel.
 pub(crate) struct Site {
@@ -121,13 +138,23 @@ pub(crate) struct Site {
 
 #[derive(Default)]
 struct Slot {
-    /// Empty: not asked yet. `None`: refused, or no kernel wanted.
+    /// Empty: not called yet.
+    ready: OnceLock<Ready>,
+    /// Empty: not asked yet. `None`: refused.
     kernel: OnceLock<Option<Kernel>>,
-    /// Empty: not called yet. `None`: there is none, or none is wanted.
-    routine: OnceLock<Option<Routine>>,
-    moved: AtomicU64,
+    /// What a kernel would have saved so far, in the unit of [`Choice::price`]. Threads that pack at
+    /// the same time may lose what another has added: then the kernel comes a little later.
+    saved: AtomicU64,
     /// Calls that `Settings::verify` found wrong; one is enough to stop using the kernel.
     distrusted: AtomicU64,
+}
+
+/// What was decided about a nest and a direction at the first call: most plans are used in one
+/// direction, and a commit has no time for it.
+pub(crate) struct Ready {
+    /// `None`: there is none, or none is wanted.
+    pub(crate) routine: Option<Routine>,
+    choice: Choice,
 }
 
 impl Site {
@@ -150,20 +177,15 @@ impl Site {
         }
     }
 
-    /// Asks a compiler that does not wait, and nobody where no kernel is wanted.
+    /// Asks a compiler that does not wait.
     #[inline]
     fn first_requests(&self, settings: &Settings) {
-        let wanted = self.rung == Rung::Kernel;
-        let at_once = wanted && settings.compiler.as_ref().is_some_and(|c| c.threshold() == 0);
-        let leaves = self.rung == Rung::Leaf || wanted && settings.rung.is_none();
-        for direction in [Direction::Pack, Direction::Unpack] {
-            if !leaves {
-                let _ = self.slot(direction).routine.set(None);
-            }
-            if at_once {
-                self.request(direction, 0, settings);
-            } else if !wanted {
-                let _ = self.slot(direction).kernel.set(None);
+        let at_once = settings.compiler.as_ref().is_some_and(|c| c.threshold() == 0);
+        if at_once && self.rung == Rung::Kernel {
+            for direction in [Direction::Pack, Direction::Unpack] {
+                if self.ready(direction, settings).choice.most > 0 {
+                    self.request(direction, settings);
+                }
             }
         }
     }
@@ -195,43 +217,67 @@ impl Site {
         &self.slots[direction as usize]
     }
 
-    /// The kernel to use for a call that moves `bytes` packed bytes, if there is one by now.
+    /// What was decided about a direction.
+    #[inline]
+    pub(crate) fn ready(&self, direction: Direction, settings: &Settings) -> &Ready {
+        match self.slot(direction).ready.get() {
+            Some(ready) => ready,
+            None => self.decide(direction, settings),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn decide(&self, direction: Direction, settings: &Settings) -> &Ready {
+        self.slot(direction).ready.get_or_init(|| {
+            let wanted = self.rung == Rung::Kernel;
+            let leaves = self.rung == Rung::Leaf || wanted && settings.rung.is_none();
+            let isa = settings.leaf_isa();
+            let routine = leaves.then(|| Routine::new(&self.nest, direction, isa)).flatten();
+            let compiler = settings.compiler.as_ref().filter(|_| wanted);
+            let choice = match (compiler.map(|compiler| compiler.threshold()), &routine) {
+                (None | Some(u64::MAX), _) => Choice::NEVER,
+                (Some(threshold), None) => {
+                    cost::choice(&self.nest, direction, isa, Class::Interpreter, threshold)
+                }
+                (Some(threshold), Some(routine)) => {
+                    let class = routine.class();
+                    cost::choice(&self.nest, direction, isa, class, threshold)
+                }
+            };
+            Ready { routine, choice }
+        })
+    }
+
+    /// The kernel to use for a call that moves `bytes` packed bytes, if it is wanted and there by
+    /// now.
     #[inline]
     pub(crate) fn kernel(
         &self,
+        ready: &Ready,
         direction: Direction,
         bytes: u64,
         settings: &Settings,
     ) -> Option<&Kernel> {
-        match self.slot(direction).kernel.get() {
-            Some(kernel) => kernel.as_ref(),
-            None => self.request(direction, bytes, settings),
-        }
-    }
-
-    /// Asks the compiler once the threshold is reached.
-    #[cold]
-    fn request(&self, direction: Direction, bytes: u64, settings: &Settings) -> Option<&Kernel> {
-        let slot = self.slot(direction);
-        let compiler = settings.compiler.as_ref()?;
-        let patience = match self.routine(direction, settings.leaf_isa()).map(Routine::patience) {
-            Some(None) => return slot.kernel.get_or_init(|| None).as_ref(),
-            Some(Some(patience)) => patience,
-            None => 1,
-        };
-        let moved = slot.moved.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        let threshold = compiler.threshold();
-        if threshold == u64::MAX || moved < threshold.saturating_mul(patience) {
+        let (slot, choice) = (self.slot(direction), &ready.choice);
+        if bytes > choice.most {
             return None;
         }
-        slot.kernel.get_or_init(|| compiler.kernel(&self.nest.shape(direction))).as_ref()
+        if let Some(kernel) = slot.kernel.get() {
+            return kernel.as_ref();
+        }
+        let saved = slot.saved.load(Ordering::Relaxed).saturating_add(choice.saving(bytes));
+        slot.saved.store(saved, Ordering::Relaxed);
+        if saved < choice.price { None } else { self.request(direction, settings) }
     }
 
-    /// The leaf kernel for this nest, if there is one and it is wanted.
-    #[inline]
-    pub(crate) fn routine(&self, direction: Direction, isa: Isa) -> Option<&Routine> {
-        let make = || Routine::new(&self.nest, direction, isa);
-        self.slot(direction).routine.get_or_init(make).as_ref()
+    /// Asks the compiler.
+    #[cold]
+    #[inline(never)]
+    fn request(&self, direction: Direction, settings: &Settings) -> Option<&Kernel> {
+        let compiler = settings.compiler.as_ref()?;
+        let make = || compiler.kernel(&self.nest.shape(direction));
+        self.slot(direction).kernel.get_or_init(make).as_ref()
     }
 
     pub(crate) fn trusted(&self, direction: Direction) -> bool {
@@ -249,7 +295,12 @@ impl Site {
         if !self.trusted(direction) {
             return "interpreter".into();
         }
-        match (self.slot(direction).kernel.get(), self.routine(direction, settings.leaf_isa())) {
+        let ready = self.ready(direction, settings);
+        let most = ready.choice.most;
+        match (self.slot(direction).kernel.get(), &ready.routine) {
+            (Some(Some(kernel)), Some(routine)) if most < u64::MAX => {
+                format!("{} up to {most} B, {}", kernel.name(), routine.name())
+            }
             (Some(Some(kernel)), _) => kernel.name().into(),
             (_, Some(routine)) => routine.name(),
             _ => "interpreter".into(),
@@ -287,6 +338,7 @@ impl Plan {
             sites: Sites::new(),
             site_of: Box::default(),
             whole: contiguous.is_some(),
+            parts: Box::default(),
             settings: Settings { isa: Some(settings.leaf_isa()), ..settings.clone() },
             derived: OnceLock::new(),
         });
@@ -387,6 +439,18 @@ impl Plan {
         if self.0.whole { self.0.sites.first() } else { None }
     }
 
+    /// The body as a list, where it is a short sequence of nests and blocks.
+    #[inline]
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.0.parts
+    }
+
+    /// The site of a part; `None` for a block.
+    #[inline]
+    pub(crate) fn site_of_part(&self, part: &Part) -> Option<&Site> {
+        self.0.sites.get(part.site as usize)
+    }
+
     #[inline]
     pub(crate) fn site_of(&self, node: NodeId) -> Option<&Site> {
         self.0.sites.get(self.0.site_of[node.index()] as usize)
@@ -480,6 +544,19 @@ impl Inner {
                 }
                 None => pending.extend(ir::edges(&program.node(id).op).map(|edge| edge.node)),
             }
+        }
+        if let Op::Seq { parts } = &program.node(body.node).op
+            && parts.len() <= PARTS
+        {
+            let part = |edge: Edge| {
+                let (node, site) = (program.node(edge.node), site_of[edge.node.index()]);
+                // A ragged list's site stands for its body, and what has none is walked.
+                let is_nest = site != NO_SITE && !matches!(node.op, Op::Ragged { .. });
+                let part = Part { site, at: edge.offset, bytes: node.bytes };
+                (is_nest || node.op.is_block()).then_some(part)
+            };
+            self.parts =
+                parts.iter().map(|p| part(p.edge)).collect::<Option<_>>().unwrap_or_default();
         }
         self.site_of = site_of.into();
     }

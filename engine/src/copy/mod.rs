@@ -30,6 +30,7 @@ mod window;
 
 pub use isa::{Isa, ParseIsaError};
 
+use crate::cost::Class;
 use crate::interp::Steps;
 use crate::kernel::{Direction, Leaf, Level, LevelShape, Nest, Run};
 use std::sync::Arc;
@@ -53,8 +54,6 @@ type Row = unsafe fn(context: *const u8, words: *const u64, mem: *mut u8, packed
 pub(crate) struct Routine {
     work: Work,
     isa: Isa,
-    /// Rows are long enough for the odometer around them not to show.
-    rows_suffice: bool,
 }
 
 enum Work {
@@ -76,7 +75,7 @@ impl Routine {
             Direction::Pack => Self::work::<true>(nest, isa),
             Direction::Unpack => Self::work::<false>(nest, isa),
         };
-        Some(Self { work: work?, isa, rows_suffice: rows_suffice(nest) })
+        Some(Self { work: work?, isa })
     }
 
     fn work<const PACK: bool>(nest: &Nest, isa: Isa) -> Option<Work> {
@@ -120,17 +119,14 @@ impl Routine {
         format!("leaf {kind} {}", self.isa)
     }
 
-    /// How many times the compiler's threshold has to be moved before a compiled kernel repays
-    /// itself beside this routine; `None` where it never does. It saves the odometer around short
-    /// rows, knows the runs of a window that no permute serves, and joins short blocks better
-    /// (a quarter of the time at best, for which 100 us of compiling are long).
-    pub(crate) fn patience(&self) -> Option<u64> {
+    /// What the routine is to the cost model (`cost.rs`).
+    pub(crate) fn class(&self) -> Class {
         match &self.work {
-            Work::Row { length, .. } if self.rows_suffice => (*length <= 8).then_some(32),
-            Work::Row { .. } | Work::Runs { .. } => Some(1),
+            Work::Row { .. } => Class::Row,
+            Work::Runs { .. } => Class::Runs,
             #[cfg(target_arch = "x86_64")]
-            Work::Window(_) => None,
-            Work::Tile { .. } => None,
+            Work::Window(_) => Class::Window,
+            Work::Tile { .. } => Class::Tile,
         }
     }
 
@@ -143,7 +139,7 @@ impl Routine {
     pub(crate) unsafe fn run<const PACK: bool>(
         &self,
         nest: &Nest,
-        words: &[u64; Nest::WORDS],
+        words: &[u64],
         mem: *mut u8,
         packed: *mut u8,
     ) {
@@ -175,7 +171,7 @@ impl Routine {
     ///
     /// As for [`Row`], for the level and leaf of the nest that this routine was made for.
     #[inline(always)]
-    pub(crate) unsafe fn row<const PACK: bool>(
+    unsafe fn row<const PACK: bool>(
         &self,
         params: *const u64,
         mem: *mut u8,
@@ -243,12 +239,7 @@ fn stays_in_l1(count: u64, stride: i64) -> bool {
 const TILE: u64 = 4;
 
 /// Whether there are tiles at these counts and, when memory is written, another order is allowed.
-fn is_tile<const PACK: bool>(
-    nest: &Nest,
-    words: &[u64; Nest::WORDS],
-    near: usize,
-    length: u64,
-) -> bool {
+fn is_tile<const PACK: bool>(nest: &Nest, words: &[u64], near: usize, length: u64) -> bool {
     let (columns, rows) = (words[3 * near], words[3 * (nest.levels.len() - 1)]);
     columns >= TILE && rows >= TILE && (PACK || disjoint(nest, words, near, length))
 }
@@ -261,7 +252,7 @@ fn is_tile<const PACK: bool>(
 /// - When unpacking, the blocks of level `near` and the levels inside are disjoint.
 unsafe fn tile<const PACK: bool>(
     nest: &Nest,
-    words: &[u64; Nest::WORDS],
+    words: &[u64],
     (transpose, near, length): (Transposer, usize, u64),
     mem: *mut u8,
     packed: *mut u8,
@@ -302,7 +293,7 @@ unsafe fn tile<const PACK: bool>(
 
 /// Whether the blocks of the levels from `near` inwards are known to be disjoint: each level, from
 /// the shortest stride to the longest, jumps over all that the shorter ones cover.
-fn disjoint(nest: &Nest, words: &[u64; Nest::WORDS], near: usize, length: u64) -> bool {
+fn disjoint(nest: &Nest, words: &[u64], near: usize, length: u64) -> bool {
     let mut levels = [(0_u64, 0_u64); Nest::MAX_DEPTH];
     let levels = &mut levels[near..nest.levels.len()];
     for (l, level) in (near..).zip(levels.iter_mut()) {
@@ -325,7 +316,7 @@ fn disjoint(nest: &Nest, words: &[u64; Nest::WORDS], near: usize, length: u64) -
 #[inline(always)]
 fn positions(
     nest: &Nest,
-    words: &[u64; Nest::WORDS],
+    words: &[u64],
     skip: usize,
     bytes: u64,
     mem: *mut u8,
