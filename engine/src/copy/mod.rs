@@ -79,7 +79,11 @@ impl Routine {
             && merit.pays(&nest.leaf)
             && rows_suffice(nest)
         {
-            return Some(Work::Window(window::Window::new::<PACK>(inner, &nest.leaf)));
+            let row = match &nest.leaf {
+                Leaf::Block { bytes } => rows::row::<PACK>(isa, LevelShape::Loop, *bytes),
+                Leaf::Window { .. } => rows::windows::<PACK>(LevelShape::Loop),
+            };
+            return Some(Work::Window(window::Window::new(inner, &nest.leaf, &merit, row)));
         }
         let level = match inner {
             Level::Loop { .. } => LevelShape::Loop,
@@ -97,6 +101,15 @@ impl Routine {
             return Some(Work::Tile { transpose, near, row, length });
         }
         Some(Work::Row { row, length })
+    }
+
+    /// This routine, with what is made when enough was moved made at the first call.
+    pub(crate) fn at_once(mut self) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if let Work::Window(window) = &mut self.work {
+            window.at_once();
+        }
+        self
     }
 
     /// The name that reports print.

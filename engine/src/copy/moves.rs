@@ -145,6 +145,13 @@ pub(super) unsafe fn run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize)
     // SAFETY: our contract. Of two moves of one width, the first begins with the run and the second
     // ends with it; the run is at least one width long.
     unsafe {
+        // Members of structs, mostly: one move, found by two comparisons.
+        if bytes == 8 {
+            return to.cast::<[u8; 8]>().write(from.cast::<[u8; 8]>().read());
+        }
+        if bytes == 4 {
+            return to.cast::<[u8; 4]>().write(from.cast::<[u8; 4]>().read());
+        }
         match bytes {
             0 => {}
             1 => two!(1),

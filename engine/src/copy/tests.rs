@@ -52,6 +52,12 @@ impl Numbers {
     }
 }
 
+/// The routine for a nest, if there is one, as it begins and as it is once enough was moved.
+fn routines(nest: &Nest, direction: Direction, isa: Isa) -> impl Iterator<Item = Routine> {
+    let routine = || Routine::new(nest, direction, isa);
+    routine().into_iter().chain(routine().map(Routine::at_once))
+}
+
 /// The bytes that a nest touches, relative to its base; `None` if there are none.
 fn span(nest: &Nest) -> (i64, i64) {
     let (mut low, mut high) = match &nest.leaf {
@@ -109,8 +115,8 @@ fn check(nest: &Nest, shift: usize, memory: &mut Guarded, bytes: &mut Guarded) {
             // SAFETY: all that the nest touches lies in `mem`, and the packed bytes in theirs.
             unsafe { interp::run::<true>(nest, &words, origin, expected.as_mut_ptr()) };
             let out = bytes.place(packed, shift, at_end);
-            out.fill(0);
-            if let Some(routine) = Routine::new(nest, Direction::Pack, isa) {
+            for routine in routines(nest, Direction::Pack, isa) {
+                out.fill(0);
                 // SAFETY: as above.
                 unsafe { routine.run::<true>(nest, &words, origin, out.as_mut_ptr()) };
                 assert!(*out == expected, "{} {nest:?} +{shift} end {at_end}", routine.name());
@@ -131,8 +137,8 @@ fn check(nest: &Nest, shift: usize, memory: &mut Guarded, bytes: &mut Guarded) {
             // SAFETY: as above.
             unsafe { interp::run::<false>(nest, &words, origin, out.as_mut_ptr()) };
             let expected = mem.to_vec();
-            mem.fill(0);
-            if let Some(routine) = Routine::new(nest, Direction::Unpack, isa) {
+            for routine in routines(nest, Direction::Unpack, isa) {
+                mem.fill(0);
                 // SAFETY: as above.
                 unsafe { routine.run::<false>(nest, &words, origin, out.as_mut_ptr()) };
                 assert!(*mem == expected, "{} {nest:?} +{shift} end {at_end}", routine.name());
@@ -297,6 +303,7 @@ fn gaps_belong_to_another_thread() {
     for (nest, gap) in cases.iter().zip([2, 7, 13, 14]) {
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
             let Some(routine) = Routine::new(nest, Direction::Unpack, isa) else { continue };
+            let routine = routine.at_once();
             let memory: Vec<AtomicU8> = (0..16 * COUNT).map(|_| AtomicU8::new(0)).collect();
             let mut packed = vec![5_u8; 13 * COUNT];
             let (words, done) = (words_of(nest), AtomicBool::new(false));

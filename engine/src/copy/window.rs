@@ -11,9 +11,15 @@
 //!
 //! Where it pays and enough elements are to be moved, elements are taken off the front until lines
 //! of the pattern are lines of memory: a 64-byte access that crosses cache lines costs two.
+//!
+//! A pattern takes longer to make than a hundred elements to move, and most types of programs that
+//! make new ones all the time move fewer: until then a [`Window`] has a row of `rows.rs` do the work.
 
+use super::Row;
 use crate::kernel::{Leaf, Level};
 use std::arch::x86_64::*;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a step's stretch of memory: a cache line and a register.
 const LINE: usize = 64;
@@ -24,6 +30,10 @@ const STEPS: usize = 64;
 
 /// Periods that a call must move before it aligns itself.
 const PERIODS_TO_ALIGN: usize = 8;
+
+/// Periods that are moved run by run before a pattern is made, which takes as long as some of these
+/// (1.6 us for the struct of 8 of the storm, a hundred elements of it moved by runs 1 us).
+const PERIODS_TO_WAIT: u64 = 32;
 
 /// One line of the pattern.
 #[repr(align(64))]
@@ -41,8 +51,21 @@ struct Step {
     bytes: u32,
 }
 
-/// A compiled pattern, for one direction.
+/// A nest's window, for one direction: its pattern, once enough has been moved.
 pub(super) struct Window {
+    leaf: Leaf,
+    /// Bytes between elements.
+    stride: usize,
+    /// Moves the elements until there is a pattern.
+    row: Row,
+    /// Packed bytes that `row` still is to move; 0 if the pattern is wanted at once. Calls of several
+    /// threads may count one of them only: then the pattern comes later.
+    left: AtomicU64,
+    pattern: OnceLock<Box<Pattern>>,
+}
+
+/// A compiled pattern, for one direction.
+struct Pattern {
     steps: Box<[Step]>,
     /// Elements of a period, `1 << shift`.
     elements: usize,
@@ -61,9 +84,11 @@ pub(super) struct Window {
 /// What a window does compared with moving each run by itself.
 pub(super) struct Merit {
     /// Lines of a period.
-    pub(super) lines: usize,
+    lines: usize,
     /// Moves of up to 16 bytes that the runs of a period take.
-    pub(super) moves: usize,
+    moves: usize,
+    /// Elements of a period.
+    elements: usize,
 }
 
 impl Merit {
@@ -105,7 +130,7 @@ pub(super) fn merit(level: &Level, leaf: &Leaf) -> Option<Merit> {
     let stride = stride as usize;
     let elements = LINE / (1 << stride.trailing_zeros().min(LINE.trailing_zeros()));
     let lines = stride * elements / LINE;
-    (lines <= STEPS).then_some(Merit { lines, moves: moves * elements })
+    (lines <= STEPS).then_some(Merit { lines, moves: moves * elements, elements })
 }
 
 /// The inverse of the odd number `odd` modulo `power`, a power of two.
@@ -119,34 +144,97 @@ fn inverse(odd: usize, power: usize) -> usize {
 }
 
 impl Window {
-    /// The pattern of `leaf` on `level`, for which [`merit`] has said yes.
-    pub(super) fn new<const PACK: bool>(level: &Level, leaf: &Leaf) -> Self {
+    /// The window of `leaf` on `level`, whose merit is `merit`. Until there is a pattern, `row`
+    /// works, which was picked for these.
+    pub(super) fn new(level: &Level, leaf: &Leaf, merit: &Merit, row: Row) -> Self {
         let stride = match *level {
             Level::Loop { stride, .. } => stride as usize,
             Level::Table { .. } => unreachable!("merit() takes loops only"),
         };
+        let wait = PERIODS_TO_WAIT * merit.elements as u64 * leaf.bytes();
+        let (left, pattern) = (AtomicU64::new(wait), OnceLock::new());
+        Self { leaf: leaf.clone(), stride, row, left, pattern }
+    }
+
+    /// Makes the pattern at the first call.
+    pub(super) fn at_once(&mut self) {
+        *self.left.get_mut() = 0;
+    }
+
+    /// Moves elements that the level's parameters `words` describe: count, stride.
+    ///
+    /// # Safety
+    ///
+    /// - As for [`Row`], with the level and leaf that the window was made of, in the direction that
+    ///   its row was picked for.
+    /// - The CPU has AVX-512 F, BW, VL and VBMI.
+    #[inline]
+    pub(super) unsafe fn run<const PACK: bool>(
+        &self,
+        words: *const u64,
+        mem: *mut u8,
+        packed: *mut u8,
+    ) {
+        // SAFETY: our contract.
+        unsafe {
+            match self.pattern.get() {
+                Some(pattern) => pattern.run::<PACK>(words, mem, packed),
+                None => self.begin::<PACK>(words, mem, packed),
+            }
+        }
+    }
+
+    /// As [`run`](Self::run), as long as there is no pattern.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run).
+    unsafe fn begin<const PACK: bool>(&self, words: *const u64, mem: *mut u8, packed: *mut u8) {
+        // SAFETY: the count is the level's first word.
+        let bytes = unsafe { *words } * self.leaf.bytes();
+        let left = self.left.load(Ordering::Relaxed);
+        if bytes < left {
+            self.left.store(left - bytes, Ordering::Relaxed);
+            let context = match &self.leaf {
+                Leaf::Block { bytes } => std::ptr::without_provenance(*bytes as usize),
+                Leaf::Window { runs } => std::ptr::from_ref(runs).cast(),
+            };
+            // SAFETY: our contract; the context is what rows of this leaf take.
+            return unsafe { (self.row)(context, words, mem, packed) };
+        }
+        let make = || Box::new(Pattern::new::<PACK>(self.stride, &self.leaf));
+        // SAFETY: our contract.
+        unsafe { self.pattern.get_or_init(make).run::<PACK>(words, mem, packed) }
+    }
+}
+
+impl Pattern {
+    /// The pattern of `leaf` every `stride` bytes, for which [`merit`] has said yes.
+    fn new<const PACK: bool>(stride: usize, leaf: &Leaf) -> Self {
         let elements = LINE / (1 << stride.trailing_zeros().min(LINE.trailing_zeros()));
         let mut steps: Vec<Step> = Vec::with_capacity(stride * elements / LINE);
         let mut packed = 0;
         for element in 0..elements {
             for (offset, bytes) in runs(leaf) {
-                let begin = element * stride + offset as usize;
-                for at in begin..begin + bytes as usize {
-                    let line = (at / LINE * LINE) as u32;
-                    if steps.last().is_none_or(|step| step.mem != line) {
-                        let permute = [0; LINE];
-                        steps.push(Step { permute, mask: 0, mem: line, packed, bytes: 0 });
+                let mut at = element * stride + offset as usize;
+                let end = at + bytes as usize;
+                while at < end {
+                    let (line, byte) = (at / LINE * LINE, at % LINE);
+                    if steps.last().is_none_or(|step| step.mem != line as u32) {
+                        let (mem, permute) = (line as u32, [0; LINE]);
+                        steps.push(Step { permute, mask: 0, mem, packed, bytes: 0 });
                     }
                     let step = steps.last_mut().expect("pushed above if there was none");
-                    let (byte, nth) = (at % LINE, step.bytes as usize);
-                    if PACK {
-                        step.permute[nth] = byte as u8;
-                    } else {
-                        step.permute[byte] = nth as u8;
+                    // The run's bytes in this line.
+                    let (length, nth) = ((end - at).min(LINE - byte), step.bytes as usize);
+                    let (to, from) = if PACK { (nth, byte) } else { (byte, nth) };
+                    for (to, from) in step.permute[to..to + length].iter_mut().zip(from as u8..) {
+                        *to = from;
                     }
-                    step.mask |= 1 << byte;
-                    step.bytes += 1;
-                    packed += 1;
+                    step.mask |= u64::MAX >> (LINE - length) << byte;
+                    step.bytes += length as u32;
+                    packed += length as u32;
+                    at += length;
                 }
             }
         }
@@ -173,15 +261,9 @@ impl Window {
     ///
     /// # Safety
     ///
-    /// - As for [`Row`](super::Row), with the level and leaf that the window was made of.
-    /// - The CPU has AVX-512 F, BW, VL and VBMI.
+    /// As for [`Window::run`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
-    pub(super) unsafe fn run<const PACK: bool>(
-        &self,
-        words: *const u64,
-        mem: *mut u8,
-        packed: *mut u8,
-    ) {
+    unsafe fn run<const PACK: bool>(&self, words: *const u64, mem: *mut u8, packed: *mut u8) {
         // SAFETY: the count is the level's first word.
         let mut count = unsafe { *words } as usize;
         let (mut mem, mut packed) = (mem, packed);
@@ -349,12 +431,13 @@ mod tests {
         for stride in 1..=200_usize {
             let level = Level::Loop { count: 1, stride: stride as i64 };
             let Some(merit) = merit(&level, &Leaf::Block { bytes: 1 }) else { continue };
-            let window = Window::new::<true>(&level, &Leaf::Block { bytes: 1 });
-            assert_eq!(merit.lines * LINE, window.elements * stride);
+            let pattern = Pattern::new::<true>(stride, &Leaf::Block { bytes: 1 });
+            assert_eq!(merit.elements, pattern.elements);
+            assert_eq!(merit.lines * LINE, pattern.elements * stride);
             for address in 0..130 {
-                let first = window.to_line(address);
-                assert!(first < window.elements);
-                let unit = LINE / window.elements;
+                let first = pattern.to_line(address);
+                assert!(first < pattern.elements);
+                let unit = LINE / pattern.elements;
                 assert!((address + first * stride) % LINE < unit, "{address} + {first} * {stride}");
             }
         }
@@ -380,5 +463,32 @@ mod tests {
         assert!(!is(4160, &Leaf::Block { bytes: 1 }));
         let table = Level::Table { entries: crate::Table::new(&[0, 5]), scale: 8 };
         assert!(merit(&table, &Leaf::Block { bytes: 8 }).is_none());
+    }
+
+    #[test]
+    fn a_pattern_is_made_when_enough_was_moved() {
+        if !crate::Isa::Avx512.is_available() {
+            return;
+        }
+        let leaf = Leaf::Window {
+            runs: [(0, 1), (4, 4), (8, 8)].map(|(offset, bytes)| Run { offset, bytes }).into(),
+        };
+        let level = Level::Loop { count: 1, stride: 16 };
+        let merit = merit(&level, &leaf).expect("a window");
+        let row = crate::copy::rows::windows::<true>(crate::kernel::LevelShape::Loop);
+        let window = Window::new(&level, &leaf, &merit, row);
+        let memory: Vec<u8> = (0..160).collect();
+        let expected: Vec<u8> =
+            memory.chunks(16).flat_map(|m| [&m[..1], &m[4..]].concat()).collect();
+        // Ten elements a call, four a period.
+        let calls = (PERIODS_TO_WAIT * 4).div_ceil(10);
+        for call in 1..=calls + 1 {
+            let mut packed = [0; 130];
+            let mem = memory.as_ptr().cast_mut();
+            // SAFETY: ten elements in buffers of their own, which are only read when packing.
+            unsafe { window.run::<true>([10, 16, 0].as_ptr(), mem, packed.as_mut_ptr()) };
+            assert_eq!(packed[..], expected);
+            assert_eq!(window.pattern.get().is_some(), call >= calls, "call {call}");
+        }
     }
 }
