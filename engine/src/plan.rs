@@ -14,7 +14,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::footprint::Footprint;
 use crate::ir::{self, Edge, Node, NodeId, Op, Program};
 use crate::kernel::{Compiler, Direction, Kernel, Leaf, Level, Levels, Nest, Run};
-use smallvec::SmallVec;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -90,7 +89,6 @@ struct Inner {
     element_bytes: u64,
     /// Displacement of the one run, when elements continue each other without a gap.
     contiguous: Option<i64>,
-    /// Most plans have one, which costs no allocation of its own.
     sites: Sites,
     /// Which site executes a node, `NO_SITE` where the walk goes on; empty when there is no walk.
     site_of: Box<[u32]>,
@@ -103,7 +101,39 @@ struct Inner {
     derived: OnceLock<Box<Derived>>,
 }
 
-type Sites = SmallVec<[Site; 1]>;
+/// The sites of a plan. Most plans have one, which costs no allocation of its own.
+#[derive(Default)]
+struct Sites {
+    first: Option<Site>,
+    more: Vec<Site>,
+}
+
+impl Sites {
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.more.len()
+    }
+
+    #[inline]
+    fn first(&self) -> Option<&Site> {
+        self.first.as_ref()
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> Option<&Site> {
+        if index == 0 { self.first() } else { self.more.get(index - 1) }
+    }
+
+    fn iter(&self) -> impl ExactSizeIterator<Item = &Site> {
+        (0..self.len()).map(|index| self.get(index).expect("below the length"))
+    }
+
+    fn push(&mut self, site: Site) {
+        match self.first {
+            None => self.first = Some(site),
+            Some(_) => self.more.push(site),
+        }
+    }
+}
 
 /// Tells plans apart, for what is remembered about them (`pair/recent.rs`).
 pub(crate) struct PlanName(Weak<Inner>);
@@ -133,6 +163,8 @@ pub(crate) struct Site {
     pub(crate) below: [Divisor; Nest::MAX_DEPTH],
     pub(crate) leaf_bytes: Divisor,
     pub(crate) rung: Rung,
+    /// `Settings::rung` asked for leaves.
+    forced: bool,
     slots: [Slot; 2],
 }
 
@@ -158,23 +190,33 @@ pub(crate) struct Ready {
 }
 
 impl Site {
-    /// Appends the site of `nest`. Most of it is filled in where it stays: a copy of it shows in
-    /// the time of a commit.
-    #[inline]
-    fn add(sites: &mut Sites, nest: Nest, settings: &Settings) {
-        let (leaf_bytes, rung) = (Divisor::new(nest.leaf.bytes()), rung_of(&nest, settings));
-        sites.push(Self {
-            nest,
+    /// A site whose nest is still to be found.
+    #[inline(always)]
+    fn empty() -> Self {
+        Self {
+            nest: Nest { base: 0, levels: Levels::default(), leaf: Leaf::Block { bytes: 1 } },
             words: [0; Nest::WORDS],
             below: [Divisor::ONE; Nest::MAX_DEPTH],
-            leaf_bytes,
-            rung,
+            leaf_bytes: Divisor::ONE,
+            rung: Rung::Interpreter,
             slots: Default::default(),
-        });
-        if let Some(site) = sites.last_mut() {
-            site.fill_block();
-            site.first_requests(settings);
         }
+    }
+
+    /// The site of `nest`.
+    fn of(nest: Nest, settings: &Settings) -> Self {
+        let mut site = Self { nest, ..Self::empty() };
+        site.complete(settings);
+        site
+    }
+
+    /// Fills in all that follows from the nest.
+    #[inline]
+    fn complete(&mut self, settings: &Settings) {
+        self.leaf_bytes = Divisor::new(self.nest.leaf.bytes());
+        self.rung = rung_of(&self.nest, settings);
+        self.fill_block();
+        self.first_requests(settings);
     }
 
     /// Asks a compiler that does not wait.
@@ -329,26 +371,28 @@ impl Plan {
             let dense = node.op.is_block() && i128::from(node.bytes) == i128::from(program.stride);
             (dense && settings.rung != Some(Rung::Interpreter)).then_some(body.offset)
         });
-        let mut plan = Arc::new(Inner {
+        // A plan is large: it is filled in where it stays, and so are its sites.
+        let mut plan = Arc::new_uninit();
+        let room = Arc::get_mut(&mut plan).expect("nobody else has a new allocation");
+        let inner = room.write(Inner {
             datatype,
             footprint,
             program,
             element_bytes,
             contiguous,
-            sites: Sites::new(),
+            sites: Sites::default(),
             site_of: Box::default(),
             whole: contiguous.is_some(),
             parts: Box::default(),
             settings: Settings { isa: Some(settings.leaf_isa()), ..settings.clone() },
             derived: OnceLock::new(),
         });
-        // One memcpy asks for no site. Sites are made where they stay: they are large.
-        if contiguous.is_none()
-            && let Some(inner) = Arc::get_mut(&mut plan)
-        {
+        // One memcpy asks for no site.
+        if contiguous.is_none() {
             inner.find_sites(most_sites);
         }
-        Self(plan)
+        // SAFETY: `room.write` has initialised it.
+        Self(unsafe { plan.assume_init() })
     }
 
     /// The type this plan was committed from; `None` when it was decoded ([`wire`](crate::wire)).
@@ -420,7 +464,7 @@ impl Plan {
             return "memcpy".into();
         }
         let mut names: Vec<String> = Vec::new();
-        for site in &self.0.sites {
+        for site in self.0.sites.iter() {
             let name = site.executor(direction, &self.0.settings);
             if !names.contains(&name) {
                 names.push(name);
@@ -512,12 +556,14 @@ impl Inner {
     fn find_sites(&mut self, most_sites: usize) {
         let Self { program, sites, settings, .. } = self;
         let Some(body) = program.body else { return };
-        let outer = Level::Loop { count: program.factor, stride: program.stride };
-        if let Some(nest) = nest_of(program, body, Some(outer)) {
+        let outer = Some((program.factor, program.stride));
+        let site = sites.first.get_or_insert_with(Site::empty);
+        if is_nest(program, body, outer, &mut site.nest) {
             self.whole = true;
-            Site::add(sites, nest, settings);
+            site.complete(settings);
             return;
         }
+        sites.first = None;
         let mut site_of = vec![NO_SITE; program.nodes().len()];
         let mut seen = vec![false; program.nodes().len()];
         let mut pending = vec![body.node];
@@ -531,16 +577,14 @@ impl Inner {
             let nest = match &program.node(id).op {
                 Op::Block => continue,
                 Op::Ragged { stride, body, .. } if is_dense(program, *stride, *body) => continue,
-                Op::Ragged { stride, body, .. } => {
-                    nest_of(program, *body, Some(Level::Loop { count: 1, stride: *stride }))
-                }
+                Op::Ragged { stride, body, .. } => nest_of(program, *body, Some((1, *stride))),
                 _ => nest_of(program, Edge { offset: 0, node: id }, None),
             };
             match nest {
                 Some(nest) => {
                     // Fewer sites than nodes, and those have 32-bit ids.
                     site_of[id.index()] = sites.len() as u32;
-                    Site::add(sites, nest, settings);
+                    sites.push(Site::of(nest, settings));
                 }
                 None => pending.extend(ir::edges(&program.node(id).op).map(|edge| edge.node)),
             }
@@ -576,10 +620,17 @@ fn rung_of(nest: &Nest, settings: &Settings) -> Rung {
 }
 
 /// The nest of `edge` below the level `outer`, if it is one and not too deep.
-fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> {
-    let mut levels = Levels::default();
-    if let Some(outer) = outer {
-        levels.push(outer);
+fn nest_of(program: &Program, edge: Edge, outer: Option<(u64, i64)>) -> Option<Nest> {
+    let mut nest = Nest { base: 0, levels: Levels::default(), leaf: Leaf::Block { bytes: 1 } };
+    is_nest(program, edge, outer, &mut nest).then_some(nest)
+}
+
+/// As [`nest_of`], into `nest`, which is without levels. Leaves anything there if it says no.
+#[inline]
+fn is_nest(program: &Program, edge: Edge, outer: Option<(u64, i64)>, nest: &mut Nest) -> bool {
+    let levels = &mut nest.levels;
+    if let Some((count, stride)) = outer {
+        levels.push(Level::Loop { count, stride });
     }
     let (mut base, mut at) = (0i64, edge);
     let mut leaf = loop {
@@ -589,7 +640,7 @@ fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> 
             && !node.op.is_block()
             && !is_window(program.nodes(), &node.op)
         {
-            return None;
+            return false;
         }
         match &node.op {
             Op::Block => break Leaf::Block { bytes: node.bytes },
@@ -606,7 +657,7 @@ fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> 
                     |edge: Edge| Run { offset: edge.offset, bytes: program.node(edge.node).bytes };
                 break Leaf::Window { runs: parts.iter().map(|part| run(part.edge)).collect() };
             }
-            Op::Ragged { .. } | Op::Seq { .. } => return None,
+            Op::Ragged { .. } | Op::Seq { .. } => return false,
         }
     };
     // A loop of very few short blocks costs more in control than in copying.
@@ -623,7 +674,8 @@ fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> 
     if levels.is_empty() {
         levels.push(Level::Loop { count: 1, stride: 0 });
     }
-    Some(Nest { base, levels, leaf })
+    (nest.base, nest.leaf) = (base, leaf);
+    true
 }
 
 /// Copies of `body` that are `stride` apart are one run: a ragged list of them is a list of runs.
