@@ -60,8 +60,9 @@ impl Traversal {
         let near = near_level(nest)?;
         let count = |l: usize| nest.levels[l].count();
         let mut traversal = Self::along(nest, near, isa)?;
-        // Stores cost more than loads, one by one: squares pay as soon as they are full.
-        traversal.always = direction == Direction::Unpack && traversal.transpose.is_some();
+        // One by one, stores cost more than loads, and 16 bytes go at the speed of squares.
+        let one_by_one = direction == Direction::Pack && nest.leaf.bytes() > 8;
+        traversal.always = traversal.transpose.is_some() && !one_by_one;
         let full = traversal.always && count(nest.levels.len() - 1) >= FULL;
         (full || !stays_in_l1(inside(nest, near, count))).then_some(traversal)
     }
@@ -247,9 +248,10 @@ fn sets(stride: i64) -> u64 {
 }
 
 /// Whether lines are still in the first-level cache when the neighbouring column needs them again,
-/// for the lines of a column and the sets that they use. Then packing column by column is the best
-/// order: one stream on the packed side (`typepack-bench commit --size 64K`, "transpose": 1.8 times
-/// as fast; tiles are up to twice as fast when unpacking, `examples/orders.rs`, "columns 260").
+/// for the lines of a column and the sets that they use. Then column by column is a good order: one
+/// stream on the packed side. Only squares in registers are better (`examples/orders.rs`, "columns
+/// 260": 3.4, 2, 1.1, 1.1 and 0.95 times as fast when packing 1, 2, 4, 8 and 16 bytes, 1.4 to 5 times
+/// when unpacking).
 pub(crate) fn stays_in_l1((lines, sets): (u64, u64)) -> bool {
     lines <= sets * CACHE.1
 }
@@ -294,6 +296,9 @@ fn near_level(nest: &Nest) -> Option<usize> {
 /// Iterations of the outermost level that fill cache lines together, where they lie side by side.
 pub(crate) fn tile_elements(nest: &Nest) -> Option<u64> {
     let traversal = Traversal::of(nest, Direction::Pack, Isa::Portable).filter(|t| t.near == 0)?;
+    if stays_in_l1(inside(nest, 0, |l| nest.levels[l].count())) {
+        return None;
+    }
     // As many as the near level has in a line; of any leaf, at least two.
     let step = stride(&nest.levels[traversal.near])?.unsigned_abs();
     Some((LINE / step).max(2))

@@ -13,7 +13,7 @@ use super::compiled::Compiled;
 use super::crossed::Crossed;
 use super::nest::{CALL, Nest};
 use super::{Side, pieces};
-use crate::plan::{Plan, PlanName, Rung};
+use crate::plan::{PlanName, Rung};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
