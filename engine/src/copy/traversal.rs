@@ -60,8 +60,9 @@ impl Traversal {
         let near = near_level(nest)?;
         let count = |l: usize| nest.levels[l].count();
         let mut traversal = Self::along(nest, near, isa)?;
-        // One by one, stores cost more than loads, and 16 bytes go at the speed of squares.
-        let one_by_one = direction == Direction::Pack && nest.leaf.bytes() > 8;
+        // One by one, stores cost more than loads; loads of longer elements go on at the speed of
+        // squares, or at twice that (`stays_in_l1`).
+        let one_by_one = direction == Direction::Pack && nest.leaf.bytes() > 2;
         traversal.always = traversal.transpose.is_some() && !one_by_one;
         let full = traversal.always && count(nest.levels.len() - 1) >= FULL;
         (full || !stays_in_l1(inside(nest, near, count))).then_some(traversal)
@@ -248,10 +249,10 @@ fn sets(stride: i64) -> u64 {
 }
 
 /// Whether lines are still in the first-level cache when the neighbouring column needs them again,
-/// for the lines of a column and the sets that they use. Then column by column is a good order: one
-/// stream on the packed side. Only squares in registers are better (`examples/orders.rs`, "columns
-/// 260": 3.4, 2, 1.1, 1.1 and 0.95 times as fast when packing 1, 2, 4, 8 and 16 bytes, 1.4 to 5 times
-/// when unpacking).
+/// for the lines of a column and the sets that they use. Then packing column by column is the best
+/// order of doubles: one stream on the packed side (`typepack-bench commit --size 64K`, "transpose":
+/// 1.9 times as fast). Squares in registers are better for bytes and pairs of them (3.4 and 2 times
+/// as fast, `examples/orders.rs`, "columns 260"), and when unpacking (1.4 to 5 times).
 pub(crate) fn stays_in_l1((lines, sets): (u64, u64)) -> bool {
     lines <= sets * CACHE.1
 }

@@ -13,7 +13,7 @@ use super::compiled::Compiled;
 use super::crossed::Crossed;
 use super::nest::{CALL, Nest};
 use super::{Side, pieces};
-use crate::plan::{PlanName, Rung};
+use crate::plan::{Plan, PlanName, Rung};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
@@ -45,9 +45,13 @@ impl Fit {
             }
             _ => None,
         };
-        // Short rows are better left to the leaf kernels of the two sides.
-        let leaves = !forced(Rung::Interpreter);
-        let blocks = Blocks::of(src, dst).filter(|blocks| !leaves || blocks.row_bytes() > CALL);
+        // Where each side has kernels, and the pair will not, short rows are better left to those.
+        let kernels = |plan: &Plan| {
+            let settings = plan.settings();
+            settings.compiler.is_some() && settings.rung != Some(Rung::Interpreter)
+        };
+        let short = compiled.is_none() && kernels(src.plan) && kernels(dst.plan);
+        let blocks = Blocks::of(src, dst).filter(|blocks| !short || blocks.row_bytes() > CALL);
         let names = [src.plan.name(), dst.plan.name()];
         Self { names, counts: [src.count, dst.count], blocks, compiled }
     }
