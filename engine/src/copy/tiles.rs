@@ -295,7 +295,7 @@ mod x86 {
             } else {
                 (_mm512_unpackhi_epi32(r[k], r[k + 1]), _mm512_unpackhi_epi32(r[k + 2], r[k + 3]))
             };
-            if I % 2 == 0 {
+            if I.is_multiple_of(2) {
                 _mm512_unpacklo_epi64(low, high)
             } else {
                 _mm512_unpackhi_epi64(low, high)
@@ -429,7 +429,7 @@ mod x86 {
         unsafe {
             each_of_16!(|I| {
                 let (a, b) = (r[I / 2], r[I / 2 + 8]);
-                if I % 2 == 0 { _mm_unpacklo_epi8(a, b) } else { _mm_unpackhi_epi8(a, b) }
+                if I.is_multiple_of(2) { _mm_unpacklo_epi8(a, b) } else { _mm_unpackhi_epi8(a, b) }
             })
         }
     }
