@@ -184,6 +184,24 @@ unsafe fn nest<const PACK: bool>(
     unsafe { partial::<PACK>(plan, site, outer, base, range, packed) }
 }
 
+/// Executes a nest by the interpreter.
+///
+/// # Safety
+///
+/// As for [`call`].
+unsafe fn interpret<const PACK: bool>(
+    site: &Site,
+    words: &[u64],
+    mem: *mut u8,
+    packed: *mut u8,
+    bytes: u64,
+) {
+    // SAFETY: our contract.
+    unsafe { interp::run::<PACK>(&site.nest, words, mem, packed) };
+    let rows = site.rung == Rung::Rows;
+    stats::add(if rows { Executor::Rows } else { Executor::Interpreter }, bytes);
+}
+
 /// The general case of [`nest`]: broken leaves at the ends, boxes between them.
 ///
 /// # Safety

@@ -163,8 +163,6 @@ pub(crate) struct Site {
     pub(crate) below: [Divisor; Nest::MAX_DEPTH],
     pub(crate) leaf_bytes: Divisor,
     pub(crate) rung: Rung,
-    /// `Settings::rung` asked for leaves.
-    forced: bool,
     slots: [Slot; 2],
 }
 

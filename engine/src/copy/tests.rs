@@ -115,13 +115,13 @@ fn check(nest: &Nest, shift: usize, memory: &mut Guarded, bytes: &mut Guarded) {
                 unsafe { routine.run::<true>(nest, &words, origin, out.as_mut_ptr()) };
                 assert!(*out == expected, "{} {nest:?} +{shift} end {at_end}", routine.name());
                 // Also where the order of columns would be chosen.
-                if let Work::Tile { transpose, near, length, .. } = routine.work
-                    && is_tile::<true>(nest, &words, near, length)
-                {
+                if let Some(traversal) = Traversal::forced(nest, isa, &words, true) {
                     out.fill(0);
-                    let how = (transpose, near, length);
                     // SAFETY: as above.
-                    unsafe { tile::<true>(nest, &words, how, origin, out.as_mut_ptr()) };
+                    unsafe {
+                        let row = |p: *const u64, mem, packed| routine.row::<true>(p, mem, packed);
+                        traversal.run::<true>(nest, &words, row, origin, out.as_mut_ptr());
+                    }
                     assert!(*out == expected, "tile {isa} {nest:?} +{shift} end {at_end}");
                 }
             }
@@ -136,13 +136,13 @@ fn check(nest: &Nest, shift: usize, memory: &mut Guarded, bytes: &mut Guarded) {
                 // SAFETY: as above.
                 unsafe { routine.run::<false>(nest, &words, origin, out.as_mut_ptr()) };
                 assert!(*mem == expected, "{} {nest:?} +{shift} end {at_end}", routine.name());
-                if let Work::Tile { transpose, near, length, .. } = routine.work
-                    && is_tile::<false>(nest, &words, near, length)
-                {
+                if let Some(traversal) = Traversal::forced(nest, isa, &words, false) {
                     mem.fill(0);
-                    let how = (transpose, near, length);
                     // SAFETY: as above; the blocks are disjoint.
-                    unsafe { tile::<false>(nest, &words, how, origin, out.as_mut_ptr()) };
+                    unsafe {
+                        let row = |p: *const u64, mem, packed| routine.row::<false>(p, mem, packed);
+                        traversal.run::<false>(nest, &words, row, origin, out.as_mut_ptr());
+                    }
                     assert!(*mem == expected, "tile {isa} {nest:?} +{shift} end {at_end}");
                 }
             }
