@@ -1,6 +1,8 @@
 //! Every routine of every instruction set against the interpreter: alignments, ends at guard pages,
 //! gaps, empty levels. (Whole plans against the oracle: `fuzz/`.)
 
+mod classes;
+
 use super::*;
 use crate::Table;
 use crate::interp;
