@@ -159,9 +159,11 @@ impl<C: Copy + Debug + Eq + Hash> Sweep<C> {
 
 /// A level of `count` iterations that are `stride` bytes apart, in an order of its own if a table.
 fn level(kind: LevelShape, count: u64, stride: i64) -> Level {
-    // Neither ascending nor descending; all different, as 7 divides no count here.
+    // Not ascending where 7 does not divide the count; all different in any case.
     let entries = || -> Vec<i64> {
-        (0..count as i64).map(|i| if count % 7 == 0 { i } else { i * 7 % count as i64 }).collect()
+        (0..count as i64)
+            .map(|i| if count.is_multiple_of(7) { i } else { i * 7 % count as i64 })
+            .collect()
     };
     match kind {
         LevelShape::Loop => Level::Loop { count, stride },
