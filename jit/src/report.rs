@@ -25,7 +25,8 @@ pub struct Report {
     pub assembly: String,
     /// Length of the machine code in bytes, constants included.
     pub code_bytes: usize,
-    /// The median time of nine compilations, without publishing.
+    /// The median time of nine compilations, each setting up a code generator of its own, which a
+    /// [`Jit`](crate::Jit) does once; without publishing.
     pub compile: Duration,
     /// Meaning and value of each word of the parameter block for one element of the nest.
     pub parameters: Vec<(String, u64)>,
