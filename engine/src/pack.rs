@@ -221,7 +221,12 @@ fn checked(
     Ok(bytes)
 }
 
-fn whole(plan: &Plan, count: u64, argument: &'static str, length: usize) -> Result<usize> {
+pub(crate) fn whole(
+    plan: &Plan,
+    count: u64,
+    argument: &'static str,
+    length: usize,
+) -> Result<usize> {
     let bytes = plan.packed_bytes(count)?;
     if bytes > length as u64 {
         return Err(Error::new(

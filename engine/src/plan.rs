@@ -446,8 +446,8 @@ impl Plan {
         self.0.sites.iter().map(|site| &site.nest)
     }
 
-    /// The nests with their rungs and what executes them now, for `explain/`.
-    pub(crate) fn executors(&self) -> impl Iterator<Item = (&Nest, Rung, [String; 2])> {
+    /// The nests with their rungs and the names of what executes them now, packing and unpacking.
+    pub fn executors(&self) -> impl Iterator<Item = (&Nest, Rung, [String; 2])> {
         self.0.sites.iter().map(|site| {
             let executors =
                 [Direction::Pack, Direction::Unpack].map(|d| site.executor(d, &self.0.settings));

@@ -1,17 +1,28 @@
 //! Every routine of every instruction set against the interpreter: alignments, ends at guard pages,
 //! gaps, empty levels. (Whole plans against the oracle: `fuzz/`.)
 
+mod brief;
+#[cfg(not(miri))]
+mod classes;
+#[cfg(miri)]
+mod unguarded;
+
+#[cfg(miri)]
+use unguarded::Guarded;
+
 use super::*;
 use crate::Table;
 use crate::interp;
 use crate::kernel::Run;
 
 /// Bytes between two pages that may not be touched.
+#[cfg(not(miri))]
 struct Guarded {
     pages: region::Allocation,
     usable: usize,
 }
 
+#[cfg(not(miri))]
 impl Guarded {
     fn new(bytes: usize) -> Self {
         let page = region::page::size();
@@ -161,6 +172,7 @@ fn window(runs: &[(i64, u64)]) -> Leaf {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn every_block_length_at_every_alignment() {
     let (mut memory, mut bytes) = (Guarded::new(1 << 16), Guarded::new(1 << 16));
     for block in (1..=80).chain([128, 200, 256]) {
@@ -175,6 +187,7 @@ fn every_block_length_at_every_alignment() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn windows_at_every_alignment_and_count() {
     let (mut memory, mut bytes) = (Guarded::new(1 << 15), Guarded::new(1 << 15));
     let leaves: [(i64, Leaf); 8] = [
@@ -229,6 +242,7 @@ fn windows_beyond_the_first_cache() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn tiles_of_every_element_and_shape() {
     let (mut memory, mut bytes) = (Guarded::new(1 << 17), Guarded::new(1 << 17));
     for element in [1, 2, 4, 8, 16] {
@@ -260,6 +274,7 @@ fn tiles_of_every_element_and_shape() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn random_nests() {
     let (mut memory, mut bytes) = (Guarded::new(1 << 19), Guarded::new(1 << 19));
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
@@ -316,6 +331,7 @@ fn random_nests() {
 
 /// Somebody else's bytes lie in the gaps: unpacking does not even write them back.
 #[test]
+#[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn gaps_belong_to_another_thread() {
     use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
