@@ -37,8 +37,10 @@ pub const JIT: &str = "jit";
 
 /// Name of the engine as an application uses it, in the rows of `suite.rs`.
 pub const TYPEPACK: &str = "typepack";
-/// Name of the hand-written loop.
+/// Name of the hand-written loop in Rust.
 pub const HAND: &str = "hand";
+/// Name of the hand-written loop in C.
+pub const HAND_C: &str = "hand-c";
 
 type Competitors = typepack_engine::Result<Vec<Box<dyn Competitor>>>;
 

@@ -10,7 +10,8 @@
 //!
 //! The same flow with the reference layouts and peer MPIs (`peer/`) is `suite.rs`: its rows go to
 //! `suite_report.rs`, to `summary.rs` (bars) and to `ablation.rs`. What layouts cost besides
-//! packing them is beside these, in `commit/`.
+//! packing them is beside these, in `commit/`. `record.rs` reads a dated record again, `plot/`
+//! draws it.
 
 pub mod ablation;
 pub mod bars;
@@ -23,8 +24,10 @@ pub mod layout;
 pub mod measure;
 pub mod peer;
 pub mod pin;
+pub mod plot;
 pub mod prepare;
 pub mod recipe;
+pub mod record;
 pub mod regret;
 pub mod report;
 pub mod storm;

@@ -15,7 +15,9 @@ use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::measure::{Row, measure};
 use typepack_bench::peer::{self, Peer, Session};
 use typepack_bench::pin;
+use typepack_bench::plot;
 use typepack_bench::prepare::Bench;
+use typepack_bench::record::Record;
 use typepack_bench::suite::Effort;
 use typepack_bench::{ablation, report, suite, suite_report, summary};
 use typepack_engine::kernel::Direction;
@@ -40,6 +42,19 @@ enum Command {
     /// Everything else that has a bar: creation, index lists until the first pack, seek, packing in
     /// pieces, external32 and fused copies, each verified and compared with its bar.
     Commit(CommitArguments),
+    /// Draw a record of `scripts/bench` as SVG pictures: bandwidth against size, ratios to the best
+    /// peer and hand loop, break-even.
+    Plot(PlotArguments),
+}
+
+#[derive(clap::Args)]
+struct PlotArguments {
+    /// The record's CSV file.
+    #[arg(value_name = "RECORD.csv")]
+    record: PathBuf,
+    /// Where the pictures go; made if it is not there.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
 }
 
 #[derive(clap::Args)]
@@ -195,6 +210,7 @@ fn main() -> ExitCode {
         Command::Pack(arguments) => pack(&arguments),
         Command::Peers(arguments) => peers(&arguments),
         Command::Commit(arguments) => commit(&arguments),
+        Command::Plot(arguments) => plot(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -420,6 +436,26 @@ fn commit(arguments: &CommitArguments) -> Result<(), Failure> {
         Format::Csv => commit::csv(&rows),
         Format::Json => commit::json(&rows).map_err(|e| failed(e.to_string()))?,
     })
+}
+
+fn plot(arguments: &PlotArguments) -> Result<(), Failure> {
+    let path = &arguments.record;
+    let named = |error: String| usage(format!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
+    let record = Record::parse(&text).map_err(|e| named(e.to_string()))?;
+    let pictures = plot::pictures(&record).map_err(failed)?;
+    if pictures.is_empty() {
+        return Err(named("has nothing to draw".to_owned()));
+    }
+    let out = &arguments.out;
+    let written = |e: std::io::Error| failed(format!("--out {}: {e}", out.display()));
+    std::fs::create_dir_all(out).map_err(written)?;
+    for picture in pictures {
+        let file = out.join(&picture.name);
+        std::fs::write(&file, &picture.text).map_err(written)?;
+        print_out(&format!("{}\n", file.display()))?;
+    }
+    Ok(())
 }
 
 fn check(definitions: &Definitions, rows: &[Row], strict: bool) -> Result<(), Failure> {

@@ -2,16 +2,19 @@
 //!
 //! Nothing here decides anything but the word behind a ratio; bars are `summary.rs`.
 
-use crate::competitor::{HAND, JIT, TYPEPACK};
+use crate::competitor::{HAND, HAND_C, JIT, TYPEPACK};
 use crate::measure::STEADY;
+use crate::regret;
 use crate::report::size_text;
 use crate::suite::{Suite, SuiteRow};
 use crate::summary::word;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
+/// Name of the storm's table in records; nanoseconds are those of a type with all its uses.
+const STORM: &str = "storm";
 /// Competitors of the engine's side, in the order of the columns.
-const OWN: [&str; 6] = ["memcpy", "interpreter", "leaf", JIT, TYPEPACK, HAND];
+const OWN: [&str; 7] = ["memcpy", "interpreter", "leaf", JIT, TYPEPACK, HAND, HAND_C];
 
 fn columns(suite: &Suite) -> Vec<&str> {
     OWN.into_iter().chain(suite.peers.iter().map(String::as_str)).collect()
@@ -58,7 +61,8 @@ fn executor(row: &SuiteRow) -> &str {
     row.row.figure(TYPEPACK).map_or("", |f| f.executor.as_str())
 }
 
-/// One line per row, with a header line.
+/// One line per row, with a header line; then, where they were measured, the storm and the policy's
+/// regret as tables of their own, each after a comment line (`record.rs`).
 pub fn csv(suite: &Suite) -> String {
     let columns = columns(suite);
     let mut text = String::from("layout,class,size,bytes,touched,direction");
@@ -89,6 +93,27 @@ pub fn csv(suite: &Suite) -> String {
             ratio(row.against_hand()),
             row.is_steady(&suite.peers),
             executor(row)
+        );
+    }
+    if !suite.storm.is_empty() {
+        let _ = writeln!(text, "# typepack-bench {}\nlayout,bytes,competitor,ns,spread", STORM);
+    }
+    for row in &suite.storm {
+        for figure in &row.figures {
+            let (name, ns, spread) = (&figure.competitor, figure.ns, figure.spread);
+            let _ = writeln!(text, "{},{},{name},{ns:.1},{spread:.3}", row.layout, row.bytes);
+        }
+    }
+    if !suite.regret.is_empty() {
+        let header = "layout,bytes,uses,never_ns,at_once_ns,policy_ns,steady";
+        let _ = writeln!(text, "# typepack-bench {}\n{header}", regret::NAME);
+    }
+    for row in &suite.regret {
+        let [never, at_once, policy] = row.ns;
+        let _ = writeln!(
+            text,
+            "{},{},{},{never:.1},{at_once:.1},{policy:.1},{}",
+            row.layout, row.bytes, row.uses, row.steady
         );
     }
     text
