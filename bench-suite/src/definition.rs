@@ -13,6 +13,9 @@ pub const BUILT_IN: &str = include_str!("../definitions/pack.toml");
 /// The definitions of `typepack-bench peers`: the reference layouts.
 pub const REFERENCE: &str = include_str!("../definitions/reference.toml");
 
+/// The definitions of `typepack-bench peers --set ddtbench`.
+pub const DDTBENCH: &str = include_str!("../definitions/ddtbench.toml");
+
 /// A whole definitions file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -163,8 +166,28 @@ pub struct TextShape {
     pub count: Number,
     /// Packed bytes per `n`. Without it there is one size, that of the type.
     pub unit: Option<u64>,
-    /// The loops that a hand would write, where there are such.
-    pub hand: Option<Loops>,
+    /// Lists of indices that the expression names: `{name}` stands for the list's values, separated
+    /// by commas.
+    #[serde(default)]
+    pub lists: Vec<IndexList>,
+    /// The loops that a hand would write, one nest after the other, where there are such.
+    #[serde(default)]
+    pub hand: Vec<Loops>,
+}
+
+/// Different indices in no order, the same in every run of the program.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IndexList {
+    /// What stands for it in the expression, and in a hand's loops.
+    pub name: String,
+    /// How many.
+    pub count: u64,
+    /// The indices are below this.
+    pub below: u64,
+    /// What each is multiplied with.
+    #[serde(default = "one")]
+    pub times: u64,
 }
 
 /// A number, or the word `n` ([`TextShape`]).
@@ -208,10 +231,19 @@ pub struct Loops {
     /// Bytes of the first block's start from the origin.
     #[serde(default)]
     pub start: u64,
+    /// Bytes that are added to `start` per `n`.
+    #[serde(default)]
+    pub start_per_n: u64,
     /// Bytes per block.
     pub block: u64,
     /// Up to three loops, outermost first: iterations, and bytes per iteration.
+    #[serde(default)]
     pub loops: Vec<(Number, u64)>,
+    /// Instead of loops: one block per value of this list.
+    pub list: Option<String>,
+    /// Bytes that a value of the list stands for.
+    #[serde(default = "one")]
+    pub unit: u64,
 }
 
 /// A face of a cube of doubles, `array[z][y][x]`.
@@ -343,6 +375,15 @@ impl Definitions {
     pub fn reference() -> Self {
         Self::parse(REFERENCE).expect("the reference layouts are valid")
     }
+
+    /// The layouts of DDTBench.
+    ///
+    /// # Panics
+    ///
+    /// Never: a test parses them.
+    pub fn ddtbench() -> Self {
+        Self::parse(DDTBENCH).expect("the layouts of DDTBench are valid")
+    }
 }
 
 /// Largest packed size that may be asked for.
@@ -399,16 +440,52 @@ impl TextShape {
             Some(_) if !sized => return Err("unit, but neither type nor count has n".to_owned()),
             _ => {}
         }
+        for IndexList { name, count, below, times } in &self.lists {
+            if name == "n" || !self.expression.contains(&format!("{{{name}}}")) {
+                return Err(format!("list {name}: the type does not have {{{name}}}"));
+            }
+            if !(1..=MOST_INDICES).contains(below) || count > below || *count == 0 {
+                return Err(format!("list {name}: {count} of {below} indices"));
+            }
+            if !(1..=MOST_BYTES).contains(times) {
+                return Err(format!("list {name}: times = {times}"));
+            }
+        }
         // The smallest one: a fault of the expression is one of every size.
         self.datatype(1)?;
-        let Some(hand) = &self.hand else { return Ok(()) };
-        if hand.block == 0 || hand.block > MOST_BYTES || hand.start > MOST_BYTES {
+        self.hand.iter().try_for_each(|hand| self.check_hand(hand))
+    }
+
+    fn check_hand(&self, hand: &Loops) -> Result<(), String> {
+        if hand.block == 0
+            || [hand.block, hand.start, hand.start_per_n].iter().any(|b| *b > MOST_BYTES)
+        {
             return Err(format!("hand: block = {}, start = {}", hand.block, hand.start));
+        }
+        if let Some(name) = &hand.list {
+            return match self.list(name) {
+                None => Err(format!("hand: no list {name}")),
+                Some(_) if !hand.loops.is_empty() => Err("hand: loops and a list".to_owned()),
+                Some(_) if !(1..=MOST_BYTES).contains(&hand.unit) => {
+                    Err(format!("hand: unit = {}", hand.unit))
+                }
+                Some(_) => Ok(()),
+            };
         }
         if !(1..=3).contains(&hand.loops.len()) {
             return Err(format!("hand: {} loops are not 1 to 3", hand.loops.len()));
         }
-        hand.loops.iter().try_for_each(|(count, _)| count.check("hand: a loop"))
+        hand.loops.iter().try_for_each(|(count, stride)| {
+            if *stride > MOST_BYTES {
+                return Err(format!("hand: a loop of {stride} bytes"));
+            }
+            count.check("hand: a loop")
+        })
+    }
+
+    /// The list `name`.
+    pub fn list(&self, name: &str) -> Option<&IndexList> {
+        self.lists.iter().find(|list| list.name == name)
     }
 
     /// The type for `n`.
@@ -417,12 +494,19 @@ impl TextShape {
     ///
     /// The fault of the expression, in one line.
     pub fn datatype(&self, n: u64) -> Result<Datatype, String> {
-        let text = self.expression.replace("{n}", &n.to_string());
+        let mut text = self.expression.replace("{n}", &n.to_string());
+        for list in &self.lists {
+            let values: Vec<String> = list.values().iter().map(u64::to_string).collect();
+            text = text.replace(&format!("{{{}}}", list.name), &values.join(", "));
+        }
         text.parse().map_err(|e: typepack_engine::text::ParseError| {
             format!("column {}: {}", e.column(), e.message())
         })
     }
 }
+
+/// Most indices that a list chooses from.
+const MOST_INDICES: u64 = 1 << 24;
 
 #[cfg(test)]
 mod tests {
@@ -455,7 +539,7 @@ mod tests {
         assert!(text("type = \"double\", unit = 8").contains("neither type nor count has n"));
         assert!(text("type = \"vector(1, double)\"").starts_with("layout a: column "));
         assert!(text("type = \"double\", count = \"m\"").contains("\"m\" is not \"n\""));
-        let hand = "type = \"double\", hand = { block = 0, loops = [] }";
+        let hand = "type = \"double\", hand = [{ block = 0, loops = [] }]";
         assert_eq!(text(hand), "layout a: hand: block = 0, start = 0");
         let list = error("shape.list = { longest = 0, gap = 1 }");
         assert_eq!(list, "layout a: longest = 0 is not between 1 and 1024");

@@ -20,6 +20,7 @@ pub mod commit;
 pub mod competitor;
 pub mod definition;
 pub mod hand;
+mod hand_c;
 pub mod layout;
 pub mod measure;
 pub mod peer;

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use typepack_bench::bars::{self, Verdict};
 use typepack_bench::commit;
 use typepack_bench::definition::{Definitions, LayoutDefinition, MOST_BYTES};
+use typepack_bench::hand::Hands;
 use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::measure::{Row, measure};
 use typepack_bench::peer::{self, Peer, Session};
@@ -112,12 +113,19 @@ struct PeersArguments {
     /// Where `scripts/bench peers` has put the peers.
     #[arg(long, value_name = "DIR", default_value = "target/peers")]
     peers: PathBuf,
+    /// The hand loops built for this machine, as `scripts/bench` does it; without them those of
+    /// this command take part.
+    #[arg(long, value_name = "LIBRARY", default_value = "target/hand/release/libtypepack_hand.so")]
+    hand: PathBuf,
     /// Write the summary and the ablation table to this file instead of standard error (standard
     /// output with the table).
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
-    /// Read layouts and sizes from this TOML file instead of the reference layouts.
-    #[arg(long, value_name = "FILE")]
+    /// Which layouts: the reference layouts, or the 90 of DDTBench.
+    #[arg(long, value_enum, default_value_t = Set::Reference)]
+    set: Set,
+    /// Read layouts and sizes from this TOML file instead.
+    #[arg(long, value_name = "FILE", conflicts_with = "set")]
     definitions: Option<PathBuf>,
     /// List the layouts and stop.
     #[arg(long)]
@@ -125,6 +133,13 @@ struct PeersArguments {
     /// Serve one peer on standard input and output; what the command runs itself with.
     #[arg(long, hide = true, value_name = "LIBRARY")]
     child: Option<PathBuf>,
+}
+
+/// The built-in layouts of `peers`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Set {
+    Reference,
+    Ddtbench,
 }
 
 #[derive(clap::Args)]
@@ -333,7 +348,11 @@ fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
     if let Some(library) = &arguments.child {
         return peer::serve(library).map_err(failed);
     }
-    let definitions = definitions(arguments.definitions.as_deref(), Definitions::reference)?;
+    let built_in = match arguments.set {
+        Set::Reference => Definitions::reference,
+        Set::Ddtbench => Definitions::ddtbench,
+    };
+    let definitions = definitions(arguments.definitions.as_deref(), built_in)?;
     let layouts = chosen(&definitions, &arguments.layout)?;
     if arguments.list {
         for layout in layouts {
@@ -361,9 +380,17 @@ fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
         repeats: if arguments.quick { 1 } else { 3 },
         memory: if arguments.quick { 300 << 20 } else { 1200 << 20 },
     };
-    let mut suite = suite::run(work, arguments.direction.list(), &mut sessions, &effort, progress);
+    let mut suite = suite::run(
+        work,
+        arguments.direction.list(),
+        &mut sessions,
+        &Hands::found(&arguments.hand),
+        &effort,
+        progress,
+    );
     // With a choice of layouts only these.
-    if arguments.layout.is_empty() {
+    let chosen = arguments.definitions.is_some() || arguments.set != Set::Reference;
+    if arguments.layout.is_empty() && !chosen {
         suite::storm(&mut suite, &mut sessions, &effort);
         suite::regret(&mut suite, &effort);
     }

@@ -7,6 +7,7 @@
 
 use crate::competitor::{self, HAND, HAND_C, TYPEPACK};
 use crate::definition::{Class, Definitions};
+use crate::hand::Hands;
 use crate::layout::Layout;
 use crate::measure::{Figure, Guest, Row, STEADY, measure_with};
 use crate::peer::Session;
@@ -84,6 +85,8 @@ pub struct Suite {
     pub peers: Vec<String>,
     /// Their versions, in the same order.
     pub versions: Vec<String>,
+    /// How the hand loops were built.
+    pub hands: Vec<String>,
     /// The rows.
     pub rows: Vec<SuiteRow>,
     /// The storm's rows: nanoseconds of a call are of [`storm::USES`] uses and one type.
@@ -101,6 +104,7 @@ pub fn run(
     work: Vec<(u64, Layout)>,
     directions: &[Direction],
     sessions: &mut [Session],
+    hands: &Hands,
     effort: &Effort,
     mut progress: impl FnMut(usize, usize),
 ) -> Suite {
@@ -109,6 +113,7 @@ pub fn run(
     let mut suite = Suite {
         peers: sessions.iter().map(|s| s.name().to_owned()).collect(),
         versions: sessions.iter().map(|s| s.version().to_owned()).collect(),
+        hands: hands.notes.clone(),
         ..Suite::default()
     };
     let total = work.len();
@@ -123,7 +128,7 @@ pub fn run(
         let plan = layout.datatype.commit();
         let made = plan.and_then(|plan| {
             let touched = touched(&layout, &plan)?;
-            Ok((touched, competitor::reference(&layout, &eager, &lazy)?))
+            Ok((touched, competitor::reference(&layout, &eager, &lazy, &hands.loops)?))
         });
         let (touched, competitors) = match made {
             Ok(made) => made,

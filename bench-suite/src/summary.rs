@@ -172,6 +172,7 @@ pub fn text(suite: &Suite) -> String {
     for (name, version) in suite.peers.iter().zip(&suite.versions) {
         let _ = writeln!(out, "peer {name}: {version}");
     }
+    suite.hands.iter().for_each(|line| out.push_str(&format!("loops of {line}\n")));
     if suite.peers.is_empty() {
         out.push_str("No peers took part: `scripts/bench peers` fetches them.\n");
     }
