@@ -81,6 +81,20 @@ pub fn reference(layout: &Layout, eager: &Jit, lazy: &Jit, hands: &[Loops]) -> C
     Ok(list)
 }
 
+/// `count` elements of `ty` with the engine under `settings`.
+///
+/// # Errors
+///
+/// The engine's.
+pub fn typed(
+    name: &'static str,
+    ty: &Datatype,
+    count: u64,
+    settings: &Settings,
+) -> typepack_engine::Result<Box<dyn Competitor>> {
+    Ok(Box::new(Engine { name, plan: ty.commit_with(settings)?, count }))
+}
+
 /// Adds the layout's loops in every build, where it has some.
 fn hand_loops(list: &mut Vec<Box<dyn Competitor>>, layout: &Layout, hands: &[Loops]) {
     if let Some(nest) = &layout.nest {
@@ -140,8 +154,7 @@ impl Engine {
         name: &'static str,
         settings: &Settings,
     ) -> typepack_engine::Result<Box<dyn Competitor>> {
-        let plan = layout.datatype.commit_with(settings)?;
-        Ok(Box::new(Self { name, plan, count: layout.count }))
+        typed(name, &layout.datatype, layout.count, settings)
     }
 }
 

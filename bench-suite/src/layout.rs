@@ -229,8 +229,14 @@ impl Numbers {
         Self(0x1234_5678_9abc_def1)
     }
 
+    /// Others for every seed.
+    pub(crate) fn seeded(seed: u64) -> Self {
+        // Odd, hence never the state 0 that xorshift stays in; neighbouring seeds lie far apart.
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17) | 1)
+    }
+
     /// A number from 0 to `end`, not included.
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

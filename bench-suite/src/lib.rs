@@ -11,7 +11,7 @@
 //! The same flow with the reference layouts and peer MPIs (`peer/`) is `suite.rs`: its rows go to
 //! `suite_report.rs`, to `summary.rs` (bars) and to `ablation.rs`. What layouts cost besides
 //! packing them is beside these, in `commit/`. `record.rs` reads a dated record again, `plot/`
-//! draws it.
+//! draws it. `guidelines/` holds descriptions of one layout against each other.
 
 pub mod ablation;
 pub mod bars;
@@ -19,6 +19,7 @@ pub mod buffer;
 pub mod commit;
 pub mod competitor;
 pub mod definition;
+pub mod guidelines;
 pub mod hand;
 mod hand_c;
 pub mod layout;

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use typepack_bench::bars::{self, Verdict};
 use typepack_bench::commit;
 use typepack_bench::definition::{Definitions, LayoutDefinition, MOST_BYTES};
+use typepack_bench::guidelines;
 use typepack_bench::hand::Hands;
 use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::measure::{Row, measure};
@@ -46,6 +47,41 @@ enum Command {
     /// Draw a record of `scripts/bench` as SVG pictures: bandwidth against size, ratios to the best
     /// peer and hand loop, break-even.
     Plot(PlotArguments),
+    /// Hold descriptions of one layout against each other and against hand loops, for random types:
+    /// performance guidelines and their violations.
+    Guidelines(GuidelineArguments),
+}
+
+#[derive(clap::Args)]
+struct GuidelineArguments {
+    /// Which random types.
+    #[arg(long, default_value_t = 1, value_name = "S")]
+    seed: u64,
+    /// How many; 100, or 30 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    types: Option<u32>,
+    /// Rounds in which the two sides take turns.
+    #[arg(long, default_value_t = 5, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    rounds: u16,
+    /// Fewer types.
+    #[arg(long)]
+    quick: bool,
+    /// How to print: the summary, or every check.
+    #[arg(long, value_enum, default_value_t = GuidelineFormat::Table)]
+    format: GuidelineFormat,
+    /// Write the summary to this file instead of standard error (standard output with the table).
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+    /// The hand loops built for this machine, as `scripts/bench` does it.
+    #[arg(long, value_name = "LIBRARY", default_value = "target/hand/release/libtypepack_hand.so")]
+    hand: PathBuf,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GuidelineFormat {
+    Table,
+    Csv,
 }
 
 #[derive(clap::Args)]
@@ -98,8 +134,8 @@ struct PeersArguments {
     #[arg(long, value_enum, default_value_t = Directions::Both)]
     direction: Directions,
     /// How to print the rows.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = PeersFormat::Table)]
+    format: PeersFormat,
     /// Rounds in which the competitors take turns; 7, or 5 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     rounds: Option<u16>,
@@ -133,6 +169,16 @@ struct PeersArguments {
     /// Serve one peer on standard input and output; what the command runs itself with.
     #[arg(long, hide = true, value_name = "LIBRARY")]
     child: Option<PathBuf>,
+}
+
+/// How `peers` prints.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PeersFormat {
+    Table,
+    Csv,
+    Json,
+    /// The columns of DDTBench: test, method, bytes, phase, microseconds.
+    Ddtbench,
 }
 
 /// The built-in layouts of `peers`.
@@ -226,6 +272,7 @@ fn main() -> ExitCode {
         Command::Peers(arguments) => peers(&arguments),
         Command::Commit(arguments) => commit(&arguments),
         Command::Plot(arguments) => plot(&arguments),
+        Command::Guidelines(arguments) => guidelines(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -398,14 +445,15 @@ fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
     suite.faults.splice(0..0, faults);
     let summary = summary::text(&suite) + "\n" + &ablation::table(&suite);
     print_out(&match arguments.format {
-        Format::Table => suite_report::table(&suite),
-        Format::Csv => suite_report::csv(&suite),
-        Format::Json => suite_report::json(&suite).map_err(|e| failed(e.to_string()))?,
+        PeersFormat::Table => suite_report::table(&suite),
+        PeersFormat::Csv => suite_report::csv(&suite),
+        PeersFormat::Ddtbench => suite_report::ddtbench(&suite),
+        PeersFormat::Json => suite_report::json(&suite).map_err(|e| failed(e.to_string()))?,
     })?;
     match &arguments.summary {
         Some(path) => std::fs::write(path, summary)
             .map_err(|e| failed(format!("--summary {}: {e}", path.display()))),
-        None if arguments.format == Format::Table => print_out(&("\n".to_owned() + &summary)),
+        None if arguments.format == PeersFormat::Table => print_out(&("\n".to_owned() + &summary)),
         None => {
             eprint!("{summary}");
             Ok(())
@@ -483,6 +531,30 @@ fn plot(arguments: &PlotArguments) -> Result<(), Failure> {
         print_out(&format!("{}\n", file.display()))?;
     }
     Ok(())
+}
+
+fn guidelines(arguments: &GuidelineArguments) -> Result<(), Failure> {
+    let types = arguments.types.unwrap_or(if arguments.quick { 30 } else { 100 });
+    let hands = Hands::found(&arguments.hand);
+    let fault = pin::pin().err();
+    let jit = Jit::new(Settings { mode: Mode::Lazy, ..Settings::default() });
+    let (types, rounds) = (types as usize, usize::from(arguments.rounds));
+    let mut checks = guidelines::run(arguments.seed, types, rounds, &jit, &hands.loops, progress);
+    progress(0, 0);
+    checks.faults.splice(0..0, fault);
+    let summary = guidelines::summary(&checks);
+    if arguments.format == GuidelineFormat::Csv {
+        print_out(&guidelines::csv(&checks))?;
+    }
+    match &arguments.summary {
+        Some(path) => std::fs::write(path, summary)
+            .map_err(|e| failed(format!("--summary {}: {e}", path.display()))),
+        None if arguments.format == GuidelineFormat::Table => print_out(&summary),
+        None => {
+            eprint!("{summary}");
+            Ok(())
+        }
+    }
 }
 
 fn check(definitions: &Definitions, rows: &[Row], strict: bool) -> Result<(), Failure> {

@@ -13,6 +13,8 @@ use std::fmt::Write;
 
 /// Name of the storm's table in records; nanoseconds are those of a type with all its uses.
 const STORM: &str = "storm";
+/// Characters of a kernel's name in the table; that of an unrolled list has hundreds.
+const EXECUTOR: usize = 48;
 /// Competitors of the engine's side, in the order of the columns.
 const OWN: [&str; 7] = ["memcpy", "interpreter", "leaf", JIT, TYPEPACK, HAND, HAND_C];
 
@@ -44,7 +46,7 @@ pub fn table(suite: &Suite) -> String {
         cells.push(peer.map_or("", |(ratio, _)| word(row, ratio)).to_owned());
         cells.push(ratio(row.against_hand()));
         cells.push(if row.is_steady(&suite.peers) { "" } else { "~" }.to_owned());
-        cells.push(executor(row).to_owned());
+        cells.push(executor(row).chars().take(EXECUTOR).collect());
         table.add_row(cells);
     }
     for column in table.column_iter_mut().skip(3).take(columns.len() + 1) {
@@ -115,6 +117,21 @@ pub fn csv(suite: &Suite) -> String {
             "{},{},{},{never:.1},{at_once:.1},{policy:.1},{}",
             row.layout, row.bytes, row.uses, row.steady
         );
+    }
+    text
+}
+
+/// One line per row and competitor in the columns of DDTBench's output: test, method, bytes, phase,
+/// microseconds. Methods are the names of the competitors; times are medians, one line each.
+pub fn ddtbench(suite: &Suite) -> String {
+    let mut text =
+        format!("{:<30}{:<24}{:>12} {:<8}{:>16}\n", "testname", "method", "bytes", "id", "time");
+    for row in suite.rows.iter().map(|row| &row.row) {
+        for figure in &row.figures {
+            let (who, us) = (&figure.competitor, figure.ns / 1000.0);
+            let (name, bytes, id) = (&row.layout, row.bytes, row.direction);
+            let _ = writeln!(text, "{name:<30}{who:<24}{bytes:>12} {id:<8}{us:>16.3}");
+        }
     }
     text
 }
