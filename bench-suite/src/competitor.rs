@@ -8,6 +8,7 @@
 use crate::hand::{Hand, Hands, Loops};
 use crate::layout::Layout;
 use std::sync::Arc;
+use typepack_engine::Isa;
 use typepack_engine::kernel::Direction;
 use typepack_engine::{Datatype, Named, Plan, Rung, Settings};
 use typepack_jit::Jit;
@@ -62,18 +63,26 @@ pub fn all(layout: &Layout, jit: &Jit) -> Competitors {
 
 /// Those of `typepack-bench peers`, the peers excepted: "leaf" and "jit" are the halves of the
 /// ablation, "typepack" is the policy that an application gets. `eager` compiles at commit, `lazy`
-/// when its policy says so. `hands` are the builds of the hand loops.
+/// when its policy says so. `hands` are the builds of the hand loops; `isa`
+/// is the instruction set of leaf kernels, the machine's best by default.
 ///
 /// # Errors
 ///
 /// As [`all`].
-pub fn reference(layout: &Layout, eager: &Jit, lazy: &Jit, hands: &[Loops]) -> Competitors {
-    let kernels = Settings { compiler: Some(Arc::new(eager.clone())), ..forced(Rung::Kernel) };
-    let policy = Settings { compiler: Some(Arc::new(lazy.clone())), ..Settings::default() };
+pub fn reference(
+    layout: &Layout,
+    eager: &Jit,
+    lazy: &Jit,
+    hands: &[Loops],
+    isa: Option<Isa>,
+) -> Competitors {
+    let with = |rung| Settings { rung, isa, ..Settings::default() };
+    let kernels = Settings { compiler: Some(Arc::new(eager.clone())), ..with(Some(Rung::Kernel)) };
+    let policy = Settings { compiler: Some(Arc::new(lazy.clone())), ..with(None) };
     let mut list = vec![
         Memcpy::of(layout),
-        Engine::of(layout, "interpreter", &forced(Rung::Interpreter))?,
-        Engine::of(layout, "leaf", &forced(Rung::Leaf))?,
+        Engine::of(layout, "interpreter", &with(Some(Rung::Interpreter)))?,
+        Engine::of(layout, "leaf", &with(Some(Rung::Leaf)))?,
         Engine::of(layout, JIT, &kernels)?,
         Engine::of(layout, TYPEPACK, &policy)?,
     ];

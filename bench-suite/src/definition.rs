@@ -4,6 +4,7 @@
 //! something to run, `bars.rs` compares results with [`Bar`]s. Everything that can be wrong in a
 //! file is found here, so that later steps cannot fail on input.
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use typepack_engine::{Datatype, Named};
@@ -332,27 +333,36 @@ impl Definitions {
     /// that are not there, and numbers that make no layout.
     pub fn parse(text: &str) -> Result<Self, DefinitionError> {
         let definitions: Self = toml::from_str(text).map_err(|e| {
-            let line = e.span().map_or(0, |span| text[..span.start].lines().count().max(1));
-            DefinitionError(format!("line {line}: {}", e.message()))
+            let line = e.span().map_or(1, |span| line_of(text, span.start));
+            DefinitionError(format!("line {line}: {}", e.message().replace('\n', " ")))
         })?;
-        let wrong = |text: String| Err(DefinitionError(text));
+        let places = Places::of(text);
+        let wrong =
+            |line: usize, text: String| Err(DefinitionError(format!("line {line}: {text}")));
         let mut names = HashSet::new();
-        for layout in &definitions.layouts {
+        let mut sizes =
+            vec![(places.sizes, &definitions.sizes), (places.quick, &definitions.quick)];
+        for (layout, &line) in definitions.layouts.iter().zip(&places.layouts) {
             if !names.insert(layout.name.as_str()) {
-                return wrong(format!("layout {} is defined twice", layout.name));
+                return wrong(line, format!("layout {} is defined twice", layout.name));
             }
             if let Err(reason) = layout.shape.check() {
-                return wrong(format!("layout {}: {reason}", layout.name));
+                return wrong(line, format!("layout {}: {reason}", layout.name));
+            }
+            sizes.push((line, &layout.sizes));
+        }
+        for (line, sizes) in sizes {
+            if let Some(size) = sizes.iter().find(|&&s| s == 0 || s > MOST_BYTES) {
+                let text = format!("size {size} is not between 1 and {MOST_BYTES} bytes");
+                return wrong(line, text);
             }
         }
-        let own = definitions.layouts.iter().flat_map(|layout| &layout.sizes);
-        let mut sizes = definitions.sizes.iter().chain(&definitions.quick).chain(own);
-        if let Some(size) = sizes.find(|&&s| s == 0 || s > MOST_BYTES) {
-            return wrong(format!("size {size} is not between 1 and {MOST_BYTES} bytes"));
-        }
-        for bar in &definitions.bars {
+        for (bar, &line) in definitions.bars.iter().zip(&places.bars) {
             if let Some(name) = bar.layouts.iter().find(|name| !names.contains(name.as_str())) {
-                return wrong(format!("bar \"{}\" names the unknown layout {name}", bar.text));
+                return wrong(
+                    line,
+                    format!("bar \"{}\" names the unknown layout {name}", bar.text),
+                );
             }
         }
         Ok(definitions)
@@ -383,6 +393,49 @@ impl Definitions {
     /// Never: a test parses them.
     pub fn ddtbench() -> Self {
         Self::parse(DDTBENCH).expect("the layouts of DDTBench are valid")
+    }
+}
+
+/// The line, from 1, of the byte at `position`.
+fn line_of(text: &str, position: usize) -> usize {
+    text[..position].bytes().filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// The lines on which the parts of a definitions file begin.
+#[derive(Default)]
+struct Places {
+    sizes: usize,
+    quick: usize,
+    /// As many as the file has layouts.
+    layouts: Vec<usize>,
+    /// As many as the file has bars.
+    bars: Vec<usize>,
+}
+
+impl Places {
+    /// The places in `text`, which has parsed as [`Definitions`].
+    fn of(text: &str) -> Self {
+        /// The same file again, for where things are and not for what they are.
+        #[derive(Deserialize)]
+        struct Outline {
+            sizes: toml::Spanned<IgnoredAny>,
+            quick: Option<toml::Spanned<IgnoredAny>>,
+            #[serde(default)]
+            layout: Vec<toml::Spanned<IgnoredAny>>,
+            #[serde(default)]
+            bar: Vec<toml::Spanned<IgnoredAny>>,
+        }
+        let line = |part: &toml::Spanned<IgnoredAny>| line_of(text, part.span().start);
+        match toml::from_str::<Outline>(text) {
+            Ok(outline) => Self {
+                sizes: line(&outline.sizes),
+                quick: outline.quick.as_ref().map_or(0, line),
+                layouts: outline.layout.iter().map(line).collect(),
+                bars: outline.bar.iter().map(line).collect(),
+            },
+            // It has parsed with more fields; without places there would be no checks.
+            Err(error) => unreachable!("an outline of valid definitions: {error}"),
+        }
     }
 }
 
@@ -535,16 +588,19 @@ mod tests {
             Definitions::parse(&text).expect_err(shape).to_string()
         };
         let text = |inside: &str| error(&format!("shape.text = {{ {inside} }}"));
-        assert_eq!(text("type = \"vector({n}, 1, 2, double)\""), "layout a: n without a unit");
+        assert_eq!(
+            text("type = \"vector({n}, 1, 2, double)\""),
+            "line 2: layout a: n without a unit"
+        );
         assert!(text("type = \"double\", unit = 8").contains("neither type nor count has n"));
-        assert!(text("type = \"vector(1, double)\"").starts_with("layout a: column "));
+        assert!(text("type = \"vector(1, double)\"").starts_with("line 2: layout a: column "));
         assert!(text("type = \"double\", count = \"m\"").contains("\"m\" is not \"n\""));
         let hand = "type = \"double\", hand = [{ block = 0, loops = [] }]";
-        assert_eq!(text(hand), "layout a: hand: block = 0, start = 0");
+        assert_eq!(text(hand), "line 2: layout a: hand: block = 0, start = 0");
         let list = error("shape.list = { longest = 0, gap = 1 }");
-        assert_eq!(list, "layout a: longest = 0 is not between 1 and 1024");
+        assert_eq!(list, "line 2: layout a: longest = 0 is not between 1 and 1024");
         let blocks = "shape.blocks = { block = 3, stride = 4, element = \"short\" }";
-        assert_eq!(error(blocks), "layout a: block = 3 is not a positive multiple of 2");
+        assert_eq!(error(blocks), "line 2: layout a: block = 3 is not a positive multiple of 2");
     }
 
     #[test]
@@ -554,25 +610,25 @@ mod tests {
         let with = |shape: &str| format!("sizes = [8]\n{layout}{shape}");
         assert_eq!(
             error(&with("shape.blocks = { block = 7, stride = 8 }")),
-            "layout a: block = 7 is not a positive multiple of 8"
+            "line 2: layout a: block = 7 is not a positive multiple of 8"
         );
         assert_eq!(
             error(&with("shape.blocks = { block = 16, stride = 8 }")),
-            "layout a: stride = 8 is not a multiple of 8 and at least the block"
+            "line 2: layout a: stride = 8 is not a multiple of 8 and at least the block"
         );
         assert_eq!(
             error(&with("shape.face = { edge = 4, halo = 5, normal = \"x\" }")),
-            "layout a: halo = 5 is not between 1 and the edge"
+            "line 2: layout a: halo = 5 is not between 1 and the edge"
         );
         let once = with("shape.record = \"char-int-double\"\n");
         assert_eq!(
             error(&format!("{once}{layout}shape.record = \"char-int-double\"")),
-            "layout a is defined twice"
+            "line 6: layout a is defined twice"
         );
         assert!(error("sizes = 3").starts_with("line 1: "), "{}", error("sizes = 3"));
         assert!(!error(&with("shape.ring = 3")).contains('\n'));
         let bar =
             "[[bar]]\ntext = \"b\"\nlayouts = [\"c\"]\nsizes = []\nagainst = \"hand\"\nleast = 1.0";
-        assert_eq!(error(&format!("{once}{bar}")), "bar \"b\" names the unknown layout c");
+        assert_eq!(error(&format!("{once}{bar}")), "line 6: bar \"b\" names the unknown layout c");
     }
 }

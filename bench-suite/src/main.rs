@@ -22,6 +22,7 @@ use typepack_bench::prepare::Bench;
 use typepack_bench::record::Record;
 use typepack_bench::suite::Effort;
 use typepack_bench::{ablation, report, suite, suite_report, summary};
+use typepack_engine::Isa;
 use typepack_engine::kernel::Direction;
 use typepack_jit::{Jit, Mode, Settings};
 
@@ -153,6 +154,10 @@ struct PeersArguments {
     /// this command take part.
     #[arg(long, value_name = "LIBRARY", default_value = "target/hand/release/libtypepack_hand.so")]
     hand: PathBuf,
+    /// Instruction set of leaf kernels: portable, avx2 or avx512; by default TYPEPACK_ISA, or else
+    /// the machine's best. With it there is neither storm nor regret.
+    #[arg(long, value_name = "NAME")]
+    isa: Option<Isa>,
     /// Write the summary and the ablation table to this file instead of standard error (standard
     /// output with the table).
     #[arg(long, value_name = "FILE")]
@@ -426,6 +431,7 @@ fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
         rounds: usize::from(arguments.rounds.unwrap_or(if arguments.quick { 5 } else { 7 })),
         repeats: if arguments.quick { 1 } else { 3 },
         memory: if arguments.quick { 300 << 20 } else { 1200 << 20 },
+        isa: isa(arguments.isa)?,
     };
     let mut suite = suite::run(
         work,
@@ -435,9 +441,9 @@ fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
         &effort,
         progress,
     );
-    // With a choice of layouts only these.
-    let chosen = arguments.definitions.is_some() || arguments.set != Set::Reference;
-    if arguments.layout.is_empty() && !chosen {
+    // With a choice of layouts only these; the storm and the regret are those of the defaults.
+    let other = arguments.definitions.is_some() || arguments.set != Set::Reference;
+    if arguments.layout.is_empty() && !other && effort.isa.is_none() {
         suite::storm(&mut suite, &mut sessions, &effort);
         suite::regret(&mut suite, &effort);
     }
@@ -458,6 +464,18 @@ fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
             eprint!("{summary}");
             Ok(())
         }
+    }
+}
+
+/// The instruction set that was asked for, by the option or else by the environment.
+fn isa(option: Option<Isa>) -> Result<Option<Isa>, Failure> {
+    match std::env::var_os("TYPEPACK_ISA").filter(|name| !name.is_empty()) {
+        Some(name) if option.is_none() => {
+            let name = name.to_string_lossy();
+            let isa = name.parse::<Isa>();
+            isa.map(Some).map_err(|e| usage(format!("TYPEPACK_ISA={name}: {e}")))
+        }
+        _ => Ok(option),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::regret::{self, Regret};
 use crate::storm::{self, Storm};
 use crate::touched::touched;
 use serde::Serialize;
+use typepack_engine::Isa;
 use typepack_engine::kernel::Direction;
 use typepack_jit::{Jit, Mode, Settings};
 
@@ -29,6 +30,8 @@ pub struct Effort {
     /// Most memory of one layout in bytes; verification needs up to three times as much for a
     /// moment. Layouts above are skipped.
     pub memory: u64,
+    /// The instruction set of leaf kernels; the machine's best by default.
+    pub isa: Option<Isa>,
 }
 
 /// One layout at one size in one direction, with what the bars ask about it.
@@ -128,7 +131,7 @@ pub fn run(
         let plan = layout.datatype.commit();
         let made = plan.and_then(|plan| {
             let touched = touched(&layout, &plan)?;
-            Ok((touched, competitor::reference(&layout, &eager, &lazy, &hands.loops)?))
+            Ok((touched, competitor::reference(&layout, &eager, &lazy, &hands.loops, effort.isa)?))
         });
         let (touched, competitors) = match made {
             Ok(made) => made,

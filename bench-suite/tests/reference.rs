@@ -29,7 +29,7 @@ fn every_layout_verifies_for_every_competitor() {
                 continue;
             }
             let competitors =
-                competitor::reference(&layout, &eager, &lazy, &hands.loops).expect("plans");
+                competitor::reference(&layout, &eager, &lazy, &hands.loops, None).expect("plans");
             let names: Vec<&str> = competitors.iter().map(|c| c.name()).collect();
             assert_eq!(names[..5], ["memcpy", "interpreter", "leaf", "jit", "typepack"]);
             assert_eq!(names.contains(&HAND), layout.nest.is_some(), "{}", definition.name);

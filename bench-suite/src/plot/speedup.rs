@@ -50,6 +50,10 @@ pub(super) fn svg(
     let key = |bar: &(&str, [Ratios; 2])| bar.1[0].or(bar.1[1]).map_or(0.0, |[_, mean, _]| mean);
     bars.sort_by(|a, b| key(b).total_cmp(&key(a)));
     let bottom = TOP + ROW * bars.len() as i32;
+    // Names are written before the first axis, some 7 pixels a character.
+    let longest = bars.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let margin = 20 + (7 * longest as i32).max(110);
+    let width = (WIDTH as i32 - margin) / 2 - 50;
     let drawn = picture((WIDTH, bottom as u32 + 58), |root| {
         let title = format!("{direction}: typepack's bandwidth over that of others, by layout");
         write(root, &title, (20, 20), Stand::Left, 18, INK)?;
@@ -64,16 +68,17 @@ pub(super) fn svg(
             "over the best hand-written loop, compiled for this machine".to_owned(),
         ];
         for (side, text) in against.iter().enumerate() {
-            let left = 130 + 420 * side as i32;
-            let axis = Log { values: ENDS, pixels: [left, left + 380] };
+            let left = margin + (width + 40) * side as i32;
+            let axis = Log { values: ENDS, pixels: [left, left + width] };
             write(root, text, (left, 66), Stand::Left, 14, INK)?;
             for power in axis.powers(2.0) {
                 let (x, colour) = (axis.at(power), if power == 1.0 { INK } else { FAINT });
                 line(root, (x, TOP - 4), (x, bottom), colour, 1)?;
-                write(root, &format!("{power}"), (x, TOP - 12), Stand::Middle, 12, INK)?;
-                write(root, &format!("{power}"), (x, bottom + 10), Stand::Middle, 12, INK)?;
+                for y in [TOP - 12, bottom + 10] {
+                    write(root, &format!("{power}"), (x, y), Stand::Middle, 12, INK)?;
+                }
             }
-            let middle = left + 190;
+            let middle = left + width / 2;
             write(
                 root,
                 "times as fast (logarithmic)",
