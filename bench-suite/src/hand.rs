@@ -99,7 +99,8 @@ impl Loops {
     }
 }
 
-/// One build of the loops with a layout's numbers.
+/// One build of the loops with a layout's numbers. Its nests point into lists that it owns and
+/// nobody writes.
 pub struct Hand {
     loops: Loops,
     nests: Vec<Nest>,
@@ -111,7 +112,6 @@ pub struct Hand {
     bytes: usize,
 }
 
-// The pointers of its nests are into lists that it owns and nobody writes.
 impl Hand {
     /// `nest` with these loops.
     pub fn new(loops: Loops, nest: &HandNest) -> Self {

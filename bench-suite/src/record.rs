@@ -2,8 +2,8 @@
 //!
 //! Between `suite_report.rs`, which prints the tables of a record, and `plot/`, which draws them. A
 //! record is comment lines about the machine and one table after the other; each table but the
-//! first begins with a comment line `# typepack-bench NAME`, the first one is that of `peers`. Columns are found by
-//! name, so that records of earlier versions are read too.
+//! first begins with a comment line `# typepack-bench NAME`, the first one is that of `peers`.
+//! Columns are found by name, so that records of earlier versions are read too.
 
 use crate::competitor::{HAND, HAND_C, TYPEPACK};
 use crate::measure::STEADY;

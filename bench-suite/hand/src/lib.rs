@@ -3,10 +3,10 @@
 //! Block sizes are compile-time constants, counts and strides are run-time arguments, the bounds
 //! are checked once before the loop, and memory and packed bytes are slices, so that the compiler
 //! knows they do not overlap. Nothing is unrolled or vectorised by hand, and nothing is held back:
-//! `scripts/bench` builds this crate alone as a shared object for the machine (`-C
-//! target-cpu=native`), which `typepack-bench` loads (`../../src/hand.rs`). Without it the same
-//! loops are part of that command, twice: for any machine, and for AVX-512. `../hand.c` is the same in C. Lists check every entry, as
-//! safe Rust does; `unsafe` is what a program that knows its bounds leaves out of its loops.
+//! `scripts/bench` builds this crate alone as a shared object for the machine
+//! (`-C target-cpu=native`), which `typepack-bench` loads (`../../src/hand.rs`). Without it the same
+//! loops are part of that command, twice: for any machine, and for AVX-512. `../hand.c` is the same
+//! in C. Lists check every entry, as safe Rust does; the bounds of loops are checked once before.
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 

@@ -1,7 +1,7 @@
 //! Random types that programs might have: up to three levels, a few KiB, not too sparse.
 //!
-//! Used by `mod.rs`. The types of `typepack-fuzz` are made to break things; most of them are a few bytes
-//! and no measurement.
+//! Used by `mod.rs`. The types of `typepack-fuzz` are made to break things; most of them are a few
+//! bytes and no measurement.
 
 use crate::layout::Numbers;
 use typepack_engine::{Datatype, Named, Order, Result};

@@ -1,11 +1,10 @@
 //! Performance guidelines for datatypes, checked over random types.
 //!
 //! What users may expect of datatypes (J. L. Träff, W. D. Gropp, R. Thakur, "Self-consistent MPI
-//! performance guidelines", 2010; S. Hunold, A. Carpen-Amarie, J. L. Träff on datatypes, 2014):
-//! describing a layout costs no more than walking it by hand, and of two descriptions of one layout none is much slower. Each
-//! [`Guideline`] turns a type of `generate.rs` into a description and what that is held against; both
-//! pack the same bytes, verified by the oracle, in the turns of `../measure.rs`. `report.rs` prints
-//! the [`Check`]s.
+//! performance guidelines", 2010): describing a layout costs no more than walking it by hand, and
+//! of two descriptions of one layout none is much slower. Each [`Guideline`] turns a type of
+//! `generate.rs` into a description and what that is held against; both pack the same bytes,
+//! verified by the oracle, in the turns of `../measure.rs`. `report.rs` prints the [`Check`]s.
 //!
 //! A violation is a ratio above [`MOST`] in every one of [`TRIES`] measurements.
 

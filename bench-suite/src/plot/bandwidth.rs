@@ -127,12 +127,19 @@ fn draw(root: &Canvas<'_>, panel: &Panel, (left, top): (i32, i32), peers: &[&str
     }
     for &size in &panel.sizes {
         line(root, (x.at(size), top), (x.at(size), bottom), FAINT, 1)?;
-        let text = size_text(size as u64);
-        write(root, &text, (x.at(size), bottom + 12), Stand::Middle, 12, INK)?;
+        let text = size_text(size as u64).replace(" KiB", "K").replace(" MiB", "M");
+        write(
+            root,
+            text.trim_end_matches(" B"),
+            (x.at(size), bottom + 12),
+            Stand::Middle,
+            12,
+            INK,
+        )?;
     }
     write_up(root, "GB/s", (left - 44, i32::midpoint(top, bottom)), 13)?;
     let middle = i32::midpoint(left, right);
-    write(root, "packed size per call", (middle, bottom + 30), Stand::Middle, 13, INK)?;
+    write(root, "packed bytes per call", (middle, bottom + 30), Stand::Middle, 13, INK)?;
     write(root, &panel.title, (left, top - 12), Stand::Left, 14, INK)?;
     for (name, speeds) in &panel.lines {
         let (colour, width) = colour(name, peers.iter().position(|peer| peer == name));

@@ -2,8 +2,9 @@
 //!
 //! After `record.rs`, which has read the record. `bandwidth.rs` draws bandwidth against size,
 //! `speedup.rs` the ratios to the best peer and to the best hand loop with every layout that loses,
-//! `break_even.rs` the uses that repay a compilation. `axis.rs` has what they share. The same record gives the
-//! same bytes. Pictures have a white ground of their own, so that they are read on dark pages too.
+//! `break_even.rs` the uses that repay a compilation. `axis.rs` has what they share. The same record
+//! gives the same bytes. Pictures have a white ground of their own, so that they are read on dark
+//! pages too.
 
 mod axis;
 mod bandwidth;

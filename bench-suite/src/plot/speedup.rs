@@ -5,6 +5,7 @@
 //! faster and to the left for slower; the thin line goes from the least to the greatest size's
 //! ratio. What falls below a tie is red, and its number is written.
 
+use super::DDTBENCH;
 use super::axis::{
     Canvas, Drawn, FAINT, INK, LOSS, Log, Stand, WIN, line, mean, origin, picture, write,
 };
@@ -55,7 +56,9 @@ pub(super) fn svg(
     let margin = 20 + (7 * longest as i32).max(110);
     let width = (WIDTH as i32 - margin) / 2 - 50;
     let drawn = picture((WIDTH, bottom as u32 + 58), |root| {
-        let title = format!("{direction}: typepack's bandwidth over that of others, by layout");
+        let set = if table.name == DDTBENCH { "DDTBench" } else { "reference layouts" };
+        let title =
+            format!("{set}, {direction}: typepack's bandwidth over that of others, by layout");
         write(root, &title, (20, 20), Stand::Left, 18, INK)?;
         let how = "Bars: mean over the sizes. Thin lines: from the least to the greatest size. \
                    Red: below 0.97.";
