@@ -179,12 +179,7 @@ impl Routine {
     ///
     /// As for [`Row`], for the level and leaf of the nest that this routine was made for.
     #[inline(always)]
-    unsafe fn row<const PACK: bool>(
-        &self,
-        params: *const u64,
-        mem: *mut u8,
-        packed: *mut u8,
-    ) {
+    unsafe fn row<const PACK: bool>(&self, params: *const u64, mem: *mut u8, packed: *mut u8) {
         // SAFETY: our contract; the contexts are those that the rows were picked with.
         unsafe {
             match &self.work {

@@ -88,24 +88,21 @@ impl Traversal {
 
     /// The traversal of any nest that has one, however small, where it is allowed.
     #[cfg(test)]
-    pub(super) fn forced(
-        nest: &Nest,
-        isa: Isa,
-        words: &[u64],
-        pack: bool,
-    ) -> Option<Self> {
+    pub(super) fn forced(nest: &Nest, isa: Isa, words: &[u64], pack: bool) -> Option<Self> {
         let traversal = Self::along(nest, near_level(nest)?, isa)?;
         let allowed = pack || disjoint(nest, words, traversal.near, traversal.span);
         allowed.then_some(traversal)
     }
 
+    /// Whether elements are transposed in registers.
+    #[cfg(test)]
+    pub(super) fn transposes(&self) -> bool {
+        self.transpose.is_some()
+    }
+
     /// Whether this order is better than packed order at these counts, and allowed.
     #[inline]
-    pub(super) fn applies<const PACK: bool>(
-        &self,
-        nest: &Nest,
-        words: &[u64],
-    ) -> bool {
+    pub(super) fn applies<const PACK: bool>(&self, nest: &Nest, words: &[u64]) -> bool {
         let count = |l: usize| words[3 * l];
         let (columns, rows) = (count(self.near), count(nest.levels.len() - 1));
         columns.min(rows) >= 2
@@ -201,12 +198,7 @@ struct Place {
 /// Calls `row` for a part of the innermost level at each iteration of the near level, and then for
 /// the next part.
 #[inline(always)]
-fn parts(
-    nest: &Nest,
-    words: &[u64],
-    place: &Place,
-    row: &impl Fn(*const u64, *mut u8, *mut u8),
-) {
+fn parts(nest: &Nest, words: &[u64], place: &Place, row: &impl Fn(*const u64, *mut u8, *mut u8)) {
     let far = nest.levels.len() - 1;
     let [rows, value, scale] = [words[3 * far], words[3 * far + 1], words[3 * far + 2]];
     let (height, entry) = match &nest.levels[far] {

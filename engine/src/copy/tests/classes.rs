@@ -32,7 +32,6 @@ impl Kind {
             Work::Runs { .. } => Self::Runs(level),
             #[cfg(target_arch = "x86_64")]
             Work::Window(_) => Self::Window,
-            Work::Tile { length, .. } => Self::Tile(*length),
         }
     }
 
@@ -83,13 +82,22 @@ fn sweep(tried: &mut Tried, nest: &Nest, shift: usize, room: &mut [Guarded; 2]) 
     for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
         for direction in [Direction::Pack, Direction::Unpack] {
             let Some(routine) = Routine::new(nest, direction, isa) else { continue };
-            // That tiles of these counts are transposed is `check`'s to say.
-            let kind = Kind::of(&routine.work, inner);
-            let seen = tried.entry((kind, isa, direction == Direction::Pack)).or_default();
-            if nothing {
-                seen.1 = true;
-            } else {
-                seen.0 |= 1 << shift;
+            let pack = direction == Direction::Pack;
+            // What `check` has forced, where tiles are allowed and transposed in registers.
+            let tiles = Traversal::forced(nest, isa, &words_of(nest), pack);
+            let tile = match &nest.leaf {
+                Leaf::Block { bytes } if tiles.is_some_and(|tiles| tiles.transposes()) => {
+                    Some(Kind::Tile(*bytes))
+                }
+                _ => None,
+            };
+            for kind in [Some(Kind::of(&routine.work, inner)), tile].into_iter().flatten() {
+                let seen = tried.entry((kind, isa, pack)).or_default();
+                if nothing {
+                    seen.1 = true;
+                } else {
+                    seen.0 |= 1 << shift;
+                }
             }
         }
     }
