@@ -181,6 +181,7 @@ fn pairs_of_layouts() {
 
     more_pairs_than_are_remembered(&jit);
     a_box_of_leaves_stays_inside_its_level(&jit);
+    a_kernel_asked_for_takes_crossed_pairs(&jit);
 }
 
 /// A thread forgets the pairs it has not used for long, and meets them again.
@@ -209,4 +210,29 @@ fn a_box_of_leaves_stays_inside_its_level(jit: &Jit) {
     let (a, b) = (commit(&from, jit, false), commit(&to, jit, false));
     let ranges: Vec<_> = (0..300).map(|i| i * 7..2560 - i).collect();
     check("boxes", (&from, &a), (&to, &b), &ranges);
+}
+
+/// Pairs with an order of their own took it although kernels were forced.
+fn a_kernel_asked_for_takes_crossed_pairs(jit: &Jit) {
+    let double = Datatype::named(Named::F64);
+    let column = Datatype::vector(600, 1, 600, &double).expect("a vector");
+    let column = Datatype::resized(0, 8, &column).expect("a column");
+    let from = Datatype::contiguous(600, &column).expect("columns");
+    let to = Datatype::vector(600, 600, 610, &double).expect("rows");
+    let src: Vec<f64> = (0..600 * 600).map(f64::from).collect();
+    for rung in [None, Some(Rung::Kernel)] {
+        let plan = |ty: &Datatype| {
+            let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
+            let settings = EngineSettings { compiler, verify: false, rung, isa: None };
+            ty.commit_with(&settings).expect("committed")
+        };
+        let mut dst = vec![0_f64; 600 * 610];
+        let before = stats::bytes().fused_kernel;
+        copy(&plan(&from), 1, &src, &plan(&to), 1, &mut dst).expect("copied");
+        let by_kernel = stats::bytes().fused_kernel - before;
+        assert_eq!(by_kernel, if rung.is_some() { 8 * 600 * 600 } else { 0 }, "{rung:?}");
+        for (x, row) in dst.chunks(610).enumerate() {
+            assert!((0..600).all(|y| row[y] == src[y * 600 + x]) && row[600..] == [0.0; 10]);
+        }
+    }
 }

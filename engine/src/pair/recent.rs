@@ -35,10 +35,12 @@ pub(super) struct Fit {
 impl Fit {
     fn new(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Self {
         let nest = Nest::of(src, dst);
-        let crossed = nest.as_ref().and_then(|nest| Crossed::of(nest, src.plan.isa()));
         let forced =
             |rung| [src.plan, dst.plan].iter().any(|plan| plan.settings().rung == Some(rung));
         let compiles = src.plan.settings().compiler.is_some() && !forced(Rung::Leaf);
+        // A kernel asked for by name takes all copies.
+        let crosses = nest.as_ref().filter(|_| !(compiles && forced(Rung::Kernel)));
+        let crossed = crosses.and_then(|nest| Crossed::of(nest, src.plan.isa()));
         let compiled = match (nest, crossed) {
             (Some(nest), crossed) if compiles || crossed.is_some() => {
                 Some(Compiled::new(nest, crossed))
