@@ -47,7 +47,10 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
         Way::Unpack => (Direction::Unpack, &executors[1]),
     };
     let shape = nest.shape(direction);
-    if *runs != shape.to_string() {
+    let name = shape.to_string();
+    // Behind the name, what takes calls beyond the kernel's size ("up to 113 B, leaf window").
+    let beyond = runs.strip_prefix(&name).filter(|rest| rest.is_empty() || rest.starts_with(' '));
+    let Some(beyond) = beyond else {
         let why = match rung {
             Rung::Rows => "one memcpy per row".to_owned(),
             _ => match typepack::jit().disabled() {
@@ -57,9 +60,9 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
         };
         let force = "TYPEPACK_KERNEL=kernel has one compiled";
         return Ok(format!(
-            "no kernel: \"{shape}\" (nest {number} of {nests}) runs as {why}; {force}\n"
+            "no kernel: \"{name}\" (nest {number} of {nests}) runs as {why}; {force}\n"
         ));
-    }
+    };
     let host = typepack_jit::Target::Host;
     let report = typepack_jit::report(nest, direction, host).map_err(|error| error.to_string())?;
     let mut out = format!(
@@ -69,6 +72,9 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
         report.compile.as_secs_f64() * 1e6,
     );
     // Writing to a string does not fail.
+    if !beyond.is_empty() {
+        let _ = writeln!(out, "  takes calls{beyond} beyond");
+    }
     let _ = writeln!(out, "\nParameter block (8-byte words, for one element)");
     for (i, (what, value)) in report.parameters.iter().enumerate() {
         let value = match what.ends_with("address of the table") {

@@ -88,6 +88,23 @@ fn a_kernel_is_shown() {
     assert!(second.contains("nest 1 of 2") && !second.contains("Instructions"), "{second}");
 }
 
+/// A kernel that takes short calls only was said not to be there.
+#[test]
+fn a_kernel_of_short_calls_is_shown() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_typepack"));
+    // Blocks of a register of AVX-512, stored by portable leaves.
+    command.args(["explain", "vector(100, 8, 9, double)", "--asm", "--direction", "unpack"]);
+    let done = command.env("TYPEPACK_ISA", "portable").output().unwrap();
+    let report = text(&done.stdout);
+    if report.starts_with("no kernel") && report.contains("memory") {
+        return; // Executable memory is denied.
+    }
+    let lines: Vec<&str> = report.lines().collect();
+    assert_eq!(lines[0], "kernel unpack loop loop b64", "{done:?}");
+    assert!(lines[2].starts_with("  takes calls up to "), "{report}");
+    assert!(lines[2].ends_with(" B, leaf row portable beyond"), "{report}");
+}
+
 #[test]
 fn where_nothing_is_compiled_it_says_what_runs() {
     for (ty, rung, line) in [
