@@ -296,6 +296,28 @@ fn lists(List { element, longest, gap, permuted, arrays }: List, size: u64) -> M
     Ok((ty, 1, Some(nest)))
 }
 
+impl HandNest {
+    /// Bytes of memory up to the end of what the loops of a [`TextShape`] touch, and bytes that
+    /// they pack.
+    fn reach(&self) -> [u128; 2] {
+        match self {
+            Self::Box3 { start, block, counts, strides } => {
+                let last = counts.iter().zip(strides).fold(0_u128, |sum, (&count, &stride)| {
+                    sum + count.saturating_sub(1) as u128 * stride as u128
+                });
+                let blocks = counts.iter().fold(1_u128, |all, &n| all.saturating_mul(n as u128));
+                let block = *block as u128;
+                [*start as u128 + last + block, blocks.saturating_mul(block)]
+            }
+            Self::Offsets { block, offsets } => {
+                let last = offsets.iter().max().map_or(0, |&last| last as u128 + *block as u128);
+                [last, *block as u128 * offsets.len() as u128]
+            }
+            _ => unreachable!("made by TextShape::nest"),
+        }
+    }
+}
+
 impl TextShape {
     /// One nest of the hand's.
     fn nest(&self, hand: &Loops, n: u64) -> HandNest {
@@ -303,8 +325,9 @@ impl TextShape {
         let start = (hand.start + n * hand.start_per_n) as usize;
         if let Some(list) = hand.list.as_ref().and_then(|name| self.list(name)) {
             let offsets = list.values();
-            let offsets = offsets.iter().map(|value| start + *value as usize * hand.unit as usize);
-            return HandNest::Offsets { block, offsets: offsets.collect() };
+            let unit = hand.unit as usize;
+            let at = |value: &u64| start.saturating_add((*value as usize).saturating_mul(unit));
+            return HandNest::Offsets { block, offsets: offsets.iter().map(at).collect() };
         }
         let (mut counts, mut strides) = ([1; 3], [0; 3]);
         let first = 3 - hand.loops.len();
@@ -314,7 +337,7 @@ impl TextShape {
         }
         // Consecutive blocks are one block to a hand.
         if strides[2] == block {
-            (block, counts[2]) = (block * counts[2], 1);
+            (block, counts[2]) = (block.saturating_mul(counts[2]), 1);
         }
         HandNest::Box3 { start, block, counts, strides }
     }
@@ -346,14 +369,29 @@ fn expression(text: &TextShape, size: u64) -> Made {
     }
     let ty = text.datatype(n)?;
     let count = text.count.at(n);
-    if text.unit.is_none() && ty.size() as u64 * count != size {
-        return Err(format!("it is of {} bytes", ty.size() as u64 * count));
+    let payload = (ty.size() as u64).saturating_mul(count);
+    if text.unit.is_none() && payload != size {
+        return Err(format!("it is of {payload} bytes"));
     }
     // Bounds for what the sizes of definitions do not bound: the caller's arithmetic is in i64.
     if ty.true_lb() < 0 || i128::from(ty.extent()) * i128::from(count) > 1 << 50 {
         return Err("memory before the origin, or more than a machine has".to_owned());
     }
     let mut nests: Vec<HandNest> = text.hand.iter().map(|loops| text.nest(loops, n)).collect();
+    if !nests.is_empty() {
+        // Of what the loops' numbers reach nothing else is known; that they are the type's is seen
+        // when their answer is verified.
+        let end = i128::from(ty.extent()) * i128::from(count.saturating_sub(1));
+        let memory = (end.max(0) + i128::from(ty.true_ub())).max(i128::from(payload)) as u128;
+        let reach = nests.iter().map(|nest| nest.reach()[0]).max().unwrap_or(0);
+        let bytes = nests.iter().fold(0_u128, |sum, nest| sum.saturating_add(nest.reach()[1]));
+        if reach > memory || bytes > u128::from(payload) {
+            return Err(format!(
+                "the hand's loops reach {reach} bytes of memory, which has {memory}, and pack \
+                 {bytes} of {payload}"
+            ));
+        }
+    }
     let nest = match nests.len() {
         0 | 1 => nests.pop(),
         _ => Some(HandNest::Sequence(nests.into())),
@@ -406,5 +444,30 @@ mod tests {
         assert_eq!(reason("d8s16", 63), "layout d8s16 at 63 bytes: one block is 64 bytes");
         assert!(reason("face-y", 129 << 10).contains("whole number of faces of 131072 bytes"));
         assert!(reason("struct", 12).contains("13 bytes"));
+    }
+
+    /// Loops that leave the type's memory ended the run with a panic.
+    #[test]
+    fn loops_beyond_the_memory_are_a_line() {
+        let line = |ty: &str, hand: &str| {
+            let text = format!(
+                "sizes = [1024]\n[[layout]]\nname = \"a\"\ntext = \"a\"\nclass = \"plain\"\n\
+                 [layout.shape.text]\ntype = \"{ty}\"\nhand = [{hand}]\n\
+                 lists = [{{ name = \"l\", count = 128, below = 128 }}]\n"
+            );
+            let definitions = Definitions::parse(&text).expect("definitions");
+            Layout::new(&definitions.layouts[0], 1024).map(|_| ()).map_err(|e| e.to_string())
+        };
+        let ty = "indexed_block(1, [{l}], double)";
+        assert_eq!(line(ty, "{ block = 8, list = \"l\", unit = 8, loops = [] }"), Ok(()));
+        for hand in [
+            "{ block = 8, list = \"l\", unit = 1073741824, loops = [] }",
+            "{ block = 8, start = 8, loops = [[128, 8]] }",
+            "{ block = 8, loops = [[128, 4]] }, { block = 8, loops = [[1, 8]] }",
+            "{ block = 1073741824, loops = [[9000000000000000000, 1073741824]] }",
+        ] {
+            let error = line(ty, hand).expect_err(hand);
+            assert!(error.contains("the hand's loops reach "), "{error}");
+        }
     }
 }
