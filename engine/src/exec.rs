@@ -1,10 +1,11 @@
 //! Executes a plan over any byte range of its packed form.
 //!
-//! Comes after `plan.rs`; `pack.rs` is the door. Two cases:
+//! Comes after `plan.rs`; `pack.rs` is the door. Three cases:
 //!
 //! - The program is one nest: the range is cut into whole leaves and at most two broken ones. Whole
 //!   leaves are *boxes* of iterations, at most two per level and one in the middle, and each box is
 //!   one call of the kernel (or of the interpreter, which takes the same parameters).
+//! - Whole elements whose body is a short sequence of nests and blocks: a list, part by part.
 //! - Anything else is walked from the root, entering only what the range touches; the nests inside
 //!   are executed as above, single blocks are copied.
 //!

@@ -124,7 +124,7 @@ impl Routine {
         format!("leaf {kind} {}", self.isa)
     }
 
-    /// What the routine is to the cost model (`cost.rs`).
+    /// What the routine is to the cost model (`cost/`).
     pub(crate) fn class(&self) -> Class {
         match &self.work {
             _ if self.traversal.is_some() => Class::Tile,

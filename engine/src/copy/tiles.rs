@@ -1,7 +1,7 @@
 //! Tiles: two levels at once, so that memory is walked along its lines although packed order runs
 //! across them (a column type with count > 1, a transpose).
 //!
-//! Picked by `mod.rs` for a nest with a level whose blocks lie side by side in memory (the *near*
+//! Picked by `traversal.rs` and `../pair/crossed.rs` for a nest with a level whose blocks lie side by side in memory (the *near*
 //! level) while the innermost one (the *far* level) jumps. Both directions are one problem:
 //!
 //! ```text
@@ -11,7 +11,7 @@
 //! where packing has x on the near level and unpacking on the far one. Squares of elements are
 //! transposed in registers: every line of either side that a square touches is used whole at once,
 //! which also makes pitches of a power of two (all rows of a square in one cache set) harmless.
-//! The blocks of such a nest are disjoint, which `mod.rs` proves before it reorders.
+//! Blocks that are written are disjoint, which those who pick prove first.
 
 use super::isa::Isa;
 

@@ -1,10 +1,10 @@
 //! One side of a copy as levels over a leaf, and a place in it.
 //!
 //! Read from the program by `blocks.rs` and `nest.rs` (from the program, not from the plan's nests,
-//! which unroll short loops into windows), kept by `memory.rs` from call to call.
+//! which unroll short loops into windows), kept by `recent.rs` from call to call.
 //!
 //! Levels name the entries of tables by address. The tables belong to the plan's program, which is
-//! immutable; whoever uses levels has been handed that plan again (`memory.rs` compares).
+//! immutable; whoever uses levels has been handed that plan again (`recent.rs` compares).
 
 use crate::ir::{Node, Op, Program};
 use crate::kernel::LevelShape;

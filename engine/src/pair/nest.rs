@@ -1,6 +1,6 @@
 //! The nest that two layouts have in common: what a kernel of the pair executes.
 //!
-//! Called by `memory.rs` once per pair; `compiled.rs` executes it. Three steps:
+//! Called by `recent.rs` once per pair; `compiled.rs` executes it. Three steps:
 //!
 //! 1. One leaf. Where the two sides' leaves differ in length, innermost loops are unrolled up to
 //!    the least common multiple (24 against 16 bytes: two against three), or a block that is a
