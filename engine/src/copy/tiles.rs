@@ -1,8 +1,9 @@
 //! Tiles: two levels at once, so that memory is walked along its lines although packed order runs
 //! across them (a column type with count > 1, a transpose).
 //!
-//! Picked by `traversal.rs` and `../pair/crossed.rs` for a nest with a level whose blocks lie side by side in memory (the *near*
-//! level) while the innermost one (the *far* level) jumps. Both directions are one problem:
+//! Picked by `traversal.rs` and `../pair/crossed.rs` for a nest with a level whose blocks lie side by
+//! side in memory (the *near* level) while the innermost one (the *far* level) jumps. Both directions
+//! are one problem:
 //!
 //! ```text
 //! to[x * to_pitch + y * B] = from[y * from_pitch + x * B]     for x < width, y < height
