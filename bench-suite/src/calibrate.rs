@@ -5,6 +5,7 @@
 //! From these come what a run, a row and a call take. Executors are forced, and what ran is checked
 //! by name: a table about something else would be worse than none.
 
+use crate::buffer::{Buffer, PAGE};
 use std::fmt::Write;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -157,7 +158,7 @@ fn forced(rung: Rung) -> Settings {
 
 /// Far enough apart for leaf kernels to move block by block.
 fn stride(block: i64) -> i64 {
-    (2 * block).max(16)
+    (2 * block).max(24)
 }
 
 fn bytes(length: i64) -> Result<Datatype> {
@@ -253,13 +254,15 @@ fn time(
     let leaves =
         |nest: &Nest| nest.levels.iter().map(|level| level.count() as f64).product::<f64>();
     let leaves = plan.nests().map(leaves).sum::<f64>() * count as f64;
-    let memory = vec![1_u8; (ty.extent().unsigned_abs() * count) as usize + 4096];
-    let packed = vec![2_u8; plan.packed_bytes(count).map_err(|e| e.to_string())? as usize];
-    let (mut memory, mut packed) = (memory, packed);
+    // Pages, as in all other runs: whether blocks cross cache lines decides as much as who moves
+    // them.
+    let mut memory = Buffer::new((ty.extent().unsigned_abs() * count) as usize + PAGE)?;
+    let packed = plan.packed_bytes(count).map_err(|e| e.to_string())?;
+    let mut packed = Buffer::new(packed as usize)?;
     let mut call = || {
         let done = match direction {
-            Direction::Pack => pack(&plan, count, &memory[..], &mut packed),
-            Direction::Unpack => unpack(&plan, count, &packed, &mut memory[..]),
+            Direction::Pack => pack(&plan, count, memory.bytes(), packed.bytes_mut()),
+            Direction::Unpack => unpack(&plan, count, packed.bytes(), memory.bytes_mut()),
         };
         black_box(done).map(|_| ()).map_err(|e| e.to_string())
     };

@@ -172,6 +172,9 @@ struct PeersArguments {
     /// Read layouts and sizes from this TOML file instead.
     #[arg(long, value_name = "FILE", conflicts_with = "set")]
     definitions: Option<PathBuf>,
+    /// Only one part of the run.
+    #[arg(long, value_enum, conflicts_with_all = ["set", "definitions", "isa"])]
+    only: Option<Only>,
     /// List the layouts and stop.
     #[arg(long)]
     list: bool,
@@ -188,6 +191,17 @@ enum PeersFormat {
     Json,
     /// The columns of DDTBench: test, method, bytes, phase, microseconds.
     Ddtbench,
+}
+
+/// The parts of a run of `peers`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Only {
+    /// The rows of the layouts.
+    Rows,
+    /// A new type every ten uses.
+    Storm,
+    /// What the policy loses against the better of compiling at once and never.
+    Regret,
 }
 
 /// The built-in layouts of `peers`.
@@ -411,6 +425,7 @@ fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
     };
     let definitions = definitions(arguments.definitions.as_deref(), built_in)?;
     let layouts = chosen(&definitions, &arguments.layout)?;
+    let rows = arguments.only.is_none_or(|only| only == Only::Rows);
     if arguments.list {
         for layout in layouts {
             print_out(&format!("{:<14}{}\n", layout.name, layout.text))?;
@@ -424,7 +439,7 @@ fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
     };
     let most = if arguments.quick { QUICK_MOST_BYTES } else { MOST_BYTES };
     let mut work = Vec::new();
-    for definition in layouts {
+    for definition in layouts.into_iter().filter(|_| rows) {
         for size in sizes_of(definition, sizes).into_iter().filter(|size| *size <= most) {
             let layout = Layout::new(definition, size).map_err(|e| usage(e.to_string()))?;
             work.push((size, layout));
@@ -449,8 +464,13 @@ fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
     // With a choice of layouts only these; the storm and the regret are those of the defaults.
     let other = arguments.definitions.is_some() || arguments.set != Set::Reference;
     if arguments.layout.is_empty() && !other && effort.isa.is_none() {
-        suite::storm(&mut suite, &mut sessions, &effort);
-        suite::regret(&mut suite, &effort);
+        let wanted = |part| arguments.only.is_none_or(|only| only == part);
+        if wanted(Only::Storm) {
+            suite::storm(&mut suite, &mut sessions, &effort);
+        }
+        if wanted(Only::Regret) {
+            suite::regret(&mut suite, &effort);
+        }
     }
     progress(0, 0);
     suite.faults.splice(0..0, faults);

@@ -52,7 +52,7 @@ pub(crate) unsafe fn run<const PACK: bool>(
         unsafe { copy::<PACK>(at, packed, bytes as usize) };
         stats::add(Executor::Memcpy, bytes);
     } else if let Some(site) = plan.whole_site() {
-        let iterations = count * plan.program().factor;
+        let iterations = count * plan.factor();
         let bytes = range.end - range.start;
         if bytes == count * plan.element_bytes() {
             // SAFETY: site 0 with `iterations` on its outermost level is the whole program.

@@ -81,36 +81,53 @@ impl Settings {
 #[derive(Clone)]
 pub struct Plan(Arc<Inner>);
 
+/// What every call reads comes first, here and in [`Site`] and [`Slot`]: where the data fill the
+/// first-level cache, each line that a call reads besides costs some 10 ns (`typepack-bench peers`,
+/// d8s16 at 16 KiB).
+#[repr(C)]
 struct Inner {
-    /// `None` for a plan that was decoded.
-    datatype: Option<Datatype>,
-    footprint: Footprint,
-    program: Program,
     element_bytes: u64,
+    /// The program's, beside its neighbours here.
+    factor: u64,
+    footprint: Footprint,
     /// Displacement of the one run, when elements continue each other without a gap.
     contiguous: Option<i64>,
-    sites: Sites,
-    /// Which site executes a node, `NO_SITE` where the walk goes on; empty when there is no walk.
-    site_of: Box<[u32]>,
     /// True when site 0 is the whole program, the loop over elements included.
     whole: bool,
-    /// The program's body, where it is a short sequence of nests and blocks.
-    parts: Box<[Part]>,
     settings: Settings,
+    sites: Sites,
+    program: Program,
+    /// `None` for a plan that was decoded.
+    datatype: Option<Datatype>,
     /// Made when somebody asks; see `derived.rs`.
     derived: OnceLock<Box<Derived>>,
 }
 
-/// The sites of a plan. Most plans have one, which costs no allocation of its own.
+/// The sites of a plan. Most plans have one, which is the whole program and costs no allocation of
+/// its own: a plan stays below the KiB up to which the C library's allocator is quick
+/// (`tests::plans_are_quickly_allocated`).
 #[derive(Default)]
+#[repr(C)]
 struct Sites {
     first: Option<Site>,
+    /// Of programs that are walked.
+    walk: Option<Box<Walk>>,
+}
+
+/// What a walk needs.
+struct Walk {
+    /// The sites after the first.
     more: Vec<Site>,
+    /// Which site executes a node, `NO_SITE` where the walk goes on.
+    site_of: Box<[u32]>,
+    /// The program's body, where it is a short sequence of nests and blocks.
+    parts: Box<[Part]>,
 }
 
 impl Sites {
     fn len(&self) -> usize {
-        usize::from(self.first.is_some()) + self.more.len()
+        let more = self.walk.as_ref().map_or(0, |walk| walk.more.len());
+        usize::from(self.first.is_some()) + more
     }
 
     #[inline]
@@ -120,18 +137,11 @@ impl Sites {
 
     #[inline]
     fn get(&self, index: usize) -> Option<&Site> {
-        if index == 0 { self.first() } else { self.more.get(index - 1) }
+        if index == 0 { self.first() } else { self.walk.as_ref()?.more.get(index - 1) }
     }
 
     fn iter(&self) -> impl ExactSizeIterator<Item = &Site> {
         (0..self.len()).map(|index| self.get(index).expect("below the length"))
-    }
-
-    fn push(&mut self, site: Site) {
-        match self.first {
-            None => self.first = Some(site),
-            Some(_) => self.more.push(site),
-        }
     }
 }
 
@@ -155,18 +165,20 @@ pub(crate) struct Part {
 }
 
 /// A nest in a plan, with what is needed to call its kernel.
+#[repr(C)]
 pub(crate) struct Site {
+    slots: [Slot; 2],
+    pub(crate) rung: Rung,
     pub(crate) nest: Nest,
     /// The parameter block for one whole nest, as `kernel.rs` lays it out, padded with zeros.
     pub(crate) words: [u64; Nest::WORDS],
+    pub(crate) leaf_bytes: Divisor,
     /// Iterations of all levels below level `l`, for each `l` of the nest.
     pub(crate) below: [Divisor; Nest::MAX_DEPTH],
-    pub(crate) leaf_bytes: Divisor,
-    pub(crate) rung: Rung,
-    slots: [Slot; 2],
 }
 
 #[derive(Default)]
+#[repr(C)]
 struct Slot {
     /// Empty: not called yet.
     ready: OnceLock<Ready>,
@@ -181,6 +193,7 @@ struct Slot {
 
 /// What was decided about a nest and a direction at the first call: most plans are used in one
 /// direction, and a commit has no time for it.
+#[repr(C)]
 pub(crate) struct Ready {
     /// `None`: there is none, or none is wanted.
     pub(crate) routine: Option<Routine>,
@@ -274,6 +287,10 @@ impl Site {
             let leaves = self.rung == Rung::Leaf || wanted && settings.rung.is_none();
             let isa = settings.leaf_isa();
             let routine = leaves.then(|| Routine::new(&self.nest, direction, isa)).flatten();
+            // Who asks for leaf kernels by name gets all of them from the first call on.
+            if let Some(routine) = routine.as_ref().filter(|_| settings.rung.is_some()) {
+                routine.grow(&self.nest, direction);
+            }
             let compiler = settings.compiler.as_ref().filter(|_| wanted);
             let choice = match (compiler.map(|compiler| compiler.threshold()), &routine) {
                 (None | Some(u64::MAX), _) => Choice::NEVER,
@@ -373,16 +390,15 @@ impl Plan {
         let mut plan = Arc::new_uninit();
         let room = Arc::get_mut(&mut plan).expect("nobody else has a new allocation");
         let inner = room.write(Inner {
-            datatype,
-            footprint,
-            program,
             element_bytes,
+            factor: program.factor,
+            footprint,
             contiguous,
-            sites: Sites::default(),
-            site_of: Box::default(),
-            whole: contiguous.is_some(),
-            parts: Box::default(),
+            whole: false,
             settings: Settings { isa: Some(settings.leaf_isa()), ..settings.clone() },
+            sites: Sites::default(),
+            program,
+            datatype,
             derived: OnceLock::new(),
         });
         // One memcpy asks for no site.
@@ -401,6 +417,12 @@ impl Plan {
     /// Where elements lie in memory.
     pub fn footprint(&self) -> &Footprint {
         &self.0.footprint
+    }
+
+    /// Iterations of the program's body that make one element.
+    #[inline]
+    pub(crate) fn factor(&self) -> u64 {
+        self.0.factor
     }
 
     /// The loop program; its `Display` prints it.
@@ -484,7 +506,7 @@ impl Plan {
     /// The body as a list, where it is a short sequence of nests and blocks.
     #[inline]
     pub(crate) fn parts(&self) -> &[Part] {
-        &self.0.parts
+        self.0.sites.walk.as_ref().map_or(&[], |walk| &walk.parts)
     }
 
     /// The site of a part; `None` for a block.
@@ -495,7 +517,8 @@ impl Plan {
 
     #[inline]
     pub(crate) fn site_of(&self, node: NodeId) -> Option<&Site> {
-        self.0.sites.get(self.0.site_of[node.index()] as usize)
+        let site = self.0.sites.walk.as_ref()?.site_of[node.index()];
+        self.0.sites.get(site as usize)
     }
 
     pub(crate) fn derived(&self) -> &Derived {
@@ -562,6 +585,7 @@ impl Inner {
             return;
         }
         sites.first = None;
+        let mut made = Vec::new();
         let mut site_of = vec![NO_SITE; program.nodes().len()];
         let mut seen = vec![false; program.nodes().len()];
         let mut pending = vec![body.node];
@@ -569,7 +593,7 @@ impl Inner {
             if std::mem::replace(&mut seen[id.index()], true) {
                 continue;
             }
-            if sites.len() >= most_sites {
+            if made.len() >= most_sites {
                 break;
             }
             let nest = match &program.node(id).op {
@@ -581,12 +605,13 @@ impl Inner {
             match nest {
                 Some(nest) => {
                     // Fewer sites than nodes, and those have 32-bit ids.
-                    site_of[id.index()] = sites.len() as u32;
-                    sites.push(Site::of(nest, settings));
+                    site_of[id.index()] = made.len() as u32;
+                    made.push(Site::of(nest, settings));
                 }
                 None => pending.extend(ir::edges(&program.node(id).op).map(|edge| edge.node)),
             }
         }
+        let mut listed = Box::default();
         if let Op::Seq { parts } = &program.node(body.node).op
             && parts.len() <= PARTS
         {
@@ -597,10 +622,12 @@ impl Inner {
                 let part = Part { site, at: edge.offset, bytes: node.bytes };
                 (is_nest || node.op.is_block()).then_some(part)
             };
-            self.parts =
-                parts.iter().map(|p| part(p.edge)).collect::<Option<_>>().unwrap_or_default();
+            listed = parts.iter().map(|p| part(p.edge)).collect::<Option<_>>().unwrap_or_default();
         }
-        self.site_of = site_of.into();
+        let mut made = made.into_iter();
+        sites.first = made.next();
+        let (more, site_of) = (made.collect(), site_of.into());
+        sites.walk = Some(Box::new(Walk { more, site_of, parts: listed }));
     }
 }
 
@@ -695,4 +722,17 @@ pub(crate) fn is_window(nodes: &[Node], op: &Op) -> bool {
                 && span.contains(&part.edge.offset)
                 && end <= i128::from(Leaf::WINDOW_SPAN)
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Inner;
+
+    /// A larger one goes through the allocator's lists of chunks of any size, and joins its neighbours
+    /// there: a tenth of making, committing and freeing a struct of 8.
+    #[test]
+    fn plans_are_quickly_allocated() {
+        // With the two counts of an `Arc`; glibc keeps chunks of up to 1032 bytes for each thread.
+        assert!(size_of::<Inner>() + 16 <= 1032, "{} bytes", size_of::<Inner>());
+    }
 }

@@ -57,7 +57,7 @@ type Row = unsafe fn(context: *const u8, words: *const u64, mem: *mut u8, packed
 pub(crate) struct Routine {
     work: Work,
     /// The order of the outer levels where packed order runs across memory.
-    traversal: Option<Traversal>,
+    traversal: Option<Box<Traversal>>,
     isa: Isa,
 }
 
@@ -68,7 +68,7 @@ enum Work {
     Runs { row: Row, runs: Arc<[Run]> },
     /// The innermost level, by patterns of lines.
     #[cfg(target_arch = "x86_64")]
-    Window(Box<window::Window>),
+    Window(window::Young),
 }
 
 impl Routine {
@@ -83,7 +83,7 @@ impl Routine {
             // Lines of a dense pattern are used whole in any order.
             #[cfg(target_arch = "x86_64")]
             Work::Window(_) => None,
-            _ => Traversal::of(nest, direction, isa),
+            _ => Traversal::of(nest, direction, isa).map(Box::new),
         };
         Some(Self { work, traversal, isa })
     }
@@ -96,8 +96,11 @@ impl Routine {
             && merit.pays::<PACK>(&nest.leaf)
             && (nest.levels.len() == 1 || merit.fills_rows(&nest.leaf, inner.count()))
         {
-            let window = window::Window::new::<PACK>(inner, &nest.leaf);
-            return Some(Work::Window(Box::new(window)));
+            let row = match &nest.leaf {
+                Leaf::Block { bytes } => rows::row::<PACK>(isa, LevelShape::Loop, *bytes),
+                Leaf::Window { .. } => rows::windows::<PACK>(LevelShape::Loop),
+            };
+            return Some(Work::Window(window::Young::new(row, &merit)));
         }
         let level = match inner {
             Level::Loop { .. } => LevelShape::Loop,
@@ -110,6 +113,20 @@ impl Routine {
             }
         };
         Some(Work::Row { row: rows::row::<PACK>(isa, level, length), length })
+    }
+
+    /// Makes at once what would be made after the first calls. `nest` and `direction` are those that
+    /// the routine was made for.
+    pub(crate) fn grow(&self, nest: &Nest, direction: Direction) {
+        #[cfg(target_arch = "x86_64")]
+        if let Work::Window(young) = &self.work {
+            match direction {
+                Direction::Pack => young.grown::<true>(nest),
+                Direction::Unpack => young.grown::<false>(nest),
+            };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (nest, direction);
     }
 
     /// The name that reports print.
@@ -154,7 +171,7 @@ impl Routine {
         {
             let row = |params: *const u64, mem, packed| {
                 // SAFETY: a part of the innermost level, at one position of the levels outside.
-                unsafe { self.row::<PACK>(params, mem, packed) };
+                unsafe { self.row::<PACK>(nest, params, mem, packed) };
             };
             // SAFETY: our contract; the traversal applies.
             return unsafe { traversal.run::<PACK>(nest, words, row, mem, packed) };
@@ -162,7 +179,7 @@ impl Routine {
         let params = words[3 * inner..].as_ptr();
         let row = |mem, packed| {
             // SAFETY: the innermost level, at one position of the levels outside.
-            unsafe { self.row::<PACK>(params, mem, packed) };
+            unsafe { self.row::<PACK>(nest, params, mem, packed) };
         };
         // Mostly the one level outside is the loop over elements, of which there is one.
         let once = matches!(nest.levels[0], Level::Loop { .. }) && words[0] == 1;
@@ -179,7 +196,13 @@ impl Routine {
     ///
     /// As for [`Row`], for the level and leaf of the nest that this routine was made for.
     #[inline(always)]
-    unsafe fn row<const PACK: bool>(&self, params: *const u64, mem: *mut u8, packed: *mut u8) {
+    unsafe fn row<const PACK: bool>(
+        &self,
+        nest: &Nest,
+        params: *const u64,
+        mem: *mut u8,
+        packed: *mut u8,
+    ) {
         // SAFETY: our contract; the contexts are those that the rows were picked with.
         unsafe {
             match &self.work {
@@ -191,7 +214,7 @@ impl Routine {
                     row(std::ptr::from_ref(runs).cast(), params, mem, packed);
                 }
                 #[cfg(target_arch = "x86_64")]
-                Work::Window(window) => window.run::<PACK>(params, mem, packed),
+                Work::Window(young) => young.run::<PACK>(nest, params, mem, packed),
             }
         }
     }

@@ -122,15 +122,21 @@ fn check(nest: &Nest, shift: usize, memory: &mut Guarded, bytes: &mut Guarded) {
             let out = bytes.place(packed, shift, at_end);
             out.fill(0);
             if let Some(routine) = Routine::new(nest, Direction::Pack, isa) {
-                // SAFETY: as above.
-                unsafe { routine.run::<true>(nest, &words, origin, out.as_mut_ptr()) };
-                assert!(*out == expected, "{} {nest:?} +{shift} end {at_end}", routine.name());
+                // The second time with all that is made after the first calls.
+                for _ in 0..2 {
+                    out.fill(0);
+                    // SAFETY: as above.
+                    unsafe { routine.run::<true>(nest, &words, origin, out.as_mut_ptr()) };
+                    assert!(*out == expected, "{} {nest:?} +{shift} end {at_end}", routine.name());
+                    routine.grow(nest, Direction::Pack);
+                }
                 // Also where the order of columns would be chosen.
                 if let Some(traversal) = Traversal::forced(nest, isa, &words, true) {
                     out.fill(0);
                     // SAFETY: as above.
                     unsafe {
-                        let row = |p: *const u64, mem, packed| routine.row::<true>(p, mem, packed);
+                        let row =
+                            |p: *const u64, mem, packed| routine.row::<true>(nest, p, mem, packed);
                         traversal.run::<true>(nest, &words, row, origin, out.as_mut_ptr());
                     }
                     assert!(*out == expected, "tile {isa} {nest:?} +{shift} end {at_end}");
@@ -144,14 +150,20 @@ fn check(nest: &Nest, shift: usize, memory: &mut Guarded, bytes: &mut Guarded) {
             let expected = mem.to_vec();
             mem.fill(0);
             if let Some(routine) = Routine::new(nest, Direction::Unpack, isa) {
-                // SAFETY: as above.
-                unsafe { routine.run::<false>(nest, &words, origin, out.as_mut_ptr()) };
-                assert!(*mem == expected, "{} {nest:?} +{shift} end {at_end}", routine.name());
+                // The second time with all that is made after the first calls.
+                for _ in 0..2 {
+                    mem.fill(0);
+                    // SAFETY: as above.
+                    unsafe { routine.run::<false>(nest, &words, origin, out.as_mut_ptr()) };
+                    assert!(*mem == expected, "{} {nest:?} +{shift} end {at_end}", routine.name());
+                    routine.grow(nest, Direction::Unpack);
+                }
                 if let Some(traversal) = Traversal::forced(nest, isa, &words, false) {
                     mem.fill(0);
                     // SAFETY: as above; the blocks are disjoint.
                     unsafe {
-                        let row = |p: *const u64, mem, packed| routine.row::<false>(p, mem, packed);
+                        let row =
+                            |p: *const u64, mem, packed| routine.row::<false>(nest, p, mem, packed);
                         traversal.run::<false>(nest, &words, row, origin, out.as_mut_ptr());
                     }
                     assert!(*mem == expected, "tile {isa} {nest:?} +{shift} end {at_end}");

@@ -11,13 +11,17 @@
 //!
 //! Where it pays and enough elements are to be moved, elements are taken off the front until lines
 //! of the pattern are lines of memory: a 64-byte access that crosses cache lines costs two.
+//!
+//! A pattern is made once its window has moved a little ([`Young`]): many types never do.
 
+use super::Row;
 use super::few::Few;
 use super::fold::Fold;
 use super::lines::Lines;
 use super::masked::{BYTES, LINE, WORDS};
-use crate::kernel::{Leaf, Level};
+use crate::kernel::{Leaf, Level, Nest};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Most lines of a period. Longer ones come from odd strides of many bytes, where a line holds few
 /// elements and moves of 16 bytes do as well.
@@ -29,12 +33,29 @@ const PERIODS_TO_ALIGN: usize = 8;
 /// Registers that the fewest elements fill for which anything but `few.rs` pays.
 const REGISTERS: usize = 16;
 
+/// Moves of up to 16 bytes after which a pattern is made: before, making it takes longer than it
+/// could have saved. Structs of a few members are often made, used ten times and freed
+/// (`typepack-bench peers --only storm`).
+const YOUTH: u32 = 256;
+
 /// Fewest periods for which their permutes are worth loading.
 const PERIODS: usize = 4;
 
 /// Bytes of both sides from which on lines are expected in the second-level cache: most of a first
 /// level of 48 KiB, all of one of 32 KiB.
 const NEAR: usize = 40 << 10;
+
+/// A window whose pattern is made when it has had something to do; run by run until then.
+pub(super) struct Young {
+    grown: OnceLock<Box<Window>>,
+    /// Moves that are left to do before. Threads that pack at the same time may lose what another
+    /// has subtracted: then it takes a little longer.
+    left: AtomicU32,
+    /// Moves of an element.
+    moves: u32,
+    /// Executes the level until then.
+    row: Row,
+}
 
 /// A compiled pattern, for one direction.
 pub(super) struct Window {
@@ -156,6 +177,78 @@ fn inverse(odd: usize, power: usize) -> usize {
         inverse = inverse.wrapping_mul(2_usize.wrapping_sub(odd.wrapping_mul(inverse)));
     }
     inverse % power
+}
+
+impl Young {
+    /// A window for which [`merit`] has said yes, with the row for its leaf.
+    pub(super) fn new(row: Row, merit: &Merit) -> Self {
+        // A leaf has at most 32 runs of 256 moves.
+        let moves = (merit.moves / merit.elements) as u32;
+        Self { grown: OnceLock::new(), left: AtomicU32::new(YOUTH), moves, row }
+    }
+
+    /// Moves elements that the parameters `words` of the innermost level of `nest` describe.
+    ///
+    /// # Safety
+    ///
+    /// - As for [`Row`], with the innermost level and the leaf of `nest`, which is what the window was
+    ///   made for, as well as the direction.
+    /// - The CPU has AVX-512 F, BW, VL and VBMI, and BMI2.
+    #[inline]
+    pub(super) unsafe fn run<const PACK: bool>(
+        &self,
+        nest: &Nest,
+        words: *const u64,
+        mem: *mut u8,
+        packed: *mut u8,
+    ) {
+        // SAFETY: our contract.
+        unsafe {
+            match self.grown.get() {
+                Some(window) => window.run::<PACK>(words, mem, packed),
+                None => self.grow::<PACK>(nest, words, mem, packed),
+            }
+        }
+    }
+
+    /// [`run`](Self::run) until the pattern is made.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run).
+    #[cold]
+    unsafe fn grow<const PACK: bool>(
+        &self,
+        nest: &Nest,
+        words: *const u64,
+        mem: *mut u8,
+        packed: *mut u8,
+    ) {
+        // SAFETY: the count is the level's first word.
+        let count = unsafe { *words };
+        let moves = count.saturating_mul(self.moves.into());
+        let left = self.left.load(Ordering::Relaxed);
+        if moves > left.into() {
+            // SAFETY: our contract.
+            return unsafe { self.grown::<PACK>(nest).run::<PACK>(words, mem, packed) };
+        }
+        // No more than what is left, which has 32 bits.
+        self.left.store(left - moves as u32, Ordering::Relaxed);
+        let context = match &nest.leaf {
+            Leaf::Block { bytes } => std::ptr::without_provenance(*bytes as usize),
+            Leaf::Window { runs } => std::ptr::from_ref(runs).cast(),
+        };
+        // SAFETY: our contract; the context is what a row of this leaf takes.
+        unsafe { (self.row)(context, words, mem, packed) };
+    }
+
+    /// The pattern for the innermost level and the leaf of `nest`.
+    pub(super) fn grown<const PACK: bool>(&self, nest: &Nest) -> &Window {
+        self.grown.get_or_init(|| {
+            let level = nest.levels.last().expect("a nest has a level");
+            Box::new(Window::new::<PACK>(level, &nest.leaf))
+        })
+    }
 }
 
 impl Window {

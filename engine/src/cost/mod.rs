@@ -75,6 +75,7 @@ pub(crate) enum Class {
 
 /// Who executes calls of which size, and when to compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub(crate) struct Choice {
     /// Calls of more packed bytes are not the kernel's. 0: no kernel is wanted.
     pub(crate) most: u64,
