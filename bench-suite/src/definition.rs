@@ -240,9 +240,6 @@ pub struct Loops {
     /// Up to three loops, outermost first: iterations, and bytes per iteration.
     #[serde(default)]
     pub loops: Vec<(Number, u64)>,
-    /// Instead of one block in each round of the innermost loop: one at each of these bytes.
-    #[serde(default)]
-    pub places: Vec<u64>,
     /// Instead of loops: one block per value of this list.
     pub list: Option<String>,
     /// Bytes that a value of the list stands for.
@@ -530,9 +527,6 @@ impl TextShape {
         }
         if !(1..=3).contains(&hand.loops.len()) {
             return Err(format!("hand: {} loops are not 1 to 3", hand.loops.len()));
-        }
-        if let Some(place) = hand.places.iter().find(|place| **place > MOST_BYTES) {
-            return Err(format!("hand: a place of {place} bytes"));
         }
         hand.loops.iter().try_for_each(|(count, stride)| {
             if *stride > MOST_BYTES {

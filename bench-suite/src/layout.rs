@@ -312,16 +312,6 @@ impl TextShape {
             counts[first + i] = count.at(n) as usize;
             strides[first + i] = *stride as usize;
         }
-        if !hand.places.is_empty() {
-            let rounds = counts.iter().zip(&strides).fold(vec![start], |at, (count, stride)| {
-                at.iter().flat_map(|at| (0..*count).map(move |i| at + i * stride)).collect()
-            });
-            let place = |at: usize| hand.places.iter().map(move |place| at + *place as usize);
-            return HandNest::Offsets {
-                block,
-                offsets: rounds.into_iter().flat_map(place).collect(),
-            };
-        }
         // Consecutive blocks are one block to a hand.
         if strides[2] == block {
             (block, counts[2]) = (block * counts[2], 1);
