@@ -316,6 +316,19 @@ impl Site {
         bytes: u64,
         settings: &Settings,
     ) -> Option<&Kernel> {
+        self.kernel_for(ready, direction, bytes, 1, settings)
+    }
+
+    /// As [`Site::kernel`], for `calls` calls of `bytes` bytes each.
+    #[inline]
+    pub(crate) fn kernel_for(
+        &self,
+        ready: &Ready,
+        direction: Direction,
+        bytes: u64,
+        calls: u64,
+        settings: &Settings,
+    ) -> Option<&Kernel> {
         let (slot, choice) = (self.slot(direction), &ready.choice);
         if bytes > choice.most {
             return None;
@@ -323,7 +336,8 @@ impl Site {
         if let Some(kernel) = slot.kernel.get() {
             return kernel.as_ref();
         }
-        let saved = slot.saved.load(Ordering::Relaxed).saturating_add(choice.saving(bytes));
+        let saving = choice.saving(bytes).saturating_mul(calls);
+        let saved = slot.saved.load(Ordering::Relaxed).saturating_add(saving);
         slot.saved.store(saved, Ordering::Relaxed);
         if saved < choice.price { None } else { self.request(direction, settings) }
     }

@@ -42,13 +42,55 @@ fn loops_that_go_on_in_the_next_part_join() {
 
 #[test]
 fn a_nearly_regular_table_is_a_loop_and_a_remainder() {
-    let mut displacements: Vec<i64> = (0..30).map(|i| 3 * i).collect();
+    let mut displacements: Vec<i64> = (0..40).map(|i| 3 * i).collect();
     displacements.push(200);
     let ty = Datatype::indexed_block(1, &displacements, &Datatype::named(Named::INT)).unwrap();
     assert_eq!(
         program(&ty),
-        "elements 1 x 804\n  seq 2 @0\n    loop 30 x 12 @0\n      block 4 @0\n    block 4 @800\n"
+        "elements 1 x 804\n  seq 2 @0\n    loop 40 x 12 @0\n      block 4 @0\n    block 4 @800\n"
     );
+}
+
+#[test]
+fn a_short_loop_beside_a_block_is_a_window() {
+    let int = Datatype::named(Named::INT);
+    let row = Datatype::hvector(15, 1, 20, &int).unwrap();
+    let ty = Datatype::structured(&[1, 1], &[0, 292], &[row, int]).unwrap();
+    let runs: String = (0..15).chain([0]).map(|_| "block 4 @").collect();
+    let plan = ty.commit().unwrap();
+    assert_eq!(plan.program().to_string().matches("block 4 @").collect::<String>(), runs);
+    assert_eq!(plan.nests().len(), 1);
+    // A run that goes on where the loop ends is one with it; this was walked, part by part.
+    let char = Datatype::named(Named::CHAR);
+    let two = Datatype::vector(2, 1, 4, &char).unwrap();
+    let three = Datatype::structured(&[1, 1], &[0, 5], &[two, char]).unwrap();
+    let list = Datatype::indexed_block(1, &[0, 3, 8, 10], &three).unwrap();
+    assert_eq!(
+        program(&list),
+        "elements 1 x 66\n  table i32 x 6 [0 3 8 10] @0\n    seq 2 @0\n      block 1 @0\n      \
+         block 2 @4\n"
+    );
+}
+
+#[test]
+fn a_list_of_unequal_rows_is_a_table_while_that_is_short() {
+    let gapped = Datatype::resized(0, 12, &Datatype::named(Named::INT)).unwrap();
+    let rows = |lengths: &[i64]| {
+        let places: Vec<i64> = lengths.iter().zip(0..).map(|(_, i)| i * 100).collect();
+        Datatype::indexed(lengths, &places, &gapped).unwrap().commit().unwrap()
+    };
+    let listed = |lengths: &[i64]| !rows(lengths).program().to_string().contains("ragged");
+    assert_eq!(
+        rows(&[1, 4, 2]).program().to_string(),
+        "elements 1 x 2424\n  table i32 x 12 [0 100 101 102 103 200 201] @0\n    block 4 @0\n"
+    );
+    assert!(listed(&[1, 15]) && !listed(&[1, 16]));
+    let long: Vec<i64> = (0..5461).map(|i| i % 3 + 1).collect();
+    assert!(listed(&long[..4000]) && !listed(&long));
+    // Bytes between copies that are no multiple of those that positions count in.
+    let three = Datatype::resized(0, 3, &Datatype::named(Named::CHAR)).unwrap();
+    let odd = Datatype::hindexed(&[1, 3, 2], &[1, 10, 40], &three).unwrap();
+    assert!(program(&odd).contains("table i32 x 1 [1 10 13 16 40 43]"), "{}", program(&odd));
 }
 
 #[test]

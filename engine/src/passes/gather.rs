@@ -1,36 +1,38 @@
-//! Blocks too far apart for a window become a list of runs, or a table when they are equally long.
+//! Short sequences become windows; blocks too far apart for one become a list of runs, or a table
+//! when they are equally long.
 //!
 //! Once, after the rounds: while other passes splice and merge, blocks are parts of a sequence,
 //! whatever constructor they come from. But no kernel executes such a sequence, and a walk over it
 //! is several times slower than one over a list. Rule numbers: `README.md`.
 
+use super::unroll::unrolled;
 use super::{Builder, rewrite};
 use crate::ir::{Edge, Op, Part, Program, RaggedList};
 use crate::plan::is_window;
 use crate::table::Table;
 use std::sync::Arc;
 
-/// Makes lists and tables of sequences of blocks that are no windows.
+/// Makes windows, lists and tables of sequences that are no windows.
 pub(crate) fn gather(program: &mut Program) {
-    let scattered = |op: &Op| match op {
-        Op::Seq { parts } => {
-            let block = |part: &Part| program.node(part.edge.node).op.is_block();
-            !is_window(program.nodes(), op) && parts.iter().all(block)
-        }
-        _ => false,
-    };
-    if !program.nodes().iter().any(|node| scattered(&node.op)) {
+    let nodes = program.nodes();
+    let sequence = |op: &Op| matches!(op, Op::Seq { .. }) && !is_window(nodes, op);
+    if !nodes.iter().any(|node| sequence(&node.op)) {
         return;
     }
     rewrite(program, |builder, node| {
-        let list = match &node.op {
-            Op::Seq { parts } if !is_window(&builder.nodes, &node.op) => runs(builder, parts),
+        let made = match &node.op {
+            Op::Seq { parts } if !is_window(&builder.nodes, &node.op) => {
+                match unrolled(builder, parts) {
+                    Some((at, parts)) => Some((at, Op::Seq { parts })),
+                    None => runs(builder, parts),
+                }
+            }
             _ => None,
         };
-        match list {
-            Some((body, op)) => {
+        match made {
+            Some((at, op)) => {
                 let edge = builder.replace(node.bytes, op);
-                Edge { offset: body, ..edge }
+                Edge { offset: at, ..edge }
             }
             None => builder.push(node.bytes, node.op),
         }

@@ -9,6 +9,7 @@ mod count;
 mod fold;
 mod gather;
 mod tables;
+mod unroll;
 
 pub(crate) use coalesce::coalesce;
 pub(crate) use count::fold_count;

@@ -83,11 +83,46 @@ fn ragged(
         if list.len() <= Leaf::WINDOW_RUNS && dense(builder.node(body), stride) {
             return runs(builder, bytes, &list, scale, body);
         }
+        if !dense(builder.node(body), stride)
+            && let Some(entries) = copies(&list, scale, stride)
+        {
+            return builder.replace(bytes, Op::Table { entries, scale, body });
+        }
         return builder.push(bytes, Op::Ragged { list, scale, stride, body });
     }
     let copies = builder.node(body).bytes * first as u64;
     let block = builder.push(copies, Op::Loop { count: first as u64, stride, body });
     builder.replace(bytes, Op::Table { entries: list.entries.clone(), scale, body: block })
+}
+
+/// Most copies of a list that are listed one by one: 64 KiB of the widest entries.
+const COPIES: u64 = 8192;
+
+/// Most copies per entry, on average, that are listed one by one.
+const SHARE: u64 = 8;
+
+/// Where each copy of a list of unequal rows is, in units of `scale`: the list of a nest, which a
+/// kernel executes whole, where rows of one to a few blocks would be a call each (`typepack-bench
+/// guidelines`, seed 2: 10 to 50 times a loop by hand). `None` for long lists and long rows, which
+/// `exec.rs` goes through row by row.
+fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
+    let total = list.lengths.total()?;
+    if total > u128::from(COPIES.min(SHARE * list.len() as u64)) {
+        return None;
+    }
+    let step = match scale {
+        0 => (stride == 0).then_some(0)?,
+        // `wrapping_rem`: one case of a division overflows, and has no remainder.
+        _ if stride.wrapping_rem(scale) == 0 => stride.checked_div(scale)?,
+        _ => return None,
+    };
+    let mut copies = Vec::with_capacity(total as usize);
+    for (length, entry) in list.lengths.iter().zip(list.entries.iter()) {
+        for copy in 0..length {
+            copies.push(entry.checked_add(step.checked_mul(copy)?)?);
+        }
+    }
+    Some(Table::new(&copies))
 }
 
 /// A short list of runs as the sequence that a struct of them is, so that both end as one window,

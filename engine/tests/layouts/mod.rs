@@ -50,6 +50,15 @@ pub fn small() -> Vec<(&'static str, Datatype)> {
         ("short list of runs", ragged.clone()),
         ("list of runs", list),
         ("ragged list of gapped", Datatype::indexed(&[1, 3, 2], &[9, 0, 5], &gapped).unwrap()),
+        (
+            "long rows of gapped",
+            Datatype::indexed(&[1, 20, 0, 7], &[9, 20, 5, 0], &gapped).unwrap(),
+        ),
+        (
+            "long rows of windows",
+            Datatype::hindexed(&[40, 1], &[0, 700], &Datatype::vector(2, 1, 2, &int).unwrap())
+                .unwrap(),
+        ),
         ("ragged of ragged", Datatype::hindexed(&[2, 1], &[0, 200], &ragged).unwrap()),
         ("overlap", Datatype::hindexed(&[3, 2], &[0, 6], &int).unwrap()),
         ("stride 0", Datatype::hvector(3, 1, 0, &int).unwrap()),
