@@ -5,7 +5,7 @@
 //! the only things that change are the kernel slots, which fill when a nest has moved enough bytes
 //! for the compiler's threshold.
 
-use crate::copy::{self, Isa, Routine};
+use crate::copy::{self, Isa, Routine, Swap, Width};
 use crate::datatype::Datatype;
 use crate::derived::Derived;
 use crate::divide::Divisor;
@@ -95,12 +95,57 @@ struct Inner {
     site_of: Box<[u32]>,
     /// True when site 0 is the whole program, the loop over elements included.
     whole: bool,
+    widths: Widths,
     settings: Settings,
     /// Made when somebody asks; see `derived.rs`.
     derived: OnceLock<Box<Derived>>,
 }
 
 type Sites = SmallVec<[Site; 1]>;
+
+/// What a plan turns round on the way: nothing, but for `external32/`.
+#[derive(Debug, Default)]
+pub(crate) enum Widths {
+    #[default]
+    Native,
+    /// Every element has this width.
+    Same(Width),
+    /// The width of each block's elements, by node.
+    Each(Box<[Width]>),
+}
+
+impl Widths {
+    #[inline]
+    fn of(&self, node: NodeId) -> Width {
+        match self {
+            Self::Native => Width::ONE,
+            Self::Same(width) => *width,
+            Self::Each(widths) => widths[node.index()],
+        }
+    }
+
+    /// What is turned round in the leaf of the nest that begins at `edge`.
+    fn swap(&self, program: &Program, edge: Edge) -> Option<Swap> {
+        let widths = match self {
+            Self::Native => return None,
+            Self::Same(width) => return Some(Swap::Same(*width)),
+            Self::Each(widths) => widths,
+        };
+        let mut node = edge.node;
+        loop {
+            match &program.node(node).op {
+                Op::Loop { body, .. } | Op::Table { body, .. } | Op::Ragged { body, .. } => {
+                    node = body.node;
+                }
+                Op::Block => return Some(Swap::Same(widths[node.index()])),
+                Op::Seq { parts } => {
+                    let each = parts.iter().map(|part| widths[part.edge.node.index()]);
+                    return Some(Swap::Each(each.collect()));
+                }
+            }
+        }
+    }
+}
 
 /// Tells plans apart, for what is remembered about them (`pair/recent.rs`).
 pub(crate) struct PlanName(Weak<Inner>);
@@ -116,6 +161,8 @@ pub(crate) struct Site {
     pub(crate) below: [Divisor; Nest::MAX_DEPTH],
     pub(crate) leaf_bytes: Divisor,
     pub(crate) rung: Rung,
+    /// What is turned round in the leaf; only leaf kernels know how.
+    pub(crate) swap: Option<Swap>,
     slots: [Slot; 2],
 }
 
@@ -134,14 +181,16 @@ impl Site {
     /// Appends the site of `nest`. Most of it is filled in where it stays: a copy of it shows in
     /// the time of a commit.
     #[inline]
-    fn add(sites: &mut Sites, nest: Nest, settings: &Settings) {
-        let (leaf_bytes, rung) = (Divisor::new(nest.leaf.bytes()), rung_of(&nest, settings));
+    fn add(sites: &mut Sites, nest: Nest, swap: Option<Swap>, settings: &Settings) {
+        let leaf_bytes = Divisor::new(nest.leaf.bytes());
+        let rung = if swap.is_some() { Rung::Leaf } else { rung_of(&nest, settings) };
         sites.push(Self {
             nest,
             words: [0; Nest::WORDS],
             below: [Divisor::ONE; Nest::MAX_DEPTH],
             leaf_bytes,
             rung,
+            swap,
             slots: Default::default(),
         });
         if let Some(site) = sites.last_mut() {
@@ -230,7 +279,7 @@ impl Site {
     /// The leaf kernel for this nest, if there is one and it is wanted.
     #[inline]
     pub(crate) fn routine(&self, direction: Direction, isa: Isa) -> Option<&Routine> {
-        let make = || Routine::new(&self.nest, direction, isa);
+        let make = || Routine::new(&self.nest, self.swap.as_ref(), direction, isa);
         self.slot(direction).routine.get_or_init(make).as_ref()
     }
 
@@ -263,6 +312,18 @@ impl Plan {
         Self::assemble(Some(datatype), footprint, program, settings, usize::MAX)
     }
 
+    /// A plan that turns elements round: packed bytes are those of `program`, in the other byte
+    /// order. It is executed by leaf kernels alone.
+    pub(crate) fn turned(
+        footprint: Footprint,
+        program: Program,
+        widths: Widths,
+        settings: &Settings,
+    ) -> Self {
+        let settings = Settings { isa: settings.isa, ..Settings::default() };
+        Self::assemble_with(None, footprint, program, &settings, usize::MAX, widths)
+    }
+
     /// A plan of a verified program with its footprint. At most `most_sites` nests get a kernel
     /// site (they need more memory than the nodes they come from); the others are walked.
     pub(crate) fn assemble(
@@ -271,6 +332,18 @@ impl Plan {
         program: Program,
         settings: &Settings,
         most_sites: usize,
+    ) -> Self {
+        Self::assemble_with(datatype, footprint, program, settings, most_sites, Widths::Native)
+    }
+
+    #[inline]
+    fn assemble_with(
+        datatype: Option<Datatype>,
+        footprint: Footprint,
+        program: Program,
+        settings: &Settings,
+        most_sites: usize,
+        widths: Widths,
     ) -> Self {
         let element_bytes = program.element_bytes();
         let contiguous = program.body.and_then(|body| {
@@ -287,6 +360,7 @@ impl Plan {
             sites: Sites::new(),
             site_of: Box::default(),
             whole: contiguous.is_some(),
+            widths,
             settings: Settings { isa: Some(settings.leaf_isa()), ..settings.clone() },
             derived: OnceLock::new(),
         });
@@ -392,6 +466,12 @@ impl Plan {
         self.0.sites.get(self.0.site_of[node.index()] as usize)
     }
 
+    /// Bytes of the elements of block `node` that are turned round.
+    #[inline]
+    pub(crate) fn width(&self, node: NodeId) -> Width {
+        self.0.widths.of(node)
+    }
+
     pub(crate) fn derived(&self) -> &Derived {
         self.0.derived.get_or_init(Box::default)
     }
@@ -446,12 +526,12 @@ impl Inner {
     /// A ragged list's body gets its site at the list's node, with a leading loop whose count the
     /// executor sets for each entry; any other site stands at the node it executes.
     fn find_sites(&mut self, most_sites: usize) {
-        let Self { program, sites, settings, .. } = self;
+        let Self { program, sites, settings, widths, .. } = self;
         let Some(body) = program.body else { return };
         let outer = Level::Loop { count: program.factor, stride: program.stride };
         if let Some(nest) = nest_of(program, body, Some(outer)) {
             self.whole = true;
-            Site::add(sites, nest, settings);
+            Site::add(sites, nest, widths.swap(program, body), settings);
             return;
         }
         let mut site_of = vec![NO_SITE; program.nodes().len()];
@@ -476,7 +556,8 @@ impl Inner {
                 Some(nest) => {
                     // Fewer sites than nodes, and those have 32-bit ids.
                     site_of[id.index()] = sites.len() as u32;
-                    Site::add(sites, nest, settings);
+                    let swap = widths.swap(program, Edge { offset: 0, node: id });
+                    Site::add(sites, nest, swap, settings);
                 }
                 None => pending.extend(ir::edges(&program.node(id).op).map(|edge| edge.node)),
             }

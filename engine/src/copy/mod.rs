@@ -6,6 +6,7 @@
 //! blocks; `window.rs`: dense patterns), or that and a level along whose iterations memory is
 //! contiguous (`tiles.rs`); the levels outside are an odometer here. Lists of unequal runs, which are
 //! no nests, are executed by `lists.rs`. `moves.rs` has the moves, `isa.rs` the instruction sets.
+//! With a [`Swap`], elements are turned round on the way (`swap.rs`).
 //!
 //! Packed bytes are what packed order says whatever the order of visits. Unpacking visits in
 //! another order only where the blocks are disjoint.
@@ -14,6 +15,7 @@ mod isa;
 pub(crate) mod lists;
 mod moves;
 mod rows;
+mod swap;
 #[cfg(test)]
 mod tests;
 mod tiles;
@@ -21,6 +23,7 @@ mod tiles;
 mod window;
 
 pub use isa::{Isa, ParseIsaError};
+pub(crate) use swap::{Swap, Width, copy as copy_turned};
 
 use crate::interp::Steps;
 use crate::kernel::{Direction, Leaf, Level, LevelShape, Nest, Run};
@@ -54,6 +57,8 @@ enum Work {
     Row { row: Row, length: u64 },
     /// The innermost level, of windows, run by run.
     Runs { row: Row, runs: Arc<[Run]> },
+    /// The same, with elements turned round.
+    TurnedRuns { row: Row, window: Box<swap::Window> },
     /// The innermost level, by patterns of lines.
     #[cfg(target_arch = "x86_64")]
     Window(window::Window),
@@ -63,23 +68,30 @@ enum Work {
 
 impl Routine {
     /// The routine for `nest`, if there is one: windows need byte permutes.
-    pub(crate) fn new(nest: &Nest, direction: Direction, isa: Isa) -> Option<Self> {
+    /// With `swap`, which is about the nest's leaf, elements are turned round.
+    pub(crate) fn new(
+        nest: &Nest,
+        swap: Option<&Swap>,
+        direction: Direction,
+        isa: Isa,
+    ) -> Option<Self> {
         let work = match direction {
-            Direction::Pack => Self::work::<true>(nest, isa),
-            Direction::Unpack => Self::work::<false>(nest, isa),
+            Direction::Pack => Self::work::<true>(nest, swap, isa),
+            Direction::Unpack => Self::work::<false>(nest, swap, isa),
         };
         Some(Self { work: work?, isa, rows_suffice: rows_suffice(nest) })
     }
 
-    fn work<const PACK: bool>(nest: &Nest, isa: Isa) -> Option<Work> {
+    fn work<const PACK: bool>(nest: &Nest, swap: Option<&Swap>, isa: Isa) -> Option<Work> {
         let inner = nest.levels.last()?;
         #[cfg(target_arch = "x86_64")]
         if isa == Isa::Avx512
             && let Some(merit) = window::merit(inner, &nest.leaf)
             && merit.pays(&nest.leaf)
             && rows_suffice(nest)
+            && swap.is_none_or(|swap| window::can_turn(inner, &nest.leaf, swap))
         {
-            return Some(Work::Window(window::Window::new::<PACK>(inner, &nest.leaf)));
+            return Some(Work::Window(window::Window::new::<PACK>(inner, &nest.leaf, swap)));
         }
         let level = match inner {
             Level::Loop { .. } => LevelShape::Loop,
@@ -88,12 +100,21 @@ impl Routine {
         let length = match &nest.leaf {
             Leaf::Block { bytes } => *bytes,
             Leaf::Window { runs } => {
-                return Some(Work::Runs { row: rows::windows::<PACK>(level), runs: runs.clone() });
+                let runs = runs.clone();
+                let Some(swap) = swap.cloned() else {
+                    return Some(Work::Runs { row: rows::windows::<PACK>(level), runs });
+                };
+                let window = Box::new(swap::Window { runs, swap });
+                return Some(Work::TurnedRuns { row: swap::windows::<PACK>(isa, level), window });
             }
         };
-        let row = rows::row::<PACK>(isa, level, length);
+        let width = swap.map_or(Width::ONE, |swap| swap.width(0));
+        let row = match width {
+            Width::ONE => rows::row::<PACK>(isa, level, length),
+            width => swap::row::<PACK>(isa, level, length, width),
+        };
         let near = near_level(nest, length);
-        if let (Some(near), Some(transpose)) = (near, tiles::transposer(isa, length)) {
+        if let (Some(near), Some(transpose)) = (near, tiles::transposer(isa, length, width)) {
             return Some(Work::Tile { transpose, near, row, length });
         }
         Some(Work::Row { row, length })
@@ -103,7 +124,7 @@ impl Routine {
     pub(crate) fn name(&self) -> String {
         let kind = match &self.work {
             Work::Row { .. } => "row",
-            Work::Runs { .. } => "runs",
+            Work::Runs { .. } | Work::TurnedRuns { .. } => "runs",
             #[cfg(target_arch = "x86_64")]
             Work::Window(_) => "window",
             Work::Tile { .. } => "tile",
@@ -118,7 +139,7 @@ impl Routine {
     pub(crate) fn patience(&self) -> Option<u64> {
         match &self.work {
             Work::Row { length, .. } if self.rows_suffice => (*length <= 8).then_some(32),
-            Work::Row { .. } | Work::Runs { .. } => Some(1),
+            Work::Row { .. } | Work::Runs { .. } | Work::TurnedRuns { .. } => Some(1),
             #[cfg(target_arch = "x86_64")]
             Work::Window(_) => None,
             Work::Tile { .. } => None,
@@ -176,6 +197,9 @@ impl Routine {
                 }
                 Work::Runs { row, runs } => {
                     row(std::ptr::from_ref(runs).cast(), params, mem, packed);
+                }
+                Work::TurnedRuns { row, window } => {
+                    row(std::ptr::from_ref(&**window).cast(), params, mem, packed);
                 }
                 #[cfg(target_arch = "x86_64")]
                 Work::Window(window) => window.run::<PACK>(params, mem, packed),

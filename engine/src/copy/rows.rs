@@ -22,7 +22,7 @@ const JOINED: usize = 8;
 
 /// A level's parameters, read once: the compiler has to assume that packed bytes are written over
 /// the parameter block, and would read it again for every block.
-trait Steps: Copy {
+pub(super) trait Steps: Copy {
     /// # Safety
     ///
     /// `words` points to the parameters of a level of this kind, as in `kernel.rs`.
@@ -38,7 +38,7 @@ trait Steps: Copy {
 
 /// Constant stride.
 #[derive(Clone, Copy)]
-struct Strided(isize);
+pub(super) struct Strided(isize);
 
 impl Steps for Strided {
     #[inline(always)]
@@ -55,7 +55,7 @@ impl Steps for Strided {
 
 /// A table of entries of type `T`.
 #[derive(Clone, Copy)]
-struct Listed<T> {
+pub(super) struct Listed<T> {
     entries: *const T,
     scale: i64,
 }
@@ -199,7 +199,7 @@ unsafe fn window<S: Steps, const PACK: bool>(
 ///
 /// As for [`Row`].
 #[inline(always)]
-unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usize>(
+pub(super) unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usize>(
     words: *const u64,
     mem: *mut u8,
     packed: *mut u8,
@@ -217,7 +217,7 @@ unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usize>(
             unsafe {
                 let four: [[u8; B]; 4] =
                     std::array::from_fn(|k| at(i + k).cast::<[u8; B]>().read());
-                packed.add(i * B).cast::<[[u8; B]; 4]>().write(four);
+                packed.add(i * B).cast::<[[u8; B]; 4]>().write(M::turned(four));
             }
             i += 4;
         }
@@ -250,13 +250,13 @@ unsafe fn one<M: Machine, const PACK: bool, const B: usize>(mem: *mut u8, packed
     unsafe { block::<M, B>(from, to) }
 }
 
-/// Blocks of `bytes` bytes, more than 64.
+/// Blocks of `bytes` bytes, at least 64.
 ///
 /// # Safety
 ///
 /// As for [`Row`], with blocks of `bytes` bytes.
 #[inline(always)]
-unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
+pub(super) unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
     bytes: usize,
     words: *const u64,
     mem: *mut u8,
@@ -265,7 +265,7 @@ unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
     // SAFETY: the count is the level's first word.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     for i in 0..count {
-        // SAFETY: `i` is below the count; the block is longer than 64 bytes and valid on both sides.
+        // SAFETY: `i` is below the count; the block has 64 bytes or more and is valid on both sides.
         unsafe {
             let mem = mem.wrapping_offset(steps.displacement(i));
             let packed = packed.add(i * bytes);

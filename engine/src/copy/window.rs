@@ -9,9 +9,13 @@
 //! store. On the memory side both go under the line's mask: gaps may be another thread's, and are
 //! neither read nor written. Ends move under masks on the packed side, too.
 //!
+//! With a [`Swap`] the permute turns elements round as well, for nothing: as long as each lies in one
+//! line of the pattern.
+//!
 //! Where it pays and enough elements are to be moved, elements are taken off the front until lines
 //! of the pattern are lines of memory: a 64-byte access that crosses cache lines costs two.
 
+use super::swap::Swap;
 use crate::kernel::{Leaf, Level};
 use std::arch::x86_64::*;
 
@@ -118,9 +122,20 @@ fn inverse(odd: usize, power: usize) -> usize {
     inverse % power
 }
 
+/// Whether no element that is turned round lies in two lines of the pattern.
+pub(super) fn can_turn(level: &Level, leaf: &Leaf, swap: &Swap) -> bool {
+    let Level::Loop { stride, .. } = *level else { return false };
+    runs(leaf).enumerate().all(|(i, (offset, _))| {
+        // Aligned in every element; lines hold whole elements then.
+        let width = swap.width(i).bytes() as i64;
+        offset % width == 0 && stride % width == 0
+    })
+}
+
 impl Window {
-    /// The pattern of `leaf` on `level`, for which [`merit`] has said yes.
-    pub(super) fn new<const PACK: bool>(level: &Level, leaf: &Leaf) -> Self {
+    /// The pattern of `leaf` on `level`, for which [`merit`] has said yes, and [`can_turn`] if there
+    /// is a swap.
+    pub(super) fn new<const PACK: bool>(level: &Level, leaf: &Leaf, swap: Option<&Swap>) -> Self {
         let stride = match *level {
             Level::Loop { stride, .. } => stride as usize,
             Level::Table { .. } => unreachable!("merit() takes loops only"),
@@ -129,9 +144,12 @@ impl Window {
         let mut steps: Vec<Step> = Vec::with_capacity(stride * elements / LINE);
         let mut packed = 0;
         for element in 0..elements {
-            for (offset, bytes) in runs(leaf) {
+            for (run, (offset, bytes)) in runs(leaf).enumerate() {
+                let width = swap.map_or(1, |swap| swap.width(run).bytes());
                 let begin = element * stride + offset as usize;
-                for at in begin..begin + bytes as usize {
+                for i in 0..bytes as usize {
+                    // Byte `at` of memory and the `mirror`th of what is packed belong together.
+                    let (at, mirror) = (begin + i, width - 1 - i % width);
                     let line = (at / LINE * LINE) as u32;
                     if steps.last().is_none_or(|step| step.mem != line) {
                         let permute = [0; LINE];
@@ -139,10 +157,11 @@ impl Window {
                     }
                     let step = steps.last_mut().expect("pushed above if there was none");
                     let (byte, nth) = (at % LINE, step.bytes as usize);
+                    let turned = nth - i % width + mirror;
                     if PACK {
-                        step.permute[nth] = byte as u8;
+                        step.permute[turned] = byte as u8;
                     } else {
-                        step.permute[byte] = nth as u8;
+                        step.permute[byte] = turned as u8;
                     }
                     step.mask |= 1 << byte;
                     step.bytes += 1;
@@ -349,7 +368,7 @@ mod tests {
         for stride in 1..=200_usize {
             let level = Level::Loop { count: 1, stride: stride as i64 };
             let Some(merit) = merit(&level, &Leaf::Block { bytes: 1 }) else { continue };
-            let window = Window::new::<true>(&level, &Leaf::Block { bytes: 1 });
+            let window = Window::new::<true>(&level, &Leaf::Block { bytes: 1 }, None);
             assert_eq!(merit.lines * LINE, window.elements * stride);
             for address in 0..130 {
                 let first = window.to_line(address);
