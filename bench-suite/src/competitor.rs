@@ -1,13 +1,14 @@
-//! Who is measured: memcpy, the engine in several settings, and the hand-written loop, behind one
-//! trait. Peer MPIs implement it too, in `peer/competitor.rs`.
+//! Who is measured: memcpy, the engine in several settings, and the hand-written loops (`hand.rs`),
+//! behind one trait. Peer MPIs implement it too, in `peer/competitor.rs`.
 //!
 //! Comes after `layout.rs`. A competitor says which datatype its answer is that of, so that
 //! `prepare.rs` verifies all of them in the same way; `measure.rs` and `benches/pack.rs` then call
 //! them without knowing who they are.
 
-use crate::hand;
-use crate::layout::{HandNest, Layout};
+use crate::hand::{Hand, Hands, Loops};
+use crate::layout::Layout;
 use std::sync::Arc;
+use typepack_engine::Isa;
 use typepack_engine::kernel::Direction;
 use typepack_engine::{Datatype, Named, Plan, Rung, Settings};
 use typepack_jit::Jit;
@@ -37,8 +38,10 @@ pub const JIT: &str = "jit";
 
 /// Name of the engine as an application uses it, in the rows of `suite.rs`.
 pub const TYPEPACK: &str = "typepack";
-/// Name of the hand-written loop.
+/// Name of the hand-written loop in Rust.
 pub const HAND: &str = "hand";
+/// Name of the hand-written loop in C.
+pub const HAND_C: &str = "hand-c";
 
 type Competitors = typepack_engine::Result<Vec<Box<dyn Competitor>>>;
 
@@ -54,29 +57,60 @@ pub fn all(layout: &Layout, jit: &Jit) -> Competitors {
         Engine::of(layout, "interpreter", &forced(Rung::Interpreter))?,
         Engine::of(layout, JIT, &compiled)?,
     ];
-    list.extend(Hand::of(layout));
+    hand_loops(&mut list, layout, &Hands::built_in().loops);
     Ok(list)
 }
 
 /// Those of `typepack-bench peers`, the peers excepted: "leaf" and "jit" are the halves of the
 /// ablation, "typepack" is the policy that an application gets. `eager` compiles at commit, `lazy`
-/// when its policy says so.
+/// when its policy says so. `hands` are the builds of the hand loops; `isa`
+/// is the instruction set of leaf kernels, the machine's best by default.
 ///
 /// # Errors
 ///
 /// As [`all`].
-pub fn reference(layout: &Layout, eager: &Jit, lazy: &Jit) -> Competitors {
-    let kernels = Settings { compiler: Some(Arc::new(eager.clone())), ..forced(Rung::Kernel) };
-    let policy = Settings { compiler: Some(Arc::new(lazy.clone())), ..Settings::default() };
+pub fn reference(
+    layout: &Layout,
+    eager: &Jit,
+    lazy: &Jit,
+    hands: &[Loops],
+    isa: Option<Isa>,
+) -> Competitors {
+    let with = |rung| Settings { rung, isa, ..Settings::default() };
+    let kernels = Settings { compiler: Some(Arc::new(eager.clone())), ..with(Some(Rung::Kernel)) };
+    let policy = Settings { compiler: Some(Arc::new(lazy.clone())), ..with(None) };
     let mut list = vec![
         Memcpy::of(layout),
-        Engine::of(layout, "interpreter", &forced(Rung::Interpreter))?,
-        Engine::of(layout, "leaf", &forced(Rung::Leaf))?,
+        Engine::of(layout, "interpreter", &with(Some(Rung::Interpreter)))?,
+        Engine::of(layout, "leaf", &with(Some(Rung::Leaf)))?,
         Engine::of(layout, JIT, &kernels)?,
         Engine::of(layout, TYPEPACK, &policy)?,
     ];
-    list.extend(Hand::of(layout));
+    hand_loops(&mut list, layout, hands);
     Ok(list)
+}
+
+/// `count` elements of `ty` with the engine under `settings`.
+///
+/// # Errors
+///
+/// The engine's.
+pub fn typed(
+    name: &'static str,
+    ty: &Datatype,
+    count: u64,
+    settings: &Settings,
+) -> typepack_engine::Result<Box<dyn Competitor>> {
+    Ok(Box::new(Engine { name, plan: ty.commit_with(settings)?, count }))
+}
+
+/// Adds the layout's loops in every build, where it has some.
+fn hand_loops(list: &mut Vec<Box<dyn Competitor>>, layout: &Layout, hands: &[Loops]) {
+    if let Some(nest) = &layout.nest {
+        list.extend(
+            hands.iter().map(|&loops| Box::new(Hand::new(loops, nest)) as Box<dyn Competitor>),
+        );
+    }
 }
 
 fn forced(rung: Rung) -> Settings {
@@ -129,8 +163,7 @@ impl Engine {
         name: &'static str,
         settings: &Settings,
     ) -> typepack_engine::Result<Box<dyn Competitor>> {
-        let plan = layout.datatype.commit_with(settings)?;
-        Ok(Box::new(Self { name, plan, count: layout.count }))
+        typed(name, &layout.datatype, layout.count, settings)
     }
 }
 
@@ -151,35 +184,5 @@ impl Competitor for Engine {
     fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
         typepack_engine::unpack(&self.plan, self.count, packed, memory)
             .expect("the buffers were made for this layout");
-    }
-}
-
-/// The loops of `hand.rs`.
-struct Hand {
-    nest: HandNest,
-}
-
-impl Hand {
-    /// The layout's loop, if there is one.
-    fn of(layout: &Layout) -> Option<Box<dyn Competitor>> {
-        Some(Box::new(Self { nest: layout.nest.clone()? }))
-    }
-}
-
-impl Competitor for Hand {
-    fn name(&self) -> &'static str {
-        HAND
-    }
-
-    fn executor(&self, _: Direction) -> String {
-        "Rust loop".to_owned()
-    }
-
-    fn pack(&self, memory: &[u8], packed: &mut [u8]) {
-        hand::pack(&self.nest, memory, packed);
-    }
-
-    fn unpack(&self, packed: &[u8], memory: &mut [u8]) {
-        hand::unpack(&self.nest, packed, memory);
     }
 }

@@ -4,6 +4,7 @@
 //! something to run, `bars.rs` compares results with [`Bar`]s. Everything that can be wrong in a
 //! file is found here, so that later steps cannot fail on input.
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use typepack_engine::{Datatype, Named};
@@ -12,6 +13,9 @@ use typepack_engine::{Datatype, Named};
 pub const BUILT_IN: &str = include_str!("../definitions/pack.toml");
 /// The definitions of `typepack-bench peers`: the reference layouts.
 pub const REFERENCE: &str = include_str!("../definitions/reference.toml");
+
+/// The definitions of `typepack-bench peers --set ddtbench`.
+pub const DDTBENCH: &str = include_str!("../definitions/ddtbench.toml");
 
 /// A whole definitions file.
 #[derive(Clone, Debug, Deserialize)]
@@ -163,8 +167,28 @@ pub struct TextShape {
     pub count: Number,
     /// Packed bytes per `n`. Without it there is one size, that of the type.
     pub unit: Option<u64>,
-    /// The loops that a hand would write, where there are such.
-    pub hand: Option<Loops>,
+    /// Lists of indices that the expression names: `{name}` stands for the list's values, separated
+    /// by commas.
+    #[serde(default)]
+    pub lists: Vec<IndexList>,
+    /// The loops that a hand would write, one nest after the other, where there are such.
+    #[serde(default)]
+    pub hand: Vec<Loops>,
+}
+
+/// Different indices in no order, the same in every run of the program.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IndexList {
+    /// What stands for it in the expression, and in a hand's loops.
+    pub name: String,
+    /// How many.
+    pub count: u64,
+    /// The indices are below this.
+    pub below: u64,
+    /// What each is multiplied with.
+    #[serde(default = "one")]
+    pub times: u64,
 }
 
 /// A number, or the word `n` ([`TextShape`]).
@@ -208,10 +232,19 @@ pub struct Loops {
     /// Bytes of the first block's start from the origin.
     #[serde(default)]
     pub start: u64,
+    /// Bytes that are added to `start` per `n`.
+    #[serde(default)]
+    pub start_per_n: u64,
     /// Bytes per block.
     pub block: u64,
     /// Up to three loops, outermost first: iterations, and bytes per iteration.
+    #[serde(default)]
     pub loops: Vec<(Number, u64)>,
+    /// Instead of loops: one block per value of this list.
+    pub list: Option<String>,
+    /// Bytes that a value of the list stands for.
+    #[serde(default = "one")]
+    pub unit: u64,
 }
 
 /// A face of a cube of doubles, `array[z][y][x]`.
@@ -300,27 +333,36 @@ impl Definitions {
     /// that are not there, and numbers that make no layout.
     pub fn parse(text: &str) -> Result<Self, DefinitionError> {
         let definitions: Self = toml::from_str(text).map_err(|e| {
-            let line = e.span().map_or(0, |span| text[..span.start].lines().count().max(1));
-            DefinitionError(format!("line {line}: {}", e.message()))
+            let line = e.span().map_or(1, |span| line_of(text, span.start));
+            DefinitionError(format!("line {line}: {}", e.message().replace('\n', " ")))
         })?;
-        let wrong = |text: String| Err(DefinitionError(text));
+        let places = Places::of(text);
+        let wrong =
+            |line: usize, text: String| Err(DefinitionError(format!("line {line}: {text}")));
         let mut names = HashSet::new();
-        for layout in &definitions.layouts {
+        let mut sizes =
+            vec![(places.sizes, &definitions.sizes), (places.quick, &definitions.quick)];
+        for (layout, &line) in definitions.layouts.iter().zip(&places.layouts) {
             if !names.insert(layout.name.as_str()) {
-                return wrong(format!("layout {} is defined twice", layout.name));
+                return wrong(line, format!("layout {} is defined twice", layout.name));
             }
             if let Err(reason) = layout.shape.check() {
-                return wrong(format!("layout {}: {reason}", layout.name));
+                return wrong(line, format!("layout {}: {reason}", layout.name));
+            }
+            sizes.push((line, &layout.sizes));
+        }
+        for (line, sizes) in sizes {
+            if let Some(size) = sizes.iter().find(|&&s| s == 0 || s > MOST_BYTES) {
+                let text = format!("size {size} is not between 1 and {MOST_BYTES} bytes");
+                return wrong(line, text);
             }
         }
-        let own = definitions.layouts.iter().flat_map(|layout| &layout.sizes);
-        let mut sizes = definitions.sizes.iter().chain(&definitions.quick).chain(own);
-        if let Some(size) = sizes.find(|&&s| s == 0 || s > MOST_BYTES) {
-            return wrong(format!("size {size} is not between 1 and {MOST_BYTES} bytes"));
-        }
-        for bar in &definitions.bars {
+        for (bar, &line) in definitions.bars.iter().zip(&places.bars) {
             if let Some(name) = bar.layouts.iter().find(|name| !names.contains(name.as_str())) {
-                return wrong(format!("bar \"{}\" names the unknown layout {name}", bar.text));
+                return wrong(
+                    line,
+                    format!("bar \"{}\" names the unknown layout {name}", bar.text),
+                );
             }
         }
         Ok(definitions)
@@ -342,6 +384,58 @@ impl Definitions {
     /// Never: a test parses them.
     pub fn reference() -> Self {
         Self::parse(REFERENCE).expect("the reference layouts are valid")
+    }
+
+    /// The layouts of DDTBench.
+    ///
+    /// # Panics
+    ///
+    /// Never: a test parses them.
+    pub fn ddtbench() -> Self {
+        Self::parse(DDTBENCH).expect("the layouts of DDTBench are valid")
+    }
+}
+
+/// The line, from 1, of the byte at `position`.
+fn line_of(text: &str, position: usize) -> usize {
+    text[..position].bytes().filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// The lines on which the parts of a definitions file begin.
+#[derive(Default)]
+struct Places {
+    sizes: usize,
+    quick: usize,
+    /// As many as the file has layouts.
+    layouts: Vec<usize>,
+    /// As many as the file has bars.
+    bars: Vec<usize>,
+}
+
+impl Places {
+    /// The places in `text`, which has parsed as [`Definitions`].
+    fn of(text: &str) -> Self {
+        /// The same file again, for where things are and not for what they are.
+        #[derive(Deserialize)]
+        struct Outline {
+            sizes: toml::Spanned<IgnoredAny>,
+            quick: Option<toml::Spanned<IgnoredAny>>,
+            #[serde(default)]
+            layout: Vec<toml::Spanned<IgnoredAny>>,
+            #[serde(default)]
+            bar: Vec<toml::Spanned<IgnoredAny>>,
+        }
+        let line = |part: &toml::Spanned<IgnoredAny>| line_of(text, part.span().start);
+        match toml::from_str::<Outline>(text) {
+            Ok(outline) => Self {
+                sizes: line(&outline.sizes),
+                quick: outline.quick.as_ref().map_or(0, line),
+                layouts: outline.layout.iter().map(line).collect(),
+                bars: outline.bar.iter().map(line).collect(),
+            },
+            // It has parsed with more fields; without places there would be no checks.
+            Err(error) => unreachable!("an outline of valid definitions: {error}"),
+        }
     }
 }
 
@@ -399,16 +493,52 @@ impl TextShape {
             Some(_) if !sized => return Err("unit, but neither type nor count has n".to_owned()),
             _ => {}
         }
+        for IndexList { name, count, below, times } in &self.lists {
+            if name == "n" || !self.expression.contains(&format!("{{{name}}}")) {
+                return Err(format!("list {name}: the type does not have {{{name}}}"));
+            }
+            if !(1..=MOST_INDICES).contains(below) || count > below || *count == 0 {
+                return Err(format!("list {name}: {count} of {below} indices"));
+            }
+            if !(1..=MOST_BYTES).contains(times) {
+                return Err(format!("list {name}: times = {times}"));
+            }
+        }
         // The smallest one: a fault of the expression is one of every size.
         self.datatype(1)?;
-        let Some(hand) = &self.hand else { return Ok(()) };
-        if hand.block == 0 || hand.block > MOST_BYTES || hand.start > MOST_BYTES {
+        self.hand.iter().try_for_each(|hand| self.check_hand(hand))
+    }
+
+    fn check_hand(&self, hand: &Loops) -> Result<(), String> {
+        if hand.block == 0
+            || [hand.block, hand.start, hand.start_per_n].iter().any(|b| *b > MOST_BYTES)
+        {
             return Err(format!("hand: block = {}, start = {}", hand.block, hand.start));
+        }
+        if let Some(name) = &hand.list {
+            return match self.list(name) {
+                None => Err(format!("hand: no list {name}")),
+                Some(_) if !hand.loops.is_empty() => Err("hand: loops and a list".to_owned()),
+                Some(_) if !(1..=MOST_BYTES).contains(&hand.unit) => {
+                    Err(format!("hand: unit = {}", hand.unit))
+                }
+                Some(_) => Ok(()),
+            };
         }
         if !(1..=3).contains(&hand.loops.len()) {
             return Err(format!("hand: {} loops are not 1 to 3", hand.loops.len()));
         }
-        hand.loops.iter().try_for_each(|(count, _)| count.check("hand: a loop"))
+        hand.loops.iter().try_for_each(|(count, stride)| {
+            if *stride > MOST_BYTES {
+                return Err(format!("hand: a loop of {stride} bytes"));
+            }
+            count.check("hand: a loop")
+        })
+    }
+
+    /// The list `name`.
+    pub fn list(&self, name: &str) -> Option<&IndexList> {
+        self.lists.iter().find(|list| list.name == name)
     }
 
     /// The type for `n`.
@@ -417,12 +547,19 @@ impl TextShape {
     ///
     /// The fault of the expression, in one line.
     pub fn datatype(&self, n: u64) -> Result<Datatype, String> {
-        let text = self.expression.replace("{n}", &n.to_string());
+        let mut text = self.expression.replace("{n}", &n.to_string());
+        for list in &self.lists {
+            let values: Vec<String> = list.values().iter().map(u64::to_string).collect();
+            text = text.replace(&format!("{{{}}}", list.name), &values.join(", "));
+        }
         text.parse().map_err(|e: typepack_engine::text::ParseError| {
             format!("column {}: {}", e.column(), e.message())
         })
     }
 }
+
+/// Most indices that a list chooses from.
+const MOST_INDICES: u64 = 1 << 24;
 
 #[cfg(test)]
 mod tests {
@@ -451,16 +588,19 @@ mod tests {
             Definitions::parse(&text).expect_err(shape).to_string()
         };
         let text = |inside: &str| error(&format!("shape.text = {{ {inside} }}"));
-        assert_eq!(text("type = \"vector({n}, 1, 2, double)\""), "layout a: n without a unit");
+        assert_eq!(
+            text("type = \"vector({n}, 1, 2, double)\""),
+            "line 2: layout a: n without a unit"
+        );
         assert!(text("type = \"double\", unit = 8").contains("neither type nor count has n"));
-        assert!(text("type = \"vector(1, double)\"").starts_with("layout a: column "));
+        assert!(text("type = \"vector(1, double)\"").starts_with("line 2: layout a: column "));
         assert!(text("type = \"double\", count = \"m\"").contains("\"m\" is not \"n\""));
-        let hand = "type = \"double\", hand = { block = 0, loops = [] }";
-        assert_eq!(text(hand), "layout a: hand: block = 0, start = 0");
+        let hand = "type = \"double\", hand = [{ block = 0, loops = [] }]";
+        assert_eq!(text(hand), "line 2: layout a: hand: block = 0, start = 0");
         let list = error("shape.list = { longest = 0, gap = 1 }");
-        assert_eq!(list, "layout a: longest = 0 is not between 1 and 1024");
+        assert_eq!(list, "line 2: layout a: longest = 0 is not between 1 and 1024");
         let blocks = "shape.blocks = { block = 3, stride = 4, element = \"short\" }";
-        assert_eq!(error(blocks), "layout a: block = 3 is not a positive multiple of 2");
+        assert_eq!(error(blocks), "line 2: layout a: block = 3 is not a positive multiple of 2");
     }
 
     #[test]
@@ -470,25 +610,25 @@ mod tests {
         let with = |shape: &str| format!("sizes = [8]\n{layout}{shape}");
         assert_eq!(
             error(&with("shape.blocks = { block = 7, stride = 8 }")),
-            "layout a: block = 7 is not a positive multiple of 8"
+            "line 2: layout a: block = 7 is not a positive multiple of 8"
         );
         assert_eq!(
             error(&with("shape.blocks = { block = 16, stride = 8 }")),
-            "layout a: stride = 8 is not a multiple of 8 and at least the block"
+            "line 2: layout a: stride = 8 is not a multiple of 8 and at least the block"
         );
         assert_eq!(
             error(&with("shape.face = { edge = 4, halo = 5, normal = \"x\" }")),
-            "layout a: halo = 5 is not between 1 and the edge"
+            "line 2: layout a: halo = 5 is not between 1 and the edge"
         );
         let once = with("shape.record = \"char-int-double\"\n");
         assert_eq!(
             error(&format!("{once}{layout}shape.record = \"char-int-double\"")),
-            "layout a is defined twice"
+            "line 6: layout a is defined twice"
         );
         assert!(error("sizes = 3").starts_with("line 1: "), "{}", error("sizes = 3"));
         assert!(!error(&with("shape.ring = 3")).contains('\n'));
         let bar =
             "[[bar]]\ntext = \"b\"\nlayouts = [\"c\"]\nsizes = []\nagainst = \"hand\"\nleast = 1.0";
-        assert_eq!(error(&format!("{once}{bar}")), "bar \"b\" names the unknown layout c");
+        assert_eq!(error(&format!("{once}{bar}")), "line 6: bar \"b\" names the unknown layout c");
     }
 }

@@ -5,7 +5,8 @@
 //! that they agree is what `prepare.rs` verifies.
 
 use crate::definition::{
-    Axis, Blocks, Class, Face, LayoutDefinition, List, Loops, Record, ShapeDefinition, TextShape,
+    Axis, Blocks, Class, Face, IndexList, LayoutDefinition, List, Loops, Record, ShapeDefinition,
+    TextShape,
 };
 use std::sync::Arc;
 use typepack_engine::{Datatype, Named, Order};
@@ -71,6 +72,8 @@ pub enum HandNest {
     },
     /// Runs: offset and length in bytes.
     Runs(Arc<[(usize, usize)]>),
+    /// One after the other.
+    Sequence(Arc<[HandNest]>),
 }
 
 /// Why a layout does not exist at a size, in one line.
@@ -226,8 +229,14 @@ impl Numbers {
         Self(0x1234_5678_9abc_def1)
     }
 
+    /// Others for every seed.
+    pub(crate) fn seeded(seed: u64) -> Self {
+        // Odd, hence never the state 0 that xorshift stays in; neighbouring seeds lie far apart.
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17) | 1)
+    }
+
     /// A number from 0 to `end`, not included.
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -287,6 +296,46 @@ fn lists(List { element, longest, gap, permuted, arrays }: List, size: u64) -> M
     Ok((ty, 1, Some(nest)))
 }
 
+impl TextShape {
+    /// One nest of the hand's.
+    fn nest(&self, hand: &Loops, n: u64) -> HandNest {
+        let mut block = hand.block as usize;
+        let start = (hand.start + n * hand.start_per_n) as usize;
+        if let Some(list) = hand.list.as_ref().and_then(|name| self.list(name)) {
+            let offsets = list.values();
+            let offsets = offsets.iter().map(|value| start + *value as usize * hand.unit as usize);
+            return HandNest::Offsets { block, offsets: offsets.collect() };
+        }
+        let (mut counts, mut strides) = ([1; 3], [0; 3]);
+        let first = 3 - hand.loops.len();
+        for (i, (count, stride)) in hand.loops.iter().enumerate() {
+            counts[first + i] = count.at(n) as usize;
+            strides[first + i] = *stride as usize;
+        }
+        // Consecutive blocks are one block to a hand.
+        if strides[2] == block {
+            (block, counts[2]) = (block * counts[2], 1);
+        }
+        HandNest::Box3 { start, block, counts, strides }
+    }
+}
+
+impl IndexList {
+    /// The indices, the same in every run: the first ones of a shuffle of all below `below`, times
+    /// the factor.
+    pub fn values(&self) -> Vec<u64> {
+        let mut numbers = Numbers::new();
+        let mut all: Vec<u64> = (0..self.below).collect();
+        for i in 0..self.count as usize {
+            let other = i + numbers.below(self.below - i as u64) as usize;
+            all.swap(i, other);
+        }
+        all.truncate(self.count as usize);
+        all.iter_mut().for_each(|index| *index *= self.times);
+        all
+    }
+}
+
 fn expression(text: &TextShape, size: u64) -> Made {
     let n = match text.unit {
         Some(unit) => size / unit,
@@ -304,20 +353,11 @@ fn expression(text: &TextShape, size: u64) -> Made {
     if ty.true_lb() < 0 || i128::from(ty.extent()) * i128::from(count) > 1 << 50 {
         return Err("memory before the origin, or more than a machine has".to_owned());
     }
-    let nest = text.hand.as_ref().map(|Loops { start, block, loops }| {
-        let (mut counts, mut strides) = ([1; 3], [0; 3]);
-        let first = 3 - loops.len();
-        for (i, (count, stride)) in loops.iter().enumerate() {
-            counts[first + i] = count.at(n) as usize;
-            strides[first + i] = *stride as usize;
-        }
-        let (mut block, start) = (*block as usize, *start as usize);
-        // Consecutive blocks are one block to a hand.
-        if strides[2] == block {
-            (block, counts[2]) = (block * counts[2], 1);
-        }
-        HandNest::Box3 { start, block, counts, strides }
-    });
+    let mut nests: Vec<HandNest> = text.hand.iter().map(|loops| text.nest(loops, n)).collect();
+    let nest = match nests.len() {
+        0 | 1 => nests.pop(),
+        _ => Some(HandNest::Sequence(nests.into())),
+    };
     Ok((ty, count, nest))
 }
 

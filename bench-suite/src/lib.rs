@@ -10,21 +10,27 @@
 //!
 //! The same flow with the reference layouts and peer MPIs (`peer/`) is `suite.rs`: its rows go to
 //! `suite_report.rs`, to `summary.rs` (bars) and to `ablation.rs`. What layouts cost besides
-//! packing them is beside these, in `commit/`.
+//! packing them is beside these, in `commit/`. `record.rs` reads a dated record again, `plot/`
+//! draws it. `guidelines/` holds descriptions of one layout against each other.
 
 pub mod ablation;
 pub mod bars;
 pub mod buffer;
+pub mod calibrate;
 pub mod commit;
 pub mod competitor;
 pub mod definition;
+pub mod guidelines;
 pub mod hand;
+mod hand_c;
 pub mod layout;
 pub mod measure;
 pub mod peer;
 pub mod pin;
+pub mod plot;
 pub mod prepare;
 pub mod recipe;
+pub mod record;
 pub mod regret;
 pub mod report;
 pub mod storm;

@@ -9,15 +9,21 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use typepack_bench::bars::{self, Verdict};
+use typepack_bench::calibrate;
 use typepack_bench::commit;
 use typepack_bench::definition::{Definitions, LayoutDefinition, MOST_BYTES};
+use typepack_bench::guidelines;
+use typepack_bench::hand::Hands;
 use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::measure::{Row, measure};
 use typepack_bench::peer::{self, Peer, Session};
 use typepack_bench::pin;
+use typepack_bench::plot;
 use typepack_bench::prepare::Bench;
+use typepack_bench::record::Record;
 use typepack_bench::suite::Effort;
 use typepack_bench::{ablation, report, suite, suite_report, summary};
+use typepack_engine::Isa;
 use typepack_engine::kernel::Direction;
 use typepack_jit::{Jit, Mode, Settings};
 
@@ -40,6 +46,57 @@ enum Command {
     /// Everything else that has a bar: creation, index lists until the first pack, seek, packing in
     /// pieces, external32 and fused copies, each verified and compared with its bar.
     Commit(CommitArguments),
+    /// Measure the table of the engine's cost model and print it as Rust source:
+    /// engine/src/cost/table.rs.
+    Calibrate,
+    /// Draw a record of `scripts/bench` as SVG pictures: bandwidth against size, ratios to the best
+    /// peer and hand loop, break-even.
+    Plot(PlotArguments),
+    /// Hold descriptions of one layout against each other and against hand loops, for random types:
+    /// performance guidelines and their violations.
+    Guidelines(GuidelineArguments),
+}
+
+#[derive(clap::Args)]
+struct GuidelineArguments {
+    /// Which random types.
+    #[arg(long, default_value_t = 1, value_name = "S")]
+    seed: u64,
+    /// How many; 100, or 30 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    types: Option<u32>,
+    /// Rounds in which the two sides take turns.
+    #[arg(long, default_value_t = 5, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    rounds: u16,
+    /// Fewer types.
+    #[arg(long)]
+    quick: bool,
+    /// How to print: the summary, or every check.
+    #[arg(long, value_enum, default_value_t = GuidelineFormat::Table)]
+    format: GuidelineFormat,
+    /// Write the summary to this file instead of standard error (standard output with the table).
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+    /// The hand loops built for this machine, as `scripts/bench` does it.
+    #[arg(long, value_name = "LIBRARY", default_value = "target/hand/release/libtypepack_hand.so")]
+    hand: PathBuf,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GuidelineFormat {
+    Table,
+    Csv,
+}
+
+#[derive(clap::Args)]
+struct PlotArguments {
+    /// The record's CSV file.
+    #[arg(value_name = "RECORD.csv")]
+    record: PathBuf,
+    /// Where the pictures go; made if it is not there.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
 }
 
 #[derive(clap::Args)]
@@ -85,8 +142,8 @@ struct PeersArguments {
     #[arg(long, value_enum, default_value_t = Directions::Both)]
     direction: Directions,
     /// How to print the rows.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = PeersFormat::Table)]
+    format: PeersFormat,
     /// Rounds in which the competitors take turns; 7, or 5 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     rounds: Option<u16>,
@@ -100,12 +157,23 @@ struct PeersArguments {
     /// Where `scripts/bench peers` has put the peers.
     #[arg(long, value_name = "DIR", default_value = "target/peers")]
     peers: PathBuf,
+    /// The hand loops built for this machine, as `scripts/bench` does it; without them those of
+    /// this command take part.
+    #[arg(long, value_name = "LIBRARY", default_value = "target/hand/release/libtypepack_hand.so")]
+    hand: PathBuf,
+    /// Instruction set of leaf kernels: portable, avx2 or avx512; by default TYPEPACK_ISA, or else
+    /// the machine's best. With it there is neither storm nor regret.
+    #[arg(long, value_name = "NAME")]
+    isa: Option<Isa>,
     /// Write the summary and the ablation table to this file instead of standard error (standard
     /// output with the table).
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
-    /// Read layouts and sizes from this TOML file instead of the reference layouts.
-    #[arg(long, value_name = "FILE")]
+    /// Which layouts: the reference layouts, or the 90 of DDTBench.
+    #[arg(long, value_enum, default_value_t = Set::Reference)]
+    set: Set,
+    /// Read layouts and sizes from this TOML file instead.
+    #[arg(long, value_name = "FILE", conflicts_with = "set")]
     definitions: Option<PathBuf>,
     /// List the layouts and stop.
     #[arg(long)]
@@ -113,6 +181,23 @@ struct PeersArguments {
     /// Serve one peer on standard input and output; what the command runs itself with.
     #[arg(long, hide = true, value_name = "LIBRARY")]
     child: Option<PathBuf>,
+}
+
+/// How `peers` prints.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PeersFormat {
+    Table,
+    Csv,
+    Json,
+    /// The columns of DDTBench: test, method, bytes, phase, microseconds.
+    Ddtbench,
+}
+
+/// The built-in layouts of `peers`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Set {
+    Reference,
+    Ddtbench,
 }
 
 #[derive(clap::Args)]
@@ -198,6 +283,9 @@ fn main() -> ExitCode {
         Command::Pack(arguments) => pack(&arguments),
         Command::Peers(arguments) => peers(&arguments),
         Command::Commit(arguments) => commit(&arguments),
+        Command::Calibrate => calibrate(),
+        Command::Plot(arguments) => plot(&arguments),
+        Command::Guidelines(arguments) => guidelines(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -320,7 +408,11 @@ fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
     if let Some(library) = &arguments.child {
         return peer::serve(library).map_err(failed);
     }
-    let definitions = definitions(arguments.definitions.as_deref(), Definitions::reference)?;
+    let built_in = match arguments.set {
+        Set::Reference => Definitions::reference,
+        Set::Ddtbench => Definitions::ddtbench,
+    };
+    let definitions = definitions(arguments.definitions.as_deref(), built_in)?;
     let layouts = chosen(&definitions, &arguments.layout)?;
     if arguments.list {
         for layout in layouts {
@@ -347,10 +439,19 @@ fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
         rounds: usize::from(arguments.rounds.unwrap_or(if arguments.quick { 5 } else { 7 })),
         repeats: if arguments.quick { 1 } else { 3 },
         memory: if arguments.quick { 300 << 20 } else { 1200 << 20 },
+        isa: isa(arguments.isa)?,
     };
-    let mut suite = suite::run(work, arguments.direction.list(), &mut sessions, &effort, progress);
-    // With a choice of layouts only these.
-    if arguments.layout.is_empty() {
+    let mut suite = suite::run(
+        work,
+        arguments.direction.list(),
+        &mut sessions,
+        &Hands::found(&arguments.hand),
+        &effort,
+        progress,
+    );
+    // With a choice of layouts only these; the storm and the regret are those of the defaults.
+    let other = arguments.definitions.is_some() || arguments.set != Set::Reference;
+    if arguments.layout.is_empty() && !other && effort.isa.is_none() {
         suite::storm(&mut suite, &mut sessions, &effort);
         suite::regret(&mut suite, &effort);
     }
@@ -358,18 +459,31 @@ fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
     suite.faults.splice(0..0, faults);
     let summary = summary::text(&suite) + "\n" + &ablation::table(&suite);
     print_out(&match arguments.format {
-        Format::Table => suite_report::table(&suite),
-        Format::Csv => suite_report::csv(&suite),
-        Format::Json => suite_report::json(&suite).map_err(|e| failed(e.to_string()))?,
+        PeersFormat::Table => suite_report::table(&suite),
+        PeersFormat::Csv => suite_report::csv(&suite),
+        PeersFormat::Ddtbench => suite_report::ddtbench(&suite),
+        PeersFormat::Json => suite_report::json(&suite).map_err(|e| failed(e.to_string()))?,
     })?;
     match &arguments.summary {
         Some(path) => std::fs::write(path, summary)
             .map_err(|e| failed(format!("--summary {}: {e}", path.display()))),
-        None if arguments.format == Format::Table => print_out(&("\n".to_owned() + &summary)),
+        None if arguments.format == PeersFormat::Table => print_out(&("\n".to_owned() + &summary)),
         None => {
             eprint!("{summary}");
             Ok(())
         }
+    }
+}
+
+/// The instruction set that was asked for, by the option or else by the environment.
+fn isa(option: Option<Isa>) -> Result<Option<Isa>, Failure> {
+    match std::env::var_os("TYPEPACK_ISA").filter(|name| !name.is_empty()) {
+        Some(name) if option.is_none() => {
+            let name = name.to_string_lossy();
+            let isa = name.parse::<Isa>();
+            isa.map(Some).map_err(|e| usage(format!("TYPEPACK_ISA={name}: {e}")))
+        }
+        _ => Ok(option),
     }
 }
 
@@ -423,6 +537,57 @@ fn commit(arguments: &CommitArguments) -> Result<(), Failure> {
         Format::Csv => commit::csv(&rows),
         Format::Json => commit::json(&rows).map_err(|e| failed(e.to_string()))?,
     })
+}
+
+fn calibrate() -> Result<(), Failure> {
+    if let Err(line) = pin::pin() {
+        eprintln!("typepack-bench: {line}");
+    }
+    print_out(&calibrate::table().map_err(failed)?)
+}
+
+fn plot(arguments: &PlotArguments) -> Result<(), Failure> {
+    let path = &arguments.record;
+    let named = |error: String| usage(format!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
+    let record = Record::parse(&text).map_err(|e| named(e.to_string()))?;
+    let pictures = plot::pictures(&record).map_err(failed)?;
+    if pictures.is_empty() {
+        return Err(named("has nothing to draw".to_owned()));
+    }
+    let out = &arguments.out;
+    let written = |e: std::io::Error| failed(format!("--out {}: {e}", out.display()));
+    std::fs::create_dir_all(out).map_err(written)?;
+    for picture in pictures {
+        let file = out.join(&picture.name);
+        std::fs::write(&file, &picture.text).map_err(written)?;
+        print_out(&format!("{}\n", file.display()))?;
+    }
+    Ok(())
+}
+
+fn guidelines(arguments: &GuidelineArguments) -> Result<(), Failure> {
+    let types = arguments.types.unwrap_or(if arguments.quick { 30 } else { 100 });
+    let hands = Hands::found(&arguments.hand);
+    let fault = pin::pin().err();
+    let jit = Jit::new(Settings { mode: Mode::Lazy, ..Settings::default() });
+    let (types, rounds) = (types as usize, usize::from(arguments.rounds));
+    let mut checks = guidelines::run(arguments.seed, types, rounds, &jit, &hands.loops, progress);
+    progress(0, 0);
+    checks.faults.splice(0..0, fault);
+    let summary = guidelines::summary(&checks);
+    if arguments.format == GuidelineFormat::Csv {
+        print_out(&guidelines::csv(&checks))?;
+    }
+    match &arguments.summary {
+        Some(path) => std::fs::write(path, summary)
+            .map_err(|e| failed(format!("--summary {}: {e}", path.display()))),
+        None if arguments.format == GuidelineFormat::Table => print_out(&summary),
+        None => {
+            eprint!("{summary}");
+            Ok(())
+        }
+    }
 }
 
 fn check(definitions: &Definitions, rows: &[Row], strict: bool) -> Result<(), Failure> {

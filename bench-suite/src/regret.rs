@@ -14,6 +14,8 @@ use std::time::Instant;
 use typepack_engine::{Settings, pack};
 use typepack_jit::{Jit, Mode};
 
+/// Name of its table in records.
+pub const NAME: &str = "regret";
 /// Numbers of uses.
 pub const USES: [usize; 7] = [1, 3, 10, 30, 100, 300, 1000];
 /// Reference layouts that are tried, by name, and at how many bytes.

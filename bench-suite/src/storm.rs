@@ -2,14 +2,16 @@
 //!
 //! Beside the flow of `suite.rs`, which runs it: the competitor makes the type from the program's
 //! arrays (`recipe.rs`), commits it, packs ten times and frees it, in one call of the trait, so that
-//! it is verified and timed like all others. Peers do the same in `peer/competitor.rs`.
+//! it is verified and timed like all others. Peers do the same in `peer/competitor.rs`. Everybody is
+//! called as a program calls him: the engine by its constructors with lists of 64 bits, which is what
+//! they take, and a peer by the calls with `int`.
 
 use crate::competitor::{Competitor, TYPEPACK};
 use crate::layout::{Layout, Numbers};
-use crate::recipe::{Part, Recipe};
+use crate::recipe::{Part, Recipe, Step};
 use std::sync::Arc;
 use typepack_engine::kernel::Direction;
-use typepack_engine::{Datatype, Settings};
+use typepack_engine::{Combiner, Datatype, Settings};
 use typepack_jit::Jit;
 
 /// Uses of each type.
@@ -43,9 +45,54 @@ pub fn layout(index: usize) -> Result<Layout, String> {
     Layout::of(name, ty, 1)
 }
 
+/// A constructor call with the program's arrays.
+enum Call {
+    Vector { count: i64, blocklength: i64, stride: i64 },
+    IndexedBlock { blocklength: i64, displacements: Vec<i64> },
+    Struct { blocklengths: Vec<i64>, displacements: Vec<i64> },
+}
+
+impl Call {
+    /// The call of `step`.
+    fn of(step: &Step) -> Result<Self, String> {
+        let integers: Vec<i64> = step.contents.integers.iter().map(|&i| i.into()).collect();
+        match step.combiner {
+            Combiner::VECTOR => {
+                let [count, blocklength, stride] = [0, 1, 2].map(|i| integers[i]);
+                Ok(Self::Vector { count, blocklength, stride })
+            }
+            Combiner::INDEXED_BLOCK => Ok(Self::IndexedBlock {
+                blocklength: integers[1],
+                displacements: integers[2..].to_vec(),
+            }),
+            Combiner::STRUCT => Ok(Self::Struct {
+                blocklengths: integers[1..].to_vec(),
+                displacements: step.contents.addresses.clone(),
+            }),
+            other => Err(format!("no storm of {other}")),
+        }
+    }
+
+    fn make(&self, old: &[Datatype]) -> typepack_engine::Result<Datatype> {
+        match self {
+            Self::Vector { count, blocklength, stride } => {
+                Datatype::vector(*count, *blocklength, *stride, &old[0])
+            }
+            Self::IndexedBlock { blocklength, displacements } => {
+                Datatype::indexed_block(*blocklength, displacements, &old[0])
+            }
+            Self::Struct { blocklengths, displacements } => {
+                Datatype::structured(blocklengths, displacements, old)
+            }
+        }
+    }
+}
+
 /// The engine in a storm.
 pub struct Storm {
-    recipe: Recipe,
+    /// The calls with their old types.
+    calls: Vec<(Call, Vec<Part>)>,
+    whole: Part,
     settings: Settings,
     count: u64,
 }
@@ -55,33 +102,30 @@ impl Storm {
     ///
     /// # Errors
     ///
-    /// One line: as [`Recipe::of`].
+    /// One line: as [`Recipe::of`], or a call that no layout of the storm makes.
     pub fn new(layout: &Layout, jit: &Jit) -> Result<Self, String> {
+        let recipe = Recipe::of(&layout.datatype)?;
+        let call = |step: &Step| Ok((Call::of(step)?, step.parts.clone()));
         Ok(Self {
-            recipe: Recipe::of(&layout.datatype)?,
+            calls: recipe.steps.iter().map(call).collect::<Result<_, String>>()?,
+            whole: recipe.whole,
             settings: Settings { compiler: Some(Arc::new(jit.clone())), ..Settings::default() },
             count: layout.count,
         })
     }
 
+    /// Looks old types up for every call, as `peer/build.rs` does.
     fn make(&self) -> typepack_engine::Result<Datatype> {
-        let mut made: Vec<Datatype> = Vec::with_capacity(self.recipe.steps.len());
+        let mut made: Vec<Datatype> = Vec::with_capacity(self.calls.len());
         let part = |part: &Part, made: &[Datatype]| match part {
             Part::Named(named) => Datatype::named(*named),
             Part::Made(index) => made[*index].clone(),
         };
-        for step in &self.recipe.steps {
-            let old: Vec<Datatype> = step.parts.iter().map(|p| part(p, &made)).collect();
-            let c = &step.contents;
-            made.push(Datatype::from_contents(
-                step.combiner,
-                &c.integers,
-                &c.addresses,
-                &c.large_counts,
-                &old,
-            )?);
+        for (call, parts) in &self.calls {
+            let old: Vec<Datatype> = parts.iter().map(|p| part(p, &made)).collect();
+            made.push(call.make(&old)?);
         }
-        Ok(part(&self.recipe.whole, &made))
+        Ok(part(&self.whole, &made))
     }
 }
 

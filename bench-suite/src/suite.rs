@@ -5,8 +5,9 @@
 //! `ablation.rs` and `suite_report.rs` print them. What fails for one competitor is a line, and the
 //! run goes on without it.
 
-use crate::competitor::{self, HAND, TYPEPACK};
+use crate::competitor::{self, HAND, HAND_C, TYPEPACK};
 use crate::definition::{Class, Definitions};
+use crate::hand::Hands;
 use crate::layout::Layout;
 use crate::measure::{Figure, Guest, Row, STEADY, measure_with};
 use crate::peer::Session;
@@ -15,6 +16,7 @@ use crate::regret::{self, Regret};
 use crate::storm::{self, Storm};
 use crate::touched::touched;
 use serde::Serialize;
+use typepack_engine::Isa;
 use typepack_engine::kernel::Direction;
 use typepack_jit::{Jit, Mode, Settings};
 
@@ -28,6 +30,8 @@ pub struct Effort {
     /// Most memory of one layout in bytes; verification needs up to three times as much for a
     /// moment. Layouts above are skipped.
     pub memory: u64,
+    /// The instruction set of leaf kernels; the machine's best by default.
+    pub isa: Option<Isa>,
 }
 
 /// One layout at one size in one direction, with what the bars ask about it.
@@ -54,9 +58,15 @@ impl SuiteRow {
         self.against(self.best_peer(peers)?)
     }
 
-    /// The engine's bandwidth over the hand loop's, and whether both were steady.
+    /// The fastest of the hand loops here.
+    pub fn best_hand(&self) -> Option<&Figure> {
+        let figures = [HAND, HAND_C].into_iter().filter_map(|name| self.row.figure(name));
+        figures.max_by(|a, b| a.gb_per_s.total_cmp(&b.gb_per_s))
+    }
+
+    /// The engine's bandwidth over that of the fastest hand loop, and whether both were steady.
     pub fn against_hand(&self) -> Option<(f64, bool)> {
-        self.against(self.row.figure(HAND)?)
+        self.against(self.best_hand()?)
     }
 
     fn against(&self, other: &Figure) -> Option<(f64, bool)> {
@@ -78,6 +88,8 @@ pub struct Suite {
     pub peers: Vec<String>,
     /// Their versions, in the same order.
     pub versions: Vec<String>,
+    /// How the hand loops were built.
+    pub hands: Vec<String>,
     /// The rows.
     pub rows: Vec<SuiteRow>,
     /// The storm's rows: nanoseconds of a call are of [`storm::USES`] uses and one type.
@@ -95,6 +107,7 @@ pub fn run(
     work: Vec<(u64, Layout)>,
     directions: &[Direction],
     sessions: &mut [Session],
+    hands: &Hands,
     effort: &Effort,
     mut progress: impl FnMut(usize, usize),
 ) -> Suite {
@@ -103,6 +116,7 @@ pub fn run(
     let mut suite = Suite {
         peers: sessions.iter().map(|s| s.name().to_owned()).collect(),
         versions: sessions.iter().map(|s| s.version().to_owned()).collect(),
+        hands: hands.notes.clone(),
         ..Suite::default()
     };
     let total = work.len();
@@ -117,7 +131,7 @@ pub fn run(
         let plan = layout.datatype.commit();
         let made = plan.and_then(|plan| {
             let touched = touched(&layout, &plan)?;
-            Ok((touched, competitor::reference(&layout, &eager, &lazy)?))
+            Ok((touched, competitor::reference(&layout, &eager, &lazy, &hands.loops, effort.isa)?))
         });
         let (touched, competitors) = match made {
             Ok(made) => made,

@@ -2,16 +2,21 @@
 //!
 //! Nothing here decides anything but the word behind a ratio; bars are `summary.rs`.
 
-use crate::competitor::{HAND, JIT, TYPEPACK};
+use crate::competitor::{HAND, HAND_C, JIT, TYPEPACK};
 use crate::measure::STEADY;
+use crate::regret;
 use crate::report::size_text;
 use crate::suite::{Suite, SuiteRow};
 use crate::summary::word;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
+/// Name of the storm's table in records; nanoseconds are those of a type with all its uses.
+const STORM: &str = "storm";
+/// Characters of a kernel's name in the table; that of an unrolled list has hundreds.
+const EXECUTOR: usize = 48;
 /// Competitors of the engine's side, in the order of the columns.
-const OWN: [&str; 6] = ["memcpy", "interpreter", "leaf", JIT, TYPEPACK, HAND];
+const OWN: [&str; 7] = ["memcpy", "interpreter", "leaf", JIT, TYPEPACK, HAND, HAND_C];
 
 fn columns(suite: &Suite) -> Vec<&str> {
     OWN.into_iter().chain(suite.peers.iter().map(String::as_str)).collect()
@@ -41,7 +46,7 @@ pub fn table(suite: &Suite) -> String {
         cells.push(peer.map_or("", |(ratio, _)| word(row, ratio)).to_owned());
         cells.push(ratio(row.against_hand()));
         cells.push(if row.is_steady(&suite.peers) { "" } else { "~" }.to_owned());
-        cells.push(executor(row).to_owned());
+        cells.push(executor(row).chars().take(EXECUTOR).collect());
         table.add_row(cells);
     }
     for column in table.column_iter_mut().skip(3).take(columns.len() + 1) {
@@ -58,7 +63,8 @@ fn executor(row: &SuiteRow) -> &str {
     row.row.figure(TYPEPACK).map_or("", |f| f.executor.as_str())
 }
 
-/// One line per row, with a header line.
+/// One line per row, with a header line; then, where they were measured, the storm and the policy's
+/// regret as tables of their own, each after a comment line (`record.rs`).
 pub fn csv(suite: &Suite) -> String {
     let columns = columns(suite);
     let mut text = String::from("layout,class,size,bytes,touched,direction");
@@ -90,6 +96,42 @@ pub fn csv(suite: &Suite) -> String {
             row.is_steady(&suite.peers),
             executor(row)
         );
+    }
+    if !suite.storm.is_empty() {
+        let _ = writeln!(text, "# typepack-bench {}\nlayout,bytes,competitor,ns,spread", STORM);
+    }
+    for row in &suite.storm {
+        for figure in &row.figures {
+            let (name, ns, spread) = (&figure.competitor, figure.ns, figure.spread);
+            let _ = writeln!(text, "{},{},{name},{ns:.1},{spread:.3}", row.layout, row.bytes);
+        }
+    }
+    if !suite.regret.is_empty() {
+        let header = "layout,bytes,uses,never_ns,at_once_ns,policy_ns,steady";
+        let _ = writeln!(text, "# typepack-bench {}\n{header}", regret::NAME);
+    }
+    for row in &suite.regret {
+        let [never, at_once, policy] = row.ns;
+        let _ = writeln!(
+            text,
+            "{},{},{},{never:.1},{at_once:.1},{policy:.1},{}",
+            row.layout, row.bytes, row.uses, row.steady
+        );
+    }
+    text
+}
+
+/// One line per row and competitor in the columns of DDTBench's output: test, method, bytes, phase,
+/// microseconds. Methods are the names of the competitors; times are medians, one line each.
+pub fn ddtbench(suite: &Suite) -> String {
+    let mut text =
+        format!("{:<30}{:<24}{:>12} {:<8}{:>16}\n", "testname", "method", "bytes", "id", "time");
+    for row in suite.rows.iter().map(|row| &row.row) {
+        for figure in &row.figures {
+            let (who, us) = (&figure.competitor, figure.ns / 1000.0);
+            let (name, bytes, id) = (&row.layout, row.bytes, row.direction);
+            let _ = writeln!(text, "{name:<30}{who:<24}{bytes:>12} {id:<8}{us:>16.3}");
+        }
     }
     text
 }

@@ -13,7 +13,7 @@ use crate::suite::{Suite, SuiteRow};
 use std::fmt::Write;
 
 /// Ratios of at least this are ties with the best peer.
-const TIE: f64 = 0.97;
+pub const TIE: f64 = 0.97;
 /// The same for rows that touch more than [`IN_CACHE`].
 const FAR_TIE: f64 = 1.0 / 1.5;
 /// Bytes of touched cache lines up to which a row is one of the caches.
@@ -53,7 +53,7 @@ fn peer_if(row: &SuiteRow, peers: &[String], holds: bool) -> Option<(f64, bool)>
 
 /// Differences of small times are not judged by the steadiness of their ratio but as they are.
 fn fixed_cost(row: &SuiteRow) -> Option<(f64, bool)> {
-    let (own, hand) = (row.row.figure(TYPEPACK)?, row.row.figure(HAND)?);
+    let (own, hand) = (row.row.figure(TYPEPACK)?, row.best_hand()?);
     let steady = own.spread <= STEADY && hand.spread <= STEADY;
     (row.row.bytes <= 128).then_some((own.ns - hand.ns, steady))
 }
@@ -172,6 +172,7 @@ pub fn text(suite: &Suite) -> String {
     for (name, version) in suite.peers.iter().zip(&suite.versions) {
         let _ = writeln!(out, "peer {name}: {version}");
     }
+    suite.hands.iter().for_each(|line| out.push_str(&format!("loops of {line}\n")));
     if suite.peers.is_empty() {
         out.push_str("No peers took part: `scripts/bench peers` fetches them.\n");
     }
@@ -312,19 +313,20 @@ fn far(suite: &Suite, lists: &mut String) {
 
 fn line(row: &SuiteRow, value: f64, peers: &[String], out: &mut String) {
     let best = row.best_peer(peers).map_or("", |figure| figure.competitor.as_str());
+    let hand = row.best_hand().map_or(HAND, |figure| figure.competitor.as_str());
     let speed = |name: &str| {
         row.row.figure(name).map_or_else(|| "-".to_owned(), |f| format!("{:.2}", f.gb_per_s))
     };
     let _ = writeln!(
         out,
-        "  {:<14}{:>9} {:<7}{value:>7.2}  typepack {}, leaf {}, jit {}, hand {}, {best} {} GB/s; ran {}",
+        "  {:<14}{:>9} {:<7}{value:>7.2}  typepack {}, leaf {}, jit {}, {hand} {}, {best} {} GB/s; ran {}",
         row.row.layout,
         size_text(row.row.bytes),
         row.row.direction,
         speed(TYPEPACK),
         speed("leaf"),
         speed("jit"),
-        speed(HAND),
+        speed(hand),
         speed(best),
         row.row.figure(TYPEPACK).map_or("", |f| f.executor.as_str()),
     );

@@ -90,3 +90,89 @@ fn commit_verifies_and_prints_every_bar() {
     let wrong = run(&["commit", "--size", "1K"]);
     assert_eq!(wrong.status.code(), Some(2));
 }
+
+#[test]
+fn a_layout_file_with_faults_is_named_with_the_line() {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("faulty.toml");
+    let good = "sizes = [128]\n\n[[layout]]\nname = \"a\"\ntext = \"b\"\n";
+    let faults = [
+        ("shape.blocks = { block = 7, stride = 8 }", "line 3: layout a: block = 7"),
+        ("shape.text = { type = \"vector(1, dubble)\" }", "line 3: layout a: column "),
+        ("shape.blocks = { block = 8, strife = 8 }", "line 6: unknown field `strife`"),
+        ("shape.blocks = { block = 8", "line 6: "),
+        ("sizes = [0]\nshape.record = \"particle\"", "line 3: size 0 is not"),
+    ];
+    for (fault, part) in faults {
+        std::fs::write(&path, format!("{good}{fault}\n")).expect("a file");
+        let shown = path.display().to_string();
+        for command in ["pack", "peers"] {
+            let output = run(&[command, "--definitions", &shown]);
+            let line = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{line}");
+            let start = format!("typepack-bench: --definitions {shown}: {part}");
+            assert!(line.starts_with(&start), "{line}, not {start}");
+            assert_eq!(line.trim_end().lines().count(), 1, "{line}");
+        }
+    }
+}
+
+#[test]
+fn an_instruction_set_that_is_not_there_is_one_line() {
+    let lacking = typepack_engine::Isa::ALL.into_iter().find(|isa| !isa.is_available());
+    let mut names = vec![("sse9".to_owned(), "sse9")];
+    names.extend(lacking.map(|isa| (isa.name().to_owned(), "this machine has no")));
+    for (name, part) in names {
+        let by_option = run(&["peers", "--isa", &name]);
+        let by_variable = Command::new(env!("CARGO_BIN_EXE_typepack-bench"))
+            .args(["peers", "--layout", "d1s2"])
+            .env("TYPEPACK_ISA", &name)
+            .output()
+            .expect("the command runs");
+        for (output, place) in [(by_option, "--isa"), (by_variable, "TYPEPACK_ISA")] {
+            let line = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{line}");
+            assert!(line.contains(place) && line.contains(part), "{line}");
+            assert_eq!(line.trim_end().lines().count(), 1, "{line}");
+        }
+    }
+    let sound =
+        ["peers", "--isa", "portable", "--layout", "d1s2", "--size", "128", "--rounds", "1"];
+    let output = run(&[&sound[..], &["--peers", "/nonexistent"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!text(&output.stdout).contains("avx"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn records_are_drawn_and_faulty_ones_named() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
+    let record = folder.with_extension("csv");
+    let rows =
+        ["peers", "--layout", "d1s2", "--size", "128,1K", "--rounds", "1", "--format", "csv"];
+    let output = run(&[&rows[..], &["--peers", "/nonexistent"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    std::fs::write(&record, &output.stdout).expect("a file");
+    let (file, out) = (record.display().to_string(), folder.display().to_string());
+    let output = run(&["plot", &file, "--out", &out]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout).lines().count(), 4, "{}", text(&output.stdout));
+    std::fs::write(&record, "layout,bytes\na,1,2\n").expect("a file");
+    let output = run(&["plot", &file, "--out", &out]);
+    assert_eq!(output.status.code(), Some(2));
+    let line = text(&output.stderr);
+    assert!(line.ends_with("pictures.csv: line 2: 3 fields; peers has 2\n"), "{line}");
+}
+
+#[test]
+fn guidelines_and_the_columns_of_ddtbench_are_printed() {
+    let output = run(&["guidelines", "--types", "1", "--rounds", "1", "--format", "csv"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout).lines().count(), 1 + 16);
+    assert!(text(&output.stderr).contains("Performance guidelines, 1 random types (seed 1)"));
+    let one = ["peers", "--set", "ddtbench", "--layout", "NAS_LU_y_12", "--rounds", "1"];
+    let output = run(&[&one[..], &["--peers", "/nonexistent", "--format", "ddtbench"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows = text(&output.stdout);
+    let fields: Vec<&str> = rows.lines().nth(1).expect("a row").split_whitespace().collect();
+    assert_eq!(fields[..4], ["NAS_LU_y_12", "memcpy", "480", "pack"]);
+    assert!(fields[4].parse::<f64>().expect("microseconds") > 0.0);
+}

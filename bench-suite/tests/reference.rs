@@ -1,9 +1,12 @@
 //! The reference layouts: every competitor of the engine's side gives the oracle's bytes.
 
+use std::path::Path;
 use typepack_bench::competitor::{self, HAND};
 use typepack_bench::definition::Definitions;
+use typepack_bench::hand::Hands;
 use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::prepare::Bench;
+use typepack_engine::iov::Iov;
 use typepack_jit::{Jit, Mode, Settings};
 
 /// Larger ones take long in debug builds; `typepack-bench peers` verifies them when it runs.
@@ -14,15 +17,19 @@ const MEMORY: usize = 48 << 20;
 fn every_layout_verifies_for_every_competitor() {
     let jit = |mode| Jit::new(Settings { mode, ..Settings::default() });
     let (eager, lazy) = (jit(Mode::Eager), jit(Mode::Lazy));
-    let definitions = Definitions::reference();
+    let hands = Hands::found(Path::new("/nonexistent"));
+    let sets = [Definitions::reference(), Definitions::ddtbench()];
     let mut measured = 0;
-    for definition in &definitions.layouts {
+    for (definitions, definition) in
+        sets.iter().flat_map(|set| set.layouts.iter().map(move |layout| (set, layout)))
+    {
         for size in sizes_of(definition, &definitions.sizes) {
             let layout = Layout::new(definition, size).expect("a layout at its own sizes");
             if layout.payload > PAYLOAD || layout.memory > MEMORY {
                 continue;
             }
-            let competitors = competitor::reference(&layout, &eager, &lazy).expect("plans");
+            let competitors =
+                competitor::reference(&layout, &eager, &lazy, &hands.loops, None).expect("plans");
             let names: Vec<&str> = competitors.iter().map(|c| c.name()).collect();
             assert_eq!(names[..5], ["memcpy", "interpreter", "leaf", "jit", "typepack"]);
             assert_eq!(names.contains(&HAND), layout.nest.is_some(), "{}", definition.name);
@@ -48,12 +55,34 @@ fn all_sizes_make_layouts_near_them() {
 }
 
 #[test]
-fn most_layouts_have_a_hand_loop() {
-    let definitions = Definitions::reference();
-    let without = definitions.layouts.iter().filter(|definition| {
-        let size = sizes_of(definition, &definitions.sizes)[0];
-        Layout::new(definition, size).expect("a layout").nest.is_none()
-    });
-    let names: Vec<&str> = without.map(|definition| definition.name.as_str()).collect();
-    assert_eq!(names, ["struct2v", "wrf-y", "wrf-x"]);
+fn every_layout_has_a_hand_loop() {
+    for definitions in [Definitions::reference(), Definitions::ddtbench()] {
+        for definition in &definitions.layouts {
+            let size = sizes_of(definition, &definitions.sizes)[0];
+            let layout = Layout::new(definition, size).expect("a layout");
+            assert!(layout.nest.is_some(), "{}", layout.name);
+        }
+    }
+}
+
+#[test]
+fn ddtbench_has_its_runs_and_bytes() {
+    let facts = include_str!("../../engine/tests/golden/ddtbench.csv");
+    let definitions = Definitions::ddtbench();
+    let rows: Vec<Vec<&str>> =
+        facts.lines().skip(1).map(|line| line.split(';').collect()).collect();
+    assert_eq!(rows.len(), definitions.layouts.len());
+    for (definition, row) in definitions.layouts.iter().zip(rows) {
+        assert_eq!(definition.name, row[0]);
+        let size = sizes_of(definition, &[])[0];
+        assert_eq!(size.to_string(), row[4], "{}", definition.name);
+        let layout = Layout::new(definition, size).expect("a layout at its own size");
+        let plan = layout.datatype.commit().expect("a plan");
+        let iov = Iov::new(&plan);
+        let runs = iov.runs(layout.count, 0).expect("runs").count();
+        // Atoms that happen to be neighbours are one run.
+        let wanted: usize = row[3].parse().expect("a number");
+        let close = runs <= wanted && runs * 100 >= wanted * 95;
+        assert!(close, "{}: {runs} runs, not {wanted}", definition.name);
+    }
 }

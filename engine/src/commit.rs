@@ -43,23 +43,38 @@ pub(crate) fn optimize(ty: &Datatype, mut after: impl FnMut(&str, &Program)) -> 
     };
     let mut program = lower::lower(ty)?;
     check("lower", &program);
+    if passes::is_settled(&program) {
+        debug_assert_eq!(rewritten(program.clone(), |_, _| {}), program, "not settled");
+        STEPS.into_iter().for_each(|step| check(step, &program));
+    } else {
+        program = rewritten(program, &mut check);
+    }
+    passes::fold_count(&mut program);
+    check("count", &program);
+    verify::verify(&program, ty.size() as u64)?;
+    Ok(program)
+}
+
+/// The rewrites of [`rewritten`], in this order.
+const STEPS: [&str; 4] = ["regularize", "fold", "coalesce", "gather"];
+
+/// All rewrites but that of the loop over elements.
+fn rewritten(mut program: Program, mut after: impl FnMut(&str, &Program)) -> Program {
+    let [regularize, fold, coalesce, gather] = STEPS;
     for _ in 0..ROUNDS {
         let mut changed = passes::regularize(&mut program);
-        check("regularize", &program);
+        after(regularize, &program);
         changed |= passes::fold(&mut program);
-        check("fold", &program);
+        after(fold, &program);
         changed |= passes::coalesce(&mut program);
-        check("coalesce", &program);
+        after(coalesce, &program);
         if !changed {
             break;
         }
     }
     passes::gather(&mut program);
-    check("gather", &program);
-    passes::fold_count(&mut program);
-    check("count", &program);
-    verify::verify(&program, ty.size() as u64)?;
-    Ok(program)
+    after(gather, &program);
+    program
 }
 
 /// Finds a pass that breaks an invariant where it happens; the check that decides is the last one.

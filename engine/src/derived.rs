@@ -1,5 +1,5 @@
 //! What is made of a plan's type when somebody first asks, and kept with the plan: its external32
-//! form and its signature.
+//! form and its signature, and what was found out about overlap (for `parallel.rs`).
 //!
 //! Beside `plan.rs`, which holds one empty pointer until then, so that a commit that needs neither
 //! does not pay. Both come from the tree: a plan that was decoded ([`wire`](crate::wire)) has none,
@@ -18,6 +18,8 @@ use std::sync::OnceLock;
 pub(crate) struct Derived {
     external32: OnceLock<External32>,
     signature: OnceLock<Signature>,
+    #[cfg(feature = "rayon")]
+    pub(crate) overlap: crate::parallel::KnownOverlap,
 }
 
 /// The value of `cell`, made by `make` unless it is there. A refusal is not kept; of two threads that

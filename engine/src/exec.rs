@@ -14,8 +14,8 @@
 use crate::copy::{copy_turned, lists};
 use crate::interp::{self, copy};
 use crate::ir::{Edge, NodeId, Op, RaggedList};
-use crate::kernel::{Direction, Level, Nest};
-use crate::plan::{Plan, Rung, Site, is_dense};
+use crate::kernel::{Direction, Kernel, Level, Nest};
+use crate::plan::{Plan, Ready, Rung, Site, is_dense};
 use crate::stats::{self, Executor};
 use std::ops::Range;
 
@@ -53,11 +53,95 @@ pub(crate) unsafe fn run<const PACK: bool>(
         stats::add(Executor::Memcpy, bytes);
     } else if let Some(site) = plan.whole_site() {
         let iterations = count * plan.program().factor;
+        let bytes = range.end - range.start;
+        if bytes == count * plan.element_bytes() {
+            // SAFETY: site 0 with `iterations` on its outermost level is the whole program.
+            return unsafe { whole::<PACK>(plan, site, iterations, origin, bytes, packed) };
+        }
         // SAFETY: site 0 with `iterations` on its outermost level is the whole program.
         unsafe { nest::<PACK>(plan, site, iterations, origin, range, packed) };
+    } else if !plan.parts().is_empty() && range.end - range.start == count * plan.element_bytes() {
+        // SAFETY: the caller's contract is the list's, for the whole range.
+        unsafe { list::<PACK>(plan, count, origin, packed) };
     } else {
         // SAFETY: the caller's contract is the walk's.
         unsafe { walk::<PACK>(plan, count, origin, range, packed) };
+    }
+}
+
+/// Executes a whole nest with `outer` iterations of the outermost level, `bytes` packed bytes.
+///
+/// # Safety
+///
+/// As for [`run`], for this nest; `mem` is where displacement 0 of the nest is.
+#[inline]
+unsafe fn whole<const PACK: bool>(
+    plan: &Plan,
+    site: &Site,
+    outer: u64,
+    mem: *mut u8,
+    bytes: u64,
+    packed: *mut u8,
+) {
+    /// Words of nests of one level and of up to three: all 25 of a block take as long as a small
+    /// call.
+    const ONE: usize = 4;
+    const FEW: usize = 10;
+    let base = mem.wrapping_offset(site.nest.base as isize);
+    // The usual call is of one element, for which the block stands ready.
+    if outer == site.words[0] {
+        // SAFETY: the whole nest.
+        return unsafe { call::<PACK>(plan, site, &site.words, base, packed, bytes) };
+    }
+    if site.nest.levels.len() == 1 {
+        let mut words = [0; ONE];
+        words.copy_from_slice(&site.words[..ONE]);
+        words[0] = outer;
+        // SAFETY: the whole nest.
+        return unsafe { call::<PACK>(plan, site, &words, base, packed, bytes) };
+    }
+    if site.nest.levels.len() <= FEW / 3 {
+        let mut words = [0; FEW];
+        words.copy_from_slice(&site.words[..FEW]);
+        words[0] = outer;
+        // SAFETY: the whole nest.
+        return unsafe { call::<PACK>(plan, site, &words, base, packed, bytes) };
+    }
+    let mut words = site.words;
+    words[0] = outer;
+    // SAFETY: the whole nest.
+    unsafe { call::<PACK>(plan, site, &words, base, packed, bytes) };
+}
+
+/// Executes whole elements whose body is a list of parts.
+///
+/// # Safety
+///
+/// As for [`run`], for all of `count` elements.
+unsafe fn list<const PACK: bool>(plan: &Plan, count: u64, origin: *mut u8, packed: *mut u8) {
+    let program = plan.program();
+    let Some(body) = program.body else { return };
+    let mut element = origin.wrapping_offset(body.offset as isize);
+    let mut packed = packed;
+    for _ in 0..count * program.factor {
+        for part in plan.parts() {
+            let mem = element.wrapping_offset(part.at as isize);
+            match plan.site_of_part(part) {
+                Some(site) => {
+                    let base = mem.wrapping_offset(site.nest.base as isize);
+                    // SAFETY: the whole nest, which is this part of the element.
+                    unsafe { call::<PACK>(plan, site, &site.words, base, packed, part.bytes) };
+                }
+                None => {
+                    let (isa, bytes) = (plan.isa(), part.bytes as usize);
+                    // SAFETY: a block of the element, and its place in the packed bytes.
+                    unsafe { copy_turned::<PACK>(isa, part.width, mem, packed, bytes) };
+                    stats::add(Executor::Interpreter, part.bytes);
+                }
+            }
+            packed = packed.wrapping_add(part.bytes as usize);
+        }
+        element = element.wrapping_offset(program.stride as isize);
     }
 }
 
@@ -79,18 +163,8 @@ unsafe fn nest<const PACK: bool>(
     let base = mem.wrapping_offset(site.nest.base as isize);
     let bytes = range.end - range.start;
     if bytes == outer * site.below[0].get() * site.leaf_bytes.get() {
-        // The usual call is of one element, for which the block stands ready.
-        let mut block;
-        let words = if outer == site.words[0] {
-            &site.words
-        } else {
-            block = site.words;
-            block[0] = outer;
-            &block
-        };
-        // SAFETY: the whole nest; range and parameters agree.
-        unsafe { call::<PACK>(plan, site, words, base, packed, bytes) };
-        return;
+        // SAFETY: as ours; the range is the whole nest.
+        return unsafe { whole::<PACK>(plan, site, outer, mem, bytes, packed) };
     }
     let inner = site.nest.levels.len() - 1;
     if let Level::Loop { stride, .. } = site.nest.levels[inner]
@@ -110,6 +184,24 @@ unsafe fn nest<const PACK: bool>(
     }
     // SAFETY: as ours.
     unsafe { partial::<PACK>(plan, site, outer, base, range, packed) }
+}
+
+/// Executes a nest by the interpreter.
+///
+/// # Safety
+///
+/// As for [`call`].
+unsafe fn interpret<const PACK: bool>(
+    site: &Site,
+    words: &[u64],
+    mem: *mut u8,
+    packed: *mut u8,
+    bytes: u64,
+) {
+    // SAFETY: our contract.
+    unsafe { interp::run::<PACK>(&site.nest, words, mem, packed) };
+    let rows = site.rung == Rung::Rows;
+    stats::add(if rows { Executor::Rows } else { Executor::Interpreter }, bytes);
 }
 
 /// The general case of [`nest`]: broken leaves at the ends, boxes between them.
@@ -262,47 +354,35 @@ impl<'a> Place<'a> {
 unsafe fn call<const PACK: bool>(
     plan: &Plan,
     site: &Site,
-    words: &[u64; Nest::WORDS],
+    words: &[u64],
     mem: *mut u8,
     packed: *mut u8,
     bytes: u64,
 ) {
     let settings = plan.settings();
-    let kernel = site.kernel(direction(PACK), bytes, settings);
-    let routine = if kernel.is_some() { None } else { site.routine(direction(PACK), plan.isa()) };
-    if settings.verify && (kernel.is_some() || routine.is_some()) {
-        let run = |mem, packed| {
-            // SAFETY: as below; `call_verified` passes places that fulfil our contract.
-            unsafe {
-                match (kernel, routine) {
-                    (Some(kernel), _) => (kernel.entry())(words.as_ptr(), mem, packed),
-                    (_, Some(routine)) => routine.run::<PACK>(&site.nest, words, mem, packed),
-                    _ => interp::run::<PACK>(&site.nest, words, mem, packed),
-                }
-            }
-        };
-        let executor = if kernel.is_some() { Executor::Kernel } else { Executor::Leaf };
+    let ready = site.ready(direction(PACK), settings);
+    let kernel = site.kernel(ready, direction(PACK), bytes, settings);
+    if settings.verify && (kernel.is_some() || ready.routine.is_some()) {
         // SAFETY: as ours.
-        unsafe { call_verified::<PACK>(site, words, mem, packed, bytes, run) };
-        return stats::add(executor, bytes);
+        return unsafe {
+            call_verified::<PACK>(site, kernel, ready, words, mem, packed, bytes);
+        };
     }
     if let Some(kernel) = kernel {
         // SAFETY: the kernel implements the site's shape; the parameters are the caller's.
         unsafe { (kernel.entry())(words.as_ptr(), mem, packed) };
         stats::add(Executor::Kernel, bytes);
-    } else if let Some(routine) = routine {
+    } else if let Some(routine) = &ready.routine {
         // SAFETY: the routine is this nest's, in this direction; the parameters are the caller's.
         unsafe { routine.run::<PACK>(&site.nest, words, mem, packed) };
         stats::add(Executor::Leaf, bytes);
     } else {
         // SAFETY: as ours.
-        unsafe { interp::run::<PACK>(&site.nest, words, mem, packed) };
-        let rows = site.rung == Rung::Rows;
-        stats::add(if rows { Executor::Rows } else { Executor::Interpreter }, bytes);
+        unsafe { interpret::<PACK>(site, words, mem, packed, bytes) };
     }
 }
 
-/// As [`call`], checking `run`, the kernel, against the interpreter (`Settings::verify`). The
+/// As [`call`], checking the kernel or the routine against the interpreter (`Settings::verify`). The
 /// interpreter's answer stands; once a kernel has disagreed, this nest is the interpreter's.
 ///
 /// Whatever the kernel is to write holds the complement of the right answer before, so that a byte
@@ -312,16 +392,29 @@ unsafe fn call<const PACK: bool>(
 ///
 /// As for [`call`]; when unpacking, the runs are also valid for reads.
 #[cold]
+#[inline(never)]
 unsafe fn call_verified<const PACK: bool>(
     site: &Site,
-    words: &[u64; Nest::WORDS],
+    kernel: Option<&Kernel>,
+    ready: &Ready,
+    words: &[u64],
     mem: *mut u8,
     packed: *mut u8,
     bytes: u64,
-    run: impl Fn(*mut u8, *mut u8),
 ) {
     let dir = direction(PACK);
     stats::add(Executor::Interpreter, bytes);
+    stats::add(if kernel.is_some() { Executor::Kernel } else { Executor::Leaf }, bytes);
+    let run = |mem, packed| {
+        // SAFETY: as in `call`; the places below fulfil our contract.
+        unsafe {
+            match (kernel, &ready.routine) {
+                (Some(kernel), _) => (kernel.entry())(words.as_ptr(), mem, packed),
+                (_, Some(routine)) => routine.run::<PACK>(&site.nest, words, mem, packed),
+                _ => interp::run::<PACK>(&site.nest, words, mem, packed),
+            }
+        }
+    };
     if !site.trusted(dir) {
         // SAFETY: as ours.
         return unsafe { interp::run::<PACK>(&site.nest, words, mem, packed) };

@@ -363,8 +363,10 @@ impl fmt::Debug for Kernel {
 /// - A kernel that [`Compiler::kernel`] returns implements the shape it was asked for, not merely
 ///   some shape: the engine calls it from safe code with that shape's parameters.
 pub unsafe trait Compiler: Send + Sync + fmt::Debug {
-    /// Packed bytes that a nest must have moved in one direction before its kernel is asked for:
-    /// 0 asks at commit, `u64::MAX` never asks.
+    /// What a compilation costs: as much as a kernel saves in packing so many bytes in blocks of 8
+    /// that would have been interpreted. A nest's kernel is asked for once it would have saved that
+    /// (`cost/`). 0 asks at commit, wherever a kernel is ever the better choice; `u64::MAX` never
+    /// asks.
     fn threshold(&self) -> u64;
 
     /// The kernel for `shape`, from the cache or compiled now. `None` is a refusal, and final for

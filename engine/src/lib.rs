@@ -36,6 +36,7 @@
 
 mod commit;
 mod copy;
+mod cost;
 mod cursor;
 mod datatype;
 mod derived;
@@ -52,6 +53,8 @@ pub mod ir;
 pub mod kernel;
 mod pack;
 mod pair;
+#[cfg(feature = "rayon")]
+mod parallel;
 mod passes;
 mod pieces;
 mod plan;
@@ -77,6 +80,8 @@ pub use footprint::Footprint;
 pub use kernel::Direction;
 pub use pack::{check_bounds, pack, pack_range, pack_raw, unpack, unpack_range, unpack_raw};
 pub use pair::{Side, copy, copy_range, copy_raw};
+#[cfg(feature = "rayon")]
+pub use parallel::Threads;
 pub use pieces::Pieces;
 pub use plan::{Plan, Rung, Settings};
 pub use position::{pack_at, pack_at_raw, unpack_at, unpack_at_raw};

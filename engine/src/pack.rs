@@ -19,9 +19,11 @@ use std::ops::Range;
 /// packed bytes do not fit 64 bits.
 #[doc(alias = "MPI_Pack")]
 pub fn pack<T: NoUninit>(plan: &Plan, count: u64, src: &[T], dst: &mut [u8]) -> Result<usize> {
-    let bytes = whole(plan, count, "dst", dst.len())?;
-    check_bounds(plan, count, 0, size_of_val(src), "src")?;
-    // SAFETY: as in `pack_range`, for the whole range; `whole` has seen that dst is long enough.
+    let bytes = match room(plan, count, size_of_val(src), dst.len()) {
+        Some(bytes) => bytes,
+        None => checked(plan, count, (size_of_val(src), "src"), (dst.len(), "dst"))?,
+    };
+    // SAFETY: as in `pack_range`, for the whole range; `room` or `checked` has seen both lengths.
     unsafe { pack_raw(plan, count, src.as_ptr().cast(), 0..bytes as u64, dst.as_mut_ptr()) };
     Ok(bytes)
 }
@@ -41,9 +43,11 @@ pub fn unpack<T: NoUninit + AnyBitPattern>(
     src: &[u8],
     dst: &mut [T],
 ) -> Result<usize> {
-    let bytes = whole(plan, count, "src", src.len())?;
-    check_bounds(plan, count, 0, size_of_val(dst), "dst")?;
-    // SAFETY: as in `unpack_range`, for the whole range; `whole` has seen that src is long enough.
+    let bytes = match room(plan, count, size_of_val(dst), src.len()) {
+        Some(bytes) => bytes,
+        None => checked(plan, count, (size_of_val(dst), "dst"), (src.len(), "src"))?,
+    };
+    // SAFETY: as in `unpack_range`, for the whole range; `room` or `checked` has seen both lengths.
     unsafe { unpack_raw(plan, count, dst.as_mut_ptr().cast(), 0..bytes as u64, src.as_ptr()) };
     Ok(bytes)
 }
@@ -191,7 +195,38 @@ pub(crate) fn check_place(
     Ok(())
 }
 
-fn whole(plan: &Plan, count: u64, argument: &'static str, length: usize) -> Result<usize> {
+/// Packed bytes of `count` elements if both sides have room for them and numbers are small: the
+/// checks of the usual call, in a few instructions. `None` decides nothing.
+#[inline]
+fn room(plan: &Plan, count: u64, memory: usize, packed: usize) -> Option<usize> {
+    let bytes = plan.element_bytes().checked_mul(count)?;
+    let &Footprint { extent, true_lb, true_ub } = plan.footprint();
+    let last = i64::try_from(count).ok()?.checked_sub(1)?.checked_mul(extent)?;
+    let end = last.checked_add(true_ub)?;
+    // No slice has more than `i64::MAX` bytes.
+    let fits = bytes <= packed as u64 && true_lb >= 0 && last >= 0 && end <= memory as i64;
+    fits.then_some(bytes as usize)
+}
+
+/// What [`room`] does not decide: empty messages, strides that go backwards, and refusals.
+#[cold]
+fn checked(
+    plan: &Plan,
+    count: u64,
+    (memory, memory_name): (usize, &'static str),
+    (packed, packed_name): (usize, &'static str),
+) -> Result<usize> {
+    let bytes = whole(plan, count, packed_name, packed)?;
+    check_bounds(plan, count, 0, memory, memory_name)?;
+    Ok(bytes)
+}
+
+pub(crate) fn whole(
+    plan: &Plan,
+    count: u64,
+    argument: &'static str,
+    length: usize,
+) -> Result<usize> {
     let bytes = plan.packed_bytes(count)?;
     if bytes > length as u64 {
         return Err(Error::new(
@@ -280,5 +315,39 @@ mod tests {
         let far = Datatype::resized(0, i64::MIN, &Datatype::named(Named::BYTE)).unwrap();
         let far = far.commit().unwrap();
         assert!(check_bounds(&far, u64::MAX, usize::MAX, 1, "src").is_err());
+    }
+
+    /// Bodies that are a list of nests and blocks, whole and in every two pieces.
+    #[test]
+    fn bodies_of_several_nests() {
+        let (f64, f32) = (Datatype::named(Named::F64), Datatype::named(Named::F32));
+        let wide = Datatype::vector(6, 1, 4, &f64).unwrap();
+        let narrow = Datatype::vector(7, 1, 3, &f32).unwrap();
+        let block = Datatype::contiguous(700, &f64).unwrap();
+        let types = [wide, narrow, block];
+        let ty = Datatype::structured(&[1, 1, 1], &[0, 200, 1000], &types).unwrap();
+        let plan = ty.commit().unwrap();
+        assert_eq!(plan.nests().len(), 2);
+        for count in 1..=3 {
+            let bytes = plan.packed_bytes(count).unwrap() as usize;
+            let length = (ty.extent() * count as i64) as usize;
+            let memory: Vec<u8> = (0..length).map(|i| (i * 7 % 251) as u8).collect();
+            let expected = crate::typemap::pack(&ty, count, &memory, 0);
+            let mut packed = vec![0; bytes];
+            assert_eq!(pack(&plan, count, &memory, &mut packed).unwrap(), bytes);
+            assert!(packed == expected);
+            let mut after = vec![0xee; length];
+            crate::typemap::unpack(&ty, count, &expected, &mut after, 0);
+            let mut unpacked = vec![0xee; length];
+            assert_eq!(unpack(&plan, count, &packed, &mut unpacked).unwrap(), bytes);
+            assert!(unpacked == after);
+            for cut in (0..bytes).step_by(37) {
+                packed.fill(0);
+                let (first, second) = packed.split_at_mut(cut);
+                pack_range(&plan, count, &memory, 0, 0..cut as u64, first).unwrap();
+                pack_range(&plan, count, &memory, 0, cut as u64..bytes as u64, second).unwrap();
+                assert!(packed == expected, "cut at {cut}");
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! for the compiler's threshold.
 
 use crate::copy::{self, Isa, Routine, Swap, Width};
+use crate::cost::{self, Choice, Class};
 use crate::datatype::Datatype;
 use crate::derived::Derived;
 use crate::divide::Divisor;
@@ -13,7 +14,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::footprint::Footprint;
 use crate::ir::{self, Edge, Node, NodeId, Op, Program};
 use crate::kernel::{Compiler, Direction, Kernel, Leaf, Level, Levels, Nest, Run};
-use smallvec::SmallVec;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -89,19 +89,52 @@ struct Inner {
     element_bytes: u64,
     /// Displacement of the one run, when elements continue each other without a gap.
     contiguous: Option<i64>,
-    /// Most plans have one, which costs no allocation of its own.
     sites: Sites,
     /// Which site executes a node, `NO_SITE` where the walk goes on; empty when there is no walk.
     site_of: Box<[u32]>,
     /// True when site 0 is the whole program, the loop over elements included.
     whole: bool,
+    /// The program's body, where it is a short sequence of nests and blocks.
+    parts: Box<[Part]>,
     widths: Widths,
     settings: Settings,
     /// Made when somebody asks; see `derived.rs`.
     derived: OnceLock<Box<Derived>>,
 }
 
-type Sites = SmallVec<[Site; 1]>;
+/// The sites of a plan. Most plans have one, which costs no allocation of its own.
+#[derive(Default)]
+struct Sites {
+    first: Option<Site>,
+    more: Vec<Site>,
+}
+
+impl Sites {
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.more.len()
+    }
+
+    #[inline]
+    fn first(&self) -> Option<&Site> {
+        self.first.as_ref()
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> Option<&Site> {
+        if index == 0 { self.first() } else { self.more.get(index - 1) }
+    }
+
+    fn iter(&self) -> impl ExactSizeIterator<Item = &Site> {
+        (0..self.len()).map(|index| self.get(index).expect("below the length"))
+    }
+
+    fn push(&mut self, site: Site) {
+        match self.first {
+            None => self.first = Some(site),
+            Some(_) => self.more.push(site),
+        }
+    }
+}
 
 /// What a plan turns round on the way: nothing, but for `external32/`.
 #[derive(Debug, Default)]
@@ -152,6 +185,22 @@ pub(crate) struct PlanName(Weak<Inner>);
 
 const NO_SITE: u32 = u32::MAX;
 
+/// Most parts of a body that is prepared as a list.
+const PARTS: usize = 64;
+
+/// A part of a body that is a sequence: a nest with a site, or a block.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    /// `NO_SITE` for a block.
+    site: u32,
+    /// What is turned round in a block.
+    pub(crate) width: Width,
+    /// Displacement in the body, in bytes.
+    pub(crate) at: i64,
+    /// Packed bytes.
+    pub(crate) bytes: u64,
+}
+
 /// A nest in a plan, with what is needed to call its kernel.
 pub(crate) struct Site {
     pub(crate) nest: Nest,
@@ -168,51 +217,68 @@ pub(crate) struct Site {
 
 #[derive(Default)]
 struct Slot {
-    /// Empty: not asked yet. `None`: refused, or no kernel wanted.
+    /// Empty: not called yet.
+    ready: OnceLock<Ready>,
+    /// Empty: not asked yet. `None`: refused.
     kernel: OnceLock<Option<Kernel>>,
-    /// Empty: not called yet. `None`: there is none, or none is wanted.
-    routine: OnceLock<Option<Routine>>,
-    moved: AtomicU64,
+    /// What a kernel would have saved so far, in the unit of [`Choice::price`]. Threads that pack at
+    /// the same time may lose what another has added: then the kernel comes a little later.
+    saved: AtomicU64,
     /// Calls that `Settings::verify` found wrong; one is enough to stop using the kernel.
     distrusted: AtomicU64,
 }
 
+/// What was decided about a nest and a direction at the first call: most plans are used in one
+/// direction, and a commit has no time for it.
+pub(crate) struct Ready {
+    /// `None`: there is none, or none is wanted.
+    pub(crate) routine: Option<Routine>,
+    choice: Choice,
+}
+
 impl Site {
-    /// Appends the site of `nest`. Most of it is filled in where it stays: a copy of it shows in
-    /// the time of a commit.
-    #[inline]
-    fn add(sites: &mut Sites, nest: Nest, swap: Option<Swap>, settings: &Settings) {
-        let leaf_bytes = Divisor::new(nest.leaf.bytes());
-        let rung = if swap.is_some() { Rung::Leaf } else { rung_of(&nest, settings) };
-        sites.push(Self {
-            nest,
+    /// A site whose nest is still to be found.
+    #[inline(always)]
+    fn empty() -> Self {
+        Self {
+            nest: Nest { base: 0, levels: Levels::default(), leaf: Leaf::Block { bytes: 1 } },
             words: [0; Nest::WORDS],
             below: [Divisor::ONE; Nest::MAX_DEPTH],
-            leaf_bytes,
-            rung,
-            swap,
+            leaf_bytes: Divisor::ONE,
+            rung: Rung::Interpreter,
+            swap: None,
             slots: Default::default(),
-        });
-        if let Some(site) = sites.last_mut() {
-            site.fill_block();
-            site.first_requests(settings);
         }
     }
 
-    /// Asks a compiler that does not wait, and nobody where no kernel is wanted.
+    /// The site of `nest`, in whose leaf `swap` is turned round.
+    fn of(nest: Nest, swap: Option<Swap>, settings: &Settings) -> Self {
+        let mut site = Self { nest, swap, ..Self::empty() };
+        site.complete(settings);
+        site
+    }
+
+    /// Fills in all that follows from the nest and the swap.
+    #[inline]
+    fn complete(&mut self, settings: &Settings) {
+        self.leaf_bytes = Divisor::new(self.nest.leaf.bytes());
+        self.rung = match self.swap {
+            Some(_) => Rung::Leaf,
+            None => rung_of(&self.nest, settings),
+        };
+        self.fill_block();
+        self.first_requests(settings);
+    }
+
+    /// Asks a compiler that does not wait.
     #[inline]
     fn first_requests(&self, settings: &Settings) {
-        let wanted = self.rung == Rung::Kernel;
-        let at_once = wanted && settings.compiler.as_ref().is_some_and(|c| c.threshold() == 0);
-        let leaves = self.rung == Rung::Leaf || wanted && settings.rung.is_none();
-        for direction in [Direction::Pack, Direction::Unpack] {
-            if !leaves {
-                let _ = self.slot(direction).routine.set(None);
-            }
-            if at_once {
-                self.request(direction, 0, settings);
-            } else if !wanted {
-                let _ = self.slot(direction).kernel.set(None);
+        let at_once = settings.compiler.as_ref().is_some_and(|c| c.threshold() == 0);
+        if at_once && self.rung == Rung::Kernel {
+            for direction in [Direction::Pack, Direction::Unpack] {
+                if self.ready(direction, settings).choice.most > 0 {
+                    self.request(direction, settings);
+                }
             }
         }
     }
@@ -244,43 +310,69 @@ impl Site {
         &self.slots[direction as usize]
     }
 
-    /// The kernel to use for a call that moves `bytes` packed bytes, if there is one by now.
+    /// What was decided about a direction.
+    #[inline]
+    pub(crate) fn ready(&self, direction: Direction, settings: &Settings) -> &Ready {
+        match self.slot(direction).ready.get() {
+            Some(ready) => ready,
+            None => self.decide(direction, settings),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn decide(&self, direction: Direction, settings: &Settings) -> &Ready {
+        self.slot(direction).ready.get_or_init(|| {
+            let wanted = self.rung == Rung::Kernel;
+            let leaves = self.rung == Rung::Leaf || wanted && settings.rung.is_none();
+            let isa = settings.leaf_isa();
+            let routine = leaves
+                .then(|| Routine::new(&self.nest, self.swap.as_ref(), direction, isa))
+                .flatten();
+            let compiler = settings.compiler.as_ref().filter(|_| wanted);
+            let choice = match (compiler.map(|compiler| compiler.threshold()), &routine) {
+                (None | Some(u64::MAX), _) => Choice::NEVER,
+                (Some(threshold), None) => {
+                    cost::choice(&self.nest, direction, isa, Class::Interpreter, threshold)
+                }
+                (Some(threshold), Some(routine)) => {
+                    let class = routine.class();
+                    cost::choice(&self.nest, direction, isa, class, threshold)
+                }
+            };
+            Ready { routine, choice }
+        })
+    }
+
+    /// The kernel to use for a call that moves `bytes` packed bytes, if it is wanted and there by
+    /// now.
     #[inline]
     pub(crate) fn kernel(
         &self,
+        ready: &Ready,
         direction: Direction,
         bytes: u64,
         settings: &Settings,
     ) -> Option<&Kernel> {
-        match self.slot(direction).kernel.get() {
-            Some(kernel) => kernel.as_ref(),
-            None => self.request(direction, bytes, settings),
-        }
-    }
-
-    /// Asks the compiler once the threshold is reached.
-    #[cold]
-    fn request(&self, direction: Direction, bytes: u64, settings: &Settings) -> Option<&Kernel> {
-        let slot = self.slot(direction);
-        let compiler = settings.compiler.as_ref()?;
-        let patience = match self.routine(direction, settings.leaf_isa()).map(Routine::patience) {
-            Some(None) => return slot.kernel.get_or_init(|| None).as_ref(),
-            Some(Some(patience)) => patience,
-            None => 1,
-        };
-        let moved = slot.moved.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        let threshold = compiler.threshold();
-        if threshold == u64::MAX || moved < threshold.saturating_mul(patience) {
+        let (slot, choice) = (self.slot(direction), &ready.choice);
+        if bytes > choice.most {
             return None;
         }
-        slot.kernel.get_or_init(|| compiler.kernel(&self.nest.shape(direction))).as_ref()
+        if let Some(kernel) = slot.kernel.get() {
+            return kernel.as_ref();
+        }
+        let saved = slot.saved.load(Ordering::Relaxed).saturating_add(choice.saving(bytes));
+        slot.saved.store(saved, Ordering::Relaxed);
+        if saved < choice.price { None } else { self.request(direction, settings) }
     }
 
-    /// The leaf kernel for this nest, if there is one and it is wanted.
-    #[inline]
-    pub(crate) fn routine(&self, direction: Direction, isa: Isa) -> Option<&Routine> {
-        let make = || Routine::new(&self.nest, self.swap.as_ref(), direction, isa);
-        self.slot(direction).routine.get_or_init(make).as_ref()
+    /// Asks the compiler.
+    #[cold]
+    #[inline(never)]
+    fn request(&self, direction: Direction, settings: &Settings) -> Option<&Kernel> {
+        let compiler = settings.compiler.as_ref()?;
+        let make = || compiler.kernel(&self.nest.shape(direction));
+        self.slot(direction).kernel.get_or_init(make).as_ref()
     }
 
     pub(crate) fn trusted(&self, direction: Direction) -> bool {
@@ -298,7 +390,12 @@ impl Site {
         if !self.trusted(direction) {
             return "interpreter".into();
         }
-        match (self.slot(direction).kernel.get(), self.routine(direction, settings.leaf_isa())) {
+        let ready = self.ready(direction, settings);
+        let most = ready.choice.most;
+        match (self.slot(direction).kernel.get(), &ready.routine) {
+            (Some(Some(kernel)), Some(routine)) if most < u64::MAX => {
+                format!("{} up to {most} B, {}", kernel.name(), routine.name())
+            }
             (Some(Some(kernel)), _) => kernel.name().into(),
             (_, Some(routine)) => routine.name(),
             _ => "interpreter".into(),
@@ -351,26 +448,29 @@ impl Plan {
             let dense = node.op.is_block() && i128::from(node.bytes) == i128::from(program.stride);
             (dense && settings.rung != Some(Rung::Interpreter)).then_some(body.offset)
         });
-        let mut plan = Arc::new(Inner {
+        // A plan is large: it is filled in where it stays, and so are its sites.
+        let mut plan = Arc::new_uninit();
+        let room = Arc::get_mut(&mut plan).expect("nobody else has a new allocation");
+        let inner = room.write(Inner {
             datatype,
             footprint,
             program,
             element_bytes,
             contiguous,
-            sites: Sites::new(),
+            sites: Sites::default(),
             site_of: Box::default(),
             whole: contiguous.is_some(),
+            parts: Box::default(),
             widths,
             settings: Settings { isa: Some(settings.leaf_isa()), ..settings.clone() },
             derived: OnceLock::new(),
         });
-        // One memcpy asks for no site. Sites are made where they stay: they are large.
-        if contiguous.is_none()
-            && let Some(inner) = Arc::get_mut(&mut plan)
-        {
+        // One memcpy asks for no site.
+        if contiguous.is_none() {
             inner.find_sites(most_sites);
         }
-        Self(plan)
+        // SAFETY: `room.write` has initialised it.
+        Self(unsafe { plan.assume_init() })
     }
 
     /// The type this plan was committed from; `None` when it was decoded ([`wire`](crate::wire)).
@@ -426,8 +526,8 @@ impl Plan {
         self.0.sites.iter().map(|site| &site.nest)
     }
 
-    /// The nests with their rungs and what executes them now, for `explain/`.
-    pub(crate) fn executors(&self) -> impl Iterator<Item = (&Nest, Rung, [String; 2])> {
+    /// The nests with their rungs and the names of what executes them now, packing and unpacking.
+    pub fn executors(&self) -> impl Iterator<Item = (&Nest, Rung, [String; 2])> {
         self.0.sites.iter().map(|site| {
             let executors =
                 [Direction::Pack, Direction::Unpack].map(|d| site.executor(d, &self.0.settings));
@@ -442,7 +542,7 @@ impl Plan {
             return "memcpy".into();
         }
         let mut names: Vec<String> = Vec::new();
-        for site in &self.0.sites {
+        for site in self.0.sites.iter() {
             let name = site.executor(direction, &self.0.settings);
             if !names.contains(&name) {
                 names.push(name);
@@ -459,6 +559,18 @@ impl Plan {
     #[inline]
     pub(crate) fn whole_site(&self) -> Option<&Site> {
         if self.0.whole { self.0.sites.first() } else { None }
+    }
+
+    /// The body as a list, where it is a short sequence of nests and blocks.
+    #[inline]
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.0.parts
+    }
+
+    /// The site of a part; `None` for a block.
+    #[inline]
+    pub(crate) fn site_of_part(&self, part: &Part) -> Option<&Site> {
+        self.0.sites.get(part.site as usize)
     }
 
     #[inline]
@@ -528,12 +640,15 @@ impl Inner {
     fn find_sites(&mut self, most_sites: usize) {
         let Self { program, sites, settings, widths, .. } = self;
         let Some(body) = program.body else { return };
-        let outer = Level::Loop { count: program.factor, stride: program.stride };
-        if let Some(nest) = nest_of(program, body, Some(outer)) {
+        let outer = Some((program.factor, program.stride));
+        let site = sites.first.get_or_insert_with(Site::empty);
+        if is_nest(program, body, outer, &mut site.nest) {
             self.whole = true;
-            Site::add(sites, nest, widths.swap(program, body), settings);
+            site.swap = widths.swap(program, body);
+            site.complete(settings);
             return;
         }
+        sites.first = None;
         let mut site_of = vec![NO_SITE; program.nodes().len()];
         let mut seen = vec![false; program.nodes().len()];
         let mut pending = vec![body.node];
@@ -547,9 +662,7 @@ impl Inner {
             let nest = match &program.node(id).op {
                 Op::Block => continue,
                 Op::Ragged { stride, body, .. } if is_dense(program, *stride, *body) => continue,
-                Op::Ragged { stride, body, .. } => {
-                    nest_of(program, *body, Some(Level::Loop { count: 1, stride: *stride }))
-                }
+                Op::Ragged { stride, body, .. } => nest_of(program, *body, Some((1, *stride))),
                 _ => nest_of(program, Edge { offset: 0, node: id }, None),
             };
             match nest {
@@ -557,10 +670,24 @@ impl Inner {
                     // Fewer sites than nodes, and those have 32-bit ids.
                     site_of[id.index()] = sites.len() as u32;
                     let swap = widths.swap(program, Edge { offset: 0, node: id });
-                    Site::add(sites, nest, swap, settings);
+                    sites.push(Site::of(nest, swap, settings));
                 }
                 None => pending.extend(ir::edges(&program.node(id).op).map(|edge| edge.node)),
             }
+        }
+        if let Op::Seq { parts } = &program.node(body.node).op
+            && parts.len() <= PARTS
+        {
+            let part = |edge: Edge| {
+                let (node, site) = (program.node(edge.node), site_of[edge.node.index()]);
+                // A ragged list's site stands for its body, and what has none is walked.
+                let is_nest = site != NO_SITE && !matches!(node.op, Op::Ragged { .. });
+                let width = widths.of(edge.node);
+                let part = Part { site, width, at: edge.offset, bytes: node.bytes };
+                (is_nest || node.op.is_block()).then_some(part)
+            };
+            self.parts =
+                parts.iter().map(|p| part(p.edge)).collect::<Option<_>>().unwrap_or_default();
         }
         self.site_of = site_of.into();
     }
@@ -580,10 +707,17 @@ fn rung_of(nest: &Nest, settings: &Settings) -> Rung {
 }
 
 /// The nest of `edge` below the level `outer`, if it is one and not too deep.
-fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> {
-    let mut levels = Levels::default();
-    if let Some(outer) = outer {
-        levels.push(outer);
+fn nest_of(program: &Program, edge: Edge, outer: Option<(u64, i64)>) -> Option<Nest> {
+    let mut nest = Nest { base: 0, levels: Levels::default(), leaf: Leaf::Block { bytes: 1 } };
+    is_nest(program, edge, outer, &mut nest).then_some(nest)
+}
+
+/// As [`nest_of`], into `nest`, which is without levels. Leaves anything there if it says no.
+#[inline]
+fn is_nest(program: &Program, edge: Edge, outer: Option<(u64, i64)>, nest: &mut Nest) -> bool {
+    let levels = &mut nest.levels;
+    if let Some((count, stride)) = outer {
+        levels.push(Level::Loop { count, stride });
     }
     let (mut base, mut at) = (0i64, edge);
     let mut leaf = loop {
@@ -593,7 +727,7 @@ fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> 
             && !node.op.is_block()
             && !is_window(program.nodes(), &node.op)
         {
-            return None;
+            return false;
         }
         match &node.op {
             Op::Block => break Leaf::Block { bytes: node.bytes },
@@ -610,7 +744,7 @@ fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> 
                     |edge: Edge| Run { offset: edge.offset, bytes: program.node(edge.node).bytes };
                 break Leaf::Window { runs: parts.iter().map(|part| run(part.edge)).collect() };
             }
-            Op::Ragged { .. } | Op::Seq { .. } => return None,
+            Op::Ragged { .. } | Op::Seq { .. } => return false,
         }
     };
     // A loop of very few short blocks costs more in control than in copying.
@@ -627,7 +761,8 @@ fn nest_of(program: &Program, edge: Edge, outer: Option<Level>) -> Option<Nest> 
     if levels.is_empty() {
         levels.push(Level::Loop { count: 1, stride: 0 });
     }
-    Some(Nest { base, levels, leaf })
+    (nest.base, nest.leaf) = (base, leaf);
+    true
 }
 
 /// Copies of `body` that are `stride` apart are one run: a ragged list of them is a list of runs.

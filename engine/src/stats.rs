@@ -4,9 +4,9 @@
 //! of atomics that only it writes (a load and a store, no locked instruction), and a reader adds
 //! all blocks up.
 
-use std::cell::OnceCell;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Who moved bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,32 +50,39 @@ struct Block {
 
 /// Blocks of all threads that ever counted. A thread's block outlives it, so nothing is lost; the
 /// list grows with the number of threads that packed, 64 bytes each.
-static BLOCKS: Mutex<Vec<Arc<Block>>> = Mutex::new(Vec::new());
+static BLOCKS: Mutex<Vec<&'static Block>> = Mutex::new(Vec::new());
 static DISAGREEMENTS: AtomicU64 = AtomicU64::new(0);
 
-fn blocks() -> MutexGuard<'static, Vec<Arc<Block>>> {
+fn blocks() -> MutexGuard<'static, Vec<&'static Block>> {
     // The list is only pushed to: it is sound whatever a panicking thread did.
     BLOCKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 thread_local! {
-    static BLOCK: OnceCell<Arc<Block>> = const { OnceCell::new() };
+    /// A reference without a destructor: reading it is one instruction, and works to a thread's end.
+    static BLOCK: Cell<Option<&'static Block>> = const { Cell::new(None) };
+}
+
+/// A block for this thread.
+#[cold]
+#[inline(never)]
+fn join() -> &'static Block {
+    let block: &'static Block = Box::leak(Box::default());
+    blocks().push(block);
+    BLOCK.set(Some(block));
+    block
 }
 
 /// Adds `bytes` to the executor's count.
 #[inline]
 pub(crate) fn add(executor: Executor, bytes: u64) {
-    // A thread that is past its thread-local destructors packs uncounted.
-    let _ = BLOCK.try_with(|cell| {
-        let block = cell.get_or_init(|| {
-            let block = Arc::new(Block::default());
-            blocks().push(block.clone());
-            block
-        });
-        let counter = &block.moved[executor as usize];
-        // This thread is the only writer.
-        counter.store(counter.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);
-    });
+    let block = match BLOCK.get() {
+        Some(block) => block,
+        None => join(),
+    };
+    let counter = &block.moved[executor as usize];
+    // This thread is the only writer.
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);
 }
 
 /// Notes a kernel call that disagreed with the interpreter.

@@ -137,6 +137,63 @@ fn large_layouts_through_every_rule() {
     assert!(stats::bytes().fused > before);
 }
 
+/// Transposes and other orders across each other, dense and with gaps, forwards and backwards, in
+/// two and three dimensions; and destinations that overlap themselves, where order counts.
+#[test]
+fn layouts_across_each_other() {
+    let byte = Datatype::named(Named::BYTE);
+    let nest = |levels: &[(i64, i64)], bytes| {
+        let block = Datatype::contiguous(bytes, &byte).unwrap();
+        let around = |ty, &(count, stride): &(i64, i64)| Datatype::hvector(count, 1, stride, &ty);
+        levels.iter().rev().try_fold(block, around).unwrap()
+    };
+    for bytes in [1, 2, 3, 4, 6, 8, 12, 16, 24, 70] {
+        let (m, n) = (24, 38);
+        let pages = (n, 4096);
+        let pairs = [
+            // Columns to rows, rows to columns.
+            ([(m, bytes), pages], [(m, n * bytes + 8), (n, bytes)]),
+            ([(n, m * bytes + 8), (m, bytes)], [(n, bytes), (m, 4096)]),
+            ([(m, bytes), pages], [(m, 4096), (n, bytes)]),
+            // The same order on both sides, which is not that of memory.
+            ([(m, bytes), pages], [(m, bytes), (n, m * bytes + 24)]),
+            // Gaps between neighbours; backwards.
+            ([(m, 2 * bytes), pages], [(m, n * bytes * 3), (n, 3 * bytes)]),
+            ([(m, -bytes), pages], [(m, n * bytes), (n, -bytes)]),
+            // The destination overlaps itself.
+            ([(m, bytes), pages], [(m, n * bytes), (n, bytes - 1)]),
+            ([(m, bytes), pages], [(m, bytes), (n, bytes)]),
+            ([(m, bytes), pages], [(m, 0), (n, bytes)]),
+        ];
+        for (from, to) in &pairs {
+            let (from, to) = (nest(from, bytes), nest(to, bytes));
+            let all = (m * n * bytes) as u64;
+            check("across", (&from, 1), (&to, 1), 0..all);
+            check("across", (&from, 1), (&to, 1), all / 7 + 1..all - 3);
+        }
+        let (k, l) = (9, 10);
+        let axes = [(k, bytes), (l, k * bytes + 1), (40, 4096)];
+        let dense = |order: [usize; 3]| {
+            let mut stride = bytes;
+            let mut levels = [(0, 0); 3];
+            for at in order {
+                levels[at] = (axes[at].0, stride);
+                stride *= axes[at].0;
+            }
+            nest(&levels, bytes)
+        };
+        let from = nest(&axes, bytes);
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let to = dense(order);
+            let all = to.size() as u64;
+            for (a, b) in [(&from, &to), (&to, &from)] {
+                check("in space", (a, 1), (b, 1), 0..all);
+                check("in space", (a, 1), (b, 1), all / 3 + 1..all - 1);
+            }
+        }
+    }
+}
+
 #[test]
 fn lengths_may_differ_only_for_ranges() {
     let int = Datatype::named(Named::INT).commit().unwrap();

@@ -75,13 +75,20 @@ pub(crate) struct Machinecode {
     pub(crate) align: u64,
 }
 
+/// Translates `shape`, and makes sure that only known operations are compiled.
+fn context(shape: &impl Translate, isa: &dyn TargetIsa, machine: Machine) -> Result<Context> {
+    let function = translate::function(shape, isa, machine)?;
+    match whitelist::stranger(&function) {
+        None => Ok(Context::for_function(function)),
+        Some(opcode) => {
+            Err(Error::new(ErrorKind::CodeGeneration, format!("{shape}: operation {opcode}")))
+        }
+    }
+}
+
 /// Translates and compiles `shape`. The code has no relocations, so it runs wherever it is put.
 fn generate(shape: &impl Translate, isa: &dyn TargetIsa, machine: Machine) -> Result<Machinecode> {
-    let function = translate::function(shape, isa, machine)?;
-    if let Some(opcode) = whitelist::stranger(&function) {
-        return Err(Error::new(ErrorKind::CodeGeneration, format!("{shape}: operation {opcode}")));
-    }
-    let mut context = Context::for_function(function);
+    let mut context = context(shape, isa, machine)?;
     let code = context
         .compile(isa, &mut ControlPlane::default())
         .map_err(|e| Error::new(ErrorKind::CodeGeneration, format!("{shape}: {:?}", e.inner)))?;
@@ -99,6 +106,19 @@ pub(crate) fn emit(shape: &impl Translate, target: Target) -> Result<Machinecode
     contain(|| {
         let (isa, machine) = target::isa(target)?;
         generate(shape, &*isa, machine)
+    })
+}
+
+/// The length of the code of `shape`, and its instructions as text.
+pub(crate) fn disassembly(shape: &impl Translate, target: Target) -> Result<(usize, String)> {
+    contain(|| {
+        let (isa, machine) = target::isa(target)?;
+        let mut context = context(shape, &*isa, machine)?;
+        context.set_disasm(true);
+        let code = context.compile(&*isa, &mut ControlPlane::default()).map_err(|e| {
+            Error::new(ErrorKind::CodeGeneration, format!("{shape}: {:?}", e.inner))
+        })?;
+        Ok((code.code_buffer().len(), code.vcode.clone().unwrap_or_default()))
     })
 }
 

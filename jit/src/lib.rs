@@ -44,12 +44,14 @@ mod counters;
 mod error;
 mod memory;
 mod policy;
+mod report;
 mod target;
 mod translate;
 
 pub use counters::Counters;
 pub use error::{Error, ErrorKind, Result};
 pub use policy::{Mode, ParseModeError, Settings};
+pub use report::{Report, report};
 pub use target::Target;
 
 use cache::{CAPACITY, Cache};

@@ -1,7 +1,8 @@
 //! When compiling pays.
 //!
-//! The engine counts the packed bytes that a nest has moved per direction and asks for a kernel
-//! once they pass the threshold; `lib.rs` hands that number on from here.
+//! The engine adds up what a kernel would have saved a nest in a direction, by its table of costs
+//! (`engine/src/cost/`), and asks for the kernel once that is what a compilation takes; `lib.rs`
+//! hands that number on from here, as a number of bytes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -60,8 +61,9 @@ impl std::error::Error for ParseModeError {}
 pub struct Settings {
     /// When to compile.
     pub mode: Mode,
-    /// Packed bytes that a nest moves in one direction before it is compiled, in mode
-    /// [`Lazy`](Mode::Lazy).
+    /// What a compilation costs, in mode [`Lazy`](Mode::Lazy), as packed bytes: as much as a kernel
+    /// saves a nest of 8-byte blocks that was interpreted so far. Nests that have a good leaf kernel
+    /// move many times as many bytes before they are compiled, or are never.
     pub threshold: u64,
     /// Most address space for code, in bytes; rounded down to whole pages. 0 refuses every shape.
     pub memory_max: u64,
@@ -70,8 +72,8 @@ pub struct Settings {
 impl Settings {
     /// The default [`threshold`](Self::threshold), in bytes.
     ///
-    /// The break-even: by then a nest of 8-byte blocks has spent about as long in an interpreter
-    /// as its kernel takes to compile, so that waiting costs at most twice the better choice.
+    /// The break-even: by then a nest has lost about as much time as its kernel takes to compile, so
+    /// that waiting costs at most twice the better choice.
     /// Measured (`cargo run --release -p typepack-jit --example tune`, Sapphire Rapids): 190 to
     /// 250 us per kernel, 2.5 GB/s with one memcpy per block against 15 to 50 GB/s compiled in
     /// cache: 220 us / (1 / 2.5 - 1 / 20 ns per byte) = 630 KB.

@@ -16,12 +16,13 @@ use typepack_engine::{Isa, ParseIsaError, Rung};
 const EAGER_LIMIT: u64 = 8 << 10;
 
 /// Understood and used, here or by the launcher.
-const USED: [&str; 19] = [
+const USED: [&str; 20] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
     "TYPEPACK_KERNEL",
     "TYPEPACK_ISA",
+    "TYPEPACK_THREADS",
     "TYPEPACK_VERIFY",
     "TYPEPACK_EAGER_LIMIT",
     "TYPEPACK_SPIN_US",
@@ -39,7 +40,7 @@ const USED: [&str; 19] = [
 ];
 
 /// Names that the project has given, for parts that are not in this version.
-const UNUSED: [&str; 3] = ["TYPEPACK_THREADS", "TYPEPACK_CHECK_TYPES", "TYPEPACK_IO"];
+const UNUSED: [&str; 2] = ["TYPEPACK_CHECK_TYPES", "TYPEPACK_IO"];
 
 /// The settings of this process.
 #[derive(Clone, Debug)]
@@ -50,6 +51,9 @@ pub struct Settings {
     pub rung: Option<Rung>,
     /// The instruction set of leaf kernels (`TYPEPACK_ISA`); `None` is the best one.
     pub isa: Option<Isa>,
+    /// Most threads that pack and unpack together (`TYPEPACK_THREADS`); 1 unless asked for more,
+    /// because a rank mostly has one core.
+    pub threads: usize,
     /// Check kernels against the interpreter (`TYPEPACK_VERIFY`).
     pub verify: bool,
     /// Longest eager message in bytes; 0 with `TYPEPACK_TRANSPORT=pipeline`.
@@ -106,6 +110,12 @@ impl Settings {
                 Error::new(ErrorKind::Argument, "TYPEPACK_ISA", error.to_string())
             })?),
         };
+        let threads = match number(&value, "TYPEPACK_THREADS")? {
+            None => 1,
+            Some(0) => return Err(bad("TYPEPACK_THREADS", "0", "a number of threads, 1 or more")),
+            // `typepack::threads` starts no more than there are CPUs.
+            Some(threads) => usize::try_from(threads).unwrap_or(usize::MAX),
+        };
         let mut eager_limit = number(&value, "TYPEPACK_EAGER_LIMIT")?.unwrap_or(EAGER_LIMIT);
         if eager_limit > EAGER_MAX as u64 {
             let wanted = format!("a number of bytes up to {EAGER_MAX}");
@@ -124,7 +134,7 @@ impl Settings {
         let spin = number(&value, "TYPEPACK_SPIN_US")?.map(Duration::from_micros);
         let verify = flag(&value, "TYPEPACK_VERIFY")?;
         let report = flag(&value, "TYPEPACK_REPORT")?;
-        Ok(Self { jit, rung, isa, verify, eager_limit, spin, report })
+        Ok(Self { jit, rung, isa, threads, verify, eager_limit, spin, report })
     }
 }
 
@@ -188,6 +198,7 @@ mod tests {
             ("TYPEPACK_JIT_THRESHOLD", "12"),
             ("TYPEPACK_KERNEL", "interpreter"),
             ("TYPEPACK_ISA", "portable"),
+            ("TYPEPACK_THREADS", "2"),
             ("TYPEPACK_EAGER_LIMIT", "64"),
             ("TYPEPACK_SPIN_US", "0"),
             ("TYPEPACK_REPORT", "1"),
@@ -197,6 +208,7 @@ mod tests {
         assert_eq!(settings.jit.threshold, 12);
         assert_eq!(settings.rung, Some(Rung::Interpreter));
         assert_eq!(settings.isa, Some(Isa::Portable));
+        assert_eq!((settings.threads, read(&[]).unwrap().threads), (2, 1));
         assert_eq!(settings.eager_limit, 64);
         assert_eq!(settings.spin, Some(Duration::ZERO));
         assert!(settings.report && !settings.verify);
@@ -210,6 +222,8 @@ mod tests {
             ("TYPEPACK_JIT_THRESHOLD", "-1"),
             ("TYPEPACK_KERNEL", "fast"),
             ("TYPEPACK_ISA", "mmx"),
+            ("TYPEPACK_THREADS", "0"),
+            ("TYPEPACK_THREADS", "many"),
             ("TYPEPACK_EAGER_LIMIT", "1000000"),
             ("TYPEPACK_SPIN_US", "long"),
             ("TYPEPACK_TRANSPORT", "tcp"),

@@ -18,7 +18,7 @@ use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use typepack_engine::{Datatype, Plan};
+use typepack_engine::{Datatype, Plan, Threads};
 use typepack_jit::Jit;
 
 /// How long a waiting rank with a CPU to itself spins before it sleeps, unless `TYPEPACK_SPIN_US`
@@ -168,4 +168,25 @@ pub fn commit(ty: &Datatype) -> Result<Plan> {
         isa: settings.isa,
     };
     Ok(ty.commit_with(&settings)?)
+}
+
+/// The threads of this process that pack and unpack together, as many as `TYPEPACK_THREADS` says
+/// and at most one for each CPU it may use; one, the caller, unless the variable asks for more.
+/// Started at the first call. Messages and exchanges do not use them: a rank shares its node.
+///
+/// ```
+/// let plan = typepack::commit(&"vector(1000, 1, 2, double)".parse()?)?;
+/// let (source, mut packed) = (vec![1.0_f64; 2000], vec![0; 8000]);
+/// // Short calls are the caller's alone, whatever the number of threads.
+/// assert_eq!(typepack::threads()?.pack(&plan, 1, &source, &mut packed)?, 8000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// A `TYPEPACK_*` variable outside its domain; the system refuses the threads, which is not asked
+/// again.
+pub fn threads() -> Result<&'static Threads> {
+    static THREADS: OnceLock<Result<Threads>> = OnceLock::new();
+    let start = || Ok(Threads::new(Settings::get()?.threads)?);
+    THREADS.get_or_init(start).as_ref().map_err(Clone::clone)
 }

@@ -18,7 +18,7 @@ const UNEQUAL: Limit = Limit::AtLeast(0.97);
 const INDEXED: &str = "indexed";
 
 /// Name, source and destination (both with as many packed bytes), bar.
-const LAYOUTS: [(&str, &str, &str, Limit); 11] = [
+const LAYOUTS: [(&str, &str, &str, Limit); 17] = [
     ("8 B stride 2 to 3", "vector(2048, 1, 2, double)", "vector(2048, 1, 3, double)", EQUAL),
     ("24 B stride 40 to 32", "vector(1024, 3, 5, double)", "vector(1024, 3, 4, double)", EQUAL),
     ("64 B stride 128 to 192", "vector(512, 8, 16, double)", "vector(512, 8, 24, double)", EQUAL),
@@ -43,6 +43,42 @@ const LAYOUTS: [(&str, &str, &str, Limit); 11] = [
     ),
     ("64 B to 8 x 8 B", "vector(512, 8, 12, double)", "vector(4096, 1, 2, double)", EQUAL),
     ("index list to 8 B stride 2", INDEXED, "vector(2048, 1, 2, double)", EQUAL),
+    (
+        "128 x 128 columns to rows",
+        "contiguous(128, resized(0, 8, vector(128, 1, 128, double)))",
+        "vector(128, 128, 136, double)",
+        EQUAL,
+    ),
+    (
+        "128 x 128 rows to columns",
+        "vector(128, 128, 136, double)",
+        "contiguous(128, resized(0, 8, vector(128, 1, 128, double)))",
+        EQUAL,
+    ),
+    (
+        "300 x 300 floats, columns to rows",
+        "contiguous(300, resized(0, 4, vector(300, 1, 300, float)))",
+        "vector(300, 300, 310, float)",
+        EQUAL,
+    ),
+    (
+        "100 x 512 columns of 24 B to rows",
+        "contiguous(100, resized(0, 24, vector(512, 1, 170, contiguous(3, double))))",
+        "vector(100, 1536, 1540, double)",
+        EQUAL,
+    ),
+    (
+        "64 columns at stride 4096 to columns",
+        "contiguous(64, resized(0, 8, vector(512, 1, 512, double)))",
+        "contiguous(64, resized(0, 8, vector(512, 1, 80, double)))",
+        EQUAL,
+    ),
+    (
+        "32 x 64 x 64, x z y to z y x",
+        "contiguous(64, resized(0, 8, hvector(32, 1, 34816, vector(64, 1, 68, double))))",
+        "hvector(64, 1, 16640, vector(32, 64, 65, double))",
+        EQUAL,
+    ),
     ("24 B to 16 B", "vector(2048, 3, 4, double)", "vector(3072, 2, 4, double)", UNEQUAL),
     ("40 B to 24 B", "vector(3072, 5, 7, double)", "vector(5120, 3, 7, double)", UNEQUAL),
 ];

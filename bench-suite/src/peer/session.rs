@@ -26,6 +26,7 @@ pub struct Session {
     running: Option<Running>,
     deaths: usize,
     version: String,
+    patience: Duration,
 }
 
 struct Running {
@@ -49,7 +50,17 @@ impl Session {
     ///
     /// One line: no such library, no ABI that is known, a crash.
     pub fn start(peer: Peer, command: PathBuf) -> Result<Self, String> {
-        let mut session = Self { peer, command, running: None, deaths: 0, version: String::new() };
+        Self::start_with(peer, command, PATIENCE)
+    }
+
+    /// As [`Session::start`]; an answer may take `patience`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::start`].
+    pub fn start_with(peer: Peer, command: PathBuf, patience: Duration) -> Result<Self, String> {
+        let version = String::new();
+        let mut session = Self { peer, command, running: None, deaths: 0, version, patience };
         session.restart()?;
         Ok(session)
     }
@@ -93,13 +104,13 @@ impl Session {
     /// The next answer; what ends the child becomes the error.
     fn answer(&mut self) -> Result<String, String> {
         let Some(running) = &mut self.running else { return Err("is not running".to_owned()) };
-        let fault = match running.from.recv_timeout(PATIENCE) {
+        let fault = match running.from.recv_timeout(self.patience) {
             Ok(line) => match line.strip_prefix("error ") {
                 Some(fault) => return Err(fault.to_owned()),
                 None => return Ok(line),
             },
             Err(RecvTimeoutError::Timeout) => {
-                format!("gave no answer in {} s", PATIENCE.as_secs())
+                format!("gave no answer in {} s", self.patience.as_secs())
             }
             // Its end of the pipe is closed: it is ending, and waiting for it does not hang.
             Err(RecvTimeoutError::Disconnected) => match running.child.wait() {

@@ -20,27 +20,45 @@ pub(super) const FIXED: usize = LeafShape::FIXED_MAX as usize;
 /// whole registers save more than putting them together costs.
 const JOINED: usize = 8;
 
+/// Blocks that are moved in a turn of a row's loop.
+const GROUP: usize = 4;
+
 /// A level's parameters, read once: the compiler has to assume that packed bytes are written over
 /// the parameter block, and would read it again for every block.
+///
+/// A cursor stands at an iteration and moves on by several at once; the blocks of a group are at
+/// distances from it that do not change, so that a block's address is an addition and not a product
+/// (`typepack-bench peers`, d8s16 at 16 KiB).
 pub(super) trait Steps: Copy {
+    /// Where the level stands.
+    type Cursor: Copy;
+
     /// # Safety
     ///
     /// `words` points to the parameters of a level of this kind, as in `kernel.rs`.
     unsafe fn new(words: *const u64) -> Self;
 
-    /// Displacement of iteration `i` in bytes.
+    /// At iteration 0, for a level whose displacements count from `mem`.
+    fn start(self, mem: *mut u8) -> Self::Cursor;
+
+    /// Address of the iteration `k` after the cursor's.
     ///
     /// # Safety
     ///
-    /// Entry `i` of a table is readable.
-    unsafe fn displacement(self, i: usize) -> isize;
+    /// There is such an iteration: its entry of a table is readable.
+    unsafe fn at(self, mem: *mut u8, cursor: Self::Cursor, k: usize) -> *mut u8;
+
+    /// `k` iterations on, at most one past the last.
+    fn after(self, cursor: Self::Cursor, k: usize) -> Self::Cursor;
 }
 
-/// Constant stride.
+/// Constant stride. The cursor is a displacement.
 #[derive(Clone, Copy)]
 pub(super) struct Strided(isize);
 
 impl Steps for Strided {
+    type Cursor = isize;
+
     #[inline(always)]
     unsafe fn new(words: *const u64) -> Self {
         // SAFETY: the stride is the second word.
@@ -48,12 +66,22 @@ impl Steps for Strided {
     }
 
     #[inline(always)]
-    unsafe fn displacement(self, i: usize) -> isize {
-        (i as isize).wrapping_mul(self.0)
+    fn start(self, _: *mut u8) -> isize {
+        0
+    }
+
+    #[inline(always)]
+    unsafe fn at(self, mem: *mut u8, cursor: isize, k: usize) -> *mut u8 {
+        mem.wrapping_offset((k as isize).wrapping_mul(self.0)).wrapping_offset(cursor)
+    }
+
+    #[inline(always)]
+    fn after(self, cursor: isize, k: usize) -> isize {
+        cursor.wrapping_add((k as isize).wrapping_mul(self.0))
     }
 }
 
-/// A table of entries of type `T`.
+/// A table of entries of type `T`. The cursor is an entry.
 #[derive(Clone, Copy)]
 pub(super) struct Listed<T> {
     entries: *const T,
@@ -61,6 +89,8 @@ pub(super) struct Listed<T> {
 }
 
 impl<T: Copy + Into<i64>> Steps for Listed<T> {
+    type Cursor = *const T;
+
     #[inline(always)]
     unsafe fn new(words: *const u64) -> Self {
         // SAFETY: address and scale are the second and third word.
@@ -68,10 +98,20 @@ impl<T: Copy + Into<i64>> Steps for Listed<T> {
     }
 
     #[inline(always)]
-    unsafe fn displacement(self, i: usize) -> isize {
-        // SAFETY: entry `i` is readable.
-        let entry: i64 = unsafe { *self.entries.add(i) }.into();
-        entry.wrapping_mul(self.scale) as isize
+    fn start(self, _: *mut u8) -> *const T {
+        self.entries
+    }
+
+    #[inline(always)]
+    unsafe fn at(self, mem: *mut u8, cursor: *const T, k: usize) -> *mut u8 {
+        // SAFETY: the entry is readable.
+        let entry: i64 = unsafe { *cursor.add(k) }.into();
+        mem.wrapping_offset(entry.wrapping_mul(self.scale) as isize)
+    }
+
+    #[inline(always)]
+    fn after(self, cursor: *const T, k: usize) -> *const T {
+        cursor.wrapping_add(k)
     }
 }
 
@@ -179,10 +219,11 @@ unsafe fn window<S: Steps, const PACK: bool>(
     let runs: &[Run] = unsafe { &*context.cast::<Arc<[Run]>>() };
     // SAFETY: the count is the level's first word.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
-    let mut packed = packed;
-    for i in 0..count {
-        // SAFETY: `i` is below the count.
-        let at = mem.wrapping_offset(unsafe { steps.displacement(i) });
+    let (mut cursor, mut packed) = (steps.start(mem), packed);
+    for _ in 0..count {
+        // SAFETY: the cursor stands at an iteration below the count.
+        let at = unsafe { steps.at(mem, cursor, 0) };
+        cursor = steps.after(cursor, 1);
         for &Run { offset, bytes } in runs {
             let mem = at.wrapping_offset(offset as isize);
             let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
@@ -206,34 +247,98 @@ pub(super) unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usi
 ) {
     // SAFETY: the count is the level's first word.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
-    let at = |i| {
-        // SAFETY: callers pass iterations below the count.
-        mem.wrapping_offset(unsafe { steps.displacement(i) })
-    };
-    let mut i = 0;
-    if B <= JOINED && PACK {
-        while i + 4 <= count {
-            // SAFETY: the blocks of four iterations, and the place of all four in the packed bytes.
-            unsafe {
-                let four: [[u8; B]; 4] =
-                    std::array::from_fn(|k| at(i + k).cast::<[u8; B]>().read());
-                packed.add(i * B).cast::<[[u8; B]; 4]>().write(M::turned(four));
+    let (mut cursor, mut packed, mut left) = (steps.start(mem), packed, count);
+    while left >= GROUP {
+        // SAFETY: so many iterations are left.
+        unsafe { group::<M, S, PACK, B>(steps, mem, cursor, packed) };
+        (cursor, packed) = (steps.after(cursor, GROUP), packed.wrapping_add(GROUP * B));
+        left -= GROUP;
+    }
+    while left > 0 {
+        // SAFETY: the block of an iteration, and its place in the packed bytes.
+        unsafe { one::<M, PACK, B>(steps.at(mem, cursor, 0), packed) };
+        (cursor, packed) = (steps.after(cursor, 1), packed.wrapping_add(B));
+        left -= 1;
+    }
+}
+
+/// [`GROUP`] blocks of `B` bytes from the cursor on, in order.
+///
+/// # Safety
+///
+/// - As for [`Row`], for so many iterations from the cursor on; `packed` is where the first belongs.
+#[inline(always)]
+unsafe fn group<M: Machine, S: Steps, const PACK: bool, const B: usize>(
+    steps: S,
+    mem: *mut u8,
+    cursor: S::Cursor,
+    packed: *mut u8,
+) {
+    // SAFETY: iterations from the cursor on.
+    let at = |k| unsafe { steps.at(mem, cursor, k) };
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{__m128i, __m256i, __m512i};
+        // SAFETY: the blocks of four iterations, each a register of this machine, and their places
+        // in the packed bytes.
+        unsafe {
+            match B {
+                16 => return registers::<M, __m128i, PACK>([at(0), at(1), at(2), at(3)], packed),
+                32 if M::WIDEST >= 32 => {
+                    return registers::<M, __m256i, PACK>([at(0), at(1), at(2), at(3)], packed);
+                }
+                64 if M::WIDEST >= 64 => {
+                    return registers::<M, __m512i, PACK>([at(0), at(1), at(2), at(3)], packed);
+                }
+                _ => {}
             }
-            i += 4;
-        }
-    } else if B <= 32 {
-        while i + 4 <= count {
-            for k in i..i + 4 {
-                // SAFETY: the block of iteration `k`, and its place in the packed bytes.
-                unsafe { one::<M, PACK, B>(at(k), packed.add(k * B)) };
-            }
-            i += 4;
         }
     }
-    while i < count {
-        // SAFETY: the block of iteration `i`, and its place in the packed bytes.
-        unsafe { one::<M, PACK, B>(at(i), packed.add(i * B)) };
-        i += 1;
+    if B <= JOINED && PACK {
+        // SAFETY: the blocks of four iterations, and the place of all four in the packed bytes.
+        unsafe {
+            let blocks: [[u8; B]; GROUP] = std::array::from_fn(|k| at(k).cast::<[u8; B]>().read());
+            packed.cast::<[[u8; B]; GROUP]>().write(M::turned(blocks));
+        }
+        return;
+    }
+    for k in 0..GROUP {
+        // SAFETY: the block of an iteration, and its place in the packed bytes.
+        unsafe { one::<M, PACK, B>(at(k), packed.add(k * B)) };
+    }
+}
+
+/// Four blocks of a register each: all are loaded, then all are stored, so that stores to one cache
+/// line follow each other (`typepack-bench peers`, z1s2 and d8s16). Variables and not an array: an
+/// array would go through memory.
+///
+/// # Safety
+///
+/// - The CPU has the instruction set.
+/// - `mem` are addresses of blocks as long as `V`, and `packed` of as many bytes; one side is valid
+///   for reads, the other for writes, by the direction, and they do not overlap.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn registers<M: Machine, V: Copy, const PACK: bool>(mem: [*mut u8; GROUP], packed: *mut u8) {
+    let [m0, m1, m2, m3] = mem.map(|at| at.cast::<V>());
+    let p: *mut V = packed.cast();
+    // SAFETY: our contract; blocks that overlap when unpacking are stored in order.
+    unsafe {
+        if PACK {
+            let (a, b) = (m0.read_unaligned(), m1.read_unaligned());
+            let (c, d) = (m2.read_unaligned(), m3.read_unaligned());
+            p.write_unaligned(M::turned(a));
+            p.add(1).write_unaligned(M::turned(b));
+            p.add(2).write_unaligned(M::turned(c));
+            p.add(3).write_unaligned(M::turned(d));
+        } else {
+            let (a, b) = (p.read_unaligned(), p.add(1).read_unaligned());
+            let (c, d) = (p.add(2).read_unaligned(), p.add(3).read_unaligned());
+            m0.write_unaligned(M::turned(a));
+            m1.write_unaligned(M::turned(b));
+            m2.write_unaligned(M::turned(c));
+            m3.write_unaligned(M::turned(d));
+        }
     }
 }
 
@@ -264,13 +369,49 @@ pub(super) unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
 ) {
     // SAFETY: the count is the level's first word.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
-    for i in 0..count {
-        // SAFETY: `i` is below the count; the block has 64 bytes or more and is valid on both sides.
+    let (mut cursor, mut packed) = (steps.start(mem), packed);
+    for _ in 0..count {
+        // SAFETY: the cursor stands at an iteration below the count; the block has 64 bytes or
+        // more and is valid on both sides.
         unsafe {
-            let mem = mem.wrapping_offset(steps.displacement(i));
-            let packed = packed.add(i * bytes);
-            let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
-            long::<M>(from, to, bytes);
+            let at = steps.at(mem, cursor, 0);
+            let (from, to) = if PACK { (at, packed) } else { (packed, at) };
+            stretch::<M>(from, to, bytes);
         }
+        (cursor, packed) = (steps.after(cursor, 1), packed.wrapping_add(bytes));
+    }
+}
+
+/// Copies `bytes` bytes, at least 64. Where both sides begin at cache lines, whole lines go in
+/// groups; elsewhere `moves.rs` brings the stores to lines first.
+///
+/// # Safety
+///
+/// - `bytes` is at least 64.
+/// - `from` is valid for reads of `bytes` bytes, `to` for writes of as many, and they do not
+///   overlap.
+#[inline(always)]
+unsafe fn stretch<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
+    if !to.addr().is_multiple_of(64) {
+        // SAFETY: our contract.
+        return unsafe { long::<M>(from, to, bytes) };
+    }
+    let last = bytes - 64;
+    let mut at = 0;
+    while at + 3 * 64 <= last {
+        for k in 0..GROUP {
+            // SAFETY: the fourth line from `at` ends at or before the end of the run.
+            unsafe { block::<M, 64>(from.add(at + 64 * k), to.add(at + 64 * k)) };
+        }
+        at += GROUP * 64;
+    }
+    while at < last {
+        // SAFETY: 64 bytes from `at` end before the end of the run, `at` being below `last`.
+        unsafe { block::<M, 64>(from.add(at), to.add(at)) };
+        at += 64;
+    }
+    if at < bytes {
+        // SAFETY: the last 64 bytes of the run.
+        unsafe { block::<M, 64>(from.add(last), to.add(last)) };
     }
 }

@@ -315,10 +315,11 @@ macro_rules! run_by_run {
             let Window { runs, swap } = unsafe { &*context.cast::<Window>() };
             // SAFETY: the count is the level's first word.
             let (count, steps) = unsafe { (*words as usize, S::new(words)) };
-            let mut packed = packed;
-            for i in 0..count {
-                // SAFETY: `i` is below the count.
-                let at = mem.wrapping_offset(unsafe { steps.displacement(i) });
+            let (mut cursor, mut packed) = (steps.start(mem), packed);
+            for _ in 0..count {
+                // SAFETY: the cursor stands at an iteration below the count.
+                let at = unsafe { steps.at(mem, cursor, 0) };
+                cursor = steps.after(cursor, 1);
                 for (r, &Run { offset, bytes }) in runs.iter().enumerate() {
                     let mem = at.wrapping_offset(offset as isize);
                     let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
@@ -370,10 +371,11 @@ unsafe fn masked<S: Steps, const PACK: bool>(
     let Window { runs, swap } = unsafe { &*context.cast::<Window>() };
     // SAFETY: the count is the level's first word.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
-    let mut packed = packed;
-    for i in 0..count {
-        // SAFETY: `i` is below the count.
-        let at = mem.wrapping_offset(unsafe { steps.displacement(i) });
+    let (mut cursor, mut packed) = (steps.start(mem), packed);
+    for _ in 0..count {
+        // SAFETY: the cursor stands at an iteration below the count.
+        let at = unsafe { steps.at(mem, cursor, 0) };
+        cursor = steps.after(cursor, 1);
         for (r, &Run { offset, bytes }) in runs.iter().enumerate() {
             let mem = at.wrapping_offset(offset as isize);
             let (width, bytes) = (swap.width(r), bytes as usize);
@@ -481,14 +483,16 @@ macro_rules! instances {
                 let bytes = context.addr();
                 // SAFETY: the count is the level's first word.
                 let (count, steps) = unsafe { (*words as usize, S::new(words)) };
-                for i in 0..count {
-                    // SAFETY: `i` is below the count; the block is valid on both sides.
+                let (mut cursor, mut packed) = (steps.start(mem), packed);
+                for _ in 0..count {
+                    // SAFETY: the cursor stands at an iteration below the count; the block is valid
+                    // on both sides.
                     unsafe {
-                        let mem = mem.wrapping_offset(steps.displacement(i));
-                        let packed = packed.add(i * bytes);
-                        let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
+                        let at = steps.at(mem, cursor, 0);
+                        let (from, to) = if PACK { (at, packed) } else { (packed, at) };
                         moves::run::<Turned<$machine, W>>(from, to, bytes);
                     }
+                    (cursor, packed) = (steps.after(cursor, 1), packed.wrapping_add(bytes));
                 }
             }
         }

@@ -1,17 +1,28 @@
 //! Every routine of every instruction set against the interpreter: alignments, ends at guard pages,
 //! gaps, empty levels. (Whole plans against the oracle: `fuzz/`.)
 
+mod brief;
+#[cfg(not(miri))]
+mod classes;
+#[cfg(miri)]
+mod unguarded;
+
+#[cfg(miri)]
+use unguarded::Guarded;
+
 use super::*;
 use crate::Table;
 use crate::interp;
 use crate::kernel::Run;
 
 /// Bytes between two pages that may not be touched.
+#[cfg(not(miri))]
 struct Guarded {
     pages: region::Allocation,
     usable: usize,
 }
 
+#[cfg(not(miri))]
 impl Guarded {
     fn new(bytes: usize) -> Self {
         let page = region::page::size();
@@ -165,13 +176,13 @@ fn check_swap(
                     routine.name()
                 );
                 // Also where the order of columns would be chosen.
-                if let Work::Tile { transpose, near, length, .. } = routine.work
-                    && is_tile::<true>(nest, &words, near, length)
-                {
+                if let Some(traversal) = Traversal::forced(nest, swap, isa, &words, true) {
                     out.fill(0);
-                    let how = (transpose, near, length);
                     // SAFETY: as above.
-                    unsafe { tile::<true>(nest, &words, how, origin, out.as_mut_ptr()) };
+                    unsafe {
+                        let row = |p: *const u64, mem, packed| routine.row::<true>(p, mem, packed);
+                        traversal.run::<true>(nest, &words, row, origin, out.as_mut_ptr());
+                    }
                     assert!(*out == expected, "tile {isa} {nest:?} {swap:?} +{shift} end {at_end}");
                 }
             }
@@ -192,13 +203,13 @@ fn check_swap(
                     "{} {nest:?} {swap:?} +{shift} end {at_end}",
                     routine.name()
                 );
-                if let Work::Tile { transpose, near, length, .. } = routine.work
-                    && is_tile::<false>(nest, &words, near, length)
-                {
+                if let Some(traversal) = Traversal::forced(nest, swap, isa, &words, false) {
                     mem.fill(0);
-                    let how = (transpose, near, length);
                     // SAFETY: as above; the blocks are disjoint.
-                    unsafe { tile::<false>(nest, &words, how, origin, out.as_mut_ptr()) };
+                    unsafe {
+                        let row = |p: *const u64, mem, packed| routine.row::<false>(p, mem, packed);
+                        traversal.run::<false>(nest, &words, row, origin, out.as_mut_ptr());
+                    }
                     assert!(*mem == expected, "tile {isa} {nest:?} {swap:?} +{shift} end {at_end}");
                 }
             }
@@ -217,6 +228,7 @@ fn window(runs: &[(i64, u64)]) -> Leaf {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn every_block_length_at_every_alignment() {
     let (mut memory, mut bytes) = (Guarded::new(1 << 16), Guarded::new(1 << 16));
     for block in (1..=80).chain([128, 200, 256]) {
@@ -231,6 +243,7 @@ fn every_block_length_at_every_alignment() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn windows_at_every_alignment_and_count() {
     let (mut memory, mut bytes) = (Guarded::new(1 << 15), Guarded::new(1 << 15));
     let leaves: [(i64, Leaf); 8] = [
@@ -252,7 +265,40 @@ fn windows_at_every_alignment_and_count() {
     }
 }
 
+/// Periods of one line, of lines in registers and of others, two to four lines in a register, grains
+/// of bytes and of words; so many elements that stores are announced.
 #[test]
+fn windows_beyond_the_first_cache() {
+    let (mut memory, mut bytes) = (Guarded::new(1 << 17), Guarded::new(1 << 17));
+    let leaves: [(i64, Leaf); 16] = [
+        (16, window(&[(0, 1), (4, 4), (8, 8)])),
+        (16, window(&[(0, 4), (8, 4)])),
+        (24, window(&[(0, 1), (2, 1), (4, 12), (17, 7)])),
+        (24, window(&[(0, 4), (8, 8), (20, 4)])),
+        (40, window(&[(0, 3), (8, 8), (20, 19)])),
+        (40, window(&[(0, 4), (8, 8), (20, 20)])),
+        (56, window(&[(0, 28), (32, 24)])),
+        (72, window(&[(0, 5), (6, 6), (12, 40), (70, 1)])),
+        (192, window(&[(0, 1), (60, 8), (100, 30), (140, 1)])),
+        (2, Leaf::Block { bytes: 1 }),
+        (3, Leaf::Block { bytes: 1 }),
+        (8, Leaf::Block { bytes: 2 }),
+        (6, Leaf::Block { bytes: 4 }),
+        (8, Leaf::Block { bytes: 4 }),
+        (12, Leaf::Block { bytes: 4 }),
+        (16, Leaf::Block { bytes: 8 }),
+    ];
+    for (stride, leaf) in &leaves {
+        let count = 70_000 / *stride as u64;
+        for shift in (0..64).step_by(3) {
+            let count = count + shift as u64;
+            check(&loops(&[(count, *stride)], leaf.clone()), shift, &mut memory, &mut bytes);
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn tiles_of_every_element_and_shape() {
     let (mut memory, mut bytes) = (Guarded::new(1 << 17), Guarded::new(1 << 17));
     for element in [1, 2, 4, 8, 16] {
@@ -284,6 +330,7 @@ fn tiles_of_every_element_and_shape() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn random_nests() {
     let (mut memory, mut bytes) = (Guarded::new(1 << 19), Guarded::new(1 << 19));
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
@@ -340,6 +387,7 @@ fn random_nests() {
 
 /// Somebody else's bytes lie in the gaps: unpacking does not even write them back.
 #[test]
+#[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn gaps_belong_to_another_thread() {
     use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -349,8 +397,10 @@ fn gaps_belong_to_another_thread() {
         loops(&[(COUNT as u64, 16)], Leaf::Block { bytes: 1 }),
         loops(&[(10, 1), (COUNT as u64, 16)], Leaf::Block { bytes: 1 }),
         loops(&[(COUNT as u64, 16)], Leaf::Block { bytes: 12 }),
+        loops(&[(COUNT as u64, 16)], Leaf::Block { bytes: 8 }),
+        loops(&[(COUNT as u64, 16)], window(&[(0, 4), (8, 4)])),
     ];
-    for (nest, gap) in cases.iter().zip([2, 7, 13, 14]) {
+    for (nest, gap) in cases.iter().zip([2, 7, 13, 14, 9, 5]) {
         let swaps = [None].into_iter().chain(swaps(&nest.leaf).into_iter().map(Some));
         let isas = Isa::ALL.into_iter().filter(|isa| isa.is_available());
         for (swap, isa) in swaps.flat_map(|swap| isas.clone().map(move |isa| (swap.clone(), isa))) {

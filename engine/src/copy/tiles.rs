@@ -21,15 +21,15 @@ use super::swap::{Turned, Width};
 
 /// A matrix of elements to transpose, as the module's text says; pitches in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Transpose {
-    pub(super) from: *const u8,
-    pub(super) from_pitch: isize,
-    pub(super) to: *mut u8,
-    pub(super) to_pitch: isize,
+pub(crate) struct Transpose {
+    pub(crate) from: *const u8,
+    pub(crate) from_pitch: isize,
+    pub(crate) to: *mut u8,
+    pub(crate) to_pitch: isize,
     /// Elements along the contiguous side of `from`.
-    pub(super) width: usize,
+    pub(crate) width: usize,
     /// Elements along the contiguous side of `to`.
-    pub(super) height: usize,
+    pub(crate) height: usize,
 }
 
 /// Transposes; the element size is the function's.
@@ -39,7 +39,7 @@ pub(super) struct Transpose {
 /// - Every element of `from` is valid for reads, every element of `to` for writes, and no byte of
 ///   `to` is a byte of `from` or of another element of `to`.
 /// - The CPU has the instruction set that the function was asked for.
-pub(super) type Transposer = unsafe fn(Transpose);
+pub(crate) type Transposer = unsafe fn(Transpose);
 
 /// The machines of a byte order.
 trait Order {
@@ -74,7 +74,7 @@ impl<const W: usize> Order for Other<W> {
 
 /// The transposer for elements of `bytes` bytes, if there is one: 1, 2, 4, 8 and 16. Every `width`
 /// bytes of an element, a divisor of its length, are turned round.
-pub(super) fn transposer(isa: Isa, bytes: u64, width: Width) -> Option<Transposer> {
+pub(crate) fn transposer(isa: Isa, bytes: u64, width: Width) -> Option<Transposer> {
     match width.bytes() {
         1 => instance::<Native>(isa, bytes),
         2 => instance::<Other<2>>(isa, bytes),
@@ -91,6 +91,10 @@ fn instance<O: Order>(isa: Isa, bytes: u64) -> Option<Transposer> {
         (Isa::Avx512, 4) => return Some(x86::avx512_4::<O::Avx512>),
         (Isa::Avx2, 8) => return Some(x86::avx2_8::<O::Avx2>),
         (Isa::Avx2, 4) => return Some(x86::avx2_4::<O::Avx2>),
+        (Isa::Avx512, 2) => return Some(x86::avx512_2::<O::Avx512>),
+        (Isa::Avx512, 1) => return Some(x86::avx512_1),
+        (Isa::Avx2, 2) => return Some(x86::avx2_2::<O::Avx2>),
+        (Isa::Avx2, 1) => return Some(x86::avx2_1),
         (_, 2) => return Some(x86::sse_2::<O::Portable>),
         (_, 1) => return Some(x86::sse_1),
         _ => {}
@@ -211,6 +215,19 @@ mod x86 {
         };
     }
 
+    /// The array of 16 values of an expression in `i`.
+    macro_rules! each_of_16 {
+        (|$i:ident| $value:expr) => {
+            each_of_16!($i $value; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+        };
+        ($i:ident $value:expr; $($number:literal)*) => {
+            [$({
+                const $i: usize = $number;
+                $value
+            }),*]
+        };
+    }
+
     /// 8-byte elements in squares of 8.
     ///
     /// # Safety
@@ -286,9 +303,9 @@ mod x86 {
         let square = |t: Transpose| {
             // SAFETY: our contract; each access is one row of a square.
             unsafe {
-                let columns = network_16(std::array::from_fn(|i| {
-                    M::turned(_mm512_loadu_si512(row!(t.from, i, t.from_pitch).cast()))
-                }));
+                let columns = network_16(each_of_16!(|I| M::turned(_mm512_loadu_si512(
+                    row!(t.from, I, t.from_pitch).cast()
+                ))));
                 for (i, &column) in columns.iter().enumerate() {
                     _mm512_storeu_si512(row!(t.to, i, t.to_pitch).cast(), column);
                 }
@@ -317,22 +334,22 @@ mod x86 {
     fn network_16(r: [__m512i; 16]) -> [__m512i; 16] {
         // Within lanes, four rows at a time: q[4k + c] holds rows 4k..4k+4 of columns c, c+4, c+8,
         // c+12.
-        let q: [__m512i; 16] = std::array::from_fn(|i| {
-            let k = i & 12;
-            let (low, high) = if i % 4 < 2 {
+        let q: [__m512i; 16] = each_of_16!(|I| {
+            let k = I & 12;
+            let (low, high) = if I % 4 < 2 {
                 (_mm512_unpacklo_epi32(r[k], r[k + 1]), _mm512_unpacklo_epi32(r[k + 2], r[k + 3]))
             } else {
                 (_mm512_unpackhi_epi32(r[k], r[k + 1]), _mm512_unpackhi_epi32(r[k + 2], r[k + 3]))
             };
-            if i % 2 == 0 {
+            if I.is_multiple_of(2) {
                 _mm512_unpacklo_epi64(low, high)
             } else {
                 _mm512_unpackhi_epi64(low, high)
             }
         });
-        let lanes: [[__m512i; 4]; 4] =
-            std::array::from_fn(|c| quarters(q[c], q[4 + c], q[8 + c], q[12 + c]));
-        std::array::from_fn(|i| lanes[i % 4][i / 4])
+        let lane = |c: usize| quarters(q[c], q[4 + c], q[8 + c], q[12 + c]);
+        let lanes = [lane(0), lane(1), lane(2), lane(3)];
+        each_of_16!(|I| lanes[I % 4][I / 4])
     }
 
     /// 8-byte elements in squares of 4.
@@ -422,6 +439,7 @@ mod x86 {
     /// # Safety
     ///
     /// As for [`Transposer`](super::Transposer).
+    #[inline(always)]
     pub(super) unsafe fn sse_2<M: Machine>(t: Transpose) {
         // SAFETY: our contract; each access is one row of a square.
         unsafe {
@@ -451,30 +469,33 @@ mod x86 {
         }
     }
 
+    /// A perfect shuffle of the bytes of rows i and i + 8; four rounds transpose.
+    #[inline(always)]
+    fn shuffled(r: [__m128i; 16]) -> [__m128i; 16] {
+        // SAFETY: SSE2 is part of every x86-64.
+        unsafe {
+            each_of_16!(|I| {
+                let (a, b) = (r[I / 2], r[I / 2 + 8]);
+                if I.is_multiple_of(2) { _mm_unpacklo_epi8(a, b) } else { _mm_unpackhi_epi8(a, b) }
+            })
+        }
+    }
+
     /// 1-byte elements in squares of 16.
     ///
     /// # Safety
     ///
     /// As for [`Transposer`](super::Transposer).
+    #[inline(always)]
     pub(super) unsafe fn sse_1(t: Transpose) {
         // SAFETY: our contract; each access is one row of a square.
         unsafe {
             squares::<1, 16>(
                 t,
                 |Transpose { from, from_pitch, to, to_pitch, .. }| {
-                    let mut r: [__m128i; 16] =
-                        std::array::from_fn(|i| _mm_loadu_si128(row!(from, i, from_pitch).cast()));
-                    // Four rounds of a perfect shuffle of rows i and i + 8.
-                    for _ in 0..4 {
-                        r = std::array::from_fn(|i| {
-                            let (a, b) = (r[i / 2], r[i / 2 + 8]);
-                            if i % 2 == 0 {
-                                _mm_unpacklo_epi8(a, b)
-                            } else {
-                                _mm_unpackhi_epi8(a, b)
-                            }
-                        });
-                    }
+                    // Written out: as a loop over the array it stays one, through memory.
+                    let r = each_of_16!(|I| _mm_loadu_si128(row!(from, I, from_pitch).cast()));
+                    let r = shuffled(shuffled(shuffled(shuffled(r))));
                     for (i, &column) in r.iter().enumerate() {
                         _mm_storeu_si128(row!(to, i, to_pitch).cast(), column);
                     }
@@ -482,6 +503,28 @@ mod x86 {
                 |t| scalar::<Portable, 1>(t),
             );
         }
+    }
+
+    /// Instances of the same code whose instructions keep their operands, with 16 and 32 registers.
+    macro_rules! wider {
+        ($($name:ident $(<$machine:ident>)? $body:ident $features:literal)*) => {
+            $(
+                /// # Safety
+                ///
+                /// As for [`Transposer`](super::Transposer); the features.
+                #[target_feature(enable = $features)]
+                pub(super) unsafe fn $name$(<$machine: Machine>)?(t: Transpose) {
+                    // SAFETY: our contract.
+                    unsafe { $body$(::<$machine>)?(t) }
+                }
+            )*
+        };
+    }
+    wider! {
+        avx2_1 sse_1 "avx2"
+        avx2_2<M> sse_2 "avx2"
+        avx512_1 sse_1 "avx512f,avx512bw,avx512vl"
+        avx512_2<M> sse_2 "avx512f,avx512bw,avx512vl"
     }
 }
 

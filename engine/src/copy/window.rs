@@ -1,26 +1,27 @@
-//! Periodic windows: dense patterns of short runs moved a cache line at a time, with byte permutes
-//! and masked stores (AVX-512 with VBMI).
+//! Periodic windows: dense patterns of short runs moved a register at a time, with byte permutes
+//! and masks (AVX-512 with VBMI).
 //!
 //! Built by `mod.rs` for innermost loops whose elements ascend without overlap: structs with gaps,
-//! small blocks at small strides. The pattern of lines repeats after `lcm(stride, 64)` bytes, a
-//! *period*; for each line of it, a [`Step`] says which of its bytes are data. Since elements
-//! ascend, the data of a line is consecutive in packed order: packing is one load, one permute and
-//! one store that the next step's store overlaps; unpacking is a load, the inverse permute and a
-//! store. On the memory side both go under the line's mask: gaps may be another thread's, and are
-//! neither read nor written. Ends move under masks on the packed side, too.
+//! small blocks at small strides. Three forms share the work:
 //!
-//! With a [`Swap`] the permute turns elements round as well, for nothing: as long as each lies in one
-//! line of the pattern.
+//! - `few.rs`: as many elements as 64 bytes hold, from wherever they begin; for short calls, and
+//!   for the ends of long ones;
+//! - `lines.rs`: a cache line of memory at a time;
+//! - `fold.rs`: packing two to four lines into one register, where elements fill it.
+//!
+//! With a [`Swap`] the permutes turn elements round as well, for nothing: as long as no element lies
+//! in two of their registers ([`can_turn`]).
 //!
 //! Where it pays and enough elements are to be moved, elements are taken off the front until lines
 //! of the pattern are lines of memory: a 64-byte access that crosses cache lines costs two.
 
+use super::few::Few;
+use super::fold::Fold;
+use super::lines::Lines;
+use super::masked::{BYTES, LINE, WORDS};
 use super::swap::Swap;
 use crate::kernel::{Leaf, Level};
-use std::arch::x86_64::*;
-
-/// Bytes of a step's stretch of memory: a cache line and a register.
-const LINE: usize = 64;
+use std::sync::OnceLock;
 
 /// Most lines of a period. Longer ones come from odd strides of many bytes, where a line holds few
 /// elements and moves of 16 bytes do as well.
@@ -29,56 +30,114 @@ const STEPS: usize = 64;
 /// Periods that a call must move before it aligns itself.
 const PERIODS_TO_ALIGN: usize = 8;
 
-/// One line of the pattern.
-#[repr(align(64))]
-struct Step {
-    /// Packing: which byte of the line goes to each packed byte. Unpacking: which packed byte goes
-    /// to each byte of the line.
-    permute: [u8; LINE],
-    /// The data bytes of the line.
-    mask: u64,
-    /// Offset of the line from the period's first element, in bytes.
-    mem: u32,
-    /// Offset of the line's data in the period's packed bytes.
-    packed: u32,
-    /// Bytes of data, 1 to 64.
-    bytes: u32,
-}
+/// Registers that the fewest elements fill for which anything but `few.rs` pays.
+const REGISTERS: usize = 16;
+
+/// Fewest periods for which their permutes are worth loading.
+const PERIODS: usize = 4;
+
+/// Bytes of both sides from which on lines are expected in the second-level cache: most of a first
+/// level of 48 KiB, all of one of 32 KiB.
+const NEAR: usize = 40 << 10;
 
 /// A compiled pattern, for one direction.
 pub(super) struct Window {
-    steps: Box<[Step]>,
-    /// Elements of a period, `1 << shift`.
-    elements: usize,
-    shift: u32,
+    few: Few,
+    /// Fewest elements for `long`.
+    many: usize,
+    /// Made at the first call that needs it: types of few elements are made and freed often.
+    long: OnceLock<Long>,
+    /// The pattern, ascending.
+    runs: Box<[Stripe]>,
     /// Bytes between elements.
     stride: usize,
+    /// Packed bytes of an element.
+    bytes: usize,
+    /// Bytes that masks count in.
+    grain: usize,
+}
+
+/// A run of an element's data.
+#[derive(Clone, Copy)]
+pub(super) struct Stripe {
+    /// From the element's first byte, in bytes.
+    pub(super) offset: usize,
+    pub(super) bytes: usize,
+    /// Bytes that are turned round together: a power of two that divides the length and, if it is not
+    /// 1, the offset and the stride.
+    pub(super) width: usize,
+}
+
+impl Stripe {
+    /// Behind the last byte.
+    pub(super) fn end(&self) -> usize {
+        self.offset + self.bytes
+    }
+
+    /// Where byte `i` of the run, which is packed byte `nth` in native order, is packed.
+    pub(super) fn turned(&self, nth: usize, i: usize) -> usize {
+        let within = i % self.width;
+        nth - within + (self.width - 1 - within)
+    }
+}
+
+/// How many elements are moved.
+struct Long {
+    form: Form,
+    /// Elements of a period of lines, `1 << shift`.
+    elements: usize,
+    shift: u32,
     /// Elements that move the address by the greatest power of two that divides the stride, modulo
     /// a line.
     inverse: usize,
-    /// Packed bytes of an element.
-    bytes: usize,
-    /// Most data in a line, rounded up to a register: 16, 32 or 64.
-    width: usize,
+    /// Aligning pays.
+    aligns: bool,
+    /// Elements that are left to `few` behind whole periods: one, so that gaps behind data are gaps
+    /// between data, and as many as fill the register that may reach past a step's own bytes.
+    spare: usize,
+}
+
+enum Form {
+    Lines(Lines),
+    Fold(Fold),
 }
 
 /// What a window does compared with moving each run by itself.
 pub(super) struct Merit {
     /// Lines of a period.
-    pub(super) lines: usize,
+    lines: usize,
+    /// Elements of a period.
+    elements: usize,
     /// Moves of up to 16 bytes that the runs of a period take.
-    pub(super) moves: usize,
+    moves: usize,
 }
 
 impl Merit {
     /// Whether lines beat moves. A line costs a load, a permute and a store, the latter under a mask
     /// when unpacking; blocks of 8 bytes go in pairs otherwise, and blocks of 4 bytes in fours, so
-    /// that they take fewer stores than moves (`typepack-bench peers`, d1s2, f1s2, f1s3).
-    pub(super) fn pays(&self, leaf: &Leaf) -> bool {
-        match leaf {
-            Leaf::Block { bytes } => *bytes < 8 && self.moves >= 7 * self.lines,
+    /// that they take fewer stores than moves, but neither as few as folding takes, nor as few as
+    /// lines half full of whole words (`typepack-bench peers`, d1s2, d1s3, f1s2, f1s3).
+    pub(super) fn pays<const PACK: bool>(&self, leaf: &Leaf) -> bool {
+        match *leaf {
+            Leaf::Block { bytes: 4 | 8 } if PACK => self.moves >= 4 * self.lines,
+            Leaf::Block { bytes: bytes @ (4 | 8) } => {
+                2 * bytes as usize * self.elements >= LINE * self.lines
+            }
+            Leaf::Block { bytes } => bytes < 8 && self.moves >= 7 * self.lines,
             Leaf::Window { .. } => self.moves > 4 * self.lines,
         }
+    }
+
+    /// Whether rows of `count` elements are long enough inside other levels: a call for a row costs
+    /// what a compiled kernel needs for some dozens of blocks (as above, 128 B and 1 KiB).
+    pub(super) fn fills_rows(&self, leaf: &Leaf, count: u64) -> bool {
+        let least = match leaf {
+            Leaf::Block { bytes: ..4 } => 32,
+            Leaf::Block { bytes: 4..8 } => 64,
+            Leaf::Block { .. } => 256,
+            Leaf::Window { .. } => 16,
+        };
+        count.saturating_mul((self.moves / self.elements) as u64) >= least
     }
 }
 
@@ -107,9 +166,14 @@ pub(super) fn merit(level: &Level, leaf: &Leaf) -> Option<Merit> {
         return None;
     }
     let stride = stride as usize;
-    let elements = LINE / (1 << stride.trailing_zeros().min(LINE.trailing_zeros()));
+    let elements = period(stride);
     let lines = stride * elements / LINE;
-    (lines <= STEPS).then_some(Merit { lines, moves: moves * elements })
+    (lines <= STEPS).then_some(Merit { lines, elements, moves: moves * elements })
+}
+
+/// Elements `stride` bytes apart until lines repeat: a power of two.
+fn period(stride: usize) -> usize {
+    LINE >> stride.trailing_zeros().min(LINE.trailing_zeros())
 }
 
 /// The inverse of the odd number `odd` modulo `power`, a power of two.
@@ -122,11 +186,11 @@ fn inverse(odd: usize, power: usize) -> usize {
     inverse % power
 }
 
-/// Whether no element that is turned round lies in two lines of the pattern.
+/// Whether all elements that are turned round are aligned to their width, so that none lies in two
+/// lines of the pattern.
 pub(super) fn can_turn(level: &Level, leaf: &Leaf, swap: &Swap) -> bool {
     let Level::Loop { stride, .. } = *level else { return false };
     runs(leaf).enumerate().all(|(i, (offset, _))| {
-        // Aligned in every element; lines hold whole elements then.
         let width = swap.width(i).bytes() as i64;
         offset % width == 0 && stride % width == 0
     })
@@ -140,60 +204,51 @@ impl Window {
             Level::Loop { stride, .. } => stride as usize,
             Level::Table { .. } => unreachable!("merit() takes loops only"),
         };
-        let elements = LINE / (1 << stride.trailing_zeros().min(LINE.trailing_zeros()));
-        let mut steps: Vec<Step> = Vec::with_capacity(stride * elements / LINE);
-        let mut packed = 0;
-        for element in 0..elements {
-            for (run, (offset, bytes)) in runs(leaf).enumerate() {
-                let width = swap.map_or(1, |swap| swap.width(run).bytes());
-                let begin = element * stride + offset as usize;
-                for i in 0..bytes as usize {
-                    // Byte `at` of memory and the `mirror`th of what is packed belong together.
-                    let (at, mirror) = (begin + i, width - 1 - i % width);
-                    let line = (at / LINE * LINE) as u32;
-                    if steps.last().is_none_or(|step| step.mem != line) {
-                        let permute = [0; LINE];
-                        steps.push(Step { permute, mask: 0, mem: line, packed, bytes: 0 });
-                    }
-                    let step = steps.last_mut().expect("pushed above if there was none");
-                    let (byte, nth) = (at % LINE, step.bytes as usize);
-                    let turned = nth - i % width + mirror;
-                    if PACK {
-                        step.permute[turned] = byte as u8;
-                    } else {
-                        step.permute[byte] = turned as u8;
-                    }
-                    step.mask |= 1 << byte;
-                    step.bytes += 1;
-                    packed += 1;
-                }
-            }
-        }
-        let widest = steps.iter().map(|step| step.bytes).max().unwrap_or(0) as usize;
-        Self {
-            steps: steps.into(),
-            elements,
-            shift: elements.trailing_zeros(),
-            stride,
-            inverse: inverse(stride * elements / LINE, elements),
-            bytes: packed as usize / elements,
-            width: widest.next_power_of_two().clamp(16, LINE),
-        }
+        let width = |i| swap.map_or(1, |swap| swap.width(i).bytes());
+        let stripe = |(i, (offset, bytes)): (usize, (i64, u64))| Stripe {
+            offset: offset as usize,
+            bytes: bytes as usize,
+            width: width(i),
+        };
+        let runs: Box<[Stripe]> = runs(leaf).enumerate().map(stripe).collect();
+        let bytes: usize = runs.iter().map(|run| run.bytes).sum();
+        let in_words =
+            runs.iter().all(|run| (run.offset | run.bytes) % WORDS == 0) && stride % WORDS == 0;
+        let grain = if in_words { WORDS } else { BYTES };
+        let few = Few::new::<PACK>(&runs, stride, grain);
+        let registers = (REGISTERS * few.elements()).div_ceil(few.stretches());
+        let many = registers.max(PERIODS * period(stride));
+        Self { few, many, long: OnceLock::new(), runs, stride, bytes, grain }
     }
 
-    /// How many elements from `address` on until one begins a line, as far as elements can.
-    fn to_line(&self, address: usize) -> usize {
-        // Addresses change by multiples of `unit`, of which a line has as many as a period elements.
-        let units = (address % LINE) >> (LINE.trailing_zeros() - self.shift);
-        ((self.elements - units) * self.inverse) & (self.elements - 1)
+    fn long<const PACK: bool>(&self) -> &Long {
+        self.long.get_or_init(|| {
+            let Self { ref runs, stride, bytes, grain, .. } = *self;
+            let elements = period(stride);
+            let fold = if PACK { Fold::new(runs, stride) } else { None };
+            // Packing from two lines gained nothing by aligning these, or lost.
+            let aligns = !PACK || fold.as_ref().map_or(elements * stride > LINE, |f| f.parts() > 2);
+            Long {
+                form: match fold {
+                    Some(fold) => Form::Fold(fold),
+                    None => Form::Lines(Lines::new::<PACK>(runs, stride, elements, grain)),
+                },
+                elements,
+                shift: elements.trailing_zeros(),
+                inverse: inverse(stride * elements / LINE, elements),
+                aligns,
+                spare: LINE.div_ceil(bytes),
+            }
+        })
     }
 
     /// Moves elements that the level's parameters `words` describe: count, stride.
     ///
     /// # Safety
     ///
-    /// - As for [`Row`](super::Row), with the level and leaf that the window was made of.
-    /// - The CPU has AVX-512 F, BW, VL and VBMI.
+    /// - As for [`Row`](super::Row), with the level and leaf that the window was made of, for the
+    ///   direction that it was made for.
+    /// - The CPU has AVX-512 F, BW, VL and VBMI, and BMI2.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     pub(super) unsafe fn run<const PACK: bool>(
         &self,
@@ -202,159 +257,77 @@ impl Window {
         packed: *mut u8,
     ) {
         // SAFETY: the count is the level's first word.
-        let mut count = unsafe { *words } as usize;
-        let (mut mem, mut packed) = (mem, packed);
-        // Packing one line after the other gained nothing by it, or lost (1 and 4 bytes of 2 and 8).
-        let pays = !PACK || self.steps.len() > 1;
-        if pays && count >= PERIODS_TO_ALIGN * self.elements {
-            let first = self.to_line(mem.addr());
-            // SAFETY: fewer elements than a period, and no more than there are.
-            unsafe { self.part::<PACK>(first, mem, packed) };
-            mem = mem.wrapping_add(first * self.stride);
-            packed = packed.wrapping_add(first * self.bytes);
-            count -= first;
-        }
-        // What is left for masks: an element, so that gaps behind data are gaps between data, and as
-        // many packed bytes as a register may reach past a step's own.
-        let rest = (count * self.bytes).saturating_sub(LINE);
-        let whole = count.saturating_sub(1) >> self.shift;
-        let fast = whole.min(rest / (self.elements * self.bytes));
-        // SAFETY: so many whole periods, at least an element and 64 packed bytes after them.
+        let count = unsafe { *words } as usize;
+        // SAFETY: our contract.
         unsafe {
-            match self.width {
-                16 => self.periods::<PACK, 16>(fast, mem, packed),
-                32 => self.periods::<PACK, 32>(fast, mem, packed),
-                _ => self.periods::<PACK, 64>(fast, mem, packed),
+            if count < self.many {
+                self.few::<PACK>(count, mem, packed);
+            } else {
+                self.many::<PACK>(count, mem, packed);
             }
-        }
-        let mut done = fast * self.elements;
-        while done < count {
-            let part = (count - done).min(self.elements);
-            // SAFETY: elements from `done`, no more than there are.
-            unsafe {
-                let mem = mem.wrapping_add(done * self.stride);
-                self.part::<PACK>(part, mem, packed.wrapping_add(done * self.bytes));
-            }
-            done += part;
         }
     }
 
-    /// Moves `periods` whole periods with accesses of `WIDTH` bytes on the packed side.
+    /// Moves `count` elements by `few.rs`.
     ///
     /// # Safety
     ///
-    /// - As for [`run`](Self::run), for so many elements.
-    /// - On the packed side `64` bytes after each step's first are valid, too: bytes that are
-    ///   overwritten later when packing.
+    /// As for [`run`](Self::run), for so many elements.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     #[inline]
-    unsafe fn periods<const PACK: bool, const WIDTH: usize>(
-        &self,
-        periods: usize,
-        mem: *mut u8,
-        packed: *mut u8,
-    ) {
-        let (pitch, bytes) = (self.elements * self.stride, self.elements * self.bytes);
-        if let [step] = &*self.steps {
-            // SAFETY: a step of this pattern.
-            let permute = unsafe { _mm512_load_si512(step.permute.as_ptr().cast()) };
-            let one = |i: usize| {
-                let (mem, packed) = (mem.wrapping_add(i * pitch), packed.wrapping_add(i * bytes));
-                // SAFETY: period `i` is one of ours.
-                unsafe { line::<PACK, WIDTH>(permute, step.mask, mem, packed) };
-            };
-            let mut i = 0;
-            while i + 4 <= periods {
-                one(i);
-                one(i + 1);
-                one(i + 2);
-                one(i + 3);
-                i += 4;
-            }
-            while i < periods {
-                one(i);
-                i += 1;
-            }
-            return;
-        }
-        for i in 0..periods {
-            let (mem, packed) = (mem.wrapping_add(i * pitch), packed.wrapping_add(i * bytes));
-            for step in &self.steps {
-                // SAFETY: a step of period `i`, which is one of ours.
-                unsafe {
-                    let permute = _mm512_load_si512(step.permute.as_ptr().cast());
-                    let mem = mem.wrapping_add(step.mem as usize);
-                    let packed = packed.wrapping_add(step.packed as usize);
-                    line::<PACK, WIDTH>(permute, step.mask, mem, packed);
-                }
+    unsafe fn few<const PACK: bool>(&self, count: usize, mem: *mut u8, packed: *mut u8) {
+        // SAFETY: our contract; the grain is the one it was made with.
+        unsafe {
+            match self.grain {
+                WORDS => self.few.run::<PACK, WORDS>(count, mem, packed),
+                _ => self.few.run::<PACK, BYTES>(count, mem, packed),
             }
         }
     }
 
-    /// Moves the first `elements` elements of a period, touching nothing else on either side.
+    /// Moves `count` elements, whole periods of which in the form for many.
     ///
     /// # Safety
     ///
-    /// As for [`run`](Self::run), for so many elements; at most a period.
+    /// As for [`run`](Self::run), for so many elements.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
-    unsafe fn part<const PACK: bool>(&self, elements: usize, mem: *mut u8, packed: *mut u8) {
-        let end = (elements * self.bytes) as u32;
-        for step in self.steps.iter().take_while(|step| step.packed < end) {
-            let bytes = step.bytes.min(end - step.packed);
-            let data = u64::MAX >> (64 - bytes);
-            // The first `bytes` data bytes of the line.
-            let mask = _pdep_u64(data, step.mask);
-            let mem = mem.wrapping_add(step.mem as usize);
-            let packed = packed.wrapping_add(step.packed as usize);
-            // SAFETY: bytes under a mask are data of our elements; others are not accessed.
-            unsafe {
-                let permute = _mm512_load_si512(step.permute.as_ptr().cast());
-                if PACK {
-                    let line = _mm512_maskz_loadu_epi8(mask, mem.cast());
-                    let line = _mm512_permutexvar_epi8(permute, line);
-                    _mm512_mask_storeu_epi8(packed.cast(), data, line);
-                } else {
-                    let line = _mm512_maskz_loadu_epi8(data, packed.cast());
-                    let line = _mm512_permutexvar_epi8(permute, line);
-                    _mm512_mask_storeu_epi8(mem.cast(), mask, line);
-                }
-            }
+    #[inline(never)]
+    unsafe fn many<const PACK: bool>(&self, count: usize, mem: *mut u8, packed: *mut u8) {
+        let long = self.long::<PACK>();
+        let far = count.saturating_mul(self.stride + self.bytes) >= NEAR;
+        let after = |elements: usize| {
+            let packed = packed.wrapping_add(elements * self.bytes);
+            (mem.wrapping_add(elements * self.stride), packed)
+        };
+        let mut done = 0;
+        if long.aligns && count >= PERIODS_TO_ALIGN * long.elements {
+            done = long.to_line(mem.addr());
+            // SAFETY: fewer elements than a period, and no more than there are.
+            unsafe { self.few::<PACK>(done, mem, packed) };
         }
+        let (from, to) = after(done);
+        done += match &long.form {
+            // SAFETY: the elements that are left.
+            Form::Fold(fold) => unsafe { fold.run(count - done, far, from, to) },
+            Form::Lines(lines) => {
+                let periods = (count - done).saturating_sub(long.spare) >> long.shift;
+                // SAFETY: so many whole periods, with an element and 64 packed bytes after them.
+                unsafe { lines.run::<PACK>(periods, far, from, to) };
+                periods << long.shift
+            }
+        };
+        let (from, to) = after(done);
+        // SAFETY: the rest.
+        unsafe { self.few::<PACK>(count - done, from, to) };
     }
 }
 
-/// Moves a line with an access of `WIDTH` bytes on the packed side.
-///
-/// # Safety
-///
-/// - The bytes under `mask` at `mem` are valid for reads (packing) or for writes.
-/// - `packed` is valid for `WIDTH` bytes: for writes when packing, for reads otherwise.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-#[inline]
-unsafe fn line<const PACK: bool, const WIDTH: usize>(
-    permute: __m512i,
-    mask: u64,
-    mem: *mut u8,
-    packed: *mut u8,
-) {
-    // SAFETY: our contract.
-    unsafe {
-        if PACK {
-            let line = _mm512_maskz_loadu_epi8(mask, mem.cast());
-            let line = _mm512_permutexvar_epi8(permute, line);
-            match WIDTH {
-                16 => _mm_storeu_si128(packed.cast(), _mm512_castsi512_si128(line)),
-                32 => _mm256_storeu_si256(packed.cast(), _mm512_castsi512_si256(line)),
-                _ => _mm512_storeu_si512(packed.cast(), line),
-            }
-        } else {
-            let data = match WIDTH {
-                16 => _mm512_castsi128_si512(_mm_loadu_si128(packed.cast())),
-                32 => _mm512_castsi256_si512(_mm256_loadu_si256(packed.cast())),
-                _ => _mm512_loadu_si512(packed.cast()),
-            };
-            _mm512_mask_storeu_epi8(mem.cast(), mask, _mm512_permutexvar_epi8(permute, data));
-        }
+impl Long {
+    /// How many elements from `address` on until one begins a line, as far as elements can.
+    fn to_line(&self, address: usize) -> usize {
+        // Addresses change by multiples of `unit`, of which a line has as many as a period elements.
+        let units = (address % LINE) >> (LINE.trailing_zeros() - self.shift);
+        ((self.elements - units) * self.inverse) & (self.elements - 1)
     }
 }
 
@@ -369,6 +342,7 @@ mod tests {
             let level = Level::Loop { count: 1, stride: stride as i64 };
             let Some(merit) = merit(&level, &Leaf::Block { bytes: 1 }) else { continue };
             let window = Window::new::<true>(&level, &Leaf::Block { bytes: 1 }, None);
+            let window = window.long::<true>();
             assert_eq!(merit.lines * LINE, window.elements * stride);
             for address in 0..130 {
                 let first = window.to_line(address);

@@ -342,6 +342,14 @@ impl Datatype {
         }
     }
 
+    /// Bytes of a named type of which copies are one run, hence without a hole or padding; 0 for one
+    /// without data.
+    #[inline]
+    pub(crate) fn named_run(&self) -> Option<u64> {
+        let named = matches!(self.0, Handle::Named(_));
+        (named && self.size() == self.extent()).then_some(self.size() as u64)
+    }
+
     /// The named type, when this is one.
     pub fn as_named(&self) -> Option<Named> {
         match self.constructor() {

@@ -5,6 +5,7 @@
 
 use super::{Binding, Combiner, Datatype, Distribution, Form, Order, UNDEFINED};
 use crate::error::{Error, ErrorKind, Result};
+use smallvec::SmallVec;
 
 /// The four arrays, with what is checked of them.
 struct Reader<'a> {
@@ -19,7 +20,10 @@ fn wrong<T>(kind: ErrorKind, argument: &'static str, detail: String) -> Result<T
     Err(Error::new(kind, argument, detail))
 }
 
-fn widened(values: &[i32]) -> Vec<i64> {
+/// The arguments of a call. Those of most calls are few: then they take no allocation.
+type Arguments = SmallVec<[i64; 32]>;
+
+fn widened(values: &[i32]) -> Arguments {
     values.iter().map(|&value| i64::from(value)).collect()
 }
 
@@ -84,35 +88,43 @@ impl<'a> Reader<'a> {
 
     /// The arguments of a call whose `int` form has counts first and then `addresses` of them in
     /// bytes: `count`, `more` counts, and `per` counts and `bytes` addresses for each of `count`.
-    fn list(&self, more: u64, per: u64, bytes: u64, types: Option<u64>) -> Result<(u64, Vec<i64>)> {
+    fn list(
+        &self,
+        more: u64,
+        per: u64,
+        bytes: u64,
+        types: Option<u64>,
+    ) -> Result<(u64, Arguments)> {
         match self.form() {
             Form::Large => {
                 let count = self.count("large_counts", self.counts)?;
                 let all = 1 + more + (per + bytes) * count;
                 self.expect(0, 0, all, types.unwrap_or(count))?;
-                Ok((count, self.counts.to_vec()))
+                Ok((count, self.counts.into()))
             }
             Form::Int | Form::Fortran => {
                 let mut all = widened(self.integers);
                 let count = self.count("integers", &all)?;
                 let (integers, addresses) = (1 + more + per * count, bytes * count);
                 self.expect(integers, addresses, 0, types.unwrap_or(count))?;
-                all.extend(self.addresses);
+                all.extend_from_slice(self.addresses);
                 Ok((count, all))
             }
         }
     }
 
     /// The arguments of a call with a fixed number of counts and addresses.
-    fn fixed(&self, counts: u64, addresses: u64) -> Result<Vec<i64>> {
+    fn fixed(&self, counts: u64, addresses: u64) -> Result<Arguments> {
         match self.form() {
             Form::Large => {
                 self.expect(0, 0, counts + addresses, 1)?;
-                Ok(self.counts.to_vec())
+                Ok(self.counts.into())
             }
             Form::Int | Form::Fortran => {
                 self.expect(counts, addresses, 0, 1)?;
-                Ok([widened(self.integers), self.addresses.to_vec()].concat())
+                let mut all = widened(self.integers);
+                all.extend_from_slice(self.addresses);
+                Ok(all)
             }
         }
     }
@@ -263,7 +275,7 @@ impl Reader<'_> {
         let (all, order) = match self.form() {
             Form::Large => {
                 self.expect(2, 0, 3 * dimensions, 1)?;
-                (self.counts.to_vec(), self.order(1)?)
+                (self.counts.into(), self.order(1)?)
             }
             Form::Int | Form::Fortran => {
                 self.expect(3 * dimensions + 2, 0, 0, 1)?;
@@ -282,7 +294,7 @@ impl Reader<'_> {
         let (sizes, rest) = match self.form() {
             Form::Large => {
                 self.expect(3 * dimensions + 4, 0, dimensions, 1)?;
-                (self.counts.to_vec(), &self.integers[3..])
+                (self.counts.into(), &self.integers[3..])
             }
             Form::Int | Form::Fortran => {
                 self.expect(4 * dimensions + 4, 0, 0, 1)?;

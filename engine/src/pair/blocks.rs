@@ -98,6 +98,69 @@ impl Blocks {
     }
 }
 
+/// `count` iterations on both sides, with the bytes from one to the next.
+#[derive(Clone, Copy)]
+pub(super) struct Strides {
+    pub(super) from: i64,
+    pub(super) to: i64,
+    pub(super) count: u64,
+}
+
+/// Copies blocks of `bytes` bytes along a row of both sides.
+///
+/// # Safety
+///
+/// - The length is the one the function was asked for.
+/// - For every `i` below the count a block is valid for reads at `src` plus `i` times the source's
+///   stride, and for writes at `dst` plus `i` times the destination's.
+/// - No block that is read overlaps one that is written.
+pub(super) type Row = unsafe fn(src: *const u8, dst: *mut u8, strides: Strides, bytes: usize);
+
+/// The row for blocks of `bytes` bytes.
+pub(super) fn row_of(bytes: u64) -> Row {
+    /// # Safety
+    ///
+    /// As for [`Row`], for blocks that `make` copies.
+    #[inline(always)]
+    unsafe fn along(src: *const u8, dst: *mut u8, strides: Strides, block: &impl Block) {
+        let (from, to) = (Strided::at(strides.from, 0), Strided::at(strides.to, 0));
+        // SAFETY: our contract.
+        unsafe { row(src, from, dst, to, strides.count, block) }
+    }
+    macro_rules! rows {
+        ($($lengths:pat => $block:expr,)*) => {
+            match bytes {
+                // SAFETY: as the contract of `Row`; each block is chosen for lengths from its half
+                // to twice that.
+                $($lengths => |src, dst, strides, bytes| unsafe {
+                    let block: fn(usize) -> _ = $block;
+                    along(src, dst, strides, &block(bytes))
+                },)*
+            }
+        };
+    }
+    rows! {
+        1 => |_| Exact::<1>,
+        2 => |_| Exact::<2>,
+        3 => |_| Exact::<3>,
+        4 => |_| Exact::<4>,
+        6 => |_| Exact::<6>,
+        8 => |_| Exact::<8>,
+        12 => |_| Exact::<12>,
+        16 => |_| Exact::<16>,
+        24 => |_| Exact::<24>,
+        32 => |_| Exact::<32>,
+        64 => |_| Exact::<64>,
+        5..8 => |bytes| Ends::<4> { bytes },
+        9..16 => |bytes| Ends::<8> { bytes },
+        17..32 => |bytes| Ends::<16> { bytes },
+        33..64 => |bytes| Ends::<32> { bytes },
+        65..128 => |bytes| Ends::<64> { bytes },
+        128..256 => |bytes| Chunks { bytes },
+        _ => |bytes| Long { bytes },
+    }
+}
+
 /// Calls the walk for the block's length.
 ///
 /// # Safety

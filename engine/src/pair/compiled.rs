@@ -6,6 +6,7 @@
 //! `exec.rs` does for one layout. Broken leaves go through `pieces.rs`.
 
 use super::blocks::Blocks;
+use super::crossed::Crossed;
 use super::levels::Walk;
 use super::nest::Nest;
 use super::{Side, pieces};
@@ -16,9 +17,10 @@ use crate::stats::{self, Executor};
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 
-/// A common nest and its kernel, once there is one.
+/// A common nest and what executes it: its own order of visits, or a kernel, once there is one.
 pub(super) struct Compiled {
     nest: Nest,
+    crossed: Option<Crossed>,
     /// Empty: not asked yet. `None`: refused.
     kernel: OnceCell<Option<Kernel>>,
     moved: Cell<u64>,
@@ -27,17 +29,22 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
-    pub(super) fn new(nest: Nest) -> Self {
-        Self { nest, kernel: OnceCell::new(), moved: Cell::new(0), distrusted: Cell::new(false) }
+    pub(super) fn new(nest: Nest, crossed: Option<Crossed>) -> Self {
+        let (kernel, moved, distrusted) = (OnceCell::new(), Cell::new(0), Cell::new(false));
+        Self { nest, crossed, kernel, moved, distrusted }
     }
 
-    /// The kernel to use for a call that moves `bytes` packed bytes, if there is one by now.
+    /// What to use for a call that moves `bytes` packed bytes, if there is anything by now.
     #[inline]
-    pub(super) fn kernel(&self, settings: &Settings, bytes: u64) -> Option<&Kernel> {
-        match self.kernel.get() {
+    pub(super) fn callee(&self, settings: &Settings, bytes: u64) -> Option<Callee<'_>> {
+        if let Some(crossed) = &self.crossed {
+            return (!self.distrusted.get()).then_some(Callee::Crossed(crossed));
+        }
+        let kernel = match self.kernel.get() {
             Some(kernel) => kernel.as_ref().filter(|_| !self.distrusted.get()),
             None => self.request(settings, bytes),
-        }
+        };
+        kernel.map(|kernel| Callee::Kernel(kernel.entry()))
     }
 
     /// Asks the compiler once the threshold is reached.
@@ -57,11 +64,11 @@ impl Compiled {
     ///
     /// # Safety
     ///
-    /// - `self` was made for these two plans and counts, and `kernel` is its kernel.
+    /// - `self` was made for these two plans and counts, and `callee` comes from it.
     /// - As for [`copy_raw`](super::copy_raw), with displacement 0 at `memory`.
     pub(super) unsafe fn copy(
         &self,
-        kernel: &Kernel,
+        callee: Callee<'_>,
         blocks: Option<&Blocks>,
         src: &Side<'_, *const u8>,
         dst: &Side<'_, *mut u8>,
@@ -73,9 +80,9 @@ impl Compiled {
             // The usual call: one of the kernel, for which the block stands ready.
             let a = src.memory.wrapping_offset(nest.from.base as isize).cast_mut();
             let b = dst.memory.wrapping_offset(nest.to.base as isize);
-            // SAFETY: the parameters describe all of the pair; the kernel is the shape's.
-            unsafe { (kernel.entry())(nest.words.as_ptr(), a, b) };
-            return stats::add(Executor::FusedKernel, range.end);
+            // SAFETY: the parameters describe all of the pair.
+            unsafe { callee.call(&nest.words, a, b) };
+            return stats::add(callee.executor(), range.end);
         }
         let leaf = nest.leaf;
         let (first, last) = (range.start.div_ceil(leaf), range.end / leaf);
@@ -89,9 +96,9 @@ impl Compiled {
                 interpret(blocks, src, dst, range.start..first * leaf);
             }
             if verify {
-                self.verified(kernel, blocks, src, dst, first..last);
+                self.verified(callee, blocks, src, dst, first..last);
             } else {
-                self.leaves(kernel.entry(), src, dst, first..last);
+                self.leaves(callee, src, dst, first..last);
             }
             if last * leaf < range.end {
                 interpret(blocks, src, dst, last * leaf..range.end);
@@ -109,7 +116,7 @@ impl Compiled {
     #[cold]
     unsafe fn verified(
         &self,
-        kernel: &Kernel,
+        callee: Callee<'_>,
         blocks: Option<&Blocks>,
         src: &Side<'_, *const u8>,
         dst: &Side<'_, *mut u8>,
@@ -125,7 +132,7 @@ impl Compiled {
             pack_raw(src.plan, src.count, src.memory, range.clone(), answer.as_mut_ptr());
             answer.iter_mut().for_each(|byte| *byte = !*byte);
             unpack_raw(dst.plan, dst.count, dst.memory, range.clone(), answer.as_ptr());
-            self.leaves(kernel.entry(), src, dst, leaves);
+            self.leaves(callee, src, dst, leaves);
             pack_raw(dst.plan, dst.count, read, range.clone(), answer.as_mut_ptr());
             interpret(blocks, src, dst, range.clone());
             pack_raw(dst.plan, dst.count, read, range, expected.as_mut_ptr());
@@ -140,10 +147,10 @@ impl Compiled {
     ///
     /// # Safety
     ///
-    /// As for [`copy`](Self::copy), for the bytes of `leaves`; `entry` is the kernel's.
+    /// As for [`copy`](Self::copy), for the bytes of `leaves`.
     unsafe fn leaves(
         &self,
-        entry: Entry,
+        callee: Callee<'_>,
         src: &Side<'_, *const u8>,
         dst: &Side<'_, *mut u8>,
         leaves: Range<u64>,
@@ -156,14 +163,14 @@ impl Compiled {
             // SAFETY: the sides borrow the plans, and the leaves from `leaf` on are ours to copy.
             leaf += unsafe {
                 if left >= inside && leaf.is_multiple_of(inside) {
-                    self.rows(entry, source, target, leaf / inside, left / inside);
+                    self.rows(callee, source, target, leaf / inside, left / inside);
                     left - left % inside
                 } else {
-                    self.part(entry, source, target, leaf, left)
+                    self.part(callee, source, target, leaf, left)
                 }
             };
         }
-        stats::add(Executor::FusedKernel, (leaves.end - leaves.start) * self.nest.leaf);
+        stats::add(callee.executor(), (leaves.end - leaves.start) * self.nest.leaf);
     }
 
     /// Copies `count` iterations of the row from number `first` on.
@@ -172,7 +179,14 @@ impl Compiled {
     ///
     /// As for [`leaves`](Self::leaves), for these iterations, with displacement 0 of the sides at
     /// `source` and `target`.
-    unsafe fn rows(&self, entry: Entry, source: *mut u8, target: *mut u8, first: u64, count: u64) {
+    unsafe fn rows(
+        &self,
+        callee: Callee<'_>,
+        source: *mut u8,
+        target: *mut u8,
+        first: u64,
+        count: u64,
+    ) {
         let nest = &self.nest;
         let mut words = nest.words;
         let mut left = count;
@@ -185,9 +199,8 @@ impl Compiled {
             words[0] = count;
             let a = self.enter(&mut words, 0, 0, from.inner().1, from.row);
             let b = self.enter(&mut words, 0, 1, to.inner().1, to.row);
-            // SAFETY: the parameters describe `count` iterations from here, which both rows have;
-            // the kernel is the shape's, and alive by our contract.
-            unsafe { entry(words.as_ptr(), a, b) };
+            // SAFETY: the parameters describe `count` iterations from here, which both rows have.
+            unsafe { callee.call(&words, a, b) };
             left -= count;
             if left == 0 {
                 return;
@@ -205,7 +218,7 @@ impl Compiled {
     /// As for [`rows`](Self::rows), for these leaves.
     unsafe fn part(
         &self,
-        entry: Entry,
+        callee: Callee<'_>,
         source: *mut u8,
         target: *mut u8,
         leaf: u64,
@@ -236,7 +249,7 @@ impl Compiled {
         }
         // SAFETY: the parameters describe leaves from `leaf` on, at most `left`, and no level has
         // more iterations than are left in it.
-        unsafe { entry(words.as_ptr(), a, b) };
+        unsafe { callee.call(&words, a, b) };
         words[5 * level] * nest.below[level]
     }
 
@@ -254,6 +267,39 @@ impl Compiled {
         let word = &mut words[5 * l + 1 + 2 * side];
         *word = word.wrapping_add(entries);
         base.wrapping_offset(bytes as isize)
+    }
+}
+
+/// What executes boxes of the common nest.
+#[derive(Clone, Copy)]
+pub(super) enum Callee<'a> {
+    /// The kernel of the shape, which the nest keeps alive.
+    Kernel(Entry),
+    Crossed(&'a Crossed),
+}
+
+impl Callee<'_> {
+    /// Copies what the parameters `words` describe.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Entry`], for the shape of the nest that this belongs to.
+    #[inline]
+    unsafe fn call(self, words: &[u64; PairShape::WORDS], source: *mut u8, target: *mut u8) {
+        // SAFETY: our contract.
+        unsafe {
+            match self {
+                Self::Kernel(entry) => entry(words.as_ptr(), source, target),
+                Self::Crossed(crossed) => crossed.run(words, source, target),
+            }
+        }
+    }
+
+    fn executor(self) -> Executor {
+        match self {
+            Self::Kernel(_) => Executor::FusedKernel,
+            Self::Crossed(_) => Executor::Fused,
+        }
     }
 }
 

@@ -8,17 +8,20 @@
 //! 2. both sides are loops and tables over blocks or small windows that meet in a common nest
 //!    (`nest.rs`): the kernel of the pair (`compiled.rs`), once enough bytes were copied for the
 //!    threshold of the source plan's compiler;
+//!    before that, where the two lie across each other, in an order of visits that suits memory
+//!    (`crossed.rs`: transposes in registers);
 //! 3. both sides are loops and tables over blocks of one length, or of lengths that divide each
 //!    other (`blocks.rs`): the same, interpreted;
 //! 4. everything else (`pieces.rs`): long runs are copied as they meet, short ones go through a
 //!    buffer that stays in L1, by the kernels of both plans.
 //!
-//! What was found out about a pair is remembered by the thread (`recent.rs`). All executors write
-//! the destination in its typemap order, so a destination that overlaps itself ends as a pack
-//! followed by an unpack would leave it.
+//! What was found out about a pair is remembered by the thread (`recent.rs`). All executors write a
+//! destination that overlaps itself in its typemap order, so that it ends as a pack followed by an
+//! unpack would leave it.
 
 mod blocks;
 mod compiled;
+mod crossed;
 mod levels;
 mod nest;
 mod pieces;

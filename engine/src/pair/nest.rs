@@ -54,12 +54,11 @@ pub(super) struct Nest {
 type Meeting = [Level; 2];
 
 impl Nest {
-    /// The common nest of a pair, if a kernel of it is worth having.
+    /// The common nest of a pair, if a kernel of it is worth having (whoever there is to make it).
     pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Option<Self> {
         let settings = src.plan.settings();
-        settings.compiler.as_ref()?;
         let forced = |rung| settings.rung == Some(rung) || dst.plan.settings().rung == Some(rung);
-        if forced(Rung::Interpreter) || forced(Rung::Leaf) {
+        if forced(Rung::Interpreter) {
             return None;
         }
         let least = if forced(Rung::Kernel) { 0.0 } else { CALL };

@@ -10,6 +10,7 @@
 
 use super::blocks::Blocks;
 use super::compiled::Compiled;
+use super::crossed::Crossed;
 use super::nest::{CALL, Nest};
 use super::{Side, pieces};
 use crate::plan::{Plan, PlanName, Rung};
@@ -33,7 +34,17 @@ pub(super) struct Fit {
 
 impl Fit {
     fn new(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Self {
-        let compiled = Nest::of(src, dst).map(Compiled::new);
+        let nest = Nest::of(src, dst);
+        let crossed = nest.as_ref().and_then(|nest| Crossed::of(nest, src.plan.isa()));
+        let forced =
+            |rung| [src.plan, dst.plan].iter().any(|plan| plan.settings().rung == Some(rung));
+        let compiles = src.plan.settings().compiler.is_some() && !forced(Rung::Leaf);
+        let compiled = match (nest, crossed) {
+            (Some(nest), crossed) if compiles || crossed.is_some() => {
+                Some(Compiled::new(nest, crossed))
+            }
+            _ => None,
+        };
         // Where each side has kernels, and the pair will not, short rows are better left to those.
         let kernels = |plan: &Plan| {
             let settings = plan.settings();
@@ -67,9 +78,9 @@ impl Fit {
         // SAFETY: as our contract: the fit is that of these plans and counts.
         unsafe {
             if let Some(compiled) = &self.compiled
-                && let Some(kernel) = compiled.kernel(src.plan.settings(), range.end - range.start)
+                && let Some(callee) = compiled.callee(src.plan.settings(), range.end - range.start)
             {
-                compiled.copy(kernel, blocks, src, dst, range);
+                compiled.copy(callee, blocks, src, dst, range);
             } else if let Some(blocks) = blocks {
                 blocks.copy(src, dst, range);
             } else {

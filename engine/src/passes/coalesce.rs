@@ -31,7 +31,8 @@ pub(crate) fn coalesce(program: &mut Program) -> bool {
 }
 
 /// Nothing here touches anything. Says no of all lists of runs.
-fn is_coalesced(nodes: &[Node], op: &Op) -> bool {
+#[inline]
+pub(super) fn is_coalesced(nodes: &[Node], op: &Op) -> bool {
     match op {
         Op::Block | Op::Table { .. } => true,
         Op::Loop { stride, body, .. } => !dense(&nodes[body.node.index()], *stride),

@@ -40,7 +40,8 @@ pub(crate) fn fold(program: &mut Program) -> bool {
 }
 
 /// Nothing to fold here. Says no of some folded sequences of other things than blocks.
-fn is_folded(nodes: &[Node], op: &Op) -> bool {
+#[inline]
+pub(super) fn is_folded(nodes: &[Node], op: &Op) -> bool {
     match op {
         Op::Block => true,
         Op::Loop { count, stride, body } => {
@@ -59,6 +60,7 @@ fn is_folded(nodes: &[Node], op: &Op) -> bool {
 }
 
 /// The loop that `inner` is, if `stride` is what one whole run of it covers.
+#[inline]
 fn congruent(stride: i64, inner: &Op) -> Option<(u64, i64, Edge)> {
     match inner {
         Op::Loop { count, stride: step, body }

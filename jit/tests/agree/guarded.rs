@@ -6,7 +6,7 @@ use typepack_engine::kernel::{Compiler, Direction, Level};
 use typepack_jit::Jit;
 
 /// Which end of the memory touches a page without access.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
     Start,
     End,

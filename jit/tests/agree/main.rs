@@ -7,6 +7,8 @@
 //! A failing case names its seed; run it alone with `JIT_TEST_SEED=<seed> cargo test -p
 //! typepack-jit --test agree random`.
 
+mod classes;
+mod gaps;
 mod guarded;
 mod pair;
 mod random;
@@ -50,15 +52,29 @@ fn full(nest: &Nest) -> Vec<(u64, u64)> {
 
 /// Compares both directions over the iterations `part` (start, end) of every level.
 fn agree(jit: &Jit, nest: &Nest, part: &[(u64, u64)], edge: Edge, name: &str) {
+    agree_at(jit, nest, part, edge, [0, 0], name);
+}
+
+/// As [`agree`], with memory and packed bytes `insets` bytes away from the page without access: the
+/// bytes in between have to keep their values, too.
+fn agree_at(
+    jit: &Jit,
+    nest: &Nest,
+    part: &[(u64, u64)],
+    edge: Edge,
+    insets: [usize; 2],
+    name: &str,
+) {
     let runs = reference::runs(nest, part);
     let low = runs.iter().map(|run| run.offset).min().unwrap_or(0);
     let high = runs.iter().map(|run| run.offset + run.bytes as i64).max().unwrap_or(0);
     let bytes: u64 = runs.iter().map(|run| run.bytes).sum();
-    let origin = -low;
+    let skip = insets.map(|inset| if edge == Edge::Start { inset } else { 0 });
+    let origin = skip[0] as i64 - low;
 
     let mut random = Random::new(bytes ^ 0x5eed);
-    let mut mem = Guarded::new((high - low) as usize, edge);
-    let mut packed = Guarded::new(bytes as usize, edge);
+    let mut mem = Guarded::new((high - low) as usize + insets[0], edge);
+    let mut packed = Guarded::new(bytes as usize + insets[1], edge);
     random.fill(mem.bytes_mut());
     random.fill(packed.bytes_mut());
 
@@ -69,13 +85,13 @@ fn agree(jit: &Jit, nest: &Nest, part: &[(u64, u64)], edge: Edge, name: &str) {
             (mem.bytes().to_vec(), packed.bytes().to_vec());
         match direction {
             Direction::Pack => {
-                reference::pack(&runs, origin, &expected_mem, &mut expected_packed);
+                reference::pack(&runs, origin, &expected_mem, &mut expected_packed[skip[1]..]);
             }
             Direction::Unpack => {
                 // New packed bytes, or unpacking would put back what is there.
                 random.fill(packed.bytes_mut());
                 expected_packed = packed.bytes().to_vec();
-                reference::unpack(&runs, origin, &expected_packed, &mut expected_mem);
+                reference::unpack(&runs, origin, &expected_packed[skip[1]..], &mut expected_mem);
             }
         }
         let (params, base) = reference::parameters(nest, part);
@@ -85,7 +101,9 @@ fn agree(jit: &Jit, nest: &Nest, part: &[(u64, u64)], edge: Edge, name: &str) {
         // - `params` has the words of the shape; its table addresses are those of `nest`;
         // - `mem` spans all runs of these iterations and `packed` their bytes, both writable;
         // - they are different mappings.
-        unsafe { kernel.entry()(params.as_ptr(), base, packed.bytes_mut().as_mut_ptr()) };
+        unsafe {
+            kernel.entry()(params.as_ptr(), base, packed.bytes_mut()[skip[1]..].as_mut_ptr())
+        };
         assert!(mem.bytes() == expected_mem, "{name}: {shape} {part:?} {nest:?}: memory");
         assert!(packed.bytes() == expected_packed, "{name}: {shape} {part:?} {nest:?}: packed");
     }

@@ -13,19 +13,19 @@ const CASES: u64 = 3000;
 
 /// A nest over two layouts.
 #[derive(Debug)]
-struct Pair {
-    levels: Vec<[Level; 2]>,
-    runs: Vec<PairRun>,
+pub struct Pair {
+    pub levels: Vec<[Level; 2]>,
+    pub runs: Vec<PairRun>,
     /// The only run is a Long leaf.
-    long: bool,
+    pub long: bool,
 }
 
 impl Pair {
-    fn block(levels: Vec<[Level; 2]>, bytes: u64) -> Self {
+    pub fn block(levels: Vec<[Level; 2]>, bytes: u64) -> Self {
         Self { levels, runs: vec![PairRun { from: 0, to: 0, bytes }], long: bytes > 64 }
     }
 
-    fn shape(&self) -> PairShape {
+    pub fn shape(&self) -> PairShape {
         // The widths of tables as a nest tells them.
         let shapes = |side: usize| {
             let levels = self.levels.iter().map(|level| level[side].clone()).collect();
@@ -43,7 +43,7 @@ impl Pair {
         }
     }
 
-    fn parameters(&self) -> Vec<u64> {
+    pub fn parameters(&self) -> Vec<u64> {
         let mut words = Vec::new();
         for level in &self.levels {
             words.push(level[0].count());
@@ -61,7 +61,7 @@ impl Pair {
     }
 
     /// All runs in order.
-    fn all(&self) -> Vec<PairRun> {
+    pub fn all(&self) -> Vec<PairRun> {
         let mut bases = vec![(0, 0)];
         for [from, to] in &self.levels {
             let at = |level: &Level, i: u64| match level {
@@ -93,11 +93,19 @@ fn span(runs: impl Iterator<Item = Run> + Clone) -> (i64, usize) {
 }
 
 fn agree(jit: &Jit, pair: &Pair, edge: Edge, name: &str) {
+    agree_at(jit, pair, edge, [0, 0], name);
+}
+
+/// With source and destination `insets` bytes away from the page without access.
+pub fn agree_at(jit: &Jit, pair: &Pair, edge: Edge, insets: [usize; 2], name: &str) {
+    let skip = insets.map(|inset| if edge == Edge::Start { inset } else { 0 });
     let runs = pair.all();
     let (low, bytes) = span(runs.iter().map(|r| Run { offset: r.from, bytes: r.bytes }));
-    let mut src = Guarded::new(bytes, edge);
+    let mut src = Guarded::new(bytes + insets[0], edge);
+    let low = low - skip[0] as i64;
     let (place, bytes) = span(runs.iter().map(|r| Run { offset: r.to, bytes: r.bytes }));
-    let mut dst = Guarded::new(bytes, edge);
+    let mut dst = Guarded::new(bytes + insets[1], edge);
+    let place = place - skip[1] as i64;
     let mut random = Random::new(runs.len() as u64 ^ 0x5eed);
     random.fill(src.bytes_mut());
     random.fill(dst.bytes_mut());

@@ -1,7 +1,7 @@
 //! `typepack explain`: what a datatype is, how it lies in memory, what packs it.
 //!
-//! Everything is made by the engine's `text` and `explain` modules; here are the arguments and the
-//! files. One rank works, whatever the number of ranks.
+//! Everything is made by the engine's `text` and `explain` modules, and the text of one kernel by
+//! the code generator (`kernel.rs`); here are the arguments and the files. One rank works, whatever the number of ranks.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -15,6 +15,7 @@ use typepack::engine::text::{self, File};
 use typepack::engine::{Datatype, Settings};
 
 use crate::agree::{FAILURE, Stop, USAGE, agree};
+use crate::kernel;
 
 /// The arguments; the texts here and at `Command::Explain` in `main.rs` are the help.
 #[derive(Args, Clone, Debug)]
@@ -23,6 +24,7 @@ Examples:
   typepack explain 'vector(4, 2, 5, double)'
   typepack explain 'resized(0, 8, vector(4, 1, 6, double))' --count 3 --svg columns.svg
   typepack explain --file types.toml tile
+  typepack explain 'vector(9, 1, 4, double)' --asm --direction unpack
 
 Types are written as constructor calls, counts left out where lists imply them:
   contiguous(n, T)  vector(n, length, stride, T)  hvector(n, length, bytes, T)
@@ -46,6 +48,27 @@ pub struct Options {
     /// Whether the drawing is in colour
     #[arg(long, value_enum, default_value_t = Colour::Auto)]
     pub colour: Colour,
+    /// Print a compiled kernel instead: its parameters, size, compile time and CLIF
+    #[arg(long)]
+    pub clif: bool,
+    /// Print a compiled kernel instead: its parameters, size, compile time and instructions
+    #[arg(long)]
+    pub asm: bool,
+    /// Whose kernel: the nest's number in the report's "Execution", from 0 [default: 0]
+    #[arg(long, value_name = "N", value_parser = nest, allow_hyphen_values = true)]
+    pub nest: Option<usize>,
+    /// Which kernel of the nest [default: pack]
+    #[arg(long, value_enum)]
+    pub direction: Option<Way>,
+}
+
+/// The direction of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Way {
+    /// From memory to packed bytes
+    Pack,
+    /// From packed bytes to memory
+    Unpack,
 }
 
 /// When to draw in colour.
@@ -59,6 +82,10 @@ pub enum Colour {
     Never,
 }
 
+fn nest(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("'{text}' is not the number of a nest"))
+}
+
 fn elements(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("'{text}' is not a number of elements"))
 }
@@ -66,13 +93,17 @@ fn elements(text: &str) -> Result<u64, String> {
 /// Runs the command on rank 0; the other ranks wait for its answer.
 pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let world = universe.world();
-    let asked = (world.rank() == 0).then(|| read(options)).transpose();
+    let checked = || kernel::check(options).and_then(|()| read(options));
+    let asked = (world.rank() == 0).then(checked).transpose();
     let asked = agree(&world, asked, USAGE)?;
     let answer = asked.map_or(Ok(()), |(ty, count)| explained(options, &ty, count));
     agree(&world, answer, FAILURE)
 }
 
 fn explained(options: &Options, ty: &Datatype, count: u64) -> Result<(), String> {
+    if options.clif || options.asm {
+        return print(&kernel::text(options, ty)?);
+    }
     let count = options.count.unwrap_or(count);
     let colour = match options.colour {
         Colour::Auto => std::io::stdout().is_terminal(),
@@ -88,8 +119,12 @@ fn explained(options: &Options, ty: &Datatype, count: u64) -> Result<(), String>
         let failed = |error: &dyn Display| format!("--svg: {}: {error}", path.display());
         std::fs::write(path, explain::svg(ty, count)).map_err(|error| failed(&error))?;
     }
+    print(&report)
+}
+
+fn print(text: &str) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
-    out.write_all(report.as_bytes()).map_err(|error| format!("standard output: {error}"))
+    out.write_all(text.as_bytes()).map_err(|error| format!("standard output: {error}"))
 }
 
 /// The type, and how many elements of it the file has.

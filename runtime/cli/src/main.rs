@@ -13,6 +13,7 @@ use clap::{Parser, Subcommand};
 mod agree;
 mod explain;
 mod halo;
+mod kernel;
 mod progress;
 
 use agree::{Stop, USAGE, agree, say};
@@ -202,6 +203,8 @@ mod tests {
             ("explain", "<TYPE>: is required (see typepack explain --help)"),
             ("explain double int", "int: unknown argument (see typepack explain --help)"),
             ("explain double --count -1", "--count: '-1' is not a number of elements"),
+            ("explain double --clif --nest x", "--nest: 'x' is not the number of a nest"),
+            ("explain double --asm --direction up", "--direction: 'up' is not one of pack, unpack"),
             ("explain double --count few", "--count: 'few' is not a number of elements"),
         ];
         for (arguments, wanted) in cases {

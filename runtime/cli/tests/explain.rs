@@ -57,3 +57,66 @@ fn refusals_say_where_and_leave_nothing() {
     assert_eq!(done.status.code(), Some(1), "{done:?}");
     assert!(text(&done.stderr).starts_with("typepack: --svg: /no such folder/x.svg:"), "{done:?}");
 }
+
+/// As [`explain`], with a value of `TYPEPACK_KERNEL`.
+fn kernel(arguments: &[&str], rung: &str) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_typepack"));
+    let done =
+        command.arg("explain").args(arguments).env("TYPEPACK_KERNEL", rung).output().unwrap();
+    assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+    text(&done.stdout)
+}
+
+#[test]
+fn a_kernel_is_shown() {
+    let ty = "indexed_block(3, [0, 7, 4, 19, 30], int)";
+    let pack = kernel(&[ty, "--clif", "--asm"], "kernel");
+    if pack.starts_with("no kernel") {
+        assert!(pack.contains("memory"), "executable memory is denied: {pack}");
+        return;
+    }
+    for part in
+        ["kernel pack ", "bytes of code, compiled in", "level 0: count", "\nCLIF\n", "\nInstr"]
+    {
+        assert!(pack.contains(part), "{part} in {pack}");
+    }
+    assert!(pack.contains("function u0:0") && pack.contains("ret"), "{pack}");
+    let unpack = kernel(&[ty, "--asm", "--direction", "unpack"], "kernel");
+    assert!(unpack.starts_with("kernel unpack ") && !unpack.contains("CLIF"), "{unpack}");
+    let two = "struct([1, 1], [0, 100000], [vector(20, 1, 2, int), vector(20, 1, 3, double)])";
+    let second = kernel(&[two, "--clif", "--nest", "1"], "kernel");
+    assert!(second.contains("nest 1 of 2") && !second.contains("Instructions"), "{second}");
+}
+
+#[test]
+fn where_nothing_is_compiled_it_says_what_runs() {
+    for (ty, rung, line) in [
+        ("contiguous(4, int)", "auto", "one memcpy"),
+        ("contiguous(0, int)", "auto", "nothing to move"),
+        ("vector(10, 2000, 3000, double)", "auto", "runs as one memcpy per row"),
+        ("vector(1000, 1, 2, double)", "leaf", "runs as leaf "),
+        ("vector(1000, 1, 2, double)", "interpreter", "runs as interpreter"),
+    ] {
+        let report = kernel(&[ty, "--clif"], rung);
+        assert!(report.starts_with("no kernel") && report.contains(line), "{ty}: {report}");
+        assert_eq!(report.lines().count(), 1, "{report}");
+    }
+}
+
+#[test]
+fn bad_requests_for_kernels_are_refused() {
+    let ty = "vector(1000, 1, 2, double)";
+    for (words, line) in [
+        (&[ty, "--clif", "--svg", "x.svg"][..], "typepack: --svg: draws layouts, not kernels"),
+        (&[ty, "--nest", "0"], "typepack: --nest: belongs to --clif or --asm"),
+        (&[ty, "--direction", "pack"], "typepack: --direction: belongs to --clif or --asm"),
+    ] {
+        let done = explain(words);
+        assert_eq!(done.status.code(), Some(2), "{words:?}: {done:?}");
+        assert!(text(&done.stderr).contains(line), "{words:?}: {done:?}");
+        assert!(done.stdout.is_empty(), "{words:?}: {done:?}");
+    }
+    let done = explain(&[ty, "--asm", "--nest", "7"]);
+    assert_eq!(done.status.code(), Some(1), "{done:?}");
+    assert_eq!(text(&done.stderr), "typepack: --nest: 7 is too large, the nests are 0 to 0\n");
+}

@@ -1,0 +1,493 @@
+//! The hand-written loops: what a good programmer writes instead of a datatype.
+//!
+//! Block sizes are compile-time constants, counts and strides are run-time arguments, the bounds
+//! are checked once before the loop, and memory and packed bytes are slices, so that the compiler
+//! knows they do not overlap. Nothing is unrolled or vectorised by hand, and nothing is held back:
+//! `scripts/bench` builds this crate alone as a shared object for the machine
+//! (`-C target-cpu=native`), which `typepack-bench` loads (`../../src/hand.rs`). Without it the same
+//! loops are part of that command, twice: for any machine, and for AVX-512. `../hand.c` is the same
+//! in C. Lists check every entry, as safe Rust does; the bounds of loops are checked once before.
+
+use std::slice::{from_raw_parts, from_raw_parts_mut};
+
+/// Calls `$f::<B>` for the block lengths that a programmer would know at compile time, or evaluates
+/// `$other`.
+macro_rules! with_block {
+    ($block:expr, $f:ident($($argument:expr),*), $other:expr) => {
+        match $block {
+            1 => $f::<1>($($argument),*),
+            2 => $f::<2>($($argument),*),
+            4 => $f::<4>($($argument),*),
+            8 => $f::<8>($($argument),*),
+            12 => $f::<12>($($argument),*),
+            16 => $f::<16>($($argument),*),
+            24 => $f::<24>($($argument),*),
+            32 => $f::<32>($($argument),*),
+            40 => $f::<40>($($argument),*),
+            64 => $f::<64>($($argument),*),
+            _ => $other,
+        }
+    };
+}
+
+/// What a [`Nest`] is.
+pub mod kind {
+    /// `counts[2]` blocks of `block` bytes, `strides[2]` bytes apart.
+    pub const COLUMN: u32 = 0;
+    /// Three loops, outermost first, over blocks.
+    pub const BOX: u32 = 1;
+    /// `entries` structs `{ char c; int i; double d; }`.
+    pub const CHAR_INT_DOUBLE: u32 = 2;
+    /// `entries` structs `{ double x[3]; int kind; double v[3]; }`.
+    pub const PARTICLE: u32 = 3;
+    /// Blocks of `block` bytes at the `entries` numbers of bytes in `offsets`.
+    pub const OFFSETS: u32 = 4;
+    /// Runs of bytes: `entries` of `offsets` and `lengths`.
+    pub const RUNS: u32 = 5;
+}
+
+/// One nest of loops; what a field is for depends on the [`kind`]. The same in `hand.c`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Nest {
+    /// One of [`kind`].
+    pub kind: u32,
+    /// Bytes per block.
+    pub block: usize,
+    /// Bytes from the origin of memory to the first block, the first struct or offset 0.
+    pub start: usize,
+    /// Bytes from the start of the packed bytes to this nest's.
+    pub packed: usize,
+    /// Iterations of each loop, at least 1.
+    pub counts: [usize; 3],
+    /// Bytes per iteration of each loop.
+    pub strides: [usize; 3],
+    /// Number of structs, offsets or runs.
+    pub entries: usize,
+    /// For lists.
+    pub offsets: *const usize,
+    /// For runs.
+    pub lengths: *const usize,
+}
+
+impl Nest {
+    /// The lists; those that the kind does not have are empty.
+    ///
+    /// # Safety
+    ///
+    /// * `offsets` for kinds with offsets, and `lengths` for runs, point to `entries` numbers that
+    ///   live and stay as they are for `'a`.
+    unsafe fn lists<'a>(&self) -> [&'a [usize]; 2] {
+        let has = [matches!(self.kind, kind::OFFSETS | kind::RUNS), self.kind == kind::RUNS];
+        let list = |has: bool, from: *const usize| match has {
+            // SAFETY: as this function's caller guarantees.
+            true => unsafe { from_raw_parts(from, self.entries) },
+            false => &[],
+        };
+        [list(has[0], self.offsets), list(has[1], self.lengths)]
+    }
+}
+
+/// The signature of [`typepack_hand_pack`], here and in C.
+pub type PackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *mut u8, usize);
+/// The signature of [`typepack_hand_unpack`], here and in C.
+pub type UnpackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *mut u8, usize);
+
+/// Packs `nests` one after the other from `memory_bytes` bytes to `packed_bytes` bytes. Ends the
+/// process when they do not fit, or structs are not aligned.
+///
+/// # Safety
+///
+/// * `nests` points to `parts` nests, whose lists are as their kinds say.
+/// * `memory` is readable for `memory_bytes`, `packed` writable for `packed_bytes`, and they do
+///   not overlap each other or the nests.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn typepack_hand_pack(
+    nests: *const Nest,
+    parts: usize,
+    memory: *const u8,
+    memory_bytes: usize,
+    packed: *mut u8,
+    packed_bytes: usize,
+) {
+    // SAFETY: the caller's promises, one by one; all three live for this call.
+    let (nests, memory, packed) = unsafe {
+        (
+            from_raw_parts(nests, parts),
+            from_raw_parts(memory, memory_bytes),
+            from_raw_parts_mut(packed, packed_bytes),
+        )
+    };
+    for nest in nests {
+        // SAFETY: the lists live for this call, as the caller guarantees.
+        let lists = unsafe { nest.lists() };
+        let (memory, packed) = (&memory[nest.start..], &mut packed[nest.packed..]);
+        #[cfg(target_arch = "x86_64")]
+        if has_avx512() {
+            // SAFETY: `has_avx512` has seen every feature that `pack_avx512` is compiled for.
+            unsafe { pack_avx512(nest, lists, memory, packed) };
+            continue;
+        }
+        pack_any(nest, lists, memory, packed);
+    }
+}
+
+/// Unpacks `nests` one after the other from `packed_bytes` bytes to `memory_bytes` bytes; as
+/// [`typepack_hand_pack`].
+///
+/// # Safety
+///
+/// * `nests` points to `parts` nests, whose lists are as their kinds say.
+/// * `packed` is readable for `packed_bytes`, `memory` writable for `memory_bytes`, and they do
+///   not overlap each other or the nests.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn typepack_hand_unpack(
+    nests: *const Nest,
+    parts: usize,
+    packed: *const u8,
+    packed_bytes: usize,
+    memory: *mut u8,
+    memory_bytes: usize,
+) {
+    // SAFETY: the caller's promises, one by one; all three live for this call.
+    let (nests, packed, memory) = unsafe {
+        (
+            from_raw_parts(nests, parts),
+            from_raw_parts(packed, packed_bytes),
+            from_raw_parts_mut(memory, memory_bytes),
+        )
+    };
+    for nest in nests {
+        // SAFETY: the lists live for this call, as the caller guarantees.
+        let lists = unsafe { nest.lists() };
+        let (packed, memory) = (&packed[nest.packed..], &mut memory[nest.start..]);
+        #[cfg(target_arch = "x86_64")]
+        if has_avx512() {
+            // SAFETY: `has_avx512` has seen every feature that `unpack_avx512` is compiled for.
+            unsafe { unpack_avx512(nest, lists, packed, memory) };
+            continue;
+        }
+        unpack_any(nest, lists, packed, memory);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vbmi")
+}
+
+/// What comes close to a build for the machine where this crate is part of the command: all loops
+/// are inlined into this function. In a build for the machine it is the same as `pack_any`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi2,avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
+fn pack_avx512(nest: &Nest, lists: [&[usize]; 2], memory: &[u8], packed: &mut [u8]) {
+    pack_any(nest, lists, memory, packed);
+}
+
+/// As `pack_avx512`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi2,avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
+fn unpack_avx512(nest: &Nest, lists: [&[usize]; 2], packed: &[u8], memory: &mut [u8]) {
+    unpack_any(nest, lists, packed, memory);
+}
+
+#[inline(always)]
+fn pack_any(nest: &Nest, lists: [&[usize]; 2], memory: &[u8], packed: &mut [u8]) {
+    let Nest { kind, block, counts, strides, entries, .. } = *nest;
+    let [offsets, lengths] = lists;
+    match kind {
+        kind::COLUMN => with_block!(
+            block,
+            pack_column(memory, counts[2], strides[2], packed),
+            pack_rows(memory, block, counts, strides, packed)
+        ),
+        kind::BOX => with_block!(
+            block,
+            pack_box(memory, counts, strides, packed),
+            pack_rows(memory, block, counts, strides, packed)
+        ),
+        kind::CHAR_INT_DOUBLE => pack_records(memory, entries, packed),
+        kind::PARTICLE => pack_particles(memory, entries, packed),
+        kind::OFFSETS => with_block!(
+            block,
+            pack_list(memory, offsets, packed),
+            for (out, &offset) in packed.chunks_exact_mut(block).zip(offsets) {
+                out.copy_from_slice(&memory[offset..offset + block]);
+            }
+        ),
+        _ => {
+            let mut rest = packed;
+            for (&offset, &length) in offsets.iter().zip(lengths) {
+                let out;
+                (out, rest) = rest.split_at_mut(length);
+                out.copy_from_slice(&memory[offset..offset + length]);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn unpack_any(nest: &Nest, lists: [&[usize]; 2], packed: &[u8], memory: &mut [u8]) {
+    let Nest { kind, block, counts, strides, entries, .. } = *nest;
+    let [offsets, lengths] = lists;
+    match kind {
+        kind::COLUMN => with_block!(
+            block,
+            unpack_column(packed, counts[2], strides[2], memory),
+            unpack_rows(packed, block, counts, strides, memory)
+        ),
+        kind::BOX => with_block!(
+            block,
+            unpack_box(packed, counts, strides, memory),
+            unpack_rows(packed, block, counts, strides, memory)
+        ),
+        kind::CHAR_INT_DOUBLE => unpack_records(packed, entries, memory),
+        kind::PARTICLE => unpack_particles(packed, entries, memory),
+        kind::OFFSETS => with_block!(
+            block,
+            unpack_list(packed, offsets, memory),
+            for (data, &offset) in packed.chunks_exact(block).zip(offsets) {
+                memory[offset..offset + block].copy_from_slice(data);
+            }
+        ),
+        _ => {
+            let mut rest = packed;
+            for (&offset, &length) in offsets.iter().zip(lengths) {
+                let data;
+                (data, rest) = rest.split_at(length);
+                memory[offset..offset + length].copy_from_slice(data);
+            }
+        }
+    }
+}
+
+/// Bytes of memory that three loops over blocks reach.
+fn reach(block: usize, counts: [usize; 3], strides: [usize; 3]) -> usize {
+    let last: usize = counts.iter().zip(strides).map(|(count, stride)| (count - 1) * stride).sum();
+    last + block
+}
+
+fn check(block: usize, counts: [usize; 3], strides: [usize; 3], memory: usize, packed: usize) {
+    let blocks: usize = counts.iter().product();
+    assert!(counts.iter().all(|&count| count > 0), "an empty loop");
+    assert!(reach(block, counts, strides) <= memory, "memory is too short");
+    assert!(blocks * block <= packed, "the packed bytes are too short");
+}
+
+#[inline(always)]
+fn pack_column<const B: usize>(memory: &[u8], count: usize, stride: usize, packed: &mut [u8]) {
+    check(B, [1, 1, count], [0, 0, stride], memory.len(), packed.len());
+    let (memory, packed) = (memory.as_ptr(), packed.as_mut_ptr());
+    for i in 0..count {
+        // SAFETY: `check` has seen that the last block of both sides, hence every block, lies
+        // within its slice; the slices do not overlap.
+        unsafe { memory.add(i * stride).copy_to_nonoverlapping(packed.add(i * B), B) };
+    }
+}
+
+#[inline(always)]
+fn unpack_column<const B: usize>(packed: &[u8], count: usize, stride: usize, memory: &mut [u8]) {
+    check(B, [1, 1, count], [0, 0, stride], memory.len(), packed.len());
+    let (memory, packed) = (memory.as_mut_ptr(), packed.as_ptr());
+    for i in 0..count {
+        // SAFETY: as in `pack_column`.
+        unsafe { packed.add(i * B).copy_to_nonoverlapping(memory.add(i * stride), B) };
+    }
+}
+
+#[inline(always)]
+fn pack_box<const B: usize>(
+    memory: &[u8],
+    counts: [usize; 3],
+    strides: [usize; 3],
+    packed: &mut [u8],
+) {
+    check(B, counts, strides, memory.len(), packed.len());
+    let (memory, mut packed) = (memory.as_ptr(), packed.as_mut_ptr());
+    for field in 0..counts[0] {
+        for plane in 0..counts[1] {
+            let start = field * strides[0] + plane * strides[1];
+            for row in 0..counts[2] {
+                // SAFETY: `check` has seen that the last block of both sides, hence every block,
+                // lies within its slice; the slices do not overlap. `packed` moves one block per
+                // iteration, in the end to the slice's end at most.
+                unsafe {
+                    memory.add(start + row * strides[2]).copy_to_nonoverlapping(packed, B);
+                    packed = packed.add(B);
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn unpack_box<const B: usize>(
+    packed: &[u8],
+    counts: [usize; 3],
+    strides: [usize; 3],
+    memory: &mut [u8],
+) {
+    check(B, counts, strides, memory.len(), packed.len());
+    let (memory, mut packed) = (memory.as_mut_ptr(), packed.as_ptr());
+    for field in 0..counts[0] {
+        for plane in 0..counts[1] {
+            let start = field * strides[0] + plane * strides[1];
+            for row in 0..counts[2] {
+                // SAFETY: as in `pack_box`.
+                unsafe {
+                    packed.copy_to_nonoverlapping(memory.add(start + row * strides[2]), B);
+                    packed = packed.add(B);
+                }
+            }
+        }
+    }
+}
+
+/// Rows whose length only the caller knows: one `copy_from_slice` each.
+#[inline(always)]
+fn pack_rows(
+    memory: &[u8],
+    row_bytes: usize,
+    counts: [usize; 3],
+    strides: [usize; 3],
+    packed: &mut [u8],
+) {
+    check(row_bytes, counts, strides, memory.len(), packed.len());
+    let mut rows = packed.chunks_exact_mut(row_bytes);
+    for field in 0..counts[0] {
+        for plane in 0..counts[1] {
+            let start = field * strides[0] + plane * strides[1];
+            for (row, out) in (0..counts[2]).zip(&mut rows) {
+                let from = start + row * strides[2];
+                out.copy_from_slice(&memory[from..from + row_bytes]);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn unpack_rows(
+    packed: &[u8],
+    row_bytes: usize,
+    counts: [usize; 3],
+    strides: [usize; 3],
+    memory: &mut [u8],
+) {
+    check(row_bytes, counts, strides, memory.len(), packed.len());
+    let mut rows = packed.chunks_exact(row_bytes);
+    for field in 0..counts[0] {
+        for plane in 0..counts[1] {
+            let start = field * strides[0] + plane * strides[1];
+            for (row, data) in (0..counts[2]).zip(&mut rows) {
+                let to = start + row * strides[2];
+                memory[to..to + row_bytes].copy_from_slice(data);
+            }
+        }
+    }
+}
+
+/// `struct { char c; int i; double d; }`, as C lays it out.
+#[repr(C)]
+struct CharIntDouble {
+    c: u8,
+    i: u32,
+    d: f64,
+}
+
+const RECORD: usize = size_of::<CharIntDouble>();
+const RECORD_DATA: usize = 13;
+
+#[inline(always)]
+fn pack_records(memory: &[u8], count: usize, packed: &mut [u8]) {
+    assert!(count * RECORD <= memory.len(), "memory is too short");
+    assert!(count * RECORD_DATA <= packed.len(), "the packed bytes are too short");
+    let records = memory.as_ptr().cast::<CharIntDouble>();
+    assert!(records.is_aligned(), "structs are aligned");
+    let packed = packed.as_mut_ptr();
+    for i in 0..count {
+        // SAFETY: `count` whole, aligned structs lie within `memory`, and `count` times 13 bytes
+        // within `packed`, as asserted; any bytes are a valid `u8`, `u32` and `f64`. The slices do
+        // not overlap. Packed fields are not aligned, so they are written as such.
+        unsafe {
+            let record = &*records.add(i);
+            let out = packed.add(i * RECORD_DATA);
+            out.write(record.c);
+            out.add(1).cast::<u32>().write_unaligned(record.i);
+            out.add(5).cast::<f64>().write_unaligned(record.d);
+        }
+    }
+}
+
+#[inline(always)]
+fn unpack_records(packed: &[u8], count: usize, memory: &mut [u8]) {
+    assert!(count * RECORD <= memory.len(), "memory is too short");
+    assert!(count * RECORD_DATA <= packed.len(), "the packed bytes are too short");
+    let records = memory.as_mut_ptr().cast::<CharIntDouble>();
+    assert!(records.is_aligned(), "structs are aligned");
+    let packed = packed.as_ptr();
+    for i in 0..count {
+        // SAFETY: as in `pack_records`. Only fields are written, never the padding.
+        unsafe {
+            let record = &mut *records.add(i);
+            let data = packed.add(i * RECORD_DATA);
+            record.c = data.read();
+            record.i = data.add(1).cast::<u32>().read_unaligned();
+            record.d = data.add(5).cast::<f64>().read_unaligned();
+        }
+    }
+}
+
+/// Blocks of `B` bytes at listed offsets; each offset is checked by its slice.
+#[inline(always)]
+fn pack_list<const B: usize>(memory: &[u8], offsets: &[usize], packed: &mut [u8]) {
+    let (blocks, _) = packed.as_chunks_mut::<B>();
+    assert!(offsets.len() <= blocks.len(), "the packed bytes are too short");
+    for (out, &offset) in blocks.iter_mut().zip(offsets) {
+        out.copy_from_slice(&memory[offset..offset + B]);
+    }
+}
+
+/// As `pack_list`.
+#[inline(always)]
+fn unpack_list<const B: usize>(packed: &[u8], offsets: &[usize], memory: &mut [u8]) {
+    let (blocks, _) = packed.as_chunks::<B>();
+    assert!(offsets.len() <= blocks.len(), "the packed bytes are too short");
+    for (data, &offset) in blocks.iter().zip(offsets) {
+        memory[offset..offset + B].copy_from_slice(data);
+    }
+}
+
+const PARTICLE: usize = 56;
+const PARTICLE_DATA: usize = 52;
+
+/// `struct { double x[3]; int kind; double v[3]; }`: 28 bytes, a gap of 4, 24 bytes.
+#[inline(always)]
+fn pack_particles(memory: &[u8], count: usize, packed: &mut [u8]) {
+    let (particles, _) = memory.as_chunks::<PARTICLE>();
+    let (out, _) = packed.as_chunks_mut::<PARTICLE_DATA>();
+    assert!(count <= particles.len(), "memory is too short");
+    assert!(count <= out.len(), "the packed bytes are too short");
+    for (particle, out) in particles[..count].iter().zip(out) {
+        out[..28].copy_from_slice(&particle[..28]);
+        out[28..].copy_from_slice(&particle[32..]);
+    }
+}
+
+/// As `pack_particles`; the gap is not written.
+#[inline(always)]
+fn unpack_particles(packed: &[u8], count: usize, memory: &mut [u8]) {
+    let (particles, _) = memory.as_chunks_mut::<PARTICLE>();
+    let (data, _) = packed.as_chunks::<PARTICLE_DATA>();
+    assert!(count <= particles.len(), "memory is too short");
+    assert!(count <= data.len(), "the packed bytes are too short");
+    for (particle, data) in particles[..count].iter_mut().zip(data) {
+        particle[..28].copy_from_slice(&data[..28]);
+        particle[32..].copy_from_slice(&data[28..]);
+    }
+}

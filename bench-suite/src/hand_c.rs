@@ -1,0 +1,52 @@
+//! The hand-written loops in C, compiled when a run begins.
+//!
+//! `hand.rs` takes what is loaded here. The source is part of the command; the compiler is `$CC`,
+//! or else `cc`, and works in a directory of its own that is gone afterwards.
+
+use crate::competitor::HAND_C;
+use crate::hand::Loops;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const SOURCE: &str = include_str!("../hand/hand.c");
+const FLAGS: [&str; 4] = ["-O3", "-march=native", "-shared", "-fPIC"];
+
+/// Removes the directory when it is left.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // A directory that stays behind in the system's temporary one does no harm.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The loops, and the compiler with its flags.
+///
+/// # Errors
+///
+/// One line: no compiler, or what it said.
+pub fn compile() -> Result<(Loops, String), String> {
+    let compiler = std::env::var_os("CC").filter(|cc| !cc.is_empty()).unwrap_or("cc".into());
+    let shown = Path::new(&compiler).display().to_string();
+    let version = Command::new(&compiler).arg("--version").stderr(Stdio::null()).output();
+    let version = version.map_err(|e| format!("no C compiler {shown}: {e}"))?;
+    let version = String::from_utf8_lossy(&version.stdout);
+    let version = version.lines().next().unwrap_or(&shown).to_owned();
+    // Unique among processes and, for tests, threads.
+    let name = format!("typepack-hand-{}-{:?}", std::process::id(), std::thread::current().id());
+    let scratch = Scratch(std::env::temp_dir().join(name));
+    let written = |e: std::io::Error| format!("{}: {e}", scratch.0.display());
+    std::fs::create_dir_all(&scratch.0).map_err(written)?;
+    let (source, library) = (scratch.0.join("hand.c"), scratch.0.join("libhand.so"));
+    std::fs::write(&source, SOURCE).map_err(written)?;
+    let made = Command::new(&compiler).args(FLAGS).arg("-o").arg(&library).arg(&source).output();
+    let made = made.map_err(|e| format!("{shown}: {e}"))?;
+    if !made.status.success() {
+        let said = String::from_utf8_lossy(&made.stderr);
+        let line = said.lines().find(|line| line.contains("error")).unwrap_or("said nothing");
+        return Err(format!("{shown} failed: {line}"));
+    }
+    let loops = Loops::open(&library, HAND_C, "C loop")?;
+    Ok((loops, format!("{version}, {}", FLAGS[..2].join(" "))))
+}

@@ -1,0 +1,110 @@
+//! A record as pictures (SVG): what the README shows.
+//!
+//! After `record.rs`, which has read the record. `bandwidth.rs` draws bandwidth against size,
+//! `speedup.rs` the ratios to the best peer and to the best hand loop with every layout that loses,
+//! `break_even.rs` the uses that repay a compilation. `axis.rs` has what they share. The same record
+//! gives the same bytes. Pictures have a white ground of their own, so that they are read on dark
+//! pages too.
+
+mod axis;
+mod bandwidth;
+mod break_even;
+mod speedup;
+
+use crate::record::{PEERS, Record};
+
+/// One picture.
+pub struct Picture {
+    /// File name.
+    pub name: String,
+    /// SVG.
+    pub text: String,
+}
+
+/// Name of the second table of layouts in records.
+pub const DDTBENCH: &str = "peers --set ddtbench";
+
+/// All pictures that `record` has figures for.
+///
+/// # Errors
+///
+/// One line: what the drawing library says.
+pub fn pictures(record: &Record) -> Result<Vec<Picture>, String> {
+    let mut list = Vec::new();
+    let mut add = |name: String, drawn: Result<Option<String>, String>| {
+        if let Some(text) = drawn.map_err(|e| format!("{name}: {e}"))? {
+            list.push(Picture { name, text });
+        }
+        Ok::<(), String>(())
+    };
+    for direction in ["pack", "unpack"] {
+        if let Some(table) = record.table(PEERS) {
+            add(format!("bandwidth-{direction}.svg"), bandwidth::svg(record, table, direction))?;
+            add(format!("speedup-{direction}.svg"), speedup::svg(record, table, direction))?;
+        }
+        if let Some(table) = record.table(DDTBENCH) {
+            add(format!("ddtbench-{direction}.svg"), speedup::svg(record, table, direction))?;
+        }
+    }
+    add("break-even.svg".to_owned(), break_even::svg(record))?;
+    Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pictures;
+    use crate::record::Record;
+
+    fn record() -> String {
+        let mut text = String::from(
+            "# cpu: some\nlayout,class,size,bytes,direction,memcpy_gb_per_s,memcpy_spread,\
+             typepack_gb_per_s,typepack_spread,hand_gb_per_s,hand_spread,mpich_gb_per_s,mpich_spread\n",
+        );
+        for (layout, class) in [("d1s2", "plain"), ("struct", "gapped"), ("cols64", "transpose")] {
+            for size in [128, 1024, 16384] {
+                for direction in ["pack", "unpack"] {
+                    text += &format!(
+                        "{layout},{class},{size},{size},{direction},40,1,20,1,25,1,10,1\n"
+                    );
+                }
+            }
+        }
+        text += "# typepack-bench regret\nlayout,bytes,uses,never_ns,at_once_ns,policy_ns,steady\n";
+        for (uses, never, once) in [(1, 2000.0, 90_000.0), (1000, 1_000_000.0, 500_000.0)] {
+            text += &format!("d1s2,1024,{uses},{never},{once},{never},true\n");
+        }
+        text
+    }
+
+    #[test]
+    fn every_table_is_drawn_the_same_way_each_time() {
+        let record = Record::parse(&record()).expect("a record");
+        let list = pictures(&record).expect("pictures");
+        let names: Vec<&str> = list.iter().map(|picture| picture.name.as_str()).collect();
+        let wanted = [
+            "bandwidth-pack.svg",
+            "speedup-pack.svg",
+            "bandwidth-unpack.svg",
+            "speedup-unpack.svg",
+            "break-even.svg",
+        ];
+        assert_eq!(names, wanted);
+        for (one, other) in list.iter().zip(pictures(&record).expect("pictures")) {
+            assert!(one.text.starts_with("<svg") && one.text.len() < 150_000, "{}", one.name);
+            assert_eq!(one.text, other.text, "{}", one.name);
+        }
+        // A loss is told in words, too.
+        assert!(list[1].text.contains("0.80"), "{}", list[1].text);
+    }
+
+    #[test]
+    fn a_record_without_peers_is_drawn() {
+        let text: String = "layout,class,size,bytes,direction,typepack_gb_per_s,typepack_spread\n\
+                            a,plain,128,128,pack,2,1\n"
+            .to_owned();
+        let list = pictures(&Record::parse(&text).expect("a record")).expect("pictures");
+        let names: Vec<&str> = list.iter().map(|picture| picture.name.as_str()).collect();
+        // One size is no line, and there is nobody to compare with.
+        assert!(names.is_empty(), "{names:?}");
+    }
+}

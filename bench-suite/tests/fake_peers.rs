@@ -1,0 +1,122 @@
+//! Peers that crash, hang, refuse or answer wrongly: a line each, and the run goes on.
+//!
+//! Real shared objects through the whole command; `peers.rs` has the protocol's own tests.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+use typepack_bench::layout::Layout;
+use typepack_bench::peer::{Peer, Session};
+use typepack_bench::prepare::Bench;
+
+/// Modes of `peer/fake.c`, by the name of the constant.
+fn fake(mode: &str) -> Option<PathBuf> {
+    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("libfake-{mode}.so"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peer/fake.c");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror"])
+        .arg(format!("-DMODE={mode}"))
+        .arg("-o")
+        .args([&library, &source])
+        .status();
+    match built {
+        Ok(status) => {
+            assert!(status.success(), "cc: {status}");
+            Some(library)
+        }
+        Err(error) => {
+            eprintln!("skipped: no cc ({error})");
+            None
+        }
+    }
+}
+
+/// `typepack-bench peers` with one small layout and these peers.
+fn run(peers: &[(&str, &Path)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_typepack-bench"));
+    command.args(["peers", "--layout", "d1s2", "--size", "128,1K", "--rounds", "1"]);
+    for (name, library) in peers {
+        command.arg("--peer").arg(format!("{name}={}", library.display()));
+    }
+    command.output().expect("the command runs")
+}
+
+/// The lines under "Faults".
+fn faults(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let after = text.split_once("\nFaults\n").map_or("", |(_, after)| after);
+    after.lines().take_while(|line| !line.is_empty()).map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn each_fault_is_a_line_and_the_others_are_measured() {
+    let Some(sound) = fake("SOUND") else { return };
+    let wanted = [
+        ("CRASH", "crashed: signal: 6"),
+        ("CRASH_LATE", "crashed: signal: 6"),
+        ("WRONG", "packed a wrong byte at 3"),
+        ("REFUSE", "MPI_Type_vector returned 3"),
+    ];
+    for (mode, line) in wanted {
+        let Some(library) = fake(mode) else { return };
+        let output = run(&[("bad", &library), ("sound", &sound)]);
+        let (text, said) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{mode}: {said}");
+        let faults = faults(&output);
+        // Both sizes; a peer that crashes in a turn does so in pack only, and is back for unpack.
+        assert!(faults.len() >= 2, "{mode}: {faults:?}\n{text}");
+        let all = faults.iter().all(|fault| {
+            fault.starts_with("d1s2 at ")
+                && fault.contains("bad: ")
+                && (fault.contains(line) || fault.contains("is not running"))
+        });
+        assert!(all, "{mode}: {faults:?}");
+        assert!(faults.iter().any(|fault| fault.contains(line)), "{mode}: {faults:?}");
+        // Four rows with the sound one's ratio: the one without a fault is the best peer.
+        let rows: Vec<&str> =
+            text.lines().filter(|row| row.starts_with("| d1s2") && row.contains("pack")).collect();
+        assert_eq!(rows.len(), 4, "{text}");
+        assert!(
+            rows.iter().all(|row| ["win", "tie", "loss"].iter().any(|w| row.contains(w))),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_sound_peer_has_no_faults() {
+    let Some(sound) = fake("SOUND") else { return };
+    let output = run(&[("sound", &sound)]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(faults(&output).is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("peer sound: fake 1"));
+}
+
+#[test]
+fn a_peer_that_does_not_start_is_named() {
+    let Some(library) = fake("FAIL_AT_START") else { return };
+    let output = run(&[("bad", &library)]);
+    let line = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{line}");
+    assert!(line.contains("libfake-FAIL_AT_START.so: MPI_Init returned 16"), "{line}");
+    assert_eq!(line.trim_end().lines().count(), 1, "{line}");
+}
+
+#[test]
+fn a_peer_that_hangs_is_a_line() {
+    let command = || PathBuf::from(env!("CARGO_BIN_EXE_typepack-bench"));
+    // Long enough for a loaded machine to start a process.
+    let patience = Duration::from_secs(5);
+    let start = |library: PathBuf| {
+        Session::start_with(Peer { name: "bad".to_owned(), library }, command(), patience)
+    };
+    let Some(library) = fake("HANG_AT_START") else { return };
+    assert_eq!(start(library).err(), Some("gave no answer in 5 s".to_owned()));
+    let Some(library) = fake("HANG") else { return };
+    let mut session = start(library).expect("it starts");
+    let ty = "vector(4, 1, 2, double)".parse().expect("a type");
+    let layout = Layout::of("some", ty, 1).expect("a layout");
+    let bench = Bench::verified(layout, Vec::new()).expect("memory");
+    assert_eq!(session.layout(&bench), Err("gave no answer in 5 s".to_owned()));
+}

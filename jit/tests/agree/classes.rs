@@ -1,0 +1,362 @@
+//! Every class of kernels, at every alignment, against pages without access, and with nothing to do.
+//!
+//! A class is what the translator writes code of its own for: direction, kind of the innermost
+//! level, depth, leaf. The lists below come from matches without a wildcard, so that a new kind of
+//! level or leaf does not compile before it has a class, and a class of which no sample is made
+//! fails [`Sweep::complete`].
+
+use super::guarded::Edge;
+use super::pair::{self, Pair};
+use super::{agree_at, block, jit, window};
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::iter::successors;
+use typepack_engine::Table;
+use typepack_engine::kernel::{
+    Compiler, Direction, LeafShape, Level, LevelShape, Nest, PairLeaf, PairRun, PairShape, Shape,
+};
+use typepack_jit::Jit;
+
+/// Runs beyond this length are a loop, which is not unrolled: another class of window.
+const STRAIGHT: u64 = 128;
+
+/// Lengths of blocks that are tried at every depth: one move, a joined one, two moves, four.
+const DEEP: [u32; 5] = [1, 4, 8, 12, 64];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum LeafClass {
+    Fixed(u32),
+    Long,
+    /// Several runs, all of them straight code.
+    Window,
+    /// Runs that are loops among others that are not.
+    WindowOfLongRuns,
+}
+
+impl LeafClass {
+    fn of(leaf: &LeafShape) -> Self {
+        match leaf {
+            LeafShape::Fixed { bytes } => Self::Fixed(*bytes),
+            LeafShape::Long => Self::Long,
+            LeafShape::Window { runs } if runs.iter().all(|run| run.bytes <= STRAIGHT) => {
+                Self::Window
+            }
+            LeafShape::Window { .. } => Self::WindowOfLongRuns,
+        }
+    }
+
+    fn all() -> impl Iterator<Item = Self> {
+        successors(Some(Self::Fixed(1)), |leaf| match leaf {
+            Self::Fixed(bytes) if u64::from(*bytes) < LeafShape::FIXED_MAX => {
+                Some(Self::Fixed(bytes + 1))
+            }
+            Self::Fixed(_) => Some(Self::Long),
+            Self::Long => Some(Self::Window),
+            Self::Window => Some(Self::WindowOfLongRuns),
+            Self::WindowOfLongRuns => None,
+        })
+    }
+
+    fn at_depth(self, depth: usize) -> bool {
+        match self {
+            Self::Fixed(bytes) => depth <= 2 || DEEP.contains(&bytes),
+            Self::Long | Self::Window | Self::WindowOfLongRuns => true,
+        }
+    }
+
+    /// Some nest over this leaf; `which` varies what the class leaves open.
+    fn nest(self, levels: impl Fn(i64) -> Vec<Level>, which: usize) -> Nest {
+        match self {
+            Self::Fixed(bytes) => block(levels(i64::from(bytes) + 3), u64::from(bytes)),
+            Self::Long => {
+                let bytes = [65, 100, 127, 128, 129, 191, 192, 193, 321][which % 9];
+                block(levels(bytes as i64 + 3), bytes)
+            }
+            Self::Window => {
+                let runs: [&[(i64, u64)]; 4] = [
+                    &[(0, 1), (4, 4), (8, 8)],
+                    &[(0, 8), (16, 8), (32, 4), (40, 4), (48, 4), (56, 4), (64, 2), (70, 2)],
+                    &[(0, 12), (13, 31), (50, 128)],
+                    &[(0, 3), (-9, 5), (20, 7)],
+                ];
+                window(levels(190), runs[which % 4])
+            }
+            Self::WindowOfLongRuns => {
+                let runs: [&[(i64, u64)]; 2] =
+                    [&[(0, 3), (5, 130), (140, 8), (150, 193)], &[(0, 129)]];
+                window(levels(350), runs[which % 2])
+            }
+        }
+    }
+}
+
+fn levels() -> impl Iterator<Item = LevelShape> {
+    successors(Some(LevelShape::Loop), |level| match level {
+        LevelShape::Loop => Some(LevelShape::Table32),
+        LevelShape::Table32 => Some(LevelShape::Table64),
+        LevelShape::Table64 => None,
+    })
+}
+
+fn directions() -> impl Iterator<Item = Direction> {
+    successors(Some(Direction::Pack), |direction| match direction {
+        Direction::Pack => Some(Direction::Unpack),
+        Direction::Unpack => None,
+    })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Class {
+    direction: Direction,
+    inner: LevelShape,
+    depth: usize,
+    leaf: LeafClass,
+}
+
+impl Class {
+    fn of(shape: &Shape) -> Self {
+        let Shape { direction, levels, leaf } = shape;
+        let inner = *levels.last().expect("a level");
+        Self { direction: *direction, inner, depth: levels.len(), leaf: LeafClass::of(leaf) }
+    }
+}
+
+/// What was tried of each class.
+struct Sweep<C>(HashMap<C, Tried>);
+
+/// A bit for each of 64 insets, by edge, and whether nothing was asked of a kernel at every level.
+#[derive(Default)]
+struct Tried {
+    insets: [u64; 2],
+    nothing: bool,
+}
+
+impl<C: Copy + Debug + Eq + Hash> Sweep<C> {
+    fn new() -> Self {
+        Self(HashMap::new())
+    }
+
+    fn at(&mut self, class: C, edge: Edge, inset: usize) {
+        self.0.entry(class).or_default().insets[edge as usize] |= 1 << inset;
+    }
+
+    fn nothing(&mut self, class: C) {
+        self.0.entry(class).or_default().nothing = true;
+    }
+
+    fn complete(&self, classes: impl Iterator<Item = C>) {
+        let mut all = 0;
+        for class in classes {
+            let Some(tried) = self.0.get(&class) else { panic!("{class:?} was never run") };
+            assert_eq!(tried.insets, [u64::MAX; 2], "{class:?}: alignments before, after pages");
+            assert!(tried.nothing, "{class:?}: counts of nothing");
+            all += 1;
+        }
+        assert_eq!(all, self.0.len(), "more was run than there are classes");
+    }
+}
+
+/// A level of `count` iterations that are `stride` bytes apart, in an order of its own if a table.
+fn level(kind: LevelShape, count: u64, stride: i64) -> Level {
+    // Not ascending where 7 does not divide the count; all different in any case.
+    let entries = || -> Vec<i64> {
+        (0..count as i64)
+            .map(|i| if count.is_multiple_of(7) { i } else { i * 7 % count as i64 })
+            .collect()
+    };
+    match kind {
+        LevelShape::Loop => Level::Loop { count, stride },
+        LevelShape::Table32 => Level::Table { entries: Table::new(&entries()), scale: stride },
+        LevelShape::Table64 => {
+            Level::Table { entries: Table::Wide(entries().as_slice().into()), scale: stride }
+        }
+    }
+}
+
+/// `depth` levels, the innermost of kind `inner` and `count` iterations; all kinds outside. The
+/// blocks of 8 levels stay within a few KiB.
+fn nest_levels(inner: LevelShape, depth: usize, count: u64, stride: i64) -> Vec<Level> {
+    let kinds: Vec<LevelShape> = levels().collect();
+    let mut levels = vec![level(inner, count, stride)];
+    let mut reach = stride * count as i64;
+    for l in 1..depth {
+        let times = if l <= 3 { 2 } else { 1 };
+        levels.push(level(kinds[(l + depth) % 3], times, reach + 5));
+        reach = (reach + 5) * times as i64;
+    }
+    levels.reverse();
+    levels
+}
+
+/// A permutation of 0..64, so that the two sides are not aligned alike.
+fn other(inset: usize) -> usize {
+    (inset * 29 + 7) % 64
+}
+
+/// Whole groups and every rest of an unrolled body of up to 8 leaves.
+fn count(inset: usize, depth: usize) -> u64 {
+    if depth <= 2 { 8 + inset as u64 % 9 } else { 1 + inset as u64 % 9 }
+}
+
+#[test]
+fn every_class_at_every_alignment() {
+    let jit = jit();
+    let mut sweep = Sweep::new();
+    let shapes = || {
+        (1..=Nest::MAX_DEPTH).flat_map(|depth| {
+            LeafClass::all()
+                .filter(move |leaf| leaf.at_depth(depth))
+                .flat_map(move |leaf| levels().map(move |inner| (depth, inner, leaf)))
+        })
+    };
+    for (depth, inner, leaf) in shapes() {
+        for inset in 0..64 {
+            let levels = |stride| nest_levels(inner, depth, count(inset, depth), stride);
+            let nest = leaf.nest(levels, inset);
+            let part = super::full(&nest);
+            for edge in [Edge::Start, Edge::End] {
+                agree_at(&jit, &nest, &part, edge, [inset, other(inset)], "class");
+                // Both directions were compared.
+                for direction in directions() {
+                    sweep.at(Class::of(&nest.shape(direction)), edge, inset);
+                }
+            }
+        }
+        let nest = leaf.nest(|stride| nest_levels(inner, depth, 9, stride), 0);
+        for direction in directions() {
+            let shape = nest.shape(direction);
+            moves_nothing(&jit, &nest, &shape);
+            sweep.nothing(Class::of(&shape));
+        }
+    }
+    let classes = shapes().flat_map(|(depth, inner, leaf)| {
+        directions().map(move |direction| Class { direction, inner, depth, leaf })
+    });
+    sweep.complete(classes);
+    assert_eq!(jit.counters().refusals, 0);
+}
+
+/// A count of 0 at each level in turn: neither side is touched, which has no memory at all.
+fn moves_nothing(jit: &Jit, nest: &Nest, shape: &Shape) {
+    let kernel = jit.kernel(shape).unwrap_or_else(|| panic!("{shape} refused"));
+    for zero in 0..nest.levels.len() {
+        let mut part = super::full(nest);
+        part[zero] = (3, 3);
+        let params = super::reference::parameters(nest, &part).0;
+        // SAFETY: one count is 0, so no memory but `params` is accessed.
+        unsafe { kernel.entry()(params.as_ptr(), std::ptr::null_mut(), std::ptr::null_mut()) };
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum PairLeafClass {
+    Block(u64),
+    Long,
+    Runs,
+}
+
+impl PairLeafClass {
+    fn of(leaf: &PairLeaf) -> Self {
+        match leaf {
+            PairLeaf::Runs { runs } => match **runs {
+                [PairRun { from: 0, to: 0, bytes }] => Self::Block(bytes),
+                _ => Self::Runs,
+            },
+            PairLeaf::Long => Self::Long,
+        }
+    }
+
+    fn all() -> impl Iterator<Item = Self> {
+        successors(Some(Self::Block(1)), |leaf| match leaf {
+            Self::Block(bytes) if *bytes < PairShape::RUN_BYTES => Some(Self::Block(bytes + 1)),
+            Self::Block(_) => Some(Self::Long),
+            Self::Long => Some(Self::Runs),
+            Self::Runs => None,
+        })
+    }
+
+    fn at_depth(self, depth: usize) -> bool {
+        match self {
+            Self::Block(bytes) => depth == 1 || DEEP.map(u64::from).contains(&bytes),
+            Self::Long | Self::Runs => true,
+        }
+    }
+
+    fn pair(self, levels: impl Fn(i64) -> Vec<[Level; 2]>, which: usize) -> Pair {
+        let long = || [65, 100, 127, 128, 129, 191, 192, 193, 321][which % 9];
+        let runs: [&[(i64, i64, u64)]; 3] = [
+            &[(0, 0, 16), (16, 32, 8), (32, 40, 8), (40, 64, 16)],
+            &[(0, 7, 4), (9, 11, 4), (20, 15, 4), (31, 19, 4), (40, 30, 13)],
+            &[(5, 0, 64)],
+        ];
+        match self {
+            Self::Block(bytes) => Pair::block(levels(bytes as i64 + 3), bytes),
+            Self::Long => Pair::block(levels(long() as i64 + 3), long()),
+            Self::Runs => {
+                let run = |&(from, to, bytes)| PairRun { from, to, bytes };
+                let runs = runs[which % 3].iter().map(run).collect();
+                Pair { levels: levels(83), runs, long: false }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct PairClass {
+    inner: [LevelShape; 2],
+    depth: usize,
+    leaf: PairLeafClass,
+}
+
+impl PairClass {
+    fn of(shape: &PairShape) -> Self {
+        let PairShape { levels, leaf } = shape;
+        let inner = *levels.last().expect("a level");
+        Self { inner, depth: levels.len(), leaf: PairLeafClass::of(leaf) }
+    }
+}
+
+#[test]
+fn every_class_of_pairs_at_every_alignment() {
+    let jit = jit();
+    let mut sweep = Sweep::new();
+    let classes = || {
+        (1..=PairShape::MAX_DEPTH).flat_map(|depth| {
+            let leaves = PairLeafClass::all().filter(move |leaf| leaf.at_depth(depth));
+            leaves.flat_map(move |leaf| {
+                let inners = || levels().flat_map(|from| levels().map(move |to| [from, to]));
+                inners().map(move |inner| PairClass { inner, depth, leaf })
+            })
+        })
+    };
+    for PairClass { inner: [from, to], depth, leaf } in classes() {
+        let both = |count| {
+            move |stride| {
+                let from = nest_levels(from, depth, count, stride);
+                from.into_iter()
+                    .zip(nest_levels(to, depth, count, stride + 2))
+                    .map(<_>::from)
+                    .collect()
+            }
+        };
+        for inset in 0..64 {
+            let pair = leaf.pair(both(count(inset, depth)), inset);
+            for edge in [Edge::Start, Edge::End] {
+                pair::agree_at(&jit, &pair, edge, [inset, other(inset)], "class");
+                sweep.at(PairClass::of(&pair.shape()), edge, inset);
+            }
+        }
+        let pair = leaf.pair(both(9), 0);
+        let kernel = jit.pair_kernel(&pair.shape()).expect("a kernel");
+        for zero in 0..depth {
+            let mut params = pair.parameters();
+            params[5 * zero] = 0;
+            // SAFETY: one count is 0, so no memory but `params` is accessed.
+            unsafe { kernel.entry()(params.as_ptr(), std::ptr::null_mut(), std::ptr::null_mut()) };
+        }
+        sweep.nothing(PairClass::of(&pair.shape()));
+    }
+    sweep.complete(classes());
+    assert_eq!(jit.counters().refusals, 0);
+}
