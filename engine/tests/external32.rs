@@ -690,3 +690,33 @@ fn doubles_are_one_run_and_deep_towers_work() {
     pack_external(&external, 1, &memory, &mut packed, &mut 0).unwrap();
     assert_eq!(packed, typemap::pack(&ty, 1, &memory, 0));
 }
+
+/// One run of every length, from and to any address, by every instruction set.
+#[test]
+fn runs_of_any_length_and_alignment() {
+    for (n, width) in [(Named::SHORT, 2), (Named::INT, 4), (Named::DOUBLE, 8)] {
+        for (isa, length) in Isa::ALL.into_iter().flat_map(|isa| (1..220).map(move |l| (isa, l))) {
+            let ty = Datatype::contiguous(length, &named(n)).unwrap();
+            let settings = Settings { isa: Some(isa), ..Settings::default() };
+            let external = External32::with_settings(&ty, &settings).unwrap();
+            let bytes = length as usize * width;
+            for (from, to) in [(0, 0), (1, 0), (0, 3), (width, 64 - width), (17, 40)] {
+                let memory: Vec<u8> = (0..bytes + from).map(|i| (i * 7 + i / 251) as u8).collect();
+                let mut packed = vec![0xee; to + bytes + 1];
+                let mut position = to;
+                pack_external(&external, 1, &memory[from..], &mut packed[..], &mut position)
+                    .unwrap();
+                let mut expected = memory[from..].to_vec();
+                expected.chunks_mut(width).for_each(|element| element.reverse());
+                assert_eq!(packed[to..to + bytes], expected, "{n:?} x {length} {isa}");
+                assert!(packed[..to].iter().chain(&packed[position..]).all(|&b| b == 0xee));
+                let (mut back, mut position) = (vec![0u8; from + bytes + 1], to);
+                let end = from + bytes;
+                unpack_external(&external, 1, &packed, &mut position, &mut back[from..end])
+                    .unwrap();
+                assert_eq!(back[from..end], memory[from..], "{n:?} x {length} {isa}");
+                assert_eq!(back[end], 0);
+            }
+        }
+    }
+}

@@ -33,7 +33,7 @@ pub(crate) mod traversal;
 mod window;
 
 pub use isa::{Isa, ParseIsaError};
-pub(crate) use swap::{Swap, Width, copy as copy_turned};
+pub(crate) use swap::{Mover, Swap, Width, copy as copy_turned, mover};
 
 use crate::cost::Class;
 use crate::interp::Steps;

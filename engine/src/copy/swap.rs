@@ -211,11 +211,14 @@ impl<const W: usize> Machine for Turned<Avx512, W> {
 /// - The CPU has the instruction set that the function was asked for.
 /// - `bytes` bytes at `from` are valid for reads and as many at `to` for writes; they do not overlap.
 /// - `bytes` is a multiple of the width.
-pub(super) type Mover = unsafe fn(*const u8, *mut u8, usize);
+pub(crate) type Mover = unsafe fn(*const u8, *mut u8, usize);
 
-/// The [`Mover`] for `width`, which is not 1.
+/// The [`Mover`] for `width`.
 #[inline]
-pub(super) fn mover(isa: Isa, width: Width) -> Mover {
+pub(crate) fn mover(isa: Isa, width: Width) -> Mover {
+    if width == Width::ONE {
+        return native;
+    }
     #[cfg(target_arch = "x86_64")]
     match isa {
         Isa::Avx512 => return avx512::mover(width),
@@ -224,6 +227,69 @@ pub(super) fn mover(isa: Isa, width: Width) -> Mover {
     }
     let _ = isa;
     portable::mover(width)
+}
+
+/// The [`Mover`] that only moves.
+///
+/// # Safety
+///
+/// As for [`Mover`].
+unsafe fn native(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: our contract.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
+}
+
+/// As [`moves::run`], with four registers to a turn of the loop, of which all are loaded before the
+/// first is stored: nothing is waited for that lies at the same place of another page.
+///
+/// # Safety
+///
+/// As for [`moves::run`].
+#[inline(always)]
+unsafe fn long_run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
+    /// Bytes up to which the loop is not entered.
+    const SHORT: usize = 64;
+    if bytes <= SHORT || M::WIDEST < 32 {
+        // SAFETY: our contract.
+        return unsafe { moves::run::<M>(from, to, bytes) };
+    }
+    // As in `moves::long`: the first and the last 64 bytes by themselves, stores between them begin
+    // at cache lines.
+    let last = bytes - SHORT;
+    // SAFETY: the first bytes of the run.
+    unsafe { moves::block::<M, SHORT>(from, to) };
+    let mut at = if to.addr().is_multiple_of(M::UNIT) { 64 - to.addr() % 64 } else { 64 };
+    macro_rules! turns {
+        ($width:literal) => {
+            while at + 4 * $width <= bytes {
+                // SAFETY: four registers within the run.
+                unsafe {
+                    let load = |i: usize| from.add(at + i * $width).cast::<[u8; $width]>().read();
+                    let (a, b, c, d) = (load(0), load(1), load(2), load(3));
+                    let to = to.add(at).cast::<[u8; $width]>();
+                    to.write(M::turned(a));
+                    to.add(1).write(M::turned(b));
+                    to.add(2).write(M::turned(c));
+                    to.add(3).write(M::turned(d));
+                }
+                at += 4 * $width;
+            }
+        };
+    }
+    if M::WIDEST == 64 {
+        turns!(64);
+    } else {
+        turns!(32);
+    }
+    while at < last {
+        // SAFETY: 64 bytes from `at` end before the run does, `at` being below `last`.
+        unsafe { moves::block::<M, SHORT>(from.add(at), to.add(at)) };
+        at += SHORT;
+    }
+    if at < bytes {
+        // SAFETY: the last 64 bytes of the run.
+        unsafe { moves::block::<M, SHORT>(from.add(last), to.add(last)) };
+    }
 }
 
 /// As [`interp::copy`], turning elements of `width`.
@@ -434,7 +500,7 @@ macro_rules! instances {
             $(#[$feature])?
             unsafe fn run<const W: usize>(from: *const u8, to: *mut u8, bytes: usize) {
                 // SAFETY: our contract.
-                unsafe { moves::run::<Turned<$machine, W>>(from, to, bytes) }
+                unsafe { long_run::<Turned<$machine, W>>(from, to, bytes) }
             }
 
             /// # Safety

@@ -42,9 +42,9 @@ use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
 use crate::footprint::Footprint;
 use crate::kernel::Direction;
-use crate::pack::check_place;
+use crate::pack::{self, check_place};
 use crate::plan::Settings;
-use crate::position::room;
+use crate::position;
 use crate::scalar::Named;
 use crate::typed::{Piece, Runs, TypedProgram, Unit};
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -153,13 +153,13 @@ pub fn pack_external<T: NoUninit>(
     dst: &mut [u8],
     position: &mut usize,
 ) -> Result<()> {
-    let bytes = pack_external_size(external, count)?;
-    let room = room(count, bytes, *position, dst.len(), "dst")?;
-    check_place(external.0.place.as_ref(), count, 0, size_of_val(src), "src")?;
+    let (memory, packed) = ((size_of_val(src), "src"), (dst.len(), "dst"));
+    let room = room(external, count, memory, *position, packed)?;
+    let bytes = room.len() as u64;
     let base = src.as_ptr().cast::<u8>().cast_mut();
     // SAFETY:
     // - the bytes are those of all elements;
-    // - check_place: every element's data lies within src, initialised (NoUninit);
+    // - room: every element's data lies within src, initialised (NoUninit);
     // - room: as many bytes of dst;
     // - src and dst cannot overlap, one being borrowed mutably.
     unsafe { run_all::<true>(external, count, base, bytes, dst[room.clone()].as_mut_ptr())? };
@@ -184,14 +184,14 @@ pub fn unpack_external<T: NoUninit + AnyBitPattern>(
     position: &mut usize,
     dst: &mut [T],
 ) -> Result<()> {
-    let bytes = pack_external_size(external, count)?;
-    let room = room(count, bytes, *position, src.len(), "src")?;
-    check_place(external.0.place.as_ref(), count, 0, size_of_val(dst), "dst")?;
+    let (memory, packed) = ((size_of_val(dst), "dst"), (src.len(), "src"));
+    let room = room(external, count, memory, *position, packed)?;
+    let bytes = room.len() as u64;
     let (base, ext) = (dst.as_mut_ptr().cast::<u8>(), src[room.clone()].as_ptr().cast_mut());
     // SAFETY:
     // - the bytes are those of all elements;
-    // - check_place: every element's data lies within dst, is initialised (NoUninit) and may take
-    //   any bytes (AnyBitPattern);
+    // - room: every element's data lies within dst, is initialised (NoUninit) and may take any bytes
+    //   (AnyBitPattern);
     // - room: as many bytes of src;
     // - src and dst cannot overlap, one being borrowed mutably.
     unsafe { run_all::<false>(external, count, base, bytes, ext)? };
@@ -301,6 +301,43 @@ pub unsafe fn unpack_external_raw(
 ) -> Result<()> {
     // SAFETY: the contracts are the same; the packed side is only read.
     unsafe { run::<false>(external, count, origin, range, src.cast_mut()) }
+}
+
+/// Where the packed bytes of `count` elements belong, from `position` on; both sides with their
+/// length in bytes and the name of their argument.
+#[inline]
+fn room(
+    external: &External32,
+    count: u64,
+    memory: (usize, &'static str),
+    position: usize,
+    packed: (usize, &'static str),
+) -> Result<Range<usize>> {
+    let usual = || {
+        let element = (external.element_bytes(), external.0.place.as_ref()?);
+        let left = packed.0.checked_sub(position)?;
+        let bytes = pack::room(element, count, memory.0, left)?;
+        Some(position..position + bytes)
+    };
+    match usual() {
+        Some(room) => Ok(room),
+        None => checked_room(external, count, memory, position, packed),
+    }
+}
+
+/// [`room`] for empty messages, strides that go backwards, and refusals.
+#[cold]
+fn checked_room(
+    external: &External32,
+    count: u64,
+    memory: (usize, &'static str),
+    position: usize,
+    packed: (usize, &'static str),
+) -> Result<Range<usize>> {
+    let bytes = pack_external_size(external, count)?;
+    let room = position::room(count, bytes, position, packed.0, packed.1)?;
+    check_place(external.0.place.as_ref(), count, 0, memory.0, memory.1)?;
+    Ok(room)
 }
 
 /// Moves and converts all `bytes` bytes of `count` elements.

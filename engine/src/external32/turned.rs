@@ -11,7 +11,7 @@
 
 use super::kind::Form;
 use crate::commit;
-use crate::copy::{Width, copy_turned};
+use crate::copy::{Mover, Width, mover};
 use crate::datatype::Datatype;
 use crate::error::Result;
 use crate::exec;
@@ -27,6 +27,8 @@ pub(super) struct Turned {
     pub(super) plan: Plan,
     /// The width of all elements, if they have one.
     pub(super) same: Option<Width>,
+    /// Where the one run of a contiguous plan begins, and what moves it.
+    run: Option<(i64, Mover)>,
 }
 
 impl Turned {
@@ -56,7 +58,7 @@ impl Turned {
             let widths = if first == Width::ONE { Widths::Native } else { Widths::Same(first) };
             let program = commit::optimize(ty, |_, _| {})?;
             let plan = Plan::turned(place, program, widths, settings);
-            return Ok(Some(Self { plan, same: Some(first) }));
+            return Ok(Some(Self::of(plan, Some(first))));
         }
         let (program, named) = lower_parts(ty, |named| {
             let parts = Form::of(named).parts().unwrap_or(&[]);
@@ -65,7 +67,15 @@ impl Turned {
         let width = |named: Option<Named>| named.and_then(|n| Width::new(n.size() as usize));
         let widths = named.into_iter().map(|named| width(named).unwrap_or(Width::ONE));
         let widths = Widths::Each(widths.collect());
-        Ok(Some(Self { plan: Plan::turned(place, program, widths, settings), same: None }))
+        Ok(Some(Self::of(Plan::turned(place, program, widths, settings), None)))
+    }
+
+    fn of(plan: Plan, same: Option<Width>) -> Self {
+        let run = plan.contiguous().zip(plan.program().body).map(|(offset, body)| {
+            let width = plan.width(body.node);
+            (offset, mover(plan.isa(), width))
+        });
+        Self { plan, same, run }
     }
 
     /// Moves the bytes `range` of `count` elements; `ext` is where byte `range.start` is.
@@ -85,15 +95,14 @@ impl Turned {
         range: Range<u64>,
         ext: *mut u8,
     ) {
-        let (Some(offset), Some(body)) = (self.plan.contiguous(), self.plan.program().body) else {
+        let Some((offset, mover)) = self.run else {
             // SAFETY: our contract.
             return unsafe { exec::run::<PACK>(&self.plan, count, origin, range, ext) };
         };
-        let width = self.plan.width(body.node);
         let bytes = (range.end - range.start) as usize;
         let at = origin.wrapping_offset(offset as isize).wrapping_add(range.start as usize);
         // SAFETY: a contiguous plan's packed byte i lies at `offset + i`; both sides by contract.
-        unsafe { copy_turned::<PACK>(self.plan.isa(), width, at, ext, bytes) };
+        unsafe { if PACK { mover(at, ext, bytes) } else { mover(ext, at, bytes) } };
     }
 
     /// The part of `range` that breaks no element, which may be empty; `typed` is the type's program.
