@@ -115,6 +115,9 @@ struct CommitArguments {
     /// Packed bytes of the layouts that are cut into pieces; the bars are for 1 MiB.
     #[arg(long, default_value = "1M", value_name = "BYTES", value_parser = parse_pieces)]
     size: u64,
+    /// Measure one part only: create, tables, seek, segments, external32 or fused.
+    #[arg(long, value_name = "PART")]
+    only: Option<String>,
     /// Measure one index list in this process; what the command runs itself with.
     #[arg(long, hide = true, value_enum)]
     child: Option<ChildList>,
@@ -542,7 +545,7 @@ fn commit(arguments: &CommitArguments) -> Result<(), Failure> {
         entries,
         bytes: arguments.size as usize,
     };
-    let rows = commit::run(&scale, |part| {
+    let rows = commit::run(&scale, arguments.only.as_deref(), |part| {
         if std::io::stderr().is_terminal() {
             eprint!("\r\x1b[K{part}");
         }

@@ -16,7 +16,7 @@ const BYTES_PER_ROUND: usize = 8 << 20;
 fn main() -> typepack_engine::Result<()> {
     println!("layout  bytes    native   loop  external32  unpack native  external32   (GB/s)");
     let double = Datatype::named(Named::DOUBLE);
-    for bytes in [16 << 10, 256 << 10] {
+    for bytes in [1 << 10, 16 << 10, 256 << 10] {
         let count = bytes / 8;
         for (name, stride) in [("contig", 1), ("d1s2", 2)] {
             let ty = Datatype::vector(count as i64, 1, stride as i64, &double)?;

@@ -50,7 +50,7 @@ impl Plan {
     /// `plan`: it was decoded and has no datatype. As for [`External32::new`].
     pub fn external32(&self) -> Result<&External32> {
         let ty = self.datatype().ok_or_else(|| untyped("external32 form"))?;
-        kept(&self.derived().external32, || External32::new(ty))
+        kept(&self.derived().external32, || External32::with_settings(ty, self.settings()))
     }
 
     /// The signature of this plan's type by class and width, made at the first call.

@@ -12,7 +12,7 @@
 //! The position is found by division (`seek`), never kept: any range can be executed at any time,
 //! in O(depth + log list) and the bytes moved.
 
-use crate::copy::lists;
+use crate::copy::{copy_turned, lists};
 use crate::interp::{self, copy};
 use crate::ir::{Edge, NodeId, Op, RaggedList};
 use crate::kernel::{Direction, Kernel, Level, Nest};
@@ -34,6 +34,7 @@ const fn direction(pack: bool) -> Direction {
 ///   range is valid: for reads when `PACK`, for writes otherwise.
 /// - `packed` is valid for the range's length: for writes when `PACK`, for reads otherwise.
 /// - The two sides do not overlap.
+/// - A plan that turns elements round is not contiguous, and the range is one of whole elements.
 #[inline]
 pub(crate) unsafe fn run<const PACK: bool>(
     plan: &Plan,
@@ -133,8 +134,9 @@ unsafe fn list<const PACK: bool>(plan: &Plan, count: u64, origin: *mut u8, packe
                     unsafe { call::<PACK>(plan, site, &site.words, base, packed, part.bytes) };
                 }
                 None => {
+                    let (isa, bytes) = (plan.isa(), part.bytes as usize);
                     // SAFETY: a block of the element, and its place in the packed bytes.
-                    unsafe { copy::<PACK>(mem, packed, part.bytes as usize) };
+                    unsafe { copy_turned::<PACK>(isa, part.width, mem, packed, bytes) };
                     stats::add(Executor::Interpreter, part.bytes);
                 }
             }
@@ -223,7 +225,15 @@ unsafe fn partial<const PACK: bool>(
     let broken = |place: &Place<'_>, skip: u64, bytes: u64, packed: *mut u8| {
         let at = base.wrapping_offset(place.displacement() as isize);
         // SAFETY: this leaf is in the nest and these bytes of it are in the range.
-        unsafe { interp::part_of_leaf::<PACK>(&site.nest.leaf, at, packed, skip, bytes) };
+        unsafe {
+            match &site.swap {
+                None => interp::part_of_leaf::<PACK>(&site.nest.leaf, at, packed, skip, bytes),
+                Some(swap) => {
+                    let (leaf, part) = (&site.nest.leaf, (skip, bytes));
+                    swap.part_of_leaf::<PACK>(plan.isa(), leaf, at, packed, part);
+                }
+            }
+        }
         stats::add(Executor::Interpreter, bytes);
     };
     if skip != 0 {
@@ -516,7 +526,9 @@ unsafe fn step<const PACK: bool>(
         Op::Block => {
             let mem = origin.wrapping_offset(at as isize).wrapping_add(from as usize);
             // SAFETY: these bytes of the block are in the range.
-            unsafe { copy::<PACK>(mem, packed, (to - from) as usize) };
+            unsafe {
+                copy_turned::<PACK>(plan.isa(), plan.width(id), mem, packed, (to - from) as usize);
+            }
             stats::add(Executor::Interpreter, to - from);
             return packed.wrapping_add((to - from) as usize);
         }
@@ -601,8 +613,9 @@ unsafe fn ragged<const PACK: bool>(
                 Some(_) => packed,
                 None => {
                     let mem = mem.wrapping_offset(place.body.offset as isize);
-                    let runs =
-                        lists::Runs { list: place.list, scale: place.scale, unit: bytes, mem };
+                    let (list, scale) = (place.list, place.scale);
+                    let width = plan.width(place.body.node);
+                    let runs = lists::Runs { list, scale, unit: bytes, mem, width };
                     // SAFETY: as above.
                     unsafe { lists::run::<PACK>(plan.isa(), runs, entry..last, packed) }
                 }
@@ -622,8 +635,10 @@ unsafe fn ragged<const PACK: bool>(
             None => {
                 let mem =
                     mem.wrapping_offset(place.body.offset as isize).wrapping_add(from as usize);
-                // SAFETY: the entry is one run, and these bytes of it are in the range.
-                unsafe { copy::<PACK>(mem, packed, (to - from) as usize) };
+                // The entry is one run.
+                let (width, bytes) = (plan.width(place.body.node), (to - from) as usize);
+                // SAFETY: these bytes of the run are in the range.
+                unsafe { copy_turned::<PACK>(plan.isa(), width, mem, packed, bytes) };
             }
         }
         packed = packed.wrapping_add((to - from) as usize);

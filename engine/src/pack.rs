@@ -19,7 +19,7 @@ use std::ops::Range;
 /// packed bytes do not fit 64 bits.
 #[doc(alias = "MPI_Pack")]
 pub fn pack<T: NoUninit>(plan: &Plan, count: u64, src: &[T], dst: &mut [u8]) -> Result<usize> {
-    let bytes = match room(plan, count, size_of_val(src), dst.len()) {
+    let bytes = match room(of(plan), count, size_of_val(src), dst.len()) {
         Some(bytes) => bytes,
         None => checked(plan, count, (size_of_val(src), "src"), (dst.len(), "dst"))?,
     };
@@ -43,7 +43,7 @@ pub fn unpack<T: NoUninit + AnyBitPattern>(
     src: &[u8],
     dst: &mut [T],
 ) -> Result<usize> {
-    let bytes = match room(plan, count, size_of_val(dst), src.len()) {
+    let bytes = match room(of(plan), count, size_of_val(dst), src.len()) {
         Some(bytes) => bytes,
         None => checked(plan, count, (size_of_val(dst), "dst"), (src.len(), "src"))?,
     };
@@ -195,12 +195,24 @@ pub(crate) fn check_place(
     Ok(())
 }
 
-/// Packed bytes of `count` elements if both sides have room for them and numbers are small: the
-/// checks of the usual call, in a few instructions. `None` decides nothing.
+/// Packed bytes of an element, and where it lies.
 #[inline]
-fn room(plan: &Plan, count: u64, memory: usize, packed: usize) -> Option<usize> {
-    let bytes = plan.element_bytes().checked_mul(count)?;
-    let &Footprint { extent, true_lb, true_ub } = plan.footprint();
+fn of(plan: &Plan) -> (u64, &Footprint) {
+    (plan.element_bytes(), plan.footprint())
+}
+
+/// Packed bytes of `count` elements, of which `(bytes, place)` says what each packs and where it
+/// lies, if both sides have room for them and numbers are small: the checks of the usual call, in a
+/// few instructions. `None` decides nothing.
+#[inline]
+pub(crate) fn room(
+    (bytes, place): (u64, &Footprint),
+    count: u64,
+    memory: usize,
+    packed: usize,
+) -> Option<usize> {
+    let bytes = bytes.checked_mul(count)?;
+    let &Footprint { extent, true_lb, true_ub } = place;
     let last = i64::try_from(count).ok()?.checked_sub(1)?.checked_mul(extent)?;
     let end = last.checked_add(true_ub)?;
     // No slice has more than `i64::MAX` bytes.

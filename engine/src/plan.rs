@@ -5,7 +5,7 @@
 //! the only things that change are the kernel slots, which fill when a nest has moved enough bytes
 //! for the compiler's threshold.
 
-use crate::copy::{self, Isa, Routine};
+use crate::copy::{self, Isa, Routine, Swap, Width};
 use crate::cost::{self, Choice, Class};
 use crate::datatype::Datatype;
 use crate::derived::Derived;
@@ -97,6 +97,8 @@ struct Inner {
     settings: Settings,
     sites: Sites,
     program: Program,
+    /// `None` where nothing is turned round.
+    widths: Option<Box<Widths>>,
     /// `None` for a plan that was decoded.
     datatype: Option<Datatype>,
     /// Made when somebody asks; see `derived.rs`.
@@ -145,6 +147,50 @@ impl Sites {
     }
 }
 
+/// What a plan turns round on the way: nothing, but for `external32/`.
+#[derive(Debug, Default)]
+pub(crate) enum Widths {
+    #[default]
+    Native,
+    /// Every element has this width.
+    Same(Width),
+    /// The width of each block's elements, by node.
+    Each(Box<[Width]>),
+}
+
+impl Widths {
+    #[inline]
+    fn of(&self, node: NodeId) -> Width {
+        match self {
+            Self::Native => Width::ONE,
+            Self::Same(width) => *width,
+            Self::Each(widths) => widths[node.index()],
+        }
+    }
+
+    /// What is turned round in the leaf of the nest that begins at `edge`.
+    fn swap(&self, program: &Program, edge: Edge) -> Option<Swap> {
+        let widths = match self {
+            Self::Native => return None,
+            Self::Same(width) => return Some(Swap::Same(*width)),
+            Self::Each(widths) => widths,
+        };
+        let mut node = edge.node;
+        loop {
+            match &program.node(node).op {
+                Op::Loop { body, .. } | Op::Table { body, .. } | Op::Ragged { body, .. } => {
+                    node = body.node;
+                }
+                Op::Block => return Some(Swap::Same(widths[node.index()])),
+                Op::Seq { parts } => {
+                    let each = parts.iter().map(|part| widths[part.edge.node.index()]);
+                    return Some(Swap::Each(each.collect()));
+                }
+            }
+        }
+    }
+}
+
 /// Tells plans apart, for what is remembered about them (`pair/recent.rs`).
 pub(crate) struct PlanName(Weak<Inner>);
 
@@ -158,6 +204,8 @@ const PARTS: usize = 64;
 pub(crate) struct Part {
     /// `NO_SITE` for a block.
     site: u32,
+    /// What is turned round in a block.
+    pub(crate) width: Width,
     /// Displacement in the body, in bytes.
     pub(crate) at: i64,
     /// Packed bytes.
@@ -175,6 +223,8 @@ pub(crate) struct Site {
     pub(crate) leaf_bytes: Divisor,
     /// Iterations of all levels below level `l`, for each `l` of the nest.
     pub(crate) below: [Divisor; Nest::MAX_DEPTH],
+    /// What is turned round in the leaf; only leaf kernels know how.
+    pub(crate) swap: Option<Box<Swap>>,
 }
 
 #[derive(Default)]
@@ -210,22 +260,26 @@ impl Site {
             below: [Divisor::ONE; Nest::MAX_DEPTH],
             leaf_bytes: Divisor::ONE,
             rung: Rung::Interpreter,
+            swap: None,
             slots: Default::default(),
         }
     }
 
-    /// The site of `nest`.
-    fn of(nest: Nest, settings: &Settings) -> Self {
-        let mut site = Self { nest, ..Self::empty() };
+    /// The site of `nest`, in whose leaf `swap` is turned round.
+    fn of(nest: Nest, swap: Option<Box<Swap>>, settings: &Settings) -> Self {
+        let mut site = Self { nest, swap, ..Self::empty() };
         site.complete(settings);
         site
     }
 
-    /// Fills in all that follows from the nest.
+    /// Fills in all that follows from the nest and the swap.
     #[inline]
     fn complete(&mut self, settings: &Settings) {
         self.leaf_bytes = Divisor::new(self.nest.leaf.bytes());
-        self.rung = rung_of(&self.nest, settings);
+        self.rung = match self.swap {
+            Some(_) => Rung::Leaf,
+            None => rung_of(&self.nest, settings),
+        };
         self.fill_block();
         self.first_requests(settings);
     }
@@ -286,7 +340,9 @@ impl Site {
             let wanted = self.rung == Rung::Kernel;
             let leaves = self.rung == Rung::Leaf || wanted && settings.rung.is_none();
             let isa = settings.leaf_isa();
-            let routine = leaves.then(|| Routine::new(&self.nest, direction, isa)).flatten();
+            let routine = leaves
+                .then(|| Routine::new(&self.nest, self.swap.as_deref(), direction, isa))
+                .flatten();
             // Who asks for leaf kernels by name gets all of them from the first call on.
             if let Some(routine) = routine.as_ref().filter(|_| settings.rung.is_some()) {
                 routine.grow(&self.nest, direction);
@@ -385,6 +441,18 @@ impl Plan {
         Self::assemble(Some(datatype), footprint, program, settings, usize::MAX)
     }
 
+    /// A plan that turns elements round: packed bytes are those of `program`, in the other byte
+    /// order. It is executed by leaf kernels alone.
+    pub(crate) fn turned(
+        footprint: Footprint,
+        program: Program,
+        widths: Widths,
+        settings: &Settings,
+    ) -> Self {
+        let settings = Settings { isa: settings.isa, ..Settings::default() };
+        Self::assemble_with(None, footprint, program, &settings, usize::MAX, widths)
+    }
+
     /// A plan of a verified program with its footprint. At most `most_sites` nests get a kernel
     /// site (they need more memory than the nodes they come from); the others are walked.
     pub(crate) fn assemble(
@@ -393,6 +461,18 @@ impl Plan {
         program: Program,
         settings: &Settings,
         most_sites: usize,
+    ) -> Self {
+        Self::assemble_with(datatype, footprint, program, settings, most_sites, Widths::Native)
+    }
+
+    #[inline]
+    fn assemble_with(
+        datatype: Option<Datatype>,
+        footprint: Footprint,
+        program: Program,
+        settings: &Settings,
+        most_sites: usize,
+        widths: Widths,
     ) -> Self {
         let element_bytes = program.element_bytes();
         let contiguous = program.body.and_then(|body| {
@@ -412,6 +492,7 @@ impl Plan {
             settings: Settings { isa: Some(settings.leaf_isa()), ..settings.clone() },
             sites: Sites::default(),
             program,
+            widths: (!matches!(widths, Widths::Native)).then(|| Box::new(widths)),
             datatype,
             derived: OnceLock::new(),
         });
@@ -535,6 +616,12 @@ impl Plan {
         self.0.sites.get(site as usize)
     }
 
+    /// Bytes of the elements of block `node` that are turned round.
+    #[inline]
+    pub(crate) fn width(&self, node: NodeId) -> Width {
+        self.0.widths.as_ref().map_or(Width::ONE, |widths| widths.of(node))
+    }
+
     pub(crate) fn derived(&self) -> &Derived {
         self.0.derived.get_or_init(Box::default)
     }
@@ -589,12 +676,14 @@ impl Inner {
     /// A ragged list's body gets its site at the list's node, with a leading loop whose count the
     /// executor sets for each entry; any other site stands at the node it executes.
     fn find_sites(&mut self, most_sites: usize) {
-        let Self { program, sites, settings, .. } = self;
+        let Self { program, sites, settings, widths, .. } = self;
+        let widths = widths.as_deref().unwrap_or(&Widths::Native);
         let Some(body) = program.body else { return };
         let outer = Some((program.factor, program.stride));
         let site = sites.first.get_or_insert_with(Site::empty);
         if is_nest(program, body, outer, &mut site.nest) {
             self.whole = true;
+            site.swap = widths.swap(program, body).map(Box::new);
             site.complete(settings);
             return;
         }
@@ -620,7 +709,8 @@ impl Inner {
                 Some(nest) => {
                     // Fewer sites than nodes, and those have 32-bit ids.
                     site_of[id.index()] = made.len() as u32;
-                    made.push(Site::of(nest, settings));
+                    let swap = widths.swap(program, Edge { offset: 0, node: id }).map(Box::new);
+                    made.push(Site::of(nest, swap, settings));
                 }
                 None => pending.extend(ir::edges(&program.node(id).op).map(|edge| edge.node)),
             }
@@ -633,7 +723,8 @@ impl Inner {
                 let (node, site) = (program.node(edge.node), site_of[edge.node.index()]);
                 // A ragged list's site stands for its body, and what has none is walked.
                 let is_nest = site != NO_SITE && !matches!(node.op, Op::Ragged { .. });
-                let part = Part { site, at: edge.offset, bytes: node.bytes };
+                let width = widths.of(edge.node);
+                let part = Part { site, width, at: edge.offset, bytes: node.bytes };
                 (is_nest || node.op.is_block()).then_some(part)
             };
             listed = parts.iter().map(|p| part(p.edge)).collect::<Option<_>>().unwrap_or_default();

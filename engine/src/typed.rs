@@ -109,6 +109,11 @@ impl TypedProgram {
         Ok(Self { program, named: named.into(), unit })
     }
 
+    /// The named types of all blocks, some of them repeatedly.
+    pub(crate) fn named_types(&self) -> impl Iterator<Item = Named> {
+        self.named.iter().flatten().copied()
+    }
+
     /// What positions count.
     pub fn unit(&self) -> Unit {
         self.unit
@@ -395,6 +400,19 @@ impl TypedProgram {
         };
         Operand { node: edge.node, at: edge.offset.wrapping_add(shift), begin }
     }
+}
+
+/// The loop program of `ty` in bytes of external32, and the named type of each of its blocks, with
+/// the elements that `parts` names in place of each element.
+///
+/// # Errors
+///
+/// As for [`TypedProgram::lower`].
+pub(crate) fn lower_parts<I: Iterator<Item = (i64, Named)>>(
+    ty: &Datatype,
+    parts: impl Fn(Named) -> I,
+) -> Result<(Program, Vec<Option<Named>>)> {
+    merge::lower_parts(ty, Unit::External32, parts)
 }
 
 /// A part of the program still to be visited: units `from..to` of `node` at displacement `at`.

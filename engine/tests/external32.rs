@@ -7,8 +7,8 @@
 use std::ops::Range;
 use typepack_engine::external32::{pack_external_range, size_of, unpack_external_range};
 use typepack_engine::{
-    Datatype, ErrorClass, ErrorKind, External32, Named, Order, pack_external, pack_external_size,
-    typemap, unpack_external,
+    Datatype, ErrorClass, ErrorKind, External32, Isa, Named, Order, Rung, Settings, pack_external,
+    pack_external_size, typemap, unpack_external,
 };
 
 fn named(n: Named) -> Datatype {
@@ -406,10 +406,15 @@ impl Random {
 /// A random tree of at most `depth` constructors above named types.
 fn tree(random: &mut Random, depth: u32) -> Datatype {
     let all: Vec<Named> = Named::all().filter(|n| n.size() > 0).collect();
+    tree_of(random, depth, &all)
+}
+
+/// The same above those of `all`.
+fn tree_of(random: &mut Random, depth: u32, all: &[Named]) -> Datatype {
     if depth == 0 || random.below(8) == 0 {
         return named(all[random.below(all.len() as i64) as usize]);
     }
-    let old = tree(random, depth - 1);
+    let old = tree_of(random, depth - 1, all);
     let lengths =
         |random: &mut Random, n| -> Vec<i64> { (0..n).map(|_| random.below(4)).collect() };
     let places = |random: &mut Random, n, far| -> Vec<i64> {
@@ -439,7 +444,10 @@ fn tree(random: &mut Random, depth: u32) -> Datatype {
         9 => Datatype::resized(random.below(40) - 20, random.below(100) - 20, &old),
         _ => {
             let types: Vec<Datatype> = (0..blocks)
-                .map(|_| if random.below(2) == 0 { old.clone() } else { tree(random, depth - 1) })
+                .map(|_| match random.below(2) {
+                    0 => old.clone(),
+                    _ => tree_of(random, depth - 1, all),
+                })
                 .collect();
             let lengths = lengths(random, blocks);
             Datatype::structured(&lengths, &places(random, blocks, 300), &types)
@@ -482,10 +490,21 @@ fn entries(ty: &Datatype, count: u64, origin: usize) -> Vec<(usize, Named)> {
         .collect()
 }
 
+/// The interpreter or leaf kernels of one of the machine's instruction sets.
+fn settings(random: &mut Random) -> Settings {
+    let mut isas: Vec<Isa> = Isa::ALL.into_iter().filter(|isa| isa.is_available()).collect();
+    // Most often the best one.
+    isas.push(Isa::best());
+    match random.below(isas.len() as i64 + 1) as usize {
+        0 => Settings { rung: Some(Rung::Interpreter), ..Settings::default() },
+        i => Settings { isa: Some(isas[i - 1]), ..Settings::default() },
+    }
+}
+
 /// Compares everything the engine does with `count` elements of `ty` with the naive conversion.
 /// Returns whether the values could be packed at all.
 fn agree(ty: &Datatype, count: u64, random: &mut Random) -> bool {
-    let external = External32::new(ty).unwrap();
+    let external = External32::with_settings(ty, &settings(random)).unwrap();
     let (source, origin) = memory(ty, count, random);
     let entries = entries(ty, count, origin);
     let pieces: Option<Vec<Vec<u8>>> =
@@ -514,6 +533,24 @@ fn agree(ty: &Datatype, count: u64, random: &mut Random) -> bool {
         let mut part = vec![0u8; (to - from) as usize];
         pack_external_range(&external, count, &source, origin, from..to, &mut part).unwrap();
         assert_eq!(part, expected[from as usize..to as usize], "{ty:?} x {count}: {from}..{to}");
+    }
+
+    // The elements in two calls, one behind the other in a unit.
+    for first in 0..=count {
+        let (mut unit, mut position) = (vec![0u8; bytes as usize + 3], 3);
+        let second = origin as i64 + first as i64 * ty.extent();
+        for (start, part) in [(origin as i64, first), (second, count - first)] {
+            // The origin of a type may lie where its memory does not.
+            let Some(source) = source.get(start as usize..).filter(|_| ty.true_lb() >= 0) else {
+                continue;
+            };
+            if ty.extent() >= 0 {
+                pack_external(&external, part, source, &mut unit, &mut position).unwrap();
+            }
+        }
+        if position == unit.len() {
+            assert_eq!(unit[3..], expected, "{ty:?}: {first} of {count} first");
+        }
     }
 
     let mut restored = source.clone();
@@ -566,6 +603,61 @@ fn random_trees() {
     assert!(fit > 3000, "only {fit} types could be packed");
 }
 
+/// Types of which only the byte order changes have plans: every instruction set, lists and windows.
+#[test]
+fn random_trees_that_keep_their_widths() {
+    let all = [
+        Named::CHAR,
+        Named::SHORT,
+        Named::INT,
+        Named::FLOAT,
+        Named::DOUBLE,
+        Named::DOUBLE,
+        Named::C_DOUBLE_COMPLEX,
+        Named::INTEGER16,
+        Named::DOUBLE_INT,
+        Named::SHORT_INT,
+    ];
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    for i in 0..6000 {
+        // One type, two, or any.
+        let some = random.below(all.len() as i64 - 1) as usize;
+        let some = if i % 3 == 2 { &all[..] } else { &all[some..some + 1 + i % 3] };
+        let ty = tree_of(&mut random, 4, some);
+        if ty.size() < 20_000 && ty.true_extent() < 1 << 20 && ty.extent().abs() < 1 << 20 {
+            assert!(agree(&ty, 1 + random.next() % 3, &mut random));
+        }
+    }
+}
+
+/// Loops long enough for windows of lines, tiles and joined blocks, and for all of their ends.
+#[test]
+fn long_regular_layouts() {
+    let mut random = Random(17);
+    let record = [named(Named::CHAR), named(Named::INT), named(Named::DOUBLE)];
+    let record = Datatype::structured(&[1, 1, 1], &[0, 4, 8], &record).unwrap();
+    let packed = [named(Named::CHAR), named(Named::DOUBLE)];
+    let packed = Datatype::structured(&[1, 1], &[0, 1], &packed).unwrap();
+    let particle = [named(Named::DOUBLE), named(Named::INT), named(Named::DOUBLE)];
+    let particle = Datatype::structured(&[3, 1, 3], &[0, 24, 32], &particle).unwrap();
+    for _ in 0..4 {
+        for count in [1, 7, 40, 133] {
+            for ty in [&record, &packed, &particle, &Datatype::resized(0, 48, &record).unwrap()] {
+                assert!(agree(ty, count, &mut random));
+            }
+        }
+        for n in [Named::SHORT, Named::FLOAT, Named::DOUBLE, Named::C_DOUBLE_COMPLEX] {
+            for (count, blocks, stride) in [(70, 1, 3), (20, 5, 7), (9, 40, 50), (3, 700, 900)] {
+                let ty = Datatype::vector(count, blocks, stride, &named(n)).unwrap();
+                assert!(agree(&ty, 2, &mut random));
+            }
+            let column = Datatype::vector(40, 1, 36, &named(n)).unwrap();
+            let column = Datatype::resized(0, n.extent().into(), &column).unwrap();
+            assert!(agree(&column, 33, &mut random));
+        }
+    }
+}
+
 #[test]
 fn doubles_are_one_run_and_deep_towers_work() {
     let double = named(Named::DOUBLE);
@@ -597,4 +689,34 @@ fn doubles_are_one_run_and_deep_towers_work() {
     let mut packed = vec![0; 2001];
     pack_external(&external, 1, &memory, &mut packed, &mut 0).unwrap();
     assert_eq!(packed, typemap::pack(&ty, 1, &memory, 0));
+}
+
+/// One run of every length, from and to any address, by every instruction set.
+#[test]
+fn runs_of_any_length_and_alignment() {
+    for (n, width) in [(Named::SHORT, 2), (Named::INT, 4), (Named::DOUBLE, 8)] {
+        for (isa, length) in Isa::ALL.into_iter().flat_map(|isa| (1..220).map(move |l| (isa, l))) {
+            let ty = Datatype::contiguous(length, &named(n)).unwrap();
+            let settings = Settings { isa: Some(isa), ..Settings::default() };
+            let external = External32::with_settings(&ty, &settings).unwrap();
+            let bytes = length as usize * width;
+            for (from, to) in [(0, 0), (1, 0), (0, 3), (width, 64 - width), (17, 40)] {
+                let memory: Vec<u8> = (0..bytes + from).map(|i| (i * 7 + i / 251) as u8).collect();
+                let mut packed = vec![0xee; to + bytes + 1];
+                let mut position = to;
+                pack_external(&external, 1, &memory[from..], &mut packed[..], &mut position)
+                    .unwrap();
+                let mut expected = memory[from..].to_vec();
+                expected.chunks_mut(width).for_each(|element| element.reverse());
+                assert_eq!(packed[to..to + bytes], expected, "{n:?} x {length} {isa}");
+                assert!(packed[..to].iter().chain(&packed[position..]).all(|&b| b == 0xee));
+                let (mut back, mut position) = (vec![0u8; from + bytes + 1], to);
+                let end = from + bytes;
+                unpack_external(&external, 1, &packed, &mut position, &mut back[from..end])
+                    .unwrap();
+                assert_eq!(back[from..end], memory[from..], "{n:?} x {length} {isa}");
+                assert_eq!(back[end], 0);
+            }
+        }
+    }
 }

@@ -1,54 +1,136 @@
-//! external32 against the native representation: doubles, in cache.
+//! external32 against the native representation of the same layout, compiled: what the byte order
+//! costs, in both directions.
+//!
+//! A row is a layout of `definitions/reference.toml` and a direction; its value is the worst of its
+//! sizes, each of which it names. Answers are compared with the typemap's, byte by byte.
 
 use super::clock::take_turns;
 use super::{Limit, Numbers, Row, Scale, line, settings};
-use typepack_engine::{External32, pack, pack_external, text};
+use crate::buffer::Buffer;
+use crate::definition::{Definitions, REFERENCE};
+use crate::layout::Layout;
+use typepack_engine::{
+    External32, Named, Plan, pack, pack_external, typemap, unpack, unpack_external,
+};
 use typepack_jit::Mode;
 
-/// Least speed, as a part of the native pack's.
+/// Least speed, as a part of the native one.
 const BAR: Limit = Limit::AtLeast(0.7);
 
-/// Doubles per call, 16 KiB.
-const DOUBLES: usize = 2048;
+/// Layouts, and whether they have the sizes of [`SIZES`] or one of their own.
+const LAYOUTS: [&str; 15] = [
+    "contig",
+    "d1s2",
+    "d1s8",
+    "d3s7",
+    "d4s8",
+    "d64s128",
+    "f1s2",
+    "face-x128",
+    "face-y128",
+    "struct",
+    "particle",
+    "indexed",
+    "list",
+    "cols64",
+    "transf1024",
+];
+
+/// Packed bytes.
+const SIZES: [u64; 4] = [1 << 10, 16 << 10, 256 << 10, 1 << 20];
 
 pub(super) fn run(scale: &Scale) -> Result<Vec<Row>, String> {
-    let settings = settings(Mode::Eager);
-    let layouts = [
-        ("contiguous doubles", format!("contiguous({DOUBLES}, double)"), 1),
-        ("d1s2", format!("vector({DOUBLES}, 1, 2, double)"), 2),
-        ("d4s8", format!("vector({}, 4, 8, double)", DOUBLES / 4), 2),
-    ];
+    let definitions = Definitions::parse(REFERENCE).map_err(line)?;
     let mut rows = Vec::new();
-    for (name, expression, spread) in layouts {
-        let ty = text::parse(&expression).map_err(line)?;
-        let plan = ty.commit_with(&settings).map_err(line)?;
-        let external = External32::new(&ty).map_err(line)?;
-        let memory = Numbers(0x7777_1111_3333_0001).bytes(8 * spread * DOUBLES);
-        let (mut native, mut canonical) = (vec![0u8; 8 * DOUBLES], vec![0u8; 8 * DOUBLES]);
-        pack(&plan, 1, &memory, &mut native).map_err(line)?;
-        pack_external(&external, 1, &memory, &mut canonical, &mut 0).map_err(line)?;
-        let same = |(a, b): (&[u8], &[u8])| a.iter().eq(b.iter().rev());
-        let swapped = native.chunks_exact(8).zip(canonical.chunks_exact(8)).all(same);
-        if cfg!(target_endian = "little") && !swapped {
-            return Err(format!("external32 of {name}: not the swapped bytes"));
+    for name in LAYOUTS {
+        let find = definitions.layouts.iter().find(|layout| layout.name == name);
+        let definition = find.ok_or_else(|| format!("external32: no layout {name}"))?;
+        let mut ratios: [Vec<(u64, f64)>; 2] = [Vec::new(), Vec::new()];
+        let mut steady = true;
+        let mut layouts: Vec<Layout> =
+            SIZES.iter().filter_map(|&size| Layout::new(definition, size).ok()).collect();
+        if layouts.is_empty() {
+            // A size of its own: a type's, or that of its faces.
+            let sizes = (7..=23).map(|log| 1 << log);
+            layouts.extend(sizes.filter_map(|size| Layout::new(definition, size).ok()).take(1));
         }
-        // Refusals were found above.
-        let [own, other] = take_turns(
-            scale.rounds,
-            [&mut || drop(pack(&plan, 1, &memory, &mut native)), &mut || {
-                drop(pack_external(&external, 1, &memory, &mut canonical, &mut 0))
-            }],
-        );
-        rows.push(
-            Row::new(
-                format!("external32, {name}, 16 KiB, against native"),
-                own.ns / other.ns,
-                "x",
-                BAR,
-            )
-            .steady(own.steady && other.steady)
-            .detail(format!("{:.2} us, {:.2} us", other.ns / 1e3, own.ns / 1e3)),
-        );
+        layouts.dedup_by_key(|layout| layout.payload);
+        for layout in layouts.iter().filter(|layout| layout.payload <= scale.bytes as u64) {
+            let times = measure(layout, scale.rounds)?;
+            for (all, [native, external]) in ratios.iter_mut().zip(times) {
+                all.push((layout.payload, native.ns / external.ns));
+                steady &= native.steady && external.steady;
+            }
+        }
+        for (direction, all) in ["pack", "unpack"].into_iter().zip(ratios) {
+            let Some(worst) = all.iter().map(|&(_, ratio)| ratio).min_by(f64::total_cmp) else {
+                continue;
+            };
+            let each: Vec<String> =
+                all.iter().map(|(bytes, ratio)| format!("{ratio:.2} at {bytes}")).collect();
+            let what = format!("external32, {name}, {direction}, against native");
+            let row = Row::new(what, worst, "x", BAR).steady(steady);
+            rows.push(row.detail(each.join(", ")));
+        }
     }
     Ok(rows)
+}
+
+/// Native and external32, packing and unpacking.
+fn measure(layout: &Layout, rounds: usize) -> Result<[[super::clock::Time; 2]; 2], String> {
+    let (ty, count) = (&layout.datatype, layout.count);
+    let plan = ty.commit_with(&settings(Mode::Eager)).map_err(line)?;
+    let external = External32::new(ty).map_err(line)?;
+    let mut memory = Buffer::new(layout.memory)?;
+    let mut numbers = Numbers(0x7777_1111_3333_0001);
+    memory.bytes_mut().fill_with(|| numbers.below(251) as u8);
+    let bytes = layout.payload as usize;
+    let (mut native, mut canonical) = (Buffer::new(bytes)?, Buffer::new(bytes)?);
+    let (native, canonical) = (native.bytes_mut(), canonical.bytes_mut());
+    pack(&plan, count, memory.bytes(), native).map_err(line)?;
+    pack_external(&external, count, memory.bytes(), canonical, &mut 0).map_err(line)?;
+    if *canonical != *swapped(&plan, native) {
+        return Err(format!("external32 of {}: not the swapped bytes", layout.name));
+    }
+    let before = memory.bytes().to_vec();
+    memory.bytes_mut().fill(0x5a);
+    unpack_external(&external, count, canonical, &mut 0, memory.bytes_mut()).map_err(line)?;
+    pack(&plan, count, memory.bytes(), native).map_err(line)?;
+    if *canonical != *swapped(&plan, native) {
+        return Err(format!("external32 of {}: not unpacked", layout.name));
+    }
+    memory.bytes_mut().copy_from_slice(&before);
+    // Refusals were found above.
+    let data = memory.bytes();
+    let packing = take_turns(
+        rounds,
+        [&mut || drop(pack(&plan, count, data, native)), &mut || {
+            drop(pack_external(&external, count, data, canonical, &mut 0))
+        }],
+    );
+    // Both write the same memory, so that the pages they meet are the same.
+    let data = std::cell::RefCell::new(memory.bytes_mut());
+    let unpacking = take_turns(
+        rounds,
+        [&mut || drop(unpack(&plan, count, native, &mut data.borrow_mut())), &mut || {
+            drop(unpack_external(&external, count, canonical, &mut 0, &mut data.borrow_mut()))
+        }],
+    );
+    Ok([packing, unpacking])
+}
+
+/// The external32 form of what was packed, from the typemap: each entry's bytes the other way round.
+fn swapped(plan: &Plan, native: &[u8]) -> Vec<u8> {
+    let mut external = native.to_vec();
+    let widths: Vec<usize> = plan.datatype().map_or_else(Vec::new, |ty| {
+        let width = |named: Named| named.size() as usize;
+        typemap::typemap(ty).iter().map(|entry| width(entry.named)).collect()
+    });
+    let (mut at, mut widths) = (0, widths.iter().cycle());
+    while cfg!(target_endian = "little") && at < external.len() {
+        let Some(width) = widths.next() else { break };
+        external[at..at + width].reverse();
+        at += width;
+    }
+    external
 }

@@ -33,12 +33,16 @@ pub struct Scale {
     pub bytes: usize,
 }
 
-/// Measures everything.
+/// Measures everything, or the part named `only`.
 ///
 /// # Errors
 ///
-/// One line: what was refused, or whose answer is wrong.
-pub fn run(scale: &Scale, mut progress: impl FnMut(&str)) -> Result<Vec<Row>, String> {
+/// One line: what was refused, whose answer is wrong, or that there is no part of that name.
+pub fn run(
+    scale: &Scale,
+    only: Option<&str>,
+    mut progress: impl FnMut(&str),
+) -> Result<Vec<Row>, String> {
     type Part = fn(&Scale) -> Result<Vec<Row>, String>;
     let parts: [(&str, Part); 6] = [
         ("create", create::run),
@@ -48,8 +52,15 @@ pub fn run(scale: &Scale, mut progress: impl FnMut(&str)) -> Result<Vec<Row>, St
         ("external32", external::run),
         ("fused", fused::run),
     ];
+    if let Some(only) = only
+        && parts.iter().all(|(name, _)| *name != only)
+    {
+        let names = parts.map(|(name, _)| name).join(", ");
+        return Err(format!("there is no part \"{only}\": {names}"));
+    }
     let mut rows = Vec::new();
-    for (name, part) in parts {
+    for (name, part) in parts.into_iter().filter(|(name, _)| only.is_none_or(|only| only == *name))
+    {
         progress(name);
         rows.extend(part(scale)?);
     }

@@ -7,6 +7,7 @@
 //! longer than 64 bytes take several such moves each.
 
 use super::masked::{LINE, first, in_grains, load, store};
+use super::window::Stripe;
 use std::arch::x86_64::*;
 
 /// A stretch of up to 64 bytes of memory and its data.
@@ -40,37 +41,35 @@ pub(super) struct Few {
 }
 
 impl Few {
-    /// The pattern of `runs` (offset and length in bytes, ascending) every `stride` bytes, moved in
-    /// grains of `grain` bytes.
-    pub(super) fn new<const PACK: bool>(
-        runs: &[(usize, usize)],
-        stride: usize,
-        grain: usize,
-    ) -> Self {
-        let bytes = runs.iter().map(|run| run.1).sum();
-        let extent = runs.last().map_or(0, |run| run.0 + run.1);
+    /// The pattern of `runs` (ascending) every `stride` bytes, moved in grains of `grain` bytes.
+    pub(super) fn new<const PACK: bool>(runs: &[Stripe], stride: usize, grain: usize) -> Self {
+        let bytes = runs.iter().map(|run| run.bytes).sum();
+        let extent = runs.last().map_or(0, Stripe::end);
+        // Stretches that begin with so many bytes end with the end of an element.
+        let widest = runs.iter().map(|run| run.width).max().unwrap_or(1);
         let elements =
             if extent > LINE { 1 } else { ((LINE - extent) / stride + 1).min(LINE / bytes) };
         let mut stretches: Vec<Stretch> = Vec::new();
         let mut packed = 0;
         for element in 0..elements {
-            for &(offset, length) in runs {
-                let mut at = element * stride + offset;
-                let end = at + length;
+            for run in runs {
+                let begin = element * stride + run.offset;
+                let (mut at, end) = (begin, begin + run.bytes);
                 while at < end {
                     let full = |s: &Stretch| at >= s.offset + LINE;
                     if stretches.last().is_none_or(full) {
-                        let permute = [0; LINE];
-                        stretches.push(Stretch { permute, memory: 0, data: 0, offset: at, packed });
+                        let (permute, offset) = ([0; LINE], at / widest * widest);
+                        stretches.push(Stretch { permute, memory: 0, data: 0, offset, packed });
                     }
                     let stretch = stretches.last_mut().expect("pushed above if there was none");
                     let (from, nth) = (at - stretch.offset, packed - stretch.packed);
                     let part = (end - at).min(LINE - from);
                     for i in 0..part {
+                        let turned = run.turned(nth + i, at - begin + i);
                         if PACK {
-                            stretch.permute[nth + i] = (from + i) as u8;
+                            stretch.permute[turned] = (from + i) as u8;
                         } else {
-                            stretch.permute[from + i] = (nth + i) as u8;
+                            stretch.permute[from + i] = turned as u8;
                         }
                     }
                     stretch.memory |= first(part) << from;

@@ -8,6 +8,7 @@
 //! depending on the buffers; 22 here).
 
 use super::masked::{AHEAD, BYTES, LINE, announce, load};
+use super::window::Stripe;
 use std::arch::x86_64::*;
 
 /// Most stretches. Their masks are just the mask registers that there are.
@@ -36,13 +37,13 @@ pub(super) struct Fold {
 
 impl Fold {
     /// The pattern of `runs` (as in `few.rs`) every `stride` bytes, if it is one.
-    pub(super) fn new(runs: &[(usize, usize)], stride: usize) -> Option<Self> {
-        let bytes: usize = runs.iter().map(|run| run.1).sum();
+    pub(super) fn new(runs: &[Stripe], stride: usize) -> Option<Self> {
+        let bytes: usize = runs.iter().map(|run| run.bytes).sum();
         if !bytes.is_power_of_two() || bytes > LINE {
             return None;
         }
         let elements = LINE / bytes;
-        let extent = runs.last().map_or(0, |run| run.0 + run.1);
+        let extent = runs.last().map_or(0, Stripe::end);
         let lines = ((elements - 1) * stride + extent).div_ceil(LINE);
         if !(2..=MOST).contains(&lines) {
             return None;
@@ -50,13 +51,13 @@ impl Fold {
         let mut parts = vec![Part { permute: [0; LINE], memory: 0, data: 0 }; lines];
         let mut packed = 0;
         for element in 0..elements {
-            for &(offset, length) in runs {
-                let begin = element * stride + offset;
-                for at in begin..begin + length {
-                    let part = &mut parts[at / LINE];
-                    part.permute[packed] = (at % LINE) as u8;
+            for run in runs {
+                for i in 0..run.bytes {
+                    let at = element * stride + run.offset + i;
+                    let (part, turned) = (&mut parts[at / LINE], run.turned(packed, i));
+                    part.permute[turned] = (at % LINE) as u8;
                     part.memory |= 1 << (at % LINE);
-                    part.data |= 1 << packed;
+                    part.data |= 1 << turned;
                     packed += 1;
                 }
             }

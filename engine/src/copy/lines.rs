@@ -12,6 +12,7 @@
 //! their permutes and masks in registers.
 
 use super::masked::{AHEAD, BYTES, LINE, WORDS, announce, in_grains, load, store};
+use super::window::Stripe;
 use std::arch::x86_64::*;
 
 /// One line of the pattern.
@@ -42,7 +43,7 @@ impl Lines {
     /// The pattern of `elements` elements, the period of `runs` (as in `few.rs`) every `stride`
     /// bytes.
     pub(super) fn new<const PACK: bool>(
-        runs: &[(usize, usize)],
+        runs: &[Stripe],
         stride: usize,
         elements: usize,
         grain: usize,
@@ -51,19 +52,20 @@ impl Lines {
         let mut steps: Vec<Step> = Vec::with_capacity(pitch / LINE);
         let mut packed = 0;
         for element in 0..elements {
-            for &(offset, length) in runs {
-                let begin = element * stride + offset;
-                for at in begin..begin + length {
+            for run in runs {
+                for i in 0..run.bytes {
+                    let at = element * stride + run.offset + i;
                     let line = at / LINE * LINE;
                     if steps.last().is_none_or(|step| step.mem != line) {
                         steps.push(Step { permute: [0; LINE], mask: 0, mem: line, packed });
                     }
                     let step = steps.last_mut().expect("pushed above if there was none");
                     let (byte, nth) = (at % LINE, packed - step.packed);
+                    let turned = run.turned(nth, i);
                     if PACK {
-                        step.permute[nth] = byte as u8;
+                        step.permute[turned] = byte as u8;
                     } else {
-                        step.permute[byte] = nth as u8;
+                        step.permute[byte] = turned as u8;
                     }
                     step.mask |= 1 << byte;
                     packed += 1;

@@ -7,8 +7,10 @@
 //! the gaps may belong to another thread, or not be there.
 
 use super::Isa;
-use super::moves::{self, Portable};
-use crate::interp::copy;
+use super::moves::{self, Machine, Portable};
+#[cfg(target_arch = "x86_64")]
+use super::moves::{Avx2, Avx512};
+use super::swap::{self, Turned, Width};
 use crate::ir::RaggedList;
 use crate::table::entries;
 use std::ops::Range;
@@ -23,6 +25,8 @@ pub(crate) struct Runs<'a> {
     pub(crate) scale: i64,
     pub(crate) unit: u64,
     pub(crate) mem: *mut u8,
+    /// What is turned round on the way; `unit` is a multiple of it.
+    pub(crate) width: Width,
 }
 
 /// Moves the whole runs of `range`, in order; returns where packed data goes on.
@@ -42,19 +46,63 @@ pub(crate) unsafe fn run<const PACK: bool>(
 ) -> *mut u8 {
     #[cfg(target_arch = "x86_64")]
     if isa == Isa::Avx512 {
-        // SAFETY: the CPU has what the function needs; the rest is our contract.
-        return unsafe { masked::<PACK>(runs, range, packed) };
+        // SAFETY: the CPU has what the functions need; the rest is our contract.
+        return unsafe {
+            match runs.width.bytes() {
+                1 => masked::<Avx512, PACK>(runs, range, packed),
+                2 => masked::<Turned<Avx512, 2>, PACK>(runs, range, packed),
+                4 => masked::<Turned<Avx512, 4>, PACK>(runs, range, packed),
+                8 => masked::<Turned<Avx512, 8>, PACK>(runs, range, packed),
+                _ => masked::<Turned<Avx512, 16>, PACK>(runs, range, packed),
+            }
+        };
     }
-    let _ = isa;
+    #[cfg(target_arch = "x86_64")]
+    if isa == Isa::Avx2 && runs.width != Width::ONE {
+        // SAFETY: the CPU has what the function needs; the rest is our contract.
+        return unsafe { turned_avx2::<PACK>(runs, range, packed) };
+    }
     // SAFETY: our contract.
-    unsafe { overlapping::<PACK>(runs, range, packed) }
+    unsafe {
+        match runs.width.bytes() {
+            1 => overlapping::<Portable, PACK>(isa, runs, range, packed),
+            2 => overlapping::<Turned<Portable, 2>, PACK>(isa, runs, range, packed),
+            4 => overlapping::<Turned<Portable, 4>, PACK>(isa, runs, range, packed),
+            8 => overlapping::<Turned<Portable, 8>, PACK>(isa, runs, range, packed),
+            _ => overlapping::<Turned<Portable, 16>, PACK>(isa, runs, range, packed),
+        }
+    }
+}
+
+/// [`run`] with elements turned round in registers of 32 bytes.
+///
+/// # Safety
+///
+/// - As for [`run`].
+/// - The CPU has [`Isa::Avx2`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn turned_avx2<const PACK: bool>(
+    runs: Runs<'_>,
+    range: Range<usize>,
+    packed: *mut u8,
+) -> *mut u8 {
+    // SAFETY: our contract.
+    unsafe {
+        match runs.width.bytes() {
+            2 => overlapping::<Turned<Avx2, 2>, PACK>(Isa::Avx2, runs, range, packed),
+            4 => overlapping::<Turned<Avx2, 4>, PACK>(Isa::Avx2, runs, range, packed),
+            8 => overlapping::<Turned<Avx2, 8>, PACK>(Isa::Avx2, runs, range, packed),
+            _ => overlapping::<Turned<Avx2, 16>, PACK>(Isa::Avx2, runs, range, packed),
+        }
+    }
 }
 
 /// Calls `short(mem, packed, bytes)` for runs of up to [`SHORT`] bytes and memcpy for longer ones;
 /// the value is where packed data goes on.
 macro_rules! sweep {
-    ($runs:expr, $range:expr, $packed:expr, $pack:expr, $short:expr) => {{
-        let Runs { list, scale, unit, mem } = $runs;
+    ($isa:expr, $runs:expr, $range:expr, $packed:expr, $pack:expr, $short:expr) => {{
+        let Runs { list, scale, unit, mem, width } = $runs;
         let (mut packed, count) = ($packed, $range.len());
         entries!(&list.lengths, lengths => entries!(&list.entries, places => {
             let runs = lengths.skip($range.start).zip(places.skip($range.start));
@@ -67,7 +115,7 @@ macro_rules! sweep {
                     if bytes <= SHORT {
                         $short(at, packed, bytes);
                     } else {
-                        copy::<$pack>(at, packed, bytes);
+                        swap::copy::<$pack>($isa, width, at, packed, bytes);
                     }
                 }
                 packed = packed.wrapping_add(bytes);
@@ -85,7 +133,7 @@ macro_rules! sweep {
 /// - The CPU has [`Isa::Avx512`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
-unsafe fn masked<const PACK: bool>(
+unsafe fn masked<M: Machine, const PACK: bool>(
     runs: Runs<'_>,
     range: Range<usize>,
     packed: *mut u8,
@@ -93,21 +141,21 @@ unsafe fn masked<const PACK: bool>(
     use std::arch::x86_64::{_bzhi_u64, _mm512_mask_storeu_epi8, _mm512_maskz_loadu_epi8};
     /// # Safety
     ///
-    /// - As for [`copy`], with at most [`SHORT`] bytes.
+    /// - As for [`swap::copy`], with at most [`SHORT`] bytes.
     /// - The CPU has [`Isa::Avx512`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
     #[inline]
-    unsafe fn short<const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes: usize) {
+    unsafe fn short<M: Machine, const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes: usize) {
         let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
         let mask = _bzhi_u64(u64::MAX, bytes as u32);
         // SAFETY: the mask has one bit for each of the bytes, valid on both sides; bytes without a
         // bit are not accessed, not even where there is no memory.
         unsafe {
             let data = _mm512_maskz_loadu_epi8(mask, from.cast());
-            _mm512_mask_storeu_epi8(to.cast(), mask, data);
+            _mm512_mask_storeu_epi8(to.cast(), mask, M::turned(data));
         }
     }
-    sweep!(runs, range, packed, PACK, short::<PACK>)
+    sweep!(Isa::Avx512, runs, range, packed, PACK, short::<M, PACK>)
 }
 
 /// [`run`] for any CPU.
@@ -115,21 +163,23 @@ unsafe fn masked<const PACK: bool>(
 /// # Safety
 ///
 /// As for [`run`].
-unsafe fn overlapping<const PACK: bool>(
+#[inline(always)]
+unsafe fn overlapping<M: Machine, const PACK: bool>(
+    isa: Isa,
     runs: Runs<'_>,
     range: Range<usize>,
     packed: *mut u8,
 ) -> *mut u8 {
     /// # Safety
     ///
-    /// As for [`copy`].
+    /// As for [`swap::copy`].
     #[inline(always)]
-    unsafe fn short<const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes: usize) {
+    unsafe fn short<M: Machine, const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes: usize) {
         let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
         // SAFETY: our contract.
-        unsafe { moves::run::<Portable>(from, to, bytes) }
+        unsafe { moves::run::<M>(from, to, bytes) }
     }
-    sweep!(runs, range, packed, PACK, short::<PACK>)
+    sweep!(isa, runs, range, packed, PACK, short::<M, PACK>)
 }
 
 #[cfg(test)]
@@ -140,7 +190,15 @@ mod tests {
     /// Runs of every length, in tables of every width, in both directions and by both loops.
     #[test]
     fn runs_of_all_lengths_and_nothing_beside_them() {
-        const UNIT: u64 = 3;
+        runs_of(3, 1);
+        for width in [2, 4, 8, 16] {
+            runs_of(width, width);
+        }
+    }
+
+    /// Runs of so many units, turned round in parts of `part` bytes.
+    fn runs_of(unit: usize, part: usize) {
+        let turn = |bytes: &mut [u8]| bytes.chunks_mut(part).for_each(|part| part.reverse());
         let counts: Vec<i64> = (0..90).map(|i| i * 7 % 30).collect();
         let places: Vec<i64> = (0..90).map(|i| (89 - i) * 100).collect();
         let wide: Vec<i64> = counts.iter().map(|&count| count + 300).collect();
@@ -150,26 +208,29 @@ mod tests {
             (Table::Wide(wide.as_slice().into()), Table::new(&places)),
         ] {
             let list = RaggedList::new(lengths, places);
-            let (scale, range) = (10, 2..88);
-            let mut memory: Vec<u8> = (0..91_000u32).map(|i| (i % 251) as u8).collect();
+            let (scale, range) = (60, 2..88);
+            let mut memory: Vec<u8> = (0..541_000u32).map(|i| (i % 251) as u8).collect();
             let mut expected = Vec::new();
             for i in range.clone() {
-                let at = list.entries.get(i) as usize * 10;
-                expected.extend(&memory[at..at + list.lengths.get(i) as usize * 3]);
+                let at = list.entries.get(i) as usize * 60;
+                expected.extend(&memory[at..at + list.lengths.get(i) as usize * unit]);
             }
+            turn(&mut expected);
             let unpacked: Vec<u8> = expected.iter().map(|byte| !byte).collect();
             let mut after = memory.clone();
             let mut next = 0;
             for i in range.clone() {
                 let (at, bytes) =
-                    (list.entries.get(i) as usize * 10, list.lengths.get(i) as usize * 3);
+                    (list.entries.get(i) as usize * 60, list.lengths.get(i) as usize * unit);
                 after[at..at + bytes].copy_from_slice(&unpacked[next..next + bytes]);
+                turn(&mut after[at..at + bytes]);
                 next += bytes;
             }
             let before = memory.clone();
             for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
                 memory.copy_from_slice(&before);
-                let runs = Runs { list: &list, scale, unit: UNIT, mem: memory.as_mut_ptr() };
+                let (mem, width) = (memory.as_mut_ptr(), Width::new(part).unwrap());
+                let runs = Runs { list: &list, scale, unit: unit as u64, mem, width };
                 let mut packed = vec![0; expected.len() + 64];
                 let mut back = unpacked.clone();
                 // SAFETY: runs and packed bytes are in buffers of their own, as long as the sums

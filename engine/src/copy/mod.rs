@@ -7,6 +7,7 @@
 //! levels outside are an odometer here; or that and a level along which memory is contiguous in
 //! tiles (`traversal.rs` decides, `tiles.rs` transposes in registers). Lists of unequal runs, which
 //! are no nests, are executed by `lists.rs`. `moves.rs` has the moves, `isa.rs` the instruction sets.
+//! With a [`Swap`], elements are turned round on the way (`swap.rs`).
 //!
 //! Packed bytes are what packed order says whatever the order of visits. Unpacking visits in
 //! another order only where the blocks are disjoint.
@@ -23,6 +24,7 @@ pub(crate) mod lists;
 mod masked;
 mod moves;
 mod rows;
+mod swap;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tiles;
@@ -31,6 +33,7 @@ pub(crate) mod traversal;
 mod window;
 
 pub use isa::{Isa, ParseIsaError};
+pub(crate) use swap::{Mover, Swap, Width, copy as copy_turned, mover};
 
 use crate::cost::Class;
 use crate::interp::Steps;
@@ -66,6 +69,8 @@ enum Work {
     Row { row: Row, length: u64 },
     /// The innermost level, of windows, run by run.
     Runs { row: Row, runs: Arc<[Run]> },
+    /// The same, with elements turned round.
+    TurnedRuns { row: Row, window: Box<swap::Window> },
     /// The innermost level, by patterns of lines.
     #[cfg(target_arch = "x86_64")]
     Window(window::Young),
@@ -73,29 +78,40 @@ enum Work {
 
 impl Routine {
     /// The routine for `nest`, if there is one: windows need byte permutes.
-    pub(crate) fn new(nest: &Nest, direction: Direction, isa: Isa) -> Option<Self> {
+    /// With `swap`, which is about the nest's leaf, elements are turned round.
+    pub(crate) fn new(
+        nest: &Nest,
+        swap: Option<&Swap>,
+        direction: Direction,
+        isa: Isa,
+    ) -> Option<Self> {
         let work = match direction {
-            Direction::Pack => Self::work::<true>(nest, isa),
-            Direction::Unpack => Self::work::<false>(nest, isa),
+            Direction::Pack => Self::work::<true>(nest, swap, isa),
+            Direction::Unpack => Self::work::<false>(nest, swap, isa),
         };
         let work = work?;
         let traversal = match work {
             // Lines of a dense pattern are used whole in any order.
             #[cfg(target_arch = "x86_64")]
             Work::Window(_) => None,
-            _ => Traversal::of(nest, direction, isa).map(Box::new),
+            _ => Traversal::of(nest, swap, direction, isa).map(Box::new),
         };
         Some(Self { work, traversal, isa })
     }
 
-    fn work<const PACK: bool>(nest: &Nest, isa: Isa) -> Option<Work> {
+    fn work<const PACK: bool>(nest: &Nest, swap: Option<&Swap>, isa: Isa) -> Option<Work> {
         let inner = nest.levels.last()?;
         #[cfg(target_arch = "x86_64")]
         if isa == Isa::Avx512
             && let Some(merit) = window::merit(inner, &nest.leaf)
             && merit.pays::<PACK>(&nest.leaf)
             && (nest.levels.len() == 1 || merit.fills_rows(&nest.leaf, inner.count()))
+            && swap.is_none_or(|swap| window::can_turn(inner, &nest.leaf, swap))
         {
+            if swap.is_some() {
+                let window = window::Window::new::<PACK>(inner, &nest.leaf, swap);
+                return Some(Work::Window(window::Young::grown_up(window)));
+            }
             let row = match &nest.leaf {
                 Leaf::Block { bytes } => rows::row::<PACK>(isa, LevelShape::Loop, *bytes),
                 Leaf::Window { .. } => rows::windows::<PACK>(LevelShape::Loop),
@@ -109,10 +125,19 @@ impl Routine {
         let length = match &nest.leaf {
             Leaf::Block { bytes } => *bytes,
             Leaf::Window { runs } => {
-                return Some(Work::Runs { row: rows::windows::<PACK>(level), runs: runs.clone() });
+                let runs = runs.clone();
+                let Some(swap) = swap.cloned() else {
+                    return Some(Work::Runs { row: rows::windows::<PACK>(level), runs });
+                };
+                let window = Box::new(swap::Window { runs, swap });
+                return Some(Work::TurnedRuns { row: swap::windows::<PACK>(isa, level), window });
             }
         };
-        Some(Work::Row { row: rows::row::<PACK>(isa, level, length), length })
+        let row = match swap.map_or(Width::ONE, |swap| swap.width(0)) {
+            Width::ONE => rows::row::<PACK>(isa, level, length),
+            width => swap::row::<PACK>(isa, level, length, width),
+        };
+        Some(Work::Row { row, length })
     }
 
     /// Makes at once what would be made after the first calls. `nest` and `direction` are those that
@@ -134,7 +159,7 @@ impl Routine {
         let kind = match &self.work {
             _ if self.traversal.is_some() => "tile",
             Work::Row { .. } => "row",
-            Work::Runs { .. } => "runs",
+            Work::Runs { .. } | Work::TurnedRuns { .. } => "runs",
             #[cfg(target_arch = "x86_64")]
             Work::Window(_) => "window",
         };
@@ -146,7 +171,7 @@ impl Routine {
         match &self.work {
             _ if self.traversal.is_some() => Class::Tile,
             Work::Row { .. } => Class::Row,
-            Work::Runs { .. } => Class::Runs,
+            Work::Runs { .. } | Work::TurnedRuns { .. } => Class::Runs,
             #[cfg(target_arch = "x86_64")]
             Work::Window(_) => Class::Window,
         }
@@ -212,6 +237,9 @@ impl Routine {
                 }
                 Work::Runs { row, runs } => {
                     row(std::ptr::from_ref(runs).cast(), params, mem, packed);
+                }
+                Work::TurnedRuns { row, window } => {
+                    row(std::ptr::from_ref(&**window).cast(), params, mem, packed);
                 }
                 #[cfg(target_arch = "x86_64")]
                 Work::Window(young) => young.run::<PACK>(nest, params, mem, packed),

@@ -8,6 +8,18 @@
 pub(super) trait Machine {
     /// Bytes of the widest move.
     const WIDEST: usize;
+    /// Bytes of an element; moves begin and end with one. 1 where bytes are only moved.
+    const UNIT: usize = 1;
+
+    /// What a move writes of the value it has read, plain bytes: `swap.rs` changes their order.
+    ///
+    /// # Safety
+    ///
+    /// - The CPU has the instruction set.
+    #[inline(always)]
+    unsafe fn turned<T: Copy>(value: T) -> T {
+        value
+    }
 }
 
 pub(super) struct Portable;
@@ -36,19 +48,21 @@ impl Machine for Avx512 {
 ///
 /// # Safety
 ///
+/// - The CPU has the instruction set.
 /// - `from` is valid for reads of `N` bytes, `to` for writes of `N` bytes.
 #[inline(always)]
-unsafe fn one<const N: usize>(from: *const u8, to: *mut u8) {
+unsafe fn one<M: Machine, const N: usize>(from: *const u8, to: *mut u8) {
     // A value in between: all loads of a move come before its store, so that the compiler makes
     // one of each, in a register as wide as the instruction set has.
     // SAFETY: the caller's contract; an array of bytes needs no alignment.
-    unsafe { to.cast::<[u8; N]>().write(from.cast::<[u8; N]>().read()) }
+    unsafe { to.cast::<[u8; N]>().write(M::turned(from.cast::<[u8; N]>().read())) }
 }
 
 /// Copies a block of `B` bytes.
 ///
 /// # Safety
 ///
+/// - The CPU has the instruction set; `B` is a multiple of its unit.
 /// - `from` is valid for reads of `B` bytes, `to` for writes of `B` bytes, and they do not overlap.
 #[inline(always)]
 pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut u8) {
@@ -56,7 +70,7 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
         ($width:literal) => {{
             let mut at = 0;
             while at + $width <= B {
-                one::<$width>(from.add(at), to.add(at));
+                one::<M, $width>(from.add(at), to.add(at));
                 at += $width;
             }
             at
@@ -77,7 +91,7 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
         } else if B >= 2 {
             moves!(2)
         } else {
-            one::<1>(from, to);
+            one::<M, 1>(from, to);
             1
         }
     };
@@ -90,13 +104,13 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
     // the moves before it.
     unsafe {
         match rest {
-            1 => one::<1>(from.add(B - 1), to.add(B - 1)),
-            2 => one::<2>(from.add(B - 2), to.add(B - 2)),
-            3..=4 => one::<4>(from.add(B - 4), to.add(B - 4)),
-            5..=8 => one::<8>(from.add(B - 8), to.add(B - 8)),
-            9..=16 => one::<16>(from.add(B - 16), to.add(B - 16)),
-            17..=32 => one::<32>(from.add(B - 32), to.add(B - 32)),
-            _ => one::<64>(from.add(B - 64), to.add(B - 64)),
+            1 => one::<M, 1>(from.add(B - 1), to.add(B - 1)),
+            2 => one::<M, 2>(from.add(B - 2), to.add(B - 2)),
+            3..=4 => one::<M, 4>(from.add(B - 4), to.add(B - 4)),
+            5..=8 => one::<M, 8>(from.add(B - 8), to.add(B - 8)),
+            9..=16 => one::<M, 16>(from.add(B - 16), to.add(B - 16)),
+            17..=32 => one::<M, 32>(from.add(B - 32), to.add(B - 32)),
+            _ => one::<M, 64>(from.add(B - 64), to.add(B - 64)),
         }
     }
 }
@@ -106,6 +120,7 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
 /// # Safety
 ///
 /// - `bytes` is at least 64.
+/// - The CPU has the instruction set; `bytes` is a multiple of its unit.
 /// - `from` is valid for reads of `bytes` bytes, `to` for writes of as many, and they do not
 ///   overlap.
 #[inline(always)]
@@ -114,8 +129,8 @@ pub(super) unsafe fn long<M: Machine>(from: *const u8, to: *mut u8, bytes: usize
     // SAFETY: the first 64 bytes of the run.
     unsafe { block::<M, 64>(from, to) };
     // From the second on, stores begin at cache lines: registers of 64 bytes that cross them cost
-    // two.
-    let mut at = 64 - (to.addr() % 64);
+    // two. Elements that are not aligned never begin there.
+    let mut at = if to.addr().is_multiple_of(M::UNIT) { 64 - (to.addr() % 64) } else { 64 };
     while at < last {
         // SAFETY: 64 bytes from `at` end at or before the run's end, `at` being below `last`.
         unsafe { block::<M, 64>(from.add(at), to.add(at)) };
@@ -130,6 +145,7 @@ pub(super) unsafe fn long<M: Machine>(from: *const u8, to: *mut u8, bytes: usize
 ///
 /// # Safety
 ///
+/// - The CPU has the instruction set; `bytes` is a multiple of its unit.
 /// - `from` is valid for reads of `bytes` bytes, `to` for writes of as many, and they do not
 ///   overlap.
 #[inline(always)]
@@ -138,8 +154,8 @@ pub(super) unsafe fn run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize)
         ($width:literal) => {{
             let first = from.cast::<[u8; $width]>().read();
             let last = from.add(bytes - $width).cast::<[u8; $width]>().read();
-            to.cast::<[u8; $width]>().write(first);
-            to.add(bytes - $width).cast::<[u8; $width]>().write(last);
+            to.cast::<[u8; $width]>().write(M::turned(first));
+            to.add(bytes - $width).cast::<[u8; $width]>().write(M::turned(last));
         }};
     }
     // SAFETY: our contract. Of two moves of one width, the first begins with the run and the second

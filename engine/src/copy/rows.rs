@@ -29,7 +29,7 @@ const GROUP: usize = 4;
 /// A cursor stands at an iteration and moves on by several at once; the blocks of a group are at
 /// distances from it that do not change, so that a block's address is an addition and not a product
 /// (`typepack-bench peers`, d8s16 at 16 KiB).
-trait Steps: Copy {
+pub(super) trait Steps: Copy {
     /// Where the level stands.
     type Cursor: Copy;
 
@@ -54,7 +54,7 @@ trait Steps: Copy {
 
 /// Constant stride. The cursor is a displacement.
 #[derive(Clone, Copy)]
-struct Strided(isize);
+pub(super) struct Strided(isize);
 
 impl Steps for Strided {
     type Cursor = isize;
@@ -83,7 +83,7 @@ impl Steps for Strided {
 
 /// A table of entries of type `T`. The cursor is an entry.
 #[derive(Clone, Copy)]
-struct Listed<T> {
+pub(super) struct Listed<T> {
     entries: *const T,
     scale: i64,
 }
@@ -240,7 +240,7 @@ unsafe fn window<S: Steps, const PACK: bool>(
 ///
 /// As for [`Row`].
 #[inline(always)]
-unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usize>(
+pub(super) unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usize>(
     words: *const u64,
     mem: *mut u8,
     packed: *mut u8,
@@ -283,12 +283,12 @@ unsafe fn group<M: Machine, S: Steps, const PACK: bool, const B: usize>(
         // in the packed bytes.
         unsafe {
             match B {
-                16 => return registers::<__m128i, PACK>([at(0), at(1), at(2), at(3)], packed),
+                16 => return registers::<M, __m128i, PACK>([at(0), at(1), at(2), at(3)], packed),
                 32 if M::WIDEST >= 32 => {
-                    return registers::<__m256i, PACK>([at(0), at(1), at(2), at(3)], packed);
+                    return registers::<M, __m256i, PACK>([at(0), at(1), at(2), at(3)], packed);
                 }
                 64 if M::WIDEST >= 64 => {
-                    return registers::<__m512i, PACK>([at(0), at(1), at(2), at(3)], packed);
+                    return registers::<M, __m512i, PACK>([at(0), at(1), at(2), at(3)], packed);
                 }
                 _ => {}
             }
@@ -298,7 +298,7 @@ unsafe fn group<M: Machine, S: Steps, const PACK: bool, const B: usize>(
         // SAFETY: the blocks of four iterations, and the place of all four in the packed bytes.
         unsafe {
             let blocks: [[u8; B]; GROUP] = std::array::from_fn(|k| at(k).cast::<[u8; B]>().read());
-            packed.cast::<[[u8; B]; GROUP]>().write(blocks);
+            packed.cast::<[[u8; B]; GROUP]>().write(M::turned(blocks));
         }
         return;
     }
@@ -314,11 +314,12 @@ unsafe fn group<M: Machine, S: Steps, const PACK: bool, const B: usize>(
 ///
 /// # Safety
 ///
+/// - The CPU has the instruction set.
 /// - `mem` are addresses of blocks as long as `V`, and `packed` of as many bytes; one side is valid
 ///   for reads, the other for writes, by the direction, and they do not overlap.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn registers<V: Copy, const PACK: bool>(mem: [*mut u8; GROUP], packed: *mut u8) {
+unsafe fn registers<M: Machine, V: Copy, const PACK: bool>(mem: [*mut u8; GROUP], packed: *mut u8) {
     let [m0, m1, m2, m3] = mem.map(|at| at.cast::<V>());
     let p: *mut V = packed.cast();
     // SAFETY: our contract; blocks that overlap when unpacking are stored in order.
@@ -326,17 +327,17 @@ unsafe fn registers<V: Copy, const PACK: bool>(mem: [*mut u8; GROUP], packed: *m
         if PACK {
             let (a, b) = (m0.read_unaligned(), m1.read_unaligned());
             let (c, d) = (m2.read_unaligned(), m3.read_unaligned());
-            p.write_unaligned(a);
-            p.add(1).write_unaligned(b);
-            p.add(2).write_unaligned(c);
-            p.add(3).write_unaligned(d);
+            p.write_unaligned(M::turned(a));
+            p.add(1).write_unaligned(M::turned(b));
+            p.add(2).write_unaligned(M::turned(c));
+            p.add(3).write_unaligned(M::turned(d));
         } else {
             let (a, b) = (p.read_unaligned(), p.add(1).read_unaligned());
             let (c, d) = (p.add(2).read_unaligned(), p.add(3).read_unaligned());
-            m0.write_unaligned(a);
-            m1.write_unaligned(b);
-            m2.write_unaligned(c);
-            m3.write_unaligned(d);
+            m0.write_unaligned(M::turned(a));
+            m1.write_unaligned(M::turned(b));
+            m2.write_unaligned(M::turned(c));
+            m3.write_unaligned(M::turned(d));
         }
     }
 }
@@ -354,13 +355,13 @@ unsafe fn one<M: Machine, const PACK: bool, const B: usize>(mem: *mut u8, packed
     unsafe { block::<M, B>(from, to) }
 }
 
-/// Blocks of `bytes` bytes, more than 64.
+/// Blocks of `bytes` bytes, at least 64.
 ///
 /// # Safety
 ///
 /// As for [`Row`], with blocks of `bytes` bytes.
 #[inline(always)]
-unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
+pub(super) unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
     bytes: usize,
     words: *const u64,
     mem: *mut u8,
@@ -370,8 +371,8 @@ unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     let (mut cursor, mut packed) = (steps.start(mem), packed);
     for _ in 0..count {
-        // SAFETY: the cursor stands at an iteration below the count; the block is longer than 64
-        // bytes and valid on both sides.
+        // SAFETY: the cursor stands at an iteration below the count; the block has 64 bytes or
+        // more and is valid on both sides.
         unsafe {
             let at = steps.at(mem, cursor, 0);
             let (from, to) = if PACK { (at, packed) } else { (packed, at) };
@@ -381,12 +382,12 @@ unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
     }
 }
 
-/// Copies `bytes` bytes, more than 64. Where both sides begin at cache lines, whole lines go in
+/// Copies `bytes` bytes, at least 64. Where both sides begin at cache lines, whole lines go in
 /// groups; elsewhere `moves.rs` brings the stores to lines first.
 ///
 /// # Safety
 ///
-/// - `bytes` is more than 64.
+/// - `bytes` is at least 64.
 /// - `from` is valid for reads of `bytes` bytes, `to` for writes of as many, and they do not
 ///   overlap.
 #[inline(always)]

@@ -102,8 +102,53 @@ fn words_of(nest: &Nest) -> [u64; Nest::WORDS] {
     words
 }
 
-/// Both directions on every instruction set, memory and packed bytes placed as asked.
+/// Lengths of the runs of a leaf.
+fn lengths(leaf: &Leaf) -> Vec<u64> {
+    match leaf {
+        Leaf::Block { bytes } => vec![*bytes],
+        Leaf::Window { runs } => runs.iter().map(|run| run.bytes).collect(),
+    }
+}
+
+/// What may be turned round in a leaf: parts of one width, or of the widest in each run.
+fn swaps(leaf: &Leaf) -> Vec<Swap> {
+    let width = |bytes: u64| Width::new(1 << bytes.trailing_zeros().min(4)).unwrap();
+    let lengths = lengths(leaf);
+    let whole = |width: &&u64| lengths.iter().all(|bytes| bytes % **width == 0);
+    let same = [2_u64, 4, 8, 16];
+    let same = same.iter().filter(whole).map(|&bytes| Swap::Same(width(bytes)));
+    same.chain([Swap::Each(lengths.iter().map(|&bytes| width(bytes)).collect())]).collect()
+}
+
+/// Turns packed bytes of whole leaves round.
+fn turn(packed: &mut [u8], leaf: &Leaf, swap: &Swap) {
+    let lengths = lengths(leaf);
+    for leaf in packed.chunks_exact_mut(lengths.iter().sum::<u64>() as usize) {
+        let mut at = 0;
+        for (i, &bytes) in lengths.iter().enumerate() {
+            let run = &mut leaf[at..at + bytes as usize];
+            run.chunks_exact_mut(swap.width(i).bytes()).for_each(|part| part.reverse());
+            at += bytes as usize;
+        }
+    }
+}
+
+/// Both directions on every instruction set, memory and packed bytes placed as asked, in either byte
+/// order.
 fn check(nest: &Nest, shift: usize, memory: &mut Guarded, bytes: &mut Guarded) {
+    check_swap(nest, None, shift, memory, bytes);
+    for swap in swaps(&nest.leaf) {
+        check_swap(nest, Some(&swap), shift, memory, bytes);
+    }
+}
+
+fn check_swap(
+    nest: &Nest,
+    swap: Option<&Swap>,
+    shift: usize,
+    memory: &mut Guarded,
+    bytes: &mut Guarded,
+) {
     let (low, high) = span(nest);
     let length = (high - low) as usize;
     let packed = nest.levels.iter().map(Level::count).product::<u64>() * nest.leaf.bytes();
@@ -119,19 +164,24 @@ fn check(nest: &Nest, shift: usize, memory: &mut Guarded, bytes: &mut Guarded) {
             let mut expected = vec![0; packed];
             // SAFETY: all that the nest touches lies in `mem`, and the packed bytes in theirs.
             unsafe { interp::run::<true>(nest, &words, origin, expected.as_mut_ptr()) };
+            swap.inspect(|swap| turn(&mut expected, &nest.leaf, swap));
             let out = bytes.place(packed, shift, at_end);
             out.fill(0);
-            if let Some(routine) = Routine::new(nest, Direction::Pack, isa) {
+            if let Some(routine) = Routine::new(nest, swap, Direction::Pack, isa) {
                 // The second time with all that is made after the first calls.
                 for _ in 0..2 {
                     out.fill(0);
                     // SAFETY: as above.
                     unsafe { routine.run::<true>(nest, &words, origin, out.as_mut_ptr()) };
-                    assert!(*out == expected, "{} {nest:?} +{shift} end {at_end}", routine.name());
+                    assert!(
+                        *out == expected,
+                        "{} {nest:?} {swap:?} +{shift} end {at_end}",
+                        routine.name()
+                    );
                     routine.grow(nest, Direction::Pack);
                 }
                 // Also where the order of columns would be chosen.
-                if let Some(traversal) = Traversal::forced(nest, isa, &words, true) {
+                if let Some(traversal) = Traversal::forced(nest, swap, isa, &words, true) {
                     out.fill(0);
                     // SAFETY: as above.
                     unsafe {
@@ -139,26 +189,32 @@ fn check(nest: &Nest, shift: usize, memory: &mut Guarded, bytes: &mut Guarded) {
                             |p: *const u64, mem, packed| routine.row::<true>(nest, p, mem, packed);
                         traversal.run::<true>(nest, &words, row, origin, out.as_mut_ptr());
                     }
-                    assert!(*out == expected, "tile {isa} {nest:?} +{shift} end {at_end}");
+                    assert!(*out == expected, "tile {isa} {nest:?} {swap:?} +{shift} end {at_end}");
                 }
             }
 
             out.iter_mut().enumerate().for_each(|(i, b)| *b = pattern(i).wrapping_mul(3) | 2);
             mem.fill(0);
+            let mut native = out.to_vec();
+            swap.inspect(|swap| turn(&mut native, &nest.leaf, swap));
             // SAFETY: as above.
-            unsafe { interp::run::<false>(nest, &words, origin, out.as_mut_ptr()) };
+            unsafe { interp::run::<false>(nest, &words, origin, native.as_mut_ptr()) };
             let expected = mem.to_vec();
             mem.fill(0);
-            if let Some(routine) = Routine::new(nest, Direction::Unpack, isa) {
+            if let Some(routine) = Routine::new(nest, swap, Direction::Unpack, isa) {
                 // The second time with all that is made after the first calls.
                 for _ in 0..2 {
                     mem.fill(0);
                     // SAFETY: as above.
                     unsafe { routine.run::<false>(nest, &words, origin, out.as_mut_ptr()) };
-                    assert!(*mem == expected, "{} {nest:?} +{shift} end {at_end}", routine.name());
+                    assert!(
+                        *mem == expected,
+                        "{} {nest:?} {swap:?} +{shift} end {at_end}",
+                        routine.name()
+                    );
                     routine.grow(nest, Direction::Unpack);
                 }
-                if let Some(traversal) = Traversal::forced(nest, isa, &words, false) {
+                if let Some(traversal) = Traversal::forced(nest, swap, isa, &words, false) {
                     mem.fill(0);
                     // SAFETY: as above; the blocks are disjoint.
                     unsafe {
@@ -166,7 +222,7 @@ fn check(nest: &Nest, shift: usize, memory: &mut Guarded, bytes: &mut Guarded) {
                             |p: *const u64, mem, packed| routine.row::<false>(nest, p, mem, packed);
                         traversal.run::<false>(nest, &words, row, origin, out.as_mut_ptr());
                     }
-                    assert!(*mem == expected, "tile {isa} {nest:?} +{shift} end {at_end}");
+                    assert!(*mem == expected, "tile {isa} {nest:?} {swap:?} +{shift} end {at_end}");
                 }
             }
         }
@@ -357,8 +413,11 @@ fn gaps_belong_to_another_thread() {
         loops(&[(COUNT as u64, 16)], window(&[(0, 4), (8, 4)])),
     ];
     for (nest, gap) in cases.iter().zip([2, 7, 13, 14, 9, 5]) {
-        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
-            let Some(routine) = Routine::new(nest, Direction::Unpack, isa) else { continue };
+        let swaps = [None].into_iter().chain(swaps(&nest.leaf).into_iter().map(Some));
+        let isas = Isa::ALL.into_iter().filter(|isa| isa.is_available());
+        for (swap, isa) in swaps.flat_map(|swap| isas.clone().map(move |isa| (swap.clone(), isa))) {
+            let routine = Routine::new(nest, swap.as_ref(), Direction::Unpack, isa);
+            let Some(routine) = routine else { continue };
             let memory: Vec<AtomicU8> = (0..16 * COUNT).map(|_| AtomicU8::new(0)).collect();
             let mut packed = vec![5_u8; 13 * COUNT];
             let (words, done) = (words_of(nest), AtomicBool::new(false));
@@ -374,7 +433,7 @@ fn gaps_belong_to_another_thread() {
                     }
                 });
                 let mem = memory.as_ptr().cast::<u8>().cast_mut();
-                for _ in 0..2000 {
+                for _ in 0..1000 {
                     // SAFETY: the data bytes of `memory` (atomics may be written through shared
                     // references), which the other thread leaves alone; 13 bytes an element suffice.
                     unsafe { routine.run::<false>(nest, &words, mem, packed.as_mut_ptr()) };

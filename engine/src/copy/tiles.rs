@@ -15,6 +15,10 @@
 //! Blocks that are written are disjoint, which those who pick prove first.
 
 use super::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use super::moves::{Avx2, Avx512};
+use super::moves::{Machine, Portable};
+use super::swap::{Turned, Width};
 
 /// A matrix of elements to transpose, as the module's text says; pitches in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -38,29 +42,71 @@ pub(crate) struct Transpose {
 /// - The CPU has the instruction set that the function was asked for.
 pub(crate) type Transposer = unsafe fn(Transpose);
 
-/// The transposer for elements of `bytes` bytes, if there is one: 1, 2, 4, 8 and 16.
-pub(crate) fn transposer(isa: Isa, bytes: u64) -> Option<Transposer> {
+/// The machines of a byte order.
+trait Order {
+    type Portable: Machine;
+    #[cfg(target_arch = "x86_64")]
+    type Avx2: Machine;
+    #[cfg(target_arch = "x86_64")]
+    type Avx512: Machine;
+}
+
+/// Bytes stay as they are.
+struct Native;
+
+impl Order for Native {
+    type Portable = Portable;
+    #[cfg(target_arch = "x86_64")]
+    type Avx2 = Avx2;
+    #[cfg(target_arch = "x86_64")]
+    type Avx512 = Avx512;
+}
+
+/// Parts of `W` bytes are turned round.
+struct Other<const W: usize>;
+
+impl<const W: usize> Order for Other<W> {
+    type Portable = Turned<Portable, W>;
+    #[cfg(target_arch = "x86_64")]
+    type Avx2 = Turned<Avx2, W>;
+    #[cfg(target_arch = "x86_64")]
+    type Avx512 = Turned<Avx512, W>;
+}
+
+/// The transposer for elements of `bytes` bytes, if there is one: 1, 2, 4, 8 and 16. Every `width`
+/// bytes of an element, a divisor of its length, are turned round.
+pub(crate) fn transposer(isa: Isa, bytes: u64, width: Width) -> Option<Transposer> {
+    match width.bytes() {
+        1 => instance::<Native>(isa, bytes),
+        2 => instance::<Other<2>>(isa, bytes),
+        4 => instance::<Other<4>>(isa, bytes),
+        8 => instance::<Other<8>>(isa, bytes),
+        _ => instance::<Other<16>>(isa, bytes),
+    }
+}
+
+fn instance<O: Order>(isa: Isa, bytes: u64) -> Option<Transposer> {
     #[cfg(target_arch = "x86_64")]
     match (isa, bytes) {
-        (Isa::Avx512, 8) => return Some(x86::avx512_8),
-        (Isa::Avx512, 4) => return Some(x86::avx512_4),
-        (Isa::Avx2, 8) => return Some(x86::avx2_8),
-        (Isa::Avx2, 4) => return Some(x86::avx2_4),
-        (Isa::Avx512, 2) => return Some(x86::avx512_2),
+        (Isa::Avx512, 8) => return Some(x86::avx512_8::<O::Avx512>),
+        (Isa::Avx512, 4) => return Some(x86::avx512_4::<O::Avx512>),
+        (Isa::Avx2, 8) => return Some(x86::avx2_8::<O::Avx2>),
+        (Isa::Avx2, 4) => return Some(x86::avx2_4::<O::Avx2>),
+        (Isa::Avx512, 2) => return Some(x86::avx512_2::<O::Avx512>),
         (Isa::Avx512, 1) => return Some(x86::avx512_1),
-        (Isa::Avx2, 2) => return Some(x86::avx2_2),
+        (Isa::Avx2, 2) => return Some(x86::avx2_2::<O::Avx2>),
         (Isa::Avx2, 1) => return Some(x86::avx2_1),
-        (_, 2) => return Some(x86::sse_2),
+        (_, 2) => return Some(x86::sse_2::<O::Portable>),
         (_, 1) => return Some(x86::sse_1),
         _ => {}
     }
     let _ = isa;
     match bytes {
-        1 => Some(portable::<1, 16>),
-        2 => Some(portable::<2, 16>),
-        4 => Some(portable::<4, 16>),
-        8 => Some(portable::<8, 8>),
-        16 => Some(portable::<16, 4>),
+        1 => Some(portable::<O::Portable, 1, 16>),
+        2 => Some(portable::<O::Portable, 2, 16>),
+        4 => Some(portable::<O::Portable, 4, 16>),
+        8 => Some(portable::<O::Portable, 8, 8>),
+        16 => Some(portable::<O::Portable, 16, 4>),
         _ => None,
     }
 }
@@ -70,9 +116,9 @@ pub(crate) fn transposer(isa: Isa, bytes: u64) -> Option<Transposer> {
 /// # Safety
 ///
 /// As for [`Transposer`].
-unsafe fn portable<const B: usize, const N: usize>(t: Transpose) {
+unsafe fn portable<M: Machine, const B: usize, const N: usize>(t: Transpose) {
     // SAFETY: our contract, for a part of `t`.
-    let part = |t| unsafe { scalar::<B>(t) };
+    let part = |t| unsafe { scalar::<M, B>(t) };
     squares::<B, N>(t, part, part);
 }
 
@@ -133,12 +179,12 @@ const BLOCK: usize = 32;
 ///
 /// As for [`Transposer`], for elements of `B` bytes.
 #[inline(always)]
-unsafe fn scalar<const B: usize>(t: Transpose) {
+unsafe fn scalar<M: Machine, const B: usize>(t: Transpose) {
     let one = |x: usize, y: usize| {
         let from = t.from.wrapping_offset(y as isize * t.from_pitch).wrapping_add(x * B);
         let to = t.to.wrapping_offset(x as isize * t.to_pitch).wrapping_add(y * B);
         // SAFETY: an element of each side.
-        unsafe { to.cast::<[u8; B]>().write(from.cast::<[u8; B]>().read()) };
+        unsafe { to.cast::<[u8; B]>().write(M::turned(from.cast::<[u8; B]>().read())) };
     };
     if t.width < t.height {
         for y in 0..t.height {
@@ -160,7 +206,7 @@ mod x86 {
     //! Squares in registers. The networks are the textbook ones: interleave neighbours of one
     //! element, then of two, four, eight.
 
-    use super::{Transpose, pieces, scalar, squares};
+    use super::{Machine, Portable, Transpose, pieces, scalar, squares};
     use std::arch::x86_64::*;
 
     /// Row `i` of a square.
@@ -189,12 +235,12 @@ mod x86 {
     ///
     /// As for [`Transposer`](super::Transposer); AVX-512 F.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    pub(super) unsafe fn avx512_8(t: Transpose) {
+    pub(super) unsafe fn avx512_8<M: Machine>(t: Transpose) {
         let square = |t: Transpose| {
             // SAFETY: our contract; each access is one row of a square.
             unsafe {
                 let columns = network_8(std::array::from_fn(|i| {
-                    _mm512_loadu_si512(row!(t.from, i, t.from_pitch).cast())
+                    M::turned(_mm512_loadu_si512(row!(t.from, i, t.from_pitch).cast()))
                 }));
                 for (i, &column) in columns.iter().enumerate() {
                     _mm512_storeu_si512(row!(t.to, i, t.to_pitch).cast(), column);
@@ -208,7 +254,7 @@ mod x86 {
             unsafe {
                 let columns = network_8(std::array::from_fn(|i| {
                     let mask = if i < t.height { width } else { 0 };
-                    _mm512_maskz_loadu_epi64(mask, row!(t.from, i, t.from_pitch).cast())
+                    M::turned(_mm512_maskz_loadu_epi64(mask, row!(t.from, i, t.from_pitch).cast()))
                 }));
                 for (i, &column) in columns.iter().enumerate().take(t.width) {
                     _mm512_mask_storeu_epi64(row!(t.to, i, t.to_pitch).cast(), height, column);
@@ -254,13 +300,13 @@ mod x86 {
     ///
     /// As for [`Transposer`](super::Transposer); AVX-512 F.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    pub(super) unsafe fn avx512_4(t: Transpose) {
+    pub(super) unsafe fn avx512_4<M: Machine>(t: Transpose) {
         let square = |t: Transpose| {
             // SAFETY: our contract; each access is one row of a square.
             unsafe {
-                let columns = network_16(each_of_16!(|I| _mm512_loadu_si512(
+                let columns = network_16(each_of_16!(|I| M::turned(_mm512_loadu_si512(
                     row!(t.from, I, t.from_pitch).cast()
-                )));
+                ))));
                 for (i, &column) in columns.iter().enumerate() {
                     _mm512_storeu_si512(row!(t.to, i, t.to_pitch).cast(), column);
                 }
@@ -273,7 +319,7 @@ mod x86 {
             unsafe {
                 let columns = network_16(std::array::from_fn(|i| {
                     let mask = if i < t.height { width } else { 0 };
-                    _mm512_maskz_loadu_epi32(mask, row!(t.from, i, t.from_pitch).cast())
+                    M::turned(_mm512_maskz_loadu_epi32(mask, row!(t.from, i, t.from_pitch).cast()))
                 }));
                 for (i, &column) in columns.iter().enumerate().take(t.width) {
                     _mm512_mask_storeu_epi32(row!(t.to, i, t.to_pitch).cast(), height, column);
@@ -313,14 +359,14 @@ mod x86 {
     ///
     /// As for [`Transposer`](super::Transposer); AVX2.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn avx2_8(t: Transpose) {
+    pub(super) unsafe fn avx2_8<M: Machine>(t: Transpose) {
         // SAFETY: our contract; each access is one row of a square.
         unsafe {
             squares::<8, 4>(
                 t,
                 |Transpose { from, from_pitch, to, to_pitch, .. }| {
                     let r: [__m256i; 4] = std::array::from_fn(|i| {
-                        _mm256_loadu_si256(row!(from, i, from_pitch).cast())
+                        M::turned(_mm256_loadu_si256(row!(from, i, from_pitch).cast()))
                     });
                     let (a, b) =
                         (_mm256_unpacklo_epi64(r[0], r[1]), _mm256_unpackhi_epi64(r[0], r[1]));
@@ -336,7 +382,7 @@ mod x86 {
                         _mm256_storeu_si256(row!(to, i, to_pitch).cast(), column);
                     }
                 },
-                |t| scalar::<8>(t),
+                |t| scalar::<M, 8>(t),
             );
         }
     }
@@ -347,14 +393,14 @@ mod x86 {
     ///
     /// As for [`Transposer`](super::Transposer); AVX2.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn avx2_4(t: Transpose) {
+    pub(super) unsafe fn avx2_4<M: Machine>(t: Transpose) {
         // SAFETY: our contract; each access is one row of a square.
         unsafe {
             squares::<4, 8>(
                 t,
                 |Transpose { from, from_pitch, to, to_pitch, .. }| {
                     let r: [__m256i; 8] = std::array::from_fn(|i| {
-                        _mm256_loadu_si256(row!(from, i, from_pitch).cast())
+                        M::turned(_mm256_loadu_si256(row!(from, i, from_pitch).cast()))
                     });
                     let q: [__m256i; 8] = std::array::from_fn(|i| {
                         let k = i & 4;
@@ -384,7 +430,7 @@ mod x86 {
                         _mm256_storeu_si256(row!(to, 4 + c, to_pitch).cast(), high);
                     }
                 },
-                |t| scalar::<4>(t),
+                |t| scalar::<M, 4>(t),
             );
         }
     }
@@ -395,14 +441,15 @@ mod x86 {
     ///
     /// As for [`Transposer`](super::Transposer).
     #[inline(always)]
-    pub(super) unsafe fn sse_2(t: Transpose) {
+    pub(super) unsafe fn sse_2<M: Machine>(t: Transpose) {
         // SAFETY: our contract; each access is one row of a square.
         unsafe {
             squares::<2, 8>(
                 t,
                 |Transpose { from, from_pitch, to, to_pitch, .. }| {
-                    let mut r: [__m128i; 8] =
-                        std::array::from_fn(|i| _mm_loadu_si128(row!(from, i, from_pitch).cast()));
+                    let mut r: [__m128i; 8] = std::array::from_fn(|i| {
+                        M::turned(_mm_loadu_si128(row!(from, i, from_pitch).cast()))
+                    });
                     // Three rounds of a perfect shuffle of rows i and i + 4.
                     for _ in 0..3 {
                         r = std::array::from_fn(|i| {
@@ -418,7 +465,7 @@ mod x86 {
                         _mm_storeu_si128(row!(to, i, to_pitch).cast(), column);
                     }
                 },
-                |t| scalar::<2>(t),
+                |t| scalar::<M, 2>(t),
             );
         }
     }
@@ -454,31 +501,31 @@ mod x86 {
                         _mm_storeu_si128(row!(to, i, to_pitch).cast(), column);
                     }
                 },
-                |t| scalar::<1>(t),
+                |t| scalar::<Portable, 1>(t),
             );
         }
     }
 
     /// Instances of the same code whose instructions keep their operands, with 16 and 32 registers.
     macro_rules! wider {
-        ($($name:ident $body:ident $features:literal)*) => {
+        ($($name:ident $(<$machine:ident>)? $body:ident $features:literal)*) => {
             $(
                 /// # Safety
                 ///
                 /// As for [`Transposer`](super::Transposer); the features.
                 #[target_feature(enable = $features)]
-                pub(super) unsafe fn $name(t: Transpose) {
+                pub(super) unsafe fn $name$(<$machine: Machine>)?(t: Transpose) {
                     // SAFETY: our contract.
-                    unsafe { $body(t) }
+                    unsafe { $body$(::<$machine>)?(t) }
                 }
             )*
         };
     }
     wider! {
         avx2_1 sse_1 "avx2"
-        avx2_2 sse_2 "avx2"
+        avx2_2<M> sse_2 "avx2"
         avx512_1 sse_1 "avx512f,avx512bw,avx512vl"
-        avx512_2 sse_2 "avx512f,avx512bw,avx512vl"
+        avx512_2<M> sse_2 "avx512f,avx512bw,avx512vl"
     }
 }
 
@@ -486,12 +533,32 @@ mod x86 {
 mod tests {
     use super::*;
 
+    /// Bytes of an element and of the parts that are turned round.
+    const PARTS: [(usize, usize); 15] = [
+        (1, 1),
+        (2, 1),
+        (4, 1),
+        (8, 1),
+        (16, 1),
+        (2, 2),
+        (4, 2),
+        (8, 2),
+        (16, 2),
+        (4, 4),
+        (8, 4),
+        (16, 4),
+        (8, 8),
+        (16, 8),
+        (16, 16),
+    ];
+
     /// All shapes around the squares' sizes, against the definition.
     #[test]
     fn every_instance_transposes_and_touches_nothing_else() {
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
-            for bytes in [1usize, 2, 4, 8, 16] {
-                let transpose = transposer(isa, bytes as u64).unwrap();
+            for (bytes, part) in PARTS {
+                let turned = Width::new(part).unwrap();
+                let transpose = transposer(isa, bytes as u64, turned).unwrap();
                 for (width, height) in
                     [(0, 5), (1, 1), (3, 40), (16, 16), (17, 33), (40, 18), (8, 24)]
                 {
@@ -503,8 +570,9 @@ mod tests {
                         let mut expected = to.clone();
                         for x in 0..width {
                             for y in 0..height {
-                                expected[x * to_pitch + y * bytes..][..bytes]
-                                    .copy_from_slice(&from[y * from_pitch + x * bytes..][..bytes]);
+                                let to = &mut expected[x * to_pitch + y * bytes..][..bytes];
+                                to.copy_from_slice(&from[y * from_pitch + x * bytes..][..bytes]);
+                                to.chunks_mut(part).for_each(|part| part.reverse());
                             }
                         }
                         let t = Transpose {
@@ -517,7 +585,7 @@ mod tests {
                         };
                         // SAFETY: both matrices lie in buffers of their own; the ISA is available.
                         unsafe { transpose(t) };
-                        assert!(to == expected, "{isa} {bytes} {width}x{height} gap {gap}");
+                        assert!(to == expected, "{isa} {bytes} {part} {width}x{height} gap {gap}");
                     }
                 }
             }

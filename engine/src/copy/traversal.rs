@@ -19,6 +19,7 @@
 //! `../pair/crossed.rs` decides by the same rules for two layouts at once.
 
 use super::isa::Isa;
+use super::swap::{Swap, Width};
 use super::tiles::{self, Transpose, Transposer};
 use crate::interp::Steps;
 use crate::kernel::{Direction, Leaf, Level, Nest};
@@ -55,11 +56,17 @@ pub(super) struct Traversal {
 }
 
 impl Traversal {
-    /// The traversal of `nest`, if packed order is not good enough for a whole one.
-    pub(super) fn of(nest: &Nest, direction: Direction, isa: Isa) -> Option<Self> {
+    /// The traversal of `nest`, whose leaf is turned round by `swap`, if packed order is not good
+    /// enough for a whole one.
+    pub(super) fn of(
+        nest: &Nest,
+        swap: Option<&Swap>,
+        direction: Direction,
+        isa: Isa,
+    ) -> Option<Self> {
         let near = near_level(nest)?;
         let count = |l: usize| nest.levels[l].count();
-        let mut traversal = Self::along(nest, near, isa)?;
+        let mut traversal = Self::along(nest, swap, near, isa)?;
         // One by one, stores cost more than loads; loads of longer elements go on at the speed of
         // squares, or at twice that (`stays_in_l1`).
         let one_by_one = direction == Direction::Pack && nest.leaf.bytes() > 2;
@@ -69,12 +76,13 @@ impl Traversal {
     }
 
     /// The traversal of tiles along level `near` and the innermost one.
-    fn along(nest: &Nest, near: usize, isa: Isa) -> Option<Self> {
+    fn along(nest: &Nest, swap: Option<&Swap>, near: usize, isa: Isa) -> Option<Self> {
         let (span, transpose) = match &nest.leaf {
             Leaf::Block { bytes } => {
                 let dense = stride(&nest.levels[near]) == Some(*bytes as i64)
                     && stride(nest.levels.last()?).is_some();
-                let transpose = if dense { tiles::transposer(isa, *bytes) } else { None };
+                let width = swap.map_or(Width::ONE, |swap| swap.width(0));
+                let transpose = if dense { tiles::transposer(isa, *bytes, width) } else { None };
                 (*bytes, transpose)
             }
             Leaf::Window { runs } => {
@@ -88,13 +96,19 @@ impl Traversal {
 
     /// The traversal of any nest that has one, however small, where it is allowed.
     #[cfg(test)]
-    pub(super) fn forced(nest: &Nest, isa: Isa, words: &[u64], pack: bool) -> Option<Self> {
-        let traversal = Self::along(nest, near_level(nest)?, isa)?;
+    pub(super) fn forced(
+        nest: &Nest,
+        swap: Option<&Swap>,
+        isa: Isa,
+        words: &[u64],
+        pack: bool,
+    ) -> Option<Self> {
+        let traversal = Self::along(nest, swap, near_level(nest)?, isa)?;
         let allowed = pack || disjoint(nest, words, traversal.near, traversal.span);
         allowed.then_some(traversal)
     }
 
-    /// Whether elements are transposed in registers.
+    /// Whether tiles are transposed in registers.
     #[cfg(test)]
     pub(super) fn transposes(&self) -> bool {
         self.transpose.is_some()
@@ -288,7 +302,8 @@ fn near_level(nest: &Nest) -> Option<usize> {
 
 /// Iterations of the outermost level that fill cache lines together, where they lie side by side.
 pub(crate) fn tile_elements(nest: &Nest) -> Option<u64> {
-    let traversal = Traversal::of(nest, Direction::Pack, Isa::Portable).filter(|t| t.near == 0)?;
+    let traversal =
+        Traversal::of(nest, None, Direction::Pack, Isa::Portable).filter(|t| t.near == 0)?;
     if stays_in_l1(inside(nest, 0, |l| nest.levels[l].count())) {
         return None;
     }

@@ -9,6 +9,9 @@
 //! - `lines.rs`: a cache line of memory at a time;
 //! - `fold.rs`: packing two to four lines into one register, where elements fill it.
 //!
+//! With a [`Swap`] the permutes turn elements round as well, for nothing: as long as no element lies
+//! in two of their registers ([`can_turn`]).
+//!
 //! Where it pays and enough elements are to be moved, elements are taken off the front until lines
 //! of the pattern are lines of memory: a 64-byte access that crosses cache lines costs two.
 //!
@@ -19,6 +22,7 @@ use super::few::Few;
 use super::fold::Fold;
 use super::lines::Lines;
 use super::masked::{BYTES, LINE, WORDS};
+use super::swap::Swap;
 use crate::kernel::{Leaf, Level, Nest};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -64,14 +68,38 @@ pub(super) struct Window {
     many: usize,
     /// Made at the first call that needs it: types of few elements are made and freed often.
     long: OnceLock<Long>,
-    /// The pattern: (offset, bytes), ascending.
-    runs: Box<[(usize, usize)]>,
+    /// The pattern, ascending.
+    runs: Box<[Stripe]>,
     /// Bytes between elements.
     stride: usize,
     /// Packed bytes of an element.
     bytes: usize,
     /// Bytes that masks count in.
     grain: usize,
+}
+
+/// A run of an element's data.
+#[derive(Clone, Copy)]
+pub(super) struct Stripe {
+    /// From the element's first byte, in bytes.
+    pub(super) offset: usize,
+    pub(super) bytes: usize,
+    /// Bytes that are turned round together: a power of two that divides the length and, if it is not
+    /// 1, the offset and the stride.
+    pub(super) width: usize,
+}
+
+impl Stripe {
+    /// Behind the last byte.
+    pub(super) fn end(&self) -> usize {
+        self.offset + self.bytes
+    }
+
+    /// Where byte `i` of the run, which is packed byte `nth` in native order, is packed.
+    pub(super) fn turned(&self, nth: usize, i: usize) -> usize {
+        let within = i % self.width;
+        nth - within + (self.width - 1 - within)
+    }
 }
 
 /// How many elements are moved.
@@ -187,6 +215,13 @@ impl Young {
         Self { grown: OnceLock::new(), left: AtomicU32::new(YOUTH), moves, row }
     }
 
+    /// A window whose pattern is there.
+    pub(super) fn grown_up(window: Window) -> Self {
+        // Nothing is left to be moved in another way.
+        let row: Row = |_, _, _, _| unreachable!("the pattern is there");
+        Self { grown: OnceLock::from(Box::new(window)), left: AtomicU32::new(0), moves: 0, row }
+    }
+
     /// Moves elements that the parameters `words` of the innermost level of `nest` describe.
     ///
     /// # Safety
@@ -246,22 +281,39 @@ impl Young {
     pub(super) fn grown<const PACK: bool>(&self, nest: &Nest) -> &Window {
         self.grown.get_or_init(|| {
             let level = nest.levels.last().expect("a nest has a level");
-            Box::new(Window::new::<PACK>(level, &nest.leaf))
+            Box::new(Window::new::<PACK>(level, &nest.leaf, None))
         })
     }
 }
 
+/// Whether all elements that are turned round are aligned to their width, so that none lies in two
+/// lines of the pattern.
+pub(super) fn can_turn(level: &Level, leaf: &Leaf, swap: &Swap) -> bool {
+    let Level::Loop { stride, .. } = *level else { return false };
+    runs(leaf).enumerate().all(|(i, (offset, _))| {
+        let width = swap.width(i).bytes() as i64;
+        offset % width == 0 && stride % width == 0
+    })
+}
+
 impl Window {
-    /// The pattern of `leaf` on `level`, for which [`merit`] has said yes.
-    pub(super) fn new<const PACK: bool>(level: &Level, leaf: &Leaf) -> Self {
+    /// The pattern of `leaf` on `level`, for which [`merit`] has said yes, and [`can_turn`] if there
+    /// is a swap.
+    pub(super) fn new<const PACK: bool>(level: &Level, leaf: &Leaf, swap: Option<&Swap>) -> Self {
         let stride = match *level {
             Level::Loop { stride, .. } => stride as usize,
             Level::Table { .. } => unreachable!("merit() takes loops only"),
         };
-        let runs: Box<[(usize, usize)]> =
-            runs(leaf).map(|(offset, bytes)| (offset as usize, bytes as usize)).collect();
-        let bytes: usize = runs.iter().map(|run| run.1).sum();
-        let in_words = runs.iter().all(|run| (run.0 | run.1) % WORDS == 0) && stride % WORDS == 0;
+        let width = |i| swap.map_or(1, |swap| swap.width(i).bytes());
+        let stripe = |(i, (offset, bytes)): (usize, (i64, u64))| Stripe {
+            offset: offset as usize,
+            bytes: bytes as usize,
+            width: width(i),
+        };
+        let runs: Box<[Stripe]> = runs(leaf).enumerate().map(stripe).collect();
+        let bytes: usize = runs.iter().map(|run| run.bytes).sum();
+        let in_words =
+            runs.iter().all(|run| (run.offset | run.bytes) % WORDS == 0) && stride % WORDS == 0;
         let grain = if in_words { WORDS } else { BYTES };
         let few = Few::new::<PACK>(&runs, stride, grain);
         let registers = (REGISTERS * few.elements()).div_ceil(few.stretches());
@@ -389,7 +441,7 @@ mod tests {
         for stride in 1..=200_usize {
             let level = Level::Loop { count: 1, stride: stride as i64 };
             let Some(merit) = merit(&level, &Leaf::Block { bytes: 1 }) else { continue };
-            let window = Window::new::<true>(&level, &Leaf::Block { bytes: 1 });
+            let window = Window::new::<true>(&level, &Leaf::Block { bytes: 1 }, None);
             let window = window.long::<true>();
             assert_eq!(merit.lines * LINE, window.elements * stride);
             for address in 0..130 {

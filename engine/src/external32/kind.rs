@@ -358,6 +358,15 @@ pub(super) enum Form {
     LongDoubleInt,
 }
 
+/// Bytes of an element that change their order together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Displacement within the element.
+    pub(super) at: i64,
+    /// Length; 1 if they stay as they are.
+    pub(super) width: usize,
+}
+
 /// Calls the generic function `$f::<K>()` for the kind `K` that `$form` names.
 macro_rules! with_kind {
     ($form:expr, $f:ident) => {{
@@ -435,6 +444,32 @@ impl Form {
                 _ => Self::Bits1,
             },
         }
+    }
+
+    /// What an element is made of, if all that changes is the byte order; gaps between parts are none
+    /// of its data.
+    pub(super) fn parts(self) -> Option<&'static [Part]> {
+        const fn part(at: i64, width: usize) -> Part {
+            Part { at, width }
+        }
+        // There the loops of `sweep.rs` are copies already.
+        if cfg!(target_endian = "big") {
+            return None;
+        }
+        Some(match self {
+            Self::Bits1 => const { &[part(0, 1)] },
+            Self::Bits2 => const { &[part(0, 2)] },
+            Self::Bits4 => const { &[part(0, 4)] },
+            Self::Bits8 => const { &[part(0, 8)] },
+            Self::Bits16 => const { &[part(0, 16)] },
+            Self::Twice2 => const { &[part(0, 2), part(2, 2)] },
+            Self::Twice4 => const { &[part(0, 4), part(4, 4)] },
+            Self::Twice8 => const { &[part(0, 8), part(8, 8)] },
+            Self::Twice16 => const { &[part(0, 16), part(16, 16)] },
+            Self::DoubleInt => const { &[part(0, 8), part(8, 4)] },
+            Self::ShortInt => const { &[part(0, 2), part(4, 4)] },
+            _ => return None,
+        })
     }
 
     /// Bytes in external32.

@@ -3,9 +3,11 @@
 //!
 //! ```text
 //! Datatype -> typed program in external32 bytes (../typed.rs) -> External32
-//!     walk a range of bytes -> runs of one named type -> sweep.rs, by kind.rs (quad.rs)
+//!     every element keeps its width -> turned.rs -> ../exec.rs, ../copy/
+//!     else walk a range of bytes -> runs of one named type -> sweep.rs, by kind.rs (quad.rs)
 //! ```
 //!
+//! - `turned.rs`: a plan for the engine's kernels, where all that changes is the byte order
 //! - `kind.rs`: what an element of each named type becomes
 //! - `sweep.rs`: the loops over runs of elements
 //! - `quad.rs`: x87's long double to and from binary128
@@ -34,17 +36,21 @@ mod kind;
 #[cfg(any(target_arch = "x86_64", target_arch = "x86", test))]
 mod quad;
 mod sweep;
+mod turned;
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
 use crate::footprint::Footprint;
-use crate::pack::check_place;
-use crate::position::room;
+use crate::kernel::Direction;
+use crate::pack::{self, check_place};
+use crate::plan::Settings;
+use crate::position;
 use crate::scalar::Named;
 use crate::typed::{Piece, Runs, TypedProgram, Unit};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 use std::sync::Arc;
+use turned::Turned;
 
 /// Bytes of one element of `named` in external32.
 ///
@@ -57,42 +63,64 @@ pub fn size_of(named: Named) -> u64 {
     kind::Form::of(named).bytes() as u64
 }
 
-/// A datatype prepared for external32. Cloning is two reference counts.
+/// A datatype prepared for external32. Cloning is one reference count.
 #[derive(Clone, Debug)]
-pub struct External32 {
+pub struct External32(Arc<Prepared>);
+
+#[derive(Debug)]
+struct Prepared {
     datatype: Datatype,
-    program: Arc<TypedProgram>,
+    program: TypedProgram,
+    /// Where an element lies; `None` without data.
+    place: Option<Footprint>,
+    turned: Option<Turned>,
 }
 
 impl External32 {
-    /// Where an element lies; `None` without data.
-    fn place(&self) -> Option<Footprint> {
-        (self.datatype.size() > 0).then(|| Footprint::of_datatype(&self.datatype))
-    }
-
     /// Prepares `datatype`; costs as much as its tree has nodes.
     ///
     /// # Errors
     ///
     /// A type that needs more program nodes than the documented limit (2^28).
     pub fn new(datatype: &Datatype) -> Result<Self> {
-        let program = Arc::new(TypedProgram::lower(datatype, Unit::External32)?);
-        Ok(Self { datatype: datatype.clone(), program })
+        Self::with_settings(datatype, &Settings::default())
+    }
+
+    /// As [`External32::new`], with leaf kernels for the instruction set of `settings`, and none if
+    /// the interpreter is forced.
+    ///
+    /// # Errors
+    ///
+    /// As for [`External32::new`].
+    pub fn with_settings(datatype: &Datatype, settings: &Settings) -> Result<Self> {
+        let program = TypedProgram::lower(datatype, Unit::External32)?;
+        let turned = Turned::new(datatype, &program, settings)?;
+        let place = (datatype.size() > 0).then(|| Footprint::of_datatype(datatype));
+        Ok(Self(Arc::new(Prepared { datatype: datatype.clone(), program, place, turned })))
     }
 
     /// The type that was prepared.
     pub fn datatype(&self) -> &Datatype {
-        &self.datatype
+        &self.0.datatype
     }
 
     /// The typed program, whose positions are bytes of external32.
     pub fn program(&self) -> &TypedProgram {
-        &self.program
+        &self.0.program
     }
 
     /// Bytes of one element in external32.
     pub fn element_bytes(&self) -> u64 {
-        self.program.element_units()
+        self.0.program.element_units()
+    }
+
+    /// What converts, for people: the leaf kernels of a plan, `memcpy`, or `general` for types with
+    /// elements that change more than their byte order.
+    pub fn kernel_name(&self, direction: Direction) -> String {
+        match &self.0.turned {
+            Some(turned) => turned.plan.kernel_name(direction),
+            None => "general".into(),
+        }
     }
 }
 
@@ -103,7 +131,7 @@ impl External32 {
 /// The product does not fit `i64`.
 #[doc(alias = "MPI_Pack_external_size")]
 pub fn pack_external_size(external: &External32, count: u64) -> Result<u64> {
-    external.program.units(count)
+    external.0.program.units(count)
 }
 
 /// Packs `count` elements from `src`, whose first byte is the type's origin, into `dst` at byte
@@ -125,9 +153,16 @@ pub fn pack_external<T: NoUninit>(
     dst: &mut [u8],
     position: &mut usize,
 ) -> Result<()> {
-    let bytes = pack_external_size(external, count)?;
-    let room = room(count, bytes, *position, dst.len(), "dst")?;
-    pack_external_range(external, count, src, 0, 0..bytes, &mut dst[room.clone()])?;
+    let (memory, packed) = ((size_of_val(src), "src"), (dst.len(), "dst"));
+    let room = room(external, count, memory, *position, packed)?;
+    let bytes = room.len() as u64;
+    let base = src.as_ptr().cast::<u8>().cast_mut();
+    // SAFETY:
+    // - the bytes are those of all elements;
+    // - room: every element's data lies within src, initialised (NoUninit);
+    // - room: as many bytes of dst;
+    // - src and dst cannot overlap, one being borrowed mutably.
+    unsafe { run_all::<true>(external, count, base, bytes, dst[room.clone()].as_mut_ptr())? };
     *position = room.end;
     Ok(())
 }
@@ -149,9 +184,17 @@ pub fn unpack_external<T: NoUninit + AnyBitPattern>(
     position: &mut usize,
     dst: &mut [T],
 ) -> Result<()> {
-    let bytes = pack_external_size(external, count)?;
-    let room = room(count, bytes, *position, src.len(), "src")?;
-    unpack_external_range(external, count, &src[room.clone()], 0..bytes, dst, 0)?;
+    let (memory, packed) = ((size_of_val(dst), "dst"), (src.len(), "src"));
+    let room = room(external, count, memory, *position, packed)?;
+    let bytes = room.len() as u64;
+    let (base, ext) = (dst.as_mut_ptr().cast::<u8>(), src[room.clone()].as_ptr().cast_mut());
+    // SAFETY:
+    // - the bytes are those of all elements;
+    // - room: every element's data lies within dst, is initialised (NoUninit) and may take any bytes
+    //   (AnyBitPattern);
+    // - room: as many bytes of src;
+    // - src and dst cannot overlap, one being borrowed mutably.
+    unsafe { run_all::<false>(external, count, base, bytes, ext)? };
     *position = room.end;
     Ok(())
 }
@@ -173,7 +216,7 @@ pub fn pack_external_range<T: NoUninit>(
     range: Range<u64>,
     dst: &mut [u8],
 ) -> Result<()> {
-    check_place(external.place().as_ref(), count, origin, size_of_val(src), "src")?;
+    check_place(external.0.place.as_ref(), count, origin, size_of_val(src), "src")?;
     check_length(&range, "dst", dst.len())?;
     let base = src.as_ptr().cast::<u8>().wrapping_add(origin);
     // SAFETY:
@@ -201,7 +244,7 @@ pub fn unpack_external_range<T: NoUninit + AnyBitPattern>(
     dst: &mut [T],
     origin: usize,
 ) -> Result<()> {
-    check_place(external.place().as_ref(), count, origin, size_of_val(dst), "dst")?;
+    check_place(external.0.place.as_ref(), count, origin, size_of_val(dst), "dst")?;
     check_length(&range, "src", src.len())?;
     let base = dst.as_mut_ptr().cast::<u8>().wrapping_add(origin);
     // SAFETY:
@@ -260,11 +303,71 @@ pub unsafe fn unpack_external_raw(
     unsafe { run::<false>(external, count, origin, range, src.cast_mut()) }
 }
 
+/// Where the packed bytes of `count` elements belong, from `position` on; both sides with their
+/// length in bytes and the name of their argument.
+#[inline]
+fn room(
+    external: &External32,
+    count: u64,
+    memory: (usize, &'static str),
+    position: usize,
+    packed: (usize, &'static str),
+) -> Result<Range<usize>> {
+    let usual = || {
+        let element = (external.element_bytes(), external.0.place.as_ref()?);
+        let left = packed.0.checked_sub(position)?;
+        let bytes = pack::room(element, count, memory.0, left)?;
+        Some(position..position + bytes)
+    };
+    match usual() {
+        Some(room) => Ok(room),
+        None => checked_room(external, count, memory, position, packed),
+    }
+}
+
+/// [`room`] for empty messages, strides that go backwards, and refusals.
+#[cold]
+fn checked_room(
+    external: &External32,
+    count: u64,
+    memory: (usize, &'static str),
+    position: usize,
+    packed: (usize, &'static str),
+) -> Result<Range<usize>> {
+    let bytes = pack_external_size(external, count)?;
+    let room = position::room(count, bytes, position, packed.0, packed.1)?;
+    check_place(external.0.place.as_ref(), count, 0, memory.0, memory.1)?;
+    Ok(room)
+}
+
+/// Moves and converts all `bytes` bytes of `count` elements.
+///
+/// # Safety
+///
+/// As for [`run`], with the range of all bytes, of which there are `bytes`.
+#[inline]
+unsafe fn run_all<const PACK: bool>(
+    external: &External32,
+    count: u64,
+    origin: *mut u8,
+    bytes: u64,
+    ext: *mut u8,
+) -> Result<()> {
+    match &external.0.turned {
+        // SAFETY: our contract; no element is broken.
+        Some(turned) => unsafe { turned.run::<PACK>(count, origin, 0..bytes, ext) },
+        // SAFETY: our contract.
+        None => return unsafe { convert::<PACK>(external, count, origin, 0..bytes, ext) },
+    }
+    Ok(())
+}
+
 /// Moves and converts the bytes `range`; `ext` is where byte `range.start` is.
 ///
 /// # Safety
 ///
 /// As for [`pack_external_raw`] when `PACK`, for [`unpack_external_raw`] otherwise.
+#[inline]
 unsafe fn run<const PACK: bool>(
     external: &External32,
     count: u64,
@@ -272,8 +375,43 @@ unsafe fn run<const PACK: bool>(
     range: Range<u64>,
     ext: *mut u8,
 ) -> Result<()> {
+    let Prepared { program, turned, .. } = &*external.0;
+    let all = program.units(count)?;
+    let Some(turned) = turned.as_ref().filter(|_| range.start <= range.end && range.end <= all)
+    else {
+        // SAFETY: our contract. The walk refuses a range that is none.
+        return unsafe { convert::<PACK>(external, count, origin, range, ext) };
+    };
+    let whole = if range == (0..all) { range.clone() } else { turned.whole(program, &range) };
+    let at = |position: u64| ext.wrapping_add((position - range.start) as usize);
+    if range.start < whole.start {
+        // SAFETY: our contract, for the rest of an element that the range begins in.
+        unsafe { convert::<PACK>(external, count, origin, range.start..whole.start, ext)? };
+    }
+    // SAFETY: our contract, for whole elements; the plan's bytes are in the same places.
+    unsafe { turned.run::<PACK>(count, origin, whole.clone(), at(whole.start)) };
+    if whole.end < range.end {
+        let (rest, at) = (whole.end..range.end, at(whole.end));
+        // SAFETY: our contract, for the beginning of an element that the range ends in.
+        unsafe { convert::<PACK>(external, count, origin, rest, at)? };
+    }
+    Ok(())
+}
+
+/// [`run`] for any type and range, run by run.
+///
+/// # Safety
+///
+/// As for [`run`].
+unsafe fn convert<const PACK: bool>(
+    external: &External32,
+    count: u64,
+    origin: *mut u8,
+    range: Range<u64>,
+    ext: *mut u8,
+) -> Result<()> {
     let mut ext = ext;
-    external.program.walk(count, range, |piece| {
+    external.0.program.walk(count, range, |piece| {
         let (bad, runs, bytes) = match piece {
             Piece::Runs(runs) => {
                 let sweeps = sweep::sweeps(runs.named);

@@ -19,6 +19,7 @@
 use super::blocks::{self, Strides};
 use super::nest::Nest;
 use crate::copy::Isa;
+use crate::copy::Width;
 use crate::copy::tiles::{Transpose, Transposer, transposer};
 use crate::copy::traversal::{CHUNK, SQUARE, apart, column, height, stays_in_l1};
 use crate::kernel::{LevelShape, PairLeaf, PairRun, PairShape};
@@ -208,7 +209,8 @@ impl Axes {
             let inside = self.levels()[level + 1..].iter();
             !stays_in_l1(column(inside.map(|axis| (axis.count, Some(side(axis))))))
         };
-        if let (Some(near), Some(far), Some(transpose)) = (near, far, transposer(isa, self.bytes))
+        if let (Some(near), Some(far), Some(transpose)) =
+            (near, far, transposer(isa, self.bytes, Width::ONE))
             && (lost(near, |axis| axis.from) || lost(far, |axis| axis.to))
             && self.levels[near].count.min(self.levels[far].count) >= SQUARE
         {

@@ -8,17 +8,36 @@ use super::Unit;
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Edge, Op, Part, Program, lower, verify};
+use crate::kernel::Leaf;
 use crate::scalar::Named;
 use crate::table::Table;
 use std::sync::Arc;
 
 /// The program of `ty` in units, and the named type of each of its blocks.
 pub(super) fn lower_typed(ty: &Datatype, unit: Unit) -> Result<(Program, Vec<Option<Named>>)> {
+    lower_parts(ty, unit, |named| std::iter::once((0, named)))
+}
+
+/// As [`lower_typed`], with the elements that `parts` names, at their displacements, for each
+/// element of the type.
+pub(super) fn lower_parts<I: Iterator<Item = (i64, Named)>>(
+    ty: &Datatype,
+    unit: Unit,
+    parts: impl Fn(Named) -> I,
+) -> Result<(Program, Vec<Option<Named>>)> {
     let mut leaves = Vec::new();
     let mut leaf = |program: &mut Program, named: Named| {
-        let node = program.push(unit.of(named), Op::Block);
-        leaves.push((node, named));
-        Edge { offset: 0, node }
+        let (mut end, mut edges) = (0, Vec::new());
+        for (offset, named) in parts(named) {
+            let node = program.push(unit.of(named), Op::Block);
+            leaves.push((node, named));
+            end += unit.of(named);
+            edges.push(Part { edge: Edge { offset, node }, end });
+        }
+        match edges[..] {
+            [Part { edge, .. }] => edge,
+            _ => Edge { offset: 0, node: program.push(end, Op::Seq { parts: edges.into() }) },
+        }
     };
     let lowered = lower::lower_with(ty, Some(&mut leaf))?;
     let mut leaves = leaves.into_iter().peekable();
@@ -66,6 +85,9 @@ pub(super) fn lower_typed(ty: &Datatype, unit: Unit) -> Result<(Program, Vec<Opt
 fn moved(edge: Edge, offset: i64) -> Edge {
     Edge { offset: edge.offset.wrapping_add(offset), ..edge }
 }
+
+/// Most parts that sequences inside a sequence may come to; a window's (`../kernel.rs`) have room.
+const SPLICED: usize = Leaf::WINDOW_RUNS;
 
 /// The program under construction: operands first, each node merged with its operands.
 struct Merging {
@@ -132,11 +154,25 @@ impl Merging {
         moved(self.push(units, op, None), body.offset)
     }
 
+    /// `edges`, with the parts of short sequences in place of these.
+    fn spliced(&self, edges: &[Edge]) -> Vec<Edge> {
+        let mut all = Vec::with_capacity(edges.len());
+        for &edge in edges {
+            match &self.program.node(edge.node).op {
+                Op::Seq { parts } if edges.len().saturating_mul(parts.len()) <= SPLICED => {
+                    all.extend(parts.iter().map(|part| moved(part.edge, edge.offset)));
+                }
+                _ => all.push(edge),
+            }
+        }
+        all
+    }
+
     /// Parts one after the other; leaves of one type that touch become one leaf, equal parts at a
     /// constant step a loop.
     fn sequence(&mut self, edges: &[Edge]) -> Edge {
         let mut merged: Vec<Edge> = Vec::with_capacity(edges.len());
-        for &edge in edges {
+        for edge in self.spliced(edges) {
             if let Some(last) = merged.last_mut()
                 && let (Some((a, bytes)), Some((b, _))) = (self.leaf(*last), self.leaf(edge))
                 && a == b
