@@ -48,7 +48,7 @@ pub use p2p::{Source, Status, TAG_UB, Tag};
 pub use typepack_engine as engine;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 pub use typepack_jit::{Counters, Jit};
-pub use world::{Universe, commit, init, jit};
+pub use world::{Universe, abort, commit, init, jit};
 
 /// The README's lines of Rust, run with the other examples.
 #[cfg(doctest)]

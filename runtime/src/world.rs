@@ -142,6 +142,14 @@ impl Drop for Universe {
     }
 }
 
+/// Ends the job: this process exits at once with `code`, of which the system keeps the lowest eight
+/// bits (1 where these are 0, so that it is seen as a failure), and the launcher ends the others.
+#[doc(alias = "MPI_Abort")]
+pub fn abort(code: i32) -> ! {
+    let code = if code & 0xff == 0 { 1 } else { code };
+    crate::sys::process::end(code)
+}
+
 /// The code generator of this process; its counters say what has been compiled.
 ///
 /// Configured by `TYPEPACK_JIT`, `TYPEPACK_JIT_THRESHOLD` and `TYPEPACK_JIT_MEMORY_MAX`; with a

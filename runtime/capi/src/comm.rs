@@ -1,0 +1,195 @@
+//! Communicators behind handles: what the C face keeps about one, and the calls that ask for it.
+//!
+//! `process.rs` has the two that everyone has. Making further ones is not built yet.
+
+use crate::abi;
+use crate::error::handler::{self, Handler, HandlerCell, On};
+use crate::error::{Failure, Result};
+use crate::handle::Kind;
+use crate::handle::table::Table;
+use crate::out::Out;
+use crate::process;
+use crate::raw;
+use crate::text;
+use std::ffi::{c_char, c_int};
+use std::sync::{Arc, Mutex, PoisonError};
+use typepack::Communicator;
+
+/// A communicator.
+#[derive(Debug)]
+pub struct Comm {
+    communicator: Option<Communicator>,
+    handler: HandlerCell,
+    name: Mutex<Vec<u8>>,
+}
+
+static COMMS: Table<Comm> = Table::new(Kind::Comm);
+
+impl Comm {
+    /// `MPI_COMM_WORLD`.
+    pub fn world(communicator: Communicator) -> Self {
+        Self::new(Some(communicator), "MPI_COMM_WORLD")
+    }
+
+    /// `MPI_COMM_SELF`.
+    pub fn own() -> Self {
+        Self::new(None, "MPI_COMM_SELF")
+    }
+
+    fn new(communicator: Option<Communicator>, name: &str) -> Self {
+        let (handler, name) = (HandlerCell::new(Handler::Fatal), Mutex::new(name.into()));
+        Self { communicator, handler, name }
+    }
+
+    /// This process's rank in it.
+    pub fn rank(&self) -> usize {
+        self.communicator.as_ref().map_or(0, Communicator::rank)
+    }
+
+    /// Its number of ranks.
+    pub fn size(&self) -> usize {
+        self.communicator.as_ref().map_or(1, Communicator::size)
+    }
+
+    /// Its error handler.
+    pub fn handler(&self) -> &HandlerCell {
+        &self.handler
+    }
+}
+
+/// The communicator of a handle.
+///
+/// # Errors
+/// `MPI_ERR_COMM`.
+pub fn find(comm: raw::Comm) -> Result<Arc<Comm>> {
+    let found = match comm.0 {
+        abi::COMM_WORLD => process::world().cloned(),
+        abi::COMM_SELF => process::own().cloned(),
+        _ => COMMS.find(comm.0),
+    };
+    found.ok_or_else(|| invalid(comm))
+}
+
+/// Checks a handle without looking for more than that it is valid.
+///
+/// # Errors
+/// `MPI_ERR_COMM`.
+#[inline]
+pub fn check(comm: raw::Comm) -> Result {
+    match comm.0 {
+        abi::COMM_WORLD | abi::COMM_SELF => Ok(()),
+        _ => find(comm).map(drop),
+    }
+}
+
+#[cold]
+fn invalid(comm: raw::Comm) -> Failure {
+    let detail = match comm {
+        raw::Comm::NULL => "MPI_COMM_NULL".to_owned(),
+        raw::Comm(value) => format!("{value:#x} is no communicator"),
+    };
+    Failure::new(abi::ERR_COMM, "comm", detail)
+}
+
+/// The live handle with this integer.
+pub fn from_int(integer: c_int) -> Option<usize> {
+    COMMS.from_int(integer)
+}
+
+/// `MPI_Comm_rank`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn rank(comm: raw::Comm, rank: *mut c_int) -> Result {
+    let comm = find(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(rank, "rank")? };
+    out.set(comm.rank() as c_int);
+    Ok(())
+}
+
+/// `MPI_Comm_size`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn size(comm: raw::Comm, size: *mut c_int) -> Result {
+    let comm = find(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(size, "size")? };
+    out.set(comm.size() as c_int);
+    Ok(())
+}
+
+/// `MPI_Comm_test_inter`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn test_inter(comm: raw::Comm, flag: *mut c_int) -> Result {
+    check(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(flag, "flag")? };
+    out.set(0);
+    Ok(())
+}
+
+/// `MPI_Comm_set_name`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn set_name(comm: raw::Comm, name: *const c_char) -> Result {
+    let comm = find(comm)?;
+    // SAFETY: passed on.
+    let name = unsafe { text::read(name, abi::MAX_OBJECT_NAME, "comm_name", abi::ERR_ARG)? };
+    *comm.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
+    Ok(())
+}
+
+/// `MPI_Comm_get_name`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_name(comm: raw::Comm, name: *mut c_char, resultlen: *mut c_int) -> Result {
+    // `MPI_COMM_NULL` has a name too (MPI-5.0 section 7.8).
+    let bytes = match comm {
+        raw::Comm::NULL => b"MPI_COMM_NULL".to_vec(),
+        comm => find(comm)?.name.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+    };
+    // SAFETY: passed on; the standard asks for this much room.
+    unsafe {
+        let length = Out::new(resultlen, "resultlen")?;
+        text::write(&bytes, name, abi::MAX_OBJECT_NAME, "comm_name", Some(length))
+    }
+}
+
+/// `MPI_Comm_set_errhandler`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn set_errhandler(comm: raw::Comm, errhandler: raw::Errhandler) -> Result {
+    find(comm)?.handler.set(Handler::find(errhandler, On::Comm)?);
+    Ok(())
+}
+
+/// `MPI_Comm_get_errhandler`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_errhandler(comm: raw::Comm, errhandler: *mut raw::Errhandler) -> Result {
+    let comm = find(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(errhandler, "errhandler")? };
+    out.set(comm.handler.get().handle()?);
+    Ok(())
+}
+
+/// `MPI_Comm_call_errhandler`: the handler's own verdict, success if it returns.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn call_errhandler(comm: raw::Comm, errorcode: c_int) -> Result {
+    let found = find(comm)?;
+    let text = "MPI_Comm_call_errhandler: an error of the program".to_owned();
+    let failure = Failure { code: errorcode, text };
+    handler::invoke(&found.handler.get(), comm.0, "MPI_Comm_call_errhandler", &failure);
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! libmpi_abi.so.1: the C face of typepack, behind the MPI 5 standard ABI.
+//!
+//! A call from C comes in through `exports.rs` (made from `abi/functions.csv` by the build script),
+//! passes `door.rs` (phase, panics, raising of errors), and reaches the function that `built.csv`
+//! names: `env.rs`, `info.rs`, `datatype/`, `pack.rs`, `comm.rs`, … These find the objects behind
+//! handles in `handle/`, call the runtime, and write results. What is not built raises
+//! `MPI_ERR_UNSUPPORTED_OPERATION`.
+//!
+//! Invariants: nothing that C passes is followed before it has been checked as far as that is
+//! possible; no panic leaves; a call that fails has written nothing but what the standard says.
+
+#![expect(non_snake_case, reason = "the exported names are the standard's")]
+
+pub mod abi;
+mod callback;
+mod comm;
+mod convert;
+mod datatype;
+mod door;
+mod env;
+mod error;
+mod exports;
+mod form;
+mod handle;
+mod info;
+mod out;
+mod pack;
+mod phase;
+mod process;
+pub mod raw;
+mod text;
+mod version;
+
+pub use exports::*;
