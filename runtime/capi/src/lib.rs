@@ -9,9 +9,8 @@
 //! Invariants: nothing that C passes is followed before it has been checked as far as that is
 //! possible; no panic leaves; a call that fails has written nothing but what the standard says.
 
-#![expect(non_snake_case, reason = "the exported names are the standard's")]
-
 pub mod abi;
+mod attribute;
 mod callback;
 mod comm;
 mod convert;

@@ -2,7 +2,7 @@
 //!
 //! Each call is written once over its [`Form`] and checked by the engine, which names the argument.
 
-use super::{find, insert, remove};
+use super::{Type, find, insert, insert_type, remove};
 use crate::abi;
 use crate::error::{Failure, Result};
 use crate::form::{Form, Number};
@@ -314,7 +314,7 @@ pub unsafe fn resized<F: Form>(
     publish::<F>(&out, Datatype::resized(lb.wide(), extent.wide(), find(oldtype)?.tree()))
 }
 
-/// `MPI_Type_dup`: committed if the original is.
+/// `MPI_Type_dup`: committed if the original is, with the attributes that are copied.
 ///
 /// # Safety
 /// As the C function.
@@ -322,11 +322,11 @@ pub unsafe fn dup(oldtype: raw::Datatype, newtype: *mut raw::Datatype) -> Result
     // SAFETY: passed on.
     let out = unsafe { Out::new(newtype, "newtype")? };
     let old = find(oldtype)?;
-    let handle = insert(old.tree().dup())?;
+    let copy = Type::with(old.tree().dup(), old.attributes.copy(oldtype.0)?);
     if old.plan().is_ok() {
-        find(handle)?.commit()?;
+        copy.commit()?;
     }
-    out.set(handle);
+    out.set(insert_type(copy)?);
     Ok(())
 }
 

@@ -4,12 +4,14 @@
 //! message calls use the committed plan. The engine has the types themselves: a [`Type`] adds what
 //! only the C face knows, the name and whether the type was committed.
 
+pub mod attribute;
 pub mod construct;
 pub mod decode;
 pub mod predefined;
 pub mod query;
 
 use crate::abi;
+use crate::attribute::Attributes;
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::hot::Hot;
@@ -25,6 +27,7 @@ pub struct Type {
     tree: Datatype,
     plan: OnceLock<Plan>,
     name: Mutex<Option<Vec<u8>>>,
+    attributes: Attributes,
 }
 
 static TYPES: Table<Type> = Table::new(Kind::Datatype);
@@ -36,7 +39,11 @@ thread_local! {
 
 impl Type {
     fn new(tree: Datatype) -> Self {
-        Self { tree, plan: OnceLock::new(), name: Mutex::new(None) }
+        Self::with(tree, Attributes::new())
+    }
+
+    fn with(tree: Datatype, attributes: Attributes) -> Self {
+        Self { tree, plan: OnceLock::new(), name: Mutex::new(None), attributes }
     }
 
     /// The engine's type.
@@ -85,7 +92,11 @@ impl Type {
 /// # Errors
 /// No handle is left.
 pub fn insert(tree: Datatype) -> Result<raw::Datatype> {
-    Ok(raw::Datatype(TYPES.insert(Arc::new(Type::new(tree)))?))
+    insert_type(Type::new(tree))
+}
+
+fn insert_type(ty: Type) -> Result<raw::Datatype> {
+    Ok(raw::Datatype(TYPES.insert(Arc::new(ty))?))
 }
 
 /// The type of a handle.
@@ -121,16 +132,18 @@ fn invalid(datatype: raw::Datatype) -> Failure {
     Failure::new(abi::ERR_TYPE, "datatype", detail)
 }
 
-/// Takes the type of a handle out.
+/// Frees the type of a handle: its attributes first, which may refuse.
 ///
 /// # Errors
-/// `MPI_ERR_TYPE`, also for a predefined type.
-pub fn remove(datatype: raw::Datatype) -> Result<Arc<Type>> {
-    if predefined::find(datatype).is_some() {
+/// `MPI_ERR_TYPE`, also for a predefined type; the code of a delete function.
+pub fn remove(datatype: raw::Datatype) -> Result {
+    let found = find(datatype)?;
+    if found.tree.is_predefined() {
         let detail = format!("{:#x} is predefined and cannot be freed", datatype.0);
         return Err(Failure::new(abi::ERR_TYPE, "datatype", detail));
     }
-    TYPES.remove(datatype.0).ok_or_else(|| invalid(datatype))
+    found.attributes.clear(datatype.0)?;
+    TYPES.remove(datatype.0).map(drop).ok_or_else(|| invalid(datatype))
 }
 
 /// The live handle with this integer.
