@@ -27,6 +27,7 @@ mod pack;
 mod phase;
 mod process;
 pub mod raw;
+mod status;
 mod text;
 mod version;
 
