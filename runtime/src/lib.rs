@@ -42,7 +42,10 @@ mod transport;
 mod world;
 
 pub use coll::{Op, Reducible};
-pub use comm::{Cartesian, Communicator, RawRequest, Request, Scope, dims_create};
+pub use comm::{
+    Cartesian, Communicator, Matched, Messages, Ongoing, Operation, RawRequest, Request, Scope,
+    SendMode, dims_create,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use p2p::{Source, Status, TAG_UB, Tag};
 pub use typepack_engine as engine;

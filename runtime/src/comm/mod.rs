@@ -13,7 +13,7 @@ mod raw;
 mod scope;
 
 pub use cartesian::{Cartesian, dims_create};
-pub use raw::RawRequest;
+pub use raw::{Matched, Messages, Ongoing, Operation, RawRequest, SendMode};
 pub use scope::{Request, Scope};
 
 use crate::p2p::exchange::Started;
