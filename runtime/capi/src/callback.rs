@@ -143,6 +143,59 @@ impl DeleteFunction {
     }
 }
 
+/// The user's functions of a generalized request, and the address that they are called with.
+#[derive(Clone, Copy, Debug)]
+pub struct Generalized {
+    query: Callback,
+    free: Callback,
+    cancel: Callback,
+    extra: *mut c_void,
+}
+
+// SAFETY: as `ErrorFunction`; the address is the functions' own business.
+unsafe impl Send for Generalized {}
+
+impl Generalized {
+    /// The functions at these addresses; `None` if one of them is null.
+    pub fn new(
+        query: Callback,
+        free: Callback,
+        cancel: Callback,
+        extra: *mut c_void,
+    ) -> Option<Self> {
+        let all = !query.is_null() && !free.is_null() && !cancel.is_null();
+        all.then_some(Self { query, free, cancel, extra })
+    }
+
+    /// Asks for the status; the code that the function returned.
+    pub fn query(self, status: &mut raw::Status) -> c_int {
+        type Function = unsafe extern "C" fn(*mut c_void, *mut raw::Status) -> c_int;
+        // SAFETY: not null (`new`), and no sentinel exists for these; the user registered it as a
+        // function of this type.
+        let function = unsafe { std::mem::transmute::<Callback, Function>(self.query) };
+        // SAFETY: the status is a reference; the function is the user's promise.
+        unsafe { function(self.extra, status) }
+    }
+
+    /// Says that the request is gone; the code that the function returned.
+    pub fn free(self) -> c_int {
+        type Function = unsafe extern "C" fn(*mut c_void) -> c_int;
+        // SAFETY: as in `query`.
+        let function = unsafe { std::mem::transmute::<Callback, Function>(self.free) };
+        // SAFETY: the function is the user's promise.
+        unsafe { function(self.extra) }
+    }
+
+    /// Says that the request is to be cancelled; the code that the function returned.
+    pub fn cancel(self, complete: bool) -> c_int {
+        type Function = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
+        // SAFETY: as in `query`.
+        let function = unsafe { std::mem::transmute::<Callback, Function>(self.cancel) };
+        // SAFETY: the function is the user's promise.
+        unsafe { function(self.extra, complete.into()) }
+    }
+}
+
 // The sentinels of the three kinds of objects are the same numbers, as are those of MPI-1.
 const _: () = {
     use crate::abi::*;

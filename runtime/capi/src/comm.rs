@@ -13,12 +13,13 @@ use crate::raw;
 use crate::text;
 use std::ffi::{c_char, c_int};
 use std::sync::{Arc, Mutex, PoisonError};
-use typepack::Communicator;
+use typepack::{Communicator, Messages};
 
 /// A communicator.
 #[derive(Debug)]
 pub struct Comm {
     communicator: Option<Communicator>,
+    messages: Messages,
     handler: HandlerCell,
     name: Mutex<Vec<u8>>,
 }
@@ -28,17 +29,18 @@ static COMMS: Table<Comm> = Table::new(Kind::Comm);
 impl Comm {
     /// `MPI_COMM_WORLD`.
     pub fn world(communicator: Communicator) -> Self {
-        Self::new(Some(communicator), "MPI_COMM_WORLD")
+        let messages = communicator.messages();
+        Self::new(Some(communicator), messages, "MPI_COMM_WORLD")
     }
 
     /// `MPI_COMM_SELF`.
-    pub fn own() -> Self {
-        Self::new(None, "MPI_COMM_SELF")
+    pub fn own(world: &Communicator) -> Self {
+        Self::new(None, world.messages_to_self(), "MPI_COMM_SELF")
     }
 
-    fn new(communicator: Option<Communicator>, name: &str) -> Self {
+    fn new(communicator: Option<Communicator>, messages: Messages, name: &str) -> Self {
         let (handler, name) = (HandlerCell::new(Handler::Fatal), Mutex::new(name.into()));
-        Self { communicator, handler, name }
+        Self { communicator, messages, handler, name }
     }
 
     /// This process's rank in it.
@@ -49,6 +51,27 @@ impl Comm {
     /// Its number of ranks.
     pub fn size(&self) -> usize {
         self.communicator.as_ref().map_or(1, Communicator::size)
+    }
+
+    /// The user's messages in it, by ranks of the world.
+    pub fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    /// Number of ranks that a destination or source can name: those of the remote group of an
+    /// intercommunicator.
+    pub fn peers(&self) -> usize {
+        self.size()
+    }
+
+    /// The rank in the world of the rank `peer`, which is below [`Comm::peers`].
+    pub fn world_rank(&self, peer: usize) -> usize {
+        if self.communicator.is_some() { peer } else { self.messages.rank() }
+    }
+
+    /// The rank here of the peer that is this rank in the world.
+    pub fn peer_rank(&self, world: usize) -> usize {
+        if self.communicator.is_some() { world } else { 0 }
     }
 
     /// Its error handler.
@@ -189,7 +212,7 @@ pub unsafe fn get_errhandler(comm: raw::Comm, errhandler: *mut raw::Errhandler) 
 pub unsafe fn call_errhandler(comm: raw::Comm, errorcode: c_int) -> Result {
     let found = find(comm)?;
     let text = "MPI_Comm_call_errhandler: an error of the program".to_owned();
-    let failure = Failure { code: errorcode, text };
+    let failure = Failure::of_code(errorcode, text);
     handler::invoke(&found.handler.get(), comm.0, "MPI_Comm_call_errhandler", &failure);
     Ok(())
 }

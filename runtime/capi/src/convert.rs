@@ -46,9 +46,9 @@ conversions! {
     File, file_toint, file_fromint, none;
     Group, group_toint, group_fromint, none;
     Info, info_toint, info_fromint, crate::info::from_int;
-    Message, message_toint, message_fromint, none;
+    Message, message_toint, message_fromint, crate::message::from_int;
     Op, op_toint, op_fromint, none;
-    Request, request_toint, request_fromint, none;
+    Request, request_toint, request_fromint, crate::request::from_int;
     Session, session_toint, session_fromint, none;
     Win, win_toint, win_fromint, none;
 }

@@ -11,6 +11,7 @@
 
 pub mod abi;
 mod attribute;
+mod buffered;
 mod callback;
 mod comm;
 mod convert;
@@ -20,13 +21,17 @@ mod env;
 mod error;
 mod exports;
 mod form;
+mod grequest;
 mod handle;
 mod info;
+mod message;
 mod out;
+mod p2p;
 mod pack;
 mod phase;
 mod process;
 pub mod raw;
+mod request;
 mod status;
 mod text;
 mod version;

@@ -41,7 +41,7 @@ pub fn join(threads: c_int) -> Result {
     let world = universe.world();
     let _ = MAIN.set(std::thread::current().id());
     THREADS.store(threads, Ordering::Relaxed);
-    let _ = OWN.set(Arc::new(Comm::own()));
+    let _ = OWN.set(Arc::new(Comm::own(&world)));
     let _ = WORLD.set(Arc::new(Comm::world(world)));
     *UNIVERSE.lock().unwrap_or_else(PoisonError::into_inner) = Some(universe);
     Ok(())

@@ -23,6 +23,11 @@ impl Status {
         self.internal[1] = (bytes >> 32) as u32 as c_int;
     }
 
+    /// Sets whether the operation was cancelled.
+    pub fn set_cancelled(&mut self, cancelled: bool) {
+        self.internal[2] = cancelled.into();
+    }
+
     /// Whether the operation was cancelled.
     pub fn cancelled(&self) -> bool {
         self.internal[2] != 0
@@ -147,7 +152,7 @@ pub unsafe fn set_elements_x(
 /// As the C function.
 pub unsafe fn set_cancelled(status: *mut Status, flag: c_int) -> Result {
     // SAFETY: passed on.
-    unsafe { change(status, |status| status.internal[2] = (flag != 0).into()) }
+    unsafe { change(status, |status| status.set_cancelled(flag != 0)) }
 }
 
 /// `MPI_Test_cancelled`.

@@ -132,6 +132,9 @@ pub struct Raised<'a> {
 
 /// Lets the object's handler hear of a failure; returns the code that the call returns.
 pub fn raise(raised: Raised<'_>) -> c_int {
+    if let Some((comm, handler)) = &raised.failure.on {
+        return invoke(handler, comm.0, raised.name, raised.failure);
+    }
     let (handler, handle) = match raised.at {
         At::Comm(comm) => match process::comm_handler(comm) {
             Some(handler) => (handler, comm.0),
