@@ -67,6 +67,11 @@ fn compile(name: &str) -> PathBuf {
 /// Compiles a program and runs it once for each number of ranks; 0 is one process without a
 /// launcher.
 fn run(name: &str, sizes: &[usize]) {
+    run_with(name, sizes, &[]);
+}
+
+/// The same with environment variables.
+fn run_with(name: &str, sizes: &[usize], env: &[(&str, &str)]) {
     let exe = compile(name);
     for &size in sizes {
         let command = match size {
@@ -77,7 +82,7 @@ fn run(name: &str, sizes: &[usize]) {
                 command
             }
         };
-        let output = job::run(command, name, &[]);
+        let output = job::run(command, name, env);
         let ended = output.status;
         assert!(ended.success(), "{name}, {size} ranks: {ended}\n{}", job::text(&output));
     }
@@ -96,4 +101,26 @@ macro_rules! programs {
 
 programs! {
     environment: [0, 2];
+}
+
+// Messages and requests.
+programs! {
+    modes: [0, 2, 3];
+    requests: [0, 2];
+    probes: [0, 2];
+    buffers: [0, 2];
+    generalized: [0];
+    layouts: [0, 2];
+    threads: [0, 2];
+    hostile_messages: [0, 2];
+}
+
+#[test]
+fn modes_without_eager_messages() {
+    run_with("modes", &[2], &[("TYPEPACK_EAGER_LIMIT", "0")]);
+}
+
+#[test]
+fn requests_without_spinning() {
+    run_with("requests", &[2], &[("TYPEPACK_SPIN_US", "0")]);
 }
