@@ -67,7 +67,13 @@ impl Endpoint {
         Self {
             fabric,
             spin,
-            state: Mutex::new(State { exchange, polled: false, sleepers: 0, closed: false, outside: 0 }),
+            state: Mutex::new(State {
+                exchange,
+                polled: false,
+                sleepers: 0,
+                closed: false,
+                outside: 0,
+            }),
             called: Condvar::new(),
             contexts: AtomicU64::new(1),
         }
@@ -217,10 +223,18 @@ impl Endpoint {
     pub fn glance<R>(&self, look: impl FnOnce(&mut Exchange) -> Option<R>) -> Result<Option<R>> {
         let mut state = self.lock()?;
         self.turn(&mut state)?;
-        match look(&mut state.exchange) {
-            None => self.fabric.failure().map_or(Ok(None), Err),
-            found => Ok(found),
+        let found = look(&mut state.exchange);
+        drop(state);
+        if found.is_none() { self.nothing() } else { Ok(found) }
+    }
+
+    /// The answer of a call that found nothing and does not wait. Its program will ask again: when
+    /// ranks share CPUs, whoever it waits for gets this one first.
+    fn nothing<R>(&self) -> Result<Option<R>> {
+        if self.spin.is_zero() {
+            std::thread::yield_now();
         }
+        self.fabric.failure().map_or(Ok(None), Err)
     }
 
     /// Changes something in the exchange; waiters look again.
@@ -379,10 +393,9 @@ impl Endpoint {
             return Ok(Some(found));
         }
         self.turn(&mut state)?;
-        match state.exchange.probe(context, source, tag) {
-            None => self.fabric.failure().map_or(Ok(None), Err),
-            found => Ok(found),
-        }
+        let found = state.exchange.probe(context, source, tag);
+        drop(state);
+        if found.is_none() { self.nothing() } else { Ok(found) }
     }
 
     /// One turn on behalf of a computation.

@@ -282,11 +282,7 @@ pub unsafe fn attach<F: Form>(buffer: *mut c_void, size: F::Count) -> Result {
 ///
 /// # Safety
 /// As the C function.
-pub unsafe fn comm_attach<F: Form>(
-    comm: raw::Comm,
-    buffer: *mut c_void,
-    size: F::Count,
-) -> Result {
+pub unsafe fn comm_attach<F: Form>(comm: raw::Comm, buffer: *mut c_void, size: F::Count) -> Result {
     comm::check(comm)?;
     let size = argument(buffer, size)?;
     let pool = Arc::new(Pool::default());

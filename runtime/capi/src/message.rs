@@ -143,8 +143,7 @@ unsafe fn receive<F: Form>(
     out.set(raw::Message::NULL);
     let Elements { origin, plan, count } = &elements;
     // SAFETY: the elements are the caller's promise.
-    let started =
-        unsafe { on.comm.messages().receive_matched(*origin, plan, *count, matched) };
+    let started = unsafe { on.comm.messages().receive_matched(*origin, plan, *count, matched) };
     Ok(Some((on, started)))
 }
 

@@ -266,9 +266,7 @@ impl Messages {
         let capacity = plan.packed_bytes(count)?;
         let context = self.context;
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
-        unsafe {
-            self.endpoint.receive(&layout, capacity, context, source, tag).map(Into::into)
-        }
+        unsafe { self.endpoint.receive(&layout, capacity, context, source, tag).map(Into::into) }
     }
 
     /// Receives and waits.

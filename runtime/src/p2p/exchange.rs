@@ -714,6 +714,86 @@ mod tests {
         assert!(matches!(receive.sink, Sink::Discard));
     }
 
+    /// However short, a synchronous message completes when it is matched and not before: by a
+    /// receive that was posted, by one that comes later, by a probe's receive, by one too small.
+    #[test]
+    fn a_synchronous_send_ends_with_the_match() {
+        let byte = Datatype::named(Named::U8).commit().expect("a plan");
+        let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
+        let mut here = Exchange::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
+        let mut there = Exchange::new(Fabric::join(segment, 1).expect("rank 1"), 8 << 10);
+        let how = How { synchronous: true, ..How::STANDARD };
+        for len in [0u64, 1, 32, 33, 8 << 10] {
+            let (mut data, mut buffer) = (vec![len as u8; 8 << 10], vec![0u8; 8 << 10]);
+            let from = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: len };
+            for way in 0..4 {
+                let capacity = if way == 3 { len / 2 } else { len };
+                let to = LayoutRef { origin: buffer.as_mut_ptr(), plan: &byte, count: capacity };
+                let (context, source) = (6, Source::Rank(0));
+                // SAFETY: the vectors outlive the operations, all of which end below.
+                let receive = |there: &mut Exchange| unsafe {
+                    there.receive(&to, capacity, context, source, Tag::Any)
+                };
+                let posted = (way == 0).then(|| receive(&mut there).expect("a receive"));
+                let label = Label { context, tag: 3, bytes: len };
+                // SAFETY: as above.
+                let sent = unsafe { here.send(&from, label, 1, how) }.expect("a send");
+                let Started::Pending(id) = sent else { panic!("{len} bytes are complete") };
+                here.turn().expect("a turn");
+                assert!(!here.requests().is_complete(id), "{len} bytes");
+                there.turn().expect("a turn");
+                if posted.is_none() {
+                    here.turn().expect("a turn");
+                    assert!(!here.requests().is_complete(id), "{len} bytes");
+                }
+                match (way, posted) {
+                    (0, Some(Started::Pending(id))) => {
+                        let result = there.requests().fetch(id).expect("complete");
+                        assert_eq!(result.expect("a message").bytes, len);
+                    }
+                    (2, _) => {
+                        let taken = there.take(context, source, Tag::Any).expect("a message");
+                        assert_eq!(taken.status().bytes, len);
+                        assert!(there.probe(context, source, Tag::Any).is_none());
+                        here.turn().expect("a turn");
+                        assert!(!here.requests().is_complete(id), "{len} bytes");
+                        // SAFETY: as above.
+                        unsafe { there.receive_taken(&to, capacity, taken) }.expect("a receive");
+                    }
+                    _ => assert_eq!(receive(&mut there).is_err(), capacity < len),
+                }
+                here.turn().expect("a turn");
+                assert!(matches!(here.requests().fetch(id), Some(Ok(_))), "{len} bytes");
+                assert!(buffer[..capacity as usize].iter().all(|&b| b == len as u8));
+            }
+        }
+    }
+
+    /// A receive that is taken back matches nothing; one that is matched stays.
+    #[test]
+    fn only_unmatched_receives_are_withdrawn() {
+        let word = Datatype::named(Named::U64).commit().expect("a plan");
+        let (mut exchange, _other) = job();
+        let (mut data, mut buffer) = (vec![5u64; 4], vec![0u64; 4]);
+        let to = LayoutRef { origin: buffer.as_mut_ptr().cast(), plan: &word, count: 4 };
+        let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &word, count: 4 };
+        let label = Label { context: 2, tag: 1, bytes: 32 };
+        for source in [Source::Any, Source::Rank(0)] {
+            // SAFETY: the vectors outlive the operations, all of which end below.
+            let mut receive = || unsafe { exchange.receive(&to, 32, 2, source, Tag::Any) };
+            let (first, second) = (receive().expect("one"), receive().expect("another"));
+            let (Started::Pending(first), Started::Pending(second)) = (first, second) else {
+                panic!("nothing was sent");
+            };
+            assert!(exchange.withdraw(first) && !exchange.withdraw(first));
+            // SAFETY: as above.
+            unsafe { exchange.send(&from, label, 0, How::STANDARD) }.expect("a send");
+            assert!(!exchange.withdraw(second));
+            assert!(matches!(exchange.requests().fetch(second), Some(Ok(_))));
+            assert_eq!((exchange.requests().in_flight(), buffer[3]), (0, 5));
+        }
+    }
+
     /// Envelopes of a rank that writes anything at all, half of them close to the truth: every
     /// answer is fine, but neither a panic nor an access outside the buffer's 64 words.
     #[test]

@@ -225,7 +225,12 @@ pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
     let Sink::Memory(to) = sink else { return };
     match supply {
         Supply::Memory(from) => {
-            let src = Side { plan: &from.plan, count: from.count, memory: from.origin.cast_const(), origin: 0 };
+            let src = Side {
+                plan: &from.plan,
+                count: from.count,
+                memory: from.origin.cast_const(),
+                origin: 0,
+            };
             let dst = Side { plan: &to.plan, count: to.count, memory: to.origin, origin: 0 };
             // SAFETY: the range is within both sides (caller's promise), whose memory is valid
             // (module invariant) and does not overlap (caller's promise).

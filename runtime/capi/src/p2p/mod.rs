@@ -143,11 +143,7 @@ impl Elements {
     ///
     /// # Errors
     /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`.
-    pub fn new(
-        buf: *const c_void,
-        elements: impl Number,
-        datatype: raw::Datatype,
-    ) -> Result<Self> {
+    pub fn new(buf: *const c_void, elements: impl Number, datatype: raw::Datatype) -> Result<Self> {
         let count = count(elements, "count")?;
         let plan = datatype::with(datatype, |ty| Ok(ty.plan()?.clone()))?;
         // More packed bytes than 63 bits is an error before anything is started.

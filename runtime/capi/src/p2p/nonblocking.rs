@@ -121,8 +121,7 @@ pub unsafe fn irecv<F: Form>(
         plan.packed_bytes(count)?;
         // SAFETY: the elements are the caller's promise until the request is complete; rank and
         // tag were checked.
-        let started =
-            unsafe { on.comm.messages().receive(buf.cast(), plan, count, source, tag) };
+        let started = unsafe { on.comm.messages().receive(buf.cast(), plan, count, source, tag) };
         received(&on, started)
     })?;
     out.set(request::open(Some(on), running)?);

@@ -5,7 +5,7 @@
 //! are taken and written, handles become null, and failures go to the handlers of their
 //! communicators.
 
-use super::{Outcome, Request, REQUESTS, find, messages};
+use super::{Outcome, REQUESTS, Request, find, messages};
 use crate::abi;
 use crate::error::{Failure, Result};
 use crate::out::{Out, null};
@@ -232,11 +232,7 @@ pub unsafe fn test(request: *mut raw::Request, flag: *mut c_int, status: *mut St
 ///
 /// # Safety
 /// As the C function.
-pub unsafe fn waitall(
-    count: c_int,
-    requests: *mut raw::Request,
-    statuses: *mut Status,
-) -> Result {
+pub unsafe fn waitall(count: c_int, requests: *mut raw::Request, statuses: *mut Status) -> Result {
     // SAFETY: passed on.
     let slots = unsafe { Slots::read(count, requests)? };
     let mut seen = 0;
@@ -444,11 +440,7 @@ fn seen(request: &Option<Arc<Request>>) -> Outcome {
 ///
 /// # Safety
 /// As the C function.
-pub unsafe fn get_status(
-    request: raw::Request,
-    flag: *mut c_int,
-    status: *mut Status,
-) -> Result {
+pub unsafe fn get_status(request: raw::Request, flag: *mut c_int, status: *mut Status) -> Result {
     // SAFETY: the handle is a local; the rest is passed on.
     let (slots, flag) = unsafe { (Slots::one(&raw const request)?, Out::new(flag, "flag")?) };
     let looked = messages()?.look(|ongoing| slots.all(&mut 0, ongoing));

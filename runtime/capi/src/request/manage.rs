@@ -1,6 +1,6 @@
 //! Starting, cancelling and freeing requests (MPI-5.0 sections 3.7.3, 3.8.4, 3.9).
 
-use super::{Outcome, Request, REQUESTS, Running, find, messages};
+use super::{Outcome, REQUESTS, Request, Running, find, messages};
 use crate::abi;
 use crate::error::{Failure, Result};
 use crate::out::{Out, null};
