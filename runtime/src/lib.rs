@@ -41,8 +41,10 @@ pub mod sys;
 mod transport;
 mod world;
 
-pub use coll::{Op, Reducible};
-pub use comm::{Cartesian, Communicator, RawRequest, Request, Scope, dims_create};
+pub use coll::{Combine, Combiner, NoCombiner, Op, Operator, Part, Reducible};
+pub use comm::{
+    Cartesian, Communicator, Comparison, Group, RankRange, RawRequest, Request, Scope, dims_create,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use p2p::{Source, Status, TAG_UB, Tag};
 pub use typepack_engine as engine;

@@ -96,4 +96,8 @@ macro_rules! programs {
 
 programs! {
     environment: [0, 2];
+    groups: [0, 1, 3];
+    communicators: [0, 2, 5];
+    attributes: [0, 2];
+    collectives: [0, 1, 2, 3, 4, 7];
 }

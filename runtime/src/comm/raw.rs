@@ -12,6 +12,7 @@ use crate::{Plan, Result};
 /// A nonblocking operation that was started with [`Communicator::isend_raw`] or
 /// [`Communicator::irecv_raw`]. It keeps its plan alive.
 ///
+/// It is waited for on the communicator that it was started on, whose ranks its status has.
 /// Dropping it neither waits nor cancels: the operation goes on, and its memory stays in use.
 #[doc(alias = "MPI_Request")]
 #[derive(Debug)]
@@ -109,7 +110,7 @@ impl Communicator {
         match request.started {
             Started::Done(status) => Ok(Some(status)),
             Started::Pending(id) => {
-                let status = self.endpoint().test(id)?;
+                let status = self.test(id)?;
                 if let Some(status) = status {
                     request.started = Started::Done(status);
                 }
