@@ -2,7 +2,7 @@
 //!
 //! One file per operation: `barrier.rs`, `broadcast.rs`, `gather.rs` (and scatter), `allgather.rs`,
 //! `alltoall.rs`, `reduce.rs` and `allreduce.rs`; `operator.rs` has what predefined operations do
-//! to elements, `raw.rs` the buffers and the batch of messages that all of them use. A communicator
+//! to elements (`extended.rs` those of C's `long double`), `raw.rs` the buffers and the batch of messages that all of them use. A communicator
 //! is made of another in `comm/create.rs`.
 //!
 //! Every rank of a communicator makes the same collective calls in the same order, and messages
@@ -14,6 +14,8 @@ mod allreduce;
 mod alltoall;
 mod barrier;
 mod broadcast;
+#[cfg(target_arch = "x86_64")]
+mod extended;
 mod gather;
 mod operator;
 pub(crate) mod raw;

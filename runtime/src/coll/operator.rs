@@ -4,6 +4,8 @@
 //! another value minimum and maximum keep the one of the lower rank; logical results are 0 and 1.
 //! Elements need no alignment, and the gaps of pairs are not touched.
 
+#[cfg(target_arch = "x86_64")]
+use super::extended::Extended;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Mul};
 use typepack_engine::Named;
 
@@ -73,14 +75,20 @@ enum Kind {
     U64,
     F32,
     F64,
+    #[cfg(target_arch = "x86_64")]
+    Extended,
     Complex32,
     Complex64,
+    #[cfg(target_arch = "x86_64")]
+    ComplexExtended,
     Byte,
     Logical(u32),
     FloatInt,
     DoubleInt,
     LongInt,
     ShortInt,
+    #[cfg(target_arch = "x86_64")]
+    ExtendedInt,
     IntInt,
     FloatFloat,
     DoubleDouble,
@@ -91,7 +99,7 @@ enum Kind {
 pub enum NoCombiner {
     /// The standard does not define the operation on this type.
     Undefined,
-    /// It does, but the type has no arithmetic here: reals of 16, 80 and 128 bits.
+    /// It does, but the type has no arithmetic here: reals of 16 and 128 bits.
     Missing,
 }
 
@@ -140,13 +148,20 @@ fn kind(named: Named) -> Result<Kind, NoCombiner> {
         Named::PAIR_INT | Named::PAIR_INTEGER => Kind::IntInt,
         Named::PAIR_REAL => Kind::FloatFloat,
         Named::PAIR_DOUBLE_PRECISION => Kind::DoubleDouble,
-        Named::LONG_DOUBLE | Named::REAL2 | Named::REAL16 | Named::LONG_DOUBLE_INT => {
+        #[cfg(target_arch = "x86_64")]
+        Named::LONG_DOUBLE => Kind::Extended,
+        #[cfg(target_arch = "x86_64")]
+        Named::C_LONG_DOUBLE_COMPLEX | Named::CXX_LONG_DOUBLE_COMPLEX => Kind::ComplexExtended,
+        #[cfg(target_arch = "x86_64")]
+        Named::LONG_DOUBLE_INT => Kind::ExtendedInt,
+        #[cfg(not(target_arch = "x86_64"))]
+        Named::LONG_DOUBLE
+        | Named::LONG_DOUBLE_INT
+        | Named::C_LONG_DOUBLE_COMPLEX
+        | Named::CXX_LONG_DOUBLE_COMPLEX => return Err(NoCombiner::Missing),
+        Named::REAL2 | Named::REAL16 | Named::COMPLEX4 | Named::COMPLEX32 => {
             return Err(NoCombiner::Missing);
         }
-        Named::C_LONG_DOUBLE_COMPLEX | Named::CXX_LONG_DOUBLE_COMPLEX => {
-            return Err(NoCombiner::Missing);
-        }
-        Named::COMPLEX4 | Named::COMPLEX32 => return Err(NoCombiner::Missing),
         _ => return Err(NoCombiner::Undefined),
     })
 }
@@ -172,6 +187,14 @@ impl Operator {
             Kind::U64 => integer::<u64>(self),
             Kind::F32 => arithmetic::<Float<f32>>(self).or_else(|| ordered::<f32>(self)),
             Kind::F64 => arithmetic::<Float<f64>>(self).or_else(|| ordered::<f64>(self)),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Extended => {
+                arithmetic::<Float<Extended>>(self).or_else(|| ordered::<Extended>(self))
+            }
+            #[cfg(target_arch = "x86_64")]
+            Kind::ComplexExtended => arithmetic::<Complex<Extended>>(self),
+            #[cfg(target_arch = "x86_64")]
+            Kind::ExtendedInt => located::<Extended, i32>(self),
             Kind::Complex32 => arithmetic::<Complex<f32>>(self),
             Kind::Complex64 => arithmetic::<Complex<f64>>(self),
             Kind::Byte => bitwise::<u8>(self),
@@ -471,6 +494,7 @@ mod tests {
         ] {
             assert_eq!(operator.combiner(named), Err(NoCombiner::Undefined), "{operator:?}");
         }
-        assert_eq!(Operator::Sum.combiner(Named::LONG_DOUBLE), Err(NoCombiner::Missing));
+        assert_eq!(Operator::Sum.combiner(Named::REAL16), Err(NoCombiner::Missing));
+        assert_eq!(Operator::Max.combiner(Named::PACKED), Err(NoCombiner::Undefined));
     }
 }

@@ -136,8 +136,10 @@ pub unsafe fn split_type(
     };
     let shared = match split_type {
         abi::COMM_TYPE_SHARED => true,
-        abi::COMM_TYPE_HW_GUIDED => resource.as_deref() == Some(MEMORY),
-        abi::COMM_TYPE_HW_UNGUIDED | abi::COMM_TYPE_RESOURCE_GUIDED | abi::UNDEFINED => false,
+        abi::COMM_TYPE_HW_GUIDED | abi::COMM_TYPE_RESOURCE_GUIDED => {
+            resource.as_deref() == Some(MEMORY)
+        }
+        abi::COMM_TYPE_HW_UNGUIDED | abi::UNDEFINED => false,
         other => {
             let detail = format!("{other} is no type of split");
             return Err(Failure::new(abi::ERR_ARG, "split_type", detail));

@@ -221,6 +221,18 @@ pub unsafe fn compare(comm1: raw::Comm, comm2: raw::Comm, result: *mut c_int) ->
     Ok(())
 }
 
+/// `MPI_Topo_test`: no communicator has a topology, since the calls that make them are not built.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn topo_test(comm: raw::Comm, status: *mut c_int) -> Result {
+    check(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(status, "status")? };
+    out.set(abi::UNDEFINED);
+    Ok(())
+}
+
 /// `MPI_Comm_set_info`: hints that are there already get their new values.
 ///
 /// # Safety

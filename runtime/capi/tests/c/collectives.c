@@ -140,6 +140,17 @@ static void reductions(MPI_Comm comm)
     } where = {-(rank % 2), rank}, found;
     OK(MPI_Allreduce(&where, &found, 1, MPI_DOUBLE_INT, MPI_MINLOC, comm));
     CHECK(found.value == (size > 1 ? -1 : 0) && found.at == (size > 1));
+    long double precise[2] = {1 + rank * 0x1p-60L, rank}, total[2];
+    OK(MPI_Allreduce(precise, total, 2, MPI_LONG_DOUBLE, MPI_SUM, comm));
+    CHECK(total[1] == size * (size - 1) / 2 && total[0] == size + total[1] * 0x1p-60L);
+    OK(MPI_Allreduce(precise, total, 2, MPI_LONG_DOUBLE, MPI_MAX, comm));
+    CHECK(total[0] == 1 + (size - 1) * 0x1p-60L && total[1] == size - 1);
+    struct {
+        long double value;
+        int at;
+    } most = {2 + rank % 2 * 0x1p-62L, rank}, top;
+    OK(MPI_Allreduce(&most, &top, 1, MPI_LONG_DOUBLE_INT, MPI_MAXLOC, comm));
+    CHECK(top.value == 2 + (size > 1) * 0x1p-62L && top.at == (size > 1));
     unsigned bits = 1u << rank, all;
     OK(MPI_Allreduce(&bits, &all, 1, MPI_UNSIGNED, MPI_BOR, comm));
     CHECK(all == (1u << size) - 1);
