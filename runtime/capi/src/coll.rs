@@ -57,9 +57,12 @@ fn part<'a>(
     Ok(Part { origin, plan, count: elements })
 }
 
-/// Refuses one buffer in both directions: such calls are `MPI_IN_PLACE`'s.
+/// Refuses one buffer in both directions: such calls are `MPI_IN_PLACE`'s. Two parts whose data
+/// begins at the same byte are one; addresses of displacement 0 say nothing (`MPI_BOTTOM`).
 fn apart(send: &Part<'_>, receive: &Part<'_>) -> Result {
-    if send.origin == receive.origin && send.bytes()? > 0 && receive.bytes()? > 0 {
+    let first =
+        |part: &Part<'_>| part.origin.wrapping_offset(part.plan.footprint().true_lb as isize);
+    if first(send) == first(receive) && send.bytes()? > 0 && receive.bytes()? > 0 {
         let detail = "the same memory as sendbuf; MPI_IN_PLACE says so";
         return Err(Failure::new(abi::ERR_BUFFER, "recvbuf", detail));
     }

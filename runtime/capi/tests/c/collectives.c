@@ -117,6 +117,37 @@ static void exchanges(MPI_Comm comm)
     }
 }
 
+/* Both buffers at MPI_BOTTOM, by types whose displacements are addresses. */
+static void bottoms(MPI_Comm comm)
+{
+    int out = value(rank, 5, 0), in[LARGEST], one = 1, counts[LARGEST], displs[LARGEST];
+    MPI_Aint from, to;
+    MPI_Datatype source, target, sources[LARGEST], targets[LARGEST];
+    OK(MPI_Get_address(&out, &from));
+    OK(MPI_Get_address(in, &to));
+    OK(MPI_Type_create_hindexed(1, &one, &from, MPI_INT, &source));
+    OK(MPI_Type_create_hindexed(1, &one, &to, MPI_INT, &target));
+    OK(MPI_Type_create_resized(target, 0, sizeof(int), &targets[0]));
+    OK(MPI_Type_free(&target));
+    target = targets[0];
+    OK(MPI_Type_commit(&source));
+    OK(MPI_Type_commit(&target));
+    memset(in, -1, sizeof in);
+    OK(MPI_Allgather(MPI_BOTTOM, 1, source, MPI_BOTTOM, 1, target, comm));
+    for (int r = 0; r < size; r++)
+        CHECK(in[r] == value(r, 5, 0));
+    memset(in, -1, sizeof in);
+    for (int r = 0; r < size; r++)
+        counts[r] = 1, displs[r] = r * (int)sizeof(int), sources[r] = source, targets[r] = target;
+    int same[LARGEST] = {0};
+    OK(MPI_Alltoallw(MPI_BOTTOM, counts, same, sources, MPI_BOTTOM, counts, displs, targets, comm));
+    for (int r = 0; r < size; r++)
+        CHECK(in[r] == value(r, 5, 0));
+    RAISES(MPI_ERR_BUFFER, MPI_Allgather(MPI_BOTTOM, 1, source, &out, 1, MPI_INT, MPI_COMM_SELF));
+    OK(MPI_Type_free(&source));
+    OK(MPI_Type_free(&target));
+}
+
 static void reductions(MPI_Comm comm)
 {
     double mine[2] = {rank + 1.0, -rank}, got[2];
@@ -218,6 +249,7 @@ int main(int argc, char **argv)
         broadcasts(comms[c]);
         gathers(comms[c]);
         exchanges(comms[c]);
+        bottoms(comms[c]);
         reductions(comms[c]);
     }
     refused();
