@@ -5,6 +5,8 @@
 //! What a rank's role does not look at, such as the receive buffer of a gather elsewhere than at
 //! the root, is not looked at.
 
+#![expect(clippy::too_many_arguments, reason = "the argument lists of the standard")]
+
 use crate::abi;
 use crate::comm;
 use crate::datatype::{self, Type};
@@ -192,7 +194,7 @@ fn root(root: c_int) -> Result<usize> {
 /// # Safety
 /// As the C function.
 pub unsafe fn barrier(comm: raw::Comm) -> Result {
-    Ok(comm::find(comm)?.communicator().barrier()?)
+    comm::find(comm)?.communicator().barrier().map_err(Failure::from)
 }
 
 /// `MPI_Bcast`.
@@ -210,7 +212,7 @@ pub unsafe fn bcast<F: Form>(
     let (elements, ty) = (count(elements, "count")?, datatype::find(datatype)?);
     let part = part(buffer, 0, elements, ty.plan()?, "buffer")?;
     // SAFETY: the caller promises memory for the elements.
-    Ok(unsafe { comm.communicator().broadcast_raw(part, root(from)?)? })
+    unsafe { comm.communicator().broadcast_raw(part, root(from)?) }.map_err(Failure::from)
 }
 
 /// What gather and scatter have in common: the buffer of this rank, unless it is in place.
@@ -281,7 +283,7 @@ unsafe fn gather_to<F: Form>(
     let mine = own(sendbuf, elements, &ty, "sendbuf")?;
     if !at_root {
         // SAFETY: the caller promises memory for the elements.
-        return Ok(unsafe { comm.gather_raw(mine, &[], to)? });
+        return unsafe { comm.gather_raw(mine, &[], to) }.map_err(Failure::from);
     }
     let (all, spread) = (datatype::find(recvtype)?, spread()?);
     // SAFETY: passed on.
@@ -290,7 +292,7 @@ unsafe fn gather_to<F: Form>(
         apart(mine, &parts[comm.rank()])?;
     }
     // SAFETY: as above; the two buffers do not overlap.
-    Ok(unsafe { comm.gather_raw(mine, &parts, to)? })
+    unsafe { comm.gather_raw(mine, &parts, to) }.map_err(Failure::from)
 }
 
 /// `MPI_Gather`.
@@ -351,7 +353,7 @@ unsafe fn scatter_from<F: Form>(
     let mine = own(recvbuf, elements, &ty, "recvbuf")?;
     if !at_root {
         // SAFETY: the caller promises memory for the elements.
-        return Ok(unsafe { comm.scatter_raw(&[], mine, from)? });
+        return unsafe { comm.scatter_raw(&[], mine, from) }.map_err(Failure::from);
     }
     let (all, spread) = (datatype::find(sendtype)?, spread()?);
     // SAFETY: passed on.
@@ -360,7 +362,7 @@ unsafe fn scatter_from<F: Form>(
         apart(&parts[comm.rank()], mine)?;
     }
     // SAFETY: as above; the two buffers do not overlap.
-    Ok(unsafe { comm.scatter_raw(&parts, mine, from)? })
+    unsafe { comm.scatter_raw(&parts, mine, from) }.map_err(Failure::from)
 }
 
 /// `MPI_Scatter`.
@@ -424,7 +426,7 @@ unsafe fn gather_everywhere<F: Form>(
         apart(mine, &parts[comm.rank()])?;
     }
     // SAFETY: the caller promises memory for the elements, and that the buffers do not overlap.
-    Ok(unsafe { comm.allgather_raw(mine, &parts)? })
+    unsafe { comm.allgather_raw(mine, &parts) }.map_err(Failure::from)
 }
 
 /// `MPI_Allgather`.
@@ -485,14 +487,14 @@ unsafe fn exchange<F: Form>(
     let incoming = unsafe { receive.parts(recvbuf, to.plan()?, comm.size(), "recvbuf")? };
     if in_place(sendbuf) {
         // SAFETY: the caller promises memory for the elements.
-        return Ok(unsafe { comm.alltoall_raw(None, &incoming)? });
+        return unsafe { comm.alltoall_raw(None, &incoming) }.map_err(Failure::from);
     }
     let (from, send) = (datatype::find(sendtype)?, send()?);
     // SAFETY: passed on.
     let outgoing = unsafe { send.parts(sendbuf, from.plan()?, comm.size(), "sendbuf")? };
     apart(&outgoing[comm.rank()], &incoming[comm.rank()])?;
     // SAFETY: as above; the two buffers do not overlap.
-    Ok(unsafe { comm.alltoall_raw(Some(&outgoing), &incoming)? })
+    unsafe { comm.alltoall_raw(Some(&outgoing), &incoming) }.map_err(Failure::from)
 }
 
 /// `MPI_Alltoall`.
@@ -561,7 +563,7 @@ pub unsafe fn alltoallw<F: Form>(
     let incoming = typed(recvbuf, &entries, &to, "recvbuf")?;
     if in_place(sendbuf) {
         // SAFETY: the caller promises memory for the elements.
-        return Ok(unsafe { comm.alltoall_raw(None, &incoming)? });
+        return unsafe { comm.alltoall_raw(None, &incoming) }.map_err(Failure::from);
     }
     // SAFETY: passed on.
     let (entries, from) = unsafe {
@@ -572,7 +574,7 @@ pub unsafe fn alltoallw<F: Form>(
     let outgoing = typed(sendbuf, &entries, &from, "sendbuf")?;
     apart(&outgoing[comm.rank()], &incoming[comm.rank()])?;
     // SAFETY: as above; the two buffers do not overlap.
-    Ok(unsafe { comm.alltoall_raw(Some(&outgoing), &incoming)? })
+    unsafe { comm.alltoall_raw(Some(&outgoing), &incoming) }.map_err(Failure::from)
 }
 
 /// `MPI_Reduce`.
@@ -609,7 +611,8 @@ pub unsafe fn reduce<F: Form>(
     let combine =
         |lower: *const u8, upper: *mut u8| unsafe { function(lower, upper, elements as usize) };
     // SAFETY: the caller promises memory for the elements, and that the buffers do not overlap.
-    Ok(unsafe { comm.reduce_raw(send, recvbuf.cast(), plan, elements, &combine, to)? })
+    unsafe { comm.reduce_raw(send, recvbuf.cast(), plan, elements, &combine, to) }
+        .map_err(Failure::from)
 }
 
 /// `MPI_Allreduce`.
@@ -640,7 +643,8 @@ pub unsafe fn allreduce<F: Form>(
     let combine =
         |lower: *const u8, upper: *mut u8| unsafe { function(lower, upper, elements as usize) };
     // SAFETY: the caller promises memory for the elements, and that the buffers do not overlap.
-    Ok(unsafe { comm.allreduce_raw(send, receive.origin, plan, elements, &combine)? })
+    unsafe { comm.allreduce_raw(send, receive.origin, plan, elements, &combine) }
+        .map_err(Failure::from)
 }
 
 /// `MPI_Reduce_local`: `inoutbuf = inbuf op inoutbuf`.
