@@ -41,10 +41,10 @@ pub mod sys;
 mod transport;
 mod world;
 
-pub use coll::{Op, Reducible};
+pub use coll::{Combine, Combiner, NoCombiner, Op, Operator, Part, Reducible};
 pub use comm::{
-    Cartesian, Communicator, Matched, Messages, Ongoing, Operation, RawRequest, Request, Scope,
-    SendMode, dims_create,
+    Cartesian, Communicator, Comparison, Group, Matched, Messages, Ongoing, Operation, RankRange,
+    RawRequest, Request, Scope, SendMode, dims_create,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use p2p::{Source, Status, TAG_UB, Tag};

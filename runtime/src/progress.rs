@@ -91,7 +91,8 @@ impl Endpoint {
 
     /// A communicator number that no other communicator led by this rank has.
     pub fn new_context(&self) -> u64 {
-        (self.rank() as u64) << 32 | self.contexts.fetch_add(1, Ordering::Relaxed)
+        // 48 bits: one every microsecond for nine years.
+        (self.rank() as u64) << 48 | self.contexts.fetch_add(1, Ordering::Relaxed)
     }
 
     fn lock(&self) -> Result<MutexGuard<'_, State>> {
@@ -525,11 +526,10 @@ impl Endpoint {
         Ok((moved, done(&mut state.exchange)))
     }
 
-    /// Forgets the two contexts of a communicator that nobody holds any more.
+    /// Forgets a context of a communicator that nobody holds any more.
     pub fn close_context(&self, context: u64) {
         if let Ok(mut state) = self.lock() {
             state.exchange.close_context(context);
-            state.exchange.close_context(context + 1);
         }
     }
 

@@ -6,7 +6,7 @@
 //! slow. `MPI_BUFFER_AUTOMATIC` packs into memory of the library instead.
 //!
 //! A communicator's buffer is found by the communicator's handle; it is used instead of the process's
-//! (section 3.6.1). Whoever frees a communicator calls [`release`].
+//! (section 3.6.1). `comm/create.rs` calls [`release`] when it frees one.
 //!
 //! Invariant: a pool's lock is never held while the runtime waits, and never taken under the
 //! runtime's.
@@ -239,7 +239,6 @@ pub unsafe fn send(
 ///
 /// # Errors
 /// A rank has died.
-#[expect(dead_code, reason = "freeing communicators calls it")]
 pub fn release(comm: raw::Comm) -> Result {
     match of_comm(comm) {
         Some(pool) => remove(comm, &pool).map(drop),

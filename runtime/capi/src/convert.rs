@@ -44,7 +44,7 @@ conversions! {
     Datatype, type_toint, type_fromint, crate::datatype::from_int;
     Errhandler, errhandler_toint, errhandler_fromint, crate::error::handler::from_int;
     File, file_toint, file_fromint, none;
-    Group, group_toint, group_fromint, none;
+    Group, group_toint, group_fromint, crate::group::from_int;
     Info, info_toint, info_fromint, crate::info::from_int;
     Message, message_toint, message_fromint, crate::message::from_int;
     Op, op_toint, op_fromint, none;

@@ -49,6 +49,8 @@ pub trait Form {
     type Count: Number;
     /// Displacements and extents in bytes.
     type Address: Number;
+    /// Displacements of collective calls with a part per rank.
+    type Displacement: Number;
     /// The form in which a type that this call makes decodes.
     const DECODING: Decoding;
 }
@@ -64,12 +66,14 @@ pub enum Large {}
 impl Form for Int {
     type Count = c_int;
     type Address = Aint;
+    type Displacement = c_int;
     const DECODING: Decoding = Decoding::Int;
 }
 
 impl Form for Large {
     type Count = Count;
     type Address = Count;
+    type Displacement = Aint;
     const DECODING: Decoding = Decoding::Large;
 }
 

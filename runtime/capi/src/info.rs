@@ -13,7 +13,8 @@ use crate::text;
 use std::ffi::{c_char, c_int};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-type Entry = (Vec<u8>, Vec<u8>);
+/// A key and its value.
+pub type Entry = (Vec<u8>, Vec<u8>);
 
 /// An info object.
 #[derive(Debug)]
@@ -74,7 +75,13 @@ impl Info {
         })
     }
 
-    fn value(&self, key: &[u8]) -> Option<Vec<u8>> {
+    /// All keys and values, in their order.
+    pub fn all(&self) -> Vec<Entry> {
+        self.entries().clone()
+    }
+
+    /// The value of a key.
+    pub fn value(&self, key: &[u8]) -> Option<Vec<u8>> {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, value)| value.clone())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A call from C comes in through `exports.rs` (made from `abi/functions.csv` by the build script),
 //! passes `door.rs` (phase, panics, raising of errors), and reaches the function that `built.csv`
-//! names: `env.rs`, `info.rs`, `datatype/`, `pack.rs`, `comm.rs`, … These find the objects behind
+//! names: `env.rs`, `info.rs`, `datatype/`, `pack.rs`, `comm/`, `group.rs`, `coll.rs`, … These find the objects behind
 //! handles in `handle/`, call the runtime, and write results. What is not built raises
 //! `MPI_ERR_UNSUPPORTED_OPERATION`.
 //!
@@ -13,6 +13,7 @@ pub mod abi;
 mod attribute;
 mod buffered;
 mod callback;
+mod coll;
 mod comm;
 mod convert;
 mod datatype;
@@ -22,9 +23,11 @@ mod error;
 mod exports;
 mod form;
 mod grequest;
+mod group;
 mod handle;
 mod info;
 mod message;
+mod op;
 mod out;
 mod p2p;
 mod pack;

@@ -38,20 +38,26 @@ pub fn own() -> Option<&'static Arc<Comm>> {
 /// As [`typepack::init`].
 pub fn join(threads: c_int) -> Result {
     let universe = typepack::init()?;
-    let world = universe.world();
+    let world = Comm::new(universe.world(), Handler::Fatal, "MPI_COMM_WORLD");
+    let own = Comm::new(universe.own(), Handler::Fatal, "MPI_COMM_SELF");
+    crate::comm::attribute::begin(world.size(), universe.is_launched());
     let _ = MAIN.set(std::thread::current().id());
     THREADS.store(threads, Ordering::Relaxed);
-    let _ = OWN.set(Arc::new(Comm::own(&world)));
-    let _ = WORLD.set(Arc::new(Comm::world(world)));
+    let _ = OWN.set(Arc::new(own));
+    let _ = WORLD.set(Arc::new(world));
     *UNIVERSE.lock().unwrap_or_else(PoisonError::into_inner) = Some(universe);
     Ok(())
 }
 
-/// Leaves it.
+/// Leaves it. The attributes of `MPI_COMM_SELF` are deleted before anything else ends, the last one
+/// first (MPI-5.0 section 11.2.4).
 ///
 /// # Errors
-/// It was left already.
+/// It was left already; the code of a delete function that refused, and then nothing has ended.
 pub fn leave() -> Result {
+    if let Some(own) = own() {
+        own.attributes().clear(abi::COMM_SELF)?;
+    }
     let universe = UNIVERSE.lock().unwrap_or_else(PoisonError::into_inner).take();
     match universe {
         Some(universe) => {

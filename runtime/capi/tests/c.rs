@@ -107,6 +107,10 @@ macro_rules! programs {
 
 programs! {
     environment: [0, 2];
+    groups: [0, 1, 3];
+    communicators: [0, 2, 5];
+    attributes: [0, 2];
+    collectives: [0, 1, 2, 3, 4, 7];
 }
 
 // Messages and requests.
@@ -119,6 +123,7 @@ programs! {
     layouts: [0, 2];
     threads: [0, 2];
     hostile_messages: [0, 2];
+    subsets: [0, 3];
 }
 
 #[test]

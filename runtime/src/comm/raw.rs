@@ -15,6 +15,7 @@ use std::sync::Arc;
 /// A nonblocking operation that was started with [`Communicator::isend_raw`] or
 /// [`Communicator::irecv_raw`]. It keeps its plan alive.
 ///
+/// It is waited for on the communicator that it was started on, whose ranks its status has.
 /// Dropping it neither waits nor cancels: the operation goes on, and its memory stays in use.
 #[doc(alias = "MPI_Request")]
 #[derive(Debug)]
@@ -112,7 +113,7 @@ impl Communicator {
         match request.started {
             Started::Done(status) => Ok(Some(status)),
             Started::Pending(id) => {
-                let status = self.endpoint().test(id)?;
+                let status = self.test(id)?;
                 if let Some(status) = status {
                     request.started = Started::Done(status);
                 }
@@ -196,12 +197,6 @@ impl Communicator {
             context: self.context(Space::User),
             _keep: self.clone(),
         }
-    }
-
-    /// Messages of this process to itself, apart from those of any communicator.
-    pub fn messages_to_self(&self) -> Messages {
-        // Above the numbers of communicators, which have 45 bits.
-        Messages { context: 1 << 62, ..self.messages() }
     }
 }
 

@@ -1,12 +1,18 @@
 //! Communicators behind handles: what the C face keeps about one, and the calls that ask for it.
 //!
-//! `process.rs` has the two that everyone has. Making further ones is not built yet.
+//! `process.rs` has the two that everyone has, `create.rs` makes further ones and frees them,
+//! `attribute.rs` has their attributes. Groups are in `group.rs`. All are intracommunicators.
+
+pub mod attribute;
+pub mod create;
 
 use crate::abi;
+use crate::attribute::Attributes;
 use crate::error::handler::{self, Handler, HandlerCell, On};
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
+use crate::info::{self, Entry};
 use crate::out::Out;
 use crate::process;
 use crate::raw;
@@ -18,44 +24,48 @@ use typepack::{Communicator, Messages};
 /// A communicator.
 #[derive(Debug)]
 pub struct Comm {
-    communicator: Option<Communicator>,
+    communicator: Communicator,
     messages: Messages,
     handler: HandlerCell,
     name: Mutex<Vec<u8>>,
+    attributes: Attributes,
+    /// The hints that it was given.
+    hints: Mutex<Vec<Entry>>,
 }
 
 static COMMS: Table<Comm> = Table::new(Kind::Comm);
 
 impl Comm {
-    /// `MPI_COMM_WORLD`.
-    pub fn world(communicator: Communicator) -> Self {
-        let messages = communicator.messages();
-        Self::new(Some(communicator), messages, "MPI_COMM_WORLD")
+    /// One with this name.
+    pub fn new(communicator: Communicator, handler: Handler, name: &str) -> Self {
+        Self {
+            messages: communicator.messages(),
+            communicator,
+            handler: HandlerCell::new(handler),
+            name: Mutex::new(name.into()),
+            attributes: Attributes::new(),
+            hints: Mutex::new(Vec::new()),
+        }
     }
 
-    /// `MPI_COMM_SELF`.
-    pub fn own(world: &Communicator) -> Self {
-        Self::new(None, world.messages_to_self(), "MPI_COMM_SELF")
-    }
-
-    fn new(communicator: Option<Communicator>, messages: Messages, name: &str) -> Self {
-        let (handler, name) = (HandlerCell::new(Handler::Fatal), Mutex::new(name.into()));
-        Self { communicator, messages, handler, name }
-    }
-
-    /// This process's rank in it.
-    pub fn rank(&self) -> usize {
-        self.communicator.as_ref().map_or(0, Communicator::rank)
-    }
-
-    /// Its number of ranks.
-    pub fn size(&self) -> usize {
-        self.communicator.as_ref().map_or(1, Communicator::size)
+    /// The runtime's communicator.
+    pub fn communicator(&self) -> &Communicator {
+        &self.communicator
     }
 
     /// The user's messages in it, by ranks of the world.
     pub fn messages(&self) -> &Messages {
         &self.messages
+    }
+
+    /// This process's rank in it.
+    pub fn rank(&self) -> usize {
+        self.communicator.rank()
+    }
+
+    /// Its number of ranks.
+    pub fn size(&self) -> usize {
+        self.communicator.size()
     }
 
     /// Number of ranks that a destination or source can name: those of the remote group of an
@@ -66,12 +76,17 @@ impl Comm {
 
     /// The rank in the world of the rank `peer`, which is below [`Comm::peers`].
     pub fn world_rank(&self, peer: usize) -> usize {
-        if self.communicator.is_some() { peer } else { self.messages.rank() }
+        self.communicator.group().world_rank(peer).unwrap_or(usize::MAX)
     }
 
     /// The rank here of the peer that is this rank in the world.
     pub fn peer_rank(&self, world: usize) -> usize {
-        if self.communicator.is_some() { world } else { 0 }
+        self.communicator.group().rank_of(world).unwrap_or(usize::MAX)
+    }
+
+    /// Its attributes.
+    pub fn attributes(&self) -> &Attributes {
+        &self.attributes
     }
 
     /// Its error handler.
@@ -152,6 +167,105 @@ pub unsafe fn test_inter(comm: raw::Comm, flag: *mut c_int) -> Result {
     // SAFETY: passed on.
     let out = unsafe { Out::new(flag, "flag")? };
     out.set(0);
+    Ok(())
+}
+
+/// `MPI_Comm_remote_size`: only an intercommunicator has a remote group.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn remote_size(comm: raw::Comm, _size: *mut c_int) -> Result {
+    Err(no_remote_group(comm))
+}
+
+/// `MPI_Comm_remote_group`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn remote_group(comm: raw::Comm, _group: *mut raw::Group) -> Result {
+    Err(no_remote_group(comm))
+}
+
+fn no_remote_group(comm: raw::Comm) -> Failure {
+    match check(comm) {
+        Err(failure) => failure,
+        Ok(()) => Failure::new(abi::ERR_COMM, "comm", "an intracommunicator has no remote group"),
+    }
+}
+
+/// `MPI_Comm_get_parent`: no process of ours has been spawned.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_parent(parent: *mut raw::Comm) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(parent, "parent")? };
+    out.set(raw::Comm::NULL);
+    Ok(())
+}
+
+/// `MPI_Comm_group`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn group(comm: raw::Comm, group: *mut raw::Group) -> Result {
+    let comm = find(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(group, "group")? };
+    out.set(crate::group::insert(comm.communicator.group().clone())?);
+    Ok(())
+}
+
+/// `MPI_Comm_compare`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn compare(comm1: raw::Comm, comm2: raw::Comm, result: *mut c_int) -> Result {
+    let (first, second) = (find(comm1)?, find(comm2)?);
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(result, "result")? };
+    out.set(crate::group::comparison(first.communicator.compare(&second.communicator)));
+    Ok(())
+}
+
+/// `MPI_Topo_test`: no communicator has a topology, since the calls that make them are not built.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn topo_test(comm: raw::Comm, status: *mut c_int) -> Result {
+    check(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(status, "status")? };
+    out.set(abi::UNDEFINED);
+    Ok(())
+}
+
+/// `MPI_Comm_set_info`: hints that are there already get their new values.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn set_info(comm: raw::Comm, info: raw::Info) -> Result {
+    let (comm, new) = (find(comm)?, info::find(info)?.all());
+    let mut hints = comm.hints.lock().unwrap_or_else(PoisonError::into_inner);
+    for (key, value) in new {
+        match hints.iter_mut().find(|(name, _)| *name == key) {
+            Some(hint) => hint.1 = value,
+            None => hints.push((key, value)),
+        }
+    }
+    Ok(())
+}
+
+/// `MPI_Comm_get_info`: the hints that the communicator was given.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_info(comm: raw::Comm, info_used: *mut raw::Info) -> Result {
+    let comm = find(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(info_used, "info_used")? };
+    let hints = comm.hints.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    out.set(info::make(hints)?);
     Ok(())
 }
 
