@@ -145,6 +145,7 @@ static void persistent(void)
     OK(MPI_Wait(&requests[0], statuses));
     OK(MPI_Test_cancelled(statuses, &flag));
     CHECK(flag && requests[0] != MPI_REQUEST_NULL);
+    meet(other);
     OK(MPI_Request_free(&requests[0]));
     OK(MPI_Irecv(&in, 1, MPI_INT, other, 5, comm, &requests[0]));
     RAISES(MPI_ERR_REQUEST, MPI_Start(&requests[0]));
