@@ -14,16 +14,42 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use typepack::Ongoing;
 
-/// The requests of a call; `None` for null handles.
-struct Slots {
+/// A handle and its request; `None` for the null handle.
+type Slot = (raw::Request, Option<Arc<Request>>);
+
+/// The requests of a call: one, without memory from the heap, or a vector of them.
+struct Slots<S = Vec<Slot>> {
     array: *mut raw::Request,
-    handles: Vec<raw::Request>,
-    found: Vec<Option<Arc<Request>>>,
+    slots: S,
 }
 
 /// A position that a null or inactive request has.
 fn is_active(request: &Option<Arc<Request>>) -> bool {
     request.as_ref().is_some_and(|request| !request.is_inactive())
+}
+
+/// The request of a handle that may be null.
+fn slot(handle: raw::Request) -> Result<Slot> {
+    match handle {
+        raw::Request::NULL => Ok((handle, None)),
+        _ => Ok((handle, Some(find(handle)?))),
+    }
+}
+
+impl Slots<[Slot; 1]> {
+    /// One handle.
+    ///
+    /// # Safety
+    ///
+    /// - `request` is null, or readable.
+    unsafe fn one(request: *const raw::Request) -> Result<Self> {
+        if request.is_null() {
+            return Err(null("request"));
+        }
+        // SAFETY: not null, hence readable.
+        let handle = unsafe { request.read_unaligned() };
+        Ok(Self { array: request.cast_mut(), slots: [slot(handle)?] })
+    }
 }
 
 impl Slots {
@@ -42,41 +68,37 @@ impl Slots {
         if array.is_null() && count > 0 {
             return Err(null("array_of_requests"));
         }
-        let mut handles = Vec::with_capacity(count);
-        let mut found = Vec::with_capacity(count);
+        let mut slots = Vec::with_capacity(count);
         for at in 0..count {
             // SAFETY: not null, hence readable for so many handles.
             let handle = unsafe { array.add(at).read_unaligned() };
-            handles.push(handle);
-            found.push(match handle {
-                raw::Request::NULL => None,
-                handle => Some(find(handle)?),
-            });
+            slots.push(slot(handle)?);
         }
-        Ok(Self { array: array.cast_mut(), handles, found })
+        Ok(Self { array: array.cast_mut(), slots })
+    }
+}
+
+impl<S: AsRef<[Slot]>> Slots<S> {
+    fn len(&self) -> usize {
+        self.slots.as_ref().len()
     }
 
-    /// One handle.
-    ///
-    /// # Safety
-    ///
-    /// - `request` is null, or readable.
-    unsafe fn one(request: *const raw::Request) -> Result<Self> {
-        if request.is_null() {
-            return Err(null("request"));
-        }
-        // SAFETY: not null, hence readable.
-        unsafe { Self::read(1, request) }
+    fn at(&self, at: usize) -> &Option<Arc<Request>> {
+        &self.slots.as_ref()[at].1
+    }
+
+    fn requests(&self) -> impl Iterator<Item = &Option<Arc<Request>>> {
+        self.slots.as_ref().iter().map(|(_, request)| request)
     }
 
     fn is_any_active(&self) -> bool {
-        self.found.iter().any(is_active)
+        self.requests().any(is_active)
     }
 
     /// Whether all are complete; looks no further than the first that is not. `seen` is where the
     /// last look ended.
     fn all(&self, seen: &mut usize, ongoing: &mut Ongoing<'_>) -> Option<()> {
-        while let Some(request) = self.found.get(*seen) {
+        while let Some((_, request)) = self.slots.as_ref().get(*seen) {
             if request.as_ref().is_some_and(|request| !request.poll(ongoing)) {
                 return None;
             }
@@ -87,7 +109,7 @@ impl Slots {
 
     /// The first active request that is complete.
     fn any(&self, ongoing: &mut Ongoing<'_>) -> Option<usize> {
-        self.found.iter().position(|request| {
+        self.requests().position(|request| {
             is_active(request) && request.as_ref().is_some_and(|request| request.poll(ongoing))
         })
     }
@@ -95,10 +117,10 @@ impl Slots {
     /// All active requests that are complete, if there are any.
     fn some(&self, ongoing: &mut Ongoing<'_>) -> Option<Vec<usize>> {
         let complete = |at: &usize| {
-            let request = &self.found[*at];
+            let request = self.at(*at);
             is_active(request) && request.as_ref().is_some_and(|request| request.poll(ongoing))
         };
-        let complete: Vec<usize> = (0..self.found.len()).filter(complete).collect();
+        let complete: Vec<usize> = (0..self.len()).filter(complete).collect();
         (!complete.is_empty()).then_some(complete)
     }
 
@@ -115,7 +137,7 @@ impl Slots {
         };
         let failure = Failure::from(error);
         let messages = messages()?;
-        for request in self.found.iter().flatten() {
+        for request in self.requests().flatten() {
             request.abandon(messages, &failure);
         }
         match messages.change(again) {
@@ -130,11 +152,11 @@ impl Slots {
     ///
     /// - The array is writable.
     unsafe fn conclude(&self, at: usize) -> Outcome {
-        let Some(request) = &self.found[at] else { return Outcome::empty() };
+        let (handle, Some(request)) = &self.slots.as_ref()[at] else { return Outcome::empty() };
         let outcome = request.take();
         if request.persistent.is_none() {
             if !request.shared {
-                REQUESTS.remove(self.handles[at].0);
+                REQUESTS.remove(handle.0);
             }
             // SAFETY: within the array, which is writable (promise).
             unsafe { self.array.add(at).write_unaligned(raw::Request::NULL) };
@@ -247,7 +269,7 @@ pub unsafe fn waitall(count: c_int, requests: *mut raw::Request, statuses: *mut 
 /// - The array of requests is writable; `statuses` is ignored, or writable for as many.
 unsafe fn conclude_all(slots: &Slots, statuses: *mut Status) -> Result {
     let mut statuses = Statuses::new(statuses);
-    for at in 0..slots.found.len() {
+    for at in 0..slots.len() {
         // SAFETY: passed on.
         unsafe { statuses.push(slots.conclude(at)) };
     }
@@ -450,7 +472,7 @@ pub unsafe fn get_status(request: raw::Request, flag: *mut c_int, status: *mut S
         return Ok(());
     }
     // SAFETY: passed on.
-    unsafe { single(seen(&slots.found[0]), status) }
+    unsafe { single(seen(slots.at(0)), status) }
 }
 
 /// `MPI_Request_get_status_all`.
@@ -472,7 +494,7 @@ pub unsafe fn get_status_all(
         return Ok(());
     }
     let mut statuses = Statuses::new(statuses);
-    for request in &slots.found {
+    for request in slots.requests() {
         // SAFETY: passed on.
         unsafe { statuses.push(seen(request)) };
     }
@@ -502,7 +524,7 @@ pub unsafe fn get_status_any(
     index.set(found.map_or(abi::UNDEFINED, |at| at as c_int));
     match found {
         // SAFETY: passed on.
-        Some(at) => unsafe { single(seen(&slots.found[at]), status) },
+        Some(at) => unsafe { single(seen(slots.at(at)), status) },
         None => {
             if none {
                 // SAFETY: passed on.
@@ -538,7 +560,7 @@ pub unsafe fn get_status_some(
         // SAFETY: passed on.
         unsafe {
             indices.add(i).write_unaligned(*at as c_int);
-            statuses.push(seen(&slots.found[*at]));
+            statuses.push(seen(slots.at(*at)));
         }
     }
     // SAFETY: passed on.
