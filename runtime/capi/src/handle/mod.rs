@@ -1,10 +1,10 @@
 //! Handles: numbers that stand for objects.
 //!
 //! A handle of a user's object is a number above the predefined ones, made of the object's kind, its
-//! place in the kind's [`Table`], and how often that place has been used. The lower 32 bits alone
-//! are the handle's integer (`MPI_X_toint`), unique among live handles; the upper 32 bits complete
-//! the generation, so that a handle that was freed stays invalid for the next 2^38 uses of its
-//! place. Nothing is ever followed: a stale, foreign or null handle is simply not found.
+//! place in the kind's [`Table`](table::Table), and how often that place has been used. The lower 32
+//! bits alone are the handle's integer (`MPI_X_toint`), unique among live handles; the upper 32 bits
+//! complete the generation, so that a handle that was freed stays invalid for the next 2^38 uses of
+//! its place. Nothing is ever followed: a stale, foreign or null handle is simply not found.
 //!
 //! ```text
 //!   63          32 31    28 27        22 21         0
