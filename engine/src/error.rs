@@ -29,6 +29,8 @@ impl ErrorClass {
     pub const REQUEST: Self = Self(7);
     /// `MPI_ERR_ROOT`
     pub const ROOT: Self = Self(8);
+    /// `MPI_ERR_GROUP`
+    pub const GROUP: Self = Self(9);
     /// `MPI_ERR_OP`
     pub const OP: Self = Self(10);
     /// `MPI_ERR_TOPOLOGY`

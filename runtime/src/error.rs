@@ -18,6 +18,8 @@ pub enum ErrorKind {
     Rank,
     /// A root outside the communicator.
     Root,
+    /// A group whose members are not those of the communicator.
+    Group,
     /// A tag that is negative or above [`TAG_UB`](crate::TAG_UB).
     Tag,
     /// A count that cannot be represented.
@@ -77,6 +79,7 @@ impl Error {
             ErrorKind::Engine(class) => class,
             ErrorKind::Rank => ErrorClass::RANK,
             ErrorKind::Root => ErrorClass::ROOT,
+            ErrorKind::Group => ErrorClass::GROUP,
             ErrorKind::Tag => ErrorClass::TAG,
             ErrorKind::Count => ErrorClass::COUNT,
             ErrorKind::Buffer => ErrorClass::BUFFER,

@@ -41,14 +41,17 @@ pub mod sys;
 mod transport;
 mod world;
 
-pub use coll::{Op, Reducible};
-pub use comm::{Cartesian, Communicator, RawRequest, Request, Scope, dims_create};
+pub use coll::{Combine, Combiner, NoCombiner, Op, Operator, Part, Reducible};
+pub use comm::{
+    Cartesian, Communicator, Comparison, Group, Matched, Messages, Ongoing, Operation, RankRange,
+    RawRequest, Request, Scope, SendMode, dims_create,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use p2p::{Source, Status, TAG_UB, Tag};
 pub use typepack_engine as engine;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 pub use typepack_jit::{Counters, Jit};
-pub use world::{Universe, commit, init, jit, threads};
+pub use world::{Universe, abort, commit, init, jit, threads};
 
 /// The README's lines of Rust, run with the other examples.
 #[cfg(doctest)]

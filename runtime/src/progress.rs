@@ -13,7 +13,7 @@
 //! Invariants: nobody holds the lock while asleep; a panic under the lock poisons it, and then no
 //! turn ever runs again, so that memory of unfinished operations is no longer touched.
 
-use crate::p2p::exchange::{Exchange, Started};
+use crate::p2p::exchange::{Exchange, How, Started, Taken};
 use crate::p2p::payload::LayoutRef;
 use crate::p2p::{Source, Status, Tag};
 use crate::sys::fork;
@@ -38,6 +38,15 @@ struct State {
     /// Threads on the condition variable.
     sleepers: usize,
     closed: bool,
+    /// What was completed outside the exchange: counted, so that waiters look again.
+    outside: u64,
+}
+
+impl State {
+    /// Changes when a waiter may find something that no other rank rings for.
+    fn news(&self) -> u64 {
+        self.exchange.news().wrapping_add(self.outside)
+    }
 }
 
 /// This process's end of the job.
@@ -58,7 +67,13 @@ impl Endpoint {
         Self {
             fabric,
             spin,
-            state: Mutex::new(State { exchange, polled: false, sleepers: 0, closed: false }),
+            state: Mutex::new(State {
+                exchange,
+                polled: false,
+                sleepers: 0,
+                closed: false,
+                outside: 0,
+            }),
             called: Condvar::new(),
             contexts: AtomicU64::new(1),
         }
@@ -76,7 +91,8 @@ impl Endpoint {
 
     /// A communicator number that no other communicator led by this rank has.
     pub fn new_context(&self) -> u64 {
-        (self.rank() as u64) << 32 | self.contexts.fetch_add(1, Ordering::Relaxed)
+        // 48 bits: one every microsecond for nine years.
+        (self.rank() as u64) << 48 | self.contexts.fetch_add(1, Ordering::Relaxed)
     }
 
     fn lock(&self) -> Result<MutexGuard<'_, State>> {
@@ -112,12 +128,12 @@ impl Endpoint {
         if state.sleepers > 0 {
             self.called.notify_all();
         }
-        if state.polled && state.exchange.news() != news {
+        if state.polled && state.news() != news {
             self.fabric.rouse();
         }
     }
 
-    /// Starts a send.
+    /// Starts a standard send.
     ///
     /// # Safety
     /// As [`Exchange::send`].
@@ -130,11 +146,119 @@ impl Endpoint {
         label: Label,
         dest: usize,
     ) -> Result<Started> {
-        let mut state = self.lock()?;
-        let news = state.exchange.news();
         // SAFETY: passed on.
-        let started = unsafe { state.exchange.send(layout, label, dest)? };
+        unsafe { self.send_as(layout, label, dest, How::STANDARD) }
+    }
+
+    /// Starts a send of any mode.
+    ///
+    /// # Safety
+    /// As [`Exchange::send`].
+    ///
+    /// # Errors
+    /// As [`Exchange::send`]; not initialised any more; a forked child.
+    #[inline]
+    pub unsafe fn send_as(
+        &self,
+        layout: &LayoutRef<'_>,
+        label: Label,
+        dest: usize,
+        how: How,
+    ) -> Result<Started> {
+        let mut state = self.lock()?;
+        let news = state.news();
+        // SAFETY: passed on.
+        let started = unsafe { state.exchange.send(layout, label, dest, how)? };
         self.settle(&mut state, news, started)
+    }
+
+    /// The message that a receive would match now, taken out of the queue; waits for one if
+    /// `wait`.
+    ///
+    /// # Errors
+    /// As [`Endpoint::wait`].
+    pub fn take(
+        &self,
+        context: u64,
+        source: Source,
+        tag: Tag,
+        wait: bool,
+    ) -> Result<Option<Taken>> {
+        let look = |exchange: &mut Exchange| exchange.take(context, source, tag);
+        if wait { self.attend(look).map(Some) } else { self.glance(look) }
+    }
+
+    /// Starts the receive of a message that was taken out of the queue.
+    ///
+    /// # Safety
+    /// As [`Exchange::receive`].
+    ///
+    /// # Errors
+    /// As [`Endpoint::receive`].
+    pub unsafe fn receive_taken(
+        &self,
+        layout: &LayoutRef<'_>,
+        capacity: u64,
+        taken: Taken,
+    ) -> Result<Started> {
+        let mut state = self.lock()?;
+        let news = state.news();
+        // SAFETY: passed on.
+        let started = unsafe { state.exchange.receive_taken(layout, capacity, taken)? };
+        self.settle(&mut state, news, started)
+    }
+
+    /// Waits until `look` has an answer. It runs under the lock, often: it must be short, and call
+    /// nothing of this endpoint.
+    ///
+    /// # Errors
+    /// A rank has died; another rank broke the protocol; not initialised any more.
+    pub fn attend<R>(&self, look: impl FnMut(&mut Exchange) -> Option<R>) -> Result<R> {
+        self.wait_until(self.lock()?, look)
+    }
+
+    /// One turn, then the answer of `look`, if it has one.
+    ///
+    /// # Errors
+    /// As [`Endpoint::attend`].
+    pub fn glance<R>(&self, look: impl FnOnce(&mut Exchange) -> Option<R>) -> Result<Option<R>> {
+        let mut state = self.lock()?;
+        self.turn(&mut state)?;
+        let found = look(&mut state.exchange);
+        drop(state);
+        if found.is_none() { self.nothing() } else { Ok(found) }
+    }
+
+    /// The answer of a call that found nothing and does not wait. Its program will ask again: when
+    /// ranks share CPUs, whoever it waits for gets this one first.
+    fn nothing<R>(&self) -> Result<Option<R>> {
+        if self.spin.is_zero() {
+            std::thread::yield_now();
+        }
+        self.fabric.failure().map_or(Ok(None), Err)
+    }
+
+    /// Changes something in the exchange; waiters look again.
+    ///
+    /// # Errors
+    /// Not initialised any more; a forked child.
+    pub fn change<R>(&self, change: impl FnOnce(&mut Exchange) -> R) -> Result<R> {
+        let mut state = self.lock()?;
+        let news = state.news();
+        let result = change(&mut state.exchange);
+        self.notify(&mut state, news);
+        Ok(result)
+    }
+
+    /// Something that is no message, and that a thread may be waiting for with
+    /// [`Endpoint::attend`], has happened.
+    pub fn nudge(&self) {
+        // Without the lock (forked, finalized, poisoned) nobody waits any more.
+        if let Ok(mut state) = self.lock() {
+            let news = state.news();
+            state.outside += 1;
+            self.notify(&mut state, news);
+        }
     }
 
     /// Starts a receive.
@@ -153,7 +277,7 @@ impl Endpoint {
         tag: Tag,
     ) -> Result<Started> {
         let mut state = self.lock()?;
-        let news = state.exchange.news();
+        let news = state.news();
         // SAFETY: passed on.
         let started = unsafe { state.exchange.receive(layout, capacity, context, source, tag)? };
         self.settle(&mut state, news, started)
@@ -176,7 +300,7 @@ impl Endpoint {
         tag: Tag,
     ) -> Result<Status> {
         let mut state = self.lock()?;
-        let news = state.exchange.news();
+        let news = state.news();
         // SAFETY: passed on.
         let started = unsafe { state.exchange.receive(layout, capacity, context, source, tag)? };
         // A message of this rank to itself may just have been taken from under another thread.
@@ -270,10 +394,9 @@ impl Endpoint {
             return Ok(Some(found));
         }
         self.turn(&mut state)?;
-        match state.exchange.probe(context, source, tag) {
-            None => self.fabric.failure().map_or(Ok(None), Err),
-            found => Ok(found),
-        }
+        let found = state.exchange.probe(context, source, tag);
+        drop(state);
+        if found.is_none() { self.nothing() } else { Ok(found) }
     }
 
     /// One turn on behalf of a computation.
@@ -287,7 +410,7 @@ impl Endpoint {
     }
 
     fn turn(&self, state: &mut State) -> Result<()> {
-        let news = state.exchange.news();
+        let news = state.news();
         if state.exchange.turn()? {
             self.notify(state, news);
         }
@@ -403,11 +526,10 @@ impl Endpoint {
         Ok((moved, done(&mut state.exchange)))
     }
 
-    /// Forgets the two contexts of a communicator that nobody holds any more.
+    /// Forgets a context of a communicator that nobody holds any more.
     pub fn close_context(&self, context: u64) {
         if let Ok(mut state) = self.lock() {
             state.exchange.close_context(context);
-            state.exchange.close_context(context + 1);
         }
     }
 

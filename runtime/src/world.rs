@@ -38,6 +38,7 @@ static JOB: OnceLock<Attached> = OnceLock::new();
 #[doc(alias = "MPI_Finalize")]
 pub struct Universe {
     world: Communicator,
+    own: Communicator,
     report: bool,
 }
 
@@ -86,7 +87,8 @@ pub fn init() -> Result<Universe> {
     let spin = if fabric.oversubscribed() { Duration::ZERO } else { SPIN };
     let spin = settings.spin.unwrap_or(spin);
     let endpoint = Arc::new(Endpoint::new(fabric, settings.eager_limit, spin));
-    Ok(Universe { world: Communicator::new(endpoint, 0), report: settings.report })
+    let own = Communicator::own(endpoint.clone());
+    Ok(Universe { world: Communicator::world(endpoint), own, report: settings.report })
 }
 
 impl Universe {
@@ -94,6 +96,17 @@ impl Universe {
     #[doc(alias = "MPI_COMM_WORLD")]
     pub fn world(&self) -> Communicator {
         self.world.clone()
+    }
+
+    /// The communicator of this rank alone.
+    #[doc(alias = "MPI_COMM_SELF")]
+    pub fn own(&self) -> Communicator {
+        self.own.clone()
+    }
+
+    /// Whether `mpiexec` started this process; else it is the only rank of a job of its own.
+    pub fn is_launched(&self) -> bool {
+        JOB.get().is_some()
     }
 
     /// Whether what rank 0 prints on standard error is seen on a terminal: under `mpiexec` its
@@ -140,6 +153,14 @@ impl Drop for Universe {
             eprintln!("{line}");
         }
     }
+}
+
+/// Ends the job: this process exits at once with `code`, of which the system keeps the lowest eight
+/// bits (1 where these are 0, so that it is seen as a failure), and the launcher ends the others.
+#[doc(alias = "MPI_Abort")]
+pub fn abort(code: i32) -> ! {
+    let code = if code & 0xff == 0 { 1 } else { code };
+    crate::sys::process::end(code)
 }
 
 /// The code generator of this process; its counters say what has been compiled.

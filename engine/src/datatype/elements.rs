@@ -1,5 +1,5 @@
 //! How many elements a number of packed bytes is: what a receive that came up short has received
-//! (MPI-5.0 sections 3.2.5 and 5.1.11).
+//! (MPI-5.0 sections 3.2.5 and 5.1.11); and how many bytes a number of elements is.
 //!
 //! Walks down from the type to the one basic element where the bytes end. All children of a call
 //! but a struct have the same size, so that a division finds the child; a struct of more than a
@@ -55,7 +55,7 @@ impl Datatype {
                     return (first == Some(rest)).then_some(done + 1);
                 }
                 Constructor::Struct { blocklengths, types, .. } => {
-                    let (member, before) = ty.member(blocklengths, types, rest);
+                    let (member, before) = ty.member(blocklengths, types, rest, |mark| mark.bytes);
                     rest -= before.bytes;
                     done += before.elements;
                     &types[member]
@@ -66,8 +66,54 @@ impl Datatype {
         }
     }
 
-    /// The member of this struct that holds packed byte `at`, and what is before it.
-    fn member(&self, blocklengths: &Table, types: &[Datatype], at: u64) -> (usize, Mark) {
+    /// The packed bytes of the first `elements` basic elements of a message of this type, of any
+    /// count: the inverse of [`Datatype::get_elements`]. `None` when they do not fit `i64`, or when
+    /// there are elements to count and the type has none.
+    #[doc(alias = "MPI_Status_set_elements")]
+    pub fn elements_bytes(&self, elements: u64) -> Option<u64> {
+        let (mut ty, mut rest, mut done) = (self, elements, 0u64);
+        loop {
+            if rest == 0 {
+                return (done <= i64::MAX as u64).then_some(done);
+            }
+            let each = ty.elements() as u64;
+            if each == 0 {
+                return None;
+            }
+            done = (rest / each).checked_mul(ty.size() as u64)?.checked_add(done)?;
+            rest %= each;
+            if rest == 0 {
+                continue;
+            }
+            ty = match ty.constructor() {
+                Constructor::Named(named) => {
+                    // Only a pair has more than one element, and one of them is left.
+                    let first = named.members().map(|[(_, first), _]| u64::from(first.size()))?;
+                    (rest, done) = (0, done.checked_add(first)?);
+                    ty
+                }
+                Constructor::Struct { blocklengths, types, .. } => {
+                    let (member, before) =
+                        ty.member(blocklengths, types, rest, |mark| mark.elements);
+                    rest -= before.elements;
+                    done = done.checked_add(before.bytes)?;
+                    &types[member]
+                }
+                // With elements, hence with a child.
+                other => &other.children()[0],
+            };
+        }
+    }
+
+    /// The member of this struct that holds packed byte `at`, or element `at`, as `place` says
+    /// which; and what is before it.
+    fn member(
+        &self,
+        blocklengths: &Table,
+        types: &[Datatype],
+        at: u64,
+        place: impl Fn(Mark) -> u64,
+    ) -> (usize, Mark) {
         let after = |before: Mark, i: usize| {
             let length = blocklengths.get(i) as u64;
             Mark {
@@ -90,12 +136,12 @@ impl Datatype {
                 marks.into()
             });
             // The first mark is 0 and never above.
-            let sample = marks.partition_point(|mark| mark.bytes <= at) - 1;
+            let sample = marks.partition_point(|&mark| place(mark) <= at) - 1;
             (member, before) = (sample * SAMPLE, marks[sample]);
         }
         loop {
             let next = after(before, member);
-            if at < next.bytes {
+            if at < place(next) {
                 return (member, before);
             }
             (member, before) = (member + 1, next);
@@ -119,6 +165,10 @@ mod tests {
         for bytes in 0..=*ends.last().unwrap() {
             let expected = ends.iter().position(|&end| end == bytes).map(|n| n as u64);
             assert_eq!(ty.get_elements(bytes), expected, "{bytes} bytes of {ty:?}");
+        }
+        for (elements, &bytes) in ends.iter().enumerate() {
+            let found = ty.elements_bytes(elements as u64);
+            assert_eq!(found, Some(bytes), "{elements} elements of {ty:?}");
         }
     }
 
@@ -152,6 +202,8 @@ mod tests {
         assert_eq!(ty.elements(), 1 << 59);
         assert_eq!(ty.get_elements(6 * 12345 + 2), Some(2 * 12345 + 1));
         assert_eq!(ty.get_elements(6 * 12345 + 3), None);
+        assert_eq!(ty.elements_bytes(2 * 12345 + 1), Some(6 * 12345 + 2));
+        assert_eq!(ty.elements_bytes(u64::MAX), None);
         for _ in 0..100_000 {
             ty = ty.dup();
         }

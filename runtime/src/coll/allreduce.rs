@@ -5,9 +5,12 @@
 //! value on all its ranks, combine `lower op upper`, in this order on both sides: thus all ranks
 //! of the joined group hold the same bits again, also in floating point.
 
-use super::{REDUCE, bytes, unequal};
-use crate::Result;
-use crate::comm::{Communicator, Space};
+use super::REDUCE;
+use super::operator::Combine;
+use super::raw::{Batch, Part, bytes};
+use super::reduce::Scratch;
+use crate::comm::Communicator;
+use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 
 /// A reduction.
@@ -80,22 +83,69 @@ impl Communicator {
     /// Slices of different lengths; [`ErrorKind::ProcAborted`](crate::ErrorKind) when a rank has died.
     #[doc(alias = "MPI_Allreduce")]
     pub fn allreduce<T: Reducible>(&self, values: &mut [T], op: Op) -> Result<()> {
+        let (bytes, byte) = (size_of_val(values) as u64, bytes()?);
+        let combine = |lower: *const u8, upper: *mut u8| {
+            for i in 0..bytes as usize / size_of::<T>() {
+                // SAFETY: both are addresses of as many values as the slice has: the slice's own or
+                // scratch memory of that many bytes.
+                unsafe {
+                    let (lower, upper) = (lower.cast::<T>().add(i), upper.cast::<T>().add(i));
+                    let combined = T::combine(op, lower.read_unaligned(), upper.read_unaligned());
+                    upper.write_unaligned(combined);
+                }
+            }
+        };
+        let recv = values.as_mut_ptr().cast();
+        // SAFETY: the slice is mutably borrowed until the call returns; the closure writes values
+        // into as many bytes as it is given.
+        unsafe { self.allreduce_raw(None, recv, byte, bytes, &combine) }
+    }
+
+    /// Combines the elements at `send` of all ranks, in rank order, into those at `recv` of all
+    /// ranks, where they are already if `send` is `None`; see
+    /// [`reduce_raw`](Self::reduce_raw). Collective.
+    ///
+    /// # Safety
+    /// As [`reduce_raw`](Self::reduce_raw), with `recv` of every rank.
+    ///
+    /// # Errors
+    /// As [`reduce_raw`](Self::reduce_raw).
+    #[doc(alias = "MPI_Allreduce")]
+    pub unsafe fn allreduce_raw(
+        &self,
+        send: Option<*const u8>,
+        recv: *mut u8,
+        plan: &Plan,
+        count: u64,
+        combine: Combine<'_>,
+    ) -> Result<()> {
         let (rank, size) = (self.rank(), self.size());
         let doubling = 1 << size.ilog2();
         let extra = size - doubling;
-        let mut theirs = vec![<T as bytemuck::Zeroable>::zeroed(); values.len()];
+        let at = |origin: *mut u8| Part { origin, plan, count };
+        if let Some(send) = send {
+            // SAFETY: passed on.
+            unsafe { at(send.cast_mut()).copy_to(&at(recv), rank)? };
+        }
+        if at(recv).bytes()? == 0 || size == 1 {
+            return Ok(());
+        }
+        let mut scratch = Scratch::new(plan, count)?;
+        let (mut mine, mut theirs) = (recv, scratch.origin());
 
         // 1. The first 2 * extra ranks become extra: the even ones give their values away.
         let paired = rank < 2 * extra;
         if paired && rank % 2 == 0 {
-            self.give(values, rank + 1)?;
-            return self.take(values, rank + 1);
+            // SAFETY: passed on.
+            return unsafe {
+                self.give(&at(recv), rank + 1)?;
+                self.take(&at(recv), rank + 1)
+            };
         }
         if paired {
-            self.take(&mut theirs, rank - 1)?;
-            for (mine, lower) in values.iter_mut().zip(&theirs) {
-                *mine = T::combine(op, *lower, *mine);
-            }
+            // SAFETY: the scratch memory is ours.
+            unsafe { self.take(&at(theirs), rank - 1)? };
+            combine(theirs, mine);
         }
 
         // 2. Recursive doubling among the others, numbered consecutively.
@@ -104,49 +154,49 @@ impl Communicator {
         let mut bit = 1;
         while bit < doubling {
             let partner = number ^ bit;
-            self.swap(values, &mut theirs, real(partner))?;
-            for (mine, other) in values.iter_mut().zip(&theirs) {
-                *mine = if partner < number {
-                    T::combine(op, *other, *mine)
-                } else {
-                    T::combine(op, *mine, *other)
-                };
+            let mut batch = Batch::new(self, REDUCE);
+            // SAFETY: one of the two is the caller's `recv`, the other our scratch memory.
+            unsafe {
+                batch.receive(&at(theirs), real(partner))?;
+                batch.send(&at(mine), real(partner))?;
+            }
+            batch.finish()?;
+            if partner < number {
+                combine(theirs, mine);
+            } else {
+                // The upper operand takes the result.
+                combine(mine, theirs);
+                std::mem::swap(&mut mine, &mut theirs);
             }
             bit *= 2;
         }
+        if mine != recv {
+            // SAFETY: `mine` is our scratch memory then.
+            unsafe { at(mine).copy_to(&at(recv), rank)? };
+        }
 
         // 3. The result goes back.
-        if paired { self.give(values, rank - 1) } else { Ok(()) }
+        // SAFETY: passed on.
+        if paired { unsafe { self.give(&at(recv), rank - 1) } } else { Ok(()) }
     }
 
-    fn give<T: Reducible>(&self, values: &[T], to: usize) -> Result<()> {
-        let byte = bytes()?;
-        self.scope_in(Space::Collective, |scope| {
-            scope.isend(values, byte, size_of_val(values) as u64, to, REDUCE).map(drop)
-        })?
+    /// # Safety
+    /// As `Batch::send`.
+    unsafe fn give(&self, part: &Part<'_>, to: usize) -> Result<()> {
+        let mut batch = Batch::new(self, REDUCE);
+        // SAFETY: passed on.
+        unsafe { batch.send(part, to)? };
+        batch.finish()
     }
 
-    fn take<T: Reducible>(&self, values: &mut [T], from: usize) -> Result<()> {
-        let (byte, ours) = (bytes()?, size_of_val(values) as u64);
-        let status = self.scope_in(Space::Collective, |scope| {
-            scope.wait(scope.irecv(values, byte, ours, from, REDUCE)?)
-        })??;
-        equal(from, status.bytes, ours)
+    /// # Safety
+    /// As `Batch::receive`.
+    unsafe fn take(&self, part: &Part<'_>, from: usize) -> Result<()> {
+        let mut batch = Batch::new(self, REDUCE);
+        // SAFETY: passed on.
+        unsafe { batch.receive(part, from)? };
+        batch.finish()
     }
-
-    fn swap<T: Reducible>(&self, mine: &[T], theirs: &mut [T], with: usize) -> Result<()> {
-        let (byte, ours) = (bytes()?, size_of_val(mine) as u64);
-        let status = self.scope_in(Space::Collective, |scope| {
-            let request = scope.irecv(theirs, byte, ours, with, REDUCE)?;
-            scope.isend(mine, byte, ours, with, REDUCE)?;
-            scope.wait(request)
-        })??;
-        equal(with, status.bytes, ours)
-    }
-}
-
-fn equal(rank: usize, theirs: u64, ours: u64) -> Result<()> {
-    if theirs == ours { Ok(()) } else { Err(unequal("values", rank, theirs, ours)) }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Barrier by dissemination: after round `k` every rank knows of `2^(k+1)` ranks.
 
-use super::{BARRIER, bytes};
+use super::BARRIER;
+use super::raw::bytes;
 use crate::Result;
 use crate::comm::{Communicator, Space};
 

@@ -1,7 +1,8 @@
 //! Broadcast along a binomial tree rooted at the sender.
 
-use super::{BROADCAST, bytes, unequal};
-use crate::comm::{Communicator, Space};
+use super::BROADCAST;
+use super::raw::{Batch, Part, bytes};
+use crate::comm::{Communicator, writable};
 use crate::{ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 
@@ -20,34 +21,48 @@ impl Communicator {
         count: u64,
         root: usize,
     ) -> Result<()> {
+        let layout = writable(buf, 0, plan, count, "buf")?;
+        // SAFETY: the slice holds the elements (checked), and is mutably borrowed until the call
+        // returns.
+        unsafe { self.broadcast_raw(Part { origin: layout.origin, plan, count }, root) }
+    }
+
+    /// [`broadcast`](Self::broadcast) of elements anywhere in memory.
+    ///
+    /// # Safety
+    ///
+    /// - The elements of `part` are readable at the root, writable elsewhere, and nobody else's
+    ///   until the call returns.
+    ///
+    /// # Errors
+    /// As [`broadcast`](Self::broadcast).
+    #[doc(alias = "MPI_Bcast")]
+    pub unsafe fn broadcast_raw(&self, part: Part<'_>, root: usize) -> Result<()> {
         self.check_rank(root, "root", ErrorKind::Root)?;
-        let (size, ours) = (self.size(), plan.packed_bytes(count)?);
+        part.bytes()?;
+        let size = self.size();
         // Ranks counted from the root. A rank's parent has its lowest bit cleared; its children
         // add a single bit below that one.
         let me = (self.rank() + size - root) % size;
         let real = |relative: usize| (relative + root) % size;
         let lowest = if me == 0 { size.next_power_of_two() } else { me & me.wrapping_neg() };
         if me != 0 {
-            let parent = real(me - lowest);
-            let status = self.scope_in(Space::Collective, |scope| {
-                scope.wait(scope.irecv(&mut *buf, plan, count, parent, BROADCAST)?)
-            })??;
-            if status.bytes != ours {
-                return Err(unequal("count", parent, status.bytes, ours));
-            }
+            let mut batch = Batch::new(self, BROADCAST);
+            // SAFETY: passed on.
+            unsafe { batch.receive(&part, real(me - lowest))? };
+            batch.finish()?;
         }
-        let buf = &*buf;
-        self.scope_in(Space::Collective, |scope| -> Result<()> {
-            // The farthest child first: it has the largest subtree.
-            let mut bit = lowest / 2;
-            while bit > 0 {
-                if me + bit < size {
-                    scope.isend(buf, plan, count, real(me + bit), BROADCAST)?;
-                }
-                bit /= 2;
+        let mut batch = Batch::new(self, BROADCAST);
+        // The farthest child first: it has the largest subtree.
+        let mut bit = lowest / 2;
+        while bit > 0 {
+            if me + bit < size {
+                // SAFETY: passed on.
+                unsafe { batch.send(&part, real(me + bit))? };
             }
-            Ok(())
-        })?
+            bit /= 2;
+        }
+        batch.finish()
     }
 
     /// [`broadcast`](Self::broadcast) of a slice of plain values.

@@ -1,6 +1,6 @@
 //! Cartesian grids of ranks (MPI-5.0 section 8.5).
 //!
-//! `coll/` gives the communicator its context, `halo/` and the user ask for neighbours. Ranks are
+//! `create.rs` gives the communicator its context, `halo/` and the user ask for neighbours. Ranks are
 //! never reordered: coordinates follow from the rank, row-major, the last dimension fastest.
 //!
 //! A periodic dimension of one rank makes that rank its own neighbour on both sides, one of two

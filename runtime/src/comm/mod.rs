@@ -1,19 +1,23 @@
 //! Communicators: checked arguments in front of the message exchange.
 //!
 //! This file has the communicator and its blocking calls; `scope.rs` the safe nonblocking ones,
-//! `raw.rs` the ones that leave memory to the caller, `cartesian.rs` grids. All of them check rank,
-//! tag, count and buffer first and start nothing when a check fails; then `progress.rs` does the
-//! work. Collective calls are in `coll/`.
+//! `raw.rs` the ones that leave memory to the caller, `group.rs` groups, `create.rs` what makes
+//! communicators of communicators, `cartesian.rs` grids. All of them check rank, tag, count and
+//! buffer first and start nothing when a check fails; then `progress.rs` does the work. Collective
+//! calls are in `coll/`.
 //!
-//! Every communicator of this version has the ranks of the world in their order: duplicates and
-//! grids differ in context only, so ranks need no translation.
+//! Invariant: ranks of a communicator become ranks of the world here, on the way in
+//! (`world_rank`), and statuses become the communicator's again on the way out (`local`).
 
 mod cartesian;
+mod create;
+mod group;
 mod raw;
 mod scope;
 
 pub use cartesian::{Cartesian, dims_create};
-pub use raw::RawRequest;
+pub use group::{Comparison, Group, RankRange};
+pub use raw::{Matched, Messages, Ongoing, Operation, RawRequest, SendMode};
 pub use scope::{Request, Scope};
 
 use crate::p2p::exchange::Started;
@@ -39,13 +43,18 @@ pub struct Communicator {
 
 struct Shared {
     endpoint: Arc<Endpoint>,
-    /// Context of the user's messages; the one above is that of collective calls.
+    /// Context of the user's messages; those of the other spaces follow it.
     context: u64,
+    group: Group,
+    /// This process's rank in the group.
+    rank: usize,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.endpoint.close_context(self.context);
+        for space in 0..Space::COUNT {
+            self.endpoint.close_context(self.context + space);
+        }
     }
 }
 
@@ -59,20 +68,44 @@ impl fmt::Debug for Communicator {
     }
 }
 
-/// Which of a communicator's two message spaces.
+/// Which of a communicator's message spaces; messages of one never match receives of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
     /// The user's.
-    User,
-    /// That of collective calls; never matches a user's message.
-    Collective,
+    User = 0,
+    /// That of collective calls.
+    Collective = 1,
+    /// That of calls among a part of the ranks, told apart by the user's tag
+    /// (`Communicator::create_group`).
+    Part = 2,
+}
+
+impl Space {
+    /// Contexts that a communicator has: a power of two above the number of spaces.
+    const COUNT: u64 = 4;
 }
 
 impl Communicator {
-    /// Communicator number `number` of the endpoint; 0 is the world.
-    pub(crate) fn new(endpoint: Arc<Endpoint>, number: u64) -> Self {
-        // Numbers have 44 bits (12 for the leader, 32 counted), so doubling them is safe.
-        Self { shared: Arc::new(Shared { endpoint, context: number << 1 }) }
+    /// Communicator number `number` of the endpoint's ranks `group`; `None` if this process is not
+    /// one of them.
+    pub(crate) fn new(endpoint: Arc<Endpoint>, number: u64, group: Group) -> Option<Self> {
+        let rank = group.rank_of(endpoint.rank())?;
+        // Numbers have 60 bits (12 for the leader, 48 counted).
+        let context = number * Space::COUNT;
+        Some(Self { shared: Arc::new(Shared { endpoint, context, group, rank }) })
+    }
+
+    /// The communicator of all ranks of the job, which has number 0.
+    pub(crate) fn world(endpoint: Arc<Endpoint>) -> Self {
+        let (group, rank) = (Group::world(endpoint.size()), endpoint.rank());
+        Self { shared: Arc::new(Shared { endpoint, context: 0, group, rank }) }
+    }
+
+    /// The communicator of this rank alone.
+    pub(crate) fn own(endpoint: Arc<Endpoint>) -> Self {
+        let (group, context) = (Group::single(endpoint.rank()), endpoint.new_context());
+        let context = context * Space::COUNT;
+        Self { shared: Arc::new(Shared { endpoint, context, group, rank: 0 }) }
     }
 
     pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
@@ -80,19 +113,68 @@ impl Communicator {
     }
 
     fn context(&self, space: Space) -> u64 {
-        self.shared.context + u64::from(space == Space::Collective)
+        self.shared.context + space as u64
     }
 
     /// The rank of this process, from 0.
     #[doc(alias = "MPI_Comm_rank")]
     pub fn rank(&self) -> usize {
-        self.shared.endpoint.rank()
+        self.shared.rank
     }
 
     /// The number of ranks.
     #[doc(alias = "MPI_Comm_size")]
     pub fn size(&self) -> usize {
-        self.shared.endpoint.size()
+        self.shared.group.size()
+    }
+
+    /// Its ranks, as ranks of the world.
+    #[doc(alias = "MPI_Comm_group")]
+    pub fn group(&self) -> &Group {
+        &self.shared.group
+    }
+
+    // ---- the door: ranks of the communicator outside, of the world inside ----
+
+    /// The world rank of `rank`.
+    #[inline]
+    pub(crate) fn world_rank(
+        &self,
+        rank: usize,
+        argument: &'static str,
+        kind: ErrorKind,
+    ) -> Result<usize> {
+        match self.shared.group.world_rank(rank) {
+            Some(rank) => Ok(rank),
+            None => Err(self.no_rank(rank, argument, kind)),
+        }
+    }
+
+    /// A source as the exchange knows it.
+    #[inline]
+    pub(crate) fn world_source(&self, source: Source) -> Result<Source> {
+        Ok(match source {
+            Source::Any => Source::Any,
+            Source::Rank(rank) => Source::Rank(self.world_rank(rank, "source", ErrorKind::Rank)?),
+        })
+    }
+
+    /// A status of the exchange, as this communicator's.
+    #[inline]
+    pub(crate) fn local(&self, status: Status) -> Result<Status> {
+        match self.shared.group.rank_of(status.source) {
+            Some(source) => Ok(Status { source, ..status }),
+            None => Err(stranger(status.source)),
+        }
+    }
+
+    /// A result of the exchange, as this communicator's.
+    #[inline]
+    pub(crate) fn local_start(&self, started: Started) -> Result<Started> {
+        match started {
+            Started::Done(status) => self.local(status).map(Started::Done),
+            pending @ Started::Pending(_) => Ok(pending),
+        }
     }
 
     // ---- checks ----
@@ -103,19 +185,13 @@ impl Communicator {
         argument: &'static str,
         kind: ErrorKind,
     ) -> Result<()> {
-        let size = self.size();
-        if rank < size {
-            return Ok(());
-        }
-        let detail = format!("{rank} is not a rank of a communicator of {size}");
-        Err(Error::new(kind, argument, detail))
+        if rank < self.size() { Ok(()) } else { Err(self.no_rank(rank, argument, kind)) }
     }
 
-    fn check_source(&self, source: Source) -> Result<()> {
-        match source {
-            Source::Any => Ok(()),
-            Source::Rank(rank) => self.check_rank(rank, "source", ErrorKind::Rank),
-        }
+    #[cold]
+    fn no_rank(&self, rank: usize, argument: &'static str, kind: ErrorKind) -> Error {
+        let detail = format!("{rank} is not a rank of a communicator of {}", self.size());
+        Error::new(kind, argument, detail)
     }
 
     // ---- the one way to start something ----
@@ -131,12 +207,13 @@ impl Communicator {
         tag: i32,
         space: Space,
     ) -> Result<Started> {
-        self.check_rank(dest, "dest", ErrorKind::Rank)?;
+        let dest = self.world_rank(dest, "dest", ErrorKind::Rank)?;
         check_tag(tag)?;
         let bytes = layout.plan.packed_bytes(layout.count)?;
         let label = Label { context: self.context(space), tag, bytes };
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
-        unsafe { self.shared.endpoint.send(layout, label, dest) }
+        let started = unsafe { self.shared.endpoint.send(layout, label, dest)? };
+        self.local_start(started)
     }
 
     /// # Safety
@@ -150,19 +227,26 @@ impl Communicator {
         tag: Tag,
         space: Space,
     ) -> Result<Started> {
-        self.check_source(source)?;
+        let source = self.world_source(source)?;
         check_receive_tag(tag)?;
         let capacity = layout.plan.packed_bytes(layout.count)?;
         let context = self.context(space);
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
-        unsafe { self.shared.endpoint.receive(layout, capacity, context, source, tag) }
+        let started =
+            unsafe { self.shared.endpoint.receive(layout, capacity, context, source, tag)? };
+        self.local_start(started)
     }
 
     pub(crate) fn finish(&self, started: Started) -> Result<Status> {
         match started {
             Started::Done(status) => Ok(status),
-            Started::Pending(id) => self.shared.endpoint.wait(id),
+            Started::Pending(id) => self.local(self.shared.endpoint.wait(id)?),
         }
+    }
+
+    /// The status of a pending operation if it is complete.
+    pub(crate) fn test(&self, id: u64) -> Result<Option<Status>> {
+        self.shared.endpoint.test(id)?.map(|status| self.local(status)).transpose()
     }
 
     // ---- blocking calls ----
@@ -242,12 +326,14 @@ impl Communicator {
     ) -> Result<Status> {
         let layout = writable(buf, origin, plan, count, "buf")?;
         let (source, tag) = (source.into(), tag.into());
-        self.check_source(source)?;
+        let source = self.world_source(source)?;
         check_receive_tag(tag)?;
         let (capacity, context) = (plan.packed_bytes(count)?, self.context(Space::User));
         // SAFETY: the slice is mutably borrowed until the call returns, after which the operation
         // is complete or detached; the size is the plan's own.
-        unsafe { self.shared.endpoint.receive_now(&layout, capacity, context, source, tag) }
+        let status =
+            unsafe { self.shared.endpoint.receive_now(&layout, capacity, context, source, tag)? };
+        self.local(status)
     }
 
     /// Sends and receives at once; neither waits for the other.
@@ -307,9 +393,10 @@ impl Communicator {
     }
 
     fn look(&self, source: Source, tag: Tag, wait: bool) -> Result<Option<Status>> {
-        self.check_source(source)?;
+        let source = self.world_source(source)?;
         check_receive_tag(tag)?;
-        self.shared.endpoint.probe(self.context(Space::User), source, tag, wait)
+        let found = self.shared.endpoint.probe(self.context(Space::User), source, tag, wait)?;
+        found.map(|status| self.local(status)).transpose()
     }
 
     /// One turn of the progress engine, for long computations between calls.
@@ -319,6 +406,14 @@ impl Communicator {
     pub fn progress(&self) -> Result<()> {
         self.shared.endpoint.progress()
     }
+}
+
+/// A message in a context of ours from a rank that is not in the group: only a program that writes
+/// the segment at will sends that.
+#[cold]
+fn stranger(world: usize) -> Error {
+    let detail = format!("rank {world} of the world, no member of the communicator, has sent it");
+    Error::new(ErrorKind::Other, "message", detail)
 }
 
 pub(crate) fn check_tag(tag: i32) -> Result<()> {

@@ -1,17 +1,21 @@
 //! Nonblocking operations on memory that the caller answers for.
 //!
-//! The halo exchange and the C face use these; safe programs use `scope.rs`. Requests end in
-//! `progress.rs`.
+//! The halo exchange uses the calls on communicators, the C face [`Messages`]; safe programs use
+//! `scope.rs`. Requests end in `progress.rs`.
 
 use super::{Communicator, Space};
-use crate::p2p::exchange::Started;
-use crate::p2p::payload::LayoutRef;
+use crate::p2p::exchange::{Exchange, How, Started, Taken};
+use crate::p2p::payload::{Backing, LayoutRef};
 use crate::p2p::{Source, Status, Tag};
+use crate::progress::Endpoint;
+use crate::transport::envelope::Label;
 use crate::{Plan, Result};
+use std::sync::Arc;
 
 /// A nonblocking operation that was started with [`Communicator::isend_raw`] or
 /// [`Communicator::irecv_raw`]. It keeps its plan alive.
 ///
+/// It is waited for on the communicator that it was started on, whose ranks its status has.
 /// Dropping it neither waits nor cancels: the operation goes on, and its memory stays in use.
 #[doc(alias = "MPI_Request")]
 #[derive(Debug)]
@@ -109,7 +113,7 @@ impl Communicator {
         match request.started {
             Started::Done(status) => Ok(Some(status)),
             Started::Pending(id) => {
-                let status = self.endpoint().test(id)?;
+                let status = self.test(id)?;
                 if let Some(status) = status {
                     request.started = Started::Done(status);
                 }
@@ -124,5 +128,273 @@ impl Communicator {
         if let Started::Pending(id) = request.started {
             self.endpoint().detach(id);
         }
+    }
+}
+
+/// The messages of one context of this process, without any checks: ranks are those of the world,
+/// memory is the caller's. The C face stands on this.
+///
+/// It keeps the context's queues alive as long as it lives.
+#[derive(Clone, Debug)]
+pub struct Messages {
+    endpoint: Arc<Endpoint>,
+    context: u64,
+    /// The communicator whose context it is.
+    _keep: Communicator,
+}
+
+/// How a send of [`Messages`] is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendMode {
+    /// Complete when the memory may be changed.
+    Standard,
+    /// Complete when a receive has matched, however short the message is.
+    #[doc(alias = "MPI_Ssend")]
+    Synchronous,
+    /// The memory may be changed when the call returns: what cannot go at once goes from a copy.
+    Copied,
+    /// The same, with the copy at this address, where the caller lends room for the packed bytes
+    /// until the send is complete.
+    #[doc(alias = "MPI_Bsend")]
+    Lent(*mut u8),
+}
+
+/// An operation of [`Messages`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// It was complete at once.
+    Done(Status),
+    /// It is in flight under this number, which [`Ongoing`] knows.
+    Pending(u64),
+}
+
+impl From<Started> for Operation {
+    fn from(started: Started) -> Self {
+        match started {
+            Started::Done(status) => Self::Done(status),
+            Started::Pending(id) => Self::Pending(id),
+        }
+    }
+}
+
+/// A message that a matched probe has found: no other receive gets it.
+#[doc(alias = "MPI_Message")]
+#[derive(Debug)]
+pub struct Matched(Taken);
+
+impl Matched {
+    /// What the probe says about it.
+    pub fn status(&self) -> Status {
+        self.0.status()
+    }
+}
+
+impl Communicator {
+    /// The messages of this communicator.
+    pub fn messages(&self) -> Messages {
+        Messages {
+            endpoint: self.endpoint().clone(),
+            context: self.context(Space::User),
+            _keep: self.clone(),
+        }
+    }
+}
+
+impl Messages {
+    /// This process's rank in the world.
+    pub fn rank(&self) -> usize {
+        self.endpoint.rank()
+    }
+
+    /// Starts a send of `count` elements to rank `dest` of the world.
+    ///
+    /// # Safety
+    ///
+    /// - The elements' bytes are readable; in the modes without a copy they stay so, and
+    ///   unchanged, until the operation has ended.
+    /// - Lent memory has room for the packed bytes, and is nobody else's until it has ended.
+    /// - `dest` is a rank of the world, `tag` is not negative.
+    ///
+    /// # Errors
+    /// A count beyond 64 bits of packed bytes; out of memory; a rank has died. Nothing was started
+    /// then.
+    pub unsafe fn send(
+        &self,
+        mode: SendMode,
+        origin: *const u8,
+        plan: &Plan,
+        count: u64,
+        dest: usize,
+        tag: i32,
+    ) -> Result<Operation> {
+        let layout = LayoutRef { origin: origin.cast_mut(), plan, count };
+        let bytes = plan.packed_bytes(count)?;
+        let backing = match mode {
+            SendMode::Standard | SendMode::Synchronous => Backing::Caller,
+            SendMode::Copied => Backing::Copy,
+            SendMode::Lent(start) => Backing::Lent(start),
+        };
+        let how = How { synchronous: mode == SendMode::Synchronous, backing };
+        let label = Label { context: self.context, tag, bytes };
+        // SAFETY: the memory is the caller's promise, the size is the plan's own.
+        unsafe { self.endpoint.send_as(&layout, label, dest, how).map(Into::into) }
+    }
+
+    /// Starts a receive of at most `count` elements.
+    ///
+    /// # Safety
+    ///
+    /// - The elements' bytes are writable, and nobody else's, until the operation has ended.
+    /// - `source` is a rank of the world, a `tag` is not negative.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send); a message that had arrived is longer than the receive.
+    pub unsafe fn receive(
+        &self,
+        origin: *mut u8,
+        plan: &Plan,
+        count: u64,
+        source: Source,
+        tag: Tag,
+    ) -> Result<Operation> {
+        let layout = LayoutRef { origin, plan, count };
+        let capacity = plan.packed_bytes(count)?;
+        let context = self.context;
+        // SAFETY: the memory is the caller's promise, the size is the plan's own.
+        unsafe { self.endpoint.receive(&layout, capacity, context, source, tag).map(Into::into) }
+    }
+
+    /// Receives and waits.
+    ///
+    /// # Safety
+    /// As [`receive`](Self::receive), until the call returns.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub unsafe fn receive_now(
+        &self,
+        origin: *mut u8,
+        plan: &Plan,
+        count: u64,
+        source: Source,
+        tag: Tag,
+    ) -> Result<Status> {
+        let layout = LayoutRef { origin, plan, count };
+        let capacity = plan.packed_bytes(count)?;
+        // SAFETY: the memory is the caller's promise, the size is the plan's own.
+        unsafe { self.endpoint.receive_now(&layout, capacity, self.context, source, tag) }
+    }
+
+    /// Starts the receive of a message that a matched probe has found.
+    ///
+    /// # Safety
+    /// As [`receive`](Self::receive).
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub unsafe fn receive_matched(
+        &self,
+        origin: *mut u8,
+        plan: &Plan,
+        count: u64,
+        message: Matched,
+    ) -> Result<Operation> {
+        let layout = LayoutRef { origin, plan, count };
+        let capacity = plan.packed_bytes(count)?;
+        // SAFETY: the memory is the caller's promise, the size is the plan's own.
+        unsafe { self.endpoint.receive_taken(&layout, capacity, message.0).map(Into::into) }
+    }
+
+    /// The message that a receive would match now; waits for one if `wait`.
+    ///
+    /// # Errors
+    /// A rank has died.
+    pub fn probe(&self, source: Source, tag: Tag, wait: bool) -> Result<Option<Status>> {
+        self.endpoint.probe(self.context, source, tag, wait)
+    }
+
+    /// The same, taken out of the queue.
+    ///
+    /// # Errors
+    /// A rank has died.
+    #[doc(alias = "MPI_Mprobe")]
+    pub fn take(&self, source: Source, tag: Tag, wait: bool) -> Result<Option<Matched>> {
+        Ok(self.endpoint.take(self.context, source, tag, wait)?.map(Matched))
+    }
+
+    /// Waits until `look` has an answer. It is called often, under the lock of all communication:
+    /// it must be short, and call nothing that communicates.
+    ///
+    /// # Errors
+    /// A rank has died. Operations that were waited for go on: [`abandon`](Self::abandon).
+    pub fn wait_until<R>(&self, mut look: impl FnMut(&mut Ongoing<'_>) -> Option<R>) -> Result<R> {
+        self.endpoint.attend(|exchange| look(&mut Ongoing(exchange)))
+    }
+
+    /// Makes progress, then gives the answer of `look` if it has one.
+    ///
+    /// # Errors
+    /// As [`wait_until`](Self::wait_until).
+    pub fn look<R>(&self, look: impl FnOnce(&mut Ongoing<'_>) -> Option<R>) -> Result<Option<R>> {
+        self.endpoint.glance(|exchange| look(&mut Ongoing(exchange)))
+    }
+
+    /// Changes operations, without making progress; waiters look again.
+    ///
+    /// # Errors
+    /// The job has been left.
+    pub fn change<R>(&self, change: impl FnOnce(&mut Ongoing<'_>) -> R) -> Result<R> {
+        self.endpoint.change(|exchange| change(&mut Ongoing(exchange)))
+    }
+
+    /// Waits for one operation. Afterwards, whatever the result, its memory is the caller's again.
+    ///
+    /// # Errors
+    /// The operation's own; a rank has died.
+    pub fn finish(&self, operation: Operation) -> Result<Status> {
+        match operation {
+            Operation::Done(status) => Ok(status),
+            Operation::Pending(id) => self.endpoint.wait(id),
+        }
+    }
+
+    /// Cuts an operation loose from its memory, without waiting: a send still happens, from a
+    /// copy; a receive is withdrawn, or its message read and dropped.
+    pub fn abandon(&self, id: u64) {
+        self.endpoint.detach(id);
+    }
+
+    /// Tells those in [`wait_until`](Self::wait_until) to look again: something that is no message
+    /// has happened.
+    pub fn nudge(&self) {
+        self.endpoint.nudge();
+    }
+}
+
+/// The operations in flight, while nothing else moves them.
+#[derive(Debug)]
+pub struct Ongoing<'a>(&'a mut Exchange);
+
+impl Ongoing<'_> {
+    /// The result of an operation, once, if it is complete.
+    pub fn fetch(&mut self, id: u64) -> Option<Result<Status>> {
+        self.0.requests().fetch(id)
+    }
+
+    /// Whether an operation is complete; one whose result was fetched is.
+    pub fn is_complete(&mut self, id: u64) -> bool {
+        self.0.requests().is_complete(id)
+    }
+
+    /// Takes back a receive that no message has matched; its number is free then.
+    #[doc(alias = "MPI_Cancel")]
+    pub fn withdraw(&mut self, id: u64) -> bool {
+        self.0.withdraw(id)
+    }
+
+    /// Nobody will ask for this operation's result; it goes on, and its memory stays in use.
+    #[doc(alias = "MPI_Request_free")]
+    pub fn forget(&mut self, id: u64) {
+        self.0.requests().orphan(id);
     }
 }

@@ -219,7 +219,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             Started::Done(status) => Ok(status),
             Started::Pending(id) => {
                 // Forgotten only afterwards: a panic in the wait must still cut it loose.
-                let result = self.comm.endpoint().wait(id);
+                let result = self.comm.finish(request.started);
                 self.forget(id);
                 result
             }
@@ -258,7 +258,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 Started::Pending(_) => Ok(None),
             };
         };
-        let tested = self.comm.endpoint().test(id);
+        let tested = self.comm.test(id);
         match &tested {
             Ok(None) => {}
             Ok(Some(status)) => {

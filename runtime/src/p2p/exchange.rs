@@ -8,8 +8,8 @@
 //! Invariants: an unmatched message occupies no shared memory for longer than one turn (eager data
 //! is copied to the heap, the rest stays with its sender); nothing here waits.
 
-use super::matching::{Arrived, Matching};
-use super::payload::{LayoutRef, Sink, Supply, buffer, copy};
+use super::matching::{Arrived, Matching, Unexpected};
+use super::payload::{Backing, LayoutRef, Sink, Supply, buffer, copy};
 use super::request::{Receive, Request, Requests, Send, SendStage};
 use super::{Source, Status, Tag};
 use crate::shm::ring::Violation;
@@ -31,6 +31,35 @@ pub enum Started {
     Done(Status),
     /// It is in flight under this number.
     Pending(u64),
+}
+
+/// How a message is sent.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    /// Complete only when a receive has matched the message.
+    pub synchronous: bool,
+    /// Where the data is until then.
+    pub backing: Backing,
+}
+
+impl How {
+    /// As an ordinary send does it.
+    pub const STANDARD: Self = Self { synchronous: false, backing: Backing::Caller };
+}
+
+/// A message that a matched probe has taken out of the queue: only its holder can receive it.
+#[derive(Debug)]
+pub struct Taken {
+    context: u64,
+    from: usize,
+    message: Unexpected,
+}
+
+impl Taken {
+    /// What the probe says about it.
+    pub fn status(&self) -> Status {
+        Status { source: self.from, tag: self.message.tag, bytes: self.message.bytes }
+    }
 }
 
 /// Counters for `TYPEPACK_REPORT`.
@@ -168,8 +197,11 @@ impl Exchange {
     ///
     /// # Safety
     ///
-    /// - The layout's memory is readable and unchanged until the send is complete or detached.
+    /// - The layout's memory is readable; with [`Backing::Caller`] it stays so, and unchanged,
+    ///   until the send is complete or detached.
     /// - `label.bytes` is the packed size of its elements.
+    /// - Lent memory holds as many bytes and is nobody else's until the send is complete or
+    ///   detached.
     ///
     /// # Errors
     /// Out of memory; a broken protocol.
@@ -178,19 +210,20 @@ impl Exchange {
         layout: &LayoutRef<'_>,
         label: Label,
         dest: usize,
+        how: How,
     ) -> Result<Started> {
         self.traffic.messages += 1;
         self.traffic.bytes += label.bytes;
         let status = Status { source: self.fabric.rank(), tag: label.tag, bytes: label.bytes };
         if dest == self.fabric.rank() {
             // SAFETY: passed on.
-            return unsafe { self.send_self(layout, label, status) };
+            return unsafe { self.send_self(layout, label, status, how) };
         }
         if self.peers[dest].tx.is_none() {
             self.tx(dest)?;
         }
         let Some(tx) = &mut self.peers[dest].tx else { return Err(lost()) };
-        if label.bytes <= self.eager_limit && tx.is_idle() {
+        if label.bytes <= self.eager_limit && !how.synchronous && tx.is_idle() {
             // SAFETY: the range is the whole message (caller's promise); the destination holds as
             // many bytes of shared memory, which no user layout overlaps.
             let pack = |to| unsafe { layout.pack(0..label.bytes, to) };
@@ -199,8 +232,10 @@ impl Exchange {
                 return Ok(Started::Done(status));
             }
         }
-        let supply = Supply::Memory(layout.keep());
-        let send = Send { dest, label, supply, stage: SendStage::Queued };
+        // SAFETY: passed on.
+        let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
+        let synchronous = how.synchronous;
+        let send = Send { dest, label, supply, synchronous, stage: SendStage::Queued };
         let id = self.requests.open(Request::Send(send));
         let queued = self.tx(dest).map(|tx| tx.push(Outgoing::Send(id)));
         let result = queued.and_then(|()| self.flush(dest));
@@ -223,6 +258,7 @@ impl Exchange {
         layout: &LayoutRef<'_>,
         label: Label,
         status: Status,
+        how: How,
     ) -> Result<Started> {
         let rank = self.fabric.rank();
         if let Some(id) = self.matching(label.context).arrive(rank, label.tag) {
@@ -235,17 +271,25 @@ impl Exchange {
             self.requests.complete(id, arrived(status, capacity));
             return Ok(Started::Done(status));
         }
-        self.kept += 1;
-        if label.bytes <= self.eager_limit {
+        if label.bytes <= self.eager_limit && !how.synchronous {
             let mut data = buffer(label.bytes)?;
             // SAFETY: the layout is valid by the caller's promise, the buffer has its size.
             unsafe { layout.pack(0..label.bytes, data.as_mut_ptr()) };
-            self.matching(label.context).keep(rank, label.tag, label.bytes, Arrived::Data(data));
+            self.matching(label.context).keep(
+                rank,
+                label.tag,
+                label.bytes,
+                Arrived::Data(data, None),
+            );
+            self.kept += 1;
             return Ok(Started::Done(status));
         }
-        let supply = Supply::Memory(layout.keep());
-        let send = Send { dest: rank, label, supply, stage: SendStage::Offered };
+        // SAFETY: passed on.
+        let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
+        let synchronous = how.synchronous;
+        let send = Send { dest: rank, label, supply, synchronous, stage: SendStage::Offered };
         let id = self.requests.open(Request::Send(send));
+        self.kept += 1;
         self.matching(label.context).keep(rank, label.tag, label.bytes, Arrived::Own(id));
         Ok(Started::Pending(id))
     }
@@ -275,12 +319,40 @@ impl Exchange {
             self.matching(context).post(source, tag, id);
             return Ok(Started::Pending(id));
         };
+        // SAFETY: passed on.
+        unsafe { self.receive_taken(layout, capacity, Taken { context, from, message }) }
+    }
+
+    /// Takes the message that a receive would match now out of the queue.
+    pub fn take(&mut self, context: u64, source: Source, tag: Tag) -> Option<Taken> {
+        let (from, message) = self.matching(context).take(source, tag)?;
+        Some(Taken { context, from, message })
+    }
+
+    /// Starts the receive of a message that was taken out of the queue.
+    ///
+    /// # Safety
+    /// As [`Exchange::receive`].
+    ///
+    /// # Errors
+    /// As [`Exchange::receive`].
+    pub unsafe fn receive_taken(
+        &mut self,
+        layout: &LayoutRef<'_>,
+        capacity: u64,
+        taken: Taken,
+    ) -> Result<Started> {
+        let Taken { context, from, message } = taken;
+        let source = Source::Rank(from);
         let status = Status { source: from, tag: message.tag, bytes: message.bytes };
         let fits = message.bytes.min(capacity);
         match message.what {
-            Arrived::Data(data) => {
+            Arrived::Data(data, waiting) => {
                 // SAFETY: `fits` is within the receive and within the data, which is on our heap.
                 unsafe { layout.unpack(0..fits, data.as_ptr()) };
+                if let Some(id) = waiting {
+                    self.refuse(from, id)?;
+                }
                 arrived(status, capacity).map(Started::Done)
             }
             Arrived::Own(id) => {
@@ -335,6 +407,18 @@ impl Exchange {
         self.requests.orphan(id);
     }
 
+    /// Takes back a receive that no message has matched; false if there is none under this number.
+    /// Its number is free afterwards.
+    pub fn withdraw(&mut self, id: u64) -> bool {
+        let Some(receive) = self.requests.receive(id) else { return false };
+        let (context, source) = (receive.context, receive.source);
+        if receive.stream.is_some() || !self.matching(context).withdraw(source, id) {
+            return false;
+        }
+        self.requests.cancel(id);
+        true
+    }
+
     // ---- the answers to an offer ----
 
     /// Grants an offered message to the receive `id`.
@@ -350,7 +434,8 @@ impl Exchange {
         self.flush(from)
     }
 
-    /// Tells the sender that its offered message matched a receive that is too small.
+    /// Tells the sender that its message was matched and no more of it is wanted: the receive is
+    /// too small, or everything came with a synchronous envelope.
     fn refuse(&mut self, from: usize, offer: u64) -> Result<()> {
         self.tx(from)?.push(Outgoing::Grant(offer, 0));
         self.flush(from)
@@ -435,7 +520,7 @@ impl Exchange {
             match Envelope::decode(&words).map_err(|v| broken(from, v))? {
                 // SAFETY: the inline payload is a local copy, at least as long as the message.
                 Envelope::Inline(label, data) => unsafe {
-                    self.deliver(from, label, data.as_ptr())?;
+                    self.deliver(from, label, data.as_ptr(), None)?;
                 },
                 Envelope::Eager(label) => {
                     payload = label.bytes as usize;
@@ -443,7 +528,17 @@ impl Exchange {
                     // SAFETY: the length was checked against the eager maximum, and `place` keeps
                     // a payload of that length within the area; the bytes are ours until we
                     // advance.
-                    unsafe { self.deliver(from, label, area.payload(offset))? };
+                    unsafe { self.deliver(from, label, area.payload(offset), None)? };
+                }
+                Envelope::Synchronous(label, id) => {
+                    payload = label.bytes as usize;
+                    let offset = rx.ring.payload_offset::<crate::transport::fabric::Area>(payload);
+                    // SAFETY: as for `Eager`; the way of the answer comes before the match, so
+                    // that without memory for it the message stays in the ring.
+                    unsafe {
+                        self.tx(from)?;
+                        self.deliver(from, label, area.payload(offset), Some(id))?;
+                    }
                 }
                 Envelope::Offer(label, id) => self.offered(from, label, id)?,
                 Envelope::Grant { id, bytes } => self.granted(from, id, bytes)?,
@@ -456,17 +551,24 @@ impl Exchange {
         Ok(true)
     }
 
-    /// An eager message has arrived.
+    /// An eager message has arrived; its sender may be waiting to hear of the match.
     ///
     /// # Safety
     ///
     /// - `data` is valid for reads of `label.bytes` bytes.
-    unsafe fn deliver(&mut self, from: usize, label: Label, data: *const u8) -> Result<()> {
+    unsafe fn deliver(
+        &mut self,
+        from: usize,
+        label: Label,
+        data: *const u8,
+        waiting: Option<u64>,
+    ) -> Result<()> {
         let Some(id) = self.matching(label.context).arrive(from, label.tag) else {
             let mut copied = buffer(label.bytes)?;
             // SAFETY: the source is the caller's promise, the new buffer has as many bytes.
             unsafe { std::ptr::copy_nonoverlapping(data, copied.as_mut_ptr(), copied.len()) };
-            self.matching(label.context).keep(from, label.tag, label.bytes, Arrived::Data(copied));
+            let what = Arrived::Data(copied, waiting);
+            self.matching(label.context).keep(from, label.tag, label.bytes, what);
             return Ok(());
         };
         let Some(receive) = self.requests.receive(id) else { return Err(lost()) };
@@ -476,7 +578,10 @@ impl Exchange {
         unsafe { receive.sink.unpack(0..label.bytes.min(capacity), data) };
         let status = Status { source: from, tag: label.tag, bytes: label.bytes };
         self.requests.complete(id, arrived(status, capacity));
-        Ok(())
+        match waiting {
+            Some(id) => self.refuse(from, id),
+            None => Ok(()),
+        }
     }
 
     /// A message too long for the ring waits at `from`.
@@ -585,7 +690,7 @@ mod tests {
         let empty = Label { bytes: 0, ..label };
         let pending = loop {
             // SAFETY: nothing is read for an empty message.
-            match unsafe { exchange.send(&layout, empty, 1) }.expect("a send") {
+            match unsafe { exchange.send(&layout, empty, 1, How::STANDARD) }.expect("a send") {
                 Started::Done(_) => {}
                 Started::Pending(id) => break id,
             }
@@ -599,7 +704,7 @@ mod tests {
 
         // SAFETY: the buffer outlives the exchange.
         unsafe {
-            exchange.send(&layout, label, 1).expect_err("a send");
+            exchange.send(&layout, label, 1, How::STANDARD).expect_err("a send");
             exchange.receive(&layout, 16_000, 0, Source::Rank(1), Tag::Any).expect_err("a receive");
         }
         let (sent, received) = (pending + 1, pending + 2);
@@ -607,6 +712,86 @@ mod tests {
         assert!(matches!(send.supply, Supply::Packed(_)));
         let receive = exchange.requests().receive(received).expect("a receive without an owner");
         assert!(matches!(receive.sink, Sink::Discard));
+    }
+
+    /// However short, a synchronous message completes when it is matched and not before: by a
+    /// receive that was posted, by one that comes later, by a probe's receive, by one too small.
+    #[test]
+    fn a_synchronous_send_ends_with_the_match() {
+        let byte = Datatype::named(Named::U8).commit().expect("a plan");
+        let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
+        let mut here = Exchange::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
+        let mut there = Exchange::new(Fabric::join(segment, 1).expect("rank 1"), 8 << 10);
+        let how = How { synchronous: true, ..How::STANDARD };
+        for len in [0u64, 1, 32, 33, 8 << 10] {
+            let (mut data, mut buffer) = (vec![len as u8; 8 << 10], vec![0u8; 8 << 10]);
+            let from = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: len };
+            for way in 0..4 {
+                let capacity = if way == 3 { len / 2 } else { len };
+                let to = LayoutRef { origin: buffer.as_mut_ptr(), plan: &byte, count: capacity };
+                let (context, source) = (6, Source::Rank(0));
+                // SAFETY: the vectors outlive the operations, all of which end below.
+                let receive = |there: &mut Exchange| unsafe {
+                    there.receive(&to, capacity, context, source, Tag::Any)
+                };
+                let posted = (way == 0).then(|| receive(&mut there).expect("a receive"));
+                let label = Label { context, tag: 3, bytes: len };
+                // SAFETY: as above.
+                let sent = unsafe { here.send(&from, label, 1, how) }.expect("a send");
+                let Started::Pending(id) = sent else { panic!("{len} bytes are complete") };
+                here.turn().expect("a turn");
+                assert!(!here.requests().is_complete(id), "{len} bytes");
+                there.turn().expect("a turn");
+                if posted.is_none() {
+                    here.turn().expect("a turn");
+                    assert!(!here.requests().is_complete(id), "{len} bytes");
+                }
+                match (way, posted) {
+                    (0, Some(Started::Pending(id))) => {
+                        let result = there.requests().fetch(id).expect("complete");
+                        assert_eq!(result.expect("a message").bytes, len);
+                    }
+                    (2, _) => {
+                        let taken = there.take(context, source, Tag::Any).expect("a message");
+                        assert_eq!(taken.status().bytes, len);
+                        assert!(there.probe(context, source, Tag::Any).is_none());
+                        here.turn().expect("a turn");
+                        assert!(!here.requests().is_complete(id), "{len} bytes");
+                        // SAFETY: as above.
+                        unsafe { there.receive_taken(&to, capacity, taken) }.expect("a receive");
+                    }
+                    _ => assert_eq!(receive(&mut there).is_err(), capacity < len),
+                }
+                here.turn().expect("a turn");
+                assert!(matches!(here.requests().fetch(id), Some(Ok(_))), "{len} bytes");
+                assert!(buffer[..capacity as usize].iter().all(|&b| b == len as u8));
+            }
+        }
+    }
+
+    /// A receive that is taken back matches nothing; one that is matched stays.
+    #[test]
+    fn only_unmatched_receives_are_withdrawn() {
+        let word = Datatype::named(Named::U64).commit().expect("a plan");
+        let (mut exchange, _other) = job();
+        let (mut data, mut buffer) = (vec![5u64; 4], vec![0u64; 4]);
+        let to = LayoutRef { origin: buffer.as_mut_ptr().cast(), plan: &word, count: 4 };
+        let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &word, count: 4 };
+        let label = Label { context: 2, tag: 1, bytes: 32 };
+        for source in [Source::Any, Source::Rank(0)] {
+            // SAFETY: the vectors outlive the operations, all of which end below.
+            let mut receive = || unsafe { exchange.receive(&to, 32, 2, source, Tag::Any) };
+            let (first, second) = (receive().expect("one"), receive().expect("another"));
+            let (Started::Pending(first), Started::Pending(second)) = (first, second) else {
+                panic!("nothing was sent");
+            };
+            assert!(exchange.withdraw(first) && !exchange.withdraw(first));
+            // SAFETY: as above.
+            unsafe { exchange.send(&from, label, 0, How::STANDARD) }.expect("a send");
+            assert!(!exchange.withdraw(second));
+            assert!(matches!(exchange.requests().fetch(second), Some(Ok(_))));
+            assert_eq!((exchange.requests().in_flight(), buffer[3]), (0, 5));
+        }
     }
 
     /// Envelopes of a rank that writes anything at all, half of them close to the truth: every
@@ -631,14 +816,14 @@ mod tests {
                 exchange.receive(&layout, 512, 0, Source::Any, Tag::Any).expect("a receive");
                 let label = Label { context: 0, tag: 0, bytes: 512 };
                 let offer = Label { bytes: 0, ..label };
-                exchange.send(&layout, offer, 1).expect("a send");
+                exchange.send(&layout, offer, 1, How::STANDARD).expect("a send");
             }
             let mut tx = Producer::default();
             for _ in 0..random() % 6 {
                 let Ok(Some(room)) = tx.reserve(&area, (random() % 16_384) as usize) else { break };
                 let near = random() % 2 == 0;
                 let words = std::array::from_fn(|i| match (near, i) {
-                    (true, 0) => (random() % 6) | ((random() % 3) << 32),
+                    (true, 0) => (random() % 7) | ((random() % 3) << 32),
                     (true, 1) => 0,
                     (true, 2) => [0, 8, 64, 512, 520, 9000, 16_384, 1 << 40][random() as usize % 8],
                     (true, 3) => [1 << 32, 0, (1 << 32) | 1, random()][random() as usize % 4],

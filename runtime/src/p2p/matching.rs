@@ -11,8 +11,9 @@ use std::collections::VecDeque;
 /// A message that arrived before its receive.
 #[derive(Debug)]
 pub enum Arrived {
-    /// Its packed bytes, copied out of the ring.
-    Data(Vec<u8>),
+    /// Its packed bytes, copied out of the ring, and the request id under which a synchronous
+    /// sender waits for an answer.
+    Data(Vec<u8>, Option<u64>),
     /// It waits at its sender under this request id, which is the sender's.
     Offered(u64),
     /// It was sent by this rank to itself and waits under this request id of our own.

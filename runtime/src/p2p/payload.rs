@@ -10,6 +10,7 @@
 use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
 use typepack_engine as engine;
+use typepack_engine::Side;
 
 /// `count` elements of a committed type somewhere in this process's memory.
 #[derive(Clone, Debug)]
@@ -74,12 +75,26 @@ impl Layout {
     fn view(&self) -> LayoutRef<'_> {
         LayoutRef { origin: self.origin, plan: &self.plan, count: self.count }
     }
+}
 
-    /// Address of the first byte, when all elements are one run of memory.
-    fn run(&self) -> Option<*mut u8> {
-        let start = self.plan.footprint().true_lb as isize;
-        self.plan.is_contiguous().then(|| self.origin.wrapping_offset(start))
-    }
+/// Address of the packed bytes of a message in a buffer that the program has lent.
+#[derive(Debug)]
+pub struct Lent(*mut u8);
+
+// SAFETY: an address; who lent the memory promised that it may be used from any thread until the
+// operation is complete or detached (see `Backing::Lent`).
+unsafe impl Send for Lent {}
+
+/// What a send that cannot be completed at once keeps its data in.
+#[derive(Clone, Copy, Debug)]
+pub enum Backing {
+    /// The caller's memory, as it is.
+    Caller,
+    /// A packed copy: the caller's memory is free when the call returns.
+    Copy,
+    /// A packed copy in memory at this address, which the caller lends until the send is complete
+    /// or detached.
+    Lent(*mut u8),
 }
 
 /// Where the packed bytes of a message come from.
@@ -87,14 +102,44 @@ impl Layout {
 pub enum Supply {
     /// Packed on the way, from the user's memory.
     Memory(Layout),
-    /// Packed already: a send that outlived the scope that started it.
+    /// Packed already, in memory of our own: a send that outlived the scope that started it, or
+    /// whose memory is to be received into.
     Packed(Vec<u8>),
+    /// Packed already, in a buffer that the program has lent for sends.
+    Lent(Lent),
     /// Zeros: such a send for whose data there was no memory left. Its scope has panicked, and
     /// the receiver must still get the bytes it has been promised.
     Lost,
 }
 
 impl Supply {
+    /// The supply of a send of `bytes` packed bytes that stays in flight.
+    ///
+    /// # Safety
+    ///
+    /// - The layout's memory is readable, and `bytes` is its packed size.
+    /// - Lent memory holds as many bytes, and is nobody else's until the send is complete or
+    ///   detached.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub unsafe fn new(layout: &LayoutRef<'_>, bytes: u64, backing: Backing) -> Result<Self> {
+        Ok(match backing {
+            Backing::Caller => Self::Memory(layout.keep()),
+            Backing::Copy => {
+                let mut packed = buffer(bytes)?;
+                // SAFETY: the layout and its size are the caller's promise, the buffer is as long.
+                unsafe { layout.pack(0..bytes, packed.as_mut_ptr()) };
+                Self::Packed(packed)
+            }
+            Backing::Lent(start) => {
+                // SAFETY: both sides are the caller's promise.
+                unsafe { layout.pack(0..bytes, start) };
+                Self::Lent(Lent(start))
+            }
+        })
+    }
+
     /// Writes the packed bytes of `range` to `dst`.
     ///
     /// # Safety
@@ -113,6 +158,13 @@ impl Supply {
                 // SAFETY: the slice is checked above, the destination is the caller's promise.
                 unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), dst, part.len()) };
             }
+            Self::Lent(Lent(start)) => {
+                let len = (range.end - range.start) as usize;
+                let from = start.wrapping_add(range.start as usize);
+                // SAFETY: the lent memory holds the whole message (promise of `new`), the
+                // destination is the caller's promise.
+                unsafe { std::ptr::copy_nonoverlapping(from, dst, len) };
+            }
             Self::Lost => {
                 // SAFETY: the destination is valid for the whole range (caller's promise).
                 unsafe { std::ptr::write_bytes(dst, 0, (range.end - range.start) as usize) };
@@ -122,12 +174,14 @@ impl Supply {
 
     /// Lets go of the user's memory: packs all `bytes` into memory of our own.
     pub fn detach(&mut self, bytes: u64) {
-        let Self::Memory(layout) = self else { return };
+        if !matches!(self, Self::Memory(_) | Self::Lent(_)) {
+            return;
+        }
         *self = match buffer(bytes) {
             Ok(mut packed) => {
-                // SAFETY: the layout's memory is valid (module invariant), the range is the whole
+                // SAFETY: the supply's memory is valid (module invariant), the range is the whole
                 // message, and the new buffer holds `bytes` bytes.
-                unsafe { layout.view().pack(0..bytes, packed.as_mut_ptr()) };
+                unsafe { self.pack(0..bytes, packed.as_mut_ptr()) };
                 Self::Packed(packed)
             }
             Err(_) => Self::Lost,
@@ -161,9 +215,6 @@ impl Sink {
     }
 }
 
-/// Bytes of the buffer through which a rank sends to itself: packed and unpacked while in L1.
-const STAGE: usize = 16 << 10;
-
 /// Copies the first `bytes` packed bytes of `supply` into `sink`, layout to layout.
 ///
 /// # Safety
@@ -172,32 +223,31 @@ const STAGE: usize = 16 << 10;
 /// - The two sides overlap nowhere.
 pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
     let Sink::Memory(to) = sink else { return };
-    let from = match supply {
-        Supply::Memory(layout) => layout.run(),
-        Supply::Packed(packed) => Some(packed.as_ptr().cast_mut()),
-        Supply::Lost => None,
-    };
-    if let Some(start) = from {
-        // SAFETY: the run holds the supply's packed bytes in order; the rest is promised.
-        unsafe { sink.unpack(0..bytes, start) };
-        return;
-    }
-    if let Some(start) = to.run() {
-        // SAFETY: the run takes the sink's packed bytes in order; the rest is promised.
-        unsafe { supply.pack(0..bytes, start) };
-        return;
-    }
-    let mut stage = [std::mem::MaybeUninit::<u8>::uninit(); STAGE];
-    let mut at = 0;
-    while at < bytes {
-        let next = bytes.min(at + STAGE as u64);
-        // SAFETY: the range is within the promised bytes and no longer than the stage; packing
-        // initialises exactly the bytes that unpacking reads.
-        unsafe {
-            supply.pack(at..next, stage.as_mut_ptr().cast());
-            sink.unpack(at..next, stage.as_ptr().cast());
+    match supply {
+        Supply::Memory(from) => {
+            let src = Side {
+                plan: &from.plan,
+                count: from.count,
+                memory: from.origin.cast_const(),
+                origin: 0,
+            };
+            let dst = Side { plan: &to.plan, count: to.count, memory: to.origin, origin: 0 };
+            // SAFETY: the range is within both sides (caller's promise), whose memory is valid
+            // (module invariant) and does not overlap (caller's promise).
+            unsafe { engine::copy_raw(src, dst, 0..bytes) };
         }
-        at = next;
+        // SAFETY: both hold the packed bytes of the message; the rest is promised.
+        Supply::Packed(packed) => unsafe { sink.unpack(0..bytes, packed.as_ptr()) },
+        // SAFETY: as above.
+        Supply::Lent(Lent(start)) => unsafe { sink.unpack(0..bytes, *start) },
+        Supply::Lost => {
+            let zeros = [0u8; 4096];
+            for at in (0..bytes).step_by(zeros.len()) {
+                let end = bytes.min(at + zeros.len() as u64);
+                // SAFETY: the range is within the sink and no longer than the zeros.
+                unsafe { sink.unpack(at..end, zeros.as_ptr()) };
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! send     Queued -> (eager) done            receive  Posted -> (eager) done
+//!          Queued -> Offered -> (eager, synchronous) done
 //!          Queued -> Offered -> Streaming -> done     Posted | new -> Streaming -> done
 //! ```
 
@@ -34,6 +35,8 @@ pub struct Send {
     pub label: Label,
     /// Its data.
     pub supply: Supply,
+    /// Complete only when a receive has matched it, however short it is.
+    pub synchronous: bool,
     /// How far it has come.
     pub stage: SendStage,
 }
@@ -135,6 +138,11 @@ impl Requests {
         if orphan {
             self.close(id);
         }
+    }
+
+    /// Whether a request has its result, or is not in the table any more.
+    pub fn is_complete(&mut self, id: u64) -> bool {
+        !matches!(self.get(id), Some(Request::Send(_) | Request::Receive(_)))
     }
 
     /// Takes the result of a request if it is complete; the number is free afterwards.

@@ -11,8 +11,10 @@
 
 pub mod channel;
 pub mod claim;
+pub mod clock;
 pub mod fork;
 pub mod futex;
+pub mod machine;
 pub mod memory;
 pub mod poll;
 pub mod process;

@@ -1,4 +1,4 @@
-//! What a ring slot says: four kinds of envelope, encoded in seven words and checked when read.
+//! What a ring slot says: five kinds of envelope, encoded in seven words and checked when read.
 //!
 //! `peer.rs` writes and reads envelopes; `shm/ring.rs` carries them without looking inside.
 //!
@@ -6,7 +6,7 @@
 //! word 0   bits 0..8 kind, bits 8..32 zero, bits 32..64 tag (or 0)
 //! word 1   context of the communicator               (Grant: 0)
 //! word 2   packed bytes of the whole message         (Grant: bytes the receiver will take)
-//! word 3   Inline: payload bytes 0..8     Offer, Grant: the sender's request id
+//! word 3   Inline: payload bytes 0..8     Offer, Grant, Synchronous: the sender's request id
 //! word 4-6 Inline: payload bytes 8..32
 //! ```
 //!
@@ -23,6 +23,7 @@ const INLINE: u64 = 1;
 const EAGER: u64 = 2;
 const OFFER: u64 = 3;
 const GRANT: u64 = 4;
+const SYNCHRONOUS: u64 = 5;
 
 /// What identifies a message to the matching: everything but its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +43,13 @@ pub enum Envelope {
     Inline(Label, [u8; INLINE_MAX]),
     /// A message whose payload is in the ring's payload area.
     Eager(Label),
+    /// A message whose payload is in the ring's payload area, and whose sender waits under this
+    /// request id to hear that it was matched: a grant of no bytes.
+    Synchronous(Label, u64),
     /// A message that waits at its sender, under this request id.
     Offer(Label, u64),
-    /// The receiver of the offer with this id wants so many bytes: all of them, or none.
+    /// The receiver of the offer with this id wants so many bytes: all of them, or none. None is
+    /// also the answer to a synchronous message.
     Grant {
         /// The sender's request id.
         id: u64,
@@ -70,6 +75,9 @@ impl Envelope {
             Self::Eager(label) => ([head(EAGER, label), label.context, label.bytes, 0, 0, 0, 0], 3),
             Self::Offer(label, id) => {
                 ([head(OFFER, label), label.context, label.bytes, *id, 0, 0, 0], 4)
+            }
+            Self::Synchronous(label, id) => {
+                ([head(SYNCHRONOUS, label), label.context, label.bytes, *id, 0, 0, 0], 4)
             }
             Self::Grant { id, bytes } => ([GRANT, 0, *bytes, *id, 0, 0, 0], 4),
         }
@@ -101,6 +109,10 @@ impl Envelope {
             INLINE => Err(Violation("inline message longer than a slot")),
             EAGER if label.bytes > 0 && label.bytes <= EAGER_MAX as u64 => Ok(Self::Eager(label)),
             EAGER => Err(Violation("eager message of impossible length")),
+            SYNCHRONOUS if label.bytes <= EAGER_MAX as u64 => {
+                Ok(Self::Synchronous(label, words[3]))
+            }
+            SYNCHRONOUS => Err(Violation("synchronous message of impossible length")),
             OFFER if label.bytes > 0 => Ok(Self::Offer(label, words[3])),
             OFFER => Err(Violation("offer of an empty message")),
             GRANT => Ok(Self::Grant { id: words[3], bytes: words[2] }),
@@ -121,6 +133,8 @@ mod tests {
         for envelope in [
             Envelope::Inline(label, payload),
             Envelope::Eager(label),
+            Envelope::Synchronous(Label { bytes: 0, ..label }, 9),
+            Envelope::Synchronous(label, u64::MAX),
             Envelope::Offer(Label { bytes: 1 << 40, ..label }, 7),
             Envelope::Grant { id: u64::MAX, bytes: 0 },
         ] {
@@ -135,7 +149,8 @@ mod tests {
         let eager = EAGER_MAX as u64;
         for words in [
             [0, 0, 0, 0, 0, 0, 0],
-            [5, 0, 0, 0, 0, 0, 0],
+            [6, 0, 0, 0, 0, 0, 0],
+            [SYNCHRONOUS, 0, eager + 1, 0, 0, 0, 0],
             [INLINE | 1 << 63, 0, 8, 0, 0, 0, 0],
             [INLINE | 1 << 9, 0, 8, 0, 0, 0, 0],
             [INLINE, 0, 33, 0, 0, 0, 0],

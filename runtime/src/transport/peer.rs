@@ -128,6 +128,30 @@ impl Tx {
         Ok(true)
     }
 
+    /// Writes the short synchronous message of a request, if the ring has room; the request then
+    /// waits for the answer.
+    fn send_synchronous(
+        &mut self,
+        fabric: &Fabric,
+        requests: &mut Requests,
+        id: u64,
+    ) -> Result<bool> {
+        let Some(send) = requests.send(id) else { return Err(lost("send")) };
+        let label = send.label;
+        let reserved = self.ring.reserve(&self.area, label.bytes as usize);
+        let Some(room) = reserved.map_err(|v| broken(self.rank, v))? else {
+            return Ok(false);
+        };
+        // SAFETY: the range is the whole message; the destination holds `label.bytes` bytes in
+        // shared memory, which no user layout overlaps.
+        unsafe { send.supply.pack(0..label.bytes, self.area.payload(room.offset)) };
+        send.stage = SendStage::Offered;
+        let (words, used) = Envelope::Synchronous(label, id).encode();
+        self.ring.publish(&self.area, room, &words, used);
+        fabric.ring(self.rank);
+        Ok(true)
+    }
+
     /// Moves the local queue into the ring as far as there is room. True when something moved.
     ///
     /// # Errors
@@ -148,6 +172,14 @@ impl Tx {
                         continue;
                     };
                     let label = send.label;
+                    if label.bytes <= eager_limit && send.synchronous {
+                        if !self.send_synchronous(fabric, requests, id)? {
+                            break;
+                        }
+                        self.queue.pop_front();
+                        moved = true;
+                        continue;
+                    }
                     if label.bytes <= eager_limit {
                         let supply = &send.supply;
                         // SAFETY: the range is the whole message; the destination holds

@@ -1,0 +1,237 @@
+//! Attributes: values that users hang on communicators, datatypes and windows (MPI-5.0 section
+//! 7.7).
+//!
+//! A key is made once for one kind of object, with functions that copy and delete values; objects
+//! keep a list of values. A key that is freed lives on in the values that have it. The user's
+//! functions run without a lock held: they may call us.
+
+use crate::abi;
+use crate::callback::{CopyFunction, DeleteFunction};
+use crate::error::{Failure, Result};
+use crate::out::Out;
+use crate::raw;
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The kind of object a key is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// Communicators.
+    Comm,
+    /// Datatypes.
+    Type,
+    /// Windows.
+    Win,
+}
+
+/// A key.
+#[derive(Debug)]
+pub struct Key {
+    of: Of,
+    copy: CopyFunction,
+    delete: DeleteFunction,
+    extra: Pointer,
+}
+
+/// A pointer of the user's: kept and handed back, never followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pointer(pub *mut c_void);
+
+// SAFETY: an address that this library never follows.
+unsafe impl Send for Pointer {}
+// SAFETY: as above.
+unsafe impl Sync for Pointer {}
+
+#[derive(Debug)]
+struct Keys {
+    live: BTreeMap<c_int, Arc<Key>>,
+    last: c_int,
+}
+
+/// Numbers begin above those of predefined keys.
+static KEYS: Mutex<Keys> = Mutex::new(Keys { live: BTreeMap::new(), last: 0x2000 });
+
+fn keys() -> MutexGuard<'static, Keys> {
+    // Every change is one insertion or removal.
+    KEYS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn find(of: Of, number: c_int) -> Result<Arc<Key>> {
+    let key = keys().live.get(&number).filter(|key| key.of == of).cloned();
+    key.ok_or_else(|| {
+        let detail = match number {
+            abi::KEYVAL_INVALID => "MPI_KEYVAL_INVALID".to_owned(),
+            number => format!("{number} is no key for this kind of object"),
+        };
+        Failure::new(abi::ERR_KEYVAL, "keyval", detail)
+    })
+}
+
+/// Makes a key.
+///
+/// # Errors
+/// `MPI_ERR_ARG` for a null result pointer.
+///
+/// # Safety
+///
+/// - `keyval` is null or writable.
+pub unsafe fn create(
+    of: Of,
+    copy: raw::Callback,
+    delete: raw::Callback,
+    keyval: *mut c_int,
+    extra: *mut c_void,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(keyval, "keyval")? };
+    let mut keys = keys();
+    let number = keys
+        .last
+        .checked_add(1)
+        .ok_or_else(|| Failure::new(abi::ERR_OTHER, "keyval", "all numbers have been used"))?;
+    keys.last = number;
+    let (copy, delete) = (CopyFunction::new(copy), DeleteFunction::new(delete));
+    keys.live.insert(number, Arc::new(Key { of, copy, delete, extra: Pointer(extra) }));
+    out.set(number);
+    Ok(())
+}
+
+/// Frees a key; values that have it keep it.
+///
+/// # Errors
+/// `MPI_ERR_KEYVAL`.
+///
+/// # Safety
+///
+/// - `keyval` is null or readable and writable.
+pub unsafe fn free(of: Of, keyval: *mut c_int) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(keyval, "keyval")? };
+    // SAFETY: not null, and readable as an argument of both directions.
+    let number = unsafe { keyval.read_unaligned() };
+    find(of, number)?;
+    keys().live.remove(&number);
+    out.set(abi::KEYVAL_INVALID);
+    Ok(())
+}
+
+#[derive(Clone, Debug)]
+struct Value {
+    number: c_int,
+    key: Arc<Key>,
+    value: Pointer,
+}
+
+/// The attributes of one object, in the order in which they were first set.
+#[derive(Debug, Default)]
+pub struct Attributes(Mutex<Vec<Value>>);
+
+impl Attributes {
+    /// None.
+    pub const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    fn values(&self) -> MutexGuard<'_, Vec<Value>> {
+        // Every change is one operation on the list.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn value(&self, number: c_int) -> Option<Value> {
+        self.values().iter().find(|value| value.number == number).cloned()
+    }
+
+    /// The value of a key, if it is set.
+    ///
+    /// # Errors
+    /// `MPI_ERR_KEYVAL`.
+    pub fn get(&self, of: Of, number: c_int) -> Result<Option<*mut c_void>> {
+        find(of, number)?;
+        Ok(self.value(number).map(|value| value.value.0))
+    }
+
+    /// Sets a value; one that was there is deleted first.
+    ///
+    /// # Errors
+    /// `MPI_ERR_KEYVAL`; the code of the delete function, and then the old value stays.
+    pub fn set(&self, of: Of, handle: usize, number: c_int, value: *mut c_void) -> Result {
+        let key = find(of, number)?;
+        if let Some(old) = self.value(number) {
+            old.delete(handle)?;
+        }
+        let new = Value { number, key, value: Pointer(value) };
+        let mut values = self.values();
+        match values.iter_mut().find(|value| value.number == number) {
+            Some(place) => *place = new,
+            None => values.push(new),
+        }
+        Ok(())
+    }
+
+    /// Deletes a value.
+    ///
+    /// # Errors
+    /// `MPI_ERR_KEYVAL`, also where it is not set; the code of the delete function, and then the
+    /// value stays.
+    pub fn delete(&self, of: Of, handle: usize, number: c_int) -> Result {
+        find(of, number)?;
+        let Some(old) = self.value(number) else {
+            let detail = format!("{number} is not set on this object");
+            return Err(Failure::new(abi::ERR_KEYVAL, "keyval", detail));
+        };
+        old.delete(handle)?;
+        self.values().retain(|value| value.number != number);
+        Ok(())
+    }
+
+    /// Deletes all values, the last one first, because their object ends.
+    ///
+    /// # Errors
+    /// The code of the first delete function that refuses; its value and those before it stay.
+    pub fn clear(&self, handle: usize) -> Result {
+        loop {
+            let Some(last) = self.values().last().cloned() else { return Ok(()) };
+            last.delete(handle)?;
+            self.values().retain(|value| value.number != last.number);
+        }
+    }
+
+    /// The attributes of a duplicate, as the copy functions say.
+    ///
+    /// # Errors
+    /// The code of the first copy function that refuses; what was copied is deleted again.
+    pub fn copy(&self, handle: usize) -> Result<Self> {
+        let originals = self.values().clone();
+        let copies = Self::new();
+        for Value { number, key, value } in originals {
+            let copied = match key.copy {
+                CopyFunction::Nothing => None,
+                CopyFunction::Same => Some(value.0),
+                CopyFunction::User(function) => {
+                    match function.call(handle, number, key.extra.0, value.0) {
+                        Ok(copied) => copied,
+                        Err(code) => {
+                            // The first error is what the caller hears of.
+                            let _ = copies.clear(handle);
+                            return Err(Failure::of_callback(code, "the attribute's copy function"));
+                        }
+                    }
+                }
+            };
+            if let Some(copied) = copied {
+                copies.values().push(Value { number, key, value: Pointer(copied) });
+            }
+        }
+        Ok(copies)
+    }
+}
+
+impl Value {
+    fn delete(&self, handle: usize) -> Result {
+        self.key
+            .delete
+            .call(handle, self.number, self.value.0, self.key.extra.0)
+            .map_err(|code| Failure::of_callback(code, "the attribute's delete function"))
+    }
+}

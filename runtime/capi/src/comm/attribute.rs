@@ -1,0 +1,129 @@
+//! Attributes of communicators (MPI-5.0 section 7.7.2), and those that the library sets (sections
+//! 9.1.2 and 11.10.3).
+//!
+//! The MPI-1 names (`MPI_Keyval_create`, `MPI_Attr_put`, …) are the same functions. Freeing a
+//! communicator deletes its attributes first (`create.rs`), duplicating copies them; those of
+//! `MPI_COMM_SELF` are deleted by `MPI_Finalize` (`process.rs`).
+
+use super::find;
+use crate::abi;
+use crate::attribute::{self, Of};
+use crate::error::{Failure, Result, codes};
+use crate::out::Out;
+use crate::raw;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+// What the predefined attributes point to. Programs get their addresses, and must not write there.
+static TAG_UB: AtomicI32 = AtomicI32::new(typepack::TAG_UB);
+/// No process is the host.
+static HOST: AtomicI32 = AtomicI32::new(abi::PROC_NULL);
+/// Every process can read and write files.
+static IO: AtomicI32 = AtomicI32::new(abi::ANY_SOURCE);
+/// All ranks read one clock (`env.rs`).
+static WTIME_IS_GLOBAL: AtomicI32 = AtomicI32::new(1);
+/// The processes of the job: no more of them are foreseen.
+static UNIVERSE_SIZE: AtomicI32 = AtomicI32::new(0);
+/// The number of this process's program among those on the command line of `mpiexec`.
+static APPNUM: AtomicI32 = AtomicI32::new(UNSET);
+
+const UNSET: i32 = -1;
+
+/// Sets what is known at init: the size of the world, and whether `mpiexec` has started it, which
+/// starts one program.
+pub fn begin(size: usize, launched: bool) {
+    UNIVERSE_SIZE.store(c_int::try_from(size).unwrap_or(c_int::MAX), Ordering::Relaxed);
+    APPNUM.store(if launched { 0 } else { UNSET }, Ordering::Relaxed);
+}
+
+/// The value of a predefined attribute: `None` for keys that are not predefined, `Some(None)` for
+/// one that is not set.
+fn predefined(keyval: c_int) -> Option<Option<*mut c_void>> {
+    let value = match keyval {
+        abi::TAG_UB => &TAG_UB,
+        abi::HOST => &HOST,
+        abi::IO => &IO,
+        abi::WTIME_IS_GLOBAL => &WTIME_IS_GLOBAL,
+        abi::UNIVERSE_SIZE => &UNIVERSE_SIZE,
+        abi::APPNUM if APPNUM.load(Ordering::Relaxed) == UNSET => return Some(None),
+        abi::APPNUM => &APPNUM,
+        abi::LASTUSEDCODE => return Some(Some(codes::last_used().cast())),
+        _ => return None,
+    };
+    Some(Some(value.as_ptr().cast()))
+}
+
+/// Refuses predefined keys where they are to be changed.
+fn changeable(keyval: c_int) -> Result {
+    match predefined(keyval) {
+        None => Ok(()),
+        Some(_) => {
+            let detail = format!("{keyval} is predefined and cannot be changed");
+            Err(Failure::new(abi::ERR_KEYVAL, "keyval", detail))
+        }
+    }
+}
+
+/// `MPI_Comm_create_keyval`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn create_keyval(
+    copy: raw::Callback,
+    delete: raw::Callback,
+    keyval: *mut c_int,
+    extra: *mut c_void,
+) -> Result {
+    // SAFETY: passed on.
+    unsafe { attribute::create(Of::Comm, copy, delete, keyval, extra) }
+}
+
+/// `MPI_Comm_free_keyval`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn free_keyval(keyval: *mut c_int) -> Result {
+    // SAFETY: passed on.
+    unsafe { attribute::free(Of::Comm, keyval) }
+}
+
+/// `MPI_Comm_set_attr`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn set(comm: raw::Comm, keyval: c_int, value: *mut c_void) -> Result {
+    let found = find(comm)?;
+    changeable(keyval)?;
+    found.attributes().set(Of::Comm, comm.0, keyval, value)
+}
+
+/// `MPI_Comm_get_attr`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get(comm: raw::Comm, keyval: c_int, value: *mut c_void, flag: *mut c_int) -> Result {
+    let found = find(comm)?;
+    // SAFETY: passed on: the address of a pointer, whatever it points to.
+    let (out, flag) = unsafe {
+        (Out::new(value.cast::<*mut c_void>(), "attribute_val")?, Out::new(flag, "flag")?)
+    };
+    let value = match predefined(keyval) {
+        Some(value) => value,
+        None => found.attributes().get(Of::Comm, keyval)?,
+    };
+    if let Some(value) = value {
+        out.set(value);
+    }
+    flag.set(value.is_some().into());
+    Ok(())
+}
+
+/// `MPI_Comm_delete_attr`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn delete(comm: raw::Comm, keyval: c_int) -> Result {
+    let found = find(comm)?;
+    changeable(keyval)?;
+    found.attributes().delete(Of::Comm, comm.0, keyval)
+}

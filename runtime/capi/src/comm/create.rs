@@ -1,0 +1,171 @@
+//! Communicators made of communicators, and their end (MPI-5.0 section 7.4).
+//!
+//! The runtime makes the communicator (`typepack::comm::create`), which is collective; what the face
+//! adds is local: the parent's error handler, attributes and hints where the standard says so.
+
+use super::{COMMS, Comm, find};
+use crate::abi;
+use crate::error::{Failure, Result};
+use crate::group;
+use crate::info::{self, Entry};
+use crate::out::Out;
+use crate::raw;
+use std::ffi::c_int;
+use std::sync::{Arc, PoisonError};
+use typepack::Communicator;
+
+/// Writes the handle of a new communicator, or the null handle for those who got none.
+fn hand_out(parent: &Comm, made: Option<Communicator>, out: &Out<raw::Comm>) -> Result {
+    let handle = match made {
+        None => raw::Comm::NULL,
+        Some(communicator) => {
+            let comm = Comm::new(communicator, parent.handler.get(), "");
+            raw::Comm(COMMS.insert(Arc::new(comm))?)
+        }
+    };
+    out.set(handle);
+    Ok(())
+}
+
+/// # Safety
+///
+/// - `newcomm` is null or writable.
+unsafe fn duplicate(comm: raw::Comm, hints: Vec<Entry>, newcomm: *mut raw::Comm) -> Result {
+    let parent = find(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newcomm, "newcomm")? };
+    // The collective part first: the copy functions of one rank may refuse, and the others must
+    // not wait for it.
+    let communicator = parent.communicator.dup()?;
+    let mut dup = Comm::new(communicator, parent.handler.get(), "");
+    dup.attributes = parent.attributes.copy(comm.0)?;
+    *dup.hints.get_mut().unwrap_or_else(PoisonError::into_inner) = hints;
+    out.set(raw::Comm(COMMS.insert(Arc::new(dup))?));
+    Ok(())
+}
+
+/// `MPI_Comm_dup`: with the attributes that their copy functions copy, without hints.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn dup(comm: raw::Comm, newcomm: *mut raw::Comm) -> Result {
+    // SAFETY: passed on.
+    unsafe { duplicate(comm, Vec::new(), newcomm) }
+}
+
+/// `MPI_Comm_dup_with_info`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn dup_with_info(comm: raw::Comm, info: raw::Info, newcomm: *mut raw::Comm) -> Result {
+    let hints = match info {
+        raw::Info::NULL => Vec::new(),
+        info => info::find(info)?.all(),
+    };
+    // SAFETY: passed on.
+    unsafe { duplicate(comm, hints, newcomm) }
+}
+
+/// `MPI_Comm_create`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn create(comm: raw::Comm, group: raw::Group, newcomm: *mut raw::Comm) -> Result {
+    let (parent, group) = (find(comm)?, group::find(group)?);
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newcomm, "newcomm")? };
+    hand_out(&parent, parent.communicator.create(&group)?, &out)
+}
+
+/// `MPI_Comm_create_group`: collective over the group; ranks outside get the null handle.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn create_group(
+    comm: raw::Comm,
+    group: raw::Group,
+    tag: c_int,
+    newcomm: *mut raw::Comm,
+) -> Result {
+    let (parent, group) = (find(comm)?, group::find(group)?);
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newcomm, "newcomm")? };
+    hand_out(&parent, parent.communicator.create_group(&group, tag)?, &out)
+}
+
+/// `MPI_Comm_split`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn split(comm: raw::Comm, color: c_int, key: c_int, newcomm: *mut raw::Comm) -> Result {
+    let parent = find(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newcomm, "newcomm")? };
+    let color = match color {
+        abi::UNDEFINED => None,
+        color => Some(u32::try_from(color).map_err(|_| {
+            let detail = format!("{color} is neither MPI_UNDEFINED nor at least 0");
+            Failure::new(abi::ERR_ARG, "color", detail)
+        })?),
+    };
+    hand_out(&parent, parent.communicator.split(color, key)?, &out)
+}
+
+/// The hint that says which resource ranks are to share, and its value for memory.
+const RESOURCE: &[u8] = b"mpi_hw_resource_type";
+const MEMORY: &[u8] = b"mpi_shared_memory";
+
+/// `MPI_Comm_split_type`: all ranks share memory. Of other resources none is known, for which the
+/// standard has the null handle as the answer.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn split_type(
+    comm: raw::Comm,
+    split_type: c_int,
+    key: c_int,
+    info: raw::Info,
+    newcomm: *mut raw::Comm,
+) -> Result {
+    let parent = find(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newcomm, "newcomm")? };
+    let resource = match info {
+        raw::Info::NULL => None,
+        info => info::find(info)?.value(RESOURCE),
+    };
+    let shared = match split_type {
+        abi::COMM_TYPE_SHARED => true,
+        abi::COMM_TYPE_HW_GUIDED | abi::COMM_TYPE_RESOURCE_GUIDED => {
+            resource.as_deref() == Some(MEMORY)
+        }
+        abi::COMM_TYPE_HW_UNGUIDED | abi::UNDEFINED => false,
+        other => {
+            let detail = format!("{other} is no type of split");
+            return Err(Failure::new(abi::ERR_ARG, "split_type", detail));
+        }
+    };
+    hand_out(&parent, parent.communicator.split_shared(shared, key)?, &out)
+}
+
+/// `MPI_Comm_free`: the attributes are deleted, the handle is gone; operations that are pending
+/// end as if nothing had happened.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn free(comm: *mut raw::Comm) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(comm, "comm")? };
+    // SAFETY: not null, and readable as an argument of both directions.
+    let handle = unsafe { comm.read_unaligned() };
+    let found = find(handle)?;
+    if matches!(handle.0, abi::COMM_WORLD | abi::COMM_SELF) {
+        let name = if handle.0 == abi::COMM_WORLD { "MPI_COMM_WORLD" } else { "MPI_COMM_SELF" };
+        return Err(Failure::new(abi::ERR_COMM, "comm", format!("{name} cannot be freed")));
+    }
+    found.attributes.clear(handle.0)?;
+    crate::buffered::release(handle)?;
+    COMMS.remove(handle.0).ok_or_else(|| super::invalid(handle))?;
+    out.set(raw::Comm::NULL);
+    Ok(())
+}

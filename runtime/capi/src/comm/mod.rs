@@ -1,0 +1,332 @@
+//! Communicators behind handles: what the C face keeps about one, and the calls that ask for it.
+//!
+//! `process.rs` has the two that everyone has, `create.rs` makes further ones and frees them,
+//! `attribute.rs` has their attributes. Groups are in `group.rs`. All are intracommunicators.
+
+pub mod attribute;
+pub mod create;
+
+use crate::abi;
+use crate::attribute::Attributes;
+use crate::error::handler::{self, Handler, HandlerCell, On};
+use crate::error::{Failure, Result};
+use crate::handle::Kind;
+use crate::handle::table::Table;
+use crate::info::{self, Entry};
+use crate::out::Out;
+use crate::process;
+use crate::raw;
+use crate::text;
+use std::ffi::{c_char, c_int};
+use std::sync::{Arc, Mutex, PoisonError};
+use typepack::{Communicator, Messages};
+
+/// A communicator.
+#[derive(Debug)]
+pub struct Comm {
+    communicator: Communicator,
+    messages: Messages,
+    handler: HandlerCell,
+    name: Mutex<Vec<u8>>,
+    attributes: Attributes,
+    /// The hints that it was given.
+    hints: Mutex<Vec<Entry>>,
+}
+
+static COMMS: Table<Comm> = Table::new(Kind::Comm);
+
+impl Comm {
+    /// One with this name.
+    pub fn new(communicator: Communicator, handler: Handler, name: &str) -> Self {
+        Self {
+            messages: communicator.messages(),
+            communicator,
+            handler: HandlerCell::new(handler),
+            name: Mutex::new(name.into()),
+            attributes: Attributes::new(),
+            hints: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// The runtime's communicator.
+    pub fn communicator(&self) -> &Communicator {
+        &self.communicator
+    }
+
+    /// The user's messages in it, by ranks of the world.
+    pub fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    /// This process's rank in it.
+    pub fn rank(&self) -> usize {
+        self.communicator.rank()
+    }
+
+    /// Its number of ranks.
+    pub fn size(&self) -> usize {
+        self.communicator.size()
+    }
+
+    /// Number of ranks that a destination or source can name: those of the remote group of an
+    /// intercommunicator.
+    pub fn peers(&self) -> usize {
+        self.size()
+    }
+
+    /// The rank in the world of the rank `peer`, which is below [`Comm::peers`].
+    pub fn world_rank(&self, peer: usize) -> usize {
+        self.communicator.group().world_rank(peer).unwrap_or(usize::MAX)
+    }
+
+    /// The rank here of the peer that is this rank in the world.
+    pub fn peer_rank(&self, world: usize) -> usize {
+        self.communicator.group().rank_of(world).unwrap_or(usize::MAX)
+    }
+
+    /// Its attributes.
+    pub fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    /// Its error handler.
+    pub fn handler(&self) -> &HandlerCell {
+        &self.handler
+    }
+}
+
+/// The communicator of a handle.
+///
+/// # Errors
+/// `MPI_ERR_COMM`.
+pub fn find(comm: raw::Comm) -> Result<Arc<Comm>> {
+    let found = match comm.0 {
+        abi::COMM_WORLD => process::world().cloned(),
+        abi::COMM_SELF => process::own().cloned(),
+        _ => COMMS.find(comm.0),
+    };
+    found.ok_or_else(|| invalid(comm))
+}
+
+/// Checks a handle without looking for more than that it is valid.
+///
+/// # Errors
+/// `MPI_ERR_COMM`.
+#[inline]
+pub fn check(comm: raw::Comm) -> Result {
+    match comm.0 {
+        abi::COMM_WORLD | abi::COMM_SELF => Ok(()),
+        _ => find(comm).map(drop),
+    }
+}
+
+#[cold]
+fn invalid(comm: raw::Comm) -> Failure {
+    let detail = match comm {
+        raw::Comm::NULL => "MPI_COMM_NULL".to_owned(),
+        raw::Comm(value) => format!("{value:#x} is no communicator"),
+    };
+    Failure::new(abi::ERR_COMM, "comm", detail)
+}
+
+/// The live handle with this integer.
+pub fn from_int(integer: c_int) -> Option<usize> {
+    COMMS.from_int(integer)
+}
+
+/// `MPI_Comm_rank`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn rank(comm: raw::Comm, rank: *mut c_int) -> Result {
+    let comm = find(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(rank, "rank")? };
+    out.set(comm.rank() as c_int);
+    Ok(())
+}
+
+/// `MPI_Comm_size`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn size(comm: raw::Comm, size: *mut c_int) -> Result {
+    let comm = find(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(size, "size")? };
+    out.set(comm.size() as c_int);
+    Ok(())
+}
+
+/// `MPI_Comm_test_inter`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn test_inter(comm: raw::Comm, flag: *mut c_int) -> Result {
+    check(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(flag, "flag")? };
+    out.set(0);
+    Ok(())
+}
+
+/// `MPI_Comm_remote_size`: only an intercommunicator has a remote group.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn remote_size(comm: raw::Comm, _size: *mut c_int) -> Result {
+    Err(no_remote_group(comm))
+}
+
+/// `MPI_Comm_remote_group`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn remote_group(comm: raw::Comm, _group: *mut raw::Group) -> Result {
+    Err(no_remote_group(comm))
+}
+
+fn no_remote_group(comm: raw::Comm) -> Failure {
+    match check(comm) {
+        Err(failure) => failure,
+        Ok(()) => Failure::new(abi::ERR_COMM, "comm", "an intracommunicator has no remote group"),
+    }
+}
+
+/// `MPI_Comm_get_parent`: no process of ours has been spawned.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_parent(parent: *mut raw::Comm) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(parent, "parent")? };
+    out.set(raw::Comm::NULL);
+    Ok(())
+}
+
+/// `MPI_Comm_group`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn group(comm: raw::Comm, group: *mut raw::Group) -> Result {
+    let comm = find(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(group, "group")? };
+    out.set(crate::group::insert(comm.communicator.group().clone())?);
+    Ok(())
+}
+
+/// `MPI_Comm_compare`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn compare(comm1: raw::Comm, comm2: raw::Comm, result: *mut c_int) -> Result {
+    let (first, second) = (find(comm1)?, find(comm2)?);
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(result, "result")? };
+    out.set(crate::group::comparison(first.communicator.compare(&second.communicator)));
+    Ok(())
+}
+
+/// `MPI_Topo_test`: no communicator has a topology, since the calls that make them are not built.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn topo_test(comm: raw::Comm, status: *mut c_int) -> Result {
+    check(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(status, "status")? };
+    out.set(abi::UNDEFINED);
+    Ok(())
+}
+
+/// `MPI_Comm_set_info`: hints that are there already get their new values.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn set_info(comm: raw::Comm, info: raw::Info) -> Result {
+    let (comm, new) = (find(comm)?, info::find(info)?.all());
+    let mut hints = comm.hints.lock().unwrap_or_else(PoisonError::into_inner);
+    for (key, value) in new {
+        match hints.iter_mut().find(|(name, _)| *name == key) {
+            Some(hint) => hint.1 = value,
+            None => hints.push((key, value)),
+        }
+    }
+    Ok(())
+}
+
+/// `MPI_Comm_get_info`: the hints that the communicator was given.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_info(comm: raw::Comm, info_used: *mut raw::Info) -> Result {
+    let comm = find(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(info_used, "info_used")? };
+    let hints = comm.hints.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    out.set(info::make(hints)?);
+    Ok(())
+}
+
+/// `MPI_Comm_set_name`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn set_name(comm: raw::Comm, name: *const c_char) -> Result {
+    let comm = find(comm)?;
+    // SAFETY: passed on.
+    let name = unsafe { text::read(name, abi::MAX_OBJECT_NAME, "comm_name", abi::ERR_ARG)? };
+    *comm.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
+    Ok(())
+}
+
+/// `MPI_Comm_get_name`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_name(comm: raw::Comm, name: *mut c_char, resultlen: *mut c_int) -> Result {
+    // `MPI_COMM_NULL` has a name too (MPI-5.0 section 7.8).
+    let bytes = match comm {
+        raw::Comm::NULL => b"MPI_COMM_NULL".to_vec(),
+        comm => find(comm)?.name.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+    };
+    // SAFETY: passed on; the standard asks for this much room.
+    unsafe {
+        let length = Out::new(resultlen, "resultlen")?;
+        text::write(&bytes, name, abi::MAX_OBJECT_NAME, "comm_name", Some(length))
+    }
+}
+
+/// `MPI_Comm_set_errhandler`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn set_errhandler(comm: raw::Comm, errhandler: raw::Errhandler) -> Result {
+    find(comm)?.handler.set(Handler::find(errhandler, On::Comm)?);
+    Ok(())
+}
+
+/// `MPI_Comm_get_errhandler`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_errhandler(comm: raw::Comm, errhandler: *mut raw::Errhandler) -> Result {
+    let comm = find(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(errhandler, "errhandler")? };
+    out.set(comm.handler.get().handle()?);
+    Ok(())
+}
+
+/// `MPI_Comm_call_errhandler`: the handler's own verdict, success if it returns.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn call_errhandler(comm: raw::Comm, errorcode: c_int) -> Result {
+    let found = find(comm)?;
+    let text = "MPI_Comm_call_errhandler: an error of the program".to_owned();
+    let failure = Failure::of_code(errorcode, text);
+    handler::invoke(&found.handler.get(), comm.0, "MPI_Comm_call_errhandler", &failure);
+    Ok(())
+}

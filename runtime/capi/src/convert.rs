@@ -1,0 +1,56 @@
+//! Handles as integers and back (MPI-5.0 section 20.3): `MPI_X_toint`, `MPI_X_fromint`.
+//!
+//! A predefined handle is its ABI value; the integer of a user's handle is its lower half
+//! (`handle/`). An integer that stands for nothing becomes the null handle.
+
+use crate::abi;
+use crate::handle::to_int;
+use crate::raw;
+use std::ffi::c_int;
+
+/// The largest value of a predefined handle, those of the compatibility block included.
+const LAST_PREDEFINED: c_int = 0x1fff;
+
+fn from_int(integer: c_int, null: usize, live: impl FnOnce(c_int) -> Option<usize>) -> usize {
+    match integer {
+        1..=LAST_PREDEFINED => integer as usize,
+        _ => live(integer).unwrap_or(null),
+    }
+}
+
+macro_rules! conversions {
+    ($($kind:ident, $to:ident, $from:ident, $live:expr;)*) => {
+        $(
+            #[doc = concat!("`MPI_", stringify!($kind), "_toint`.")]
+            pub fn $to(handle: raw::$kind) -> c_int {
+                to_int(handle.0)
+            }
+
+            #[doc = concat!("`MPI_", stringify!($kind), "_fromint`.")]
+            pub fn $from(integer: c_int) -> raw::$kind {
+                raw::$kind(from_int(integer, raw::$kind::NULL.0, $live))
+            }
+        )*
+    };
+}
+
+/// Kinds of objects that are not built have no user's handles.
+fn none(_: c_int) -> Option<usize> {
+    None
+}
+
+conversions! {
+    Comm, comm_toint, comm_fromint, crate::comm::from_int;
+    Datatype, type_toint, type_fromint, crate::datatype::from_int;
+    Errhandler, errhandler_toint, errhandler_fromint, crate::error::handler::from_int;
+    File, file_toint, file_fromint, none;
+    Group, group_toint, group_fromint, crate::group::from_int;
+    Info, info_toint, info_fromint, crate::info::from_int;
+    Message, message_toint, message_fromint, crate::message::from_int;
+    Op, op_toint, op_fromint, none;
+    Request, request_toint, request_fromint, crate::request::from_int;
+    Session, session_toint, session_fromint, none;
+    Win, win_toint, win_fromint, none;
+}
+
+const _: () = assert!(abi::DATATYPE_NULL < LAST_PREDEFINED as usize);

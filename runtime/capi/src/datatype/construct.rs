@@ -1,0 +1,359 @@
+//! Making, committing and freeing datatypes (MPI-5.0 sections 5.1.2 to 5.1.5, 5.1.9).
+//!
+//! Each call is written once over its [`Form`] and checked by the engine, which names the argument.
+
+use super::{Type, find, insert, insert_type, remove};
+use crate::abi;
+use crate::error::{Failure, Result};
+use crate::form::{Form, Number};
+use crate::out::{Out, null};
+use crate::raw;
+use std::ffi::c_int;
+use typepack::engine::Distribution;
+use typepack::{Datatype, Order};
+
+/// The values of an array argument.
+///
+/// # Errors
+/// `MPI_ERR_ARG` for a null pointer where there are entries.
+///
+/// # Safety
+///
+/// - `array` is null or readable for `length` entries.
+unsafe fn list<N: Number>(array: *const N, length: usize, argument: &'static str) -> Result<Vec<i64>> {
+    if length == 0 {
+        return Ok(Vec::new());
+    }
+    if array.is_null() {
+        return Err(null(argument));
+    }
+    // SAFETY: readable for that many entries, which C may not have aligned.
+    Ok((0..length).map(|i| unsafe { array.add(i).read_unaligned() }.wide()).collect())
+}
+
+/// A count of array entries: not negative.
+fn length(count: impl Number, argument: &'static str) -> Result<usize> {
+    crate::form::count(count, argument).map(|count| count as usize)
+}
+
+/// Records the form of a new type and gives it a handle.
+fn publish<F: Form>(out: &Out<raw::Datatype>, made: typepack::engine::Result<Datatype>) -> Result {
+    out.set(insert(made?.with_form(F::DECODING)?)?);
+    Ok(())
+}
+
+/// `MPI_Type_contiguous`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn contiguous<F: Form>(
+    count: F::Count,
+    oldtype: raw::Datatype,
+    newtype: *mut raw::Datatype,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newtype, "newtype")? };
+    publish::<F>(&out, Datatype::contiguous(count.wide(), find(oldtype)?.tree()))
+}
+
+/// `MPI_Type_vector`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn vector<F: Form>(
+    count: F::Count,
+    blocklength: F::Count,
+    stride: F::Count,
+    oldtype: raw::Datatype,
+    newtype: *mut raw::Datatype,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newtype, "newtype")? };
+    let old = find(oldtype)?;
+    publish::<F>(
+        &out,
+        Datatype::vector(count.wide(), blocklength.wide(), stride.wide(), old.tree()),
+    )
+}
+
+/// `MPI_Type_create_hvector`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn hvector<F: Form>(
+    count: F::Count,
+    blocklength: F::Count,
+    stride: F::Address,
+    oldtype: raw::Datatype,
+    newtype: *mut raw::Datatype,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newtype, "newtype")? };
+    let old = find(oldtype)?;
+    publish::<F>(
+        &out,
+        Datatype::hvector(count.wide(), blocklength.wide(), stride.wide(), old.tree()),
+    )
+}
+
+/// `MPI_Type_indexed`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn indexed<F: Form>(
+    count: F::Count,
+    blocklengths: *const F::Count,
+    displacements: *const F::Count,
+    oldtype: raw::Datatype,
+    newtype: *mut raw::Datatype,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newtype, "newtype")? };
+    let (old, count) = (find(oldtype)?, length(count, "count")?);
+    // SAFETY: passed on: both have `count` entries.
+    let (lengths, displacements) = unsafe {
+        (
+            list(blocklengths, count, "array_of_blocklengths")?,
+            list(displacements, count, "array_of_displacements")?,
+        )
+    };
+    publish::<F>(&out, Datatype::indexed(&lengths, &displacements, old.tree()))
+}
+
+/// `MPI_Type_create_hindexed`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn hindexed<F: Form>(
+    count: F::Count,
+    blocklengths: *const F::Count,
+    displacements: *const F::Address,
+    oldtype: raw::Datatype,
+    newtype: *mut raw::Datatype,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newtype, "newtype")? };
+    let (old, count) = (find(oldtype)?, length(count, "count")?);
+    // SAFETY: passed on: both have `count` entries.
+    let (lengths, displacements) = unsafe {
+        (
+            list(blocklengths, count, "array_of_blocklengths")?,
+            list(displacements, count, "array_of_displacements")?,
+        )
+    };
+    publish::<F>(&out, Datatype::hindexed(&lengths, &displacements, old.tree()))
+}
+
+/// `MPI_Type_create_indexed_block`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn indexed_block<F: Form>(
+    count: F::Count,
+    blocklength: F::Count,
+    displacements: *const F::Count,
+    oldtype: raw::Datatype,
+    newtype: *mut raw::Datatype,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newtype, "newtype")? };
+    let (old, count) = (find(oldtype)?, length(count, "count")?);
+    // SAFETY: passed on: it has `count` entries.
+    let displacements = unsafe { list(displacements, count, "array_of_displacements")? };
+    publish::<F>(&out, Datatype::indexed_block(blocklength.wide(), &displacements, old.tree()))
+}
+
+/// `MPI_Type_create_hindexed_block`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn hindexed_block<F: Form>(
+    count: F::Count,
+    blocklength: F::Count,
+    displacements: *const F::Address,
+    oldtype: raw::Datatype,
+    newtype: *mut raw::Datatype,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newtype, "newtype")? };
+    let (old, count) = (find(oldtype)?, length(count, "count")?);
+    // SAFETY: passed on: it has `count` entries.
+    let displacements = unsafe { list(displacements, count, "array_of_displacements")? };
+    publish::<F>(&out, Datatype::hindexed_block(blocklength.wide(), &displacements, old.tree()))
+}
+
+/// `MPI_Type_create_struct`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn structured<F: Form>(
+    count: F::Count,
+    blocklengths: *const F::Count,
+    displacements: *const F::Address,
+    types: *const raw::Datatype,
+    newtype: *mut raw::Datatype,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newtype, "newtype")? };
+    let count = length(count, "count")?;
+    if count > 0 && types.is_null() {
+        return Err(null("array_of_types"));
+    }
+    // SAFETY: passed on: all three have `count` entries.
+    let (lengths, displacements) = unsafe {
+        (
+            list(blocklengths, count, "array_of_blocklengths")?,
+            list(displacements, count, "array_of_displacements")?,
+        )
+    };
+    let types = (0..count)
+        // SAFETY: as above.
+        .map(|i| Ok(find(unsafe { types.add(i).read_unaligned() })?.tree().clone()))
+        .collect::<Result<Vec<Datatype>>>()?;
+    publish::<F>(&out, Datatype::structured(&lengths, &displacements, &types))
+}
+
+fn order(value: c_int) -> Result<Order> {
+    Order::from_abi_value(value).ok_or_else(|| {
+        let detail = format!("{value} is neither MPI_ORDER_C nor MPI_ORDER_FORTRAN");
+        Failure::new(abi::ERR_ARG, "order", detail)
+    })
+}
+
+/// A number of dimensions: at least 1.
+fn dimensions(ndims: c_int) -> Result<usize> {
+    usize::try_from(ndims)
+        .ok()
+        .filter(|&n| n > 0)
+        .ok_or_else(|| Failure::new(abi::ERR_ARG, "ndims", format!("{ndims} is below 1")))
+}
+
+/// `MPI_Type_create_subarray`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn subarray<F: Form>(
+    ndims: c_int,
+    sizes: *const F::Count,
+    subsizes: *const F::Count,
+    starts: *const F::Count,
+    array_order: c_int,
+    oldtype: raw::Datatype,
+    newtype: *mut raw::Datatype,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newtype, "newtype")? };
+    let (old, n, order) = (find(oldtype)?, dimensions(ndims)?, order(array_order)?);
+    // SAFETY: passed on: all three have `ndims` entries.
+    let (sizes, subsizes, starts) = unsafe {
+        (
+            list(sizes, n, "array_of_sizes")?,
+            list(subsizes, n, "array_of_subsizes")?,
+            list(starts, n, "array_of_starts")?,
+        )
+    };
+    publish::<F>(&out, Datatype::subarray(&sizes, &subsizes, &starts, order, old.tree()))
+}
+
+/// `MPI_Type_create_darray`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn darray<F: Form>(
+    size: c_int,
+    rank: c_int,
+    ndims: c_int,
+    gsizes: *const F::Count,
+    distribs: *const c_int,
+    dargs: *const c_int,
+    psizes: *const c_int,
+    array_order: c_int,
+    oldtype: raw::Datatype,
+    newtype: *mut raw::Datatype,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newtype, "newtype")? };
+    let (old, n, order) = (find(oldtype)?, dimensions(ndims)?, order(array_order)?);
+    // SAFETY: passed on: all four have `ndims` entries.
+    let (sizes, distribs, dargs, psizes) = unsafe {
+        (
+            list(gsizes, n, "array_of_gsizes")?,
+            list(distribs, n, "array_of_distribs")?,
+            list(dargs, n, "array_of_dargs")?,
+            list(psizes, n, "array_of_psizes")?,
+        )
+    };
+    let distribs = distribs
+        .iter()
+        .map(|&value| {
+            Distribution::from_abi_value(value as c_int).ok_or_else(|| {
+                let detail = format!("{value} is no distribution");
+                Failure::new(abi::ERR_ARG, "array_of_distribs", detail)
+            })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    // These were C integers.
+    let narrow = |values: Vec<i64>| values.into_iter().map(|value| value as c_int).collect::<Vec<_>>();
+    let (dargs, psizes) = (narrow(dargs), narrow(psizes));
+    let made = Datatype::darray(size, rank, &sizes, &distribs, &dargs, &psizes, order, old.tree());
+    publish::<F>(&out, made)
+}
+
+/// `MPI_Type_create_resized`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn resized<F: Form>(
+    oldtype: raw::Datatype,
+    lb: F::Address,
+    extent: F::Address,
+    newtype: *mut raw::Datatype,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newtype, "newtype")? };
+    publish::<F>(&out, Datatype::resized(lb.wide(), extent.wide(), find(oldtype)?.tree()))
+}
+
+/// `MPI_Type_dup`: committed if the original is, with the attributes that are copied.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn dup(oldtype: raw::Datatype, newtype: *mut raw::Datatype) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newtype, "newtype")? };
+    let old = find(oldtype)?;
+    let copy = Type::with(old.tree().dup(), old.attributes.copy(oldtype.0)?);
+    if old.plan().is_ok() {
+        copy.commit()?;
+    }
+    out.set(insert_type(copy)?);
+    Ok(())
+}
+
+/// `MPI_Type_commit`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn commit(datatype: *mut raw::Datatype) -> Result {
+    if datatype.is_null() {
+        return Err(null("datatype"));
+    }
+    // SAFETY: not null, and readable as an argument of both directions.
+    let handle = unsafe { datatype.read_unaligned() };
+    find(handle)?.commit()?;
+    Ok(())
+}
+
+/// `MPI_Type_free`: types made of it, and operations that use it, keep what they need.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn free(datatype: *mut raw::Datatype) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(datatype, "datatype")? };
+    // SAFETY: not null, and readable as an argument of both directions.
+    let handle = unsafe { datatype.read_unaligned() };
+    remove(handle)?;
+    out.set(raw::Datatype::NULL);
+    Ok(())
+}

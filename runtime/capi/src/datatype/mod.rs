@@ -1,0 +1,152 @@
+//! Datatypes behind handles.
+//!
+//! `construct.rs` makes them, `query.rs` asks, `decode.rs` takes them apart; `pack.rs` and the
+//! message calls use the committed plan. The engine has the types themselves: a [`Type`] adds what
+//! only the C face knows, the name and whether the type was committed.
+
+pub mod attribute;
+pub mod construct;
+pub mod decode;
+pub mod predefined;
+pub mod query;
+
+use crate::abi;
+use crate::attribute::Attributes;
+use crate::error::{Failure, Result};
+use crate::handle::Kind;
+use crate::handle::hot::Hot;
+use crate::handle::table::Table;
+use crate::raw;
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, OnceLock};
+use typepack::{Datatype, Plan};
+
+/// A datatype.
+#[derive(Debug)]
+pub struct Type {
+    tree: Datatype,
+    plan: OnceLock<Plan>,
+    name: Mutex<Option<Vec<u8>>>,
+    attributes: Attributes,
+}
+
+static TYPES: Table<Type> = Table::new(Kind::Datatype);
+
+thread_local! {
+    /// What this thread packed last.
+    static HOT: Hot<Type> = const { Hot::new() };
+}
+
+impl Type {
+    fn new(tree: Datatype) -> Self {
+        Self::with(tree, Attributes::new())
+    }
+
+    fn with(tree: Datatype, attributes: Attributes) -> Self {
+        Self { tree, plan: OnceLock::new(), name: Mutex::new(None), attributes }
+    }
+
+    /// The engine's type.
+    pub fn tree(&self) -> &Datatype {
+        &self.tree
+    }
+
+    /// Commits it, once.
+    ///
+    /// # Errors
+    /// As [`typepack::commit`].
+    pub fn commit(&self) -> Result<&Plan> {
+        if let Some(plan) = self.plan.get() {
+            return Ok(plan);
+        }
+        let plan = typepack::commit(&self.tree)?;
+        Ok(self.plan.get_or_init(|| plan))
+    }
+
+    /// The plan of a committed type.
+    ///
+    /// # Errors
+    /// `MPI_ERR_TYPE` for one that is not committed.
+    #[inline]
+    pub fn plan(&self) -> Result<&Plan> {
+        match self.plan.get() {
+            Some(plan) => Ok(plan),
+            None => self.not_committed(),
+        }
+    }
+
+    #[cold]
+    fn not_committed(&self) -> Result<&Plan> {
+        if self.tree.is_predefined() {
+            return self.commit();
+        }
+        let name = self.name.lock().ok().and_then(|name| name.clone());
+        let name = name.map_or_else(|| "a datatype".to_owned(), |name| String::from_utf8_lossy(&name).into_owned());
+        let detail = format!("{name} is used before MPI_Type_commit");
+        Err(Failure::new(abi::ERR_TYPE, "datatype", detail))
+    }
+}
+
+/// Gives a new type a handle.
+///
+/// # Errors
+/// No handle is left.
+pub fn insert(tree: Datatype) -> Result<raw::Datatype> {
+    insert_type(Type::new(tree))
+}
+
+fn insert_type(ty: Type) -> Result<raw::Datatype> {
+    Ok(raw::Datatype(TYPES.insert(Arc::new(ty))?))
+}
+
+/// The type of a handle.
+///
+/// # Errors
+/// `MPI_ERR_TYPE`.
+pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
+    match predefined::find(datatype) {
+        Some(found) => Ok(found.clone()),
+        None => TYPES.find(datatype.0).ok_or_else(|| invalid(datatype)),
+    }
+}
+
+/// Calls `work` with the type of a handle: [`find`] for calls of a few nanoseconds.
+///
+/// # Errors
+/// `MPI_ERR_TYPE`; what `work` returns.
+#[inline]
+pub fn with<R>(datatype: raw::Datatype, work: impl FnOnce(&Type) -> Result<R>) -> Result<R> {
+    if let Some(found) = predefined::find(datatype) {
+        return work(found);
+    }
+    HOT.with(|hot| hot.with(&TYPES, datatype.0, |found| work(found)))
+        .unwrap_or_else(|| Err(invalid(datatype)))
+}
+
+#[cold]
+fn invalid(datatype: raw::Datatype) -> Failure {
+    let detail = match datatype {
+        raw::Datatype::NULL => "MPI_DATATYPE_NULL".to_owned(),
+        raw::Datatype(value) => format!("{value:#x} is no datatype"),
+    };
+    Failure::new(abi::ERR_TYPE, "datatype", detail)
+}
+
+/// Frees the type of a handle: its attributes first, which may refuse.
+///
+/// # Errors
+/// `MPI_ERR_TYPE`, also for a predefined type; the code of a delete function.
+pub fn remove(datatype: raw::Datatype) -> Result {
+    let found = find(datatype)?;
+    if found.tree.is_predefined() {
+        let detail = format!("{:#x} is predefined and cannot be freed", datatype.0);
+        return Err(Failure::new(abi::ERR_TYPE, "datatype", detail));
+    }
+    found.attributes.clear(datatype.0)?;
+    TYPES.remove(datatype.0).map(drop).ok_or_else(|| invalid(datatype))
+}
+
+/// The live handle with this integer.
+pub fn from_int(integer: c_int) -> Option<usize> {
+    TYPES.from_int(integer)
+}

@@ -1,0 +1,229 @@
+//! Beginning, end, time, memory, names: the calls about the process itself (MPI-5.0 chapters 9
+//! and 11).
+//!
+//! `process.rs` keeps what init finds out. Memory of `MPI_Alloc_mem` is remembered, so that freeing
+//! what was not allocated is an error.
+
+use crate::abi;
+use crate::comm;
+use crate::door;
+use crate::error::{Failure, Result};
+use crate::info;
+use crate::out::{Out, null};
+use crate::phase::{self, Phase};
+use crate::process;
+use crate::raw;
+use crate::text;
+use std::alloc::Layout;
+use std::collections::HashMap;
+use std::ffi::{c_char, c_double, c_int, c_void};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use typepack::sys::clock;
+
+fn begin(required: c_int) -> Result<c_int> {
+    if phase::phase() != Phase::Before {
+        let detail = "the world model is initialised once in a process";
+        return Err(Failure::new(abi::ERR_OTHER, "init", detail));
+    }
+    door::watch_panics();
+    // Every level below the one that is asked for is granted as it is: who is told that there is
+    // one thread may rely on it.
+    let provided = required.clamp(abi::THREAD_SINGLE, abi::THREAD_MULTIPLE);
+    process::join(provided)?;
+    phase::begin();
+    Ok(provided)
+}
+
+/// `MPI_Init`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> Result {
+    begin(abi::THREAD_SINGLE).map(drop)
+}
+
+/// `MPI_Init_thread`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn init_thread(
+    _argc: *mut c_int,
+    _argv: *mut *mut *mut c_char,
+    required: c_int,
+    provided: *mut c_int,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(provided, "provided")? };
+    let levels =
+        [abi::THREAD_SINGLE, abi::THREAD_FUNNELED, abi::THREAD_SERIALIZED, abi::THREAD_MULTIPLE];
+    if !levels.contains(&required) {
+        return Err(Failure::new(abi::ERR_ARG, "required", format!("{required} is no level")));
+    }
+    out.set(begin(required)?);
+    Ok(())
+}
+
+/// `MPI_Finalize`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn finalize() -> Result {
+    process::leave()?;
+    phase::end();
+    Ok(())
+}
+
+/// `MPI_Initialized`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn initialized(flag: *mut c_int) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(flag, "flag")? };
+    out.set((phase::phase() != Phase::Before).into());
+    Ok(())
+}
+
+/// `MPI_Finalized`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn finalized(flag: *mut c_int) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(flag, "flag")? };
+    out.set((phase::phase() == Phase::After).into());
+    Ok(())
+}
+
+/// `MPI_Query_thread`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn query_thread(provided: *mut c_int) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(provided, "provided")? };
+    out.set(process::threads());
+    Ok(())
+}
+
+/// `MPI_Is_thread_main`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn is_thread_main(flag: *mut c_int) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(flag, "flag")? };
+    out.set(process::is_main_thread().into());
+    Ok(())
+}
+
+/// `MPI_Abort`: every communicator is of one job, which ends.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn abort(comm: raw::Comm, errorcode: c_int) -> Result {
+    comm::check(comm)?;
+    let rank = process::rank().unwrap_or_default();
+    eprintln!("typepack: rank {rank}: MPI_Abort with code {errorcode}");
+    process::abort(errorcode)
+}
+
+/// `MPI_Get_processor_name`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn processor_name(name: *mut c_char, resultlen: *mut c_int) -> Result {
+    let host = typepack::sys::machine::host_name();
+    // SAFETY: passed on; the standard asks for this much room.
+    unsafe {
+        let length = Out::new(resultlen, "resultlen")?;
+        text::write(&host, name, abi::MAX_PROCESSOR_NAME, "name", Some(length))
+    }
+}
+
+/// `MPI_Wtime`: seconds of the machine's monotonic clock, the same for all ranks.
+pub fn wtime() -> c_double {
+    clock::monotonic()
+}
+
+/// `MPI_Wtick`.
+pub fn wtick() -> c_double {
+    clock::resolution()
+}
+
+/// `MPI_Pcontrol`: nothing here listens.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn pcontrol(_level: c_int) -> Result {
+    Ok(())
+}
+
+/// `MPI_Get_address`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_address(location: *const c_void, address: *mut raw::Aint) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(address, "address")? };
+    out.set(location as raw::Aint);
+    Ok(())
+}
+
+/// `MPI_Aint_add`: addresses wrap as those of the machine do.
+pub fn aint_add(base: raw::Aint, disp: raw::Aint) -> raw::Aint {
+    base.wrapping_add(disp)
+}
+
+/// `MPI_Aint_diff`.
+pub fn aint_diff(a: raw::Aint, b: raw::Aint) -> raw::Aint {
+    a.wrapping_sub(b)
+}
+
+/// What `MPI_Alloc_mem` has given out.
+static MEMORY: Mutex<Option<HashMap<usize, Layout>>> = Mutex::new(None);
+
+fn memory() -> MutexGuard<'static, Option<HashMap<usize, Layout>>> {
+    MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `MPI_Alloc_mem`: memory at a cache line, or at what `mpi_minimum_memory_alignment` asks for.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn alloc_mem(size: raw::Aint, info: raw::Info, baseptr: *mut c_void) -> Result {
+    // SAFETY: passed on: the address of a pointer, whatever it points to.
+    let out = unsafe { Out::new(baseptr.cast::<*mut c_void>(), "baseptr")? };
+    let size = usize::try_from(size)
+        .map_err(|_| Failure::new(abi::ERR_ARG, "size", format!("{size} is negative")))?;
+    let align = if info == raw::Info::NULL { 64 } else { info::find(info)?.alignment()?.max(64) };
+    // Also no bytes have an address of their own.
+    let layout = Layout::from_size_align(size.max(1), align)
+        .map_err(|_| Failure::new(abi::ERR_NO_MEM, "size", format!("{size} bytes")))?;
+    // SAFETY: the layout's size is not zero.
+    let address = unsafe { std::alloc::alloc(layout) };
+    if address.is_null() {
+        return Err(Failure::new(abi::ERR_NO_MEM, "size", format!("{size} bytes")));
+    }
+    memory().get_or_insert_default().insert(address as usize, layout);
+    out.set(address.cast());
+    Ok(())
+}
+
+/// `MPI_Free_mem`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn free_mem(base: *mut c_void) -> Result {
+    if base.is_null() {
+        return Err(null("base"));
+    }
+    let layout = memory().as_mut().and_then(|memory| memory.remove(&(base as usize)));
+    let Some(layout) = layout else {
+        let detail = format!("{base:?} is not memory of MPI_Alloc_mem");
+        return Err(Failure::new(abi::ERR_BASE, "base", detail));
+    };
+    // SAFETY: it was allocated with this layout (the map says so), and is in the map no more.
+    unsafe { std::alloc::dealloc(base.cast(), layout) };
+    Ok(())
+}

@@ -1,0 +1,303 @@
+//! Error classes and codes: the standard's and the user's (MPI-5.0 sections 9.4 and 9.5).
+//!
+//! What the library reports itself are classes; users add classes, codes and strings, which live
+//! until they remove them. `handler.rs` and `MPI_Error_string` read the texts.
+
+use super::{Failure, Result};
+use crate::abi;
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::out::Out;
+use crate::text;
+
+/// A class or code that the user added.
+#[derive(Clone, Debug)]
+struct Added {
+    /// The class of a code; a class is its own.
+    class: c_int,
+    text: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Codes {
+    added: BTreeMap<c_int, Added>,
+    /// The last number given, or that of the last predefined one.
+    last: c_int,
+}
+
+static CODES: Mutex<Codes> =
+    Mutex::new(Codes { added: BTreeMap::new(), last: abi::ERR_LASTCODE });
+
+/// What `MPI_LASTUSEDCODE` says.
+static LAST_USED: std::sync::atomic::AtomicI32 =
+    std::sync::atomic::AtomicI32::new(abi::ERR_LASTCODE);
+
+fn codes() -> MutexGuard<'static, Codes> {
+    // Every change is one insertion or removal: a panic between two leaves nothing half done.
+    CODES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The address of the number of the last code, for the attribute `MPI_LASTUSEDCODE`.
+pub fn last_used() -> *mut c_int {
+    LAST_USED.as_ptr()
+}
+
+/// What the standard's classes mean, in our words.
+fn meaning(class: c_int) -> Option<&'static str> {
+    Some(match class {
+        abi::SUCCESS => "no error",
+        abi::ERR_BUFFER => "invalid buffer",
+        abi::ERR_COUNT => "invalid count",
+        abi::ERR_TYPE => "invalid datatype",
+        abi::ERR_TAG => "invalid tag",
+        abi::ERR_COMM => "invalid communicator",
+        abi::ERR_RANK => "invalid rank",
+        abi::ERR_REQUEST => "invalid request",
+        abi::ERR_ROOT => "invalid root",
+        abi::ERR_GROUP => "invalid group",
+        abi::ERR_OP => "invalid operation",
+        abi::ERR_TOPOLOGY => "invalid topology",
+        abi::ERR_DIMS => "invalid dimensions",
+        abi::ERR_ARG => "invalid argument",
+        abi::ERR_UNKNOWN => "unknown error",
+        abi::ERR_TRUNCATE => "message longer than the receive",
+        abi::ERR_OTHER => "other error",
+        abi::ERR_INTERN => "internal error",
+        abi::ERR_PENDING => "operation still pending",
+        abi::ERR_IN_STATUS => "the error is in the status",
+        abi::ERR_ACCESS => "permission denied",
+        abi::ERR_AMODE => "invalid access mode",
+        abi::ERR_ASSERT => "invalid assertion",
+        abi::ERR_BAD_FILE => "invalid file name",
+        abi::ERR_BASE => "invalid base",
+        abi::ERR_CONVERSION => "data conversion failed",
+        abi::ERR_DISP => "invalid displacement",
+        abi::ERR_DUP_DATAREP => "data representation defined already",
+        abi::ERR_FILE_EXISTS => "file exists",
+        abi::ERR_FILE_IN_USE => "file in use",
+        abi::ERR_FILE => "invalid file handle",
+        abi::ERR_INFO_KEY => "invalid info key",
+        abi::ERR_INFO_NOKEY => "no such info key",
+        abi::ERR_INFO_VALUE => "invalid info value",
+        abi::ERR_INFO => "invalid info object",
+        abi::ERR_IO => "input or output failed",
+        abi::ERR_KEYVAL => "invalid attribute key",
+        abi::ERR_LOCKTYPE => "invalid lock type",
+        abi::ERR_NAME => "service name not published",
+        abi::ERR_NO_MEM => "out of memory",
+        abi::ERR_NOT_SAME => "arguments differ between the ranks",
+        abi::ERR_NO_SPACE => "no space left",
+        abi::ERR_NO_SUCH_FILE => "no such file",
+        abi::ERR_PORT => "invalid port name",
+        abi::ERR_QUOTA => "quota exceeded",
+        abi::ERR_READ_ONLY => "read-only file or file system",
+        abi::ERR_RMA_CONFLICT => "conflicting accesses to a window",
+        abi::ERR_RMA_SYNC => "wrong synchronisation of a window",
+        abi::ERR_SERVICE => "service name not found",
+        abi::ERR_SIZE => "invalid size",
+        abi::ERR_SPAWN => "spawning failed",
+        abi::ERR_UNSUPPORTED_DATAREP => "data representation not supported",
+        abi::ERR_UNSUPPORTED_OPERATION => "not supported",
+        abi::ERR_WIN => "invalid window",
+        abi::ERR_RMA_RANGE => "target memory is not in the window",
+        abi::ERR_RMA_ATTACH => "memory cannot be attached",
+        abi::ERR_RMA_FLAVOR => "wrong flavor of window",
+        abi::ERR_RMA_SHARED => "memory cannot be shared",
+        abi::ERR_SESSION => "invalid session",
+        abi::ERR_PROC_ABORTED => "a process has ended",
+        abi::ERR_VALUE_TOO_LARGE => "value too large for its type",
+        abi::ERR_ERRHANDLER => "invalid error handler",
+        abi::ERR_ABI => "the ABI does not allow it",
+        abi::T_ERR_CANNOT_INIT => "the tool interface cannot start",
+        abi::T_ERR_INVALID => "invalid use of the tool interface",
+        abi::T_ERR_INVALID_HANDLE => "invalid tool handle",
+        abi::T_ERR_INVALID_INDEX => "invalid index",
+        abi::T_ERR_INVALID_NAME => "invalid name",
+        abi::T_ERR_INVALID_SESSION => "invalid tool session",
+        abi::T_ERR_MEMORY => "out of memory",
+        abi::T_ERR_NOT_ACCESSIBLE => "not accessible",
+        abi::T_ERR_NOT_INITIALIZED => "tool interface not initialized",
+        abi::T_ERR_NOT_SUPPORTED => "not supported",
+        abi::T_ERR_INVALID_ITEM => "invalid item",
+        abi::T_ERR_OUT_OF_HANDLES => "no handle left",
+        abi::T_ERR_OUT_OF_SESSIONS => "no tool session left",
+        abi::T_ERR_CVAR_SET_NOT_NOW => "the control variable cannot be set now",
+        abi::T_ERR_CVAR_SET_NEVER => "the control variable can never be set",
+        abi::T_ERR_PVAR_NO_WRITE => "the performance variable cannot be written",
+        abi::T_ERR_PVAR_NO_STARTSTOP => "the performance variable cannot be started or stopped",
+        abi::T_ERR_PVAR_NO_ATOMIC => "the performance variable cannot be read and written at once",
+        abi::ERR_LASTCODE => "the last code of the library",
+        _ => return None,
+    })
+}
+
+/// The standard's name and our text for a class: `MPI_ERR_RANK: invalid rank`.
+fn predefined(class: c_int) -> Option<String> {
+    let name = abi::ERROR_CLASSES.iter().find(|(value, _)| *value == class)?.1;
+    Some(format!("{name}: {}", meaning(class)?))
+}
+
+/// The text of a code, cut to what `MPI_Error_string` has room for.
+pub fn string(code: c_int) -> Option<Vec<u8>> {
+    if let Some(text) = predefined(code) {
+        return Some(text.into_bytes());
+    }
+    codes().added.get(&code).map(|added| added.text.clone())
+}
+
+/// The class of a code.
+pub fn class(code: c_int) -> Option<c_int> {
+    if predefined(code).is_some() {
+        return Some(code);
+    }
+    codes().added.get(&code).map(|added| added.class)
+}
+
+fn unknown(argument: &str, code: c_int) -> Failure {
+    Failure::new(abi::ERR_ARG, argument, format!("{code} is no error code or class"))
+}
+
+/// `MPI_Error_class`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn error_class(errorcode: c_int, errorclass: *mut c_int) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(errorclass, "errorclass")? };
+    out.set(class(errorcode).ok_or_else(|| unknown("errorcode", errorcode))?);
+    Ok(())
+}
+
+/// `MPI_Error_string`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn error_string(errorcode: c_int, target: *mut c_char, len: *mut c_int) -> Result {
+    // SAFETY: passed on.
+    let len = unsafe { Out::new(len, "resultlen")? };
+    let bytes = string(errorcode).ok_or_else(|| unknown("errorcode", errorcode))?;
+    // SAFETY: the standard asks for this much room.
+    unsafe { text::write(&bytes, target, abi::MAX_ERROR_STRING, "string", Some(len)) }
+}
+
+impl Codes {
+    fn add(&mut self, class: Option<c_int>) -> Result<c_int> {
+        let number = self.last.checked_add(1).ok_or_else(|| {
+            Failure::new(abi::ERR_OTHER, "errorcode", "all numbers have been used")
+        })?;
+        self.last = number;
+        let class = class.unwrap_or(number);
+        self.added.insert(number, Added { class, text: Vec::new() });
+        LAST_USED.store(number, std::sync::atomic::Ordering::Relaxed);
+        Ok(number)
+    }
+
+    fn user(&mut self, number: c_int, argument: &str) -> Result<&mut Added> {
+        let Some(added) = self.added.get_mut(&number) else {
+            let detail = match predefined(number) {
+                Some(_) => format!("{number} is predefined"),
+                None => format!("{number} is no error code or class"),
+            };
+            return Err(Failure::new(abi::ERR_ARG, argument, detail));
+        };
+        Ok(added)
+    }
+}
+
+/// `MPI_Add_error_class`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn add_class(errorclass: *mut c_int) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(errorclass, "errorclass")? };
+    out.set(codes().add(None)?);
+    Ok(())
+}
+
+/// `MPI_Add_error_code`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn add_code(errorclass: c_int, errorcode: *mut c_int) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(errorcode, "errorcode")? };
+    if class(errorclass) != Some(errorclass) {
+        return Err(unknown("errorclass", errorclass));
+    }
+    out.set(codes().add(Some(errorclass))?);
+    Ok(())
+}
+
+/// `MPI_Add_error_string`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn add_string(errorcode: c_int, string: *const c_char) -> Result {
+    // SAFETY: passed on.
+    let bytes = unsafe { text::read(string, abi::MAX_ERROR_STRING, "string", abi::ERR_ARG)? };
+    codes().user(errorcode, "errorcode")?.text = bytes;
+    Ok(())
+}
+
+/// `MPI_Remove_error_class`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn remove_class(errorclass: c_int) -> Result {
+    let mut codes = codes();
+    if codes.user(errorclass, "errorclass")?.class != errorclass {
+        let detail = format!("{errorclass} is a code, not a class");
+        return Err(Failure::new(abi::ERR_ARG, "errorclass", detail));
+    }
+    let in_use = |(&number, added): (&c_int, &Added)| added.class == errorclass && number != errorclass;
+    if codes.added.iter().any(in_use) {
+        let detail = format!("{errorclass} still has codes");
+        return Err(Failure::new(abi::ERR_ARG, "errorclass", detail));
+    }
+    codes.added.remove(&errorclass);
+    Ok(())
+}
+
+/// `MPI_Remove_error_code`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn remove_code(errorcode: c_int) -> Result {
+    let mut codes = codes();
+    if codes.user(errorcode, "errorcode")?.class == errorcode {
+        let detail = format!("{errorcode} is a class, not a code");
+        return Err(Failure::new(abi::ERR_ARG, "errorcode", detail));
+    }
+    codes.added.remove(&errorcode);
+    Ok(())
+}
+
+/// `MPI_Remove_error_string`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn remove_string(errorcode: c_int) -> Result {
+    let mut codes = codes();
+    let added = codes.user(errorcode, "errorcode")?;
+    if added.text.is_empty() {
+        let detail = format!("{errorcode} has no string");
+        return Err(Failure::new(abi::ERR_ARG, "errorcode", detail));
+    }
+    added.text.clear();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_of_the_table_has_a_text() {
+        for (class, name) in abi::ERROR_CLASSES {
+            assert!(meaning(*class).is_some(), "{name} has no text");
+        }
+    }
+}

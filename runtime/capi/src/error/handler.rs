@@ -1,0 +1,243 @@
+//! Error handlers: what happens when a call fails (MPI-5.0 section 9.3).
+//!
+//! After `door.rs`, which has the failure and the object it happened on. Every communicator, file,
+//! window and session has a [`Handler`]; failures without an object go to `MPI_COMM_SELF`'s.
+
+use super::{Failure, Result, codes};
+use crate::abi;
+use crate::callback::ErrorFunction;
+use crate::door::At;
+use crate::handle::Kind;
+use crate::handle::table::Table;
+use crate::out::{Out, null};
+use crate::process;
+use crate::raw;
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// On which kind of object an error handler may be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// Communicators.
+    Comm,
+    /// Files.
+    File,
+    /// Windows.
+    Win,
+    /// Sessions.
+    Session,
+}
+
+/// An error handler that the user made.
+#[derive(Debug)]
+pub struct UserHandler {
+    on: On,
+    function: ErrorFunction,
+}
+
+/// What an object does with a failure.
+#[derive(Clone, Debug)]
+pub enum Handler {
+    /// `MPI_ERRORS_ARE_FATAL`: one line, and the job ends.
+    Fatal,
+    /// `MPI_ERRORS_ABORT`: the same; every communicator of ours belongs to one job.
+    Abort,
+    /// `MPI_ERRORS_RETURN`.
+    Return,
+    /// The user's function, then the code is returned.
+    User(Arc<UserHandler>),
+}
+
+static HANDLERS: Table<UserHandler> = Table::new(Kind::Errhandler);
+
+impl Handler {
+    /// The handler of a handle, for objects of kind `on`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_ERRHANDLER` for a null, stale or foreign handle; `MPI_ERR_ARG` for one made for
+    /// other objects.
+    pub fn find(handle: raw::Errhandler, on: On) -> Result<Self> {
+        match handle.0 {
+            abi::ERRORS_ARE_FATAL => return Ok(Self::Fatal),
+            abi::ERRORS_ABORT => return Ok(Self::Abort),
+            abi::ERRORS_RETURN => return Ok(Self::Return),
+            _ => {}
+        }
+        let user = HANDLERS.find(handle.0).ok_or_else(|| invalid(handle))?;
+        if user.on != on {
+            let detail = format!("made for a {:?}, not for a {on:?}", user.on);
+            return Err(Failure::new(abi::ERR_ARG, "errhandler", detail));
+        }
+        Ok(Self::User(user))
+    }
+
+    /// A handle for it, which its receiver frees.
+    ///
+    /// # Errors
+    /// No handle is left.
+    pub fn handle(&self) -> Result<raw::Errhandler> {
+        Ok(raw::Errhandler(match self {
+            Self::Fatal => abi::ERRORS_ARE_FATAL,
+            Self::Abort => abi::ERRORS_ABORT,
+            Self::Return => abi::ERRORS_RETURN,
+            Self::User(user) => HANDLERS.insert(user.clone())?,
+        }))
+    }
+}
+
+fn invalid(handle: raw::Errhandler) -> Failure {
+    let detail = match handle {
+        raw::Errhandler::NULL => "MPI_ERRHANDLER_NULL".to_owned(),
+        raw::Errhandler(value) => format!("{value:#x} is no error handler"),
+    };
+    Failure::new(abi::ERR_ERRHANDLER, "errhandler", detail)
+}
+
+/// The live handle with this integer.
+pub fn from_int(integer: c_int) -> Option<usize> {
+    HANDLERS.from_int(integer)
+}
+
+/// The handler of one object.
+#[derive(Debug)]
+pub struct HandlerCell(Mutex<Handler>);
+
+impl HandlerCell {
+    /// Begins with this one.
+    pub const fn new(handler: Handler) -> Self {
+        Self(Mutex::new(handler))
+    }
+
+    /// The present one.
+    pub fn get(&self) -> Handler {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Another one from now on.
+    pub fn set(&self, handler: Handler) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = handler;
+    }
+}
+
+/// A failure on its way to a handler.
+#[derive(Clone, Copy, Debug)]
+pub struct Raised<'a> {
+    /// The function that was called.
+    pub name: &'static str,
+    /// The object.
+    pub at: At,
+    /// What happened.
+    pub failure: &'a Failure,
+}
+
+/// Lets the object's handler hear of a failure; returns the code that the call returns.
+pub fn raise(raised: Raised<'_>) -> c_int {
+    if let Some((comm, handler)) = &raised.failure.on {
+        return invoke(handler, comm.0, raised.name, raised.failure);
+    }
+    let (handler, handle) = match raised.at {
+        At::Comm(comm) => match process::comm_handler(comm) {
+            Some(handler) => (handler, comm.0),
+            None => process::default_handler(),
+        },
+        // Files, windows and sessions are not built: their handles are all invalid, and a failure
+        // on an invalid object goes to `MPI_COMM_SELF`'s handler. A file's would be
+        // `MPI_FILE_NULL`'s, which returns.
+        At::File(_) => (Handler::Return, abi::FILE_NULL),
+        At::Win(_) | At::Session(_) | At::Nothing => process::default_handler(),
+    };
+    invoke(&handler, handle, raised.name, raised.failure)
+}
+
+/// Runs one handler.
+pub fn invoke(handler: &Handler, handle: usize, name: &'static str, failure: &Failure) -> c_int {
+    match handler {
+        Handler::Fatal | Handler::Abort => fatal(name, failure),
+        Handler::Return => failure.code,
+        Handler::User(user) => {
+            user.function.call(handle, failure.code);
+            failure.code
+        }
+    }
+}
+
+/// One line on standard error, and the end of the job.
+pub fn fatal(name: &'static str, failure: &Failure) -> ! {
+    let what = codes::string(failure.code)
+        .map_or_else(String::new, |text| format!(" ({})", String::from_utf8_lossy(&text)));
+    let who = process::rank().map_or_else(String::new, |rank| format!("rank {rank}: "));
+    eprintln!("typepack: {who}{name}: {}{what}", failure.text);
+    let code = codes::class(failure.code).unwrap_or(failure.code);
+    process::abort(code)
+}
+
+// ---- the functions of the ABI that are about handlers themselves ----
+
+/// Makes a handler for objects of kind `on`.
+///
+/// # Safety
+///
+/// - `errhandler` is null or writable.
+unsafe fn create(on: On, function: raw::Callback, errhandler: *mut raw::Errhandler) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(errhandler, "errhandler")? };
+    let function = ErrorFunction::new(function).ok_or_else(|| null("errhandler_fn"))?;
+    out.set(raw::Errhandler(HANDLERS.insert(Arc::new(UserHandler { on, function }))?));
+    Ok(())
+}
+
+/// `MPI_Comm_create_errhandler`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn comm_create(function: raw::Callback, errhandler: *mut raw::Errhandler) -> Result {
+    // SAFETY: passed on.
+    unsafe { create(On::Comm, function, errhandler) }
+}
+
+/// `MPI_File_create_errhandler`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn file_create(function: raw::Callback, errhandler: *mut raw::Errhandler) -> Result {
+    // SAFETY: passed on.
+    unsafe { create(On::File, function, errhandler) }
+}
+
+/// `MPI_Win_create_errhandler`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn win_create(function: raw::Callback, errhandler: *mut raw::Errhandler) -> Result {
+    // SAFETY: passed on.
+    unsafe { create(On::Win, function, errhandler) }
+}
+
+/// `MPI_Session_create_errhandler`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn session_create(function: raw::Callback, errhandler: *mut raw::Errhandler) -> Result {
+    // SAFETY: passed on.
+    unsafe { create(On::Session, function, errhandler) }
+}
+
+/// `MPI_Errhandler_free`. Objects that have the handler keep it.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn free(errhandler: *mut raw::Errhandler) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(errhandler, "errhandler")? };
+    // SAFETY: not null, and readable as an argument of both directions.
+    let handle = unsafe { errhandler.read_unaligned() };
+    match handle.0 {
+        // The standard lets predefined handlers be freed after a get; nothing is lost.
+        abi::ERRORS_ARE_FATAL | abi::ERRORS_ABORT | abi::ERRORS_RETURN => {}
+        value => {
+            HANDLERS.remove(value).ok_or_else(|| invalid(handle))?;
+        }
+    }
+    out.set(raw::Errhandler::NULL);
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! What a call that fails says: class or code, argument, sentence.
+//!
+//! Functions of the face return [`Failure`]; `door.rs` raises it through the error handler of the
+//! object it happened on (`handler.rs`). `codes.rs` has the classes and codes, also the user's.
+
+pub mod codes;
+pub mod handler;
+
+use crate::abi;
+use crate::error::handler::Handler;
+use crate::raw;
+use std::ffi::c_int;
+
+/// A failed call.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Error code; for what we find ourselves, the class.
+    pub code: c_int,
+    /// One sentence, beginning with the argument.
+    pub text: String,
+    /// The communicator of a completed operation, and its handler then: who hears of the failure
+    /// instead of the object that the call is about.
+    pub on: Option<(raw::Comm, Handler)>,
+}
+
+impl Failure {
+    /// A failure about `argument`; `detail` continues the sentence `"<argument>: "`.
+    #[cold]
+    pub fn new(class: c_int, argument: &str, detail: impl AsRef<str>) -> Self {
+        Self::of_code(class, format!("{argument}: {}", detail.as_ref()))
+    }
+
+    /// A failure with any code.
+    #[cold]
+    pub fn of_code(code: c_int, text: String) -> Self {
+        Self { code, text, on: None }
+    }
+
+    /// A code that a user's callback returned.
+    #[cold]
+    pub fn of_callback(code: c_int, callback: &str) -> Self {
+        Self::of_code(code, format!("{callback} returned {code}"))
+    }
+
+    /// A function that does not exist yet.
+    #[cold]
+    pub fn not_built() -> Self {
+        let text = "this version of typepack does not have this function";
+        Self::of_code(abi::ERR_UNSUPPORTED_OPERATION, text.to_owned())
+    }
+}
+
+impl From<typepack::Error> for Failure {
+    #[cold]
+    fn from(error: typepack::Error) -> Self {
+        Self::of_code(error.class().0, error.to_string())
+    }
+}
+
+impl From<typepack::engine::Error> for Failure {
+    #[cold]
+    fn from(error: typepack::engine::Error) -> Self {
+        Self::of_code(error.class().0, error.to_string())
+    }
+}
+
+/// The result of a call.
+pub type Result<T = ()> = std::result::Result<T, Failure>;

@@ -1,0 +1,334 @@
+//! Info objects: ordered lists of keys and values (MPI-5.0 chapter 10).
+//!
+//! Keys keep the order of their first set; case matters. `MPI_INFO_ENV` says how the job was
+//! started and cannot be changed.
+
+use crate::abi;
+use crate::error::{Failure, Result};
+use crate::handle::Kind;
+use crate::handle::table::Table;
+use crate::out::{Out, null};
+use crate::raw;
+use crate::text;
+use std::ffi::{c_char, c_int};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// A key and its value.
+pub type Entry = (Vec<u8>, Vec<u8>);
+
+/// An info object.
+#[derive(Debug)]
+pub struct Info {
+    entries: Mutex<Vec<Entry>>,
+}
+
+static INFOS: Table<Info> = Table::new(Kind::Info);
+
+/// What `MPI_INFO_ENV` has.
+fn environment() -> &'static Arc<Info> {
+    static ENVIRONMENT: OnceLock<Arc<Info>> = OnceLock::new();
+    ENVIRONMENT.get_or_init(|| {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut add = |key: &str, value: Vec<u8>| {
+            if !value.is_empty() && value.len() < abi::MAX_INFO_VAL as usize {
+                entries.push((key.into(), value));
+            }
+        };
+        let mut arguments = std::env::args_os().map(std::os::unix::ffi::OsStringExt::into_vec);
+        add("command", arguments.next().unwrap_or_default());
+        add("argv", arguments.collect::<Vec<_>>().join(&b' '));
+        if let Some(world) = crate::process::world() {
+            add("maxprocs", world.size().to_string().into());
+        }
+        if let Ok(directory) = std::env::current_dir() {
+            let directory = directory.into_os_string();
+            add("wdir", std::os::unix::ffi::OsStringExt::into_vec(directory));
+        }
+        let level = match crate::process::threads() {
+            abi::THREAD_SINGLE => "MPI_THREAD_SINGLE",
+            abi::THREAD_FUNNELED => "MPI_THREAD_FUNNELED",
+            abi::THREAD_SERIALIZED => "MPI_THREAD_SERIALIZED",
+            _ => "MPI_THREAD_MULTIPLE",
+        };
+        add("thread_level", level.into());
+        Arc::new(Info { entries: Mutex::new(entries) })
+    })
+}
+
+impl Info {
+    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        // Each change is one operation on the list.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What `mpi_minimum_memory_alignment` asks for, in bytes; 1 if it is not set.
+    ///
+    /// # Errors
+    /// `MPI_ERR_INFO_VALUE` for what is no power of two.
+    pub fn alignment(&self) -> Result<usize> {
+        let Some(value) = self.value(b"mpi_minimum_memory_alignment") else { return Ok(1) };
+        let text = String::from_utf8_lossy(&value);
+        let number = text.trim().parse::<usize>().ok().filter(|n| n.is_power_of_two());
+        number.ok_or_else(|| {
+            let detail = format!("mpi_minimum_memory_alignment: {text} is no power of two");
+            Failure::new(abi::ERR_INFO_VALUE, "info", detail)
+        })
+    }
+
+    /// All keys and values, in their order.
+    pub fn all(&self) -> Vec<Entry> {
+        self.entries().clone()
+    }
+
+    /// The value of a key.
+    pub fn value(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.entries().iter().find(|(name, _)| name == key).map(|(_, value)| value.clone())
+    }
+}
+
+/// A new info object with these entries.
+///
+/// # Errors
+/// No handle is left.
+pub fn make(entries: Vec<Entry>) -> Result<raw::Info> {
+    let info = Info { entries: Mutex::new(entries) };
+    Ok(raw::Info(INFOS.insert(Arc::new(info))?))
+}
+
+/// The live handle with this integer.
+pub fn from_int(integer: c_int) -> Option<usize> {
+    INFOS.from_int(integer)
+}
+
+/// The object of a handle.
+///
+/// # Errors
+/// `MPI_ERR_INFO`.
+pub fn find(info: raw::Info) -> Result<Arc<Info>> {
+    if info.0 == abi::INFO_ENV {
+        return Ok(environment().clone());
+    }
+    INFOS.find(info.0).ok_or_else(|| invalid(info))
+}
+
+fn invalid(info: raw::Info) -> Failure {
+    let detail = match info {
+        raw::Info::NULL => "MPI_INFO_NULL".to_owned(),
+        raw::Info(abi::INFO_ENV) => "MPI_INFO_ENV cannot be changed".to_owned(),
+        raw::Info(value) => format!("{value:#x} is no info object"),
+    };
+    Failure::new(abi::ERR_INFO, "info", detail)
+}
+
+/// The object of a handle that may be changed.
+fn find_own(info: raw::Info) -> Result<Arc<Info>> {
+    INFOS.find(info.0).ok_or_else(|| invalid(info))
+}
+
+/// # Safety
+///
+/// - `key` is null or a C string, or readable for the longest key.
+unsafe fn read_key(key: *const c_char) -> Result<Vec<u8>> {
+    // SAFETY: passed on.
+    let bytes = unsafe { text::read(key, abi::MAX_INFO_KEY, "key", abi::ERR_INFO_KEY)? };
+    if bytes.is_empty() {
+        return Err(Failure::new(abi::ERR_INFO_KEY, "key", "an empty string"));
+    }
+    Ok(bytes)
+}
+
+/// `MPI_Info_create`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn create(info: *mut raw::Info) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(info, "info")? };
+    out.set(make(Vec::new())?);
+    Ok(())
+}
+
+/// `MPI_Info_create_env`. What a program can be told before init about how it was started is what
+/// it knows itself.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn create_env(_argc: c_int, _argv: *mut *mut c_char, info: *mut raw::Info) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(info, "info")? };
+    let entries = environment().entries().clone();
+    out.set(make(entries)?);
+    Ok(())
+}
+
+/// `MPI_Info_dup`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn dup(info: raw::Info, newinfo: *mut raw::Info) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newinfo, "newinfo")? };
+    let entries = find(info)?.entries().clone();
+    out.set(make(entries)?);
+    Ok(())
+}
+
+/// `MPI_Info_free`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn free(info: *mut raw::Info) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(info, "info")? };
+    // SAFETY: not null, and readable as an argument of both directions.
+    let handle = unsafe { info.read_unaligned() };
+    INFOS.remove(handle.0).ok_or_else(|| invalid(handle))?;
+    out.set(raw::Info::NULL);
+    Ok(())
+}
+
+/// `MPI_Info_set`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn set(info: raw::Info, key: *const c_char, value: *const c_char) -> Result {
+    let info = find_own(info)?;
+    // SAFETY: passed on.
+    let (key, value) = unsafe {
+        (read_key(key)?, text::read(value, abi::MAX_INFO_VAL, "value", abi::ERR_INFO_VALUE)?)
+    };
+    let mut entries = info.entries();
+    match entries.iter_mut().find(|(name, _)| *name == key) {
+        Some(entry) => entry.1 = value,
+        None => entries.push((key, value)),
+    }
+    Ok(())
+}
+
+/// `MPI_Info_delete`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn delete(info: raw::Info, key: *const c_char) -> Result {
+    let info = find_own(info)?;
+    // SAFETY: passed on.
+    let key = unsafe { read_key(key)? };
+    let mut entries = info.entries();
+    let Some(at) = entries.iter().position(|(name, _)| *name == key) else {
+        let detail = format!("{} is not set", String::from_utf8_lossy(&key));
+        return Err(Failure::new(abi::ERR_INFO_NOKEY, "key", detail));
+    };
+    entries.remove(at);
+    Ok(())
+}
+
+/// `MPI_Info_get`: the value, cut to `valuelen` characters.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get(
+    info: raw::Info,
+    key: *const c_char,
+    valuelen: c_int,
+    value: *mut c_char,
+    flag: *mut c_int,
+) -> Result {
+    let info = find(info)?;
+    // SAFETY: passed on.
+    let (key, flag) = unsafe { (read_key(key)?, Out::new(flag, "flag")?) };
+    if valuelen < 0 {
+        return Err(Failure::new(abi::ERR_ARG, "valuelen", format!("{valuelen} is negative")));
+    }
+    let found = info.value(&key);
+    if let Some(found) = &found {
+        // SAFETY: the standard asks for one more than `valuelen`.
+        unsafe { text::write(found, value, valuelen.saturating_add(1), "value", None)? };
+    }
+    flag.set(found.is_some().into());
+    Ok(())
+}
+
+/// `MPI_Info_get_string`: the value, cut to `*buflen` bytes with its end; the room it needs.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_string(
+    info: raw::Info,
+    key: *const c_char,
+    buflen: *mut c_int,
+    value: *mut c_char,
+    flag: *mut c_int,
+) -> Result {
+    let info = find(info)?;
+    // SAFETY: passed on.
+    let (key, flag, length) =
+        unsafe { (read_key(key)?, Out::new(flag, "flag")?, Out::new(buflen, "buflen")?) };
+    // SAFETY: not null, and readable as an argument of both directions.
+    let room = unsafe { buflen.read_unaligned() };
+    if room < 0 {
+        return Err(Failure::new(abi::ERR_ARG, "buflen", format!("{room} is negative")));
+    }
+    let found = info.value(&key);
+    if let Some(found) = &found {
+        if room > 0 {
+            // SAFETY: `buflen` says how much room there is.
+            unsafe { text::write(found, value, room, "value", None)? };
+        }
+        length.set(found.len() as c_int + 1);
+    }
+    flag.set(found.is_some().into());
+    Ok(())
+}
+
+/// `MPI_Info_get_valuelen`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_valuelen(
+    info: raw::Info,
+    key: *const c_char,
+    valuelen: *mut c_int,
+    flag: *mut c_int,
+) -> Result {
+    let info = find(info)?;
+    // SAFETY: passed on.
+    let (key, length, flag) =
+        unsafe { (read_key(key)?, Out::new(valuelen, "valuelen")?, Out::new(flag, "flag")?) };
+    let found = info.value(&key);
+    if let Some(found) = &found {
+        length.set(found.len() as c_int);
+    }
+    flag.set(found.is_some().into());
+    Ok(())
+}
+
+/// `MPI_Info_get_nkeys`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_nkeys(info: raw::Info, nkeys: *mut c_int) -> Result {
+    let info = find(info)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(nkeys, "nkeys")? };
+    out.set(info.entries().len() as c_int);
+    Ok(())
+}
+
+/// `MPI_Info_get_nthkey`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_nthkey(info: raw::Info, n: c_int, key: *mut c_char) -> Result {
+    let info = find(info)?;
+    if key.is_null() {
+        return Err(null("key"));
+    }
+    let entries = info.entries();
+    let found = usize::try_from(n).ok().and_then(|n| entries.get(n));
+    let Some((name, _)) = found else {
+        let detail = format!("{n} is not below the {} keys", entries.len());
+        return Err(Failure::new(abi::ERR_ARG, "n", detail));
+    };
+    // SAFETY: the standard asks for this much room.
+    unsafe { text::write(name, key, abi::MAX_INFO_KEY, "key", None) }
+}

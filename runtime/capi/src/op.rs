@@ -1,0 +1,66 @@
+//! Reduction operations behind handles: the predefined ones (MPI-5.0 section 6.9.2).
+//!
+//! What they do to elements is the runtime's (`typepack::Operator`); `coll.rs` asks here which one
+//! a handle and a datatype stand for.
+
+use crate::abi;
+use crate::datatype::Type;
+use crate::error::{Failure, Result};
+use crate::raw;
+use typepack::{Combiner, NoCombiner, Operator};
+
+/// The operation of a handle.
+///
+/// # Errors
+/// `MPI_ERR_OP`, also for the two that only one-sided calls take.
+fn find(op: raw::Op) -> Result<Operator> {
+    Ok(match op.0 {
+        abi::MAX => Operator::Max,
+        abi::MIN => Operator::Min,
+        abi::SUM => Operator::Sum,
+        abi::PROD => Operator::Prod,
+        abi::LAND => Operator::Land,
+        abi::BAND => Operator::Band,
+        abi::LOR => Operator::Lor,
+        abi::BOR => Operator::Bor,
+        abi::LXOR => Operator::Lxor,
+        abi::BXOR => Operator::Bxor,
+        abi::MAXLOC => Operator::Maxloc,
+        abi::MINLOC => Operator::Minloc,
+        value => {
+            let detail = match value {
+                abi::OP_NULL => "MPI_OP_NULL".to_owned(),
+                abi::REPLACE => "MPI_REPLACE is for one-sided calls".to_owned(),
+                abi::NO_OP => "MPI_NO_OP is for one-sided calls".to_owned(),
+                value => format!("{value:#x} is no operation"),
+            };
+            return Err(Failure::new(abi::ERR_OP, "op", detail));
+        }
+    })
+}
+
+/// The function by which an operation combines elements of a type.
+///
+/// # Errors
+/// `MPI_ERR_OP` for an invalid handle and for a type that the operation is not defined on;
+/// `MPI_ERR_UNSUPPORTED_OPERATION` for types without arithmetic here.
+pub fn combiner(op: raw::Op, ty: &Type) -> Result<Combiner> {
+    let operator = find(op)?;
+    let undefined = |what: &str| {
+        let detail = format!("{operator:?} is not defined on {what}");
+        Failure::new(abi::ERR_OP, "op", detail)
+    };
+    let missing = |what: &str| {
+        let detail = format!("this version of typepack has no {operator:?} of {what}");
+        Failure::new(abi::ERR_UNSUPPORTED_OPERATION, "op", detail)
+    };
+    match ty.tree().as_named() {
+        Some(named) => operator.combiner(named).map_err(|refused| match refused {
+            NoCombiner::Undefined => undefined(named.name()),
+            NoCombiner::Missing => missing(named.name()),
+        }),
+        // Kinds of Fortran 90, and pairs without a name.
+        None if ty.tree().is_predefined() => Err(missing("a predefined type without a name")),
+        None => Err(undefined("derived datatypes")),
+    }
+}

@@ -1,0 +1,246 @@
+//! Blocking sends and receives, and both at once (MPI-5.0 sections 3.2, 3.4, 3.11).
+
+use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
+use crate::comm;
+use crate::datatype;
+use crate::error::Result;
+use crate::form::{Form, Number, count as checked};
+use crate::raw::{self, Status};
+use crate::request::{On, Outcome};
+use std::ffi::{c_int, c_void};
+use typepack::{Operation, SendMode};
+
+/// # Safety
+/// As the C functions.
+#[inline]
+unsafe fn blocking(
+    mode: Mode,
+    buf: *const c_void,
+    count: impl Number,
+    datatype: raw::Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: raw::Comm,
+) -> Result {
+    let on = on(comm)?;
+    let count = checked(count, "count")?;
+    datatype::with(datatype, |ty| {
+        let plan = ty.plan()?;
+        let Some(dest) = destination(&on.comm, dest, tag)? else { return Ok(()) };
+        memory(buf, plan, count, "buf")?;
+        // SAFETY: the elements are the caller's promise; they are in use until the wait is over.
+        let started = unsafe { start_send(&on, mode, (buf, plan, count), dest, tag)? };
+        // What an attached buffer keeps goes on without its sender.
+        if mode != Mode::Buffered {
+            on.comm.messages().finish(started)?;
+        }
+        Ok(())
+    })
+}
+
+macro_rules! sends {
+    ($($name:ident, $mode:ident, $c:literal;)*) => {
+        $(
+            #[doc = concat!("`", $c, "`.")]
+            ///
+            /// # Safety
+            /// As the C function.
+            pub unsafe fn $name<F: Form>(
+                buf: *const c_void,
+                count: F::Count,
+                datatype: raw::Datatype,
+                dest: c_int,
+                tag: c_int,
+                comm: raw::Comm,
+            ) -> Result {
+                // SAFETY: passed on.
+                unsafe { blocking(Mode::$mode, buf, count, datatype, dest, tag, comm) }
+            }
+        )*
+    };
+}
+
+sends! {
+    send, Standard, "MPI_Send";
+    ssend, Synchronous, "MPI_Ssend";
+    bsend, Buffered, "MPI_Bsend";
+    rsend, Ready, "MPI_Rsend";
+}
+
+/// `MPI_Recv`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn recv<F: Form>(
+    buf: *mut c_void,
+    count: F::Count,
+    datatype: raw::Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: raw::Comm,
+    status: *mut Status,
+) -> Result {
+    let comm = comm::find(comm)?;
+    let count = checked(count, "count")?;
+    datatype::with(datatype, |ty| {
+        let plan = ty.plan()?;
+        let Some((source, tag)) = origin(&comm, source, tag)? else {
+            // SAFETY: passed on.
+            unsafe { Outcome::from_nobody().status.put(status) };
+            return Ok(());
+        };
+        memory(buf, plan, count, "buf")?;
+        // SAFETY: the elements are the caller's promise; rank and tag were checked.
+        let received =
+            unsafe { comm.messages().receive_now(buf.cast(), plan, count, source, tag)? };
+        if !status.is_null() {
+            // SAFETY: passed on.
+            unsafe { Status::of(&comm, received).put(status) };
+        }
+        Ok(())
+    })
+}
+
+/// Starts the receive of a call that does both; `None` for one from nobody.
+///
+/// # Safety
+///
+/// - The elements are writable until the operation has ended.
+///
+/// # Errors
+/// As the call.
+pub(super) unsafe fn receive(
+    on: &On,
+    incoming: &Elements,
+    from: Option<(typepack::Source, typepack::Tag)>,
+) -> typepack::Result<Option<Operation>> {
+    let Some((source, tag)) = from else { return Ok(None) };
+    let Elements { origin, plan, count } = incoming;
+    // SAFETY: passed on.
+    unsafe { on.comm.messages().receive(*origin, plan, *count, source, tag).map(Some) }
+}
+
+/// Waits for both halves; the error of either, the receive's first.
+fn both(
+    on: &On,
+    sent: typepack::Result<Option<Operation>>,
+    received: typepack::Result<Option<Operation>>,
+) -> Result<Outcome> {
+    let messages = on.comm.messages();
+    // A half that fails leaves none of the other behind: its memory is the caller's again.
+    if let (Err(_), Ok(Some(Operation::Pending(id)))) = (&sent, &received) {
+        messages.abandon(*id);
+        sent?;
+        return Ok(Outcome::empty());
+    }
+    let sent = sent.and_then(|sent| sent.map_or(Ok(None), |op| messages.finish(op).map(Some)));
+    let received = received.and_then(|op| op.map_or(Ok(None), |op| messages.finish(op).map(Some)));
+    let received = received?;
+    sent?;
+    Ok(match received {
+        Some(received) => Outcome::of_receive(on, Ok(received)),
+        None => Outcome::from_nobody(),
+    })
+}
+
+/// `MPI_Sendrecv`.
+///
+/// # Safety
+/// As the C function.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+pub unsafe fn sendrecv<F: Form>(
+    sendbuf: *const c_void,
+    sendcount: F::Count,
+    sendtype: raw::Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    recvbuf: *mut c_void,
+    recvcount: F::Count,
+    recvtype: raw::Datatype,
+    source: c_int,
+    recvtag: c_int,
+    comm: raw::Comm,
+    status: *mut Status,
+) -> Result {
+    let on = on(comm)?;
+    let outgoing = Elements::new(sendbuf, sendcount, sendtype)?;
+    let incoming = Elements::new(recvbuf, recvcount, recvtype)?;
+    let dest = destination(&on.comm, dest, sendtag)?;
+    let from = origin(&on.comm, source, recvtag)?;
+    if dest.is_some() {
+        outgoing.memory("sendbuf")?;
+    }
+    if from.is_some() {
+        incoming.memory("recvbuf")?;
+    }
+    // SAFETY: the elements are the caller's promise; they are in use until `both` returns.
+    let (received, sent) = unsafe {
+        let received = receive(&on, &incoming, from);
+        let Elements { origin, plan, count } = &outgoing;
+        let send = |dest| {
+            let mode = SendMode::Standard;
+            on.comm.messages().send(mode, *origin, plan, *count, dest, sendtag)
+        };
+        (received, dest.map(send).transpose())
+    };
+    // SAFETY: passed on.
+    unsafe { both(&on, sent, received)?.status.put(status) };
+    Ok(())
+}
+
+/// `MPI_Sendrecv_replace`: what cannot go at once goes from a copy, before anything is received.
+///
+/// # Safety
+/// As the C function.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+pub unsafe fn sendrecv_replace<F: Form>(
+    buf: *mut c_void,
+    count: F::Count,
+    datatype: raw::Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    source: c_int,
+    recvtag: c_int,
+    comm: raw::Comm,
+    status: *mut Status,
+) -> Result {
+    let on = on(comm)?;
+    let elements = Elements::new(buf, count, datatype)?;
+    let dest = destination(&on.comm, dest, sendtag)?;
+    let from = origin(&on.comm, source, recvtag)?;
+    if dest.is_some() || from.is_some() {
+        elements.memory("buf")?;
+    }
+    // SAFETY: the elements are the caller's promise; the send lets go of them when it returns, the
+    // receive when `both` does.
+    let (sent, received) = unsafe {
+        let sent = copied(&on, &elements, dest, sendtag)?;
+        (Ok(sent), receive(&on, &elements, from))
+    };
+    // SAFETY: passed on.
+    unsafe { both(&on, sent, received)?.status.put(status) };
+    Ok(())
+}
+
+/// Starts the send of a call that receives into the same memory.
+///
+/// # Safety
+///
+/// - The elements are readable.
+///
+/// # Errors
+/// The runtime's.
+pub(super) unsafe fn copied(
+    on: &On,
+    elements: &Elements,
+    dest: Option<usize>,
+    tag: c_int,
+) -> typepack::Result<Option<Operation>> {
+    let Elements { origin, plan, count } = elements;
+    let messages = on.comm.messages();
+    let send = |dest| {
+        // SAFETY: the elements are the caller's promise; rank and tag were checked.
+        unsafe { messages.send(SendMode::Copied, *origin, plan, *count, dest, tag) }
+    };
+    dest.map(send).transpose()
+}

@@ -1,0 +1,233 @@
+//! Nonblocking sends and receives (MPI-5.0 sections 3.7.2 and 3.11).
+//!
+//! A send that is complete when its call returns has the handle that all of these share. An error of
+//! the operation itself is told by the call that completes it.
+
+use super::blocking::{copied, receive};
+use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
+use crate::datatype;
+use crate::error::{Failure, Result};
+use crate::form::{Form, Number, count as checked};
+use crate::out::Out;
+use crate::raw;
+use crate::request::{self, On, Outcome, Running};
+use std::ffi::{c_int, c_void};
+use typepack::{ErrorKind, Operation, SendMode};
+
+/// # Safety
+/// As the C functions.
+#[inline]
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+unsafe fn nonblocking(
+    mode: Mode,
+    buf: *const c_void,
+    count: impl Number,
+    datatype: raw::Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: raw::Comm,
+    request: *mut raw::Request,
+) -> Result {
+    let on = on(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(request, "request")? };
+    let count = checked(count, "count")?;
+    let started = datatype::with(datatype, |ty| {
+        let plan = ty.plan()?;
+        let Some(dest) = destination(&on.comm, dest, tag)? else { return Ok(None) };
+        memory(buf, plan, count, "buf")?;
+        // SAFETY: the elements are the caller's promise until the request is complete.
+        unsafe { start_send(&on, mode, (buf, plan, count), dest, tag).map(Some) }
+    })?;
+    out.set(match started {
+        // What an attached buffer keeps goes on without its sender.
+        None | Some(Operation::Done(_)) => request::sent()?,
+        Some(Operation::Pending(_)) if mode == Mode::Buffered => request::sent()?,
+        Some(Operation::Pending(id)) => request::open(Some(on), Running::Send(id))?,
+    });
+    Ok(())
+}
+
+macro_rules! sends {
+    ($($name:ident, $mode:ident, $c:literal;)*) => {
+        $(
+            #[doc = concat!("`", $c, "`.")]
+            ///
+            /// # Safety
+            /// As the C function.
+            pub unsafe fn $name<F: Form>(
+                buf: *const c_void,
+                count: F::Count,
+                datatype: raw::Datatype,
+                dest: c_int,
+                tag: c_int,
+                comm: raw::Comm,
+                request: *mut raw::Request,
+            ) -> Result {
+                // SAFETY: passed on.
+                unsafe {
+                    nonblocking(Mode::$mode, buf, count, datatype, dest, tag, comm, request)
+                }
+            }
+        )*
+    };
+}
+
+sends! {
+    isend, Standard, "MPI_Isend";
+    issend, Synchronous, "MPI_Issend";
+    ibsend, Buffered, "MPI_Ibsend";
+    irsend, Ready, "MPI_Irsend";
+}
+
+/// What a receive that has just been started is.
+///
+/// # Errors
+/// The runtime's, but for the operation's own.
+pub fn received(on: &On, result: typepack::Result<Operation>) -> Result<Running> {
+    Ok(match result {
+        Ok(Operation::Pending(id)) => Running::Receive(id),
+        Ok(Operation::Done(status)) => Running::Finished(Outcome::of_receive(on, Ok(status))),
+        Err(error) if error.kind() == ErrorKind::Truncated => {
+            Running::Finished(Outcome::of_receive(on, Err(error)))
+        }
+        Err(error) => return Err(Failure::from(error)),
+    })
+}
+
+/// `MPI_Irecv`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn irecv<F: Form>(
+    buf: *mut c_void,
+    count: F::Count,
+    datatype: raw::Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: raw::Comm,
+    request: *mut raw::Request,
+) -> Result {
+    let on = on(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(request, "request")? };
+    let count = checked(count, "count")?;
+    let running = datatype::with(datatype, |ty| {
+        let plan = ty.plan()?;
+        let Some((source, tag)) = origin(&on.comm, source, tag)? else {
+            return Ok(Running::Finished(Outcome::from_nobody()));
+        };
+        memory(buf, plan, count, "buf")?;
+        plan.packed_bytes(count)?;
+        // SAFETY: the elements are the caller's promise until the request is complete; rank and
+        // tag were checked.
+        let started = unsafe { on.comm.messages().receive(buf.cast(), plan, count, source, tag) };
+        received(&on, started)
+    })?;
+    out.set(request::open(Some(on), running)?);
+    Ok(())
+}
+
+/// A request for both halves of a call.
+fn pair(
+    on: On,
+    sent: Option<Operation>,
+    received: typepack::Result<Option<Operation>>,
+) -> Result<raw::Request> {
+    let send = match sent {
+        Some(Operation::Pending(id)) => Some(id),
+        Some(Operation::Done(_)) | None => None,
+    };
+    let (receive, outcome) = match received {
+        Ok(None) => (None, Outcome::from_nobody()),
+        Ok(Some(Operation::Pending(id))) => (Some(id), Outcome::empty()),
+        Ok(Some(Operation::Done(status))) => (None, Outcome::of_receive(&on, Ok(status))),
+        Err(error) => (None, Outcome::of_receive(&on, Err(error))),
+    };
+    request::open(Some(on), Running::Both(send, receive, outcome))
+}
+
+/// `MPI_Isendrecv`.
+///
+/// # Safety
+/// As the C function.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+pub unsafe fn isendrecv<F: Form>(
+    sendbuf: *const c_void,
+    sendcount: F::Count,
+    sendtype: raw::Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    recvbuf: *mut c_void,
+    recvcount: F::Count,
+    recvtype: raw::Datatype,
+    source: c_int,
+    recvtag: c_int,
+    comm: raw::Comm,
+    request: *mut raw::Request,
+) -> Result {
+    let on = on(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(request, "request")? };
+    let outgoing = Elements::new(sendbuf, sendcount, sendtype)?;
+    let incoming = Elements::new(recvbuf, recvcount, recvtype)?;
+    let dest = destination(&on.comm, dest, sendtag)?;
+    let from = origin(&on.comm, source, recvtag)?;
+    if dest.is_some() {
+        outgoing.memory("sendbuf")?;
+    }
+    if from.is_some() {
+        incoming.memory("recvbuf")?;
+    }
+    // SAFETY: the elements are the caller's promise until the request is complete; ranks and tags
+    // were checked.
+    let (received, sent) = unsafe {
+        let received = receive(&on, &incoming, from);
+        let Elements { origin, plan, count } = &outgoing;
+        let send = |dest| {
+            let mode = SendMode::Standard;
+            on.comm.messages().send(mode, *origin, plan, *count, dest, sendtag)
+        };
+        (received, dest.map(send).transpose())
+    };
+    if let (Err(_), Ok(Some(Operation::Pending(id)))) = (&sent, &received) {
+        on.comm.messages().abandon(*id);
+    }
+    out.set(pair(on, sent?, received)?);
+    Ok(())
+}
+
+/// `MPI_Isendrecv_replace`: what cannot go at once goes from a copy.
+///
+/// # Safety
+/// As the C function.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+pub unsafe fn isendrecv_replace<F: Form>(
+    buf: *mut c_void,
+    count: F::Count,
+    datatype: raw::Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    source: c_int,
+    recvtag: c_int,
+    comm: raw::Comm,
+    request: *mut raw::Request,
+) -> Result {
+    let on = on(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(request, "request")? };
+    let elements = Elements::new(buf, count, datatype)?;
+    let dest = destination(&on.comm, dest, sendtag)?;
+    let from = origin(&on.comm, source, recvtag)?;
+    if dest.is_some() || from.is_some() {
+        elements.memory("buf")?;
+    }
+    // SAFETY: the elements are the caller's promise until the request is complete; the send lets
+    // go of them when it returns.
+    let (sent, received) = unsafe {
+        let sent = copied(&on, &elements, dest, sendtag)?;
+        (sent, receive(&on, &elements, from))
+    };
+    out.set(pair(on, sent, received)?);
+    Ok(())
+}

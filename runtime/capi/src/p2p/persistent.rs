@@ -1,0 +1,142 @@
+//! Persistent sends and receives (MPI-5.0 section 3.9): arguments that are checked once and started
+//! again and again by `request/manage.rs`.
+
+use super::nonblocking::received;
+use super::{Elements, Mode, destination, on, origin, send as start_send};
+use crate::error::Result;
+use crate::form::{Form, Number};
+use crate::out::Out;
+use crate::raw;
+use crate::request::{self, On, Outcome, Running, Start};
+use std::ffi::{c_int, c_void};
+use typepack::{Operation, Source, Tag};
+
+/// A send that can be started.
+#[derive(Debug)]
+struct Send {
+    on: On,
+    mode: Mode,
+    elements: Elements,
+    /// `None` for nobody.
+    dest: Option<usize>,
+    tag: c_int,
+}
+
+impl Start for Send {
+    fn start(&self) -> Result<Running> {
+        let Some(dest) = self.dest else { return Ok(Running::Finished(Outcome::empty())) };
+        let Elements { origin, plan, count } = &self.elements;
+        let elements = (origin.cast_const().cast(), plan, *count);
+        // SAFETY: the elements are the C program's promise from each start to the completion.
+        let started = unsafe { start_send(&self.on, self.mode, elements, dest, self.tag)? };
+        Ok(match started {
+            // What an attached buffer keeps goes on without its sender.
+            Operation::Pending(id) if self.mode != Mode::Buffered => Running::Send(id),
+            Operation::Pending(_) | Operation::Done(_) => Running::Finished(Outcome::empty()),
+        })
+    }
+}
+
+/// A receive that can be started.
+#[derive(Debug)]
+struct Receive {
+    on: On,
+    elements: Elements,
+    /// `None` for nobody.
+    from: Option<(Source, Tag)>,
+}
+
+impl Start for Receive {
+    fn start(&self) -> Result<Running> {
+        let Some((source, tag)) = self.from else {
+            return Ok(Running::Finished(Outcome::from_nobody()));
+        };
+        let Elements { origin, plan, count } = &self.elements;
+        // SAFETY: as in `Send`.
+        let started =
+            unsafe { self.on.comm.messages().receive(*origin, plan, *count, source, tag) };
+        received(&self.on, started)
+    }
+}
+
+/// # Safety
+/// As the C functions.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+unsafe fn prepare(
+    mode: Mode,
+    buf: *const c_void,
+    count: impl Number,
+    datatype: raw::Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: raw::Comm,
+    request: *mut raw::Request,
+) -> Result {
+    let on = on(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(request, "request")? };
+    let elements = Elements::new(buf, count, datatype)?;
+    let dest = destination(&on.comm, dest, tag)?;
+    if dest.is_some() {
+        elements.memory("buf")?;
+    }
+    let send = Send { on: on.clone(), mode, elements, dest, tag };
+    out.set(request::persistent(on, Box::new(send))?);
+    Ok(())
+}
+
+macro_rules! sends {
+    ($($name:ident, $mode:ident, $c:literal;)*) => {
+        $(
+            #[doc = concat!("`", $c, "`.")]
+            ///
+            /// # Safety
+            /// As the C function.
+            pub unsafe fn $name<F: Form>(
+                buf: *const c_void,
+                count: F::Count,
+                datatype: raw::Datatype,
+                dest: c_int,
+                tag: c_int,
+                comm: raw::Comm,
+                request: *mut raw::Request,
+            ) -> Result {
+                // SAFETY: passed on.
+                unsafe { prepare(Mode::$mode, buf, count, datatype, dest, tag, comm, request) }
+            }
+        )*
+    };
+}
+
+sends! {
+    send_init, Standard, "MPI_Send_init";
+    ssend_init, Synchronous, "MPI_Ssend_init";
+    bsend_init, Buffered, "MPI_Bsend_init";
+    rsend_init, Ready, "MPI_Rsend_init";
+}
+
+/// `MPI_Recv_init`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn recv_init<F: Form>(
+    buf: *mut c_void,
+    count: F::Count,
+    datatype: raw::Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: raw::Comm,
+    request: *mut raw::Request,
+) -> Result {
+    let on = on(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(request, "request")? };
+    let elements = Elements::new(buf, count, datatype)?;
+    let from = origin(&on.comm, source, tag)?;
+    if from.is_some() {
+        elements.memory("buf")?;
+    }
+    let receive = Receive { on: on.clone(), elements, from };
+    out.set(request::persistent(on, Box::new(receive))?);
+    Ok(())
+}

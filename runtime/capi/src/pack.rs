@@ -1,0 +1,252 @@
+//! Packing and unpacking (MPI-5.0 section 5.2), also in external32 (section 5.3).
+//!
+//! The shortest way through the face: handle, checks, the engine's call.
+
+use crate::abi;
+use crate::comm;
+use crate::datatype;
+use crate::error::{Failure, Result};
+use crate::form::{Form, Number, count};
+use crate::out::{Out, null};
+use crate::raw;
+use crate::text;
+use std::ffi::{c_char, c_void};
+use typepack::engine::external32::{pack_external_raw, unpack_external_raw};
+use typepack::engine::{pack_at_raw, pack_external_size, unpack_at_raw};
+
+/// Largest size of a buffer: what an address can count.
+fn room(value: impl Number, argument: &'static str) -> Result<usize> {
+    let value = value.wide();
+    usize::try_from(value)
+        .map_err(|_| Failure::new(abi::ERR_ARG, argument, format!("{value} is negative")))
+}
+
+/// The position in a packing unit, and where to write it back.
+///
+/// # Safety
+///
+/// - `position` is null, or readable and writable.
+#[inline]
+unsafe fn position<N: Number>(position: *mut N) -> Result<(Out<N>, usize)> {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(position, "position")? };
+    // SAFETY: not null, so readable.
+    let value = unsafe { position.read_unaligned() };
+    Ok((out, room(value, "position")?))
+}
+
+fn advanced<N: Number>(out: &Out<N>, position: usize) -> Result {
+    // It lies within the buffer, whose size came in the same type.
+    let value = i64::try_from(position).ok().and_then(N::exactly);
+    out.set(value.ok_or_else(|| {
+        Failure::new(abi::ERR_VALUE_TOO_LARGE, "position", format!("{position} bytes"))
+    })?);
+    Ok(())
+}
+
+/// A buffer on the packed side: not null if there are bytes.
+fn packed<T>(address: *const T, size: usize, argument: &'static str) -> Result {
+    if address.is_null() && size > 0 {
+        return Err(null(argument));
+    }
+    Ok(())
+}
+
+/// `MPI_Pack`.
+///
+/// # Safety
+/// As the C function.
+#[inline]
+pub unsafe fn pack<F: Form>(
+    inbuf: *const c_void,
+    incount: F::Count,
+    datatype: raw::Datatype,
+    outbuf: *mut c_void,
+    outsize: F::Count,
+    at: *mut F::Count,
+    comm: raw::Comm,
+) -> Result {
+    comm::check(comm)?;
+    let (elements, size) = (count(incount, "incount")?, room(outsize, "outsize")?);
+    packed(outbuf, size, "outbuf")?;
+    // SAFETY: passed on.
+    let (out, mut position) = unsafe { position(at)? };
+    datatype::with(datatype, |ty| {
+        // SAFETY: the caller promises memory for the elements (`MPI_BOTTOM` is address 0) and for
+        // `outsize` bytes, which do not overlap.
+        unsafe {
+            pack_at_raw(ty.plan()?, elements, inbuf.cast(), outbuf.cast(), size, &mut position)?;
+        }
+        Ok(())
+    })?;
+    advanced(&out, position)
+}
+
+/// `MPI_Unpack`.
+///
+/// # Safety
+/// As the C function.
+#[inline]
+pub unsafe fn unpack<F: Form>(
+    inbuf: *const c_void,
+    insize: F::Count,
+    at: *mut F::Count,
+    outbuf: *mut c_void,
+    outcount: F::Count,
+    datatype: raw::Datatype,
+    comm: raw::Comm,
+) -> Result {
+    comm::check(comm)?;
+    let (elements, size) = (count(outcount, "outcount")?, room(insize, "insize")?);
+    packed(inbuf, size, "inbuf")?;
+    // SAFETY: passed on.
+    let (out, mut position) = unsafe { position(at)? };
+    datatype::with(datatype, |ty| {
+        // SAFETY: the caller promises memory for the elements and `insize` bytes, which do not
+        // overlap.
+        unsafe {
+            unpack_at_raw(ty.plan()?, elements, inbuf.cast(), size, &mut position, outbuf.cast())?;
+        }
+        Ok(())
+    })?;
+    advanced(&out, position)
+}
+
+/// `MPI_Pack_size`: exactly what packing takes.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn pack_size<F: Form>(
+    incount: F::Count,
+    datatype: raw::Datatype,
+    comm: raw::Comm,
+    size: *mut F::Count,
+) -> Result {
+    comm::check(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(size, "size")? };
+    let elements = count(incount, "incount")?;
+    let bytes = datatype::with(datatype, |ty| Ok(ty.plan()?.packed_bytes(elements)?))?;
+    fits::<F::Count>(&out, bytes)
+}
+
+fn fits<N: Number>(out: &Out<N>, bytes: u64) -> Result {
+    let value = i64::try_from(bytes).ok().and_then(N::exactly);
+    out.set(value.ok_or_else(|| {
+        let detail = format!("{bytes} bytes do not fit its type; use the call that ends in _c");
+        Failure::new(abi::ERR_VALUE_TOO_LARGE, "size", detail)
+    })?);
+    Ok(())
+}
+
+/// # Safety
+///
+/// - `datarep` is null or a C string, or readable for the longest name.
+unsafe fn representation(datarep: *const c_char) -> Result {
+    // SAFETY: passed on.
+    let name = unsafe {
+        text::read(datarep, abi::MAX_DATAREP_STRING, "datarep", abi::ERR_UNSUPPORTED_DATAREP)?
+    };
+    if name == b"external32" {
+        return Ok(());
+    }
+    let detail = format!("\"{}\" is not \"external32\"", String::from_utf8_lossy(&name));
+    Err(Failure::new(abi::ERR_ARG, "datarep", detail))
+}
+
+/// Where `bytes` lie in a buffer of `size` bytes from `position` on.
+fn place(position: usize, bytes: u64, size: usize, argument: &'static str) -> Result<usize> {
+    let Some(left) = size.checked_sub(position) else {
+        let detail = format!("{position} is beyond the {size} bytes of the buffer");
+        return Err(Failure::new(abi::ERR_ARG, "position", detail));
+    };
+    if bytes > left as u64 {
+        let detail = format!("{bytes} bytes, {left} are left");
+        return Err(Failure::new(abi::ERR_TRUNCATE, argument, detail));
+    }
+    Ok(position + bytes as usize)
+}
+
+/// `MPI_Pack_external`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn pack_external<F: Form>(
+    datarep: *const c_char,
+    inbuf: *const c_void,
+    incount: F::Count,
+    datatype: raw::Datatype,
+    outbuf: *mut c_void,
+    outsize: F::Address,
+    at: *mut F::Address,
+) -> Result {
+    // SAFETY: passed on.
+    unsafe { representation(datarep)? };
+    let (elements, size) = (count(incount, "incount")?, room(outsize, "outsize")?);
+    packed(outbuf, size, "outbuf")?;
+    // SAFETY: passed on.
+    let (out, position) = unsafe { position(at)? };
+    let end = datatype::with(datatype, |ty| {
+        let external = ty.plan()?.external32()?;
+        let bytes = pack_external_size(external, elements)?;
+        let end = place(position, bytes, size, "outsize")?;
+        let target = outbuf.cast::<u8>().wrapping_add(position);
+        // SAFETY: the caller promises memory for the elements and for `outsize` bytes, in which
+        // the range lies (`place`), and that they do not overlap.
+        unsafe { pack_external_raw(external, elements, inbuf.cast(), 0..bytes, target)? };
+        Ok(end)
+    })?;
+    advanced(&out, end)
+}
+
+/// `MPI_Unpack_external`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn unpack_external<F: Form>(
+    datarep: *const c_char,
+    inbuf: *const c_void,
+    insize: F::Address,
+    at: *mut F::Address,
+    outbuf: *mut c_void,
+    outcount: F::Count,
+    datatype: raw::Datatype,
+) -> Result {
+    // SAFETY: passed on.
+    unsafe { representation(datarep)? };
+    let (elements, size) = (count(outcount, "outcount")?, room(insize, "insize")?);
+    packed(inbuf, size, "inbuf")?;
+    // SAFETY: passed on.
+    let (out, position) = unsafe { position(at)? };
+    let end = datatype::with(datatype, |ty| {
+        let external = ty.plan()?.external32()?;
+        let bytes = pack_external_size(external, elements)?;
+        let end = place(position, bytes, size, "insize")?;
+        let source = inbuf.cast::<u8>().wrapping_add(position);
+        // SAFETY: as in `pack_external`, in the other direction.
+        unsafe { unpack_external_raw(external, elements, outbuf.cast(), 0..bytes, source)? };
+        Ok(end)
+    })?;
+    advanced(&out, end)
+}
+
+/// `MPI_Pack_external_size`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn external_size<F: Form>(
+    datarep: *const c_char,
+    incount: F::Count,
+    datatype: raw::Datatype,
+    size: *mut F::Address,
+) -> Result {
+    // SAFETY: passed on.
+    unsafe { representation(datarep)? };
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(size, "size")? };
+    let elements = count(incount, "incount")?;
+    let bytes = datatype::with(datatype, |ty| {
+        Ok(pack_external_size(ty.plan()?.external32()?, elements)?)
+    })?;
+    fits::<F::Address>(&out, bytes)
+}

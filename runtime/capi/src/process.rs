@@ -1,0 +1,100 @@
+//! This process in its job: the runtime's universe, and the two communicators everyone has.
+//!
+//! `env.rs` begins and ends it. `MPI_COMM_WORLD` and `MPI_COMM_SELF` are here, because error
+//! handling needs them at any time: also before init, when nothing can be communicated.
+
+use crate::abi;
+use crate::comm::Comm;
+use crate::error::handler::Handler;
+use crate::error::{Failure, Result};
+use crate::raw;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::ThreadId;
+use typepack::Universe;
+
+/// The universe between init and finalize.
+static UNIVERSE: Mutex<Option<Universe>> = Mutex::new(None);
+
+static WORLD: OnceLock<Arc<Comm>> = OnceLock::new();
+static OWN: OnceLock<Arc<Comm>> = OnceLock::new();
+static MAIN: OnceLock<ThreadId> = OnceLock::new();
+static THREADS: AtomicI32 = AtomicI32::new(abi::THREAD_SINGLE);
+
+/// `MPI_COMM_WORLD`.
+pub fn world() -> Option<&'static Arc<Comm>> {
+    WORLD.get()
+}
+
+/// `MPI_COMM_SELF`.
+pub fn own() -> Option<&'static Arc<Comm>> {
+    OWN.get()
+}
+
+/// Joins the job.
+///
+/// # Errors
+/// As [`typepack::init`].
+pub fn join(threads: c_int) -> Result {
+    let universe = typepack::init()?;
+    let world = Comm::new(universe.world(), Handler::Fatal, "MPI_COMM_WORLD");
+    let own = Comm::new(universe.own(), Handler::Fatal, "MPI_COMM_SELF");
+    crate::comm::attribute::begin(world.size(), universe.is_launched());
+    let _ = MAIN.set(std::thread::current().id());
+    THREADS.store(threads, Ordering::Relaxed);
+    let _ = OWN.set(Arc::new(own));
+    let _ = WORLD.set(Arc::new(world));
+    *UNIVERSE.lock().unwrap_or_else(PoisonError::into_inner) = Some(universe);
+    Ok(())
+}
+
+/// Leaves it. The attributes of `MPI_COMM_SELF` are deleted before anything else ends, the last one
+/// first (MPI-5.0 section 11.2.4).
+///
+/// # Errors
+/// It was left already; the code of a delete function that refused, and then nothing has ended.
+pub fn leave() -> Result {
+    if let Some(own) = own() {
+        own.attributes().clear(abi::COMM_SELF)?;
+    }
+    let universe = UNIVERSE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match universe {
+        Some(universe) => {
+            drop(universe);
+            Ok(())
+        }
+        None => Err(Failure::new(abi::ERR_OTHER, "finalize", "called twice")),
+    }
+}
+
+/// The thread level that was granted.
+pub fn threads() -> c_int {
+    THREADS.load(Ordering::Relaxed)
+}
+
+/// Whether this is the thread that initialised.
+pub fn is_main_thread() -> bool {
+    MAIN.get() == Some(&std::thread::current().id())
+}
+
+/// The rank in `MPI_COMM_WORLD`, once it is known.
+pub fn rank() -> Option<usize> {
+    world().map(|world| world.rank())
+}
+
+/// The handler of a communicator; `None` if it is none.
+pub fn comm_handler(comm: raw::Comm) -> Option<Handler> {
+    crate::comm::find(comm).ok().map(|comm| comm.handler().get())
+}
+
+/// The handler of failures without an object, and the handle it is called with.
+pub fn default_handler() -> (Handler, usize) {
+    let handler = own().map_or(Handler::Fatal, |own| own.handler().get());
+    (handler, abi::COMM_SELF)
+}
+
+/// Ends the job with this code.
+pub fn abort(code: c_int) -> ! {
+    typepack::abort(code)
+}

@@ -1,0 +1,403 @@
+//! Requests behind handles: operations that have been started and not yet completed.
+//!
+//! `p2p/`, `message.rs`, `buffered.rs` and `grequest.rs` make them, and the last completes its own; `complete.rs` waits, tests and
+//! asks; `manage.rs` starts, cancels and frees. What an operation is at the moment is [`Running`];
+//! it becomes [`Running::Finished`] under the runtime's lock (`Request::poll`) and is taken without
+//! it, because the user's functions of a generalized request are called then.
+//!
+//! Invariants: a request's own lock is taken under the runtime's, never the other way round; a
+//! request holds its communicator, and the runtime the plans, so both may be freed meanwhile.
+
+pub mod complete;
+pub mod manage;
+
+use crate::abi;
+use crate::callback::Generalized;
+use crate::comm::Comm;
+use crate::error::{Failure, Result};
+use crate::handle::Kind;
+use crate::handle::table::Table;
+use crate::process;
+use crate::raw::{self, Status};
+use std::ffi::c_int;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use typepack::{Messages, Ongoing};
+
+/// The communicator of an operation, by object and by the handle that its call had.
+#[derive(Clone, Debug)]
+pub struct On {
+    /// The object.
+    pub comm: Arc<Comm>,
+    /// The handle, for error handlers.
+    pub handle: raw::Comm,
+}
+
+impl On {
+    /// A failure that this communicator's error handler hears of.
+    #[cold]
+    pub fn raise(&self, failure: impl Into<Failure>) -> Failure {
+        let mut failure = failure.into();
+        failure.on = Some((self.handle, self.comm.handler().get()));
+        failure
+    }
+}
+
+/// What a completed operation says.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The status, without its error.
+    pub status: Status,
+    /// The operation's failure.
+    pub failure: Option<Failure>,
+}
+
+impl Outcome {
+    /// That of an operation without a message (MPI-5.0 section 3.7.3).
+    pub fn empty() -> Self {
+        Self { status: Status::empty(), failure: None }
+    }
+
+    /// That of a receive from nobody (MPI-5.0 section 3.10).
+    pub fn from_nobody() -> Self {
+        Self { status: Status { source: abi::PROC_NULL, ..Status::empty() }, failure: None }
+    }
+
+    /// That of a receive.
+    pub fn of_receive(on: &On, result: typepack::Result<typepack::Status>) -> Self {
+        match result {
+            Ok(status) => Self { status: Status::of(&on.comm, status), failure: None },
+            Err(error) => Self { status: Status::empty(), failure: Some(on.raise(error)) },
+        }
+    }
+
+    /// That of a send.
+    pub fn of_send(on: &On, result: typepack::Result<typepack::Status>) -> Self {
+        let failure = result.err().map(|error| on.raise(error));
+        Self { status: Status::empty(), failure }
+    }
+}
+
+impl Status {
+    /// The empty status.
+    pub fn empty() -> Self {
+        Self { source: abi::ANY_SOURCE, tag: abi::ANY_TAG, ..Self::default() }
+    }
+
+    /// What the runtime says about a message in `comm`.
+    pub fn of(comm: &Comm, status: typepack::Status) -> Self {
+        let source = comm.peer_rank(status.source) as c_int;
+        let mut result = Self { source, tag: status.tag, ..Self::default() };
+        result.set_bytes(status.bytes);
+        result
+    }
+
+    /// Writes it, but for the error, to where C wants it, if it wants it.
+    ///
+    /// # Safety
+    ///
+    /// - `target` is `MPI_STATUS_IGNORE`, or writable.
+    pub unsafe fn put(&self, target: *mut Self) {
+        if target.is_null() {
+            return;
+        }
+        // SAFETY: writable, as promised; C may have cast what it did not align. The error field of
+        // a call that completes one operation is not ours.
+        unsafe {
+            (&raw mut (*target).source).write_unaligned(self.source);
+            (&raw mut (*target).tag).write_unaligned(self.tag);
+            (&raw mut (*target).internal).write_unaligned(self.internal);
+        }
+    }
+}
+
+/// What an operation is at the moment.
+#[derive(Debug)]
+pub enum Running {
+    /// A persistent request that has not been started, or whose result has been taken.
+    Inactive,
+    /// Between the two: another thread is starting it.
+    Starting,
+    /// Complete; the result has not been taken.
+    Finished(Outcome),
+    /// A send of the runtime.
+    Send(u64),
+    /// A receive of the runtime.
+    Receive(u64),
+    /// Both, and what the receive said if it is complete.
+    Both(Option<u64>, Option<u64>, Outcome),
+    /// All of these sends.
+    Flush(Vec<u64>),
+    /// Whatever the user does; complete when the user says so.
+    User(Generalized, bool),
+    /// The same, freed before the user said so: nobody can wait for it any more.
+    Freed(Generalized),
+}
+
+/// How a persistent request is started.
+pub trait Start: fmt::Debug + Send + Sync {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// What the nonblocking call would say.
+    fn start(&self) -> Result<Running>;
+}
+
+/// A request.
+#[derive(Debug)]
+pub struct Request {
+    on: Option<On>,
+    persistent: Option<Box<dyn Start>>,
+    /// All sends that were complete at once have one handle, which is never invalid.
+    shared: bool,
+    running: Mutex<Running>,
+}
+
+static REQUESTS: Table<Request> = Table::new(Kind::Request);
+
+impl Request {
+    fn lock(&self) -> MutexGuard<'_, Running> {
+        // Every change is one assignment: a panic between two leaves nothing half done.
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it is persistent and not started.
+    fn is_inactive(&self) -> bool {
+        matches!(*self.lock(), Running::Inactive)
+    }
+
+    /// Looks whether the operation is complete, and keeps its result if so.
+    fn poll(&self, ongoing: &mut Ongoing<'_>) -> bool {
+        let mut running = self.lock();
+        let finished = match (&mut *running, &self.on) {
+            (Running::Inactive | Running::Finished(_), _) => return true,
+            (Running::User(_, complete), _) => return *complete,
+            (Running::Flush(sends), _) => {
+                sends.retain(|id| !ongoing.is_complete(*id));
+                sends.is_empty().then(Outcome::empty)
+            }
+            (Running::Send(id), Some(on)) => {
+                ongoing.fetch(*id).map(|result| Outcome::of_send(on, result))
+            }
+            (Running::Receive(id), Some(on)) => {
+                ongoing.fetch(*id).map(|result| Outcome::of_receive(on, result))
+            }
+            (Running::Both(send, receive, outcome), Some(on)) => {
+                if let Some(result) = send.and_then(|id| ongoing.fetch(id)) {
+                    *send = None;
+                    let failure = result.err().map(|error| on.raise(error));
+                    outcome.failure = outcome.failure.take().or(failure);
+                }
+                if let Some(result) = receive.and_then(|id| ongoing.fetch(id)) {
+                    *receive = None;
+                    let failure = outcome.failure.take();
+                    *outcome = Outcome::of_receive(on, result);
+                    outcome.failure = outcome.failure.take().or(failure);
+                }
+                (send.is_none() && receive.is_none()).then(|| outcome.clone())
+            }
+            (Running::Starting | Running::Freed(_), _)
+            | (Running::Send(_) | Running::Receive(_) | Running::Both(..), None) => None,
+        };
+        match finished {
+            Some(outcome) => {
+                *running = Running::Finished(outcome);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Gives up on an operation that can complete no more: its memory is let go.
+    #[cold]
+    fn abandon(&self, messages: &Messages, failure: &Failure) {
+        let mut running = self.lock();
+        let ids: [Option<u64>; 2] = match &*running {
+            Running::Inactive | Running::Finished(_) | Running::User(_, true) => return,
+            Running::Send(id) | Running::Receive(id) => [Some(*id), None],
+            Running::Both(send, receive, _) => [*send, *receive],
+            Running::Starting | Running::Flush(_) | Running::User(..) | Running::Freed(_) => {
+                [None, None]
+            }
+        };
+        let failure = match &self.on {
+            Some(on) => on.raise(failure.clone()),
+            None => failure.clone(),
+        };
+        // A generalized request is the user's: it may still complete, and its functions be called.
+        if !matches!(*running, Running::User(..) | Running::Freed(_)) {
+            let outcome = Outcome { status: Status::empty(), failure: Some(failure) };
+            *running = Running::Finished(outcome);
+        }
+        drop(running);
+        for id in ids.into_iter().flatten() {
+            messages.abandon(id);
+        }
+    }
+
+    /// The result of a complete operation; the request is inactive, or gone, afterwards.
+    fn take(&self) -> Outcome {
+        if self.shared {
+            return Outcome::empty();
+        }
+        let running = std::mem::replace(&mut *self.lock(), Running::Inactive);
+        match running {
+            Running::Finished(outcome) => outcome,
+            Running::User(functions, _) => {
+                let mut outcome = asked(functions);
+                let code = functions.free();
+                if code != 0 && outcome.failure.is_none() {
+                    outcome.failure = Some(Failure::of_callback(code, "free_fn"));
+                }
+                outcome
+            }
+            _ => Outcome::empty(),
+        }
+    }
+
+    /// The result of a complete operation, left where it is.
+    fn look(&self) -> Outcome {
+        let running = self.lock();
+        match &*running {
+            Running::Finished(outcome) => outcome.clone(),
+            Running::User(functions, _) => {
+                let functions = *functions;
+                drop(running);
+                asked(functions)
+            }
+            _ => Outcome::empty(),
+        }
+    }
+}
+
+/// What the user's query function says.
+fn asked(functions: Generalized) -> Outcome {
+    let mut outcome = Outcome::empty();
+    let code = functions.query(&mut outcome.status);
+    if code != 0 {
+        outcome.failure = Some(Failure::of_callback(code, "query_fn"));
+    }
+    outcome
+}
+
+/// The messages of the process, for waiting and looking: those of every communicator are waited
+/// for in one place.
+///
+/// # Errors
+/// The process is in no job.
+pub fn messages() -> Result<&'static Messages> {
+    match process::world() {
+        Some(world) => Ok(world.messages()),
+        None => Err(Failure::new(abi::ERR_OTHER, "request", "this process is in no job")),
+    }
+}
+
+fn insert(
+    on: Option<On>,
+    persistent: Option<Box<dyn Start>>,
+    running: Running,
+    shared: bool,
+) -> Result<raw::Request> {
+    let request = Request { on, persistent, shared, running: Mutex::new(running) };
+    let request = Arc::new(request);
+    match REQUESTS.insert(request.clone()) {
+        Ok(handle) => Ok(raw::Request(handle)),
+        Err(failure) => {
+            request.abandon(messages()?, &failure);
+            Err(failure)
+        }
+    }
+}
+
+/// A handle for an operation that has been started.
+///
+/// # Errors
+/// No handle is left; the operation has been cut loose from its memory then.
+pub fn open(on: Option<On>, running: Running) -> Result<raw::Request> {
+    insert(on, None, running, false)
+}
+
+/// A handle for an operation that can be started again and again.
+///
+/// # Errors
+/// No handle is left.
+pub fn persistent(on: On, start: Box<dyn Start>) -> Result<raw::Request> {
+    insert(Some(on), Some(start), Running::Inactive, false)
+}
+
+/// The handle of sends that were complete when their call returned: most of them, so they share
+/// one object instead of making one each.
+///
+/// # Errors
+/// No handle is left.
+pub fn sent() -> Result<raw::Request> {
+    static SENT: OnceLock<raw::Request> = OnceLock::new();
+    if let Some(handle) = SENT.get() {
+        return Ok(*handle);
+    }
+    let handle = insert(None, None, Running::Finished(Outcome::empty()), true)?;
+    Ok(*SENT.get_or_init(|| handle))
+}
+
+/// The request of a handle.
+///
+/// # Errors
+/// `MPI_ERR_REQUEST`, also for a generalized request that has been freed.
+pub fn find(request: raw::Request) -> Result<Arc<Request>> {
+    let found = REQUESTS.find(request.0).ok_or_else(|| invalid(request))?;
+    if matches!(*found.lock(), Running::Freed(_)) {
+        return Err(invalid(request));
+    }
+    Ok(found)
+}
+
+/// Completes a generalized request; `MPI_Grequest_complete`.
+///
+/// # Errors
+/// `MPI_ERR_REQUEST` for any other request, and for one that is complete; what its free function
+/// returns.
+pub fn complete(handle: raw::Request) -> Result {
+    let request = REQUESTS.find(handle.0).ok_or_else(|| invalid(handle))?;
+    let mut running = request.lock();
+    let freed = match &mut *running {
+        Running::User(_, complete @ false) => {
+            *complete = true;
+            None
+        }
+        Running::Freed(functions) => Some(*functions),
+        Running::User(..) => {
+            return Err(Failure::new(abi::ERR_REQUEST, "request", "it is complete already"));
+        }
+        _ => {
+            let detail = "it is not a generalized request";
+            return Err(Failure::new(abi::ERR_REQUEST, "request", detail));
+        }
+    };
+    drop(running);
+    let Some(functions) = freed else {
+        messages()?.nudge();
+        return Ok(());
+    };
+    // Whoever takes it out of the table calls the function, once.
+    if REQUESTS.remove(handle.0).is_none() {
+        return Err(invalid(handle));
+    }
+    match functions.free() {
+        0 => Ok(()),
+        code => Err(Failure::of_callback(code, "free_fn")),
+    }
+}
+
+#[cold]
+fn invalid(request: raw::Request) -> Failure {
+    let detail = match request {
+        raw::Request::NULL => "MPI_REQUEST_NULL".to_owned(),
+        raw::Request(value) => format!("{value:#x} is no request"),
+    };
+    Failure::new(abi::ERR_REQUEST, "request", detail)
+}
+
+/// The live handle with this integer.
+pub fn from_int(integer: c_int) -> Option<usize> {
+    REQUESTS.from_int(integer)
+}

@@ -1,0 +1,143 @@
+/* Attributes of communicators: callbacks, sentinels, predefined ones, and the end of the world. */
+#include "check.h"
+
+static int copies, deletes, refuse;
+static char extra;
+
+static int copy(MPI_Comm comm, int keyval, void *state, void *in, void *out, int *flag)
+{
+    CHECK(comm == MPI_COMM_SELF && keyval > 0 && state == &extra);
+    copies++;
+    *(void **)out = (char *)in + 1;
+    *flag = in != NULL;
+    return refuse ? MPI_ERR_INTERN : MPI_SUCCESS;
+}
+
+static int delete(MPI_Comm comm, int keyval, void *value, void *state)
+{
+    (void)value;
+    CHECK(comm != MPI_COMM_NULL && keyval > 0 && state == &extra);
+    deletes++;
+    return refuse ? MPI_ERR_INTERN : MPI_SUCCESS;
+}
+
+static int order[3], ended;
+
+static int at_end(MPI_Comm comm, int keyval, void *value, void *state)
+{
+    int flag = 0;
+    (void)keyval;
+    (void)state;
+    CHECK(comm == MPI_COMM_SELF);
+    OK(MPI_Finalized(&flag));
+    CHECK(!flag);
+    /* Messages still work. */
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    order[ended++] = (int)(intptr_t)value;
+    return MPI_SUCCESS;
+}
+
+static int predefined(MPI_Comm comm, int keyval)
+{
+    int *value = NULL, flag = -1;
+    OK(MPI_Comm_get_attr(comm, keyval, &value, &flag));
+    CHECK(flag == 1);
+    return *value;
+}
+
+int main(int argc, char **argv)
+{
+    int size, flag, key, same, nothing, freed, class, keys[3];
+    void *value;
+    OK(MPI_Init(&argc, &argv));
+    errors_return();
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+
+    CHECK(predefined(MPI_COMM_WORLD, MPI_TAG_UB) >= 32767);
+    CHECK(predefined(MPI_COMM_WORLD, MPI_HOST) == MPI_PROC_NULL);
+    CHECK(predefined(MPI_COMM_WORLD, MPI_IO) == MPI_ANY_SOURCE);
+    CHECK(predefined(MPI_COMM_WORLD, MPI_WTIME_IS_GLOBAL) == 1);
+    CHECK(predefined(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE) >= size);
+    int last = predefined(MPI_COMM_WORLD, MPI_LASTUSEDCODE);
+    CHECK(last >= MPI_ERR_LASTCODE);
+    OK(MPI_Add_error_class(&class));
+    CHECK(predefined(MPI_COMM_WORLD, MPI_LASTUSEDCODE) == class && class > last);
+    OK(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_APPNUM, &value, &flag));
+    CHECK(flag == (getenv("TYPEPACK_RANK") != NULL) && (!flag || *(int *)value == 0));
+    int *tag = NULL;
+    OK(MPI_Attr_get(MPI_COMM_WORLD, MPI_TAG_UB, &tag, &flag));
+    CHECK(flag && *tag >= 32767);
+    RAISES(MPI_ERR_KEYVAL, MPI_Comm_set_attr(MPI_COMM_WORLD, MPI_TAG_UB, &flag));
+    RAISES(MPI_ERR_KEYVAL, MPI_Comm_delete_attr(MPI_COMM_WORLD, MPI_TAG_UB));
+    key = MPI_TAG_UB;
+    RAISES(MPI_ERR_KEYVAL, MPI_Comm_free_keyval(&key));
+
+    /* Copied by a function, as it is, and not at all. */
+    OK(MPI_Comm_create_keyval(copy, delete, &key, &extra));
+    OK(MPI_Keyval_create(MPI_DUP_FN, MPI_NULL_DELETE_FN, &same, NULL));
+    OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &nothing, NULL));
+    char here[2];
+    OK(MPI_Comm_get_attr(MPI_COMM_SELF, key, &value, &flag));
+    CHECK(flag == 0);
+    OK(MPI_Comm_set_attr(MPI_COMM_SELF, key, here));
+    OK(MPI_Attr_put(MPI_COMM_SELF, same, here));
+    OK(MPI_Comm_set_attr(MPI_COMM_SELF, nothing, here));
+    MPI_Comm dup;
+    OK(MPI_Comm_dup(MPI_COMM_SELF, &dup));
+    CHECK(copies == 1 && deletes == 0);
+    OK(MPI_Comm_get_attr(dup, key, &value, &flag));
+    CHECK(flag && value == here + 1);
+    OK(MPI_Comm_get_attr(dup, same, &value, &flag));
+    CHECK(flag && value == here);
+    OK(MPI_Comm_get_attr(dup, nothing, &value, &flag));
+    CHECK(!flag);
+    /* A split copies nothing. */
+    MPI_Comm part;
+    OK(MPI_Comm_split(MPI_COMM_SELF, 0, 0, &part));
+    OK(MPI_Comm_get_attr(part, same, &value, &flag));
+    CHECK(!flag && copies == 1);
+    OK(MPI_Comm_free(&part));
+    /* A freed key lives on in its values. */
+    freed = key;
+    OK(MPI_Comm_free_keyval(&key));
+    CHECK(key == MPI_KEYVAL_INVALID);
+    RAISES(MPI_ERR_KEYVAL, MPI_Comm_get_attr(dup, freed, &value, &flag));
+    RAISES(MPI_ERR_KEYVAL, MPI_Comm_free_keyval(&key));
+    /* A refusal keeps the communicator; then it goes. */
+    refuse = 1;
+    MPI_Comm again = dup;
+    RAISES(MPI_ERR_INTERN, MPI_Comm_free(&again));
+    CHECK(again == dup && deletes == 1);
+    RAISES(MPI_ERR_INTERN, MPI_Comm_dup(MPI_COMM_SELF, &again));
+    refuse = 0;
+    OK(MPI_Comm_free(&dup));
+    CHECK(deletes == 2);
+
+    /* Setting again deletes first. */
+    OK(MPI_Comm_create_keyval(MPI_COMM_DUP_FN, delete, &key, &extra));
+    OK(MPI_Comm_set_attr(MPI_COMM_WORLD, key, here));
+    OK(MPI_Comm_set_attr(MPI_COMM_WORLD, key, NULL));
+    CHECK(deletes == 3);
+    OK(MPI_Comm_get_attr(MPI_COMM_WORLD, key, &value, &flag));
+    CHECK(flag && value == NULL);
+    OK(MPI_Attr_delete(MPI_COMM_WORLD, key));
+    CHECK(deletes == 4);
+    RAISES(MPI_ERR_KEYVAL, MPI_Attr_delete(MPI_COMM_WORLD, key));
+    OK(MPI_Keyval_free(&key));
+    /* Keys of other kinds of objects, and none. */
+    OK(MPI_Type_create_keyval(MPI_TYPE_DUP_FN, MPI_TYPE_NULL_DELETE_FN, &key, NULL));
+    RAISES(MPI_ERR_KEYVAL, MPI_Comm_set_attr(MPI_COMM_WORLD, key, NULL));
+    RAISES(MPI_ERR_KEYVAL, MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_KEYVAL_INVALID, &value, &flag));
+    RAISES(MPI_ERR_COMM, MPI_Comm_get_attr(MPI_COMM_NULL, same, &value, &flag));
+    RAISES(MPI_ERR_ARG, MPI_Comm_get_attr(MPI_COMM_WORLD, same, NULL, &flag));
+
+    /* The attributes of MPI_COMM_SELF go first at the end, the last one first. */
+    OK(MPI_Comm_delete_attr(MPI_COMM_SELF, nothing));
+    for (int i = 0; i < 3; i++) {
+        OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_end, &keys[i], NULL));
+        OK(MPI_Comm_set_attr(MPI_COMM_SELF, keys[i], (void *)(intptr_t)(i + 1)));
+    }
+    OK(MPI_Finalize());
+    CHECK(ended == 3 && order[0] == 3 && order[1] == 2 && order[2] == 1);
+    return 0;
+}

@@ -1,0 +1,85 @@
+/* Buffered sends: exhaustion, detaching, flushing, automatic buffers, those of communicators. */
+#include "messages.h"
+
+int main(void)
+{
+    begin();
+    int other = size == 1 ? 0 : rank ^ 1, bytes = -1, flag, index;
+    enum { LONG = 100000, ROOM = 2 * (LONG + MPI_BSEND_OVERHEAD) };
+    static unsigned char out[LONG], in[LONG], room[ROOM], second[ROOM];
+    MPI_Count large = -1;
+    void *back = &back;
+    MPI_Request request, requests[2];
+    (void)index;
+    /* None is attached: as if one without room were. */
+    RAISES(MPI_ERR_BUFFER, MPI_Bsend(out, 1, MPI_BYTE, other, 0, MPI_COMM_WORLD));
+    RAISES(MPI_ERR_BUFFER, MPI_Ibsend(out, 1, MPI_BYTE, other, 0, MPI_COMM_WORLD, &request));
+    OK(MPI_Bsend(out, 1, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD));
+    OK(MPI_Buffer_detach(&back, &bytes));
+    CHECK(back == NULL && bytes == 0);
+    OK(MPI_Buffer_flush());
+    OK(MPI_Buffer_attach(room, ROOM));
+    RAISES(MPI_ERR_BUFFER, MPI_Buffer_attach(second, ROOM));
+    RAISES(MPI_ERR_BUFFER, MPI_Bsend(out, ROOM + 1, MPI_BYTE, other, 0, MPI_COMM_WORLD));
+    for (int round = 0; round < 5; round++) {
+        for (int k = 0; k < 2; k++) {
+            fill(out, LONG, round + k);
+            if (k) OK(MPI_Bsend(out, LONG, MPI_BYTE, other, k, MPI_COMM_WORLD));
+            else OK(MPI_Ibsend(out, LONG, MPI_BYTE, other, k, MPI_COMM_WORLD, &request));
+            if (!k) OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+            memset(out, 0, LONG);
+        }
+        /* Nothing has been received: there is no room for a third. */
+        meet(other);
+        RAISES(MPI_ERR_BUFFER, MPI_Bsend(out, LONG, MPI_BYTE, other, 2, MPI_COMM_WORLD));
+        meet(other);
+        OK(MPI_Buffer_iflush(&request));
+        OK(MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
+        CHECK(!flag || size > 1);
+        for (int k = 1; k >= 0; k--) {
+            OK(MPI_Recv(in, LONG, MPI_BYTE, other, k, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            CHECK(is_filled(in, LONG, round + k));
+        }
+        if (!flag) OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        OK(MPI_Buffer_flush());
+    }
+    /* Persistent. */
+    OK(MPI_Bsend_init(out, LONG, MPI_BYTE, other, 3, MPI_COMM_WORLD, &requests[0]));
+    for (int round = 0; round < 3; round++) {
+        fill(out, LONG, round);
+        OK(MPI_Start(&requests[0]));
+        OK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
+        memset(out, 0, LONG);
+        OK(MPI_Recv(in, LONG, MPI_BYTE, other, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        CHECK(is_filled(in, LONG, round));
+    }
+    OK(MPI_Request_free(&requests[0]));
+    OK(MPI_Buffer_detach(&back, &bytes));
+    CHECK(back == room && bytes == ROOM);
+    /* The communicator's own goes before the process's. */
+    OK(MPI_Comm_attach_buffer_c(MPI_COMM_WORLD, room, ROOM));
+    RAISES(MPI_ERR_BUFFER, MPI_Comm_attach_buffer(MPI_COMM_WORLD, second, ROOM));
+    RAISES(MPI_ERR_BUFFER, MPI_Bsend(out, 1, MPI_BYTE, 0, 0, MPI_COMM_SELF));
+    OK(MPI_Bsend(out, LONG, MPI_BYTE, other, 4, MPI_COMM_WORLD));
+    OK(MPI_Comm_iflush_buffer(MPI_COMM_WORLD, &request));
+    OK(MPI_Recv(in, LONG, MPI_BYTE, other, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    OK(MPI_Comm_flush_buffer(MPI_COMM_WORLD));
+    OK(MPI_Comm_detach_buffer_c(MPI_COMM_WORLD, &back, &large));
+    CHECK(back == room && large == ROOM);
+    RAISES(MPI_ERR_BUFFER, MPI_Bsend(out, 1, MPI_BYTE, other, 0, MPI_COMM_WORLD));
+    /* Memory of the library. */
+    OK(MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0));
+    for (int k = 0; k < 10; k++) {
+        fill(out, LONG, k);
+        OK(MPI_Bsend(out, LONG, MPI_BYTE, other, k, MPI_COMM_WORLD));
+    }
+    for (int k = 9; k >= 0; k--) {
+        OK(MPI_Recv(in, LONG, MPI_BYTE, other, k, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        CHECK(is_filled(in, LONG, k));
+    }
+    OK(MPI_Buffer_detach(&back, &bytes));
+    CHECK(back == MPI_BUFFER_AUTOMATIC);
+    meet(other);
+    return end();
+}

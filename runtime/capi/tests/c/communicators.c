@@ -1,0 +1,142 @@
+/* Communicators made of communicators, their hints, names and handlers, and what is refused. */
+#include "check.h"
+
+static int calls;
+
+static void count_calls(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm;
+    (void)code;
+    calls++;
+}
+
+static int compared(MPI_Comm a, MPI_Comm b)
+{
+    int result = -1;
+    OK(MPI_Comm_compare(a, b, &result));
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size, n, flag;
+    OK(MPI_Init(&argc, &argv));
+    errors_return();
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    OK(MPI_Comm_rank(MPI_COMM_SELF, &n));
+    CHECK(n == 0);
+    CHECK(compared(MPI_COMM_WORLD, MPI_COMM_WORLD) == MPI_IDENT);
+    CHECK(compared(MPI_COMM_SELF, MPI_COMM_WORLD) == (size == 1 ? MPI_CONGRUENT : MPI_UNEQUAL));
+    MPI_Comm parent = MPI_COMM_WORLD;
+    OK(MPI_Comm_get_parent(&parent));
+    CHECK(parent == MPI_COMM_NULL);
+
+    /* A duplicate, with its parent's error handler and without its name and hints. */
+    MPI_Comm dup, half;
+    MPI_Errhandler handler;
+    MPI_Info info, used;
+    char name[MPI_MAX_OBJECT_NAME], value[8];
+    OK(MPI_Comm_create_errhandler(count_calls, &handler));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler));
+    OK(MPI_Errhandler_free(&handler));
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "mpi_assert_no_any_tag", "true"));
+    OK(MPI_Comm_set_info(MPI_COMM_WORLD, info));
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &dup));
+    CHECK(compared(MPI_COMM_WORLD, dup) == MPI_CONGRUENT);
+    OK(MPI_Comm_get_name(dup, name, &n));
+    CHECK(n == 0 && name[0] == 0);
+    calls = 0;
+    RAISES(MPI_ERR_ARG, MPI_Comm_rank(dup, NULL));
+    CHECK(calls == 1);
+    OK(MPI_Comm_get_info(dup, &used));
+    OK(MPI_Info_get_nkeys(used, &n));
+    CHECK(n == 0);
+    OK(MPI_Info_free(&used));
+    CHECK(MPI_Comm_fromint(MPI_Comm_toint(dup)) == dup);
+    OK(MPI_Comm_free(&dup));
+    CHECK(dup == MPI_COMM_NULL);
+    OK(MPI_Comm_get_info(MPI_COMM_WORLD, &used));
+    OK(MPI_Info_get(used, "mpi_assert_no_any_tag", 7, value, &flag));
+    CHECK(flag && strcmp(value, "true") == 0);
+    OK(MPI_Info_free(&used));
+    OK(MPI_Info_set(info, "mpi_assert_no_any_tag", "false"));
+    OK(MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &dup));
+    OK(MPI_Comm_get_info(dup, &used));
+    OK(MPI_Info_get(used, "mpi_assert_no_any_tag", 7, value, &flag));
+    CHECK(flag && strcmp(value, "false") == 0);
+    OK(MPI_Info_free(&used));
+    OK(MPI_Comm_free(&dup));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+
+    /* Parts. */
+    OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half));
+    OK(MPI_Comm_rank(half, &n));
+    CHECK(n == (size - 1 - rank) / 2);
+    OK(MPI_Comm_size(half, &n));
+    CHECK(n == (size + 1 - rank % 2) / 2);
+    int sum = -1;
+    OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, half));
+    CHECK(sum == (rank % 2 ? n * n : n * (n - 1)));
+    MPI_Comm none = MPI_COMM_WORLD, all;
+    OK(MPI_Comm_split(half, MPI_UNDEFINED, 0, &none));
+    CHECK(none == MPI_COMM_NULL);
+    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &all));
+    CHECK(compared(MPI_COMM_WORLD, all) == MPI_CONGRUENT);
+    OK(MPI_Comm_split_type(all, MPI_UNDEFINED, 0, MPI_INFO_NULL, &none));
+    CHECK(none == MPI_COMM_NULL);
+    none = MPI_COMM_WORLD;
+    OK(MPI_Comm_split_type(all, MPI_COMM_TYPE_HW_UNGUIDED, 0, MPI_INFO_NULL, &none));
+    CHECK(none == MPI_COMM_NULL);
+    OK(MPI_Info_set(info, "mpi_hw_resource_type", "mpi_shared_memory"));
+    OK(MPI_Comm_split_type(all, MPI_COMM_TYPE_HW_GUIDED, 0, info, &dup));
+    CHECK(compared(all, dup) == MPI_CONGRUENT);
+    OK(MPI_Comm_free(&dup));
+    OK(MPI_Comm_free(&all));
+
+    /* Of groups: different, disjoint ones at once, and one that only its members know of. */
+    MPI_Group group;
+    OK(MPI_Comm_group(half, &group));
+    OK(MPI_Comm_create(MPI_COMM_WORLD, group, &dup));
+    CHECK(compared(half, dup) == MPI_CONGRUENT);
+    OK(MPI_Comm_free(&dup));
+    if (rank % 2 == 0) {
+        OK(MPI_Comm_create_group(MPI_COMM_WORLD, group, 12, &dup));
+        CHECK(compared(half, dup) == MPI_CONGRUENT);
+        OK(MPI_Barrier(dup));
+        OK(MPI_Comm_free(&dup));
+    }
+    OK(MPI_Comm_create(MPI_COMM_WORLD, MPI_GROUP_EMPTY, &none));
+    CHECK(none == MPI_COMM_NULL);
+
+    /* Refused. */
+    MPI_Comm kept = (MPI_Comm)0x77777, stale = half, world = MPI_COMM_WORLD;
+    MPI_Group whole;
+    OK(MPI_Comm_group(MPI_COMM_WORLD, &whole));
+    OK(MPI_Comm_set_errhandler(half, MPI_ERRORS_RETURN));
+    if (size > 1)
+        RAISES(MPI_ERR_GROUP, MPI_Comm_create(MPI_COMM_SELF, whole, &kept));
+    OK(MPI_Comm_free(&half));
+    RAISES(MPI_ERR_COMM, MPI_Comm_size(stale, &n));
+    RAISES(MPI_ERR_COMM, MPI_Comm_free(&stale));
+    RAISES(MPI_ERR_COMM, MPI_Comm_free(&world));
+    RAISES(MPI_ERR_COMM, MPI_Comm_dup(MPI_COMM_NULL, &kept));
+    RAISES(MPI_ERR_COMM, MPI_Comm_dup((MPI_Comm)group, &kept));
+    RAISES(MPI_ERR_COMM, MPI_Comm_compare(MPI_COMM_WORLD, MPI_COMM_NULL, &n));
+    RAISES(MPI_ERR_COMM, MPI_Comm_remote_size(MPI_COMM_WORLD, &n));
+    RAISES(MPI_ERR_COMM, MPI_Comm_remote_group(MPI_COMM_WORLD, &group));
+    RAISES(MPI_ERR_GROUP, MPI_Comm_create(MPI_COMM_WORLD, MPI_GROUP_NULL, &kept));
+    RAISES(MPI_ERR_TAG, MPI_Comm_create_group(MPI_COMM_WORLD, whole, -1, &kept));
+    RAISES(MPI_ERR_ARG, MPI_Comm_split(MPI_COMM_WORLD, -5, 0, &kept));
+    RAISES(MPI_ERR_ARG, MPI_Comm_split(MPI_COMM_WORLD, 0, 0, NULL));
+    RAISES(MPI_ERR_ARG, MPI_Comm_split_type(MPI_COMM_WORLD, 5, 0, MPI_INFO_NULL, &kept));
+    RAISES(MPI_ERR_INFO, MPI_Comm_set_info(MPI_COMM_WORLD, MPI_INFO_NULL));
+    RAISES(MPI_ERR_INFO, MPI_Comm_dup_with_info(MPI_COMM_WORLD, (MPI_Info)0x77777, &kept));
+    CHECK(kept == (MPI_Comm)0x77777 && world == MPI_COMM_WORLD);
+    OK(MPI_Group_free(&whole));
+    OK(MPI_Group_free(&group));
+    OK(MPI_Info_free(&info));
+    OK(MPI_Finalize());
+    return 0;
+}

@@ -1,0 +1,332 @@
+/* Waiting for and testing one, all, any, some; null and inactive requests; persistent ones; queries
+   that leave the result; cancelling; freeing what is in flight; errors in statuses. */
+#include "messages.h"
+
+static int other;
+static MPI_Comm comm;
+
+static void null_and_inactive(void)
+{
+    MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL}, persistent;
+    MPI_Status statuses[3];
+    int flag, index, outcount, indices[3], value = 0;
+    OK(MPI_Recv_init(&value, 1, MPI_INT, other, 1, comm, &persistent));
+    for (int round = 0; round < 2; round++) {
+        if (round == 1) requests[1] = persistent;
+        OK(MPI_Wait(&requests[1], statuses));
+        check_empty(statuses);
+        flag = 0;
+        OK(MPI_Test(&requests[1], &flag, statuses));
+        CHECK(flag);
+        check_empty(statuses);
+        OK(MPI_Waitall(3, requests, statuses));
+        for (int i = 0; i < 3; i++) check_empty(&statuses[i]);
+        flag = 0;
+        OK(MPI_Testall(3, requests, &flag, MPI_STATUSES_IGNORE));
+        CHECK(flag);
+        index = 5;
+        OK(MPI_Waitany(3, requests, &index, statuses));
+        CHECK(index == MPI_UNDEFINED);
+        check_empty(statuses);
+        index = 5, flag = 0;
+        OK(MPI_Testany(3, requests, &index, &flag, statuses));
+        CHECK(index == MPI_UNDEFINED && flag);
+        check_empty(statuses);
+        outcount = 5;
+        OK(MPI_Waitsome(3, requests, &outcount, indices, statuses));
+        CHECK(outcount == MPI_UNDEFINED);
+        outcount = 5;
+        OK(MPI_Testsome(3, requests, &outcount, indices, statuses));
+        CHECK(outcount == MPI_UNDEFINED);
+        flag = 0;
+        OK(MPI_Request_get_status(requests[1], &flag, statuses));
+        CHECK(flag);
+        check_empty(statuses);
+        flag = 0;
+        OK(MPI_Request_get_status_all(3, requests, &flag, statuses));
+        CHECK(flag);
+        flag = 0, index = 5;
+        OK(MPI_Request_get_status_any(3, requests, &index, &flag, statuses));
+        CHECK(flag && index == MPI_UNDEFINED);
+        outcount = 5;
+        OK(MPI_Request_get_status_some(3, requests, &outcount, indices, statuses));
+        CHECK(outcount == MPI_UNDEFINED);
+        OK(MPI_Waitall(0, NULL, NULL));
+        OK(MPI_Testall(0, NULL, &flag, NULL));
+        CHECK(flag);
+    }
+    CHECK(requests[1] == persistent);
+    RAISES(MPI_ERR_REQUEST, MPI_Cancel(&persistent));
+    OK(MPI_Request_free(&persistent));
+    CHECK(persistent == MPI_REQUEST_NULL);
+    RAISES(MPI_ERR_REQUEST, MPI_Request_free(&persistent));
+    RAISES(MPI_ERR_REQUEST, MPI_Wait(&requests[1], statuses));
+}
+
+static void several(void)
+{
+    enum { N = 5 };
+    int in[N], out[N], index, flag, outcount, indices[N], done = 0;
+    MPI_Request receives[N], sends[N];
+    MPI_Status status, statuses[N];
+    for (int i = 0; i < N; i++) {
+        out[i] = 100 * i + rank;
+        OK(MPI_Irecv(&in[i], 1, MPI_INT, other, i, comm, &receives[i]));
+    }
+    /* Nothing has been sent. */
+    meet(other);
+    OK(MPI_Testall(N, receives, &flag, statuses));
+    CHECK(!flag);
+    index = 7;
+    OK(MPI_Testany(N, receives, &index, &flag, &status));
+    CHECK(!flag && index == MPI_UNDEFINED);
+    OK(MPI_Testsome(N, receives, &outcount, indices, statuses));
+    CHECK(outcount == 0);
+    OK(MPI_Request_get_status_any(N, receives, &index, &flag, &status));
+    CHECK(!flag && index == MPI_UNDEFINED);
+    meet(other);
+    OK(MPI_Isend(&out[3], 1, MPI_INT, other, 3, comm, &sends[3]));
+    OK(MPI_Waitany(N, receives, &index, &status));
+    CHECK(index == 3 && receives[3] == MPI_REQUEST_NULL && in[3] == 300 + other);
+    check_status(&status, other, 3, 4);
+    meet(other);
+    for (int i = 0; i < N; i++)
+        if (i != 3) OK(MPI_Isend(&out[i], 1, MPI_INT, other, i, comm, &sends[i]));
+    while (done < N - 1) {
+        OK(MPI_Request_get_status_some(N, receives, &outcount, indices, statuses));
+        int seen = outcount;
+        OK(MPI_Waitsome(N, receives, &outcount, indices, statuses));
+        CHECK(outcount >= seen && outcount > 0);
+        for (int i = 0; i < outcount; i++) {
+            CHECK(in[indices[i]] == 100 * indices[i] + other);
+            check_status(&statuses[i], other, indices[i], 4);
+        }
+        done += outcount;
+    }
+    OK(MPI_Testsome(N, receives, &outcount, indices, statuses));
+    CHECK(outcount == MPI_UNDEFINED);
+    OK(MPI_Waitall(N, sends, MPI_STATUSES_IGNORE));
+}
+
+static void persistent(void)
+{
+    int in = -1, out = 0, flag;
+    MPI_Request requests[2];
+    MPI_Status statuses[2];
+    OK(MPI_Recv_init(&in, 1, MPI_INT, other, 5, comm, &requests[0]));
+    for (int mode = 0; mode < 3; mode++) {
+        if (mode == 0) OK(MPI_Send_init(&out, 1, MPI_INT, other, 5, comm, &requests[1]));
+        if (mode == 1) OK(MPI_Ssend_init_c(&out, 1, MPI_INT, other, 5, comm, &requests[1]));
+        if (mode == 2) OK(MPI_Rsend_init(&out, 1, MPI_INT, other, 5, comm, &requests[1]));
+        for (int round = 0; round < 20; round++) {
+            MPI_Request before[2] = {requests[0], requests[1]};
+            out = 1000 * mode + round;
+            in = -1;
+            if (round % 2) {
+                OK(MPI_Startall(2, requests));
+            } else {
+                OK(MPI_Start(&requests[0]));
+                meet(other);
+                OK(MPI_Start(&requests[1]));
+            }
+            RAISES(MPI_ERR_REQUEST, MPI_Start(&requests[0]));
+            OK(MPI_Waitall(2, requests, statuses));
+            CHECK(in == out && requests[0] == before[0] && requests[1] == before[1]);
+            check_status(&statuses[0], other, 5, 4);
+            OK(MPI_Test(&requests[0], &flag, statuses));
+            CHECK(flag);
+            check_empty(statuses);
+        }
+        OK(MPI_Request_free(&requests[1]));
+    }
+    /* Started and cancelled. */
+    OK(MPI_Start(&requests[0]));
+    OK(MPI_Cancel(&requests[0]));
+    OK(MPI_Wait(&requests[0], statuses));
+    OK(MPI_Test_cancelled(statuses, &flag));
+    CHECK(flag && requests[0] != MPI_REQUEST_NULL);
+    meet(other);
+    OK(MPI_Request_free(&requests[0]));
+    OK(MPI_Irecv(&in, 1, MPI_INT, other, 5, comm, &requests[0]));
+    RAISES(MPI_ERR_REQUEST, MPI_Start(&requests[0]));
+    OK(MPI_Send(&out, 1, MPI_INT, other, 5, comm));
+    OK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
+}
+
+static void cancelled(void)
+{
+    int in = -1, out = 4, flag = 0;
+    MPI_Request request, send;
+    MPI_Status status;
+    OK(MPI_Irecv(&in, 1, MPI_INT, MPI_ANY_SOURCE, 8, comm, &request));
+    OK(MPI_Cancel(&request));
+    OK(MPI_Wait(&request, &status));
+    OK(MPI_Test_cancelled(&status, &flag));
+    CHECK(flag && request == MPI_REQUEST_NULL);
+    meet(other);
+    /* What it would have got goes to the next one. */
+    OK(MPI_Isend(&out, 1, MPI_INT, other, 8, comm, &send));
+    OK(MPI_Irecv(&in, 1, MPI_INT, other, 8, comm, &request));
+    OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
+    do OK(MPI_Request_get_status(request, &flag, &status));
+    while (!flag);
+    check_status(&status, other, 8, 4);
+    /* Too late. */
+    OK(MPI_Cancel(&request));
+    OK(MPI_Wait(&request, &status));
+    check_status(&status, other, 8, 4);
+    CHECK(in == 4);
+    /* A send is not cancelled, and says so. */
+    OK(MPI_Issend(&out, 1, MPI_INT, other, 9, comm, &send));
+    OK(MPI_Cancel(&send));
+    OK(MPI_Recv(&in, 1, MPI_INT, other, 9, comm, MPI_STATUS_IGNORE));
+    OK(MPI_Wait(&send, &status));
+    OK(MPI_Test_cancelled(&status, &flag));
+    CHECK(!flag);
+}
+
+static void freed(void)
+{
+    enum { LONG = 1 << 20 };
+    static unsigned char out[LONG], in[LONG], small[8];
+    MPI_Request request;
+    MPI_Datatype type;
+    fill(out, LONG, 3);
+    OK(MPI_Type_contiguous(8, MPI_BYTE, &type));
+    OK(MPI_Type_commit(&type));
+    OK(MPI_Irecv(small, 1, type, other, 11, comm, &request));
+    /* Neither is needed any more by us; the message is. */
+    OK(MPI_Type_free(&type));
+    OK(MPI_Request_free(&request));
+    CHECK(request == MPI_REQUEST_NULL && type == MPI_DATATYPE_NULL);
+    OK(MPI_Isend(out, LONG, MPI_BYTE, other, 12, comm, &request));
+    OK(MPI_Request_free(&request));
+    OK(MPI_Send(out, 8, MPI_BYTE, other, 11, comm));
+    OK(MPI_Recv(in, LONG, MPI_BYTE, other, 12, comm, MPI_STATUS_IGNORE));
+    CHECK(is_filled(in, LONG, 3));
+    /* It was sent before the long one's last byte. */
+    CHECK(is_filled(small, 8, 3));
+    meet(other);
+}
+
+static void errors(void)
+{
+    int in[4] = {-1, -1, -1, -1}, out[4] = {1, 2, 3, 4}, outcount, indices[2], index, flag;
+    MPI_Request requests[3];
+    MPI_Status statuses[3];
+    for (int sent_first = 0; sent_first < 2; sent_first++) {
+        for (int call = 0; call < 5; call++) {
+            MPI_Request sends[2];
+            if (sent_first) {
+                OK(MPI_Isend(out, 1, MPI_INT, other, 20, comm, &sends[0]));
+                OK(MPI_Isend(out, 3, MPI_INT, other, 21, comm, &sends[1]));
+                meet(other);
+            }
+            OK(MPI_Irecv(in, 1, MPI_INT, other, 20, comm, &requests[0]));
+            OK(MPI_Irecv(in + 1, 1, MPI_INT, other, 21, comm, &requests[1]));
+            if (!sent_first) {
+                meet(other);
+                OK(MPI_Isend(out, 1, MPI_INT, other, 20, comm, &sends[0]));
+                OK(MPI_Isend(out, 3, MPI_INT, other, 21, comm, &sends[1]));
+            }
+            requests[2] = MPI_REQUEST_NULL;
+            statuses[0].MPI_ERROR = statuses[1].MPI_ERROR = 55;
+            switch (call) {
+            case 0:
+                RAISES(MPI_ERR_IN_STATUS, MPI_Waitall(3, requests, statuses));
+                CHECK(statuses[0].MPI_ERROR == MPI_SUCCESS);
+                CHECK(statuses[1].MPI_ERROR == MPI_ERR_TRUNCATE);
+                CHECK(statuses[2].MPI_ERROR == MPI_SUCCESS);
+                check_status(&statuses[0], other, 20, 4);
+                break;
+            case 1:
+                RAISES(MPI_ERR_TRUNCATE, MPI_Wait(&requests[1], &statuses[1]));
+                CHECK(statuses[1].MPI_ERROR == 55);
+                OK(MPI_Wait(&requests[0], &statuses[0]));
+                break;
+            case 2:
+                OK(MPI_Wait(&requests[0], &statuses[0]));
+                RAISES(MPI_ERR_IN_STATUS,
+                       MPI_Waitsome(3, requests, &outcount, indices, statuses));
+                CHECK(outcount == 1 && indices[0] == 1);
+                CHECK(statuses[0].MPI_ERROR == MPI_ERR_TRUNCATE);
+                break;
+            case 3:
+                OK(MPI_Wait(&requests[0], &statuses[0]));
+                index = -1;
+                RAISES(MPI_ERR_TRUNCATE, MPI_Waitany(3, requests, &index, statuses));
+                CHECK(index == 1);
+                break;
+            default:
+                do {
+                    flag = 0;
+                    int code = MPI_Testall(3, requests, &flag, MPI_STATUSES_IGNORE);
+                    CHECK(code == (flag ? MPI_ERR_IN_STATUS : MPI_SUCCESS));
+                } while (!flag);
+            }
+            CHECK(requests[0] == MPI_REQUEST_NULL && requests[1] == MPI_REQUEST_NULL);
+            CHECK(in[0] == 1 && in[2] == -1 && in[3] == -1);
+            OK(MPI_Waitall(2, sends, MPI_STATUSES_IGNORE));
+        }
+    }
+}
+
+static int heard;
+
+static void hear(MPI_Comm *on, int *code, ...)
+{
+    CHECK(*on == MPI_COMM_WORLD);
+    int class;
+    OK(MPI_Error_class(*code, &class));
+    CHECK(class == MPI_ERR_TRUNCATE || class == MPI_ERR_IN_STATUS);
+    heard++;
+}
+
+/* The communicator of the operation hears of its error, though the call has none. */
+static void handlers(void)
+{
+    int in = 0, out[2] = {1, 2};
+    MPI_Errhandler handler;
+    MPI_Request request;
+    OK(MPI_Comm_create_errhandler(hear, &handler));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler));
+    OK(MPI_Irecv(&in, 1, MPI_INT, rank, 1, MPI_COMM_WORLD, &request));
+    OK(MPI_Send(out, 2, MPI_INT, rank, 1, MPI_COMM_WORLD));
+    RAISES(MPI_ERR_TRUNCATE, MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK(heard == 1);
+    OK(MPI_Irecv(&in, 1, MPI_INT, rank, 1, MPI_COMM_WORLD, &request));
+    OK(MPI_Send(out, 2, MPI_INT, rank, 1, MPI_COMM_WORLD));
+    RAISES(MPI_ERR_IN_STATUS, MPI_Waitall(1, &request, MPI_STATUSES_IGNORE));
+    CHECK(heard == 2);
+    /* An argument of such a call is nobody's. */
+    RAISES(MPI_ERR_REQUEST, MPI_Start(&request));
+    CHECK(heard == 2);
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    OK(MPI_Errhandler_free(&handler));
+}
+
+static void all(void)
+{
+    null_and_inactive();
+    several();
+    persistent();
+    cancelled();
+    freed();
+    errors();
+}
+
+int main(void)
+{
+    begin();
+    int world = rank;
+    comm = MPI_COMM_WORLD;
+    other = size == 1 ? 0 : rank ^ 1;
+    all();
+    /* To oneself, in the other communicator that everyone has. */
+    comm = MPI_COMM_SELF;
+    other = rank = 0;
+    all();
+    rank = world;
+    handlers();
+    return end();
+}

@@ -1,0 +1,103 @@
+//! `include/mpi.h` is what the tables say, compiles as C and C++ without a warning, and has the
+//! values and types of the tables.
+//!
+//! `TYPEPACK_BLESS=1` writes the file.
+
+#[path = "../generate/ctype.rs"]
+#[expect(dead_code, reason = "the Rust side of the types is the build script's")]
+mod ctype;
+#[path = "../generate/header.rs"]
+mod header;
+#[path = "../generate/table.rs"]
+#[expect(dead_code, reason = "rows that only the build script reads")]
+mod table;
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+fn abi() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/abi"))
+}
+
+fn include() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/include"))
+}
+
+#[test]
+fn the_file_is_what_the_tables_say() {
+    let made = header::header(
+        &table::functions(abi()),
+        &table::constants(abi()),
+        &table::callbacks(abi()),
+        &table::compat(abi()),
+    );
+    let file = include().join("mpi.h");
+    if std::env::var_os("TYPEPACK_BLESS").is_some() {
+        std::fs::write(&file, &made).expect("mpi.h");
+    }
+    let found = std::fs::read_to_string(&file).expect("mpi.h");
+    assert!(found == made, "include/mpi.h is old; write it with TYPEPACK_BLESS=1");
+}
+
+/// Compiles a source text; the compiler's words if it objects.
+fn compile(compiler: &str, options: &[&str], name: &str, source: &str) {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = directory.join(name);
+    std::fs::write(&file, source).expect("a source");
+    let output = Command::new(compiler)
+        .args(options)
+        .args(["-Wall", "-Wextra", "-Werror", "-c", "-o", "/dev/null", "-I"])
+        .arg(include())
+        .arg(&file)
+        .output()
+        .unwrap_or_else(|error| panic!("{compiler}: {error}"));
+    assert!(
+        output.status.success(),
+        "{compiler} {options:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn it_compiles_without_a_warning() {
+    let source = "#include <mpi.h>\nint main(void) { return MPI_SUCCESS; }\n";
+    for standard in ["-std=c99", "-std=c11", "-std=gnu17"] {
+        compile("cc", &[standard, "-pedantic"], "plain.c", source);
+        compile("cc", &[standard, "-pedantic", "-DTYPEPACK_NO_COMPAT"], "plain_abi.c", source);
+    }
+    for standard in ["-std=c++11", "-std=c++20"] {
+        compile("c++", &[standard, "-pedantic"], "plain.cpp", source);
+    }
+}
+
+/// Every constant has the table's value and every function the table's type.
+#[test]
+fn values_and_types_are_those_of_the_tables() {
+    let mut source = String::from("#include <mpi.h>\n");
+    for constant in table::constants(abi()) {
+        let table::Constant { name, value, .. } = constant;
+        let _ = writeln!(
+            source,
+            "_Static_assert((long long)(intptr_t){name} == {value}LL, \"{name}\");"
+        );
+    }
+    for function in table::functions(abi()) {
+        let list: Vec<String> =
+            function.parameters.iter().map(|p| p.c_type.clone()).collect();
+        let list = if list.is_empty() { "void".to_owned() } else { list.join(", ") };
+        for prefix in ["", "P"] {
+            let _ = writeln!(
+                source,
+                "_Static_assert(__builtin_types_compatible_p(__typeof__(&{prefix}{0}), \
+                 {1} (*)({list})), \"{0}\");",
+                function.name, function.returns
+            );
+        }
+    }
+    source.push_str(
+        "_Static_assert(sizeof(MPI_Status) == 32 && _Alignof(MPI_Status) == 4, \"status\");\n\
+         _Static_assert(sizeof(MPI_Comm) == 8 && sizeof(MPI_Aint) == 8, \"widths\");\n",
+    );
+    compile("cc", &["-std=gnu11"], "values.c", &source);
+}

@@ -1,0 +1,500 @@
+//! What predefined operations do to elements of named types (MPI-5.0 section 6.9.2).
+//!
+//! `reduce.rs` and `allreduce.rs` call what [`Operator::combiner`] gives. Integers wrap; of a NaN and
+//! another value minimum and maximum keep the one of the lower rank; logical results are 0 and 1.
+//! Elements need no alignment, and the gaps of pairs are not touched.
+
+#[cfg(target_arch = "x86_64")]
+use super::extended::Extended;
+use std::ops::{Add, BitAnd, BitOr, BitXor, Mul};
+use typepack_engine::Named;
+
+/// Combines two vectors of elements: `upper[i] = lower[i] op upper[i]`, where `lower` comes from
+/// ranks below those of `upper`.
+///
+/// It is called with addresses of displacement 0 of as many elements as take part, which lie
+/// nowhere else; it reads both, writes the elements of `upper`, and touches nothing else.
+pub type Combine<'a> = &'a dyn Fn(*const u8, *mut u8);
+
+/// A combining function of so many elements.
+pub type Combiner = unsafe fn(*const u8, *mut u8, usize);
+
+/// A predefined operation.
+#[doc(alias = "MPI_Op")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `MPI_MAX`
+    #[doc(alias = "MPI_MAX")]
+    Max,
+    /// `MPI_MIN`
+    #[doc(alias = "MPI_MIN")]
+    Min,
+    /// `MPI_SUM`
+    #[doc(alias = "MPI_SUM")]
+    Sum,
+    /// `MPI_PROD`
+    #[doc(alias = "MPI_PROD")]
+    Prod,
+    /// `MPI_LAND`
+    #[doc(alias = "MPI_LAND")]
+    Land,
+    /// `MPI_BAND`
+    #[doc(alias = "MPI_BAND")]
+    Band,
+    /// `MPI_LOR`
+    #[doc(alias = "MPI_LOR")]
+    Lor,
+    /// `MPI_BOR`
+    #[doc(alias = "MPI_BOR")]
+    Bor,
+    /// `MPI_LXOR`
+    #[doc(alias = "MPI_LXOR")]
+    Lxor,
+    /// `MPI_BXOR`
+    #[doc(alias = "MPI_BXOR")]
+    Bxor,
+    /// `MPI_MAXLOC`
+    #[doc(alias = "MPI_MAXLOC")]
+    Maxloc,
+    /// `MPI_MINLOC`
+    #[doc(alias = "MPI_MINLOC")]
+    Minloc,
+}
+
+/// The groups of types that the standard defines operations on, with their Rust counterparts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    I8,
+    I16,
+    I32,
+    I64,
+    I128,
+    U8,
+    U16,
+    U32,
+    U64,
+    F32,
+    F64,
+    #[cfg(target_arch = "x86_64")]
+    Extended,
+    Complex32,
+    Complex64,
+    #[cfg(target_arch = "x86_64")]
+    ComplexExtended,
+    Byte,
+    Logical(u32),
+    FloatInt,
+    DoubleInt,
+    LongInt,
+    ShortInt,
+    #[cfg(target_arch = "x86_64")]
+    ExtendedInt,
+    IntInt,
+    FloatFloat,
+    DoubleDouble,
+}
+
+/// Why there is no combiner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoCombiner {
+    /// The standard does not define the operation on this type.
+    Undefined,
+    /// It does, but the type has no arithmetic here: reals of 16 and 128 bits.
+    Missing,
+}
+
+fn kind(named: Named) -> Result<Kind, NoCombiner> {
+    let signed = |size| match size {
+        1 => Kind::I8,
+        2 => Kind::I16,
+        4 => Kind::I32,
+        8 => Kind::I64,
+        _ => Kind::I128,
+    };
+    let unsigned = |size| match size {
+        1 => Kind::U8,
+        2 => Kind::U16,
+        4 => Kind::U32,
+        _ => Kind::U64,
+    };
+    let size = named.size();
+    Ok(match named {
+        Named::SHORT | Named::INT | Named::LONG | Named::LONG_LONG | Named::SIGNED_CHAR => {
+            signed(size)
+        }
+        // Not in the standard's table, but in every implementation's.
+        Named::CHAR => Kind::I8,
+        Named::INT8_T | Named::INT16_T | Named::INT32_T | Named::INT64_T => signed(size),
+        Named::INTEGER | Named::INTEGER1 | Named::INTEGER2 | Named::INTEGER4 => signed(size),
+        Named::INTEGER8 | Named::INTEGER16 => signed(size),
+        Named::AINT | Named::OFFSET | Named::COUNT => signed(size),
+        Named::UNSIGNED_CHAR | Named::UNSIGNED_SHORT | Named::UNSIGNED => unsigned(size),
+        Named::UNSIGNED_LONG | Named::UNSIGNED_LONG_LONG => unsigned(size),
+        Named::UINT8_T | Named::UINT16_T | Named::UINT32_T | Named::UINT64_T => unsigned(size),
+        Named::FLOAT | Named::REAL | Named::REAL4 => Kind::F32,
+        Named::DOUBLE | Named::DOUBLE_PRECISION | Named::REAL8 => Kind::F64,
+        Named::C_FLOAT_COMPLEX | Named::CXX_FLOAT_COMPLEX => Kind::Complex32,
+        Named::COMPLEX | Named::COMPLEX8 => Kind::Complex32,
+        Named::C_DOUBLE_COMPLEX | Named::CXX_DOUBLE_COMPLEX => Kind::Complex64,
+        Named::DOUBLE_COMPLEX | Named::COMPLEX16 => Kind::Complex64,
+        Named::BYTE => Kind::Byte,
+        Named::C_BOOL | Named::CXX_BOOL | Named::LOGICAL => Kind::Logical(size),
+        Named::LOGICAL1 | Named::LOGICAL2 | Named::LOGICAL4 => Kind::Logical(size),
+        Named::LOGICAL8 | Named::LOGICAL16 => Kind::Logical(size),
+        Named::FLOAT_INT => Kind::FloatInt,
+        Named::DOUBLE_INT => Kind::DoubleInt,
+        Named::LONG_INT => Kind::LongInt,
+        Named::SHORT_INT => Kind::ShortInt,
+        Named::PAIR_INT | Named::PAIR_INTEGER => Kind::IntInt,
+        Named::PAIR_REAL => Kind::FloatFloat,
+        Named::PAIR_DOUBLE_PRECISION => Kind::DoubleDouble,
+        #[cfg(target_arch = "x86_64")]
+        Named::LONG_DOUBLE => Kind::Extended,
+        #[cfg(target_arch = "x86_64")]
+        Named::C_LONG_DOUBLE_COMPLEX | Named::CXX_LONG_DOUBLE_COMPLEX => Kind::ComplexExtended,
+        #[cfg(target_arch = "x86_64")]
+        Named::LONG_DOUBLE_INT => Kind::ExtendedInt,
+        #[cfg(not(target_arch = "x86_64"))]
+        Named::LONG_DOUBLE
+        | Named::LONG_DOUBLE_INT
+        | Named::C_LONG_DOUBLE_COMPLEX
+        | Named::CXX_LONG_DOUBLE_COMPLEX => return Err(NoCombiner::Missing),
+        Named::REAL2 | Named::REAL16 | Named::COMPLEX4 | Named::COMPLEX32 => {
+            return Err(NoCombiner::Missing);
+        }
+        _ => return Err(NoCombiner::Undefined),
+    })
+}
+
+impl Operator {
+    /// The function that combines elements of a named type.
+    ///
+    /// It is called with the addresses of displacement 0 of that many elements at their extent;
+    /// see [`Combine`].
+    ///
+    /// # Errors
+    /// The standard, or this version, has no such operation on the type.
+    pub fn combiner(self, named: Named) -> Result<Combiner, NoCombiner> {
+        let found = match kind(named)? {
+            Kind::I8 => integer::<i8>(self),
+            Kind::I16 => integer::<i16>(self),
+            Kind::I32 => integer::<i32>(self),
+            Kind::I64 => integer::<i64>(self),
+            Kind::I128 => integer::<i128>(self),
+            Kind::U8 => integer::<u8>(self),
+            Kind::U16 => integer::<u16>(self),
+            Kind::U32 => integer::<u32>(self),
+            Kind::U64 => integer::<u64>(self),
+            Kind::F32 => arithmetic::<Float<f32>>(self).or_else(|| ordered::<f32>(self)),
+            Kind::F64 => arithmetic::<Float<f64>>(self).or_else(|| ordered::<f64>(self)),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Extended => {
+                arithmetic::<Float<Extended>>(self).or_else(|| ordered::<Extended>(self))
+            }
+            #[cfg(target_arch = "x86_64")]
+            Kind::ComplexExtended => arithmetic::<Complex<Extended>>(self),
+            #[cfg(target_arch = "x86_64")]
+            Kind::ExtendedInt => located::<Extended, i32>(self),
+            Kind::Complex32 => arithmetic::<Complex<f32>>(self),
+            Kind::Complex64 => arithmetic::<Complex<f64>>(self),
+            Kind::Byte => bitwise::<u8>(self),
+            Kind::Logical(1) => logical::<u8>(self),
+            Kind::Logical(2) => logical::<u16>(self),
+            Kind::Logical(4) => logical::<u32>(self),
+            Kind::Logical(8) => logical::<u64>(self),
+            Kind::Logical(_) => logical::<u128>(self),
+            Kind::FloatInt => located::<f32, i32>(self),
+            Kind::DoubleInt => located::<f64, i32>(self),
+            Kind::LongInt => located::<i64, i32>(self),
+            Kind::ShortInt => located::<i16, i32>(self),
+            Kind::IntInt => located::<i32, i32>(self),
+            Kind::FloatFloat => located::<f32, f32>(self),
+            Kind::DoubleDouble => located::<f64, f64>(self),
+        };
+        found.ok_or(NoCombiner::Undefined)
+    }
+}
+
+/// An operation on two values.
+trait Apply<T> {
+    fn apply(lower: T, upper: T) -> T;
+}
+
+/// # Safety
+///
+/// - Both addresses are those of `count` values, `lower`'s readable, `upper`'s also writable.
+unsafe fn each<T: Copy, A: Apply<T>>(lower: *const u8, upper: *mut u8, count: usize) {
+    let (lower, upper) = (lower.cast::<T>(), upper.cast::<T>());
+    for i in 0..count {
+        // SAFETY: the index is below the count, values may lie anywhere for these accesses.
+        unsafe {
+            let value = A::apply(lower.add(i).read_unaligned(), upper.add(i).read_unaligned());
+            upper.add(i).write_unaligned(value);
+        }
+    }
+}
+
+macro_rules! applied {
+    ($($name:ident<$t:ident: $($bound:path),+>($lower:ident, $upper:ident) $body:expr;)*) => {
+        $(
+            enum $name {}
+            impl<$t: Copy $(+ $bound)+> Apply<$t> for $name {
+                #[inline(always)]
+                fn apply($lower: $t, $upper: $t) -> $t {
+                    $body
+                }
+            }
+        )*
+    };
+}
+
+/// Numbers with a sum and a product.
+trait Arithmetic: Copy {
+    fn sum(self, other: Self) -> Self;
+    fn product(self, other: Self) -> Self;
+}
+
+/// Numbers that are true unless they are 0.
+trait Truth: Copy {
+    fn is_true(self) -> bool;
+    fn of(truth: bool) -> Self;
+}
+
+applied! {
+    Sum<T: Arithmetic>(lower, upper) lower.sum(upper);
+    Prod<T: Arithmetic>(lower, upper) lower.product(upper);
+    Max<T: PartialOrd>(lower, upper) if upper > lower { upper } else { lower };
+    Min<T: PartialOrd>(lower, upper) if upper < lower { upper } else { lower };
+    Band<T: BitAnd<Output = T>>(lower, upper) lower & upper;
+    Bor<T: BitOr<Output = T>>(lower, upper) lower | upper;
+    Bxor<T: BitXor<Output = T>>(lower, upper) lower ^ upper;
+    Land<T: Truth>(lower, upper) T::of(lower.is_true() && upper.is_true());
+    Lor<T: Truth>(lower, upper) T::of(lower.is_true() || upper.is_true());
+    Lxor<T: Truth>(lower, upper) T::of(lower.is_true() != upper.is_true());
+}
+
+macro_rules! integers {
+    ($($t:ty)*) => {
+        $(
+            impl Arithmetic for $t {
+                #[inline(always)]
+                fn sum(self, other: Self) -> Self {
+                    self.wrapping_add(other)
+                }
+                #[inline(always)]
+                fn product(self, other: Self) -> Self {
+                    self.wrapping_mul(other)
+                }
+            }
+
+            impl Truth for $t {
+                #[inline(always)]
+                fn is_true(self) -> bool {
+                    self != 0
+                }
+                #[inline(always)]
+                fn of(truth: bool) -> Self {
+                    Self::from(truth)
+                }
+            }
+        )*
+    };
+}
+
+integers! { i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 }
+
+/// A real number, told apart from integers, whose arithmetic wraps.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Float<T>(T);
+
+impl<T: Copy + Add<Output = T> + Mul<Output = T>> Arithmetic for Float<T> {
+    #[inline(always)]
+    fn sum(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+    #[inline(always)]
+    fn product(self, other: Self) -> Self {
+        Self(self.0 * other.0)
+    }
+}
+
+/// A complex number as C and Fortran have it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Complex<T> {
+    re: T,
+    im: T,
+}
+
+impl<T: Copy + Add<Output = T> + Mul<Output = T> + std::ops::Sub<Output = T>> Arithmetic
+    for Complex<T>
+{
+    #[inline(always)]
+    fn sum(self, other: Self) -> Self {
+        Self { re: self.re + other.re, im: self.im + other.im }
+    }
+    #[inline(always)]
+    fn product(self, other: Self) -> Self {
+        Self {
+            re: self.re * other.re - self.im * other.im,
+            im: self.re * other.im + self.im * other.re,
+        }
+    }
+}
+
+fn arithmetic<T: Arithmetic>(operator: Operator) -> Option<Combiner> {
+    Some(match operator {
+        Operator::Sum => each::<T, Sum>,
+        Operator::Prod => each::<T, Prod>,
+        _ => return None,
+    })
+}
+
+fn ordered<T: Copy + PartialOrd>(operator: Operator) -> Option<Combiner> {
+    Some(match operator {
+        Operator::Max => each::<T, Max>,
+        Operator::Min => each::<T, Min>,
+        _ => return None,
+    })
+}
+
+fn bitwise<T>(operator: Operator) -> Option<Combiner>
+where
+    T: Copy + BitAnd<Output = T> + BitOr<Output = T> + BitXor<Output = T>,
+{
+    Some(match operator {
+        Operator::Band => each::<T, Band>,
+        Operator::Bor => each::<T, Bor>,
+        Operator::Bxor => each::<T, Bxor>,
+        _ => return None,
+    })
+}
+
+fn logical<T: Truth>(operator: Operator) -> Option<Combiner> {
+    Some(match operator {
+        Operator::Land => each::<T, Land>,
+        Operator::Lor => each::<T, Lor>,
+        Operator::Lxor => each::<T, Lxor>,
+        _ => return None,
+    })
+}
+
+fn integer<T>(operator: Operator) -> Option<Combiner>
+where
+    T: Arithmetic
+        + Truth
+        + PartialOrd
+        + BitAnd<Output = T>
+        + BitOr<Output = T>
+        + BitXor<Output = T>,
+{
+    arithmetic::<T>(operator)
+        .or_else(|| ordered::<T>(operator))
+        .or_else(|| bitwise::<T>(operator))
+        .or_else(|| logical::<T>(operator))
+}
+
+/// A value and where it was found, as a C compiler lays them out.
+#[repr(C)]
+struct Located<V, I> {
+    value: V,
+    index: I,
+}
+
+/// # Safety
+///
+/// - As `each`, of pairs.
+unsafe fn each_pair<V: Copy + PartialOrd, I: Copy + PartialOrd, const LARGEST: bool>(
+    lower: *const u8,
+    upper: *mut u8,
+    count: usize,
+) {
+    let (lower, upper) = (lower.cast::<Located<V, I>>(), upper.cast::<Located<V, I>>());
+    for i in 0..count {
+        // SAFETY: the index is below the count; members may lie anywhere for these accesses, and
+        // the gap between them is left alone.
+        unsafe {
+            let (lower, upper) = (lower.add(i), upper.add(i));
+            let (a, b) = (
+                (&raw const (*lower).value).read_unaligned(),
+                (&raw const (*upper).value).read_unaligned(),
+            );
+            let (at, other) = (
+                (&raw const (*lower).index).read_unaligned(),
+                (&raw const (*upper).index).read_unaligned(),
+            );
+            let stays = if a == b {
+                other < at
+            } else if LARGEST {
+                b > a
+            } else {
+                b < a
+            };
+            if !stays {
+                (&raw mut (*upper).value).write_unaligned(a);
+                (&raw mut (*upper).index).write_unaligned(at);
+            }
+        }
+    }
+}
+
+fn located<V: Copy + PartialOrd, I: Copy + PartialOrd>(operator: Operator) -> Option<Combiner> {
+    Some(match operator {
+        Operator::Maxloc => each_pair::<V, I, true>,
+        Operator::Minloc => each_pair::<V, I, false>,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run<T: Copy>(operator: Operator, named: Named, lower: &[T], upper: &[T]) -> Vec<T> {
+        let combine = operator.combiner(named).expect("an operation");
+        assert_eq!(size_of::<T>(), named.extent() as usize);
+        let mut result = upper.to_vec();
+        // SAFETY: both are slices of as many values of the type's size.
+        unsafe { combine(lower.as_ptr().cast(), result.as_mut_ptr().cast(), lower.len()) };
+        result
+    }
+
+    #[test]
+    fn operations_do_what_they_say() {
+        use Operator::*;
+        assert_eq!(run(Sum, Named::INT, &[i32::MAX, 2], &[1, 3]), [i32::MIN, 5]);
+        assert_eq!(run(Prod, Named::DOUBLE, &[1.5f64], &[4.0]), [6.0]);
+        assert_eq!(run(Max, Named::UNSIGNED_CHAR, &[200u8], &[100]), [200]);
+        assert_eq!(run(Max, Named::SIGNED_CHAR, &[200u8], &[100]), [100]);
+        assert_eq!(run(Min, Named::FLOAT, &[1.0f32, -0.5], &[0.5, 3.0]), [0.5, -0.5]);
+        assert_eq!(run(Land, Named::INT, &[7, 7, 0], &[8, 0, 0]), [1, 0, 0]);
+        assert_eq!(run(Lxor, Named::C_BOOL, &[1u8, 1, 0], &[1, 0, 0]), [0, 1, 0]);
+        assert_eq!(run(Bxor, Named::BYTE, &[0xf0u8], &[0xff]), [0x0f]);
+        // (1 + 2i)(3 + 4i) = -5 + 10i
+        assert_eq!(run(Prod, Named::COMPLEX, &[[1f32, 2.0]], &[[3.0, 4.0]]), [[-5.0, 10.0]]);
+        let located =
+            run(Minloc, Named::FLOAT_INT, &[(1f32, 7i32), (2.0, 1)], &[(1.0, 3), (3.0, 0)]);
+        assert_eq!(located, [(1.0, 3), (2.0, 1)]);
+        assert_eq!(run(Maxloc, Named::LONG_INT, &[(5i64, 1i64)], &[(4, 9)])[0].0, 5);
+    }
+
+    #[test]
+    fn operations_that_make_no_sense_are_refused() {
+        for (operator, named) in [
+            (Operator::Band, Named::DOUBLE),
+            (Operator::Max, Named::COMPLEX),
+            (Operator::Sum, Named::BYTE),
+            (Operator::Sum, Named::C_BOOL),
+            (Operator::Land, Named::DOUBLE),
+            (Operator::Maxloc, Named::INT),
+            (Operator::Sum, Named::FLOAT_INT),
+            (Operator::Sum, Named::PACKED),
+            (Operator::Sum, Named::WCHAR),
+        ] {
+            assert_eq!(operator.combiner(named), Err(NoCombiner::Undefined), "{operator:?}");
+        }
+        assert_eq!(Operator::Sum.combiner(Named::REAL16), Err(NoCombiner::Missing));
+        assert_eq!(Operator::Max.combiner(Named::PACKED), Err(NoCombiner::Undefined));
+    }
+}

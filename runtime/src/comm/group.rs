@@ -1,0 +1,301 @@
+//! Groups: ordered sets of ranks of the world (MPI-5.0 section 6.3).
+//!
+//! A communicator has one (`comm/mod.rs`), which translates at its door: inside (`p2p/`) every rank
+//! is one of the world. Groups are made from groups, without communication; `create.rs` makes
+//! communicators of them.
+//!
+//! Invariant: no rank is in a group twice, and `places` is the inverse of `ranks`.
+
+use crate::{Error, ErrorKind, Result};
+use std::fmt;
+use std::sync::Arc;
+
+/// An ordered set of ranks of the world. Clones are the same group.
+#[doc(alias = "MPI_Group")]
+#[derive(Clone, PartialEq, Eq)]
+pub struct Group {
+    members: Arc<Members>,
+}
+
+#[derive(PartialEq, Eq)]
+struct Members {
+    /// World rank of each rank of the group.
+    ranks: Vec<u32>,
+    /// For each world rank up to the highest: its rank here, or `ABSENT`.
+    places: Vec<u32>,
+}
+
+const ABSENT: u32 = u32::MAX;
+
+/// How two groups, or two communicators, relate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// The same members in the same order; for communicators, the same communicator.
+    #[doc(alias = "MPI_IDENT")]
+    Identical,
+    /// Different communicators of the same members in the same order.
+    #[doc(alias = "MPI_CONGRUENT")]
+    Congruent,
+    /// The same members in another order.
+    #[doc(alias = "MPI_SIMILAR")]
+    Similar,
+    /// Different members.
+    #[doc(alias = "MPI_UNEQUAL")]
+    Unequal,
+}
+
+/// Ranks `first`, `first + stride`, … up to and with `last`, if it is one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankRange {
+    /// The first rank.
+    pub first: i64,
+    /// Where it ends.
+    pub last: i64,
+    /// From one to the next; may be negative, not 0.
+    pub stride: i64,
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Group").field(&self.members.ranks).finish()
+    }
+}
+
+impl Group {
+    /// The group of these world ranks, each of which is there once.
+    fn of(ranks: Vec<u32>) -> Self {
+        let places = ranks.iter().max().map_or(0, |&most| most as usize + 1);
+        let mut places = vec![ABSENT; places];
+        for (place, &rank) in ranks.iter().enumerate() {
+            places[rank as usize] = place as u32;
+        }
+        Self { members: Arc::new(Members { ranks, places }) }
+    }
+
+    /// World ranks 0 to `size - 1`.
+    pub(crate) fn world(size: usize) -> Self {
+        Self::of((0..size as u32).collect())
+    }
+
+    /// One world rank.
+    pub(crate) fn single(rank: usize) -> Self {
+        Self::of(vec![rank as u32])
+    }
+
+    /// The group without a member.
+    #[doc(alias = "MPI_GROUP_EMPTY")]
+    pub fn empty() -> Self {
+        Self::of(Vec::new())
+    }
+
+    /// Number of members.
+    #[doc(alias = "MPI_Group_size")]
+    pub fn size(&self) -> usize {
+        self.members.ranks.len()
+    }
+
+    /// True without a member.
+    pub fn is_empty(&self) -> bool {
+        self.members.ranks.is_empty()
+    }
+
+    /// The world rank of a rank of the group.
+    #[inline]
+    pub fn world_rank(&self, rank: usize) -> Option<usize> {
+        self.members.ranks.get(rank).map(|&rank| rank as usize)
+    }
+
+    /// The rank that a world rank has in the group, if it is a member.
+    #[doc(alias = "MPI_Group_rank")]
+    #[inline]
+    pub fn rank_of(&self, world: usize) -> Option<usize> {
+        let place = *self.members.places.get(world)?;
+        (place != ABSENT).then_some(place as usize)
+    }
+
+    /// The rank in `other` of rank `rank` of this group; `None` if it is no member of it.
+    ///
+    /// # Errors
+    /// This group has no such rank.
+    #[doc(alias = "MPI_Group_translate_ranks")]
+    pub fn translate(&self, rank: usize, other: &Self) -> Result<Option<usize>> {
+        let world = self.world_rank(rank).ok_or_else(|| self.no_rank(rank))?;
+        Ok(other.rank_of(world))
+    }
+
+    fn no_rank(&self, rank: impl fmt::Display) -> Error {
+        let detail = format!("{rank} is not a rank of a group of {}", self.size());
+        Error::new(ErrorKind::Rank, "ranks", detail)
+    }
+
+    /// True when every member is one of `other` too.
+    pub fn is_subset_of(&self, other: &Self) -> bool {
+        self.members.ranks.iter().all(|&rank| other.rank_of(rank as usize).is_some())
+    }
+
+    /// How the two relate; never `Congruent`.
+    #[doc(alias = "MPI_Group_compare")]
+    pub fn compare(&self, other: &Self) -> Comparison {
+        if self == other {
+            Comparison::Identical
+        } else if self.size() == other.size() && self.is_subset_of(other) {
+            Comparison::Similar
+        } else {
+            Comparison::Unequal
+        }
+    }
+
+    /// The members for which `keep` is true, in their order.
+    fn filter(&self, keep: impl Fn(usize) -> bool) -> Vec<u32> {
+        self.members.ranks.iter().copied().filter(|&rank| keep(rank as usize)).collect()
+    }
+
+    /// The members of this group, followed by those of `other` that are not among them.
+    #[doc(alias = "MPI_Group_union")]
+    pub fn union(&self, other: &Self) -> Self {
+        let mut ranks = self.members.ranks.clone();
+        ranks.extend(other.filter(|rank| self.rank_of(rank).is_none()));
+        Self::of(ranks)
+    }
+
+    /// The members of both, in this group's order.
+    #[doc(alias = "MPI_Group_intersection")]
+    pub fn intersection(&self, other: &Self) -> Self {
+        Self::of(self.filter(|rank| other.rank_of(rank).is_some()))
+    }
+
+    /// The members of this group that are not in `other`.
+    #[doc(alias = "MPI_Group_difference")]
+    pub fn difference(&self, other: &Self) -> Self {
+        Self::of(self.filter(|rank| other.rank_of(rank).is_none()))
+    }
+
+    /// World ranks of these ranks of the group, each of which must be there once.
+    fn listed(&self, ranks: impl Iterator<Item = i64>) -> Result<Vec<u32>> {
+        let mut seen = vec![false; self.size()];
+        let mut listed = Vec::new();
+        for rank in ranks {
+            let place = usize::try_from(rank).ok().filter(|&place| place < self.size());
+            let place = place.ok_or_else(|| self.no_rank(rank))?;
+            if std::mem::replace(&mut seen[place], true) {
+                let detail = format!("{rank} is there twice");
+                return Err(Error::new(ErrorKind::Rank, "ranks", detail));
+            }
+            listed.push(self.members.ranks[place]);
+        }
+        Ok(listed)
+    }
+
+    /// The group of these ranks of this one, in this order.
+    ///
+    /// # Errors
+    /// A rank that the group does not have, or one that is there twice.
+    #[doc(alias = "MPI_Group_incl")]
+    pub fn include(&self, ranks: impl IntoIterator<Item = i64>) -> Result<Self> {
+        Ok(Self::of(self.listed(ranks.into_iter())?))
+    }
+
+    /// This group without these ranks.
+    ///
+    /// # Errors
+    /// As [`include`](Self::include).
+    #[doc(alias = "MPI_Group_excl")]
+    pub fn exclude(&self, ranks: impl IntoIterator<Item = i64>) -> Result<Self> {
+        let without = Self::of(self.listed(ranks.into_iter())?);
+        Ok(self.difference(&without))
+    }
+
+    /// [`include`](Self::include) of the ranks of ranges.
+    ///
+    /// # Errors
+    /// As [`include`](Self::include); a stride of 0.
+    #[doc(alias = "MPI_Group_range_incl")]
+    pub fn include_ranges(&self, ranges: &[RankRange]) -> Result<Self> {
+        self.include(self.ranks_of(ranges)?)
+    }
+
+    /// [`exclude`](Self::exclude) of the ranks of ranges.
+    ///
+    /// # Errors
+    /// As [`include_ranges`](Self::include_ranges).
+    #[doc(alias = "MPI_Group_range_excl")]
+    pub fn exclude_ranges(&self, ranges: &[RankRange]) -> Result<Self> {
+        self.exclude(self.ranks_of(ranges)?)
+    }
+
+    /// The ranks of ranges, of which only the existing ones are spelled out: what comes after the
+    /// first rank outside the group cannot matter, and a range may name billions.
+    fn ranks_of(&self, ranges: &[RankRange]) -> Result<Vec<i64>> {
+        let mut ranks = Vec::new();
+        for &RankRange { first, last, stride } in ranges {
+            if stride == 0 {
+                let detail = format!("({first}, {last}, 0) has a stride of 0");
+                return Err(Error::new(ErrorKind::Argument, "ranges", detail));
+            }
+            let mut next = Some(first);
+            while let Some(rank) = next.filter(|&n| if stride > 0 { n <= last } else { n >= last })
+            {
+                if !(0..self.size() as i64).contains(&rank) {
+                    return Err(self.no_rank(rank));
+                }
+                ranks.push(rank);
+                next = rank.checked_add(stride);
+            }
+        }
+        Ok(ranks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(ranks: &[i64]) -> Group {
+        Group::world(10).include(ranks.iter().copied()).expect("ranks")
+    }
+
+    #[test]
+    fn sets_keep_the_order_of_the_first() {
+        let (a, b) = (group(&[3, 1, 4, 5]), group(&[9, 4, 3]));
+        assert_eq!(a.union(&b), group(&[3, 1, 4, 5, 9]));
+        assert_eq!(a.intersection(&b), group(&[3, 4]));
+        assert_eq!(a.difference(&b), group(&[1, 5]));
+        assert_eq!(a.intersection(&group(&[0])), Group::empty());
+        assert_eq!(a.compare(&group(&[3, 1, 4, 5])), Comparison::Identical);
+        assert_eq!(a.compare(&group(&[5, 4, 3, 1])), Comparison::Similar);
+        assert_eq!(a.compare(&b), Comparison::Unequal);
+        assert_eq!(a.compare(&group(&[3, 1, 4, 6])), Comparison::Unequal);
+        assert_eq!(Group::empty().compare(&Group::empty()), Comparison::Identical);
+    }
+
+    #[test]
+    fn ranks_are_translated_both_ways() {
+        let (a, b) = (group(&[3, 1, 4]), group(&[4, 3]));
+        assert_eq!((a.world_rank(2), a.world_rank(3)), (Some(4), None));
+        assert_eq!((a.rank_of(1), a.rank_of(0), a.rank_of(99)), (Some(1), None, None));
+        assert_eq!(a.translate(0, &b).expect("a rank"), Some(1));
+        assert_eq!(a.translate(1, &b).expect("a rank"), None);
+        assert_eq!(a.translate(3, &b).expect_err("no rank").kind(), ErrorKind::Rank);
+    }
+
+    #[test]
+    fn lists_and_ranges_choose_ranks() {
+        let a = group(&[0, 10 - 1, 2, 3, 4]);
+        assert_eq!(a.exclude([1, 0]).expect("ranks"), group(&[2, 3, 4]));
+        let range = |first, last, stride| RankRange { first, last, stride };
+        let chosen = a.include_ranges(&[range(4, 0, -2), range(1, 1, 7)]).expect("ranges");
+        assert_eq!(chosen, group(&[4, 2, 0, 9]));
+        let chosen = a.exclude_ranges(&[range(1, 4, 2), range(3, 2, 1)]).expect("ranges");
+        assert_eq!(chosen, group(&[0, 2, 4]));
+        for (ranks, kind) in [(vec![5], ErrorKind::Rank), (vec![-1], ErrorKind::Rank)] {
+            assert_eq!(a.include(ranks).expect_err("ranks").kind(), kind);
+        }
+        assert_eq!(a.include([1, 1]).expect_err("twice").kind(), ErrorKind::Rank);
+        assert_eq!(a.exclude([1, 1]).expect_err("twice").kind(), ErrorKind::Rank);
+        let zero = a.include_ranges(&[range(0, 1, 0)]).expect_err("stride 0");
+        assert_eq!((zero.kind(), zero.argument()), (ErrorKind::Argument, "ranges"));
+        // Neither memory nor time for what is outside anyway.
+        let long = a.include_ranges(&[range(0, i64::MAX, 1)]).expect_err("outside");
+        assert_eq!(long.kind(), ErrorKind::Rank);
+    }
+}
