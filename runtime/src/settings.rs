@@ -16,7 +16,7 @@ use typepack_engine::{Isa, ParseIsaError, Rung};
 const EAGER_LIMIT: u64 = 8 << 10;
 
 /// Understood and used, here or by the launcher.
-const USED: [&str; 19] = [
+const USED: [&str; 22] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
@@ -33,6 +33,9 @@ const USED: [&str; 19] = [
     "TYPEPACK_SIZE",
     "TYPEPACK_LOCAL_RANK",
     "TYPEPACK_JOB_FD",
+    "TYPEPACK_APPNUM",
+    "TYPEPACK_UNIVERSE_SIZE",
+    "TYPEPACK_INITIAL_ERRHANDLER",
     "TYPEPACK_WATCHDOG",
     "TYPEPACK_EXPLAIN",
     "TYPEPACK_INTERPOSE",

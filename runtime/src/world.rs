@@ -10,7 +10,8 @@
 use crate::comm::Communicator;
 use crate::progress::Endpoint;
 use crate::settings::{Settings, foreign_launcher, unknown_names};
-use crate::shm::{Attached, attach_from_env};
+use crate::shm::segment::Segment;
+use crate::shm::{Attached, attach, attach_from_env};
 use crate::transport::fabric::Fabric;
 use crate::{Error, ErrorKind, Result};
 use std::fmt;
@@ -105,6 +106,32 @@ impl Universe {
         }
     }
 
+    /// The number of the program that this rank runs among those of the job (`mpiexec -n 1 a : -n 2
+    /// b`), from 0; `None` without a launcher.
+    #[doc(alias = "MPI_APPNUM")]
+    pub fn app_number(&self) -> Option<u32> {
+        told(attach::APP_NUMBER)?.parse().ok()
+    }
+
+    /// How many processes the user has told the launcher there is room for.
+    #[doc(alias = "MPI_UNIVERSE_SIZE")]
+    pub fn universe_size(&self) -> Option<u32> {
+        told(attach::UNIVERSE_SIZE)?.parse().ok()
+    }
+
+    /// The name of the error handler that the user has told the launcher: `mpi_errors_are_fatal`,
+    /// `mpi_errors_abort` or `mpi_errors_return` (MPI-5.0 section 11.5).
+    #[doc(alias = "mpi_initial_errhandler")]
+    pub fn initial_errhandler(&self) -> Option<String> {
+        told(attach::INITIAL_ERRHANDLER)
+    }
+
+    /// The memory that this rank shares with the launcher and the other ranks; `None` without a
+    /// launcher.
+    pub fn segment(&self) -> Option<&Segment> {
+        JOB.get().map(|attached| &*attached.segment)
+    }
+
     /// One line about what this rank has sent and how types were packed.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
@@ -128,6 +155,12 @@ impl Universe {
             moved.interpreter,
         ))
     }
+}
+
+/// What the launcher has put into the environment of this rank. Without a launcher the name means
+/// nothing: it may have come from a job that this process was started in.
+fn told(name: &str) -> Option<String> {
+    JOB.get().and_then(|_| std::env::var(name).ok())
 }
 
 impl Drop for Universe {
