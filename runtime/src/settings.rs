@@ -16,7 +16,7 @@ use typepack_engine::{Isa, ParseIsaError, Rung};
 const EAGER_LIMIT: u64 = 8 << 10;
 
 /// Understood and used, here or by the launcher.
-const USED: [&str; 22] = [
+pub(crate) const USED: [&str; 22] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
@@ -42,7 +42,7 @@ const USED: [&str; 22] = [
 ];
 
 /// Names that the project has given, for parts that are not in this version.
-const UNUSED: [&str; 3] = ["TYPEPACK_THREADS", "TYPEPACK_CHECK_TYPES", "TYPEPACK_IO"];
+pub(crate) const UNUSED: [&str; 3] = ["TYPEPACK_THREADS", "TYPEPACK_CHECK_TYPES", "TYPEPACK_IO"];
 
 /// The settings of this process.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ impl Settings {
             .map_err(Clone::clone)
     }
 
-    fn read(value: impl Fn(&'static str) -> Option<String>) -> Result<Self> {
+    pub(crate) fn read(value: impl Fn(&'static str) -> Option<String>) -> Result<Self> {
         let mut jit = typepack_jit::Settings::default();
         if let Some(text) = value("TYPEPACK_JIT") {
             jit.mode =

@@ -24,7 +24,7 @@ use typepack_jit::Jit;
 
 /// How long a waiting rank with a CPU to itself spins before it sleeps, unless `TYPEPACK_SPIN_US`
 /// says otherwise: longer than a sleep and a wake-up cost together.
-const SPIN: Duration = Duration::from_micros(50);
+pub(crate) const SPIN: Duration = Duration::from_micros(50);
 
 /// The job that this process has joined. Never given back: descriptors and mapping live as long
 /// as the process, so that the kernel ends it with its launcher also after finalization.
@@ -130,6 +130,18 @@ impl Universe {
     /// launcher.
     pub fn segment(&self) -> Option<&Segment> {
         JOB.get().map(|attached| &*attached.segment)
+    }
+
+    /// How messages travel from rank to rank, a sentence for each way.
+    pub fn transports(&self) -> Result<Vec<String>> {
+        let eager = Settings::get()?.eager_limit;
+        if self.world.size() == 1 {
+            return Ok(vec!["one rank: messages to itself stay in its own memory".into()]);
+        }
+        Ok(vec![
+            format!("up to {eager} bytes: packed into the ring of the pair (eager)"),
+            "longer: after the match, through the chunks of the pair (pipeline)".into(),
+        ])
     }
 
     /// One line about what this rank has sent and how types were packed.

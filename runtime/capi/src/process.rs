@@ -43,8 +43,22 @@ pub fn join(threads: c_int) -> Result {
     THREADS.store(threads, Ordering::Relaxed);
     let _ = OWN.set(Arc::new(Comm::own()));
     let _ = WORLD.set(Arc::new(Comm::world(world)));
+    begin_with(universe.initial_errhandler().as_deref());
     *UNIVERSE.lock().unwrap_or_else(PoisonError::into_inner) = Some(universe);
     Ok(())
+}
+
+/// Gives both communicators the handler that `mpiexec -initial-errhandler` names (MPI-5.0 section
+/// 9.3); what mpiexec has not checked is left out.
+fn begin_with(name: Option<&str>) {
+    let handler = match name {
+        Some("mpi_errors_abort") => Handler::Abort,
+        Some("mpi_errors_return") => Handler::Return,
+        _ => return,
+    };
+    for comm in [WORLD.get(), OWN.get()].into_iter().flatten() {
+        comm.handler().set(handler.clone());
+    }
 }
 
 /// Leaves it.

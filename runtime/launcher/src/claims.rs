@@ -35,8 +35,8 @@ pub fn place_and_claim(table: &[CpuInfo], ranks: usize, plan: Plan) -> Claimed {
 /// free cores to count on, these parts have room all the same.
 fn shared(table: &[CpuInfo], ranks: usize, plan: Plan, mut claimed: Claimed) -> Claimed {
     let cores = claimed.cores.take().or_else(|| place(table, ranks, plan));
-    claimed.cores = cores
-        .map(|cores| cores.iter().map(|core| widened(table, core, plan.level)).collect());
+    claimed.cores =
+        cores.map(|cores| cores.iter().map(|core| widened(table, core, plan.level)).collect());
     claimed
 }
 

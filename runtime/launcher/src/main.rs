@@ -26,8 +26,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use typepack::sys::poll::{self, PollFd, PollFlags};
 use typepack::shm::topology::CpuInfo;
+use typepack::sys::poll::{self, PollFd, PollFlags};
 use typepack::sys::{machine, process, signal};
 
 use crate::args::{Bind, Level, Request, Surroundings};

@@ -84,7 +84,8 @@ mod tests {
 
     #[test]
     fn a_name_is_searched_for() {
-        let path = find(OsStr::new("sh"), Some("/nowhere::/bin".into()), None).expect("there is a shell");
+        let path =
+            find(OsStr::new("sh"), Some("/nowhere::/bin".into()), None).expect("there is a shell");
         assert_eq!(path, Path::new("/bin/sh"));
         assert!(find(OsStr::new("sh"), None, None).is_ok());
     }
@@ -96,7 +97,8 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let error = find(OsStr::new("no-such-thing"), Some("/bin".into()), None).expect_err("missing");
+        let error =
+            find(OsStr::new("no-such-thing"), Some("/bin".into()), None).expect_err("missing");
         assert_eq!(
             (error.message.as_str(), error.exit_code),
             ("program: 'no-such-thing' not found", 127)
@@ -107,7 +109,8 @@ mod tests {
         assert_eq!(error.exit_code, 126);
         let error = find(OsStr::new("/etc"), None, None).expect_err("a folder");
         assert_eq!(error.exit_code, 126);
-        let error = find(OsStr::new("passwd"), Some("/etc".into()), None).expect_err("not executable");
+        let error =
+            find(OsStr::new("passwd"), Some("/etc".into()), None).expect_err("not executable");
         assert_eq!(error.exit_code, 126);
     }
 

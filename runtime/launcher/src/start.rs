@@ -13,8 +13,8 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
@@ -196,11 +196,7 @@ impl Shared<'_> {
                 .map(|argument| c_string(argument))
                 .collect::<Result<_, _>>()?,
             environment: self.environment(rank, number, lifeline.as_raw_fd())?,
-            directory: app
-                .directory
-                .as_ref()
-                .map(|path| c_string(path.as_os_str()))
-                .transpose()?,
+            directory: app.directory.as_ref().map(|path| c_string(path.as_os_str())).transpose()?,
             cpus: core.map(|core| CpuSet::new(&core.cpus)),
             signals: self.setting.signals,
             descriptors: self.setting.descriptors,
@@ -332,7 +328,12 @@ impl Files {
             let file = how.open(&name).map_err(failed)?;
             self.0.insert(name.clone(), file);
         }
-        self.0.get(&name).map(File::try_clone).transpose().map(|f| f.map(Into::into)).map_err(failed)
+        self.0
+            .get(&name)
+            .map(File::try_clone)
+            .transpose()
+            .map(|f| f.map(Into::into))
+            .map_err(failed)
     }
 }
 

@@ -40,9 +40,10 @@ fn inline(text: &str) -> String {
 fn roff(markdown: &str) -> String {
     let mut out = String::new();
     let mut lines = markdown.lines().peekable();
-    let mut gather = |first: &str, lines: &mut std::iter::Peekable<std::str::Lines<'_>>| {
+    let gather = |first: &str, lines: &mut std::iter::Peekable<std::str::Lines<'_>>| {
         let mut text = first.trim().to_owned();
-        while let Some(more) = lines.next_if(|line| !line.trim().is_empty() && !line.starts_with(':'))
+        while let Some(more) =
+            lines.next_if(|line| !line.trim().is_empty() && !line.starts_with(':'))
         {
             text.push(' ');
             text.push_str(more.trim());
@@ -103,7 +104,8 @@ fn the_pages_are_what_the_guide_says() {
 fn the_pages_are_good_roff() {
     for page in PAGES {
         let file = guide().join(format!("man/{page}.1"));
-        let output = Command::new("groff").args(["-man", "-Tutf8", "-ww", "-z"]).arg(&file).output();
+        let output =
+            Command::new("groff").args(["-man", "-Tutf8", "-ww", "-z"]).arg(&file).output();
         let Ok(output) = output else {
             println!("skipped: groff is not installed");
             return;

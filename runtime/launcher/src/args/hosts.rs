@@ -57,8 +57,15 @@ mod tests {
 
     #[test]
     fn names_of_this_machine() {
-        for list in ["localhost", "localhost:4", "127.0.0.1,::1", "::1:2", "node7", "NODE7:*,localhost", "node7.example.org"]
-        {
+        for list in [
+            "localhost",
+            "localhost:4",
+            "127.0.0.1,::1",
+            "::1:2",
+            "node7",
+            "NODE7:*,localhost",
+            "node7.example.org",
+        ] {
             assert_eq!(check_list("-host", list, "node7"), Ok(()), "{list}");
         }
         assert_eq!(check_list("-host", "node7", "node7.example.org"), Ok(()));

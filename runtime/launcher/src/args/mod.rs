@@ -49,18 +49,6 @@ impl Level {
             _ => return None,
         })
     }
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Thread => "hwthread",
-            Self::Core => "core",
-            Self::L2 => "l2cache",
-            Self::L3 => "l3cache",
-            Self::Numa => "numa",
-            Self::Socket => "socket",
-        }
-    }
 }
 
 /// Where ranks may run.
@@ -419,9 +407,10 @@ impl Reading<'_> {
             Id::InitialErrhandler => {
                 let known = ["mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return"];
                 let found = known.into_iter().find(|name| name.eq_ignore_ascii_case(&word));
-                job.errhandler = Some(found.ok_or_else(|| {
-                    format!("{flag}: '{word}' is none of {}", known.join(", "))
-                })?);
+                job.errhandler =
+                    Some(found.ok_or_else(|| {
+                        format!("{flag}: '{word}' is none of {}", known.join(", "))
+                    })?);
             }
             Id::Label => job.label = true,
             Id::OutPattern => job.files[0] = Some(filled(flag, &values[0])?),

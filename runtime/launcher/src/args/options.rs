@@ -213,7 +213,8 @@ usage: mpiexec [options] -n N program [arguments...] [: -n N program [arguments.
             // Long names have a line of their own.
             let gap = if left.len() > 22 { format!("\n{:26}", "") } else { String::new() };
             let help = wrapped(entry.help, 72, &format!("\n{:26}", ""));
-            let _infallible = writeln!(text, "  {left:<22}{}{gap}{help}", if gap.is_empty() { "  " } else { "" });
+            let _infallible =
+                writeln!(text, "  {left:<22}{}{gap}{help}", if gap.is_empty() { "  " } else { "" });
         }
     }
     text.push_str(
