@@ -80,11 +80,8 @@ mod tests {
             attach::UNIVERSE_SIZE,
             attach::INITIAL_ERRHANDLER,
         ];
-        let known: BTreeSet<&str> = USED
-            .into_iter()
-            .chain(UNUSED)
-            .filter(|name| !set_by_mpiexec.contains(name))
-            .collect();
+        let known: BTreeSet<&str> =
+            USED.into_iter().chain(UNUSED).filter(|name| !set_by_mpiexec.contains(name)).collect();
         let listed: BTreeSet<&str> = variables().iter().map(|variable| variable.name).collect();
         assert_eq!(listed, known);
     }

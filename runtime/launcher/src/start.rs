@@ -295,11 +295,10 @@ fn inherited(job: &Environment, app: &Environment) -> BTreeMap<OsString, OsStrin
         variables.retain(|name, _| names.contains(name));
     }
     for (name, value) in job.set.iter().chain(&app.set) {
-        match value.clone().or_else(|| env::var_os(name)) {
-            Some(value) => drop(variables.insert(name.clone(), value)),
-            // Ours is to be passed on, and there is none. Scripts name variables that only some
-            // machines have.
-            None => {}
+        // Without a value ours is to be passed on; where there is none, nothing is: scripts name
+        // variables that only some machines have.
+        if let Some(value) = value.clone().or_else(|| env::var_os(name)) {
+            variables.insert(name.clone(), value);
         }
     }
     variables
