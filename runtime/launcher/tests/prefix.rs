@@ -42,8 +42,8 @@ fn built() -> &'static Path {
         if folder.ends_with("release") {
             build.arg("--release");
         }
-        let built = build.current_dir(root()).stderr(Stdio::null()).status();
-        assert!(folder.join("libmpi_abi.so").exists(), "building the library: {built:?}");
+        let built = build.current_dir(root()).status().expect("cargo");
+        assert!(built.success(), "building the library and the tool: {built}");
         folder.to_owned()
     })
 }
@@ -435,6 +435,22 @@ fn uninstalling_leaves_nothing() {
     assert!(!prefix.exists(), "{:?}", names(&prefix));
     let done = output(script(&["--prefix", text(&prefix), "--uninstall"]));
     assert_eq!(done.status.code(), Some(1), "{done:?}");
+}
+
+/// Who installs for everybody may have a strict mask.
+#[test]
+fn what_is_installed_can_be_read_by_all() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new();
+    let prefix = scratch.0.join("new");
+    let line = format!("umask 077; exec \"$0\" --prefix {} --from {}", "\"$1\"", "\"$2\"");
+    let script = root().join("scripts/install");
+    good(call("sh", &["-c", &line, text(&script), text(&prefix), text(built())]));
+    for name in INSTALLED {
+        let mode = fs::metadata(prefix.join(name)).expect(name).permissions().mode();
+        let wanted = if name.ends_with('/') || name.starts_with("bin/") { 0o755 } else { 0o644 };
+        assert_eq!(mode & 0o777 & wanted, wanted, "{name}: {mode:o}");
+    }
 }
 
 #[test]
