@@ -353,6 +353,41 @@ mod tests {
         }
     }
 
+    /// The manual page lists the queries that are known, and no other.
+    #[test]
+    fn the_manual_page_has_every_query() {
+        let page = include_str!("../../../guide/mpicc.1.md");
+        let mut described: Vec<&str> = page
+            .lines()
+            .filter(|line| line.starts_with("**-"))
+            .flat_map(|line| line.split("**"))
+            .filter(|word| word.starts_with('-'))
+            .collect();
+        let before = described.len();
+        described.retain(|word| !word.ends_with('='));
+        assert_eq!(before - described.len(), 3, "-cc=, -cxx=, -CC=");
+        let mut known = [
+            "-show",
+            "-showme",
+            "-showme:command",
+            "-showme:compile",
+            "-showme:link",
+            "-showme:incdirs",
+            "-showme:libdirs",
+            "-showme:libs",
+            "-showme:version",
+            "-compile_info",
+            "-compile-info",
+            "-link_info",
+            "-link-info",
+            "-help",
+        ];
+        assert!(known.iter().all(|word| matches!(query(word), Some(Ok(_)))));
+        known.sort_unstable();
+        described.sort_unstable();
+        assert_eq!(described, known);
+    }
+
     #[test]
     fn strange_paths() {
         let places = Places { include: "/a b/include".into(), lib: "/a,b/lib".into() };
