@@ -518,6 +518,27 @@ fn bad_arguments_of_the_script() {
     }
 }
 
+/// One ABI: what is linked with another library of it runs on ours by library path alone, and the
+/// other way round.
+#[test]
+fn libraries_of_the_same_abi_are_exchangeable() {
+    let mpich = root().join("target/peers/mpich");
+    if !mpich.join("lib/libmpi_abi.so.1").exists() {
+        println!("skipped: MPICH is not in target/peers (scripts/bench peers fetches it)");
+        return;
+    }
+    let scratch = Scratch::new();
+    let source = scratch.file("hello.c", HELLO);
+    let (ours, theirs) = (scratch.0.join("ours"), scratch.0.join("theirs"));
+    good(call(prefix().join("bin/mpicc"), &[text(&source), "-o", text(&ours)]));
+    good(call(mpich.join("bin/mpicc_abi"), &[text(&source), "-o", text(&theirs)]));
+    says_hello(prefix(), &theirs, Some(&prefix().join("lib")));
+    says_hello(&mpich, &ours, Some(&mpich.join("lib")));
+    // Each still runs where it was made.
+    says_hello(prefix(), &ours, None);
+    says_hello(&mpich, &theirs, None);
+}
+
 #[test]
 fn the_initial_error_handler_is_that_of_the_command_line() {
     let scratch = Scratch::new();

@@ -155,9 +155,16 @@ fn time_is_limited() {
 
 #[test]
 fn all_exit_codes() {
-    let say = "[ $TYPEPACK_RANK = 1 ] && exit 3; trap '' TERM; sleep 0.5; exit 0";
-    let words = ["-n", "2", "-print-all-exitcodes", "sh", "-c", say];
+    // Rank 1 fails when rank 0 is deaf to SIGTERM.
+    let folder = scratch("codes");
+    let file = folder.join("deaf");
+    let deaf = "trap '' TERM; : >$0; sleep 300";
+    let fails = "until [ -e $0 ]; do sleep 0.01; done; exit 3";
+    let file = file.to_str().expect("text");
+    let words = ["-n", "1", "-print-all-exitcodes", "sh", "-c", deaf, file];
+    let words = [&words[..], &[":", "-n", "1", "sh", "-c", fails, file]].concat();
     let done = run(mpiexec(&words));
+    fs::remove_dir_all(&folder).expect("removed");
     assert_eq!(done.code, 3, "{done:?}");
     assert!(done.err.ends_with("mpiexec: exit codes: 137,3\n"), "{done:?}");
     let done = run(mpiexec(&["-n", "3", "-print-all-exitcodes", "true"]));
