@@ -39,6 +39,7 @@ pub mod shm;
 mod sync;
 pub mod sys;
 mod transport;
+pub mod variables;
 mod world;
 
 pub use coll::{Combine, Combiner, NoCombiner, Op, Operator, Part, Reducible};

@@ -16,7 +16,7 @@ use typepack_engine::{Isa, ParseIsaError, Rung};
 const EAGER_LIMIT: u64 = 8 << 10;
 
 /// Understood and used, here or by the launcher.
-const USED: [&str; 20] = [
+pub(crate) const USED: [&str; 23] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
@@ -34,13 +34,16 @@ const USED: [&str; 20] = [
     "TYPEPACK_SIZE",
     "TYPEPACK_LOCAL_RANK",
     "TYPEPACK_JOB_FD",
+    "TYPEPACK_APPNUM",
+    "TYPEPACK_UNIVERSE_SIZE",
+    "TYPEPACK_INITIAL_ERRHANDLER",
     "TYPEPACK_WATCHDOG",
     "TYPEPACK_EXPLAIN",
     "TYPEPACK_INTERPOSE",
 ];
 
 /// Names that the project has given, for parts that are not in this version.
-const UNUSED: [&str; 2] = ["TYPEPACK_CHECK_TYPES", "TYPEPACK_IO"];
+pub(crate) const UNUSED: [&str; 2] = ["TYPEPACK_CHECK_TYPES", "TYPEPACK_IO"];
 
 /// The settings of this process.
 #[derive(Clone, Debug)]
@@ -83,7 +86,7 @@ impl Settings {
             .map_err(Clone::clone)
     }
 
-    fn read(value: impl Fn(&'static str) -> Option<String>) -> Result<Self> {
+    pub(crate) fn read(value: impl Fn(&'static str) -> Option<String>) -> Result<Self> {
         let mut jit = typepack_jit::Settings::default();
         if let Some(text) = value("TYPEPACK_JIT") {
             jit.mode =

@@ -10,7 +10,8 @@
 use crate::comm::Communicator;
 use crate::progress::Endpoint;
 use crate::settings::{Settings, foreign_launcher, unknown_names};
-use crate::shm::{Attached, attach_from_env};
+use crate::shm::segment::Segment;
+use crate::shm::{Attached, attach, attach_from_env};
 use crate::transport::fabric::Fabric;
 use crate::{Error, ErrorKind, Result};
 use std::fmt;
@@ -23,7 +24,7 @@ use typepack_jit::Jit;
 
 /// How long a waiting rank with a CPU to itself spins before it sleeps, unless `TYPEPACK_SPIN_US`
 /// says otherwise: longer than a sleep and a wake-up cost together.
-const SPIN: Duration = Duration::from_micros(50);
+pub(crate) const SPIN: Duration = Duration::from_micros(50);
 
 /// The job that this process has joined. Never given back: descriptors and mapping live as long
 /// as the process, so that the kernel ends it with its launcher also after finalization.
@@ -118,6 +119,44 @@ impl Universe {
         }
     }
 
+    /// The number of the program that this rank runs among those of the job (`mpiexec -n 1 a : -n 2
+    /// b`), from 0; `None` without a launcher.
+    #[doc(alias = "MPI_APPNUM")]
+    pub fn app_number(&self) -> Option<u32> {
+        told(attach::APP_NUMBER)?.parse().ok()
+    }
+
+    /// How many processes the user has told the launcher there is room for.
+    #[doc(alias = "MPI_UNIVERSE_SIZE")]
+    pub fn universe_size(&self) -> Option<u32> {
+        told(attach::UNIVERSE_SIZE)?.parse().ok()
+    }
+
+    /// The name of the error handler that the user has told the launcher: `mpi_errors_are_fatal`,
+    /// `mpi_errors_abort` or `mpi_errors_return` (MPI-5.0 section 11.5).
+    #[doc(alias = "mpi_initial_errhandler")]
+    pub fn initial_errhandler(&self) -> Option<String> {
+        told(attach::INITIAL_ERRHANDLER)
+    }
+
+    /// The memory that this rank shares with the launcher and the other ranks; `None` without a
+    /// launcher.
+    pub fn segment(&self) -> Option<&Segment> {
+        JOB.get().map(|attached| &*attached.segment)
+    }
+
+    /// How messages travel from rank to rank, a sentence for each way.
+    pub fn transports(&self) -> Result<Vec<String>> {
+        let eager = Settings::get()?.eager_limit;
+        if self.world.size() == 1 {
+            return Ok(vec!["one rank: messages to itself stay in its own memory".into()]);
+        }
+        Ok(vec![
+            format!("up to {eager} bytes: packed into the ring of the pair (eager)"),
+            "longer: after the match, through the chunks of the pair (pipeline)".into(),
+        ])
+    }
+
     /// One line about what this rank has sent and how types were packed.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
@@ -141,6 +180,12 @@ impl Universe {
             moved.interpreter,
         ))
     }
+}
+
+/// What the launcher has put into the environment of this rank. Without a launcher the name means
+/// nothing: it may have come from a job that this process was started in.
+fn told(name: &str) -> Option<String> {
+    JOB.get().and_then(|_| std::env::var(name).ok())
 }
 
 impl Drop for Universe {

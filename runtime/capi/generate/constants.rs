@@ -19,7 +19,9 @@ pub fn constants(constants: &[Constant]) -> String {
         let digit = if short.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
         let _ = writeln!(out, "/// `{name}`.\npub const {digit}{short}: {rust_kind} = {value};");
     }
-    out.push_str("/// The error classes and their names.\npub const ERROR_CLASSES: &[(i32, &str)] = &[\n");
+    out.push_str(
+        "/// The error classes and their names.\npub const ERROR_CLASSES: &[(i32, &str)] = &[\n",
+    );
     for Constant { name, value, .. } in constants.iter().filter(|c| c.kind == "error-class") {
         let _ = writeln!(out, "    ({value}, \"{name}\"),");
     }

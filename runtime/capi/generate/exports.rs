@@ -25,8 +25,10 @@ fn object(function: &Function) -> String {
         .parameters
         .iter()
         .find_map(|p| match p.c_type.as_str() {
-            kind @ ("MPI_Comm" | "MPI_File" | "MPI_Win" | "MPI_Session") => {
-                Some(format!("At::{}({})", &kind["MPI_".len()..], name(p)))
+            "MPI_Comm" => Some(format!("At::Comm({})", name(p))),
+            // Not built: their handles are all invalid, and none has a handler of its own.
+            kind @ ("MPI_File" | "MPI_Win" | "MPI_Session") => {
+                Some(format!("At::{}", &kind["MPI_".len()..]))
             }
             _ => None,
         })
@@ -59,7 +61,13 @@ fn clear(function: &Function) -> String {
 }
 
 /// One exported function.
-fn export(out: &mut String, f: &Function, symbol: &str, call: Option<&(Built, bool)>, types: &[String]) {
+fn export(
+    out: &mut String,
+    f: &Function,
+    symbol: &str,
+    call: Option<&(Built, bool)>,
+    types: &[String],
+) {
     let list: Vec<String> = f
         .parameters
         .iter()
@@ -81,7 +89,10 @@ fn export(out: &mut String, f: &Function, symbol: &str, call: Option<&(Built, bo
             };
             let path = format!("crate::{}{form}", built.path);
             if fixed {
-                format!("    crate::door::infallible(\"{}\", || {path}({arguments}))\n", f.name)
+                format!(
+                    "    crate::door::infallible(\"{}\", move || {{ {path}({arguments}) }})\n",
+                    f.name
+                )
             } else {
                 let phase = match (f.group.as_str(), built.always) {
                     ("tools", _) if f.name.starts_with("MPI_T_") => "tool",

@@ -48,10 +48,8 @@ const TOOLS: [&str; 6] = [
 ];
 
 /// The constants of the two enumerations of the tool interface: kind, type.
-const ENUMS: [(&str, &str); 2] = [
-    ("tool-callback-safety", "MPI_T_cb_safety"),
-    ("tool-source-order", "MPI_T_source_order"),
-];
+const ENUMS: [(&str, &str); 2] =
+    [("tool-callback-safety", "MPI_T_cb_safety"), ("tool-source-order", "MPI_T_source_order")];
 
 fn hex(value: i64) -> String {
     format!("{value:#x}")
@@ -140,10 +138,14 @@ fn inline_names(compat: &[Compat], out: &mut String) {
     };
     for row in compat.iter().filter(|row| row.kind == "function") {
         let declaration = fold(&row.declaration);
-        let conversion = row.replacement.strip_suffix("_toint").or(row.replacement.strip_suffix("_fromint"));
+        let conversion =
+            row.replacement.strip_suffix("_toint").or(row.replacement.strip_suffix("_fromint"));
         let text = if conversion.is_some_and(|kind| HANDLES.contains(&kind) || kind == "MPI_Type") {
             let argument = row.declaration.trim_end_matches(')').rsplit(' ').next().unwrap_or("");
-            format!("static inline {declaration}\n{{\n    return {}({argument});\n}}\n", row.replacement)
+            format!(
+                "static inline {declaration}\n{{\n    return {}({argument});\n}}\n",
+                row.replacement
+            )
         } else if row.name.starts_with("MPI_Status_") {
             let list = row.declaration.split_once('(').map_or("", |(_, list)| list);
             let names: Vec<&str> = list
@@ -203,13 +205,17 @@ pub fn header(
     let mut last = "";
     for constant in constants {
         let Some(value) = value(constant) else { continue };
-        if constant.kind != last && !(constant.kind.starts_with("alias") || last.starts_with("alias")) {
+        if constant.kind != last
+            && !(constant.kind.starts_with("alias") || last.starts_with("alias"))
+        {
             heading(&mut out, &constant.kind.replace(':', ": "));
         }
         last = &constant.kind;
         let _ = writeln!(out, "#define {} {value}", constant.name);
     }
-    for (prefix, text) in [("", "Functions"), ("P", "The same for tools that take over the names above")] {
+    for (prefix, text) in
+        [("", "Functions"), ("P", "The same for tools that take over the names above")]
+    {
         heading(&mut out, text);
         for function in functions {
             let _ = writeln!(out, "{}", fold(&prototype(function, prefix)));

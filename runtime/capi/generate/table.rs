@@ -88,8 +88,8 @@ pub struct Built {
 }
 
 fn rows(file: &Path) -> Vec<csv::StringRecord> {
-    let mut reader = csv::Reader::from_path(file)
-        .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let mut reader =
+        csv::Reader::from_path(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     reader
         .records()
         .map(|row| row.unwrap_or_else(|error| panic!("{}: {error}", file.display())))
@@ -102,7 +102,8 @@ fn parameter(text: &str) -> Parameter {
         let c_type = declaration.clone();
         return Parameter { name: declaration.clone(), c_type, declaration, array: false };
     }
-    let (before, brackets) = declaration.split_at(declaration.find('[').unwrap_or(declaration.len()));
+    let (before, brackets) =
+        declaration.split_at(declaration.find('[').unwrap_or(declaration.len()));
     let at = before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
     let (kind, name) = before.split_at(at);
     let kind: String = kind.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -214,7 +214,10 @@ impl Attributes {
                         Err(code) => {
                             // The first error is what the caller hears of.
                             let _ = copies.clear(handle);
-                            return Err(Failure::of_callback(code, "the attribute's copy function"));
+                            return Err(Failure::of_callback(
+                                code,
+                                "the attribute's copy function",
+                            ));
                         }
                     }
                 }

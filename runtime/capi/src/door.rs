@@ -22,11 +22,11 @@ pub enum At {
     /// A communicator.
     Comm(raw::Comm),
     /// A file.
-    File(raw::File),
+    File,
     /// A window.
-    Win(raw::Win),
+    Win,
     /// A session.
-    Session(raw::Session),
+    Session,
 }
 
 /// Runs a function that may be called between init and finalize.
@@ -60,7 +60,8 @@ pub fn infallible<T>(name: &'static str, call: impl FnOnce() -> T) -> T {
 #[cold]
 fn failed(name: &'static str, at: At, failure: Failure) -> c_int {
     // The handler may be the user's function, or find a bug of ours.
-    match catch_unwind(AssertUnwindSafe(|| handler::raise(Raised { name, at, failure: &failure }))) {
+    match catch_unwind(AssertUnwindSafe(|| handler::raise(Raised { name, at, failure: &failure })))
+    {
         Ok(code) => code,
         Err(panic) => handler::fatal(name, &bug(panic.as_ref())),
     }

@@ -1,7 +1,6 @@
 //! The exported functions, made by the build script from `abi/functions.csv` and `abi/built.csv`:
 //! every `MPI_X` and `PMPI_X` of the ABI. Each goes through `door.rs`.
 
-#![expect(clippy::too_many_arguments, reason = "the argument lists of the standard")]
 #![expect(unused_variables, reason = "functions that are not built look at some arguments only")]
 
 use crate::door::At;

@@ -51,7 +51,7 @@ pub fn insert(group: Group) -> Result<raw::Group> {
 
 /// The live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
-    GROUPS.from_int(integer)
+    GROUPS.of_int(integer)
 }
 
 /// What a comparison is called.

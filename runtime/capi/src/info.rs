@@ -97,7 +97,7 @@ pub fn make(entries: Vec<Entry>) -> Result<raw::Info> {
 
 /// The live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
-    INFOS.from_int(integer)
+    INFOS.of_int(integer)
 }
 
 /// The object of a handle.

@@ -27,7 +27,7 @@ static MESSAGES: Table<Message> = Table::new(Kind::Message);
 
 /// The live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
-    MESSAGES.from_int(integer)
+    MESSAGES.of_int(integer)
 }
 
 /// Looks, or waits; the handle of the message, if there is one.

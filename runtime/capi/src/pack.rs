@@ -245,8 +245,7 @@ pub unsafe fn external_size<F: Form>(
     // SAFETY: passed on.
     let out = unsafe { Out::new(size, "size")? };
     let elements = count(incount, "incount")?;
-    let bytes = datatype::with(datatype, |ty| {
-        Ok(pack_external_size(ty.plan()?.external32()?, elements)?)
-    })?;
+    let bytes =
+        datatype::with(datatype, |ty| Ok(pack_external_size(ty.plan()?.external32()?, elements)?))?;
     fits::<F::Address>(&out, bytes)
 }

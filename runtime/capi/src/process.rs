@@ -40,13 +40,27 @@ pub fn join(threads: c_int) -> Result {
     let universe = typepack::init()?;
     let world = Comm::new(universe.world(), Handler::Fatal, "MPI_COMM_WORLD");
     let own = Comm::new(universe.own(), Handler::Fatal, "MPI_COMM_SELF");
-    crate::comm::attribute::begin(world.size(), universe.is_launched());
+    crate::comm::attribute::begin(&universe);
     let _ = MAIN.set(std::thread::current().id());
     THREADS.store(threads, Ordering::Relaxed);
     let _ = OWN.set(Arc::new(own));
     let _ = WORLD.set(Arc::new(world));
+    begin_with(universe.initial_errhandler().as_deref());
     *UNIVERSE.lock().unwrap_or_else(PoisonError::into_inner) = Some(universe);
     Ok(())
+}
+
+/// Gives both communicators the handler that `mpiexec -initial-errhandler` names (MPI-5.0 section
+/// 9.3); what mpiexec has not checked is left out.
+fn begin_with(name: Option<&str>) {
+    let handler = match name {
+        Some("mpi_errors_abort") => Handler::Abort,
+        Some("mpi_errors_return") => Handler::Return,
+        _ => return,
+    };
+    for comm in [WORLD.get(), OWN.get()].into_iter().flatten() {
+        comm.handler().set(handler.clone());
+    }
 }
 
 /// Leaves it. The attributes of `MPI_COMM_SELF` are deleted before anything else ends, the last one

@@ -98,7 +98,8 @@ pub unsafe fn tools_init(required: c_int, provided: *mut c_int) -> Result {
 /// # Safety
 /// As the C function.
 pub unsafe fn tools_finalize() -> Result {
-    let left = TOOLS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n > 0).then_some(n - 1));
+    let left =
+        TOOLS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n > 0).then_some(n - 1));
     left.map(drop).map_err(|_| {
         crate::error::Failure::new(abi::T_ERR_NOT_INITIALIZED, "MPI_T_finalize", "not initialized")
     })

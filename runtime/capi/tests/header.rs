@@ -4,7 +4,6 @@
 //! `TYPEPACK_BLESS=1` writes the file.
 
 #[path = "../generate/ctype.rs"]
-#[expect(dead_code, reason = "the Rust side of the types is the build script's")]
 mod ctype;
 #[path = "../generate/header.rs"]
 mod header;
@@ -83,8 +82,7 @@ fn values_and_types_are_those_of_the_tables() {
         );
     }
     for function in table::functions(abi()) {
-        let list: Vec<String> =
-            function.parameters.iter().map(|p| p.c_type.clone()).collect();
+        let list: Vec<String> = function.parameters.iter().map(|p| p.c_type.clone()).collect();
         let list = if list.is_empty() { "void".to_owned() } else { list.join(", ") };
         for prefix in ["", "P"] {
             let _ = writeln!(

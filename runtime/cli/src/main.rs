@@ -13,6 +13,7 @@ use clap::{Parser, Subcommand};
 mod agree;
 mod explain;
 mod halo;
+mod info;
 mod kernel;
 mod progress;
 
@@ -51,6 +52,12 @@ pub enum Command {
     /// The type is one expression of constructor calls. The report shows what was described, how it
     /// lies in memory (rows wrapped at a stride), what the passes make of it and what executes it.
     Explain(Box<explain::Options>),
+    /// Say what this installation is: versions, paths, variables, functions, machine
+    ///
+    /// Lists the variables that tune a run with their values and where these come from, how many of
+    /// the functions of the MPI ABI are built, and, under mpiexec, where the ranks are and how
+    /// messages travel between them.
+    Info(info::Options),
 }
 
 fn main() -> ExitCode {
@@ -72,6 +79,13 @@ fn main() -> ExitCode {
         // environment.
         unsafe { std::env::set_var("TYPEPACK_JIT", mode) };
     }
+    if let Ok(Command::Info(options)) = &command
+        && is_first()
+        && let Err(error) = info::about_the_installation(options)
+    {
+        // Not a reason to leave the others alone in a job that has not begun.
+        say(error);
+    }
     ExitCode::from(joined(command).map_or_else(Stop::report, |()| 0))
 }
 
@@ -91,6 +105,7 @@ fn joined(command: Result<Command, String>) -> Result<(), Stop> {
     match agree(&universe.world(), command, USAGE)? {
         Command::Halo(options) => halo::run(&options, &universe),
         Command::Explain(options) => explain::run(&options, &universe),
+        Command::Info(_) => info::about_the_job(&universe),
     }
 }
 
@@ -124,6 +139,9 @@ fn line(error: &clap::Error) -> String {
     let command = match error.get(ContextKind::Usage) {
         Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("typepack explain") => {
             "explain"
+        }
+        Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("typepack info") => {
+            "info"
         }
         _ => "halo",
     };
@@ -205,6 +223,7 @@ mod tests {
             ("explain double --count -1", "--count: '-1' is not a number of elements"),
             ("explain double --clif --nest x", "--nest: 'x' is not the number of a nest"),
             ("explain double --asm --direction up", "--direction: 'up' is not one of pack, unpack"),
+            ("info --frob", "--frob: unknown argument (see typepack info --help)"),
             ("explain double --count few", "--count: 'few' is not a number of elements"),
         ];
         for (arguments, wanted) in cases {

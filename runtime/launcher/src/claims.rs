@@ -7,26 +7,37 @@
 use typepack::shm::topology::CpuInfo;
 use typepack::sys::claim::{Claim, claim};
 
-use crate::placement::{Core, place};
+use crate::placement::{Core, Plan, place, widened};
 
 /// The cores of a job's ranks, held until it is dropped.
 #[derive(Debug, Default)]
 pub struct Claimed {
-    /// The core of each rank, `None` when they are not bound.
+    /// Where each rank is bound, `None` when they are not bound.
     pub cores: Option<Vec<Core>>,
     /// Other jobs hold cores that this one would have needed.
     pub crowded: bool,
+    /// Each rank has a core that no other job counts on.
+    pub exclusive: bool,
     claims: Vec<(usize, Claim)>,
 }
 
 /// Places `ranks` ranks on cores that nobody holds, and holds them.
-pub fn place_and_claim(table: &[CpuInfo], ranks: usize) -> Claimed {
-    place_with(table, ranks, |cpu| match claim(&format!("typepack-cpu-{cpu}")) {
+pub fn place_and_claim(table: &[CpuInfo], ranks: usize, plan: Plan) -> Claimed {
+    place_with(table, ranks, plan, |cpu| match claim(&format!("typepack-cpu-{cpu}")) {
         Ok(Some(claim)) => Answer::Ours(Some(claim)),
         Ok(None) => Answer::Taken,
         // Where there are no such names nobody can be asked: bind as if alone.
         Err(_) => Answer::Ours(None),
     })
+}
+
+/// Lets ranks that share larger parts of the machine run on all of them; where there are too few
+/// free cores to count on, these parts have room all the same.
+fn shared(table: &[CpuInfo], ranks: usize, plan: Plan, mut claimed: Claimed) -> Claimed {
+    let cores = claimed.cores.take().or_else(|| place(table, ranks, plan));
+    claimed.cores =
+        cores.map(|cores| cores.iter().map(|core| widened(table, core, plan.level)).collect());
+    claimed
 }
 
 enum Answer<C> {
@@ -39,11 +50,26 @@ enum Answer<C> {
 fn place_with(
     table: &[CpuInfo],
     ranks: usize,
+    plan: Plan,
+    claim: impl FnMut(usize) -> Answer<Claim>,
+) -> Claimed {
+    let claimed = claim_cores(table, ranks, plan, claim);
+    if plan.is_shared() { shared(table, ranks, plan, claimed) } else { claimed }
+}
+
+fn claim_cores(
+    table: &[CpuInfo],
+    ranks: usize,
+    plan: Plan,
     mut claim: impl FnMut(usize) -> Answer<Claim>,
 ) -> Claimed {
     let mut free = table.to_vec();
     let mut claimed = Claimed::default();
-    while let Some(cores) = place(&free, ranks) {
+    while let Some(cores) = place(&free, ranks, plan) {
+        // Ranks that share are more than the cores: nobody has one for itself.
+        if plan.is_shared() && crate::placement::cores(&free).len() < ranks {
+            break;
+        }
         let taken = cores.iter().find(|core| {
             let name = core_name(table, core);
             if claimed.claims.iter().any(|(held, _)| *held == name) {
@@ -61,10 +87,13 @@ fn place_with(
             let names: Vec<_> = cores.iter().map(|core| core_name(table, core)).collect();
             claimed.claims.retain(|(held, _)| names.contains(held));
             claimed.cores = Some(cores);
+            claimed.exclusive = true;
             return claimed;
         };
-        for &cpu in &taken.cpus {
-            free[cpu].allowed = false;
+        let name = core_name(table, taken);
+        for (cpu, info) in free.iter_mut().enumerate() {
+            // The whole core, of which a thread may have been asked for.
+            info.allowed &= !taken.cpus.contains(&cpu) && name_of(table, cpu) != name;
         }
         claimed.crowded = true;
     }
@@ -74,13 +103,21 @@ fn place_with(
 
 /// The lowest CPU of a core, allowed or not: the same for all jobs, whatever they may use.
 fn core_name(table: &[CpuInfo], core: &Core) -> usize {
-    let same = |info: &CpuInfo| info.core.is_some() && info.core == core.info.core;
-    table.iter().position(same).unwrap_or(core.cpus[0])
+    name_of(table, core.cpus[0])
+}
+
+fn name_of(table: &[CpuInfo], cpu: usize) -> usize {
+    let core = table[cpu].core;
+    let same = |info: &CpuInfo| info.core.is_some() && info.core == core;
+    table.iter().position(same).unwrap_or(cpu)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::{Level, Map};
+
+    const CORES: Plan = Plan { level: Level::Core, map: Map::Blocks };
 
     fn machine(cores: u32) -> Vec<CpuInfo> {
         let cpu = |n| CpuInfo { core: Some(n / 2), allowed: true, ..CpuInfo::default() };
@@ -92,7 +129,11 @@ mod tests {
     }
 
     fn with_taken(ranks: usize, taken: &[usize]) -> Claimed {
-        place_with(&machine(4), ranks, |cpu| {
+        planned(ranks, taken, CORES)
+    }
+
+    fn planned(ranks: usize, taken: &[usize], plan: Plan) -> Claimed {
+        place_with(&machine(4), ranks, plan, |cpu| {
             if taken.contains(&cpu) { Answer::Taken } else { Answer::Ours(None) }
         })
     }
@@ -118,5 +159,28 @@ mod tests {
         table[0].allowed = false;
         let core = Core { cpus: vec![1], info: table[1] };
         assert_eq!(core_name(&table, &core), 0);
+    }
+
+    #[test]
+    fn threads_of_one_core_are_claimed_as_one() {
+        let threads = Plan { level: Level::Thread, map: Map::Fill };
+        let claimed = planned(4, &[], threads);
+        assert_eq!(firsts(&claimed), Some(vec![0, 1, 2, 3]));
+        let claimed = planned(3, &[0], threads);
+        assert_eq!((firsts(&claimed), claimed.exclusive), (Some(vec![2, 3, 4]), true));
+        assert_eq!(firsts(&planned(7, &[0], threads)), None);
+    }
+
+    #[test]
+    fn larger_parts_are_bound_to_in_any_case() {
+        let nodes = Plan { level: Level::Numa, map: Map::Blocks };
+        for (ranks, taken, exclusive) in
+            [(2, &[][..], true), (2, &[0], true), (4, &[2], false), (9, &[], false)]
+        {
+            let claimed = planned(ranks, taken, nodes);
+            let cores = claimed.cores.expect("bound");
+            assert_eq!((cores.len(), claimed.exclusive), (ranks, exclusive), "{ranks} {taken:?}");
+            assert!(cores.iter().all(|core| core.cpus == [0, 1, 2, 3, 4, 5, 6, 7]));
+        }
     }
 }

@@ -6,7 +6,7 @@
 //! Running --orderly failure--> Settling --100 ms--> Terminating --grace--> Killing
 //!    |                             |                     ^                    ^
 //!    +--any other failure----------+---------------------+                    |
-//!    +--signal, closed output----------------------------+--second signal-----+
+//!    +--signal, time over, closed output-----------------+--second signal-----+
 //! ```
 //!
 //! Invariants: the first event decides the outcome and nothing later changes it; every path that
@@ -27,6 +27,9 @@ pub const SIGNAL_GRACE: Duration = Duration::from_secs(2);
 /// found the same bad argument), and the one that was to print the reason must be let.
 pub const SETTLE: Duration = Duration::from_millis(100);
 
+/// Exit code of a job whose time is over, as of timeout(1).
+const TIMED_OUT: u8 = 124;
+
 /// What decided the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -34,6 +37,8 @@ pub enum Outcome {
     Failed(Failure, i32),
     /// A signal to the launcher.
     Signalled(i32),
+    /// The time that the job was given is over.
+    TimedOut(Duration),
     /// Nobody reads our output.
     OutputClosed,
     /// Our output cannot be written, or the launcher itself cannot go on: why.
@@ -48,6 +53,7 @@ impl Outcome {
         match self {
             Self::Failed(failure, _) => failure.ending.exit_code(),
             Self::Signalled(signal) => 128 | signal.to_le_bytes()[0],
+            Self::TimedOut(_) => TIMED_OUT,
             Self::OutputClosed => 128 | 13,
             Self::Broken(_) => 1,
             Self::NotStarted(_, code) => *code,
@@ -60,6 +66,9 @@ impl Outcome {
         match self {
             Self::Failed(Failure { rank, ending }, pid) => {
                 Some(format!("rank {rank} (pid {pid}) {ending}"))
+            }
+            Self::TimedOut(limit) => {
+                Some(format!("the job was ended after its {} s", limit.as_secs_f64()))
             }
             Self::Signalled(_) | Self::OutputClosed => None,
             Self::Broken(why) | Self::NotStarted(why, _) => Some(why.clone()),
@@ -143,6 +152,15 @@ impl End {
             }
             Phase::Terminating(_) => Some(self.kill()),
             Phase::Killing => None,
+        }
+    }
+
+    /// The time of the job is over. Like a first Ctrl-C; a job that is ending goes on doing so.
+    pub fn timed_out(&mut self, limit: Duration, now: Instant) -> Option<Action> {
+        self.outcome.get_or_insert(Outcome::TimedOut(limit));
+        match self.phase {
+            Phase::Running | Phase::Settling(_) => Some(self.terminate(now, SIGNAL_GRACE, TERM)),
+            _ => None,
         }
     }
 
@@ -257,6 +275,19 @@ mod tests {
         assert_eq!(end.signalled(libc::SIGINT, t), None);
         assert_eq!(end.outcome().map(Outcome::exit_code), Some(130));
         assert_eq!(end.outcome().and_then(Outcome::line), None);
+    }
+
+    #[test]
+    fn time_is_over_once() {
+        let t = Instant::now();
+        let limit = Duration::from_millis(1500);
+        let mut end = End::new();
+        assert_eq!(end.timed_out(limit, t), Some(Action::Signal(TERM)));
+        assert_eq!(end.deadline(), Some(t + SIGNAL_GRACE));
+        assert_eq!(end.timed_out(limit, t), None);
+        let outcome = end.outcome().expect("decided");
+        assert_eq!(outcome.exit_code(), 124);
+        assert_eq!(outcome.line().as_deref(), Some("the job was ended after its 1.5 s"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `mpiexec`: starts a program as the ranks of a job, watches over them, tells how it ended.
 //!
-//! The flow: `args.rs` (what is asked for), `program.rs` (which file), `topology.rs` and
+//! The flow: `args/` (what is asked for), `program.rs` (which files), `topology.rs` and
 //! `placement.rs` and `claims.rs` (where), `start.rs` (processes), `watch.rs` (until all are gone, with
 //! `forward.rs` and `lines.rs` for output, `input.rs` for input, `ending.rs` for how it ends).
 //! README.md beside `src` tells what a user sees.
@@ -8,6 +8,7 @@
 //! Invariant: one thread. The ranks' death signal is tied to the thread that forked them, and a
 //! process with one thread may fork without fear of another's locks.
 
+mod about;
 mod args;
 mod claims;
 mod ending;
@@ -22,14 +23,17 @@ mod watch;
 
 use std::env;
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use typepack::shm::topology::CpuInfo;
 use typepack::sys::poll::{self, PollFd, PollFlags};
-use typepack::sys::{process, signal};
+use typepack::sys::{machine, process, signal};
 
-use crate::args::{Bind, Request};
+use crate::args::{Bind, Level, Request, Surroundings};
 use crate::claims::Claimed;
 use crate::forward::{Outputs, Trouble};
+use crate::placement::Plan;
 
 /// Exit code for a command line that cannot be understood.
 const USAGE: u8 = 2;
@@ -78,25 +82,37 @@ fn print(outputs: &mut Outputs) {
 fn run() -> Result<u8, Refusal> {
     // 1. What is asked for.
     let usage = |message| Refusal(message, USAGE);
-    let bind_default = env::var_os("TYPEPACK_BIND");
-    let bind_default = bind_default.as_ref().map(|value| value.to_string_lossy());
-    let request = args::parse(env::args_os().skip(1), bind_default.as_deref()).map_err(usage)?;
-    let job = match request {
+    let host = machine::host_name();
+    let host = String::from_utf8_lossy(&host);
+    let variable = |name| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    let (bind, timeout) = (variable("TYPEPACK_BIND"), variable("MPIEXEC_TIMEOUT"));
+    let surroundings =
+        Surroundings { bind: bind.as_deref(), timeout: timeout.as_deref(), host: &host };
+    let request = args::parse(env::args_os().skip(1), surroundings).map_err(usage)?;
+    let mut job = match request {
         Request::Run(job) => job,
-        Request::Help | Request::Version => {
+        Request::Help | Request::Version | Request::Info => {
             let mut outputs = Outputs::standard();
             outputs.show(&match request {
-                Request::Help => args::HELP.to_owned(),
-                _ => format!("mpiexec (typepack) {}\n", env!("CARGO_PKG_VERSION")),
+                Request::Help => args::options::help(),
+                Request::Info => about::text(&discover()),
+                _ => about::version(),
             });
             print(&mut outputs);
             return Ok(0);
         }
     };
 
-    // 2. Which file.
-    let program = program::find(&job.program, env::var_os("PATH"))
-        .map_err(|unusable| Refusal(unusable.message, unusable.exit_code))?;
+    // 2. Which files, seen from where they will run.
+    let mut programs = Vec::with_capacity(job.apps.len());
+    for app in &mut job.apps {
+        if let Some(directory) = &app.directory {
+            app.directory = Some(working_directory(directory)?);
+        }
+        let path = app.path.clone().or_else(|| env::var_os("PATH"));
+        let found = program::find(&app.program, path, app.directory.as_deref());
+        programs.push(found.map_err(|unusable| Refusal(unusable.message, unusable.exit_code))?);
+    }
 
     // 3. Signals become data before there is a rank they could be about. Whoever started us with
     //    SIGHUP ignored (nohup) wants it ignored; SIGCHLD ignored would hide how ranks end.
@@ -113,53 +129,74 @@ fn run() -> Result<u8, Refusal> {
 
     // 4. Where.
     let mut outputs = Outputs::standard();
-    let allowed = process::allowed_cpus().ok();
-    let table = topology::discover(allowed.as_ref());
+    let table = discover();
     let claimed = match job.bind {
-        Bind::Core => claims::place_and_claim(&table, job.ranks),
+        Bind::To(level) => {
+            claims::place_and_claim(&table, job.ranks(), Plan { level, map: job.map })
+        }
         Bind::None => Claimed::default(),
     };
     if job.report_bindings {
-        report_bindings(&job, &claimed, placement::cores(&table).len(), &mut outputs);
+        report_bindings(&job, &claimed, &table, &mut outputs);
     }
 
     // 5. Start, and watch until the end.
     let setting = start::Setting {
-        program: &program,
+        programs: &programs,
+        host: &host,
         table: &table,
         placed: claimed.cores.as_deref(),
-        flags: start::flags(job.ranks, &table, &claimed, &outputs),
+        flags: start::flags(job.ranks(), &table, &claimed, &outputs),
         signals: before,
         descriptors,
     };
     let started = start::start(&job, &setting).map_err(|message| Refusal(message, 1))?;
-    let shown = job.program.to_string_lossy();
-    Ok(watch::Job::new(started, &mut outputs, signals.as_fd(), &shown).run())
+    Ok(watch::Job::new(started, &mut outputs, signals.as_fd(), &job).run())
 }
 
-fn report_bindings(job: &args::Job, claimed: &Claimed, cores: usize, outputs: &mut Outputs) {
-    let Some(placed) = &claimed.cores else {
-        outputs.tell(&match job.bind {
-            Bind::None => "ranks are not bound: --bind-to none".to_owned(),
-            Bind::Core if claimed.crowded => format!(
-                "ranks are not bound: {} ranks, and other jobs hold some of the {cores} cores",
-                job.ranks
-            ),
-            Bind::Core => format!("ranks are not bound: {} ranks on {cores} cores", job.ranks),
-        });
-        return;
+fn discover() -> Vec<CpuInfo> {
+    topology::discover(process::allowed_cpus().ok().as_ref())
+}
+
+/// The directory of `-wdir` as an absolute path: relative names are seen from it, after the change.
+fn working_directory(given: &Path) -> Result<PathBuf, Refusal> {
+    let refused = |error| Refusal(format!("-wdir: '{}': {error}", given.display()), USAGE);
+    let absolute = std::path::absolute(given).map_err(refused)?;
+    match std::fs::metadata(&absolute) {
+        Ok(found) if found.is_dir() => Ok(absolute),
+        Ok(_) => Err(refused(std::io::ErrorKind::NotADirectory.into())),
+        Err(error) => Err(refused(error)),
+    }
+}
+
+fn report_bindings(job: &args::Job, claimed: &Claimed, table: &[CpuInfo], outputs: &mut Outputs) {
+    let level = match (job.bind, &claimed.cores) {
+        (Bind::To(level), Some(_)) => level,
+        (Bind::None, _) => return outputs.tell("ranks are not bound: --bind-to none"),
+        (Bind::To(level), None) => {
+            let (ranks, units) = (job.ranks(), placement::units(table, level).len());
+            let what = if level == Level::Thread { "hardware threads" } else { "cores" };
+            return outputs.tell(&if claimed.crowded {
+                format!(
+                    "ranks are not bound: {ranks} ranks, and other jobs hold some of the {units} \
+                     {what}"
+                )
+            } else {
+                format!("ranks are not bound: {ranks} ranks on {units} {what}")
+            });
+        }
     };
-    for (rank, core) in placed.iter().enumerate() {
-        let cpus: Vec<String> = core.cpus.iter().map(usize::to_string).collect();
-        let mut line = format!("rank {rank} bound to cpu {}", cpus.join(","));
-        for (name, index) in [
-            ("core", core.info.core),
-            ("L2", core.info.l2),
-            ("L3", core.info.l3),
-            ("NUMA node", core.info.numa),
-            ("package", core.info.package),
+    for (rank, core) in claimed.cores.iter().flatten().enumerate() {
+        let mut line = format!("rank {rank} bound to cpu {}", about::list(&core.cpus));
+        for (of, name, index) in [
+            (Level::Core, "core", core.info.core),
+            (Level::L2, "L2", core.info.l2),
+            (Level::L3, "L3", core.info.l3),
+            (Level::Numa, "NUMA node", core.info.numa),
+            (Level::Socket, "package", core.info.package),
         ] {
-            if let Some(index) = index {
+            // Of the parts that the rank may leave, none is its own.
+            if let Some(index) = index.filter(|_| of >= level) {
                 line.push_str(&format!(", {name} {index}"));
             }
         }

@@ -1,21 +1,55 @@
 //! Which rank runs where: a pure function of the topology table.
 //!
-//! After `topology.rs`, before `start.rs`, which turns the answer into affinity masks.
+//! After `topology.rs`, before `claims.rs`, which keeps jobs apart, and `start.rs`, which turns the
+//! answer into affinity masks.
 //!
 //! Rules: one rank per core, on all of the core's allowed hardware threads, when there are enough
 //! cores, else no binding at all. Ranks are dealt to NUMA nodes in consecutive blocks, in
 //! proportion to the nodes' cores (every memory controller works, neighbours in rank order stay
-//! neighbours), and within a node packed so that they share caches.
+//! neighbours), and within a node packed so that they share caches. The command line can ask for
+//! another order, and for parts of the machine smaller or larger than a core; a rank bound to a
+//! larger part is dealt to a core first and may then run on all of the part, and there may be more
+//! ranks than cores.
 
 use typepack::shm::topology::CpuInfo;
 
-/// A core that a rank may have.
+use crate::args::{Level, Map};
+
+/// A core, or hardware thread, that a rank may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Core {
     /// Its allowed CPUs, ascending; at least one.
     pub cpus: Vec<usize>,
     /// What is known of the first of them.
     pub info: CpuInfo,
+}
+
+/// What the command line says about places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// What a rank is bound to.
+    pub level: Level,
+    /// In which order.
+    pub map: Map,
+}
+
+impl Plan {
+    /// Whether ranks share what they are bound to, so that there can be any number of them.
+    pub fn is_shared(self) -> bool {
+        self.level > Level::Core
+    }
+}
+
+/// The label of the part of the machine that a CPU is in.
+fn label(info: &CpuInfo, level: Level) -> Option<u32> {
+    match level {
+        // Threads are told apart by their CPU numbers, not by what they are in.
+        Level::Thread | Level::Core => info.core,
+        Level::L2 => info.l2,
+        Level::L3 => info.l3,
+        Level::Numa => info.numa,
+        Level::Socket => info.package,
+    }
 }
 
 /// The cores with at least one allowed CPU, nearest beside each other.
@@ -38,25 +72,65 @@ pub fn cores(table: &[CpuInfo]) -> Vec<Core> {
     cores
 }
 
-/// The core of each rank, `None` when there are fewer cores than ranks.
-pub fn place(table: &[CpuInfo], ranks: usize) -> Option<Vec<Core>> {
+/// The cores, or for [`Level::Thread`] the threads, in the order of [`cores`].
+pub fn units(table: &[CpuInfo], level: Level) -> Vec<Core> {
     let cores = cores(table);
-    if ranks == 0 || ranks > cores.len() {
+    if level != Level::Thread {
+        return cores;
+    }
+    let threads = cores.iter().flat_map(|core| &core.cpus);
+    threads.map(|&cpu| Core { cpus: vec![cpu], info: table[cpu] }).collect()
+}
+
+/// The core or thread of each rank, `None` when there are fewer of them than ranks and ranks do
+/// not share what they are bound to.
+pub fn place(table: &[CpuInfo], ranks: usize, plan: Plan) -> Option<Vec<Core>> {
+    let units = units(table, plan.level);
+    if ranks == 0 || units.is_empty() || ranks > units.len() && !plan.is_shared() {
         return None;
     }
+    Some(match plan.map {
+        Map::Blocks if ranks <= units.len() => blocks(&units, ranks),
+        // More ranks than cores: each core's share of them stays together.
+        Map::Blocks => (0..ranks).map(|rank| units[rank * units.len() / ranks].clone()).collect(),
+        Map::Fill => (0..ranks).map(|rank| units[rank % units.len()].clone()).collect(),
+        Map::InTurn(level) => {
+            let units = in_turn(&units, level);
+            (0..ranks).map(|rank| units[rank % units.len()].clone()).collect()
+        }
+    })
+}
+
+fn blocks(units: &[Core], ranks: usize) -> Vec<Core> {
     let mut placed = Vec::with_capacity(ranks);
     let mut before = 0;
     for node in
-        cores.chunk_by(|a, b| (a.info.package, a.info.numa) == (b.info.package, b.info.numa))
+        units.chunk_by(|a, b| (a.info.package, a.info.numa) == (b.info.package, b.info.numa))
     {
         // Rounded up, so that few ranks begin with the first node; the difference of two such
         // roundings never exceeds the node's cores.
-        let share = |upto: usize| (ranks * upto).div_ceil(cores.len());
+        let share = |upto: usize| (ranks * upto).div_ceil(units.len());
         let here = share(before + node.len()) - share(before);
         placed.extend_from_slice(&node[..here]);
         before += node.len();
     }
-    Some(placed)
+    placed
+}
+
+/// All units, one of each part in turn until the parts run out.
+fn in_turn(units: &[Core], level: Level) -> Vec<Core> {
+    let parts: Vec<&[Core]> =
+        units.chunk_by(|a, b| label(&a.info, level) == label(&b.info, level)).collect();
+    let longest = parts.iter().map(|part| part.len()).max().unwrap_or(0);
+    let turns = (0..longest).flat_map(|turn| parts.iter().filter_map(move |part| part.get(turn)));
+    turns.cloned().collect()
+}
+
+/// All allowed CPUs of the part that `core` is in.
+pub fn widened(table: &[CpuInfo], core: &Core, level: Level) -> Core {
+    let same = |info: &CpuInfo| info.allowed && label(info, level) == label(&core.info, level);
+    let cpus = table.iter().enumerate().filter(|(_, info)| same(info)).map(|(cpu, _)| cpu);
+    Core { cpus: cpus.collect(), info: core.info }
 }
 
 #[cfg(test)]
@@ -66,6 +140,15 @@ mod tests {
 
     fn machine(description: &str) -> Vec<CpuInfo> {
         Hwloc::synthetic(description).table().expect("a table")
+    }
+
+    /// As without any option.
+    fn place(table: &[CpuInfo], ranks: usize) -> Option<Vec<Core>> {
+        super::place(table, ranks, Plan { level: Level::Core, map: Map::Blocks })
+    }
+
+    fn placed(table: &[CpuInfo], ranks: usize, level: Level, map: Map) -> Option<Vec<usize>> {
+        super::place(table, ranks, Plan { level, map }).map(|placed| firsts(&placed))
     }
 
     fn firsts(placed: &[Core]) -> Vec<usize> {
@@ -145,5 +228,43 @@ mod tests {
         let table = vec![CpuInfo { allowed: true, ..CpuInfo::default() }; 2];
         assert_eq!(firsts(&place(&table, 2).expect("fits")), [0, 1]);
         assert!(place(&[], 1).is_none());
+    }
+
+    #[test]
+    fn other_orders() {
+        // 2 packages, 4 NUMA nodes of 2 cores with 2 threads.
+        let table = machine("package:2 numa:2 l3:1 core:2 pu:2");
+        let core = |ranks, map| placed(&table, ranks, Level::Core, map).expect("fits");
+        assert_eq!(core(3, Map::Fill), [0, 2, 4]);
+        assert_eq!(core(4, Map::InTurn(Level::Socket)), [0, 8, 2, 10]);
+        assert_eq!(core(6, Map::InTurn(Level::Numa)), [0, 4, 8, 12, 2, 6]);
+        assert_eq!(placed(&table, 3, Level::Thread, Map::Fill), Some(vec![0, 1, 2]));
+        let threads = placed(&table, 16, Level::Thread, Map::Blocks).expect("fits");
+        assert_eq!(threads, (0..16).collect::<Vec<_>>());
+        assert_eq!(placed(&table, 17, Level::Thread, Map::Blocks), None);
+    }
+
+    #[test]
+    fn parts_of_different_size_take_their_turns() {
+        let mut table = machine("package:2 core:3 pu:1");
+        table[4].allowed = false;
+        table[5].allowed = false;
+        let ranks = placed(&table, 4, Level::Core, Map::InTurn(Level::Socket));
+        assert_eq!(ranks, Some(vec![0, 3, 1, 2]));
+    }
+
+    #[test]
+    fn larger_parts_are_shared() {
+        let table = machine("package:2 numa:1 core:2 pu:2");
+        let nodes = |ranks, map| -> Vec<_> {
+            let plan = Plan { level: Level::Socket, map };
+            let placed = super::place(&table, ranks, plan).expect("any number fits");
+            placed.iter().map(|core| core.info.package.expect("known")).collect()
+        };
+        assert_eq!(nodes(8, Map::Blocks), [0, 0, 0, 0, 1, 1, 1, 1]);
+        assert_eq!(nodes(6, Map::InTurn(Level::Socket)), [0, 1, 0, 1, 0, 1]);
+        let core = &cores(&table)[2];
+        assert_eq!(widened(&table, core, Level::Socket).cpus, [4, 5, 6, 7]);
+        assert_eq!(widened(&table, core, Level::Core).cpus, [4, 5]);
     }
 }

@@ -17,18 +17,26 @@ pub struct Unusable {
     pub exit_code: u8,
 }
 
-/// The file behind `name`, searched in `search` (the value of `PATH`).
+/// The file behind `name`, searched in `search` (the value of `PATH`). Relative paths are seen from
+/// `directory`, where the program will run, if it is given; the answer then is absolute if
+/// `directory` is.
 ///
 /// # Errors
 ///
 /// [`Unusable`], naming the program.
-pub fn find(name: &OsStr, search: Option<OsString>) -> Result<PathBuf, Unusable> {
+pub fn find(
+    name: &OsStr,
+    search: Option<OsString>,
+    directory: Option<&Path>,
+) -> Result<PathBuf, Unusable> {
+    // Joining an absolute path gives that path.
+    let seen = |path: &Path| directory.map_or_else(|| path.to_owned(), |from| from.join(path));
     let shown = name.to_string_lossy();
     let missing = || Unusable { message: format!("program: '{shown}' not found"), exit_code: 127 };
     if name.as_encoded_bytes().contains(&b'/') {
-        let path = Path::new(name);
-        return match check(path) {
-            Ok(()) => Ok(path.to_owned()),
+        let path = seen(Path::new(name));
+        return match check(&path) {
+            Ok(()) => Ok(path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(missing()),
             Err(error) => Err(refused(&shown, &error)),
         };
@@ -39,7 +47,7 @@ pub fn find(name: &OsStr, search: Option<OsString>) -> Result<PathBuf, Unusable>
     for folder in env::split_paths(&search) {
         // An empty entry means the working directory.
         let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
-        let path = folder.join(name);
+        let path = seen(&folder.join(name));
         match check(&path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -76,30 +84,42 @@ mod tests {
 
     #[test]
     fn a_name_is_searched_for() {
-        let path = find(OsStr::new("sh"), Some("/nowhere::/bin".into())).expect("there is a shell");
+        let path =
+            find(OsStr::new("sh"), Some("/nowhere::/bin".into()), None).expect("there is a shell");
         assert_eq!(path, Path::new("/bin/sh"));
-        assert!(find(OsStr::new("sh"), None).is_ok());
+        assert!(find(OsStr::new("sh"), None, None).is_ok());
     }
 
     #[test]
     fn a_path_is_taken_as_it_is() {
-        assert_eq!(find(OsStr::new("/bin/sh"), None).as_deref(), Ok(Path::new("/bin/sh")));
+        assert_eq!(find(OsStr::new("/bin/sh"), None, None).as_deref(), Ok(Path::new("/bin/sh")));
     }
 
     #[test]
     fn what_is_wrong_is_named() {
-        let error = find(OsStr::new("no-such-thing"), Some("/bin".into())).expect_err("missing");
+        let error =
+            find(OsStr::new("no-such-thing"), Some("/bin".into()), None).expect_err("missing");
         assert_eq!(
             (error.message.as_str(), error.exit_code),
             ("program: 'no-such-thing' not found", 127)
         );
-        let error = find(OsStr::new("./no-such"), None).expect_err("missing");
+        let error = find(OsStr::new("./no-such"), None, None).expect_err("missing");
         assert_eq!(error.exit_code, 127);
-        let error = find(OsStr::new("/etc/passwd"), None).expect_err("not executable");
+        let error = find(OsStr::new("/etc/passwd"), None, None).expect_err("not executable");
         assert_eq!(error.exit_code, 126);
-        let error = find(OsStr::new("/etc"), None).expect_err("a folder");
+        let error = find(OsStr::new("/etc"), None, None).expect_err("a folder");
         assert_eq!(error.exit_code, 126);
-        let error = find(OsStr::new("passwd"), Some("/etc".into())).expect_err("not executable");
+        let error =
+            find(OsStr::new("passwd"), Some("/etc".into()), None).expect_err("not executable");
         assert_eq!(error.exit_code, 126);
+    }
+
+    #[test]
+    fn paths_are_seen_from_where_the_program_runs() {
+        let bin = Some(Path::new("/bin"));
+        assert_eq!(find(OsStr::new("./sh"), None, bin).as_deref(), Ok(Path::new("/bin/./sh")));
+        let relative = find(OsStr::new("sh"), Some("bin".into()), Some(Path::new("/")));
+        assert_eq!(relative.as_deref(), Ok(Path::new("/bin/sh")));
+        assert_eq!(find(OsStr::new("/bin/sh"), None, bin).as_deref(), Ok(Path::new("/bin/sh")));
     }
 }

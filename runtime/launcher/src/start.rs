@@ -10,10 +10,12 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{CString, OsStr, OsString};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use typepack::shm::attach;
@@ -23,7 +25,7 @@ use typepack::sys::process::{self, Child, Command, CpuSet, Descriptors};
 use typepack::sys::signal::SignalSet;
 use typepack::sys::{channel, stream};
 
-use crate::args::Job;
+use crate::args::{Bind, Environment, Inherit, Job, Level};
 use crate::claims::Claimed;
 use crate::forward::{Outputs, Source, Stream};
 use crate::input::Input;
@@ -58,8 +60,10 @@ pub struct Started {
 /// What [`start`] needs to know besides the job.
 #[derive(Debug)]
 pub struct Setting<'a> {
-    /// File to execute.
-    pub program: &'a Path,
+    /// File to execute, for each program of the job.
+    pub programs: &'a [PathBuf],
+    /// Name of this machine.
+    pub host: &'a str,
     /// The machine.
     pub table: &'a [CpuInfo],
     /// The core of each rank, if they are bound.
@@ -90,7 +94,8 @@ fn failed(what: &str) -> impl Fn(io::Error) -> String + '_ {
 pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
     // 1. Memory.
     let launcher = process::own_id().unsigned_abs();
-    let segment = Segment::create(job.ranks, setting.table, setting.flags, launcher)
+    let total = job.ranks();
+    let segment = Segment::create(total, setting.table, setting.flags, launcher)
         .map_err(|error| error.to_string())?;
 
     // 2. The gate, the report, and standard input.
@@ -104,7 +109,8 @@ pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
         OwnedFd::from(std::fs::File::open("/dev/null").map_err(failed("cannot open /dev/null"))?);
 
     // 3. Children, all held at the gate.
-    let mut ranks = Vec::with_capacity(job.ranks);
+    let mut ranks = Vec::with_capacity(total);
+    let mut files = Files::default();
     let shared = Shared {
         job,
         setting,
@@ -113,20 +119,20 @@ pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
         gate_writer: gate_writer.as_fd(),
         report: report_writer.as_fd(),
     };
-    for rank in 0..job.ranks {
+    for rank in 0..total {
         let stdin = if rank == 0 { stdin.as_fd() } else { null.as_fd() };
-        match shared.start_rank(rank, stdin) {
+        match shared.start_rank(rank, stdin, &mut files) {
             Ok(started) => ranks.push(started),
             Err(message) => {
                 abandon(&ranks);
-                return Err(format!("cannot start rank {rank} of {}: {message}", job.ranks));
+                return Err(format!("cannot start rank {rank} of {total}: {message}"));
             }
         }
     }
 
     // 4. Open the gate: everything about every child is written down.
-    drop((gate, report_writer, stdin, null));
-    let passes = vec![0_u8; job.ranks];
+    drop((gate, report_writer, stdin, null, files));
+    let passes = vec![0_u8; total];
     let mut passed = 0;
     while passed < passes.len() {
         // A blocking write to a pipe with room, or one whose readers take what is in it.
@@ -166,25 +172,41 @@ struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    fn start_rank(&self, rank: usize, stdin: BorrowedFd<'_>) -> Result<Rank, String> {
+    fn start_rank(
+        &self,
+        rank: usize,
+        stdin: BorrowedFd<'_>,
+        files: &mut Files,
+    ) -> Result<Rank, String> {
+        let number = self.job.app_of(rank);
+        let app = &self.job.apps[number];
         let (control, lifeline) =
             channel::pair().map_err(failed("cannot make a control socket"))?;
         let (out, out_writer) = stream::pipe().map_err(failed("cannot make a pipe"))?;
         let (err, err_writer) = stream::pipe().map_err(failed("cannot make a pipe"))?;
+        // A rank that writes to a file of its own does so directly; its pipe ends at once.
+        let [to_out, to_err] = &self.job.files;
+        let to_out = files.open(to_out.as_deref(), rank, self.setting.host)?;
+        let to_err = files.open(to_err.as_deref(), rank, self.setting.host)?;
         let core = self.setting.placed.map(|cores| &cores[rank]);
         let command = Command {
-            path: c_string(self.setting.program.as_os_str())?,
-            arguments: std::iter::once(&self.job.program)
-                .chain(&self.job.arguments)
+            path: c_string(self.setting.programs[number].as_os_str())?,
+            arguments: std::iter::once(&app.program)
+                .chain(&app.arguments)
                 .map(|argument| c_string(argument))
                 .collect::<Result<_, _>>()?,
-            environment: self.environment(rank, lifeline.as_raw_fd())?,
+            environment: self.environment(rank, number, lifeline.as_raw_fd())?,
+            directory: app.directory.as_ref().map(|path| c_string(path.as_os_str())).transpose()?,
             cpus: core.map(|core| CpuSet::new(&core.cpus)),
             signals: self.setting.signals,
             descriptors: self.setting.descriptors,
         };
         let fds = Descriptors {
-            stdio: [stdin, out_writer.as_fd(), err_writer.as_fd()],
+            stdio: [
+                stdin,
+                to_out.as_ref().map_or(out_writer.as_fd(), AsFd::as_fd),
+                to_err.as_ref().map_or(err_writer.as_fd(), AsFd::as_fd),
+            ],
             kept: [self.segment.fd(), lifeline.as_fd()],
             gate: self.gate,
             gate_writer: self.gate_writer,
@@ -195,7 +217,9 @@ impl Shared<'_> {
         let slot = self.segment.slot(rank);
         let pid = child.pid().as_raw_nonzero().get();
         slot.group.store(pid.unsigned_abs(), Ordering::Release);
-        if let Some(core) = core {
+        // A rank that may run on several cores is at none that could be named.
+        let narrow = matches!(self.job.bind, Bind::To(Level::Thread | Level::Core));
+        if let Some(core) = core.filter(|_| narrow) {
             slot.bound_cpu.store(core.cpus[0] as u32 + 1, Ordering::Relaxed);
         }
         let label = self.job.label.then(|| format!("[{rank}] "));
@@ -214,10 +238,28 @@ impl Shared<'_> {
         }
     }
 
-    /// Our environment with the names that tell a rank who it is.
-    fn environment(&self, rank: usize, control: i32) -> Result<Vec<CString>, String> {
-        let mut variables: BTreeMap<OsString, OsString> = env::vars_os().collect();
-        let size = self.job.ranks;
+    /// The environment that the command line asks for, with the names that tell a rank who it is.
+    fn environment(
+        &self,
+        rank: usize,
+        number: usize,
+        control: i32,
+    ) -> Result<Vec<CString>, String> {
+        let app = &self.job.apps[number];
+        let mut variables = inherited(&self.job.environment, &app.environment);
+        if let Some(directory) = &app.directory {
+            // As a shell that had gone there would say; relative to ours it would say nothing.
+            if let Ok(directory) = directory.canonicalize() {
+                variables.insert("PWD".into(), directory.into());
+            }
+        }
+        // What the command line does not say must not come from a job that we are started in.
+        for name in [attach::UNIVERSE_SIZE, attach::INITIAL_ERRHANDLER] {
+            variables.remove(OsStr::new(name));
+        }
+        let size = self.job.ranks();
+        let universe = self.job.universe.map(|n| (attach::UNIVERSE_SIZE, n.to_string()));
+        let errhandler = self.job.errhandler.map(|h| (attach::INITIAL_ERRHANDLER, h.to_owned()));
         let job_fd = format!("{},{control}", self.segment.fd().as_raw_fd());
         for (name, value) in [
             (attach::JOB_FD, job_fd),
@@ -227,7 +269,12 @@ impl Shared<'_> {
             (attach::LOCAL_RANK, rank.to_string()),
             (attach::MPI_LOCAL_RANK, rank.to_string()),
             (attach::MPI_LOCAL_SIZE, size.to_string()),
-        ] {
+            (attach::APP_NUMBER, number.to_string()),
+        ]
+        .into_iter()
+        .chain(universe)
+        .chain(errhandler)
+        {
             variables.insert(name.into(), value.into());
         }
         variables
@@ -239,6 +286,73 @@ impl Shared<'_> {
             })
             .collect()
     }
+}
+
+/// Our environment as the options of a job and of a program change it: the program's come later.
+fn inherited(job: &Environment, app: &Environment) -> BTreeMap<OsString, OsString> {
+    let mut variables: BTreeMap<OsString, OsString> = env::vars_os().collect();
+    if let Some(Inherit::Only(names)) = app.inherit.as_ref().or(job.inherit.as_ref()) {
+        variables.retain(|name, _| names.contains(name));
+    }
+    for (name, value) in job.set.iter().chain(&app.set) {
+        // Without a value ours is to be passed on; where there is none, nothing is: scripts name
+        // variables that only some machines have.
+        if let Some(value) = value.clone().or_else(|| env::var_os(name)) {
+            variables.insert(name.clone(), value);
+        }
+    }
+    variables
+}
+
+/// Files that ranks write to, each opened once: ranks of one name share it.
+#[derive(Debug, Default)]
+struct Files(BTreeMap<OsString, File>);
+
+impl Files {
+    /// The file of `rank` by a pattern: `%r` is the rank, `%h` the machine, `%g` and `%p` the
+    /// numbers of job and node, which are 0, and `%%` a per cent sign.
+    fn open(
+        &mut self,
+        pattern: Option<&OsStr>,
+        rank: usize,
+        host: &str,
+    ) -> Result<Option<OwnedFd>, String> {
+        let Some(pattern) = pattern else { return Ok(None) };
+        let name = file_name(pattern, rank, host);
+        let failed = |error| format!("cannot write '{}': {error}", name.to_string_lossy());
+        if !self.0.contains_key(&name) {
+            // Appending: what several ranks write stays whole, each write after the other.
+            let mut how = OpenOptions::new();
+            how.create(true).append(true).custom_flags(libc::O_TRUNC);
+            let file = how.open(&name).map_err(failed)?;
+            self.0.insert(name.clone(), file);
+        }
+        self.0
+            .get(&name)
+            .map(File::try_clone)
+            .transpose()
+            .map(|f| f.map(Into::into))
+            .map_err(failed)
+    }
+}
+
+fn file_name(pattern: &OsStr, rank: usize, host: &str) -> OsString {
+    let mut name = Vec::new();
+    let mut bytes = pattern.as_bytes().iter();
+    while let Some(&byte) = bytes.next() {
+        match (byte, bytes.as_slice().first()) {
+            (b'%', Some(b'r')) => name.extend_from_slice(rank.to_string().as_bytes()),
+            (b'%', Some(b'h')) => name.extend_from_slice(host.as_bytes()),
+            (b'%', Some(b'g' | b'p')) => name.push(b'0'),
+            (b'%', Some(b'%')) => name.push(b'%'),
+            _ => {
+                name.push(byte);
+                continue;
+            }
+        }
+        bytes.next();
+    }
+    OsString::from_vec(name)
 }
 
 fn c_string(text: &OsStr) -> Result<CString, String> {
@@ -253,8 +367,40 @@ pub fn flags(ranks: usize, table: &[CpuInfo], claimed: &Claimed, outputs: &Outpu
     let usable = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
     JobFlags {
         // Pushed off its cores by another job's ranks, a rank that spins takes time from both.
-        oversubscribed: ranks > allowed.min(usable) || claimed.crowded && claimed.cores.is_none(),
+        oversubscribed: ranks > allowed.min(usable) || claimed.crowded && !claimed.exclusive,
         stdout_terminal: outputs.is_terminal(Stream::Out),
         stderr_terminal: outputs.is_terminal(Stream::Err),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_of_file_names() {
+        let name = |pattern: &str| file_name(OsStr::new(pattern), 12, "here");
+        assert_eq!(name("out.%r.txt"), "out.12.txt");
+        assert_eq!(name("%h-%g-%p-%r%%r"), "here-0-0-12%r");
+        assert_eq!(name("100%"), "100%");
+        assert_eq!(name("%x"), "%x");
+    }
+
+    #[test]
+    fn the_program_has_the_last_word() {
+        let set = |list: &[(&str, Option<&str>)]| -> Vec<(OsString, Option<OsString>)> {
+            list.iter().map(|(name, value)| (name.into(), value.map(OsString::from))).collect()
+        };
+        let none = Some(Inherit::Only(Default::default()));
+        let job = Environment { inherit: none, set: set(&[("A", Some("1")), ("B", Some("2"))]) };
+        let own = Environment { inherit: None, set: set(&[("B", Some("3")), ("PATH", None)]) };
+        let variables = inherited(&job, &own);
+        let names: Vec<_> = variables.keys().map(|name| name.to_string_lossy()).collect();
+        assert_eq!(names, ["A", "B", "PATH"]);
+        assert_eq!(variables[OsStr::new("B")], "3");
+        let all = Environment { inherit: Some(Inherit::All), set: set(&[("NO_SUCH", None)]) };
+        let variables = inherited(&job, &all);
+        assert!(variables.contains_key(OsStr::new("PATH")));
+        assert!(!variables.contains_key(OsStr::new("NO_SUCH")));
     }
 }

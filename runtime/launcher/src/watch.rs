@@ -20,6 +20,7 @@ use typepack::sys::process::{self, ExecFailure, Exit};
 use typepack::sys::stream::{self, Transfer};
 use typepack::sys::{channel, signal};
 
+use crate::args;
 use crate::ending::{Action, End, Outcome, judge};
 use crate::forward::{Outputs, Trouble};
 use crate::input::Input;
@@ -100,7 +101,8 @@ pub struct Job<'a> {
     input: Input,
     outputs: &'a mut Outputs,
     signals: BorrowedFd<'a>,
-    program: &'a str,
+    plan: &'a args::Job,
+    started: Instant,
     end: End,
     /// All groups have been dealt with; their numbers may be anybody's.
     groups_ended: bool,
@@ -114,7 +116,7 @@ impl<'a> Job<'a> {
         started: Started,
         outputs: &'a mut Outputs,
         signals: BorrowedFd<'a>,
-        program: &'a str,
+        plan: &'a args::Job,
     ) -> Self {
         let watched = |rank| Watched {
             rank,
@@ -131,7 +133,8 @@ impl<'a> Job<'a> {
             input: started.input,
             outputs,
             signals,
-            program,
+            plan,
+            started: Instant::now(),
             end: End::new(),
             groups_ended: false,
             impatient: false,
@@ -143,7 +146,11 @@ impl<'a> Job<'a> {
         while !self.ranks.iter().all(Watched::is_gone) {
             let now = Instant::now();
             let deadlines = self.ranks.iter().filter_map(|rank| rank.wrapper_until);
-            let deadline = deadlines.chain(self.end.deadline()).chain(self.input.deadline()).min();
+            let deadline = deadlines
+                .chain(self.end.deadline())
+                .chain(self.input.deadline())
+                .chain(self.time_is_over_at())
+                .min();
             self.turn(deadline, now);
         }
         self.end_groups();
@@ -153,8 +160,27 @@ impl<'a> Job<'a> {
         {
             self.outputs.tell(&line);
         }
+        if self.plan.exit_codes {
+            self.tell_exit_codes();
+        }
         self.write_out();
         self.end.outcome().map_or(0, Outcome::exit_code)
+    }
+
+    /// When the time of the job is over; `None` without a limit, and once it is ending.
+    fn time_is_over_at(&self) -> Option<Instant> {
+        let limit = self.plan.timeout.filter(|_| !self.end.is_ending())?;
+        self.started.checked_add(limit)
+    }
+
+    fn tell_exit_codes(&mut self) {
+        let code = |watched: &Watched| match watched.exit {
+            Some(Exit::Code(code)) => code.to_string(),
+            Some(Exit::Signal(signal)) => (128 + u32::from(signal)).to_string(),
+            None => "?".to_owned(),
+        };
+        let codes: Vec<String> = self.ranks.iter().map(code).collect();
+        self.outputs.tell(&format!("exit codes: {}", codes.join(",")));
     }
 
     /// Whether all ranks left the job in order and then exited with one and the same code: that is
@@ -198,6 +224,12 @@ impl<'a> Job<'a> {
             }
         }
         self.check_strangers(now);
+        if let Some(limit) = self.plan.timeout
+            && self.time_is_over_at().is_some_and(|at| at <= now)
+        {
+            let action = self.end.timed_out(limit, now);
+            self.carry_out(action);
+        }
         let action = self.end.tick(now);
         self.carry_out(action);
     }
@@ -289,7 +321,17 @@ impl<'a> Job<'a> {
                 let failure = ExecFailure::parse(record);
                 let error = std::io::Error::from_raw_os_error(failure.errno);
                 let code = if failure.errno == libc::ENOENT { 127 } else { 126 };
-                let why = format!("program: '{}' cannot be run: {error}", self.program);
+                let rank = failure.number as usize;
+                let app = &self.plan.apps[self.plan.app_of(rank)];
+                let why = match &app.directory {
+                    Some(directory) if !directory.is_dir() => {
+                        format!("-wdir: '{}': {error}", directory.display())
+                    }
+                    _ => format!(
+                        "program: '{}' cannot be run: {error}",
+                        app.program.to_string_lossy()
+                    ),
+                };
                 let action = self.end.broken(Outcome::NotStarted(why, code));
                 self.carry_out(action);
             }

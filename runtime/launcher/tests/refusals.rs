@@ -28,9 +28,30 @@ fn bad_command_lines() {
     let line = format!("-n: {huge} ranks are too many (at most 4096)");
     refused(&["-n", huge, "true"], 2, &line);
     refused(&["-n", "2"], 2, "program: missing after the options (try mpiexec --help)");
-    refused(&["-n", "2", "--hosts", "a"], 2, "--hosts: unknown option (try mpiexec --help)");
-    let several = "':': unknown option; one program per job, several are not supported";
-    refused(&["-n", "1", "true", ":", "-n", "1", "true"], 2, several);
+    refused(&["-n", "2", "--mca", "a"], 2, "--mca: unknown option (try mpiexec --help)");
+    refused(&["-n", "1", "true", ":", "true"], 2, missing);
+    let file = "-wdir: '/no/such': No such file or directory (os error 2)";
+    refused(&["-n", "1", "-wdir", "/no/such", "true"], 2, file);
+    let bind = "--bind-to: 'moon' is none of none, hwthread, core, l2cache, l3cache, numa, socket";
+    refused(&["-n", "1", "--bind-to", "moon", "true"], 2, bind);
+}
+
+#[test]
+fn machines_that_are_not_this_one() {
+    let host = String::from_utf8(typepack::sys::machine::host_name()).expect("a name");
+    let line = |flag: &str| {
+        format!("{flag}: 'no-such-node' is not this machine; a typepack job runs on one, '{host}'")
+    };
+    refused(&["-n", "2", "-host", "localhost,no-such-node", "true"], 2, &line("-host"));
+    refused(&["-n", "2", "--hosts=no-such-node:2", "true"], 2, &line("--hosts"));
+    let done = run(mpiexec(&["-n", "2", "-host", &format!("{host}:2,localhost"), "true"]));
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+}
+
+#[test]
+fn the_second_program_is_looked_for_before_the_first_is_started() {
+    let line = "program: 'no-such-program' not found";
+    refused(&["-n", "1", "echo", "started", ":", "-n", "1", "no-such-program"], 127, line);
 }
 
 #[test]
@@ -79,20 +100,30 @@ fn too_few_descriptors_are_named_and_nothing_is_left() {
 #[test]
 fn a_bad_variable_is_named() {
     let mut command = mpiexec(&["-n", "1", "true"]);
-    command.env("TYPEPACK_BIND", "socket");
+    command.env("TYPEPACK_BIND", "moon");
     let done = run(command);
     assert_eq!(done.code, 2);
-    assert_eq!(done.err, "mpiexec: TYPEPACK_BIND: 'socket' is neither 'core' nor 'none'\n");
+    assert!(done.err.starts_with("mpiexec: TYPEPACK_BIND: 'moon' is none of "), "{}", done.err);
+    let mut command = mpiexec(&["-n", "1", "true"]);
+    command.env("MPIEXEC_TIMEOUT", "soon");
+    let done = run(command);
+    assert_eq!(done.code, 2);
+    assert_eq!(done.err, "mpiexec: MPIEXEC_TIMEOUT: 'soon' is not a number of seconds\n");
 }
 
 #[test]
 fn help_and_version() {
     let done = run(mpiexec(&["--help"]));
     assert_eq!((done.code, done.err.as_str()), (0, ""));
-    for word in ["usage:", "-n N", "-l", "--bind-to", "--report-bindings", "examples:"] {
+    for word in ["usage:", "-n, -np N", "-l", "--bind-to", "--report-bindings", "examples:"] {
         assert!(done.out.contains(word), "{word}: {}", done.out);
     }
     let done = run(mpiexec(&["--version"]));
     assert_eq!(done.code, 0);
     assert!(done.out.starts_with("mpiexec (typepack) "), "{}", done.out);
+    let done = run(mpiexec(&["-info"]));
+    assert_eq!(done.code, 0);
+    for word in ["MPI standard:", "library:", "segment layout:", "usable CPUs:", "cores"] {
+        assert!(done.out.contains(word), "{word}: {}", done.out);
+    }
 }

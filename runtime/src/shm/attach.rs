@@ -32,6 +32,14 @@ pub const MPI_LOCAL_RANK: &str = "MPI_LOCALRANKID";
 /// Number of ranks on this machine.
 pub const MPI_LOCAL_SIZE: &str = "MPI_LOCALNRANKS";
 
+/// Number of the program that this rank runs, from 0, among those of the job.
+pub const APP_NUMBER: &str = "TYPEPACK_APPNUM";
+/// How many processes the user says there is room for; set when `mpiexec -usize` was given.
+pub const UNIVERSE_SIZE: &str = "TYPEPACK_UNIVERSE_SIZE";
+/// Name of the error handler that communicators begin with; set when `mpiexec -initial-errhandler`
+/// was given.
+pub const INITIAL_ERRHANDLER: &str = "TYPEPACK_INITIAL_ERRHANDLER";
+
 /// How often a rank that waits for the launcher looks whether it is still there.
 const LOOK: Duration = Duration::from_millis(100);
 

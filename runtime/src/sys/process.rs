@@ -82,6 +82,8 @@ pub struct Command {
     pub arguments: Vec<CString>,
     /// Environment as `NAME=value`.
     pub environment: Vec<CString>,
+    /// Working directory, `None` for ours.
+    pub directory: Option<CString>,
     /// CPUs to bind the child to, `None` to leave it as it is.
     pub cpus: Option<CpuSet>,
     /// Signals that are blocked in the child.
@@ -161,6 +163,7 @@ pub fn spawn(command: &Command, number: u32, fds: Descriptors<'_>) -> io::Result
         shell: SHELL.as_ptr(),
         script: script.as_ptr(),
         environment: environment.as_ptr(),
+        directory: command.directory.as_ref().map_or(std::ptr::null(), |path| path.as_ptr()),
         cpus: command.cpus.as_ref().map(|set| (set.words.as_ptr(), set.bytes())),
         signals: &command.signals.0,
         descriptors: libc::rlimit {
@@ -212,6 +215,8 @@ struct ChildPlan {
     shell: *const c_char,
     script: *const *const c_char,
     environment: *const *const c_char,
+    /// Null to stay.
+    directory: *const c_char,
     cpus: Option<(*const libc::c_ulong, usize)>,
     signals: *const libc::sigset_t,
     descriptors: libc::rlimit,
@@ -263,6 +268,9 @@ impl ChildPlan {
                 if libc::fcntl(fd, libc::F_SETFD, 0) == -1 {
                     self.fail();
                 }
+            }
+            if !self.directory.is_null() && libc::chdir(self.directory) == -1 {
+                self.fail();
             }
             libc::setrlimit(libc::RLIMIT_NOFILE, &self.descriptors);
             if let Some((words, bytes)) = self.cpus {

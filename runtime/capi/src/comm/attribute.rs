@@ -13,6 +13,7 @@ use crate::out::Out;
 use crate::raw;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
+use typepack::Universe;
 
 // What the predefined attributes point to. Programs get their addresses, and must not write there.
 static TAG_UB: AtomicI32 = AtomicI32::new(typepack::TAG_UB);
@@ -29,11 +30,13 @@ static APPNUM: AtomicI32 = AtomicI32::new(UNSET);
 
 const UNSET: i32 = -1;
 
-/// Sets what is known at init: the size of the world, and whether `mpiexec` has started it, which
-/// starts one program.
-pub fn begin(size: usize, launched: bool) {
-    UNIVERSE_SIZE.store(c_int::try_from(size).unwrap_or(c_int::MAX), Ordering::Relaxed);
-    APPNUM.store(if launched { 0 } else { UNSET }, Ordering::Relaxed);
+/// Sets what is known at init: how many processes there is room for, the size of the world unless
+/// the user has said otherwise, and which of the job's programs this is, if `mpiexec` has started it.
+pub fn begin(universe: &Universe) {
+    let room = universe.universe_size().map_or(universe.world().size(), |size| size as usize);
+    UNIVERSE_SIZE.store(c_int::try_from(room).unwrap_or(c_int::MAX), Ordering::Relaxed);
+    let number = universe.app_number().and_then(|number| c_int::try_from(number).ok());
+    APPNUM.store(number.unwrap_or(UNSET), Ordering::Relaxed);
 }
 
 /// The value of a predefined attribute: `None` for keys that are not predefined, `Some(None)` for

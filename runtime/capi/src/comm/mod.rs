@@ -131,7 +131,7 @@ fn invalid(comm: raw::Comm) -> Failure {
 
 /// The live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
-    COMMS.from_int(integer)
+    COMMS.of_int(integer)
 }
 
 /// `MPI_Comm_rank`.

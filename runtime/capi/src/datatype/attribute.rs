@@ -52,8 +52,9 @@ pub unsafe fn get(
 ) -> Result {
     let found = find(datatype)?;
     // SAFETY: passed on: the address of a pointer, whatever it points to.
-    let (out, flag) =
-        unsafe { (Out::new(value.cast::<*mut c_void>(), "attribute_val")?, Out::new(flag, "flag")?) };
+    let (out, flag) = unsafe {
+        (Out::new(value.cast::<*mut c_void>(), "attribute_val")?, Out::new(flag, "flag")?)
+    };
     let value = found.attributes.get(Of::Type, keyval)?;
     if let Some(value) = value {
         out.set(value);

@@ -20,7 +20,11 @@ use typepack::{Datatype, Order};
 /// # Safety
 ///
 /// - `array` is null or readable for `length` entries.
-unsafe fn list<N: Number>(array: *const N, length: usize, argument: &'static str) -> Result<Vec<i64>> {
+unsafe fn list<N: Number>(
+    array: *const N,
+    length: usize,
+    argument: &'static str,
+) -> Result<Vec<i64>> {
     if length == 0 {
         return Ok(Vec::new());
     }
@@ -259,6 +263,7 @@ pub unsafe fn subarray<F: Form>(
 ///
 /// # Safety
 /// As the C function.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 pub unsafe fn darray<F: Form>(
     size: c_int,
     rank: c_int,
@@ -293,7 +298,8 @@ pub unsafe fn darray<F: Form>(
         })
         .collect::<Result<Vec<_>>>()?;
     // These were C integers.
-    let narrow = |values: Vec<i64>| values.into_iter().map(|value| value as c_int).collect::<Vec<_>>();
+    let narrow =
+        |values: Vec<i64>| values.into_iter().map(|value| value as c_int).collect::<Vec<_>>();
     let (dargs, psizes) = (narrow(dargs), narrow(psizes));
     let made = Datatype::darray(size, rank, &sizes, &distribs, &dargs, &psizes, order, old.tree());
     publish::<F>(&out, made)

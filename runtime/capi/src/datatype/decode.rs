@@ -3,8 +3,8 @@
 //! The queries without large counts are erroneous for types made by a call that ends in `_c`, and
 //! the engine says which these are.
 
-use super::predefined::{handle_of, unnamed};
 use super::find;
+use super::predefined::{handle_of, unnamed};
 use crate::abi;
 use crate::error::{Failure, Result};
 use crate::out::{Out, null};
@@ -169,6 +169,7 @@ pub unsafe fn get_contents(
 ///
 /// # Safety
 /// As the C function.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 pub unsafe fn get_contents_c(
     datatype: raw::Datatype,
     max_integers: raw::Count,
@@ -181,8 +182,7 @@ pub unsafe fn get_contents_c(
     datatypes: *mut raw::Datatype,
 ) -> Result {
     let contents = contents(datatype)?;
-    let integers =
-        Array { address: integers, room: max_integers, argument: "array_of_integers" };
+    let integers = Array { address: integers, room: max_integers, argument: "array_of_integers" };
     let addresses =
         Array { address: addresses, room: max_addresses, argument: "array_of_addresses" };
     let large_counts =

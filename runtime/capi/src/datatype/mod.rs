@@ -81,7 +81,10 @@ impl Type {
             return self.commit();
         }
         let name = self.name.lock().ok().and_then(|name| name.clone());
-        let name = name.map_or_else(|| "a datatype".to_owned(), |name| String::from_utf8_lossy(&name).into_owned());
+        let name = name.map_or_else(
+            || "a datatype".to_owned(),
+            |name| String::from_utf8_lossy(&name).into_owned(),
+        );
         let detail = format!("{name} is used before MPI_Type_commit");
         Err(Failure::new(abi::ERR_TYPE, "datatype", detail))
     }
@@ -148,5 +151,5 @@ pub fn remove(datatype: raw::Datatype) -> Result {
 
 /// The live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
-    TYPES.from_int(integer)
+    TYPES.of_int(integer)
 }

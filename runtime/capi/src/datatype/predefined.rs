@@ -36,9 +36,7 @@ static PREDEFINED: LazyLock<Predefined> = LazyLock::new(|| {
 pub fn find(datatype: raw::Datatype) -> Option<&'static Arc<Type>> {
     match datatype.0 {
         value @ FIRST..=LAST => PREDEFINED.by_value[value - FIRST].as_ref(),
-        value if MARKERS.contains(&value) => {
-            PREDEFINED.markers[value - MARKERS.start()].as_ref()
-        }
+        value if MARKERS.contains(&value) => PREDEFINED.markers[value - MARKERS.start()].as_ref(),
         _ => None,
     }
 }

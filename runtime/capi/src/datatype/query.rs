@@ -13,9 +13,9 @@ use std::ffi::{c_char, c_int};
 use std::sync::PoisonError;
 
 fn undefined<N: Number>(value: i64) -> N {
-    N::exactly(value).or_else(|| N::exactly(abi::UNDEFINED.into())).unwrap_or_else(|| {
-        unreachable!("MPI_UNDEFINED fits every integer of the ABI")
-    })
+    N::exactly(value)
+        .or_else(|| N::exactly(abi::UNDEFINED.into()))
+        .unwrap_or_else(|| unreachable!("MPI_UNDEFINED fits every integer of the ABI"))
 }
 
 /// `MPI_Type_size`.
@@ -59,7 +59,11 @@ pub unsafe fn extent<F: Form>(
 ///
 /// # Safety
 /// As the C function.
-pub unsafe fn extent_x(datatype: raw::Datatype, lb: *mut raw::Count, size: *mut raw::Count) -> Result {
+pub unsafe fn extent_x(
+    datatype: raw::Datatype,
+    lb: *mut raw::Count,
+    size: *mut raw::Count,
+) -> Result {
     // SAFETY: passed on.
     unsafe { extent::<crate::form::Large>(datatype, lb, size) }
 }
@@ -110,7 +114,11 @@ pub unsafe fn set_name(datatype: raw::Datatype, name: *const c_char) -> Result {
 ///
 /// # Safety
 /// As the C function.
-pub unsafe fn get_name(datatype: raw::Datatype, name: *mut c_char, resultlen: *mut c_int) -> Result {
+pub unsafe fn get_name(
+    datatype: raw::Datatype,
+    name: *mut c_char,
+    resultlen: *mut c_int,
+) -> Result {
     let bytes = match datatype {
         raw::Datatype::NULL => b"MPI_DATATYPE_NULL".to_vec(),
         datatype => {

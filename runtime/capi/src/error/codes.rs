@@ -27,8 +27,7 @@ struct Codes {
     last: c_int,
 }
 
-static CODES: Mutex<Codes> =
-    Mutex::new(Codes { added: BTreeMap::new(), last: abi::ERR_LASTCODE });
+static CODES: Mutex<Codes> = Mutex::new(Codes { added: BTreeMap::new(), last: abi::ERR_LASTCODE });
 
 /// What `MPI_LASTUSEDCODE` says.
 static LAST_USED: std::sync::atomic::AtomicI32 =
@@ -252,7 +251,8 @@ pub unsafe fn remove_class(errorclass: c_int) -> Result {
         let detail = format!("{errorclass} is a code, not a class");
         return Err(Failure::new(abi::ERR_ARG, "errorclass", detail));
     }
-    let in_use = |(&number, added): (&c_int, &Added)| added.class == errorclass && number != errorclass;
+    let in_use =
+        |(&number, added): (&c_int, &Added)| added.class == errorclass && number != errorclass;
     if codes.added.iter().any(in_use) {
         let detail = format!("{errorclass} still has codes");
         return Err(Failure::new(abi::ERR_ARG, "errorclass", detail));

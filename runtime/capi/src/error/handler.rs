@@ -95,7 +95,7 @@ fn invalid(handle: raw::Errhandler) -> Failure {
 
 /// The live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
-    HANDLERS.from_int(integer)
+    HANDLERS.of_int(integer)
 }
 
 /// The handler of one object.
@@ -143,8 +143,8 @@ pub fn raise(raised: Raised<'_>) -> c_int {
         // Files, windows and sessions are not built: their handles are all invalid, and a failure
         // on an invalid object goes to `MPI_COMM_SELF`'s handler. A file's would be
         // `MPI_FILE_NULL`'s, which returns.
-        At::File(_) => (Handler::Return, abi::FILE_NULL),
-        At::Win(_) | At::Session(_) | At::Nothing => process::default_handler(),
+        At::File => (Handler::Return, abi::FILE_NULL),
+        At::Win | At::Session | At::Nothing => process::default_handler(),
     };
     invoke(&handler, handle, raised.name, raised.failure)
 }

@@ -33,7 +33,12 @@ impl<T> Hot<T> {
     ///
     /// The place is empty meanwhile: a call within `work` looks into the table.
     #[inline]
-    pub fn with<R>(&self, table: &Table<T>, handle: usize, work: impl FnOnce(&Arc<T>) -> R) -> Option<R> {
+    pub fn with<R>(
+        &self,
+        table: &Table<T>,
+        handle: usize,
+        work: impl FnOnce(&Arc<T>) -> R,
+    ) -> Option<R> {
         let removals = table.removals();
         let place = &self.places[handle % PLACES];
         let seen = match place.take() {

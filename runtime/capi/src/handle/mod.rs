@@ -34,14 +34,6 @@ pub enum Kind {
     Errhandler,
     /// Info objects.
     Info,
-    /// Reduction operations.
-    Op,
-    /// Windows.
-    Win,
-    /// Files.
-    File,
-    /// Sessions.
-    Session,
 }
 
 /// Bits of a place.

@@ -3,8 +3,8 @@
 //! One lock per kind, held for a look or a change. What is found is a counted reference, so an object
 //! that is freed while another thread uses it ends when that use does. `hot.rs` spares the lock.
 
-use crate::abi;
 use super::{Kind, LOW_BITS, PLACE_BITS, Parts};
+use crate::abi;
 use crate::error::{Failure, Result};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -107,7 +107,7 @@ impl<T> Table<T> {
     }
 
     /// The handle that has this integer, if a live one has.
-    pub fn from_int(&self, integer: i32) -> Option<usize> {
+    pub fn of_int(&self, integer: i32) -> Option<usize> {
         let parts = Parts::of(integer as u32 as usize);
         let slots = self.read();
         let slot = slots.slots.get(parts.place as usize)?;
@@ -136,7 +136,7 @@ mod tests {
             let handle = table.insert(Arc::new(round)).expect("a handle");
             assert!(handle as u32 > 0x1fff && seen.insert(handle), "{handle:x}");
             assert_eq!(table.find(handle).as_deref(), Some(&round));
-            assert_eq!(table.from_int(super::super::to_int(handle)), Some(handle));
+            assert_eq!(table.of_int(super::super::to_int(handle)), Some(handle));
             assert_eq!(table.remove(handle).as_deref(), Some(&round));
             assert_eq!(table.find(handle), None);
             assert_eq!(table.remove(handle), None);

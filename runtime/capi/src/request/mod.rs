@@ -399,5 +399,5 @@ fn invalid(request: raw::Request) -> Failure {
 
 /// The live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
-    REQUESTS.from_int(integer)
+    REQUESTS.of_int(integer)
 }

@@ -44,7 +44,7 @@ pub struct Job {
 pub fn mpiexec(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mpiexec"));
     command.args(arguments).stdin(Stdio::null());
-    command.env_remove("TYPEPACK_BIND");
+    command.env_remove("TYPEPACK_BIND").env_remove("MPIEXEC_TIMEOUT");
     command
 }
 

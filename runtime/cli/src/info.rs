@@ -1,0 +1,198 @@
+//! `typepack info`: what this installation is, and what the job looks like from the inside.
+//!
+//! `main.rs` calls [`about_the_installation`] before joining the job, so that a variable that keeps
+//! ranks from joining is seen with its value, and [`about_the_job`] after.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use typepack::Universe;
+use typepack::shm::segment::Segment;
+use typepack::shm::topology::{CpuInfo, Distance, distance};
+use typepack::variables::variables;
+
+use crate::agree::{FAILURE, Stop, agree};
+
+/// The arguments; the text at `Command::Info` in `main.rs` is the help.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  typepack info
+  typepack info --functions
+  mpiexec -n 2 typepack info")]
+pub struct Options {
+    /// List every function of the MPI ABI, with + before those that are built
+    #[arg(long)]
+    pub functions: bool,
+}
+
+/// The tables that the C library is made from.
+const FUNCTIONS: &str = include_str!("../../capi/abi/functions.csv");
+const BUILT: &str = include_str!("../../capi/abi/built.csv");
+
+fn print(text: &str) -> Result<(), String> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|error| format!("standard output: {error}"))
+}
+
+/// Versions, paths, variables, functions.
+pub fn about_the_installation(options: &Options) -> Result<(), String> {
+    let mut text = format!("typepack {}: MPI 5.0, ABI 1.0\n", env!("CARGO_PKG_VERSION"));
+    let exe = std::env::current_exe().map_err(|error| format!("this program's path: {error}"))?;
+    line(&mut text, &format!("  program  {}", exe.display()));
+    match library(&exe) {
+        Some(path) => line(&mut text, &format!("  library  {}", path.display())),
+        None => line(&mut text, "  library  libmpi_abi.so.1 is not installed with this program"),
+    }
+    text.push_str("\nVariables\n");
+    for v in variables() {
+        let (value, source) = match (&v.value, v.used) {
+            (Some(value), true) => (value.as_str(), "environment"),
+            (None, true) => (v.default.as_str(), "default"),
+            (Some(value), false) => (value.as_str(), "environment; not used by this version"),
+            (None, false) => ("", "not used by this version"),
+        };
+        line(&mut text, &format!("  {:<24} {value:<32} {source:<12} {}", v.name, v.domain));
+    }
+    text.push_str("\nFunctions of the MPI ABI (each also as PMPI_)\n");
+    text.push_str(&coverage(options.functions)?);
+    print(&text)
+}
+
+/// Adds a line without blanks at its end.
+fn line(text: &mut String, words: &str) {
+    text.push_str(words.trim_end());
+    text.push('\n');
+}
+
+/// The C library of the same installation or build.
+fn library(exe: &Path) -> Option<PathBuf> {
+    let folder = exe.parent()?;
+    let installed = folder.parent()?.join("lib/libmpi_abi.so.1");
+    [installed, folder.join("libmpi_abi.so")].into_iter().find(|path| path.exists())
+}
+
+/// How many functions of each group are built, and if asked which.
+fn coverage(list: bool) -> Result<String, String> {
+    let rows = |table: &'static str| csv::Reader::from_reader(table.as_bytes()).into_records();
+    let wrong = |error: csv::Error| format!("the table of functions: {error}");
+    let mut built = Vec::new();
+    for row in rows(BUILT) {
+        built.push(row.map_err(wrong)?.get(0).unwrap_or_default().to_owned());
+    }
+    let mut groups: BTreeMap<String, Vec<(String, bool)>> = BTreeMap::new();
+    for row in rows(FUNCTIONS) {
+        let row = row.map_err(wrong)?;
+        let (name, group) = (row.get(0).unwrap_or_default(), row.get(3).unwrap_or_default());
+        // A row serves the large-count twin too.
+        let base = name.strip_suffix("_c").unwrap_or(name);
+        let is_built = built.iter().any(|row| row == name || row == base);
+        groups.entry(group.to_owned()).or_default().push((name.to_owned(), is_built));
+    }
+    let mut text = String::new();
+    let (mut all, mut done) = (0, 0);
+    for (group, functions) in &groups {
+        let count = functions.iter().filter(|(_, built)| *built).count();
+        (all, done) = (all + functions.len(), done + count);
+        let _infallible = writeln!(text, "  {group:<24} {count:>3} of {:>3}", functions.len());
+        for (name, built) in functions.iter().filter(|_| list) {
+            let _infallible = writeln!(text, "    {} {name}", if *built { '+' } else { '-' });
+        }
+    }
+    let _infallible = writeln!(
+        text,
+        "  {:<24} {done:>3} of {all:>3}; the rest raises MPI_ERR_UNSUPPORTED_OPERATION",
+        "together"
+    );
+    Ok(text)
+}
+
+/// Ranks, where they are, and how messages travel; printed by rank 0.
+pub fn about_the_job(universe: &Universe) -> Result<(), Stop> {
+    let world = universe.world();
+    let printed = if world.rank() == 0 {
+        let transports = universe.transports()?;
+        print(&job(universe.segment(), world.size(), &transports))
+    } else {
+        Ok(())
+    };
+    agree(&world, printed, FAILURE)
+}
+
+fn job(segment: Option<&Segment>, size: usize, transports: &[String]) -> String {
+    let mut text = String::from("\nJob\n");
+    match segment {
+        None => line(&mut text, "  1 rank without mpiexec (mpiexec -n 2 typepack info says more)"),
+        Some(segment) => {
+            let crowded = segment.flags().oversubscribed;
+            let ranks = if size == 1 { "1 rank".to_owned() } else { format!("{size} ranks") };
+            let spin = if crowded { ", more than there are CPUs for: nobody spins" } else { "" };
+            line(&mut text, &format!("  {ranks}{spin}"));
+            for rank in 0..size {
+                line(&mut text, &format!("  rank {rank:<4} {}", place(segment, rank)));
+            }
+            if let Some(words) = distances(segment, size) {
+                line(&mut text, &format!("  pairs of ranks: {words}"));
+            }
+        }
+    }
+    text.push_str("\nTransports\n");
+    for sentence in transports {
+        line(&mut text, &format!("  {sentence}"));
+    }
+    text
+}
+
+fn place(segment: &Segment, rank: usize) -> String {
+    let Some(cpu) = segment.bound_cpu(rank) else { return "not bound to one core".into() };
+    let CpuInfo { core, l2, l3, numa, package, .. } = segment.cpu(cpu);
+    let parts = [("core", core), ("L2", l2), ("L3", l3), ("NUMA node", numa), ("package", package)];
+    let mut text = format!("cpu {cpu}");
+    for (name, index) in parts.iter().filter_map(|(name, index)| Some((name, (*index)?))) {
+        let _infallible = write!(text, ", {name} {index}");
+    }
+    text
+}
+
+/// How many pairs of bound ranks are how far apart; `None` when there is no such pair.
+fn distances(segment: &Segment, size: usize) -> Option<String> {
+    let cpus: Vec<CpuInfo> =
+        (0..size).filter_map(|rank| segment.bound_cpu(rank)).map(|cpu| segment.cpu(cpu)).collect();
+    let mut counts: BTreeMap<Distance, usize> = BTreeMap::new();
+    for (index, a) in cpus.iter().enumerate() {
+        for b in &cpus[index + 1..] {
+            *counts.entry(distance(a, b)).or_default() += 1;
+        }
+    }
+    let name = |distance| match distance {
+        Distance::Core => "on one core",
+        Distance::L2 => "sharing a level 2 cache",
+        Distance::L3 => "sharing a level 3 cache",
+        Distance::Numa => "on one NUMA node",
+        Distance::Package => "in one package",
+        Distance::Machine => "with nothing known to be shared",
+    };
+    let words: Vec<String> =
+        counts.iter().map(|(distance, count)| format!("{count} {}", name(*distance))).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_of_the_table_is_counted() {
+        let text = coverage(true).expect("good tables");
+        assert_eq!(text.lines().filter(|line| line.starts_with("    ")).count(), 664);
+        assert!(text.contains(" of 664;"), "{text}");
+        assert!(text.contains("+ MPI_Init\n"), "{text}");
+        // The twin of a function that is built.
+        assert!(text.contains("+ MPI_Type_vector_c\n"), "{text}");
+    }
+}

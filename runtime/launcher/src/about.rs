@@ -1,0 +1,83 @@
+//! What `mpiexec` says about itself: version, paths, machine.
+//!
+//! `main.rs` prints it for `--version` and `-info`; `list` also writes its reports of bindings.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use typepack::shm::layout::{HASH, MAX_RANKS};
+use typepack::shm::topology::CpuInfo;
+
+use crate::placement::cores;
+
+/// The answer to `--version`.
+pub fn version() -> String {
+    format!("mpiexec (typepack) {}\n", env!("CARGO_PKG_VERSION"))
+}
+
+/// The answer to `-info`.
+pub fn text(table: &[CpuInfo]) -> String {
+    let exe = std::env::current_exe().ok();
+    let shown = |path: Option<PathBuf>| match path {
+        Some(path) => path.display().to_string(),
+        None => "not beside this program".to_owned(),
+    };
+    let library = exe.as_deref().and_then(library);
+    let allowed: Vec<usize> = (0..table.len()).filter(|&cpu| table[cpu].allowed).collect();
+    let parts = |label: fn(&CpuInfo) -> Option<u32>| {
+        let labels: BTreeSet<u32> = allowed.iter().filter_map(|&cpu| label(&table[cpu])).collect();
+        labels.len()
+    };
+    format!(
+        "\
+{}MPI standard:    5.0, ABI 1.0
+program:         {}
+library:         {}
+segment layout:  {HASH:016x}
+ranks:           at most {MAX_RANKS}, on one machine
+usable CPUs:     {} ({} in all): {} cores, {} L2, {} L3, {} NUMA nodes, {} packages
+",
+        version(),
+        shown(exe),
+        shown(library),
+        list(&allowed),
+        allowed.len(),
+        cores(table).len(),
+        parts(|info| info.l2),
+        parts(|info| info.l3),
+        parts(|info| info.numa),
+        parts(|info| info.package),
+    )
+}
+
+/// The C library of the same installation or build.
+fn library(exe: &Path) -> Option<PathBuf> {
+    let folder = exe.parent()?;
+    let installed = folder.parent()?.join("lib/libmpi_abi.so.1");
+    [installed, folder.join("libmpi_abi.so")].into_iter().find(|path| path.exists())
+}
+
+/// Numbers in ascending order as ranges: `0-3,8`.
+pub fn list(numbers: &[usize]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+    let parts: Vec<String> = runs
+        .map(|run| match run {
+            [one] => one.to_string(),
+            [first, .., last] => format!("{first}-{last}"),
+            [] => String::new(),
+        })
+        .collect();
+    parts.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_ranges() {
+        assert_eq!(list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!(list(&[3]), "3");
+        assert_eq!(list(&[]), "");
+    }
+}

@@ -1,0 +1,91 @@
+//! Machines named on the command line or in a host file: there is one, this one.
+//!
+//! Called by `mod.rs`. A script written for a cluster says `-host localhost` or brings a host file
+//! of its scheduler with the one name; a name of another machine must not be ignored.
+
+/// Checks a list of names as `-host` takes it: `localhost:4,this-machine`.
+///
+/// # Errors
+///
+/// One sentence that begins with `flag`.
+pub fn check_list(flag: &str, list: &str, here: &str) -> Result<(), String> {
+    let mut names = list.split(',').map(str::trim).filter(|name| !name.is_empty()).peekable();
+    if names.peek().is_none() {
+        return Err(format!("{flag}: '{list}' names no machine"));
+    }
+    names.try_for_each(|name| check(flag, name, here))
+}
+
+/// Checks the text of a host file: one machine per line, first word, with `slots=…` and the like
+/// behind it; `#` begins a comment.
+///
+/// # Errors
+///
+/// One sentence that begins with `flag`.
+pub fn check_file(flag: &str, text: &str, here: &str) -> Result<(), String> {
+    let mut lines = text
+        .lines()
+        .filter_map(|line| line.split('#').next()?.split_whitespace().next())
+        .peekable();
+    if lines.peek().is_none() {
+        return Err(format!("{flag}: the file names no machine"));
+    }
+    lines.try_for_each(|name| check(flag, name, here))
+}
+
+fn check(flag: &str, name: &str, here: &str) -> Result<(), String> {
+    // A number of slots may follow, but a colon is also part of one name of this machine.
+    let bare = match name.rsplit_once(':') {
+        Some((bare, slots)) if slots == "*" || slots.parse::<u32>().is_ok() && bare != ":" => bare,
+        _ => name,
+    };
+    let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let known = ["localhost", "127.0.0.1", "::1"].contains(&bare)
+        || bare.eq_ignore_ascii_case(here)
+        // With and without its domain.
+        || !here.is_empty() && bare.parse::<std::net::Ipv4Addr>().is_err()
+            && short(bare) == short(here);
+    if known {
+        return Ok(());
+    }
+    Err(format!("{flag}: '{bare}' is not this machine; a typepack job runs on one, '{here}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_this_machine() {
+        for list in [
+            "localhost",
+            "localhost:4",
+            "127.0.0.1,::1",
+            "::1:2",
+            "node7",
+            "NODE7:*,localhost",
+            "node7.example.org",
+        ] {
+            assert_eq!(check_list("-host", list, "node7"), Ok(()), "{list}");
+        }
+        assert_eq!(check_list("-host", "node7", "node7.example.org"), Ok(()));
+    }
+
+    #[test]
+    fn names_of_others() {
+        for list in ["node8", "localhost,node8", "node8:2", "10.0.0.1", "localhost:x"] {
+            let error = check_list("-host", list, "node7").expect_err(list);
+            assert!(error.starts_with("-host: '") && error.contains("not this machine"), "{error}");
+        }
+        assert_eq!(check_list("-H", " , ", "a").expect_err("none"), "-H: ' , ' names no machine");
+    }
+
+    #[test]
+    fn host_files() {
+        let file = "# made by a scheduler\nlocalhost slots=4\n\nnode7:2   # here\n";
+        assert_eq!(check_file("-f", file, "node7"), Ok(()));
+        let error = check_file("-f", "localhost\nnode8 slots=4\n", "node7").expect_err("another");
+        assert!(error.starts_with("-f: 'node8' is not this machine"), "{error}");
+        assert_eq!(check_file("-f", "# none\n", "x"), Err("-f: the file names no machine".into()));
+    }
+}

@@ -1,0 +1,530 @@
+//! The command line of `mpiexec`, as data.
+//!
+//! First step of `main.rs`; `program.rs` looks the programs up afterwards. `options.rs` has the
+//! table of options, `hosts.rs` and `words.rs` read what some of them name. Written by hand because
+//! everything after a program's name belongs to the program, and because MPI's flags have one dash
+//! and several letters (MPI-5.0 section 11.5).
+
+mod hosts;
+pub mod options;
+mod words;
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::num::IntErrorKind;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use typepack::shm::layout::MAX_RANKS;
+
+use options::Id;
+
+/// A part of the machine that ranks are bound to or dealt over, smallest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// One hardware thread.
+    Thread,
+    /// One core with all its threads.
+    Core,
+    /// The cores of one level 2 cache.
+    L2,
+    /// The cores of one level 3 cache.
+    L3,
+    /// The cores of one NUMA node.
+    Numa,
+    /// The cores of one package.
+    Socket,
+}
+
+impl Level {
+    fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "hwthread" | "hwt" => Self::Thread,
+            "core" => Self::Core,
+            "l2cache" | "l2" => Self::L2,
+            "l3cache" | "l3" => Self::L3,
+            "numa" => Self::Numa,
+            "socket" | "package" => Self::Socket,
+            _ => return None,
+        })
+    }
+}
+
+/// Where ranks may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bind {
+    /// Each rank on one of these: on a thread or core of its own, if there are enough, or on all
+    /// cores of a larger part.
+    To(Level),
+    /// Anywhere.
+    None,
+}
+
+impl Bind {
+    fn parse(what: &str, value: &str) -> Result<Self, String> {
+        // Open MPI's users say what to do when there are too few; we do one of these anyway.
+        let name = without_modifiers(value, &["overload-allowed", "if-supported"]);
+        match name.and_then(Level::parse) {
+            Some(level) => Ok(Self::To(level)),
+            None if name == Some("none") => Ok(Self::None),
+            None => Err(format!(
+                "{what}: '{value}' is none of none, hwthread, core, l2cache, l3cache, numa, socket"
+            )),
+        }
+    }
+}
+
+/// In which order ranks are dealt to the parts of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Map {
+    /// Consecutive blocks, one for each NUMA node, in proportion to its cores.
+    Blocks,
+    /// One core after the other.
+    Fill,
+    /// One rank to each part in turn.
+    InTurn(Level),
+}
+
+impl Map {
+    fn parse(what: &str, value: &str) -> Result<Self, String> {
+        match without_modifiers(value, &["oversubscribe", "nooversubscribe"]) {
+            Some("slot" | "node" | "core" | "hwthread") => Ok(Self::Fill),
+            Some(name) if Level::parse(name).is_some_and(|level| level > Level::Core) => {
+                Ok(Self::InTurn(Level::parse(name).unwrap_or(Level::Core)))
+            }
+            _ => Err(format!(
+                "{what}: '{value}' is none of slot, node, core, hwthread, l2cache, l3cache, numa, \
+                 socket"
+            )),
+        }
+    }
+}
+
+/// `value` without the modifiers behind its colons; `None` with one that is not known.
+fn without_modifiers<'a>(value: &'a str, known: &[&str]) -> Option<&'a str> {
+    let mut parts = value.split(':');
+    let name = parts.next()?;
+    parts.all(|part| known.iter().any(|k| k.eq_ignore_ascii_case(part))).then_some(name)
+}
+
+/// Which of our variables ranks get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Inherit {
+    /// All.
+    All,
+    /// Only these.
+    Only(BTreeSet<OsString>),
+}
+
+/// What an option says about the environment; later ones win.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// `None` when nothing is said.
+    pub inherit: Option<Inherit>,
+    /// Variables to set; without a value, ours.
+    pub set: Vec<(OsString, Option<OsString>)>,
+}
+
+/// One program of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct App {
+    /// Number of ranks, 1 to [`MAX_RANKS`].
+    pub ranks: usize,
+    /// The program as given.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Working directory, as given.
+    pub directory: Option<PathBuf>,
+    /// Where to look for the program instead of `PATH`.
+    pub path: Option<OsString>,
+    /// Its environment, after the job's.
+    pub environment: Environment,
+}
+
+/// A job to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// The programs in the order of their ranks; at least one.
+    pub apps: Vec<App>,
+    /// Put the rank before each line.
+    pub label: bool,
+    /// Binding.
+    pub bind: Bind,
+    /// Order of placement.
+    pub map: Map,
+    /// Print the bindings.
+    pub report_bindings: bool,
+    /// The environment of all programs.
+    pub environment: Environment,
+    /// Value of `MPI_UNIVERSE_SIZE`.
+    pub universe: Option<u32>,
+    /// Name of the initial error handler.
+    pub errhandler: Option<&'static str>,
+    /// Files for standard output and standard error, with `%r` for the rank.
+    pub files: [Option<OsString>; 2],
+    /// Say how each rank ended.
+    pub exit_codes: bool,
+    /// How long the job may run.
+    pub timeout: Option<Duration>,
+}
+
+impl Job {
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.apps.iter().map(|app| app.ranks).sum()
+    }
+
+    /// The number of the program that `rank` runs.
+    pub fn app_of(&self, rank: usize) -> usize {
+        let mut first = 0;
+        let found = self.apps.iter().position(|app| {
+            first += app.ranks;
+            rank < first
+        });
+        found.unwrap_or(self.apps.len() - 1)
+    }
+}
+
+/// What the command line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Print the help text.
+    Help,
+    /// Print the version.
+    Version,
+    /// Print what mpiexec knows about itself and the machine.
+    Info,
+    /// Run a job.
+    Run(Job),
+}
+
+/// What the command line is read with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Surroundings<'a> {
+    /// `TYPEPACK_BIND`.
+    pub bind: Option<&'a str>,
+    /// `MPIEXEC_TIMEOUT`.
+    pub timeout: Option<&'a str>,
+    /// Name of this machine.
+    pub host: &'a str,
+}
+
+/// What is known of the job while its command line is read.
+struct Reading<'a> {
+    surroundings: Surroundings<'a>,
+    bind: Option<Bind>,
+    timeout: Option<Option<Duration>>,
+    job: Job,
+}
+
+/// What is known of a program before its name has come.
+#[derive(Default)]
+struct Section {
+    ranks: Option<usize>,
+    directory: Option<PathBuf>,
+    path: Option<OsString>,
+    environment: Environment,
+}
+
+/// Parses the arguments after the command's name.
+///
+/// # Errors
+///
+/// One sentence that begins with the name of the argument that is wrong.
+pub fn parse(
+    arguments: impl IntoIterator<Item = OsString>,
+    surroundings: Surroundings<'_>,
+) -> Result<Request, String> {
+    let mut words: Vec<OsString> = arguments.into_iter().collect();
+    let mut reading = Reading {
+        surroundings,
+        bind: None,
+        timeout: None,
+        job: Job {
+            apps: Vec::new(),
+            label: false,
+            bind: Bind::To(Level::Core),
+            map: Map::Blocks,
+            report_bindings: false,
+            environment: Environment::default(),
+            universe: None,
+            errhandler: None,
+            files: [None, None],
+            exit_codes: false,
+            timeout: None,
+        },
+    };
+    let mut from_file = false;
+    loop {
+        let mut rest = words.into_iter();
+        match reading.section(&mut rest, from_file)? {
+            Next::Answer(request) => return Ok(request),
+            Next::File(more) => {
+                from_file = true;
+                words = more;
+            }
+            Next::Section => words = rest.collect(),
+            Next::End => return reading.finish().map(Request::Run),
+        }
+    }
+}
+
+/// What follows after a section has been read.
+enum Next {
+    /// Nothing is to be run.
+    Answer(Request),
+    /// The words of a `-configfile`.
+    File(Vec<OsString>),
+    /// Another program.
+    Section,
+    /// Nothing.
+    End,
+}
+
+impl Reading<'_> {
+    /// Reads one program with its options.
+    fn section(
+        &mut self,
+        rest: &mut std::vec::IntoIter<OsString>,
+        from_file: bool,
+    ) -> Result<Next, String> {
+        let mut section = Section::default();
+        let program = loop {
+            let Some(argument) = rest.next() else {
+                // The first thing that is missing is the one to name.
+                return Err(match section.ranks {
+                    None => NO_RANKS.into(),
+                    Some(_) => "program: missing after the options (try mpiexec --help)".into(),
+                });
+            };
+            let Some(text) = argument.to_str() else { break argument };
+            if text == "--" {
+                break rest.next().ok_or("program: missing after '--'")?;
+            }
+            if text == ":" {
+                return Err("':': a program must come before it".into());
+            }
+            if !text.starts_with('-') {
+                break argument;
+            }
+            let (entry, joined) = options::find(text)
+                .ok_or_else(|| format!("{text}: unknown option (try mpiexec --help)"))?;
+            let flag = text.split('=').next().unwrap_or(text);
+            let mut values = Vec::new();
+            if let Some(value) = joined {
+                values.push(OsString::from(value));
+            }
+            while values.len() < entry.values.len() {
+                let value = rest
+                    .next()
+                    .ok_or_else(|| format!("{flag}: {} must follow", entry.values[values.len()]))?;
+                values.push(value);
+                // "-env NAME=VALUE" is as good as "-env NAME VALUE".
+                if entry.values.len() == 2 && values[0].as_bytes().contains(&b'=') {
+                    break;
+                }
+            }
+            match entry.id {
+                Id::Help => return Ok(Next::Answer(Request::Help)),
+                Id::Version => return Ok(Next::Answer(Request::Version)),
+                Id::Info => return Ok(Next::Answer(Request::Info)),
+                Id::ConfigFile if from_file => {
+                    return Err(format!("{flag}: not within such a file"));
+                }
+                Id::ConfigFile => {
+                    let file = shown(&values[0]);
+                    let text = std::fs::read_to_string(&values[0])
+                        .map_err(|error| format!("{flag}: '{file}': {error}"))?;
+                    if rest.next().is_some() || section.ranks.is_some() || !self.job.apps.is_empty()
+                    {
+                        return Err(format!("{flag}: all programs have to be in the file"));
+                    }
+                    let words = words::of_file(&text);
+                    return words.map(Next::File).map_err(|e| format!("{flag}: '{file}': {e}"));
+                }
+                id => self.option(id, flag, &values, &mut section)?,
+            }
+        };
+        let ranks = section.ranks.ok_or(NO_RANKS)?;
+        if program.is_empty() {
+            return Err("program: the name is empty".into());
+        }
+        let mut arguments = Vec::new();
+        let mut next = Next::End;
+        for argument in rest {
+            if argument == ":" {
+                next = Next::Section;
+                break;
+            }
+            arguments.push(argument);
+        }
+        let Section { directory, path, environment, .. } = section;
+        self.job.apps.push(App { ranks, program, arguments, directory, path, environment });
+        if self.job.ranks() > MAX_RANKS {
+            let all = self.job.ranks();
+            return Err(format!("-n: {all} ranks are too many (at most {MAX_RANKS})"));
+        }
+        Ok(next)
+    }
+
+    /// Takes one option with its values.
+    fn option(
+        &mut self,
+        id: Id,
+        flag: &str,
+        values: &[OsString],
+        section: &mut Section,
+    ) -> Result<(), String> {
+        let word = values.first().map(|value| value.to_string_lossy()).unwrap_or_default();
+        let job = &mut self.job;
+        match id {
+            Id::Ranks => {
+                if section.ranks.is_some() {
+                    return Err(format!("{flag}: the number of ranks is given twice"));
+                }
+                section.ranks = Some(rank_count(flag, &word)?);
+            }
+            Id::Directory => section.directory = Some(PathBuf::from(filled(flag, &values[0])?)),
+            Id::Path => section.path = Some(filled(flag, &values[0])?),
+            Id::Env => section.environment.set.push(variable(flag, values)?),
+            Id::Genv => job.environment.set.push(variable(flag, values)?),
+            Id::Export => section.environment.set.push(exported(flag, &values[0])?),
+            Id::EnvList => section.environment.inherit = Some(only(&values[0])),
+            Id::EnvNone => section.environment.inherit = Some(Inherit::Only(BTreeSet::new())),
+            Id::EnvAll => section.environment.inherit = Some(Inherit::All),
+            Id::GenvList => job.environment.inherit = Some(only(&values[0])),
+            Id::GenvNone => job.environment.inherit = Some(Inherit::Only(BTreeSet::new())),
+            Id::GenvAll => job.environment.inherit = Some(Inherit::All),
+            Id::Hosts => hosts::check_list(flag, &word, self.surroundings.host)?,
+            Id::HostFile => {
+                let text = std::fs::read_to_string(&values[0])
+                    .map_err(|error| format!("{flag}: '{word}': {error}"))?;
+                hosts::check_file(flag, &text, self.surroundings.host)?;
+            }
+            Id::Universe => job.universe = Some(positive(flag, &word)?),
+            Id::InitialErrhandler => {
+                let known = ["mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return"];
+                let found = known.into_iter().find(|name| name.eq_ignore_ascii_case(&word));
+                job.errhandler =
+                    Some(found.ok_or_else(|| {
+                        format!("{flag}: '{word}' is none of {}", known.join(", "))
+                    })?);
+            }
+            Id::Label => job.label = true,
+            Id::OutPattern => job.files[0] = Some(filled(flag, &values[0])?),
+            Id::ErrPattern => job.files[1] = Some(filled(flag, &values[0])?),
+            Id::ExitCodes => job.exit_codes = true,
+            Id::Timeout => self.timeout = Some(seconds(flag, &word)?),
+            Id::Bind => self.bind = Some(Bind::parse(flag, &word)?),
+            Id::Map => job.map = Map::parse(flag, &word)?,
+            Id::ReportBindings => job.report_bindings = true,
+            Id::IgnoredNumber => drop(positive(flag, &word)?),
+            Id::IgnoredWord | Id::Ignored => {}
+            // Answered by the caller.
+            Id::ConfigFile | Id::Help | Id::Version | Id::Info => {}
+        }
+        Ok(())
+    }
+
+    /// The job, with the defaults from the environment.
+    fn finish(mut self) -> Result<Job, String> {
+        self.job.bind = match (self.bind, self.surroundings.bind) {
+            (Some(bind), _) => bind,
+            (None, Some(value)) => Bind::parse("TYPEPACK_BIND", value)?,
+            (None, None) => Bind::To(Level::Core),
+        };
+        self.job.timeout = match (self.timeout, self.surroundings.timeout) {
+            (Some(timeout), _) => timeout,
+            (None, Some(value)) => seconds("MPIEXEC_TIMEOUT", value)?,
+            (None, None) => None,
+        };
+        Ok(self.job)
+    }
+}
+
+const NO_RANKS: &str = "-n: the number of ranks is missing (try mpiexec --help)";
+
+fn shown(word: &OsStr) -> String {
+    word.to_string_lossy().into_owned()
+}
+
+fn rank_count(flag: &str, value: &str) -> Result<usize, String> {
+    let too_many = || format!("{flag}: {value} ranks are too many (at most {MAX_RANKS})");
+    match value.parse::<i64>() {
+        Ok(n) => match usize::try_from(n) {
+            Ok(1..=MAX_RANKS) => usize::try_from(n).map_err(|_| too_many()),
+            Ok(0) | Err(_) => Err(format!("{flag}: {value} is not a number of ranks (1 or more)")),
+            Ok(_) => Err(too_many()),
+        },
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Err(too_many()),
+        Err(_) => Err(format!("{flag}: '{value}' is not a number of ranks (1 or more)")),
+    }
+}
+
+/// A number that fits C's `int`.
+fn positive(flag: &str, value: &str) -> Result<u32, String> {
+    let number = value.parse::<u32>().ok().filter(|n| (1..=i32::MAX.unsigned_abs()).contains(n));
+    number.ok_or_else(|| format!("{flag}: '{value}' is not a number (1 or more)"))
+}
+
+/// A time; 0 and less is no limit, as MPICH has it.
+fn seconds(what: &str, value: &str) -> Result<Option<Duration>, String> {
+    let wrong = || format!("{what}: '{value}' is not a number of seconds");
+    let number: f64 = value.trim().parse().map_err(|_| wrong())?;
+    if number.is_nan() {
+        return Err(wrong());
+    }
+    if number <= 0.0 {
+        return Ok(None);
+    }
+    // A century and more is no limit either.
+    Ok(Duration::try_from_secs_f64(number).ok().filter(|d| d.as_secs() < 1 << 32))
+}
+
+fn filled(flag: &str, value: &OsStr) -> Result<OsString, String> {
+    if value.is_empty() {
+        return Err(format!("{flag}: the name is empty"));
+    }
+    Ok(value.to_owned())
+}
+
+/// `NAME VALUE`, or `NAME=VALUE` in one word.
+fn variable(flag: &str, values: &[OsString]) -> Result<(OsString, Option<OsString>), String> {
+    match values {
+        [name, value] => named(flag, name.clone(), Some(value.clone())),
+        _ => exported(flag, &values[0]),
+    }
+}
+
+/// `NAME=VALUE`, or `NAME` for ours.
+fn exported(flag: &str, word: &OsStr) -> Result<(OsString, Option<OsString>), String> {
+    let bytes = word.as_bytes();
+    match bytes.iter().position(|&byte| byte == b'=') {
+        Some(at) => {
+            let part = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+            named(flag, part(&bytes[..at]), Some(part(&bytes[at + 1..])))
+        }
+        None => named(flag, word.to_owned(), None),
+    }
+}
+
+fn named(
+    flag: &str,
+    name: OsString,
+    value: Option<OsString>,
+) -> Result<(OsString, Option<OsString>), String> {
+    if name.is_empty() {
+        return Err(format!("{flag}: the name of the variable is empty"));
+    }
+    Ok((name, value))
+}
+
+fn only(list: &OsStr) -> Inherit {
+    let names = list.as_bytes().split(|&byte| byte == b',').filter(|name| !name.is_empty());
+    Inherit::Only(names.map(|name| OsString::from_vec(name.to_vec())).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,324 @@
+//! The options of `mpiexec` as a table: their names, what follows them, what they are for.
+//!
+//! `mod.rs` finds options here and gives them their meaning; the help text is made from the table,
+//! and a test holds the manual page against it. One dash and two are the same, and `--name=value`
+//! is the same as `--name value`: MPICH's users write the one, Open MPI's the other.
+
+use std::fmt::Write;
+
+/// Which option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Id {
+    Ranks,
+    Directory,
+    Path,
+    Env,
+    EnvList,
+    EnvNone,
+    EnvAll,
+    Genv,
+    GenvList,
+    GenvNone,
+    GenvAll,
+    Export,
+    ConfigFile,
+    Hosts,
+    HostFile,
+    Universe,
+    InitialErrhandler,
+    Label,
+    OutPattern,
+    ErrPattern,
+    ExitCodes,
+    Timeout,
+    Bind,
+    Map,
+    ReportBindings,
+    /// A number without a meaning on one machine.
+    IgnoredNumber,
+    /// A word without a meaning on one machine.
+    IgnoredWord,
+    /// Without a meaning on one machine.
+    Ignored,
+    Help,
+    Version,
+    Info,
+}
+
+/// A row of the table.
+#[derive(Debug)]
+pub struct Entry {
+    /// Which it is.
+    pub id: Id,
+    /// Its names without dashes.
+    pub names: &'static [&'static str],
+    /// What has to follow, as the help text calls it.
+    pub values: &'static [&'static str],
+    /// What it is for.
+    pub help: &'static str,
+}
+
+/// A group of options with one heading.
+#[derive(Debug)]
+pub struct Group {
+    /// The heading.
+    pub title: &'static str,
+    /// The options.
+    pub entries: &'static [Entry],
+}
+
+const fn entry(
+    id: Id,
+    names: &'static [&'static str],
+    values: &'static [&'static str],
+    help: &'static str,
+) -> Entry {
+    Entry { id, names, values, help }
+}
+
+/// All options.
+pub const GROUPS: [Group; 5] = [
+    Group {
+        title: "for each program (before it; programs are separated by ':')",
+        entries: &[
+            entry(Id::Ranks, &["n", "np"], &["N"], "number of ranks (required, 1 or more)"),
+            entry(Id::Directory, &["wdir", "wd"], &["DIR"], "working directory of the ranks"),
+            entry(Id::Path, &["path"], &["DIRS"], "where to look for the program, instead of PATH"),
+            entry(Id::Env, &["env"], &["NAME", "VALUE"], "set a variable"),
+            entry(Id::Export, &["x"], &["NAME[=VALUE]"], "set a variable, or pass ours on"),
+            entry(Id::EnvList, &["envlist"], &["NAMES"], "pass on only these of our variables"),
+            entry(Id::EnvNone, &["envnone"], &[], "pass on none of our variables"),
+            entry(Id::EnvAll, &["envall"], &[], "pass on all of our variables (default)"),
+            entry(Id::Hosts, &["host", "hosts", "H"], &["NAMES"], "only this machine can be named"),
+        ],
+    },
+    Group {
+        title: "for the job",
+        entries: &[
+            entry(Id::ConfigFile, &["configfile"], &["FILE"], "a program per line, as above"),
+            entry(Id::Genv, &["genv"], &["NAME", "VALUE"], "set a variable for all programs"),
+            entry(Id::GenvList, &["genvlist"], &["NAMES"], "as -envlist, for all programs"),
+            entry(Id::GenvNone, &["genvnone"], &[], "as -envnone, for all programs"),
+            entry(Id::GenvAll, &["genvall"], &[], "as -envall, for all programs"),
+            entry(
+                Id::HostFile,
+                &["f", "hostfile", "machinefile"],
+                &["FILE"],
+                "only this machine can be named in it",
+            ),
+            entry(Id::Universe, &["usize"], &["N"], "value of MPI_UNIVERSE_SIZE"),
+            entry(
+                Id::InitialErrhandler,
+                &["initial-errhandler"],
+                &["NAME"],
+                "mpi_errors_are_fatal (default), mpi_errors_abort, mpi_errors_return",
+            ),
+            entry(Id::Timeout, &["timeout"], &["SECONDS"], "end the job after that time, code 124"),
+        ],
+    },
+    Group {
+        title: "output",
+        entries: &[
+            entry(
+                Id::Label,
+                &["l", "prepend-rank", "tag-output"],
+                &[],
+                "put \"[rank] \" before every line of output",
+            ),
+            entry(
+                Id::OutPattern,
+                &["outfile-pattern"],
+                &["FILE"],
+                "standard output to files; %r is the rank, %h the machine",
+            ),
+            entry(Id::ErrPattern, &["errfile-pattern"], &["FILE"], "the same for standard error"),
+            entry(
+                Id::ExitCodes,
+                &["print-all-exitcodes"],
+                &[],
+                "say at the end how each rank ended",
+            ),
+        ],
+    },
+    Group {
+        title: "placement",
+        entries: &[
+            entry(
+                Id::Bind,
+                &["bind-to"],
+                &["WHAT"],
+                "core (default: one rank each, if they suffice), hwthread, l2cache, l3cache, numa, \
+                 socket, none",
+            ),
+            entry(
+                Id::Map,
+                &["map-by"],
+                &["WHAT"],
+                "core, hwthread, slot, node: in order; l2cache, l3cache, numa, socket: in turn; \
+                 default: blocks of ranks, one block per NUMA node",
+            ),
+            entry(Id::ReportBindings, &["report-bindings"], &[], "say where the ranks are bound"),
+            entry(
+                Id::IgnoredNumber,
+                &["ppn", "perhost", "npernode", "N"],
+                &["N"],
+                "ranks per machine: of no effect on one",
+            ),
+            entry(Id::IgnoredWord, &["soft", "arch"], &["WORD"], "of no effect"),
+            entry(
+                Id::Ignored,
+                &["oversubscribe", "allow-run-as-root"],
+                &[],
+                "of no effect: both are always allowed",
+            ),
+        ],
+    },
+    Group {
+        title: "about mpiexec",
+        entries: &[
+            entry(Id::Help, &["h", "help"], &[], "this text"),
+            entry(Id::Version, &["version", "V"], &[], "the version"),
+            entry(Id::Info, &["info"], &[], "versions, paths, and what the machine looks like"),
+        ],
+    },
+];
+
+/// The option that `text` names, and the value after its `=`; `None` when nobody knows it.
+pub fn find(text: &str) -> Option<(&'static Entry, Option<&str>)> {
+    let name = text.strip_prefix("--").or_else(|| text.strip_prefix('-'))?;
+    let entries = || GROUPS.iter().flat_map(|group| group.entries);
+    if let Some(entry) = entries().find(|entry| entry.names.contains(&name)) {
+        return Some((entry, None));
+    }
+    let (name, value) = name.split_once('=')?;
+    let entry = entries().find(|entry| entry.values.len() == 1 && entry.names.contains(&name))?;
+    Some((entry, Some(value)))
+}
+
+/// What `--help` prints.
+pub fn help() -> String {
+    let mut text = String::from(
+        "\
+Starts a program as the ranks of one job on this machine and watches over them.
+
+usage: mpiexec [options] -n N program [arguments...] [: -n N program [arguments...]]...
+",
+    );
+    for group in &GROUPS {
+        let _infallible = write!(text, "\n{}:\n", group.title);
+        for entry in group.entries {
+            let names: Vec<String> = entry.names.iter().map(|name| dashed(name)).collect();
+            let values = entry.values.iter().map(|value| format!(" {value}")).collect::<String>();
+            let left = format!("{}{values}", names.join(", "));
+            // Long names have a line of their own.
+            let gap = if left.len() > 22 { format!("\n{:26}", "") } else { String::new() };
+            let help = wrapped(entry.help, 72, &format!("\n{:26}", ""));
+            let _infallible =
+                writeln!(text, "  {left:<22}{}{gap}{help}", if gap.is_empty() { "  " } else { "" });
+        }
+    }
+    text.push_str(
+        "
+Standard input goes to rank 0; output comes out by whole lines. When a rank fails the others are
+ended, one line says which and why, and the exit code is that rank's (128 + signal). Ctrl-C ends
+the job after a grace period of 2 seconds, a second Ctrl-C at once.
+
+Variables: TYPEPACK_BIND is the default for --bind-to, MPIEXEC_TIMEOUT for -timeout.
+
+examples:
+  mpiexec -n 2 ./halo
+  mpiexec -n 1 ./master : -n 4 -wdir /tmp ./worker
+  mpiexec -n 4 -l sh -c 'echo rank $TYPEPACK_RANK of $TYPEPACK_SIZE'
+",
+    );
+    text
+}
+
+/// The name as it is usually written: one dash for MPICH's and the standard's, two for the rest.
+fn dashed(name: &str) -> String {
+    let two = name.len() > 1
+        && [
+            "hostfile",
+            "tag-output",
+            "bind-to",
+            "map-by",
+            "report-bindings",
+            "npernode",
+            "oversubscribe",
+            "allow-run-as-root",
+            "help",
+            "version",
+        ]
+        .contains(&name);
+    format!("{}{name}", if two { "--" } else { "-" })
+}
+
+/// `text` in lines of at most `width`, broken by `separator`.
+fn wrapped(text: &str, width: usize, separator: &str) -> String {
+    let (mut out, mut used) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        if used > 0 && used + 1 + word.len() > width {
+            out.push_str(separator);
+            used = 0;
+        } else if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += word.len();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_found_in_any_spelling() {
+        for text in ["-np", "--np"] {
+            assert_eq!(find(text).map(|(entry, value)| (entry.id, value)), Some((Id::Ranks, None)));
+        }
+        let found = find("--bind-to=core").map(|(entry, value)| (entry.id, value));
+        assert_eq!(found, Some((Id::Bind, Some("core"))));
+        for text in ["np", "---np", "-", "--", "-l=x", "-env=A", "-nn", "", "-n2"] {
+            assert!(find(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_name_means_two_things() {
+        let mut seen = BTreeSet::new();
+        for name in GROUPS.iter().flat_map(|g| g.entries).flat_map(|e| e.names) {
+            assert!(seen.insert(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_help_text_has_every_option_and_fits_a_terminal() {
+        let help = help();
+        for name in GROUPS.iter().flat_map(|g| g.entries).flat_map(|e| e.names) {
+            assert!(help.contains(&format!("-{name}")), "{name}");
+        }
+        for line in help.lines() {
+            assert!(line.len() <= 100, "{line}");
+        }
+    }
+
+    /// The manual page describes exactly the options of the table.
+    #[test]
+    fn the_manual_page_has_every_option_and_no_other() {
+        let page = include_str!("../../../guide/mpiexec.1.md");
+        let described: BTreeSet<&str> = page
+            .lines()
+            .filter(|line| line.starts_with("**-"))
+            .flat_map(|line| line.split("**"))
+            .filter(|word| word.starts_with('-'))
+            .map(|word| word.trim_start_matches('-'))
+            .collect();
+        let known: BTreeSet<&str> =
+            GROUPS.iter().flat_map(|g| g.entries).flat_map(|e| e.names).copied().collect();
+        assert_eq!(described, known);
+    }
+}

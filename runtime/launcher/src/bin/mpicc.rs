@@ -1,0 +1,13 @@
+//! `mpicc`: compiles and links C programs for the MPI ABI. All of it is in `../wrapper/`.
+
+#[path = "../wrapper/mod.rs"]
+mod wrapper;
+
+fn main() -> std::process::ExitCode {
+    wrapper::main(&wrapper::Tool {
+        name: "mpicc",
+        language: "C",
+        compiler: "cc",
+        choosers: &["-cc="],
+    })
+}

@@ -1,0 +1,14 @@
+//! `mpicxx`: compiles and links C++ programs that call the C functions of the MPI ABI (there are
+//! no C++ bindings since MPI-3.0). All of it is in `../wrapper/`.
+
+#[path = "../wrapper/mod.rs"]
+mod wrapper;
+
+fn main() -> std::process::ExitCode {
+    wrapper::main(&wrapper::Tool {
+        name: "mpicxx",
+        language: "C++",
+        compiler: "c++",
+        choosers: &["-cxx=", "-CC="],
+    })
+}

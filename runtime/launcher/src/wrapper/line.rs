@@ -1,0 +1,402 @@
+//! The wrapper's command line: what is a query, what is the compiler's, and what is added to it.
+//!
+//! Between `mod.rs`, which runs or prints, and `prefix.rs`, which knows the places. Pure.
+//!
+//! The queries are those of MPICH's wrappers (`-show`, `-compile_info`, `-link_info`) and of Open
+//! MPI's (`-showme:…`), because build systems ask in one of these two languages.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use super::Tool;
+use super::prefix::Places;
+
+/// A question to the wrapper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Query {
+    /// The whole command (`-show`, `-showme`).
+    Command,
+    /// The compiler (`-showme:command`).
+    Compiler,
+    /// The arguments that compiling needs (`-showme:compile`).
+    Compile,
+    /// The arguments that linking needs (`-showme:link`).
+    Link,
+    /// The same with the compiler before them (`-compile_info`).
+    CompileCommand,
+    /// The same with the compiler before them (`-link_info`).
+    LinkCommand,
+    /// Directories of headers, bare.
+    IncludeDirs,
+    /// Directories of libraries, bare.
+    LibraryDirs,
+    /// Names of libraries, bare.
+    Libraries,
+    /// Version of typepack.
+    Version,
+    /// The help text.
+    Help,
+}
+
+/// What the command line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// `None` to compile.
+    pub query: Option<Query>,
+    /// The compiler and the words that always follow it (`ccache gcc`).
+    pub compiler: Vec<OsString>,
+    /// What is the compiler's, in order.
+    pub arguments: Vec<OsString>,
+}
+
+fn query(text: &str) -> Option<Result<Query, String>> {
+    // Open MPI's users write two dashes as often as one.
+    let one = text.strip_prefix('-')?;
+    let name = one.strip_prefix('-').unwrap_or(one);
+    Some(Ok(match name {
+        "show" | "showme" => Query::Command,
+        "showme:command" => Query::Compiler,
+        "showme:compile" => Query::Compile,
+        "showme:link" => Query::Link,
+        "showme:incdirs" => Query::IncludeDirs,
+        "showme:libdirs" => Query::LibraryDirs,
+        "showme:libs" => Query::Libraries,
+        "showme:version" => Query::Version,
+        "compile_info" | "compile-info" => Query::CompileCommand,
+        "link_info" | "link-info" => Query::LinkCommand,
+        "help" => Query::Help,
+        name if ["show", "compile_", "compile-", "link_", "link-"]
+            .iter()
+            .any(|start| name.starts_with(start)) =>
+        {
+            return Some(Err(format!("{text}: unknown query (see -help)")));
+        }
+        _ => return None,
+    }))
+}
+
+/// Reads the arguments after the wrapper's name.
+///
+/// # Errors
+///
+/// One sentence that begins with the argument that is wrong.
+pub fn read(tool: &Tool, arguments: Vec<OsString>) -> Result<Request, String> {
+    let mut request =
+        Request { query: None, compiler: vec![tool.compiler.into()], arguments: Vec::new() };
+    for argument in arguments {
+        // What is no text can only be a file name.
+        let text = argument.to_str().unwrap_or_default();
+        let chosen = tool.choosers.iter().find_map(|chooser| text.strip_prefix(chooser));
+        if let Some(compiler) = chosen {
+            request.compiler = compiler.split_whitespace().map(OsString::from).collect();
+            if request.compiler.is_empty() {
+                return Err(format!("{text} names no compiler"));
+            }
+        } else if let Some(query) = query(text) {
+            let query = query?;
+            if request.query.is_some_and(|before| before != query) {
+                return Err(format!("{text}: only one query at a time"));
+            }
+            request.query = Some(query);
+        } else {
+            request.arguments.push(argument);
+        }
+    }
+    Ok(request)
+}
+
+/// Options of compilers whose value is the next argument, which therefore is no file to compile.
+const WITH_VALUE: [&str; 35] = [
+    "-o",
+    "-x",
+    "-I",
+    "-L",
+    "-D",
+    "-U",
+    "-A",
+    "-B",
+    "-T",
+    "-e",
+    "-u",
+    "-z",
+    "-F",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "-include",
+    "-imacros",
+    "-isystem",
+    "-idirafter",
+    "-iquote",
+    "-iprefix",
+    "-iwithprefix",
+    "-iwithprefixbefore",
+    "-isysroot",
+    "-imultilib",
+    "-aux-info",
+    "-wrapper",
+    "-Xlinker",
+    "-Xassembler",
+    "-Xpreprocessor",
+    "-Xclang",
+    "-target",
+    "--param",
+    "-dumpbase",
+];
+
+/// Options by which a compiler stops before it links, or links in a way that takes no shared
+/// library (`-r`).
+const WITHOUT_LINK: [&str; 7] = ["-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "-r"];
+
+/// What a compiler does with its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// It prints something about itself: `-v` with `-lmpi_abi` would link a program of nothing.
+    Nothing,
+    Compile,
+    Link,
+}
+
+fn work(arguments: &[OsString]) -> Work {
+    let (mut files, mut link) = (false, true);
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let text = argument.to_str().unwrap_or_default();
+        if WITH_VALUE.contains(&text) {
+            // Libraries can be named that way, and nothing else that is linked.
+            let value = rest.next();
+            files |= text == "-Xlinker" && value.is_some_and(|v| v.as_bytes().starts_with(b"-l"));
+        } else if WITHOUT_LINK.contains(&text) {
+            link = false;
+        } else {
+            files |= !text.starts_with('-') || text == "-" || text.starts_with("-l");
+        }
+    }
+    match (files, link) {
+        (false, _) => Work::Nothing,
+        (true, false) => Work::Compile,
+        (true, true) => Work::Link,
+    }
+}
+
+/// `-I`, `-L` and the like, joined with a path.
+fn with_path(option: &str, path: &OsStr) -> OsString {
+    let mut word = OsString::from(option);
+    word.push(path);
+    word
+}
+
+fn compile_words(places: &Places) -> Vec<OsString> {
+    vec![with_path("-I", places.include.as_os_str())]
+}
+
+fn link_words(places: &Places) -> Vec<OsString> {
+    let lib = places.lib.as_os_str();
+    let mut words = vec![with_path("-L", lib)];
+    if lib.as_bytes().contains(&b',') {
+        // -Wl cuts at commas.
+        words.extend(["-Xlinker", "-rpath", "-Xlinker"].map(OsString::from));
+        words.push(lib.to_owned());
+    } else {
+        words.push(with_path("-Wl,-rpath,", lib));
+    }
+    // RUNPATH, not RPATH: LD_LIBRARY_PATH can put another library of the same ABI in our place.
+    words.extend(["-Wl,--enable-new-dtags", "-lmpi_abi"].map(OsString::from));
+    words
+}
+
+/// The compiler's whole command line.
+pub fn complete(request: &Request, places: &Places) -> Vec<OsString> {
+    // Asked without anything to compile, show what a whole compilation would get.
+    let asked = request.arguments.is_empty() && request.query.is_some();
+    let work = if asked { Work::Link } else { work(&request.arguments) };
+    let mut words = request.compiler.clone();
+    if work != Work::Nothing {
+        words.extend(compile_words(places));
+    }
+    words.extend(request.arguments.iter().cloned());
+    if work == Work::Link {
+        // After the objects that need it.
+        words.extend(link_words(places));
+    }
+    words
+}
+
+/// The answer to a query, as words for a shell.
+pub fn answer(query: Query, request: &Request, places: &Places) -> String {
+    let with_compiler = |words: Vec<OsString>| [request.compiler.clone(), words].concat();
+    let words = match query {
+        Query::Command => complete(request, places),
+        Query::Compiler => request.compiler.clone(),
+        Query::Compile => compile_words(places),
+        Query::Link => link_words(places),
+        Query::CompileCommand => with_compiler(compile_words(places)),
+        Query::LinkCommand => with_compiler(link_words(places)),
+        Query::IncludeDirs => vec![places.include.clone().into()],
+        Query::LibraryDirs => vec![places.lib.clone().into()],
+        Query::Libraries => vec!["mpi_abi".into()],
+        // Answered before the places are known.
+        Query::Version | Query::Help => Vec::new(),
+    };
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &OsStr) -> String {
+    let text = word.to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+,=:@%^".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.into_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOOL: Tool =
+        Tool { name: "mpicc", language: "C", compiler: "cc", choosers: &["-cc=", "-other="] };
+    const LINK: &str = "-L/p/lib -Wl,-rpath,/p/lib -Wl,--enable-new-dtags -lmpi_abi";
+
+    fn places() -> Places {
+        Places { include: "/p/include".into(), lib: "/p/lib".into() }
+    }
+
+    fn request(line: &str) -> Result<Request, String> {
+        read(&TOOL, line.split_whitespace().map(OsString::from).collect())
+    }
+
+    /// What would be run.
+    fn run(line: &str) -> String {
+        let words = complete(&request(line).expect(line), &places());
+        words.iter().map(|word| word.to_str().expect("text")).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What would be printed.
+    fn ask(line: &str) -> String {
+        let request = request(line).expect(line);
+        answer(request.query.expect("a query"), &request, &places())
+    }
+
+    #[test]
+    fn linking_gets_everything() {
+        for line in ["a.c -o a", "-O2 a.o b.o", "-x c - -o a", "-shared -o l.so a.c", "-lfoo"] {
+            assert_eq!(run(line), format!("cc -I/p/include {line} {LINK}"));
+        }
+    }
+
+    #[test]
+    fn compiling_gets_the_header_alone() {
+        for line in ["-c a.c", "a.c -E", "-S -o a.s a.c", "-M a.c", "-r a.o b.o -o c.o"] {
+            assert_eq!(run(line), format!("cc -I/p/include {line}"));
+        }
+    }
+
+    #[test]
+    fn questions_to_the_compiler_stay_as_they_are() {
+        for line in ["--version", "-v", "-dumpmachine", "-print-search-dirs", "-o a -I b", ""] {
+            assert_eq!(run(line), format!("cc {line}").trim_end());
+        }
+    }
+
+    #[test]
+    fn queries_of_both_families() {
+        let whole = format!("cc -I/p/include {LINK}");
+        for line in ["-show", "--show", "-showme", "--showme"] {
+            assert_eq!(ask(line), whole);
+        }
+        assert_eq!(ask("-showme:command"), "cc");
+        assert_eq!(ask("-showme:compile"), "-I/p/include");
+        assert_eq!(ask("--showme:link"), LINK);
+        assert_eq!(ask("-showme:incdirs"), "/p/include");
+        assert_eq!(ask("-showme:libdirs"), "/p/lib");
+        assert_eq!(ask("-showme:libs"), "mpi_abi");
+        assert_eq!(ask("-compile_info"), "cc -I/p/include");
+        assert_eq!(ask("-compile-info"), "cc -I/p/include");
+        assert_eq!(ask("-link_info"), format!("cc {LINK}"));
+        assert_eq!(ask("-link-info"), format!("cc {LINK}"));
+    }
+
+    #[test]
+    fn show_shows_what_would_be_run() {
+        assert_eq!(ask("-show -c a.c"), "cc -I/p/include -c a.c");
+        assert_eq!(ask("-O3 a.c -show"), format!("cc -I/p/include -O3 a.c {LINK}"));
+        let definition = ask("-show -c -DX=\"a\" a.c");
+        assert_eq!(definition, "cc -I/p/include -c '-DX=\"a\"' a.c");
+    }
+
+    #[test]
+    fn another_compiler() {
+        assert_eq!(run("-cc=clang -c a.c"), "clang -I/p/include -c a.c");
+        assert_eq!(ask("-other=icx -show"), format!("icx -I/p/include {LINK}"));
+        let request = read(&TOOL, vec!["-cc=ccache gcc".into(), "-c".into(), "a.c".into()]);
+        let words = complete(&request.expect("a request"), &places());
+        assert_eq!(words, ["ccache", "gcc", "-I/p/include", "-c", "a.c"]);
+        assert_eq!(read(&TOOL, vec!["-cc=".into()]).ok(), None);
+    }
+
+    #[test]
+    fn unknown_queries_fail() {
+        for line in ["-showme:nonsense", "-show:x", "-shownothing", "-compile_flags", "-link_x"] {
+            let error = request(line).expect_err(line);
+            assert!(error.starts_with(line) && error.contains("unknown query"), "{error}");
+        }
+        let error = request("-showme:link -showme:libs").expect_err("two");
+        assert_eq!(error, "-showme:libs: only one query at a time");
+    }
+
+    #[test]
+    fn no_answer_defines_anything() {
+        for line in ["-show", "-showme:compile", "-showme:link", "-compile_info", "-link_info"] {
+            assert!(!ask(line).contains("-D"), "{line}");
+        }
+    }
+
+    /// The manual page lists the queries that are known, and no other.
+    #[test]
+    fn the_manual_page_has_every_query() {
+        let page = include_str!("../../../guide/mpicc.1.md");
+        let mut described: Vec<&str> = page
+            .lines()
+            .filter(|line| line.starts_with("**-"))
+            .flat_map(|line| line.split("**"))
+            .filter(|word| word.starts_with('-'))
+            .collect();
+        let before = described.len();
+        described.retain(|word| !word.ends_with('='));
+        assert_eq!(before - described.len(), 3, "-cc=, -cxx=, -CC=");
+        let mut known = [
+            "-show",
+            "-showme",
+            "-showme:command",
+            "-showme:compile",
+            "-showme:link",
+            "-showme:incdirs",
+            "-showme:libdirs",
+            "-showme:libs",
+            "-showme:version",
+            "-compile_info",
+            "-compile-info",
+            "-link_info",
+            "-link-info",
+            "-help",
+        ];
+        assert!(known.iter().all(|word| matches!(query(word), Some(Ok(_)))));
+        known.sort_unstable();
+        described.sort_unstable();
+        assert_eq!(described, known);
+    }
+
+    #[test]
+    fn strange_paths() {
+        let places = Places { include: "/a b/include".into(), lib: "/a,b/lib".into() };
+        let request = request("-show").expect("a request");
+        assert_eq!(
+            answer(Query::Command, &request, &places),
+            "cc '-I/a b/include' -L/a,b/lib -Xlinker -rpath -Xlinker /a,b/lib \
+             -Wl,--enable-new-dtags -lmpi_abi"
+        );
+        assert_eq!(quoted(OsStr::new("it's")), r"'it'\''s'");
+    }
+}

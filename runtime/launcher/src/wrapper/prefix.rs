@@ -1,0 +1,123 @@
+//! Where the header and the library are: found from the wrapper's own path, so that a prefix can
+//! be moved.
+//!
+//! `mod.rs` calls [`find`]; `line.rs` writes the answer into the compiler's arguments. Two shapes
+//! are known:
+//!
+//! ```text
+//! P/bin/mpicc    P/include/mpi.h   P/lib/libmpi_abi.so       an installed prefix
+//! T/mpicc        T/libmpi_abi.so   and mpi.h in runtime/capi/include of a directory above T:
+//!                                  the build tree (target/debug, target/release)
+//! ```
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The linker's name of the library.
+const LIBRARY: &str = "libmpi_abi.so";
+/// The loader's name of it.
+const SONAME: &str = "libmpi_abi.so.1";
+
+/// What a compiler has to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// The directory of `mpi.h`.
+    pub include: PathBuf,
+    /// The directory of the library.
+    pub lib: PathBuf,
+}
+
+/// The places that belong to the program `exe`, all symbolic links to it followed.
+///
+/// # Errors
+///
+/// One sentence saying what is missing.
+pub fn find(exe: &Path) -> Result<Places, String> {
+    let folder = exe.parent().unwrap_or(Path::new("/"));
+    if let Some(prefix) = folder.parent() {
+        let (include, lib) = (prefix.join("include"), prefix.join("lib"));
+        if include.join("mpi.h").exists() && lib.join(LIBRARY).exists() {
+            return Ok(Places { include, lib });
+        }
+    }
+    let headers = folder.ancestors().map(|above| above.join("runtime/capi/include"));
+    let Some(include) = headers.into_iter().find(|folder| folder.join("mpi.h").exists()) else {
+        return Err(format!(
+            "{} is in no prefix of typepack: there is no ../include/mpi.h with ../lib/{LIBRARY} \
+             beside it",
+            exe.display()
+        ));
+    };
+    if !folder.join(LIBRARY).exists() {
+        return Err(format!(
+            "{} is missing in this build tree; make it with cargo build -p typepack-capi",
+            folder.join(LIBRARY).display()
+        ));
+    }
+    name_for_the_loader(folder)?;
+    Ok(Places { include, lib: folder.to_owned() })
+}
+
+/// Cargo makes the file under the linker's name alone; programs ask the loader for the other.
+fn name_for_the_loader(folder: &Path) -> Result<(), String> {
+    let link = folder.join(SONAME);
+    match std::os::unix::fs::symlink(LIBRARY, &link) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        // In a build tree of somebody else it has to be there already.
+        Err(_) if link.exists() => Ok(()),
+        Err(error) => Err(format!("cannot make the link {}: {error}", link.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A new directory with these empty files in it.
+    fn tree(name: &str, files: &[&str]) -> PathBuf {
+        let root = std::env::temp_dir().join(format!("typepack-{name}-{}", std::process::id()));
+        for file in files {
+            let path = root.join(file);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, "").expect("a file");
+        }
+        root
+    }
+
+    #[test]
+    fn an_installed_prefix() {
+        let root = tree("prefix", &["bin/mpicc", "include/mpi.h", "lib/libmpi_abi.so"]);
+        let places = find(&root.join("bin/mpicc"));
+        let wanted = Places { include: root.join("include"), lib: root.join("lib") };
+        fs::remove_dir_all(&root).expect("removed");
+        assert_eq!(places, Ok(wanted));
+    }
+
+    #[test]
+    fn a_build_tree_gets_the_loaders_name() {
+        let header = "runtime/capi/include/mpi.h";
+        let root = tree("build", &["target/x/mpicc", "target/x/libmpi_abi.so", header]);
+        let exe = root.join("target/x/mpicc");
+        let (first, second) = (find(&exe), find(&exe));
+        let link = fs::read_link(root.join("target/x").join(SONAME));
+        fs::remove_dir_all(&root).expect("removed");
+        let include = root.join("runtime/capi/include");
+        assert_eq!(first, Ok(Places { include, lib: root.join("target/x") }));
+        assert_eq!(first, second);
+        assert_eq!(link.ok().as_deref(), Some(Path::new(LIBRARY)));
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let root = tree("missing", &["bin/mpicc", "lib/libmpi_abi.so"]);
+        let error = find(&root.join("bin/mpicc")).expect_err("no header");
+        fs::remove_dir_all(&root).expect("removed");
+        assert!(error.contains("../include/mpi.h"), "{error}");
+        let root = tree("unbuilt", &["target/x/mpicc", "runtime/capi/include/mpi.h"]);
+        let error = find(&root.join("target/x/mpicc")).expect_err("no library");
+        fs::remove_dir_all(&root).expect("removed");
+        assert!(error.contains("cargo build -p typepack-capi"), "{error}");
+    }
+}

@@ -1,0 +1,116 @@
+//! The manual pages: `runtime/guide/man/*.1` are what `runtime/guide/*.1.md` say, in the language
+//! of `man`. `TYPEPACK_BLESS=1` writes them.
+//!
+//! The Markdown that is understood is that of the two pages: headings, paragraphs, definition lists
+//! (a line, then `:` and an indented text), blocks indented by four blanks, `**bold**` and
+//! `*italic*`. A generator of eighty lines costs less than a tool that every developer would need;
+//! the pages are in the repository so that installing needs neither.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const PAGES: [&str; 2] = ["mpiexec", "mpicc"];
+
+fn guide() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../guide")
+}
+
+/// Text with its marks as changes of font. Dashes are minus signs: options are typed.
+fn inline(text: &str) -> String {
+    let (mut out, mut font) = (String::new(), 'R');
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '*' => {
+                let mark = if letters.next_if_eq(&'*').is_some() { 'B' } else { 'I' };
+                font = if font == mark { 'R' } else { mark };
+                out.push_str(&format!("\\f{font}"));
+            }
+            '-' => out.push_str("\\-"),
+            '\\' => out.push_str("\\e"),
+            _ => out.push(letter),
+        }
+    }
+    assert_eq!(font, 'R', "a mark is open: {text}");
+    // At the start of a line these two are requests.
+    if out.starts_with(['.', '\'']) { format!("\\&{out}") } else { out }
+}
+
+/// A page in roff.
+fn roff(markdown: &str) -> String {
+    let mut out = String::new();
+    let mut lines = markdown.lines().peekable();
+    let gather = |first: &str, lines: &mut std::iter::Peekable<std::str::Lines<'_>>| {
+        let mut text = first.trim().to_owned();
+        while let Some(more) =
+            lines.next_if(|line| !line.trim().is_empty() && !line.starts_with(':'))
+        {
+            text.push(' ');
+            text.push_str(more.trim());
+        }
+        inline(&text)
+    };
+    while let Some(line) = lines.next() {
+        if let Some(title) = line.strip_prefix("# ") {
+            let (name, about) = title.split_once("(1): ").expect("name(1): what it is");
+            let version = env!("CARGO_PKG_VERSION");
+            out.push_str(&format!(
+                ".\\\" Made from runtime/guide/{name}.1.md by runtime/launcher/tests/manual.rs.\n\
+                 .TH {} 1 \"\" \"typepack {version}\" \"MPI\"\n.SH NAME\n{name} \\- {about}\n",
+                name.to_uppercase()
+            ));
+        } else if let Some(title) = line.strip_prefix("## ") {
+            out.push_str(&format!(".SH {title}\n"));
+        } else if line.starts_with("    ") {
+            out.push_str(".PP\n.nf\n.RS 4\n");
+            out.push_str(&inline_code(line));
+            while let Some(more) = lines.next_if(|line| line.starts_with("    ")) {
+                out.push_str(&inline_code(more));
+            }
+            out.push_str(".RE\n.fi\n");
+        } else if lines.peek().is_some_and(|next| next.starts_with(": ")) {
+            let text = lines.next().expect("was peeked").trim_start_matches(':').to_owned();
+            let text = gather(&text, &mut lines);
+            out.push_str(&format!(".TP\n{}\n{text}\n", inline(line)));
+        } else if !line.trim().is_empty() {
+            let text = gather(line, &mut lines);
+            out.push_str(&format!(".PP\n{text}\n"));
+        }
+    }
+    out
+}
+
+fn inline_code(line: &str) -> String {
+    let text = line[4..].replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+    format!("{text}\n")
+}
+
+#[test]
+fn the_pages_are_what_the_guide_says() {
+    for page in PAGES {
+        let markdown = std::fs::read_to_string(guide().join(format!("{page}.1.md")));
+        let made = roff(&markdown.expect("the guide"));
+        let file = guide().join(format!("man/{page}.1"));
+        if std::env::var_os("TYPEPACK_BLESS").is_some() {
+            std::fs::write(&file, &made).expect("a page");
+        }
+        let found = std::fs::read_to_string(&file).expect("a page");
+        assert!(found == made, "{page}.1 is old; write it with TYPEPACK_BLESS=1");
+    }
+}
+
+/// Where groff is installed, it reads the pages without a warning.
+#[test]
+fn the_pages_are_good_roff() {
+    for page in PAGES {
+        let file = guide().join(format!("man/{page}.1"));
+        let output =
+            Command::new("groff").args(["-man", "-Tutf8", "-ww", "-z"]).arg(&file).output();
+        let Ok(output) = output else {
+            println!("skipped: groff is not installed");
+            return;
+        };
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && words.is_empty(), "{page}: {words}");
+    }
+}

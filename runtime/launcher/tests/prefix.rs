@@ -1,0 +1,574 @@
+//! An installed prefix as a user has it: `scripts/install` into a directory, C and C++ programs
+//! compiled by its `mpicc` and `mpicxx`, run by its `mpiexec`; moved, staged, removed; found by
+//! CMake, Meson and pkg-config. Tests of a tool that is not installed say so and pass.
+//!
+//! What is installed is this build (`scripts/install --from`), not a build for release.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const HELLO: &str = r#"
+#include <mpi.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    printf("hello %d of %d\n", rank, size);
+    MPI_Finalize();
+    return 0;
+}
+"#;
+
+/// The repository.
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// The directory of this build, with the library and the tool in it.
+fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_BIN_EXE_mpiexec")).parent().expect("a directory");
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut build = Command::new(cargo);
+        build.args(["build", "--quiet", "--offline", "-p", "typepack-capi", "-p", "typepack-cli"]);
+        if folder.ends_with("release") {
+            build.arg("--release");
+        }
+        let built = build.current_dir(root()).status().expect("cargo");
+        assert!(built.success(), "building the library and the tool: {built}");
+        folder.to_owned()
+    })
+}
+
+/// A directory of its own, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("prefix-{}-{number}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&path).expect("a directory");
+        Self(path)
+    }
+
+    /// A file with this text.
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, text).expect("a file");
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _best_effort = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A command that is killed after two minutes, without what the surroundings say about MPI.
+fn limited(program: impl AsRef<Path>) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["-k", "1", "120"]).arg(program.as_ref()).stdin(Stdio::null());
+    for name in ["DESTDIR", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "MPI_HOME", "CC", "CXX", "CFLAGS"]
+    {
+        command.env_remove(name);
+    }
+    for name in ["CPPFLAGS", "CXXFLAGS", "LDFLAGS", "MPICC", "MPICXX", "MPIEXEC_TIMEOUT"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn output(mut command: Command) -> Output {
+    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// What a command prints that must go well.
+fn good(command: Command) -> String {
+    let shown = format!("{command:?}");
+    let done = output(command);
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(
+        done.status.success(),
+        "{shown}: {}\n{text}\n{}",
+        done.status,
+        String::from_utf8_lossy(&done.stderr)
+    );
+    text
+}
+
+/// The arguments of a command, at once.
+fn call(program: impl AsRef<Path>, arguments: &[&str]) -> Command {
+    let mut command = limited(program);
+    command.args(arguments);
+    command
+}
+
+fn script(arguments: &[&str]) -> Command {
+    call(root().join("scripts/install"), arguments)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("text")
+}
+
+fn install(prefix: &Path) {
+    good(script(&["--prefix", text(prefix), "--from", text(built())]));
+}
+
+/// A prefix that the tests which do not change it share.
+fn prefix() -> &'static Path {
+    static PREFIX: OnceLock<PathBuf> = OnceLock::new();
+    PREFIX.get_or_init(|| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prefix");
+        // Of a former run.
+        let _may_be_missing = fs::remove_dir_all(&path);
+        install(&path);
+        path.canonicalize().expect("a path")
+    })
+}
+
+/// Runs a program on two ranks and checks that both have said hello.
+fn says_hello(prefix: &Path, program: &Path, library_path: Option<&Path>) {
+    let mut command = call(prefix.join("bin/mpiexec"), &["-n", "2", text(program)]);
+    if let Some(path) = library_path {
+        command.env("LD_LIBRARY_PATH", path);
+    }
+    let out = good(command);
+    let mut lines: Vec<_> = out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["hello 0 of 2", "hello 1 of 2"]);
+}
+
+/// Whether a tool is there; says so if it is not.
+fn installed(tool: &str) -> bool {
+    let found = Command::new(tool).arg("--version").output().is_ok();
+    if !found {
+        println!("skipped: {tool} is not installed (scripts/setup installs it)");
+    }
+    found
+}
+
+/// The search path with our prefix first.
+fn search_path() -> String {
+    format!("{}/bin:{}", text(prefix()), std::env::var("PATH").unwrap_or_default())
+}
+
+/// Names below `folder`, directories with a slash.
+fn names(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(&next).expect("a directory") {
+            let entry = entry.expect("an entry");
+            let name = entry.path();
+            let name = text(name.strip_prefix(folder).expect("below")).to_owned();
+            if entry.file_type().expect("a type").is_dir() {
+                open.push(entry.path());
+                found.push(format!("{name}/"));
+            } else {
+                found.push(name);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+const INSTALLED: [&str; 25] = [
+    "bin/",
+    "bin/mpicc",
+    "bin/mpicc_abi",
+    "bin/mpicxx",
+    "bin/mpiexec",
+    "bin/mpirun",
+    "bin/typepack",
+    "include/",
+    "include/mpi.h",
+    "lib/",
+    "lib/libmpi_abi.so",
+    "lib/libmpi_abi.so.1",
+    "lib/pkgconfig/",
+    "lib/pkgconfig/mpi_abi.pc",
+    "lib/pkgconfig/typepack.pc",
+    "share/",
+    "share/man/",
+    "share/man/man1/",
+    "share/man/man1/mpicc.1",
+    "share/man/man1/mpicc_abi.1",
+    "share/man/man1/mpicxx.1",
+    "share/man/man1/mpiexec.1",
+    "share/man/man1/mpirun.1",
+    "share/typepack/",
+    "share/typepack/installed",
+];
+
+#[test]
+fn a_program_runs_also_after_a_move() {
+    let scratch = Scratch::new();
+    let (first, second) = (scratch.0.join("first"), scratch.0.join("second place"));
+    install(&first);
+    let source = scratch.file("hello.c", HELLO);
+    let program = scratch.0.join("hello");
+    good(call(first.join("bin/mpicc"), &["-Wall", "-Werror", text(&source), "-o", text(&program)]));
+    says_hello(&first, &program, None);
+    fs::rename(&first, &second).expect("moved");
+    // What was compiled before looks where the library was; a variable tells it.
+    says_hello(&second, &program, Some(&second.join("lib")));
+    let again = scratch.0.join("again");
+    good(call(second.join("bin/mpicc_abi"), &["-c", text(&source), "-o", "/dev/null"]));
+    good(call(second.join("bin/mpicc"), &[text(&source), "-o", text(&again)]));
+    says_hello(&second, &again, None);
+    let out = good(call(second.join("bin/mpirun"), &["-n", "1", text(&again)]));
+    assert_eq!(out, "hello 0 of 1\n");
+}
+
+#[test]
+fn a_program_without_mpiexec_is_one_rank() {
+    let scratch = Scratch::new();
+    let source = scratch.file("hello.c", HELLO);
+    let program = scratch.0.join("hello");
+    good(call(prefix().join("bin/mpicc"), &[text(&source), "-o", text(&program)]));
+    assert_eq!(good(limited(&program)), "hello 0 of 1\n");
+    // Started by somebody else's launcher it says so.
+    let mut command = limited(&program);
+    command.env("OMPI_COMM_WORLD_SIZE", "2");
+    let done = output(command);
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "hello 0 of 1\n");
+    let err = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(err.contains("OMPI_COMM_WORLD_SIZE") && err.contains("mpiexec"), "{err}");
+}
+
+#[test]
+fn cxx_programs_use_the_c_functions() {
+    let scratch = Scratch::new();
+    let source = scratch.file("hello.cc", &HELLO.replace("stdio.h", "cstdio"));
+    let program = scratch.0.join("hello");
+    let words = ["-std=c++11", "-Wall", "-Wextra", "-Werror", text(&source), "-o", text(&program)];
+    good(call(prefix().join("bin/mpicxx"), &words));
+    says_hello(prefix(), &program, None);
+}
+
+#[test]
+fn the_build_tree_compiles_too() {
+    let scratch = Scratch::new();
+    let source = scratch.file("hello.c", HELLO);
+    let program = scratch.0.join("hello");
+    good(call(built().join("mpicc"), &[text(&source), "-o", text(&program)]));
+    let out = good(call(built().join("mpiexec"), &["-n", "1", text(&program)]));
+    assert_eq!(out, "hello 0 of 1\n");
+}
+
+#[test]
+fn programs_name_the_library_and_where_it_was() {
+    if !installed("readelf") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let source = scratch.file("hello.c", HELLO);
+    let program = scratch.0.join("hello");
+    good(call(prefix().join("bin/mpicc"), &[text(&source), "-o", text(&program)]));
+    let dynamic = good(call("readelf", &["-d", text(&program)]));
+    let line = |tag: &str| {
+        let found = dynamic.lines().find(|line| line.contains(tag) && line.contains('['));
+        found.unwrap_or_else(|| panic!("no {tag}: {dynamic}")).to_owned()
+    };
+    assert!(dynamic.contains("(NEEDED)") && dynamic.contains("[libmpi_abi.so.1]"), "{dynamic}");
+    let lib = format!("[{}/lib]", text(prefix()));
+    assert!(line("(RUNPATH)").ends_with(&lib), "{dynamic}");
+    // Nothing of ours needs hwloc but the launcher.
+    for (file, needs) in
+        [("bin/mpiexec", true), ("lib/libmpi_abi.so.1", false), ("bin/mpicc", false)]
+    {
+        let dynamic = good(call("readelf", &["-d", text(&prefix().join(file))]));
+        assert_eq!(dynamic.contains("libhwloc"), needs, "{file}: {dynamic}");
+    }
+    let dynamic = good(call("readelf", &["-d", text(&prefix().join("lib/libmpi_abi.so.1"))]));
+    assert!(dynamic.contains("soname: [libmpi_abi.so.1]"), "{dynamic}");
+}
+
+#[test]
+fn queries_are_answered_from_the_wrappers_place() {
+    let p = text(prefix());
+    let link = format!("-L{p}/lib -Wl,-rpath,{p}/lib -Wl,--enable-new-dtags -lmpi_abi");
+    let ask = |wrapper: &Path, query: &str| good(call(wrapper, &[query])).trim_end().to_owned();
+    let mpicc = prefix().join("bin/mpicc");
+    assert_eq!(ask(&mpicc, "-show"), format!("cc -I{p}/include {link}"));
+    assert_eq!(ask(&prefix().join("bin/mpicxx"), "-show"), format!("c++ -I{p}/include {link}"));
+    assert_eq!(ask(&mpicc, "-showme:compile"), format!("-I{p}/include"));
+    assert_eq!(ask(&mpicc, "-showme:link"), link);
+    assert_eq!(ask(&mpicc, "-showme:incdirs"), format!("{p}/include"));
+    assert_eq!(ask(&mpicc, "-showme:libdirs"), format!("{p}/lib"));
+    assert_eq!(ask(&mpicc, "-showme:libs"), "mpi_abi");
+    assert!(ask(&mpicc, "--showme:version").starts_with("mpicc: typepack "));
+    assert_eq!(ask(&mpicc, "-compile-info"), format!("cc -I{p}/include"));
+    assert_eq!(ask(&mpicc, "-link_info"), format!("cc {link}"));
+    // By a link from anywhere.
+    let scratch = Scratch::new();
+    let far = scratch.0.join("my-mpicc");
+    std::os::unix::fs::symlink(&mpicc, &far).expect("a link");
+    assert_eq!(ask(&far, "-show"), ask(&mpicc, "-show"));
+    // CMake goes through several vendors' questions and believes exit codes.
+    for query in ["-showme:nothing", "-show-all", "--cray-print-opts=cflags", "-link_flags"] {
+        let done = output(call(&mpicc, &[query]));
+        assert!(!done.status.success(), "{query}: {done:?}");
+        assert!(done.stdout.is_empty(), "{query}: {done:?}");
+    }
+    // What is asked of the compiler is the compiler's to answer.
+    let done = good(call(&mpicc, &["-dumpmachine"]));
+    assert_eq!(done, good(call("cc", &["-dumpmachine"])));
+    let done = output(call(&mpicc, &["-cc=no-such-compiler", "-c", "x.c"]));
+    assert_eq!(done.status.code(), Some(127), "{done:?}");
+    let line = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(line.starts_with("mpicc: cannot run the compiler 'no-such-compiler'"), "{line}");
+}
+
+#[test]
+fn cmake_finds_us() {
+    if !installed("cmake") {
+        return;
+    }
+    let scratch = Scratch::new();
+    scratch.file("hello.c", HELLO);
+    scratch.file("hello.cc", HELLO);
+    scratch.file(
+        "CMakeLists.txt",
+        "cmake_minimum_required(VERSION 3.13)\n\
+         project(hello C CXX)\n\
+         find_package(MPI REQUIRED COMPONENTS C CXX)\n\
+         message(STATUS \"typepack: ${MPI_C_VERSION} ${MPI_C_LIBRARIES} ${MPIEXEC_EXECUTABLE}\")\n\
+         add_executable(hello hello.c)\n\
+         target_link_libraries(hello MPI::MPI_C)\n\
+         add_executable(hellocc hello.cc)\n\
+         target_link_libraries(hellocc MPI::MPI_CXX)\n\
+         enable_testing()\n\
+         add_test(NAME hello COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 2 ./hello)\n",
+    );
+    let build = scratch.0.join("build");
+    let run = |arguments: &[&str]| {
+        let mut command = call("cmake", arguments);
+        command.env("PATH", search_path());
+        good(command)
+    };
+    let words = run(&["-S", text(&scratch.0), "-B", text(&build)]);
+    let p = text(prefix());
+    let line = format!("typepack: 5.0 {p}/lib/libmpi_abi.so {p}/bin/mpiexec");
+    assert!(words.contains(&line), "{line}: {words}");
+    run(&["--build", text(&build)]);
+    says_hello(prefix(), &build.join("hello"), None);
+    says_hello(prefix(), &build.join("hellocc"), None);
+    let mut command = limited("ctest");
+    command.current_dir(&build);
+    good(command);
+}
+
+#[test]
+fn meson_finds_us() {
+    if !installed("meson") || !installed("ninja") {
+        return;
+    }
+    let scratch = Scratch::new();
+    scratch.file("hello.c", HELLO);
+    scratch.file("hello.cc", HELLO);
+    scratch.file(
+        "meson.build",
+        "project('hello', 'c', 'cpp')\n\
+         executable('hello', 'hello.c', dependencies: dependency('mpi', language: 'c'))\n\
+         executable('hellocc', 'hello.cc', dependencies: dependency('mpi', language: 'cpp'))\n",
+    );
+    let build = scratch.0.join("build");
+    for arguments in
+        [&["setup", text(&build), text(&scratch.0)][..], &["compile", "-C", text(&build)]]
+    {
+        let mut command = call("meson", arguments);
+        command.env("PATH", search_path());
+        good(command);
+    }
+    says_hello(prefix(), &build.join("hello"), None);
+    says_hello(prefix(), &build.join("hellocc"), None);
+}
+
+#[test]
+fn pkg_config_finds_us() {
+    if !installed("pkg-config") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let source = scratch.file("hello.c", HELLO);
+    let program = scratch.0.join("hello");
+    for name in ["mpi_abi", "typepack"] {
+        let ask = |query: &[&str]| {
+            let mut command = call("pkg-config", query);
+            command.arg(name).env("PKG_CONFIG_PATH", prefix().join("lib/pkgconfig"));
+            good(command)
+        };
+        assert_eq!(ask(&["--modversion"]).trim(), env!("CARGO_PKG_VERSION"));
+        let words = ask(&["--cflags", "--libs"]);
+        assert!(!words.contains("-D"), "{words}");
+        let mut command = call("cc", &[text(&source), "-o", text(&program)]);
+        command.args(words.split_whitespace());
+        good(command);
+        says_hello(prefix(), &program, None);
+    }
+}
+
+#[test]
+fn uninstalling_leaves_nothing() {
+    let scratch = Scratch::new();
+    let prefix = scratch.0.join("new");
+    install(&prefix);
+    assert_eq!(names(&prefix), INSTALLED);
+    // A second time over the first.
+    install(&prefix);
+    assert_eq!(names(&prefix), INSTALLED);
+    good(script(&["--prefix", text(&prefix), "--uninstall"]));
+    assert!(!prefix.exists(), "{:?}", names(&prefix));
+    let done = output(script(&["--prefix", text(&prefix), "--uninstall"]));
+    assert_eq!(done.status.code(), Some(1), "{done:?}");
+}
+
+/// Who installs for everybody may have a strict mask.
+#[test]
+fn what_is_installed_can_be_read_by_all() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new();
+    let prefix = scratch.0.join("new");
+    let line = format!("umask 077; exec \"$0\" --prefix {} --from {}", "\"$1\"", "\"$2\"");
+    let script = root().join("scripts/install");
+    good(call("sh", &["-c", &line, text(&script), text(&prefix), text(built())]));
+    for name in INSTALLED {
+        let mode = fs::metadata(prefix.join(name)).expect(name).permissions().mode();
+        let wanted = if name.ends_with('/') || name.starts_with("bin/") { 0o755 } else { 0o644 };
+        assert_eq!(mode & 0o777 & wanted, wanted, "{name}: {mode:o}");
+    }
+}
+
+#[test]
+fn what_was_there_before_stays() {
+    let scratch = Scratch::new();
+    fs::create_dir_all(scratch.0.join("share/man")).expect("a directory");
+    fs::create_dir_all(scratch.0.join("bin")).expect("a directory");
+    scratch.file("bin/other", "");
+    let before = names(&scratch.0);
+    install(&scratch.0);
+    scratch.file("lib/other", "");
+    good(script(&["--prefix", text(&scratch.0), "--uninstall"]));
+    let mut wanted = [before, vec!["lib/".into(), "lib/other".into()]].concat();
+    wanted.sort();
+    assert_eq!(names(&scratch.0), wanted);
+}
+
+#[test]
+fn destdir_is_honoured() {
+    let scratch = Scratch::new();
+    let stage = scratch.0.join("stage");
+    let mut command = script(&["--prefix=/opt/typepack", "--from", text(built())]);
+    command.env("DESTDIR", &stage);
+    good(command);
+    let prefix = stage.join("opt/typepack");
+    assert_eq!(names(&prefix), INSTALLED);
+    // It works where it lies, too.
+    let source = scratch.file("hello.c", HELLO);
+    let program = scratch.0.join("hello");
+    good(call(prefix.join("bin/mpicc"), &[text(&source), "-o", text(&program)]));
+    says_hello(&prefix, &program, None);
+    let mut command = script(&["--prefix", "/opt/typepack", "--uninstall"]);
+    command.env("DESTDIR", &stage);
+    good(command);
+    assert!(!prefix.exists());
+}
+
+#[test]
+fn bad_arguments_of_the_script() {
+    let scratch = Scratch::new();
+    let empty = text(&scratch.0);
+    for (arguments, code, part) in [
+        (&[][..], 2, "--prefix is missing"),
+        (&["--prefix"], 2, "--prefix: a directory must follow"),
+        (&["--prefix", "here"], 2, "'here' is not an absolute path"),
+        (&["--prefix", "/x", "--frob"], 2, "unknown argument '--frob'"),
+        (&["--prefix", "/x", "--from", "/", "--uninstall"], 2, "exclude each other"),
+        (&["--prefix", empty, "--from", empty], 1, "is missing; build it first"),
+        (&["--prefix", empty, "--uninstall"], 1, "nothing of typepack is installed"),
+    ] {
+        let done = output(script(arguments));
+        let line = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(code), "{arguments:?}: {line}");
+        assert!(line.starts_with("install: ") && line.contains(part), "{arguments:?}: {line}");
+    }
+    // A list that somebody has changed removes nothing outside of the prefix.
+    let victim = scratch.file("victim", "");
+    let prefix = scratch.0.join("prefix/share/typepack");
+    fs::create_dir_all(&prefix).expect("a directory");
+    for line in ["../victim", "a/../../victim", "..", text(&victim)] {
+        fs::write(prefix.join("installed"), format!("{line}\n")).expect("a list");
+        let done = output(script(&["--prefix", &format!("{empty}/prefix"), "--uninstall"]));
+        assert_eq!(done.status.code(), Some(1), "{line}: {done:?}");
+        assert!(victim.exists());
+    }
+}
+
+/// One ABI: what is linked with another library of it runs on ours by library path alone, and the
+/// other way round.
+#[test]
+fn libraries_of_the_same_abi_are_exchangeable() {
+    let mpich = root().join("target/peers/mpich");
+    if !mpich.join("lib/libmpi_abi.so.1").exists() {
+        println!("skipped: MPICH is not in target/peers (scripts/bench peers fetches it)");
+        return;
+    }
+    let scratch = Scratch::new();
+    let source = scratch.file("hello.c", HELLO);
+    let (ours, theirs) = (scratch.0.join("ours"), scratch.0.join("theirs"));
+    good(call(prefix().join("bin/mpicc"), &[text(&source), "-o", text(&ours)]));
+    good(call(mpich.join("bin/mpicc_abi"), &[text(&source), "-o", text(&theirs)]));
+    says_hello(prefix(), &theirs, Some(&prefix().join("lib")));
+    says_hello(&mpich, &ours, Some(&mpich.join("lib")));
+    // Each still runs where it was made.
+    says_hello(prefix(), &ours, None);
+    says_hello(&mpich, &theirs, None);
+}
+
+#[test]
+fn the_initial_error_handler_is_that_of_the_command_line() {
+    let scratch = Scratch::new();
+    let source = scratch.file(
+        "wrong.c",
+        "#include <mpi.h>\n#include <stdio.h>\n\
+         int main(void)\n{\n    MPI_Init(NULL, NULL);\n\
+         \x20   int code = MPI_Comm_rank(MPI_COMM_WORLD, NULL);\n\
+         \x20   printf(\"returned %d\\n\", code != MPI_SUCCESS);\n\
+         \x20   MPI_Finalize();\n    return 0;\n}\n",
+    );
+    let program = scratch.0.join("wrong");
+    good(call(prefix().join("bin/mpicc"), &[text(&source), "-o", text(&program)]));
+    let mpiexec = prefix().join("bin/mpiexec");
+    let words = ["-initial-errhandler", "mpi_errors_return", "-n", "1", text(&program)];
+    assert_eq!(good(call(&mpiexec, &words)), "returned 1\n");
+    let done = output(call(&mpiexec, &["-n", "1", text(&program)]));
+    assert!(!done.status.success() && done.stdout.is_empty(), "{done:?}");
+}
+
+#[test]
+fn the_tool_tells_about_installation_and_job() {
+    let p = text(prefix());
+    let alone = good(call(prefix().join("bin/typepack"), &["info"]));
+    let library = format!("library  {p}/lib/libmpi_abi.so.1");
+    assert!(alone.contains(&library), "{alone}");
+    let tool = format!("{p}/bin/typepack");
+    let both = good(call(prefix().join("bin/mpiexec"), &["-n", "2", &tool, "info"]));
+    for part in ["2 ranks", "  rank 0 ", "  rank 1 ", "Transports", "ring of the pair"] {
+        assert!(both.contains(part), "{part} in {both}");
+    }
+    assert_eq!(both.matches("Functions of the MPI ABI").count(), 1, "{both}");
+}

@@ -1,0 +1,208 @@
+//! Jobs of several programs, and what the command line gives each: place, variables, files, time.
+
+mod harness;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use harness::rank::play;
+use harness::{mpiexec, run, shell, start};
+
+#[test]
+fn as_rank() {
+    play();
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// A new directory of this test.
+fn scratch(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("typepack-{name}-{}", std::process::id()));
+    fs::create_dir_all(&path).expect("a directory");
+    path.canonicalize().expect("its name")
+}
+
+#[test]
+fn several_programs_are_one_job() {
+    let say = "echo $0 $TYPEPACK_RANK/$TYPEPACK_SIZE $TYPEPACK_APPNUM $MPI_LOCALRANKID";
+    let words = ["-n", "1", "sh", "-c", say, "a", ":", "-n", "2", "sh", "-c", say, "b"];
+    let done = run(mpiexec(&words));
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    assert_eq!(sorted(&done.out), ["a 0/3 0 0", "b 1/3 1 1", "b 2/3 1 2"]);
+}
+
+#[test]
+fn ranks_of_several_programs_meet() {
+    let exe = std::env::current_exe().expect("our own path");
+    let rank =
+        [exe.to_str().expect("text"), "as_rank", "--exact", "--nocapture", "--test-threads=1"];
+    let words = [&["-n", "2"][..], &rank, &[":", "-n", "1"], &rank].concat();
+    let mut command: Command = mpiexec(&words);
+    command.env("MPIEXEC_TEST_ROLE", "good");
+    let done = run(command);
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+}
+
+#[test]
+fn the_program_that_failed_is_named() {
+    let folder = scratch("bad-second");
+    let path = folder.join("bad");
+    fs::write(&path, "#!/no/such/interpreter\n").expect("a file");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&path, mode).expect("its mode");
+    let bad = path.to_str().expect("text");
+    let done = run(mpiexec(&["-n", "2", "sleep", "300", ":", "-n", "1", bad]));
+    fs::remove_dir_all(&folder).expect("removed");
+    assert_eq!((done.code, done.left.len()), (127, 0), "{done:?}");
+    assert!(done.err.starts_with(&format!("mpiexec: program: '{bad}' cannot be run")), "{done:?}");
+}
+
+#[test]
+fn working_directories() {
+    let folder = scratch("wdir");
+    fs::write(folder.join("script"), "pwd; echo $PWD\n").expect("a script");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(folder.join("script"), mode).expect("its mode");
+    let name = folder.to_str().expect("text");
+    let done = run(mpiexec(&["-n", "1", "-wdir", name, "./script", ":", "-n", "1", "pwd"]));
+    let here = std::env::current_dir().expect("a directory");
+    let here = here.to_str().expect("text");
+    let mut wanted = [name, name, here];
+    wanted.sort_unstable();
+    assert_eq!(sorted(&done.out), wanted, "{done:?}");
+    // Relative to where mpiexec was started.
+    let mut command = mpiexec(&["-n", "1", "--wd", ".", "./script"]);
+    command.current_dir(&folder);
+    assert_eq!(run(command).out, format!("{name}\n{name}\n"));
+    let done = run(mpiexec(&["-n", "1", "-path", name, "script"]));
+    assert_eq!(done.code, 0, "{done:?}");
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn variables() {
+    let say = "echo $0 [$A] [$B] [$C] [$HOME]";
+    let words = [
+        &["-genv", "A", "1", "-genvlist", "C,PATH"][..],
+        &["-n", "1", "-env", "B", "2", "/bin/sh", "-c", say, "x"],
+        &[":", "-n", "1", "-x", "A=3", "-x", "B", "-envall", "/bin/sh", "-c", say, "y"],
+    ]
+    .concat();
+    let mut command = mpiexec(&words);
+    command.env("B", "ours").env("C", "c").env("HOME", "/h");
+    let done = run(command);
+    assert_eq!(sorted(&done.out), ["x [1] [2] [c] []", "y [3] [ours] [c] [/h]"], "{done:?}");
+}
+
+/// A job that is started within a rank of another is told nothing of that one.
+#[test]
+fn what_a_job_is_told_ends_with_it() {
+    let say = "echo ${TYPEPACK_UNIVERSE_SIZE-none} ${TYPEPACK_INITIAL_ERRHANDLER-none}";
+    let words = ["-usize", "7", "-initial-errhandler", "mpi_errors_return", "-n", "1"];
+    let done = run(mpiexec(&[&words[..], &["sh", "-c", say]].concat()));
+    assert_eq!(done.out, "7 mpi_errors_return\n", "{done:?}");
+    let inner = [env!("CARGO_BIN_EXE_mpiexec"), "-n", "1", "sh", "-c", say];
+    let done = run(mpiexec(&[&words[..], &inner].concat()));
+    assert_eq!(done.out, "none none\n", "{done:?}");
+}
+
+#[test]
+fn output_in_files() {
+    let folder = scratch("files");
+    let pattern = |name: &str| folder.join(name).to_str().expect("text").to_owned();
+    fs::write(pattern("out.1"), "of a former run").expect("a file");
+    let (out, err) = (pattern("out.%r"), pattern("err"));
+    let words = ["-n", "2", "-outfile-pattern", &out, "-errfile-pattern", &err];
+    let say = "echo out $TYPEPACK_RANK; echo err >&2";
+    let done = run(mpiexec(&[&words[..], &["sh", "-c", say]].concat()));
+    assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, "", ""), "{done:?}");
+    let read = |name: &str| fs::read_to_string(folder.join(name)).expect(name);
+    assert_eq!([read("out.0"), read("out.1"), read("err")], ["out 0\n", "out 1\n", "err\nerr\n"]);
+    fs::remove_dir_all(&folder).expect("removed");
+    let done = run(mpiexec(&["-n", "2", "-outfile-pattern", "/no/such/%r", "true"]));
+    assert_eq!((done.code, done.left.len()), (1, 0), "{done:?}");
+    assert!(done.err.contains("cannot write '/no/such/0'"), "{done:?}");
+}
+
+#[test]
+fn a_file_of_programs() {
+    let folder = scratch("config");
+    let file = folder.join("job");
+    let say = "sh -c 'echo $0 $TYPEPACK_RANK of $TYPEPACK_SIZE'";
+    fs::write(&file, format!("# two\n-n 1 {say} a\n\n-n 1 \\\n{say} b\n")).expect("a file");
+    let done = run(mpiexec(&["-l", "-configfile", file.to_str().expect("text")]));
+    fs::remove_dir_all(&folder).expect("removed");
+    assert_eq!(sorted(&done.out), ["[0] a 0 of 2", "[1] b 1 of 2"], "{done:?}");
+}
+
+#[test]
+fn time_is_limited() {
+    let done = run(mpiexec(&["-n", "2", "-timeout", "0.2", "sleep", "300"]));
+    assert_eq!((done.code, done.left.len()), (124, 0), "{done:?}");
+    assert_eq!(done.err, "mpiexec: the job was ended after its 0.2 s\n");
+    let mut command = shell(1, "trap '' TERM; while :; do sleep 0.05; done");
+    command.env("MPIEXEC_TIMEOUT", "0.2");
+    let done = run(command);
+    assert_eq!((done.code, done.left.len()), (124, 0), "{done:?}");
+    let done = run(mpiexec(&["-n", "1", "-timeout", "20", "true"]));
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+}
+
+#[test]
+fn all_exit_codes() {
+    // Rank 1 fails when rank 0 is deaf to SIGTERM.
+    let folder = scratch("codes");
+    let file = folder.join("deaf");
+    let deaf = "trap '' TERM; : >$0; sleep 300";
+    let fails = "until [ -e $0 ]; do sleep 0.01; done; exit 3";
+    let file = file.to_str().expect("text");
+    let words = ["-n", "1", "-print-all-exitcodes", "sh", "-c", deaf, file];
+    let words = [&words[..], &[":", "-n", "1", "sh", "-c", fails, file]].concat();
+    let done = run(mpiexec(&words));
+    fs::remove_dir_all(&folder).expect("removed");
+    assert_eq!(done.code, 3, "{done:?}");
+    assert!(done.err.ends_with("mpiexec: exit codes: 137,3\n"), "{done:?}");
+    let done = run(mpiexec(&["-n", "3", "-print-all-exitcodes", "true"]));
+    assert_eq!((done.code, done.err.as_str()), (0, "mpiexec: exit codes: 0,0,0\n"));
+}
+
+#[test]
+fn larger_parts_of_the_machine() {
+    // Whatever other jobs hold, and however many ranks there are.
+    for what in ["socket", "numa"] {
+        let mut words = vec!["-n", "5", "--bind-to", what, "--map-by", what, "--report-bindings"];
+        words.extend(["sh", "-c", "grep Cpus_allowed_list /proc/self/status"]);
+        let done = run(mpiexec(&words));
+        assert_eq!(done.code, 0, "{done:?}");
+        let places: Vec<&str> = sorted(&done.err)
+            .into_iter()
+            .filter_map(|l| l.split_once("bound to cpu "))
+            .map(|p| p.1)
+            .collect();
+        assert_eq!(places.len(), 5, "{done:?}");
+        let masks: Vec<&str> =
+            done.out.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+        for mask in masks {
+            let bound = |place: &&str| *place == mask || place.starts_with(&format!("{mask}, "));
+            assert!(places.iter().any(bound), "{mask}: {done:?}");
+        }
+    }
+}
+
+#[test]
+fn input_goes_to_the_first_rank_of_the_first_program() {
+    let words = ["-n", "1", "cat", ":", "-n", "1", "sh", "-c", "cat | wc -c"];
+    let mut command = mpiexec(&words);
+    command.stdin(std::process::Stdio::piped());
+    let mut job = start(command);
+    let mut stdin = job.child.stdin.take().expect("a pipe");
+    std::io::Write::write_all(&mut stdin, b"line\n").expect("written");
+    drop(stdin);
+    let done = job.finish();
+    assert_eq!(sorted(&done.out), ["0", "line"], "{done:?}");
+}

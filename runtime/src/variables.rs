@@ -1,0 +1,100 @@
+//! Every `TYPEPACK_*` variable of the environment: what it may be, what it is when it is not set,
+//! what it is now.
+//!
+//! For people (`typepack info`) and tools; the program itself takes its values from `settings.rs`,
+//! which also says what is wrong with one. The names that `mpiexec` sets for ranks are not here:
+//! they are no settings.
+
+use crate::settings::Settings;
+use crate::world::SPIN;
+
+/// One variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it may be.
+    pub domain: &'static str,
+    /// What holds when it is not set.
+    pub default: String,
+    /// What the environment says, if anything.
+    pub value: Option<String>,
+    /// Whether this version does anything with it.
+    pub used: bool,
+}
+
+/// All variables, in the order of the documentation.
+pub fn variables() -> Vec<Variable> {
+    // Nothing set is in the domain of everything, so these are the defaults.
+    let defaults = Settings::read(|_| None).ok();
+    let of = |value: fn(&Settings) -> String| defaults.as_ref().map(value).unwrap_or_default();
+    let spin = format!("{} ({} with more ranks than CPUs)", SPIN.as_micros(), 0);
+    let used = [
+        ("TYPEPACK_JIT", "off, lazy, eager", of(|s| s.jit.mode.to_string())),
+        ("TYPEPACK_JIT_THRESHOLD", "bytes", of(|s| s.jit.threshold.to_string())),
+        ("TYPEPACK_JIT_MEMORY_MAX", "bytes", of(|s| s.jit.memory_max.to_string())),
+        ("TYPEPACK_KERNEL", "auto, leaf, kernel, interpreter", "auto".into()),
+        ("TYPEPACK_ISA", "an instruction set", "the best one".into()),
+        ("TYPEPACK_THREADS", "threads, 1 or more", "1".into()),
+        ("TYPEPACK_VERIFY", "0, 1", "0".into()),
+        ("TYPEPACK_EAGER_LIMIT", "bytes", of(|s| s.eager_limit.to_string())),
+        ("TYPEPACK_SPIN_US", "microseconds", spin),
+        ("TYPEPACK_CMA", "auto, off", "auto".into()),
+        ("TYPEPACK_TRANSPORT", "auto, ring, pipeline", "auto".into()),
+        ("TYPEPACK_BIND", "as mpiexec -bind-to", "core".into()),
+        ("TYPEPACK_REPORT", "0, 1", "0".into()),
+    ]
+    .map(|row| (row, true));
+    let unused = [
+        "TYPEPACK_CHECK_TYPES",
+        "TYPEPACK_WATCHDOG",
+        "TYPEPACK_IO",
+        "TYPEPACK_EXPLAIN",
+        "TYPEPACK_INTERPOSE",
+    ]
+    .map(|name| ((name, "", String::new()), false));
+    used.into_iter()
+        .chain(unused)
+        .map(|((name, domain, default), used)| {
+            let value = std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+            Variable { name, domain, default, value, used }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{UNUSED, USED};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_variable_is_forgotten() {
+        use crate::shm::attach;
+        let set_by_mpiexec = [
+            attach::JOB_FD,
+            attach::RANK,
+            attach::SIZE,
+            attach::LOCAL_RANK,
+            attach::APP_NUMBER,
+            attach::UNIVERSE_SIZE,
+            attach::INITIAL_ERRHANDLER,
+        ];
+        let known: BTreeSet<&str> =
+            USED.into_iter().chain(UNUSED).filter(|name| !set_by_mpiexec.contains(name)).collect();
+        let listed: BTreeSet<&str> = variables().iter().map(|variable| variable.name).collect();
+        assert_eq!(listed, known);
+    }
+
+    #[test]
+    fn defaults_are_in_their_domains() {
+        for variable in variables().iter().filter(|v| v.used && v.name != "TYPEPACK_BIND") {
+            // What follows a blank explains.
+            let default = variable.default.split(' ').next().unwrap();
+            let default = if variable.name == "TYPEPACK_ISA" { "portable" } else { default };
+            let name = variable.name;
+            let read = Settings::read(|asked| (asked == name).then(|| default.to_owned()));
+            assert!(read.is_ok(), "{name}={default}: {read:?}");
+        }
+    }
+}
