@@ -4,20 +4,7 @@
 //! pointers stay pointers; callbacks are opaque addresses until `callback.rs` has compared them
 //! with the sentinels.
 
-/// The handle kinds with an entry in `crate::raw`.
-pub const HANDLES: [&str; 11] = [
-    "MPI_Comm",
-    "MPI_Datatype",
-    "MPI_Errhandler",
-    "MPI_File",
-    "MPI_Group",
-    "MPI_Info",
-    "MPI_Message",
-    "MPI_Op",
-    "MPI_Request",
-    "MPI_Session",
-    "MPI_Win",
-];
+use super::table::HANDLES;
 
 /// The Rust spelling of a C type; `callbacks` are the names of callback types.
 pub fn rust(c_type: &str, callbacks: &[String]) -> String {

@@ -5,8 +5,8 @@
 //! `MPI_ERR_UNSUPPORTED_OPERATION` the same way and clears its outputs. Both names have the whole
 //! body: a tool that takes over `MPI_X` must reach us through `PMPI_X`.
 
-use super::ctype::{HANDLES, rust};
-use super::table::{Built, Callback, Function, Parameter};
+use super::ctype::rust;
+use super::table::{Built, Callback, Function, HANDLES, Parameter};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

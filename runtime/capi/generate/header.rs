@@ -4,8 +4,7 @@
 //! (`TYPEPACK_BLESS=1`). The text is ours; names, values and prototypes are the ABI's. The block of
 //! names outside the ABI is left out where `TYPEPACK_NO_COMPAT` is defined.
 
-use super::ctype::HANDLES;
-use super::table::{Callback, Compat, Constant, Function, Parameter};
+use super::table::{Callback, Compat, Constant, Function, HANDLES, Parameter};
 use std::fmt::Write;
 
 const HEAD: &str = "\

@@ -5,6 +5,21 @@
 
 use std::path::Path;
 
+/// The handle kinds with an entry in `crate::raw`.
+pub const HANDLES: [&str; 11] = [
+    "MPI_Comm",
+    "MPI_Datatype",
+    "MPI_Errhandler",
+    "MPI_File",
+    "MPI_Group",
+    "MPI_Info",
+    "MPI_Message",
+    "MPI_Op",
+    "MPI_Request",
+    "MPI_Session",
+    "MPI_Win",
+];
+
 /// One function of the ABI.
 #[derive(Clone, Debug)]
 pub struct Function {

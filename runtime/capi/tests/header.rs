@@ -3,8 +3,6 @@
 //!
 //! `TYPEPACK_BLESS=1` writes the file.
 
-#[path = "../generate/ctype.rs"]
-mod ctype;
 #[path = "../generate/header.rs"]
 mod header;
 #[path = "../generate/table.rs"]
