@@ -7,7 +7,7 @@ use crate::info;
 use crate::out::Out;
 use crate::raw;
 use crate::text;
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// `MPI_Get_version`.
@@ -70,6 +70,34 @@ pub unsafe fn abi_get_info(info: *mut raw::Info) -> Result {
     ];
     let entries = entries.map(|(key, size)| (key.into(), size.to_string().into_bytes()));
     out.set(info::make(entries.into())?);
+    Ok(())
+}
+
+/// `MPI_Abi_get_fortran_info`: nobody has told this library about a Fortran compiler, which
+/// `MPI_Abi_set_fortran_info` will.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn fortran_info(info: *mut raw::Info) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(info, "info")? };
+    out.set(raw::Info::NULL);
+    Ok(())
+}
+
+/// `MPI_Abi_get_fortran_booleans`: as [`fortran_info`].
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn fortran_booleans(
+    _logical_size: c_int,
+    _logical_true: *mut c_void,
+    _logical_false: *mut c_void,
+    is_set: *mut c_int,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(is_set, "is_set")? };
+    out.set(0);
     Ok(())
 }
 

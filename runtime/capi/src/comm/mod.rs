@@ -5,6 +5,7 @@
 
 pub mod attribute;
 pub mod create;
+pub mod dims;
 
 use crate::abi;
 use crate::attribute::Attributes;

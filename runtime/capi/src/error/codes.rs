@@ -181,6 +181,11 @@ pub unsafe fn error_string(errorcode: c_int, target: *mut c_char, len: *mut c_in
     unsafe { text::write(&bytes, target, abi::MAX_ERROR_STRING, "string", Some(len)) }
 }
 
+/// Strings are removed before what they are the strings of.
+fn has_string(argument: &str, code: c_int) -> Failure {
+    Failure::new(abi::ERR_ARG, argument, format!("{code} still has a string"))
+}
+
 impl Codes {
     fn add(&mut self, class: Option<c_int>) -> Result<c_int> {
         let number = self.last.checked_add(1).ok_or_else(|| {
@@ -257,6 +262,9 @@ pub unsafe fn remove_class(errorclass: c_int) -> Result {
         let detail = format!("{errorclass} still has codes");
         return Err(Failure::new(abi::ERR_ARG, "errorclass", detail));
     }
+    if !codes.user(errorclass, "errorclass")?.text.is_empty() {
+        return Err(has_string("errorclass", errorclass));
+    }
     codes.added.remove(&errorclass);
     Ok(())
 }
@@ -267,9 +275,13 @@ pub unsafe fn remove_class(errorclass: c_int) -> Result {
 /// As the C function.
 pub unsafe fn remove_code(errorcode: c_int) -> Result {
     let mut codes = codes();
-    if codes.user(errorcode, "errorcode")?.class == errorcode {
+    let added = codes.user(errorcode, "errorcode")?;
+    if added.class == errorcode {
         let detail = format!("{errorcode} is a class, not a code");
         return Err(Failure::new(abi::ERR_ARG, "errorcode", detail));
+    }
+    if !added.text.is_empty() {
+        return Err(has_string("errorcode", errorcode));
     }
     codes.added.remove(&errorcode);
     Ok(())

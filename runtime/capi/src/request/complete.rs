@@ -314,7 +314,7 @@ pub unsafe fn waitany(
     if !slots.is_any_active() {
         index.set(abi::UNDEFINED);
         // SAFETY: passed on.
-        unsafe { Status::empty().put(status) };
+        unsafe { Status::put_empty(status) };
         return Ok(());
     }
     let waited = messages()?.wait_until(|ongoing| slots.any(ongoing));
@@ -351,7 +351,7 @@ pub unsafe fn testany(
         None => {
             if none {
                 // SAFETY: passed on.
-                unsafe { Status::empty().put(status) };
+                unsafe { Status::put_empty(status) };
             }
             Ok(())
         }
@@ -528,7 +528,7 @@ pub unsafe fn get_status_any(
         None => {
             if none {
                 // SAFETY: passed on.
-                unsafe { Status::empty().put(status) };
+                unsafe { Status::put_empty(status) };
             }
             Ok(())
         }

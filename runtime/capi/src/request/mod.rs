@@ -92,6 +92,19 @@ impl Status {
         result
     }
 
+    /// Writes the empty status, its error field too, to where C wants it, if it wants it: what calls
+    /// say when no operation was active (MPI-5.0 section 3.7.3).
+    ///
+    /// # Safety
+    ///
+    /// - `target` is `MPI_STATUS_IGNORE`, or writable.
+    pub unsafe fn put_empty(target: *mut Self) {
+        if !target.is_null() {
+            // SAFETY: writable, as promised; C may have cast what it did not align.
+            unsafe { target.write_unaligned(Self::empty()) };
+        }
+    }
+
     /// Writes it, but for the error, to where C wants it, if it wants it.
     ///
     /// # Safety
