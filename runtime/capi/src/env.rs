@@ -141,6 +141,18 @@ pub unsafe fn processor_name(name: *mut c_char, resultlen: *mut c_int) -> Result
     }
 }
 
+/// `MPI_Get_hw_resource_info`: the resources that a split by resource knows (`comm/create.rs`), and
+/// that this process stays within one of each.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn hw_resource_info(hw_info: *mut raw::Info) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(hw_info, "hw_info")? };
+    out.set(info::make(vec![("mpi_shared_memory".into(), "true".into())])?);
+    Ok(())
+}
+
 /// `MPI_Wtime`: seconds of the machine's monotonic clock, the same for all ranks.
 pub fn wtime() -> c_double {
     clock::monotonic()
