@@ -15,6 +15,7 @@ mod buffered;
 mod callback;
 mod coll;
 mod comm;
+pub mod compat;
 mod convert;
 mod datatype;
 mod door;

@@ -80,7 +80,7 @@ fn run(name: &str, sizes: &[usize]) {
 fn run_with(name: &str, sizes: &[usize], env: &[(&str, &str)]) {
     let exe = compile(name);
     for &size in sizes {
-        let command = match size {
+        let mut command = match size {
             0 => Command::new(&exe),
             _ => {
                 let mut command = Command::new(job::mpiexec());
@@ -88,6 +88,8 @@ fn run_with(name: &str, sizes: &[usize], env: &[(&str, &str)]) {
                 command
             }
         };
+        // cargo's own search path names directories that may hold an older library.
+        command.env("LD_LIBRARY_PATH", library());
         let output = job::run(command, name, env);
         let ended = output.status;
         assert!(ended.success(), "{name}, {size} ranks: {ended}\n{}", job::text(&output));
@@ -107,6 +109,7 @@ macro_rules! programs {
 
 programs! {
     environment: [0, 2];
+    mpi1: [0];
     groups: [0, 1, 3];
     communicators: [0, 2, 5];
     attributes: [0, 2];

@@ -9,7 +9,7 @@ use crate::form::{Form, Number};
 use crate::out::{Out, null};
 use crate::raw;
 use std::ffi::c_int;
-use typepack::engine::Distribution;
+use typepack::engine::{Binding, Distribution};
 use typepack::{Datatype, Order};
 
 /// The values of an array argument.
@@ -186,19 +186,18 @@ pub unsafe fn hindexed_block<F: Form>(
     publish::<F>(&out, Datatype::hindexed_block(blocklength.wide(), &displacements, old.tree()))
 }
 
-/// `MPI_Type_create_struct`.
-///
+/// The arguments of a struct: block lengths, displacements, types.
+type Members = (Vec<i64>, Vec<i64>, Vec<Datatype>);
+
 /// # Safety
-/// As the C function.
-pub unsafe fn structured<F: Form>(
-    count: F::Count,
-    blocklengths: *const F::Count,
-    displacements: *const F::Address,
+///
+/// - The three arrays are null or readable for `count` entries.
+unsafe fn members<C: Number, A: Number>(
+    count: C,
+    blocklengths: *const C,
+    displacements: *const A,
     types: *const raw::Datatype,
-    newtype: *mut raw::Datatype,
-) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newtype, "newtype")? };
+) -> Result<Members> {
     let count = length(count, "count")?;
     if count > 0 && types.is_null() {
         return Err(null("array_of_types"));
@@ -214,7 +213,47 @@ pub unsafe fn structured<F: Form>(
         // SAFETY: as above.
         .map(|i| Ok(find(unsafe { types.add(i).read_unaligned() })?.tree().clone()))
         .collect::<Result<Vec<Datatype>>>()?;
+    Ok((lengths, displacements, types))
+}
+
+/// `MPI_Type_create_struct`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn structured<F: Form>(
+    count: F::Count,
+    blocklengths: *const F::Count,
+    displacements: *const F::Address,
+    types: *const raw::Datatype,
+    newtype: *mut raw::Datatype,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newtype, "newtype")? };
+    // SAFETY: passed on.
+    let (lengths, displacements, types) =
+        unsafe { members(count, blocklengths, displacements, types)? };
     publish::<F>(&out, Datatype::structured(&lengths, &displacements, &types))
+}
+
+/// `MPI_Type_struct` of MPI-1, the one call that takes `MPI_LB` and `MPI_UB`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn structured_with_markers(
+    count: c_int,
+    blocklengths: *const c_int,
+    displacements: *const raw::Aint,
+    types: *const raw::Datatype,
+    newtype: *mut raw::Datatype,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(newtype, "newtype")? };
+    // SAFETY: passed on.
+    let (lengths, displacements, types) =
+        unsafe { members(count, blocklengths, displacements, types)? };
+    let made = Datatype::type_struct(&lengths, &displacements, &types, Binding::C)?;
+    out.set(insert(made)?);
+    Ok(())
 }
 
 fn order(value: c_int) -> Result<Order> {

@@ -1,0 +1,42 @@
+//! What the block of names outside the ABI in `mpi.h` needs from the library (`abi/compat.csv`): the
+//! addresses that stand for an ignored status in Fortran, as variables, and the constructor of MPI-1
+//! that takes bound markers. The other names are inline functions of the header.
+
+use crate::datatype::construct;
+use crate::door::{self, At};
+use crate::raw;
+use std::ffi::c_int;
+
+/// `MPI_F_STATUS_IGNORE`: an address in the zero page, where nothing can be.
+#[unsafe(no_mangle)]
+pub static MPI_F_STATUS_IGNORE: usize = 0x1f01;
+/// `MPI_F_STATUSES_IGNORE`.
+#[unsafe(no_mangle)]
+pub static MPI_F_STATUSES_IGNORE: usize = 0x1f02;
+/// `MPI_F08_STATUS_IGNORE`.
+#[unsafe(no_mangle)]
+pub static MPI_F08_STATUS_IGNORE: usize = 0x1f03;
+/// `MPI_F08_STATUSES_IGNORE`.
+#[unsafe(no_mangle)]
+pub static MPI_F08_STATUSES_IGNORE: usize = 0x1f04;
+
+/// `MPI_Type_struct`, removed in MPI-3.0.
+///
+/// # Safety
+///
+/// - The arguments are what MPI-2.2 asks for, or can be seen not to be.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPI_Type_struct(
+    count: c_int,
+    blocklengths: *const c_int,
+    displacements: *const raw::Aint,
+    types: *const raw::Datatype,
+    newtype: *mut raw::Datatype,
+) -> c_int {
+    door::enter("MPI_Type_struct", At::Nothing, || {
+        // SAFETY: the arguments are those of the C call.
+        unsafe {
+            construct::structured_with_markers(count, blocklengths, displacements, types, newtype)
+        }
+    })
+}
