@@ -66,6 +66,7 @@ mod table;
 pub mod text;
 pub mod typed;
 pub mod typemap;
+mod widths;
 pub mod wire;
 
 pub use copy::{Isa, ParseIsaError};

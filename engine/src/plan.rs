@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::footprint::Footprint;
 use crate::ir::{self, Edge, Node, NodeId, Op, Program};
 use crate::kernel::{Compiler, Direction, Kernel, Leaf, Level, Levels, Nest, Run};
+use crate::widths::Widths;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -144,50 +145,6 @@ impl Sites {
 
     fn iter(&self) -> impl ExactSizeIterator<Item = &Site> {
         (0..self.len()).map(|index| self.get(index).expect("below the length"))
-    }
-}
-
-/// What a plan turns round on the way: nothing, but for `external32/`.
-#[derive(Debug, Default)]
-pub(crate) enum Widths {
-    #[default]
-    Native,
-    /// Every element has this width.
-    Same(Width),
-    /// The width of each block's elements, by node.
-    Each(Box<[Width]>),
-}
-
-impl Widths {
-    #[inline]
-    fn of(&self, node: NodeId) -> Width {
-        match self {
-            Self::Native => Width::ONE,
-            Self::Same(width) => *width,
-            Self::Each(widths) => widths[node.index()],
-        }
-    }
-
-    /// What is turned round in the leaf of the nest that begins at `edge`.
-    fn swap(&self, program: &Program, edge: Edge) -> Option<Swap> {
-        let widths = match self {
-            Self::Native => return None,
-            Self::Same(width) => return Some(Swap::Same(*width)),
-            Self::Each(widths) => widths,
-        };
-        let mut node = edge.node;
-        loop {
-            match &program.node(node).op {
-                Op::Loop { body, .. } | Op::Table { body, .. } | Op::Ragged { body, .. } => {
-                    node = body.node;
-                }
-                Op::Block => return Some(Swap::Same(widths[node.index()])),
-                Op::Seq { parts } => {
-                    let each = parts.iter().map(|part| widths[part.edge.node.index()]);
-                    return Some(Swap::Each(each.collect()));
-                }
-            }
-        }
     }
 }
 

@@ -16,9 +16,10 @@ use crate::datatype::Datatype;
 use crate::error::Result;
 use crate::exec;
 use crate::footprint::Footprint;
-use crate::plan::{Plan, Rung, Settings, Widths};
+use crate::plan::{Plan, Rung, Settings};
 use crate::scalar::Named;
 use crate::typed::{TypedProgram, lower_parts};
+use crate::widths::Widths;
 use std::ops::Range;
 
 /// A plan for the external32 form of a type.
