@@ -1,5 +1,5 @@
 //! What is made of a plan's type when somebody first asks, and kept with the plan: its external32
-//! form and its signature, and what was found out about overlap (for `parallel.rs`).
+//! form and its signature, and what was found out about overlap (`facts/known.rs`).
 //!
 //! Beside `plan.rs`, which holds one empty pointer until then, so that a commit that needs neither
 //! does not pay. Both come from the tree: a plan that was decoded ([`wire`](crate::wire)) has none,
@@ -9,6 +9,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::external32::External32;
+use crate::facts::KnownOverlap;
 use crate::plan::Plan;
 use crate::signature::Signature;
 use std::sync::OnceLock;
@@ -18,8 +19,7 @@ use std::sync::OnceLock;
 pub(crate) struct Derived {
     external32: OnceLock<External32>,
     signature: OnceLock<Signature>,
-    #[cfg(feature = "rayon")]
-    pub(crate) overlap: crate::parallel::KnownOverlap,
+    pub(crate) overlap: KnownOverlap,
 }
 
 /// The value of `cell`, made by `make` unless it is there. A refusal is not kept; of two threads that

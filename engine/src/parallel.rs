@@ -7,7 +7,6 @@
 //! a tie and less a loss.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::facts::Answer;
 use crate::pack::{check_bounds, pack_raw, unpack_raw, whole};
 use crate::plan::Plan;
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -15,7 +14,6 @@ use rayon::ThreadPool;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Pieces per thread: one that is late costs the others a quarter of their time at most.
 const PIECES: u64 = 4;
@@ -161,7 +159,7 @@ impl Threads {
         src: *const u8,
     ) {
         let sides = Sides { origin, packed: src.cast_mut() };
-        let disjoint = || !plan.settings().verify && plan.derived().overlap.is_none(plan, count);
+        let disjoint = || !plan.settings().verify && plan.is_disjoint(count);
         let shared = range.end - range.start >= Self::LEAST && self.pool.is_some() && disjoint();
         self.each(plan, count, &range, shared, |piece| {
             let (origin, src) = sides.of(piece.start - range.start);
@@ -218,38 +216,6 @@ impl Sides {
     /// Both sides for a piece that begins `skip` packed bytes into the range.
     fn of(&self, skip: u64) -> (*mut u8, *mut u8) {
         (self.origin, self.packed.wrapping_add(skip as usize))
-    }
-}
-
-/// What is known about overlap of a plan. More elements never overlap less.
-#[derive(Debug, Default)]
-pub(crate) struct KnownOverlap {
-    /// So many elements have no byte twice.
-    disjoint: AtomicU64,
-    /// The complement of the fewest elements that may have one; 0 is not known.
-    overlapping: AtomicU64,
-}
-
-impl KnownOverlap {
-    /// Whether `count` elements of `plan`, whose answers these are, are known to have no byte twice.
-    fn is_none(&self, plan: &Plan, count: u64) -> bool {
-        if count <= self.disjoint.load(Ordering::Relaxed) {
-            return true;
-        }
-        if count >= !self.overlapping.load(Ordering::Relaxed) {
-            return false;
-        }
-        // Statistics of a sort: answers do not contradict each other, and nothing is ordered by them.
-        match plan.overlaps(count) {
-            Answer::No => {
-                self.disjoint.fetch_max(count, Ordering::Relaxed);
-                true
-            }
-            Answer::Yes | Answer::Unknown => {
-                self.overlapping.fetch_max(!count, Ordering::Relaxed);
-                false
-            }
-        }
     }
 }
 
@@ -331,18 +297,6 @@ mod tests {
             }
             assert!(one == many, "{text}");
         }
-    }
-
-    #[test]
-    fn overlap_is_asked_once_and_remembered() {
-        let ty: Datatype = "resized(0, 8, contiguous(2, double))".parse().expect("a type");
-        let plan = ty.commit().expect("committed");
-        let known = KnownOverlap::default();
-        assert!(known.is_none(&plan, 1) && !known.is_none(&plan, 5));
-        assert_eq!(known.disjoint.load(Ordering::Relaxed), 1);
-        assert_eq!(!known.overlapping.load(Ordering::Relaxed), 5);
-        assert!(known.is_none(&plan, 0) && known.is_none(&plan, 1) && !known.is_none(&plan, 6));
-        assert!(!known.is_none(&plan, u64::MAX));
     }
 
     #[test]

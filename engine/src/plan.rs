@@ -5,6 +5,10 @@
 //! the only things that change are the kernel slots, which fill when a nest has moved enough bytes
 //! for the compiler's threshold.
 
+mod identity;
+
+pub(crate) use identity::PlanName;
+
 use crate::copy::{self, Isa, Routine, Swap, Width};
 use crate::cost::{self, Choice, Class};
 use crate::datatype::Datatype;
@@ -17,7 +21,7 @@ use crate::kernel::{Compiler, Direction, Kernel, Leaf, Level, Levels, Nest, Run}
 use crate::widths::Widths;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 /// Blocks of at least this many bytes are left to memcpy by fused copies: from here on a call per
 /// row costs less than a tenth of the copy.
@@ -147,9 +151,6 @@ impl Sites {
         (0..self.len()).map(|index| self.get(index).expect("below the length"))
     }
 }
-
-/// Tells plans apart, for what is remembered about them (`pair/recent.rs`).
-pub(crate) struct PlanName(Weak<Inner>);
 
 const NO_SITE: u32 = u32::MAX;
 
@@ -581,18 +582,6 @@ impl Plan {
 
     pub(crate) fn derived(&self) -> &Derived {
         self.0.derived.get_or_init(Box::default)
-    }
-
-    /// A name of this plan that no other plan takes while it is held; it keeps no contents alive.
-    pub(crate) fn name(&self) -> PlanName {
-        PlanName(Arc::downgrade(&self.0))
-    }
-
-    /// True when `name` is this plan's.
-    #[inline]
-    pub(crate) fn is(&self, name: &PlanName) -> bool {
-        // A name keeps the allocation, so no other plan gets its address.
-        std::ptr::eq(Arc::as_ptr(&self.0), name.0.as_ptr())
     }
 
     /// Packed bytes of a tile, where elements are packed several at a time.

@@ -110,6 +110,8 @@ pub fn unpack_at<T: NoUninit + AnyBitPattern>(
 /// - `outbuf` is valid for writes of `outsize` bytes.
 /// - The two sides do not overlap.
 #[doc(alias = "MPI_Pack")]
+// Behind the C face a call of this would cost as much as its checks.
+#[inline(always)]
 pub unsafe fn pack_at_raw(
     plan: &Plan,
     count: u64,
@@ -118,14 +120,17 @@ pub unsafe fn pack_at_raw(
     outsize: usize,
     position: &mut usize,
 ) -> Result<()> {
-    let bytes = plan.packed_bytes(count)?;
-    let room = room(count, bytes, *position, outsize, "outsize")?;
+    let start = *position;
+    let bytes = match quick_room(plan, count, start, outsize) {
+        Some(bytes) => bytes,
+        None => checked_room(plan, count, start, (outsize, "outsize"))?,
+    };
     // SAFETY:
     // - the range is all packed bytes;
-    // - the caller vouches for the memory side, for outbuf, in which `room` lies, and that they do
-    //   not overlap.
-    unsafe { pack_raw(plan, count, origin, 0..bytes, outbuf.wrapping_add(room.start)) };
-    *position = room.end;
+    // - the caller vouches for the memory side, for outbuf, which has room for the bytes from
+    //   `start` on, and that they do not overlap.
+    unsafe { pack_raw(plan, count, origin, 0..bytes as u64, outbuf.wrapping_add(start)) };
+    *position = start + bytes;
     Ok(())
 }
 
@@ -144,6 +149,8 @@ pub unsafe fn pack_at_raw(
 /// - `inbuf` is valid for reads of `insize` bytes.
 /// - The two sides do not overlap.
 #[doc(alias = "MPI_Unpack")]
+// Behind the C face a call of this would cost as much as its checks.
+#[inline(always)]
 pub unsafe fn unpack_at_raw(
     plan: &Plan,
     count: u64,
@@ -152,15 +159,39 @@ pub unsafe fn unpack_at_raw(
     position: &mut usize,
     origin: *mut u8,
 ) -> Result<()> {
-    let bytes = plan.packed_bytes(count)?;
-    let room = room(count, bytes, *position, insize, "insize")?;
+    let start = *position;
+    let bytes = match quick_room(plan, count, start, insize) {
+        Some(bytes) => bytes,
+        None => checked_room(plan, count, start, (insize, "insize"))?,
+    };
     // SAFETY:
     // - the range is all packed bytes;
-    // - the caller vouches for the memory side, for inbuf, in which `room` lies, and that they do
-    //   not overlap.
-    unsafe { unpack_raw(plan, count, origin, 0..bytes, inbuf.wrapping_add(room.start)) };
-    *position = room.end;
+    // - the caller vouches for the memory side, for inbuf, which has the bytes from `start` on,
+    //   and that they do not overlap.
+    unsafe { unpack_raw(plan, count, origin, 0..bytes as u64, inbuf.wrapping_add(start)) };
+    *position = start + bytes;
     Ok(())
+}
+
+/// The packed bytes of `count` elements, if so many follow `position` in a packing unit of `size`
+/// bytes: the checks of `MPI_Pack` without the words of their errors, which [`checked_room`] finds.
+#[inline]
+fn quick_room(plan: &Plan, count: u64, position: usize, size: usize) -> Option<usize> {
+    // No more than the size of memory, so its sum with the position fits, too.
+    let bytes = usize::try_from(plan.element_bytes().checked_mul(count)?).ok()?;
+    (bytes <= isize::MAX as usize && bytes <= size.checked_sub(position)?).then_some(bytes)
+}
+
+/// As [`quick_room`], with the reason if there is no room.
+#[cold]
+fn checked_room(
+    plan: &Plan,
+    count: u64,
+    position: usize,
+    (size, argument): (usize, &'static str),
+) -> Result<usize> {
+    let bytes = plan.packed_bytes(count)?;
+    room(count, bytes, position, size, argument).map(|room| room.len())
 }
 
 /// Where `count` elements of `bytes` packed bytes in all lie in a packing unit of `size` bytes; a

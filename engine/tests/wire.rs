@@ -49,6 +49,8 @@ fn round_trips() {
     for (name, ty) in small().into_iter().chain(large()) {
         let plan = ty.commit().unwrap();
         let bytes = wire::encode(&plan);
+        assert_eq!(wire::encode_within(&plan, bytes.len()).as_ref(), Some(&bytes));
+        assert_eq!(wire::encode_within(&plan, bytes.len() - 1), None);
         // Decoding computes the footprint from the program; the datatype's came from the calls.
         let back = wire::decode(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(back.footprint(), plan.footprint(), "{name}");

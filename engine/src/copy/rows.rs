@@ -14,6 +14,7 @@ use crate::kernel::{LeafShape, LevelShape, Run};
 use std::sync::Arc;
 
 /// Longest block that has a row of its own, in bytes.
+#[cfg(target_arch = "x86_64")]
 pub(super) const FIXED: usize = LeafShape::FIXED_MAX as usize;
 
 /// Longest block of a row whose blocks are moved several at a time, in bytes: up to here stores of

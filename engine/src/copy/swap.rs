@@ -103,8 +103,10 @@ impl Swap {
 pub(super) struct Turned<M, const W: usize>(PhantomData<M>);
 
 /// Where each byte of 64 comes from, counted within 16 bytes, for elements of `W` bytes.
+#[cfg(target_arch = "x86_64")]
 struct Mirror<const W: usize>;
 
+#[cfg(target_arch = "x86_64")]
 impl<const W: usize> Mirror<W> {
     const BYTES: [u8; 64] = {
         let (mut bytes, mut i) = ([0; 64], 0);

@@ -158,6 +158,7 @@ fn squares<const B: usize, const N: usize>(
 }
 
 /// Cuts an edge into pieces of at most `N` by `N` elements for `piece`, under its contract.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn pieces<const B: usize, const N: usize>(t: Transpose, piece: impl Fn(Transpose)) {
     for x in (0..t.width).step_by(N) {

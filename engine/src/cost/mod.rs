@@ -66,6 +66,10 @@ pub(crate) enum Class {
     /// Rows of windows, run by run.
     Runs,
     /// Rows of windows, by lines.
+    #[cfg_attr(
+        not(any(test, target_arch = "x86_64")),
+        expect(dead_code, reason = "made of byte permutes of AVX-512")
+    )]
     Window,
     /// Tiles.
     Tile,

@@ -321,6 +321,7 @@ mod tests {
 
     /// The instances of one kind that this CPU can execute, for both directions.
     fn instances<K: Kind>() -> Vec<[Instance; 2]> {
+        #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut, reason = "there is one"))]
         let mut all: Vec<[Instance; 2]> = vec![[sweep::<K, true>, sweep::<K, false>]];
         #[cfg(target_arch = "x86_64")]
         {

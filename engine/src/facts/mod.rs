@@ -3,9 +3,12 @@
 //! After `plan.rs`, from the plan's program alone; consumers are `explain`, the runtime's choice
 //! of a path, and passes that need a proof of disjointness. One forward walk over the program
 //! sums every node up from its operands (a `Summary`), so that a type of 10^18 blocks costs as
-//! much as its description. Overlap, which needs more thought, is in `overlap.rs`.
+//! much as its description. Overlap, which needs more thought, is in `overlap.rs`, its answers in `known.rs`.
 
+mod known;
 mod overlap;
+
+pub(crate) use known::KnownOverlap;
 
 use crate::iov::is_one_run;
 use crate::ir::{Edge, Op, Program, edges};

@@ -3,10 +3,29 @@
 //! Nodes that the passes left out of use are dropped, so that equal programs have equal encodings
 //! and a decoder can insist that every node is used.
 
-use super::format::{BLOCK, HEADER, LENGTH, LOOP, MAGIC, RAGGED, SEQ, TABLE, VERSION};
+use super::format::{BLOCK, HEADER, LENGTH, LOOP, MAGIC, NODE, PART, RAGGED, SEQ, TABLE, VERSION};
 use crate::ir::{self, Edge, NodeId, Op, Program};
 use crate::plan::Plan;
 use crate::table::Table;
+
+/// [`encode`], if the encoding has at most `limit` bytes; a long one is not made at all.
+pub fn encode_within(plan: &Plan, limit: usize) -> Option<Vec<u8>> {
+    // Everything counted at the least that it can take, so that no short encoding is left out.
+    let (ids, nodes) = renumber(plan.program());
+    let least = |node: &ir::Node| match &node.op {
+        Op::Block | Op::Loop { .. } => 0,
+        Op::Table { entries, .. } => 4 * entries.len(),
+        Op::Ragged { list, .. } => 5 * list.len(),
+        Op::Seq { parts } => PART * parts.len(),
+    };
+    let used = plan.program().nodes().iter().zip(&ids).filter(|(_, id)| **id != UNUSED);
+    let tables = used.map(|(node, _)| least(node)).fold(0, usize::saturating_add);
+    let bytes = tables.saturating_add(HEADER + NODE * nodes as usize);
+    if bytes > limit {
+        return None;
+    }
+    Some(encode(plan)).filter(|encoding| encoding.len() <= limit)
+}
 
 /// Encodes the layout of `plan`: its program with all tables, nothing of the datatype it came from
 /// and nothing of this process.

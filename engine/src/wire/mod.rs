@@ -23,7 +23,7 @@ mod format;
 use crate::error::Result;
 use crate::plan::{Plan, Settings};
 
-pub use encode::encode;
+pub use encode::{encode, encode_within};
 pub use format::VERSION;
 
 /// Nests of a decoded program that get a kernel site in any case.
