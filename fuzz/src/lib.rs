@@ -8,7 +8,7 @@
 //!
 //! Beside it, for the engine's other rooms: `pair.rs` (two layouts of one signature) ->
 //! `fused_copy.rs` and `signature.rs`; `decode_rebuild.rs`, `wire.rs`, `text.rs` and `segments.rs`
-//! take a case as it is.
+//! take a case as it is. For the runtime: `transport.rs` plays two ranks in hostile memory.
 //!
 //! The fuzz targets (`fuzz_targets/`), the property tests (`tests/`) and the campaign
 //! (`examples/soak.rs`) are glue around these checks. Nothing here prints or exits: a failed check
@@ -36,6 +36,7 @@ pub mod shrink;
 pub mod signature;
 pub mod stream;
 pub mod text;
+pub mod transport;
 pub mod wire;
 
 pub use check::{Checker, Effort, Executors, Report};
@@ -47,4 +48,5 @@ pub use recipe::Recipe;
 pub use segments::SegmentChecker;
 pub use shrink::shrink;
 pub use stream::Stream;
+pub use transport::TransportChecker;
 pub use wire::WireChecker;

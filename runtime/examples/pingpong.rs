@@ -1,4 +1,5 @@
-//! Half round-trip times between two ranks: `mpiexec -n 2 pingpong`.
+//! Half round-trip times between two ranks: `mpiexec -n 2 pingpong [heap] [WORDS]`, from ordinary
+//! memory or from the shared heap; with words, only the rows whose name contains one of them.
 //!
 //! Rows: contiguous messages of several sizes, then strided types. On a virtual machine the
 //! distance of two CPUs changes during a run, so a probe (one line bouncing between the two ranks)
@@ -7,8 +8,8 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use typepack::sys::memory::{Mapping, create_sealed};
-use typepack::{Communicator, Datatype, Named, Plan, Result};
+use typepack::sys::memory::{Inherit, Mapping, create_sealed};
+use typepack::{Communicator, Datatype, Named, Plan, Result, Universe};
 
 const ROUNDS: usize = 15;
 const LINE_FILE: usize = 4096;
@@ -68,15 +69,18 @@ fn run() -> Result<()> {
         eprintln!("pingpong: needs 2 ranks: mpiexec -n 2 pingpong");
         std::process::exit(2);
     }
+    let heap = std::env::args().nth(1).is_some_and(|word| word == "heap");
     let line = shared_line(&world)?;
+    let words: Vec<String> = std::env::args().skip(1 + usize::from(heap)).collect();
     let mut rows = rows()?;
+    rows.retain(|row| words.is_empty() || words.iter().any(|word| row.name.contains(word)));
     let mut lines = Vec::new();
     for round in 0..ROUNDS {
         if round % 5 == 0 {
             lines.push(line_ns(&world, &line)?);
         }
         for row in &mut rows {
-            let sample = half_round_trip(&world, row)?;
+            let sample = half_round_trip(&universe, row, heap)?;
             row.samples.push(sample);
         }
     }
@@ -94,9 +98,13 @@ fn run() -> Result<()> {
     Ok(())
 }
 
-/// One round of one row, in microseconds. Every byte is written anew before each send.
-fn half_round_trip(world: &Communicator, row: &Row) -> Result<f64> {
-    let mut buffer = vec![world.rank() as u64; row.words];
+/// One round of one row, in microseconds. Every byte is written anew by one rank, in
+/// the time that is measured.
+fn half_round_trip(universe: &Universe, row: &Row, heap: bool) -> Result<f64> {
+    let world = &universe.world();
+    let mut own = vec![world.rank() as u64; if heap { 0 } else { row.words }];
+    let mut shared = universe.shared_buffer::<u64>(if heap { row.words } else { 0 })?;
+    let buffer: &mut [u64] = if heap { &mut shared } else { &mut own };
     let bytes = row.plan.packed_bytes(row.count)?;
     let turns = (1_000_000 / (bytes + 500)).clamp(8, 2000);
     let other = 1 - world.rank();
@@ -104,14 +112,12 @@ fn half_round_trip(world: &Communicator, row: &Row) -> Result<f64> {
     let start = Instant::now();
     for turn in 0..turns {
         if world.rank() == 0 {
-            if let Some(first) = buffer.first_mut() {
-                *first = turn;
-            }
-            world.send(&buffer, &row.plan, row.count, other, 0)?;
-            world.recv(&mut buffer, &row.plan, row.count, other, 0)?;
+            buffer.fill(turn);
+            world.send(buffer, &row.plan, row.count, other, 0)?;
+            world.recv(buffer, &row.plan, row.count, other, 0)?;
         } else {
-            world.recv(&mut buffer, &row.plan, row.count, other, 0)?;
-            world.send(&buffer, &row.plan, row.count, other, 0)?;
+            world.recv(buffer, &row.plan, row.count, other, 0)?;
+            world.send(buffer, &row.plan, row.count, other, 0)?;
         }
         if bytes > 0 {
             assert_eq!(buffer[0], turn, "the echo of another message");
@@ -146,7 +152,7 @@ fn shared_line(world: &Communicator) -> Result<Mapping> {
             Err(error) => failed(&format!("{path}: {error}")),
         }
     };
-    let mapping = Mapping::shared(fd.as_fd(), LINE_FILE);
+    let mapping = Mapping::shared(fd.as_fd(), 0, LINE_FILE, Inherit::No);
     world.barrier()?;
     mapping.or_else(|error| failed(&error.to_string()))
 }

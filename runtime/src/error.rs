@@ -4,6 +4,7 @@
 //! here through `From` and keep their class. The text names the argument, its value, and the
 //! communicator's rank where one is involved, so that one printed line is enough to act on.
 
+use crate::Status;
 use crate::shm::{SegmentError, SegmentErrorKind};
 use std::fmt;
 use typepack_engine::ErrorClass;
@@ -55,12 +56,23 @@ pub struct Error {
     kind: ErrorKind,
     argument: &'static str,
     detail: String,
+    received: Option<Status>,
 }
 
 impl Error {
     /// Builds an error about `argument`; `detail` continues the sentence `"<argument>: "`.
     pub fn new(kind: ErrorKind, argument: &'static str, detail: impl Into<String>) -> Self {
-        Self { kind, argument, detail: detail.into() }
+        Self { kind, argument, detail: detail.into(), received: None }
+    }
+
+    /// The same about a receive that matched this message.
+    pub(crate) fn of_message(self, received: Status) -> Self {
+        Self { received: Some(received), ..self }
+    }
+
+    /// The message that a failed receive matched, with as many bytes as the receive had room for.
+    pub fn received(&self) -> Option<Status> {
+        self.received
     }
 
     /// The kind.
@@ -109,7 +121,7 @@ impl From<typepack_engine::Error> for Error {
         let text = error.to_string();
         let prefix = format!("{}: ", error.argument());
         let detail = text.strip_prefix(&prefix).unwrap_or(&text).to_owned();
-        Self { kind: ErrorKind::Engine(error.class()), argument: error.argument(), detail }
+        Self::new(ErrorKind::Engine(error.class()), error.argument(), detail)
     }
 }
 

@@ -24,7 +24,7 @@
 //! ```
 //!
 //! The rooms, from the outside in: `world.rs` (beginning and end), `comm/` and `coll/` (checked
-//! calls), `halo/` (exchanges on grids), `progress.rs` (the lock, and how calls wait), `p2p/`
+//! calls), `halo/` (exchanges on grids), `memory.rs` (what ranks can copy from in place), `progress.rs` (the lock, and how calls wait), `p2p/`
 //! (matching), `transport/` (the protocol between two ranks), `shm/` (the segment and what lies in
 //! it), `sys/` (system calls). The engine and the code generator are crates of their own.
 
@@ -32,6 +32,9 @@ pub mod coll;
 pub mod comm;
 mod error;
 pub mod halo;
+#[doc(hidden)]
+pub mod hostile;
+pub mod memory;
 mod p2p;
 mod progress;
 mod settings;
@@ -48,6 +51,7 @@ pub use comm::{
     RawRequest, Request, Scope, SendMode, dims_create,
 };
 pub use error::{Error, ErrorKind, Result};
+pub use memory::SharedBuffer;
 pub use p2p::{Source, Status, TAG_UB, Tag};
 pub use typepack_engine as engine;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};

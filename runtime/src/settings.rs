@@ -7,6 +7,7 @@
 //! silent default; a name that nobody knows is reported once, by `init()`.
 
 use crate::shm::pair::EAGER_MAX;
+use crate::transport::path::Forced;
 use crate::{Error, ErrorKind, Result};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use typepack_engine::{Isa, ParseIsaError, Rung};
 const EAGER_LIMIT: u64 = 8 << 10;
 
 /// Understood and used, here or by the launcher.
-pub(crate) const USED: [&str; 23] = [
+pub(crate) const USED: [&str; 25] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
@@ -30,11 +31,13 @@ pub(crate) const USED: [&str; 23] = [
     "TYPEPACK_TRANSPORT",
     "TYPEPACK_BIND",
     "TYPEPACK_REPORT",
+    "TYPEPACK_QUIET",
     "TYPEPACK_RANK",
     "TYPEPACK_SIZE",
     "TYPEPACK_LOCAL_RANK",
     "TYPEPACK_JOB_FD",
     "TYPEPACK_APPNUM",
+    "TYPEPACK_APPSIZE",
     "TYPEPACK_UNIVERSE_SIZE",
     "TYPEPACK_INITIAL_ERRHANDLER",
     "TYPEPACK_WATCHDOG",
@@ -59,12 +62,18 @@ pub struct Settings {
     pub threads: usize,
     /// Check kernels against the interpreter (`TYPEPACK_VERIFY`).
     pub verify: bool,
-    /// Longest eager message in bytes; 0 with `TYPEPACK_TRANSPORT=pipeline`.
+    /// Longest eager message in bytes; 0 with `TYPEPACK_TRANSPORT=pipeline`, `heap` and `cma`.
     pub eager_limit: u64,
+    /// The one way of long messages (`TYPEPACK_TRANSPORT`).
+    pub forced: Forced,
+    /// Whether ranks may access each other's private memory (`TYPEPACK_CMA`).
+    pub cma: bool,
     /// Spin time; `None` leaves the choice to the job (none when oversubscribed).
     pub spin: Option<Duration>,
     /// Print one line at the end (`TYPEPACK_REPORT`).
     pub report: bool,
+    /// Print no warnings (`TYPEPACK_QUIET`).
+    pub quiet: bool,
 }
 
 impl Settings {
@@ -124,20 +133,40 @@ impl Settings {
             let wanted = format!("a number of bytes up to {EAGER_MAX}");
             return Err(bad("TYPEPACK_EAGER_LIMIT", &eager_limit.to_string(), &wanted));
         }
-        match value("TYPEPACK_TRANSPORT").as_deref() {
-            None | Some("auto" | "ring") => {}
-            Some("pipeline") => eager_limit = 0,
-            Some(text) => return Err(bad("TYPEPACK_TRANSPORT", text, "auto, ring or pipeline")),
-        }
-        // There is no CMA path yet, so both answers mean the same.
-        match value("TYPEPACK_CMA").as_deref() {
-            None | Some("auto" | "off") => {}
+        let forced = match value("TYPEPACK_TRANSPORT").as_deref() {
+            None | Some("auto") => Forced::Nothing,
+            Some("ring") => Forced::Packed,
+            Some("eager") => {
+                eager_limit = EAGER_MAX as u64;
+                Forced::Packed
+            }
+            Some("pipeline") => {
+                eager_limit = 0;
+                Forced::Packed
+            }
+            Some("heap") => {
+                eager_limit = 0;
+                Forced::Heap
+            }
+            Some("cma") => {
+                eager_limit = 0;
+                Forced::Cma
+            }
+            Some(text) => {
+                let wanted = "auto, ring, eager, pipeline, heap or cma";
+                return Err(bad("TYPEPACK_TRANSPORT", text, wanted));
+            }
+        };
+        let cma = match value("TYPEPACK_CMA").as_deref() {
+            None | Some("auto") => true,
+            Some("off") => false,
             Some(text) => return Err(bad("TYPEPACK_CMA", text, "auto or off")),
-        }
+        };
         let spin = number(&value, "TYPEPACK_SPIN_US")?.map(Duration::from_micros);
         let verify = flag(&value, "TYPEPACK_VERIFY")?;
         let report = flag(&value, "TYPEPACK_REPORT")?;
-        Ok(Self { jit, rung, isa, threads, verify, eager_limit, spin, report })
+        let quiet = flag(&value, "TYPEPACK_QUIET")?;
+        Ok(Self { jit, rung, isa, threads, verify, eager_limit, forced, cma, spin, report, quiet })
     }
 }
 
@@ -182,7 +211,8 @@ pub fn foreign_launcher(value: impl Fn(&'static str) -> Option<String>) -> Optio
         )?;
     Some(format!(
         "{name} is set: another launcher started this program, and each of its processes is alone \
-         in a job of its own; start it with typepack's mpiexec"
+         in a job of its own; start it with typepack's mpiexec (or, if that is meant, set \
+         TYPEPACK_QUIET=1)"
     ))
 }
 

@@ -40,9 +40,10 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_EAGER_LIMIT", "bytes", of(|s| s.eager_limit.to_string())),
         ("TYPEPACK_SPIN_US", "microseconds", spin),
         ("TYPEPACK_CMA", "auto, off", "auto".into()),
-        ("TYPEPACK_TRANSPORT", "auto, ring, pipeline", "auto".into()),
+        ("TYPEPACK_TRANSPORT", "auto, ring, eager, pipeline, heap, cma", "auto".into()),
         ("TYPEPACK_BIND", "as mpiexec -bind-to", "core".into()),
         ("TYPEPACK_REPORT", "0, 1", "0".into()),
+        ("TYPEPACK_QUIET", "0, 1", "0".into()),
     ]
     .map(|row| (row, true));
     let unused = [
@@ -77,6 +78,7 @@ mod tests {
             attach::SIZE,
             attach::LOCAL_RANK,
             attach::APP_NUMBER,
+            attach::APP_SIZE,
             attach::UNIVERSE_SIZE,
             attach::INITIAL_ERRHANDLER,
         ];

@@ -8,12 +8,15 @@
 //! job of its own.
 
 use crate::comm::Communicator;
+use crate::memory::{self, SharedBuffer};
 use crate::progress::Endpoint;
 use crate::settings::{Settings, foreign_launcher, unknown_names};
 use crate::shm::segment::Segment;
 use crate::shm::{Attached, attach, attach_from_env};
 use crate::transport::fabric::Fabric;
+use crate::transport::path;
 use crate::{Error, ErrorKind, Result};
+use bytemuck::Pod;
 use std::fmt;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,6 +32,16 @@ pub(crate) const SPIN: Duration = Duration::from_micros(50);
 /// The job that this process has joined. Never given back: descriptors and mapping live as long
 /// as the process, so that the kernel ends it with its launcher also after finalization.
 static JOB: OnceLock<Attached> = OnceLock::new();
+
+/// What other ranks read to find out whether they can access the memory of this one, and that it is
+/// this one.
+static PROBE: OnceLock<u64> = OnceLock::new();
+
+/// A number that hardly another process has at that address.
+fn probe_number() -> u64 {
+    use std::hash::BuildHasher;
+    std::hash::RandomState::new().hash_one(std::process::id())
+}
 
 /// This process's membership in its job; dropping it leaves the job.
 ///
@@ -67,7 +80,7 @@ pub fn init() -> Result<Universe> {
     }
     let attached = attach_from_env()?;
     // One rank speaks for all about the environment they share.
-    if attached.as_ref().is_none_or(|attached| attached.rank == 0) {
+    if !settings.quiet && attached.as_ref().is_none_or(|attached| attached.rank == 0) {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         if let Some(line) = unknown_names(names) {
             eprintln!("typepack: {line}");
@@ -76,10 +89,20 @@ pub fn init() -> Result<Universe> {
     let fabric = match attached {
         Some(attached) => {
             let attached = JOB.get_or_init(|| attached);
-            Fabric::join(attached.segment.clone(), attached.rank)?
+            let fabric = Fabric::join(attached.segment.clone(), attached.rank)?;
+            // Nobody but its only rank would copy from the memory of a job of one.
+            if fabric.size() > 1 {
+                memory::join(&fabric);
+                if settings.cma {
+                    let number = PROBE.get_or_init(probe_number);
+                    fabric.open_memory(std::ptr::from_ref(number) as u64, *number);
+                }
+            }
+            fabric
         }
         None => {
-            if let Some(line) = foreign_launcher(|name| std::env::var(name).ok()) {
+            let warning = foreign_launcher(|name| std::env::var(name).ok());
+            if let Some(line) = warning.filter(|_| !settings.quiet) {
                 eprintln!("typepack: {line}");
             }
             Fabric::alone()
@@ -87,7 +110,7 @@ pub fn init() -> Result<Universe> {
     };
     let spin = if fabric.oversubscribed() { Duration::ZERO } else { SPIN };
     let spin = settings.spin.unwrap_or(spin);
-    let endpoint = Arc::new(Endpoint::new(fabric, settings.eager_limit, spin));
+    let endpoint = Arc::new(Endpoint::new(fabric, settings.eager_limit, settings.forced, spin));
     let own = Communicator::own(endpoint.clone());
     Ok(Universe { world: Communicator::world(endpoint), own, report: settings.report })
 }
@@ -105,9 +128,22 @@ impl Universe {
         self.own.clone()
     }
 
-    /// Whether `mpiexec` started this process; else it is the only rank of a job of its own.
-    pub fn is_launched(&self) -> bool {
-        JOB.get().is_some()
+    /// `len` values, all zeros, in memory from which other ranks copy messages in place: once, from
+    /// layout to layout, instead of twice. Sent and received like any other slice; may outlive the
+    /// job.
+    ///
+    /// ```
+    /// # let universe = typepack::init()?;
+    /// let mut field = universe.shared_buffer::<f64>(1 << 20)?;
+    /// field[0] = 1.0;
+    /// # Ok::<(), typepack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Out of memory, which includes what is left to the cgroups of this process.
+    #[doc(alias = "MPI_Alloc_mem")]
+    pub fn shared_buffer<T: Pod>(&self, len: usize) -> Result<SharedBuffer<T>> {
+        SharedBuffer::zeroed(len)
     }
 
     /// Whether what rank 0 prints on standard error is seen on a terminal: under `mpiexec` its
@@ -124,6 +160,11 @@ impl Universe {
     #[doc(alias = "MPI_APPNUM")]
     pub fn app_number(&self) -> Option<u32> {
         told(attach::APP_NUMBER)?.parse().ok()
+    }
+
+    /// How many ranks run the same program of the job as this one; `None` without a launcher.
+    pub fn app_size(&self) -> Option<u32> {
+        told(attach::APP_SIZE)?.parse().ok()
     }
 
     /// How many processes the user has told the launcher there is room for.
@@ -153,7 +194,14 @@ impl Universe {
         }
         Ok(vec![
             format!("up to {eager} bytes: packed into the ring of the pair (eager)"),
-            "longer: after the match, through the chunks of the pair (pipeline)".into(),
+            "longer, from the shared heap: copied once, layout to layout, by both ranks (heap)"
+                .into(),
+            format!(
+                "longer, from one run of other memory to another, from {} bytes: copied by both, \
+                 where the system lets them (cma)",
+                path::SPLIT_NEAR
+            ),
+            "longer, else: through the chunks of the pair (pipeline)".into(),
         ])
     }
 
@@ -163,12 +211,15 @@ impl Universe {
         let kernels = jit().counters();
         let moved = typepack_engine::stats::bytes();
         Ok(format!(
-            "typepack: rank {}: {} messages ({} eager), {} bytes sent; {} kernels, {} hits, \
+            "typepack: rank {}: {} messages ({} eager, {} pipeline, {} heap, {} cma), {} bytes sent; {} kernels, {} hits, \
              {} refusals, {:.3} ms compiling; bytes packed by memcpy {}, rows {}, kernels {}, \
              interpreter {}",
             self.world.rank(),
             traffic.messages,
             traffic.eager,
+            traffic.pipelined,
+            traffic.fused,
+            traffic.split,
             traffic.bytes,
             kernels.kernels,
             kernels.hits,
@@ -226,14 +277,25 @@ pub fn jit() -> &'static Jit {
 /// As [`Datatype::commit`]; a `TYPEPACK_*` variable outside its domain.
 #[doc(alias = "MPI_Type_commit")]
 pub fn commit(ty: &Datatype) -> Result<Plan> {
+    Ok(ty.commit_with(&engine_settings()?)?)
+}
+
+/// As [`commit`], for a layout of another rank.
+///
+/// # Errors
+/// No encoded layout; a `TYPEPACK_*` variable outside its domain.
+pub(crate) fn decode(encoding: &[u8]) -> Result<Plan> {
+    Ok(typepack_engine::wire::decode_with(encoding, &engine_settings()?)?)
+}
+
+fn engine_settings() -> Result<typepack_engine::Settings> {
     let settings = Settings::get()?;
-    let settings = typepack_engine::Settings {
+    Ok(typepack_engine::Settings {
         compiler: Some(Arc::new(jit().clone())),
         verify: settings.verify,
         rung: settings.rung,
         isa: settings.isa,
-    };
-    Ok(ty.commit_with(&settings)?)
+    })
 }
 
 /// The threads of this process that pack and unpack together, as many as `TYPEPACK_THREADS` says

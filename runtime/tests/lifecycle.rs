@@ -100,7 +100,12 @@ fn a_report_tells_what_was_sent() {
     let output = run(command, "report", &[("TYPEPACK_REPORT", "1"), ("TYPEPACK_JIT", "eager")]);
     let lines = text(&output);
     assert!(output.status.success(), "{lines}");
-    assert!(lines.contains("rank 0: 1 messages (0 eager), 72000 bytes sent; "), "{lines}");
+    assert!(
+        lines.contains(
+            "rank 0: 1 messages (0 eager, 1 pipeline, 0 heap, 0 cma), 72000 bytes sent; "
+        ),
+        "{lines}"
+    );
     assert!(lines.contains("rank 1: 0 messages"), "{lines}");
 }
 

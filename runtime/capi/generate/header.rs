@@ -127,7 +127,7 @@ fn inline_names(compat: &[Compat], out: &mut String) {
                 "MPI_Aint extent;\n    return MPI_Type_get_extent(datatype, displacement, &extent);"
             }
             "MPI_Type_ub" => {
-                "MPI_Aint lb = 0, extent = 0;\n    int code = MPI_Type_get_extent(datatype, &lb, &extent);\n    if (code == MPI_SUCCESS) *displacement = MPI_Aint_add(lb, extent);\n    return code;"
+                "MPI_Aint lb = 0, extent = 0;\n    int code = MPI_Type_get_extent(datatype, &lb, displacement ? &extent : 0);\n    if (code == MPI_SUCCESS) *displacement = MPI_Aint_add(lb, extent);\n    return code;"
             }
             "MPI_Errhandler_create" => "return MPI_Comm_create_errhandler(function, errhandler);",
             "MPI_Errhandler_get" => "return MPI_Comm_get_errhandler(comm, errhandler);",
@@ -153,7 +153,7 @@ fn inline_names(compat: &[Compat], out: &mut String) {
                 .filter_map(|p| p.rsplit('*').next())
                 .collect();
             format!(
-                "static inline {declaration}\n{{\n    typepack_copy_status({}, {});\n    return MPI_SUCCESS;\n}}\n",
+                "static inline {declaration}\n{{\n    return typepack_copy_status({}, {});\n}}\n",
                 names[0], names[1]
             )
         } else if let Some(body) = body(&row.name) {
@@ -239,9 +239,11 @@ pub fn header(
         }
     }
     out.push_str(
-        "\nstatic inline void typepack_copy_status(const void *from, void *to)\n{\n    \
+        "\n/* Null and the ignored statuses of both languages, which are no statuses, lie below 8192. */\n\
+         static inline int typepack_copy_status(const void *from, void *to)\n{\n    \
          const int *source = (const int *)from;\n    int *target = (int *)to;\n    int i;\n    \
-         for (i = 0; i < 8; i++) target[i] = source[i];\n}\n\n",
+         if ((uintptr_t)from < 8192 || (uintptr_t)to < 8192) return MPI_ERR_ARG;\n    \
+         for (i = 0; i < 8; i++) target[i] = source[i];\n    return MPI_SUCCESS;\n}\n\n",
     );
     inline_names(compat, &mut out);
     out.push_str("#endif\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");

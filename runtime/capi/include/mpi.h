@@ -2906,12 +2906,15 @@ extern MPI_F08_status *MPI_F08_STATUSES_IGNORE;
 #define MPI_COMBINER_HINDEXED_INTEGER 20007
 #define MPI_COMBINER_STRUCT_INTEGER 20010
 
-static inline void typepack_copy_status(const void *from, void *to)
+/* Null and the ignored statuses of both languages, which are no statuses, lie below 8192. */
+static inline int typepack_copy_status(const void *from, void *to)
 {
     const int *source = (const int *)from;
     int *target = (int *)to;
     int i;
+    if ((uintptr_t)from < 8192 || (uintptr_t)to < 8192) return MPI_ERR_ARG;
     for (i = 0; i < 8; i++) target[i] = source[i];
+    return MPI_SUCCESS;
 }
 
 static inline MPI_Fint MPI_Comm_c2f(MPI_Comm comm)
@@ -3026,38 +3029,32 @@ static inline MPI_Win MPI_Win_f2c(MPI_Fint win)
 
 static inline int MPI_Status_f2c(const MPI_Fint *f_status, MPI_Status *c_status)
 {
-    typepack_copy_status(f_status, c_status);
-    return MPI_SUCCESS;
+    return typepack_copy_status(f_status, c_status);
 }
 
 static inline int MPI_Status_c2f(const MPI_Status *c_status, MPI_Fint *f_status)
 {
-    typepack_copy_status(c_status, f_status);
-    return MPI_SUCCESS;
+    return typepack_copy_status(c_status, f_status);
 }
 
 static inline int MPI_Status_f082c(const MPI_F08_status *f08_status, MPI_Status *c_status)
 {
-    typepack_copy_status(f08_status, c_status);
-    return MPI_SUCCESS;
+    return typepack_copy_status(f08_status, c_status);
 }
 
 static inline int MPI_Status_c2f08(const MPI_Status *c_status, MPI_F08_status *f08_status)
 {
-    typepack_copy_status(c_status, f08_status);
-    return MPI_SUCCESS;
+    return typepack_copy_status(c_status, f08_status);
 }
 
 static inline int MPI_Status_f2f08(const MPI_Fint *f_status, MPI_F08_status *f08_status)
 {
-    typepack_copy_status(f_status, f08_status);
-    return MPI_SUCCESS;
+    return typepack_copy_status(f_status, f08_status);
 }
 
 static inline int MPI_Status_f082f(const MPI_F08_status *f08_status, MPI_Fint *f_status)
 {
-    typepack_copy_status(f08_status, f_status);
-    return MPI_SUCCESS;
+    return typepack_copy_status(f08_status, f_status);
 }
 
 static inline int MPI_Address(const void *location, MPI_Aint *address)
@@ -3097,7 +3094,7 @@ static inline int MPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement)
 static inline int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement)
 {
     MPI_Aint lb = 0, extent = 0;
-    int code = MPI_Type_get_extent(datatype, &lb, &extent);
+    int code = MPI_Type_get_extent(datatype, &lb, displacement ? &extent : 0);
     if (code == MPI_SUCCESS) *displacement = MPI_Aint_add(lb, extent);
     return code;
 }

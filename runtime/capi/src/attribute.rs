@@ -97,6 +97,31 @@ pub unsafe fn create(
     Ok(())
 }
 
+/// Answers a question for a value.
+///
+/// # Errors
+/// `MPI_ERR_ARG` for a null pointer; what `value` says, and then nothing is written.
+///
+/// # Safety
+///
+/// - `target` is null or the address of a pointer that may be written, `flag` null or writable.
+pub unsafe fn answer(
+    value: impl FnOnce() -> Result<Option<*mut c_void>>,
+    target: *mut c_void,
+    flag: *mut c_int,
+) -> Result {
+    // SAFETY: passed on: the address of a pointer, whatever it points to.
+    let (out, flag) = unsafe {
+        (Out::new(target.cast::<*mut c_void>(), "attribute_val")?, Out::new(flag, "flag")?)
+    };
+    let value = value()?;
+    if let Some(value) = value {
+        out.set(value);
+    }
+    flag.set(value.is_some().into());
+    Ok(())
+}
+
 /// Frees a key; values that have it keep it.
 ///
 /// # Errors

@@ -8,12 +8,13 @@
 #![expect(clippy::too_many_arguments, reason = "the argument lists of the standard")]
 
 use crate::abi;
+use crate::array;
 use crate::comm;
 use crate::datatype::{self, Type};
 use crate::error::{Failure, Result};
 use crate::form::{Form, Number, count};
 use crate::op;
-use crate::out::null;
+use crate::p2p::ADDRESS_BITS;
 use crate::raw;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -46,7 +47,9 @@ fn part<'a>(
         let start = buffer as usize as i128 + offset;
         let low = start + i128::from(shape.true_lb) + last.min(0);
         let high = start + i128::from(shape.true_ub) + last.max(0);
-        if low < FIRST_ADDRESS || high > i128::from(i64::MAX) {
+        if low < FIRST_ADDRESS || high > 1 << ADDRESS_BITS {
+            // A count of more bytes than can be counted is that, and no fault of the buffer's.
+            plan.packed_bytes(elements)?;
             let detail = match buffer as usize {
                 abi::IN_PLACE => "MPI_IN_PLACE is not allowed here".to_owned(),
                 _ => format!("no memory lies at {low:#x}..{high:#x}"),
@@ -83,22 +86,6 @@ fn row<'a>(
     (0..size).map(|rank| part(buffer, step * rank as i128, elements, plan, argument)).collect()
 }
 
-/// One element per rank of an array argument.
-///
-/// # Errors
-/// `MPI_ERR_ARG` for a null pointer.
-///
-/// # Safety
-///
-/// - `array` is null or readable for `size` elements.
-unsafe fn list<T: Copy>(array: *const T, size: usize, argument: &'static str) -> Result<Vec<T>> {
-    if array.is_null() {
-        return Err(null(argument));
-    }
-    // SAFETY: not null, hence readable for so many elements; C may not have aligned what it cast.
-    Ok((0..size).map(|i| unsafe { array.add(i).read_unaligned() }).collect())
-}
-
 /// The array arguments of a call with a part per rank, with their names.
 struct Table<F: Form> {
     counts: (*const F::Count, &'static str),
@@ -123,8 +110,8 @@ impl<F: Form> Table<F> {
         // SAFETY: passed on.
         let (counts, displacements) = unsafe {
             (
-                list(self.counts.0, size, self.counts.1)?,
-                list(self.displacements.0, size, self.displacements.1)?,
+                array::read(self.counts.0, size, self.counts.1)?,
+                array::read(self.displacements.0, size, self.displacements.1)?,
             )
         };
         let entry = |(elements, at): (F::Count, F::Displacement)| {
@@ -163,7 +150,7 @@ unsafe fn types(
     argument: &'static str,
 ) -> Result<Vec<Arc<Type>>> {
     // SAFETY: passed on.
-    let handles = unsafe { list(types, entries.len(), argument)? };
+    let handles = unsafe { array::read(types, entries.len(), argument)? };
     let found = |(handle, &(elements, _)): (raw::Datatype, &(u64, i128))| {
         datatype::find(if elements == 0 { raw::Datatype(abi::BYTE) } else { handle })
     };

@@ -14,10 +14,10 @@ use crate::phase::{self, Phase};
 use crate::process;
 use crate::raw;
 use crate::text;
-use std::alloc::Layout;
 use std::collections::HashMap;
 use std::ffi::{c_char, c_double, c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use typepack::memory::Block;
 use typepack::sys::clock;
 
 fn begin(required: c_int) -> Result<c_int> {
@@ -193,13 +193,14 @@ pub fn aint_diff(a: raw::Aint, b: raw::Aint) -> raw::Aint {
 }
 
 /// What `MPI_Alloc_mem` has given out.
-static MEMORY: Mutex<Option<HashMap<usize, Layout>>> = Mutex::new(None);
+static MEMORY: Mutex<Option<HashMap<usize, Block>>> = Mutex::new(None);
 
-fn memory() -> MutexGuard<'static, Option<HashMap<usize, Layout>>> {
+fn memory() -> MutexGuard<'static, Option<HashMap<usize, Block>>> {
     MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `MPI_Alloc_mem`: memory at a cache line, or at what `mpi_minimum_memory_alignment` asks for.
+/// `MPI_Alloc_mem`: memory at a cache line, or at what `mpi_minimum_memory_alignment` asks for, from
+/// which other ranks copy messages in place.
 ///
 /// # Safety
 /// As the C function.
@@ -208,16 +209,10 @@ pub unsafe fn alloc_mem(size: raw::Aint, info: raw::Info, baseptr: *mut c_void) 
     let out = unsafe { Out::new(baseptr.cast::<*mut c_void>(), "baseptr")? };
     let size = usize::try_from(size)
         .map_err(|_| Failure::new(abi::ERR_ARG, "size", format!("{size} is negative")))?;
-    let align = if info == raw::Info::NULL { 64 } else { info::find(info)?.alignment()?.max(64) };
-    // Also no bytes have an address of their own.
-    let layout = Layout::from_size_align(size.max(1), align)
-        .map_err(|_| Failure::new(abi::ERR_NO_MEM, "size", format!("{size} bytes")))?;
-    // SAFETY: the layout's size is not zero.
-    let address = unsafe { std::alloc::alloc(layout) };
-    if address.is_null() {
-        return Err(Failure::new(abi::ERR_NO_MEM, "size", format!("{size} bytes")));
-    }
-    memory().get_or_insert_default().insert(address as usize, layout);
+    let align = if info == raw::Info::NULL { 1 } else { info::find(info)?.alignment()? };
+    let block = Block::new(size, align, false)?;
+    let address = block.as_ptr();
+    memory().get_or_insert_default().insert(address as usize, block);
     out.set(address.cast());
     Ok(())
 }
@@ -230,12 +225,11 @@ pub unsafe fn free_mem(base: *mut c_void) -> Result {
     if base.is_null() {
         return Err(null("base"));
     }
-    let layout = memory().as_mut().and_then(|memory| memory.remove(&(base as usize)));
-    let Some(layout) = layout else {
-        let detail = format!("{base:?} is not memory of MPI_Alloc_mem");
-        return Err(Failure::new(abi::ERR_BASE, "base", detail));
-    };
-    // SAFETY: it was allocated with this layout (the map says so), and is in the map no more.
-    unsafe { std::alloc::dealloc(base.cast(), layout) };
-    Ok(())
+    match memory().as_mut().and_then(|memory| memory.remove(&(base as usize))) {
+        Some(_freed) => Ok(()),
+        None => {
+            let detail = format!("{base:?} is not memory of MPI_Alloc_mem");
+            Err(Failure::new(abi::ERR_BASE, "base", detail))
+        }
+    }
 }

@@ -17,27 +17,33 @@ pub trait Number: Copy {
 }
 
 impl Number for c_int {
+    #[inline]
     fn wide(self) -> i64 {
         self.into()
     }
+    #[inline]
     fn exactly(value: i64) -> Option<Self> {
         Self::try_from(value).ok()
     }
 }
 
 impl Number for Count {
+    #[inline]
     fn wide(self) -> i64 {
         self
     }
+    #[inline]
     fn exactly(value: i64) -> Option<Self> {
         Some(value)
     }
 }
 
 impl Number for Aint {
+    #[inline]
     fn wide(self) -> i64 {
         self as i64
     }
+    #[inline]
     fn exactly(value: i64) -> Option<Self> {
         Self::try_from(value).ok()
     }
@@ -84,6 +90,11 @@ impl Form for Large {
 #[inline]
 pub fn count(value: impl Number, argument: &'static str) -> Result<u64> {
     let value = value.wide();
-    u64::try_from(value)
-        .map_err(|_| Failure::new(abi::ERR_COUNT, argument, format!("{value} is negative")))
+    u64::try_from(value).map_err(|_| negative(abi::ERR_COUNT, argument, value))
+}
+
+/// The failure of a negative number; apart, so that the way without it is short.
+#[cold]
+pub fn negative(class: c_int, argument: &'static str, value: i64) -> Failure {
+    Failure::new(class, argument, format!("{value} is negative"))
 }

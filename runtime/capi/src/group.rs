@@ -4,6 +4,7 @@
 //! reverse. A group without members is `MPI_GROUP_EMPTY`, whichever call it comes from.
 
 use crate::abi;
+use crate::array;
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
@@ -31,11 +32,8 @@ pub fn find(group: raw::Group) -> Result<Arc<Group>> {
 
 #[cold]
 fn invalid(group: raw::Group) -> Failure {
-    let detail = match group {
-        raw::Group::NULL => "MPI_GROUP_NULL".to_owned(),
-        raw::Group(value) => format!("{value:#x} is no group"),
-    };
-    Failure::new(abi::ERR_GROUP, "group", detail)
+    let null = (abi::GROUP_NULL, "MPI_GROUP_NULL");
+    Failure::no_object(abi::ERR_GROUP, ("group", "group"), group.0, null)
 }
 
 /// Gives a group a handle.
@@ -67,7 +65,7 @@ pub fn comparison(comparison: Comparison) -> c_int {
 /// The elements of an array argument.
 ///
 /// # Errors
-/// `MPI_ERR_ARG` for a negative length, and for a null pointer to at least one element.
+/// `MPI_ERR_ARG` for a negative length; as [`array::read`].
 ///
 /// # Safety
 ///
@@ -75,14 +73,8 @@ pub fn comparison(comparison: Comparison) -> c_int {
 unsafe fn list<T: Copy>(n: c_int, array: *const T, argument: &'static str) -> Result<Vec<T>> {
     let length = usize::try_from(n)
         .map_err(|_| Failure::new(abi::ERR_ARG, "n", format!("{n} is negative")))?;
-    if length == 0 {
-        return Ok(Vec::new());
-    }
-    if array.is_null() {
-        return Err(null(argument));
-    }
-    // SAFETY: not null, hence readable for so many elements; C may not have aligned what it cast.
-    Ok((0..length).map(|i| unsafe { array.add(i).read_unaligned() }).collect())
+    // SAFETY: passed on.
+    unsafe { array::read(array, length, argument) }
 }
 
 /// `MPI_Group_size`.

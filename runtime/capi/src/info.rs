@@ -24,35 +24,42 @@ pub struct Info {
 
 static INFOS: Table<Info> = Table::new(Kind::Info);
 
-/// What `MPI_INFO_ENV` has.
-fn environment() -> &'static Arc<Info> {
+/// What `MPI_INFO_ENV` has. Before init less is known, and that is not kept.
+fn environment() -> Arc<Info> {
     static ENVIRONMENT: OnceLock<Arc<Info>> = OnceLock::new();
-    ENVIRONMENT.get_or_init(|| {
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut add = |key: &str, value: Vec<u8>| {
-            if !value.is_empty() && value.len() < abi::MAX_INFO_VAL as usize {
-                entries.push((key.into(), value));
-            }
-        };
-        let mut arguments = std::env::args_os().map(std::os::unix::ffi::OsStringExt::into_vec);
-        add("command", arguments.next().unwrap_or_default());
-        add("argv", arguments.collect::<Vec<_>>().join(&b' '));
-        if let Some(world) = crate::process::world() {
-            add("maxprocs", world.size().to_string().into());
+    if crate::process::world().is_none() {
+        return Arc::new(described());
+    }
+    ENVIRONMENT.get_or_init(|| Arc::new(described())).clone()
+}
+
+/// How this process was started.
+fn described() -> Info {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut add = |key: &str, value: Vec<u8>| {
+        if !value.is_empty() && value.len() < abi::MAX_INFO_VAL as usize {
+            entries.push((key.into(), value));
         }
-        if let Ok(directory) = std::env::current_dir() {
-            let directory = directory.into_os_string();
-            add("wdir", std::os::unix::ffi::OsStringExt::into_vec(directory));
-        }
-        let level = match crate::process::threads() {
-            abi::THREAD_SINGLE => "MPI_THREAD_SINGLE",
-            abi::THREAD_FUNNELED => "MPI_THREAD_FUNNELED",
-            abi::THREAD_SERIALIZED => "MPI_THREAD_SERIALIZED",
-            _ => "MPI_THREAD_MULTIPLE",
-        };
-        add("thread_level", level.into());
-        Arc::new(Info { entries: Mutex::new(entries) })
-    })
+    };
+    let mut arguments = std::env::args_os().map(std::os::unix::ffi::OsStringExt::into_vec);
+    add("command", arguments.next().unwrap_or_default());
+    add("argv", arguments.collect::<Vec<_>>().join(&b' '));
+    // Of this program among those of the job.
+    if let Some(ranks) = crate::process::program_size() {
+        add("maxprocs", ranks.to_string().into());
+    }
+    if let Ok(directory) = std::env::current_dir() {
+        let directory = directory.into_os_string();
+        add("wdir", std::os::unix::ffi::OsStringExt::into_vec(directory));
+    }
+    let level = match crate::process::threads() {
+        abi::THREAD_SINGLE => "MPI_THREAD_SINGLE",
+        abi::THREAD_FUNNELED => "MPI_THREAD_FUNNELED",
+        abi::THREAD_SERIALIZED => "MPI_THREAD_SERIALIZED",
+        _ => "MPI_THREAD_MULTIPLE",
+    };
+    add("thread_level", level.into());
+    Info { entries: Mutex::new(entries) }
 }
 
 impl Info {
@@ -106,18 +113,26 @@ pub fn from_int(integer: c_int) -> Option<usize> {
 /// `MPI_ERR_INFO`.
 pub fn find(info: raw::Info) -> Result<Arc<Info>> {
     if info.0 == abi::INFO_ENV {
-        return Ok(environment().clone());
+        return Ok(environment());
     }
     INFOS.find(info.0).ok_or_else(|| invalid(info))
 }
 
+/// The entries of an info object, in order.
+///
+/// # Errors
+/// `MPI_ERR_INFO`.
+pub fn entries_of(info: raw::Info) -> Result<Vec<Entry>> {
+    Ok(find(info)?.entries().clone())
+}
+
+#[cold]
 fn invalid(info: raw::Info) -> Failure {
-    let detail = match info {
-        raw::Info::NULL => "MPI_INFO_NULL".to_owned(),
-        raw::Info(abi::INFO_ENV) => "MPI_INFO_ENV cannot be changed".to_owned(),
-        raw::Info(value) => format!("{value:#x} is no info object"),
-    };
-    Failure::new(abi::ERR_INFO, "info", detail)
+    if info.0 == abi::INFO_ENV {
+        return Failure::new(abi::ERR_INFO, "info", "MPI_INFO_ENV cannot be changed");
+    }
+    let null = (abi::INFO_NULL, "MPI_INFO_NULL");
+    Failure::no_object(abi::ERR_INFO, ("info", "info object"), info.0, null)
 }
 
 /// The object of a handle that may be changed.

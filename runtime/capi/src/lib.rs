@@ -10,6 +10,7 @@
 //! possible; no panic leaves; a call that fails has written nothing but what the standard says.
 
 pub mod abi;
+mod array;
 mod attribute;
 mod buffered;
 mod callback;
@@ -23,6 +24,7 @@ mod env;
 mod error;
 mod exports;
 mod form;
+mod fortran;
 mod grequest;
 mod group;
 mod handle;

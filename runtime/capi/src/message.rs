@@ -102,12 +102,10 @@ pub unsafe fn improbe(
     Ok(())
 }
 
+#[cold]
 fn invalid(message: raw::Message) -> Failure {
-    let detail = match message {
-        raw::Message::NULL => "MPI_MESSAGE_NULL".to_owned(),
-        raw::Message(value) => format!("{value:#x} is no message"),
-    };
-    Failure::new(abi::ERR_REQUEST, "message", detail)
+    let null = (abi::MESSAGE_NULL, "MPI_MESSAGE_NULL");
+    Failure::no_object(abi::ERR_REQUEST, ("message", "message"), message.0, null)
 }
 
 /// Starts the receive of a message; `None` for one from nobody. The handle is null afterwards.
@@ -166,12 +164,9 @@ pub unsafe fn mrecv<F: Form>(
             Outcome::of_receive(&on, result)
         }
     };
-    if let Some(failure) = outcome.failure {
-        return Err(failure);
-    }
-    // SAFETY: passed on.
+    // SAFETY: passed on. A message that was too long has a status all the same.
     unsafe { outcome.status.put(status) };
-    Ok(())
+    outcome.failure.map_or(Ok(()), Err)
 }
 
 /// `MPI_Imrecv`.

@@ -6,8 +6,9 @@ use crate::abi;
 use crate::comm;
 use crate::datatype;
 use crate::error::{Failure, Result};
-use crate::form::{Form, Number, count};
+use crate::form::{Form, Number, count, negative};
 use crate::out::{Out, null};
+use crate::p2p::memory;
 use crate::raw;
 use crate::text;
 use std::ffi::{c_char, c_void};
@@ -15,10 +16,10 @@ use typepack::engine::external32::{pack_external_raw, unpack_external_raw};
 use typepack::engine::{pack_at_raw, pack_external_size, unpack_at_raw};
 
 /// Largest size of a buffer: what an address can count.
+#[inline]
 fn room(value: impl Number, argument: &'static str) -> Result<usize> {
     let value = value.wide();
-    usize::try_from(value)
-        .map_err(|_| Failure::new(abi::ERR_ARG, argument, format!("{value} is negative")))
+    usize::try_from(value).map_err(|_| negative(abi::ERR_ARG, argument, value))
 }
 
 /// The position in a packing unit, and where to write it back.
@@ -35,16 +36,21 @@ unsafe fn position<N: Number>(position: *mut N) -> Result<(Out<N>, usize)> {
     Ok((out, room(value, "position")?))
 }
 
+#[inline]
 fn advanced<N: Number>(out: &Out<N>, position: usize) -> Result {
     // It lies within the buffer, whose size came in the same type.
     let value = i64::try_from(position).ok().and_then(N::exactly);
-    out.set(value.ok_or_else(|| {
-        Failure::new(abi::ERR_VALUE_TOO_LARGE, "position", format!("{position} bytes"))
-    })?);
+    out.set(value.ok_or_else(|| too_far(position))?);
     Ok(())
 }
 
+#[cold]
+fn too_far(position: usize) -> Failure {
+    Failure::new(abi::ERR_VALUE_TOO_LARGE, "position", format!("{position} bytes"))
+}
+
 /// A buffer on the packed side: not null if there are bytes.
+#[inline]
 fn packed<T>(address: *const T, size: usize, argument: &'static str) -> Result {
     if address.is_null() && size > 0 {
         return Err(null(argument));
@@ -56,7 +62,8 @@ fn packed<T>(address: *const T, size: usize, argument: &'static str) -> Result {
 ///
 /// # Safety
 /// As the C function.
-#[inline]
+// Into the door, whose panics it shares: every further call between C and the kernel is felt.
+#[inline(always)]
 pub unsafe fn pack<F: Form>(
     inbuf: *const c_void,
     incount: F::Count,
@@ -72,10 +79,12 @@ pub unsafe fn pack<F: Form>(
     // SAFETY: passed on.
     let (out, mut position) = unsafe { position(at)? };
     datatype::with(datatype, |ty| {
+        let plan = ty.plan()?;
+        memory(inbuf, plan, elements, "inbuf")?;
         // SAFETY: the caller promises memory for the elements (`MPI_BOTTOM` is address 0) and for
         // `outsize` bytes, which do not overlap.
         unsafe {
-            pack_at_raw(ty.plan()?, elements, inbuf.cast(), outbuf.cast(), size, &mut position)?;
+            pack_at_raw(plan, elements, inbuf.cast(), outbuf.cast(), size, &mut position)?;
         }
         Ok(())
     })?;
@@ -86,7 +95,8 @@ pub unsafe fn pack<F: Form>(
 ///
 /// # Safety
 /// As the C function.
-#[inline]
+// Into the door, whose panics it shares: every further call between C and the kernel is felt.
+#[inline(always)]
 pub unsafe fn unpack<F: Form>(
     inbuf: *const c_void,
     insize: F::Count,
@@ -102,10 +112,12 @@ pub unsafe fn unpack<F: Form>(
     // SAFETY: passed on.
     let (out, mut position) = unsafe { position(at)? };
     datatype::with(datatype, |ty| {
+        let plan = ty.plan()?;
+        memory(outbuf, plan, elements, "outbuf")?;
         // SAFETY: the caller promises memory for the elements and `insize` bytes, which do not
         // overlap.
         unsafe {
-            unpack_at_raw(ty.plan()?, elements, inbuf.cast(), size, &mut position, outbuf.cast())?;
+            unpack_at_raw(plan, elements, inbuf.cast(), size, &mut position, outbuf.cast())?;
         }
         Ok(())
     })?;
@@ -162,7 +174,7 @@ fn place(position: usize, bytes: u64, size: usize, argument: &'static str) -> Re
     };
     if bytes > left as u64 {
         let detail = format!("{bytes} bytes, {left} are left");
-        return Err(Failure::new(abi::ERR_TRUNCATE, argument, detail));
+        return Err(Failure::new(abi::ERR_BUFFER, argument, detail));
     }
     Ok(position + bytes as usize)
 }
@@ -187,7 +199,9 @@ pub unsafe fn pack_external<F: Form>(
     // SAFETY: passed on.
     let (out, position) = unsafe { position(at)? };
     let end = datatype::with(datatype, |ty| {
-        let external = ty.plan()?.external32()?;
+        let plan = ty.plan()?;
+        memory(inbuf, plan, elements, "inbuf")?;
+        let external = plan.external32()?;
         let bytes = pack_external_size(external, elements)?;
         let end = place(position, bytes, size, "outsize")?;
         let target = outbuf.cast::<u8>().wrapping_add(position);
@@ -219,7 +233,9 @@ pub unsafe fn unpack_external<F: Form>(
     // SAFETY: passed on.
     let (out, position) = unsafe { position(at)? };
     let end = datatype::with(datatype, |ty| {
-        let external = ty.plan()?.external32()?;
+        let plan = ty.plan()?;
+        memory(outbuf, plan, elements, "outbuf")?;
+        let external = plan.external32()?;
         let bytes = pack_external_size(external, elements)?;
         let end = place(position, bytes, size, "insize")?;
         let source = inbuf.cast::<u8>().wrapping_add(position);

@@ -18,6 +18,7 @@ use typepack::Universe;
 static UNIVERSE: Mutex<Option<Universe>> = Mutex::new(None);
 
 static WORLD: OnceLock<Arc<Comm>> = OnceLock::new();
+static PROGRAM: OnceLock<u64> = OnceLock::new();
 static OWN: OnceLock<Arc<Comm>> = OnceLock::new();
 static MAIN: OnceLock<ThreadId> = OnceLock::new();
 static THREADS: AtomicI32 = AtomicI32::new(abi::THREAD_SINGLE);
@@ -41,6 +42,7 @@ pub fn join(threads: c_int) -> Result {
     let world = Comm::new(universe.world(), Handler::Fatal, "MPI_COMM_WORLD");
     let own = Comm::new(universe.own(), Handler::Fatal, "MPI_COMM_SELF");
     crate::comm::attribute::begin(&universe);
+    let _ = PROGRAM.set(universe.app_size().map_or(world.size() as u64, u64::from));
     let _ = MAIN.set(std::thread::current().id());
     THREADS.store(threads, Ordering::Relaxed);
     let _ = OWN.set(Arc::new(own));
@@ -80,6 +82,11 @@ pub fn leave() -> Result {
         }
         None => Err(Failure::new(abi::ERR_OTHER, "finalize", "called twice")),
     }
+}
+
+/// How many ranks run the same program as this one, once it is known.
+pub fn program_size() -> Option<u64> {
+    PROGRAM.get().copied()
 }
 
 /// The thread level that was granted.

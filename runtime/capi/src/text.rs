@@ -2,7 +2,7 @@
 //!
 //! Strings are read up to the limit that the standard sets for their kind, and no further: one
 //! without an end is an error, not a walk through memory. Results are cut to the limit and
-//! terminated.
+//! terminated. Names of objects are cut, as the standard wants it (MPI-5.0 section 7.8).
 
 use crate::error::{Failure, Result};
 use crate::out::{Out, null};
@@ -22,20 +22,44 @@ pub unsafe fn read(
     argument: &'static str,
     class: c_int,
 ) -> Result<Vec<u8>> {
-    if string.is_null() {
-        return Err(null(argument));
-    }
-    // SAFETY: readable up to its end or the limit, whichever comes first; `strnlen` reads no
-    // further.
-    let bytes = unsafe {
-        let length = libc::strnlen(string, limit as usize);
-        std::slice::from_raw_parts(string.cast::<u8>(), length)
-    };
+    // SAFETY: passed on.
+    let bytes = unsafe { start(string, limit, argument)? };
     if bytes.len() >= limit as usize {
         let detail = format!("longer than {} bytes", limit - 1);
         return Err(Failure::new(class, argument, detail));
     }
     Ok(bytes.to_vec())
+}
+
+/// The bytes of a C string, cut to what fits `limit` bytes with its end: names of objects.
+///
+/// # Errors
+/// `MPI_ERR_ARG` for a null pointer.
+///
+/// # Safety
+/// As [`read`].
+pub unsafe fn cut(string: *const c_char, limit: c_int, argument: &'static str) -> Result<Vec<u8>> {
+    // SAFETY: passed on.
+    let bytes = unsafe { start(string, limit, argument)? };
+    Ok(bytes[..bytes.len().min(limit as usize - 1)].to_vec())
+}
+
+/// # Safety
+/// As [`read`]; the bytes are not written while the result is in use.
+unsafe fn start<'a>(
+    string: *const c_char,
+    limit: c_int,
+    argument: &'static str,
+) -> Result<&'a [u8]> {
+    if string.is_null() {
+        return Err(null(argument));
+    }
+    // SAFETY: readable up to its end or the limit, whichever comes first; `strnlen` reads no
+    // further.
+    Ok(unsafe {
+        let length = libc::strnlen(string, limit as usize);
+        std::slice::from_raw_parts(string.cast::<u8>(), length)
+    })
 }
 
 /// Writes `bytes` and an end to a C buffer of `room` bytes, cut where it does not fit; `length` gets

@@ -2,12 +2,12 @@
 //! whether the tool interface is in use.
 
 use crate::abi;
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::info;
 use crate::out::Out;
 use crate::raw;
 use crate::text;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// `MPI_Get_version`.
@@ -73,34 +73,6 @@ pub unsafe fn abi_get_info(info: *mut raw::Info) -> Result {
     Ok(())
 }
 
-/// `MPI_Abi_get_fortran_info`: nobody has told this library about a Fortran compiler, which
-/// `MPI_Abi_set_fortran_info` will.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn fortran_info(info: *mut raw::Info) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(info, "info")? };
-    out.set(raw::Info::NULL);
-    Ok(())
-}
-
-/// `MPI_Abi_get_fortran_booleans`: as [`fortran_info`].
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn fortran_booleans(
-    _logical_size: c_int,
-    _logical_true: *mut c_void,
-    _logical_false: *mut c_void,
-    is_set: *mut c_int,
-) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(is_set, "is_set")? };
-    out.set(0);
-    Ok(())
-}
-
 /// Inits of the tool interface without their finalize.
 static TOOLS: AtomicI64 = AtomicI64::new(0);
 
@@ -115,7 +87,8 @@ pub fn tools_ready() -> bool {
 /// As the C function.
 pub unsafe fn tools_init(required: c_int, provided: *mut c_int) -> Result {
     // SAFETY: passed on.
-    let provided = unsafe { Out::new(provided, "provided")? };
+    let provided = unsafe { Out::new(provided, "provided") }
+        .map_err(|failure| Failure::of_code(abi::T_ERR_INVALID, failure.text.clone()))?;
     provided.set(required.clamp(abi::THREAD_SINGLE, abi::THREAD_MULTIPLE));
     TOOLS.fetch_add(1, Ordering::AcqRel);
     Ok(())
@@ -128,7 +101,6 @@ pub unsafe fn tools_init(required: c_int, provided: *mut c_int) -> Result {
 pub unsafe fn tools_finalize() -> Result {
     let left =
         TOOLS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n > 0).then_some(n - 1));
-    left.map(drop).map_err(|_| {
-        crate::error::Failure::new(abi::T_ERR_NOT_INITIALIZED, "MPI_T_finalize", "not initialized")
-    })
+    left.map(drop)
+        .map_err(|_| Failure::new(abi::T_ERR_NOT_INITIALIZED, "MPI_T_finalize", "not initialized"))
 }

@@ -7,67 +7,23 @@
 #[path = "../../tests/job/mod.rs"]
 #[expect(dead_code, reason = "the part that runs bodies in Rust")]
 mod job;
+mod program;
 
+use program::library;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, OnceLock};
-
-/// The newest of the two places where cargo leaves a cdylib.
-fn cdylib() -> PathBuf {
-    let exe = std::env::current_exe().expect("the test binary's path");
-    // target/PROFILE/deps/TEST
-    let deps = exe.parent().expect("a directory");
-    let profile = deps.parent().expect("a profile directory");
-    let written = |path: &PathBuf| path.metadata().and_then(|data| data.modified()).ok();
-    [deps.join("libmpi_abi.so"), profile.join("libmpi_abi.so")]
-        .into_iter()
-        .filter(|path| written(path).is_some())
-        .max_by_key(written)
-        .expect("cargo builds the cdylib before its tests")
-}
-
-/// A directory with the library under the names that a linker and a loader look for.
-fn library() -> &'static Path {
-    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
-    DIRECTORY.get_or_init(|| {
-        let name = format!("lib-{}", std::process::id());
-        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::create_dir_all(&directory).expect("a directory");
-        for name in ["libmpi_abi.so", "libmpi_abi.so.1"] {
-            let link = directory.join(name);
-            if link.symlink_metadata().is_ok() {
-                std::fs::remove_file(&link).expect("an old link");
-            }
-            std::os::unix::fs::symlink(cdylib(), link).expect("a link");
-        }
-        directory
-    })
-}
+use std::sync::Mutex;
 
 /// Compiles `c/NAME.c`, once: two tests of one program must not write it under each other's feet.
 fn compile(name: &str) -> PathBuf {
     static COMPILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let mut compiled = COMPILED.lock().expect("no compilation failed");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let exe = library().join(name);
-    if compiled.iter().any(|other| other == name) {
-        return exe;
+    if !compiled.iter().any(|other| other == name) {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        program::compile(name, &[root.join(format!("tests/c/{name}.c"))]);
+        compiled.push(name.to_owned());
     }
-    let output = Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-I"])
-        .arg(root.join("include"))
-        .arg(root.join(format!("tests/c/{name}.c")))
-        .arg("-o")
-        .arg(&exe)
-        .arg("-L")
-        .arg(library())
-        .arg(format!("-Wl,-rpath,{}", library().display()))
-        .args(["-lmpi_abi", "-lm"])
-        .output()
-        .expect("a C compiler");
-    assert!(output.status.success(), "{name}: {}", job::text(&output));
-    compiled.push(name.to_owned());
-    exe
+    library().join(name)
 }
 
 /// Compiles a program and runs it once for each number of ranks; 0 is one process without a
@@ -110,6 +66,7 @@ macro_rules! programs {
 programs! {
     environment: [0, 2];
     mpi1: [0];
+    fortran: [0];
     groups: [0, 1, 3];
     communicators: [0, 2, 5];
     attributes: [0, 2];
@@ -126,7 +83,66 @@ programs! {
     layouts: [0, 2];
     threads: [0, 2];
     hostile_messages: [0, 2];
+    hostile_packing: [0];
     subsets: [0, 3];
+    truncated: [0, 2];
+    memory: [0, 1, 2, 5];
+}
+
+// The examples of the texts that the project was founded on; README.md has the table.
+programs! {
+    lecture: [0, 2];
+    packing_units: [0, 2, 5];
+    decoding: [0, 2];
+    languages: [0, 2];
+}
+
+/// The C program of the project's README, letter by letter.
+#[test]
+fn readme() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let text = std::fs::read_to_string(readme).expect("README.md");
+    let program = text.split("```c\n").nth(1).and_then(|rest| rest.split("```").next());
+    let source = library().join("readme.c");
+    std::fs::write(&source, program.expect("a program in C")).expect("a source file");
+    let mut command = Command::new(job::mpiexec());
+    command.args(["-n", "2"]).arg(program::compile("readme", &[source]));
+    command.env("LD_LIBRARY_PATH", library());
+    let output = job::run(command, "readme", &[]);
+    assert!(output.status.success(), "{}", job::text(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "4\n");
+}
+
+/// Everybody to everybody, with more ranks than processors, by every way that messages can take.
+#[test]
+fn stress() {
+    run("stress", &[0, 2, 4, 8]);
+    for (name, value) in [
+        ("TYPEPACK_EAGER_LIMIT", "0"),
+        ("TYPEPACK_EAGER_LIMIT", "16384"),
+        ("TYPEPACK_TRANSPORT", "pipeline"),
+        ("TYPEPACK_TRANSPORT", "heap"),
+        ("TYPEPACK_TRANSPORT", "cma"),
+        ("TYPEPACK_SPIN_US", "0"),
+        ("TYPEPACK_JIT", "off"),
+    ] {
+        run_with("stress", &[4, 8], &[(name, value)]);
+    }
+}
+
+/// The same with every message that can be copied in place copied in place, and with none.
+#[test]
+fn memory_by_one_way() {
+    for way in ["heap", "ring", "pipeline"] {
+        run_with("memory", &[2], &[("TYPEPACK_TRANSPORT", way)]);
+    }
+}
+
+#[test]
+fn modes_out_of_shared_memory() {
+    for way in ["auto", "heap"] {
+        run_with("modes", &[0, 2, 3], &[("TYPEPACK_TRANSPORT", way), ("FROM_MPI", "1")]);
+    }
 }
 
 #[test]

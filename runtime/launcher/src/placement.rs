@@ -135,6 +135,8 @@ pub fn widened(table: &[CpuInfo], core: &Core, level: Level) -> Core {
 
 #[cfg(test)]
 mod tests {
+    use typepack::shm::topology::{Distance, distance};
+
     use super::*;
     use crate::topology::{Hwloc, Source};
 
@@ -182,6 +184,42 @@ mod tests {
         let table = machine("package:1 l3:2 core:4 pu:1");
         let placed = place(&table, 4).expect("fits");
         assert!(placed.iter().all(|core| core.info.l3 == Some(0)));
+    }
+
+    /// What the ranks will choose their ways by: how far neighbours in rank order are apart, on
+    /// machines of several shapes.
+    #[test]
+    fn neighbours_are_as_near_as_the_machine_lets_them() {
+        use Distance::{Core, L2, L3, Machine, Numa, Package};
+        let steps = |table: &[CpuInfo], ranks, level| -> Vec<Distance> {
+            let placed = super::place(table, ranks, Plan { level, map: Map::Blocks });
+            let placed = placed.expect("fits");
+            placed.windows(2).map(|pair| distance(&pair[0].info, &pair[1].info)).collect()
+        };
+        // 2 packages, 4 NUMA nodes of 4 cores with one level 3 cache.
+        let large = machine("package:2 numa:2 l3:1 core:4 pu:2");
+        assert_eq!(steps(&large, 4, Level::Core), [Package, Machine, Package]);
+        assert_eq!(steps(&large, 8, Level::Core), [L3, Package, L3, Machine, L3, Package, L3]);
+        assert_eq!(steps(&large, 16, Level::Core)[..4], [L3, L3, L3, Package]);
+        assert_eq!(steps(&large, 32, Level::Thread)[..3], [Core, L3, Core]);
+        // A node with two caches of level 3, pairs of cores with one of level 2.
+        let mixed = machine("package:1 numa:1 l3:2 l2:2 core:2 pu:1");
+        assert_eq!(steps(&mixed, 8, Level::Core), [L2, L3, L2, Numa, L2, L3, L2]);
+        // Only the odd cores of it may be used, so that no two share a cache of level 2.
+        let mut half = mixed.clone();
+        half.iter_mut().step_by(2).for_each(|cpu| cpu.allowed = false);
+        assert_eq!(steps(&half, 4, Level::Core), [L3, Numa, L3]);
+        // Large cores with caches of their own beside small ones that share: as on hybrid chips.
+        let mut hybrid = machine("package:1 l3:1 l2:4 core:1 pu:1");
+        for cpu in &mut hybrid[2..] {
+            cpu.l2 = Some(2);
+        }
+        assert_eq!(steps(&hybrid, 4, Level::Core), [L3, L3, L2]);
+        // A machine that tells nothing about its caches, and one that tells nothing.
+        let plain = machine("package:1 numa:2 core:2 pu:1");
+        assert_eq!(steps(&plain, 4, Level::Core), [Numa, Package, Numa]);
+        let unknown = vec![CpuInfo { allowed: true, ..CpuInfo::default() }; 2];
+        assert_eq!(steps(&unknown, 2, Level::Core), [Machine]);
     }
 
     #[test]

@@ -270,6 +270,7 @@ impl Shared<'_> {
             (attach::MPI_LOCAL_RANK, rank.to_string()),
             (attach::MPI_LOCAL_SIZE, size.to_string()),
             (attach::APP_NUMBER, number.to_string()),
+            (attach::APP_SIZE, app.ranks.to_string()),
         ]
         .into_iter()
         .chain(universe)

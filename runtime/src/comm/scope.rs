@@ -12,7 +12,7 @@ use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where nonblocking operations live; see [`Communicator::scope`].
 pub struct Scope<'scope, 'env: 'scope> {
@@ -95,14 +95,21 @@ struct End<'a> {
 }
 
 impl End<'_> {
-    fn take(&self) -> Vec<u64> {
-        // The list is consistent whenever its lock is free: it is only pushed to and searched.
-        std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner))
+    fn list(&self) -> MutexGuard<'_, Vec<u64>> {
+        // The list is consistent whenever its lock is free: each change is one step.
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes them one by one: should waiting for one panic, the others are still in the list.
+    fn next(&self) -> Option<u64> {
+        self.list().pop()
     }
 
     fn wait(&self) -> Result<()> {
         let mut failed = None;
-        for id in self.take() {
+        // In the order in which they were started.
+        self.list().reverse();
+        while let Some(id) = self.next() {
             if let Err(error) = self.comm.endpoint().wait(id) {
                 failed = failed.or(Some(error));
             }
@@ -113,7 +120,7 @@ impl End<'_> {
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        for id in self.take() {
+        while let Some(id) = self.next() {
             self.comm.endpoint().detach(id);
         }
     }

@@ -13,9 +13,9 @@
 //!
 //! [`Exchange`]: super::Exchange
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::Layout;
 use std::fmt;
-use std::ptr::NonNull;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytemuck::Pod;
@@ -24,6 +24,7 @@ use typepack_engine::{Datatype, Named};
 use super::exchange::Pending;
 use super::geometry::Block;
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory;
 
 /// A type whose values can be cells of a field.
 ///
@@ -51,10 +52,11 @@ elements! {
     u8 => U8, u16 => U16, u32 => U32, u64 => U64,
 }
 
-/// Zero-initialised memory for `len` values, aligned to a cache line.
+/// Zero-initialised memory for values, aligned to a cache line, as rows pack best; other ranks copy
+/// their halos straight out of it.
 pub(super) struct Storage<T> {
-    start: NonNull<T>,
-    layout: Layout,
+    block: memory::Block,
+    values: PhantomData<T>,
 }
 
 // SAFETY: a `Storage` is an allocation without any aliasing rule of its own; who may touch it when
@@ -64,36 +66,24 @@ unsafe impl<T: Send> Send for Storage<T> {}
 unsafe impl<T: Sync> Sync for Storage<T> {}
 
 impl<T: Element> Storage<T> {
-    /// Bytes of a cache line on the machines that we know; rows that start on one pack best.
-    const ALIGNMENT: usize = 64;
-
     /// `len` is not 0 and its bytes fit `isize`: `Block::new` made sure.
     fn new(len: usize) -> Result<Self> {
-        let layout = Layout::array::<T>(len)
-            .and_then(|layout| layout.align_to(Self::ALIGNMENT))
-            .map_err(|_| no_memory(len))?;
+        let layout = Layout::array::<T>(len).map_err(|_| no_memory(len, ""))?;
         if layout.size() == 0 {
             return Err(Error::new(ErrorKind::Argument, "shape", "has cells of 0 bytes"));
         }
-        // SAFETY: the layout's size is not 0.
-        let start = unsafe { alloc_zeroed(layout) };
-        NonNull::new(start.cast()).map(|start| Self { start, layout }).ok_or_else(|| no_memory(len))
+        let block = memory::Block::new(layout.size(), layout.align(), true)
+            .map_err(|error| no_memory(len, &format!(" ({error})")))?;
+        Ok(Self { block, values: PhantomData })
     }
 
     pub(super) fn start(&self) -> *mut T {
-        self.start.as_ptr()
+        self.block.as_ptr().cast()
     }
 }
 
-fn no_memory(len: usize) -> Error {
-    Error::new(ErrorKind::NoMemory, "shape", format!("no memory for {len} cells"))
-}
-
-impl<T> Drop for Storage<T> {
-    fn drop(&mut self) {
-        // SAFETY: `new` allocated `start` with this layout, and this is the only `dealloc`.
-        unsafe { dealloc(self.start.as_ptr().cast(), self.layout) }
-    }
+fn no_memory(len: usize, why: &str) -> Error {
+    Error::new(ErrorKind::NoMemory, "shape", format!("no memory for {len} cells{why}"))
 }
 
 /// A field over a block of cells with a halo around it.

@@ -2,20 +2,27 @@
 //!
 //! `progress.rs` owns the one [`Exchange`] behind its lock and turns it; `comm/` starts sends and
 //! receives here with checked arguments; bytes go through `transport/peer.rs`. A receive is matched
-//! either when it is posted (`receive`) or when a message arrives (`deliver`, `offered`), never
+//! either when it is posted (`receive`) or when a message arrives (`deliver`, `offered` in `exchange/`), never
 //! otherwise, and every match is decided by `matching.rs`.
 //!
 //! Invariants: an unmatched message occupies no shared memory for longer than one turn (eager data
 //! is copied to the heap, the rest stays with its sender); nothing here waits.
+
+mod offers;
+mod turn;
 
 use super::matching::{Arrived, Matching, Unexpected};
 use super::payload::{Backing, LayoutRef, Sink, Supply, buffer, copy};
 use super::request::{Receive, Request, Requests, Send, SendStage};
 use super::{Source, Status, Tag};
 use crate::shm::ring::Violation;
-use crate::transport::envelope::{Envelope, Label};
+use crate::transport::envelope::{Envelope, INLINE_MAX, Label, Place, Space};
 use crate::transport::fabric::Fabric;
+use crate::transport::path::{Forced, Path, Situation, choose};
 use crate::transport::peer::{Outgoing, Rx, Tx, broken};
+use crate::transport::share::{Push, SHARE_MIN};
+use crate::transport::split::Step;
+use crate::transport::types::{Located, place_in};
 use crate::{Error, ErrorKind, Result};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -62,6 +69,17 @@ impl Taken {
     }
 }
 
+/// What a receive that looks straight into a ring has found.
+#[derive(Debug)]
+pub enum Glance {
+    /// Its message: it is complete.
+    Done(Status),
+    /// No message at all.
+    Nothing,
+    /// Something that has to go the long way.
+    Other,
+}
+
 /// Counters for `TYPEPACK_REPORT`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traffic {
@@ -71,6 +89,12 @@ pub struct Traffic {
     pub bytes: u64,
     /// Of the messages, those that went through the ring at once.
     pub eager: u64,
+    /// Those that were packed into chunks.
+    pub pipelined: u64,
+    /// Those that their receivers have copied straight out of this rank's heap.
+    pub fused: u64,
+    /// Those that both ranks have copied, between private memories.
+    pub split: u64,
 }
 
 /// Contexts are few and ours; a multiplication spreads them well enough.
@@ -103,7 +127,12 @@ struct Peer {
 pub struct Exchange {
     fabric: Fabric,
     eager_limit: u64,
+    forced: Forced,
     peers: Vec<Peer>,
+    /// The rank that was written to last.
+    latest: usize,
+    /// There may be something to make ready for its next message.
+    preparing: bool,
     readable: Vec<usize>,
     knocks: u32,
     contexts: HashMap<u64, Matching, BuildHasherDefault<Spread>>,
@@ -111,6 +140,8 @@ pub struct Exchange {
     traffic: Traffic,
     /// Some queue or stream of some peer may have work.
     busy: bool,
+    /// The calling thread waits for what it has started, or will at once.
+    patient: bool,
     /// Messages of this rank to itself that found no receive: what another thread probes for.
     kept: u64,
 }
@@ -122,15 +153,29 @@ impl Exchange {
         Self {
             fabric,
             eager_limit,
+            forced: Forced::default(),
             peers,
+            latest: 0,
+            preparing: false,
             readable: Vec::new(),
             knocks: 0,
             contexts: HashMap::default(),
             requests: Requests::default(),
             traffic: Traffic::default(),
             busy: false,
+            patient: true,
             kept: 0,
         }
+    }
+
+    /// Says whether the calling thread waits from now on, or only starts something.
+    pub fn set_patient(&mut self, patient: bool) {
+        self.patient = patient;
+    }
+
+    /// Sends long messages by one way only.
+    pub fn force(&mut self, forced: Forced) {
+        self.forced = forced;
     }
 
     /// What has been sent.
@@ -219,6 +264,8 @@ impl Exchange {
             // SAFETY: passed on.
             return unsafe { self.send_self(layout, label, status, how) };
         }
+        self.latest = dest;
+        self.preparing = label.bytes > INLINE_MAX as u64;
         if self.peers[dest].tx.is_none() {
             self.tx(dest)?;
         }
@@ -235,7 +282,8 @@ impl Exchange {
         // SAFETY: passed on.
         let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
         let synchronous = how.synchronous;
-        let send = Send { dest, label, supply, synchronous, stage: SendStage::Queued };
+        let stage = SendStage::Queued;
+        let send = Send { dest, label, supply, synchronous, stage, located: false, private: false };
         let id = self.requests.open(Request::Send(send));
         let queued = self.tx(dest).map(|tx| tx.push(Outgoing::Send(id)));
         let result = queued.and_then(|()| self.flush(dest));
@@ -287,7 +335,9 @@ impl Exchange {
         // SAFETY: passed on.
         let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
         let synchronous = how.synchronous;
-        let send = Send { dest: rank, label, supply, synchronous, stage: SendStage::Offered };
+        let stage = SendStage::Offered;
+        let send =
+            Send { dest: rank, label, supply, synchronous, stage, located: false, private: false };
         let id = self.requests.open(Request::Send(send));
         self.kept += 1;
         self.matching(label.context).keep(rank, label.tag, label.bytes, Arrived::Own(id));
@@ -321,6 +371,68 @@ impl Exchange {
         };
         // SAFETY: passed on.
         unsafe { self.receive_taken(layout, capacity, Taken { context, from, message }) }
+    }
+
+    /// Whether the next message from `from` is the first that a receive in this context could
+    /// match, and nothing else is going on that waiting for it would hold up.
+    #[inline]
+    pub fn is_quiet(&mut self, context: u64, from: usize, tag: Tag) -> bool {
+        self.is_idle()
+            && self.peers[from].rx.is_some()
+            && self.matching(context).look(Source::Rank(from), tag).is_none()
+    }
+
+    /// Receives the next message from `from` straight out of the ring if it is there, short, and
+    /// what the receive asks for; only while [`Exchange::is_quiet`].
+    ///
+    /// # Safety
+    ///
+    /// - The layout's memory is writable and nobody else's.
+    /// - `capacity` is the packed size of its elements.
+    ///
+    /// # Errors
+    /// A message longer than the receive; a broken protocol.
+    #[inline]
+    pub unsafe fn glance(
+        &mut self,
+        layout: &LayoutRef<'_>,
+        capacity: u64,
+        context: u64,
+        from: usize,
+        tag: Tag,
+    ) -> Result<Glance> {
+        let Some(rx) = &mut self.peers[from].rx else { return Ok(Glance::Other) };
+        let Some(words) = rx.ring.peek(&rx.area) else { return Ok(Glance::Nothing) };
+        let envelope = Envelope::decode(&words).map_err(|v| broken(from, v))?;
+        let (Envelope::Inline(label, _) | Envelope::Eager(label)) = &envelope else {
+            return Ok(Glance::Other);
+        };
+        if label.context != context || !tag.accepts(label.tag) {
+            return Ok(Glance::Other);
+        }
+        let fits = label.bytes.min(capacity);
+        let payload = match &envelope {
+            Envelope::Inline(_, data) => {
+                // SAFETY: the payload is a local copy at least as long as the message, of which
+                // `fits` bytes are within the receive.
+                unsafe { layout.unpack(0..fits, data.as_ptr()) };
+                0
+            }
+            _ => {
+                let len = label.bytes as usize;
+                let offset = rx.ring.payload_offset::<crate::transport::fabric::Area>(len);
+                // SAFETY: the length was checked against the eager maximum, and `place` keeps a
+                // payload of that length within the area; it is ours until we advance, and no user
+                // layout overlaps it.
+                unsafe { layout.unpack(0..fits, rx.area.payload(offset)) };
+                len
+            }
+        };
+        if rx.ring.advance(&rx.area, payload) {
+            self.fabric.ring(from);
+        }
+        let status = Status { source: from, tag: label.tag, bytes: label.bytes };
+        arrived(status, capacity).map(Glance::Done)
     }
 
     /// Takes the message that a receive would match now out of the queue.
@@ -364,7 +476,7 @@ impl Exchange {
                 self.requests.complete(id, Ok(status));
                 arrived(status, capacity).map(Started::Done)
             }
-            Arrived::Offered(offer) => {
+            Arrived::Offered(offer, located) => {
                 if message.bytes > capacity {
                     self.refuse(from, offer)?;
                     return arrived(status, capacity).map(Started::Done);
@@ -372,7 +484,7 @@ impl Exchange {
                 let sink = Sink::Memory(layout.keep());
                 let receive = Receive { context, source, sink, capacity, stream: None };
                 let id = self.requests.open(Request::Receive(receive));
-                let result = self.accept(from, offer, id, message.tag, message.bytes);
+                let result = self.accept(from, (offer, located), id, message.tag, message.bytes);
                 self.pending_unless(result, id)
             }
         }
@@ -390,10 +502,31 @@ impl Exchange {
     pub fn detach(&mut self, id: u64) {
         match self.requests.get(id) {
             Some(Request::Send(send)) => {
-                let bytes = send.label.bytes;
+                let (bytes, dest) = (send.label.bytes, send.dest);
+                // First nobody else reads the memory any more, then it is let go.
+                let mut withdrawn = false;
+                if send.located
+                    && let Some(tx) = &mut self.peers[dest].tx
+                {
+                    send.located = false;
+                    tx.withdraw(&self.fabric, id);
+                    withdrawn = true;
+                }
                 send.supply.detach(bytes);
+                // The receiver reads nothing of ours until it has been told, and this rank may not
+                // call again for long. What fails here fails in the next turn, where it is told.
+                if withdrawn && self.flush(dest).is_err() {
+                    self.busy = true;
+                }
             }
             Some(Request::Receive(receive)) => {
+                let source = receive.source;
+                if let (Some((_, bytes, _)), Source::Rank(from)) = (receive.stream, source)
+                    && let Some(rx) = &mut self.peers[from].rx
+                {
+                    rx.fetches.abandon(&rx.area, &self.fabric, from, id, bytes);
+                    rx.splits.take_back(&self.fabric, &rx.area, from, id);
+                }
                 receive.sink = Sink::Discard;
                 if receive.stream.is_none() {
                     let (context, source) = (receive.context, receive.source);
@@ -419,210 +552,11 @@ impl Exchange {
         true
     }
 
-    // ---- the answers to an offer ----
-
-    /// Grants an offered message to the receive `id`.
-    fn accept(&mut self, from: usize, offer: u64, id: u64, tag: i32, bytes: u64) -> Result<()> {
-        // First what may fail for lack of memory: nothing has been promised then.
-        self.tx(from)?;
-        let Some(receive) = self.requests.receive(id) else { return Err(lost()) };
-        receive.source = Source::Rank(from);
-        receive.stream = Some((tag, bytes, 0));
-        let Some(rx) = &mut self.peers[from].rx else { return Err(lost()) };
-        rx.expect(id);
-        self.tx(from)?.push(Outgoing::Grant(offer, bytes));
-        self.flush(from)
-    }
-
-    /// Tells the sender that its message was matched and no more of it is wanted: the receive is
-    /// too small, or everything came with a synchronous envelope.
-    fn refuse(&mut self, from: usize, offer: u64) -> Result<()> {
-        self.tx(from)?.push(Outgoing::Grant(offer, 0));
-        self.flush(from)
-    }
-
     fn flush(&mut self, dest: usize) -> Result<()> {
         self.busy = true;
         if let Some(tx) = &mut self.peers[dest].tx {
-            tx.flush(&self.fabric, &mut self.requests, self.eager_limit)?;
+            tx.flush(&self.fabric, &mut self.requests, self.eager_limit, self.forced)?;
         }
-        Ok(())
-    }
-
-    // ---- progress ----
-
-    /// One turn: takes envelopes, moves queues and streams, all a little. True when something
-    /// moved.
-    ///
-    /// # Errors
-    /// Another rank broke the protocol; out of memory.
-    #[inline]
-    pub fn turn(&mut self) -> Result<bool> {
-        if self.peers.len() == 1 {
-            return Ok(false);
-        }
-        let mut moved = false;
-        if let Some(knocks) = self.fabric.knocked(self.knocks) {
-            self.admit(knocks)?;
-        }
-        for i in 0..self.readable.len() {
-            moved |= self.read(self.readable[i])?;
-        }
-        if self.busy {
-            moved |= self.stream()?;
-        }
-        Ok(moved)
-    }
-
-    #[cold]
-    fn admit(&mut self, knocks: u32) -> Result<()> {
-        self.knocks = knocks;
-        for from in 0..self.peers.len() {
-            if self.peers[from].rx.is_none()
-                && let Some(area) = self.fabric.written_by(from)?
-            {
-                self.peers[from].rx = Some(Rx::new(area, from));
-                self.readable.push(from);
-            }
-        }
-        Ok(())
-    }
-
-    fn stream(&mut self) -> Result<bool> {
-        let (mut moved, mut busy) = (false, false);
-        for peer in &mut self.peers {
-            if let Some(rx) = &mut peer.rx
-                && rx.has_work()
-            {
-                moved |= rx.drain(&self.fabric, &mut self.requests)?;
-                busy |= rx.has_work();
-            }
-            if let Some(tx) = &mut peer.tx
-                && tx.has_work()
-            {
-                moved |= tx.flush(&self.fabric, &mut self.requests, self.eager_limit)?;
-                moved |= tx.fill(&self.fabric, &mut self.requests)?;
-                busy |= tx.has_work();
-            }
-        }
-        self.busy = busy;
-        Ok(moved)
-    }
-
-    /// Takes envelopes out of the ring of `from`.
-    #[inline]
-    fn read(&mut self, from: usize) -> Result<bool> {
-        for taken in 0..ENVELOPES_PER_TURN {
-            let Some(rx) = &self.peers[from].rx else { return Ok(false) };
-            let Some(words) = rx.ring.peek(&rx.area) else { return Ok(taken > 0) };
-            let area = rx.area;
-            let mut payload = 0;
-            match Envelope::decode(&words).map_err(|v| broken(from, v))? {
-                // SAFETY: the inline payload is a local copy, at least as long as the message.
-                Envelope::Inline(label, data) => unsafe {
-                    self.deliver(from, label, data.as_ptr(), None)?;
-                },
-                Envelope::Eager(label) => {
-                    payload = label.bytes as usize;
-                    let offset = rx.ring.payload_offset::<crate::transport::fabric::Area>(payload);
-                    // SAFETY: the length was checked against the eager maximum, and `place` keeps
-                    // a payload of that length within the area; the bytes are ours until we
-                    // advance.
-                    unsafe { self.deliver(from, label, area.payload(offset), None)? };
-                }
-                Envelope::Synchronous(label, id) => {
-                    payload = label.bytes as usize;
-                    let offset = rx.ring.payload_offset::<crate::transport::fabric::Area>(payload);
-                    // SAFETY: as for `Eager`; the way of the answer comes before the match, so
-                    // that without memory for it the message stays in the ring.
-                    unsafe {
-                        self.tx(from)?;
-                        self.deliver(from, label, area.payload(offset), Some(id))?;
-                    }
-                }
-                Envelope::Offer(label, id) => self.offered(from, label, id)?,
-                Envelope::Grant { id, bytes } => self.granted(from, id, bytes)?,
-            }
-            let Some(rx) = &mut self.peers[from].rx else { return Err(lost()) };
-            if rx.ring.advance(&area, payload) {
-                self.fabric.ring(from);
-            }
-        }
-        Ok(true)
-    }
-
-    /// An eager message has arrived; its sender may be waiting to hear of the match.
-    ///
-    /// # Safety
-    ///
-    /// - `data` is valid for reads of `label.bytes` bytes.
-    unsafe fn deliver(
-        &mut self,
-        from: usize,
-        label: Label,
-        data: *const u8,
-        waiting: Option<u64>,
-    ) -> Result<()> {
-        let Some(id) = self.matching(label.context).arrive(from, label.tag) else {
-            let mut copied = buffer(label.bytes)?;
-            // SAFETY: the source is the caller's promise, the new buffer has as many bytes.
-            unsafe { std::ptr::copy_nonoverlapping(data, copied.as_mut_ptr(), copied.len()) };
-            let what = Arrived::Data(copied, waiting);
-            self.matching(label.context).keep(from, label.tag, label.bytes, what);
-            return Ok(());
-        };
-        let Some(receive) = self.requests.receive(id) else { return Err(lost()) };
-        let capacity = receive.capacity;
-        // SAFETY: the range is within the message and within the receive; the data lies in a
-        // local or in shared memory, neither of which a user layout overlaps.
-        unsafe { receive.sink.unpack(0..label.bytes.min(capacity), data) };
-        let status = Status { source: from, tag: label.tag, bytes: label.bytes };
-        self.requests.complete(id, arrived(status, capacity));
-        match waiting {
-            Some(id) => self.refuse(from, id),
-            None => Ok(()),
-        }
-    }
-
-    /// A message too long for the ring waits at `from`.
-    fn offered(&mut self, from: usize, label: Label, offer: u64) -> Result<()> {
-        // The way of the answer comes before the match: should there be no memory for it, the
-        // offer stays in the ring and the receive in its queue.
-        self.tx(from)?;
-        let Some(id) = self.matching(label.context).arrive(from, label.tag) else {
-            let what = Arrived::Offered(offer);
-            self.matching(label.context).keep(from, label.tag, label.bytes, what);
-            return Ok(());
-        };
-        let Some(receive) = self.requests.receive(id) else { return Err(lost()) };
-        let capacity = receive.capacity;
-        if label.bytes > capacity {
-            let status = Status { source: from, tag: label.tag, bytes: label.bytes };
-            self.requests.complete(id, arrived(status, capacity));
-            return self.refuse(from, offer);
-        }
-        self.accept(from, offer, id, label.tag, label.bytes)
-    }
-
-    /// The receiver of one of our offers has answered.
-    fn granted(&mut self, from: usize, id: u64, bytes: u64) -> Result<()> {
-        let rank = self.fabric.rank();
-        let send = self
-            .requests
-            .send(id)
-            .filter(|send| send.dest == from && send.stage == SendStage::Offered)
-            .ok_or_else(|| broken(from, Violation("grant of a message that was not offered")))?;
-        let Label { tag, bytes: total, .. } = send.label;
-        if bytes == 0 {
-            self.requests.complete(id, Ok(Status { source: rank, tag, bytes: total }));
-            return Ok(());
-        }
-        if bytes != total {
-            return Err(broken(from, Violation("grant of a part of a message")));
-        }
-        send.stage = SendStage::Streaming(0);
-        self.tx(from)?.grant(id);
-        self.busy = true;
         Ok(())
     }
 }
@@ -640,7 +574,8 @@ fn arrived(status: Status, capacity: u64) -> Result<Status> {
             "the message from rank {source} with tag {tag} has {bytes} bytes, \
              the receive has room for {capacity}"
         ),
-    ))
+    )
+    .of_message(Status { bytes: capacity, ..status }))
 }
 
 #[cold]
@@ -648,5 +583,9 @@ fn lost() -> Error {
     Error::new(ErrorKind::Internal, "message", "a matched operation is not in the table")
 }
 
+#[cfg(test)]
+mod located;
+#[cfg(test)]
+mod private;
 #[cfg(test)]
 mod tests;

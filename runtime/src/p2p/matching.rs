@@ -6,6 +6,7 @@
 //! own, and numbers given on arrival and on posting decide between queues.
 
 use super::{Source, Tag};
+use crate::transport::types::Located;
 use std::collections::VecDeque;
 
 /// A message that arrived before its receive.
@@ -14,8 +15,9 @@ pub enum Arrived {
     /// Its packed bytes, copied out of the ring, and the request id under which a synchronous
     /// sender waits for an answer.
     Data(Vec<u8>, Option<u64>),
-    /// It waits at its sender under this request id, which is the sender's.
-    Offered(u64),
+    /// It waits at its sender under this request id, which is the sender's; perhaps it is known
+    /// where its data lies.
+    Offered(u64, Option<Box<Located>>),
     /// It was sent by this rank to itself and waits under this request id of our own.
     Own(u64),
 }
@@ -148,7 +150,7 @@ mod tests {
 
     fn offered(message: Option<(usize, Unexpected)>) -> Option<(usize, u64)> {
         message.map(|(rank, m)| match m.what {
-            Arrived::Offered(id) => (rank, id),
+            Arrived::Offered(id, _) => (rank, id),
             other => panic!("{other:?}"),
         })
     }
@@ -172,7 +174,7 @@ mod tests {
     fn messages_match_in_arrival_order() {
         let mut m = Matching::new(2);
         for (source, tag, id) in [(1, 0, 10), (0, 1, 11), (1, 1, 12), (0, 0, 13)] {
-            m.keep(source, tag, 8, Arrived::Offered(id));
+            m.keep(source, tag, 8, Arrived::Offered(id, None));
         }
         assert_eq!(m.look(Source::Any, Tag::Is(1)).map(|(rank, _)| rank), Some(0));
         assert_eq!(offered(m.take(Source::Any, Tag::Is(1))), Some((0, 11)));

@@ -72,6 +72,11 @@ impl LayoutRef<'_> {
 }
 
 impl Layout {
+    /// Address of the first byte of a contiguous layout.
+    pub fn first(&self) -> u64 {
+        (self.origin as u64).wrapping_add(self.plan.footprint().true_lb as u64)
+    }
+
     fn view(&self) -> LayoutRef<'_> {
         LayoutRef { origin: self.origin, plan: &self.plan, count: self.count }
     }
@@ -249,6 +254,39 @@ pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
             }
         }
     }
+}
+
+/// Copies the packed bytes of `range` from `count` elements of `plan`, whose displacement 0 is at
+/// `origin` in memory that another process shares, into a receive's layout.
+///
+/// # Safety
+///
+/// - `range` lies within the packed bytes of both sides.
+/// - The source's elements are readable; their bytes may change meanwhile.
+/// - The two sides overlap nowhere.
+#[inline]
+pub unsafe fn fetch(origin: *const u8, plan: &Plan, count: u64, to: &Layout, range: Range<u64>) {
+    let src = Side { plan, count, memory: origin, origin: 0 };
+    let dst = Side { plan: &to.plan, count: to.count, memory: to.origin, origin: 0 };
+    // SAFETY: the destination's memory is valid (module invariant), the rest is promised.
+    unsafe { engine::copy_raw(src, dst, range) };
+}
+
+/// As [`fetch`], the other way: copies the packed bytes of `range` of a send's layout into `count`
+/// elements of `plan`, whose displacement 0 is at `origin` in memory that another process shares.
+///
+/// # Safety
+///
+/// - `range` lies within the packed bytes of both sides.
+/// - The destination's elements are writable, and those of the range nobody else's.
+/// - The two sides overlap nowhere.
+#[inline]
+pub unsafe fn push_to(from: &Layout, origin: *mut u8, plan: &Plan, count: u64, range: Range<u64>) {
+    let memory = from.origin.cast_const();
+    let src = Side { plan: &from.plan, count: from.count, memory, origin: 0 };
+    let dst = Side { plan, count, memory: origin, origin: 0 };
+    // SAFETY: the source's memory is valid (module invariant), the rest is promised.
+    unsafe { engine::copy_raw(src, dst, range) };
 }
 
 /// A zeroed buffer of `bytes` bytes; running out of memory is an error and not an abort.

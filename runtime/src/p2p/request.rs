@@ -8,6 +8,7 @@
 //! send     Queued -> (eager) done            receive  Posted -> (eager) done
 //!          Queued -> Offered -> (eager, synchronous) done
 //!          Queued -> Offered -> Streaming -> done     Posted | new -> Streaming -> done
+//!          Queued -> Offered (located) -> done        Posted | new -> fetched  -> done
 //! ```
 
 use super::payload::{Sink, Supply};
@@ -39,6 +40,10 @@ pub struct Send {
     pub synchronous: bool,
     /// How far it has come.
     pub stage: SendStage,
+    /// Its offer says where its data lies: the receiver may read it at any time.
+    pub located: bool,
+    /// In private memory.
+    pub private: bool,
 }
 
 /// A receive in flight.

@@ -34,6 +34,8 @@ pub const MPI_LOCAL_SIZE: &str = "MPI_LOCALNRANKS";
 
 /// Number of the program that this rank runs, from 0, among those of the job.
 pub const APP_NUMBER: &str = "TYPEPACK_APPNUM";
+/// How many ranks run that program.
+pub const APP_SIZE: &str = "TYPEPACK_APPSIZE";
 /// How many processes the user says there is room for; set when `mpiexec -usize` was given.
 pub const UNIVERSE_SIZE: &str = "TYPEPACK_UNIVERSE_SIZE";
 /// Name of the error handler that communicators begin with; set when `mpiexec -initial-errhandler`

@@ -58,6 +58,13 @@ impl Filler {
         Ok(Some((self.filled as usize) & (M::CHUNKS - 1)))
     }
 
+    /// The index of the chunk that comes `ahead` after the next one, if it is free already.
+    pub fn ahead<M: ChunkMemory>(&self, memory: &M, ahead: u64) -> Option<usize> {
+        let number = self.filled + ahead;
+        let free = number.wrapping_sub(memory.freed().load_acquire()) < M::CHUNKS as u64;
+        free.then_some((number as usize) & (M::CHUNKS - 1))
+    }
+
     /// Publishes the chunk that [`Filler::next`] named, filled with `len` bytes.
     pub fn publish<M: ChunkMemory>(&mut self, memory: &M, len: usize) {
         let index = (self.filled as usize) & (M::CHUNKS - 1);

@@ -1,8 +1,8 @@
 //! What lies where in the segment of a job.
 //!
 //! `segment.rs` maps it; `attach.rs` and the launcher reach it through there. The layout follows
-//! from two numbers, ranks and CPUs; offsets are computed by every process for itself and never
-//! read from shared memory.
+//! from three numbers, ranks, CPUs and bytes of a heap; offsets are computed by every process for
+//! itself and never read from shared memory.
 //!
 //! ```text
 //!        0  Header            magic, version, hash | ranks, cpus, flags, launcher | failure
@@ -10,6 +10,8 @@
 //!        .  CpuEntry[cpus]    32 B each, by the operating system's CPU number
 //!        .  (to the next page)
 //!    pairs  pair (0,0)  pair (0,1) ... pair (P-1,P-1)    PAIR_BYTES each, page aligned, all holes
+//!        .  (to the next huge page)
+//!    heaps  heap 0  heap 1 ... heap P-1   the same number of huge pages each, all holes
 //! ```
 //!
 //! Invariants: zero-filled is the valid initial state of everything; all words are atomics; what
@@ -25,7 +27,7 @@ use super::topology::CpuEntry;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
 /// Number of this layout; raised when the meaning of a word changes without its place.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Most ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
@@ -35,6 +37,13 @@ pub const MAX_CPUS: usize = 1 << 16;
 
 /// Granularity of the pair areas, in bytes.
 pub const PAGE: usize = 4096;
+
+/// Granularity of the heaps, in bytes: a page of the size that the machine may have besides.
+pub const HUGE_PAGE: usize = 2 << 20;
+
+/// Most bytes of all heaps together: an eighth of the address space that a process has on x86-64,
+/// so that each rank could map all of them.
+pub const HEAPS_MAX: usize = 1 << 44;
 
 /// Bytes reserved for the package version in the header.
 pub const VERSION_TEXT: usize = 24;
@@ -64,8 +73,10 @@ pub struct Header {
     pub flags: AtomicU32,
     /// Process id of the launcher, 0 in a singleton.
     pub launcher: AtomicU32,
+    /// Bytes of the heap of one rank, a multiple of [`HUGE_PAGE`].
+    pub heap: AtomicU64,
     /// Fills up to byte 128, so that what changes during the job has lines of its own.
-    pub spare: [AtomicU64; 8],
+    pub spare: [AtomicU64; 7],
     /// 0 while all is well; else raised by one for every failure. Written by the launcher only.
     pub fail_epoch: AtomicU32,
     /// The first rank that failed, plus 1.
@@ -103,8 +114,13 @@ pub struct RankSlot {
     pub watched: AtomicU32,
     /// First CPU this rank is bound to, plus 1; 0 when unbound. Launcher.
     pub bound_cpu: AtomicU32,
+    /// Where in the memory of the rank a number stands that others may read to find out whether
+    /// they can, low half first; 0 if they must not. The rank.
+    pub probe_at: [AtomicU32; 2],
+    /// The number, low half first. The rank.
+    pub probe: [AtomicU32; 2],
     /// Fills the line.
-    pub spare2: [AtomicU32; 11],
+    pub spare2: [AtomicU32; 7],
 }
 
 /// Where a rank is in its life. Stored as a number in shared memory; see [`State::from_word`].
@@ -141,6 +157,7 @@ const _: () = {
     assert!(offset_of!(Header, version_text) == 24);
     assert!(offset_of!(Header, ranks) == 48);
     assert!(offset_of!(Header, launcher) == 60);
+    assert!(offset_of!(Header, heap) == 64);
     assert!(offset_of!(Header, fail_epoch) == 128);
     assert!(size_of::<Header>() <= PAGE);
     assert!(size_of::<RankSlot>() == 128);
@@ -159,12 +176,18 @@ pub const HASH: u64 = {
         size_of::<RankSlot>() as u64,
         size_of::<CpuEntry>() as u64,
         PAIR_BYTES as u64,
+        super::pair::SPLIT_CLAIMS as u64,
+        super::pair::SPLIT_PUSHED as u64,
         super::pair::SLOTS as u64,
         super::pair::SLOTS_AT as u64,
         super::pair::PAYLOAD_AT as u64,
         super::pair::CHUNKS as u64,
         super::pair::CHUNK_BYTES as u64,
         super::pair::CHUNKS_AT as u64,
+        super::pair::READING as u64,
+        super::pair::WITHDRAWN as u64,
+        super::pair::CLAIMS as u64,
+        super::pair::PUSHED as u64,
         size_of::<usize>() as u64,
     ];
     let mut i = 0;
@@ -181,28 +204,46 @@ pub const HASH: u64 = {
     hash
 };
 
-/// Offsets of a segment for a number of ranks and CPUs, in bytes.
+/// Offsets of a segment for a number of ranks and CPUs and a size of heaps, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     ranks: usize,
     cpus: usize,
     topology: usize,
     pairs: usize,
+    mapped: usize,
+    heap: usize,
+    heaps: usize,
     total: usize,
 }
 
 impl Layout {
-    /// The layout for `ranks` ranks on a machine whose CPU numbers are below `cpus`; `None` when
-    /// either is out of range or the address space too small.
-    pub fn new(ranks: usize, cpus: usize) -> Option<Self> {
-        if ranks == 0 || ranks > MAX_RANKS || cpus > MAX_CPUS {
+    /// The layout for `ranks` ranks with heaps of `heap` bytes each, on a machine whose CPU numbers
+    /// are below `cpus`; `None` when one of them is out of range or the address space too small.
+    pub fn new(ranks: usize, cpus: usize, heap: usize) -> Option<Self> {
+        if ranks == 0 || ranks > MAX_RANKS || cpus > MAX_CPUS || !heap.is_multiple_of(HUGE_PAGE) {
             return None;
         }
         let topology = PAGE + ranks * size_of::<RankSlot>();
         let pairs = (topology + cpus * size_of::<CpuEntry>()).next_multiple_of(PAGE);
         let areas = ranks.checked_mul(ranks)?.checked_mul(PAIR_BYTES)?;
-        let total = pairs.checked_add(areas).filter(|&n| isize::try_from(n).is_ok())?;
-        Some(Self { ranks, cpus, topology, pairs, total })
+        let mapped = pairs.checked_add(areas)?;
+        let heaps = mapped.checked_next_multiple_of(HUGE_PAGE)?;
+        let all = heap.checked_mul(ranks).filter(|&bytes| bytes <= HEAPS_MAX)?;
+        let total = if all == 0 { mapped } else { heaps.checked_add(all)? };
+        isize::try_from(total).ok()?;
+        Some(Self { ranks, cpus, topology, pairs, mapped, heap, heaps, total })
+    }
+
+    /// Bytes of a heap for each of `ranks` ranks on a machine with `memory` bytes, where a file may
+    /// have `file` bytes: each could hold all of the memory, up to what the address space has room
+    /// for; less, down to nothing, where the file's limit is near.
+    pub fn heap_bytes(ranks: usize, cpus: usize, memory: u64, file: u64) -> usize {
+        let Some(rest) = Self::new(ranks, cpus, 0) else { return 0 };
+        let left = file.saturating_sub(rest.mapped.next_multiple_of(HUGE_PAGE) as u64);
+        let share = (HEAPS_MAX as u64).min(left) / ranks as u64;
+        let wanted = memory.checked_next_multiple_of(HUGE_PAGE as u64).unwrap_or(share);
+        usize::try_from(share.min(wanted)).map_or(0, |bytes| bytes / HUGE_PAGE * HUGE_PAGE)
     }
 
     /// Number of ranks.
@@ -218,6 +259,26 @@ impl Layout {
     /// Bytes of the whole segment.
     pub fn total(&self) -> usize {
         self.total
+    }
+
+    /// Bytes before the heaps: what every process maps at the start.
+    pub fn mapped(&self) -> usize {
+        self.mapped
+    }
+
+    /// Bytes of the heap of one rank.
+    pub fn heap(&self) -> usize {
+        self.heap
+    }
+
+    /// Offset of the heap of `rank`, [`Layout::heap`] bytes long.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such rank.
+    pub fn heap_of(&self, rank: usize) -> usize {
+        assert!(rank < self.ranks, "rank {rank} of {}", self.ranks);
+        self.heaps + rank * self.heap
     }
 
     /// Bytes before the pair areas: what everybody uses from the start.
@@ -264,7 +325,7 @@ mod tests {
     fn parts_follow_each_other_without_overlap() {
         for ranks in [1, 2, 3, 17, 256] {
             for cpus in [0, 1, 2, 127, 128, 1024] {
-                let layout = Layout::new(ranks, cpus).expect("in range");
+                let layout = Layout::new(ranks, cpus, 2 * HUGE_PAGE).expect("in range");
                 assert_eq!(layout.slot(0), PAGE);
                 assert!(layout.slot(0) >= size_of::<Header>());
                 let slots_end = layout.slot(ranks - 1) + size_of::<RankSlot>();
@@ -277,7 +338,11 @@ mod tests {
                 assert_eq!(layout.pair(0, 0), layout.common());
                 assert_eq!(layout.pair(0, 0) % PAGE, 0);
                 let last = layout.pair(ranks - 1, ranks - 1);
-                assert_eq!(last + PAIR_BYTES, layout.total());
+                assert_eq!(last + PAIR_BYTES, layout.mapped());
+                assert!(layout.heap_of(0) >= layout.mapped());
+                assert!(layout.heap_of(0) - layout.mapped() < HUGE_PAGE);
+                assert_eq!(layout.heap_of(0) % HUGE_PAGE, 0);
+                assert_eq!(layout.heap_of(ranks - 1) + 2 * HUGE_PAGE, layout.total());
                 if ranks > 1 {
                     assert_eq!(layout.pair(0, 1) - layout.pair(0, 0), PAIR_BYTES);
                     assert_eq!(layout.pair(1, 0) - layout.pair(0, 0), ranks * PAIR_BYTES);
@@ -288,11 +353,31 @@ mod tests {
 
     #[test]
     fn numbers_out_of_range_are_refused() {
-        assert!(Layout::new(0, 2).is_none());
-        assert!(Layout::new(MAX_RANKS + 1, 2).is_none());
-        assert!(Layout::new(usize::MAX, 2).is_none());
-        assert!(Layout::new(2, MAX_CPUS + 1).is_none());
-        assert!(Layout::new(MAX_RANKS, MAX_CPUS).is_some());
+        assert!(Layout::new(0, 2, 0).is_none());
+        assert!(Layout::new(MAX_RANKS + 1, 2, 0).is_none());
+        assert!(Layout::new(usize::MAX, 2, 0).is_none());
+        assert!(Layout::new(2, MAX_CPUS + 1, 0).is_none());
+        assert!(Layout::new(2, 2, PAGE).is_none());
+        assert!(Layout::new(2, 2, HEAPS_MAX).is_none());
+        assert!(Layout::new(2, 2, usize::MAX / HUGE_PAGE * HUGE_PAGE).is_none());
+        assert!(Layout::new(MAX_RANKS, MAX_CPUS, 0).is_some());
+    }
+
+    #[test]
+    fn heaps_hold_the_machine_and_fit_the_address_space() {
+        const GIB: u64 = 1 << 30;
+        let of = |ranks, memory, file| Layout::heap_bytes(ranks, 8, memory, file) as u64;
+        assert_eq!(of(2, 24 * GIB, u64::MAX), 24 * GIB);
+        assert_eq!(of(2, 24 * GIB - 1, u64::MAX), 24 * GIB);
+        assert_eq!(of(MAX_RANKS, 1 << 42, u64::MAX), 4 * GIB);
+        assert_eq!(of(1, u64::MAX, u64::MAX), HEAPS_MAX as u64);
+        assert_eq!(of(2, 24 * GIB, GIB), 510 << 20);
+        assert_eq!(of(2, 24 * GIB, 0), 0);
+        assert_eq!(of(0, GIB, u64::MAX), 0);
+        for ranks in [1, 2, 64, MAX_RANKS] {
+            let heap = Layout::heap_bytes(ranks, MAX_CPUS, u64::MAX, u64::MAX);
+            assert!(Layout::new(ranks, MAX_CPUS, heap).is_some(), "{ranks}");
+        }
     }
 
     #[test]

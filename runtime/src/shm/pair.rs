@@ -9,7 +9,13 @@
 //! pair (from, to), from != to                       written by
 //! 0x00000  credits line: slots freed, bytes freed   to
 //! 0x00040  chunk line:   chunks freed               to
-//! 0x00080  unused up to one page
+//! 0x00080  reading line: 1 while `to` reads memory of `from`   to
+//! 0x000c0  withdrawn line: offers whose memory is gone  from
+//! 0x00100  claims line:  pieces of a shared copy that are taken   both
+//! 0x00140  pushed line:  pieces that the sender has copied        from
+//! 0x00180  claims line of copies between private memories         both
+//! 0x001c0  pushed line of these                                    from
+//! 0x00200  unused up to one page
 //! 0x01000  SLOTS x 64 B  envelope slots             from
 //! 0x05000  PAYLOAD_BYTES eager payloads             from
 //! 0x15000  CHUNKS x 64 B chunk stamps               from
@@ -21,7 +27,8 @@
 //! ```
 //!
 //! Invariants: every word has exactly one writer, except `knocks`, which is added to once per
-//! ordered pair in the life of a job; an all-zero area is the valid empty state (the memfd gives
+//! ordered pair in the life of a job, and the claims, which both sides change by compare-and-swap
+//! while they copy one message together (`transport/share.rs`, `claims.rs`); an all-zero area is the valid empty state (the memfd gives
 //! zeros); nothing here is a pointer.
 
 /// Bytes of a cache line, the unit that two cores exchange.
@@ -51,6 +58,26 @@ pub const CREDITS: usize = 0;
 
 /// Offset of the consumer's chunk line, in bytes.
 pub const CHUNK_CREDITS: usize = LINE;
+
+/// Offset of the line by which a receiver says that it reads the sender's memory, in bytes.
+pub const READING: usize = 2 * LINE;
+
+/// Offset of the line in which a sender counts the offers whose memory must not be read any more,
+/// in bytes.
+pub const WITHDRAWN: usize = 3 * LINE;
+
+/// Offset of the line on which sender and receiver claim pieces of a copy that both work on.
+pub const CLAIMS: usize = 4 * LINE;
+
+/// Offset of the line in which the sender counts the pieces it has copied.
+pub const PUSHED: usize = 5 * LINE;
+
+/// Offset of the word by which both ranks claim pieces of a message between their private memories
+/// (`claims.rs`), in bytes.
+pub const SPLIT_CLAIMS: usize = 6 * LINE;
+
+/// Offset of the word in which the sender counts the pieces of it that it has finished, in bytes.
+pub const SPLIT_PUSHED: usize = 7 * LINE;
 
 /// Offset of the envelope slots, in bytes.
 pub const SLOTS_AT: usize = 4096;

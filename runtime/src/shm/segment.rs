@@ -1,11 +1,11 @@
 //! The mapped segment of a job: made by the launcher (or a singleton), opened by each rank.
 //!
 //! `layout.rs` says what lies where; this file is the only one that turns offsets into pointers.
-//! `attach.rs` opens it in a rank; the transports use [`Segment::pair_area`], [`Segment::ring`]
+//! `attach.rs` opens it in a rank; `heap.rs` divides this rank's heap; the transports use [`Segment::pair_area`], [`Segment::ring`]
 //! and the waiting calls; the launcher writes the header, the slots and the failure.
 //!
 //! Invariants: only atomics are ever borrowed from shared memory, never a plain `&T`; the sizes of
-//! the layout come from two numbers that are checked against the sealed size of the file at
+//! the layout come from three numbers that are checked against the sealed size of the file at
 //! [`Segment::open`] and kept in private memory from then on; a range is filled by
 //! [`Segment::reserve_pair`] before it is touched, so that running out of memory is an error and
 //! not a SIGBUS.
@@ -13,10 +13,12 @@
 //! The atomics are those of `core`, also in a loom build: loom's have no defined layout and cannot
 //! live in a mapping. What loom checks is the protocol (`pair.rs` and its users), over its own.
 
+use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::doorbell::{Doorbell, Machine};
 use super::error::{SegmentError, SegmentErrorKind};
 use super::failure::{Ending, Failure};
 use super::layout::{
@@ -25,8 +27,9 @@ use super::layout::{
 };
 use super::pair::PAIR_BYTES;
 use super::topology::{CpuEntry, CpuInfo};
-use crate::sys::futex::{self, Woken};
-use crate::sys::memory::{self, Mapping};
+use crate::sys::futex::Woken;
+use crate::sys::limits;
+use crate::sys::memory::{self, Inherit, Mapping};
 
 /// What the launcher knows about the job as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +68,9 @@ impl Segment {
         launcher: u32,
     ) -> Result<Self, SegmentError> {
         let cpus = &cpus[..cpus.len().min(MAX_CPUS)];
-        let layout = Layout::new(ranks, cpus.len()).ok_or_else(|| {
+        let heap =
+            Layout::heap_bytes(ranks, cpus.len(), limits::machine_memory(), limits::file_size());
+        let layout = Layout::new(ranks, cpus.len(), heap).ok_or_else(|| {
             SegmentError::new(
                 SegmentErrorKind::Argument,
                 format!("ranks: {ranks} is outside 1 to {MAX_RANKS}"),
@@ -76,7 +81,7 @@ impl Segment {
             .map_err(|error| SegmentError::system(describe(), error))?;
         memory::reserve(fd.as_fd(), 0, layout.common() as u64)
             .map_err(|error| SegmentError::system(describe(), error))?;
-        let map = Mapping::shared(fd.as_fd(), layout.total())
+        let map = Mapping::shared(fd.as_fd(), 0, layout.mapped(), Inherit::No)
             .map_err(|error| SegmentError::system(describe(), error))?;
         let segment = Self { map, fd, layout, flags };
         segment.write_header(cpus, launcher);
@@ -102,13 +107,14 @@ impl Segment {
             .and_then(|len| usize::try_from(len).ok())
             .filter(|&len| len >= size_of::<Header>())
             .ok_or_else(foreign)?;
-        let map = Mapping::shared(fd.as_fd(), sealed).map_err(|error| {
-            SegmentError::system(format!("mapping {sealed} bytes of shared memory"), error)
-        })?;
-        // The layout below is provisional: only its header is used before the check.
-        let layout = Layout::new(1, 0).ok_or_else(foreign)?;
-        let mut segment = Self { map, fd, layout, flags: JobFlags::default() };
-        let header = segment.header();
+        let map = |bytes: usize| {
+            Mapping::shared(fd.as_fd(), 0, bytes, Inherit::No).map_err(|error| {
+                SegmentError::system(format!("mapping {bytes} bytes of shared memory"), error)
+            })
+        };
+        let first = map(size_of::<Header>())?;
+        // SAFETY: the mapping is page aligned and as long as a header; atomics only.
+        let header = unsafe { first.base().cast::<Header>().as_ref() };
         if header.magic.load(Ordering::Acquire) != MAGIC {
             return Err(foreign());
         }
@@ -118,19 +124,24 @@ impl Segment {
         let ranks = header.ranks.load(Ordering::Relaxed) as usize;
         let cpus = header.cpus.load(Ordering::Relaxed) as usize;
         let bits = header.flags.load(Ordering::Relaxed);
-        segment.layout =
-            Layout::new(ranks, cpus).filter(|l| l.total() == sealed).ok_or_else(|| {
+        let heap = usize::try_from(header.heap.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        let layout =
+            Layout::new(ranks, cpus, heap).filter(|l| l.total() == sealed).ok_or_else(|| {
                 SegmentError::new(
                     SegmentErrorKind::Mismatch,
-                    format!("a segment of {sealed} bytes does not fit {ranks} ranks, {cpus} CPUs"),
+                    format!(
+                        "a segment of {sealed} bytes does not fit {ranks} ranks with heaps of \
+                         {heap} bytes, {cpus} CPUs"
+                    ),
                 )
             })?;
-        segment.flags = JobFlags {
+        let flags = JobFlags {
             oversubscribed: bits & FLAG_OVERSUBSCRIBED != 0,
             stdout_terminal: bits & FLAG_STDOUT_TERMINAL != 0,
             stderr_terminal: bits & FLAG_STDERR_TERMINAL != 0,
         };
-        Ok(segment)
+        let map = map(layout.mapped())?;
+        Ok(Self { map, fd, layout, flags })
     }
 
     fn write_header(&self, cpus: &[CpuInfo], launcher: u32) {
@@ -161,6 +172,7 @@ impl Segment {
         header.ranks.store(self.layout.ranks() as u32, Ordering::Relaxed);
         header.cpus.store(self.layout.cpus() as u32, Ordering::Relaxed);
         header.flags.store(bits, Ordering::Relaxed);
+        header.heap.store(self.layout.heap() as u64, Ordering::Relaxed);
         header.launcher.store(launcher, Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
     }
@@ -178,6 +190,24 @@ impl Segment {
     /// Offsets of the parts.
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Maps the heap of `rank`, at first need; the mapping need not be kept as long as `self`.
+    ///
+    /// This rank's own heap is inherited by `fork`, so that a child can read its parent's data;
+    /// other ranks' heaps are not.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer (`ENOMEM` under a limit on the address space); `EINVAL` for a job
+    /// without heaps.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such rank.
+    pub fn map_heap(&self, rank: usize, inherit: Inherit) -> std::io::Result<Mapping> {
+        let at = self.layout.heap_of(rank) as u64;
+        Mapping::shared(self.fd.as_fd(), at, self.layout.heap(), inherit)
     }
 
     /// The descriptor of the segment; stays open for [`Segment::reserve_pair`].
@@ -214,6 +244,11 @@ impl Segment {
     /// What is known of a CPU by its operating system number; all unknown beyond the table.
     pub fn cpu(&self, cpu: usize) -> CpuInfo {
         if cpu < self.layout.cpus() { self.cpu_entry(cpu).load() } else { CpuInfo::default() }
+    }
+
+    /// The process of the launcher, `None` in a job without one.
+    pub fn launcher(&self) -> Option<NonZeroU32> {
+        NonZeroU32::new(self.header().launcher.load(Ordering::Relaxed))
     }
 
     /// The CPU that `rank` is bound to (the first of its core), `None` when it is not bound.
@@ -281,43 +316,32 @@ impl Segment {
         })
     }
 
+    fn doorbell(&self, rank: usize) -> Doorbell<'_, Machine> {
+        let slot = self.slot(rank);
+        Doorbell { word: &slot.doorbell, sleeping: &slot.sleeping, kernel: &Machine }
+    }
+
     /// Calls `rank` if it sleeps. Comes after the publication (release store) of what it is to
     /// see. Costs a fence and a load when the rank is awake.
     pub fn ring(&self, rank: usize) {
-        // Orders the publication before the look at `sleeping`; pairs with the fence in
-        // `prepare_wait` (README, steps 2 and 6).
-        fence(Ordering::SeqCst);
-        let slot = self.slot(rank);
-        if slot.sleeping.load(Ordering::Relaxed) != 0
-            && slot.sleeping.swap(0, Ordering::AcqRel) != 0
-        {
-            self.call(rank);
-        }
+        self.doorbell(rank).ring();
     }
 
     /// Calls `rank` whether it sleeps or not.
     pub fn call(&self, rank: usize) {
-        let word = &self.slot(rank).doorbell;
-        word.fetch_add(1, Ordering::Release);
-        // A kernel without futexes fails in the sleeper, which reports it; there is nobody to
-        // tell here, and the sleeper's timeout looks again.
-        let _ = futex::wake(word);
+        self.doorbell(rank).call();
     }
 
     /// Announces that `rank` (the caller) is about to sleep and returns what to pass to
     /// [`Segment::wait`]. Look once more at everything that could wake it between the two,
     /// [`Segment::fail_epoch`] included, and take [`Segment::cancel_wait`] if there is something.
     pub fn prepare_wait(&self, rank: usize) -> u32 {
-        let slot = self.slot(rank);
-        let seen = slot.doorbell.load(Ordering::Acquire);
-        slot.sleeping.store(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        seen
+        self.doorbell(rank).prepare()
     }
 
     /// Takes the announcement back.
     pub fn cancel_wait(&self, rank: usize) {
-        self.slot(rank).sleeping.store(0, Ordering::Relaxed);
+        self.doorbell(rank).cancel();
     }
 
     /// Sleeps until somebody rings, the doorbell is not `seen` any more, or the time runs out.
@@ -332,10 +356,9 @@ impl Segment {
         seen: u32,
         timeout: Option<Duration>,
     ) -> Result<Woken, SegmentError> {
-        let slot = self.slot(rank);
-        let woken = futex::wait(&slot.doorbell, seen, timeout);
-        slot.sleeping.store(0, Ordering::Relaxed);
-        woken.map_err(|error| SegmentError::system("waiting on the doorbell", error))
+        self.doorbell(rank)
+            .wait(seen, timeout)
+            .map_err(|error| SegmentError::system("waiting on the doorbell", error))
     }
 
     /// 0 while nothing has failed; read on slow paths and before every sleep.
@@ -510,7 +533,7 @@ mod tests {
 
     #[test]
     fn counts_that_do_not_fit_the_file_are_refused() {
-        for (ranks, cpus) in [(0, 4), (2, 4), (4, 4), (u32::MAX, 4), (3, 400), (3, u32::MAX)] {
+        for (ranks, cpus) in [(0, 4), (2, 4), (4, 4), (u32::MAX, 4), (3, 1 << 16), (3, u32::MAX)] {
             let made = small();
             made.header().ranks.store(ranks, Ordering::Relaxed);
             made.header().cpus.store(cpus, Ordering::Relaxed);

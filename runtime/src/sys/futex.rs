@@ -1,6 +1,6 @@
 //! Sleeping on, and waking, a word of shared memory.
 //!
-//! Used by `shm/segment.rs` for the doorbells. The futexes are shared ones: `FUTEX_PRIVATE_FLAG`
+//! Used by `shm/doorbell.rs`. The futexes are shared ones: `FUTEX_PRIVATE_FLAG`
 //! keys a futex by address space, so a private wait in one process never hears a wake from
 //! another (the `atomic-wait` crate sets it, which is why it is not used).
 

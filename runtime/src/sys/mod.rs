@@ -12,8 +12,10 @@
 pub mod channel;
 pub mod claim;
 pub mod clock;
+pub mod cma;
 pub mod fork;
 pub mod futex;
+pub mod limits;
 pub mod machine;
 pub mod memory;
 pub mod poll;

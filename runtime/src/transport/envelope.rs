@@ -1,13 +1,22 @@
-//! What a ring slot says: five kinds of envelope, encoded in seven words and checked when read.
+//! What a ring slot says: nine kinds of envelope, encoded in seven words and checked when read.
 //!
 //! `peer.rs` writes and reads envelopes; `shm/ring.rs` carries them without looking inside.
 //!
 //! ```text
-//! word 0   bits 0..8 kind, bits 8..32 zero, bits 32..64 tag (or 0)
-//! word 1   context of the communicator               (Grant: 0)
-//! word 2   packed bytes of the whole message         (Grant: bytes the receiver will take)
-//! word 3   Inline: payload bytes 0..8     Offer, Grant, Synchronous: the sender's request id
-//! word 4-6 Inline: payload bytes 8..32
+//! word 0   bits 0..8 kind, bits 8..32 zero, bits 32..64 tag   (Define: the type's number)
+//! word 1   context of the communicator               (Grant, Define, Withdraw, Push: 0)
+//! word 2   packed bytes of the whole message         (Grant: bytes the receiver will take,
+//!          Define: bytes of the encoded type, in the payload area; Withdraw, Push: 0)
+//! word 3   Inline: payload bytes 0..8     Offer, Grant, Synchronous, Withdraw, Push: the
+//!          sender's request id
+//! word 4-6 Inline: payload bytes 8..32    Offer: 0, or where the data lies: word 4 bits 0..32 the
+//!          type's number, bits 32..40 1 for the shared heap, 2 for private memory; word 5 where
+//!          displacement 0 is: offset in the sender's heap, address in its memory; word 6 elements
+//!          Push: word 4 number of the transfer, word 5 address in the receiver's memory
+//!
+//! A share goes the other way, from the receiver of an offer: word 1 its number, word 2 the packed
+//! bytes of the message, word 3 the id of the offer, words 4 to 6 as in an offer, where in the
+//! receiver's heap the data goes.
 //! ```
 //!
 //! Invariant: a decoded [`Envelope`] is in range whatever the slot held; whether it makes sense to
@@ -24,6 +33,73 @@ const EAGER: u64 = 2;
 const OFFER: u64 = 3;
 const GRANT: u64 = 4;
 const SYNCHRONOUS: u64 = 5;
+const DEFINE: u64 = 6;
+const WITHDRAW: u64 = 7;
+const SHARE: u64 = 8;
+const PUSH: u64 = 9;
+
+/// In word 4 of an offer.
+const IN_HEAP: u64 = 1;
+const PRIVATE: u64 = 2;
+
+/// Types that a sender can have defined to one receiver at a time.
+pub const TYPES: usize = 64;
+
+/// The number of the type that needs no definition: one byte, elements without a gap.
+pub const BYTES: u32 = u32::MAX;
+
+/// Longest encoded type that can be defined, in bytes.
+pub const TYPE_MAX: usize = EAGER_MAX;
+
+/// Which memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// The sender's part of the shared heap.
+    Heap,
+    /// The sender's own.
+    Private,
+}
+
+/// Where the data of an offered message lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// In which memory.
+    pub space: Space,
+    /// Number of the type, below [`TYPES`] or [`BYTES`].
+    pub number: u32,
+    /// Bytes from the start of the sender's heap to displacement 0, as a type's displacements are,
+    /// modulo 2^64; in private memory its address.
+    pub origin: u64,
+    /// Elements.
+    pub count: u64,
+}
+
+impl Place {
+    fn encode(this: &Option<Self>) -> [u64; 3] {
+        match this {
+            Some(place) => {
+                let space = match place.space {
+                    Space::Heap => IN_HEAP,
+                    Space::Private => PRIVATE,
+                };
+                [u64::from(place.number) | space << 32, place.origin, place.count]
+            }
+            None => [0; 3],
+        }
+    }
+
+    fn decode(words: [u64; 3]) -> Result<Option<Self>, Violation> {
+        let number = words[0] as u32;
+        let space = match words[0] >> 32 {
+            0 if number == 0 => return Ok(None),
+            IN_HEAP if number == BYTES || (number as usize) < TYPES => Space::Heap,
+            // One run of memory.
+            PRIVATE if number == BYTES => Space::Private,
+            _ => return Err(Violation("an offer of data that lie nowhere")),
+        };
+        Ok(Some(Self { space, number, origin: words[1], count: words[2] }))
+    }
+}
 
 /// What identifies a message to the matching: everything but its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +122,8 @@ pub enum Envelope {
     /// A message whose payload is in the ring's payload area, and whose sender waits under this
     /// request id to hear that it was matched: a grant of no bytes.
     Synchronous(Label, u64),
-    /// A message that waits at its sender, under this request id.
-    Offer(Label, u64),
+    /// A message that waits at its sender, under this request id; perhaps where its data lies.
+    Offer(Label, u64, Option<Place>),
     /// The receiver of the offer with this id wants so many bytes: all of them, or none. None is
     /// also the answer to a synchronous message.
     Grant {
@@ -55,6 +131,39 @@ pub enum Envelope {
         id: u64,
         /// Bytes to send.
         bytes: u64,
+    },
+    /// The type with this number is, from here on, what so many bytes in the payload area encode.
+    Define {
+        /// Below [`TYPES`].
+        number: u32,
+        /// Bytes of the encoded type, at most [`TYPE_MAX`].
+        bytes: u64,
+    },
+    /// The receiver fetches the offer with this id and asks its sender to help.
+    Share {
+        /// The sender's request id.
+        id: u64,
+        /// Number of the share.
+        share: u32,
+        /// Packed bytes of the message.
+        bytes: u64,
+        /// Where in the receiver's heap the data goes; room for at least as many bytes.
+        place: Place,
+    },
+    /// The receiver of the offer with this id has begun to read its data; the sender may write pieces
+    /// of it, from the end.
+    Push {
+        /// The sender's request id.
+        id: u64,
+        /// Number of the transfer.
+        number: u16,
+        /// Where the first byte goes in the receiver's memory.
+        to: u64,
+    },
+    /// The data of the offer with this id must not be fetched any more: the sender packs it.
+    Withdraw {
+        /// The sender's request id.
+        id: u64,
     },
 }
 
@@ -73,13 +182,24 @@ impl Envelope {
                 (words, 3 + (label.bytes as usize).div_ceil(8).min(4))
             }
             Self::Eager(label) => ([head(EAGER, label), label.context, label.bytes, 0, 0, 0, 0], 3),
-            Self::Offer(label, id) => {
-                ([head(OFFER, label), label.context, label.bytes, *id, 0, 0, 0], 4)
+            Self::Offer(label, id, place) => {
+                // All seven words: what is not written is what an earlier lap left there.
+                let [a, b, c] = Place::encode(place);
+                ([head(OFFER, label), label.context, label.bytes, *id, a, b, c], 7)
             }
             Self::Synchronous(label, id) => {
                 ([head(SYNCHRONOUS, label), label.context, label.bytes, *id, 0, 0, 0], 4)
             }
             Self::Grant { id, bytes } => ([GRANT, 0, *bytes, *id, 0, 0, 0], 4),
+            Self::Define { number, bytes } => {
+                ([DEFINE | u64::from(*number) << 32, 0, *bytes, 0, 0, 0, 0], 3)
+            }
+            Self::Share { id, share, bytes, place } => {
+                let [a, b, c] = Place::encode(&Some(*place));
+                ([SHARE, u64::from(*share), *bytes, *id, a, b, c], 7)
+            }
+            Self::Withdraw { id } => ([WITHDRAW, 0, 0, *id, 0, 0, 0], 4),
+            Self::Push { id, number, to } => ([PUSH, 0, 0, *id, u64::from(*number), *to, 0], 6),
         }
     }
 
@@ -113,9 +233,32 @@ impl Envelope {
                 Ok(Self::Synchronous(label, words[3]))
             }
             SYNCHRONOUS => Err(Violation("synchronous message of impossible length")),
-            OFFER if label.bytes > 0 => Ok(Self::Offer(label, words[3])),
+            OFFER if label.bytes > 0 => {
+                let place = Place::decode([words[4], words[5], words[6]])?;
+                Ok(Self::Offer(label, words[3], place))
+            }
             OFFER => Err(Violation("offer of an empty message")),
             GRANT => Ok(Self::Grant { id: words[3], bytes: words[2] }),
+            DEFINE if (tag as usize) < TYPES && (1..=TYPE_MAX as u64).contains(&label.bytes) => {
+                // Not negative (above).
+                Ok(Self::Define { number: tag as u32, bytes: label.bytes })
+            }
+            DEFINE => Err(Violation("definition of an impossible type")),
+            WITHDRAW => Ok(Self::Withdraw { id: words[3] }),
+            PUSH => match u16::try_from(words[4]) {
+                Ok(number) => Ok(Self::Push { id: words[3], number, to: words[5] }),
+                Err(_) => Err(Violation("number of a transfer out of range")),
+            },
+            SHARE => {
+                let place = Place::decode([words[4], words[5], words[6]])?;
+                let share = u32::try_from(words[1]).ok().filter(|_| label.bytes > 0);
+                match (share, place) {
+                    (Some(share), Some(place)) if place.space == Space::Heap => {
+                        Ok(Self::Share { id: words[3], share, bytes: label.bytes, place })
+                    }
+                    _ => Err(Violation("a share of nothing")),
+                }
+            }
             _ => Err(Violation("unknown kind of envelope")),
         }
     }
@@ -128,6 +271,7 @@ mod tests {
     #[test]
     fn round_trips() {
         let label = Label { context: u64::MAX, tag: i32::MAX, bytes: 19 };
+        let place = |space, number, origin, count| Some(Place { space, number, origin, count });
         let mut payload = [0; INLINE_MAX];
         payload[..24].copy_from_slice(&std::array::from_fn::<u8, 24, _>(|i| i as u8 + 1));
         for envelope in [
@@ -135,7 +279,19 @@ mod tests {
             Envelope::Eager(label),
             Envelope::Synchronous(Label { bytes: 0, ..label }, 9),
             Envelope::Synchronous(label, u64::MAX),
-            Envelope::Offer(Label { bytes: 1 << 40, ..label }, 7),
+            Envelope::Offer(Label { bytes: 1 << 40, ..label }, 7, None),
+            Envelope::Offer(label, 7, place(Space::Heap, 0, u64::MAX, 0)),
+            Envelope::Offer(label, 7, place(Space::Heap, BYTES, 5, u64::MAX)),
+            Envelope::Offer(label, 7, place(Space::Private, BYTES, u64::MAX, 9)),
+            Envelope::Push { id: 3, number: u16::MAX, to: u64::MAX },
+            Envelope::Define { number: TYPES as u32 - 1, bytes: TYPE_MAX as u64 },
+            Envelope::Withdraw { id: u64::MAX },
+            Envelope::Share {
+                id: 1,
+                share: u32::MAX,
+                bytes: 9,
+                place: Place { space: Space::Heap, number: BYTES, origin: 5, count: 9 },
+            },
             Envelope::Grant { id: u64::MAX, bytes: 0 },
         ] {
             let (mut words, used) = envelope.encode();
@@ -149,7 +305,19 @@ mod tests {
         let eager = EAGER_MAX as u64;
         for words in [
             [0, 0, 0, 0, 0, 0, 0],
-            [6, 0, 0, 0, 0, 0, 0],
+            [10, 0, 0, 0, 0, 0, 0],
+            [PUSH, 0, 0, 0, 1 << 16, 0, 0],
+            [OFFER, 0, 1, 0, PRIVATE << 32, 0, 0],
+            [SHARE, 1, 8, 0, 0, 0, 0],
+            [SHARE, 1, 0, 0, IN_HEAP << 32, 0, 0],
+            [SHARE, 1 << 32, 8, 0, IN_HEAP << 32, 0, 0],
+            [SHARE, 1, 8, 0, u64::from(BYTES) | PRIVATE << 32, 0, 8],
+            [OFFER, 0, 9, 0, 1, 0, 0],
+            [OFFER, 0, 9, 0, 2 << 32, 0, 0],
+            [OFFER, 0, 9, 0, TYPES as u64 | IN_HEAP << 32, 0, 0],
+            [DEFINE, 0, 0, 0, 0, 0, 0],
+            [DEFINE, 0, TYPE_MAX as u64 + 1, 0, 0, 0, 0],
+            [DEFINE | (TYPES as u64) << 32, 0, 9, 0, 0, 0, 0],
             [SYNCHRONOUS, 0, eager + 1, 0, 0, 0, 0],
             [INLINE | 1 << 63, 0, 8, 0, 0, 0, 0],
             [INLINE | 1 << 9, 0, 8, 0, 0, 0, 0],

@@ -8,13 +8,20 @@
 //! the knock counter, to learn that somebody new writes to it.
 
 use crate::shm::bulk::ChunkMemory;
+use crate::shm::claims::ClaimMemory;
+use crate::shm::heap::Heap;
+use crate::shm::layout::State;
 use crate::shm::pair;
 use crate::shm::ring::RingMemory;
 use crate::shm::segment::{Segment, atomic_u32, atomic_u64};
+use crate::shm::topology::{Distance, distance};
+use crate::sys::cma;
+use crate::sys::memory::{Inherit, Mapping};
 use crate::{Error, ErrorKind, Result};
+use std::num::NonZeroU32;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The mapped area of one ordered pair.
@@ -39,11 +46,53 @@ impl Area {
         unsafe { atomic_u64(self.base.as_ptr().add(offset)) }
     }
 
+    /// 1 while the receiver reads memory of the sender, in place.
+    #[inline]
+    pub fn reading(&self) -> &AtomicU64 {
+        self.word(pair::READING)
+    }
+
+    /// Offers whose memory the sender has withdrawn, ever.
+    #[inline]
+    pub fn withdrawn(&self) -> &AtomicU64 {
+        self.word(pair::WITHDRAWN)
+    }
+
+    /// Pieces that are taken of a message that both ranks copy.
+    #[inline]
+    pub fn claims(&self) -> &AtomicU64 {
+        self.word(pair::CLAIMS)
+    }
+
+    /// Pieces of it that the sender has copied.
+    #[inline]
+    pub fn pushed(&self) -> &AtomicU64 {
+        self.word(pair::PUSHED)
+    }
+
     /// Address of the payload area's byte `offset`, which is below `PAYLOAD_BYTES`.
     #[inline]
     pub fn payload(&self, offset: usize) -> *mut u8 {
         debug_assert!(offset < pair::PAYLOAD_BYTES);
         self.base.as_ptr().wrapping_add(pair::PAYLOAD_AT + offset)
+    }
+
+    /// Brings a line of the payload area or of a chunk into this core's cache, for writing. A hint,
+    /// which does nothing on machines that do not know it.
+    #[inline]
+    pub fn claim(address: *mut u8) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a hint: no access happens that could fault or be seen, whatever the address. (CPUs
+        // without the instruction ignore it.)
+        unsafe {
+            std::arch::asm!(
+                "prefetchw [{address}]",
+                address = in(reg) address,
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = address;
     }
 
     /// Address of chunk buffer `index`, which is below `CHUNKS`.
@@ -72,6 +121,18 @@ impl RingMemory for Area {
     }
 }
 
+impl ClaimMemory for Area {
+    type Word = AtomicU64;
+    #[inline]
+    fn claims(&self) -> &AtomicU64 {
+        self.word(pair::SPLIT_CLAIMS)
+    }
+    #[inline]
+    fn pushed(&self) -> &AtomicU64 {
+        self.word(pair::SPLIT_PUSHED)
+    }
+}
+
 impl ChunkMemory for Area {
     type Word = AtomicU64;
     const CHUNKS: usize = pair::CHUNKS;
@@ -96,12 +157,14 @@ pub struct Fabric {
     segment: Option<Arc<Segment>>,
     rank: usize,
     size: usize,
+    /// Empty: nobody has asked for memory yet. `None`: it cannot be mapped.
+    heap: Arc<OnceLock<Option<Heap>>>,
 }
 
 impl Fabric {
     /// The only rank of a job without shared memory.
     pub fn alone() -> Self {
-        Self { segment: None, rank: 0, size: 1 }
+        Self { segment: None, rank: 0, size: 1, heap: Arc::default() }
     }
 
     /// Rank `rank` of the job whose memory is `segment`; fills its own desk with memory.
@@ -110,7 +173,7 @@ impl Fabric {
     /// Out of memory.
     pub fn join(segment: Arc<Segment>, rank: usize) -> Result<Self> {
         let size = segment.ranks();
-        let fabric = Self { segment: Some(segment), rank, size };
+        let fabric = Self { segment: Some(segment), rank, size, heap: Arc::default() };
         fabric.reserve_desk(rank)?;
         Ok(fabric)
     }
@@ -123,6 +186,82 @@ impl Fabric {
     /// Number of ranks.
     pub fn size(&self) -> usize {
         self.size
+    }
+
+    /// This rank's part of the shared heap, mapped now if it has not been; `None` in a job without
+    /// one, or where the address space is too small.
+    pub fn heap(&self) -> Option<&Heap> {
+        let segment = self.segment.as_ref()?;
+        // Whoever gets nothing takes ordinary memory, whose messages are packed.
+        self.heap.get_or_init(|| Heap::new(segment.clone(), self.rank).ok()).as_ref()
+    }
+
+    /// This rank's part of the shared heap, if anything was ever allocated from it.
+    #[inline]
+    pub fn used_heap(&self) -> Option<&Heap> {
+        self.heap.get()?.as_ref()
+    }
+
+    /// Bytes of the heap of each rank.
+    pub fn heap_bytes(&self) -> u64 {
+        self.segment.as_ref().map_or(0, |segment| segment.layout().heap() as u64)
+    }
+
+    /// Maps the heap of another rank; `None` where the address space is too small.
+    pub fn map_heap(&self, rank: usize) -> Option<Mapping> {
+        self.segment.as_ref()?.map_heap(rank, Inherit::No).ok()
+    }
+
+    /// How far this rank's core is from that of `rank`; as far as can be when either is not bound.
+    pub fn distance(&self, rank: usize) -> Distance {
+        let Some(segment) = &self.segment else { return Distance::Core };
+        match (segment.bound_cpu(self.rank), segment.bound_cpu(rank)) {
+            (Some(a), Some(b)) => distance(&segment.cpu(a), &segment.cpu(b)),
+            _ => Distance::Machine,
+        }
+    }
+
+    /// Lets the other ranks of the job access the memory of this process, as far as the system does:
+    /// `number` is what they find in the slot and at the address `at`.
+    pub fn open_memory(&self, at: u64, number: u64) {
+        let Some(segment) = &self.segment else { return };
+        if let Some(launcher) = segment.launcher() {
+            cma::permit(launcher);
+        }
+        let halves = |value: u64| [value as u32, (value >> 32) as u32];
+        let slot = segment.slot(self.rank);
+        for (word, half) in slot.probe.iter().zip(halves(number)) {
+            word.store(half, Ordering::Relaxed);
+        }
+        for (word, half) in slot.probe_at.iter().zip(halves(at)) {
+            word.store(half, Ordering::Release);
+        }
+    }
+
+    /// The slot of a rank.
+    #[cfg(test)]
+    pub fn slot_of(&self, rank: usize) -> &crate::shm::layout::RankSlot {
+        self.segment.as_ref().expect("a job").slot(rank)
+    }
+
+    /// Whether this rank takes part in copies between private memories.
+    #[inline]
+    pub fn memory_is_open(&self) -> bool {
+        let slot = self.segment.as_ref().map(|segment| segment.slot(self.rank));
+        slot.is_some_and(|slot| slot.probe_at[0].load(Ordering::Relaxed) != 0)
+    }
+
+    /// The process of `rank`, and where in its memory it says that which number stands; `None` when
+    /// either side takes no part in such copies.
+    pub fn probe_of(&self, rank: usize) -> Option<(NonZeroU32, u64, u64)> {
+        let slot = self.segment.as_ref()?.slot(rank);
+        let whole = |words: &[AtomicU32; 2]| {
+            let half = |word: &AtomicU32| u64::from(word.load(Ordering::Acquire));
+            half(&words[0]) | half(&words[1]) << 32
+        };
+        let (at, number) = (whole(&slot.probe_at), whole(&slot.probe));
+        let process = NonZeroU32::new(slot.pid.load(Ordering::Relaxed))?;
+        (self.memory_is_open() && at as u32 != 0).then_some((process, at, number))
     }
 
     /// More ranks than CPUs.
@@ -257,6 +396,26 @@ impl Fabric {
             None => "a rank of the job has died".to_owned(),
         };
         Some(Error::new(ErrorKind::ProcAborted, "job", detail))
+    }
+
+    /// Waits while `rank` has a piece of somebody's memory in hand. Its own death ends that; the death
+    /// of any other rank does not.
+    pub fn wait_for_piece(&self, rank: usize, mut in_hand: impl FnMut() -> bool) {
+        let mut looks = 0_u32;
+        while in_hand() && !self.has_died(rank) {
+            looks += 1;
+            if looks.is_multiple_of(64) {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Whether `rank` has died: it is not in the middle of anything.
+    #[cold]
+    fn has_died(&self, rank: usize) -> bool {
+        self.segment.as_ref().is_some_and(|segment| segment.state(rank) == State::Dead)
     }
 
     /// Tells the launcher that this rank leaves the job in order.

@@ -9,7 +9,6 @@ use super::find;
 use crate::abi;
 use crate::attribute::{self, Of};
 use crate::error::{Failure, Result, codes};
-use crate::out::Out;
 use crate::raw;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -106,19 +105,12 @@ pub unsafe fn set(comm: raw::Comm, keyval: c_int, value: *mut c_void) -> Result 
 /// As the C function.
 pub unsafe fn get(comm: raw::Comm, keyval: c_int, value: *mut c_void, flag: *mut c_int) -> Result {
     let found = find(comm)?;
-    // SAFETY: passed on: the address of a pointer, whatever it points to.
-    let (out, flag) = unsafe {
-        (Out::new(value.cast::<*mut c_void>(), "attribute_val")?, Out::new(flag, "flag")?)
+    let set = || match predefined(keyval) {
+        Some(value) => Ok(value),
+        None => found.attributes().get(Of::Comm, keyval),
     };
-    let value = match predefined(keyval) {
-        Some(value) => value,
-        None => found.attributes().get(Of::Comm, keyval)?,
-    };
-    if let Some(value) = value {
-        out.set(value);
-    }
-    flag.set(value.is_some().into());
-    Ok(())
+    // SAFETY: passed on.
+    unsafe { attribute::answer(set, value, flag) }
 }
 
 /// `MPI_Comm_delete_attr`.

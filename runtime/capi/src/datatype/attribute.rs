@@ -5,7 +5,6 @@
 use super::find;
 use crate::attribute::{self, Of};
 use crate::error::Result;
-use crate::out::Out;
 use crate::raw;
 use std::ffi::{c_int, c_void};
 
@@ -51,16 +50,8 @@ pub unsafe fn get(
     flag: *mut c_int,
 ) -> Result {
     let found = find(datatype)?;
-    // SAFETY: passed on: the address of a pointer, whatever it points to.
-    let (out, flag) = unsafe {
-        (Out::new(value.cast::<*mut c_void>(), "attribute_val")?, Out::new(flag, "flag")?)
-    };
-    let value = found.attributes.get(Of::Type, keyval)?;
-    if let Some(value) = value {
-        out.set(value);
-    }
-    flag.set(value.is_some().into());
-    Ok(())
+    // SAFETY: passed on.
+    unsafe { attribute::answer(|| found.attributes.get(Of::Type, keyval), value, flag) }
 }
 
 /// `MPI_Type_delete_attr`.

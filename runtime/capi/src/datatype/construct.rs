@@ -4,6 +4,7 @@
 
 use super::{Type, find, insert, insert_type, remove};
 use crate::abi;
+use crate::array;
 use crate::error::{Failure, Result};
 use crate::form::{Form, Number};
 use crate::out::{Out, null};
@@ -15,7 +16,7 @@ use typepack::{Datatype, Order};
 /// The values of an array argument.
 ///
 /// # Errors
-/// `MPI_ERR_ARG` for a null pointer where there are entries.
+/// As [`array::read`] and, for the values, [`array::room`].
 ///
 /// # Safety
 ///
@@ -25,14 +26,33 @@ unsafe fn list<N: Number>(
     length: usize,
     argument: &'static str,
 ) -> Result<Vec<i64>> {
-    if length == 0 {
-        return Ok(Vec::new());
+    // SAFETY: passed on.
+    let entries = unsafe { array::read(array, length, argument)? };
+    let mut values = array::room(length, argument)?;
+    values.extend(entries.into_iter().map(N::wide));
+    Ok(values)
+}
+
+/// Block lengths and displacements.
+///
+/// # Errors
+/// As [`list`].
+///
+/// # Safety
+///
+/// - Both are null or readable for `count` entries.
+unsafe fn blocks<C: Number, A: Number>(
+    count: usize,
+    blocklengths: *const C,
+    displacements: *const A,
+) -> Result<(Vec<i64>, Vec<i64>)> {
+    // SAFETY: passed on.
+    unsafe {
+        Ok((
+            list(blocklengths, count, "array_of_blocklengths")?,
+            list(displacements, count, "array_of_displacements")?,
+        ))
     }
-    if array.is_null() {
-        return Err(null(argument));
-    }
-    // SAFETY: readable for that many entries, which C may not have aligned.
-    Ok((0..length).map(|i| unsafe { array.add(i).read_unaligned() }.wide()).collect())
 }
 
 /// A count of array entries: not negative.
@@ -115,12 +135,7 @@ pub unsafe fn indexed<F: Form>(
     let out = unsafe { Out::new(newtype, "newtype")? };
     let (old, count) = (find(oldtype)?, length(count, "count")?);
     // SAFETY: passed on: both have `count` entries.
-    let (lengths, displacements) = unsafe {
-        (
-            list(blocklengths, count, "array_of_blocklengths")?,
-            list(displacements, count, "array_of_displacements")?,
-        )
-    };
+    let (lengths, displacements) = unsafe { blocks(count, blocklengths, displacements)? };
     publish::<F>(&out, Datatype::indexed(&lengths, &displacements, old.tree()))
 }
 
@@ -139,12 +154,7 @@ pub unsafe fn hindexed<F: Form>(
     let out = unsafe { Out::new(newtype, "newtype")? };
     let (old, count) = (find(oldtype)?, length(count, "count")?);
     // SAFETY: passed on: both have `count` entries.
-    let (lengths, displacements) = unsafe {
-        (
-            list(blocklengths, count, "array_of_blocklengths")?,
-            list(displacements, count, "array_of_displacements")?,
-        )
-    };
+    let (lengths, displacements) = unsafe { blocks(count, blocklengths, displacements)? };
     publish::<F>(&out, Datatype::hindexed(&lengths, &displacements, old.tree()))
 }
 
@@ -203,12 +213,7 @@ unsafe fn members<C: Number, A: Number>(
         return Err(null("array_of_types"));
     }
     // SAFETY: passed on: all three have `count` entries.
-    let (lengths, displacements) = unsafe {
-        (
-            list(blocklengths, count, "array_of_blocklengths")?,
-            list(displacements, count, "array_of_displacements")?,
-        )
-    };
+    let (lengths, displacements) = unsafe { blocks(count, blocklengths, displacements)? };
     let types = (0..count)
         // SAFETY: as above.
         .map(|i| Ok(find(unsafe { types.add(i).read_unaligned() })?.tree().clone()))

@@ -128,11 +128,8 @@ pub fn with<R>(datatype: raw::Datatype, work: impl FnOnce(&Type) -> Result<R>) -
 
 #[cold]
 fn invalid(datatype: raw::Datatype) -> Failure {
-    let detail = match datatype {
-        raw::Datatype::NULL => "MPI_DATATYPE_NULL".to_owned(),
-        raw::Datatype(value) => format!("{value:#x} is no datatype"),
-    };
-    Failure::new(abi::ERR_TYPE, "datatype", detail)
+    let null = (abi::DATATYPE_NULL, "MPI_DATATYPE_NULL");
+    Failure::no_object(abi::ERR_TYPE, ("datatype", "datatype"), datatype.0, null)
 }
 
 /// Frees the type of a handle: its attributes first, which may refuse.

@@ -105,7 +105,7 @@ pub unsafe fn true_extent_x(
 pub unsafe fn set_name(datatype: raw::Datatype, name: *const c_char) -> Result {
     let found = find(datatype)?;
     // SAFETY: passed on.
-    let name = unsafe { text::read(name, abi::MAX_OBJECT_NAME, "type_name", abi::ERR_ARG)? };
+    let name = unsafe { text::cut(name, abi::MAX_OBJECT_NAME, "type_name")? };
     *found.name.lock().unwrap_or_else(PoisonError::into_inner) = Some(name);
     Ok(())
 }

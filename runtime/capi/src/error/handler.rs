@@ -85,12 +85,10 @@ impl Handler {
     }
 }
 
+#[cold]
 fn invalid(handle: raw::Errhandler) -> Failure {
-    let detail = match handle {
-        raw::Errhandler::NULL => "MPI_ERRHANDLER_NULL".to_owned(),
-        raw::Errhandler(value) => format!("{value:#x} is no error handler"),
-    };
-    Failure::new(abi::ERR_ERRHANDLER, "errhandler", detail)
+    let null = (abi::ERRHANDLER_NULL, "MPI_ERRHANDLER_NULL");
+    Failure::no_object(abi::ERR_ERRHANDLER, ("errhandler", "error handler"), handle.0, null)
 }
 
 /// The live handle with this integer.

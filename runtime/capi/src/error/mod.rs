@@ -10,10 +10,16 @@ use crate::abi;
 use crate::error::handler::Handler;
 use crate::raw;
 use std::ffi::c_int;
+use std::ops::{Deref, DerefMut};
 
-/// A failed call.
+/// A failed call. Boxed: a result without one is a word in a register, which calls of a few
+/// nanoseconds notice.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct Failure(Box<Said>);
+
+/// What a [`Failure`] says.
+#[derive(Clone, Debug)]
+pub struct Said {
     /// Error code; for what we find ourselves, the class.
     pub code: c_int,
     /// One sentence, beginning with the argument.
@@ -33,7 +39,23 @@ impl Failure {
     /// A failure with any code.
     #[cold]
     pub fn of_code(code: c_int, text: String) -> Self {
-        Self { code, text, on: None }
+        Self(Box::new(Said { code, text, on: None }))
+    }
+
+    /// A handle that stands for nothing: null, stale, or of another kind. `argument` is the
+    /// argument's name and that of what it should have been: `comm` and `communicator`.
+    #[cold]
+    pub fn no_object(
+        class: c_int,
+        (argument, kind): (&str, &str),
+        handle: usize,
+        (null, null_name): (usize, &str),
+    ) -> Self {
+        let detail = match handle {
+            handle if handle == null => null_name.to_owned(),
+            handle => format!("{handle:#x} is no {kind}"),
+        };
+        Self::new(class, argument, detail)
     }
 
     /// A code that a user's callback returned.
@@ -47,6 +69,20 @@ impl Failure {
     pub fn not_built() -> Self {
         let text = "this version of typepack does not have this function";
         Self::of_code(abi::ERR_UNSUPPORTED_OPERATION, text.to_owned())
+    }
+}
+
+impl Deref for Failure {
+    type Target = Said;
+
+    fn deref(&self) -> &Said {
+        &self.0
+    }
+}
+
+impl DerefMut for Failure {
+    fn deref_mut(&mut self) -> &mut Said {
+        &mut self.0
     }
 }
 

@@ -22,19 +22,35 @@ unsafe fn blocking(
     tag: c_int,
     comm: raw::Comm,
 ) -> Result {
-    let on = on(comm)?;
-    let count = checked(count, "count")?;
-    datatype::with(datatype, |ty| {
-        let plan = ty.plan()?;
-        let Some(dest) = destination(&on.comm, dest, tag)? else { return Ok(()) };
-        memory(buf, plan, count, "buf")?;
-        // SAFETY: the elements are the caller's promise; they are in use until the wait is over.
-        let started = unsafe { start_send(&on, mode, (buf, plan, count), dest, tag)? };
-        // What an attached buffer keeps goes on without its sender.
-        if mode != Mode::Buffered {
-            on.comm.messages().finish(started)?;
-        }
-        Ok(())
+    if mode == Mode::Buffered {
+        let on = on(comm)?;
+        let count = checked(count, "count")?;
+        return datatype::with(datatype, |ty| {
+            let plan = ty.plan()?;
+            let Some(dest) = destination(&on.comm, dest, tag)? else { return Ok(()) };
+            memory(buf, plan, count, "buf")?;
+            // What an attached buffer keeps goes on without its sender.
+            // SAFETY: the elements are the caller's promise; they are copied.
+            unsafe { start_send(&on, mode, (buf, plan, count), dest, tag).map(drop) }
+        });
+    }
+    comm::with(comm, |comm| {
+        let count = checked(count, "count")?;
+        datatype::with(datatype, |ty| {
+            let plan = ty.plan()?;
+            let Some(dest) = destination(comm, dest, tag)? else { return Ok(()) };
+            memory(buf, plan, count, "buf")?;
+            let mode = match mode {
+                Mode::Synchronous => SendMode::Synchronous,
+                Mode::Standard | Mode::Ready | Mode::Buffered => SendMode::Standard,
+            };
+            let messages = comm.messages();
+            // SAFETY: the elements are the caller's promise; they are in use until the wait is
+            // over; rank and tag were checked.
+            let started = unsafe { messages.send(mode, buf.cast(), plan, count, dest, tag)? };
+            messages.finish(started)?;
+            Ok(())
+        })
     })
 }
 
@@ -80,24 +96,31 @@ pub unsafe fn recv<F: Form>(
     comm: raw::Comm,
     status: *mut Status,
 ) -> Result {
-    let comm = comm::find(comm)?;
-    let count = checked(count, "count")?;
-    datatype::with(datatype, |ty| {
-        let plan = ty.plan()?;
-        let Some((source, tag)) = origin(&comm, source, tag)? else {
-            // SAFETY: passed on.
-            unsafe { Outcome::from_nobody().status.put(status) };
-            return Ok(());
-        };
-        memory(buf, plan, count, "buf")?;
-        // SAFETY: the elements are the caller's promise; rank and tag were checked.
-        let received =
-            unsafe { comm.messages().receive_now(buf.cast(), plan, count, source, tag)? };
-        if !status.is_null() {
-            // SAFETY: passed on.
-            unsafe { Status::of(&comm, received).put(status) };
-        }
-        Ok(())
+    comm::with(comm, |comm| {
+        let count = checked(count, "count")?;
+        datatype::with(datatype, |ty| {
+            let plan = ty.plan()?;
+            let Some((source, tag)) = origin(comm, source, tag)? else {
+                // SAFETY: passed on.
+                unsafe { Outcome::from_nobody().status.put(status) };
+                return Ok(());
+            };
+            memory(buf, plan, count, "buf")?;
+            // SAFETY: the elements are the caller's promise; rank and tag were checked.
+            let received =
+                unsafe { comm.messages().receive_now(buf.cast(), plan, count, source, tag) };
+            let received = received.inspect_err(|error| {
+                if let Some(known) = Status::of_error(comm, error) {
+                    // SAFETY: passed on.
+                    unsafe { known.put(status) };
+                }
+            })?;
+            if !status.is_null() {
+                // SAFETY: passed on.
+                unsafe { Status::of(comm, received).put(status) };
+            }
+            Ok(())
+        })
     })
 }
 
@@ -135,12 +158,26 @@ fn both(
     }
     let sent = sent.and_then(|sent| sent.map_or(Ok(None), |op| messages.finish(op).map(Some)));
     let received = received.and_then(|op| op.map_or(Ok(None), |op| messages.finish(op).map(Some)));
-    let received = received?;
-    sent?;
-    Ok(match received {
-        Some(received) => Outcome::of_receive(on, Ok(received)),
-        None => Outcome::from_nobody(),
-    })
+    let outcome = match received {
+        Ok(None) => Outcome::from_nobody(),
+        Ok(Some(received)) => Outcome::of_receive(on, Ok(received)),
+        Err(error) => Outcome::of_receive(on, Err(error)),
+    };
+    if outcome.failure.is_none() {
+        sent?;
+    }
+    Ok(outcome)
+}
+
+/// Writes the status, also of a message that was too long, and says how it went.
+///
+/// # Safety
+///
+/// - `status` is `MPI_STATUS_IGNORE`, or writable.
+unsafe fn ended(outcome: Outcome, status: *mut Status) -> Result {
+    // SAFETY: passed on.
+    unsafe { outcome.status.put(status) };
+    outcome.failure.map_or(Ok(()), Err)
 }
 
 /// `MPI_Sendrecv`.
@@ -184,8 +221,7 @@ pub unsafe fn sendrecv<F: Form>(
         (received, dest.map(send).transpose())
     };
     // SAFETY: passed on.
-    unsafe { both(&on, sent, received)?.status.put(status) };
-    Ok(())
+    unsafe { ended(both(&on, sent, received)?, status) }
 }
 
 /// `MPI_Sendrecv_replace`: what cannot go at once goes from a copy, before anything is received.
@@ -218,8 +254,7 @@ pub unsafe fn sendrecv_replace<F: Form>(
         (Ok(sent), receive(&on, &elements, from))
     };
     // SAFETY: passed on.
-    unsafe { both(&on, sent, received)?.status.put(status) };
-    Ok(())
+    unsafe { ended(both(&on, sent, received)?, status) }
 }
 
 /// Starts the send of a call that receives into the same memory.

@@ -46,16 +46,14 @@ pub fn on(comm: raw::Comm) -> Result<On> {
 
 #[cold]
 fn no_rank(rank: c_int, comm: &Comm, argument: &'static str) -> Failure {
-    let detail = format!("{rank} is not a rank of a communicator of {}", comm.peers());
+    let detail = format!("{rank} is not a rank of a communicator of {}", comm.size());
     Failure::new(abi::ERR_RANK, argument, detail)
 }
 
 /// The rank in the world of a rank of the communicator.
 fn world_rank(comm: &Comm, rank: c_int, argument: &'static str) -> Result<usize> {
-    match usize::try_from(rank) {
-        Ok(peer) if peer < comm.peers() => Ok(comm.world_rank(peer)),
-        _ => Err(no_rank(rank, comm, argument)),
-    }
+    let peer = usize::try_from(rank).ok().and_then(|peer| comm.world_rank(peer));
+    peer.ok_or_else(|| no_rank(rank, comm, argument))
 }
 
 /// Where a message goes; `None` for nobody.
@@ -100,17 +98,35 @@ pub fn origin(comm: &Comm, source: c_int, tag: c_int) -> Result<Option<(Source, 
 /// The first page of memory, which nobody has.
 const PAGE: i64 = 4096;
 
+/// No machine has memory at addresses that need more bits.
+pub const ADDRESS_BITS: u32 = 57;
+
+/// From here on counts are looked at: fewer elements end where memory may be.
+const MANY: u64 = 1 << 31;
+
 /// A null buffer is `MPI_BOTTOM` when the type has absolute addresses, and an error when the
-/// elements would lie where no memory is.
+/// elements would lie where no memory is; so are elements that go on beyond all memory.
 ///
 /// # Errors
 /// `MPI_ERR_BUFFER`.
 #[inline]
 pub fn memory(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -> Result {
-    if !buf.is_null() || elements == 0 {
+    if elements == 0 || (!buf.is_null() && elements < MANY) {
         return Ok(());
     }
-    nowhere(plan, argument)
+    if buf.is_null() { nowhere(plan, argument) } else { far(buf, plan, elements, argument) }
+}
+
+#[cold]
+fn far(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -> Result {
+    let shape = plan.footprint();
+    let last = buf as i128 + i128::from(shape.extent) * i128::from(elements - 1);
+    let (low, high) = (last + i128::from(shape.true_lb), last + i128::from(shape.true_ub));
+    if plan.element_bytes() == 0 || (low >= 0 && high <= 1 << ADDRESS_BITS) {
+        return Ok(());
+    }
+    let detail = format!("{elements} elements end at {high:#x}, where no memory is");
+    Err(Failure::new(abi::ERR_BUFFER, argument, detail))
 }
 
 #[cold]

@@ -7,6 +7,7 @@
 
 use super::{Outcome, REQUESTS, Request, find, messages};
 use crate::abi;
+use crate::array;
 use crate::error::{Failure, Result};
 use crate::out::{Out, null};
 use crate::raw::{self, Status};
@@ -68,7 +69,7 @@ impl Slots {
         if array.is_null() && count > 0 {
             return Err(null("array_of_requests"));
         }
-        let mut slots = Vec::with_capacity(count);
+        let mut slots = array::room(count, "array_of_requests")?;
         for at in 0..count {
             // SAFETY: not null, hence readable for so many handles.
             let handle = unsafe { array.add(at).read_unaligned() };
@@ -197,14 +198,15 @@ impl Statuses {
     /// # Safety
     /// As `push`.
     unsafe fn end(self) -> Result {
-        let Some(first) = self.failure else { return Ok(()) };
+        let Some(mut first) = self.failure else { return Ok(()) };
         if !self.array.is_null() {
             for (at, code) in self.written.into_iter().enumerate() {
                 // SAFETY: a status was written there.
                 unsafe { (&raw mut (*self.array.add(at)).error).write_unaligned(code) };
             }
         }
-        Err(Failure { code: abi::ERR_IN_STATUS, ..first })
+        first.code = abi::ERR_IN_STATUS;
+        Err(first)
     }
 }
 
@@ -325,16 +327,18 @@ pub unsafe fn waitany(
     unsafe { single(slots.conclude(at), status) }
 }
 
-/// `MPI_Testany`.
+/// The first complete one of several; `outcome` is what its status says.
 ///
 /// # Safety
-/// As the C function.
-pub unsafe fn testany(
+///
+/// - As the C functions, but for what `outcome` does with the array.
+unsafe fn any(
     count: c_int,
-    requests: *mut raw::Request,
+    requests: *const raw::Request,
     index: *mut c_int,
     flag: *mut c_int,
     status: *mut Status,
+    outcome: impl FnOnce(&Slots, usize) -> Outcome,
 ) -> Result {
     // SAFETY: passed on.
     let slots = unsafe { Slots::read(count, requests)? };
@@ -347,7 +351,7 @@ pub unsafe fn testany(
     index.set(found.map_or(abi::UNDEFINED, |at| at as c_int));
     match found {
         // SAFETY: passed on.
-        Some(at) => unsafe { single(slots.conclude(at), status) },
+        Some(at) => unsafe { single(outcome(&slots, at), status) },
         None => {
             if none {
                 // SAFETY: passed on.
@@ -356,6 +360,23 @@ pub unsafe fn testany(
             Ok(())
         }
     }
+}
+
+/// `MPI_Testany`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn testany(
+    count: c_int,
+    requests: *mut raw::Request,
+    index: *mut c_int,
+    flag: *mut c_int,
+    status: *mut Status,
+) -> Result {
+    // SAFETY: the array is writable (promise), and the operation is complete.
+    let conclude = |slots: &Slots, at| unsafe { slots.conclude(at) };
+    // SAFETY: passed on.
+    unsafe { any(count, requests, index, flag, status, conclude) }
 }
 
 /// The complete ones of several, with their indices.
@@ -514,25 +535,7 @@ pub unsafe fn get_status_any(
     status: *mut Status,
 ) -> Result {
     // SAFETY: passed on.
-    let slots = unsafe { Slots::read(count, requests)? };
-    // SAFETY: passed on.
-    let (index, flag) = unsafe { (Out::new(index, "indx")?, Out::new(flag, "flag")?) };
-    let looked = messages()?.look(|ongoing| slots.any(ongoing));
-    let found = slots.or_end(looked, |ongoing| slots.any(ongoing))?;
-    let none = found.is_none() && !slots.is_any_active();
-    flag.set((found.is_some() || none).into());
-    index.set(found.map_or(abi::UNDEFINED, |at| at as c_int));
-    match found {
-        // SAFETY: passed on.
-        Some(at) => unsafe { single(seen(slots.at(at)), status) },
-        None => {
-            if none {
-                // SAFETY: passed on.
-                unsafe { Status::put_empty(status) };
-            }
-            Ok(())
-        }
-    }
+    unsafe { any(count, requests, index, flag, status, |slots, at| seen(slots.at(at))) }
 }
 
 /// `MPI_Request_get_status_some`.

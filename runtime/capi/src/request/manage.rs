@@ -2,6 +2,7 @@
 
 use super::{Outcome, REQUESTS, Request, Running, find, messages};
 use crate::abi;
+use crate::array;
 use crate::error::{Failure, Result};
 use crate::out::{Out, null};
 use crate::raw;
@@ -76,7 +77,7 @@ pub unsafe fn startall(count: c_int, requests: *mut raw::Request) -> Result {
     if requests.is_null() && count > 0 {
         return Err(null("array_of_requests"));
     }
-    let mut found = Vec::with_capacity(count);
+    let mut found = array::room(count, "array_of_requests")?;
     for at in 0..count {
         // SAFETY: not null, hence an array of so many handles (C's promise).
         let (_, handle, request) = unsafe { handle(requests.add(at))? };

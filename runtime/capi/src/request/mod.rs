@@ -67,7 +67,10 @@ impl Outcome {
     pub fn of_receive(on: &On, result: typepack::Result<typepack::Status>) -> Self {
         match result {
             Ok(status) => Self { status: Status::of(&on.comm, status), failure: None },
-            Err(error) => Self { status: Status::empty(), failure: Some(on.raise(error)) },
+            Err(error) => {
+                let status = Status::of_error(&on.comm, &error).unwrap_or_else(Status::empty);
+                Self { status, failure: Some(on.raise(error)) }
+            }
         }
     }
 
@@ -90,6 +93,12 @@ impl Status {
         let mut result = Self { source, tag: status.tag, ..Self::default() };
         result.set_bytes(status.bytes);
         result
+    }
+
+    /// What is known of the message that a failed receive matched: it was too long (MPI-5.0 section
+    /// 3.2.5).
+    pub fn of_error(comm: &Comm, error: &typepack::Error) -> Option<Self> {
+        error.received().map(|received| Self::of(comm, received))
     }
 
     /// Writes the empty status, its error field too, to where C wants it, if it wants it: what calls
@@ -403,11 +412,8 @@ pub fn complete(handle: raw::Request) -> Result {
 
 #[cold]
 fn invalid(request: raw::Request) -> Failure {
-    let detail = match request {
-        raw::Request::NULL => "MPI_REQUEST_NULL".to_owned(),
-        raw::Request(value) => format!("{value:#x} is no request"),
-    };
-    Failure::new(abi::ERR_REQUEST, "request", detail)
+    let null = (abi::REQUEST_NULL, "MPI_REQUEST_NULL");
+    Failure::no_object(abi::ERR_REQUEST, ("request", "request"), request.0, null)
 }
 
 /// The live handle with this integer.

@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use typepack::sys::limits::available_memory;
 use typepack::{Cartesian, Op, Universe};
 
 use super::blocks::{collect, deal};
@@ -132,7 +133,7 @@ fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
         ));
     }
     let needed = memory(options, ranks);
-    let available = available_memory();
+    let available = u128::from(available_memory());
     if needed > available {
         return Err(format!(
             "--grid: {} with --fields {fields} needs {} of memory, but {} are available",
@@ -159,17 +160,6 @@ fn memory(options: &Options, ranks: [usize; 3]) -> u128 {
     let cubes = 2 * u128::from(options.init.is_some()) + 3 * u128::from(options.verify);
     let doubles = padded.saturating_mul(2).saturating_add(cells.saturating_mul(cubes));
     doubles.saturating_mul(8 * options.fields.0 as u128)
-}
-
-/// What the system says it can give, or the address space where it does not say.
-fn available_memory() -> u128 {
-    std::fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| {
-            let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-            line.trim().strip_suffix("kB")?.trim().parse::<u128>().ok()
-        })
-        .map_or(isize::MAX as u128, |kilobytes| kilobytes * 1024)
 }
 
 fn human(bytes: u128) -> String {

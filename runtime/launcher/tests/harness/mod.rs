@@ -7,7 +7,7 @@ pub mod rank;
 
 use std::fs;
 use std::io::Read;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -73,6 +73,19 @@ pub fn start_as_is(mut command: Command) -> Job {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let mark = format!("{}-{number}", std::process::id());
     command.env(MARK, &mark);
+    // Whoever runs the tests in the background or under nohup has these ignored, and mpiexec keeps to
+    // that.
+    let as_from_a_terminal = || {
+        for signal in [libc::SIGINT, libc::SIGHUP, libc::SIGTERM, libc::SIGQUIT] {
+            // SAFETY: no handler is installed.
+            if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
+                return Err(std::io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec it only makes system calls.
+    unsafe { command.pre_exec(as_from_a_terminal) };
     let child = command.spawn().expect("mpiexec starts");
     Job { child, mark, out: None, err: None }
 }

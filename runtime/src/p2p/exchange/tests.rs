@@ -32,7 +32,7 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     let area = hostile.contact(0).expect("contact");
     let mut tx = Producer::default();
     let room = tx.reserve(&area, 0).expect("credits").expect("room");
-    let (words, used) = Envelope::Offer(label, 5).encode();
+    let (words, used) = Envelope::Offer(label, 5, None).encode();
     tx.publish(&area, room, &words, used);
     exchange.turn().expect("a turn");
 

@@ -1,0 +1,499 @@
+//! Two ranks that exchange messages while something else writes into their shared memory.
+//!
+//! Comes after `generate.rs`. Both ranks are real (`typepack::hostile`), and so are most of their
+//! messages: eager, offered, streamed, fetched out of the heap, of random types. Between their turns
+//! a hand changes what lies in slots, payloads (encoded types among them), stamps, lengths, credits,
+//! desks, or anywhere, and forges envelopes. Whatever it does, a rank may see an error of the other or
+//! wrong data, but:
+//!
+//! - sources stay as they are, and nothing beside the data of a receive is written;
+//! - no error is one that only a bug of ours can be ([`ErrorKind::Internal`]), nothing panics;
+//! - whoever runs the check watches that no length from shared memory asks for much memory.
+
+use crate::check::CANARY;
+use crate::generate::{Case, MAX_TOUCHED, Mode};
+use crate::guard::{Guarded, Side};
+use crate::stream::Stream;
+use arbitrary::Unstructured;
+use std::ops::Range;
+use typepack::hostile::{PARTS, Pair, SLOTS, Ways};
+use typepack::{Error, ErrorKind, Plan, Source, Tag};
+use typepack_engine::{Datatype, Named};
+
+/// Most operations of a case.
+const OPERATIONS: usize = 8;
+
+/// Fills memory that a receive must not touch, and all memory between cases.
+const KEPT: u8 = 0xc3;
+
+/// What became of the cases.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fates {
+    /// Cases in which a rank saw that the other broke the protocol.
+    pub refused: u64,
+    /// Operations that were started.
+    pub started: u64,
+    /// Operations that ended well, or were complete at once.
+    pub complete: u64,
+    /// Words that the hand wrote.
+    pub written: u64,
+}
+
+/// Elements of a type, and which bytes of their memory are data.
+#[derive(Clone)]
+struct Layout {
+    plan: Plan,
+    count: u64,
+    /// First touched byte, from displacement 0.
+    low: i64,
+    /// For each touched byte.
+    data: Vec<bool>,
+}
+
+/// An operation and its memory.
+struct Operation {
+    rank: usize,
+    receive: bool,
+    id: Option<u64>,
+    memory: usize,
+    place: Range<usize>,
+    data: Vec<bool>,
+    before: Vec<u8>,
+}
+
+/// Memory that is used for case after case.
+pub struct TransportChecker {
+    memory: Vec<Guarded>,
+    /// What has happened so far.
+    pub fates: Fates,
+}
+
+impl Default for TransportChecker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl TransportChecker {
+    /// A checker.
+    ///
+    /// # Panics
+    ///
+    /// When the system denies a few MiB of memory or its protection.
+    pub fn new() -> Self {
+        let guarded =
+            |_| Guarded::new(MAX_TOUCHED as usize + CANARY).expect("guarded memory for the checks");
+        let mut memory: Vec<Guarded> = (0..OPERATIONS).map(guarded).collect();
+        memory.iter_mut().for_each(|guarded| guarded.whole().fill(KEPT));
+        Self { memory, fates: Fates::default() }
+    }
+
+    /// Plays one case; what the bytes do not say is the simplest.
+    pub fn check(&mut self, u: &mut Unstructured<'_>) -> Result<(), String> {
+        let mut choose = || -> arbitrary::Result<_> {
+            let limit = *u.choose(&[0, 64, 1024, 8192])?;
+            let ways = *u.choose(&[Ways::Any, Ways::Packed, Ways::Heap, Ways::Heap])?;
+            let focus =
+                *u.choose(&[Focus::Envelopes, Focus::Chunks, Focus::Credits, Focus::All])?;
+            Ok((limit, ways, focus, u.int_in_range(4..=60_u8)?))
+        };
+        let Ok((limit, ways, focus, steps)) = choose() else { return Ok(()) };
+        let pair = Pair::new(limit, ways).map_err(|e| format!("no job: {e}"))?;
+        let mut game = Game {
+            pair,
+            focus,
+            memory: &mut self.memory,
+            fates: &mut self.fates,
+            operations: Vec::new(),
+            last: None,
+            broken: [false; 2],
+        };
+        for _ in 0..steps {
+            // Out of bytes: the end.
+            let Ok(step) = u.int_in_range(0..=15_u8) else { break };
+            match step {
+                0..=3 => game.start(u)?,
+                // What has just been written, and is read at once.
+                4..=6 => {
+                    game.start(u)?;
+                    game.hand(u);
+                    game.turn(0)?;
+                    game.turn(1)?;
+                }
+                7..=9 => {
+                    game.turn((step % 2).into())?;
+                    game.hand(u);
+                    game.turn((1 - step % 2).into())?;
+                }
+                10 => game.hand(u),
+                11 => game.withdraw(u),
+                12 => game.burst(u)?,
+                _ => {
+                    for _ in 0..=step % 3 {
+                        game.turn((step % 2).into())?;
+                    }
+                }
+            }
+        }
+        for _ in 0..30 {
+            game.turn(0)?;
+            game.turn(1)?;
+        }
+        game.end()
+    }
+}
+
+/// What the hand is after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Focus {
+    Envelopes,
+    Chunks,
+    Credits,
+    All,
+}
+
+struct Game<'a> {
+    pair: Pair,
+    focus: Focus,
+    memory: &'a mut [Guarded],
+    fates: &'a mut Fates,
+    operations: Vec<Operation>,
+    /// Rank, direction and layout of the last operation.
+    last: Option<(usize, bool, Layout)>,
+    broken: [bool; 2],
+}
+
+/// An error that hostile memory may cause.
+fn fair(what: &str, error: &Error) -> Result<(), String> {
+    match error.kind() {
+        ErrorKind::Internal => Err(format!("{what}: {error}")),
+        _ => Ok(()),
+    }
+}
+
+/// A random layout: of the generator's types, or rows of bytes that make a long message.
+fn layout(u: &mut Unstructured<'_>) -> arbitrary::Result<Option<Layout>> {
+    if u.ratio(2, 3)? {
+        let mode = *u.choose(&[Mode::Regular, Mode::Any, Mode::Tiny])?;
+        let case = Case::generate(u, mode)?;
+        let Some(model) = case.model() else { return Ok(None) };
+        let (low, high) = model.touched(case.count).unwrap_or((0, 0));
+        let mut data = vec![false; (high - low) as usize];
+        for address in model.addresses(case.count) {
+            data[(address - low) as usize] = true;
+        }
+        let plan = case.recipe.build().and_then(|ty| ty.commit());
+        return Ok(plan.ok().map(|plan| Layout { plan, count: case.count, low, data }));
+    }
+    let (rows, width) = (u.int_in_range(1..=64_usize)?, u.int_in_range(1..=4096_usize)?);
+    let gap = *u.choose(&[0, 0, 1, 64, 1000])?;
+    let stride = (width + gap) as i64;
+    let bytes = Datatype::named(Named::U8);
+    let plan = Datatype::hvector(rows as i64, width as i64, stride, &bytes)
+        .and_then(|ty| ty.commit())
+        .ok();
+    let len = (rows - 1) * (width + gap) + width;
+    let data = (0..len).map(|at| at % (width + gap) < width).collect();
+    Ok(plan.map(|plan| Layout { plan, count: 1, low: 0, data }))
+}
+
+impl Game<'_> {
+    fn start(&mut self, u: &mut Unstructured<'_>) -> Result<(), String> {
+        // The other side of the last operation, or something new.
+        let last = self.last.take().filter(|_| u.ratio(1, 2).unwrap_or(false));
+        let choose = || -> arbitrary::Result<_> {
+            let choice = u.int_in_range(0..=255_u8)?;
+            Ok(match last {
+                Some((rank, receive, layout)) => {
+                    let other = u8::from(rank == 0) | u8::from(!receive) << 1;
+                    (choice & 0b1001_0100 | other, Some(layout))
+                }
+                None => (choice, layout(u)?),
+            })
+        };
+        let Ok((choice, Some(layout))) = choose() else { return Ok(()) };
+        let memory = self.operations.len();
+        let len = layout.data.len();
+        if memory == OPERATIONS || len > self.memory[memory].capacity() - CANARY {
+            return Ok(());
+        }
+        let (rank, receive) = (usize::from(choice & 1), choice & 2 != 0);
+        let (shared, tag) = (choice & 4 != 0, i32::from(choice >> 3 & 1));
+        if self.broken[rank] {
+            return Ok(());
+        }
+        let side = if choice & 16 == 0 { Side::Front } else { Side::Back };
+        let place = self.memory[memory].place(len, side);
+        let whole = self.memory[memory].whole();
+        Stream::new(5, len as u64).fill(&mut whole[place.clone()]);
+        let before = whole[place.clone()].to_vec();
+        let mut start = whole[place.clone()].as_mut_ptr();
+        // What a receive in the heap gets is not looked at: the other rank may write there.
+        if shared {
+            let Some(room) = self.pair.shared(rank, len) else { return Ok(()) };
+            // SAFETY: both are as long; the new room is nobody else's.
+            unsafe { std::ptr::copy_nonoverlapping(before.as_ptr(), room, len) };
+            start = room;
+        }
+        let origin = start.wrapping_offset(-layout.low as isize);
+        let (plan, count) = (&layout.plan, layout.count);
+        let tags = if choice & 32 == 0 { Tag::Any } else { Tag::Is(tag) };
+        let source = if choice & 64 == 0 { Source::Any } else { Source::Rank(1 - rank) };
+        // SAFETY: the memory holds what the model says that the elements touch, and is used for
+        // nothing else until the pair is dropped, in `end`.
+        let started = unsafe {
+            if receive {
+                self.pair.receive(rank, (origin, plan, count), source, tags)
+            } else {
+                self.pair.send(rank, (origin, plan, count), tag, choice & 128 != 0)
+            }
+        };
+        self.fates.started += 1;
+        let id = match started {
+            Ok(id) => id,
+            Err(error) => {
+                fair("start", &error)?;
+                // A receive that is too small is the only start that fails in a sound job.
+                self.broken[rank] |= error.kind() != ErrorKind::Truncated;
+                None
+            }
+        };
+        self.last = Some((rank, receive, layout.clone()));
+        let data = layout.data;
+        self.operations.push(Operation { rank, receive, id, memory, place, data, before });
+        Ok(())
+    }
+
+    fn turn(&mut self, rank: usize) -> Result<(), String> {
+        if self.broken[rank] {
+            return Ok(());
+        }
+        if let Err(error) = self.pair.turn(rank) {
+            fair("turn", &error)?;
+            self.broken[rank] = true;
+        }
+        Ok(())
+    }
+
+    fn withdraw(&mut self, u: &mut Unstructured<'_>) {
+        let Ok(at) = u.choose_index(self.operations.len().max(1)) else { return };
+        let Some(operation) = self.operations.get_mut(at) else { return };
+        if let (Some(id), true, false) =
+            (operation.id, operation.receive, self.broken[operation.rank])
+            && self.pair.withdraw(operation.rank, id)
+        {
+            operation.id = None;
+        }
+    }
+
+    /// So many small messages that the ring is full, or a few that fill the payload area.
+    fn burst(&mut self, u: &mut Unstructured<'_>) -> Result<(), String> {
+        static BYTES: [u8; 8192] = [9; 8192];
+        let mut choose = || -> arbitrary::Result<_> {
+            let (count, len) = *u.choose(&[(300, 8), (20, 8192), (70, 1000)])?;
+            Ok((usize::from(u.arbitrary::<bool>()?), count, len))
+        };
+        let Ok((rank, count, len)) = choose() else { return Ok(()) };
+        let plan = Datatype::named(Named::U8).commit().map_err(|e| format!("bytes: {e}"))?;
+        for _ in 0..count {
+            if self.broken[rank] {
+                break;
+            }
+            // SAFETY: the bytes are never written, and as many as the length says.
+            let sent = unsafe { self.pair.send(rank, (BYTES.as_ptr(), &plan, len), 2, false) };
+            if let Err(error) = sent {
+                fair("send", &error)?;
+                self.broken[rank] = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes something in shared memory.
+    fn hand(&mut self, u: &mut Unstructured<'_>) {
+        // Out of bytes: nothing more.
+        let _ = self.try_hand(u);
+    }
+
+    fn try_hand(&mut self, u: &mut Unstructured<'_>) -> arbitrary::Result<()> {
+        let [slots_at, payload_at, stamps_at, chunks_at, end] = PARTS;
+        let [slots, slot_bytes, chunks, line] = SLOTS;
+        let from = usize::from(u.arbitrary::<bool>()?);
+        let to = 1 - from;
+        // The newest slot: stamps that the hand has made up are none.
+        let stamp = |slot: usize| {
+            let stamp = self.pair.word(from, to, slots_at + slot * slot_bytes);
+            if stamp < 1000 { stamp } else { 0 }
+        };
+        let last = (0..slots).max_by_key(|slot| stamp(*slot)).unwrap_or(0);
+        let stamp = stamp(last);
+        let chosen = match self.focus {
+            _ if u.ratio(1, 4)? => u.int_in_range(0..=9_u8)?,
+            Focus::Envelopes => *u.choose(&[0, 1, 3, 6])?,
+            Focus::Chunks => *u.choose(&[4, 4, 3])?,
+            Focus::Credits => 5,
+            Focus::All => u.int_in_range(0..=9_u8)?,
+        };
+        let at = match chosen {
+            // An envelope that has been written, perhaps read: most often the newest.
+            0..=2 => {
+                let back = *u.choose(&[0, 0, 0, 1, 2, 3])?;
+                let slot = (last + slots - back) % slots;
+                slots_at + slot * slot_bytes + 8 * u.int_in_range(0..=7_usize)?
+            }
+            3 => return self.forge(u, (from, to), (last + 1) % slots, stamp + 1),
+            // Stamp or length of a chunk.
+            4 => {
+                let newest = |chunk: &usize| self.pair.word(from, to, stamps_at + chunk * line);
+                let chunk = match u.ratio(2, 3)? {
+                    true => (0..chunks).max_by_key(newest).unwrap_or(0),
+                    false => u.int_in_range(0..=chunks - 1)?,
+                };
+                let at = stamps_at + chunk * line + 8 * u.int_in_range(0..=1_usize)?;
+                let old = self.pair.word(from, to, at);
+                if u.arbitrary()? {
+                    let chunk_bytes = ((end - chunks_at) / chunks) as u64;
+                    let long = [0, chunk_bytes, chunk_bytes + 1, old.wrapping_mul(2), u64::MAX];
+                    self.pair.write(from, to, at, *u.choose(&long)?);
+                    self.fates.written += 1;
+                    return Ok(());
+                }
+                at
+            }
+            // Credits, and what else has a line of its own.
+            5 => line / 8 * u.int_in_range(0..=8_usize)? * 8 + 8 * u.int_in_range(0..=1_usize)?,
+            // A payload: near the start, where short histories write.
+            6 | 7 => payload_at + 8 * u.int_in_range(0..=300_usize)?,
+            8 => u.int_in_range(0..=chunks_at - 1)?,
+            _ => {
+                let desk = u.int_in_range(0..=1_usize)?;
+                let at = u.int_in_range(0..=line + 8)?;
+                self.write(desk, desk, at, u)?;
+                return Ok(());
+            }
+        };
+        debug_assert!(at < end);
+        self.write(from, to, at, u)
+    }
+
+    /// Writes a word that is close to what is there, or to what might be, or neither.
+    fn write(
+        &mut self,
+        from: usize,
+        to: usize,
+        at: usize,
+        u: &mut Unstructured<'_>,
+    ) -> arbitrary::Result<()> {
+        let old = self.pair.word(from, to, at);
+        let value = match u.int_in_range(0..=6_u8)? {
+            0 => old.wrapping_add(1),
+            1 => old.wrapping_sub(1),
+            2 => old ^ 1 << u.int_in_range(0..=63_u8)?,
+            3 => value(u)?,
+            4 => u.int_in_range(0..=64)?,
+            5 => self.pair.word(from, to, PARTS[0] + u.int_in_range(0..=255_usize)?),
+            _ => u.arbitrary()?,
+        };
+        self.pair.write(from, to, at, value);
+        self.fates.written += 1;
+        Ok(())
+    }
+
+    /// An envelope that its sender knows nothing of.
+    fn forge(
+        &mut self,
+        u: &mut Unstructured<'_>,
+        (from, to): (usize, usize),
+        slot: usize,
+        stamp: u64,
+    ) -> arbitrary::Result<()> {
+        let at = PARTS[0] + slot * SLOTS[1];
+        // An answer too many is the envelope that needs a request to be of any use.
+        let kind = *u.choose(&[0, 1, 2, 3, 4, 4, 4, 5, 6, 7, 8, 9])?;
+        let tag = u.int_in_range(0..=2_u64)?;
+        let mut words = [stamp, kind | tag << 32, 0, 0, 0, 0, 0, 0];
+        words[2] = u64::from(u.ratio(1, 10)?);
+        words[3] = if u.arbitrary()? { 0 } else { value(u)? };
+        // The number of a request is a generation and a small index.
+        words[4] = if u.ratio(3, 4)? { 1 << 32 | u.int_in_range(0..=5)? } else { value(u)? };
+        words[5] = *u.choose(&[0, 1 << 32, 1 << 32 | 1, 1 << 32 | 0xffff_ffff, 2 << 32])?;
+        words[6] = value(u)?;
+        words[7] = value(u)?;
+        for (i, word) in words.iter().enumerate().rev() {
+            self.pair.write(from, to, at + 8 * i, *word);
+        }
+        self.fates.written += 1;
+        Ok(())
+    }
+
+    /// Looks at all memory.
+    fn end(mut self) -> Result<(), String> {
+        for operation in &self.operations {
+            let done = match operation.id {
+                Some(id) if !self.broken[operation.rank] => self.pair.fetch(operation.rank, id),
+                Some(_) => None,
+                None => {
+                    self.fates.complete += 1;
+                    None
+                }
+            };
+            match done {
+                Some(Ok(_)) => self.fates.complete += 1,
+                Some(Err(error)) => fair("result", &error)?,
+                None => {}
+            }
+        }
+        // From here on nobody turns the ranks, so nothing is written any more.
+        drop(self.pair);
+        self.fates.refused += u64::from(self.broken != [false; 2]);
+        for operation in &self.operations {
+            let whole = self.memory[operation.memory].whole();
+            let name = if operation.receive { "receive" } else { "send" };
+            let Range { start, end } = operation.place;
+            let near = (start.saturating_sub(CANARY), whole.len().min(end + CANARY));
+            let mut beside = whole[near.0..start].iter().chain(&whole[end..near.1]);
+            if beside.any(|byte| *byte != KEPT) {
+                return Err(format!("a {name} wrote beside its memory"));
+            }
+            let now = &whole[start..end];
+            let changed = now.iter().zip(&operation.before).zip(&operation.data);
+            let wrong = |((now, before), data): ((&u8, &u8), &bool)| {
+                now != before && !(*data && operation.receive)
+            };
+            if let Some(at) = changed.into_iter().position(wrong) {
+                return Err(format!("byte {at} of the memory of a {name} was written"));
+            }
+            whole[start..end].fill(KEPT);
+        }
+        Ok(())
+    }
+}
+
+/// Lengths, offsets and counts at which something begins or ends.
+fn value(u: &mut Unstructured<'_>) -> arbitrary::Result<u64> {
+    let edge = *u.choose(&[
+        0,
+        1,
+        8,
+        32,
+        33,
+        64,
+        8192,
+        16_384,
+        16_385,
+        32_768,
+        32_769,
+        1 << 20,
+        1 << 32,
+        1 << 40,
+        1 << 62,
+        i64::MAX as u64,
+        1 << 63,
+        u64::MAX,
+    ])?;
+    Ok(match u.int_in_range(0..=3_u8)? {
+        0 => edge.wrapping_sub(1),
+        1 => edge.wrapping_add(u.int_in_range(0..=64)?),
+        _ => edge,
+    })
+}

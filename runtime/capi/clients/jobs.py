@@ -1,0 +1,176 @@
+"""Runs modules of mpi4py's tests as jobs of several sizes and prints a table; scripts/clients calls it.
+
+    jobs.py --prefix P --tests DIR --excluded FILE --work DIR --sizes 1,2,4 MODULE ...
+
+FILE names tests that are left out, one per line with a reason behind '#'. They are run too, on their own:
+one that passes at every size is reported, so that the list can shrink. A name that no module
+has is an error. The output of a job is shown only if it failed; tests that skip themselves are named with
+their reason. Exit code 1 if anything failed.
+"""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+# The slowest job, test_datatype as 4 ranks on 2 busy processors, takes half a minute to two minutes.
+SECONDS = 300
+
+
+def read_excluded(path):
+    """Names, each of which has a reason."""
+    names = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        name, _, reason = line.partition("#")
+        name = name.strip()
+        if not name:
+            continue
+        if not reason.strip():
+            sys.exit(f"clients: {path}:{number}: '{name}' has no reason (NAME # REASON)")
+        if name in names:
+            sys.exit(f"clients: {path}:{number}: '{name}' stands twice")
+        names.append(name)
+    return names
+
+
+class Job:
+    """One module at one size: what its ranks wrote into their records."""
+
+    def __init__(self, options, module, size, mode):
+        self.module, self.size, self.mode = module, size, mode
+        record = options.work / f"{module}-{size}-{mode}"
+        for old in options.work.glob(f"{record.name}.*"):
+            old.unlink()
+        command = [options.prefix / "bin/mpiexec", "-n", size, "-timeout", SECONDS]
+        command += [sys.executable, Path(__file__).with_name("rank.py")]
+        command += [options.tests, f"test_{module}", record, mode, options.names]
+        begun = time.monotonic()
+        self.code, self.output = timed(list(map(str, command)))
+        self.seconds = time.monotonic() - begun
+        self.known, self.ends, self.hung, self.skips = set(), [], [], {}
+        for rank in range(size):
+            ends, running = {}, None
+            file = Path(f"{record}.{rank}")
+            for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
+                what, name, *outcome = line.split(maxsplit=3)
+                if what == "known":
+                    self.known.add(name)
+                elif what == "start":
+                    running = name
+                else:
+                    ends[name], running = outcome[0], None
+                    if outcome[0] == "skipped":
+                        self.skips[name] = outcome[1] if outcome[1:] else "no reason given"
+            self.ends.append(ends)
+            self.hung += [running] if running else []
+
+    def outcome(self, name):
+        """Failed if it failed on any rank, or did not end on every one."""
+        outcomes = [ends.get(name, "failed") for ends in self.ends]
+        return next((o for o in ("failed", "skipped") if o in outcomes), "passed")
+
+    def count(self, wanted):
+        return sum(self.outcome(name) == wanted for name in self.names())
+
+    def names(self):
+        return sorted(set().union(*self.ends, self.hung))
+
+    def failed(self):
+        return self.code != 0 or not self.known or self.count("failed") > 0
+
+
+def timed(command):
+    """Exit code and output; mpiexec has a time limit of its own, this one is for mpiexec."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        env={k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "LD_PRELOAD")},
+    )
+    try:
+        output, _ = process.communicate(timeout=SECONDS + 30)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+    return process.returncode, output.decode(errors="replace")
+
+
+def show(job):
+    """Why a job failed: its output, at most so much that the first errors are still to be seen."""
+    print(f"clients: test_{job.module}, {job.size} ranks: exit code {job.code} after {job.seconds:.0f} s")
+    for name in dict.fromkeys(job.hung):
+        print(f"clients:   ended or was stopped in {name}")
+    for name in job.names():
+        if job.outcome(name) == "failed":
+            print(f"clients:   failed: {name}")
+    lines = job.output.splitlines()
+    for line in lines[:200]:
+        print(f"    {line}")
+    if len(lines) > 200:
+        print(f"    ... and {len(lines) - 200} lines more")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="clients")
+    for name in ("--prefix", "--tests", "--excluded", "--work"):
+        parser.add_argument(name, type=Path, required=True)
+    parser.add_argument("--sizes", required=True)
+    parser.add_argument("modules", nargs="+")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    sizes = [int(size) for size in options.sizes.split(",")]
+    excluded = read_excluded(options.excluded)
+    options.names = options.work / "excluded"
+    options.names.write_text("\n".join(excluded) + "\n", encoding="utf-8")
+
+    by_module = {module: [] for module in options.modules}
+    unknown = []
+    for name in excluded:
+        module = re.sub("^test_", "", name.split(".")[0])
+        if module in by_module:
+            by_module[module].append(name)
+        elif not (options.tests / f"test_{module}.py").exists():
+            unknown.append(name)
+
+    rows, failures, passing, skips = [], 0, {}, {}
+    for module in options.modules:
+        for size in sizes:
+            job = Job(options, module, size, "without")
+            row = [job.count("passed"), job.count("failed"), job.count("skipped")]
+            rows.append((module, size, *row, len(by_module[module]), job.seconds))
+            skips.update(job.skips)
+            if job.failed():
+                failures += 1
+                show(job)
+            if size == sizes[0] and job.known:
+                unknown += [name for name in by_module[module] if name not in job.known]
+            if by_module[module]:
+                alone = Job(options, module, size, "only")
+                for name in by_module[module]:
+                    passing.setdefault(name, []).append(alone.outcome(name) == "passed")
+
+    print(f"{'module':<16} {'np':>3} {'passed':>7} {'failed':>7} {'skipped':>8} {'excluded':>9} {'seconds':>8}")
+    for module, size, passed, failed, skipped, out, seconds in rows:
+        print(f"{module:<16} {size:>3} {passed:>7} {failed:>7} {skipped:>8} {out:>9} {seconds:>8.1f}")
+    for name, reason in skips.items():
+        print(f"clients: skipped: {name}: {reason}")
+    for name in unknown:
+        print(f"clients: {options.excluded}: no test is called '{name}'")
+    for name, each in passing.items():
+        if all(each):
+            print(f"clients: {options.excluded}: '{name}' passes; it can be taken from the list")
+    total = [sum(row[column] for row in rows) for column in (2, 3, 4)]
+    # A job may fail with every test passed: a rank that crashed at its end.
+    failed = max(total[1], failures)
+    print(f"{total[0]} passed, {failed} failed, {total[2]} skipped")
+    return 1 if failures or unknown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+//! Every built function with arguments that are wrong, one at a time: an error of the right class,
+//! nothing written, no crash, and the process goes on (`hostile/`).
+//!
+//! `hostile/calls.csv` has a row per function of `abi/built.csv`: the kinds of its arguments, and how a
+//! call with valid ones is taken. Both forms of a function and both of its names are called. What a
+//! kind's valid and wrong values are, and what they raise, is in `hostile/kinds.c`.
+
+#[path = "../../tests/job/mod.rs"]
+#[expect(dead_code, reason = "the part that runs bodies in Rust")]
+mod job;
+mod program;
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+/// The rows of a table, without its header.
+fn table(path: &str) -> Vec<Vec<String>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let mut reader = csv::Reader::from_path(path).expect("a table");
+    let row = |row: csv::Result<csv::StringRecord>| {
+        row.expect("a row").iter().map(str::to_owned).collect()
+    };
+    reader.records().map(row).collect()
+}
+
+/// The constants of error classes: `ARG|T_INVALID`.
+fn classes(names: &str) -> String {
+    let class = |name: &str| match name.strip_prefix("T_") {
+        Some(name) => format!("MPI_T_ERR_{name}"),
+        None => format!("MPI_ERR_{name}"),
+    };
+    names.split('|').map(class).collect::<Vec<_>>().join(", ")
+}
+
+/// Bytes of a C parameter, or of the entries of an array.
+fn bytes(parameter: &str) -> usize {
+    let mut words = parameter.split(|c: char| !c.is_alphanumeric() && c != '_');
+    match words.find(|word| !word.is_empty() && *word != "const") {
+        Some("int" | "char" | "void") => 4,
+        _ => 8,
+    }
+}
+
+/// One row of the C table.
+fn row(name: &str, mode: &str, kinds: &[&str], parameters: &[String]) -> String {
+    let count = parameters.iter().filter(|parameter| !["void", "..."].contains(&parameter.trim()));
+    assert_eq!(count.count(), kinds.len(), "{name}: kinds of arguments");
+    let (mode, refused) = match mode {
+        "valid" | "bad" | "value" => (mode.to_uppercase(), "0".to_owned()),
+        class => ("REFUSED".to_owned(), classes(class)),
+    };
+    let arguments = kinds.iter().zip(parameters).map(|(kind, parameter)| {
+        let (kind, wanted) = kind.split_once(':').unwrap_or((kind, ""));
+        let wanted = if wanted.is_empty() { "0".to_owned() } else { classes(wanted) };
+        format!("{{kind_{kind}, {}, {{{wanted}}}}}", bytes(parameter))
+    });
+    let arguments = arguments.collect::<Vec<_>>().join(", ");
+    let (count, arguments) =
+        if kinds.is_empty() { (0, "{0}".to_owned()) } else { (kinds.len(), arguments) };
+    format!(
+        "    {{\"{name}\", (function *)(word){name}, {mode}, {refused}, {count}, {{{arguments}}}}},\n"
+    )
+}
+
+/// The names outside the ABI that are functions, and their parameters: the names of MPI-1.
+fn old_names() -> HashMap<String, String> {
+    let parameters = |row: &Vec<String>| {
+        let (_, behind) = row[2].split_once('(').expect("a declaration");
+        (row[0].clone(), behind.trim_end_matches([')', ';']).to_owned())
+    };
+    let rows = table("abi/compat.csv");
+    rows.iter().filter(|row| row[1] == "function").map(parameters).collect()
+}
+
+/// `calls.c`, made from the tables.
+fn source() -> String {
+    let of_abi = table("abi/functions.csv").into_iter().map(|row| (row[0].clone(), row[2].clone()));
+    let old = old_names();
+    let functions: HashMap<String, Vec<String>> = of_abi
+        .chain(old.clone())
+        .map(|(name, parameters)| (name, parameters.split(',').map(str::to_owned).collect()))
+        .collect();
+    let calls = table("tests/hostile/calls.csv");
+    let own: HashSet<&str> = calls.iter().map(|row| row[0].as_str()).collect();
+    let mut text = String::from("#include \"hostile.h\"\n\nconst struct row rows[] = {\n");
+    for call in &calls {
+        let (name, mode) = (&call[0], call[1].as_str());
+        let kinds: Vec<&str> = call[2].split_whitespace().collect();
+        if mode == "untried" {
+            assert!(!call[3].is_empty(), "{name}: no reason");
+            continue;
+        }
+        let large = format!("{name}_c");
+        for form in [name.as_str(), large.as_str()] {
+            let Some(parameters) = functions.get(form) else {
+                assert!(form != name, "{name} is not in functions.csv");
+                continue;
+            };
+            if form != name && own.contains(form) {
+                continue;
+            }
+            // The declarations of the header have both names.
+            for prefix in if old.contains_key(name) { &[""][..] } else { &["", "P"] } {
+                text += &row(&format!("{prefix}{form}"), mode, &kinds, parameters);
+            }
+        }
+    }
+    let _ = writeln!(text, "    {{0}},\n}};");
+    text
+}
+
+#[test]
+fn every_built_function_has_a_row() {
+    let names = |path: &str| -> HashSet<String> {
+        table(path).into_iter().map(|row| row[0].clone()).collect()
+    };
+    let (built, calls) = (names("abi/built.csv"), names("tests/hostile/calls.csv"));
+    let missing: Vec<&String> = built.difference(&calls).collect();
+    assert!(missing.is_empty(), "no rows in tests/hostile/calls.csv for {missing:?}");
+    let old = old_names();
+    let unknown: Vec<&String> =
+        calls.difference(&built).filter(|name| !old.contains_key(*name)).collect();
+    assert!(unknown.is_empty(), "rows of tests/hostile/calls.csv for unknown {unknown:?}");
+}
+
+#[test]
+fn wrong_arguments_are_errors_and_nothing_else() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile");
+    let calls = program::library().join("calls.c");
+    std::fs::write(&calls, source()).expect("calls.c");
+    let include = root.join("hostile.h");
+    let text = std::fs::read_to_string(&include).expect("hostile.h");
+    std::fs::write(program::library().join("hostile.h"), text).expect("hostile.h");
+    let sources = [root.join("driver.c"), root.join("kinds.c"), calls];
+    let exe = program::compile("hostile", &sources);
+    let mut command = Command::new(exe);
+    command.env("LD_LIBRARY_PATH", program::library());
+    // HOSTILE_ONLY=MPI_Send tries one function only.
+    command.args(std::env::var("HOSTILE_ONLY").iter().flat_map(|names| names.split(' ')));
+    let output = job::run(command, "hostile", &[]);
+    let text = job::text(&output);
+    println!("{text}");
+    assert!(output.status.success(), "{}\n{text}", output.status);
+}

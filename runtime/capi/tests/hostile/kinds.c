@@ -1,0 +1,704 @@
+/* The kinds of arguments: what is valid, what is wrong, and what that raises. */
+#define _GNU_SOURCE
+#include "hostile.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* ---- writing arguments ---- */
+
+static unsigned char *area(call *call, int at)
+{
+    call->words[at] = (word)call->areas[at];
+    return call->areas[at];
+}
+
+/* A wrong value, and the one or two classes of it. */
+static int wrong(call *call, int at, word value, const char *label, int class, int other)
+{
+    call->words[at] = value;
+    call->label = label;
+    call->classes[0] = class;
+    call->classes[1] = other;
+    call->classes[2] = 0;
+    return 1;
+}
+
+/* An integer of the width that the argument has, at the beginning of its area. */
+static void element(call *call, int at, int index, long long value)
+{
+    unsigned char *target = area(call, at);
+    int narrow = (int)value;
+    if (call->row->arguments[at].bytes == sizeof narrow)
+        memcpy(target + index * sizeof narrow, &narrow, sizeof narrow);
+    else
+        memcpy(target + index * sizeof value, &value, sizeof value);
+}
+
+static int is_wide(const call *call, int at) { return call->row->arguments[at].bytes == 8; }
+
+/* One of several values that are wrong in the same way. Those that the C type has not are left out. */
+static int wrong_number(call *call, int at, int variant, const long long *values, int class,
+                        int other)
+{
+    static char label[64];
+    for (; *values != 0x5eed; values++) {
+        int fits = *values >= INT_MIN && *values <= INT_MAX;
+        if (!fits && !is_wide(call, at)) continue;
+        if (--variant > 0) continue;
+        snprintf(label, sizeof label, "%lld", *values);
+        return wrong(call, at, (word)*values, label, class, other);
+    }
+    return 0;
+}
+#define WRONG_NUMBER(class, other, ...) \
+    wrong_number(call, at, variant, (const long long[]){__VA_ARGS__, 0x5eed}, class, other)
+
+/* An array that is null, or has a wrong first entry. */
+static int wrong_array(call *call, int at, int variant, const long long *values, int class,
+                       int other)
+{
+    static char label[64];
+    if (variant == 1) return wrong(call, at, 0, "null pointer", MPI_ERR_ARG, 0);
+    variant--;
+    for (; *values != 0x5eed; values++) {
+        int fits = *values >= INT_MIN && *values <= INT_MAX;
+        if (!fits && !is_wide(call, at)) continue;
+        if (--variant > 0) continue;
+        element(call, at, 0, *values);
+        snprintf(label, sizeof label, "an entry is %lld", *values);
+        return wrong(call, at, call->words[at], label, class, other);
+    }
+    return 0;
+}
+#define WRONG_ARRAY(class, other, ...) \
+    wrong_array(call, at, variant, (const long long[]){__VA_ARGS__, 0x5eed}, class, other)
+
+#define KIND(name) int kind_##name(call *call, int at, int variant)
+#define NUMBER(name, valid, class, other, ...)             \
+    KIND(name)                                             \
+    {                                                      \
+        call->words[at] = (word)(valid);                   \
+        return variant == 0 || WRONG_NUMBER(class, other, __VA_ARGS__); \
+    }
+#define ARRAY(name, valid, class, other, ...)              \
+    KIND(name)                                             \
+    {                                                      \
+        element(call, at, 0, valid);                       \
+        element(call, at, 1, valid);                       \
+        return variant == 0 || WRONG_ARRAY(class, other, __VA_ARGS__); \
+    }
+
+/* ---- objects ---- */
+
+enum which { COMM, GROUP, INFO, ERRHANDLER, TYPE, OP, FILE_, WIN, SESSION, MESSAGE, REQUEST, NONE };
+enum state { LIVE, NULL_HANDLE, STALE, JUNK };
+
+struct object {
+    enum which which;
+    enum state state;
+    const char *label;
+    word value;
+};
+
+static struct object objects[96];
+static int objects_count;
+static MPI_Datatype uncommitted, giant, vector;
+static MPI_Comm live_comm;
+static MPI_Group live_group;
+static MPI_Info live_info;
+static MPI_Errhandler live_errhandler;
+static MPI_Datatype live_type;
+static int live_commkey, stale_commkey, live_typekey, stale_typekey, added_class;
+static void *freed_memory;
+
+/* As much memory as an array of the largest count would be, all zeros and not there. */
+static void *zeros;
+
+static void add(enum which which, enum state state, const char *label, word value)
+{
+    objects[objects_count++] = (struct object){which, state, label, value};
+}
+#define ADD(which, state, handle) add(which, state, #handle, (word)(handle))
+
+static void must(int code)
+{
+    if (code != MPI_SUCCESS) {
+        fprintf(stderr, "the objects of the test cannot be made\n");
+        abort();
+    }
+}
+
+static void handler(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm, (void)code;
+}
+
+void make_objects(void)
+{
+    zeros = mmap(NULL, 3ull << 34, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (zeros == MAP_FAILED) abort();
+
+    MPI_Comm stale_comm;
+    MPI_Group stale_group;
+    MPI_Info stale_info;
+    MPI_Errhandler stale_errhandler;
+    MPI_Datatype stale_type;
+    MPI_Request live_request, stale_request, ended_request;
+    must(MPI_Comm_dup(MPI_COMM_WORLD, &live_comm));
+    must(MPI_Comm_dup(MPI_COMM_WORLD, &stale_comm));
+    ADD(COMM, STALE, stale_comm);
+    must(MPI_Comm_free(&stale_comm));
+    must(MPI_Comm_group(MPI_COMM_WORLD, &live_group));
+    must(MPI_Comm_group(MPI_COMM_WORLD, &stale_group));
+    ADD(GROUP, STALE, stale_group);
+    must(MPI_Group_free(&stale_group));
+    must(MPI_Info_create(&live_info));
+    must(MPI_Info_set(live_info, "key", "value"));
+    must(MPI_Info_create(&stale_info));
+    ADD(INFO, STALE, stale_info);
+    must(MPI_Info_free(&stale_info));
+    must(MPI_Comm_create_errhandler(handler, &live_errhandler));
+    must(MPI_Comm_create_errhandler(handler, &stale_errhandler));
+    ADD(ERRHANDLER, STALE, stale_errhandler);
+    must(MPI_Errhandler_free(&stale_errhandler));
+    must(MPI_Type_contiguous(1, MPI_INT, &live_type));
+    must(MPI_Type_commit(&live_type));
+    must(MPI_Type_contiguous(2, MPI_INT, &uncommitted));
+    must(MPI_Type_vector(2, 1, 2, MPI_INT, &vector));
+    must(MPI_Type_contiguous_c((MPI_Count)1 << 40, MPI_INT, &giant));
+    must(MPI_Type_commit(&giant));
+    must(MPI_Type_contiguous(3, MPI_INT, &stale_type));
+    ADD(TYPE, STALE, stale_type);
+    must(MPI_Type_free(&stale_type));
+    must(MPI_Send_init(NULL, 0, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &live_request));
+    must(MPI_Send_init(NULL, 0, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &stale_request));
+    ADD(REQUEST, STALE, stale_request);
+    must(MPI_Request_free(&stale_request));
+    must(MPI_Irecv(NULL, 0, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &ended_request));
+    ADD(REQUEST, STALE, ended_request);
+    must(MPI_Wait(&ended_request, MPI_STATUS_IGNORE));
+    must(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &live_commkey, NULL));
+    must(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &stale_commkey, NULL));
+    must(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &live_typekey, NULL));
+    must(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &stale_typekey, NULL));
+    int key = stale_commkey;
+    must(MPI_Comm_free_keyval(&key));
+    key = stale_typekey;
+    must(MPI_Type_free_keyval(&key));
+    must(MPI_Add_error_class(&added_class));
+    must(MPI_Alloc_mem(100, MPI_INFO_NULL, &freed_memory));
+    must(MPI_Free_mem(freed_memory));
+
+    ADD(COMM, LIVE, live_comm);
+    ADD(GROUP, LIVE, live_group);
+    ADD(INFO, LIVE, live_info);
+    ADD(ERRHANDLER, LIVE, live_errhandler);
+    ADD(TYPE, LIVE, live_type);
+    ADD(REQUEST, LIVE, live_request);
+    ADD(COMM, LIVE, MPI_COMM_WORLD);
+    ADD(COMM, LIVE, MPI_COMM_SELF);
+    ADD(GROUP, LIVE, MPI_GROUP_EMPTY);
+    ADD(INFO, LIVE, MPI_INFO_ENV);
+    ADD(ERRHANDLER, LIVE, MPI_ERRORS_RETURN);
+    ADD(TYPE, LIVE, MPI_INT);
+    ADD(TYPE, LIVE, MPI_DOUBLE_INT);
+    ADD(OP, LIVE, MPI_SUM);
+    ADD(MESSAGE, LIVE, MPI_MESSAGE_NO_PROC);
+    ADD(COMM, NULL_HANDLE, MPI_COMM_NULL);
+    ADD(GROUP, NULL_HANDLE, MPI_GROUP_NULL);
+    ADD(INFO, NULL_HANDLE, MPI_INFO_NULL);
+    ADD(ERRHANDLER, NULL_HANDLE, MPI_ERRHANDLER_NULL);
+    ADD(TYPE, NULL_HANDLE, MPI_DATATYPE_NULL);
+    ADD(OP, NULL_HANDLE, MPI_OP_NULL);
+    ADD(FILE_, NULL_HANDLE, MPI_FILE_NULL);
+    ADD(WIN, NULL_HANDLE, MPI_WIN_NULL);
+    ADD(SESSION, NULL_HANDLE, MPI_SESSION_NULL);
+    ADD(MESSAGE, NULL_HANDLE, MPI_MESSAGE_NULL);
+    ADD(REQUEST, NULL_HANDLE, MPI_REQUEST_NULL);
+    /* Numbers that no table has, addresses, and handles with a bit too many. */
+    ADD(NONE, JUNK, 0);
+    ADD(NONE, JUNK, 1);
+    ADD(NONE, JUNK, 0x3ff);
+    ADD(NONE, JUNK, 0xdeadbeefcafebabe);
+    ADD(NONE, JUNK, INTPTR_MAX);
+    ADD(NONE, JUNK, INTPTR_MIN);
+    ADD(NONE, JUNK, -1);
+    ADD(NONE, JUNK, zeros);
+    ADD(NONE, JUNK, objects);
+    ADD(NONE, JUNK, (word)live_comm ^ ((word)1 << 32));
+    ADD(NONE, JUNK, (word)live_group ^ ((word)1 << 63));
+    ADD(NONE, JUNK, (word)live_info ^ ((word)1 << 22));
+    ADD(NONE, JUNK, (word)live_errhandler ^ ((word)1 << 31));
+    ADD(NONE, JUNK, (word)live_type ^ ((word)1 << 40));
+    ADD(NONE, JUNK, (word)live_request ^ ((word)1 << 21));
+    ADD(NONE, JUNK, (word)MPI_INT | (word)1 << 32);
+    ADD(NONE, JUNK, (word)MPI_COMM_WORLD | (word)1 << 40);
+}
+
+/* The wrong handle of this number for an argument of a kind. */
+static const struct object *wrong_object(enum which which, int null_is_fine, int number)
+{
+    for (int i = 0; i < objects_count; i++) {
+        const struct object *object = &objects[i];
+        if (object->which == which) {
+            if (object->state == LIVE) continue;
+            if (object->state == NULL_HANDLE && null_is_fine) continue;
+        }
+        if (--number == 0) return object;
+    }
+    return NULL;
+}
+
+static int handle(call *call, int at, int variant, enum which which, word valid, int class,
+                  int null_is_fine)
+{
+    call->words[at] = valid;
+    if (variant == 0) return 1;
+    const struct object *object = wrong_object(which, null_is_fine, variant);
+    return object != NULL && wrong(call, at, object->value, object->label, class, 0);
+}
+
+/* A handle in memory: an argument of both directions, or an array with one entry that matters. */
+static int handle_at(call *call, int at, int variant, enum which which, word valid, int class,
+                     int null_is_fine)
+{
+    word *target = (word *)area(call, at);
+    target[0] = target[1] = valid;
+    if (variant == 0) return 1;
+    if (variant == 1) return wrong(call, at, 0, "null pointer", MPI_ERR_ARG, 0);
+    const struct object *object = wrong_object(which, null_is_fine, variant - 1);
+    if (object == NULL) return 0;
+    target[0] = object->value;
+    return wrong(call, at, (word)target, object->label, class, 0);
+}
+
+/* A null handle whose name can be asked for. */
+static int name_of_null(const call *call)
+{
+    return strstr(call->row->name, "_get_name") != NULL;
+}
+
+#define HANDLE(name, which, valid, class, null_is_fine) \
+    KIND(name) { return handle(call, at, variant, which, (word)(valid), class, null_is_fine); }
+#define HANDLE_AT(name, which, valid, class, null_is_fine) \
+    KIND(name) { return handle_at(call, at, variant, which, (word)(valid), class, null_is_fine); }
+
+HANDLE(comm, COMM, live_comm, MPI_ERR_COMM, name_of_null(call))
+HANDLE(group, GROUP, live_group, MPI_ERR_GROUP, 0)
+HANDLE(info, INFO, live_info, MPI_ERR_INFO, 0)
+HANDLE(hints, INFO, MPI_INFO_NULL, MPI_ERR_INFO, 1)
+HANDLE(errhandler, ERRHANDLER, MPI_ERRORS_RETURN, MPI_ERR_ERRHANDLER, 0)
+HANDLE(anytype, TYPE, MPI_INT, MPI_ERR_TYPE, name_of_null(call))
+HANDLE(file, FILE_, MPI_FILE_NULL, MPI_ERR_FILE, 0)
+HANDLE(win, WIN, MPI_WIN_NULL, MPI_ERR_WIN, 0)
+HANDLE(session, SESSION, MPI_SESSION_NULL, MPI_ERR_SESSION, 0)
+HANDLE(message, MESSAGE, MPI_MESSAGE_NO_PROC, MPI_ERR_REQUEST, 0)
+HANDLE(request, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 1)
+HANDLE(live_request, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 0)
+HANDLE_AT(type_at, TYPE, MPI_INT, MPI_ERR_TYPE, 0)
+HANDLE_AT(types, TYPE, MPI_INT, MPI_ERR_TYPE, 0)
+HANDLE_AT(anytypes, TYPE, MPI_INT, MPI_ERR_TYPE, 0)
+HANDLE_AT(request_at, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 1)
+HANDLE_AT(live_request_at, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 0)
+HANDLE_AT(requests, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 1)
+HANDLE_AT(live_requests, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 0)
+HANDLE_AT(message_at, MESSAGE, MPI_MESSAGE_NO_PROC, MPI_ERR_REQUEST, 0)
+
+/* An info object that may be changed, with its key there. */
+KIND(own_info)
+{
+    if (variant == 0) must(MPI_Info_set(live_info, "key", "value"));
+    if (variant == 1) return wrong(call, at, (word)MPI_INFO_ENV, "MPI_INFO_ENV", MPI_ERR_INFO, 0);
+    return handle(call, at, variant == 0 ? 0 : variant - 1, INFO, (word)live_info, MPI_ERR_INFO, 0);
+}
+
+/* A type that is committed. */
+KIND(type)
+{
+    if (variant == 1)
+        return wrong(call, at, (word)uncommitted, "an uncommitted type", MPI_ERR_TYPE, 0);
+    return handle(call, at, variant == 0 ? 0 : variant - 1, TYPE, (word)MPI_INT, MPI_ERR_TYPE, 0);
+}
+
+/* A type that has contents. */
+KIND(vector)
+{
+    if (variant == 1)
+        return wrong(call, at, (word)MPI_INT, "a type without contents", MPI_ERR_TYPE, 0);
+    return handle(call, at, variant == 0 ? 0 : variant - 1, TYPE, (word)vector, MPI_ERR_TYPE, 0);
+}
+
+/* An operation of reductions that takes integers. */
+KIND(op)
+{
+    switch (variant) {
+    case 1: return wrong(call, at, (word)MPI_REPLACE, "MPI_REPLACE", MPI_ERR_OP, 0);
+    case 2: return wrong(call, at, (word)MPI_NO_OP, "MPI_NO_OP", MPI_ERR_OP, 0);
+    case 3: return wrong(call, at, (word)MPI_MINLOC, "MPI_MINLOC of integers", MPI_ERR_OP, 0);
+    }
+    return handle(call, at, variant == 0 ? 0 : variant - 3, OP, (word)MPI_SUM, MPI_ERR_OP, 0);
+}
+
+#define FRESH(name, type, which, class, make)                                            \
+    KIND(name)                                                                           \
+    {                                                                                    \
+        type fresh = 0;                                                                  \
+        if (variant == 0) must(make);                                                    \
+        return handle_at(call, at, variant, which, (word)fresh, class, 0);               \
+    }
+
+FRESH(fresh_comm, MPI_Comm, COMM, MPI_ERR_COMM, MPI_Comm_dup(MPI_COMM_WORLD, &fresh))
+FRESH(fresh_group, MPI_Group, GROUP, MPI_ERR_GROUP, MPI_Comm_group(MPI_COMM_WORLD, &fresh))
+FRESH(fresh_info, MPI_Info, INFO, MPI_ERR_INFO, MPI_Info_create(&fresh))
+FRESH(fresh_errhandler, MPI_Errhandler, ERRHANDLER, MPI_ERR_ERRHANDLER,
+      MPI_Comm_create_errhandler(handler, &fresh))
+FRESH(fresh_type, MPI_Datatype, TYPE, MPI_ERR_TYPE, MPI_Type_contiguous(2, MPI_INT, &fresh))
+
+/* ---- attribute keys ---- */
+
+static int commkey(call *call, int at, int variant)
+{
+    must(MPI_Comm_set_attr(live_comm, live_commkey, &live_commkey));
+    call->words[at] = (word)live_commkey;
+    if (variant == 1) return wrong(call, at, (word)stale_commkey, "stale", MPI_ERR_KEYVAL, 0);
+    if (variant == 2) return wrong(call, at, (word)live_typekey, "of types", MPI_ERR_KEYVAL, 0);
+    if (variant > 2) variant -= 2;
+    return variant == 0 || WRONG_NUMBER(MPI_ERR_KEYVAL, 0, MPI_KEYVAL_INVALID, -1, 1, INT_MAX, INT_MIN);
+}
+
+KIND(any_commkey) { return commkey(call, at, variant); }
+
+/* One that the user may set. */
+KIND(commkey)
+{
+    if (variant == 1) return wrong(call, at, (word)MPI_TAG_UB, "MPI_TAG_UB", MPI_ERR_KEYVAL, 0);
+    return commkey(call, at, variant == 0 ? 0 : variant - 1);
+}
+
+KIND(typekey)
+{
+    must(MPI_Type_set_attr(MPI_INT, live_typekey, &live_typekey));
+    call->words[at] = (word)live_typekey;
+    if (variant == 1) return wrong(call, at, (word)stale_typekey, "stale", MPI_ERR_KEYVAL, 0);
+    if (variant == 2) return wrong(call, at, (word)live_commkey, "of communicators", MPI_ERR_KEYVAL, 0);
+    if (variant == 3) return wrong(call, at, (word)MPI_TAG_UB, "MPI_TAG_UB", MPI_ERR_KEYVAL, 0);
+    if (variant > 3) variant -= 3;
+    return variant == 0 || WRONG_NUMBER(MPI_ERR_KEYVAL, 0, MPI_KEYVAL_INVALID, -1, 1, INT_MAX, INT_MIN);
+}
+
+KIND(fresh_commkey)
+{
+    int fresh = 0;
+    if (variant == 0)
+        must(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &fresh, NULL));
+    element(call, at, 0, fresh);
+    return variant == 0 || WRONG_ARRAY(MPI_ERR_KEYVAL, 0, MPI_KEYVAL_INVALID, MPI_TAG_UB,
+                                       live_typekey, stale_commkey, -1, INT_MAX, INT_MIN);
+}
+
+KIND(fresh_typekey)
+{
+    int fresh = 0;
+    if (variant == 0)
+        must(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &fresh, NULL));
+    element(call, at, 0, fresh);
+    return variant == 0 || WRONG_ARRAY(MPI_ERR_KEYVAL, 0, MPI_KEYVAL_INVALID, MPI_TAG_UB,
+                                       live_commkey, stale_typekey, -1, INT_MAX, INT_MIN);
+}
+
+/* ---- addresses ---- */
+
+KIND(any)
+{
+    call->words[at] = 0;
+    return variant == 0;
+}
+
+KIND(out)
+{
+    area(call, at);
+    return variant == 0 || (variant == 1 && wrong(call, at, 0, "null pointer", MPI_ERR_ARG, 0));
+}
+
+KIND(ignorable)
+{
+    area(call, at);
+    return variant == 0;
+}
+
+KIND(buffer)
+{
+    memset(area(call, at), 7, 64);
+    return variant == 0 || (variant == 1 && wrong(call, at, 0, "null pointer", MPI_ERR_BUFFER, 0));
+}
+
+KIND(packed)
+{
+    memset(area(call, at), 7, 64);
+    return variant == 0 ||
+           (variant == 1 && wrong(call, at, 0, "null pointer", MPI_ERR_ARG, MPI_ERR_BUFFER));
+}
+
+KIND(function)
+{
+    call->words[at] = (word)handler;
+    return variant == 0 || (variant == 1 && wrong(call, at, 0, "null pointer", MPI_ERR_ARG, 0));
+}
+
+KIND(status)
+{
+    memset(area(call, at), 0, sizeof(MPI_Status));
+    return variant == 0 ||
+           (variant == 1 && wrong(call, at, 0, "MPI_STATUS_IGNORE", MPI_ERR_ARG, 0));
+}
+
+/* Memory of MPI_Alloc_mem. */
+KIND(memory)
+{
+    switch (variant) {
+    case 0: return 1;
+    case 1: return wrong(call, at, 0, "null pointer", MPI_ERR_BASE, MPI_ERR_ARG);
+    case 2: return wrong(call, at, (word)call->areas[at], "other memory", MPI_ERR_BASE, 0);
+    case 3: return wrong(call, at, (word)freed_memory, "freed memory", MPI_ERR_BASE, 0);
+    case 4: return wrong(call, at, (word)-1, "no address", MPI_ERR_BASE, 0);
+    }
+    return 0;
+}
+
+KIND(attached)
+{
+    area(call, at);
+    return variant == 0 ||
+           (variant == 1 && wrong(call, at, 0, "null pointer", MPI_ERR_BUFFER, MPI_ERR_ARG));
+}
+
+/* ---- strings ---- */
+
+static int text(call *call, int at, int variant, const char *valid, int class)
+{
+    strcpy((char *)area(call, at), valid);
+    if (variant == 0) return 1;
+    if (variant == 1) return wrong(call, at, 0, "null pointer", MPI_ERR_ARG, class);
+    if (variant == 2) {
+        memset(call->areas[at], 'a', AREA);
+        return wrong(call, at, call->words[at], "without an end", class, 0);
+    }
+    return 0;
+}
+
+/* The name of an object is cut where it is too long. */
+KIND(name) { return variant < 2 && text(call, at, variant, "a name", MPI_ERR_ARG); }
+KIND(string) { return text(call, at, variant, "a name", MPI_ERR_ARG); }
+KIND(value) { return text(call, at, variant, "value", MPI_ERR_INFO_VALUE); }
+
+KIND(key)
+{
+    if (variant == 3) {
+        call->areas[at][0] = 0;
+        return wrong(call, at, (word)call->areas[at], "empty", MPI_ERR_INFO_KEY, 0);
+    }
+    return text(call, at, variant, "key", MPI_ERR_INFO_KEY);
+}
+
+KIND(present_key)
+{
+    if (variant == 4) {
+        strcpy((char *)area(call, at), "absent");
+        return wrong(call, at, call->words[at], "absent", MPI_ERR_INFO_NOKEY, 0);
+    }
+    return kind_key(call, at, variant);
+}
+
+KIND(representation)
+{
+    if (variant == 3) {
+        strcpy((char *)area(call, at), "native");
+        return wrong(call, at, call->words[at], "native", MPI_ERR_ARG, MPI_ERR_UNSUPPORTED_DATAREP);
+    }
+    return text(call, at, variant, "external32", MPI_ERR_UNSUPPORTED_DATAREP);
+}
+
+/* ---- counts ---- */
+
+/* The first argument of this call that has one of two kinds, from `at` on and then from 0. */
+static int find(const call *call, int at, kind *one, kind *other)
+{
+    for (int i = 0; i < call->row->count; i++) {
+        int place = (at + i) % call->row->count;
+        kind *is = call->row->arguments[place].kind;
+        if (is == one || is == other) return place;
+    }
+    return -1;
+}
+
+/* Elements of a type. */
+KIND(count)
+{
+    /* More bytes than 63 bits count; and where there is a buffer, more than memory has. */
+    static const long long huge[] = {1ll << 62, LLONG_MAX, 1ll << 60};
+    call->words[at] = 1;
+    if (variant == 0) return 1;
+    if (WRONG_NUMBER(MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN)) return 1;
+    variant -= is_wide(call, at) ? 3 : 2;
+    int numbers = !is_wide(call, at) ? 0 : find(call, at, kind_buffer, NULL) < 0 ? 2 : 3;
+    int type = find(call, at, kind_type, kind_anytype);
+    if (variant > numbers + (type >= 0)) return 0;
+    if (variant > numbers) call->words[type] = (word)giant;
+    wrong(call, at, variant > numbers ? INT_MAX : (word)huge[variant - 1],
+          variant > numbers ? "INT_MAX of a giant type" : "huge", MPI_ERR_COUNT,
+          MPI_ERR_VALUE_TOO_LARGE);
+    /* Before the bytes are counted, the buffer may be found too small, and the giant type to be no
+       number that can be added. */
+    call->classes[2] = MPI_ERR_BUFFER;
+    call->classes[3] = variant > numbers ? MPI_ERR_OP : 0;
+    call->classes[4] = 0;
+    return 1;
+}
+
+static int is_array(kind *kind)
+{
+    return kind == kind_requests || kind == kind_live_requests || kind == kind_ranks ||
+           kind == kind_ranges || kind == kind_blocklengths || kind == kind_displs ||
+           kind == kind_anytypes || kind == kind_sizes || kind == kind_starts ||
+           kind == kind_distributions || kind == kind_distribution_arguments || kind == kind_grid ||
+           kind == kind_dims;
+}
+
+/* All arrays of the call lie at `address`. */
+static void arrays_at(call *call, void *address)
+{
+    for (int i = 0; i < call->row->count; i++)
+        if (is_array(call->row->arguments[i].kind)) call->words[i] = (word)address;
+}
+
+/* Entries of arrays whose memory the call may write. */
+KIND(number)
+{
+    call->words[at] = 1;
+    if (variant == 0) return 1;
+    if (WRONG_NUMBER(MPI_ERR_ARG, MPI_ERR_COUNT, -1, INT_MIN, LLONG_MIN)) return 1;
+    variant -= is_wide(call, at) ? 3 : 2;
+    if (variant > 2) return 0;
+    arrays_at(call, NULL);
+    return wrong(call, at, variant == 1 ? 1 : INT_MAX, "null arrays", MPI_ERR_ARG, MPI_ERR_COUNT);
+}
+
+/* Entries of arrays that are read: as many zeros as a count can name are an error too, and take
+   neither memory nor long. */
+KIND(length)
+{
+    static const long long huge[] = {INT_MAX, 1ll << 62, LLONG_MAX};
+    int numbers = is_wide(call, at) ? 5 : 4;
+    if (variant <= numbers) return kind_number(call, at, variant);
+    variant -= numbers;
+    if (variant > (is_wide(call, at) ? 3 : 1)) return 0;
+    arrays_at(call, zeros);
+    return wrong(call, at, (word)huge[variant - 1], "huge", MPI_ERR_COUNT, MPI_ERR_NO_MEM);
+}
+
+KIND(dimensions)
+{
+    static const long long huge[] = {INT_MAX};
+    call->words[at] = 1;
+    if (variant == 0) return 1;
+    if (WRONG_NUMBER(MPI_ERR_ARG, MPI_ERR_DIMS, 0, -1, INT_MIN)) return 1;
+    if (variant == 4) {
+        arrays_at(call, zeros);
+        return wrong(call, at, (word)huge[0], "huge", MPI_ERR_ARG, MPI_ERR_NO_MEM);
+    }
+    return 0;
+}
+
+ARRAY(counts, 1, MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN)
+ARRAY(displs, 0, MPI_ERR_ARG, 0, 0x5eed)
+NUMBER(size, 64, MPI_ERR_ARG, MPI_ERR_NO_MEM, -1, LLONG_MIN, 1ll << 62, LLONG_MAX)
+NUMBER(attached_size, 1024, MPI_ERR_ARG, 0, -1, INT_MIN, LLONG_MIN)
+/* Basic elements, any number of any type. */
+NUMBER(elements, 1, MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN, 1ll << 62, LLONG_MAX)
+NUMBER(blocklength, 1, MPI_ERR_ARG, MPI_ERR_COUNT, -1, INT_MIN, LLONG_MIN)
+ARRAY(blocklengths, 1, MPI_ERR_ARG, MPI_ERR_COUNT, -1, INT_MIN, LLONG_MIN)
+
+/* ---- ranks and tags ---- */
+
+NUMBER(root, 0, MPI_ERR_ROOT, 0, 1, -1, MPI_PROC_NULL, MPI_ROOT, INT_MAX, INT_MIN)
+NUMBER(dest, 0, MPI_ERR_RANK, 0, 1, -9, MPI_ANY_SOURCE, MPI_ROOT, INT_MAX, INT_MIN)
+NUMBER(source, 0, MPI_ERR_RANK, 0, 1, -9, MPI_ROOT, INT_MAX, INT_MIN)
+NUMBER(tag, 7, MPI_ERR_TAG, 0, -1, MPI_ANY_TAG, -9, INT_MIN)
+NUMBER(anytag, 7, MPI_ERR_TAG, 0, -1, -9, INT_MIN)
+ARRAY(ranks, 0, MPI_ERR_RANK, 0, 1, -1, INT_MAX, INT_MIN)
+NUMBER(color, 0, MPI_ERR_ARG, 0, -1, INT_MIN)
+NUMBER(split_type, MPI_COMM_TYPE_SHARED, MPI_ERR_ARG, 0, -1, 99999, INT_MAX, INT_MIN)
+
+KIND(ranges)
+{
+    static const int bad[][3] = {{0, 0, 0}, {0, 1, 1}, {-1, 0, 1}, {INT_MAX, INT_MAX, 1},
+                                 {0, INT_MAX, 1}, {INT_MIN, INT_MAX, INT_MAX}, {0, INT_MIN, -1}};
+    int *target = (int *)area(call, at);
+    target[0] = target[1] = 0;
+    target[2] = 1;
+    if (variant == 0) return 1;
+    if (variant == 1) return wrong(call, at, 0, "null pointer", MPI_ERR_ARG, 0);
+    if (variant > 1 + (int)(sizeof bad / sizeof bad[0])) return 0;
+    memcpy(target, bad[variant - 2], sizeof bad[0]);
+    return wrong(call, at, (word)target, "a wrong range", MPI_ERR_RANK, MPI_ERR_ARG);
+}
+
+/* ---- layouts ---- */
+
+ARRAY(sizes, 1, MPI_ERR_ARG, 0, 0, -1, INT_MIN, LLONG_MIN)
+ARRAY(starts, 0, MPI_ERR_ARG, 0, 1, -1, INT_MAX, INT_MIN, LLONG_MAX, LLONG_MIN)
+NUMBER(order, MPI_ORDER_C, MPI_ERR_ARG, 0, 0, -1, 99999, INT_MAX, INT_MIN)
+NUMBER(grid_size, 1, MPI_ERR_ARG, 0, 0, -1, 2, INT_MAX, INT_MIN)
+NUMBER(grid_rank, 0, MPI_ERR_ARG, MPI_ERR_RANK, 1, -1, INT_MAX, INT_MIN)
+ARRAY(distributions, MPI_DISTRIBUTE_BLOCK, MPI_ERR_ARG, 0, 0, -1, 99999, INT_MAX, INT_MIN)
+ARRAY(distribution_arguments, MPI_DISTRIBUTE_DFLT_DARG, MPI_ERR_ARG, 0, 0, -1, INT_MIN)
+ARRAY(grid, 1, MPI_ERR_ARG, 0, 0, -1, 2, INT_MAX, INT_MIN)
+NUMBER(room0, 0, MPI_ERR_ARG, 0, -1, INT_MIN, LLONG_MIN)
+NUMBER(room1, 1, MPI_ERR_ARG, MPI_ERR_OTHER, 0, -1, INT_MIN, LLONG_MIN)
+NUMBER(room3, 3, MPI_ERR_ARG, MPI_ERR_OTHER, 2, 0, -1, INT_MIN, LLONG_MIN)
+NUMBER(digits, 6, MPI_ERR_ARG, 0, 1000, -5, INT_MAX, INT_MIN)
+NUMBER(exponent, 30, MPI_ERR_ARG, 0, 100000, -5, INT_MAX, INT_MIN)
+NUMBER(typeclass, MPI_TYPECLASS_INTEGER, MPI_ERR_ARG, 0, 0, -1, 99999, INT_MAX, INT_MIN)
+NUMBER(typesize, 4, MPI_ERR_ARG, 0, 0, 3, -1, INT_MAX, INT_MIN)
+NUMBER(nodes, 1, MPI_ERR_ARG, MPI_ERR_DIMS, 0, -1, INT_MIN)
+ARRAY(dims, 0, MPI_ERR_DIMS, MPI_ERR_ARG, -1, 2, INT_MAX, INT_MIN)
+
+/* A buffer of packed data that has room for one integer. */
+KIND(room_for_one)
+{
+    call->words[at] = 4;
+    if (variant == 1) return wrong(call, at, 3, "3 bytes", MPI_ERR_BUFFER, 0);
+    if (variant == 2) return wrong(call, at, 0, "no bytes", MPI_ERR_BUFFER, 0);
+    if (variant > 2) variant -= 2;
+    return variant == 0 || WRONG_NUMBER(MPI_ERR_ARG, 0, -1, INT_MIN, LLONG_MIN);
+}
+
+KIND(position)
+{
+    element(call, at, 0, 0);
+    if (variant == 2 || variant == 3) {
+        /* One byte of what is needed is not there; nothing is. */
+        element(call, at, 0, variant == 2 ? 1 : INT_MAX);
+        if (variant == 2)
+            return wrong(call, at, call->words[at], "beyond the room", MPI_ERR_BUFFER, 0);
+        return wrong(call, at, call->words[at], "beyond the room", MPI_ERR_ARG, 0);
+    }
+    if (variant > 2) variant -= 2;
+    return variant == 0 || WRONG_ARRAY(MPI_ERR_ARG, 0, -1, INT_MIN, LLONG_MIN);
+}
+
+/* ---- the rest ---- */
+
+NUMBER(level, MPI_THREAD_MULTIPLE, MPI_ERR_ARG, 0, -1, 99999, INT_MAX, INT_MIN)
+NUMBER(errorcode, MPI_ERR_ARG, MPI_ERR_ARG, 0, -1, 5000, INT_MAX, INT_MIN)
+NUMBER(errorclass, added_class, MPI_ERR_ARG, 0, -1, 5000, INT_MAX, INT_MIN)
+NUMBER(addedcode, added_class, MPI_ERR_ARG, 0, 0, MPI_ERR_TYPE, MPI_ERR_LASTCODE, -1, 5000, INT_MAX, INT_MIN)
+NUMBER(text_length, 16, MPI_ERR_ARG, 0, -1, INT_MIN)
+ARRAY(text_length_at, 16, MPI_ERR_ARG, 0, -1, INT_MIN)
+NUMBER(nth, 0, MPI_ERR_ARG, 0, 1, -1, INT_MAX, INT_MIN)
+NUMBER(integer, 0, MPI_ERR_ARG, 0, 1, -1, 0x3ff, 0x10000000, 0x20000000, 0x5a5a5a5a, INT_MAX, INT_MIN)
+NUMBER(logical_size, 4, MPI_ERR_ARG, 0, 0, 3, -1, 32, INT_MAX, INT_MIN)

@@ -1,0 +1,66 @@
+//! Compiling C programs of tests against `include/mpi.h` and the library that cargo has built.
+//!
+//! `FACE_TEST_LIBRARY` names another library, and `FACE_TEST_CFLAGS` more arguments for the
+//! compiler: `scripts/asan` runs the same programs with AddressSanitizer.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The library under test: the newest of the two places where cargo leaves a cdylib.
+fn cdylib() -> PathBuf {
+    if let Some(other) = std::env::var_os("FACE_TEST_LIBRARY") {
+        return other.into();
+    }
+    let exe = std::env::current_exe().expect("the test binary's path");
+    // target/PROFILE/deps/TEST
+    let deps = exe.parent().expect("a directory");
+    let profile = deps.parent().expect("a profile directory");
+    let written = |path: &PathBuf| path.metadata().and_then(|data| data.modified()).ok();
+    [deps.join("libmpi_abi.so"), profile.join("libmpi_abi.so")]
+        .into_iter()
+        .filter(|path| written(path).is_some())
+        .max_by_key(written)
+        .expect("cargo builds the cdylib before its tests")
+}
+
+/// A directory with the library under the names that a linker and a loader look for.
+pub fn library() -> &'static Path {
+    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+    DIRECTORY.get_or_init(|| {
+        let name = format!("lib-{}", std::process::id());
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&directory).expect("a directory");
+        for name in ["libmpi_abi.so", "libmpi_abi.so.1"] {
+            let link = directory.join(name);
+            if link.symlink_metadata().is_ok() {
+                std::fs::remove_file(&link).expect("an old link");
+            }
+            std::os::unix::fs::symlink(cdylib(), link).expect("a link");
+        }
+        directory
+    })
+}
+
+/// Compiles a program of these sources; it lies beside the library.
+pub fn compile(name: &str, sources: &[PathBuf]) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let exe = library().join(name);
+    let more = std::env::var("FACE_TEST_CFLAGS").unwrap_or_default();
+    let output = Command::new("cc")
+        .args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-I"])
+        .arg(root.join("include"))
+        .args(sources)
+        .arg("-o")
+        .arg(&exe)
+        .arg("-L")
+        .arg(library())
+        .arg(format!("-Wl,-rpath,{}", library().display()))
+        .args(["-lmpi_abi", "-lm"])
+        .args(more.split_whitespace())
+        .output()
+        .expect("a C compiler");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {text}");
+    exe
+}

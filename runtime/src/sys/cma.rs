@@ -1,0 +1,196 @@
+//! Copies between the memory of two processes: `process_vm_readv`, `process_vm_writev`.
+//!
+//! `transport/split.rs` moves long messages with them where a probe has shown that the system
+//! allows it. Whether it does depends on users, namespaces, filters and Yama, none of which can be asked
+//! reliably: the probe is a read. Promises to safe callers: [`permit`] gives access to this process
+//! to nobody but the descendants of the process it names, and has no effect where everything of one
+//! user is allowed anyway.
+//!
+//! The other process is named by its id alone. A rank's id is good for as long as the launcher holds
+//! its pidfd and has not declared its death; what a rank reads after that is the data of a message
+//! that fails.
+
+use std::io;
+use std::num::NonZeroU32;
+
+/// Most ranges of one side of a call (`UIO_MAXIOV`).
+pub const RANGES: usize = 1024;
+
+/// Most bytes that the kernel moves in one call (`MAX_RW_COUNT`, with pages of 4 KiB).
+const CALL: usize = 0x7fff_f000;
+
+/// A range of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// First byte.
+    pub at: usize,
+    /// Bytes.
+    pub len: usize,
+}
+
+/// Which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From the other process.
+    Read,
+    /// To the other process.
+    Write,
+}
+
+/// Lets `process` and its descendants access the memory of this process where Yama restricts that
+/// to a process's parents: a launcher, and so the ranks, which are its descendants.
+pub fn permit(process: NonZeroU32) {
+    let id = libc::c_ulong::from(process.get());
+    // SAFETY: a call with integers only. It fails where there is no Yama, and then is not needed.
+    let _ = unsafe { libc::prctl(libc::PR_SET_PTRACER, id, 0, 0, 0) };
+}
+
+/// Copies all bytes of `theirs`, in the memory of `process`, to `ours` or the other way. Both sides
+/// have the same number of bytes, cut in any way.
+///
+/// # Safety
+///
+/// - Our ranges are valid for writes, for [`Way::Write`] for reads, and nobody else in this process
+///   uses them meanwhile.
+/// - Their ranges for [`Way::Write`] are what the other process expects to be written; for
+///   [`Way::Read`] they may be anything.
+///
+/// # Errors
+///
+/// The kernel's answer: `EPERM` (not allowed), `ENOSYS` (no such call, or a filter), `ESRCH` (no such
+/// process), `EFAULT` (no such memory, on either side). Any part may have been copied then.
+pub unsafe fn copy(
+    process: NonZeroU32,
+    way: Way,
+    ours: &[Range],
+    theirs: &[Range],
+) -> io::Result<()> {
+    let mut done = (Cursor::new(ours), Cursor::new(theirs));
+    let (mut near, mut far) = (Vec::new(), Vec::new());
+    loop {
+        done.0.fill(&mut near);
+        done.1.fill(&mut far);
+        if near.is_empty() || far.is_empty() {
+            return Ok(());
+        }
+        let (near_len, far_len) = (near.len() as libc::c_ulong, far.len() as libc::c_ulong);
+        let pid = libc::pid_t::try_from(process.get()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: both arrays are as long as they are said to be; what the kernel does to our
+        // memory is the caller's promise, what it does to the other process's is between the two.
+        let moved = unsafe {
+            let (near, far) = (near.as_ptr(), far.as_ptr());
+            match way {
+                Way::Read => libc::process_vm_readv(pid, near, near_len, far, far_len, 0),
+                Way::Write => libc::process_vm_writev(pid, near, near_len, far, far_len, 0),
+            }
+        };
+        let Ok(moved) = usize::try_from(moved) else {
+            let error = io::Error::last_os_error();
+            if error.kind() == io::ErrorKind::Interrupted {
+                continue;
+            }
+            return Err(error);
+        };
+        if moved == 0 {
+            return Err(io::Error::from_raw_os_error(libc::EFAULT));
+        }
+        done.0.skip(moved);
+        done.1.skip(moved);
+    }
+}
+
+/// Where a list of ranges has been worked off to.
+struct Cursor<'a> {
+    ranges: &'a [Range],
+    /// Bytes of the first one that are done.
+    done: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(ranges: &'a [Range]) -> Self {
+        let mut cursor = Self { ranges, done: 0 };
+        cursor.skip(0);
+        cursor
+    }
+
+    /// What the next call may be given of this side.
+    fn fill(&self, vectors: &mut Vec<libc::iovec>) {
+        vectors.clear();
+        let (mut done, mut left) = (self.done, CALL);
+        for range in self.ranges.iter().take(RANGES) {
+            let len = (range.len - done).min(left);
+            if len == 0 {
+                break;
+            }
+            let iov_base = (range.at.wrapping_add(done)) as *mut libc::c_void;
+            vectors.push(libc::iovec { iov_base, iov_len: len });
+            left -= len;
+            done = 0;
+        }
+    }
+
+    fn skip(&mut self, mut bytes: usize) {
+        while let Some((first, rest)) = self.ranges.split_first() {
+            let left = first.len - self.done;
+            if bytes < left {
+                self.done += bytes;
+                return;
+            }
+            bytes -= left;
+            self.ranges = rest;
+            self.done = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn me() -> NonZeroU32 {
+        NonZeroU32::new(std::process::id()).expect("a process")
+    }
+
+    fn ranges(memory: &[u8], cuts: &[(usize, usize)]) -> Vec<Range> {
+        cuts.iter().map(|&(at, len)| Range { at: memory.as_ptr() as usize + at, len }).collect()
+    }
+
+    /// A process may always read itself: lists of any lengths, also longer than a call takes.
+    #[test]
+    fn lists_of_different_cuts_fit_together() {
+        let from: Vec<u8> = (0..=255u8).cycle().take(9000).collect();
+        let mut to = vec![0u8; 9000];
+        let single: Vec<_> = (0..3000).map(|i| (3 * i, 1)).collect();
+        let theirs = ranges(&from, &single);
+        let ours = ranges(&to, &[(10, 0), (10, 2000), (3000, 1), (4000, 999), (0, 0)]);
+        // SAFETY: ranges of two vectors of our own.
+        unsafe { copy(me(), Way::Read, &ours, &theirs) }.expect("a read");
+        let mut expected = vec![0u8; 9000];
+        let places = (10..2010).chain([3000]).chain(4000..4999);
+        for (i, place) in places.enumerate() {
+            expected[place] = from[3 * i];
+        }
+        assert!(to == expected);
+        let ours = ranges(&from, &[(0, 5)]);
+        let theirs = ranges(&to, &[(7, 3), (20, 2)]);
+        // SAFETY: as above.
+        unsafe { copy(me(), Way::Write, &ours, &theirs) }.expect("a write");
+        assert_eq!((&to[7..10], &to[20..22]), (&from[..3], &from[3..5]));
+        to.clear();
+    }
+
+    #[test]
+    fn what_is_not_there_is_an_error() {
+        let mut to = [0u8; 16];
+        let ours = [Range { at: to.as_mut_ptr() as usize, len: 16 }];
+        for theirs in [Range { at: 8, len: 16 }, Range { at: usize::MAX - 7, len: 16 }] {
+            // SAFETY: the array is ours; reading nowhere is allowed.
+            let read = unsafe { copy(me(), Way::Read, &ours, &[theirs]) };
+            assert_eq!(read.expect_err("an error").raw_os_error(), Some(libc::EFAULT));
+        }
+        let nobody = NonZeroU32::new(i32::MAX as u32).expect("not zero");
+        // SAFETY: as above.
+        let read = unsafe { copy(nobody, Way::Read, &ours, &ours) };
+        assert_eq!(read.expect_err("an error").raw_os_error(), Some(libc::ESRCH));
+    }
+}

@@ -1,0 +1,271 @@
+//! How much memory this process may still have: the machine, and the cgroups that it is in.
+//!
+//! `shm/segment.rs` sizes the heaps by the machine and by the largest file that is allowed;
+//! `shm/heap.rs` asks before it fills memory, because a cgroup that runs out of memory does not
+//! refuse it: the kernel ends a process. Read from `/proc` and from where the cgroup file systems
+//! are mounted, the old hierarchy and the new one, each group and all above it.
+//!
+//! Promise to safe callers: none of the answers is more than a guess that was right a moment ago.
+//! What cannot be read limits nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Resource, getrlimit};
+
+/// Bytes of memory that the machine has.
+pub fn machine_memory() -> u64 {
+    let info = rustix::system::sysinfo();
+    // `c_ulong` is `u64` here and not everywhere.
+    #[expect(clippy::useless_conversion, reason = "the type differs between machines")]
+    u64::from(info.totalram).saturating_mul(u64::from(info.mem_unit))
+}
+
+/// The length in bytes that a file of this process may have (`ulimit -f`): to make a longer one is
+/// a signal.
+pub fn file_size() -> u64 {
+    getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
+}
+
+/// Bytes that this process can still get before the system or one of its cgroups runs out: free
+/// memory, what the kernel can take from its caches, and swap.
+pub fn available_memory() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let machine = meminfo(&text);
+    groups().iter().filter_map(|group| group.left(machine.swap)).fold(machine.total(), u64::min)
+}
+
+struct Machine {
+    memory: u64,
+    swap: u64,
+}
+
+impl Machine {
+    fn total(&self) -> u64 {
+        self.memory.saturating_add(self.swap)
+    }
+}
+
+/// `MemAvailable` and `SwapFree`; a kernel that does not say limits nothing.
+fn meminfo(text: &str) -> Machine {
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    };
+    let kilobytes = |name| field(name).map(|n| n.saturating_mul(1024));
+    Machine {
+        memory: kilobytes("MemAvailable:").unwrap_or(u64::MAX),
+        swap: kilobytes("SwapFree:").unwrap_or(0),
+    }
+}
+
+/// A group with its own files.
+#[derive(Debug, PartialEq, Eq)]
+struct Group {
+    folder: PathBuf,
+    names: &'static Names,
+}
+
+/// What the files of a hierarchy are called.
+#[derive(Debug, PartialEq, Eq)]
+struct Names {
+    limits: &'static [&'static str],
+    usage: &'static str,
+    swap: &'static str,
+    swap_usage: &'static str,
+    /// In the old hierarchy the limit of swap counts memory, too.
+    swap_has_memory: bool,
+    /// What of `memory.stat` the kernel can take back.
+    caches: &'static [&'static str],
+}
+
+const NEW: Names = Names {
+    // Beyond `high` processes are slowed down until they seem to stand.
+    limits: &["memory.max", "memory.high"],
+    usage: "memory.current",
+    swap: "memory.swap.max",
+    swap_usage: "memory.swap.current",
+    swap_has_memory: false,
+    caches: &["inactive_file", "active_file"],
+};
+
+const OLD: Names = Names {
+    limits: &["memory.limit_in_bytes"],
+    usage: "memory.usage_in_bytes",
+    swap: "memory.memsw.limit_in_bytes",
+    swap_usage: "memory.memsw.usage_in_bytes",
+    swap_has_memory: true,
+    caches: &["total_inactive_file", "total_active_file"],
+};
+
+impl Group {
+    fn number(&self, name: &str) -> Option<u64> {
+        // "max" is no number: no limit.
+        fs::read_to_string(self.folder.join(name)).ok()?.trim().parse().ok()
+    }
+
+    /// Bytes that the group has left when the machine has `swap` bytes of free swap.
+    fn left(&self, swap: u64) -> Option<u64> {
+        let names = self.names;
+        let limit = names.limits.iter().filter_map(|name| self.number(name)).min()?;
+        let used = self.number(names.usage)?;
+        let stat = fs::read_to_string(self.folder.join("memory.stat")).unwrap_or_default();
+        let caches: u64 = stat
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .filter(|(name, _)| names.caches.contains(name))
+            .filter_map(|(_, value)| value.parse::<u64>().ok())
+            .sum();
+        let memory = limit.saturating_sub(used.saturating_sub(caches));
+        let room = self.number(names.swap).zip(self.number(names.swap_usage));
+        let room = room.map(|(limit, used)| limit.saturating_sub(used));
+        Some(match (room, names.swap_has_memory) {
+            (None, _) => memory,
+            (Some(room), false) => memory.saturating_add(room.min(swap)),
+            (Some(room), true) => room.saturating_add(caches).min(memory.saturating_add(swap)),
+        })
+    }
+}
+
+/// The groups of this process that have limits of memory, innermost first.
+fn groups() -> Vec<Group> {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    groups_of(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))
+}
+
+fn groups_of(own: &str, mounts: &str) -> Vec<Group> {
+    let mut groups = Vec::new();
+    for line in own.lines() {
+        // "number:controllers:path"
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let names = if controllers.is_empty() {
+            &NEW
+        } else if controllers.split(',').any(|name| name == "memory") {
+            &OLD
+        } else {
+            continue;
+        };
+        let Some((root, point)) = mounts.lines().find_map(|line| mounted(line, names)) else {
+            continue;
+        };
+        // A container may see only its own part of the hierarchy, under a path from outside.
+        let below = Path::new(path).strip_prefix(&root).unwrap_or(Path::new(""));
+        let folder = point.join(below);
+        let up = folder.ancestors().take_while(|folder| folder.starts_with(&point));
+        groups.extend(up.map(|folder| Group { folder: folder.to_owned(), names }));
+    }
+    groups
+}
+
+/// Root and mount point of a line of `mountinfo`, if it is the hierarchy that has these names.
+fn mounted(line: &str, names: &Names) -> Option<(PathBuf, PathBuf)> {
+    let (place, system) = line.split_once(" - ")?;
+    let mut system = system.split(' ');
+    let kind = system.next()?;
+    let options = system.nth(1).unwrap_or_default();
+    let wanted = if *names == NEW {
+        kind == "cgroup2"
+    } else {
+        kind == "cgroup" && options.split(',').any(|option| option == "memory")
+    };
+    let mut place = place.split(' ').skip(3);
+    let (root, point) = (place.next()?, place.next()?);
+    wanted.then(|| (unescaped(root), unescaped(point)))
+}
+
+/// Blanks and the like are octal in `mountinfo`.
+fn unescaped(text: &str) -> PathBuf {
+    let mut parts = text.split('\\');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part.get(..3).and_then(|code| u8::from_str_radix(code, 8).ok());
+        match code {
+            Some(code) => {
+                out.push(char::from(code));
+                out.push_str(&part[3..]);
+            }
+            None => {
+                out.push('\\');
+                out.push_str(part);
+            }
+        }
+    }
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn the_machine_has_memory() {
+        assert!(machine_memory() > MIB);
+        let available = available_memory();
+        assert!(available > 0 && available < u64::MAX);
+    }
+
+    #[test]
+    fn meminfo_is_read_in_kilobytes() {
+        let machine = meminfo("MemTotal: 9 kB\nMemAvailable:     5 kB\nSwapFree:   2 kB\n");
+        assert_eq!((machine.memory, machine.swap, machine.total()), (5 << 10, 2 << 10, 7 << 10));
+        assert_eq!(meminfo("").total(), u64::MAX);
+    }
+
+    #[test]
+    fn groups_are_found_where_they_are_mounted() {
+        let mounts = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
+                      35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
+                      32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+                      41 31 0:38 /docker/7 /a\\040b shared:3 - cgroup2 cgroup2 rw,nsdelegate\n";
+        let own = "8:pids:/x\n4:memory:/a/b\n0::/docker/7/inner\n";
+        let folders: Vec<(PathBuf, bool)> = groups_of(own, mounts)
+            .into_iter()
+            .map(|group| (group.folder, *group.names == NEW))
+            .collect();
+        let old = ["/sys/fs/cgroup/memory/a/b", "/sys/fs/cgroup/memory/a", "/sys/fs/cgroup/memory"];
+        let new = ["/a b/inner", "/a b"];
+        let expected = old.map(|f| (f.into(), false)).into_iter();
+        let expected: Vec<_> = expected.chain(new.map(|f| (f.into(), true))).collect();
+        assert_eq!(folders, expected);
+        // Nothing is mounted; a path from outside of what is mounted.
+        assert_eq!(groups_of(own, ""), []);
+        assert_eq!(groups_of("0::/elsewhere\n", mounts)[0].folder, Path::new("/a b"));
+    }
+
+    #[test]
+    fn what_is_left_counts_caches_and_swap() {
+        let folder = std::env::temp_dir().join(format!("typepack-limits-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let write = |name: &str, text: &str| {
+            fs::write(folder.join(name), format!("{text}\n")).expect("a file");
+        };
+        let left = |names, swap| Group { folder: folder.clone(), names }.left(swap);
+        assert_eq!(left(&NEW, 0), None);
+        write("memory.max", "max");
+        write("memory.current", "300");
+        assert_eq!(left(&NEW, 0), None);
+        write("memory.high", "1000");
+        assert_eq!(left(&NEW, 0), Some(700));
+        write("memory.max", "900");
+        write("memory.stat", "anon 200\ninactive_file 50\nactive_file 20\nfile 90");
+        assert_eq!(left(&NEW, 0), Some(670));
+        write("memory.swap.max", "110");
+        write("memory.swap.current", "10");
+        assert_eq!((left(&NEW, 1000), left(&NEW, 40)), (Some(770), Some(710)));
+        write("memory.current", "5000");
+        assert_eq!(left(&NEW, 0), Some(0));
+
+        assert_eq!(left(&OLD, 0), None);
+        write("memory.limit_in_bytes", "1000");
+        write("memory.usage_in_bytes", "400");
+        write("memory.stat", "inactive_file 9\ntotal_inactive_file 100");
+        assert_eq!(left(&OLD, 5), Some(700));
+        write("memory.memsw.limit_in_bytes", "1000");
+        write("memory.memsw.usage_in_bytes", "500");
+        assert_eq!((left(&OLD, 5), left(&OLD, 0)), (Some(600), Some(600)));
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+}

@@ -1,0 +1,235 @@
+//! Messages between private memories of real ranks: forced, forbidden by a filter on one side or on
+//! both, between ranks of which one dies, longer than two gibibytes.
+#![expect(dead_code, reason = "each test binary uses a part of the harness")]
+
+mod job;
+
+use job::{Random, body, is_rank, mpiexec, ranks, ranks_with, run, text};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use typepack::{Communicator, Datatype, ErrorKind, Named, Plan, commit};
+
+fn byte() -> Plan {
+    commit(&Datatype::named(Named::U8)).unwrap()
+}
+
+/// One job at a time: these copy much, and who is told of a death needs a CPU to hear it.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes a system call fail in this process from now on.
+fn forbid(call: libc::c_long, error: i32) {
+    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let mut filter = [
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
+        libc::sock_filter {
+            jf: 1,
+            ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32)
+        },
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | error as u32),
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the program is as long as it says, and read during the call only.
+    let done = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+            | libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+    };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
+const COUNT: usize = 12;
+
+/// Messages of several lengths there and back, sent to a waiting receive and before it.
+fn there_and_back(world: &Communicator) {
+    let byte = byte();
+    let mut random = Random(7);
+    for round in 0..COUNT {
+        let len = [70_000, 262_144, 1 << 20, 5_000_001][round % 4];
+        let data = random.bytes(len);
+        let mut back = vec![0u8; len];
+        let first = round % 2;
+        for turn in 0..2 {
+            if world.rank() == (first + turn) % 2 {
+                world.send(&data, &byte, len as u64, 1 - world.rank(), 0).unwrap();
+            } else {
+                back.fill(1);
+                world.recv(&mut back, &byte, len as u64, 1 - world.rank(), 0).unwrap();
+                assert!(back == data, "{len} bytes");
+            }
+        }
+    }
+    world.barrier().unwrap();
+}
+
+/// Runs [`there_and_back`] as test `name`, each rank after `prepare`, and gives how many messages of
+/// ranks 0 and 1 were copied between private memories; all others were packed.
+fn copied(name: &str, prepare: fn(usize), env: &[(&str, &str)]) -> Option<[usize; 2]> {
+    if is_rank() {
+        prepare(std::env::var("TYPEPACK_RANK").unwrap().parse().unwrap());
+        ranks(2, name, there_and_back);
+        return None;
+    }
+    let _alone = alone();
+    let mut command = Command::new(mpiexec());
+    command.args(["-n", "2"]).args(body(name));
+    let mut all = vec![("TYPEPACK_REPORT", "1")];
+    all.extend(env);
+    let output = run(command, name, &all);
+    let lines = text(&output);
+    assert!(output.status.success(), "{lines}");
+    let number = |line: &str, unit: &str| -> usize {
+        let words: Vec<&str> = line.split(|c: char| " (,)".contains(c)).collect();
+        let at = words.iter().position(|word| *word == unit).expect(unit);
+        words[at - 1].parse().expect("a number")
+    };
+    Some([0, 1].map(|rank| {
+        let begin = format!("typepack: rank {rank}: ");
+        let line = lines.lines().find(|line| line.contains(&begin)).expect("a report");
+        assert_eq!(number(line, "pipeline") + number(line, "cma"), COUNT, "{line}");
+        number(line, "cma")
+    }))
+}
+
+#[test]
+fn long_messages_are_copied() {
+    let env = [("TYPEPACK_TRANSPORT", "cma")];
+    if let Some(copied) = copied("long_messages_are_copied", |_| {}, &env) {
+        assert_eq!(copied, [COUNT; 2]);
+    }
+}
+
+/// Near, only those above a threshold; the settings switch them off.
+#[test]
+fn the_variable_switches_copies_off() {
+    let name = "the_variable_switches_copies_off";
+    let env = [("TYPEPACK_TRANSPORT", "cma"), ("TYPEPACK_CMA", "off")];
+    if let Some(copied) = copied(name, |_| {}, &env) {
+        assert_eq!(copied, [0; 2]);
+    }
+}
+
+#[test]
+fn a_filter_that_refuses_changes_the_way_only() {
+    let refuse = |_| {
+        forbid(libc::SYS_process_vm_readv, libc::EPERM);
+        forbid(libc::SYS_process_vm_writev, libc::EPERM);
+    };
+    let name = "a_filter_that_refuses_changes_the_way_only";
+    if let Some(copied) = copied(name, refuse, &[("TYPEPACK_TRANSPORT", "cma")]) {
+        assert_eq!(copied, [0; 2]);
+    }
+}
+
+/// Rank 1 can neither read nor write: what it sends is read by rank 0 alone.
+#[test]
+fn one_side_may_be_refused() {
+    let refuse = |rank| {
+        if rank == 1 {
+            forbid(libc::SYS_process_vm_readv, libc::ENOSYS);
+            forbid(libc::SYS_process_vm_writev, libc::ENOSYS);
+        }
+    };
+    let name = "one_side_may_be_refused";
+    if let Some(copied) = copied(name, refuse, &[("TYPEPACK_TRANSPORT", "cma")]) {
+        assert_eq!(copied, [0, COUNT]);
+    }
+}
+
+/// Both can read, and neither can write, which each finds out in the middle of a message.
+#[test]
+fn pieces_that_cannot_be_written_are_read() {
+    let refuse = |_| forbid(libc::SYS_process_vm_writev, libc::EPERM);
+    let name = "pieces_that_cannot_be_written_are_read";
+    if let Some(copied) = copied(name, refuse, &[("TYPEPACK_TRANSPORT", "cma")]) {
+        assert_eq!(copied, [COUNT; 2]);
+    }
+}
+
+/// More than the kernel moves in one call, more than an `int` counts.
+#[test]
+fn more_than_two_gibibytes_arrive() {
+    const LEN: usize = (2 << 30) + (3 << 20) + 17;
+    let free = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = free.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = kib.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    if kib.is_none_or(|kib| kib < 8 << 20) {
+        eprintln!("skipped: less than 8 GiB of memory are free");
+        return;
+    }
+    let _alone = alone();
+    let env = [("TYPEPACK_TRANSPORT", "cma")];
+    ranks_with(2, "more_than_two_gibibytes_arrive", &env, |world| {
+        // Pages of zeros cost nothing where they are only read.
+        let mut data = vec![0u8; LEN];
+        let marks = [0, 1 << 20, (1 << 31) - 1, 1 << 31, LEN - 1];
+        if world.rank() == 0 {
+            for (i, mark) in marks.into_iter().enumerate() {
+                data[mark] = i as u8 + 1;
+            }
+            world.send(&data, &byte(), LEN as u64, 1, 0).unwrap();
+        } else {
+            world.recv(&mut data, &byte(), LEN as u64, 0, 0).unwrap();
+            let found: Vec<_> = marks.iter().map(|&mark| data[mark]).collect();
+            assert_eq!(found, [1, 2, 3, 4, 5]);
+            assert_eq!(data.iter().filter(|&&byte| byte != 0).count(), marks.len());
+        }
+    });
+}
+
+/// A rank dies while another reads its memory, and while it writes that of another.
+#[test]
+fn a_death_in_the_middle_is_an_error() {
+    const LEN: usize = 64 << 20;
+    let name = "a_death_in_the_middle_is_an_error";
+    if is_rank() {
+        // SAFETY: no handler of ours is installed; who is told of the death says so before SIGKILL.
+        unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+        ranks(2, name, |world| {
+            let mut data = vec![world.rank() as u8; LEN];
+            world.barrier().unwrap();
+            let dies: usize = std::env::var("DIES").unwrap().parse().unwrap();
+            if world.rank() == dies {
+                let delay = std::env::var("DELAY").unwrap().parse().unwrap();
+                std::thread::spawn(move || {
+                    let start = Instant::now();
+                    while start.elapsed() < Duration::from_micros(delay) {}
+                    // SAFETY: a signal to this process.
+                    unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+                });
+            }
+            let plan = byte();
+            let error = loop {
+                let done = if world.rank() == 0 {
+                    world.send(&data, &plan, LEN as u64, 1, 0)
+                } else {
+                    world.recv(&mut data, &plan, LEN as u64, 0, 0).map(drop)
+                };
+                if let Err(error) = done {
+                    break error;
+                }
+            };
+            assert_eq!(error.kind(), ErrorKind::ProcAborted);
+            println!("was told: {error}");
+        });
+        return;
+    }
+    let _alone = alone();
+    for dies in ["0", "1"] {
+        let told = format!("was told: job: rank {dies} killed by signal 9 (SIGKILL)");
+        let mut tellings = 0;
+        for delay in ["500", "3000", "20000"] {
+            let mut command = Command::new(mpiexec());
+            command.args(["-n", "2"]).args(body(name));
+            let env = [("TYPEPACK_TRANSPORT", "cma"), ("DIES", dies), ("DELAY", delay)];
+            let output = run(command, name, &env);
+            assert_eq!(output.status.code(), Some(137), "{}", text(&output));
+            tellings += usize::from(text(&output).contains(&told));
+        }
+        // Who gets no CPU within the launcher's 200 ms is killed without having been told.
+        assert!(tellings > 0, "{told}");
+    }
+}
