@@ -12,11 +12,13 @@ use typepack_bench::bars::{self, Verdict};
 use typepack_bench::calibrate;
 use typepack_bench::commit;
 use typepack_bench::definition::{Definitions, LayoutDefinition, MOST_BYTES};
+use typepack_bench::face;
 use typepack_bench::guidelines;
 use typepack_bench::hand::Hands;
 use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::measure::{Row, measure};
-use typepack_bench::peer::{self, Peer, Session};
+use typepack_bench::message;
+use typepack_bench::peer::{self, Face, Peer, Session};
 use typepack_bench::pin;
 use typepack_bench::plot;
 use typepack_bench::prepare::Bench;
@@ -43,6 +45,9 @@ enum Command {
     /// Pack and unpack the reference layouts against other MPIs, hand loops and the engine's own
     /// halves, in one run with a summary of the bars.
     Peers(PeersArguments),
+    /// Messages and halos between two ranks, and whole jobs: one C program, compiled with each
+    /// library's mpicc, their jobs taking turns.
+    Pingpong(message::command::PingpongArguments),
     /// Everything else that has a bar: creation, index lists until the first pack, seek, packing in
     /// pieces, external32 and fused copies, each verified and compared with its bar.
     Commit(CommitArguments),
@@ -233,6 +238,10 @@ struct PackArguments {
     #[arg(long, default_value_t = 7, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=10_000))]
     rounds: u16,
+    /// typepack's C library (libmpi_abi.so.1), whose calls are compared with the Rust calls in a
+    /// second table; by default that of target/prefix, where there is one.
+    #[arg(long, value_name = "LIBRARY")]
+    face: Option<PathBuf>,
     /// Compare the rows with the bars of the definitions; the verdicts go to stderr.
     #[arg(long)]
     check: bool,
@@ -296,6 +305,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Pack(arguments) => pack(&arguments),
         Command::Peers(arguments) => peers(&arguments),
+        Command::Pingpong(arguments) => pingpong(&arguments),
         Command::Commit(arguments) => commit(&arguments),
         Command::Calibrate => calibrate(),
         Command::Plot(arguments) => plot(&arguments),
@@ -392,9 +402,10 @@ fn pack(arguments: &PackArguments) -> Result<(), Failure> {
     }
     let sizes = if arguments.size.is_empty() { &definitions.sizes } else { &arguments.size };
     let directions = arguments.direction.list();
+    let face = open_face(arguments)?;
     // Found before the first row is measured, not after minutes.
     let mut work = Vec::new();
-    for definition in layouts {
+    for definition in &layouts {
         for &size in sizes {
             let layout = Layout::new(definition, size).map_err(|e| usage(e.to_string()))?;
             work.push((size, layout));
@@ -410,12 +421,37 @@ fn pack(arguments: &PackArguments) -> Result<(), Failure> {
         }
     }
     progress(0, 0);
+    let rounds = usize::from(arguments.rounds);
+    let more = match face {
+        Some(face) => face::rows(face, &layouts, directions, rounds).map_err(failed)?,
+        None => Vec::new(),
+    };
+    if !more.is_empty() && arguments.format == Format::Table {
+        print_out(&format!("{}\n", face::table(&more)))?;
+    }
     print_out(&match arguments.format {
         Format::Table => report::table(&rows),
         Format::Csv => report::csv(&rows),
         Format::Json => report::json(&rows).map_err(|e| failed(e.to_string()))?,
     })?;
     if arguments.check { check(&definitions, &rows, arguments.strict) } else { Ok(()) }
+}
+
+/// The C face that was asked for, or that of `target/prefix`. Its rows are a table for people: those
+/// of the other formats compare bandwidths, and are of one kind.
+fn open_face(arguments: &PackArguments) -> Result<Option<Face>, Failure> {
+    const USUAL: &str = "target/prefix/lib/libmpi_abi.so.1";
+    if arguments.format != Format::Table {
+        return match arguments.face {
+            Some(_) => Err(usage("--face is for --format table".to_owned())),
+            None => Ok(None),
+        };
+    }
+    let path = arguments.face.as_deref().unwrap_or(Path::new(USUAL));
+    if arguments.face.is_none() && !path.exists() {
+        return Ok(None);
+    }
+    Face::open(path).map(Some).map_err(|line| usage(format!("--face {line}")))
 }
 
 fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
@@ -493,6 +529,16 @@ fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
             Ok(())
         }
     }
+}
+
+fn pingpong(arguments: &message::command::PingpongArguments) -> Result<(), Failure> {
+    use message::command::{Fault, run};
+    let text = run(arguments, progress).map_err(|fault| match fault {
+        Fault::Usage(line) => usage(line),
+        Fault::Failed(line) => failed(line),
+    });
+    progress(0, 0);
+    print_out(&text?)
 }
 
 /// The instruction set that was asked for, by the option or else by the environment.

@@ -15,9 +15,9 @@ use std::fmt::Write;
 /// Ratios of at least this are ties with the best peer.
 pub const TIE: f64 = 0.97;
 /// The same for rows that touch more than [`IN_CACHE`].
-const FAR_TIE: f64 = 1.0 / 1.5;
+pub const FAR_TIE: f64 = 1.0 / 1.5;
 /// Bytes of touched cache lines up to which a row is one of the caches.
-const IN_CACHE: u64 = 8 << 20;
+pub const IN_CACHE: u64 = 8 << 20;
 /// Rows of a class that are listed when its mean misses.
 const LISTED: usize = 12;
 

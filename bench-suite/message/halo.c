@@ -1,0 +1,199 @@
+/* Rows of halo exchanges: a cube of cells with a halo of one, six faces in and out per exchange.
+ *
+ * Either the x faces go to the other rank and y and z to the rank itself (a cube of two ranks,
+ * periodic), or all six go to the other rank. Faces are told apart by tags. Before every exchange
+ * the outer layers of the cube are written anew, and then both ranks meet; the time ends when both
+ * have what they wait for. */
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FACES = 6, FIELDS = 5, DEPTH = 4 };
+
+struct halo {
+  struct row row;
+  int rank;
+  int partner[FACES];
+  struct layout out_layout[FACES], in_layout[FACES];
+  MPI_Datatype out[FACES], in[FACES];
+  long shift[FACES]; /* from a halo's cell to the one that it mirrors */
+  struct buffer cube;
+  uint64_t exchanged;
+};
+
+/* What a cell is to MPI and to us. */
+struct cell {
+  const char *name;
+  long bytes;
+  int pieces;
+  long offset[3], length[3];
+};
+
+static const struct cell cells[] = {
+    {"double", 8, 1, {0}, {8}},
+    {"struct", 16, 3, {0, 4, 8}, {1, 4, 8}},
+    {"five", 8 * FIELDS, 1, {0}, {8 * FIELDS}},
+    /* The same memory as five; the datatype is that of five fields one after the other. */
+    {"fields", 8 * FIELDS, 1, {0}, {8 * FIELDS}},
+};
+
+static MPI_Datatype cell_type(const struct cell *cell)
+{
+  MPI_Datatype made, resized;
+  if (strcmp(cell->name, "struct") == 0) {
+    int lengths[3] = {1, 1, 1};
+    MPI_Aint places[3] = {0, 4, 8};
+    MPI_Datatype types[3] = {MPI_CHAR, MPI_INT, MPI_DOUBLE};
+    MPI_Type_create_struct(3, lengths, places, types, &made);
+    MPI_Type_create_resized(made, 0, cell->bytes, &resized);
+    MPI_Type_free(&made);
+    return resized;
+  }
+  MPI_Type_contiguous((int)(cell->bytes / 8), MPI_DOUBLE, &made);
+  return made;
+}
+
+static MPI_Datatype fields_type(const int *sizes, const int *inner, const int *starts)
+{
+  int all[DEPTH] = {sizes[0], sizes[1], sizes[2], FIELDS};
+  int part[DEPTH] = {inner[0], inner[1], inner[2], 1};
+  int from[DEPTH] = {starts[0], starts[1], starts[2], 0};
+  int ones[FIELDS];
+  MPI_Aint places[FIELDS];
+  MPI_Datatype fields[FIELDS], made;
+  for (int field = 0; field < FIELDS; field++) {
+    from[DEPTH - 1] = field;
+    ones[field] = 1;
+    places[field] = 0;
+    MPI_Type_create_subarray(DEPTH, all, part, from, MPI_ORDER_C, MPI_DOUBLE, &fields[field]);
+  }
+  MPI_Type_create_struct(FIELDS, ones, places, fields, &made);
+  for (int field = 0; field < FIELDS; field++)
+    MPI_Type_free(&fields[field]);
+  return made;
+}
+
+/* One layer across `axis` (2 is x, the fastest), at index `at`. */
+static MPI_Datatype layer(const struct cell *cell, long edge, int axis, long at,
+                          struct layout *layout)
+{
+  int sizes[3], inner[3], starts[3];
+  long step = cell->bytes;
+  for (int dimension = 2; dimension >= 0; dimension--) {
+    sizes[dimension] = (int)edge + 2;
+    inner[dimension] = dimension == axis ? 1 : (int)edge;
+    starts[dimension] = dimension == axis ? (int)at : 1;
+    layout->times[dimension] = inner[dimension];
+    layout->stride[dimension] = step;
+    layout->start += step * starts[dimension];
+    step *= edge + 2;
+  }
+  for (int piece = 0; piece < cell->pieces; piece++)
+    add_piece(layout, cell->offset[piece], cell->length[piece]);
+  layout_measure(layout);
+  MPI_Datatype made;
+  if (strcmp(cell->name, "fields") == 0) {
+    made = fields_type(sizes, inner, starts);
+  } else if (strcmp(cell->name, "double") == 0) {
+    MPI_Type_create_subarray(3, sizes, inner, starts, MPI_ORDER_C, MPI_DOUBLE, &made);
+  } else {
+    MPI_Datatype element = cell_type(cell);
+    MPI_Type_create_subarray(3, sizes, inner, starts, MPI_ORDER_C, element, &made);
+    MPI_Type_free(&element);
+  }
+  MPI_Type_commit(&made);
+  return made;
+}
+
+static uint64_t stamp(const struct halo *halo, int rank)
+{
+  return 2 * halo->exchanged + (uint64_t)rank;
+}
+
+static double sample(struct row *row, long ignored)
+{
+  struct halo *halo = (struct halo *)row;
+  MPI_Request requests[2 * FACES];
+  (void)ignored;
+  halo->exchanged++;
+  for (int face = 0; face < FACES; face++)
+    fill(&halo->out_layout[face], halo->cube.base, stamp(halo, halo->rank));
+  meet();
+  double start = now_ns();
+  /* What leaves through a face (tag) arrives at the opposite one. */
+  for (int face = 0; face < FACES; face++)
+    MPI_Irecv(halo->cube.base, 1, halo->in[face], halo->partner[face], face ^ 1, MPI_COMM_WORLD,
+              &requests[face]);
+  for (int face = 0; face < FACES; face++)
+    MPI_Isend(halo->cube.base, 1, halo->out[face], halo->partner[face], face, MPI_COMM_WORLD,
+              &requests[FACES + face]);
+  MPI_Waitall(2 * FACES, requests, MPI_STATUSES_IGNORE);
+  meet();
+  return now_ns() - start;
+}
+
+static const char *verify(struct row *row)
+{
+  static char fault[80];
+  struct halo *halo = (struct halo *)row;
+  for (int face = 0; face < FACES; face++) {
+    long wrong = check(&halo->in_layout[face], halo->cube.base,
+                       stamp(halo, halo->partner[face]), halo->shift[face]);
+    if (wrong >= 0) {
+      snprintf(fault, sizeof fault, "rank %d received a wrong byte at %ld of face %d", halo->rank,
+               wrong, face);
+      return fault;
+    }
+  }
+  return NULL;
+}
+
+static void release(struct row *row)
+{
+  struct halo *halo = (struct halo *)row;
+  for (int face = 0; face < FACES; face++) {
+    MPI_Type_free(&halo->out[face]);
+    MPI_Type_free(&halo->in[face]);
+  }
+  buffer_free(&halo->cube);
+  free(halo);
+}
+
+/* Words: user|alloc double|struct|five|fields EDGE mixed|remote */
+struct row *halo_row(char *words, int rank)
+{
+  struct halo *halo = calloc(1, sizeof *halo);
+  char *memory = strsep(&words, " "), *name = strsep(&words, " "), *edges = strsep(&words, " ");
+  if (halo == NULL || words == NULL)
+    die("a halo has a memory, a cell, an edge and partners");
+  const struct cell *cell = NULL;
+  for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
+    if (strcmp(cells[i].name, name) == 0)
+      cell = &cells[i];
+  long edge = atol(edges);
+  if (cell == NULL || edge < 1 || edge > 1000)
+    die("no cell %s, or an edge that is not 1 to 1000: %ld", name, edge);
+  halo->rank = rank;
+  long step = cell->bytes;
+  for (int axis = 2; axis >= 0; axis--) {
+    for (int side = 0; side < 2; side++) {
+      int face = 2 * (2 - axis) + side;
+      int away = strcmp(words, "remote") == 0 || axis == 2;
+      halo->partner[face] = away ? 1 - rank : rank;
+      halo->out[face] = layer(cell, edge, axis, side == 0 ? 1 : edge, &halo->out_layout[face]);
+      halo->in[face] = layer(cell, edge, axis, side == 0 ? 0 : edge + 1, &halo->in_layout[face]);
+      /* The low halo mirrors the other's highest layer. */
+      halo->shift[face] = (side == 0 ? edge : -edge) * step;
+      halo->row.payload += halo->out_layout[face].payload;
+      halo->row.lines += halo->out_layout[face].lines + halo->in_layout[face].lines;
+    }
+    step *= edge + 2;
+  }
+  buffer_make(&halo->cube, step, strcmp(memory, "alloc") == 0, 64);
+  halo->row.sample = sample;
+  halo->row.verify = verify;
+  halo->row.free = release;
+  return &halo->row;
+}

@@ -1,0 +1,154 @@
+/* Entry: rows on demand, or one of the modes of job.c.
+ *
+ * `bench serve SOCKET SHARED CPUS BYTES MEMORY0 MEMORY1`: every rank connects, then obeys lines. All ranks get the same
+ * ones and answer each with one line; rank 0's has the figures.
+ *
+ *   row pingpong|halo WORDS...   prepares: "ok PAYLOAD LINES"
+ *   turn MILLISECONDS            "ns NS PACK SAMPLES BEFORE AFTER": the last two are the probe's
+ *   end                          frees: "ok"
+ *
+ * A fault of what was received is "error LINE". The socket's end is the job's. */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_SAMPLES = 20000, LEAST_SAMPLES = 5 };
+/* What makes a library's caches and compilers settle: bytes, or time. */
+static const double SETTLED_BYTES = 48 << 20, SETTLED_NS = 150e6;
+/* How long a sample of a short message should be. */
+static const double SAMPLE_NS = 40e3;
+
+static int rank, size;
+static long batch;
+
+/* Samples until rank 0 has spent `budget`; their median on rank 0. */
+static double samples(struct row *row, double (*one)(struct row *, long), double budget,
+                      long least, long *taken)
+{
+  static double list[MOST_SAMPLES];
+  double start = now_ns();
+  long count = 0;
+  for (;;) {
+    if (rank == 0) {
+      int more = count < least || (now_ns() - start < budget && count < MOST_SAMPLES);
+      say(more ? batch : 0);
+    }
+    meet();
+    long now = said();
+    meet();
+    if (now == 0)
+      break;
+    list[count++] = one(row, now);
+  }
+  *taken = count;
+  return median(list, count);
+}
+
+static double pack_sample(struct row *row, long ignored)
+{
+  (void)ignored;
+  return row->pack(row);
+}
+
+/* A message has been received by now: is it right? */
+static const char *verified(struct row *row)
+{
+  batch = 1;
+  long taken;
+  samples(row, row->sample, 0, 1, &taken);
+  return row->verify(row);
+}
+
+static void settle(struct row *row)
+{
+  long taken;
+  batch = 1;
+  double ns = samples(row, row->sample, 0, LEAST_SAMPLES, &taken);
+  if (row->batched) {
+    /* Only rank 0's counts. */
+    batch = (long)(SAMPLE_NS / (2 * ns)) + 1;
+    ns *= 2 * (double)batch;
+  }
+  double calls = SETTLED_BYTES / (double)(row->payload * batch);
+  double budget = calls * ns < SETTLED_NS ? calls * ns : SETTLED_NS;
+  samples(row, row->sample, budget, 2, &taken);
+  if (row->batched) {
+    ns = samples(row, row->sample, 0, LEAST_SAMPLES, &taken);
+    batch = (long)(SAMPLE_NS / (2 * ns)) + 1;
+  }
+}
+
+static void turn(struct row *row, double budget)
+{
+  long kept = batch, taken;
+  const char *fault = verified(row);
+  batch = kept;
+  double before = probe();
+  samples(row, row->sample, budget / 5, 2, &taken);
+  double ns = samples(row, row->sample, budget, LEAST_SAMPLES, &taken);
+  double after = probe(), packed = 0;
+  if (row->pack != NULL) {
+    long packs;
+    packed = samples(row, pack_sample, budget / 4, LEAST_SAMPLES, &packs);
+  }
+  if (fault == NULL)
+    fault = verified(row);
+  batch = kept;
+  if (fault != NULL)
+    link_write("error %s", fault);
+  else if (rank == 0)
+    link_write("ns %.2f %.2f %ld %.1f %.1f", ns, packed, taken, before, after);
+  else
+    link_write("ok");
+}
+
+static void serve(void)
+{
+  struct row *row = NULL;
+  char *words;
+  while ((words = link_read()) != NULL) {
+    char *word = strsep(&words, " ");
+    if (strcmp(word, "row") == 0 && row == NULL && words != NULL) {
+      char *kind = strsep(&words, " ");
+      if (words == NULL)
+        die("a row of nothing");
+      row = strcmp(kind, "halo") == 0 ? halo_row(words, rank) : pingpong_row(words, rank);
+      settle(row);
+      link_write("ok %ld %ld", row->payload, row->lines);
+    } else if (strcmp(word, "turn") == 0 && row != NULL && words != NULL) {
+      turn(row, 1e6 * atof(words));
+    } else if (strcmp(word, "end") == 0 && row != NULL) {
+      row->free(row);
+      row = NULL;
+      link_write("ok");
+    } else {
+      die("what is %s?", word);
+    }
+  }
+  if (row != NULL)
+    row->free(row);
+}
+
+int main(int argc, char **argv)
+{
+  if (argc < 2)
+    die("a mode is missing");
+  if (strcmp(argv[1], "serve") != 0)
+    return job_mode(argc, argv);
+  if (argc != 8)
+    die("serve SOCKET SHARED CPUS BYTES MEMORY0 MEMORY1");
+  for (const char *c = argv[2]; *c != 0; c++)
+    salt = (salt ^ (uint64_t)(unsigned char)*c) * 0x100000001b3u;
+  bind_early(argv[4]);
+  MPI_Init(NULL, NULL);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  bind_rank(argv[4], rank);
+  shared_open(argv[3], rank, size);
+  memory_open(argv[6 + rank], atol(argv[5]));
+  link_open(argv[2], rank, size);
+  serve();
+  MPI_Finalize();
+  return 0;
+}

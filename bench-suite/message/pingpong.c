@@ -1,0 +1,134 @@
+/* Rows of one message there and back; the row's time is half of that.
+ *
+ * Both ranks have a send and a receive buffer of the layout. Before every send the sender writes
+ * its data anew. Long messages: both write, meet, and one exchange is timed. Short ones, of which
+ * several make a sample, are written inside of the timing, which costs everybody the same few
+ * nanoseconds. */
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHORT = 2048 };
+
+struct pingpong {
+  struct row row;
+  int rank;
+  struct message message;
+  struct buffer out, in;
+  char *packed;
+  uint64_t sent; /* how many messages of this rank so far; the stamp of the last one */
+};
+
+static uint64_t stamp(int rank, uint64_t number)
+{
+  return 2 * number + (uint64_t)rank;
+}
+
+static void send_one(struct pingpong *p)
+{
+  MPI_Send(p->out.base, p->message.count, p->message.type, 1 - p->rank, 0, MPI_COMM_WORLD);
+}
+
+static void receive_one(struct pingpong *p)
+{
+  MPI_Recv(p->in.base, p->message.count, p->message.type, 1 - p->rank, 0, MPI_COMM_WORLD,
+           MPI_STATUS_IGNORE);
+}
+
+static void rewrite(struct pingpong *p)
+{
+  p->sent++;
+  fill(&p->message.layout, p->out.base, stamp(p->rank, p->sent));
+}
+
+static double sample(struct row *row, long batch)
+{
+  struct pingpong *p = (struct pingpong *)row;
+  int inside = row->batched;
+  if (!inside)
+    rewrite(p);
+  meet();
+  double start = now_ns();
+  for (long i = 0; i < batch; i++) {
+    if (p->rank == 0) {
+      if (inside)
+        rewrite(p);
+      send_one(p);
+      receive_one(p);
+    } else {
+      receive_one(p);
+      if (inside)
+        rewrite(p);
+      send_one(p);
+    }
+  }
+  return (now_ns() - start) / (2 * (double)batch);
+}
+
+static const char *verify(struct row *row)
+{
+  static char fault[80];
+  struct pingpong *p = (struct pingpong *)row;
+  long wrong = check(&p->message.layout, p->in.base, stamp(1 - p->rank, p->sent), 0);
+  if (wrong < 0)
+    return NULL;
+  snprintf(fault, sizeof fault, "rank %d received a wrong byte at %ld", p->rank, wrong);
+  return fault;
+}
+
+static double pack(struct row *row)
+{
+  struct pingpong *p = (struct pingpong *)row;
+  int position = 0;
+  rewrite(p);
+  meet();
+  /* As in the table of packing, the other CPU rests. */
+  if (p->rank != 0)
+    return 0;
+  double start = now_ns();
+  MPI_Pack(p->out.base, p->message.count, p->message.type, p->packed, (int)p->row.payload,
+           &position, MPI_COMM_WORLD);
+  return now_ns() - start;
+}
+
+static void release(struct row *row)
+{
+  struct pingpong *p = (struct pingpong *)row;
+  message_free(&p->message);
+  buffer_free(&p->out);
+  buffer_free(&p->in);
+  free(p->packed);
+  free(p);
+}
+
+/* Words: user|alloc plain|pack LAYOUT... */
+struct row *pingpong_row(char *words, int rank)
+{
+  struct pingpong *p = calloc(1, sizeof *p);
+  if (p == NULL)
+    die("no memory");
+  char *memory = strsep(&words, " "), *extra = strsep(&words, " ");
+  if (words == NULL)
+    die("a row has a memory, an extra and a layout");
+  int from_mpi = strcmp(memory, "alloc") == 0;
+  p->rank = rank;
+  message_make(&p->message, words);
+  /* Places in a page: cache lines, and different ones, because copies between buffers of the same
+   * place in their pages are slower on some CPUs. */
+  buffer_make(&p->out, p->message.layout.memory, from_mpi, 64);
+  buffer_make(&p->in, p->message.layout.memory, from_mpi, 1088);
+  p->row = (struct row){.sample = sample, .verify = verify, .free = release};
+  p->row.payload = p->message.layout.payload;
+  p->row.lines = 2 * p->message.layout.lines;
+  p->row.batched = p->row.payload <= SHORT;
+  if (strcmp(extra, "pack") == 0) {
+    p->row.pack = pack;
+    p->packed = malloc((size_t)p->row.payload);
+    if (p->packed == NULL)
+      die("no memory");
+    memset(p->packed, 0, (size_t)p->row.payload);
+  }
+  return &p->row;
+}

@@ -1,0 +1,129 @@
+//! What the C face costs over the Rust call: small layouts, packed by both in turns.
+//!
+//! The end of `typepack-bench pack`. Both sides commit with the policy that an application gets,
+//! and have settled before they are timed (`measure.rs`); the Rust side are the engine's safe calls,
+//! bounds check included, the C side `MPI_Pack` and `MPI_Unpack` with all their checks.
+
+use crate::competitor::{TYPEPACK, typed};
+use crate::definition::LayoutDefinition;
+use crate::layout::Layout;
+use crate::measure::{Row, STEADY, measure};
+use crate::peer::{C, Face};
+use crate::prepare::Bench;
+use crate::report::size_text;
+use comfy_table::{CellAlignment, Table, presets};
+use std::fmt::Write;
+use std::sync::Arc;
+use typepack_engine::Settings;
+use typepack_engine::kernel::Direction;
+use typepack_jit::Jit;
+
+/// Most nanoseconds that the face may cost.
+pub const BAR: f64 = 5.0;
+/// Packed bytes at which it is measured: where nanoseconds count.
+pub const SIZES: [u64; 2] = [128, 1024];
+
+/// Measures `definitions` at [`SIZES`], those that have such sizes.
+///
+/// # Errors
+///
+/// One line: what the engine or the face refused, or whose answer is wrong.
+pub fn rows(
+    face: Face,
+    definitions: &[&LayoutDefinition],
+    directions: &[Direction],
+    rounds: usize,
+) -> Result<Vec<Row>, String> {
+    let jit = Jit::new(typepack_jit::Settings::default());
+    let settings = Settings { compiler: Some(Arc::new(jit)), ..Settings::default() };
+    let mut rows = Vec::new();
+    for definition in definitions {
+        // A face has no 128 bytes: that is no fault here.
+        for layout in SIZES.iter().filter_map(|&size| Layout::new(definition, size).ok()) {
+            let name = layout.name.clone();
+            let rust = typed(TYPEPACK, &layout.datatype, layout.count, &settings)
+                .map_err(|e| format!("layout {name}: {e}"))?;
+            let c = face.competitor(&layout).map_err(|e| format!("layout {name}: {e}"))?;
+            let mut bench = Bench::verified(layout, vec![rust, c])?;
+            let size = bench.layout.payload;
+            rows.extend(directions.iter().map(|&d| measure(&mut bench, size, d, rounds)));
+        }
+    }
+    Ok(rows)
+}
+
+/// Nanoseconds of the C call over the Rust call, and whether the rounds of both agree.
+fn over(row: &Row) -> Option<(f64, bool)> {
+    let (rust, c) = (row.figure(TYPEPACK)?, row.figure(C)?);
+    Some((c.ns - rust.ns, rust.spread <= STEADY && c.spread <= STEADY))
+}
+
+/// The rows for people, and the verdict.
+pub fn table(rows: &[Row]) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_header(["layout", "size", "dir", "Rust ns", "C ns", "over ns", ""]);
+    let mut steady = Vec::new();
+    for row in rows {
+        let ns = |name| row.figure(name).map_or(f64::NAN, |figure| figure.ns);
+        let Some((more, agrees)) = over(row) else { continue };
+        if agrees {
+            steady.push(more);
+        }
+        table.add_row([
+            row.layout.clone(),
+            size_text(row.bytes),
+            row.direction.to_owned(),
+            format!("{:.1}", ns(TYPEPACK)),
+            format!("{:.1}", ns(C)),
+            format!("{more:.1}"),
+            if agrees { "" } else { "~" }.to_owned(),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(3).take(3) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    steady.sort_by(f64::total_cmp);
+    let mut text = format!("{table}\n");
+    let (most, middle) = (steady.last(), steady.get(steady.len() / 2));
+    let _ = match (most, middle) {
+        (Some(most), Some(middle)) => writeln!(
+            text,
+            "{} C face over the Rust call: {middle:.1} ns in the middle, {most:.1} ns at most \
+             (bar: {BAR} ns), {} rows, {} unsteady.",
+            if *most <= BAR { "pass" } else { "MISS" },
+            steady.len(),
+            rows.len() - steady.len()
+        ),
+        _ => writeln!(text, "No steady row tells what the C face costs."),
+    };
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{C, TYPEPACK, table};
+    use crate::measure::{Figure, Row};
+
+    fn row(rust: f64, c: f64, spread: f64) -> Row {
+        let figure = |name: &str, ns, spread| Figure {
+            competitor: name.to_owned(),
+            executor: String::new(),
+            ns,
+            gb_per_s: 1.0,
+            spread,
+        };
+        let figures = vec![figure(TYPEPACK, rust, 1.0), figure(C, c, spread)];
+        Row { layout: "d1s2".to_owned(), bytes: 128, size: 128, direction: "pack", figures }
+    }
+
+    #[test]
+    fn the_steady_row_that_costs_most_decides() {
+        let rows = [row(10.0, 13.0, 1.0), row(10.0, 14.5, 1.0), row(10.0, 40.0, 2.0)];
+        let text = table(&rows);
+        assert!(text.contains("pass C face") && text.contains("4.5 ns at most"), "{text}");
+        assert!(text.contains("2 rows, 1 unsteady"), "{text}");
+        assert!(table(&[row(10.0, 16.0, 1.0)]).contains("MISS"));
+        assert!(table(&rows[2..]).contains("No steady row"));
+    }
+}

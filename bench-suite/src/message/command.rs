@@ -1,0 +1,225 @@
+//! `typepack-bench pingpong`: its arguments, and the run from them to the text for the terminal.
+//!
+//! Called by `main.rs`, which prints.
+
+use super::definition::{Definitions, Memory, Row, matches};
+use super::library::{Library, Scratch, TYPEPACK};
+use super::report::{self, Run};
+use super::session::{PATIENCE, Session, UserMemory, cpus};
+use super::suite::{Effort, measure};
+use super::summary;
+use super::whole::{self, ROWS, What};
+use std::path::{Path, PathBuf};
+
+/// Where `scripts/bench` installs what is measured.
+const PREFIX: &str = "target/prefix";
+
+/// Arguments of `typepack-bench pingpong`.
+#[derive(clap::Args)]
+pub struct PingpongArguments {
+    /// Rows to measure, by name or part of a name: 8B, halo, d1s8-64K, job. Separate several by
+    /// commas; all by default.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    only: Vec<String>,
+    /// Where the buffers are from; both by default.
+    #[arg(long, value_enum)]
+    memory: Option<Memory>,
+    /// An installed typepack (`scripts/install --prefix DIR`): DIR or NAME=DIR. May be repeated: the
+    /// first is the one that ratios are of, the others are shown beside it.
+    #[arg(long, value_name = "DIR", default_value = PREFIX)]
+    prefix: Vec<String>,
+    /// Where `scripts/bench peers` has put the peers.
+    #[arg(long, value_name = "DIR", default_value = "target/peers")]
+    peers: PathBuf,
+    /// Libraries that take part, of those that are there. Separate several by commas.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    library: Vec<String>,
+    /// Fewer rows and rounds: a few minutes.
+    #[arg(long)]
+    quick: bool,
+    /// Rounds in which the libraries take turns; 7, or 5 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: Option<u16>,
+    /// About how long a turn measures.
+    #[arg(long, value_name = "MS", default_value_t = 15,
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    milliseconds: u16,
+    /// Write every figure to this file.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Read rows and bars from this TOML file instead of the built-in ones.
+    #[arg(long, value_name = "FILE")]
+    rows: Option<PathBuf>,
+    /// List the rows and stop.
+    #[arg(long)]
+    list: bool,
+}
+
+/// What ends the command early, in one line.
+#[derive(Debug)]
+pub enum Fault {
+    /// The arguments are wrong.
+    Usage(String),
+    /// The system, or everybody who was asked to take part.
+    Failed(String),
+}
+
+/// Runs the command; `progress` is told row and number of rows. Returns the text for the terminal.
+///
+/// # Errors
+///
+/// [`Fault`]. A peer that fails is none: it is told in the text.
+pub fn run(
+    arguments: &PingpongArguments,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<String, Fault> {
+    let definitions = definitions(arguments.rows.as_deref()).map_err(Fault::Usage)?;
+    let (rows, jobs) = chosen(arguments, &definitions)?;
+    if arguments.list {
+        let rows = rows.iter().map(|row| format!("{:<20}{}\n", row.name, row.text));
+        let jobs = jobs.iter().map(|job| format!("{:<20}{}\n", job.name, job.text));
+        return Ok(rows.chain(jobs).collect());
+    }
+    let libraries = libraries(arguments)?;
+    let scratch = Scratch::new().map_err(Fault::Failed)?;
+    let mut run = Run::default();
+    let mut programs: Vec<(Library, PathBuf)> = Vec::new();
+    let standard = libraries.iter().find(|library| !library.is_peer()).cloned();
+    for library in libraries {
+        match library.compile(standard.as_ref(), scratch.path()) {
+            Ok(program) => programs.push((library, program)),
+            Err(line) => fault(&mut run, &library, line)?,
+        }
+    }
+    let mut sessions = Vec::new();
+    let memory = UserMemory::new().map_err(Fault::Failed)?;
+    if !rows.is_empty() {
+        for (library, program) in &programs {
+            let (own, program) = (library.clone(), program.clone());
+            match Session::start(own, program, scratch.path(), &cpus(), &memory, PATIENCE) {
+                Ok(session) => {
+                    run.versions.push(format!("{}: {}", library.name, session.version()));
+                    sessions.push(session);
+                }
+                Err(line) => fault(&mut run, library, line)?,
+            }
+        }
+    }
+    run.libraries = programs.iter().map(|(library, _)| library.name.clone()).collect();
+    let peers = programs.iter().filter(|(library, _)| library.is_peer());
+    run.peers = peers.map(|(library, _)| library.name.clone()).collect();
+    let effort = Effort {
+        rounds: usize::from(arguments.rounds.unwrap_or(if arguments.quick { 5 } else { 7 })),
+        milliseconds: f64::from(arguments.milliseconds),
+    };
+    let memories = match arguments.memory {
+        Some(memory) => vec![memory],
+        None => vec![Memory::User, Memory::Alloc],
+    };
+    let total = rows.len() * memories.len() + jobs.len();
+    for row in &rows {
+        for &memory in &memories {
+            progress(run.rows.len() + 1, total);
+            let measured = measure(row, memory, &mut sessions, &effort, &mut run.faults);
+            run.rows.push(measured);
+        }
+    }
+    // Their ranks sleep, but there is no need for them any more.
+    drop(sessions);
+    let programs: Vec<whole::Program<'_>> = programs.iter().map(|(l, p)| (l, p)).collect();
+    for job in jobs {
+        progress(run.rows.len() + run.jobs.len() + 1, total);
+        let measured = whole::measure(job, &programs, arguments.quick, &mut run.faults);
+        run.jobs.push(measured);
+    }
+    if let Some(path) = &arguments.csv {
+        std::fs::write(path, report::csv(&run))
+            .map_err(|e| Fault::Failed(format!("--csv {}: {e}", path.display())))?;
+    }
+    Ok(format!("{}\n{}", report::table(&run), summary::text(&run, &definitions.bars)))
+}
+
+/// A peer's fault is told at the end; without typepack there is nothing to measure.
+fn fault(run: &mut Run, library: &Library, line: String) -> Result<(), Fault> {
+    let line = format!("{}: {line}", library.name);
+    if library.is_peer() {
+        run.faults.push(line);
+        Ok(())
+    } else {
+        Err(Fault::Failed(line))
+    }
+}
+
+fn definitions(path: Option<&Path>) -> Result<Definitions, String> {
+    let Some(path) = path else { return Ok(Definitions::built_in()) };
+    let named = |error: String| format!("--rows {}: {error}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
+    Definitions::parse(&text).map_err(named)
+}
+
+fn chosen(
+    arguments: &PingpongArguments,
+    definitions: &Definitions,
+) -> Result<(Vec<Row>, Vec<What>), Fault> {
+    let only = &arguments.only;
+    for pattern in only {
+        let row = definitions.rows.iter().any(|row| row.is_named(pattern));
+        if !row && !ROWS.iter().any(|job| matches(job.name, pattern)) {
+            let line = format!("--only {pattern}: no such row; --list names them");
+            return Err(Fault::Usage(line));
+        }
+    }
+    // What is named is measured, whether it is a part of quick runs or not.
+    let rows = definitions.rows.iter().filter(|row| match only.is_empty() {
+        true => row.quick || !arguments.quick,
+        false => only.iter().any(|pattern| row.is_named(pattern)),
+    });
+    let jobs = ROWS
+        .iter()
+        .filter(|job| only.is_empty() || only.iter().any(|pattern| matches(job.name, pattern)));
+    Ok((rows.cloned().collect(), jobs.copied().collect()))
+}
+
+/// typepack's prefixes, then the peers.
+fn libraries(arguments: &PingpongArguments) -> Result<Vec<Library>, Fault> {
+    let mut list: Vec<Library> = Vec::new();
+    for text in &arguments.prefix {
+        let number = list.len();
+        let (name, path) = match text.split_once('=') {
+            Some((name, path)) => (name.to_owned(), path),
+            None if number == 0 => (TYPEPACK.to_owned(), text.as_str()),
+            None => (format!("{TYPEPACK}-{}", number + 1), text.as_str()),
+        };
+        let named = |line| Fault::Usage(format!("--prefix {text}: {line}"));
+        let sound = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+        if name.is_empty() || !name.chars().all(sound) {
+            return Err(named("a name is letters, digits, dots and dashes".to_owned()));
+        }
+        let library = Library::at(&name, Path::new(path)).map_err(|line| {
+            let hint = if path == PREFIX { "; scripts/install --prefix makes one" } else { "" };
+            named(format!("{line}{hint}"))
+        })?;
+        if library.is_peer() {
+            return Err(named("this is not typepack".to_owned()));
+        }
+        list.push(library);
+    }
+    list.extend(Library::peers(&arguments.peers));
+    for (place, library) in list.iter().enumerate() {
+        if list[..place].iter().any(|other| other.name == library.name) {
+            return Err(Fault::Usage(format!("there are two libraries {}", library.name)));
+        }
+    }
+    for name in &arguments.library {
+        if !list.iter().any(|library| library.name == *name) {
+            let known: Vec<&str> = list.iter().map(|library| library.name.as_str()).collect();
+            let known = known.join(", ");
+            return Err(Fault::Usage(format!("--library {name}: there are only {known}")));
+        }
+    }
+    if !arguments.library.is_empty() {
+        // typepack is what all are compared with.
+        list.retain(|library| !library.is_peer() || arguments.library.contains(&library.name));
+    }
+    Ok(list)
+}

@@ -1,0 +1,308 @@
+//! Rows and bars of messages as data: reads `definitions/message.toml`, or a file of its kind.
+//!
+//! `suite.rs` measures the [`Row`]s, `summary.rs` holds them against the [`Bar`]s. What a row's
+//! words mean is known to the C program only (`message/layout.c`, `message/halo.c`).
+
+use serde::Deserialize;
+
+const BUILT_IN: &str = include_str!("../../definitions/message.toml");
+/// Most packed bytes of a message.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// Rows and bars.
+#[derive(Clone, Debug)]
+pub struct Definitions {
+    /// In the order of the file, sizes in order.
+    pub rows: Vec<Row>,
+    /// What the rows must reach.
+    pub bars: Vec<Bar>,
+}
+
+/// One row, still without its memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its name, with the size: `d1s8-64K`.
+    pub name: String,
+    /// Which bars it is for; may be empty.
+    pub class: String,
+    /// For people.
+    pub text: String,
+    /// Is it part of a quick run?
+    pub quick: bool,
+    what: What,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum What {
+    Message { layout: String, pack: bool },
+    Halo(String),
+}
+
+/// Where the buffers are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Memory {
+    /// `malloc`.
+    User,
+    /// `MPI_Alloc_mem`.
+    Alloc,
+}
+
+impl Memory {
+    /// Its name in rows and for the C program.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Alloc => "alloc",
+        }
+    }
+}
+
+/// How rows become one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Value {
+    /// Geometric mean of the ratios to the best peers.
+    Mean,
+    /// The least such ratio.
+    Least,
+    /// The greatest ratio of the message to a single `MPI_Pack`.
+    Pack,
+}
+
+/// What the rows of a class must reach.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bar {
+    /// The rows.
+    pub class: String,
+    /// For people.
+    pub text: String,
+    /// How they become one value.
+    pub value: Value,
+    /// From user memory, from `MPI_Alloc_mem`.
+    pub bar: [f64; 2],
+    /// The same.
+    pub goal: [f64; 2],
+    /// Do only rows between near CPUs decide?
+    #[serde(default)]
+    pub near: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    row: Vec<RowDefinition>,
+    #[serde(default)]
+    bar: Vec<Bar>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RowDefinition {
+    name: String,
+    #[serde(default)]
+    class: String,
+    text: String,
+    layout: Option<String>,
+    halo: Option<String>,
+    #[serde(default)]
+    sizes: Vec<String>,
+    unit: Option<u64>,
+    quick: Option<Quick>,
+    #[serde(default)]
+    pack: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Quick {
+    All(bool),
+    Sizes(Vec<String>),
+}
+
+impl Definitions {
+    /// Those of `definitions/message.toml`.
+    ///
+    /// # Panics
+    ///
+    /// Never: a test reads them.
+    pub fn built_in() -> Self {
+        Self::parse(BUILT_IN).expect("the built-in definitions are sound")
+    }
+
+    /// Reads `text`.
+    ///
+    /// # Errors
+    ///
+    /// One line: what is wrong, and in which row.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let file: File = toml::from_str(text).map_err(|e| {
+            let line = e.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+            format!("line {line}: {}", e.message())
+        })?;
+        let mut rows: Vec<Row> = Vec::new();
+        for definition in &file.row {
+            let named = |fault: String| format!("row {}: {fault}", definition.name);
+            for row in rows_of(definition).map_err(named)? {
+                if rows.iter().any(|other| other.name == row.name) {
+                    return Err(named(format!("{} is there twice", row.name)));
+                }
+                rows.push(row);
+            }
+        }
+        for bar in &file.bar {
+            if !rows.iter().any(|row| row.class == bar.class) {
+                return Err(format!("bar {}: no row has class {}", bar.text, bar.class));
+            }
+        }
+        Ok(Self { rows, bars: file.bar })
+    }
+}
+
+fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    if definition.name.is_empty() || !definition.name.chars().all(is_word) {
+        return Err("a name is letters, digits and dashes".to_owned());
+    }
+    let row = |name: String, quick: bool, what: What| Row {
+        name,
+        class: definition.class.clone(),
+        text: definition.text.clone(),
+        quick,
+        what,
+    };
+    let is_quick = |size: &String| match &definition.quick {
+        None => false,
+        Some(Quick::All(all)) => *all,
+        Some(Quick::Sizes(list)) => list.contains(size),
+    };
+    let whole = matches!(definition.quick, Some(Quick::All(true)));
+    let name = definition.name.clone();
+    match (&definition.layout, &definition.halo) {
+        (None, Some(halo)) if definition.sizes.is_empty() && !definition.pack => {
+            Ok(vec![row(name, whole, What::Halo(words(halo)?))])
+        }
+        (Some(layout), None) if definition.sizes.is_empty() => {
+            let layout = words(layout)?;
+            if layout.contains('{') {
+                return Err("a layout with {n} has sizes".to_owned());
+            }
+            Ok(vec![row(name, whole, What::Message { layout, pack: definition.pack })])
+        }
+        (Some(layout), None) => {
+            let layout = words(layout)?;
+            if !layout.contains("{n}") {
+                return Err("a layout with sizes has an {n}".to_owned());
+            }
+            let unit = definition.unit.unwrap_or(1).max(1);
+            let one = |size: &String| {
+                let count = bytes(size)? / unit;
+                if count == 0 {
+                    return Err(format!("{size} is less than a unit"));
+                }
+                let layout = layout.replace("{n}", &count.to_string());
+                let what = What::Message { layout, pack: definition.pack };
+                Ok(row(format!("{name}-{size}"), is_quick(size), what))
+            };
+            definition.sizes.iter().map(one).collect()
+        }
+        _ => Err("a row has either a layout or a halo (without sizes and pack)".to_owned()),
+    }
+}
+
+/// One line of words: they are sent as such.
+fn words(text: &str) -> Result<String, String> {
+    let sound = !text.is_empty() && text.len() < 1000 && !text.contains(char::is_control);
+    if sound { Ok(text.to_owned()) } else { Err("words of one line are wanted".to_owned()) }
+}
+
+/// `8B`, `64K`, `1M`.
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let factor = match &text[digits..] {
+        "B" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        _ => return Err(format!("{text} is not a size such as 8B, 64K or 1M")),
+    };
+    let bytes = text[..digits].parse::<u64>().ok().and_then(|n| n.checked_mul(factor));
+    match bytes {
+        Some(bytes) if (1..=MOST_BYTES).contains(&bytes) => Ok(bytes),
+        _ => Err(format!("{text} is not between 1 and {MOST_BYTES} bytes")),
+    }
+}
+
+impl Row {
+    /// What the C program is told.
+    pub fn command(&self, memory: Memory) -> String {
+        match &self.what {
+            What::Message { layout, pack } => {
+                let extra = if *pack { "pack" } else { "plain" };
+                format!("row pingpong {} {extra} {layout}", memory.name())
+            }
+            What::Halo(words) => format!("row halo {} {words}", memory.name()),
+        }
+    }
+
+    /// Is it meant by `pattern`: its name, or a run of the name's parts between dashes?
+    pub fn is_named(&self, pattern: &str) -> bool {
+        matches(&self.name, pattern)
+    }
+}
+
+/// Is `pattern` the name, or a run of its parts between dashes?
+pub(super) fn matches(name: &str, pattern: &str) -> bool {
+    !pattern.is_empty() && format!("-{name}-").contains(&format!("-{pattern}-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Definitions, Memory};
+
+    #[test]
+    fn the_built_in_rows_are_sound() {
+        let all = Definitions::built_in();
+        let row = |name: &str| all.rows.iter().find(|r| r.name == name).expect(name).clone();
+        assert_eq!(row("contig-8B").command(Memory::User), "row pingpong user plain contig 8");
+        assert_eq!(
+            row("d1s8-64K").command(Memory::Alloc),
+            "row pingpong alloc plain blocks 8 64 8192"
+        );
+        assert_eq!(row("halo-128").command(Memory::User), "row halo user double 128 mixed");
+        assert!(row("xface-128").command(Memory::User).contains(" pack face 128 0"));
+        assert!(row("d1s8-64K").quick && !row("d1s8-4M").quick && !row("halo-256").quick);
+        // Every class of the bars has a row in a quick run, the cells excepted.
+        for bar in &all.bars {
+            let quick = all.rows.iter().any(|r| r.class == bar.class && r.quick);
+            assert!(quick || bar.class == "cells", "{}", bar.text);
+        }
+    }
+
+    #[test]
+    fn patterns_are_parts_of_names() {
+        let all = Definitions::built_in();
+        let count = |pattern| all.rows.iter().filter(|row| row.is_named(pattern)).count();
+        assert_eq!(count("8B"), 1);
+        assert_eq!(count("d1s8-64K"), 1);
+        assert!(count("64K") >= 6 && count("halo") == 7 && count("halo-128") == 2);
+        assert_eq!((count("8"), count(""), count("4K")), (0, 0, 0));
+    }
+
+    #[test]
+    fn faults_name_the_row() {
+        let fault = |text: &str| Definitions::parse(text).expect_err(text);
+        let row = |more: &str| fault(&format!("[[row]]\nname = \"a\"\ntext = \"b\"\n{more}"));
+        assert_eq!(
+            row("layout = \"contig {n}\"\nsizes = [\"8\"]"),
+            "row a: 8 is not a size such as 8B, 64K or 1M"
+        );
+        assert!(row("layout = \"contig {n}\"").contains("has sizes"));
+        assert!(row("layout = \"contig 8\"\nsizes = [\"8B\"]").contains("{n}"));
+        assert!(row("halo = \"a\"\nlayout = \"b\"").contains("either"));
+        assert!(row("halo = \"a\\nquit\"").contains("words of one line"));
+        assert!(row("layout = \"contig {n}\"\nsizes = [\"8B\"]\nunit = 16").contains("unit"));
+        assert!(row("layout = \"contig {n}\"\nsizes = [\"8B\", \"8B\"]").contains("twice"));
+        assert!(row("layut = \"b\"").starts_with("line 4: unknown field"));
+    }
+}

@@ -1,0 +1,239 @@
+//! Who takes part, and our C program compiled for each: with the mpicc of its prefix.
+//!
+//! `session.rs` and `whole.rs` start what is compiled here. Intel's package for Python has no mpicc;
+//! it has the standard ABI's library, for which typepack's mpicc compiles.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The parts of the program.
+const SOURCES: [(&str, &str); 8] = [
+    ("bench.h", include_str!("../../message/bench.h")),
+    ("main.c", include_str!("../../message/main.c")),
+    ("link.c", include_str!("../../message/link.c")),
+    ("shared.c", include_str!("../../message/shared.c")),
+    ("layout.c", include_str!("../../message/layout.c")),
+    ("pingpong.c", include_str!("../../message/pingpong.c")),
+    ("halo.c", include_str!("../../message/halo.c")),
+    ("job.c", include_str!("../../message/job.c")),
+];
+const FLAGS: [&str; 5] = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-o"];
+
+/// Name of typepack in rows.
+pub const TYPEPACK: &str = "typepack";
+
+/// Whose launcher and variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Ours.
+    Typepack,
+    /// MPICH.
+    Mpich,
+    /// Intel MPI.
+    Intel,
+    /// Open MPI.
+    OpenMpi,
+}
+
+/// An installed MPI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Library {
+    /// Short name in rows.
+    pub name: String,
+    /// Where `bin` and `lib` are; absolute.
+    pub prefix: PathBuf,
+    /// Whose it is.
+    pub kind: Kind,
+}
+
+impl Library {
+    /// The MPI under `prefix`.
+    ///
+    /// # Errors
+    ///
+    /// One line: there is no mpiexec.
+    pub fn at(name: &str, prefix: &Path) -> Result<Self, String> {
+        let shown = prefix.display();
+        let prefix = std::path::absolute(prefix).map_err(|e| format!("{shown}: {e}"))?;
+        let has = |file: &str| prefix.join(file).exists();
+        if !has("bin/mpiexec") {
+            return Err(format!("{shown}: there is no bin/mpiexec"));
+        }
+        let kind = match () {
+            () if has("lib/libmpi.so.40") => Kind::OpenMpi,
+            () if has("bin/hydra_bstrap_proxy") => Kind::Intel,
+            () if has("bin/hydra_pmi_proxy") => Kind::Mpich,
+            () => Kind::Typepack,
+        };
+        Ok(Self { name: name.to_owned(), prefix, kind })
+    }
+
+    /// Is it one of those that typepack is compared with?
+    pub fn is_peer(&self) -> bool {
+        self.kind != Kind::Typepack
+    }
+
+    /// The peers that `scripts/bench peers` has put under `directory`, by name.
+    pub fn peers(directory: &Path) -> Vec<Self> {
+        let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+        let mut peers: Vec<Self> = entries
+            .flatten()
+            .filter_map(|entry| {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                Self::at(&name, &entry.path()).ok()
+            })
+            .collect();
+        peers.sort_by(|a, b| a.name.cmp(&b.name));
+        peers
+    }
+
+    /// What compiles for it: its own mpicc, or `other`'s for the standard ABI.
+    ///
+    /// # Errors
+    ///
+    /// One line: neither is there.
+    pub fn compiler(&self, other: Option<&Self>) -> Result<PathBuf, String> {
+        let own = self.prefix.join("bin/mpicc");
+        if own.exists() {
+            return Ok(own);
+        }
+        match other.map(|other| other.prefix.join("bin/mpicc")) {
+            Some(path) if path.exists() && self.prefix.join("lib/libmpi_abi.so.1").exists() => {
+                Ok(path)
+            }
+            _ => Err("has no mpicc".to_owned()),
+        }
+    }
+
+    /// Compiles our program in `folder`; returns its path.
+    ///
+    /// # Errors
+    ///
+    /// One line: no compiler, or what it said.
+    pub fn compile(&self, other: Option<&Self>, folder: &Path) -> Result<PathBuf, String> {
+        let compiler = self.compiler(other)?;
+        let program = folder.join(format!("bench-{}", self.name));
+        let mut command = Command::new(&compiler);
+        self.surround(&mut command);
+        command.args(FLAGS).arg(&program);
+        for (name, text) in SOURCES {
+            let path = folder.join(name);
+            std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+            if Path::new(name).extension().is_some_and(|e| e == "c") {
+                command.arg(path);
+            }
+        }
+        let made = command.stdin(Stdio::null()).output();
+        let made = made.map_err(|e| format!("{}: {e}", compiler.display()))?;
+        if !made.status.success() {
+            let said = String::from_utf8_lossy(&made.stderr);
+            let line = said.lines().find(|l| l.contains("error")).or(said.lines().last());
+            return Err(format!("mpicc failed: {}", line.unwrap_or("it said nothing")));
+        }
+        Ok(program)
+    }
+
+    /// Its launcher with a job of `ranks`; the program follows. `bound`: a core for each rank.
+    pub fn launcher(&self, ranks: usize, bound: bool) -> Command {
+        let mut command = Command::new(self.prefix.join("bin/mpiexec"));
+        self.surround(&mut command);
+        let ranks = ranks.to_string();
+        let place = if bound { "core" } else { "none" };
+        match self.kind {
+            Kind::Typepack => command.args(["--bind-to", place]),
+            Kind::Mpich => command.args(["-bind-to", place]),
+            Kind::Intel => command.env("I_MPI_PIN", if bound { "1" } else { "0" }),
+            Kind::OpenMpi if bound => command.args(["--bind-to", place]),
+            Kind::OpenMpi => command.args(["--bind-to", place, "--oversubscribe"]),
+        };
+        command.args(["-n", &ranks]);
+        command
+    }
+
+    /// The program by itself, without a launcher.
+    pub fn alone(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        self.surround(&mut command);
+        command
+    }
+
+    /// Variables: installed elsewhere than they were built, these find their parts by them.
+    fn surround(&self, command: &mut Command) {
+        match self.kind {
+            Kind::Typepack | Kind::Mpich => {}
+            Kind::Intel => {
+                let lib = self.prefix.join("lib");
+                command.env("I_MPI_ROOT", &self.prefix).env("LD_LIBRARY_PATH", lib);
+            }
+            Kind::OpenMpi => {
+                command
+                    .env("OPAL_PREFIX", &self.prefix)
+                    .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+                    .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+            }
+        }
+    }
+}
+
+/// A directory that is gone when this is dropped.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A new one among the system's temporary files.
+    ///
+    /// # Errors
+    ///
+    /// One line: the system's.
+    pub fn new() -> Result<Self, String> {
+        // Unique among processes and, for tests, threads.
+        let id = format!("{}-{:?}", std::process::id(), std::thread::current().id());
+        let id: String = id.chars().filter(|c| c.is_ascii_digit() || *c == '-').collect();
+        let path = std::env::temp_dir().join(format!("typepack-message-{id}"));
+        std::fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(Self(path))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // A directory that stays behind in the system's temporary one does no harm.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, Library, Scratch};
+
+    #[test]
+    fn kinds_are_told_by_files() {
+        let scratch = Scratch::new().expect("a directory");
+        let at = |name: &str, files: &[&str]| {
+            let prefix = scratch.path().join(name);
+            for file in files {
+                let path = prefix.join(file);
+                std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+                std::fs::write(path, "").expect("a file");
+            }
+            Library::at(name, &prefix)
+        };
+        let kind = |name: &str, files: &[&str]| at(name, files).expect(name).kind;
+        assert_eq!(kind("a", &["bin/mpiexec", "lib/libmpi.so.40"]), Kind::OpenMpi);
+        assert_eq!(kind("b", &["bin/mpiexec", "bin/hydra_pmi_proxy"]), Kind::Mpich);
+        let intel = ["bin/mpiexec", "bin/hydra_pmi_proxy", "bin/hydra_bstrap_proxy"];
+        assert_eq!(kind("c", &intel), Kind::Intel);
+        assert_eq!(kind("d", &["bin/mpiexec", "bin/mpicc"]), Kind::Typepack);
+        assert!(at("e", &["lib/libmpi_abi.so.1"]).expect_err("no mpiexec").contains("mpiexec"));
+        let found = Library::peers(scratch.path());
+        assert_eq!(found.len(), 4);
+        // Without a compiler of its own and without the standard ABI there is no program.
+        let own = &found[3];
+        assert!(found[2].compiler(Some(own)).is_err() && found[2].compiler(None).is_err());
+        assert!(own.compiler(None).expect("its own").ends_with("d/bin/mpicc"));
+    }
+}

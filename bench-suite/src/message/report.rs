@@ -1,0 +1,198 @@
+//! Measured rows as a table and as CSV.
+//!
+//! Nothing here decides anything; bars are `summary.rs`.
+
+use super::suite::Measured;
+use super::whole::Whole;
+use crate::measure::STEADY;
+use comfy_table::{CellAlignment, Table, presets};
+use std::fmt::Write;
+
+/// Name of the table of messages in records.
+pub const MESSAGES: &str = "pingpong";
+/// Name of the table of jobs in records.
+pub const JOBS: &str = "jobs";
+
+/// Everything that one run has measured.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// Names of all libraries, typepack's first.
+    pub libraries: Vec<String>,
+    /// Names of the peers.
+    pub peers: Vec<String>,
+    /// Who they are, in their own words.
+    pub versions: Vec<String>,
+    /// Rows of two ranks.
+    pub rows: Vec<Measured>,
+    /// Rows of whole jobs.
+    pub jobs: Vec<Whole>,
+    /// What has failed, one line each.
+    pub faults: Vec<String>,
+}
+
+impl Run {
+    /// Whom ratios are of.
+    pub fn own(&self) -> &str {
+        self.libraries.first().map_or("", String::as_str)
+    }
+}
+
+/// Nanoseconds for people, in microseconds.
+fn us(ns: f64) -> String {
+    match ns / 1000.0 {
+        us if us < 10.0 => format!("{us:.3}"),
+        us if us < 1000.0 => format!("{us:.1}"),
+        us => format!("{us:.0}"),
+    }
+}
+
+/// The tables for people.
+pub fn table(run: &Run) -> String {
+    let mut out = String::new();
+    if !run.rows.is_empty() {
+        out.push_str(&messages(run));
+    }
+    if !run.jobs.is_empty() {
+        out.push_str(&jobs(run));
+    }
+    out
+}
+
+fn messages(run: &Run) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut header = vec!["row", "memory", "CPUs", "line"];
+    header.extend(run.libraries.iter().map(String::as_str));
+    header.extend(["/best", "best", "", "/pack"]);
+    table.set_header(header);
+    for row in &run.rows {
+        let mut cells = vec![
+            row.name.clone(),
+            row.memory.to_owned(),
+            row.distance().name().to_owned(),
+            format!("{:.0}", row.probe),
+        ];
+        cells.extend(run.libraries.iter().map(|name| match row.figure(name) {
+            Some(figure) if figure.spread > STEADY => format!("{}~", us(figure.ns)),
+            Some(figure) => us(figure.ns),
+            None => "failed".to_owned(),
+        }));
+        let ratio = row.against(run.own(), &run.peers);
+        cells.push(ratio.map_or_else(String::new, |(ratio, _)| format!("{ratio:.2}")));
+        cells.push(row.best(&run.peers).map_or_else(String::new, |f| f.library.clone()));
+        cells.push(if ratio.is_none_or(|(_, steady)| steady) { "" } else { "~" }.to_owned());
+        let pack = row.over_pack(run.own());
+        cells.push(pack.map_or_else(String::new, |(ratio, _)| format!("{ratio:.2}")));
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut().skip(3).take(run.libraries.len() + 2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!(
+        "{table}\nMicroseconds, medians of interleaved rounds: half of there and back, or one \
+         exchange of six faces. line: one way of a cache line, ns. /best: time of the best peer \
+         over that of {}. ~: rounds differ by more than {STEADY}x.\n",
+        run.own()
+    )
+}
+
+fn jobs(run: &Run) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    let mut header = vec!["job", "unit"];
+    header.extend(run.libraries.iter().map(String::as_str));
+    table.set_header(header);
+    for job in &run.jobs {
+        let mut cells = vec![job.what.text.to_owned(), job.what.unit.to_owned()];
+        cells.extend(run.libraries.iter().map(|name| {
+            job.value(name).map_or_else(|| "failed".to_owned(), |value| format!("{value:.2}"))
+        }));
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!("\n{table}\n")
+}
+
+/// One line per row and library under a header, for messages and, after a line with their name, for
+/// jobs.
+pub fn csv(run: &Run) -> String {
+    let mut text = String::from(
+        "row,class,memory,bytes,touched,distance,line_ns,line_spread,library,ns,spread,pack_ns,best_peer_ratio\n",
+    );
+    for row in &run.rows {
+        for figure in &row.figures {
+            let own = figure.library == run.own();
+            let ratio = row.against(run.own(), &run.peers).filter(|_| own);
+            let _ = writeln!(
+                text,
+                "{},{},{},{},{},{},{:.1},{:.2},{},{:.1},{:.3},{},{}",
+                row.name,
+                row.class,
+                row.memory,
+                row.bytes,
+                row.touched,
+                row.distance().name(),
+                row.probe,
+                row.probe_spread,
+                figure.library,
+                figure.ns,
+                figure.spread,
+                figure.pack.map_or_else(String::new, |ns| format!("{ns:.1}")),
+                ratio.map_or_else(String::new, |(ratio, _)| format!("{ratio:.4}")),
+            );
+        }
+    }
+    if !run.jobs.is_empty() {
+        let _ = writeln!(text, "# typepack-bench {JOBS}\njob,unit,library,value,bar");
+        for job in &run.jobs {
+            for (library, value) in &job.values {
+                let what = job.what;
+                let _ =
+                    writeln!(text, "{},{},{library},{value:.4},{}", what.name, what.unit, what.bar);
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Run, csv, table};
+    use crate::message::suite::{Figure, Measured};
+
+    #[test]
+    fn a_failed_peer_is_shown_as_such() {
+        let figure =
+            |library: &str, ns| Figure { library: library.to_owned(), ns, spread: 1.0, pack: None };
+        let row = Measured {
+            name: "contig-8B".to_owned(),
+            class: "small".to_owned(),
+            memory: "user",
+            bytes: 8,
+            touched: 128,
+            probe: 60.0,
+            probe_spread: 1.1,
+            figures: vec![figure("typepack", 100.0), figure("one", 150.0)],
+        };
+        let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect();
+        let run = Run {
+            libraries: names(&["typepack", "one", "two"]),
+            peers: names(&["one", "two"]),
+            rows: vec![row],
+            ..Run::default()
+        };
+        let text = table(&run);
+        let line = text.lines().find(|l| l.contains("contig-8B")).expect("the row");
+        assert!(
+            line.contains("failed") && line.contains("1.50") && line.contains("near"),
+            "{line}"
+        );
+        let csv = csv(&run);
+        assert_eq!(csv.lines().count(), 3, "{csv}");
+        assert!(
+            csv.contains("contig-8B,small,user,8,128,near,60.0,1.10,typepack,100.0,1.000,,1.5000")
+        );
+    }
+}

@@ -1,0 +1,221 @@
+//! Rows of two ranks, round by round: every library's job takes its turn, then the next round.
+//!
+//! Between `session.rs` and the reports. A figure is the median over the rounds; every turn carries
+//! the probe of a cache line before and after, and the row says how far its CPUs were apart.
+
+use super::definition::{Memory, Row};
+use super::session::{Extent, Session, Turn};
+use crate::measure::{STEADY, median};
+use crate::summary::{FAR_TIE, IN_CACHE, TIE};
+use serde::Serialize;
+
+/// How far the two CPUs were apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Distance {
+    /// A cache line takes less than `NEAR`.
+    Near,
+    /// Neither near nor far.
+    Between,
+    /// More than `FAR`.
+    Far,
+}
+
+/// Nanoseconds of a cache line up to which CPUs are near; these have about 60.
+const NEAR: f64 = 110.0;
+/// And above which they are far.
+const FAR: f64 = 170.0;
+
+impl Distance {
+    /// What nanoseconds of the probe mean.
+    pub fn of(ns: f64) -> Self {
+        match ns {
+            ns if ns < NEAR => Self::Near,
+            ns if ns > FAR => Self::Far,
+            _ => Self::Between,
+        }
+    }
+
+    /// Its name in rows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Near => "near",
+            Self::Between => "between",
+            Self::Far => "far",
+        }
+    }
+}
+
+/// The figure of one library in one row.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// The library.
+    pub library: String,
+    /// Median over the rounds.
+    pub ns: f64,
+    /// The slowest round over the fastest.
+    pub spread: f64,
+    /// Median of single `MPI_Pack`s, where the row asks for them.
+    pub pack: Option<f64>,
+}
+
+/// A measured row.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// The row's name.
+    pub name: String,
+    /// Its class.
+    pub class: String,
+    /// Where the buffers were from.
+    pub memory: &'static str,
+    /// Packed bytes.
+    pub bytes: u64,
+    /// Bytes of cache lines that a rank sends from and receives to.
+    pub touched: u64,
+    /// One way of a cache line, nanoseconds: the median of all probes, and how far they differ.
+    pub probe: f64,
+    /// The largest probe over the least.
+    pub probe_spread: f64,
+    /// By library, those without faults.
+    pub figures: Vec<Figure>,
+}
+
+impl Measured {
+    /// How far the CPUs were apart.
+    pub fn distance(&self) -> Distance {
+        Distance::of(self.probe)
+    }
+
+    /// Ratios of at least this are ties.
+    pub fn tie(&self) -> f64 {
+        if self.touched > IN_CACHE { FAR_TIE } else { TIE }
+    }
+
+    /// The figure of a library.
+    pub fn figure(&self, library: &str) -> Option<&Figure> {
+        self.figures.iter().find(|f| f.library == library)
+    }
+
+    /// The fastest of `peers`.
+    pub fn best(&self, peers: &[String]) -> Option<&Figure> {
+        let figures = self.figures.iter().filter(|f| peers.contains(&f.library));
+        figures.min_by(|a, b| a.ns.total_cmp(&b.ns))
+    }
+
+    /// The best peer's time over that of `own`, and whether the rounds of both agree.
+    pub fn against(&self, own: &str, peers: &[String]) -> Option<(f64, bool)> {
+        let (own, best) = (self.figure(own)?, self.best(peers)?);
+        Some((best.ns / own.ns, own.spread <= STEADY && best.spread <= STEADY))
+    }
+
+    /// The time of `own` over that of its single pack, and whether its rounds agree.
+    pub fn over_pack(&self, own: &str) -> Option<(f64, bool)> {
+        let own = self.figure(own)?;
+        Some((own.ns / own.pack?, own.spread <= STEADY))
+    }
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Rounds in which the libraries take turns.
+    pub rounds: usize,
+    /// About how long a turn measures.
+    pub milliseconds: f64,
+}
+
+/// A row with the buffers of `memory`. Faults are lines with the row's and the library's name.
+pub fn measure(
+    row: &Row,
+    memory: Memory,
+    sessions: &mut [Session],
+    effort: &Effort,
+    faults: &mut Vec<String>,
+) -> Measured {
+    let command = row.command(memory);
+    let mut fault = |session: &Session, line: String| {
+        let (name, memory) = (&row.name, memory.name());
+        faults.push(format!("{name} {memory}: {}: {line}", session.library().name));
+    };
+    let mut turns: Vec<Option<Vec<Turn>>> = Vec::new();
+    let mut extent = Extent::default();
+    for session in sessions.iter_mut() {
+        turns.push(match session.row(&command) {
+            Ok(found) => {
+                extent = found;
+                Some(Vec::new())
+            }
+            Err(line) => {
+                fault(session, line);
+                None
+            }
+        });
+    }
+    for _ in 0..effort.rounds.max(1) {
+        for (session, turns) in sessions.iter_mut().zip(&mut turns) {
+            let Some(list) = turns else { continue };
+            match session.turn(effort.milliseconds) {
+                Ok(turn) => list.push(turn),
+                Err(line) => {
+                    fault(session, line);
+                    *turns = None;
+                    session.end();
+                }
+            }
+        }
+    }
+    let mut measured = Measured {
+        name: row.name.clone(),
+        class: row.class.clone(),
+        memory: memory.name(),
+        bytes: extent.payload,
+        touched: extent.touched,
+        probe: f64::NAN,
+        probe_spread: 1.0,
+        figures: Vec::new(),
+    };
+    let mut probes: Vec<f64> = turns.iter().flatten().flatten().flat_map(|t| t.probes).collect();
+    if !probes.is_empty() {
+        measured.probe = median(&mut probes);
+        measured.probe_spread = probes[probes.len() - 1] / probes[0].max(1.0);
+    }
+    for (session, turns) in sessions.iter_mut().zip(turns) {
+        if let Some(turns) = turns {
+            session.end();
+            measured.figures.extend(figure(&session.library().name, &turns));
+        }
+    }
+    measured
+}
+
+fn figure(library: &str, turns: &[Turn]) -> Option<Figure> {
+    let mut ns: Vec<f64> = turns.iter().map(|turn| turn.ns).collect();
+    let mut packs: Vec<f64> = turns.iter().map(|t| t.pack).filter(|ns| *ns > 0.0).collect();
+    if ns.is_empty() {
+        return None;
+    }
+    let middle = median(&mut ns);
+    let spread = ns[ns.len() - 1] / ns[0];
+    let pack = (!packs.is_empty()).then(|| median(&mut packs));
+    Some(Figure { library: library.to_owned(), ns: middle, spread, pack })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Distance, Turn, figure};
+
+    #[test]
+    fn figures_are_medians_of_turns() {
+        let turn = |ns, pack| Turn { ns, pack, probes: [60.0, 60.0] };
+        let made = figure("a", &[turn(3.0, 2.0), turn(1.0, 4.0), turn(2.0, 0.0)]).expect("turns");
+        assert_eq!((made.ns, made.spread, made.pack), (2.0, 3.0, Some(3.0)));
+        assert_eq!(figure("a", &[turn(3.0, 0.0)]).expect("a turn").pack, None);
+        assert_eq!(figure("a", &[]), None);
+    }
+
+    #[test]
+    fn distances() {
+        let of = [59.0, 120.0, 225.0].map(Distance::of);
+        assert_eq!(of, [Distance::Near, Distance::Between, Distance::Far]);
+    }
+}

@@ -1,0 +1,247 @@
+//! The bars of messages and jobs against what one run has measured.
+//!
+//! Comes after `suite.rs` and `whole.rs`. Unsteady rows decide nothing; they are counted. A bar of
+//! near CPUs is not decided by rows between others.
+
+use super::definition::{Bar, Memory, Value};
+use super::report::Run;
+use super::suite::{Distance, Measured};
+use std::fmt::Write;
+
+/// A bar with its verdict, for one kind of memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// What all steady rows together reach.
+    pub value: Option<f64>,
+    /// Whether that is enough; nothing if no row decides.
+    pub passes: Option<bool>,
+    /// Rows that decide, and rows that are unsteady or at another distance.
+    pub rows: [usize; 2],
+    /// Names of deciding rows that fall short, with their values.
+    pub short: Vec<(String, f64)>,
+}
+
+/// Holds `bar` against the rows from `memory`.
+pub fn verdict(run: &Run, bar: &Bar, memory: Memory) -> Verdict {
+    let rows = run.rows.iter().filter(|r| r.class == bar.class && r.memory == memory.name());
+    let of = |row: &Measured| match bar.value {
+        Value::Pack => row.over_pack(run.own()),
+        Value::Mean | Value::Least => row.against(run.own(), &run.peers),
+    };
+    let (mut values, mut others) = (Vec::new(), 0);
+    for row in rows {
+        match of(row) {
+            Some((value, true)) if !bar.near || row.distance() == Distance::Near => {
+                values.push((row, value));
+            }
+            Some(_) => others += 1,
+            None => {}
+        }
+    }
+    let least = bar.bar[usize::from(memory == Memory::Alloc)];
+    let passes = |value: f64, tie: f64| match bar.value {
+        Value::Pack => value <= least,
+        Value::Mean => value >= least,
+        Value::Least => value >= least * tie,
+    };
+    let numbers = values.iter().map(|(_, value)| *value);
+    let value = match bar.value {
+        _ if values.is_empty() => None,
+        Value::Mean => Some((numbers.map(f64::ln).sum::<f64>() / values.len() as f64).exp()),
+        Value::Least => numbers.min_by(f64::total_cmp),
+        Value::Pack => numbers.max_by(f64::total_cmp),
+    };
+    let mut short: Vec<(String, f64)> = values
+        .iter()
+        .filter(|(row, value)| !passes(*value, row.tie()))
+        .map(|(row, value)| (row.name.clone(), *value))
+        .collect();
+    short.sort_by(|a, b| match bar.value {
+        Value::Pack => b.1.total_cmp(&a.1),
+        Value::Mean | Value::Least => a.1.total_cmp(&b.1),
+    });
+    let passes = match bar.value {
+        Value::Mean => value.map(|value| passes(value, 1.0)),
+        // Rows by themselves: with ties, the least need not be the one that falls short.
+        Value::Least | Value::Pack => value.map(|_| short.is_empty()),
+    };
+    Verdict { value, passes, rows: [values.len(), others], short }
+}
+
+fn word(passes: Option<bool>) -> &'static str {
+    match passes {
+        Some(true) => "pass",
+        Some(false) => "MISS",
+        None => "-",
+    }
+}
+
+/// The bars with their verdicts, every row that falls short, and the faults.
+pub fn text(run: &Run, bars: &[Bar]) -> String {
+    let mut out = String::from(
+        "Bars for messages, halos and jobs (steady rows decide; ties are 3 %, or \
+                                  1.5x for rows that touch more than 8 MiB)\n\n",
+    );
+    let mut short = String::new();
+    if !run.rows.is_empty() {
+        let _ = writeln!(
+            out,
+            "{:<6}{:<50}{:<8}{:>9}{:>8}{:>8}{:>8}{:>8}",
+            "", "bar", "memory", "measured", "bar", "goal", "rows", "others"
+        );
+        for bar in bars {
+            for memory in [Memory::User, Memory::Alloc] {
+                one(run, bar, memory, &mut out, &mut short);
+            }
+        }
+    }
+    if !run.jobs.is_empty() {
+        let _ =
+            writeln!(out, "\n{:<6}{:<50}{:>17}{:>8}{:>8}", "", "job", "measured", "bar", "goal");
+        for job in &run.jobs {
+            let value = job.value(run.own());
+            let _ = writeln!(
+                out,
+                "{:<6}{:<50}{:>17}{:>8}{:>8}",
+                word(value.map(|value| value <= job.what.bar)),
+                job.what.text,
+                value.map_or("-".to_owned(), |value| format!("{value:.2} {}", job.what.unit)),
+                job.what.bar,
+                job.what.goal
+            );
+        }
+    }
+    let far = |distance| run.rows.iter().filter(|row| row.distance() == distance).count();
+    let _ = writeln!(
+        out,
+        "\nCPUs near in {} rows, far in {}, between in {}.",
+        far(Distance::Near),
+        far(Distance::Far),
+        far(Distance::Between)
+    );
+    for version in &run.versions {
+        let _ = writeln!(out, "{version}");
+    }
+    if run.peers.is_empty() {
+        out.push_str("No peers took part: `scripts/bench peers` fetches them.\n");
+    }
+    out.push_str(&short);
+    if !run.faults.is_empty() {
+        out.push_str("\nFaults\n");
+        run.faults.iter().for_each(|line| out.push_str(&format!("  {line}\n")));
+    }
+    out
+}
+
+fn one(run: &Run, bar: &Bar, memory: Memory, out: &mut String, short: &mut String) {
+    let verdict = verdict(run, bar, memory);
+    if verdict.rows == [0, 0] {
+        return;
+    }
+    let index = usize::from(memory == Memory::Alloc);
+    let _ = writeln!(
+        out,
+        "{:<6}{:<50}{:<8}{:>9}{:>8.2}{:>8.2}{:>8}{:>8}",
+        word(verdict.passes),
+        bar.text,
+        memory.name(),
+        verdict.value.map_or("-".to_owned(), |value| format!("{value:.2}")),
+        bar.bar[index],
+        bar.goal[index],
+        verdict.rows[0],
+        verdict.rows[1],
+    );
+    if verdict.passes == Some(false) {
+        let _ = writeln!(short, "\n{}, {}: rows that fall short", bar.text, memory.name());
+        for (name, value) in &verdict.short {
+            let _ = writeln!(short, "  {name:<20}{value:>6.2}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{text, verdict};
+    use crate::message::definition::{Bar, Definitions, Memory};
+    use crate::message::report::Run;
+    use crate::message::suite::{Figure, Measured};
+
+    fn row(name: &str, class: &str, own: f64, peer: f64, probe: f64, spread: f64) -> Measured {
+        let figure =
+            |library: &str, ns, pack| Figure { library: library.to_owned(), ns, spread, pack };
+        Measured {
+            name: name.to_owned(),
+            class: class.to_owned(),
+            memory: "user",
+            bytes: 8,
+            touched: 128,
+            probe,
+            probe_spread: 1.0,
+            figures: vec![
+                figure("typepack", own, Some(own / 1.1)),
+                figure("peer", peer, None),
+                figure("slow", 10.0 * peer, None),
+            ],
+        }
+    }
+
+    fn run(rows: Vec<Measured>) -> Run {
+        Run {
+            libraries: vec!["typepack".into(), "peer".into(), "slow".into()],
+            peers: vec!["peer".into(), "slow".into()],
+            rows,
+            ..Run::default()
+        }
+    }
+
+    fn bar(text: &str) -> Bar {
+        let bars = Definitions::built_in().bars;
+        bars.into_iter().find(|bar| bar.text.contains(text)).expect(text)
+    }
+
+    #[test]
+    fn steady_rows_decide_by_mean_and_by_the_least() {
+        let rows = vec![
+            row("a", "derived", 1.0, 4.0, 60.0, 1.0),
+            row("b", "derived", 1.0, 0.9, 60.0, 1.0),
+            row("c", "derived", 1.0, 0.1, 60.0, 1.5),
+        ];
+        let run = run(rows);
+        let mean = verdict(&run, &bar("mean"), Memory::User);
+        assert_eq!((mean.passes, mean.rows), (Some(true), [2, 1]));
+        assert!((mean.value.expect("rows") - 3.6_f64.sqrt()).abs() < 1e-9);
+        let least = verdict(&run, &bar("least row"), Memory::User);
+        assert_eq!(least.passes, Some(false));
+        assert_eq!(least.short, [("b".to_owned(), 0.9)]);
+        assert_eq!(verdict(&run, &bar("mean"), Memory::Alloc).passes, None);
+        let text = text(&run, &Definitions::built_in().bars);
+        assert!(text.contains("least row, user: rows that fall short\n  b "), "{text}");
+    }
+
+    #[test]
+    fn ties_are_no_losses_and_far_rows_do_not_decide_near_bars() {
+        let near = run(vec![row("contig-8B", "small", 1.0, 0.98, 60.0, 1.0)]);
+        assert_eq!(verdict(&near, &bar("near"), Memory::User).passes, Some(true));
+        let mut large = row("halo-256", "halo", 1.0, 0.7, 60.0, 1.0);
+        assert_eq!(
+            verdict(&run(vec![large.clone()]), &bar("halo of doubles"), Memory::User).passes,
+            Some(false)
+        );
+        large.touched = 16 << 20;
+        assert_eq!(
+            verdict(&run(vec![large]), &bar("halo of doubles"), Memory::User).passes,
+            Some(true)
+        );
+        let far = run(vec![row("contig-8B", "small", 1.0, 0.5, 230.0, 1.0)]);
+        let none = verdict(&far, &bar("near"), Memory::User);
+        assert_eq!((none.passes, none.rows), (None, [0, 1]));
+    }
+
+    #[test]
+    fn a_message_is_held_against_its_own_pack() {
+        let run = run(vec![row("xface", "face", 1.0, 0.1, 60.0, 1.0)]);
+        let face = verdict(&run, &bar("single pack"), Memory::User);
+        assert_eq!(face.passes, Some(true));
+        assert!((face.value.expect("a row") - 1.1).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,288 @@
+//! Rows about whole jobs: how long one takes to start, to wait, to end, and to die.
+//!
+//! Beside `suite.rs`. The modes are those of `message/job.c`. Every library takes its turn in every
+//! round; a job has a time limit, and one that fails is a line.
+
+use super::library::Library;
+use super::session::{finish, wait};
+use crate::measure::median;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// How long a job may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a job with a killed rank may take to end: the bar is far below.
+const DEATH: Duration = Duration::from_secs(20);
+/// Between a job's start and the death of its rank.
+const LIFE: Duration = Duration::from_millis(20);
+
+/// A row with its bar; the value is at most that.
+#[derive(Clone, Copy, Debug)]
+pub struct What {
+    /// Short name.
+    pub name: &'static str,
+    /// For people.
+    pub text: &'static str,
+    /// Of the value, the bar and the goal.
+    pub unit: &'static str,
+    /// At most this.
+    pub bar: f64,
+    /// Better at most this.
+    pub goal: f64,
+    how: How,
+    /// Repetitions of typepack, of a peer, and of everybody in a quick run.
+    times: [usize; 3],
+}
+
+#[derive(Clone, Copy, Debug)]
+enum How {
+    /// `MPI_Init` without a launcher, in the program's own words: nanoseconds.
+    Singleton,
+    /// From the launcher's start to its end: this many ranks, this mode.
+    Wall(usize, &'static str),
+    /// Per cent of a CPU of a waiting rank, in the program's own words.
+    Idle,
+    /// From SIGKILL of a rank to the launcher's end.
+    Kill,
+}
+
+/// All of them.
+pub const ROWS: [What; 5] = [
+    What {
+        name: "job-idle",
+        text: "rank that waits in MPI_Recv for 1 s, share of a CPU",
+        unit: "%",
+        bar: 2.0,
+        goal: 0.5,
+        how: How::Idle,
+        times: [3, 1, 1],
+    },
+    What {
+        name: "job-singleton",
+        text: "MPI_Init without a launcher",
+        unit: "ms",
+        bar: 5.0,
+        goal: 2.0,
+        how: How::Singleton,
+        times: [15, 5, 5],
+    },
+    What {
+        name: "job-empty",
+        text: "2 ranks: init, finalize, from outside",
+        unit: "ms",
+        bar: 60.0,
+        goal: 25.0,
+        how: How::Wall(2, "empty"),
+        times: [15, 5, 5],
+    },
+    What {
+        name: "job-64",
+        text: "64 ranks on these CPUs: start, barrier, ring, end",
+        unit: "ms",
+        bar: 10_000.0,
+        goal: 2000.0,
+        how: How::Wall(64, "ring"),
+        times: [3, 1, 1],
+    },
+    What {
+        name: "job-kill",
+        text: "end of a job after kill -9 of a rank, 99th percentile",
+        unit: "ms",
+        bar: 500.0,
+        goal: 50.0,
+        how: How::Kill,
+        times: [100, 5, 5],
+    },
+];
+
+/// A measured row.
+#[derive(Clone, Debug)]
+pub struct Whole {
+    /// Which.
+    pub what: What,
+    /// By library, those without faults.
+    pub values: Vec<(String, f64)>,
+}
+
+impl Whole {
+    /// The value of a library.
+    pub fn value(&self, library: &str) -> Option<f64> {
+        self.values.iter().find(|(name, _)| name == library).map(|(_, value)| *value)
+    }
+}
+
+/// A library with its program.
+pub type Program<'a> = (&'a Library, &'a PathBuf);
+
+/// Measures one row. Faults are lines with the row's and the library's name.
+pub fn measure(
+    what: What,
+    programs: &[Program<'_>],
+    quick: bool,
+    faults: &mut Vec<String>,
+) -> Whole {
+    let times = |library: &Library| match (quick, library.is_peer()) {
+        (true, _) => what.times[2],
+        (false, false) => what.times[0],
+        (false, true) => what.times[1],
+    };
+    let mut all: Vec<Option<Vec<f64>>> = programs.iter().map(|_| Some(Vec::new())).collect();
+    let rounds = programs.iter().map(|(library, _)| times(library)).max().unwrap_or(0);
+    for round in 0..rounds {
+        for ((library, program), values) in programs.iter().zip(&mut all) {
+            let Some(list) = values else { continue };
+            if round >= times(library) {
+                continue;
+            }
+            match once(what.how, library, program) {
+                Ok(value) => list.push(value),
+                Err(line) => {
+                    faults.push(format!("{}: {}: {line}", what.name, library.name));
+                    *values = None;
+                }
+            }
+        }
+    }
+    let values = programs.iter().zip(all).filter_map(|((library, _), values)| {
+        let mut values = values.filter(|values| !values.is_empty())?;
+        let value = match what.how {
+            How::Kill => percentile(&mut values, 0.99),
+            _ => median(&mut values),
+        };
+        Some((library.name.clone(), value))
+    });
+    Whole { what, values: values.collect() }
+}
+
+/// The least value that `part` of all do not exceed.
+fn percentile(values: &mut [f64], part: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let place = (part * values.len() as f64).ceil() as usize;
+    values[place.clamp(1, values.len()) - 1]
+}
+
+fn once(how: How, library: &Library, program: &Path) -> Result<f64, String> {
+    match how {
+        How::Singleton => {
+            let mut command = library.alone(program);
+            command.arg("singleton");
+            said(command).map(|ns| ns / 1e6)
+        }
+        How::Idle => {
+            let mut command = library.launcher(2, true);
+            command.arg(program).args(["idle", "1"]);
+            said(command)
+        }
+        How::Wall(ranks, mode) => {
+            let mut command = library.launcher(ranks, false);
+            command.arg(program).arg(mode);
+            let start = Instant::now();
+            let mut job = Job::start(command)?;
+            job.ended(PATIENCE)?;
+            Ok(1000.0 * start.elapsed().as_secs_f64())
+        }
+        How::Kill => kill(library, program),
+    }
+}
+
+/// The number that a program prints after an `@`.
+fn said(command: Command) -> Result<f64, String> {
+    let mut job = Job::start(command)?;
+    let line = job.line(PATIENCE)?;
+    job.ended(PATIENCE)?;
+    line.parse::<f64>().map_err(|_| format!("said {line}"))
+}
+
+/// Milliseconds from the death of rank 1 to the end of the launcher.
+fn kill(library: &Library, program: &Path) -> Result<f64, String> {
+    let mut command = library.launcher(2, true);
+    command.arg(program).arg("victim");
+    let mut job = Job::start(command)?;
+    let mut victim = None;
+    for _ in 0..2 {
+        let line = job.line(PATIENCE)?;
+        let (rank, process) = line.split_once(' ').ok_or(format!("said {line}"))?;
+        if rank == "1" {
+            victim = process.parse().ok().and_then(Pid::from_raw);
+        }
+    }
+    let victim = victim.ok_or("rank 1 said nothing")?;
+    std::thread::sleep(LIFE);
+    let start = Instant::now();
+    kill_process(victim, Signal::KILL).map_err(|e| format!("kill: {e}"))?;
+    match wait(&mut job.child, DEATH) {
+        Some(status) if status.success() => Err("a job with a killed rank succeeded".to_owned()),
+        Some(_) => Ok(1000.0 * start.elapsed().as_secs_f64()),
+        None => Err(format!("did not end in {} s after kill -9", DEATH.as_secs())),
+    }
+}
+
+/// A launcher with its job; ended when dropped.
+struct Job {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Job {
+    fn start(mut command: Command) -> Result<Self, String> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().map_err(|e| format!("does not start: {e}"))?;
+        let (sender, lines) = channel();
+        if let Some(out) = child.stdout.take() {
+            std::thread::spawn(move || {
+                let mut out = BufReader::new(out);
+                let mut line = String::new();
+                // Libraries print, too; only lines with a mark are ours.
+                while out.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+                    let ours = line.trim_end().strip_prefix('@');
+                    if ours.is_some_and(|ours| sender.send(ours.to_owned()).is_err()) {
+                        break;
+                    }
+                    line.clear();
+                }
+                // So that nobody waits for a reader.
+                let _ = out.read_to_end(&mut Vec::new());
+            });
+        }
+        Ok(Self { child, lines })
+    }
+
+    fn line(&mut self, patience: Duration) -> Result<String, String> {
+        self.lines.recv_timeout(patience).map_err(|_| match wait(&mut self.child, LIFE) {
+            Some(status) => format!("crashed: {status}"),
+            None => format!("gave no answer in {} s", patience.as_secs()),
+        })
+    }
+
+    fn ended(&mut self, patience: Duration) -> Result<(), String> {
+        match wait(&mut self.child, patience) {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(format!("crashed: {status}")),
+            None => Err(format!("did not end in {} s", patience.as_secs())),
+        }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        finish(&mut self.child);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percentile;
+
+    #[test]
+    fn percentiles() {
+        let mut values: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        assert_eq!(percentile(&mut values, 0.99), 99.0);
+        assert_eq!(percentile(&mut values, 0.5), 50.0);
+        assert_eq!(percentile(&mut [3.0, 1.0], 0.99), 3.0);
+        assert_eq!(percentile(&mut [3.0], 0.0), 3.0);
+    }
+}

@@ -1,0 +1,198 @@
+//! `typepack-bench pingpong` as a command: its faults, a run with our own library at tiny sizes, and
+//! peers that crash, hang or do not start.
+//!
+//! The run needs a C compiler and this build's `mpiexec` and library; without, the tests say so and
+//! pass.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn run(arguments: &[&str]) -> Output {
+    let binary = env!("CARGO_BIN_EXE_typepack-bench");
+    // Two ranks that spin on one busy machine: the time limit is for a hang, not for speed.
+    let mut command = Command::new("timeout");
+    command.args(["-k", "5", "240", binary, "pingpong"]).args(arguments);
+    command.output().expect("the command runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A directory of its own.
+fn folder(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pingpong-{name}"));
+    // Left by an earlier run.
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).expect("a directory");
+    path
+}
+
+/// This build, installed; nothing where a part of it has not been built.
+fn prefix(name: &str) -> Option<PathBuf> {
+    let built = Path::new(env!("CARGO_BIN_EXE_typepack-bench")).parent().expect("a directory");
+    let missing = ["mpiexec", "mpicc", "mpicxx", "typepack", "libmpi_abi.so"]
+        .into_iter()
+        .find(|file| !built.join(file).exists());
+    if let Some(file) = missing {
+        eprintln!("skipped: {} is not built", built.join(file).display());
+        return None;
+    }
+    if Command::new("cc").arg("--version").output().is_err() {
+        eprintln!("skipped: no cc");
+        return None;
+    }
+    let path = folder(name);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/install");
+    let installed =
+        Command::new(script).arg("--prefix").arg(&path).arg("--from").arg(built).output();
+    let installed = installed.expect("scripts/install");
+    assert!(installed.status.success(), "{}", text(&installed.stderr));
+    Some(path)
+}
+
+/// A prefix whose mpiexec is a script, in the shape of MPICH's.
+fn fake(folder: &Path, name: &str, compiler: &Path, mpiexec: &str) {
+    let bin = folder.join(name).join("bin");
+    fs::create_dir_all(&bin).expect("a directory");
+    fs::write(bin.join("hydra_pmi_proxy"), "").expect("a file");
+    std::os::unix::fs::symlink(compiler, bin.join("mpicc")).expect("a link");
+    let script = bin.join("mpiexec");
+    fs::write(&script, format!("#!/bin/sh\n{mpiexec}\n")).expect("a file");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("permissions");
+}
+
+#[test]
+fn faults_are_one_line_naming_the_argument() {
+    let faults: [(&[&str], &str); 7] = [
+        (&["--only", "contig-9B"], "--only contig-9B: no such row"),
+        (&["--prefix", "/nonexistent"], "--prefix /nonexistent: /nonexistent: there is no bin/mpi"),
+        (&["--prefix", "a b=/tmp"], "--prefix a b=/tmp: a name is letters"),
+        (&["--rows", "/nonexistent"], "--rows /nonexistent: "),
+        (&["--rounds", "0"], "--rounds"),
+        (&["--memory", "disk"], "disk"),
+        (&["--milliseconds", "0"], "--milliseconds"),
+    ];
+    for (arguments, part) in faults {
+        let output = run(arguments);
+        let line = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {line}");
+        assert!(line.starts_with("typepack-bench: ") && line.contains(part), "{line}");
+        assert_eq!(line.trim_end().lines().count(), 1, "{line}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn rows_are_listed_and_options_named() {
+    let list = text(&run(&["--list", "--only", "8B,halo-128,job-kill"]).stdout);
+    let names: Vec<&str> = list.lines().filter_map(|l| l.split_whitespace().next()).collect();
+    assert_eq!(names, ["contig-8B", "halo-128", "halo-128-remote", "job-kill"]);
+    let all = text(&run(&["--list"]).stdout).lines().count();
+    let quick = text(&run(&["--list", "--quick"]).stdout).lines().count();
+    assert!(20 < quick && quick < all, "{quick} of {all}");
+    let help = text(&run(&["--help"]).stdout);
+    let options = ["--only", "--memory", "--prefix", "--peers", "--library", "--quick", "--rounds"];
+    for option in options.iter().chain(&["--milliseconds", "--csv", "--rows", "--list"]) {
+        assert!(help.contains(option), "{option} is missing in:\n{help}");
+    }
+}
+
+#[test]
+fn every_kind_of_row_is_verified_and_measured() {
+    let Some(prefix) = prefix("rows") else { return };
+    let rows = prefix.join("rows.toml");
+    let lines = [
+        ("bytes", "layout = \"contig 8\"\nclass = \"x\""),
+        ("blocks", "layout = \"blocks 8 64 40\""),
+        ("long", "layout = \"blocks 24 56 20000\""),
+        ("list", "layout = \"indexed 100\""),
+        ("records", "layout = \"struct 1000\""),
+        ("particles", "layout = \"particle 9\""),
+        ("face-x", "layout = \"face 8 0\"\npack = true"),
+        ("face-y", "layout = \"face 8 1\""),
+        ("face-z", "layout = \"face 8 2\""),
+        ("halo-d", "halo = \"double 6 mixed\""),
+        ("halo-s", "halo = \"struct 5 remote\""),
+        ("halo-5", "halo = \"five 4 mixed\""),
+        ("halo-f", "halo = \"fields 4 remote\""),
+    ];
+    let mut toml = String::new();
+    for (name, more) in lines {
+        toml.push_str(&format!("[[row]]\nname = \"{name}\"\ntext = \"t\"\n{more}\n"));
+    }
+    toml.push_str("[[bar]]\nclass = \"x\"\ntext = \"some bar\"\nvalue = \"least\"\n");
+    toml.push_str("bar = [1.0, 1.0]\ngoal = [2.0, 2.0]\n");
+    fs::write(&rows, toml).expect("a file");
+    let csv = prefix.join("figures.csv");
+    let (rows, csv) = (rows.display().to_string(), csv.display().to_string());
+    let shown = prefix.display().to_string();
+    let names = lines.map(|(name, _)| name).join(",");
+    let arguments = ["--prefix", &shown, "--peers", "/nonexistent", "--rows", &rows, "--csv", &csv];
+    let tiny = ["--rounds", "1", "--milliseconds", "1", "--only", &names];
+    let output = run(&[&arguments[..], &tiny[..]].concat());
+    let table = text(&output.stdout);
+    assert!(output.status.success(), "{table}{}", text(&output.stderr));
+    assert!(!table.contains("Faults") && !table.contains("failed"), "{table}");
+    assert!(table.contains("typepack: typepack ") && table.contains("No peers took part"));
+    let figures = fs::read_to_string(csv).expect("the figures");
+    // Every row from both memories.
+    assert_eq!(figures.lines().count(), 1 + 2 * lines.len(), "{figures}");
+    let fields = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
+    let header = fields(figures.lines().next().expect("a header"));
+    for line in figures.lines().skip(1) {
+        let fields = fields(line);
+        assert_eq!(fields.len(), header.len(), "{line}");
+        assert!(fields[9].parse::<f64>().expect("nanoseconds") > 0.0, "{line}");
+        assert_eq!(fields[11].is_empty(), fields[0] != "face-x", "{line}");
+    }
+}
+
+#[test]
+fn jobs_are_measured() {
+    let Some(prefix) = prefix("jobs") else { return };
+    let shown = prefix.display().to_string();
+    let arguments = ["--prefix", &shown, "--peers", "/nonexistent", "--quick", "--only", "job"];
+    let output = run(&arguments);
+    let table = text(&output.stdout);
+    assert!(output.status.success(), "{table}{}", text(&output.stderr));
+    assert!(!table.contains("Faults"), "{table}");
+    // Speed is no matter of a test; that every job has a verdict is.
+    let verdicts = |word: &str| table.lines().filter(|l| l.starts_with(word)).count();
+    assert_eq!(verdicts("pass ") + verdicts("MISS "), 5, "{table}");
+}
+
+#[test]
+fn peers_that_fail_are_lines_and_the_others_are_measured() {
+    let Some(prefix) = prefix("peers") else { return };
+    let peers = prefix.join("peers");
+    let compiler = prefix.join("bin/mpicc");
+    fake(&peers, "crashing", &compiler, "echo 'fatal: no luck today' >&2; exit 3");
+    // With ranks that are none: each is a job of its own, and says so.
+    fake(
+        &peers,
+        "lonely",
+        &compiler,
+        "while [ \"$1\" != -n ]; do shift; done; shift 2; exec \"$@\"",
+    );
+    fs::create_dir_all(peers.join("broken/bin")).expect("a directory");
+    fake(&peers, "uncompiled", Path::new("/bin/false"), "exit 0");
+    let (shown, peers) = (prefix.display().to_string(), peers.display().to_string());
+    let tiny = ["--rounds", "1", "--milliseconds", "1", "--only", "8B", "--memory", "user"];
+    let output = run(&[&["--prefix", &shown, "--peers", &peers][..], &tiny[..]].concat());
+    let table = text(&output.stdout);
+    assert!(output.status.success(), "{table}{}", text(&output.stderr));
+    let faults = table.split_once("\nFaults\n").expect("faults").1;
+    for line in [
+        "crashing: crashed: exit status: 3 (fatal: no luck today)",
+        "lonely: crashed: exit status: 9 (bench: the rows are for 2 ranks, not 1)",
+        "uncompiled: mpicc failed: it said nothing",
+    ] {
+        assert!(faults.contains(line), "{line} is missing in:\n{faults}");
+    }
+    assert!(!table.contains("broken"), "{table}");
+    let row = table.lines().find(|l| l.starts_with("| contig-8B")).expect("the row");
+    assert_eq!(row.matches("failed").count(), 2, "{row}");
+}
