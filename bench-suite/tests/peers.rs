@@ -1,6 +1,7 @@
 //! Peers: real ones where `scripts/bench peers` has put them, and processes that misbehave.
 
-use std::os::unix::fs::PermissionsExt;
+mod script;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use typepack_bench::definition::Definitions;
@@ -98,8 +99,7 @@ fn darray_is_made_through_the_standard_abi() {
 /// A peer whose process is this shell script.
 fn scripted(name: &str, script: &str) -> Result<Session, String> {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a file");
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("a file");
+    script::executable(&path, &format!("#!/bin/sh\n{script}\n"));
     Session::start(Peer::parse("fake=/lib/fake.so").expect("a peer"), path)
 }
 

@@ -4,8 +4,9 @@
 //! The run needs a C compiler and this build's `mpiexec` and library; without, the tests say so and
 //! pass.
 
+mod script;
+
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -59,9 +60,7 @@ fn fake(folder: &Path, name: &str, compiler: &Path, mpiexec: &str) {
     fs::create_dir_all(&bin).expect("a directory");
     fs::write(bin.join("hydra_pmi_proxy"), "").expect("a file");
     std::os::unix::fs::symlink(compiler, bin.join("mpicc")).expect("a link");
-    let script = bin.join("mpiexec");
-    fs::write(&script, format!("#!/bin/sh\n{mpiexec}\n")).expect("a file");
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("permissions");
+    script::executable(&bin.join("mpiexec"), &format!("#!/bin/sh\n{mpiexec}\n"));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use harness::rank::play;
+use harness::script::executable;
 use harness::{mpiexec, run, shell, start};
 
 #[test]
@@ -52,9 +53,7 @@ fn ranks_of_several_programs_meet() {
 fn the_program_that_failed_is_named() {
     let folder = scratch("bad-second");
     let path = folder.join("bad");
-    fs::write(&path, "#!/no/such/interpreter\n").expect("a file");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(&path, mode).expect("its mode");
+    executable(&path, "#!/no/such/interpreter\n");
     let bad = path.to_str().expect("text");
     let done = run(mpiexec(&["-n", "2", "sleep", "300", ":", "-n", "1", bad]));
     fs::remove_dir_all(&folder).expect("removed");
@@ -65,9 +64,7 @@ fn the_program_that_failed_is_named() {
 #[test]
 fn working_directories() {
     let folder = scratch("wdir");
-    fs::write(folder.join("script"), "pwd; echo $PWD\n").expect("a script");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(folder.join("script"), mode).expect("its mode");
+    executable(&folder.join("script"), "pwd; echo $PWD\n");
     let name = folder.to_str().expect("text");
     let done = run(mpiexec(&["-n", "1", "-wdir", name, "./script", ":", "-n", "1", "pwd"]));
     let here = std::env::current_dir().expect("a directory");

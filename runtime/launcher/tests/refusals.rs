@@ -3,8 +3,7 @@
 
 mod harness;
 
-use std::os::unix::fs::PermissionsExt;
-
+use harness::script::executable;
 use harness::{Finished, mpiexec, run, start};
 
 fn refused(arguments: &[&str], code: i32, line: &str) {
@@ -65,8 +64,7 @@ fn programs_that_are_not_there() {
 #[test]
 fn programs_that_cannot_be_executed() {
     let path = std::env::temp_dir().join(format!("typepack-bad-{}", std::process::id()));
-    std::fs::write(&path, "#!/no/such/interpreter\n").expect("a file");
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("its mode");
+    executable(&path, "#!/no/such/interpreter\n");
     let job = start(mpiexec(&["-n", "3", path.to_str().expect("a name")]));
     let done = job.finish();
     std::fs::remove_file(&path).expect("removed");
@@ -79,8 +77,7 @@ fn programs_that_cannot_be_executed() {
 #[test]
 fn scripts_without_interpreter_line_run_in_the_shell() {
     let path = std::env::temp_dir().join(format!("typepack-script-{}", std::process::id()));
-    std::fs::write(&path, "echo $1 $TYPEPACK_RANK\n").expect("a file");
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("its mode");
+    executable(&path, "echo $1 $TYPEPACK_RANK\n");
     let done = run(mpiexec(&["-n", "1", path.to_str().expect("a name"), "hello"]));
     std::fs::remove_file(&path).expect("removed");
     assert_eq!((done.code, done.out.as_str()), (0, "hello 0\n"), "{done:?}");
