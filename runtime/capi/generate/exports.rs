@@ -108,6 +108,8 @@ fn export(
         }
         None if f.name.starts_with("MPI_T_") => "    crate::door::tool_not_built()\n".to_owned(),
         None => {
+            // These may come before init, and are to say that they are not built there too.
+            let phase = if f.name.starts_with("MPI_Session_") { "always" } else { "enter" };
             let mut clear = clear(f);
             if !clear.is_empty() {
                 clear = format!(
@@ -115,7 +117,7 @@ fn export(
                 );
             }
             format!(
-                "    crate::door::enter(\"{}\", {}, || {{\n{clear}        Err(crate::error::Failure::not_built())\n    }})\n",
+                "    crate::door::{phase}(\"{}\", {}, || {{\n{clear}        Err(crate::error::Failure::not_built())\n    }})\n",
                 f.name,
                 object(f),
             )

@@ -163,6 +163,9 @@ fn inline_names(compat: &[Compat], out: &mut String) {
             format!("{declaration};\n")
         };
         let _ = writeln!(out, "{text}");
+        if text.starts_with("static") {
+            let _ = writeln!(out, "#define P{0} {0}\n", row.name);
+        }
     }
 }
 

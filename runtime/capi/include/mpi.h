@@ -2922,145 +2922,203 @@ static inline MPI_Fint MPI_Comm_c2f(MPI_Comm comm)
     return MPI_Comm_toint(comm);
 }
 
+#define PMPI_Comm_c2f MPI_Comm_c2f
+
 static inline MPI_Comm MPI_Comm_f2c(MPI_Fint comm)
 {
     return MPI_Comm_fromint(comm);
 }
+
+#define PMPI_Comm_f2c MPI_Comm_f2c
 
 static inline MPI_Fint MPI_Errhandler_c2f(MPI_Errhandler errhandler)
 {
     return MPI_Errhandler_toint(errhandler);
 }
 
+#define PMPI_Errhandler_c2f MPI_Errhandler_c2f
+
 static inline MPI_Errhandler MPI_Errhandler_f2c(MPI_Fint errhandler)
 {
     return MPI_Errhandler_fromint(errhandler);
 }
+
+#define PMPI_Errhandler_f2c MPI_Errhandler_f2c
 
 static inline MPI_Fint MPI_File_c2f(MPI_File file)
 {
     return MPI_File_toint(file);
 }
 
+#define PMPI_File_c2f MPI_File_c2f
+
 static inline MPI_File MPI_File_f2c(MPI_Fint file)
 {
     return MPI_File_fromint(file);
 }
+
+#define PMPI_File_f2c MPI_File_f2c
 
 static inline MPI_Fint MPI_Group_c2f(MPI_Group group)
 {
     return MPI_Group_toint(group);
 }
 
+#define PMPI_Group_c2f MPI_Group_c2f
+
 static inline MPI_Group MPI_Group_f2c(MPI_Fint group)
 {
     return MPI_Group_fromint(group);
 }
+
+#define PMPI_Group_f2c MPI_Group_f2c
 
 static inline MPI_Fint MPI_Info_c2f(MPI_Info info)
 {
     return MPI_Info_toint(info);
 }
 
+#define PMPI_Info_c2f MPI_Info_c2f
+
 static inline MPI_Info MPI_Info_f2c(MPI_Fint info)
 {
     return MPI_Info_fromint(info);
 }
+
+#define PMPI_Info_f2c MPI_Info_f2c
 
 static inline MPI_Fint MPI_Message_c2f(MPI_Message message)
 {
     return MPI_Message_toint(message);
 }
 
+#define PMPI_Message_c2f MPI_Message_c2f
+
 static inline MPI_Message MPI_Message_f2c(MPI_Fint message)
 {
     return MPI_Message_fromint(message);
 }
+
+#define PMPI_Message_f2c MPI_Message_f2c
 
 static inline MPI_Fint MPI_Op_c2f(MPI_Op op)
 {
     return MPI_Op_toint(op);
 }
 
+#define PMPI_Op_c2f MPI_Op_c2f
+
 static inline MPI_Op MPI_Op_f2c(MPI_Fint op)
 {
     return MPI_Op_fromint(op);
 }
+
+#define PMPI_Op_f2c MPI_Op_f2c
 
 static inline MPI_Fint MPI_Request_c2f(MPI_Request request)
 {
     return MPI_Request_toint(request);
 }
 
+#define PMPI_Request_c2f MPI_Request_c2f
+
 static inline MPI_Request MPI_Request_f2c(MPI_Fint request)
 {
     return MPI_Request_fromint(request);
 }
+
+#define PMPI_Request_f2c MPI_Request_f2c
 
 static inline MPI_Fint MPI_Session_c2f(MPI_Session session)
 {
     return MPI_Session_toint(session);
 }
 
+#define PMPI_Session_c2f MPI_Session_c2f
+
 static inline MPI_Session MPI_Session_f2c(MPI_Fint session)
 {
     return MPI_Session_fromint(session);
 }
+
+#define PMPI_Session_f2c MPI_Session_f2c
 
 static inline MPI_Fint MPI_Type_c2f(MPI_Datatype datatype)
 {
     return MPI_Type_toint(datatype);
 }
 
+#define PMPI_Type_c2f MPI_Type_c2f
+
 static inline MPI_Datatype MPI_Type_f2c(MPI_Fint datatype)
 {
     return MPI_Type_fromint(datatype);
 }
+
+#define PMPI_Type_f2c MPI_Type_f2c
 
 static inline MPI_Fint MPI_Win_c2f(MPI_Win win)
 {
     return MPI_Win_toint(win);
 }
 
+#define PMPI_Win_c2f MPI_Win_c2f
+
 static inline MPI_Win MPI_Win_f2c(MPI_Fint win)
 {
     return MPI_Win_fromint(win);
 }
+
+#define PMPI_Win_f2c MPI_Win_f2c
 
 static inline int MPI_Status_f2c(const MPI_Fint *f_status, MPI_Status *c_status)
 {
     return typepack_copy_status(f_status, c_status);
 }
 
+#define PMPI_Status_f2c MPI_Status_f2c
+
 static inline int MPI_Status_c2f(const MPI_Status *c_status, MPI_Fint *f_status)
 {
     return typepack_copy_status(c_status, f_status);
 }
+
+#define PMPI_Status_c2f MPI_Status_c2f
 
 static inline int MPI_Status_f082c(const MPI_F08_status *f08_status, MPI_Status *c_status)
 {
     return typepack_copy_status(f08_status, c_status);
 }
 
+#define PMPI_Status_f082c MPI_Status_f082c
+
 static inline int MPI_Status_c2f08(const MPI_Status *c_status, MPI_F08_status *f08_status)
 {
     return typepack_copy_status(c_status, f08_status);
 }
+
+#define PMPI_Status_c2f08 MPI_Status_c2f08
 
 static inline int MPI_Status_f2f08(const MPI_Fint *f_status, MPI_F08_status *f08_status)
 {
     return typepack_copy_status(f_status, f08_status);
 }
 
+#define PMPI_Status_f2f08 MPI_Status_f2f08
+
 static inline int MPI_Status_f082f(const MPI_F08_status *f08_status, MPI_Fint *f_status)
 {
     return typepack_copy_status(f08_status, f_status);
 }
 
+#define PMPI_Status_f082f MPI_Status_f082f
+
 static inline int MPI_Address(const void *location, MPI_Aint *address)
 {
     return MPI_Get_address(location, address);
 }
+
+#define PMPI_Address MPI_Address
 
 int MPI_Type_struct(int count, const int array_of_blocklengths[],
     const MPI_Aint array_of_displacements[], const MPI_Datatype array_of_types[],
@@ -3072,6 +3130,8 @@ static inline int MPI_Type_hvector(int count, int blocklength, MPI_Aint stride, 
     return MPI_Type_create_hvector(count, blocklength, stride, oldtype, newtype);
 }
 
+#define PMPI_Type_hvector MPI_Type_hvector
+
 static inline int MPI_Type_hindexed(int count, const int array_of_blocklengths[],
     const MPI_Aint array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
@@ -3079,17 +3139,23 @@ static inline int MPI_Type_hindexed(int count, const int array_of_blocklengths[]
         array_of_displacements, oldtype, newtype);
 }
 
+#define PMPI_Type_hindexed MPI_Type_hindexed
+
 static inline int MPI_Type_extent(MPI_Datatype datatype, MPI_Aint *extent)
 {
     MPI_Aint lb;
     return MPI_Type_get_extent(datatype, &lb, extent);
 }
 
+#define PMPI_Type_extent MPI_Type_extent
+
 static inline int MPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement)
 {
     MPI_Aint extent;
     return MPI_Type_get_extent(datatype, displacement, &extent);
 }
+
+#define PMPI_Type_lb MPI_Type_lb
 
 static inline int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement)
 {
@@ -3099,20 +3165,28 @@ static inline int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement)
     return code;
 }
 
+#define PMPI_Type_ub MPI_Type_ub
+
 static inline int MPI_Errhandler_create(MPI_Handler_function *function, MPI_Errhandler *errhandler)
 {
     return MPI_Comm_create_errhandler(function, errhandler);
 }
+
+#define PMPI_Errhandler_create MPI_Errhandler_create
 
 static inline int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler)
 {
     return MPI_Comm_get_errhandler(comm, errhandler);
 }
 
+#define PMPI_Errhandler_get MPI_Errhandler_get
+
 static inline int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler)
 {
     return MPI_Comm_set_errhandler(comm, errhandler);
 }
+
+#define PMPI_Errhandler_set MPI_Errhandler_set
 
 #endif
 

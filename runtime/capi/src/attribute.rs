@@ -12,7 +12,7 @@ use crate::out::Out;
 use crate::raw;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// The kind of object a key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +46,15 @@ unsafe impl Sync for Pointer {}
 #[derive(Debug)]
 struct Keys {
     live: BTreeMap<c_int, Arc<Key>>,
+    /// Freed, and alive as long as an object has a value: `MPI_Comm_delete_attr` is how the standard
+    /// lets go of these, so their numbers must go on to be known.
+    freed: BTreeMap<c_int, Weak<Key>>,
     last: c_int,
 }
 
 /// Numbers begin above those of predefined keys.
-static KEYS: Mutex<Keys> = Mutex::new(Keys { live: BTreeMap::new(), last: 0x2000 });
+static KEYS: Mutex<Keys> =
+    Mutex::new(Keys { live: BTreeMap::new(), freed: BTreeMap::new(), last: 0x2000 });
 
 fn keys() -> MutexGuard<'static, Keys> {
     // Every change is one insertion or removal.
@@ -59,13 +63,26 @@ fn keys() -> MutexGuard<'static, Keys> {
 
 fn find(of: Of, number: c_int) -> Result<Arc<Key>> {
     let key = keys().live.get(&number).filter(|key| key.of == of).cloned();
-    key.ok_or_else(|| {
-        let detail = match number {
-            abi::KEYVAL_INVALID => "MPI_KEYVAL_INVALID".to_owned(),
-            number => format!("{number} is no key for this kind of object"),
-        };
-        Failure::new(abi::ERR_KEYVAL, "keyval", detail)
-    })
+    key.ok_or_else(|| unknown(number))
+}
+
+/// The same, also for a key that is freed while there are values.
+fn find_used(of: Of, number: c_int) -> Result<Arc<Key>> {
+    let keys = keys();
+    let key = match keys.live.get(&number) {
+        Some(key) => Some(key.clone()),
+        None => keys.freed.get(&number).and_then(Weak::upgrade),
+    };
+    key.filter(|key| key.of == of).ok_or_else(|| unknown(number))
+}
+
+#[cold]
+fn unknown(number: c_int) -> Failure {
+    let detail = match number {
+        abi::KEYVAL_INVALID => "MPI_KEYVAL_INVALID".to_owned(),
+        number => format!("{number} is no key for this kind of object"),
+    };
+    Failure::new(abi::ERR_KEYVAL, "keyval", detail)
 }
 
 /// Makes a key.
@@ -122,10 +139,10 @@ pub unsafe fn answer(
     Ok(())
 }
 
-/// Frees a key; values that have it keep it.
+/// Frees a key; values that have it keep it, and can be read and deleted by its number.
 ///
 /// # Errors
-/// `MPI_ERR_KEYVAL`.
+/// `MPI_ERR_KEYVAL`, also for a key that is freed already.
 ///
 /// # Safety
 ///
@@ -135,8 +152,11 @@ pub unsafe fn free(of: Of, keyval: *mut c_int) -> Result {
     let out = unsafe { Out::new(keyval, "keyval")? };
     // SAFETY: not null, and readable as an argument of both directions.
     let number = unsafe { keyval.read_unaligned() };
-    find(of, number)?;
-    keys().live.remove(&number);
+    let key = find(of, number)?;
+    let mut keys = keys();
+    keys.live.remove(&number);
+    keys.freed.retain(|_, key| key.strong_count() > 0);
+    keys.freed.insert(number, Arc::downgrade(&key));
     out.set(abi::KEYVAL_INVALID);
     Ok(())
 }
@@ -172,7 +192,7 @@ impl Attributes {
     /// # Errors
     /// `MPI_ERR_KEYVAL`.
     pub fn get(&self, of: Of, number: c_int) -> Result<Option<*mut c_void>> {
-        find(of, number)?;
+        find_used(of, number)?;
         Ok(self.value(number).map(|value| value.value.0))
     }
 
@@ -200,7 +220,7 @@ impl Attributes {
     /// `MPI_ERR_KEYVAL`, also where it is not set; the code of the delete function, and then the
     /// value stays.
     pub fn delete(&self, of: Of, handle: usize, number: c_int) -> Result {
-        find(of, number)?;
+        find_used(of, number)?;
         let Some(old) = self.value(number) else {
             let detail = format!("{number} is not set on this object");
             return Err(Failure::new(abi::ERR_KEYVAL, "keyval", detail));

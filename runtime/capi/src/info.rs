@@ -52,13 +52,7 @@ fn described() -> Info {
         let directory = directory.into_os_string();
         add("wdir", std::os::unix::ffi::OsStringExt::into_vec(directory));
     }
-    let level = match crate::process::threads() {
-        abi::THREAD_SINGLE => "MPI_THREAD_SINGLE",
-        abi::THREAD_FUNNELED => "MPI_THREAD_FUNNELED",
-        abi::THREAD_SERIALIZED => "MPI_THREAD_SERIALIZED",
-        _ => "MPI_THREAD_MULTIPLE",
-    };
-    add("thread_level", level.into());
+    // No `thread_level`: it is the level asked for before the program began, and nobody can ask then.
     Info { entries: Mutex::new(entries) }
 }
 

@@ -38,7 +38,8 @@ unsafe fn duplicate(comm: raw::Comm, hints: Vec<Entry>, newcomm: *mut raw::Comm)
     // not wait for it.
     let communicator = parent.communicator.dup()?;
     let mut dup = Comm::new(communicator, parent.handler.get(), "");
-    dup.attributes = parent.attributes.copy(comm.0)?;
+    // Where a copy function refuses there is nothing that a careless caller may go on with.
+    dup.attributes = parent.attributes.copy(comm.0).inspect_err(|_| out.set(raw::Comm::NULL))?;
     *dup.hints.get_mut().unwrap_or_else(PoisonError::into_inner) = hints;
     out.set(raw::Comm(COMMS.insert(Arc::new(dup))?));
     Ok(())

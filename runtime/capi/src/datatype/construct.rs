@@ -372,7 +372,10 @@ pub unsafe fn dup(oldtype: raw::Datatype, newtype: *mut raw::Datatype) -> Result
     // SAFETY: passed on.
     let out = unsafe { Out::new(newtype, "newtype")? };
     let old = find(oldtype)?;
-    let copy = Type::with(old.tree().dup(), old.attributes.copy(oldtype.0)?);
+    // As for a communicator whose copy functions refuse.
+    let attributes =
+        old.attributes.copy(oldtype.0).inspect_err(|_| out.set(raw::Datatype::NULL))?;
+    let copy = Type::with(old.tree().dup(), attributes);
     if old.plan().is_ok() {
         copy.commit()?;
     }

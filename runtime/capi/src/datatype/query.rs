@@ -11,6 +11,7 @@ use crate::raw;
 use crate::text;
 use std::ffi::{c_char, c_int};
 use std::sync::PoisonError;
+use typepack::Named;
 
 fn undefined<N: Number>(value: i64) -> N {
     N::exactly(value)
@@ -110,6 +111,17 @@ pub unsafe fn set_name(datatype: raw::Datatype, name: *const c_char) -> Result {
     Ok(())
 }
 
+/// The name in the standard's tables (MPI-5.0 section 3.2.2), where the ABI's and the engine's is
+/// listed as a synonym.
+fn standard_name(named: Named) -> Vec<u8> {
+    let name = match named {
+        Named::LONG_LONG => "MPI_LONG_LONG_INT",
+        Named::C_FLOAT_COMPLEX => "MPI_C_COMPLEX",
+        named => named.name(),
+    };
+    name.into()
+}
+
 /// `MPI_Type_get_name`: predefined types begin with the standard's name, others without one.
 ///
 /// # Safety
@@ -124,7 +136,7 @@ pub unsafe fn get_name(
         datatype => {
             let found = find(datatype)?;
             let given = found.name.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let standard = || found.tree().as_named().map(|named| named.name().into());
+            let standard = || found.tree().as_named().map(standard_name);
             given.or_else(standard).unwrap_or_default()
         }
     };

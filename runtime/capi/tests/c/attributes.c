@@ -101,17 +101,27 @@ int main(int argc, char **argv)
     freed = key;
     OK(MPI_Comm_free_keyval(&key));
     CHECK(key == MPI_KEYVAL_INVALID);
-    RAISES(MPI_ERR_KEYVAL, MPI_Comm_get_attr(dup, freed, &value, &flag));
+    OK(MPI_Comm_get_attr(dup, freed, &value, &flag));
+    CHECK(flag);
     RAISES(MPI_ERR_KEYVAL, MPI_Comm_free_keyval(&key));
+    key = freed;
+    RAISES(MPI_ERR_KEYVAL, MPI_Comm_free_keyval(&key));
+    RAISES(MPI_ERR_KEYVAL, MPI_Comm_set_attr(MPI_COMM_WORLD, freed, &extra));
     /* A refusal keeps the communicator; then it goes. */
     refuse = 1;
     MPI_Comm again = dup;
     RAISES(MPI_ERR_INTERN, MPI_Comm_free(&again));
     CHECK(again == dup && deletes == 1);
     RAISES(MPI_ERR_INTERN, MPI_Comm_dup(MPI_COMM_SELF, &again));
+    CHECK(again == MPI_COMM_NULL);
     refuse = 0;
     OK(MPI_Comm_free(&dup));
     CHECK(deletes == 2);
+    /* The last value is let go of by deleting it; with it the key is gone. */
+    OK(MPI_Comm_delete_attr(MPI_COMM_SELF, freed));
+    CHECK(deletes == 3);
+    RAISES(MPI_ERR_KEYVAL, MPI_Comm_get_attr(MPI_COMM_SELF, freed, &value, &flag));
+    deletes = 2;
 
     /* Setting again deletes first. */
     OK(MPI_Comm_create_keyval(MPI_COMM_DUP_FN, delete, &key, &extra));

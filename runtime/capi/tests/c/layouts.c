@@ -154,9 +154,23 @@ static void large(void)
     free(in);
 }
 
+/* Synonyms have the name that the standard's tables list first. */
+static void names(void)
+{
+    char name[MPI_MAX_OBJECT_NAME];
+    int n;
+    OK(MPI_Type_get_name(MPI_LONG_LONG, name, &n));
+    CHECK(!strcmp(name, "MPI_LONG_LONG_INT") && n == 17);
+    OK(MPI_Type_get_name(MPI_C_FLOAT_COMPLEX, name, &n));
+    CHECK(!strcmp(name, "MPI_C_COMPLEX") && n == 13);
+    /* The names of conversions that the ABI has not exist for tools too. */
+    CHECK(PMPI_Type_f2c(PMPI_Type_c2f(MPI_INT)) == MPI_INT);
+}
+
 int main(void)
 {
     begin();
+    names();
     for (int round = 0; round < 2; round++) {
         comm = round ? MPI_COMM_SELF : MPI_COMM_WORLD;
         other = round || size == 1 ? 0 : rank ^ 1;
