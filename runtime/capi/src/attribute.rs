@@ -148,7 +148,8 @@ struct Value {
     value: Pointer,
 }
 
-/// The attributes of one object, in the order in which they were first set.
+/// The attributes of one object, in the order in which they were set: one that is set again is the
+/// last, as the end of the world takes them in the reverse order (MPI-5.0 section 11.2.4).
 #[derive(Debug, Default)]
 pub struct Attributes(Mutex<Vec<Value>>);
 
@@ -187,10 +188,8 @@ impl Attributes {
         }
         let new = Value { number, key, value: Pointer(value) };
         let mut values = self.values();
-        match values.iter_mut().find(|value| value.number == number) {
-            Some(place) => *place = new,
-            None => values.push(new),
-        }
+        values.retain(|value| value.number != number);
+        values.push(new);
         Ok(())
     }
 

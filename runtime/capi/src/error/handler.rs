@@ -13,7 +13,7 @@ use crate::out::{Out, null};
 use crate::process;
 use crate::raw;
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// On which kind of object an error handler may be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +28,53 @@ pub enum On {
     Session,
 }
 
-/// An error handler that the user made.
+/// An error handler that the user made. The user may hold it several times, by one handle: once for
+/// having made it and once for each time that an object was asked for it (MPI-5.0 section 9.3.4);
+/// objects that have it keep it beyond that.
 #[derive(Debug)]
 pub struct UserHandler {
     on: On,
     function: ErrorFunction,
+    held: Mutex<Held>,
+}
+
+/// How the user holds a handler.
+#[derive(Debug, Default)]
+struct Held {
+    /// Valid while `times` is not 0.
+    handle: usize,
+    /// How many calls of `MPI_Errhandler_free` are due.
+    times: u64,
+}
+
+impl UserHandler {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        // Handle and number change together, after whatever may fail.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The handle, to be freed once more than before.
+    fn hold(self: &Arc<Self>) -> Result<usize> {
+        let mut held = self.held();
+        if held.times == 0 {
+            held.handle = HANDLERS.insert(self.clone())?;
+        }
+        held.times += 1;
+        Ok(held.handle)
+    }
+
+    /// Takes back one of the times that it is held by `handle`; whether it was held so.
+    fn release(&self, handle: usize) -> bool {
+        let mut held = self.held();
+        if held.handle != handle || held.times == 0 {
+            return false;
+        }
+        held.times -= 1;
+        if held.times == 0 {
+            HANDLERS.remove(handle);
+        }
+        true
+    }
 }
 
 /// What an object does with a failure.
@@ -71,7 +113,7 @@ impl Handler {
         Ok(Self::User(user))
     }
 
-    /// A handle for it, which its receiver frees.
+    /// The handle for it, which its receiver frees.
     ///
     /// # Errors
     /// No handle is left.
@@ -80,7 +122,7 @@ impl Handler {
             Self::Fatal => abi::ERRORS_ARE_FATAL,
             Self::Abort => abi::ERRORS_ABORT,
             Self::Return => abi::ERRORS_RETURN,
-            Self::User(user) => HANDLERS.insert(user.clone())?,
+            Self::User(user) => user.hold()?,
         }))
     }
 }
@@ -180,7 +222,8 @@ unsafe fn create(on: On, function: raw::Callback, errhandler: *mut raw::Errhandl
     // SAFETY: passed on.
     let out = unsafe { Out::new(errhandler, "errhandler")? };
     let function = ErrorFunction::new(function).ok_or_else(|| null("errhandler_fn"))?;
-    out.set(raw::Errhandler(HANDLERS.insert(Arc::new(UserHandler { on, function }))?));
+    let made = Arc::new(UserHandler { on, function, held: Mutex::default() });
+    out.set(raw::Errhandler(made.hold()?));
     Ok(())
 }
 
@@ -220,7 +263,8 @@ pub unsafe fn session_create(function: raw::Callback, errhandler: *mut raw::Errh
     unsafe { create(On::Session, function, errhandler) }
 }
 
-/// `MPI_Errhandler_free`. Objects that have the handler keep it.
+/// `MPI_Errhandler_free`. Objects that have the handler keep it, and so do those who got it from one
+/// and have not freed it yet.
 ///
 /// # Safety
 /// As the C function.
@@ -233,7 +277,8 @@ pub unsafe fn free(errhandler: *mut raw::Errhandler) -> Result {
         // The standard lets predefined handlers be freed after a get; nothing is lost.
         abi::ERRORS_ARE_FATAL | abi::ERRORS_ABORT | abi::ERRORS_RETURN => {}
         value => {
-            HANDLERS.remove(value).ok_or_else(|| invalid(handle))?;
+            let found = HANDLERS.find(value).filter(|user| user.release(value));
+            found.ok_or_else(|| invalid(handle))?;
         }
     }
     out.set(raw::Errhandler::NULL);

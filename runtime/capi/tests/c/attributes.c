@@ -21,7 +21,7 @@ static int delete(MPI_Comm comm, int keyval, void *value, void *state)
     return refuse ? MPI_ERR_INTERN : MPI_SUCCESS;
 }
 
-static int order[3], ended;
+static int order[4], ended;
 
 static int at_end(MPI_Comm comm, int keyval, void *value, void *state)
 {
@@ -137,7 +137,10 @@ int main(int argc, char **argv)
         OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_end, &keys[i], NULL));
         OK(MPI_Comm_set_attr(MPI_COMM_SELF, keys[i], (void *)(intptr_t)(i + 1)));
     }
+    /* One that is set again is the last that was set. */
+    OK(MPI_Comm_set_attr(MPI_COMM_SELF, keys[1], (void *)(intptr_t)4));
+    CHECK(ended == 1 && order[0] == 2);
     OK(MPI_Finalize());
-    CHECK(ended == 3 && order[0] == 3 && order[1] == 2 && order[2] == 1);
+    CHECK(ended == 4 && order[1] == 4 && order[2] == 3 && order[3] == 1);
     return 0;
 }
