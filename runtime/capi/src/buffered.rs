@@ -68,6 +68,10 @@ impl Buffer {
 
     /// Where `bytes` go.
     fn place(&mut self, bytes: u64) -> Option<Range<u64>> {
+        // An empty buffer is whole.
+        if self.held.is_empty() {
+            self.tail = 0;
+        }
         let queued = self.queued(bytes);
         if let Some(place) = &queued {
             self.tail = place.end;

@@ -617,6 +617,8 @@ ARRAY(counts, 1, MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN)
 ARRAY(displs, 0, MPI_ERR_ARG, 0, 0x5eed)
 NUMBER(size, 64, MPI_ERR_ARG, MPI_ERR_NO_MEM, -1, LLONG_MIN, 1ll << 62, LLONG_MAX)
 NUMBER(attached_size, 1024, MPI_ERR_ARG, 0, -1, INT_MIN, LLONG_MIN)
+/* Elements that are only asked about: any number that is not negative. */
+NUMBER(asked, 1, MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN)
 /* Basic elements, any number of any type. */
 NUMBER(elements, 1, MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN, 1ll << 62, LLONG_MAX)
 NUMBER(blocklength, 1, MPI_ERR_ARG, MPI_ERR_COUNT, -1, INT_MIN, LLONG_MIN)
