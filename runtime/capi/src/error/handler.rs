@@ -3,7 +3,7 @@
 //! After `door.rs`, which has the failure and the object it happened on. Every communicator, file,
 //! window and session has a [`Handler`]; failures without an object go to `MPI_COMM_SELF`'s.
 
-use super::{Failure, Result, codes};
+use super::{Failure, Result, codes, file};
 use crate::abi;
 use crate::callback::ErrorFunction;
 use crate::door::At;
@@ -180,10 +180,9 @@ pub fn raise(raised: Raised<'_>) -> c_int {
             Some(handler) => (handler, comm.0),
             None => process::default_handler(),
         },
-        // Files, windows and sessions are not built: their handles are all invalid, and a failure
-        // on an invalid object goes to `MPI_COMM_SELF`'s handler. A file's would be
-        // `MPI_FILE_NULL`'s, which returns.
-        At::File => (Handler::Return, abi::FILE_NULL),
+        At::File => (file::default(), abi::FILE_NULL),
+        // Windows and sessions are not built: their handles are all invalid, and a failure on an
+        // invalid object goes to `MPI_COMM_SELF`'s handler.
         At::Win | At::Session | At::Nothing => process::default_handler(),
     };
     invoke(&handler, handle, raised.name, raised.failure)

@@ -138,6 +138,38 @@ static void places(void)
     OK(MPI_Remove_error_code(code));
 }
 
+static MPI_File heard_file;
+static int heard_code;
+
+static void hear_file(MPI_File *file, int *code, ...)
+{
+    heard_file = *file;
+    heard_code = *code;
+}
+
+/* Files begin with a handler that returns, and the program may set another one for them. */
+static void files(void)
+{
+    MPI_Errhandler handler, got;
+    MPI_File file = MPI_FILE_NULL;
+    OK(MPI_File_get_errhandler(MPI_FILE_NULL, &got));
+    CHECK(got == MPI_ERRORS_RETURN);
+    OK(MPI_Errhandler_free(&got));
+    OK(MPI_File_create_errhandler(hear_file, &handler));
+    RAISES(MPI_ERR_ARG, MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler));
+    OK(MPI_File_set_errhandler(MPI_FILE_NULL, handler));
+    OK(MPI_File_get_errhandler(MPI_FILE_NULL, &got));
+    CHECK(got == handler);
+    OK(MPI_Errhandler_free(&got));
+    OK(MPI_Errhandler_free(&handler));
+    heard_file = (MPI_File)&file;
+    OK(MPI_File_call_errhandler(MPI_FILE_NULL, MPI_ERR_QUOTA));
+    CHECK(heard_file == MPI_FILE_NULL && heard_code == MPI_ERR_QUOTA);
+    RAISES(MPI_ERR_FILE, MPI_File_set_errhandler((MPI_File)0x77777, MPI_ERRORS_RETURN));
+    CHECK(heard_file == MPI_FILE_NULL && heard_code == MPI_ERR_FILE);
+    OK(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
+}
+
 static void codes(void)
 {
     int class, code, of, length = -1;
@@ -182,6 +214,7 @@ int main(int argc, char **argv)
     errors_return();
     handles();
     places();
+    files();
     codes();
     OK(MPI_Finalize());
     codes();

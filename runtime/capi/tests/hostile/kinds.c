@@ -282,6 +282,12 @@ static int name_of_null(const call *call)
     return strstr(call->row->name, "_get_name") != NULL;
 }
 
+/* A null handle that has an error handler. */
+static int handler_of_null(const call *call)
+{
+    return strstr(call->row->name, "_errhandler") != NULL;
+}
+
 #define HANDLE(name, which, valid, class, null_is_fine) \
     KIND(name) { return handle(call, at, variant, which, (word)(valid), class, null_is_fine); }
 #define HANDLE_AT(name, which, valid, class, null_is_fine) \
@@ -293,7 +299,7 @@ HANDLE(info, INFO, live_info, MPI_ERR_INFO, 0)
 HANDLE(hints, INFO, MPI_INFO_NULL, MPI_ERR_INFO, 1)
 HANDLE(errhandler, ERRHANDLER, MPI_ERRORS_RETURN, MPI_ERR_ERRHANDLER, 0)
 HANDLE(anytype, TYPE, MPI_INT, MPI_ERR_TYPE, name_of_null(call))
-HANDLE(file, FILE_, MPI_FILE_NULL, MPI_ERR_FILE, 0)
+HANDLE(file, FILE_, MPI_FILE_NULL, MPI_ERR_FILE, handler_of_null(call))
 HANDLE(win, WIN, MPI_WIN_NULL, MPI_ERR_WIN, 0)
 HANDLE(session, SESSION, MPI_SESSION_NULL, MPI_ERR_SESSION, 0)
 HANDLE(message, MESSAGE, MPI_MESSAGE_NO_PROC, MPI_ERR_REQUEST, 0)
