@@ -463,14 +463,14 @@ KIND(status)
 }
 
 /* Memory of MPI_Alloc_mem. */
+/* The null pointer may be freed. */
 KIND(memory)
 {
     switch (variant) {
     case 0: return 1;
-    case 1: return wrong(call, at, 0, "null pointer", MPI_ERR_BASE, MPI_ERR_ARG);
-    case 2: return wrong(call, at, (word)call->areas[at], "other memory", MPI_ERR_BASE, 0);
-    case 3: return wrong(call, at, (word)freed_memory, "freed memory", MPI_ERR_BASE, 0);
-    case 4: return wrong(call, at, (word)-1, "no address", MPI_ERR_BASE, 0);
+    case 1: return wrong(call, at, (word)call->areas[at], "other memory", MPI_ERR_BASE, 0);
+    case 2: return wrong(call, at, (word)freed_memory, "freed memory", MPI_ERR_BASE, 0);
+    case 3: return wrong(call, at, (word)-1, "no address", MPI_ERR_BASE, 0);
     }
     return 0;
 }
