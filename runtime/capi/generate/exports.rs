@@ -114,8 +114,10 @@ fn export(
                     "        // SAFETY: outputs are null or, so the C caller promises, writable.\n        unsafe {{\n{clear}        }}\n"
                 );
             }
+            // Sessions begin before the world does, or without it.
+            let phase = if f.group == "sessions" { "always" } else { "enter" };
             format!(
-                "    crate::door::enter(\"{}\", {}, || {{\n{clear}        Err(crate::error::Failure::not_built())\n    }})\n",
+                "    crate::door::{phase}(\"{}\", {}, || {{\n{clear}        Err(crate::error::Failure::not_built())\n    }})\n",
                 f.name,
                 object(f),
             )

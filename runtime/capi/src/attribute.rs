@@ -221,23 +221,24 @@ impl Attributes {
         }
     }
 
-    /// The attributes of a duplicate, as the copy functions say.
+    /// Gives a duplicate its attributes, as the copy functions say, which are called with the
+    /// original's handle.
     ///
     /// # Errors
-    /// The code of the first copy function that refuses; what was copied is deleted again.
-    pub fn copy(&self, handle: usize) -> Result<Self> {
-        let originals = self.values().clone();
-        let copies = Self::new();
-        for Value { number, key, value } in originals {
+    /// The code of the first copy function that refuses; what the duplicate has got by then is deleted
+    /// again, under its own handle.
+    pub fn copy(&self, original: usize, duplicate: &Self, handle: usize) -> Result {
+        let values = self.values().clone();
+        for Value { number, key, value } in values {
             let copied = match key.copy {
                 CopyFunction::Nothing => None,
                 CopyFunction::Same => Some(value.0),
                 CopyFunction::User(function) => {
-                    match function.call(handle, number, key.extra.0, value.0) {
+                    match function.call(original, number, key.extra.0, value.0) {
                         Ok(copied) => copied,
                         Err(code) => {
                             // The first error is what the caller hears of.
-                            let _ = copies.clear(handle);
+                            let _ = duplicate.clear(handle);
                             return Err(Failure::of_callback(
                                 code,
                                 "the attribute's copy function",
@@ -247,10 +248,10 @@ impl Attributes {
                 }
             };
             if let Some(copied) = copied {
-                copies.values().push(Value { number, key, value: Pointer(copied) });
+                duplicate.values().push(Value { number, key, value: Pointer(copied) });
             }
         }
-        Ok(copies)
+        Ok(())
     }
 }
 

@@ -38,10 +38,14 @@ unsafe fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: *mut raw::Comm) -
     // The collective part first: the copy functions of one rank may refuse, and the others must
     // not wait for it.
     let communicator = parent.communicator.dup()?;
-    let mut dup = Comm::new(communicator, parent.handler.get(), "");
-    dup.attributes = parent.attributes.copy(comm.0)?;
+    let dup = Arc::new(Comm::new(communicator, parent.handler.get(), ""));
     dup.hints.set(hints);
-    out.set(raw::Comm(COMMS.insert(Arc::new(dup))?));
+    let handle = COMMS.insert(dup.clone())?;
+    if let Err(failure) = parent.attributes.copy(comm.0, &dup.attributes, handle) {
+        COMMS.remove(handle);
+        return Err(failure);
+    }
+    out.set(raw::Comm(handle));
     Ok(())
 }
 

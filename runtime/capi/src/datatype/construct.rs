@@ -2,7 +2,7 @@
 //!
 //! Each call is written once over its [`Form`] and checked by the engine, which names the argument.
 
-use super::{Type, find, insert, insert_type, remove};
+use super::{Type, duplicate, find, insert, remove};
 use crate::abi;
 use crate::array;
 use crate::error::{Failure, Result};
@@ -372,11 +372,11 @@ pub unsafe fn dup(oldtype: raw::Datatype, newtype: *mut raw::Datatype) -> Result
     // SAFETY: passed on.
     let out = unsafe { Out::new(newtype, "newtype")? };
     let old = find(oldtype)?;
-    let copy = Type::with(old.tree().dup(), old.attributes.copy(oldtype.0)?);
+    let copy = Type::new(old.tree().dup());
     if old.plan().is_ok() {
         copy.commit()?;
     }
-    out.set(insert_type(copy)?);
+    out.set(duplicate(oldtype, &old, copy)?);
     Ok(())
 }
 

@@ -107,5 +107,10 @@ int main(int argc, char **argv)
     initialized(1, 1);
     always(NULL);
     by_a_thread(always);
+    /* Not built, but not too late either. */
+    MPI_Session session = (MPI_Session)&flag;
+    RAISES(MPI_ERR_UNSUPPORTED_OPERATION,
+           MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
+    CHECK(session == MPI_SESSION_NULL);
     return 0;
 }
