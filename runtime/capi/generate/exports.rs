@@ -108,14 +108,14 @@ fn export(
         }
         None if f.name.starts_with("MPI_T_") => "    crate::door::tool_not_built()\n".to_owned(),
         None => {
-            // These may come before init, and are to say that they are not built there too.
-            let phase = if f.name.starts_with("MPI_Session_") { "always" } else { "enter" };
             let mut clear = clear(f);
             if !clear.is_empty() {
                 clear = format!(
                     "        // SAFETY: outputs are null or, so the C caller promises, writable.\n        unsafe {{\n{clear}        }}\n"
                 );
             }
+            // Sessions begin before the world does, or without it.
+            let phase = if f.group == "sessions" { "always" } else { "enter" };
             format!(
                 "    crate::door::{phase}(\"{}\", {}, || {{\n{clear}        Err(crate::error::Failure::not_built())\n    }})\n",
                 f.name,

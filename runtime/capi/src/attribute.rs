@@ -168,7 +168,8 @@ struct Value {
     value: Pointer,
 }
 
-/// The attributes of one object, in the order in which they were first set.
+/// The attributes of one object, in the order in which they were set: one that is set again is the
+/// last, as the end of the world takes them in the reverse order (MPI-5.0 section 11.2.4).
 #[derive(Debug, Default)]
 pub struct Attributes(Mutex<Vec<Value>>);
 
@@ -207,10 +208,8 @@ impl Attributes {
         }
         let new = Value { number, key, value: Pointer(value) };
         let mut values = self.values();
-        match values.iter_mut().find(|value| value.number == number) {
-            Some(place) => *place = new,
-            None => values.push(new),
-        }
+        values.retain(|value| value.number != number);
+        values.push(new);
         Ok(())
     }
 
@@ -242,23 +241,24 @@ impl Attributes {
         }
     }
 
-    /// The attributes of a duplicate, as the copy functions say.
+    /// Gives a duplicate its attributes, as the copy functions say, which are called with the
+    /// original's handle.
     ///
     /// # Errors
-    /// The code of the first copy function that refuses; what was copied is deleted again.
-    pub fn copy(&self, handle: usize) -> Result<Self> {
-        let originals = self.values().clone();
-        let copies = Self::new();
-        for Value { number, key, value } in originals {
+    /// The code of the first copy function that refuses; what the duplicate has got by then is deleted
+    /// again, under its own handle.
+    pub fn copy(&self, original: usize, duplicate: &Self, handle: usize) -> Result {
+        let values = self.values().clone();
+        for Value { number, key, value } in values {
             let copied = match key.copy {
                 CopyFunction::Nothing => None,
                 CopyFunction::Same => Some(value.0),
                 CopyFunction::User(function) => {
-                    match function.call(handle, number, key.extra.0, value.0) {
+                    match function.call(original, number, key.extra.0, value.0) {
                         Ok(copied) => copied,
                         Err(code) => {
                             // The first error is what the caller hears of.
-                            let _ = copies.clear(handle);
+                            let _ = duplicate.clear(handle);
                             return Err(Failure::of_callback(
                                 code,
                                 "the attribute's copy function",
@@ -268,10 +268,10 @@ impl Attributes {
                 }
             };
             if let Some(copied) = copied {
-                copies.values().push(Value { number, key, value: Pointer(copied) });
+                duplicate.values().push(Value { number, key, value: Pointer(copied) });
             }
         }
-        Ok(copies)
+        Ok(())
     }
 }
 

@@ -1,7 +1,9 @@
 //! Buffers for buffered sends (MPI-5.0 section 3.6): the process's and those of communicators.
 //!
-//! A message that cannot go at once is packed into the attached buffer, at the first place that is
-//! long enough, and leaves it when the runtime has sent it. Whether there is a place is found out
+//! A message that cannot go at once is packed into the attached buffer and leaves it when the runtime
+//! has sent it. Its place is that of the standard's model (section 3.6.2), a circular queue of messages
+//! with `MPI_BSEND_OVERHEAD` bytes each, so that no program runs out of room that the model has; where
+//! the model has none, it is the first that is long enough. Whether there is a place is found out
 //! before anything is sent, so that a full buffer is the same error whether the receiver is quick or
 //! slow. `MPI_BUFFER_AUTOMATIC` packs into memory of the library instead.
 //!
@@ -45,21 +47,63 @@ struct Buffer {
     size: u64,
     /// In the order of their places.
     held: Vec<Held>,
+    /// Where the last message ends that got the model's place, held or not.
+    tail: u64,
 }
 
+/// Room that the user adds for each message.
+const OVERHEAD: u64 = abi::BSEND_OVERHEAD as u64;
+
 impl Buffer {
-    /// Where `bytes` fit between the messages that are held.
-    fn place(&self, bytes: u64) -> Option<Range<u64>> {
-        let first = (self.address as u64).next_multiple_of(ALIGN) - self.address as u64;
+    /// One without messages.
+    fn new(address: usize, size: u64) -> Self {
+        Self { address, size, held: Vec::new(), tail: 0 }
+    }
+
+    /// Where a message begins that has the bytes from `start` on.
+    fn aligned(&self, start: u64) -> u64 {
+        let address = self.address as u64;
+        (address + start).next_multiple_of(ALIGN) - address
+    }
+
+    /// Where `bytes` go.
+    fn place(&mut self, bytes: u64) -> Option<Range<u64>> {
+        // An empty buffer is whole.
+        if self.held.is_empty() {
+            self.tail = 0;
+        }
+        let queued = self.queued(bytes);
+        if let Some(place) = &queued {
+            self.tail = place.end;
+        }
+        queued.or_else(|| self.between(bytes))
+    }
+
+    /// The model's place: behind the last message, or at the beginning. The overhead has room for the
+    /// alignment.
+    fn queued(&self, bytes: u64) -> Option<Range<u64>> {
+        const { assert!(OVERHEAD >= ALIGN) };
+        let whole = bytes.checked_add(OVERHEAD)?;
+        let free = |place: &Range<u64>| {
+            let next = self.held.partition_point(|held| held.place.end <= place.start);
+            place.end <= self.size
+                && self.held.get(next).is_none_or(|held| place.end <= held.place.start)
+        };
+        let at = |start: u64| Some(start..start.checked_add(whole)?);
+        at(self.tail).filter(free).or_else(|| at(0).filter(free))
+    }
+
+    /// The first place between the messages that are held, without overhead.
+    fn between(&self, bytes: u64) -> Option<Range<u64>> {
         // Also an empty message has a place of its own, so that places have an order.
         let bytes = bytes.max(1);
         let padded = bytes.checked_next_multiple_of(ALIGN)?;
-        let mut start = first;
+        let mut start = self.aligned(0);
         for held in &self.held {
-            if held.place.start.checked_sub(start)? >= padded {
+            if start.checked_add(padded)? <= held.place.start {
                 break;
             }
-            start = held.place.end;
+            start = self.aligned(held.place.end);
         }
         let end = start.checked_add(padded)?;
         // The last message needs no room for the alignment of the next.
@@ -115,7 +159,7 @@ impl Pool {
         if buffer.is_some() {
             return Err(full("one is attached already".to_owned()));
         }
-        *buffer = Some(Buffer { address: address as usize, size, held: Vec::new() });
+        *buffer = Some(Buffer::new(address as usize, size));
         Ok(())
     }
 
@@ -159,7 +203,8 @@ impl Pool {
                     "no room for {bytes} bytes in the attached {size}, which hold {held} messages"
                 ))
             })?;
-            let start = (buffer.address as *mut u8).wrapping_add(place.start as usize);
+            let start = buffer.aligned(place.start) as usize;
+            let start = (buffer.address as *mut u8).wrapping_add(start);
             (SendMode::Lent(start), place)
         };
         // SAFETY: the elements are the caller's promise; the place is within the attached buffer
@@ -413,7 +458,7 @@ mod tests {
 
     #[test]
     fn places_are_found_between_and_given_back() {
-        let mut buffer = Buffer { address: 4096, size: 100, held: Vec::new() };
+        let mut buffer = Buffer::new(4096, 100);
         let hold = |buffer: &mut Buffer, send, bytes| {
             let place = buffer.place(bytes)?;
             buffer.hold(Held { send, place: place.clone() });
@@ -433,10 +478,32 @@ mod tests {
 
     #[test]
     fn a_buffer_at_an_odd_address_begins_at_the_next_even_one() {
-        let buffer = Buffer { address: 4097, size: 15, held: Vec::new() };
+        let mut buffer = Buffer::new(4097, 15);
         assert_eq!(buffer.place(8), Some(7..15));
         assert_eq!(buffer.place(9), None);
-        let automatic = Buffer { address: abi::BUFFER_AUTOMATIC, size: 0, held: Vec::new() };
-        assert_eq!(automatic.held.len(), 0);
+    }
+
+    /// Two long messages, the first of which leaves, a short one and a middle one: the queue goes round
+    /// behind the short one, the first place would have cut the hole in two.
+    #[test]
+    fn what_the_model_has_room_for_has_room() {
+        let (long, short, middle) = (40_000, 20_000, 35_000);
+        for odd in 0..ALIGN as usize {
+            let mut buffer = Buffer::new(4096 + odd, 2 * long + short + 3 * OVERHEAD);
+            for (send, bytes) in [(1, long), (2, long)] {
+                let place = buffer.place(bytes).expect("room");
+                buffer.hold(Held { send, place });
+            }
+            buffer.held.retain(|held| held.send != 1);
+            for (send, bytes) in [(3, short), (4, middle)] {
+                let place = buffer.place(bytes).expect("room");
+                assert!(buffer.aligned(place.start) + bytes <= place.end, "{place:?}");
+                assert!(place.end <= buffer.size, "{place:?}");
+                buffer.hold(Held { send, place });
+            }
+            let places: Vec<_> = buffer.held.iter().map(|held| held.place.clone()).collect();
+            assert!(places.is_sorted_by(|a, b| a.end <= b.start), "{places:?}");
+            assert_eq!(buffer.sends(), [4, 2, 3]);
+        }
     }
 }

@@ -138,17 +138,19 @@ pub unsafe fn pack_size<F: Form>(
     // SAFETY: passed on.
     let out = unsafe { Out::new(size, "size")? };
     let elements = count(incount, "incount")?;
-    let bytes = datatype::with(datatype, |ty| Ok(ty.plan()?.packed_bytes(elements)?))?;
-    fits::<F::Count>(&out, bytes)
+    // What fits no number is the one way in which this fails.
+    let bytes = datatype::with(datatype, |ty| Ok(ty.plan()?.packed_bytes(elements).ok()))?;
+    fits::<F::Count>(&out, bytes);
+    Ok(())
 }
 
-fn fits<N: Number>(out: &Out<N>, bytes: u64) -> Result {
-    let value = i64::try_from(bytes).ok().and_then(N::exactly);
-    out.set(value.ok_or_else(|| {
-        let detail = format!("{bytes} bytes do not fit its type; use the call that ends in _c");
-        Failure::new(abi::ERR_VALUE_TOO_LARGE, "size", detail)
-    })?);
-    Ok(())
+/// A size as a result; `MPI_UNDEFINED` where it does not fit (MPI-5.0 section 5.2), which leaves it to
+/// the program to take the call that ends in `_c`.
+fn fits<N: Number>(out: &Out<N>, bytes: Option<u64>) {
+    let value = bytes.and_then(|bytes| i64::try_from(bytes).ok()).and_then(N::exactly);
+    if let Some(value) = value.or_else(|| N::exactly(abi::UNDEFINED.into())) {
+        out.set(value);
+    }
 }
 
 /// # Safety
@@ -261,7 +263,9 @@ pub unsafe fn external_size<F: Form>(
     // SAFETY: passed on.
     let out = unsafe { Out::new(size, "size")? };
     let elements = count(incount, "incount")?;
-    let bytes =
-        datatype::with(datatype, |ty| Ok(pack_external_size(ty.plan()?.external32()?, elements)?))?;
-    fits::<F::Address>(&out, bytes)
+    let bytes = datatype::with(datatype, |ty| {
+        Ok(pack_external_size(ty.plan()?.external32()?, elements).ok())
+    })?;
+    fits::<F::Address>(&out, bytes);
+    Ok(())
 }

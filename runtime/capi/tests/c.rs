@@ -70,6 +70,7 @@ programs! {
     groups: [0, 1, 3];
     communicators: [0, 2, 5];
     attributes: [0, 2];
+    handlers: [0, 2];
     collectives: [0, 1, 2, 3, 4, 7];
 }
 

@@ -10,8 +10,9 @@ use crate::group;
 use crate::info::{self, Entry};
 use crate::out::Out;
 use crate::raw;
+use crate::request::On;
 use std::ffi::c_int;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use typepack::Communicator;
 
 /// Writes the handle of a new communicator, or the null handle for those who got none.
@@ -30,18 +31,23 @@ fn hand_out(parent: &Comm, made: Option<Communicator>, out: &Out<raw::Comm>) -> 
 /// # Safety
 ///
 /// - `newcomm` is null or writable.
-unsafe fn duplicate(comm: raw::Comm, hints: Vec<Entry>, newcomm: *mut raw::Comm) -> Result {
+unsafe fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: *mut raw::Comm) -> Result {
     let parent = find(comm)?;
     // SAFETY: passed on.
     let out = unsafe { Out::new(newcomm, "newcomm")? };
     // The collective part first: the copy functions of one rank may refuse, and the others must
     // not wait for it.
     let communicator = parent.communicator.dup()?;
-    let mut dup = Comm::new(communicator, parent.handler.get(), "");
-    // Where a copy function refuses there is nothing that a careless caller may go on with.
-    dup.attributes = parent.attributes.copy(comm.0).inspect_err(|_| out.set(raw::Comm::NULL))?;
-    *dup.hints.get_mut().unwrap_or_else(PoisonError::into_inner) = hints;
-    out.set(raw::Comm(COMMS.insert(Arc::new(dup))?));
+    let dup = Arc::new(Comm::new(communicator, parent.handler.get(), ""));
+    dup.hints.set(hints);
+    let handle = COMMS.insert(dup.clone())?;
+    if let Err(failure) = parent.attributes.copy(comm.0, &dup.attributes, handle) {
+        COMMS.remove(handle);
+        // Nothing that a careless caller may go on with.
+        out.set(raw::Comm::NULL);
+        return Err(failure);
+    }
+    out.set(raw::Comm(handle));
     Ok(())
 }
 
@@ -51,7 +57,7 @@ unsafe fn duplicate(comm: raw::Comm, hints: Vec<Entry>, newcomm: *mut raw::Comm)
 /// As the C function.
 pub unsafe fn dup(comm: raw::Comm, newcomm: *mut raw::Comm) -> Result {
     // SAFETY: passed on.
-    unsafe { duplicate(comm, Vec::new(), newcomm) }
+    unsafe { duplicate(comm, &[], newcomm) }
 }
 
 /// `MPI_Comm_dup_with_info`.
@@ -64,7 +70,7 @@ pub unsafe fn dup_with_info(comm: raw::Comm, info: raw::Info, newcomm: *mut raw:
         info => info::find(info)?.all(),
     };
     // SAFETY: passed on.
-    unsafe { duplicate(comm, hints, newcomm) }
+    unsafe { duplicate(comm, &hints, newcomm) }
 }
 
 /// `MPI_Comm_create`.
@@ -115,6 +121,10 @@ pub unsafe fn split(comm: raw::Comm, color: c_int, key: c_int, newcomm: *mut raw
 /// The hint that says which resource ranks are to share, and its value for memory.
 const RESOURCE: &[u8] = b"mpi_hw_resource_type";
 const MEMORY: &[u8] = b"mpi_shared_memory";
+/// The hint that says which set of processes they are to be in, and the two sets that there are.
+const SET: &[u8] = b"mpi_pset_name";
+const ALL: &[u8] = b"mpi://WORLD";
+const ALONE: &[u8] = b"mpi://SELF";
 
 /// `MPI_Comm_split_type`: all ranks share memory. Of other resources none is known, for which the
 /// standard has the null handle as the answer.
@@ -131,22 +141,28 @@ pub unsafe fn split_type(
     let parent = find(comm)?;
     // SAFETY: passed on.
     let out = unsafe { Out::new(newcomm, "newcomm")? };
-    let resource = match info {
+    let hints = match info {
         raw::Info::NULL => None,
-        info => info::find(info)?.value(RESOURCE),
+        info => Some(info::find(info)?),
     };
-    let shared = match split_type {
-        abi::COMM_TYPE_SHARED => true,
-        abi::COMM_TYPE_HW_GUIDED | abi::COMM_TYPE_RESOURCE_GUIDED => {
-            resource.as_deref() == Some(MEMORY)
-        }
-        abi::COMM_TYPE_HW_UNGUIDED | abi::UNDEFINED => false,
+    let named = |hint| hints.as_ref().and_then(|hints| hints.value(hint));
+    let of_memory = || (named(RESOURCE)? == MEMORY).then_some(0);
+    let of_set = || match named(SET)?.as_slice() {
+        ALL => Some(0),
+        ALONE => u32::try_from(parent.rank()).ok(),
+        _ => None,
+    };
+    let color = match split_type {
+        abi::COMM_TYPE_SHARED => Some(0),
+        abi::COMM_TYPE_HW_GUIDED => of_memory(),
+        abi::COMM_TYPE_RESOURCE_GUIDED => of_memory().or_else(of_set),
+        abi::COMM_TYPE_HW_UNGUIDED | abi::UNDEFINED => None,
         other => {
             let detail = format!("{other} is no type of split");
             return Err(Failure::new(abi::ERR_ARG, "split_type", detail));
         }
     };
-    hand_out(&parent, parent.communicator.split_shared(shared, key)?, &out)
+    hand_out(&parent, parent.communicator.split(color, key)?, &out)
 }
 
 /// `MPI_Comm_free`: the attributes are deleted, the handle is gone; operations that are pending
@@ -159,14 +175,22 @@ pub unsafe fn free(comm: *mut raw::Comm) -> Result {
     let out = unsafe { Out::new(comm, "comm")? };
     // SAFETY: not null, and readable as an argument of both directions.
     let handle = unsafe { comm.read_unaligned() };
-    let found = find(handle)?;
+    let comm = find(handle)?;
+    let on = On { comm, handle };
+    // The handle came by address, so that the door does not know whose handler is to hear of it.
+    end(&on).map_err(|failure| on.raise(failure))?;
+    out.set(raw::Comm::NULL);
+    Ok(())
+}
+
+fn end(on: &On) -> Result {
+    let On { comm, handle } = on;
     if matches!(handle.0, abi::COMM_WORLD | abi::COMM_SELF) {
         let name = if handle.0 == abi::COMM_WORLD { "MPI_COMM_WORLD" } else { "MPI_COMM_SELF" };
         return Err(Failure::new(abi::ERR_COMM, "comm", format!("{name} cannot be freed")));
     }
-    found.attributes.clear(handle.0)?;
-    crate::buffered::release(handle)?;
-    COMMS.remove(handle.0).ok_or_else(|| super::invalid(handle))?;
-    out.set(raw::Comm::NULL);
+    comm.attributes.clear(handle.0)?;
+    crate::buffered::release(*handle)?;
+    COMMS.remove(handle.0).ok_or_else(|| super::invalid(*handle))?;
     Ok(())
 }

@@ -1,19 +1,20 @@
 //! Communicators behind handles: what the C face keeps about one, and the calls that ask for it.
 //!
 //! `process.rs` has the two that everyone has, `create.rs` makes further ones and frees them,
-//! `attribute.rs` has their attributes. Groups are in `group.rs`. All are intracommunicators.
+//! `attribute.rs` has their attributes, `hints.rs` their hints. Groups are in `group.rs`. All are intracommunicators.
 
 pub mod attribute;
 pub mod create;
 pub mod dims;
+pub mod hints;
 
 use crate::abi;
 use crate::attribute::Attributes;
+use crate::comm::hints::Hints;
 use crate::error::handler::{self, Handler, HandlerCell, On};
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
-use crate::info::{self, Entry};
 use crate::out::Out;
 use crate::process;
 use crate::raw;
@@ -30,8 +31,7 @@ pub struct Comm {
     handler: HandlerCell,
     name: Mutex<Vec<u8>>,
     attributes: Attributes,
-    /// The hints that it was given.
-    hints: Mutex<Vec<Entry>>,
+    hints: Hints,
 }
 
 static COMMS: Table<Comm> = Table::new(Kind::Comm);
@@ -45,7 +45,7 @@ impl Comm {
             handler: HandlerCell::new(handler),
             name: Mutex::new(name.into()),
             attributes: Attributes::new(),
-            hints: Mutex::new(Vec::new()),
+            hints: Hints::default(),
         }
     }
 
@@ -242,35 +242,6 @@ pub unsafe fn topo_test(comm: raw::Comm, status: *mut c_int) -> Result {
     // SAFETY: passed on.
     let out = unsafe { Out::new(status, "status")? };
     out.set(abi::UNDEFINED);
-    Ok(())
-}
-
-/// `MPI_Comm_set_info`: hints that are there already get their new values.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_info(comm: raw::Comm, info: raw::Info) -> Result {
-    let (comm, new) = (find(comm)?, info::find(info)?.all());
-    let mut hints = comm.hints.lock().unwrap_or_else(PoisonError::into_inner);
-    for (key, value) in new {
-        match hints.iter_mut().find(|(name, _)| *name == key) {
-            Some(hint) => hint.1 = value,
-            None => hints.push((key, value)),
-        }
-    }
-    Ok(())
-}
-
-/// `MPI_Comm_get_info`: the hints that the communicator was given.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_info(comm: raw::Comm, info_used: *mut raw::Info) -> Result {
-    let comm = find(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(info_used, "info_used")? };
-    let hints = comm.hints.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    out.set(info::make(hints)?);
     Ok(())
 }
 

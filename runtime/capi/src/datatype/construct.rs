@@ -2,7 +2,7 @@
 //!
 //! Each call is written once over its [`Form`] and checked by the engine, which names the argument.
 
-use super::{Type, find, insert, insert_type, remove};
+use super::{Type, duplicate, find, insert, remove};
 use crate::abi;
 use crate::array;
 use crate::error::{Failure, Result};
@@ -372,14 +372,13 @@ pub unsafe fn dup(oldtype: raw::Datatype, newtype: *mut raw::Datatype) -> Result
     // SAFETY: passed on.
     let out = unsafe { Out::new(newtype, "newtype")? };
     let old = find(oldtype)?;
-    // As for a communicator whose copy functions refuse.
-    let attributes =
-        old.attributes.copy(oldtype.0).inspect_err(|_| out.set(raw::Datatype::NULL))?;
-    let copy = Type::with(old.tree().dup(), attributes);
+    let copy = Type::new(old.tree().dup());
     if old.plan().is_ok() {
         copy.commit()?;
     }
-    out.set(insert_type(copy)?);
+    // Where a copy function refuses there is nothing that a careless caller may go on with.
+    let copy = duplicate(oldtype, &old, copy);
+    out.set(copy.inspect_err(|_| out.set(raw::Datatype::NULL))?);
     Ok(())
 }
 

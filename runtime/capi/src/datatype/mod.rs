@@ -39,11 +39,8 @@ thread_local! {
 
 impl Type {
     fn new(tree: Datatype) -> Self {
-        Self::with(tree, Attributes::new())
-    }
-
-    fn with(tree: Datatype, attributes: Attributes) -> Self {
-        Self { tree, plan: OnceLock::new(), name: Mutex::new(None), attributes }
+        let (plan, name, attributes) = (OnceLock::new(), Mutex::new(None), Attributes::new());
+        Self { tree, plan, name, attributes }
     }
 
     /// The engine's type.
@@ -95,11 +92,21 @@ impl Type {
 /// # Errors
 /// No handle is left.
 pub fn insert(tree: Datatype) -> Result<raw::Datatype> {
-    insert_type(Type::new(tree))
+    Ok(raw::Datatype(TYPES.insert(Arc::new(Type::new(tree)))?))
 }
 
-fn insert_type(ty: Type) -> Result<raw::Datatype> {
-    Ok(raw::Datatype(TYPES.insert(Arc::new(ty))?))
+/// Gives a duplicate of a type a handle, and the attributes that are copied.
+///
+/// # Errors
+/// No handle is left; the code of a copy function.
+fn duplicate(original: raw::Datatype, from: &Type, copy: Type) -> Result<raw::Datatype> {
+    let copy = Arc::new(copy);
+    let handle = TYPES.insert(copy.clone())?;
+    if let Err(failure) = from.attributes.copy(original.0, &copy.attributes, handle) {
+        TYPES.remove(handle);
+        return Err(failure);
+    }
+    Ok(raw::Datatype(handle))
 }
 
 /// The type of a handle.

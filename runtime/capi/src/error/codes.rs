@@ -17,7 +17,8 @@ use crate::text;
 struct Added {
     /// The class of a code; a class is its own.
     class: c_int,
-    text: Vec<u8>,
+    /// None until one is added, which may be empty.
+    text: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -143,7 +144,7 @@ pub fn string(code: c_int) -> Option<Vec<u8>> {
     if let Some(text) = predefined(code) {
         return Some(text.into_bytes());
     }
-    codes().added.get(&code).map(|added| added.text.clone())
+    codes().added.get(&code).map(|added| added.text.clone().unwrap_or_default())
 }
 
 /// The class of a code.
@@ -193,7 +194,7 @@ impl Codes {
         })?;
         self.last = number;
         let class = class.unwrap_or(number);
-        self.added.insert(number, Added { class, text: Vec::new() });
+        self.added.insert(number, Added { class, text: None });
         LAST_USED.store(number, std::sync::atomic::Ordering::Relaxed);
         Ok(number)
     }
@@ -242,7 +243,7 @@ pub unsafe fn add_code(errorclass: c_int, errorcode: *mut c_int) -> Result {
 pub unsafe fn add_string(errorcode: c_int, string: *const c_char) -> Result {
     // SAFETY: passed on.
     let bytes = unsafe { text::read(string, abi::MAX_ERROR_STRING, "string", abi::ERR_ARG)? };
-    codes().user(errorcode, "errorcode")?.text = bytes;
+    codes().user(errorcode, "errorcode")?.text = Some(bytes);
     Ok(())
 }
 
@@ -262,7 +263,7 @@ pub unsafe fn remove_class(errorclass: c_int) -> Result {
         let detail = format!("{errorclass} still has codes");
         return Err(Failure::new(abi::ERR_ARG, "errorclass", detail));
     }
-    if !codes.user(errorclass, "errorclass")?.text.is_empty() {
+    if codes.user(errorclass, "errorclass")?.text.is_some() {
         return Err(has_string("errorclass", errorclass));
     }
     codes.added.remove(&errorclass);
@@ -280,7 +281,7 @@ pub unsafe fn remove_code(errorcode: c_int) -> Result {
         let detail = format!("{errorcode} is a class, not a code");
         return Err(Failure::new(abi::ERR_ARG, "errorcode", detail));
     }
-    if !added.text.is_empty() {
+    if added.text.is_some() {
         return Err(has_string("errorcode", errorcode));
     }
     codes.added.remove(&errorcode);
@@ -294,11 +295,10 @@ pub unsafe fn remove_code(errorcode: c_int) -> Result {
 pub unsafe fn remove_string(errorcode: c_int) -> Result {
     let mut codes = codes();
     let added = codes.user(errorcode, "errorcode")?;
-    if added.text.is_empty() {
+    if added.text.take().is_none() {
         let detail = format!("{errorcode} has no string");
         return Err(Failure::new(abi::ERR_ARG, "errorcode", detail));
     }
-    added.text.clear();
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 //! After `door.rs`, which has the failure and the object it happened on. Every communicator, file,
 //! window and session has a [`Handler`]; failures without an object go to `MPI_COMM_SELF`'s.
 
-use super::{Failure, Result, codes};
+use super::{Failure, Result, codes, file};
 use crate::abi;
 use crate::callback::ErrorFunction;
 use crate::door::At;
@@ -13,7 +13,7 @@ use crate::out::{Out, null};
 use crate::process;
 use crate::raw;
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// On which kind of object an error handler may be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +28,53 @@ pub enum On {
     Session,
 }
 
-/// An error handler that the user made.
+/// An error handler that the user made. The user may hold it several times, by one handle: once for
+/// having made it and once for each time that an object was asked for it (MPI-5.0 section 9.3.4);
+/// objects that have it keep it beyond that.
 #[derive(Debug)]
 pub struct UserHandler {
     on: On,
     function: ErrorFunction,
+    held: Mutex<Held>,
+}
+
+/// How the user holds a handler.
+#[derive(Debug, Default)]
+struct Held {
+    /// Valid while `times` is not 0.
+    handle: usize,
+    /// How many calls of `MPI_Errhandler_free` are due.
+    times: u64,
+}
+
+impl UserHandler {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        // Handle and number change together, after whatever may fail.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The handle, to be freed once more than before.
+    fn hold(self: &Arc<Self>) -> Result<usize> {
+        let mut held = self.held();
+        if held.times == 0 {
+            held.handle = HANDLERS.insert(self.clone())?;
+        }
+        held.times += 1;
+        Ok(held.handle)
+    }
+
+    /// Takes back one of the times that it is held by `handle`; whether it was held so.
+    fn release(&self, handle: usize) -> bool {
+        let mut held = self.held();
+        if held.handle != handle || held.times == 0 {
+            return false;
+        }
+        held.times -= 1;
+        if held.times == 0 {
+            HANDLERS.remove(handle);
+        }
+        true
+    }
 }
 
 /// What an object does with a failure.
@@ -71,7 +113,7 @@ impl Handler {
         Ok(Self::User(user))
     }
 
-    /// A handle for it, which its receiver frees.
+    /// The handle for it, which its receiver frees.
     ///
     /// # Errors
     /// No handle is left.
@@ -80,7 +122,7 @@ impl Handler {
             Self::Fatal => abi::ERRORS_ARE_FATAL,
             Self::Abort => abi::ERRORS_ABORT,
             Self::Return => abi::ERRORS_RETURN,
-            Self::User(user) => HANDLERS.insert(user.clone())?,
+            Self::User(user) => user.hold()?,
         }))
     }
 }
@@ -138,10 +180,9 @@ pub fn raise(raised: Raised<'_>) -> c_int {
             Some(handler) => (handler, comm.0),
             None => process::default_handler(),
         },
-        // Files, windows and sessions are not built: their handles are all invalid, and a failure
-        // on an invalid object goes to `MPI_COMM_SELF`'s handler. A file's would be
-        // `MPI_FILE_NULL`'s, which returns.
-        At::File => (Handler::Return, abi::FILE_NULL),
+        At::File => (file::default(), abi::FILE_NULL),
+        // Windows and sessions are not built: their handles are all invalid, and a failure on an
+        // invalid object goes to `MPI_COMM_SELF`'s handler.
         At::Win | At::Session | At::Nothing => process::default_handler(),
     };
     invoke(&handler, handle, raised.name, raised.failure)
@@ -180,7 +221,8 @@ unsafe fn create(on: On, function: raw::Callback, errhandler: *mut raw::Errhandl
     // SAFETY: passed on.
     let out = unsafe { Out::new(errhandler, "errhandler")? };
     let function = ErrorFunction::new(function).ok_or_else(|| null("errhandler_fn"))?;
-    out.set(raw::Errhandler(HANDLERS.insert(Arc::new(UserHandler { on, function }))?));
+    let made = Arc::new(UserHandler { on, function, held: Mutex::default() });
+    out.set(raw::Errhandler(made.hold()?));
     Ok(())
 }
 
@@ -220,7 +262,8 @@ pub unsafe fn session_create(function: raw::Callback, errhandler: *mut raw::Errh
     unsafe { create(On::Session, function, errhandler) }
 }
 
-/// `MPI_Errhandler_free`. Objects that have the handler keep it.
+/// `MPI_Errhandler_free`. Objects that have the handler keep it, and so do those who got it from one
+/// and have not freed it yet.
 ///
 /// # Safety
 /// As the C function.
@@ -233,7 +276,8 @@ pub unsafe fn free(errhandler: *mut raw::Errhandler) -> Result {
         // The standard lets predefined handlers be freed after a get; nothing is lost.
         abi::ERRORS_ARE_FATAL | abi::ERRORS_ABORT | abi::ERRORS_RETURN => {}
         value => {
-            HANDLERS.remove(value).ok_or_else(|| invalid(handle))?;
+            let found = HANDLERS.find(value).filter(|user| user.release(value));
+            found.ok_or_else(|| invalid(handle))?;
         }
     }
     out.set(raw::Errhandler::NULL);

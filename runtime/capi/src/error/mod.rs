@@ -1,9 +1,11 @@
 //! What a call that fails says: class or code, argument, sentence.
 //!
 //! Functions of the face return [`Failure`]; `door.rs` raises it through the error handler of the
-//! object it happened on (`handler.rs`). `codes.rs` has the classes and codes, also the user's.
+//! object it happened on (`handler.rs`; for files, `file.rs`). `codes.rs` has the classes and codes, also
+//! the user's.
 
 pub mod codes;
+pub mod file;
 pub mod handler;
 
 use crate::abi;

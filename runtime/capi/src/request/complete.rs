@@ -148,12 +148,13 @@ impl<S: AsRef<[Slot]>> Slots<S> {
     }
 
     /// Takes the result of a complete request; its handle becomes null, unless it is persistent.
+    /// `None` for one that was null or inactive.
     ///
     /// # Safety
     ///
     /// - The array is writable.
-    unsafe fn conclude(&self, at: usize) -> Outcome {
-        let (handle, Some(request)) = &self.slots.as_ref()[at] else { return Outcome::empty() };
+    unsafe fn conclude(&self, at: usize) -> Option<Outcome> {
+        let (handle, Some(request)) = &self.slots.as_ref()[at] else { return None };
         let outcome = request.take();
         if request.persistent.is_none() {
             if !request.shared {
@@ -178,19 +179,20 @@ impl Statuses {
         Self { array, written: Vec::new(), failure: None }
     }
 
-    /// Writes the next one.
+    /// Writes the next one; `None` for a request that was null or inactive.
     ///
     /// # Safety
     ///
     /// - The array is `MPI_STATUSES_IGNORE`, or writable for one more.
-    unsafe fn push(&mut self, outcome: Outcome) {
-        let at = self.written.len();
-        self.written.push(outcome.failure.as_ref().map_or(abi::SUCCESS, |failure| failure.code));
-        self.failure = self.failure.take().or(outcome.failure);
-        if !self.array.is_null() {
-            // SAFETY: writable there (promise).
-            unsafe { outcome.status.put(self.array.add(at)) };
-        }
+    unsafe fn push(&mut self, outcome: Option<Outcome>) {
+        let target = match self.array {
+            array if array.is_null() => array,
+            array => array.wrapping_add(self.written.len()),
+        };
+        // SAFETY: writable there (promise), or null.
+        let failure = unsafe { put(outcome, target) };
+        self.written.push(failure.as_ref().map_or(abi::SUCCESS, |failure| failure.code));
+        self.failure = self.failure.take().or(failure);
     }
 
     /// The result of the call: error fields are written only when there is an error.
@@ -210,15 +212,31 @@ impl Statuses {
     }
 }
 
+/// Writes what an operation says, and returns its failure. Without an operation the status is the
+/// empty one, of which the error field is a part (MPI-5.0 section 3.7.3).
+///
+/// # Safety
+///
+/// - `status` is `MPI_STATUS_IGNORE`, or writable.
+unsafe fn put(outcome: Option<Outcome>, status: *mut Status) -> Option<Failure> {
+    // SAFETY: passed on.
+    unsafe {
+        match &outcome {
+            Some(outcome) => outcome.status.put(status),
+            None => Status::put_empty(status),
+        }
+    }
+    outcome?.failure
+}
+
 /// The result of one operation.
 ///
 /// # Safety
 ///
 /// - `status` is `MPI_STATUS_IGNORE`, or writable.
-unsafe fn single(outcome: Outcome, status: *mut Status) -> Result {
+unsafe fn single(outcome: Option<Outcome>, status: *mut Status) -> Result {
     // SAFETY: passed on.
-    unsafe { outcome.status.put(status) };
-    outcome.failure.map_or(Ok(()), Err)
+    unsafe { put(outcome, status) }.map_or(Ok(()), Err)
 }
 
 /// `MPI_Wait`.
@@ -338,7 +356,7 @@ unsafe fn any(
     index: *mut c_int,
     flag: *mut c_int,
     status: *mut Status,
-    outcome: impl FnOnce(&Slots, usize) -> Outcome,
+    outcome: impl FnOnce(&Slots, usize) -> Option<Outcome>,
 ) -> Result {
     // SAFETY: passed on.
     let slots = unsafe { Slots::read(count, requests)? };
@@ -472,11 +490,8 @@ pub unsafe fn testsome(
 }
 
 /// The status that a question about a request gets.
-fn seen(request: &Option<Arc<Request>>) -> Outcome {
-    match request {
-        Some(request) if !request.is_inactive() => request.look(),
-        _ => Outcome::empty(),
-    }
+fn seen(request: &Option<Arc<Request>>) -> Option<Outcome> {
+    request.as_ref().and_then(|request| request.look())
 }
 
 /// `MPI_Request_get_status`: the result stays where it is.

@@ -257,13 +257,15 @@ impl Request {
         }
     }
 
-    /// The result of a complete operation; the request is inactive, or gone, afterwards.
-    fn take(&self) -> Outcome {
+    /// The result of a complete operation; the request is inactive, or gone, afterwards. `None` if
+    /// it was inactive before.
+    fn take(&self) -> Option<Outcome> {
         if self.shared {
-            return Outcome::empty();
+            return Some(Outcome::empty());
         }
         let running = std::mem::replace(&mut *self.lock(), Running::Inactive);
-        match running {
+        Some(match running {
+            Running::Inactive => return None,
             Running::Finished(outcome) => outcome,
             Running::User(functions, _) => {
                 let mut outcome = asked(functions);
@@ -274,13 +276,14 @@ impl Request {
                 outcome
             }
             _ => Outcome::empty(),
-        }
+        })
     }
 
-    /// The result of a complete operation, left where it is.
-    fn look(&self) -> Outcome {
+    /// The result of a complete operation, left where it is; `None` if it is inactive.
+    fn look(&self) -> Option<Outcome> {
         let running = self.lock();
-        match &*running {
+        Some(match &*running {
+            Running::Inactive => return None,
             Running::Finished(outcome) => outcome.clone(),
             Running::User(functions, _) => {
                 let functions = *functions;
@@ -288,7 +291,7 @@ impl Request {
                 asked(functions)
             }
             _ => Outcome::empty(),
-        }
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-/* Attributes of communicators: callbacks, sentinels, predefined ones, and the end of the world. */
+/* Attributes of communicators and datatypes: callbacks, sentinels, predefined ones, and the end of the world. */
 #include "check.h"
 
 static int copies, deletes, refuse;
@@ -21,7 +21,97 @@ static int delete(MPI_Comm comm, int keyval, void *value, void *state)
     return refuse ? MPI_ERR_INTERN : MPI_SUCCESS;
 }
 
-static int order[3], ended;
+static MPI_Comm copied_to = MPI_COMM_NULL;
+
+static int refuse_copy(MPI_Comm comm, int keyval, void *state, void *in, void *out, int *flag)
+{
+    (void)keyval, (void)state, (void)in, (void)out;
+    CHECK(comm == MPI_COMM_SELF);
+    *flag = 0;
+    return MPI_ERR_NAME;
+}
+
+static int take_back(MPI_Comm comm, int keyval, void *value, void *state)
+{
+    int size = -1;
+    (void)keyval, (void)state;
+    CHECK(value == &extra);
+    OK(MPI_Comm_size(comm, &size));
+    copied_to = comm;
+    return MPI_SUCCESS;
+}
+
+/* When one of several is not copied, those that were are deleted where they went to. */
+static void half_copied(void)
+{
+    int first, second, size;
+    MPI_Comm dup = MPI_COMM_WORLD;
+    OK(MPI_Comm_create_keyval(MPI_COMM_DUP_FN, take_back, &first, NULL));
+    OK(MPI_Comm_create_keyval(refuse_copy, MPI_COMM_NULL_DELETE_FN, &second, NULL));
+    OK(MPI_Comm_set_attr(MPI_COMM_SELF, first, &extra));
+    OK(MPI_Comm_set_attr(MPI_COMM_SELF, second, &extra));
+    RAISES(MPI_ERR_NAME, MPI_Comm_dup(MPI_COMM_SELF, &dup));
+    CHECK(dup == MPI_COMM_WORLD && copied_to != MPI_COMM_NULL && copied_to != MPI_COMM_SELF);
+    RAISES(MPI_ERR_COMM, MPI_Comm_size(copied_to, &size));
+    OK(MPI_Comm_delete_attr(MPI_COMM_SELF, second));
+    OK(MPI_Comm_delete_attr(MPI_COMM_SELF, first));
+    CHECK(copied_to == MPI_COMM_SELF);
+    OK(MPI_Comm_free_keyval(&first));
+    OK(MPI_Comm_free_keyval(&second));
+}
+
+static int type_copies, type_deletes, type_refuse;
+static MPI_Datatype type_copied_to;
+
+static int copy_type(MPI_Datatype type, int keyval, void *state, void *in, void *out, int *flag)
+{
+    (void)type, (void)keyval, (void)state;
+    *(void **)out = in;
+    *flag = 1;
+    return ++type_copies == 2 && type_refuse ? MPI_ERR_NAME : MPI_SUCCESS;
+}
+
+static int delete_type(MPI_Datatype type, int keyval, void *value, void *state)
+{
+    (void)keyval, (void)value, (void)state;
+    type_copied_to = type;
+    type_deletes++;
+    return type_refuse == 2 ? MPI_ERR_NAME : MPI_SUCCESS;
+}
+
+/* The same of datatypes; and one whose attributes cannot be deleted stays. */
+static void of_types(void)
+{
+    int keys[2], size, flag;
+    void *value;
+    MPI_Datatype type, dup = MPI_INT, kept;
+    OK(MPI_Type_contiguous(2, MPI_INT, &type));
+    for (int i = 0; i < 2; i++) {
+        OK(MPI_Type_create_keyval(copy_type, delete_type, &keys[i], NULL));
+        OK(MPI_Type_set_attr(type, keys[i], &keys[i]));
+    }
+    type_refuse = 1;
+    RAISES(MPI_ERR_NAME, MPI_Type_dup(type, &dup));
+    CHECK(dup == MPI_INT && type_copies == 2 && type_deletes == 1 && type_copied_to != type);
+    RAISES(MPI_ERR_TYPE, MPI_Type_size(type_copied_to, &size));
+    type_refuse = type_copies = 0;
+    OK(MPI_Type_dup(type, &dup));
+    OK(MPI_Type_get_attr(dup, keys[1], &value, &flag));
+    CHECK(type_copies == 2 && flag && value == &keys[1]);
+    type_refuse = 2, kept = dup;
+    RAISES(MPI_ERR_NAME, MPI_Type_free(&dup));
+    RAISES(MPI_ERR_NAME, MPI_Type_delete_attr(dup, keys[0]));
+    RAISES(MPI_ERR_NAME, MPI_Type_set_attr(dup, keys[0], NULL));
+    OK(MPI_Type_get_attr(dup, keys[0], &value, &flag));
+    CHECK(dup == kept && flag && value == &keys[0]);
+    type_refuse = type_deletes = 0;
+    OK(MPI_Type_free(&dup));
+    CHECK(dup == MPI_DATATYPE_NULL && type_deletes == 2);
+    OK(MPI_Type_free(&type));
+    for (int i = 0; i < 2; i++) OK(MPI_Type_free_keyval(&keys[i]));
+}
+
+static int order[4], ended;
 
 static int at_end(MPI_Comm comm, int keyval, void *value, void *state)
 {
@@ -141,13 +231,20 @@ int main(int argc, char **argv)
     RAISES(MPI_ERR_COMM, MPI_Comm_get_attr(MPI_COMM_NULL, same, &value, &flag));
     RAISES(MPI_ERR_ARG, MPI_Comm_get_attr(MPI_COMM_WORLD, same, NULL, &flag));
 
+    OK(MPI_Comm_delete_attr(MPI_COMM_SELF, same));
+    half_copied();
+    of_types();
+
     /* The attributes of MPI_COMM_SELF go first at the end, the last one first. */
     OK(MPI_Comm_delete_attr(MPI_COMM_SELF, nothing));
     for (int i = 0; i < 3; i++) {
         OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_end, &keys[i], NULL));
         OK(MPI_Comm_set_attr(MPI_COMM_SELF, keys[i], (void *)(intptr_t)(i + 1)));
     }
+    /* One that is set again is the last that was set. */
+    OK(MPI_Comm_set_attr(MPI_COMM_SELF, keys[1], (void *)(intptr_t)4));
+    CHECK(ended == 1 && order[0] == 2);
     OK(MPI_Finalize());
-    CHECK(ended == 3 && order[0] == 3 && order[1] == 2 && order[2] == 1);
+    CHECK(ended == 4 && order[1] == 4 && order[2] == 3 && order[3] == 1);
     return 0;
 }

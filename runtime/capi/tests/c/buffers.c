@@ -1,6 +1,37 @@
 /* Buffered sends: exhaustion, detaching, flushing, automatic buffers, those of communicators. */
 #include "messages.h"
 
+/* The standard's model is a circular queue (section 3.6.2): when the first of two long messages has
+   left, a short one goes behind the second and one that is nearly as long to the beginning. */
+static void around(int other, unsigned char *room)
+{
+    enum { A = 80000, B = 40000, C = 75000 };
+    static unsigned char out[A], in[A];
+    static const int sizes[] = {A, A, B, C};
+    int bytes;
+    void *back;
+    OK(MPI_Buffer_attach(room, 2 * A + B + 3 * MPI_BSEND_OVERHEAD));
+    for (int round = 0; round < 3; round++) {
+        for (int k = 0; k < 4; k++) {
+            fill(out, sizes[k], k);
+            OK(MPI_Bsend(out, sizes[k], MPI_BYTE, other, k, MPI_COMM_WORLD));
+            if (k != 1) continue;
+            OK(MPI_Recv(in, A, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            CHECK(is_filled(in, A, 0));
+            /* Both have fetched the first one. */
+            meet(other);
+        }
+        for (int k = 1; k < 4; k++) {
+            OK(MPI_Recv(in, A, MPI_BYTE, other, k, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            CHECK(is_filled(in, sizes[k], k));
+        }
+        /* Round and round; and every round begins with an empty buffer. */
+        OK(MPI_Buffer_flush());
+    }
+    OK(MPI_Buffer_detach(&back, &bytes));
+    CHECK(back == room);
+}
+
 int main(void)
 {
     begin();
@@ -43,6 +74,10 @@ int main(void)
         if (!flag) OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
         OK(MPI_Buffer_flush());
     }
+    OK(MPI_Buffer_detach(&back, &bytes));
+    CHECK(back == room && bytes == ROOM);
+    around(other, room);
+    OK(MPI_Buffer_attach(room, ROOM));
     /* Persistent. */
     OK(MPI_Bsend_init(out, LONG, MPI_BYTE, other, 3, MPI_COMM_WORLD, &requests[0]));
     for (int round = 0; round < 3; round++) {

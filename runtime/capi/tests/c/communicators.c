@@ -17,9 +17,71 @@ static int compared(MPI_Comm a, MPI_Comm b)
     return result;
 }
 
+/* A hint that the communicator has: this value, or none. */
+static void check_hint(MPI_Comm comm, const char *key, const char *wanted)
+{
+    MPI_Info used;
+    char value[MPI_MAX_INFO_VAL];
+    int flag, room = sizeof value;
+    OK(MPI_Comm_get_info(comm, &used));
+    OK(MPI_Info_get_string(used, key, &room, value, &flag));
+    CHECK(flag == (wanted != NULL) && (!flag || strcmp(value, wanted) == 0));
+    OK(MPI_Info_free(&used));
+}
+
+static const char *const assertions[] = {
+    "mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length",
+    "mpi_assert_allow_overtaking", "mpi_assert_strict_persistent_collective_ordering"};
+
+/* Hints that are known are kept and answered, the others ignored; none is inherited. */
+static void hints(void)
+{
+    enum { N = sizeof assertions / sizeof *assertions };
+    MPI_Comm parent, dup, part;
+    MPI_Info info;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &parent));
+    for (int i = 0; i < N; i++) check_hint(parent, assertions[i], "false");
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, assertions[0], "true"));
+    OK(MPI_Info_set(info, assertions[1], "perhaps"));
+    OK(MPI_Info_set(info, "nobody_knows", "true"));
+    OK(MPI_Info_set(info, "mpi_memory_alloc_kinds", "cuda"));
+    OK(MPI_Comm_set_info(parent, info));
+    for (int i = 0; i < N; i++) check_hint(parent, assertions[i], i == 0 ? "true" : "false");
+    check_hint(parent, "nobody_knows", NULL);
+    check_hint(parent, "mpi_memory_alloc_kinds", "mpi,system");
+    /* What is not named stays. */
+    OK(MPI_Info_delete(info, assertions[0]));
+    OK(MPI_Info_set(info, assertions[2], "true"));
+    OK(MPI_Comm_set_info(parent, info));
+    check_hint(parent, assertions[0], "true");
+    check_hint(parent, assertions[2], "true");
+    OK(MPI_Comm_dup(parent, &dup));
+    OK(MPI_Comm_split(parent, 0, 0, &part));
+    for (int i = 0; i < N; i++) check_hint(dup, assertions[i], "false");
+    for (int i = 0; i < N; i++) check_hint(part, assertions[i], "false");
+    OK(MPI_Comm_free(&dup));
+    OK(MPI_Comm_free(&part));
+    OK(MPI_Comm_dup_with_info(parent, info, &dup));
+    for (int i = 0; i < N; i++) check_hint(dup, assertions[i], i == 2 ? "true" : "false");
+    check_hint(dup, "nobody_knows", NULL);
+    OK(MPI_Comm_free(&dup));
+    OK(MPI_Comm_dup_with_info(parent, MPI_INFO_NULL, &dup));
+    for (int i = 0; i < N; i++) check_hint(dup, assertions[i], "false");
+    /* What was got can be set. */
+    OK(MPI_Info_free(&info));
+    OK(MPI_Comm_get_info(parent, &info));
+    OK(MPI_Comm_set_info(dup, info));
+    check_hint(dup, assertions[0], "true");
+    check_hint(dup, assertions[3], "false");
+    OK(MPI_Info_free(&info));
+    OK(MPI_Comm_free(&dup));
+    OK(MPI_Comm_free(&parent));
+}
+
 int main(int argc, char **argv)
 {
-    int rank, size, n, flag;
+    int rank, size, n;
     OK(MPI_Init(&argc, &argv));
     errors_return();
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
@@ -35,8 +97,8 @@ int main(int argc, char **argv)
     /* A duplicate, with its parent's error handler and without its name and hints. */
     MPI_Comm dup, half;
     MPI_Errhandler handler;
-    MPI_Info info, used;
-    char name[MPI_MAX_OBJECT_NAME], value[8];
+    MPI_Info info;
+    char name[MPI_MAX_OBJECT_NAME];
     OK(MPI_Comm_create_errhandler(count_calls, &handler));
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler));
     OK(MPI_Errhandler_free(&handler));
@@ -50,25 +112,13 @@ int main(int argc, char **argv)
     calls = 0;
     RAISES(MPI_ERR_ARG, MPI_Comm_rank(dup, NULL));
     CHECK(calls == 1);
-    OK(MPI_Comm_get_info(dup, &used));
-    OK(MPI_Info_get_nkeys(used, &n));
-    CHECK(n == 0);
-    OK(MPI_Info_free(&used));
+    check_hint(dup, "mpi_assert_no_any_tag", "false");
     CHECK(MPI_Comm_fromint(MPI_Comm_toint(dup)) == dup);
     OK(MPI_Comm_free(&dup));
     CHECK(dup == MPI_COMM_NULL);
-    OK(MPI_Comm_get_info(MPI_COMM_WORLD, &used));
-    OK(MPI_Info_get(used, "mpi_assert_no_any_tag", 7, value, &flag));
-    CHECK(flag && strcmp(value, "true") == 0);
-    OK(MPI_Info_free(&used));
-    OK(MPI_Info_set(info, "mpi_assert_no_any_tag", "false"));
-    OK(MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &dup));
-    OK(MPI_Comm_get_info(dup, &used));
-    OK(MPI_Info_get(used, "mpi_assert_no_any_tag", 7, value, &flag));
-    CHECK(flag && strcmp(value, "false") == 0);
-    OK(MPI_Info_free(&used));
-    OK(MPI_Comm_free(&dup));
+    check_hint(MPI_COMM_WORLD, "mpi_assert_no_any_tag", "true");
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    hints();
 
     /* Parts. */
     OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half));
@@ -93,6 +143,25 @@ int main(int argc, char **argv)
     OK(MPI_Comm_split_type(all, MPI_COMM_TYPE_HW_GUIDED, 0, info, &dup));
     CHECK(compared(all, dup) == MPI_CONGRUENT);
     OK(MPI_Comm_free(&dup));
+    OK(MPI_Comm_split_type(all, MPI_COMM_TYPE_RESOURCE_GUIDED, 0, info, &dup));
+    CHECK(compared(all, dup) == MPI_CONGRUENT);
+    OK(MPI_Comm_free(&dup));
+    /* By sets of processes, of which there are two. */
+    OK(MPI_Info_delete(info, "mpi_hw_resource_type"));
+    OK(MPI_Info_set(info, "mpi_pset_name", "mpi://WORLD"));
+    OK(MPI_Comm_split_type(all, MPI_COMM_TYPE_RESOURCE_GUIDED, -rank, info, &dup));
+    OK(MPI_Comm_rank(dup, &n));
+    CHECK(n == size - 1 - rank);
+    OK(MPI_Comm_free(&dup));
+    OK(MPI_Info_set(info, "mpi_pset_name", "mpi://SELF"));
+    OK(MPI_Comm_split_type(all, MPI_COMM_TYPE_RESOURCE_GUIDED, 0, info, &dup));
+    CHECK(compared(MPI_COMM_SELF, dup) == MPI_CONGRUENT);
+    OK(MPI_Comm_free(&dup));
+    OK(MPI_Comm_split_type(all, MPI_COMM_TYPE_HW_GUIDED, 0, info, &none));
+    CHECK(none == MPI_COMM_NULL);
+    OK(MPI_Info_set(info, "mpi_pset_name", "elsewhere://SELF"));
+    OK(MPI_Comm_split_type(all, MPI_COMM_TYPE_RESOURCE_GUIDED, 0, info, &none));
+    CHECK(none == MPI_COMM_NULL);
     OK(MPI_Comm_free(&all));
 
     /* Of groups: different, disjoint ones at once, and one that only its members know of. */

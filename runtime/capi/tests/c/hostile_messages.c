@@ -268,6 +268,23 @@ int main(void)
     BAD(MPI_ERR_COMM, MPI_Comm_iflush_buffer(MPI_COMM_NULL, &request));
     CHECK(back == in && bytes == 0x5a5a5a5a);
 
+    /* Received where it is sent from, and beside it. */
+    enum { PLACE = 300000 };
+    static unsigned char place[2 * PLACE];
+    for (int shift = 0; shift < 3; shift++) {
+        for (int n = 4; n <= PLACE; n += PLACE - 4) {
+            fill(place, n, 3);
+            OK(MPI_Issend(place, n, MPI_BYTE, 0, 7, MPI_COMM_SELF, &request));
+            OK(MPI_Recv(place + shift, n, MPI_BYTE, 0, 7, MPI_COMM_SELF, &status));
+            OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+            CHECK(is_filled(place + shift, n, 3));
+            OK(MPI_Irecv(place, n, MPI_BYTE, 0, 7, MPI_COMM_SELF, &request));
+            OK(MPI_Send(place + shift, n, MPI_BYTE, 0, 7, MPI_COMM_SELF));
+            OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+            CHECK(is_filled(place, n, 3));
+        }
+    }
+
     /* Nothing of all that has started anything. */
     OK(MPI_Request_free(&marked));
     OK(MPI_Buffer_detach(&back, &bytes));

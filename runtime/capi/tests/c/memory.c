@@ -29,6 +29,8 @@ static void arguments(void)
     }
     int here = 0;
     RAISES(MPI_ERR_BASE, MPI_Free_mem(&here));
+    /* As C's free. */
+    OK(MPI_Free_mem(NULL));
 
     void *base = &here;
     RAISES(MPI_ERR_ARG, MPI_Alloc_mem(-1, MPI_INFO_NULL, &base));

@@ -1,5 +1,6 @@
 /* Pack and unpack as MPI-2.2 section 4.2 shows them: examples 4.21 to 4.23, in our words, and what the
    text around them says of packing units. */
+#include <limits.h>
 #include "transfer.h"
 
 /* Example 4.21: two packed ints are received as ints. */
@@ -133,6 +134,19 @@ static void units(void)
     OK(MPI_Pack_size(1, MPI_INT, MPI_COMM_WORLD, &sum));
     OK(MPI_Pack_size(3, MPI_DOUBLE, MPI_COMM_WORLD, &bound));
     CHECK(sum + bound >= position);
+    /* One that is no C integer, and one that is no number at all. */
+    MPI_Count large = 0;
+    MPI_Aint external = 0;
+    OK(MPI_Pack_size(INT_MAX, MPI_INT, MPI_COMM_WORLD, &sum));
+    CHECK(sum == MPI_UNDEFINED);
+    OK(MPI_Pack_size_c(INT_MAX, MPI_INT, MPI_COMM_WORLD, &large));
+    CHECK(large == 4 * (MPI_Count)INT_MAX);
+    OK(MPI_Pack_size_c((MPI_Count)1 << 62, MPI_INT, MPI_COMM_WORLD, &large));
+    CHECK(large == MPI_UNDEFINED);
+    OK(MPI_Pack_external_size("external32", INT_MAX, MPI_INT, &external));
+    CHECK(external == 4 * (MPI_Aint)INT_MAX);
+    OK(MPI_Pack_external_size_c("external32", (MPI_Count)1 << 62, MPI_INT, &large));
+    CHECK(large == MPI_UNDEFINED);
     position = 40;
     memset(buffer, 0x55, sizeof buffer);
     RAISES(MPI_ERR_BUFFER, MPI_Pack(&from, 1, type, buffer, 64, &position, MPI_COMM_WORLD));

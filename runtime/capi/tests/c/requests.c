@@ -5,33 +5,44 @@
 static int other;
 static MPI_Comm comm;
 
+/* The status of no operation, its error field too. */
+static void check_nothing(MPI_Status *status)
+{
+    check_empty(status);
+    CHECK(status->MPI_ERROR == MPI_SUCCESS);
+    memset(status, 0x55, sizeof *status);
+}
+
 static void null_and_inactive(void)
 {
     MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL}, persistent;
     MPI_Status statuses[3];
     int flag, index, outcount, indices[3], value = 0;
+    memset(statuses, 0x55, sizeof statuses);
     OK(MPI_Recv_init(&value, 1, MPI_INT, other, 1, comm, &persistent));
     for (int round = 0; round < 2; round++) {
         if (round == 1) requests[1] = persistent;
         OK(MPI_Wait(&requests[1], statuses));
-        check_empty(statuses);
+        check_nothing(statuses);
         flag = 0;
         OK(MPI_Test(&requests[1], &flag, statuses));
         CHECK(flag);
-        check_empty(statuses);
+        check_nothing(statuses);
         OK(MPI_Waitall(3, requests, statuses));
-        for (int i = 0; i < 3; i++) check_empty(&statuses[i]);
+        for (int i = 0; i < 3; i++) check_nothing(&statuses[i]);
         flag = 0;
         OK(MPI_Testall(3, requests, &flag, MPI_STATUSES_IGNORE));
         CHECK(flag);
+        OK(MPI_Testall(3, requests, &flag, statuses));
+        for (int i = 0; i < 3; i++) check_nothing(&statuses[i]);
         index = 5;
         OK(MPI_Waitany(3, requests, &index, statuses));
         CHECK(index == MPI_UNDEFINED);
-        check_empty(statuses);
+        check_nothing(statuses);
         index = 5, flag = 0;
         OK(MPI_Testany(3, requests, &index, &flag, statuses));
         CHECK(index == MPI_UNDEFINED && flag);
-        check_empty(statuses);
+        check_nothing(statuses);
         outcount = 5;
         OK(MPI_Waitsome(3, requests, &outcount, indices, statuses));
         CHECK(outcount == MPI_UNDEFINED);
@@ -41,13 +52,15 @@ static void null_and_inactive(void)
         flag = 0;
         OK(MPI_Request_get_status(requests[1], &flag, statuses));
         CHECK(flag);
-        check_empty(statuses);
+        check_nothing(statuses);
         flag = 0;
         OK(MPI_Request_get_status_all(3, requests, &flag, statuses));
         CHECK(flag);
+        for (int i = 0; i < 3; i++) check_nothing(&statuses[i]);
         flag = 0, index = 5;
         OK(MPI_Request_get_status_any(3, requests, &index, &flag, statuses));
         CHECK(flag && index == MPI_UNDEFINED);
+        check_nothing(statuses);
         outcount = 5;
         OK(MPI_Request_get_status_some(3, requests, &outcount, indices, statuses));
         CHECK(outcount == MPI_UNDEFINED);

@@ -62,7 +62,7 @@ void make_objects(void);
 
 /* The kinds that the table has. */
 #define KINDS(X)                                                                                \
-    X(any) X(out) X(ignorable) X(buffer) X(packed) X(count) X(elements) X(length) X(number) X(counts)        \
+    X(any) X(out) X(ignorable) X(buffer) X(packed) X(count) X(asked) X(elements) X(length) X(number) X(counts) \
     X(displs) X(types) X(anytypes) X(root) X(dest) X(source) X(tag) X(anytag) X(level) X(size)   \
     X(memory) X(errorcode) X(errorclass) X(addedcode) X(string) X(name) X(key) X(present_key) X(value)   \
     X(text_length) X(text_length_at) X(nth) X(color) X(split_type) X(ranks) X(ranges)            \

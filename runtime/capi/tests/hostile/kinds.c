@@ -282,6 +282,12 @@ static int name_of_null(const call *call)
     return strstr(call->row->name, "_get_name") != NULL;
 }
 
+/* A null handle that has an error handler. */
+static int handler_of_null(const call *call)
+{
+    return strstr(call->row->name, "_errhandler") != NULL;
+}
+
 #define HANDLE(name, which, valid, class, null_is_fine) \
     KIND(name) { return handle(call, at, variant, which, (word)(valid), class, null_is_fine); }
 #define HANDLE_AT(name, which, valid, class, null_is_fine) \
@@ -293,7 +299,7 @@ HANDLE(info, INFO, live_info, MPI_ERR_INFO, 0)
 HANDLE(hints, INFO, MPI_INFO_NULL, MPI_ERR_INFO, 1)
 HANDLE(errhandler, ERRHANDLER, MPI_ERRORS_RETURN, MPI_ERR_ERRHANDLER, 0)
 HANDLE(anytype, TYPE, MPI_INT, MPI_ERR_TYPE, name_of_null(call))
-HANDLE(file, FILE_, MPI_FILE_NULL, MPI_ERR_FILE, 0)
+HANDLE(file, FILE_, MPI_FILE_NULL, MPI_ERR_FILE, handler_of_null(call))
 HANDLE(win, WIN, MPI_WIN_NULL, MPI_ERR_WIN, 0)
 HANDLE(session, SESSION, MPI_SESSION_NULL, MPI_ERR_SESSION, 0)
 HANDLE(message, MESSAGE, MPI_MESSAGE_NO_PROC, MPI_ERR_REQUEST, 0)
@@ -457,14 +463,14 @@ KIND(status)
 }
 
 /* Memory of MPI_Alloc_mem. */
+/* The null pointer may be freed. */
 KIND(memory)
 {
     switch (variant) {
     case 0: return 1;
-    case 1: return wrong(call, at, 0, "null pointer", MPI_ERR_BASE, MPI_ERR_ARG);
-    case 2: return wrong(call, at, (word)call->areas[at], "other memory", MPI_ERR_BASE, 0);
-    case 3: return wrong(call, at, (word)freed_memory, "freed memory", MPI_ERR_BASE, 0);
-    case 4: return wrong(call, at, (word)-1, "no address", MPI_ERR_BASE, 0);
+    case 1: return wrong(call, at, (word)call->areas[at], "other memory", MPI_ERR_BASE, 0);
+    case 2: return wrong(call, at, (word)freed_memory, "freed memory", MPI_ERR_BASE, 0);
+    case 3: return wrong(call, at, (word)-1, "no address", MPI_ERR_BASE, 0);
     }
     return 0;
 }
@@ -617,6 +623,8 @@ ARRAY(counts, 1, MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN)
 ARRAY(displs, 0, MPI_ERR_ARG, 0, 0x5eed)
 NUMBER(size, 64, MPI_ERR_ARG, MPI_ERR_NO_MEM, -1, LLONG_MIN, 1ll << 62, LLONG_MAX)
 NUMBER(attached_size, 1024, MPI_ERR_ARG, 0, -1, INT_MIN, LLONG_MIN)
+/* Elements that are only asked about: any number that is not negative. */
+NUMBER(asked, 1, MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN)
 /* Basic elements, any number of any type. */
 NUMBER(elements, 1, MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN, 1ll << 62, LLONG_MAX)
 NUMBER(blocklength, 1, MPI_ERR_ARG, MPI_ERR_COUNT, -1, INT_MIN, LLONG_MIN)
