@@ -86,7 +86,7 @@ impl Pair {
         synchronous: bool,
     ) -> Result<Option<u64>> {
         let layout = LayoutRef { origin: origin.cast_mut(), plan, count };
-        let label = Label { context: 0, tag, bytes: plan.packed_bytes(count)? };
+        let label = Label { context: 0, tag, bytes: plan.packed_bytes(count)?, types: 0 };
         let how = How { synchronous, ..How::STANDARD };
         // SAFETY: the memory is the caller's promise, and the label has its packed size.
         number(unsafe { self.exchanges[rank].send(&layout, label, 1 - rank, how) })

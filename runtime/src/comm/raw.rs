@@ -6,6 +6,7 @@
 use super::{Communicator, Space};
 use crate::p2p::exchange::{Exchange, How, Started, Taken};
 use crate::p2p::payload::{Backing, LayoutRef};
+use crate::p2p::typecheck::UNKNOWN;
 use crate::p2p::{Source, Status, Tag};
 use crate::progress::Endpoint;
 use crate::transport::envelope::Label;
@@ -235,7 +236,7 @@ impl Messages {
             SendMode::Lent(start) => Backing::Lent(start),
         };
         let how = How { synchronous: mode == SendMode::Synchronous, backing };
-        let label = Label { context: self.context, tag, bytes };
+        let label = Label { context: self.context, tag, bytes, types: UNKNOWN };
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
         unsafe { self.endpoint.send_as(&layout, label, dest, how).map(Into::into) }
     }
