@@ -314,7 +314,9 @@ impl Communicator {
     ///
     /// # Errors
     /// As [`send`](Self::send); [`ErrorKind::Truncated`] for a message longer than the receive,
-    /// which is consumed, and of which at most what fits has been written.
+    /// which is consumed, and of which at most what fits has been written. Where types are compared
+    /// (`TYPEPACK_CHECK_TYPES=1`), [`ErrorKind::Type`] for a message of other types than as many
+    /// bytes of the receive, which is consumed, and of which nothing has been written.
     #[doc(alias = "MPI_Recv")]
     pub fn recv<T: NoUninit + AnyBitPattern>(
         &self,
