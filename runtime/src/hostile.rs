@@ -63,6 +63,11 @@ impl Pair {
         Ok(Self { segment, fabrics, exchanges })
     }
 
+    /// Both ranks compare the types of messages, from now on.
+    pub fn check_types(&mut self) {
+        self.exchanges.iter_mut().for_each(Exchange::check_types);
+    }
+
     /// Memory in the heap of a rank: zeros, for as long as the pair lives.
     pub fn shared(&self, rank: usize, len: usize) -> Option<*mut u8> {
         let memory = self.fabrics[rank].heap()?.alloc(len, 64, true).ok()?;

@@ -63,7 +63,8 @@ impl Communicator {
     ///
     /// # Errors
     /// As [`isend_raw`](Self::isend_raw); a message that had arrived may turn out to be longer
-    /// than the receive ([`ErrorKind::Truncated`](crate::ErrorKind)).
+    /// than the receive ([`ErrorKind::Truncated`](crate::ErrorKind)), or of other types
+    /// ([`ErrorKind::Type`](crate::ErrorKind)).
     #[doc(alias = "MPI_Irecv")]
     pub unsafe fn irecv_raw(
         &self,
@@ -249,7 +250,8 @@ impl Messages {
     /// - `source` is a rank of the world, a `tag` is not negative.
     ///
     /// # Errors
-    /// As [`send`](Self::send); a message that had arrived is longer than the receive.
+    /// As [`send`](Self::send); a message that had arrived is longer than the receive, or of other
+    /// types.
     pub unsafe fn receive(
         &self,
         origin: *mut u8,

@@ -25,7 +25,7 @@ static void receives(int n)
     MPI_Status status;
     MPI_Request request, sending;
     MPI_Message message;
-    for (int way = 0; way < 8; way++) {
+    for (int way = 0; way < 9; way++) {
         memset(&status, 0x55, sizeof status);
         memset(got, 0xff, sizeof got);
         if (way == 2 || way == 6) {
@@ -34,7 +34,7 @@ static void receives(int n)
             if (way == 6) OK(MPI_Start(&request));
             meet(other);
         }
-        if (way != 1 && way != 5)
+        if (way != 1 && way != 5 && way != 8)
             OK(MPI_Isend(data, n, MPI_FLOAT, other, TAG, MPI_COMM_WORLD, &sending));
         switch (way) {
         case 0:
@@ -80,10 +80,16 @@ static void receives(int n)
             OK(MPI_Imrecv(got, n, MPI_INT, &message, &request));
             RAISES(MPI_ERR_TYPE, MPI_Wait(&request, &status));
             break;
+        case 8:
+            OK(MPI_Isendrecv(data, n, MPI_FLOAT, other, TAG, got, n, MPI_INT, other, TAG,
+                             MPI_COMM_WORLD, &request));
+            RAISES(MPI_ERR_TYPE, MPI_Wait(&request, &status));
+            break;
         }
         told(&status, n);
         CHECK(status.MPI_ERROR == 0x55555555);
-        if (way != 1 && way != 5 && way != 6) OK(MPI_Wait(&sending, MPI_STATUS_IGNORE));
+        if (way != 1 && way != 5 && way != 6 && way != 8)
+            OK(MPI_Wait(&sending, MPI_STATUS_IGNORE));
         int flag;
         OK(MPI_Iprobe(other, TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
         CHECK(!flag);
