@@ -97,6 +97,37 @@ fn who_checks_decides() {
     }
 }
 
+/// The quick look into the ring leaves what is to be compared to the long way, and takes the rest.
+#[test]
+fn a_glance_takes_nothing_that_is_to_be_compared() {
+    let (ints, floats) = (plan(Named::INT), plan(Named::FLOAT));
+    for (count, checks) in [(2, true), (1000, true), (2, false), (1000, false)] {
+        let mut ranks = pair(8 << 10, [checks, true]);
+        let (mut data, mut target) = (vec![7u32; count], vec![1u32; count]);
+        let bytes = 4 * count as u64;
+        let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &ints, count: bytes / 4 };
+        let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: &floats, count: bytes / 4 };
+        let label = Label { context: CONTEXT, tag: 3, bytes, types: UNKNOWN };
+        // A first message, which makes the ring known, and one to look at.
+        for _ in 0..2 {
+            // SAFETY: the vectors outlive all operations, which are complete when they return.
+            let sent = unsafe { ranks[0].send(&from, label, 1, How::STANDARD) };
+            assert!(matches!(sent, Ok(Started::Done(_))));
+            if ranks[1].peers[0].rx.is_none() {
+                ranks[1].turn().expect("a turn");
+                assert!(ranks[1].take(CONTEXT, Source::Any, Tag::Any).is_some());
+            }
+        }
+        // SAFETY: as above.
+        let glance = unsafe { ranks[1].glance(&to, bytes, CONTEXT, 0, Tag::Any) };
+        match (checks, glance.expect("a look")) {
+            (true, Glance::Other) => assert!(target.iter().all(|&value| value == 1)),
+            (false, Glance::Done(_)) => assert!(target == data),
+            (_, glance) => panic!("{count} {checks}: {glance:?}"),
+        }
+    }
+}
+
 /// Messages of a rank to itself: short and long, before and after their receives.
 #[test]
 fn messages_to_oneself_are_compared() {
