@@ -48,8 +48,15 @@ fn check(ty: &Datatype, count: u64, sameness: Sameness) {
         assert_eq!(list.runs[..], runs[..cap.min(runs.len())]);
         assert_eq!(list.truncated, cap < runs.len());
     }
-    let mut hash = SignatureHash::EMPTY;
+    let (mut hash, mut bytes) = (SignatureHash::EMPTY, 0);
+    let of_bytes = |bytes| signature.hash_of_bytes(count, bytes);
     for (n, basic) in expected.iter().enumerate() {
+        assert_eq!(of_bytes(bytes).unwrap(), Some(hash), "{ty:?} first {bytes} bytes");
+        let end = bytes + u64::from(basic.width());
+        for inside in bytes + 1..end {
+            assert_eq!(of_bytes(inside).unwrap(), None, "{ty:?} first {inside} bytes");
+        }
+        bytes = end;
         assert_eq!(signature.prefix_hash(count, n as u64).unwrap(), hash, "{ty:?} first {n}");
         assert_eq!(signature.basic_at(n as u64), Some(*basic), "{ty:?} element {n}");
         hash.elements += 1;
@@ -58,6 +65,8 @@ fn check(ty: &Datatype, count: u64, sameness: Sameness) {
     assert_eq!(signature.hash(count).unwrap(), hash);
     assert_eq!(signature.prefix_hash(count, hash.elements).unwrap(), hash);
     assert!(signature.prefix_hash(count, hash.elements + 1).is_err());
+    assert_eq!(of_bytes(bytes).unwrap(), Some(hash));
+    assert!(of_bytes(bytes + 1).is_err());
 }
 
 #[test]
@@ -212,6 +221,17 @@ fn a_type_of_2_to_the_60_elements_is_hashed_at_once() {
         assert!(n < 1 << 21 || front != b.prefix_hash(1, n).unwrap());
         assert_eq!(front.elements, n);
     }
+    // Every struct begins and ends with its child: the first 2^k - 1 elements are one of 2^k bytes and
+    // as many shorts in between.
+    for k in [1, 7, 20, 50] {
+        let (elements, bytes) = ((1 << (k + 1)) - 1, (1 << k) + 2 * ((1 << k) - 1));
+        let front = a.prefix_hash(1, elements).unwrap();
+        assert_eq!(a.hash_of_bytes(1, bytes).unwrap(), Some(front));
+        // A short comes next.
+        if k < 50 {
+            assert_eq!(a.hash_of_bytes(1, bytes + 1).unwrap(), None);
+        }
+    }
 }
 
 #[test]
@@ -248,12 +268,15 @@ fn a_struct_of_a_million_members_has_every_prefix() {
     let signature = Signature::of(&ty).unwrap();
     let hashes: Vec<_> =
         kinds.iter().map(|ty| Signature::of(ty).unwrap().hash(1).unwrap()).collect();
-    let mut hash = SignatureHash::EMPTY;
+    let (mut hash, mut bytes) = (SignatureHash::EMPTY, 0);
     for (i, &kind) in members.iter().enumerate() {
         if i % 9973 == 0 {
             assert_eq!(signature.prefix_hash(1, hash.elements).unwrap(), hash);
+            assert_eq!(signature.hash_of_bytes(1, bytes).unwrap(), Some(hash));
+            assert_eq!(signature.hash_of_bytes(1, bytes + 3).unwrap(), None);
         }
         hash = hash.then(hashes[kind]);
+        bytes += kinds[kind].size() as u64;
     }
     assert_eq!(signature.hash(1).unwrap(), hash);
 }

@@ -1,9 +1,9 @@
 //! Holds signatures against the list of basic types that the model writes out.
 //!
 //! Comes after `pair.rs`. Elements, runs, single elements, whole and prefix hashes of both sides of
-//! a pair against the list, under both rules of what is the same basic type; and what matches
-//! against the comparison of lists: the pair itself, shorter and longer messages, and one more case
-//! that has nothing to do with it.
+//! a pair (prefixes in elements and in bytes) against the list, under both rules of what is the
+//! same basic type; and what matches against the comparison of lists: the pair itself, shorter and
+//! longer messages, and one more case that has nothing to do with it.
 
 use crate::generate::Case;
 use crate::pair::{Pair, basics};
@@ -122,6 +122,24 @@ fn describe(side: &Written, stream: &mut Stream) -> Result<(), String> {
         {
             return Err(format!("element {elements} is not {expected}"));
         }
+    }
+    let total: u64 = list.iter().map(|basic| u64::from(basic.width())).sum();
+    // Writing a hash out is most of the time of this check.
+    for _ in 0..2 {
+        let bytes = stream.below(total + 1);
+        let (mut elements, mut end) = (0, 0);
+        while end < bytes {
+            end += u64::from(list[elements].width());
+            elements += 1;
+        }
+        let expected = (end == bytes).then(|| hash(&list[..elements]));
+        let found = signature.hash_of_bytes(count, bytes).map_err(refused)?;
+        if found != expected {
+            return Err(format!("hash of {bytes} bytes is {found:?}, expected {expected:?}"));
+        }
+    }
+    if signature.hash_of_bytes(count, total + 1).is_ok() {
+        return Err("bytes beyond the end were accepted".into());
     }
     let (whole, expected) = (signature.hash(count).map_err(refused)?, hash(&list));
     if whole != expected {

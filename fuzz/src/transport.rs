@@ -3,8 +3,8 @@
 //! Comes after `generate.rs`. Both ranks are real (`typepack::hostile`), and so are most of their
 //! messages: eager, offered, streamed, fetched out of the heap, of random types. Between their turns
 //! a hand changes what lies in slots, payloads (encoded types among them), stamps, lengths, credits,
-//! desks, or anywhere, and forges envelopes. Whatever it does, a rank may see an error of the other or
-//! wrong data, but:
+//! desks, or anywhere, and forges envelopes. In some cases the ranks compare types. Whatever it does,
+//! a rank may see an error of the other or wrong data, but:
 //!
 //! - sources stay as they are, and nothing beside the data of a receive is written;
 //! - no error is one that only a bug of ours can be ([`ErrorKind::Internal`]), nothing panics;
@@ -95,10 +95,13 @@ impl TransportChecker {
             let ways = *u.choose(&[Ways::Any, Ways::Packed, Ways::Heap, Ways::Heap])?;
             let focus =
                 *u.choose(&[Focus::Envelopes, Focus::Chunks, Focus::Credits, Focus::All])?;
-            Ok((limit, ways, focus, u.int_in_range(4..=60_u8)?))
+            Ok((limit, ways, focus, u.int_in_range(4..=60_u8)?, u.ratio(1, 4)?))
         };
-        let Ok((limit, ways, focus, steps)) = choose() else { return Ok(()) };
-        let pair = Pair::new(limit, ways).map_err(|e| format!("no job: {e}"))?;
+        let Ok((limit, ways, focus, steps, check)) = choose() else { return Ok(()) };
+        let mut pair = Pair::new(limit, ways).map_err(|e| format!("no job: {e}"))?;
+        if check {
+            pair.check_types();
+        }
         let mut game = Game {
             pair,
             focus,

@@ -33,6 +33,8 @@ pub enum ErrorKind {
     Topology,
     /// A message longer than the receive that matched it.
     Truncated,
+    /// A message of other basic types than the receive that matched it (`TYPEPACK_CHECK_TYPES`).
+    Type,
     /// A request that is not pending on this communicator.
     Request,
     /// Any other argument, or a `TYPEPACK_*` variable, outside its domain.
@@ -70,7 +72,8 @@ impl Error {
         Self { received: Some(received), ..self }
     }
 
-    /// The message that a failed receive matched, with as many bytes as the receive had room for.
+    /// The message that a failed receive matched, with as many bytes as the receive had room for;
+    /// none of them were written if its types were wrong ([`ErrorKind::Type`]).
     pub fn received(&self) -> Option<Status> {
         self.received
     }
@@ -98,6 +101,7 @@ impl Error {
             ErrorKind::Dims => ErrorClass::DIMS,
             ErrorKind::Topology => ErrorClass::TOPOLOGY,
             ErrorKind::Truncated => ErrorClass::TRUNCATE,
+            ErrorKind::Type => ErrorClass::TYPE,
             ErrorKind::Request => ErrorClass::REQUEST,
             ErrorKind::Argument => ErrorClass::ARG,
             ErrorKind::ProcAborted => ErrorClass::PROC_ABORTED,

@@ -63,6 +63,11 @@ impl Pair {
         Ok(Self { segment, fabrics, exchanges })
     }
 
+    /// Both ranks compare the types of messages, from now on.
+    pub fn check_types(&mut self) {
+        self.exchanges.iter_mut().for_each(Exchange::check_types);
+    }
+
     /// Memory in the heap of a rank: zeros, for as long as the pair lives.
     pub fn shared(&self, rank: usize, len: usize) -> Option<*mut u8> {
         let memory = self.fabrics[rank].heap()?.alloc(len, 64, true).ok()?;
@@ -86,7 +91,7 @@ impl Pair {
         synchronous: bool,
     ) -> Result<Option<u64>> {
         let layout = LayoutRef { origin: origin.cast_mut(), plan, count };
-        let label = Label { context: 0, tag, bytes: plan.packed_bytes(count)? };
+        let label = Label { context: 0, tag, bytes: plan.packed_bytes(count)?, types: 0 };
         let how = How { synchronous, ..How::STANDARD };
         // SAFETY: the memory is the caller's promise, and the label has its packed size.
         number(unsafe { self.exchanges[rank].send(&layout, label, 1 - rank, how) })

@@ -93,6 +93,14 @@ impl Endpoint {
         }
     }
 
+    /// Compares the types of messages and receives, from now on.
+    ///
+    /// # Errors
+    /// A forked child.
+    pub fn check_types(&self) -> Result<()> {
+        self.change(Exchange::check_types)
+    }
+
     /// This rank.
     pub fn rank(&self) -> usize {
         self.fabric.rank()
@@ -669,7 +677,7 @@ mod tests {
         let layout = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: 8 };
         for bytes in [4, 8] {
             let seen = fabric.announce();
-            let label = Label { context: 0, tag: 0, bytes };
+            let label = Label { context: 0, tag: 0, bytes, types: 0 };
             // SAFETY: the array outlives the endpoint, which nobody turns after this test.
             unsafe { endpoint.send(&layout, label, 0) }.expect("a send");
             assert_ne!(fabric.announce(), seen, "{bytes} bytes");

@@ -17,7 +17,7 @@ use typepack_engine::{Isa, ParseIsaError, Rung};
 const EAGER_LIMIT: u64 = 8 << 10;
 
 /// Understood and used, here or by the launcher.
-pub(crate) const USED: [&str; 25] = [
+pub(crate) const USED: [&str; 26] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
     "TYPEPACK_JIT_MEMORY_MAX",
@@ -25,6 +25,7 @@ pub(crate) const USED: [&str; 25] = [
     "TYPEPACK_ISA",
     "TYPEPACK_THREADS",
     "TYPEPACK_VERIFY",
+    "TYPEPACK_CHECK_TYPES",
     "TYPEPACK_EAGER_LIMIT",
     "TYPEPACK_SPIN_US",
     "TYPEPACK_CMA",
@@ -46,7 +47,7 @@ pub(crate) const USED: [&str; 25] = [
 ];
 
 /// Names that the project has given, for parts that are not in this version.
-pub(crate) const UNUSED: [&str; 2] = ["TYPEPACK_CHECK_TYPES", "TYPEPACK_IO"];
+pub(crate) const UNUSED: [&str; 1] = ["TYPEPACK_IO"];
 
 /// The settings of this process.
 #[derive(Clone, Debug)]
@@ -62,6 +63,8 @@ pub struct Settings {
     pub threads: usize,
     /// Check kernels against the interpreter (`TYPEPACK_VERIFY`).
     pub verify: bool,
+    /// Compare the types of messages and receives (`TYPEPACK_CHECK_TYPES`).
+    pub check_types: bool,
     /// Longest eager message in bytes; 0 with `TYPEPACK_TRANSPORT=pipeline`, `heap` and `cma`.
     pub eager_limit: u64,
     /// The one way of long messages (`TYPEPACK_TRANSPORT`).
@@ -164,9 +167,23 @@ impl Settings {
         };
         let spin = number(&value, "TYPEPACK_SPIN_US")?.map(Duration::from_micros);
         let verify = flag(&value, "TYPEPACK_VERIFY")?;
+        let check_types = flag(&value, "TYPEPACK_CHECK_TYPES")?;
         let report = flag(&value, "TYPEPACK_REPORT")?;
         let quiet = flag(&value, "TYPEPACK_QUIET")?;
-        Ok(Self { jit, rung, isa, threads, verify, eager_limit, forced, cma, spin, report, quiet })
+        Ok(Self {
+            jit,
+            rung,
+            isa,
+            threads,
+            verify,
+            check_types,
+            eager_limit,
+            forced,
+            cma,
+            spin,
+            report,
+            quiet,
+        })
     }
 }
 
@@ -235,6 +252,7 @@ mod tests {
             ("TYPEPACK_EAGER_LIMIT", "64"),
             ("TYPEPACK_SPIN_US", "0"),
             ("TYPEPACK_REPORT", "1"),
+            ("TYPEPACK_CHECK_TYPES", "1"),
         ])
         .unwrap();
         assert!(matches!(settings.jit.mode, typepack_jit::Mode::Eager));
@@ -244,7 +262,7 @@ mod tests {
         assert_eq!((settings.threads, read(&[]).unwrap().threads), (2, 1));
         assert_eq!(settings.eager_limit, 64);
         assert_eq!(settings.spin, Some(Duration::ZERO));
-        assert!(settings.report && !settings.verify);
+        assert!(settings.report && !settings.verify && settings.check_types);
         assert_eq!(read(&[("TYPEPACK_TRANSPORT", "pipeline")]).unwrap().eager_limit, 0);
     }
 
@@ -262,6 +280,7 @@ mod tests {
             ("TYPEPACK_TRANSPORT", "tcp"),
             ("TYPEPACK_CMA", "on"),
             ("TYPEPACK_VERIFY", "yes"),
+            ("TYPEPACK_CHECK_TYPES", "strict"),
         ] {
             let text = read(&[(name, value)]).unwrap_err().to_string();
             assert!(text.contains(name) && text.contains(value), "{text}");

@@ -37,6 +37,7 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_ISA", "an instruction set", "the best one".into()),
         ("TYPEPACK_THREADS", "threads, 1 or more", "1".into()),
         ("TYPEPACK_VERIFY", "0, 1", "0".into()),
+        ("TYPEPACK_CHECK_TYPES", "0, 1", "0".into()),
         ("TYPEPACK_EAGER_LIMIT", "bytes", of(|s| s.eager_limit.to_string())),
         ("TYPEPACK_SPIN_US", "microseconds", spin),
         ("TYPEPACK_CMA", "auto, off", "auto".into()),
@@ -46,14 +47,8 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_QUIET", "0, 1", "0".into()),
     ]
     .map(|row| (row, true));
-    let unused = [
-        "TYPEPACK_CHECK_TYPES",
-        "TYPEPACK_WATCHDOG",
-        "TYPEPACK_IO",
-        "TYPEPACK_EXPLAIN",
-        "TYPEPACK_INTERPOSE",
-    ]
-    .map(|name| ((name, "", String::new()), false));
+    let unused = ["TYPEPACK_WATCHDOG", "TYPEPACK_IO", "TYPEPACK_EXPLAIN", "TYPEPACK_INTERPOSE"]
+        .map(|name| ((name, "", String::new()), false));
     used.into_iter()
         .chain(unused)
         .map(|((name, domain, default), used)| {

@@ -111,6 +111,9 @@ pub fn init() -> Result<Universe> {
     let spin = if fabric.oversubscribed() { Duration::ZERO } else { SPIN };
     let spin = settings.spin.unwrap_or(spin);
     let endpoint = Arc::new(Endpoint::new(fabric, settings.eager_limit, settings.forced, spin));
+    if settings.check_types {
+        endpoint.check_types()?;
+    }
     let own = Communicator::own(endpoint.clone());
     Ok(Universe { world: Communicator::world(endpoint), own, report: settings.report })
 }

@@ -4,7 +4,7 @@
 //! Comes after `datatype/`; `mod.rs` says what the result looks like.
 
 use super::hash::Affine;
-use super::{Basic, Inner, Kind, Node, NodeId, Piece, SAMPLE, Sameness, Signature};
+use super::{Basic, Inner, Kind, Node, NodeId, Piece, SAMPLE, Sameness, Sample, Signature};
 use crate::datatype::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::Named;
@@ -173,7 +173,7 @@ impl Builder {
         let mut end: Option<Basic> = None;
         for (i, part) in parts.iter().enumerate() {
             if i % SAMPLE == 0 {
-                samples.push((elements, hash));
+                samples.push(Sample { elements, bytes, hash });
             }
             let node = &self.nodes[part.node.0 as usize];
             hash = hash.then(node.hash.repeat(part.count));

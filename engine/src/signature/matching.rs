@@ -149,8 +149,8 @@ impl Signature {
         Ok(sent.elements <= room && self.prefix_hash(count, sent.elements)? == sent)
     }
 
-    /// Whether there is data and all of it is packed.
-    fn is_packed(&self) -> bool {
+    /// Whether there is data and all of it is `MPI_PACKED`, which matches everything.
+    pub fn is_packed(&self) -> bool {
         let packed = |node: NodeId| match self.node(node).kind {
             Kind::Basic(basic) => basic.is_packed(),
             Kind::Sequence { .. } => false,

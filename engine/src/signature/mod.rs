@@ -90,9 +90,41 @@ enum Kind {
     Basic(Basic),
     Sequence {
         parts: Box<[Piece]>,
-        /// Elements and hash before part `k * SAMPLE`.
-        samples: Box<[(u64, Affine)]>,
+        /// What lies before part `k * SAMPLE`.
+        samples: Box<[Sample]>,
     },
+}
+
+/// Elements, bytes and hash of the first parts of a sequence.
+#[derive(Clone, Copy)]
+struct Sample {
+    elements: u64,
+    bytes: u64,
+    hash: Affine,
+}
+
+/// What a place in a signature is counted in.
+#[derive(Clone, Copy)]
+enum Unit {
+    Elements,
+    Bytes,
+}
+
+impl Unit {
+    /// The length of one repetition of a node; never 0.
+    fn length(self, node: &Node) -> u64 {
+        match self {
+            Self::Elements => node.elements,
+            Self::Bytes => node.bytes,
+        }
+    }
+
+    fn before(self, sample: &Sample) -> u64 {
+        match self {
+            Self::Elements => sample.elements,
+            Self::Bytes => sample.bytes,
+        }
+    }
 }
 
 /// Parts per sample of a sequence: a prefix costs a binary search and at most this many steps, and
@@ -170,12 +202,56 @@ impl Signature {
                 format!("{elements} basic elements, but there are only {all}"),
             ));
         }
-        let root = self.root(count)?;
-        let mut hash = Affine::EMPTY;
-        if let Some(root) = root {
-            self.descend(root, elements, |affine, count| hash = hash.then(affine.repeat(count)));
+        let mut hash = SignatureHash::EMPTY;
+        if let Some(root) = self.root(count)? {
+            hash = self.prefix(root, elements, Unit::Elements).0;
         }
-        Ok(hash.hash(elements))
+        Ok(hash)
+    }
+
+    /// The hash of the basic elements in the first `bytes` bytes of the data of `count` elements of
+    /// the datatype, as a message of that length holds them; `None` when they end inside a basic
+    /// element. O(depth of nested structs + log elements).
+    ///
+    /// ```
+    /// use typepack_engine::{Datatype, Named, signature::Signature};
+    ///
+    /// let (int, double) = (Datatype::named(Named::INT), Datatype::named(Named::DOUBLE));
+    /// let pair = Signature::of(&Datatype::structured(&[1, 1], &[0, 8], &[int.clone(), double])?)?;
+    /// assert_eq!(pair.hash_of_bytes(10, 4)?, Some(Signature::of(&int)?.hash(1)?));
+    /// assert_eq!(pair.hash_of_bytes(10, 24)?, Some(pair.hash(2)?));
+    /// assert_eq!(pair.hash_of_bytes(10, 15)?, None);
+    /// # Ok::<(), typepack_engine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There are fewer bytes, or those of `count` elements do not fit `i64`.
+    pub fn hash_of_bytes(&self, count: u64, bytes: u64) -> Result<Option<SignatureHash>> {
+        let root = self.root(count)?;
+        // No overflow: `root` has checked it.
+        let all = self.bytes() * count;
+        if bytes > all {
+            return Err(Error::new(
+                ErrorKind::Argument,
+                "bytes",
+                format!("{bytes} bytes of data, but there are only {all}"),
+            ));
+        }
+        let Some(root) = root else { return Ok(Some(SignatureHash::EMPTY)) };
+        let (hash, rest) = self.prefix(root, bytes, Unit::Bytes);
+        Ok((rest == 0).then_some(hash))
+    }
+
+    /// The hash of the first `length` units of `piece`, at most its own, and what is left of them
+    /// inside a basic element.
+    fn prefix(&self, piece: Piece, length: u64, unit: Unit) -> (SignatureHash, u64) {
+        let (mut hash, mut elements) = (Affine::EMPTY, 0);
+        let (_, rest) = self.descend(piece, length, unit, |passed, of, count| {
+            hash = hash.then(passed.repeat(count));
+            elements += of * count;
+        });
+        (hash.hash(elements), rest)
     }
 
     /// The basic element number `index`, counted through any number of elements of the datatype;
@@ -183,36 +259,44 @@ impl Signature {
     pub fn basic_at(&self, index: u64) -> Option<Basic> {
         let one = self.0.root?;
         let index = index % (one.count * self.node(one.node).elements);
-        let reached = self.descend(one, index, |_, _| {});
+        let (reached, _) = self.descend(one, index, Unit::Elements, |_, _, _| {});
         Some(self.node(reached).first)
     }
 
-    /// Goes to element `index` of `piece` (at most its length), gives what lies before it to
-    /// `passed` as hashes with counts, in order, and returns the node that starts there (that of
-    /// `piece`, or the innermost one that ends there, if `index` is the length).
-    fn descend(&self, piece: Piece, index: u64, mut passed: impl FnMut(Affine, u64)) -> NodeId {
+    /// Goes to place `index` of `piece` (at most its length), gives what lies before it to `passed`
+    /// as hashes with their numbers of elements and counts, in order, and returns the node that
+    /// starts there (that of `piece`, or the innermost one that ends there, if `index` is the
+    /// length), or the basic one that contains the place, and how far it is inside.
+    fn descend(
+        &self,
+        piece: Piece,
+        index: u64,
+        unit: Unit,
+        mut passed: impl FnMut(Affine, u64, u64),
+    ) -> (NodeId, u64) {
         let (mut at, mut rest) = (piece.node, index);
         loop {
             let node = self.node(at);
-            passed(node.hash, rest / node.elements);
-            rest %= node.elements;
-            let Kind::Sequence { parts, samples } = &node.kind else { return at };
+            let length = unit.length(node);
+            passed(node.hash, node.elements, rest / length);
+            rest %= length;
+            let Kind::Sequence { parts, samples } = &node.kind else { return (at, rest) };
             if rest == 0 {
-                return at;
+                return (at, 0);
             }
-            let sample = samples.partition_point(|(before, _)| *before <= rest) - 1;
-            let (before, hash) = samples[sample];
-            passed(hash, 1);
-            rest -= before;
+            let sample = samples.partition_point(|sample| unit.before(sample) <= rest) - 1;
+            let before = samples[sample];
+            passed(before.hash, before.elements, 1);
+            rest -= unit.before(&before);
             let mut part = sample * SAMPLE;
             loop {
                 let child = self.node(parts[part].node);
-                let elements = parts[part].count * child.elements;
-                if rest < elements {
+                let length = parts[part].count * unit.length(child);
+                if rest < length {
                     break;
                 }
-                passed(child.hash, parts[part].count);
-                rest -= elements;
+                passed(child.hash, child.elements, parts[part].count);
+                rest -= length;
                 part += 1;
             }
             at = parts[part].node;

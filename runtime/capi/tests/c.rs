@@ -114,6 +114,25 @@ fn readme() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "4\n");
 }
 
+/// The check of types, by every way that messages can take.
+#[test]
+fn types() {
+    const CHECKED: (&str, &str) = ("TYPEPACK_CHECK_TYPES", "1");
+    run_with("types", &[0, 1, 2, 3, 5], &[CHECKED]);
+    for (name, value) in [
+        ("TYPEPACK_EAGER_LIMIT", "0"),
+        ("TYPEPACK_TRANSPORT", "pipeline"),
+        ("TYPEPACK_TRANSPORT", "cma"),
+        ("TYPEPACK_SPIN_US", "0"),
+    ] {
+        run_with("types", &[2], &[CHECKED, (name, value)]);
+    }
+    // Programs that are right stay right.
+    for name in ["collectives", "layouts", "modes", "requests", "packing_units", "truncated"] {
+        run_with(name, &[0, 2], &[CHECKED]);
+    }
+}
+
 /// Everybody to everybody, with more ranks than processors, by every way that messages can take.
 #[test]
 fn stress() {

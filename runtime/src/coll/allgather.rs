@@ -26,15 +26,22 @@ impl Communicator {
         // A failure at this rank must not stop the ring: others wait for what goes through it.
         // SAFETY: passed on.
         let mut result = mine.map_or(Ok(()), |mine| unsafe { mine.copy_to(&parts[rank], rank) });
+        // What is handed on next.
+        let mut has_come = result.is_ok();
         let (to, from) = ((rank + 1) % size, (rank + size - 1) % size);
         for round in 1..size {
             let mut batch = Batch::new(self, ALLGATHER);
             // SAFETY: passed on; the two parts are different ones.
             unsafe {
                 batch.receive(&parts[(rank + size - round) % size], from)?;
-                batch.send(&parts[(rank + size - round + 1) % size], to)?;
+                match has_come {
+                    true => batch.send(&parts[(rank + size - round + 1) % size], to)?,
+                    false => batch.send_void(to)?,
+                }
             }
-            result = result.and(batch.finish());
+            let ended = batch.finish();
+            has_come = ended.is_ok();
+            result = result.and(ended);
         }
         result
     }

@@ -133,6 +133,8 @@ impl Communicator {
         let mut scratch = Scratch::new(plan, count)?;
         let (mut mine, mut theirs) = (recv, scratch.origin());
 
+        // A rank that has failed goes on with void messages: others wait for it.
+        let mut result = Ok(());
         // 1. The first 2 * extra ranks become extra: the even ones give their values away.
         let paired = rank < 2 * extra;
         if paired && rank % 2 == 0 {
@@ -144,8 +146,10 @@ impl Communicator {
         }
         if paired {
             // SAFETY: the scratch memory is ours.
-            unsafe { self.take(&at(theirs), rank - 1)? };
-            combine(theirs, mine);
+            result = unsafe { self.take(&at(theirs), rank - 1) };
+            if result.is_ok() {
+                combine(theirs, mine);
+            }
         }
 
         // 2. Recursive doubling among the others, numbered consecutively.
@@ -158,10 +162,15 @@ impl Communicator {
             // SAFETY: one of the two is the caller's `recv`, the other our scratch memory.
             unsafe {
                 batch.receive(&at(theirs), real(partner))?;
-                batch.send(&at(mine), real(partner))?;
+                match result {
+                    Ok(()) => batch.send(&at(mine), real(partner))?,
+                    Err(_) => batch.send_void(real(partner))?,
+                }
             }
-            batch.finish()?;
-            if partner < number {
+            result = result.and(batch.finish());
+            if result.is_err() {
+                // Nothing to combine.
+            } else if partner < number {
                 combine(theirs, mine);
             } else {
                 // The upper operand takes the result.
@@ -170,14 +179,22 @@ impl Communicator {
             }
             bit *= 2;
         }
-        if mine != recv {
+        if mine != recv && result.is_ok() {
             // SAFETY: `mine` is our scratch memory then.
             unsafe { at(mine).copy_to(&at(recv), rank)? };
         }
 
         // 3. The result goes back.
-        // SAFETY: passed on.
-        if paired { unsafe { self.give(&at(recv), rank - 1) } } else { Ok(()) }
+        if paired {
+            let mut batch = Batch::new(self, REDUCE);
+            match result {
+                // SAFETY: passed on.
+                Ok(()) => unsafe { batch.send(&at(recv), rank - 1)? },
+                Err(_) => batch.send_void(rank - 1)?,
+            }
+            result = result.and(batch.finish());
+        }
+        result
     }
 
     /// # Safety

@@ -38,7 +38,7 @@ impl Communicator {
         // SAFETY: passed on.
         let own = unsafe { send[rank].copy_to(&receive[rank], rank) };
         // SAFETY: passed on.
-        unsafe { self.exchange_parts(send, receive)? };
+        unsafe { self.exchange_parts(send, send, receive)? };
         own
     }
 
@@ -60,14 +60,19 @@ impl Communicator {
             |copy: &mut Vec<u8>| Part { origin: copy.as_mut_ptr(), plan, count: copy.len() as u64 };
         let send: Vec<Part<'_>> = copies.iter_mut().map(part).collect();
         // SAFETY: the copies live until the call returns; the rest is passed on.
-        unsafe { self.exchange_parts(&send, parts) }
+        unsafe { self.exchange_parts(&send, parts, parts) }
     }
 
-    /// Everything but this rank's message to itself.
+    /// Everything but this rank's message to itself. `send` may be packed copies of `origins`.
     ///
     /// # Safety
     /// As `alltoall_raw`.
-    unsafe fn exchange_parts(&self, send: &[Part<'_>], receive: &[Part<'_>]) -> Result<()> {
+    unsafe fn exchange_parts(
+        &self,
+        send: &[Part<'_>],
+        origins: &[Part<'_>],
+        receive: &[Part<'_>],
+    ) -> Result<()> {
         let (rank, size) = (self.rank(), self.size());
         let mut batch = Batch::new(self, ALLTOALL);
         for distance in 1..size {
@@ -78,7 +83,7 @@ impl Communicator {
         for distance in 1..size {
             let to = (rank + distance) % size;
             // SAFETY: passed on.
-            unsafe { batch.send(&send[to], to)? };
+            unsafe { batch.send_packed(&send[to], &origins[to], to)? };
         }
         batch.finish()
     }

@@ -46,23 +46,27 @@ impl Communicator {
         let me = (self.rank() + size - root) % size;
         let real = |relative: usize| (relative + root) % size;
         let lowest = if me == 0 { size.next_power_of_two() } else { me & me.wrapping_neg() };
+        let mut received = Ok(());
         if me != 0 {
             let mut batch = Batch::new(self, BROADCAST);
             // SAFETY: passed on.
             unsafe { batch.receive(&part, real(me - lowest))? };
-            batch.finish()?;
+            received = batch.finish();
         }
         let mut batch = Batch::new(self, BROADCAST);
         // The farthest child first: it has the largest subtree.
         let mut bit = lowest / 2;
         while bit > 0 {
             if me + bit < size {
-                // SAFETY: passed on.
-                unsafe { batch.send(&part, real(me + bit))? };
+                match received {
+                    // SAFETY: passed on.
+                    Ok(()) => unsafe { batch.send(&part, real(me + bit))? },
+                    Err(_) => batch.send_void(real(me + bit))?,
+                }
             }
             bit /= 2;
         }
-        batch.finish()
+        received.and(batch.finish())
     }
 
     /// [`broadcast`](Self::broadcast) of a slice of plain values.

@@ -5,6 +5,11 @@
 //! to elements (`extended.rs` those of C's `long double`), `raw.rs` the buffers and the batch of messages that all of them use. A communicator
 //! is made of another in `comm/create.rs`.
 //!
+//! Types are compared as in other messages (`TYPEPACK_CHECK_TYPES`), also those of a rank's part for
+//! itself: [`ErrorKind::Type`](crate::ErrorKind). A rank that fails to get what it was to hand on, for
+//! this or another reason, tells those who wait for it, and they fail with
+//! [`ErrorKind::Other`](crate::ErrorKind).
+//!
 //! Every rank of a communicator makes the same collective calls in the same order, and messages
 //! between two ranks keep their order, so one tag per operation is enough. No receive accepts any
 //! source.

@@ -3,10 +3,15 @@
 //! The operations of this folder start their messages in a [`Batch`] and finish it; what is left of
 //! one that is dropped early, because something failed, is cut loose from its memory
 //! (`p2p/exchange.rs`, `detach`).
+//!
+//! A rank that cannot have what it was to hand on (too long, of other types) hands on a void message
+//! instead: whoever depends on it fails as well, and nobody waits for ever.
 
 use crate::comm::{Communicator, Space};
 use crate::p2p::exchange::Started;
 use crate::p2p::payload::{LayoutRef, Sink, Supply, copy};
+use crate::p2p::typecheck::{self, UNKNOWN, VOID, of_message};
+use crate::settings::Settings;
 use crate::{Error, ErrorKind, Plan, Result, Source, Tag};
 use std::sync::OnceLock;
 use typepack_engine::{Datatype, Named};
@@ -48,12 +53,20 @@ impl<'a> Part<'a> {
             let detail = format!("this rank's own part has {bytes} bytes, the room is {room}");
             return Err(Error::new(ErrorKind::Truncated, "count", detail));
         }
+        if checked()? && !self.plan.is_same(to.plan) {
+            typecheck::own((self.plan, self.count), (to.plan, to.count))?;
+        }
         let supply = Supply::Memory(self.layout().keep());
         let sink = Sink::Memory(to.layout().keep());
         // SAFETY: not more bytes than either side has; the rest is the caller's promise.
         unsafe { copy(&supply, &sink, bytes) };
         if bytes == room { Ok(()) } else { Err(unequal("count", rank, bytes, room)) }
     }
+}
+
+/// Whether types are compared.
+fn checked() -> Result<bool> {
+    Ok(Settings::get()?.check_types)
 }
 
 /// The committed byte, in which collective calls count.
@@ -80,7 +93,9 @@ pub(super) fn check_parts(comm: &Communicator, parts: &[Part<'_>]) -> Result<()>
 }
 
 struct Pending {
-    started: Started,
+    /// A receive that fails at once is kept like one that fails later: others may wait for what this
+    /// rank sends after it.
+    started: Result<Started>,
     /// Rank and bytes of what a receive expects.
     expected: Option<(usize, u64)>,
 }
@@ -103,10 +118,40 @@ impl<'a> Batch<'a> {
     ///
     /// - Its elements are readable, and unchanged until the batch is finished or dropped.
     pub(super) unsafe fn send(&mut self, part: &Part<'_>, to: usize) -> Result<()> {
+        // SAFETY: passed on.
+        unsafe { self.send_as(part, to, UNKNOWN) }
+    }
+
+    /// Starts to send a part that has the types of `origin`, from which it was packed.
+    ///
+    /// # Safety
+    /// As `send`.
+    pub(super) unsafe fn send_packed(
+        &mut self,
+        part: &Part<'_>,
+        origin: &Part<'_>,
+        to: usize,
+    ) -> Result<()> {
+        let checked = checked()?;
+        let types = if checked { of_message(origin.plan, origin.count) } else { UNKNOWN };
+        // SAFETY: passed on.
+        unsafe { self.send_as(part, to, types) }
+    }
+
+    /// Tells a rank that what it waits for has not come to this one either.
+    pub(super) fn send_void(&mut self, to: usize) -> Result<()> {
+        let nothing = Part { origin: std::ptr::null_mut(), plan: bytes()?, count: 0 };
+        // SAFETY: no elements.
+        unsafe { self.send_as(&nothing, to, VOID) }
+    }
+
+    /// # Safety
+    /// As `send`.
+    unsafe fn send_as(&mut self, part: &Part<'_>, to: usize, types: u32) -> Result<()> {
+        let (layout, space) = (part.layout(), Space::Collective);
         // SAFETY: finishing and dropping end the operation; until then the caller promises.
-        let started =
-            unsafe { self.comm.start_send(&part.layout(), to, self.tag, Space::Collective)? };
-        self.pending.push(Pending { started, expected: None });
+        let started = unsafe { self.comm.start_send_as(&layout, to, self.tag, space, types)? };
+        self.pending.push(Pending { started: Ok(started), expected: None });
         Ok(())
     }
 
@@ -118,9 +163,9 @@ impl<'a> Batch<'a> {
     pub(super) unsafe fn receive(&mut self, part: &Part<'_>, from: usize) -> Result<()> {
         let (source, tag) = (Source::Rank(from), Tag::Is(self.tag));
         let bytes = part.bytes()?;
-        // SAFETY: as in `send`.
+        // SAFETY: as in `send_as`.
         let started =
-            unsafe { self.comm.start_receive(&part.layout(), source, tag, Space::Collective)? };
+            unsafe { self.comm.start_receive(&part.layout(), source, tag, Space::Collective) };
         self.pending.push(Pending { started, expected: Some((from, bytes)) });
         Ok(())
     }
@@ -132,7 +177,8 @@ impl<'a> Batch<'a> {
     pub(super) fn finish(mut self) -> Result<()> {
         let mut failed = None;
         for Pending { started, expected } in std::mem::take(&mut self.pending) {
-            let ended = self.comm.finish(started).and_then(|status| match expected {
+            let ended = started.and_then(|started| self.comm.finish(started));
+            let ended = ended.and_then(|status| match expected {
                 Some((rank, ours)) if status.bytes != ours => {
                     Err(unequal("count", rank, status.bytes, ours))
                 }
@@ -147,7 +193,7 @@ impl<'a> Batch<'a> {
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
         for Pending { started, .. } in self.pending.drain(..) {
-            if let Started::Pending(id) = started {
+            if let Ok(Started::Pending(id)) = started {
                 self.comm.endpoint().detach(id);
             }
         }

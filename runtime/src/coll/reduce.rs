@@ -89,35 +89,42 @@ impl Communicator {
         // SAFETY: the elements are readable, the scratch memory is ours and has room for them.
         unsafe { own.copy_to(&at(mine), rank)? };
         let mut bit = 1;
+        let mut result = Ok(());
         while bit < size && rank & bit == 0 {
             if rank + bit < size {
                 let mut batch = Batch::new(self, REDUCE);
                 // SAFETY: the scratch memory is ours.
                 unsafe { batch.receive(&at(other), rank + bit)? };
-                batch.finish()?;
-                // What comes from higher ranks is the upper operand and takes the result.
-                combine(mine, other);
-                std::mem::swap(&mut mine, &mut other);
+                result = result.and(batch.finish());
+                if result.is_ok() {
+                    // What comes from higher ranks is the upper operand and takes the result.
+                    combine(mine, other);
+                    std::mem::swap(&mut mine, &mut other);
+                }
             }
             bit *= 2;
         }
         let to = if rank != 0 { Some(rank - bit) } else { (root != 0).then_some(root) };
         if let Some(to) = to {
             let mut batch = Batch::new(self, REDUCE);
-            // SAFETY: the scratch memory is ours.
-            unsafe { batch.send(&at(mine), to)? };
-            batch.finish()?;
+            match result {
+                // SAFETY: the scratch memory is ours.
+                Ok(()) => unsafe { batch.send(&at(mine), to)? },
+                Err(_) => batch.send_void(to)?,
+            }
+            result = result.and(batch.finish());
         }
         if rank != root {
-            return Ok(());
+            return result;
         }
         if root == 0 {
+            result?;
             // SAFETY: the elements at `recv` are writable, and not in our memory.
             return unsafe { at(mine).copy_to(&at(recv), rank) };
         }
         let mut batch = Batch::new(self, REDUCE);
         // SAFETY: passed on.
         unsafe { batch.receive(&at(recv), 0)? };
-        batch.finish()
+        result.and(batch.finish())
     }
 }

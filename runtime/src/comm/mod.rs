@@ -22,6 +22,7 @@ pub use scope::{Request, Scope};
 
 use crate::p2p::exchange::Started;
 use crate::p2p::payload::LayoutRef;
+use crate::p2p::typecheck::UNKNOWN;
 pub use crate::p2p::{Source, Status, Tag};
 
 use crate::progress::Endpoint;
@@ -207,10 +208,26 @@ impl Communicator {
         tag: i32,
         space: Space,
     ) -> Result<Started> {
+        // SAFETY: passed on.
+        unsafe { self.start_send_as(layout, dest, tag, space, UNKNOWN) }
+    }
+
+    /// The same with types that are not those of the layout, unless they are `UNKNOWN`.
+    ///
+    /// # Safety
+    /// As `start_send`.
+    pub(crate) unsafe fn start_send_as(
+        &self,
+        layout: &LayoutRef<'_>,
+        dest: usize,
+        tag: i32,
+        space: Space,
+        types: u32,
+    ) -> Result<Started> {
         let dest = self.world_rank(dest, "dest", ErrorKind::Rank)?;
         check_tag(tag)?;
         let bytes = layout.plan.packed_bytes(layout.count)?;
-        let label = Label { context: self.context(space), tag, bytes };
+        let label = Label { context: self.context(space), tag, bytes, types };
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
         let started = unsafe { self.shared.endpoint.send(layout, label, dest)? };
         self.local_start(started)
@@ -297,7 +314,9 @@ impl Communicator {
     ///
     /// # Errors
     /// As [`send`](Self::send); [`ErrorKind::Truncated`] for a message longer than the receive,
-    /// which is consumed, and of which at most what fits has been written.
+    /// which is consumed, and of which at most what fits has been written. Where types are compared
+    /// (`TYPEPACK_CHECK_TYPES=1`), [`ErrorKind::Type`] for a message of other types than as many
+    /// bytes of the receive, which is consumed, and of which nothing has been written.
     #[doc(alias = "MPI_Recv")]
     pub fn recv<T: NoUninit + AnyBitPattern>(
         &self,

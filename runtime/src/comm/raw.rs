@@ -6,6 +6,7 @@
 use super::{Communicator, Space};
 use crate::p2p::exchange::{Exchange, How, Started, Taken};
 use crate::p2p::payload::{Backing, LayoutRef};
+use crate::p2p::typecheck::UNKNOWN;
 use crate::p2p::{Source, Status, Tag};
 use crate::progress::Endpoint;
 use crate::transport::envelope::Label;
@@ -62,7 +63,8 @@ impl Communicator {
     ///
     /// # Errors
     /// As [`isend_raw`](Self::isend_raw); a message that had arrived may turn out to be longer
-    /// than the receive ([`ErrorKind::Truncated`](crate::ErrorKind)).
+    /// than the receive ([`ErrorKind::Truncated`](crate::ErrorKind)), or of other types
+    /// ([`ErrorKind::Type`](crate::ErrorKind)).
     #[doc(alias = "MPI_Irecv")]
     pub unsafe fn irecv_raw(
         &self,
@@ -235,7 +237,7 @@ impl Messages {
             SendMode::Lent(start) => Backing::Lent(start),
         };
         let how = How { synchronous: mode == SendMode::Synchronous, backing };
-        let label = Label { context: self.context, tag, bytes };
+        let label = Label { context: self.context, tag, bytes, types: UNKNOWN };
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
         unsafe { self.endpoint.send_as(&layout, label, dest, how).map(Into::into) }
     }
@@ -248,7 +250,8 @@ impl Messages {
     /// - `source` is a rank of the world, a `tag` is not negative.
     ///
     /// # Errors
-    /// As [`send`](Self::send); a message that had arrived is longer than the receive.
+    /// As [`send`](Self::send); a message that had arrived is longer than the receive, or of other
+    /// types.
     pub unsafe fn receive(
         &self,
         origin: *mut u8,

@@ -14,6 +14,7 @@ mod turn;
 use super::matching::{Arrived, Matching, Unexpected};
 use super::payload::{Backing, LayoutRef, Sink, Supply, buffer, copy};
 use super::request::{Receive, Request, Requests, Send, SendStage};
+use super::typecheck::{self, UNKNOWN};
 use super::{Source, Status, Tag};
 use crate::shm::ring::Violation;
 use crate::transport::envelope::{Envelope, INLINE_MAX, Label, Place, Space};
@@ -128,6 +129,8 @@ pub struct Exchange {
     fabric: Fabric,
     eager_limit: u64,
     forced: Forced,
+    /// Types of messages are compared.
+    check_types: bool,
     peers: Vec<Peer>,
     /// The rank that was written to last.
     latest: usize,
@@ -154,6 +157,7 @@ impl Exchange {
             fabric,
             eager_limit,
             forced: Forced::default(),
+            check_types: false,
             peers,
             latest: 0,
             preparing: false,
@@ -176,6 +180,11 @@ impl Exchange {
     /// Sends long messages by one way only.
     pub fn force(&mut self, forced: Forced) {
         self.forced = forced;
+    }
+
+    /// Compares the types of messages and receives, from now on.
+    pub fn check_types(&mut self) {
+        self.check_types = true;
     }
 
     /// What has been sent.
@@ -238,7 +247,8 @@ impl Exchange {
 
     // ---- starting ----
 
-    /// Starts a send of `label.bytes` packed bytes to rank `dest`.
+    /// Starts a send of `label.bytes` packed bytes to rank `dest`. Their types, where they are
+    /// compared, are those of the layout, unless the label has others.
     ///
     /// # Safety
     ///
@@ -257,6 +267,10 @@ impl Exchange {
         dest: usize,
         how: How,
     ) -> Result<Started> {
+        let mut label = label;
+        if self.check_types && label.types == UNKNOWN {
+            label.types = typecheck::of_message(layout.plan, layout.count);
+        }
         self.traffic.messages += 1;
         self.traffic.bytes += label.bytes;
         let status = Status { source: self.fabric.rank(), tag: label.tag, bytes: label.bytes };
@@ -312,23 +326,21 @@ impl Exchange {
         if let Some(id) = self.matching(label.context).arrive(rank, label.tag) {
             let Some(receive) = self.requests.receive(id) else { return Err(lost()) };
             let capacity = receive.capacity;
-            let supply = Supply::Memory(layout.keep());
-            // SAFETY: the bytes are at most either side's; a send's and a receive's memory do not
-            // overlap (promise of the two calls).
-            unsafe { copy(&supply, &receive.sink, label.bytes.min(capacity)) };
-            self.requests.complete(id, arrived(status, capacity));
+            let refusal = receive.refusal(self.check_types, status, label.types);
+            if refusal.is_none() {
+                let supply = Supply::Memory(layout.keep());
+                // SAFETY: the bytes are at most either side's; a send's and a receive's memory do
+                // not overlap (promise of the two calls).
+                unsafe { copy(&supply, &receive.sink, label.bytes.min(capacity)) };
+            }
+            self.requests.complete(id, arrived(status, capacity, refusal));
             return Ok(Started::Done(status));
         }
         if label.bytes <= self.eager_limit && !how.synchronous {
             let mut data = buffer(label.bytes)?;
             // SAFETY: the layout is valid by the caller's promise, the buffer has its size.
             unsafe { layout.pack(0..label.bytes, data.as_mut_ptr()) };
-            self.matching(label.context).keep(
-                rank,
-                label.tag,
-                label.bytes,
-                Arrived::Data(data, None),
-            );
+            self.matching(label.context).keep(rank, label, Arrived::Data(data, None));
             self.kept += 1;
             return Ok(Started::Done(status));
         }
@@ -340,7 +352,7 @@ impl Exchange {
             Send { dest: rank, label, supply, synchronous, stage, located: false, private: false };
         let id = self.requests.open(Request::Send(send));
         self.kept += 1;
-        self.matching(label.context).keep(rank, label.tag, label.bytes, Arrived::Own(id));
+        self.matching(label.context).keep(rank, label, Arrived::Own(id));
         Ok(Started::Pending(id))
     }
 
@@ -407,7 +419,8 @@ impl Exchange {
         let (Envelope::Inline(label, _) | Envelope::Eager(label)) = &envelope else {
             return Ok(Glance::Other);
         };
-        if label.context != context || !tag.accepts(label.tag) {
+        // What is to be compared goes the long way, too.
+        if label.context != context || !tag.accepts(label.tag) || label.types != UNKNOWN {
             return Ok(Glance::Other);
         }
         let fits = label.bytes.min(capacity);
@@ -432,7 +445,7 @@ impl Exchange {
             self.fabric.ring(from);
         }
         let status = Status { source: from, tag: label.tag, bytes: label.bytes };
-        arrived(status, capacity).map(Glance::Done)
+        arrived(status, capacity, None).map(Glance::Done)
     }
 
     /// Takes the message that a receive would match now out of the queue.
@@ -457,7 +470,9 @@ impl Exchange {
         let Taken { context, from, message } = taken;
         let source = Source::Rank(from);
         let status = Status { source: from, tag: message.tag, bytes: message.bytes };
-        let fits = message.bytes.min(capacity);
+        let types = message.types;
+        let refusal = typecheck::refusal(self.check_types, layout, capacity, status, types);
+        let fits = if refusal.is_some() { 0 } else { message.bytes.min(capacity) };
         match message.what {
             Arrived::Data(data, waiting) => {
                 // SAFETY: `fits` is within the receive and within the data, which is on our heap.
@@ -465,7 +480,7 @@ impl Exchange {
                 if let Some(id) = waiting {
                     self.refuse(from, id)?;
                 }
-                arrived(status, capacity).map(Started::Done)
+                arrived(status, capacity, refusal).map(Started::Done)
             }
             Arrived::Own(id) => {
                 let Some(send) = self.requests.send(id) else { return Err(lost()) };
@@ -474,12 +489,12 @@ impl Exchange {
                 // (promise of the two calls).
                 unsafe { copy(&send.supply, &sink, fits) };
                 self.requests.complete(id, Ok(status));
-                arrived(status, capacity).map(Started::Done)
+                arrived(status, capacity, refusal).map(Started::Done)
             }
             Arrived::Offered(offer, located) => {
-                if message.bytes > capacity {
+                if message.bytes > capacity || refusal.is_some() {
                     self.refuse(from, offer)?;
-                    return arrived(status, capacity).map(Started::Done);
+                    return arrived(status, capacity, refusal).map(Started::Done);
                 }
                 let sink = Sink::Memory(layout.keep());
                 let receive = Receive { context, source, sink, capacity, stream: None };
@@ -561,8 +576,11 @@ impl Exchange {
     }
 }
 
-/// The result of a receive of `capacity` bytes that matched a message.
-fn arrived(status: Status, capacity: u64) -> Result<Status> {
+/// The result of a receive of `capacity` bytes that matched a message, which it may have refused.
+fn arrived(status: Status, capacity: u64, refusal: Option<Error>) -> Result<Status> {
+    if let Some(refusal) = refusal {
+        return Err(refusal);
+    }
     if status.bytes <= capacity {
         return Ok(status);
     }
@@ -589,3 +607,5 @@ mod located;
 mod private;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod types;

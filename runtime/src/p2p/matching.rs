@@ -6,6 +6,7 @@
 //! own, and numbers given on arrival and on posting decide between queues.
 
 use super::{Source, Tag};
+use crate::transport::envelope::Label;
 use crate::transport::types::Located;
 use std::collections::VecDeque;
 
@@ -29,6 +30,8 @@ pub struct Unexpected {
     pub tag: i32,
     /// Its packed bytes.
     pub bytes: u64,
+    /// What is known of its types.
+    pub types: u32,
     /// Where its data is.
     pub what: Arrived,
     order: u64,
@@ -113,9 +116,11 @@ impl Matching {
     }
 
     /// Queues a message that found no receive.
-    pub fn keep(&mut self, source: usize, tag: i32, bytes: u64, what: Arrived) {
+    pub fn keep(&mut self, source: usize, label: Label, what: Arrived) {
         self.order += 1;
-        self.unexpected[source].push_back(Unexpected { tag, bytes, what, order: self.order });
+        let Label { tag, bytes, types, .. } = label;
+        let order = self.order;
+        self.unexpected[source].push_back(Unexpected { tag, bytes, types, what, order });
     }
 
     /// The unexpected message that a receive from `source` with `tag` matches first: its source
@@ -174,7 +179,8 @@ mod tests {
     fn messages_match_in_arrival_order() {
         let mut m = Matching::new(2);
         for (source, tag, id) in [(1, 0, 10), (0, 1, 11), (1, 1, 12), (0, 0, 13)] {
-            m.keep(source, tag, 8, Arrived::Offered(id, None));
+            let label = Label { context: 0, tag, bytes: 8, types: 0 };
+            m.keep(source, label, Arrived::Offered(id, None));
         }
         assert_eq!(m.look(Source::Any, Tag::Is(1)).map(|(rank, _)| rank), Some(0));
         assert_eq!(offered(m.take(Source::Any, Tag::Is(1))), Some((0, 11)));

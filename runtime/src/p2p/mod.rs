@@ -2,12 +2,13 @@
 //!
 //! `comm/` checks arguments and calls `exchange.rs`, which owns all message state of the process;
 //! `matching.rs` pairs messages with receives, `request.rs` keeps operations in flight,
-//! `payload.rs` packs and unpacks. Bytes travel through `transport/`.
+//! `payload.rs` packs and unpacks, `typecheck.rs` compares types where that is asked for. Bytes travel through `transport/`.
 
 pub(crate) mod exchange;
 pub(crate) mod matching;
 pub(crate) mod payload;
 pub(crate) mod request;
+pub(crate) mod typecheck;
 
 use crate::Plan;
 

@@ -77,7 +77,8 @@ impl Layout {
         (self.origin as u64).wrapping_add(self.plan.footprint().true_lb as u64)
     }
 
-    fn view(&self) -> LayoutRef<'_> {
+    /// The same, borrowed.
+    pub fn view(&self) -> LayoutRef<'_> {
         LayoutRef { origin: self.origin, plan: &self.plan, count: self.count }
     }
 }

@@ -12,6 +12,7 @@
 //! ```
 
 use super::payload::{Sink, Supply};
+use super::typecheck;
 use super::{Source, Status};
 use crate::transport::envelope::Label;
 use crate::{Error, ErrorKind, Result};
@@ -59,6 +60,19 @@ pub struct Receive {
     pub capacity: u64,
     /// After the match: tag and bytes of the message, and bytes unpacked so far.
     pub stream: Option<(i32, u64, u64)>,
+}
+
+impl Receive {
+    /// Why this receive must not have a message with these types; see [`typecheck::refusal`].
+    #[inline]
+    pub fn refusal(&self, check: bool, status: Status, types: u32) -> Option<Error> {
+        match &self.sink {
+            Sink::Memory(layout) => {
+                typecheck::refusal(check, &layout.view(), self.capacity, status, types)
+            }
+            Sink::Discard => None,
+        }
+    }
 }
 
 /// One entry of the table.

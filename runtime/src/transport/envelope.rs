@@ -3,7 +3,8 @@
 //! `peer.rs` writes and reads envelopes; `shm/ring.rs` carries them without looking inside.
 //!
 //! ```text
-//! word 0   bits 0..8 kind, bits 8..32 zero, bits 32..64 tag   (Define: the type's number)
+//! word 0   bits 0..8 kind, bits 8..32 types of what is sent, zero where no data is or nothing is
+//!          known (`p2p/typecheck.rs`), bits 32..64 tag             (Define: the type's number)
 //! word 1   context of the communicator               (Grant, Define, Withdraw, Push: 0)
 //! word 2   packed bytes of the whole message         (Grant: bytes the receiver will take,
 //!          Define: bytes of the encoded type, in the payload area; Withdraw, Push: 0)
@@ -22,6 +23,7 @@
 //! Invariant: a decoded [`Envelope`] is in range whatever the slot held; whether it makes sense to
 //! the request it names is checked by `peer.rs`.
 
+use crate::p2p::typecheck;
 use crate::shm::pair::EAGER_MAX;
 use crate::shm::ring::{ENVELOPE_WORDS, Violation};
 
@@ -37,6 +39,11 @@ const DEFINE: u64 = 6;
 const WITHDRAW: u64 = 7;
 const SHARE: u64 = 8;
 const PUSH: u64 = 9;
+
+/// Of word 0; the types are above it.
+const KIND_BITS: u32 = 8;
+
+const _: () = assert!(typecheck::END == 1 << (32 - KIND_BITS));
 
 /// In word 4 of an offer.
 const IN_HEAP: u64 = 1;
@@ -101,7 +108,7 @@ impl Place {
     }
 }
 
-/// What identifies a message to the matching: everything but its source.
+/// What identifies a message to the matching, everything but its source, and what is in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// Context of the communicator.
@@ -110,6 +117,8 @@ pub struct Label {
     pub tag: i32,
     /// Packed bytes of the whole message.
     pub bytes: u64,
+    /// What is known of its basic types: a number of `p2p/typecheck.rs`, below its `END`.
+    pub types: u32,
 }
 
 /// A checked envelope.
@@ -171,7 +180,9 @@ impl Envelope {
     /// The words of this envelope, and how many of them matter.
     #[inline]
     pub fn encode(&self) -> ([u64; ENVELOPE_WORDS], usize) {
-        let head = |kind: u64, label: &Label| kind | (u64::from(label.tag as u32) << 32);
+        let head = |kind: u64, label: &Label| {
+            kind | u64::from(label.types) << KIND_BITS | u64::from(label.tag as u32) << 32
+        };
         match self {
             Self::Inline(label, payload) => {
                 let mut words = [head(INLINE, label), label.context, label.bytes, 0, 0, 0, 0];
@@ -209,9 +220,15 @@ impl Envelope {
     /// [`Violation`] for an unknown kind and for any field outside its domain.
     #[inline]
     pub fn decode(words: &[u64; ENVELOPE_WORDS]) -> Result<Self, Violation> {
-        let kind = words[0] & 0xffff_ffff;
+        let head = words[0] & 0xffff_ffff;
+        // Only messages have types; elsewhere any bit makes another, unknown kind.
+        let kind = match head & ((1 << KIND_BITS) - 1) {
+            message @ (INLINE | EAGER | OFFER | SYNCHRONOUS) => message,
+            _ => head,
+        };
+        let types = (head >> KIND_BITS) as u32;
         let tag = (words[0] >> 32) as u32 as i32;
-        let label = Label { context: words[1], tag, bytes: words[2] };
+        let label = Label { context: words[1], tag, bytes: words[2], types };
         if tag < 0 {
             return Err(Violation("negative tag in an envelope"));
         }
@@ -270,13 +287,18 @@ mod tests {
 
     #[test]
     fn round_trips() {
-        let label = Label { context: u64::MAX, tag: i32::MAX, bytes: 19 };
+        let label = Label { context: u64::MAX, tag: i32::MAX, bytes: 19, types: 0 };
+        let typed = Label { types: typecheck::END - 1, ..label };
         let place = |space, number, origin, count| Some(Place { space, number, origin, count });
         let mut payload = [0; INLINE_MAX];
         payload[..24].copy_from_slice(&std::array::from_fn::<u8, 24, _>(|i| i as u8 + 1));
         for envelope in [
             Envelope::Inline(label, payload),
+            Envelope::Inline(Label { types: typecheck::VOID, ..label }, payload),
             Envelope::Eager(label),
+            Envelope::Eager(typed),
+            Envelope::Synchronous(typed, 9),
+            Envelope::Offer(typed, 7, None),
             Envelope::Synchronous(Label { bytes: 0, ..label }, 9),
             Envelope::Synchronous(label, u64::MAX),
             Envelope::Offer(Label { bytes: 1 << 40, ..label }, 7, None),
@@ -320,7 +342,11 @@ mod tests {
             [DEFINE | (TYPES as u64) << 32, 0, 9, 0, 0, 0, 0],
             [SYNCHRONOUS, 0, eager + 1, 0, 0, 0, 0],
             [INLINE | 1 << 63, 0, 8, 0, 0, 0, 0],
-            [INLINE | 1 << 9, 0, 8, 0, 0, 0, 0],
+            [GRANT | 1 << 8, 0, 8, 0, 0, 0, 0],
+            [WITHDRAW | 1 << 31, 0, 0, 0, 0, 0, 0],
+            [DEFINE | 1 << 9, 0, 8, 0, 0, 0, 0],
+            [PUSH | 1 << 9, 0, 0, 0, 1, 0, 0],
+            [SHARE | 1 << 9, 1, 8, 0, u64::from(BYTES) | IN_HEAP << 32, 0, 8],
             [INLINE, 0, 33, 0, 0, 0, 0],
             [EAGER, 0, 0, 0, 0, 0, 0],
             [EAGER, 0, eager + 1, 0, 0, 0, 0],

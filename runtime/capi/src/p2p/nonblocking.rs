@@ -12,7 +12,7 @@ use crate::out::Out;
 use crate::raw;
 use crate::request::{self, On, Outcome, Running};
 use std::ffi::{c_int, c_void};
-use typepack::{ErrorKind, Operation, SendMode};
+use typepack::{Operation, SendMode};
 
 /// # Safety
 /// As the C functions.
@@ -88,7 +88,8 @@ pub fn received(on: &On, result: typepack::Result<Operation>) -> Result<Running>
     Ok(match result {
         Ok(Operation::Pending(id)) => Running::Receive(id),
         Ok(Operation::Done(status)) => Running::Finished(Outcome::of_receive(on, Ok(status))),
-        Err(error) if error.kind() == ErrorKind::Truncated => {
+        // Of a message that has been matched: too long, of other types.
+        Err(error) if error.received().is_some() => {
             Running::Finished(Outcome::of_receive(on, Err(error)))
         }
         Err(error) => return Err(Failure::from(error)),

@@ -136,7 +136,7 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
                 typepack_engine::unpack_raw(&to, to_count, origin, 0..bytes, packed.as_ptr());
             }
         }
-        let label = Label { context: 3, tag: 1, bytes };
+        let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
         let send = LayoutRef { origin: from_at, plan: &from, count: from_count };
         let receive = LayoutRef { origin: to_at, plan: &to, count: to_count };
         let posted = round % 3 == 0;
@@ -194,7 +194,7 @@ fn what_is_withdrawn_arrives_as_it_was() {
         let mut target = vec![0u8; bytes as usize];
         let send = LayoutRef { origin, plan: &vector, count };
         let receive = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 18 };
-        let label = Label { context: 3, tag: 1, bytes };
+        let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
         // SAFETY: the buffers outlive the operations; what is cut loose is not in use afterwards.
         let (id, received) = unsafe {
             let Started::Pending(id) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
@@ -233,7 +233,7 @@ fn receives_that_are_gone_or_too_small_answer() {
     let mut target = vec![1u8; bytes as usize];
     let send = LayoutRef { origin, plan: &vector, count: 1 };
     let receive = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 18 };
-    let label = Label { context: 3, tag: 1, bytes };
+    let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
     // SAFETY: the buffers outlive the operations.
     unsafe {
         let Started::Pending(sent) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
@@ -303,7 +303,7 @@ fn lies_about_data_are_violations() {
         let (words, used) = define.encode();
         tx.publish(&area, room, &words, used);
         let room = tx.reserve(&area, 0).expect("credits").expect("room");
-        let label = Label { context: 3, tag: 1, bytes };
+        let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
         let (words, used) = Envelope::Offer(label, 5, place).encode();
         tx.publish(&area, room, &words, used);
         for _ in 0..2 {
@@ -318,7 +318,7 @@ fn lies_about_data_are_violations() {
     let hostile = Fabric::join(segment, 1).expect("rank 1");
     let area = hostile.contact(0).expect("contact");
     let mut tx = Producer::default();
-    let label = Label { context: 3, tag: 1, bytes: 8 };
+    let label = Label { context: 3, tag: 1, bytes: 8, types: UNKNOWN };
     for envelope in [Envelope::Withdraw { id: 7 }, Envelope::Offer(label, 5, place(BYTES, 0, 8))] {
         let room = tx.reserve(&area, 0).expect("credits").expect("room");
         let (words, used) = envelope.encode();
@@ -358,7 +358,7 @@ fn lies_about_shares_are_violations() {
         let hostile = Fabric::join(segment, 1).expect("rank 1");
         let (_, origin, _) = buffer_of(&fabric, true, &double, 10_000);
         let layout = LayoutRef { origin, plan: &double, count: 10_000 };
-        let label = Label { context: 3, tag: 1, bytes };
+        let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
         // SAFETY: the heap outlives the exchange.
         let sent = unsafe { victim.send(&layout, label, 1, How::STANDARD) }.expect("a send");
         let Started::Pending(id) = sent else { panic!("complete") };
@@ -376,7 +376,7 @@ fn lies_about_shares_are_violations() {
     let (_, to, _) = buffer_of(&theirs, true, &double, 10_000);
     let send = LayoutRef { origin: from, plan: &double, count: 10_000 };
     let receive = LayoutRef { origin: to, plan: &double, count: 10_000 };
-    let label = Label { context: 3, tag: 1, bytes };
+    let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
     // SAFETY: the heaps outlive the exchanges.
     unsafe {
         there.receive(&receive, bytes, 3, Source::Any, Tag::Any).expect("a receive");
@@ -399,7 +399,7 @@ fn who_copies_the_last_piece_calls() {
     let (_, to, _) = buffer_of(&theirs, true, &byte, bytes);
     let send = LayoutRef { origin: from, plan: &byte, count: bytes };
     let receive = LayoutRef { origin: to, plan: &byte, count: bytes };
-    let label = Label { context: 3, tag: 1, bytes };
+    let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
     // SAFETY: the heaps outlive the exchanges.
     let received = unsafe {
         here.send(&send, label, 1, How::STANDARD).expect("a send");

@@ -28,14 +28,15 @@ impl Exchange {
         };
         let Some(id) = self.matching(label.context).arrive(from, label.tag) else {
             let what = Arrived::Offered(offer, located);
-            self.matching(label.context).keep(from, label.tag, label.bytes, what);
+            self.matching(label.context).keep(from, label, what);
             return Ok(());
         };
         let Some(receive) = self.requests.receive(id) else { return Err(lost()) };
         let capacity = receive.capacity;
-        if label.bytes > capacity {
-            let status = Status { source: from, tag: label.tag, bytes: label.bytes };
-            self.requests.complete(id, arrived(status, capacity));
+        let status = Status { source: from, tag: label.tag, bytes: label.bytes };
+        let refusal = receive.refusal(self.check_types, status, label.types);
+        if label.bytes > capacity || refusal.is_some() {
+            self.requests.complete(id, arrived(status, capacity, refusal));
             return self.refuse(from, offer);
         }
         self.accept(from, (offer, located), id, label.tag, label.bytes)

@@ -44,7 +44,7 @@ const CONTEXT: u64 = 3;
 fn send(exchange: &mut Exchange, data: &mut [u8], plan: &Plan) -> u64 {
     let count = data.len() as u64;
     let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count };
-    let label = Label { context: CONTEXT, tag: 1, bytes: count };
+    let label = Label { context: CONTEXT, tag: 1, bytes: count, types: UNKNOWN };
     // SAFETY: the tests end every operation, or cut it loose, before its buffer goes.
     match unsafe { exchange.send(&layout, label, 1, How::STANDARD) }.expect("a send") {
         Started::Pending(id) => id,
@@ -235,7 +235,7 @@ fn addresses_that_lead_nowhere_are_survived() {
         let mut target = vec![1; LEN];
         let received = receive(&mut there, &mut target, &byte);
         let area = hostile.contact(1).expect("contact");
-        let label = Label { context: CONTEXT, tag: 1, bytes: LEN as u64 };
+        let label = Label { context: CONTEXT, tag: 1, bytes: LEN as u64, types: UNKNOWN };
         let count = LEN as u64;
         let place = Place { space: Space::Private, number: BYTES, origin, count };
         let mut tx = Producer::default();
@@ -254,7 +254,7 @@ fn addresses_that_lead_nowhere_are_survived() {
     // Lengths that do not fit, and transfers of messages that are not offered.
     for envelope in [
         Envelope::Offer(
-            Label { context: CONTEXT, tag: 1, bytes: 100 },
+            Label { context: CONTEXT, tag: 1, bytes: 100, types: UNKNOWN },
             77,
             Some(Place { space: Space::Private, number: BYTES, origin: 4096, count: 99 }),
         ),

@@ -26,7 +26,7 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     let mut buffer = vec![7u64; 2000];
     let origin = buffer.as_mut_ptr().cast();
     let layout = LayoutRef { origin, plan: &word, count: 2000 };
-    let label = Label { context: 0, tag: 3, bytes: 16_000 };
+    let label = Label { context: 0, tag: 3, bytes: 16_000, types: UNKNOWN };
 
     // An offer of rank 1, found by nobody yet.
     let area = hostile.contact(0).expect("contact");
@@ -80,7 +80,7 @@ fn a_synchronous_send_ends_with_the_match() {
                 there.receive(&to, capacity, context, source, Tag::Any)
             };
             let posted = (way == 0).then(|| receive(&mut there).expect("a receive"));
-            let label = Label { context, tag: 3, bytes: len };
+            let label = Label { context, tag: 3, bytes: len, types: UNKNOWN };
             // SAFETY: as above.
             let sent = unsafe { here.send(&from, label, 1, how) }.expect("a send");
             let Started::Pending(id) = sent else { panic!("{len} bytes are complete") };
@@ -122,7 +122,7 @@ fn only_unmatched_receives_are_withdrawn() {
     let (mut data, mut buffer) = (vec![5u64; 4], vec![0u64; 4]);
     let to = LayoutRef { origin: buffer.as_mut_ptr().cast(), plan: &word, count: 4 };
     let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &word, count: 4 };
-    let label = Label { context: 2, tag: 1, bytes: 32 };
+    let label = Label { context: 2, tag: 1, bytes: 32, types: UNKNOWN };
     for source in [Source::Any, Source::Rank(0)] {
         // SAFETY: the vectors outlive the operations, all of which end below.
         let mut receive = || unsafe { exchange.receive(&to, 32, 2, source, Tag::Any) };
@@ -150,8 +150,11 @@ fn hostile_envelopes_are_errors() {
         (state >> 33) ^ (state << 31)
     };
     let mut refused = 0;
-    for _ in 0..3000 {
+    for round in 0..3000 {
         let (mut exchange, hostile) = job();
+        if round % 2 == 0 {
+            exchange.check_types();
+        }
         let area = hostile.contact(0).expect("contact");
         let mut buffer = vec![0u64; 66];
         let origin = buffer[1..65].as_mut_ptr().cast();
@@ -159,7 +162,7 @@ fn hostile_envelopes_are_errors() {
         // SAFETY: the buffer outlives the exchange, and is looked at only after the turns.
         unsafe {
             exchange.receive(&layout, 512, 0, Source::Any, Tag::Any).expect("a receive");
-            let label = Label { context: 0, tag: 0, bytes: 512 };
+            let label = Label { context: 0, tag: 0, bytes: 512, types: UNKNOWN };
             let offer = Label { bytes: 0, ..label };
             exchange.send(&layout, offer, 1, How::STANDARD).expect("a send");
         }
@@ -168,7 +171,10 @@ fn hostile_envelopes_are_errors() {
             let Ok(Some(room)) = tx.reserve(&area, (random() % 16_384) as usize) else { break };
             let near = random() % 2 == 0;
             let words = std::array::from_fn(|i| match (near, i) {
-                (true, 0) => (random() % 7) | ((random() % 3) << 32),
+                (true, 0) => {
+                    let types = [0, 0, 0, 1, 2, random() % (1 << 24)][random() as usize % 6];
+                    (random() % 7) | types << 8 | ((random() % 3) << 32)
+                }
                 (true, 1) => 0,
                 (true, 2) => [0, 8, 64, 512, 520, 9000, 16_384, 1 << 40][random() as usize % 8],
                 (true, 3) => [1 << 32, 0, (1 << 32) | 1, random()][random() as usize % 4],

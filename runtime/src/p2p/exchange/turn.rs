@@ -212,16 +212,19 @@ impl Exchange {
             // SAFETY: the source is the caller's promise, the new buffer has as many bytes.
             unsafe { std::ptr::copy_nonoverlapping(data, copied.as_mut_ptr(), copied.len()) };
             let what = Arrived::Data(copied, waiting);
-            self.matching(label.context).keep(from, label.tag, label.bytes, what);
+            self.matching(label.context).keep(from, label, what);
             return Ok(());
         };
         let Some(receive) = self.requests.receive(id) else { return Err(lost()) };
         let capacity = receive.capacity;
-        // SAFETY: the range is within the message and within the receive; the data lies in a
-        // local or in shared memory, neither of which a user layout overlaps.
-        unsafe { receive.sink.unpack(0..label.bytes.min(capacity), data) };
         let status = Status { source: from, tag: label.tag, bytes: label.bytes };
-        self.requests.complete(id, arrived(status, capacity));
+        let refusal = receive.refusal(self.check_types, status, label.types);
+        if refusal.is_none() {
+            // SAFETY: the range is within the message and within the receive; the data lies in a
+            // local or in shared memory, neither of which a user layout overlaps.
+            unsafe { receive.sink.unpack(0..label.bytes.min(capacity), data) };
+        }
+        self.requests.complete(id, arrived(status, capacity, refusal));
         match waiting {
             Some(id) => self.refuse(from, id),
             None => Ok(()),

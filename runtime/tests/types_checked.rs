@@ -1,0 +1,437 @@
+//! `TYPEPACK_CHECK_TYPES`: messages of other types than their receives are errors there, by every way
+//! that a message can take, and what the standard lets meet goes through.
+#![expect(dead_code, reason = "each test binary uses a part of the harness")]
+
+mod job;
+
+use job::ranks_with;
+use typepack::{
+    Communicator, Datatype, Error, ErrorClass, ErrorKind, Named, Operation, Part, Plan, Result,
+    SendMode, SharedBuffer, Source, Status, Tag, commit,
+};
+
+const CHECKED: (&str, &str) = ("TYPEPACK_CHECK_TYPES", "1");
+
+fn plan(named: Named) -> Plan {
+    commit(&Datatype::named(named)).unwrap()
+}
+
+/// Elements of 4 bytes: in the slot, in the ring, too long for it, copied by both ranks.
+const LENGTHS: [usize; 5] = [1, 8, 500, 5_000, 600_000];
+
+/// How a message is received.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    /// By a blocking call that finds it, or waits for it.
+    Now,
+    /// Before it is sent.
+    Early,
+    /// After it has come.
+    Late,
+    /// By a matched probe.
+    Matched,
+}
+
+/// Both ranks of the pair have come here.
+fn meet(world: &Communicator, other: usize) {
+    let byte = plan(Named::U8);
+    let mut theirs = [0u8];
+    if other != world.rank() {
+        world.sendrecv(&[1u8], &byte, 1, other, 99, &mut theirs, &byte, 1, other, 99).unwrap();
+    }
+}
+
+/// A message of `sent` to `other`, who receives it as `expected`; both are this rank's as well. Gives
+/// the result of this rank's receive.
+///
+/// # Safety
+///
+/// - `from` and `to` are displacement 0 of readable and of writable elements.
+unsafe fn exchanged(
+    world: &Communicator,
+    other: usize,
+    (mode, way): (SendMode, Way),
+    (from, sent, n): (*const u8, &Plan, u64),
+    (to, expected, room): (*mut u8, &Plan, u64),
+) -> Result<Status> {
+    let messages = world.messages();
+    let tag = 5;
+    let finish = |operation: Result<Operation>| operation.and_then(|op| messages.finish(op));
+    // SAFETY: the caller's promise; both operations end before the function does.
+    unsafe {
+        let receive = || messages.receive(to, expected, room, Source::Rank(other), Tag::Is(tag));
+        let early = (way == Way::Early).then(&receive);
+        if way == Way::Early {
+            meet(world, other);
+        }
+        let sending = messages.send(mode, from, sent, n, other, tag).unwrap();
+        let received = match way {
+            Way::Early => finish(early.unwrap()),
+            Way::Now => messages.receive_now(to, expected, room, Source::Rank(other), Tag::Is(tag)),
+            Way::Late => {
+                messages.probe(Source::Rank(other), Tag::Is(tag), true).unwrap().unwrap();
+                finish(receive())
+            }
+            Way::Matched => {
+                let found = messages.take(Source::Rank(other), Tag::Is(tag), true).unwrap();
+                finish(messages.receive_matched(to, expected, room, found.unwrap()))
+            }
+        };
+        messages.finish(sending).unwrap();
+        received
+    }
+}
+
+fn mismatch(result: Result<Status>, other: usize, bytes: usize) -> Error {
+    let error = result.expect_err("other types");
+    assert_eq!((error.kind(), error.class()), (ErrorKind::Type, ErrorClass::TYPE), "{error}");
+    assert_eq!(error.received(), Some(Status { source: other, tag: 5, bytes: bytes as u64 }));
+    error
+}
+
+/// Every mode, every way to receive, every length; from ordinary and from shared memory.
+fn every_way(world: &Communicator) {
+    let other = world.size() - 1 - world.rank();
+    let (int, float) = (plan(Named::INT), plan(Named::FLOAT));
+    let mut lent = vec![0u8; 4 * 600_000];
+    for n in LENGTHS {
+        let mut memory = [vec![7u32; n], vec![1u32; n + 3]];
+        let mut shared =
+            [SharedBuffer::<u32>::zeroed(n).unwrap(), SharedBuffer::<u32>::zeroed(n + 3).unwrap()];
+        shared[0].fill(7);
+        shared[1].fill(1);
+        let [a, b] = &mut memory;
+        let [c, d] = &mut shared;
+        let pairs: [(&mut [u32], &mut [u32]); 2] = [(a, b), (c, d)];
+        for (from, to) in pairs {
+            let lent = lent.as_mut_ptr();
+            for mode in
+                [SendMode::Standard, SendMode::Synchronous, SendMode::Copied, SendMode::Lent(lent)]
+            {
+                for way in [Way::Now, Way::Early, Way::Late, Way::Matched] {
+                    let name = format!("{n} {mode:?} {way:?}");
+                    let go = |expected: &Plan, to: &mut [u32]| {
+                        let source = (from.as_ptr().cast(), &int, n as u64);
+                        let target = (to.as_mut_ptr().cast(), expected, n as u64 + 3);
+                        // SAFETY: the slices hold the elements.
+                        unsafe { exchanged(world, other, (mode, way), source, target) }
+                    };
+                    let error = mismatch(go(&float, to), other, 4 * n);
+                    let times = if n == 1 { String::new() } else { format!("{n} x ") };
+                    let text = format!("{times}float 4 expected, {times}integer 4 sent");
+                    assert!(error.to_string().ends_with(&text), "{error}");
+                    assert!(to.iter().all(|&value| value == 1), "{name}: it was written to");
+                    // The job goes on, and what matches comes.
+                    let status = go(&int, to).unwrap();
+                    assert_eq!(status.bytes, 4 * n as u64, "{name}");
+                    assert!(to[..n] == *from && to[n..] == [1; 3], "{name}");
+                    to.fill(1);
+                }
+            }
+        }
+    }
+    meet(world, other);
+}
+
+#[test]
+fn every_way_is_checked() {
+    ranks_with(2, "every_way_is_checked", &[CHECKED], every_way);
+}
+
+#[test]
+fn messages_to_oneself_are_checked() {
+    ranks_with(1, "messages_to_oneself_are_checked", &[CHECKED], every_way);
+}
+
+#[test]
+fn every_way_is_checked_through_the_pipeline() {
+    let env = [CHECKED, ("TYPEPACK_TRANSPORT", "pipeline")];
+    ranks_with(2, "every_way_is_checked_through_the_pipeline", &env, every_way);
+}
+
+#[test]
+fn every_way_is_checked_out_of_the_heap() {
+    let env = [CHECKED, ("TYPEPACK_TRANSPORT", "heap")];
+    ranks_with(2, "every_way_is_checked_out_of_the_heap", &env, every_way);
+}
+
+#[test]
+fn every_way_is_checked_between_memories() {
+    let env = [CHECKED, ("TYPEPACK_TRANSPORT", "cma"), ("TYPEPACK_SPIN_US", "0")];
+    ranks_with(2, "every_way_is_checked_between_memories", &env, every_way);
+}
+
+/// What may meet, and what may not: types of the sender and of the receiver, elements, verdict.
+fn meetings(world: &Communicator) {
+    let other = world.size() - 1 - world.rank();
+    let named = Datatype::named;
+    let pair = Datatype::structured(&[1, 1], &[0, 8], &[named(Named::INT), named(Named::DOUBLE)]);
+    let pair = pair.unwrap();
+    let resized = Datatype::resized(-8, 64, &pair).unwrap();
+    let column = Datatype::vector(6, 1, 3, &pair).unwrap();
+    let row = Datatype::contiguous(6, &resized).unwrap();
+    let types = [named(Named::INT32_T), named(Named::DOUBLE), named(Named::UNSIGNED)];
+    let front = Datatype::structured(&[1, 1, 1], &[0, 8, 16], &types).unwrap();
+    let packed = named(Named::PACKED);
+    for (sent, n, expected, room, fits) in [
+        (named(Named::LONG), 9, named(Named::INT64_T), 9, true),
+        (named(Named::LONG), 9, named(Named::UINT64_T), 30, true),
+        (named(Named::LONG), 9, named(Named::DOUBLE), 9, false),
+        (named(Named::INT), 2, named(Named::LONG), 1, false),
+        (named(Named::DOUBLE), 3, named(Named::DOUBLE_PRECISION), 4, true),
+        (
+            named(Named::DOUBLE_INT),
+            3,
+            Datatype::structured(&[1, 1], &[0, 8], &[named(Named::DOUBLE), named(Named::INT)])
+                .unwrap(),
+            3,
+            true,
+        ),
+        (named(Named::INT), 6, named(Named::PAIR_INT), 3, true),
+        (named(Named::INT), 5, named(Named::PAIR_INT), 3, true),
+        (named(Named::CHAR), 8, named(Named::BYTE), 8, false),
+        (named(Named::BYTE), 8, named(Named::LONG), 1, false),
+        (named(Named::BYTE), 8, named(Named::BYTE), 8, true),
+        (named(Named::CHAR), 8, named(Named::SIGNED_CHAR), 8, false),
+        (packed.clone(), 24, pair.clone(), 2, true),
+        (packed.clone(), 5, pair.clone(), 2, true),
+        (pair.clone(), 2, packed.clone(), 24, true),
+        (pair.clone(), 2, packed, 100, true),
+        (column.clone(), 2, row.clone(), 2, true),
+        (row.clone(), 1, column.clone(), 3, true),
+        // Ends inside an element, at and inside its second member.
+        (front.clone(), 1, pair.clone(), 2, true),
+        (front.clone(), 1, column.clone(), 1, true),
+        (front, 2, pair.clone(), 4, false),
+        (named(Named::INT), 1, pair.clone(), 1, true),
+        (named(Named::INT), 2, pair.clone(), 1, false),
+        (named(Named::DOUBLE), 0, named(Named::INT), 3, true),
+        (Datatype::contiguous(0, &pair).unwrap(), 3, named(Named::CHAR), 0, true),
+        // Many elements of a large type, compared at once.
+        (Datatype::contiguous(10_000, &pair).unwrap(), 3, pair.clone(), 30_000, true),
+        (column, 10_000, pair, 60_000, true),
+    ] {
+        let (a, b) = (commit(&sent).unwrap(), commit(&expected).unwrap());
+        let room_of = |plan: &Plan, count: u64| {
+            let place = plan.footprint();
+            (place.extent.max(place.true_ub).max(64) as usize) * (count as usize + 1) + 128
+        };
+        let from = vec![3u8; room_of(&a, n)];
+        for way in [Way::Now, Way::Early, Way::Late, Way::Matched] {
+            let mut to = vec![1u8; room_of(&b, room)];
+            let source = (from[64..].as_ptr(), &a, n);
+            let target = (to[64..].as_mut_ptr(), &b, room);
+            // SAFETY: the vectors hold the elements, also those with a negative lower bound.
+            let result =
+                unsafe { exchanged(world, other, (SendMode::Standard, way), source, target) };
+            let bytes = a.packed_bytes(n).unwrap();
+            let name = format!("{n} x {sent:?} to {room} x {expected:?}: {result:?}");
+            if fits {
+                assert_eq!(result.expect(&name).bytes, bytes);
+                assert!(to.iter().filter(|&&byte| byte == 3).count() as u64 == bytes, "{name}");
+            } else {
+                mismatch(result, other, bytes as usize);
+                assert!(to.iter().all(|&byte| byte == 1), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_matches_arrives() {
+    ranks_with(2, "what_matches_arrives", &[CHECKED], meetings);
+}
+
+#[test]
+fn what_matches_arrives_at_oneself() {
+    ranks_with(1, "what_matches_arrives_at_oneself", &[CHECKED], meetings);
+}
+
+/// Too long comes first: nothing is known of the front of such a message.
+#[test]
+fn messages_too_long_are_truncated() {
+    ranks_with(2, "messages_too_long_are_truncated", &[CHECKED], |world| {
+        let (int, float, other) = (plan(Named::INT), plan(Named::FLOAT), 1 - world.rank());
+        for n in LENGTHS.into_iter().skip(1) {
+            let (data, mut got) = (vec![1u32; n], vec![2u32; n - 1]);
+            let source = (data.as_ptr().cast(), &int, n as u64);
+            let target = (got.as_mut_ptr().cast(), &float, n as u64 - 1);
+            let how = (SendMode::Copied, Way::Now);
+            // SAFETY: the vectors hold the elements.
+            let result = unsafe { exchanged(world, other, how, source, target) };
+            assert_eq!(result.unwrap_err().kind(), ErrorKind::Truncated);
+        }
+    });
+}
+
+/// Without the variable nobody is told.
+#[test]
+fn unchecked_messages_are_bytes() {
+    ranks_with(2, "unchecked_messages_are_bytes", &[("TYPEPACK_CHECK_TYPES", "0")], |world| {
+        let (int, float, other) = (plan(Named::INT), plan(Named::FLOAT), 1 - world.rank());
+        for n in LENGTHS {
+            let (data, mut got) = (vec![1u32; n], vec![2u32; n]);
+            let source = (data.as_ptr().cast(), &int, n as u64);
+            let target = (got.as_mut_ptr().cast(), &float, n as u64);
+            let how = (SendMode::Copied, Way::Now);
+            // SAFETY: the vectors hold the elements.
+            unsafe { exchanged(world, other, how, source, target) }.unwrap();
+            assert!(got == data);
+        }
+    });
+}
+
+// ---- collective calls ----
+
+/// Elements of each rank, 4 bytes each.
+const SHARES: [usize; 3] = [1, 500, 5_000];
+
+/// `size` parts of `n` elements in a vector.
+fn parts<'a>(memory: &mut [u32], n: usize, plan: &'a Plan) -> Vec<Part<'a>> {
+    let part =
+        |chunk: &mut [u32]| Part { origin: chunk.as_mut_ptr().cast(), plan, count: n as u64 };
+    memory.chunks_mut(n).map(part).collect()
+}
+
+fn kind(result: Result<()>) -> Option<ErrorKind> {
+    result.err().map(|error| error.kind())
+}
+
+/// Every operation with one rank, `odd`, that takes part with other types, or none.
+fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
+    let (rank, size) = (world.rank(), world.size());
+    let (int, float) = (plan(Named::INT), plan(Named::FLOAT));
+    let is_odd = odd == Some(rank);
+    let mine = if is_odd { &float } else { &int };
+    for n in SHARES {
+        let mut one = vec![rank as u32; n];
+        let mut all = vec![77u32; n * size];
+        let own = |one: &mut Vec<u32>| Part {
+            origin: one.as_mut_ptr().cast(),
+            plan: mine,
+            count: n as u64,
+        };
+
+        // Who depends on the odd rank, or is it, fails; the others do not.
+        // SAFETY: the vectors hold the parts.
+        let result = unsafe { world.broadcast_raw(own(&mut one), root) };
+        let fails = odd.is_some_and(|odd| depends(rank, odd, root, size));
+        assert_eq!(kind(result).is_some(), fails, "broadcast {rank} {odd:?} {root}");
+        assert!(one.iter().all(|&value| value == if fails { rank } else { root } as u32));
+
+        one.fill(rank as u32);
+        let rows = parts(&mut all, n, mine);
+        // SAFETY: as above.
+        let result = unsafe { world.gather_raw(Some(own(&mut one)), &rows, root) };
+        // The root's own part has the root's types.
+        let expected = odd.is_some() && rank == root;
+        assert_eq!(kind(result), expected.then_some(ErrorKind::Type));
+
+        // SAFETY: as above.
+        let result = unsafe { world.scatter_raw(&rows, Some(own(&mut one)), root) };
+        let expected = odd.is_some_and(|odd| if odd == root { rank != root } else { is_odd });
+        assert_eq!(kind(result), expected.then_some(ErrorKind::Type));
+
+        // SAFETY: as above.
+        let result = unsafe { world.allgather_raw(Some(own(&mut one)), &rows) };
+        assert_eq!(kind(result).is_some(), odd.is_some(), "allgather {rank} {odd:?}");
+
+        let mut others = vec![5u32; n * size];
+        let sent = parts(&mut others, n, mine);
+        for sent in [Some(&sent[..]), None] {
+            // SAFETY: as above.
+            let result = unsafe { world.alltoall_raw(sent, &rows) };
+            assert_eq!(kind(result), odd.map(|_| ErrorKind::Type), "alltoall {rank} {odd:?}");
+        }
+
+        let count = n as u64;
+        let add = |lower: *const u8, upper: *mut u8| {
+            for i in 0..n {
+                // SAFETY: called with two vectors of so many elements.
+                unsafe {
+                    let (lower, upper) = (lower.cast::<u32>().add(i), upper.cast::<u32>().add(i));
+                    upper.write_unaligned(upper.read_unaligned() + lower.read_unaligned());
+                }
+            }
+        };
+        let (from, mut to) = (vec![2u32; n], vec![0u32; n]);
+        let target = to.as_mut_ptr().cast();
+        // SAFETY: as above.
+        let result = unsafe {
+            world.reduce_raw(Some(from.as_ptr().cast()), target, mine, count, &add, root)
+        };
+        if rank == root {
+            assert_eq!(result.is_err(), odd.is_some(), "reduce {odd:?} {root}");
+            assert!(odd.is_some() || to.iter().all(|&value| value == 2 * size as u32));
+        }
+        // SAFETY: as above.
+        let result =
+            unsafe { world.allreduce_raw(Some(from.as_ptr().cast()), target, mine, count, &add) };
+        assert_eq!(result.is_err(), odd.is_some(), "allreduce {rank} {odd:?}");
+        assert!(odd.is_some() || to.iter().all(|&value| value == 2 * size as u32));
+        world.barrier().unwrap();
+    }
+}
+
+/// Whether `rank` gets a broadcast of `root` through `odd`, whose types are others than everybody's.
+fn depends(rank: usize, odd: usize, root: usize, size: usize) -> bool {
+    let relative = |rank: usize| (rank + size - root) % size;
+    let (mut at, odd) = (relative(rank), relative(odd));
+    if rank == root {
+        return false;
+    }
+    loop {
+        if at == odd {
+            return true;
+        }
+        if at == 0 {
+            return false;
+        }
+        at &= at - 1;
+    }
+}
+
+/// Every root and every odd rank that differ in kind.
+fn collectives_of_all(world: &Communicator) {
+    let size = world.size();
+    for root in [0, size - 1] {
+        collectives(world, None, root);
+        for odd in (0..size).filter(|_| size > 1) {
+            collectives(world, Some(odd), root);
+        }
+    }
+}
+
+#[test]
+fn collective_calls_are_checked() {
+    ranks_with(5, "collective_calls_are_checked", &[CHECKED], collectives_of_all);
+}
+
+#[test]
+fn collective_calls_of_two_are_checked() {
+    ranks_with(2, "collective_calls_of_two_are_checked", &[CHECKED], collectives_of_all);
+}
+
+#[test]
+fn collective_calls_of_eight_are_checked() {
+    ranks_with(8, "collective_calls_of_eight_are_checked", &[CHECKED], collectives_of_all);
+}
+
+/// This rank's own part goes nowhere, and is compared all the same.
+#[test]
+fn own_parts_are_checked() {
+    ranks_with(2, "own_parts_are_checked", &[CHECKED], |world| {
+        let (int, float, rank) = (plan(Named::INT), plan(Named::FLOAT), world.rank());
+        let (mut one, mut all) = ([7u32; 3], [1u32; 6]);
+        let own = Part { origin: one.as_mut_ptr().cast(), plan: &int, count: 3 };
+        let mut rows = parts(&mut all, 3, &int);
+        rows[rank].plan = &float;
+        // SAFETY: the arrays hold the parts.
+        let result = unsafe { world.allgather_raw(Some(own), &rows) };
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Type);
+        assert!(error.to_string().contains("own part"), "{error}");
+        world.barrier().unwrap();
+        assert_eq!(all, [1; 6]);
+    });
+}
