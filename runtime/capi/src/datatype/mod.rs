@@ -14,7 +14,7 @@ use crate::abi;
 use crate::attribute::Attributes;
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
-use crate::handle::hot::Hot;
+use crate::handle::hot::{Held, Home, Hot};
 use crate::handle::table::Table;
 use crate::raw;
 use std::ffi::c_int;
@@ -32,9 +32,11 @@ pub struct Type {
 
 static TYPES: Table<Type> = Table::new(Kind::Datatype);
 
+/// What each thread packed last.
+static HOT: Hot<Type> = Hot::new();
+
 thread_local! {
-    /// What this thread packed last.
-    static HOT: Hot<Type> = const { Hot::new() };
+    static HOME: Home<Type> = const { Home::new() };
 }
 
 impl Type {
@@ -113,17 +115,25 @@ pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
     }
 }
 
-/// Calls `work` with the type of a handle: [`find`] for calls of a few nanoseconds.
+/// The type of a handle, held by the calling thread: [`find`] for calls of a few nanoseconds.
+///
+/// # Errors
+/// `MPI_ERR_TYPE`.
+#[inline(always)]
+pub fn hold(datatype: raw::Datatype) -> Result<Held<Type>> {
+    match predefined::find(datatype) {
+        Some(found) => Ok(Held::forever(found)),
+        None => HOT.find(&HOME, &TYPES, datatype.0).ok_or_else(|| invalid(datatype)),
+    }
+}
+
+/// Calls `work` with the type of a handle.
 ///
 /// # Errors
 /// `MPI_ERR_TYPE`; what `work` returns.
 #[inline]
 pub fn with<R>(datatype: raw::Datatype, work: impl FnOnce(&Type) -> Result<R>) -> Result<R> {
-    if let Some(found) = predefined::find(datatype) {
-        return work(found);
-    }
-    HOT.with(|hot| hot.with(&TYPES, datatype.0, |found| work(found)))
-        .unwrap_or_else(|| Err(invalid(datatype)))
+    work(&*hold(datatype)?)
 }
 
 #[cold]
