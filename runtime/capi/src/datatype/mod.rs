@@ -110,7 +110,7 @@ fn insert_type(ty: Type) -> Result<raw::Datatype> {
 /// `MPI_ERR_TYPE`.
 pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
     match predefined::find(datatype) {
-        Some(found) => Ok(found.clone()),
+        Some(found) => Ok(Arc::clone(found)),
         None => TYPES.find(datatype.0).ok_or_else(|| invalid(datatype)),
     }
 }
@@ -121,10 +121,11 @@ pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
 /// `MPI_ERR_TYPE`.
 #[inline(always)]
 pub fn hold(datatype: raw::Datatype) -> Result<Held<Type>> {
-    match predefined::find(datatype) {
-        Some(found) => Ok(Held::forever(found)),
-        None => HOT.find(&HOME, &TYPES, datatype.0).ok_or_else(|| invalid(datatype)),
+    // No number up to there is a user's handle.
+    if datatype.0 <= predefined::LAST {
+        return predefined::find(datatype).map(Held::forever).ok_or_else(|| invalid(datatype));
     }
+    HOT.find(&HOME, &TYPES, datatype.0).ok_or_else(|| invalid(datatype))
 }
 
 /// Calls `work` with the type of a handle.

@@ -187,8 +187,8 @@ impl<T> Held<T> {
 
     /// What needs nobody to hold it.
     #[inline(always)]
-    pub fn forever(object: &'static T) -> Self {
-        Self { object, hold: FOREVER }
+    pub fn forever(object: &'static Arc<T>) -> Self {
+        Self { object: Arc::as_ptr(object), hold: FOREVER }
     }
 
     #[cold]

@@ -88,6 +88,8 @@ impl<T> Table<T> {
     }
 
     /// Whether a handle has an object: [`find`](Self::find) without its count.
+    // A call of its own: calls that are quick with `MPI_COMM_WORLD` have no registers to spare for it.
+    #[inline(never)]
     pub fn has(&self, handle: usize) -> bool {
         self.slot(&self.read(), handle).is_some()
     }
