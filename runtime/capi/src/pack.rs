@@ -64,7 +64,7 @@ fn packed<T>(address: *const T, size: usize, argument: &'static str) -> Result {
 /// As the C function.
 // Into the door, whose panics it shares: every further call between C and the kernel is felt. No
 // closures: one that two functions share (`MPI_Pack` and `PMPI_Pack`) is a function of its own, whose
-// arguments go through memory; that cost half of what all checks do.
+// arguments go through memory, and are waited for there; that was 2 ns of 9.
 #[inline(always)]
 pub unsafe fn pack<F: Form>(
     inbuf: *const c_void,

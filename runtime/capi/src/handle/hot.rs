@@ -51,8 +51,8 @@ struct Desk<T> {
 }
 
 struct Place<T> {
-    /// 0, which is no handle, with a null `object`.
     handle: Cell<usize>,
+    /// The table's count when `object` was found; [`NEVER`] with a null `object`.
     removals: Cell<u64>,
     /// Of [`Arc::into_raw`].
     object: Cell<*const T>,
@@ -62,15 +62,18 @@ struct Place<T> {
 // used and dropped by any thread.
 unsafe impl<T: Send + Sync> Sync for Desk<T> {}
 
+/// No table has removed as many.
+const NEVER: u64 = u64::MAX;
+
 impl<T> Place<T> {
     const fn new() -> Self {
-        Self { handle: Cell::new(0), removals: Cell::new(0), object: Cell::new(null()) }
+        Self { handle: Cell::new(0), removals: Cell::new(NEVER), object: Cell::new(null()) }
     }
 
     /// Remembers something else, or nothing; returns what was remembered.
     fn replace(&self, handle: usize, removals: u64, object: Option<Arc<T>>) -> Option<Arc<T>> {
         self.handle.set(handle);
-        self.removals.set(removals);
+        self.removals.set(if object.is_some() { removals } else { NEVER });
         let before = self.object.replace(object.map_or(null(), Arc::into_raw));
         // SAFETY: what is in `object` came from `into_raw` in the line above, earlier, and is taken
         // out of it here, once.
@@ -102,7 +105,7 @@ impl<T> Desk<T> {
         // With a use that never ends (it was leaked) objects stay, which is a leak as well.
         let forget = self.uses.get() == 0;
         let forgotten =
-            self.places.each_ref().map(|place| forget.then(|| place.replace(0, 0, None)));
+            self.places.each_ref().map(|place| forget.then(|| place.replace(0, NEVER, None)));
         if forget {
             self.owner.store(0, Ordering::Release);
         }
@@ -274,9 +277,8 @@ impl<T: Send + Sync> Hot<T> {
                 return (object.map(Held::own), None);
             }
             let place = desk.place(handle);
-            let known = if object.is_some() { handle } else { 0 };
             let address = object.as_ref().map(Arc::as_ptr);
-            let before = place.replace(known, removals, object);
+            let before = place.replace(handle, removals, object);
             (address.map(|address| Held::of(desk, address)), before)
         });
         match found {
@@ -340,10 +342,12 @@ mod tests {
             }
         }
         // An object freed while it is used lives until then, whatever else is looked for.
+        let object = TABLE.find(handles[0]).map(|object| Arc::downgrade(&object)).expect("there");
         let freed = find(handles[0], |found| {
             TABLE.remove(handles[0]).expect("the object");
             assert_eq!(find(handles[0], |found| *found), None);
             assert_eq!(find(handles[4], |found| *found), Some(4));
+            assert_eq!(object.strong_count(), 1);
             *found
         });
         assert_eq!((freed, find(handles[0], |found| *found)), (Some(0), None));
@@ -367,20 +371,21 @@ mod tests {
         for _ in 0..2 {
             const THREADS: usize = SLOTS + 44;
             let all_there = Barrier::new(THREADS);
-            std::thread::scope(|scope| {
-                for thread in 0..THREADS {
-                    let (handles, all_there) = (&handles, &all_there);
-                    scope.spawn(move || {
-                        let n = thread % 4;
-                        assert_eq!(find(handles[n], |found| found[2]), Some(n as u64));
-                        all_there.wait();
-                        for _ in 0..3 {
-                            assert_eq!(find(handles[n], |found| found[2]), Some(n as u64));
-                        }
-                        // Takes the place of the first.
-                        assert_eq!(find(handles[4], |found| found[2]), Some(4));
-                    });
+            let work = |n: usize| {
+                assert_eq!(find(handles[n], |found| found[2]), Some(n as u64));
+                all_there.wait();
+                for _ in 0..3 {
+                    assert_eq!(find(handles[n], |found| found[2]), Some(n as u64));
                 }
+                // Takes the place of the first.
+                assert_eq!(find(handles[4], |found| found[2]), Some(4));
+            };
+            let work = &work;
+            std::thread::scope(|scope| {
+                let threads: Vec<_> =
+                    (0..THREADS).map(|thread| scope.spawn(move || work(thread % 4))).collect();
+                // The scope's own end does not wait for what threads do after their work.
+                threads.into_iter().for_each(|thread| thread.join().expect("no check failed"));
             });
             for object in &objects {
                 assert_eq!(Arc::strong_count(object), 2);
