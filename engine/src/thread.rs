@@ -80,9 +80,9 @@ pub const SLOTS: usize = 256;
 /// says whose it is.
 #[inline(always)]
 pub const fn slot(key: usize) -> usize {
-    // Control blocks lie at multiples of a page or of a stack: a product's upper bits (the golden
-    // ratio's) spread both.
-    ((key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS.ilog2())) as usize
+    // Control blocks lie pages or stacks apart: the upper bits of a product with the golden ratio
+    // spread both. With the bits below a page, distances like 0x880_0000 fill 48 slots of 128 only.
+    ((key as u64 >> 12).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS.ilog2())) as usize
 }
 
 #[cfg(test)]
