@@ -70,6 +70,46 @@ pub(crate) unsafe fn run<const PACK: bool>(
     }
 }
 
+/// As [`run`], for all of `count` elements, which are `bytes` packed bytes: what packing calls want, and
+/// short enough to stand in them. Of nests, the one that stands ready and those of one level.
+///
+/// # Safety
+///
+/// - As for [`run`], with the range `0..bytes`.
+/// - `bytes` is `count` times the plan's element bytes.
+#[inline(always)]
+pub(crate) unsafe fn run_all<const PACK: bool>(
+    plan: &Plan,
+    count: u64,
+    origin: *mut u8,
+    bytes: u64,
+    packed: *mut u8,
+) {
+    if bytes > 0
+        && plan.contiguous().is_none()
+        && let Some(site) = plan.whole_site()
+    {
+        let outer = count * plan.factor();
+        let base = origin.wrapping_offset(site.nest.base as isize);
+        if outer == site.words[0] {
+            // SAFETY: as in `whole`.
+            return unsafe { call::<PACK>(plan, site, &site.words, base, packed, bytes) };
+        }
+        if site.nest.levels.len() == 1 {
+            let mut words = [0; ONE];
+            words.copy_from_slice(&site.words[..ONE]);
+            words[0] = outer;
+            // SAFETY: as in `whole`.
+            return unsafe { call::<PACK>(plan, site, &words, base, packed, bytes) };
+        }
+    }
+    // SAFETY: as ours.
+    unsafe { run::<PACK>(plan, count, origin, 0..bytes, packed) }
+}
+
+/// Words of a nest of one level.
+const ONE: usize = 4;
+
 /// Executes a whole nest with `outer` iterations of the outermost level, `bytes` packed bytes.
 ///
 /// # Safety
@@ -84,9 +124,7 @@ unsafe fn whole<const PACK: bool>(
     bytes: u64,
     packed: *mut u8,
 ) {
-    /// Words of nests of one level and of up to three: all 25 of a block take as long as a small
-    /// call.
-    const ONE: usize = 4;
+    /// Words of nests of up to three levels: all 25 of a block take as long as a small call.
     const FEW: usize = 10;
     let base = mem.wrapping_offset(site.nest.base as isize);
     // The usual call is of one element, for which the block stands ready.

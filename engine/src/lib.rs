@@ -64,6 +64,7 @@ pub mod signature;
 pub mod stats;
 mod table;
 pub mod text;
+pub mod thread;
 pub mod typed;
 pub mod typemap;
 mod widths;

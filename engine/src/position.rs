@@ -27,6 +27,7 @@
 //! ```
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::exec;
 use crate::pack::{check_bounds, pack_raw, unpack_raw};
 use crate::plan::Plan;
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -129,7 +130,11 @@ pub unsafe fn pack_at_raw(
     // - the range is all packed bytes;
     // - the caller vouches for the memory side, for outbuf, which has room for the bytes from
     //   `start` on, and that they do not overlap.
-    unsafe { pack_raw(plan, count, origin, 0..bytes as u64, outbuf.wrapping_add(start)) };
+    // - `quick_room` and `checked_room` return the product of count and element bytes.
+    unsafe {
+        let (memory, packed) = (origin.cast_mut(), outbuf.wrapping_add(start));
+        exec::run_all::<true>(plan, count, memory, bytes as u64, packed);
+    }
     *position = start + bytes;
     Ok(())
 }
@@ -168,7 +173,11 @@ pub unsafe fn unpack_at_raw(
     // - the range is all packed bytes;
     // - the caller vouches for the memory side, for inbuf, which has the bytes from `start` on,
     //   and that they do not overlap.
-    unsafe { unpack_raw(plan, count, origin, 0..bytes as u64, inbuf.wrapping_add(start)) };
+    // - `quick_room` and `checked_room` return the product of count and element bytes.
+    unsafe {
+        let packed = inbuf.cast_mut().wrapping_add(start);
+        exec::run_all::<false>(plan, count, origin, bytes as u64, packed);
+    }
     *position = start + bytes;
     Ok(())
 }

@@ -83,6 +83,7 @@ programs! {
     generalized: [0];
     layouts: [0, 2];
     threads: [0, 2];
+    packing_threads: [0, 2];
     hostile_messages: [0, 2];
     hostile_packing: [0];
     subsets: [0, 3];
@@ -131,6 +132,17 @@ fn types() {
     for name in ["collectives", "layouts", "modes", "requests", "packing_units", "truncated"] {
         run_with(name, &[0, 2], &[CHECKED]);
     }
+}
+
+/// A program that loads the library itself, and unloads it.
+#[test]
+fn reloaded() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/reloaded.c");
+    let exe = program::compile_with("reloaded", &[source], &["-ldl"]);
+    let mut command = Command::new(exe);
+    command.env("LD_LIBRARY_PATH", library());
+    let output = job::run(command, "reloaded", &[]);
+    assert!(output.status.success(), "{}", job::text(&output));
 }
 
 /// Everybody to everybody, with more ranks than processors, by every way that messages can take.

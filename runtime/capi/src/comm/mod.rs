@@ -124,7 +124,8 @@ pub fn with<R>(comm: raw::Comm, work: impl FnOnce(&Comm) -> Result<R>) -> Result
 pub fn check(comm: raw::Comm) -> Result {
     match comm.0 {
         abi::COMM_WORLD | abi::COMM_SELF => Ok(()),
-        _ => find(comm).map(drop),
+        _ if COMMS.has(comm.0) => Ok(()),
+        _ => Err(invalid(comm)),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::abi;
 use crate::attribute::Attributes;
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
-use crate::handle::hot::Hot;
+use crate::handle::hot::{Held, Home, Hot};
 use crate::handle::table::Table;
 use crate::raw;
 use std::ffi::c_int;
@@ -32,9 +32,11 @@ pub struct Type {
 
 static TYPES: Table<Type> = Table::new(Kind::Datatype);
 
+/// What each thread packed last.
+static HOT: Hot<Type> = Hot::new();
+
 thread_local! {
-    /// What this thread packed last.
-    static HOT: Hot<Type> = const { Hot::new() };
+    static HOME: Home<Type> = const { Home::new() };
 }
 
 impl Type {
@@ -115,22 +117,31 @@ fn duplicate(original: raw::Datatype, from: &Type, copy: Type) -> Result<raw::Da
 /// `MPI_ERR_TYPE`.
 pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
     match predefined::find(datatype) {
-        Some(found) => Ok(found.clone()),
+        Some(found) => Ok(Arc::clone(found)),
         None => TYPES.find(datatype.0).ok_or_else(|| invalid(datatype)),
     }
 }
 
-/// Calls `work` with the type of a handle: [`find`] for calls of a few nanoseconds.
+/// The type of a handle, held by the calling thread: [`find`] for calls of a few nanoseconds.
+///
+/// # Errors
+/// `MPI_ERR_TYPE`.
+#[inline(always)]
+pub fn hold(datatype: raw::Datatype) -> Result<Held<Type>> {
+    // No number up to there is a user's handle.
+    if datatype.0 <= predefined::LAST {
+        return predefined::find(datatype).map(Held::forever).ok_or_else(|| invalid(datatype));
+    }
+    HOT.find(&HOME, &TYPES, datatype.0).ok_or_else(|| invalid(datatype))
+}
+
+/// Calls `work` with the type of a handle.
 ///
 /// # Errors
 /// `MPI_ERR_TYPE`; what `work` returns.
 #[inline]
 pub fn with<R>(datatype: raw::Datatype, work: impl FnOnce(&Type) -> Result<R>) -> Result<R> {
-    if let Some(found) = predefined::find(datatype) {
-        return work(found);
-    }
-    HOT.with(|hot| hot.with(&TYPES, datatype.0, |found| work(found)))
-        .unwrap_or_else(|| Err(invalid(datatype)))
+    work(&*hold(datatype)?)
 }
 
 #[cold]

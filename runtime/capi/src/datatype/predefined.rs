@@ -7,13 +7,16 @@
 use super::{TYPES, Type};
 use crate::error::Result;
 use crate::raw;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use typepack::{Datatype, Named};
 
-/// The first number of a datatype in the ABI, and the last of the compatibility block's markers.
-const FIRST: usize = 0x200;
-const LAST: usize = 0x2ff;
-const MARKERS: std::ops::RangeInclusive<usize> = 0x1210..=0x1211;
+/// The numbers of datatypes in the ABI, and those of the compatibility block's markers.
+const NUMBERS: RangeInclusive<usize> = 0x200..=0x2ff;
+const MARKERS: RangeInclusive<usize> = 0x1210..=0x1211;
+
+/// The last of them: handles of users' types are greater.
+pub const LAST: usize = *MARKERS.end();
 
 struct Predefined {
     by_value: Vec<Option<Arc<Type>>>,
@@ -26,16 +29,17 @@ static PREDEFINED: LazyLock<Predefined> = LazyLock::new(|| {
         Some(Arc::new(Type::new(Datatype::named(named))))
     };
     Predefined {
-        by_value: (FIRST..=LAST).map(make).collect(),
+        by_value: NUMBERS.map(make).collect(),
         markers: [make(*MARKERS.start()), make(*MARKERS.end())],
     }
 });
 
 /// The predefined type of a handle, if it is one: by its value, or made by a call.
-#[inline]
+// A call of its own: `datatype::hold` stands in functions that have no registers to spare for it.
+#[inline(never)]
 pub fn find(datatype: raw::Datatype) -> Option<&'static Arc<Type>> {
     match datatype.0 {
-        value @ FIRST..=LAST => PREDEFINED.by_value[value - FIRST].as_ref(),
+        value if NUMBERS.contains(&value) => PREDEFINED.by_value[value - NUMBERS.start()].as_ref(),
         value if MARKERS.contains(&value) => PREDEFINED.markers[value - MARKERS.start()].as_ref(),
         _ => None,
     }

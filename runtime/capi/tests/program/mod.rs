@@ -44,6 +44,11 @@ pub fn library() -> &'static Path {
 
 /// Compiles a program of these sources; it lies beside the library.
 pub fn compile(name: &str, sources: &[PathBuf]) -> PathBuf {
+    compile_with(name, sources, &["-lmpi_abi", "-lm"])
+}
+
+/// The same with other libraries.
+pub fn compile_with(name: &str, sources: &[PathBuf], libraries: &[&str]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let exe = library().join(name);
     let more = std::env::var("FACE_TEST_CFLAGS").unwrap_or_default();
@@ -56,7 +61,7 @@ pub fn compile(name: &str, sources: &[PathBuf]) -> PathBuf {
         .arg("-L")
         .arg(library())
         .arg(format!("-Wl,-rpath,{}", library().display()))
-        .args(["-lmpi_abi", "-lm"])
+        .args(libraries)
         .args(more.split_whitespace())
         .output()
         .expect("a C compiler");
