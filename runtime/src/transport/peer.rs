@@ -23,6 +23,7 @@ use crate::shm::bulk::{Drainer, Filler};
 use crate::shm::pair::{CHUNK_BYTES, LINE, PAYLOAD_BYTES};
 use crate::shm::ring::{Consumer, Producer, Violation};
 use crate::sync::Word;
+use crate::sys::machine;
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::sync::atomic::{Ordering, fence};
@@ -246,7 +247,7 @@ impl Tx {
         if in_heap != Some(None) {
             return Ok(in_heap);
         }
-        let told = tells_address(forced, fabric.distance(self.rank), bytes)
+        let told = tells_address(forced, fabric.distance(self.rank), bytes, machine::is_amd())
             && layout.plan.is_contiguous()
             && fabric.memory_is_open();
         let (space, number, origin) = (Space::Private, BYTES, layout.first());
