@@ -1,6 +1,6 @@
 //! What lies in the shared area of one ordered pair of ranks, and where.
 //!
-//! `segment.rs` maps `PAIR_BYTES` bytes for every ordered pair `(from, to)`; `ring.rs` and
+//! `segment.rs` maps [`bytes`] bytes for every ordered pair `(from, to)`; `ring.rs` and
 //! `bulk.rs` work on the parts named here. The area `(r, r)` carries no messages (a rank's
 //! messages to itself never leave its process): it is rank `r`'s *desk*, where other ranks leave
 //! their name when they write to `r` for the first time, so that nobody polls untouched pages.
@@ -51,7 +51,7 @@ pub const EAGER_MAX: usize = PAYLOAD_BYTES / 4;
 pub const CHUNKS: usize = 64;
 
 /// Bytes of chunks that a rank's ways to all others may have together, while each has eight.
-const WINDOWS_BYTES: usize = 8 << 20;
+pub const WINDOWS_BYTES: usize = 8 << 20;
 
 /// Chunk buffers that a pair uses in a job of `ranks` ranks; a power of two. They are taken in turn,
 /// and with many of them a line has left the caches of both cores when it is written again: its
@@ -110,8 +110,14 @@ pub const STAMPS_AT: usize = PAYLOAD_AT + PAYLOAD_BYTES;
 /// Offset of the chunk buffers, in bytes.
 pub const CHUNKS_AT: usize = STAMPS_AT + 4096;
 
-/// Bytes of one ordered pair's area: a whole number of pages.
+/// Most bytes of one ordered pair's area: a whole number of pages.
 pub const PAIR_BYTES: usize = CHUNKS_AT + CHUNKS * CHUNK_BYTES;
+
+/// Bytes of one ordered pair's area in a job of `ranks` ranks: a whole number of pages, up to the last
+/// chunk that is used.
+pub const fn bytes(ranks: usize) -> usize {
+    CHUNKS_AT + window(ranks) * CHUNK_BYTES
+}
 
 /// Offset of the knock counter in a desk, in bytes.
 pub const KNOCKS: usize = 0;
@@ -127,7 +133,8 @@ const _: () = assert!(PAYLOAD_BYTES.is_power_of_two() && CHUNK_BYTES.is_power_of
 const _: () = assert!(SLOTS_AT == 0x1000 && PAYLOAD_AT == 0x5000 && STAMPS_AT == 0x15000);
 const _: () = assert!(CHUNKS_AT == 0x16000 && PAIR_BYTES.is_multiple_of(4096));
 const _: () = assert!(CHUNKS * LINE <= CHUNKS_AT - STAMPS_AT);
-const _: () = assert!(NAMES + MAX_RANKS <= PAIR_BYTES && EAGER_MAX <= CHUNK_BYTES);
+const _: () = assert!(NAMES + MAX_RANKS <= bytes(MAX_RANKS) && bytes(2) == PAIR_BYTES);
+const _: () = assert!(EAGER_MAX <= CHUNK_BYTES);
 
 #[cfg(test)]
 mod tests {
@@ -140,6 +147,7 @@ mod tests {
         {
             assert_eq!(window(ranks), chunks, "{ranks}");
             assert!(window(ranks).is_power_of_two() && window(ranks) <= CHUNKS);
+            assert_eq!(bytes(ranks), CHUNKS_AT + chunks * CHUNK_BYTES);
         }
     }
 }

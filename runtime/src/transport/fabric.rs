@@ -29,7 +29,7 @@ const CHUNKS_AT_ONCE: usize = 8;
 
 /// The mapped area of one ordered pair.
 ///
-/// Invariant: `base` points to `PAIR_BYTES` bytes of a segment that outlives this value: areas
+/// Invariant: `base` points to the area of a pair in a segment that outlives this value: areas
 /// live in `peer.rs`, inside the exchange that owns the fabric.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
@@ -43,7 +43,7 @@ unsafe impl Send for Area {}
 impl Area {
     #[inline]
     fn word(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset + 8 <= pair::PAIR_BYTES && offset.is_multiple_of(8));
+        debug_assert!(offset + 8 <= pair::CHUNKS_AT && offset.is_multiple_of(8));
         // SAFETY: every caller's offset is a constant of `pair.rs` plus a masked index, within the
         // area and a multiple of 8; the segment outlives the area (type invariant).
         unsafe { atomic_u64(self.base.as_ptr().add(offset)) }
@@ -329,7 +329,7 @@ impl Fabric {
     /// # Errors
     /// Out of memory.
     pub fn reserve_chunks(&self, to: usize, first: usize) -> Result<usize> {
-        let end = (first + CHUNKS_AT_ONCE).min(pair::CHUNKS);
+        let end = (first + CHUNKS_AT_ONCE).min(self.window());
         let at = |chunk: usize| pair::CHUNKS_AT + chunk * pair::CHUNK_BYTES;
         let start = if first == 0 { pair::STAMPS_AT } else { at(first) };
         self.segment()?.reserve_pair_range(self.rank, to, start, at(end) - start)?;
