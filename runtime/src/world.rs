@@ -13,6 +13,7 @@ use crate::progress::Endpoint;
 use crate::settings::{Settings, foreign_launcher, unknown_names};
 use crate::shm::segment::Segment;
 use crate::shm::{Attached, attach, attach_from_env};
+use crate::sys::machine;
 use crate::transport::fabric::Fabric;
 use crate::transport::path;
 use crate::{Error, ErrorKind, Result};
@@ -199,11 +200,16 @@ impl Universe {
             format!("up to {eager} bytes: packed into the ring of the pair (eager)"),
             "longer, from the shared heap: copied once, layout to layout, by both ranks (heap)"
                 .into(),
-            format!(
-                "longer, from one run of other memory to another, from {} bytes: copied by both, \
-                 where the system lets them (cma)",
-                path::SPLIT_NEAR
-            ),
+            if machine::is_amd() {
+                "longer, from one run of other memory to another: copied by both, only on demand (cma)"
+                    .into()
+            } else {
+                format!(
+                    "longer, from one run of other memory to another, from {} bytes: copied by both, \
+                     where the system lets them (cma)",
+                    path::SPLIT_NEAR
+                )
+            },
             "longer, else: through the chunks of the pair (pipeline)".into(),
         ])
     }

@@ -23,6 +23,7 @@ use crate::transport::path::{Forced, Path, Situation, choose};
 use crate::transport::peer::{Outgoing, Rx, Tx, broken};
 use crate::transport::share::{Push, SHARE_MIN};
 use crate::transport::split::Step;
+use crate::transport::stage::{STAGE_MIN, Stage};
 use crate::transport::types::{Located, place_in};
 use crate::{Error, ErrorKind, Result};
 use std::collections::HashMap;
@@ -140,6 +141,7 @@ pub struct Exchange {
     knocks: u32,
     contexts: HashMap<u64, Matching, BuildHasherDefault<Spread>>,
     requests: Requests,
+    stage: Stage,
     traffic: Traffic,
     /// Some queue or stream of some peer may have work.
     busy: bool,
@@ -165,6 +167,7 @@ impl Exchange {
             knocks: 0,
             contexts: HashMap::default(),
             requests: Requests::default(),
+            stage: Stage::default(),
             traffic: Traffic::default(),
             busy: false,
             patient: true,
@@ -241,7 +244,10 @@ impl Exchange {
         let peer = &mut self.peers[dest].tx;
         match peer {
             Some(tx) => Ok(tx),
-            None => Ok(peer.insert(Tx::new(self.fabric.contact(dest)?, dest))),
+            None => {
+                let area = self.fabric.contact(dest)?;
+                Ok(peer.insert(Tx::new(area, dest, self.fabric.window())))
+            }
         }
     }
 
@@ -285,9 +291,15 @@ impl Exchange {
         }
         let Some(tx) = &mut self.peers[dest].tx else { return Err(lost()) };
         if label.bytes <= self.eager_limit && !how.synchronous && tx.is_idle() {
-            // SAFETY: the range is the whole message (caller's promise); the destination holds as
-            // many bytes of shared memory, which no user layout overlaps.
-            let pack = |to| unsafe { layout.pack(0..label.bytes, to) };
+            let stage = &mut self.stage;
+            let staged =
+                label.bytes >= STAGE_MIN as u64 && Stage::serves(layout.plan, layout.count);
+            // SAFETY: the range is the whole message (caller's promise); the destination and the
+            // stage hold as many bytes, of memory which no user layout overlaps.
+            let pack = |to| unsafe {
+                let pack = |to| layout.pack(0..label.bytes, to);
+                if staged { stage.pack(label.bytes as usize, to, pack) } else { pack(to) }
+            };
             if tx.send_eager(&self.fabric, label, pack)? {
                 self.traffic.eager += 1;
                 return Ok(Started::Done(status));

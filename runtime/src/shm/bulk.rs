@@ -5,7 +5,7 @@
 //! grants arrived, the receiver drains them in the order in which it granted, so the two agree
 //! about whose bytes a chunk holds without anything being read from shared memory but its length.
 //!
-//! 1. The sender takes chunk `n % CHUNKS` when `n - freed < CHUNKS`, packs into it, writes its
+//! 1. The sender takes chunk `n % window` when `n - freed < window`, packs into it, writes its
 //!    length, then its stamp `n + 1` with release order.
 //! 2. The receiver sees the stamp with acquire order, checks the length against the buffer and
 //!    against what is left of the message, unpacks, and publishes `freed = n + 1`.
@@ -19,12 +19,10 @@ use crate::sync::Word;
 pub trait ChunkMemory {
     /// The atomic word.
     type Word: Word;
-    /// Number of chunks, a power of two.
-    const CHUNKS: usize;
     /// Bytes of one chunk.
     const BYTES: usize;
 
-    /// The stamp of chunk `index`, below `CHUNKS`.
+    /// The stamp of chunk `index`, below the window of both sides.
     fn stamp(&self, index: usize) -> &Self::Word;
     /// The length of chunk `index`.
     fn length(&self, index: usize) -> &Self::Word;
@@ -33,41 +31,48 @@ pub trait ChunkMemory {
 }
 
 /// The filling side.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Filler {
     filled: u64,
     freed: u64,
+    window: u64,
 }
 
 impl Filler {
+    /// Nothing has been filled; the pair uses `window` chunks, a power of two.
+    pub fn new(window: usize) -> Self {
+        debug_assert!(window.is_power_of_two());
+        Self { filled: 0, freed: 0, window: window as u64 }
+    }
+
     /// The index of the next free chunk, or `None` while all are full.
     ///
     /// # Errors
     /// [`Violation`] when the drainer freed chunks that it cannot have.
     pub fn next<M: ChunkMemory>(&mut self, memory: &M) -> Result<Option<usize>, Violation> {
-        if self.filled - self.freed == M::CHUNKS as u64 {
+        if self.filled - self.freed == self.window {
             let freed = memory.freed().load_acquire();
             if freed < self.freed || freed > self.filled {
                 return Err(Violation("chunk credits out of range"));
             }
             self.freed = freed;
-            if self.filled - freed == M::CHUNKS as u64 {
+            if self.filled - freed == self.window {
                 return Ok(None);
             }
         }
-        Ok(Some((self.filled as usize) & (M::CHUNKS - 1)))
+        Ok(Some((self.filled & (self.window - 1)) as usize))
     }
 
     /// The index of the chunk that comes `ahead` after the next one, if it is free already.
     pub fn ahead<M: ChunkMemory>(&self, memory: &M, ahead: u64) -> Option<usize> {
         let number = self.filled + ahead;
-        let free = number.wrapping_sub(memory.freed().load_acquire()) < M::CHUNKS as u64;
-        free.then_some((number as usize) & (M::CHUNKS - 1))
+        let free = number.wrapping_sub(memory.freed().load_acquire()) < self.window;
+        free.then_some((number & (self.window - 1)) as usize)
     }
 
     /// Publishes the chunk that [`Filler::next`] named, filled with `len` bytes.
     pub fn publish<M: ChunkMemory>(&mut self, memory: &M, len: usize) {
-        let index = (self.filled as usize) & (M::CHUNKS - 1);
+        let index = (self.filled & (self.window - 1)) as usize;
         self.filled += 1;
         memory.length(index).store_relaxed(len as u64);
         memory.stamp(index).store_release(self.filled);
@@ -75,18 +80,25 @@ impl Filler {
 }
 
 /// The draining side.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Drainer {
     drained: u64,
+    window: u64,
 }
 
 impl Drainer {
+    /// Nothing has been drained; the pair uses `window` chunks, a power of two.
+    pub fn new(window: usize) -> Self {
+        debug_assert!(window.is_power_of_two());
+        Self { drained: 0, window: window as u64 }
+    }
+
     /// Index and length of the next full chunk.
     ///
     /// # Errors
     /// [`Violation`] when the length is 0 or larger than a chunk.
     pub fn next<M: ChunkMemory>(&self, memory: &M) -> Result<Option<(usize, usize)>, Violation> {
-        let index = (self.drained as usize) & (M::CHUNKS - 1);
+        let index = (self.drained & (self.window - 1)) as usize;
         if memory.stamp(index).load_acquire() != self.drained + 1 {
             return Ok(None);
         }
@@ -118,7 +130,6 @@ mod tests {
 
     impl ChunkMemory for Heap {
         type Word = AtomicU64;
-        const CHUNKS: usize = 2;
         const BYTES: usize = 16;
         fn stamp(&self, index: usize) -> &AtomicU64 {
             &self.words[index][0]
@@ -145,7 +156,7 @@ mod tests {
                 Arc::new([UnsafeCell::new(0), UnsafeCell::new(0)]);
             let (shared, theirs) = (memory.clone(), cells.clone());
             let filler = loom::thread::spawn(move || {
-                let mut filler = Filler::default();
+                let mut filler = Filler::new(2);
                 for n in 0..3u64 {
                     let index = loop {
                         match filler.next(&*shared).unwrap() {
@@ -158,7 +169,7 @@ mod tests {
                     filler.publish(&*shared, n as usize + 1);
                 }
             });
-            let mut drainer = Drainer::default();
+            let mut drainer = Drainer::new(2);
             for n in 0..3u64 {
                 let (index, len) = loop {
                     match drainer.next(&*memory).unwrap() {
@@ -182,10 +193,10 @@ mod tests {
                 let memory = heap();
                 memory.words[0][1].store_relaxed(len);
                 memory.words[0][0].store_release(1);
-                assert!(Drainer::default().next(&memory).is_err());
+                assert!(Drainer::new(2).next(&memory).is_err());
             }
             let memory = heap();
-            let mut filler = Filler::default();
+            let mut filler = Filler::new(2);
             while filler.next(&memory).unwrap().is_some() {
                 filler.publish(&memory, 1);
             }

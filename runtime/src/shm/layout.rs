@@ -9,7 +9,7 @@
 //!     4096  RankSlot[ranks]   128 B each: doorbell line, record line
 //!        .  CpuEntry[cpus]    32 B each, by the operating system's CPU number
 //!        .  (to the next page)
-//!    pairs  pair (0,0)  pair (0,1) ... pair (P-1,P-1)    PAIR_BYTES each, page aligned, all holes
+//!    pairs  pair (0,0)  pair (0,1) ... pair (P-1,P-1)    of one size, page aligned, all holes
 //!        .  (to the next huge page)
 //!    heaps  heap 0  heap 1 ... heap P-1   the same number of huge pages each, all holes
 //! ```
@@ -20,7 +20,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use super::pair::{MAX_RANKS as PAIR_MAX_RANKS, PAIR_BYTES};
+use super::pair::{self, MAX_RANKS as PAIR_MAX_RANKS, PAIR_BYTES};
 use super::topology::CpuEntry;
 
 /// `"typepack"` in ASCII, first byte lowest.
@@ -176,6 +176,7 @@ pub const HASH: u64 = {
         size_of::<RankSlot>() as u64,
         size_of::<CpuEntry>() as u64,
         PAIR_BYTES as u64,
+        super::pair::WINDOWS_BYTES as u64,
         super::pair::SPLIT_CLAIMS as u64,
         super::pair::SPLIT_PUSHED as u64,
         super::pair::SLOTS as u64,
@@ -226,7 +227,7 @@ impl Layout {
         }
         let topology = PAGE + ranks * size_of::<RankSlot>();
         let pairs = (topology + cpus * size_of::<CpuEntry>()).next_multiple_of(PAGE);
-        let areas = ranks.checked_mul(ranks)?.checked_mul(PAIR_BYTES)?;
+        let areas = ranks.checked_mul(ranks)?.checked_mul(pair::bytes(ranks))?;
         let mapped = pairs.checked_add(areas)?;
         let heaps = mapped.checked_next_multiple_of(HUGE_PAGE)?;
         let all = heap.checked_mul(ranks).filter(|&bytes| bytes <= HEAPS_MAX)?;
@@ -306,14 +307,19 @@ impl Layout {
         self.topology + cpu * size_of::<CpuEntry>()
     }
 
-    /// Offset of the area of the ordered pair `(from, to)`, [`PAIR_BYTES`] long.
+    /// Offset of the area of the ordered pair `(from, to)`, [`Layout::pair_bytes`] long.
     ///
     /// # Panics
     ///
     /// When there is no such rank.
     pub fn pair(&self, from: usize, to: usize) -> usize {
         assert!(from < self.ranks && to < self.ranks, "pair ({from}, {to}) of {}", self.ranks);
-        self.pairs + (from * self.ranks + to) * PAIR_BYTES
+        self.pairs + (from * self.ranks + to) * self.pair_bytes()
+    }
+
+    /// Bytes of the area of an ordered pair.
+    pub fn pair_bytes(&self) -> usize {
+        pair::bytes(self.ranks)
     }
 }
 
@@ -338,14 +344,14 @@ mod tests {
                 assert_eq!(layout.pair(0, 0), layout.common());
                 assert_eq!(layout.pair(0, 0) % PAGE, 0);
                 let last = layout.pair(ranks - 1, ranks - 1);
-                assert_eq!(last + PAIR_BYTES, layout.mapped());
+                assert_eq!(last + layout.pair_bytes(), layout.mapped());
                 assert!(layout.heap_of(0) >= layout.mapped());
                 assert!(layout.heap_of(0) - layout.mapped() < HUGE_PAGE);
                 assert_eq!(layout.heap_of(0) % HUGE_PAGE, 0);
                 assert_eq!(layout.heap_of(ranks - 1) + 2 * HUGE_PAGE, layout.total());
                 if ranks > 1 {
-                    assert_eq!(layout.pair(0, 1) - layout.pair(0, 0), PAIR_BYTES);
-                    assert_eq!(layout.pair(1, 0) - layout.pair(0, 0), ranks * PAIR_BYTES);
+                    assert_eq!(layout.pair(0, 1) - layout.pair(0, 0), layout.pair_bytes());
+                    assert_eq!(layout.pair(1, 0) - layout.pair(0, 0), ranks * layout.pair_bytes());
                 }
             }
         }
@@ -371,7 +377,8 @@ mod tests {
         assert_eq!(of(2, 24 * GIB - 1, u64::MAX), 24 * GIB);
         assert_eq!(of(MAX_RANKS, 1 << 42, u64::MAX), 4 * GIB);
         assert_eq!(of(1, u64::MAX, u64::MAX), HEAPS_MAX as u64);
-        assert_eq!(of(2, 24 * GIB, GIB), 510 << 20);
+        // Four areas of 2.1 MiB come first.
+        assert_eq!(of(2, 24 * GIB, GIB), 506 << 20);
         assert_eq!(of(2, 24 * GIB, 0), 0);
         assert_eq!(of(0, GIB, u64::MAX), 0);
         for ranks in [1, 2, 64, MAX_RANKS] {

@@ -25,7 +25,6 @@ use super::layout::{
     FLAG_OVERSUBSCRIBED, FLAG_STDERR_TERMINAL, FLAG_STDOUT_TERMINAL, HASH, Header, Layout, MAGIC,
     MAX_CPUS, MAX_RANKS, RankSlot, State, VERSION, VERSION_TEXT,
 };
-use super::pair::PAIR_BYTES;
 use super::topology::{CpuEntry, CpuInfo};
 use crate::sys::futex::Woken;
 use crate::sys::limits;
@@ -262,7 +261,7 @@ impl Segment {
         State::from_word(self.slot(rank).state.load(Ordering::Acquire))
     }
 
-    /// First byte of the area of the ordered pair `(from, to)`: [`PAIR_BYTES`] bytes at a page
+    /// First byte of the area of the ordered pair `(from, to)`: [`Layout::pair_bytes`] bytes at a page
     /// boundary, zero at the start of the job, valid as long as this value lives.
     ///
     /// Other processes write there at any time: access goes through atomics, or through raw copies
@@ -273,7 +272,7 @@ impl Segment {
     /// When there is no such rank.
     pub fn pair_area(&self, from: usize, to: usize) -> *mut u8 {
         let at = self.layout.pair(from, to);
-        // SAFETY: the layout's total is the mapping's length and `at + PAIR_BYTES` is within it.
+        // SAFETY: the layout's total is the mapping's length and the whole area at `at` is within it.
         unsafe { self.map.base().byte_add(at) }.as_ptr()
     }
 
@@ -285,7 +284,7 @@ impl Segment {
     ///
     /// [`SegmentErrorKind::NoMemory`] when there is none left.
     pub fn reserve_pair(&self, from: usize, to: usize) -> Result<(), SegmentError> {
-        self.reserve_pair_range(from, to, 0, PAIR_BYTES)
+        self.reserve_pair_range(from, to, 0, self.layout.pair_bytes())
     }
 
     /// Fills `len` bytes at `offset` of the area of `(from, to)`, for callers that need a part
@@ -302,11 +301,12 @@ impl Segment {
         offset: usize,
         len: usize,
     ) -> Result<(), SegmentError> {
-        let end = offset.checked_add(len).filter(|&end| end <= PAIR_BYTES && len > 0);
+        let area = self.layout.pair_bytes();
+        let end = offset.checked_add(len).filter(|&end| end <= area && len > 0);
         if end.is_none() {
             return Err(SegmentError::new(
                 SegmentErrorKind::Argument,
-                format!("range: {len} bytes at {offset} are not within {PAIR_BYTES}"),
+                format!("range: {len} bytes at {offset} are not within {area}"),
             ));
         }
         let at = self.layout.pair(from, to) + offset;
@@ -476,17 +476,18 @@ mod tests {
     fn pair_areas_are_shared_and_separate() {
         let made = small();
         let opened = Segment::open(made.fd().try_clone_to_owned().expect("dup")).expect("open");
+        let area = made.layout.pair_bytes();
         made.reserve_pair(0, 1).expect("room");
-        made.reserve_pair_range(2, 2, PAIR_BYTES - 8, 8).expect("room");
-        // SAFETY: both areas are PAIR_BYTES long and reserved where they are touched; nobody
+        made.reserve_pair_range(2, 2, area - 8, 8).expect("room");
+        // SAFETY: both areas are as long and reserved where they are touched; nobody
         // else runs.
         unsafe {
             made.pair_area(0, 1).write(7);
-            made.pair_area(2, 2).add(PAIR_BYTES - 1).write(9);
+            made.pair_area(2, 2).add(area - 1).write(9);
             assert_eq!(opened.pair_area(0, 1).read(), 7);
-            assert_eq!(opened.pair_area(2, 2).add(PAIR_BYTES - 1).read(), 9);
+            assert_eq!(opened.pair_area(2, 2).add(area - 1).read(), 9);
         }
-        assert!(made.reserve_pair_range(0, 1, PAIR_BYTES, 1).is_err());
+        assert!(made.reserve_pair_range(0, 1, area, 1).is_err());
         assert!(made.reserve_pair_range(0, 1, usize::MAX, 2).is_err());
     }
 
@@ -495,7 +496,7 @@ mod tests {
         let made = Segment::create(256, &[], JobFlags::default(), 0).expect("segment");
         made.reserve_pair(255, 255).expect("room");
         // SAFETY: the last byte of the last area, reserved above.
-        unsafe { made.pair_area(255, 255).add(PAIR_BYTES - 1).write(1) };
+        unsafe { made.pair_area(255, 255).add(made.layout.pair_bytes() - 1).write(1) };
     }
 
     #[test]

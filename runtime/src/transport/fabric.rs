@@ -24,9 +24,12 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+/// Chunk buffers that get memory at a time.
+const CHUNKS_AT_ONCE: usize = 8;
+
 /// The mapped area of one ordered pair.
 ///
-/// Invariant: `base` points to `PAIR_BYTES` bytes of a segment that outlives this value: areas
+/// Invariant: `base` points to the area of a pair in a segment that outlives this value: areas
 /// live in `peer.rs`, inside the exchange that owns the fabric.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
@@ -40,7 +43,7 @@ unsafe impl Send for Area {}
 impl Area {
     #[inline]
     fn word(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset + 8 <= pair::PAIR_BYTES && offset.is_multiple_of(8));
+        debug_assert!(offset + 8 <= pair::CHUNKS_AT && offset.is_multiple_of(8));
         // SAFETY: every caller's offset is a constant of `pair.rs` plus a masked index, within the
         // area and a multiple of 8; the segment outlives the area (type invariant).
         unsafe { atomic_u64(self.base.as_ptr().add(offset)) }
@@ -135,7 +138,6 @@ impl ClaimMemory for Area {
 
 impl ChunkMemory for Area {
     type Word = AtomicU64;
-    const CHUNKS: usize = pair::CHUNKS;
     const BYTES: usize = pair::CHUNK_BYTES;
     #[inline]
     fn stamp(&self, index: usize) -> &AtomicU64 {
@@ -315,14 +317,23 @@ impl Fabric {
         self.area(self.rank, to)
     }
 
-    /// Fills the chunk buffers on the way to `to` with memory. Once per pair, before the first
-    /// bulk transfer.
+    /// Chunks that every pair of this job uses.
+    pub fn window(&self) -> usize {
+        pair::window(self.size)
+    }
+
+    /// Fills chunk buffers on the way to `to` with memory, from chunk `first` on, and gives the first
+    /// one that has none yet. In order, before the first transfer that uses them: who sends little
+    /// never needs all.
     ///
     /// # Errors
     /// Out of memory.
-    pub fn reserve_chunks(&self, to: usize) -> Result<()> {
-        let bytes = pair::PAIR_BYTES - pair::STAMPS_AT;
-        Ok(self.segment()?.reserve_pair_range(self.rank, to, pair::STAMPS_AT, bytes)?)
+    pub fn reserve_chunks(&self, to: usize, first: usize) -> Result<usize> {
+        let end = (first + CHUNKS_AT_ONCE).min(self.window());
+        let at = |chunk: usize| pair::CHUNKS_AT + chunk * pair::CHUNK_BYTES;
+        let start = if first == 0 { pair::STAMPS_AT } else { at(first) };
+        self.segment()?.reserve_pair_range(self.rank, to, start, at(end) - start)?;
+        Ok(end)
     }
 
     /// The knock counter of this rank: new ranks have written when it differs from `seen`.

@@ -4,7 +4,8 @@
 //! `fabric.rs` is the rank's place in the shared segment, `envelope.rs` the language of the rings,
 //! `peer.rs` the two ways to one other rank, `types.rs` the types that both know by number,
 //! `path.rs` the choice, `fetch.rs` the copy out of the sender's heap, `share.rs` how the sender
-//! helps with it, `split.rs` the copy between private memories. Above is `p2p/exchange.rs`, below
+//! helps with it, `split.rs` the copy between private memories, `stage.rs` where pieces are packed
+//! first. Above is `p2p/exchange.rs`, below
 //! `shm/`. The protocol,
 //! with its states and orderings in numbered steps, is in `README.md` beside this file.
 
@@ -15,4 +16,5 @@ pub(crate) mod path;
 pub(crate) mod peer;
 pub(crate) mod share;
 pub(crate) mod split;
+pub(crate) mod stage;
 pub(crate) mod types;

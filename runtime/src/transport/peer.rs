@@ -14,6 +14,7 @@ use super::fetch::{self, Fetches};
 use super::path::{Forced, tells_address};
 use super::share::{self, Push};
 use super::split::{Pushes, Splits, Step};
+use super::stage::Stage;
 use super::types::{self, Defined, Number};
 use crate::p2p::Status;
 use crate::p2p::payload::{Layout, Sink, Supply, push_to};
@@ -22,6 +23,7 @@ use crate::shm::bulk::{Drainer, Filler};
 use crate::shm::pair::{CHUNK_BYTES, LINE, PAYLOAD_BYTES};
 use crate::shm::ring::{Consumer, Producer, Violation};
 use crate::sync::Word;
+use crate::sys::machine;
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::sync::atomic::{Ordering, fence};
@@ -106,7 +108,10 @@ pub struct Tx {
     ring: Producer,
     queue: VecDeque<Outgoing>,
     chunks: Filler,
-    chunks_reserved: bool,
+    /// Chunks that have memory.
+    reserved: usize,
+    /// The message that is on its way goes through the stage.
+    staged: bool,
     granted: VecDeque<u64>,
     defined: Defined,
     withdrawals: u64,
@@ -118,15 +123,16 @@ pub struct Tx {
 }
 
 impl Tx {
-    /// The way to `rank`, whose area has been made usable.
-    pub fn new(area: Area, rank: usize) -> Self {
+    /// The way to `rank`, whose area has been made usable, with so many chunks.
+    pub fn new(area: Area, rank: usize, window: usize) -> Self {
         Self {
             area,
             rank,
             ring: Producer::default(),
             queue: VecDeque::new(),
-            chunks: Filler::default(),
-            chunks_reserved: false,
+            chunks: Filler::new(window),
+            reserved: 0,
+            staged: false,
             granted: VecDeque::new(),
             defined: Defined::default(),
             withdrawals: 0,
@@ -241,7 +247,7 @@ impl Tx {
         if in_heap != Some(None) {
             return Ok(in_heap);
         }
-        let told = tells_address(forced, fabric.distance(self.rank), bytes)
+        let told = tells_address(forced, fabric.distance(self.rank), bytes, machine::is_amd())
             && layout.plan.is_contiguous()
             && fabric.memory_is_open();
         let (space, number, origin) = (Space::Private, BYTES, layout.first());
@@ -473,8 +479,13 @@ impl Tx {
     /// Packs granted messages into free chunks, a few. True when something moved.
     ///
     /// # Errors
-    /// The receiver broke the protocol; out of memory at the first use of the chunks.
-    pub fn fill(&mut self, fabric: &Fabric, requests: &mut Requests) -> Result<bool> {
+    /// The receiver broke the protocol; out of memory at the first use of a chunk.
+    pub fn fill(
+        &mut self,
+        fabric: &Fabric,
+        requests: &mut Requests,
+        stage: &mut Stage,
+    ) -> Result<bool> {
         let mut moved = false;
         for _ in 0..CHUNKS_PER_TURN {
             let Some(&id) = self.granted.front() else { break };
@@ -484,20 +495,32 @@ impl Tx {
             let SendStage::Streaming(done) = send.stage else {
                 return Err(lost("send"));
             };
-            if !self.chunks_reserved {
-                fabric.reserve_chunks(self.rank)?;
-                self.chunks_reserved = true;
-            }
             let next = self.chunks.next(&self.area).map_err(|v| broken(self.rank, v))?;
             let Some(index) = next else { break };
+            if index >= self.reserved {
+                self.reserved = fabric.reserve_chunks(self.rank, self.reserved)?;
+            }
             let total = send.label.bytes;
+            if done == 0 {
+                self.staged = matches!(&send.supply, Supply::Memory(layout)
+                    if Stage::serves(&layout.plan, layout.count));
+            }
             let piece =
                 (total / PIECES).next_multiple_of(4096).clamp(PIECE_MIN, CHUNK_BYTES as u64);
             let end = total.min(done + piece);
-            // SAFETY: the range is within the message, no longer than a chunk; the chunk is free,
-            // thus ours to write, and shared memory overlaps no user layout.
-            unsafe { send.supply.pack(done..end, self.area.chunk(index)) };
-            self.chunks.publish(&self.area, (end - done) as usize);
+            let (supply, len, to) = (&send.supply, (end - done) as usize, self.area.chunk(index));
+            // SAFETY: the range is within the message, no longer than a chunk and than the stage; the
+            // chunk is free, thus ours to write, and neither shared memory nor the stage overlaps a
+            // user layout.
+            unsafe {
+                let pack = |to| supply.pack(done..end, to);
+                if self.staged {
+                    stage.pack(len, to, pack);
+                } else {
+                    pack(to);
+                }
+            }
+            self.chunks.publish(&self.area, len);
             fabric.ring(self.rank);
             moved = true;
             send.stage = SendStage::Streaming(end);
@@ -533,13 +556,13 @@ pub struct Rx {
 }
 
 impl Rx {
-    /// The way from `rank`, which has written to `area`.
-    pub fn new(area: Area, rank: usize) -> Self {
+    /// The way from `rank`, which has written to `area`, with so many chunks.
+    pub fn new(area: Area, rank: usize, window: usize) -> Self {
         Self {
             area,
             ring: Consumer::default(),
             rank,
-            chunks: Drainer::default(),
+            chunks: Drainer::new(window),
             incoming: VecDeque::new(),
             fetches: Fetches::default(),
             splits: Splits::default(),

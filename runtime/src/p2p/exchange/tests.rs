@@ -182,8 +182,8 @@ fn hostile_envelopes_are_errors() {
             });
             tx.publish(&area, room, &words, 7);
         }
-        hostile.reserve_chunks(0).expect("chunks");
-        let mut filler = Filler::default();
+        hostile.reserve_chunks(0, 0).expect("chunks");
+        let mut filler = Filler::new(hostile.window());
         for _ in 0..random() % 4 {
             if let Ok(Some(index)) = filler.next(&area) {
                 let lengths = [1, 512, CHUNK_BYTES as u64, CHUNK_BYTES as u64 + 1, u64::MAX];

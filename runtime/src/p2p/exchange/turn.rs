@@ -47,7 +47,7 @@ impl Exchange {
             if self.peers[from].rx.is_none()
                 && let Some(area) = self.fabric.written_by(from)?
             {
-                self.peers[from].rx = Some(Rx::new(area, from));
+                self.peers[from].rx = Some(Rx::new(area, from, self.fabric.window()));
                 self.readable.push(from);
             }
         }
@@ -105,7 +105,7 @@ impl Exchange {
                 && tx.has_work()
             {
                 moved |= tx.flush(&self.fabric, &mut self.requests, self.eager_limit, forced)?;
-                let filled = tx.fill(&self.fabric, &mut self.requests)?;
+                let filled = tx.fill(&self.fabric, &mut self.requests, &mut self.stage)?;
                 self.preparing |= filled;
                 moved |= filled;
                 moved |= tx.copy(&self.fabric, &mut self.requests);
