@@ -51,7 +51,7 @@ static void half_copied(void)
     OK(MPI_Comm_set_attr(MPI_COMM_SELF, first, &extra));
     OK(MPI_Comm_set_attr(MPI_COMM_SELF, second, &extra));
     RAISES(MPI_ERR_NAME, MPI_Comm_dup(MPI_COMM_SELF, &dup));
-    CHECK(dup == MPI_COMM_WORLD && copied_to != MPI_COMM_NULL && copied_to != MPI_COMM_SELF);
+    CHECK(dup == MPI_COMM_NULL && copied_to != MPI_COMM_NULL && copied_to != MPI_COMM_SELF);
     RAISES(MPI_ERR_COMM, MPI_Comm_size(copied_to, &size));
     OK(MPI_Comm_delete_attr(MPI_COMM_SELF, second));
     OK(MPI_Comm_delete_attr(MPI_COMM_SELF, first));
@@ -92,7 +92,7 @@ static void of_types(void)
     }
     type_refuse = 1;
     RAISES(MPI_ERR_NAME, MPI_Type_dup(type, &dup));
-    CHECK(dup == MPI_INT && type_copies == 2 && type_deletes == 1 && type_copied_to != type);
+    CHECK(dup == MPI_DATATYPE_NULL && type_copies == 2 && type_deletes == 1 && type_copied_to != type);
     RAISES(MPI_ERR_TYPE, MPI_Type_size(type_copied_to, &size));
     type_refuse = type_copies = 0;
     OK(MPI_Type_dup(type, &dup));
