@@ -6,6 +6,7 @@
 
 use crate::p2p::exchange::{Exchange, How, Started};
 use crate::p2p::payload::LayoutRef;
+use crate::p2p::typecheck::OF_LAYOUT;
 use crate::p2p::{Source, Status, Tag};
 use crate::shm::pair;
 use crate::shm::segment::{JobFlags, Segment, atomic_u64};
@@ -91,7 +92,7 @@ impl Pair {
         synchronous: bool,
     ) -> Result<Option<u64>> {
         let layout = LayoutRef { origin: origin.cast_mut(), plan, count };
-        let label = Label { context: 0, tag, bytes: plan.packed_bytes(count)?, types: 0 };
+        let label = Label { context: 0, tag, bytes: plan.packed_bytes(count)?, types: OF_LAYOUT };
         let how = How { synchronous, ..How::STANDARD };
         // SAFETY: the memory is the caller's promise, and the label has its packed size.
         number(unsafe { self.exchanges[rank].send(&layout, label, 1 - rank, how) })

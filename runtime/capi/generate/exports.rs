@@ -19,8 +19,12 @@ fn name(parameter: &Parameter) -> String {
 }
 
 /// The object whose error handler an error of this function goes to: the first communicator,
-/// file, window or session among its arguments.
+/// file, window or session among its arguments; no file, where one is not there yet or any more
+/// (MPI-5.0 section 14.7).
 fn object(function: &Function) -> String {
+    if matches!(function.name.as_str(), "MPI_File_open" | "MPI_File_delete") {
+        return "At::File".to_owned();
+    }
     function
         .parameters
         .iter()

@@ -10,7 +10,7 @@
 use crate::comm::{Communicator, Space};
 use crate::p2p::exchange::Started;
 use crate::p2p::payload::{LayoutRef, Sink, Supply, copy};
-use crate::p2p::typecheck::{self, UNKNOWN, VOID, of_message};
+use crate::p2p::typecheck::{self, OF_LAYOUT, UNKNOWN, VOID, of_message};
 use crate::settings::Settings;
 use crate::{Error, ErrorKind, Plan, Result, Source, Tag};
 use std::sync::OnceLock;
@@ -119,7 +119,7 @@ impl<'a> Batch<'a> {
     /// - Its elements are readable, and unchanged until the batch is finished or dropped.
     pub(super) unsafe fn send(&mut self, part: &Part<'_>, to: usize) -> Result<()> {
         // SAFETY: passed on.
-        unsafe { self.send_as(part, to, UNKNOWN) }
+        unsafe { self.send_as(part, to, OF_LAYOUT) }
     }
 
     /// Starts to send a part that has the types of `origin`, from which it was packed.

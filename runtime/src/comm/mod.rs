@@ -22,7 +22,7 @@ pub use scope::{Request, Scope};
 
 use crate::p2p::exchange::Started;
 use crate::p2p::payload::LayoutRef;
-use crate::p2p::typecheck::UNKNOWN;
+use crate::p2p::typecheck::OF_LAYOUT;
 pub use crate::p2p::{Source, Status, Tag};
 
 use crate::progress::Endpoint;
@@ -209,10 +209,10 @@ impl Communicator {
         space: Space,
     ) -> Result<Started> {
         // SAFETY: passed on.
-        unsafe { self.start_send_as(layout, dest, tag, space, UNKNOWN) }
+        unsafe { self.start_send_as(layout, dest, tag, space, OF_LAYOUT) }
     }
 
-    /// The same with types that are not those of the layout, unless they are `UNKNOWN`.
+    /// The same with types that are not those of the layout, unless they are `OF_LAYOUT`.
     ///
     /// # Safety
     /// As `start_send`.

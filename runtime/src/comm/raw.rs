@@ -6,7 +6,7 @@
 use super::{Communicator, Space};
 use crate::p2p::exchange::{Exchange, How, Started, Taken};
 use crate::p2p::payload::{Backing, LayoutRef};
-use crate::p2p::typecheck::UNKNOWN;
+use crate::p2p::typecheck::OF_LAYOUT;
 use crate::p2p::{Source, Status, Tag};
 use crate::progress::Endpoint;
 use crate::transport::envelope::Label;
@@ -237,7 +237,7 @@ impl Messages {
             SendMode::Lent(start) => Backing::Lent(start),
         };
         let how = How { synchronous: mode == SendMode::Synchronous, backing };
-        let label = Label { context: self.context, tag, bytes, types: UNKNOWN };
+        let label = Label { context: self.context, tag, bytes, types: OF_LAYOUT };
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
         unsafe { self.endpoint.send_as(&layout, label, dest, how).map(Into::into) }
     }

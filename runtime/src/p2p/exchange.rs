@@ -14,7 +14,7 @@ mod turn;
 use super::matching::{Arrived, Matching, Unexpected};
 use super::payload::{Backing, LayoutRef, Sink, Supply, buffer, copy};
 use super::request::{Receive, Request, Requests, Send, SendStage};
-use super::typecheck::{self, UNKNOWN};
+use super::typecheck::{self, OF_LAYOUT, UNKNOWN};
 use super::{Source, Status, Tag};
 use crate::shm::ring::Violation;
 use crate::transport::envelope::{Envelope, INLINE_MAX, Label, Place, Space};
@@ -253,8 +253,8 @@ impl Exchange {
 
     // ---- starting ----
 
-    /// Starts a send of `label.bytes` packed bytes to rank `dest`. Their types, where they are
-    /// compared, are those of the layout, unless the label has others.
+    /// Starts a send of `label.bytes` packed bytes to rank `dest`. Their types are what the label says,
+    /// or the layout's for `OF_LAYOUT`.
     ///
     /// # Safety
     ///
@@ -274,8 +274,11 @@ impl Exchange {
         how: How,
     ) -> Result<Started> {
         let mut label = label;
-        if self.check_types && label.types == UNKNOWN {
-            label.types = typecheck::of_message(layout.plan, layout.count);
+        if label.types == OF_LAYOUT {
+            label.types = match self.check_types {
+                true => typecheck::of_message(layout.plan, layout.count),
+                false => UNKNOWN,
+            };
         }
         self.traffic.messages += 1;
         self.traffic.bytes += label.bytes;

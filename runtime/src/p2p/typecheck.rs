@@ -31,6 +31,10 @@ pub const UNKNOWN: u32 = 0;
 /// has stopped.
 pub const VOID: u32 = 1;
 
+/// In the label of a message that is to be sent, never in an envelope: the types are the layout's, and are
+/// found out if messages are compared. Not [`UNKNOWN`], which a packed copy of `MPI_PACKED` is.
+pub const OF_LAYOUT: u32 = u32::MAX;
+
 /// Folds lie below this.
 pub const END: u32 = 1 << 24;
 

@@ -39,7 +39,10 @@ impl Stage {
         if plan.is_contiguous() {
             return false;
         }
-        let span = plan.footprint().true_ub.abs_diff(plan.footprint().true_lb);
+        let (footprint, one) = (plan.footprint(), count < 2);
+        let span = footprint.true_ub.abs_diff(footprint.true_lb);
+        // Elements may lie farther apart than their data.
+        let span = if one { span } else { span.max(footprint.extent.unsigned_abs()) };
         span / SPARSE <= plan.element_bytes()
             || Cursor::new(plan, count)
                 .is_ok_and(|cursor| cursor.run().is_some_and(|run| run.bytes as usize >= LINE))

@@ -2,8 +2,8 @@
 //!
 //! Packing calls take a few nanoseconds, of which a lock and a reference count would be most. Each
 //! thread remembers a few handles of a kind and holds their objects; as long as the kind's table has
-//! not removed anything (one counter), what is remembered is true. A freed object is let go at the
-//! thread's next look, or when the thread ends.
+//! not removed anything (one counter), what is remembered is true. A freed object is let go when
+//! the thread looks for another in its place, of which there are four, or when the thread ends.
 //!
 //! What a thread remembers lies in a [`Desk`]. Most threads have one in the kind's [`Hot`], in the slot
 //! of their key (`typepack::engine::thread`), found without a call; a thread whose slot is
@@ -28,7 +28,7 @@ use std::cell::{Cell, OnceCell};
 use std::ops::Deref;
 use std::ptr::null;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
 use std::thread::LocalKey;
 use typepack::engine::thread::{SLOTS, key, slot};
 
@@ -71,10 +71,17 @@ impl<T> Place<T> {
     }
 
     /// Remembers something else, or nothing; returns what was remembered.
+    ///
+    /// In this order, so that a fork between any two of the stores, by another thread, leaves a place
+    /// that matches nothing: in the child a new thread may get the key of the one that stood here.
     fn replace(&self, handle: usize, removals: u64, object: Option<Arc<T>>) -> Option<Arc<T>> {
+        let removals = if object.is_some() { removals } else { NEVER };
+        self.removals.set(NEVER);
+        compiler_fence(Ordering::SeqCst);
         self.handle.set(handle);
-        self.removals.set(if object.is_some() { removals } else { NEVER });
         let before = self.object.replace(object.map_or(null(), Arc::into_raw));
+        compiler_fence(Ordering::SeqCst);
+        self.removals.set(removals);
         // SAFETY: what is in `object` came from `into_raw` in the line above, earlier, and is taken
         // out of it here, once.
         (!before.is_null()).then(|| unsafe { Arc::from_raw(before) })

@@ -167,6 +167,16 @@ static void files(void)
     CHECK(heard_file == MPI_FILE_NULL && heard_code == MPI_ERR_QUOTA);
     RAISES(MPI_ERR_FILE, MPI_File_set_errhandler((MPI_File)0x77777, MPI_ERRORS_RETURN));
     CHECK(heard_file == MPI_FILE_NULL && heard_code == MPI_ERR_FILE);
+    /* Neither is there a file before it is open or after it is gone. */
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+    heard_code = MPI_SUCCESS;
+    RAISES(MPI_ERR_UNSUPPORTED_OPERATION, MPI_File_delete("/nonexistent", MPI_INFO_NULL));
+    CHECK(heard_code == MPI_ERR_UNSUPPORTED_OPERATION);
+    heard_code = MPI_SUCCESS;
+    RAISES(MPI_ERR_UNSUPPORTED_OPERATION,
+           MPI_File_open(MPI_COMM_WORLD, "/nonexistent", MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
+    CHECK(heard_code == MPI_ERR_UNSUPPORTED_OPERATION);
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     OK(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
 }
 

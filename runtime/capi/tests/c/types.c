@@ -217,6 +217,9 @@ static void collective(void)
     OK(MPI_Allgather(in, 8, MPI_INT, out, 4, MPI_2INT, MPI_COMM_WORLD));
     for (int i = 0; i < 8 * size; i++) CHECK(out[i] == i / 8);
     OK(MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out, 8, MPI_INT, MPI_COMM_WORLD));
+    /* What is packed meets everything, also where it is sent from where it is received. */
+    OK(MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out, rank % 2 ? 1 : 4,
+                    rank % 2 ? MPI_INT : MPI_PACKED, MPI_COMM_WORLD));
     OK(MPI_Allreduce(MPI_IN_PLACE, in, 8, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     CHECK(in[7] == size * (size - 1) / 2);
     /* A rank's own part is compared, too. */

@@ -2,7 +2,7 @@
 //! late, and ranks of which one, both or neither checks.
 
 use super::*;
-use crate::p2p::typecheck::VOID;
+use crate::p2p::typecheck::{OF_LAYOUT, VOID};
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named, Plan};
@@ -64,7 +64,7 @@ fn who_checks_decides() {
             let origin = target.as_mut_ptr().cast();
             let (bytes, room) = (4 * count as u64, 4 * count as u64 + 4);
             let to = LayoutRef { origin, plan: &floats, count: count as u64 + 1 };
-            let label = Label { context: CONTEXT, tag: 3, bytes, types: UNKNOWN };
+            let label = Label { context: CONTEXT, tag: 3, bytes, types: OF_LAYOUT };
             let how = How { synchronous, ..How::STANDARD };
             // SAFETY: the vectors outlive both operations, which end below.
             let receive = |there: &mut Exchange| unsafe {
@@ -107,7 +107,7 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
         let bytes = 4 * count as u64;
         let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &ints, count: bytes / 4 };
         let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: &floats, count: bytes / 4 };
-        let label = Label { context: CONTEXT, tag: 3, bytes, types: UNKNOWN };
+        let label = Label { context: CONTEXT, tag: 3, bytes, types: OF_LAYOUT };
         // A first message, which makes the ring known, and one to look at.
         for _ in 0..2 {
             // SAFETY: the vectors outlive all operations, which are complete when they return.
@@ -140,7 +140,7 @@ fn messages_to_oneself_are_compared() {
         let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &ints, count };
         let to = if matches { &ints } else { &floats };
         let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: to, count };
-        let label = Label { context: CONTEXT, tag: 3, bytes: 4 * count, types: UNKNOWN };
+        let label = Label { context: CONTEXT, tag: 3, bytes: 4 * count, types: OF_LAYOUT };
         let how = How { synchronous, ..How::STANDARD };
         // SAFETY: the vectors outlive both operations, which are complete after the two calls.
         let receive = |exchange: &mut Exchange| unsafe {
