@@ -10,12 +10,12 @@ use super::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::moves::{Avx2, Avx512};
 use super::moves::{Machine, Portable, block, long, run};
-use crate::kernel::{LeafShape, LevelShape, Run};
+use crate::kernel::{LevelShape, Run};
 use std::sync::Arc;
 
 /// Longest block that has a row of its own, in bytes.
 #[cfg(target_arch = "x86_64")]
-pub(super) const FIXED: usize = LeafShape::FIXED_MAX as usize;
+pub(super) const FIXED: usize = crate::kernel::LeafShape::FIXED_MAX as usize;
 
 /// Longest block of a row whose blocks are moved several at a time, in bytes: up to here stores of
 /// whole registers save more than putting them together costs.
