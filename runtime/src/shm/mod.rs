@@ -13,7 +13,6 @@
 
 pub mod attach;
 pub(crate) mod bulk;
-pub(crate) mod claims;
 mod doorbell;
 pub mod failure;
 pub mod heap;
@@ -23,6 +22,8 @@ mod ranges;
 pub(crate) mod ring;
 pub mod segment;
 pub mod topology;
+pub(crate) mod withdrawal;
+pub(crate) mod work_split;
 
 mod error;
 

@@ -7,151 +7,23 @@
 //! the mailbox of `b` with memory, leaves its name there, adds one to the counter of connects, rings. `b` looks at one word,
 //! that counter, to learn that somebody new writes to it.
 
-use crate::shm::bulk::ChunkMemory;
-use crate::shm::claims::ClaimMemory;
+use super::area::Area;
 use crate::shm::heap::Heap;
 use crate::shm::layout::State;
 use crate::shm::pair;
-use crate::shm::ring::RingMemory;
-use crate::shm::segment::{Segment, atomic_u32, atomic_u64};
+use crate::shm::segment::{Segment, atomic_u32};
 use crate::shm::topology::{Distance, distance};
 use crate::sys::cma;
 use crate::sys::memory::{Inherit, Mapping};
 use crate::{Error, ErrorKind, Result};
 use std::num::NonZeroU32;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Chunk buffers that get memory at a time.
 const CHUNKS_AT_ONCE: usize = 8;
-
-/// The mapped area of one ordered pair.
-///
-/// Invariant: `base` points to the area of a pair in a segment that outlives this value: areas
-/// live in `peer.rs`, inside the exchange that owns the fabric.
-#[derive(Clone, Copy, Debug)]
-pub struct Area {
-    base: NonNull<u8>,
-}
-
-// SAFETY: an area is an address of shared memory that is accessed by atomics and raw copies only;
-// which thread holds it makes no difference.
-unsafe impl Send for Area {}
-
-impl Area {
-    #[inline]
-    fn word(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset + 8 <= pair::CHUNKS_AT && offset.is_multiple_of(8));
-        // SAFETY: every caller's offset is a constant of `pair.rs` plus a masked index, within the
-        // area and a multiple of 8; the segment outlives the area (type invariant).
-        unsafe { atomic_u64(self.base.as_ptr().add(offset)) }
-    }
-
-    /// 1 while the receiver reads memory of the sender, in place.
-    #[inline]
-    pub fn reading(&self) -> &AtomicU64 {
-        self.word(pair::READING)
-    }
-
-    /// Offers whose memory the sender has withdrawn, ever.
-    #[inline]
-    pub fn withdrawn(&self) -> &AtomicU64 {
-        self.word(pair::WITHDRAWN)
-    }
-
-    /// Pieces that are taken of a message that both ranks copy.
-    #[inline]
-    pub fn claims(&self) -> &AtomicU64 {
-        self.word(pair::CLAIMS)
-    }
-
-    /// Pieces of it that the sender has copied.
-    #[inline]
-    pub fn pushed(&self) -> &AtomicU64 {
-        self.word(pair::PUSHED)
-    }
-
-    /// Address of the payload area's byte `offset`, which is below `PAYLOAD_BYTES`.
-    #[inline]
-    pub fn payload(&self, offset: usize) -> *mut u8 {
-        debug_assert!(offset < pair::PAYLOAD_BYTES);
-        self.base.as_ptr().wrapping_add(pair::PAYLOAD_AT + offset)
-    }
-
-    /// Brings a line of the payload area or of a chunk into this core's cache, for writing. A hint,
-    /// which does nothing on machines that do not know it.
-    #[inline]
-    pub fn claim(address: *mut u8) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint: no access happens that could fault or be seen, whatever the address. (CPUs
-        // without the instruction ignore it.)
-        unsafe {
-            std::arch::asm!(
-                "prefetchw [{address}]",
-                address = in(reg) address,
-                options(nostack, preserves_flags, readonly)
-            );
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = address;
-    }
-
-    /// Address of chunk buffer `index`, which is below `CHUNKS`.
-    #[inline]
-    pub fn chunk(&self, index: usize) -> *mut u8 {
-        debug_assert!(index < pair::CHUNKS);
-        self.base.as_ptr().wrapping_add(pair::CHUNKS_AT + index * pair::CHUNK_BYTES)
-    }
-}
-
-impl RingMemory for Area {
-    type Word = AtomicU64;
-    const SLOTS: usize = pair::SLOTS;
-    const PAYLOAD: usize = pair::PAYLOAD_BYTES;
-    #[inline]
-    fn slot(&self, slot: usize, word: usize) -> &AtomicU64 {
-        self.word(pair::SLOTS_AT + (slot & (pair::SLOTS - 1)) * pair::SLOT_BYTES + word * 8)
-    }
-    #[inline]
-    fn slots_freed(&self) -> &AtomicU64 {
-        self.word(pair::CREDITS)
-    }
-    #[inline]
-    fn bytes_freed(&self) -> &AtomicU64 {
-        self.word(pair::CREDITS + 8)
-    }
-}
-
-impl ClaimMemory for Area {
-    type Word = AtomicU64;
-    #[inline]
-    fn claims(&self) -> &AtomicU64 {
-        self.word(pair::SPLIT_CLAIMS)
-    }
-    #[inline]
-    fn pushed(&self) -> &AtomicU64 {
-        self.word(pair::SPLIT_PUSHED)
-    }
-}
-
-impl ChunkMemory for Area {
-    type Word = AtomicU64;
-    const BYTES: usize = pair::CHUNK_BYTES;
-    #[inline]
-    fn stamp(&self, index: usize) -> &AtomicU64 {
-        self.word(pair::STAMPS_AT + (index & (pair::CHUNKS - 1)) * pair::LINE)
-    }
-    #[inline]
-    fn length(&self, index: usize) -> &AtomicU64 {
-        self.word(pair::STAMPS_AT + (index & (pair::CHUNKS - 1)) * pair::LINE + 8)
-    }
-    #[inline]
-    fn freed(&self) -> &AtomicU64 {
-        self.word(pair::CHUNK_CREDITS)
-    }
-}
 
 /// This rank's place in the job.
 #[derive(Clone, Debug)]
@@ -161,12 +33,15 @@ pub struct Fabric {
     size: usize,
     /// Empty: nobody has asked for memory yet. `None`: it cannot be mapped.
     heap: Arc<OnceLock<Option<Heap>>>,
+    /// The heaps of the others, as they are mapped here: empty before the first copy, `None` where the
+    /// address space is too small.
+    heaps: Arc<[OnceLock<Option<Mapping>>]>,
 }
 
 impl Fabric {
     /// The only rank of a job without shared memory.
     pub fn alone() -> Self {
-        Self { segment: None, rank: 0, size: 1, heap: Arc::default() }
+        Self { segment: None, rank: 0, size: 1, heap: Arc::default(), heaps: Arc::new([]) }
     }
 
     /// Rank `rank` of the job whose memory is `segment`; fills its own mailbox with memory.
@@ -175,7 +50,8 @@ impl Fabric {
     /// Out of memory.
     pub fn join(segment: Arc<Segment>, rank: usize) -> Result<Self> {
         let size = segment.ranks();
-        let fabric = Self { segment: Some(segment), rank, size, heap: Arc::default() };
+        let heaps = (0..size).map(|_| OnceLock::new()).collect();
+        let fabric = Self { segment: Some(segment), rank, size, heap: Arc::default(), heaps };
         fabric.reserve_mailbox(rank)?;
         Ok(fabric)
     }
@@ -209,8 +85,16 @@ impl Fabric {
         self.segment.as_ref().map_or(0, |segment| segment.layout().heap() as u64)
     }
 
-    /// Maps the heap of another rank; `None` where the address space is too small.
-    pub fn map_heap(&self, rank: usize) -> Option<Mapping> {
+    /// Where all of another rank's heap is mapped, from the first call on and for as long as the fabric
+    /// lives; `None` where the address space is too small.
+    #[inline]
+    pub fn heap_of(&self, rank: usize) -> Option<NonNull<u8>> {
+        let heap = self.heaps.get(rank)?.get_or_init(|| self.map_heap(rank));
+        heap.as_ref().map(Mapping::base)
+    }
+
+    #[cold]
+    fn map_heap(&self, rank: usize) -> Option<Mapping> {
         self.segment.as_ref()?.map_heap(rank, Inherit::No).ok()
     }
 
@@ -281,7 +165,8 @@ impl Fabric {
         let base = NonNull::new(self.segment()?.pair_area(from, to)).ok_or_else(|| {
             Error::new(ErrorKind::Internal, "transport", "a pair's area is not mapped")
         })?;
-        Ok(Area { base })
+        // SAFETY: an area of the segment that `self` holds; who uses it holds the fabric, too.
+        Ok(unsafe { Area::new(base) })
     }
 
     fn reserve_mailbox(&self, rank: usize) -> Result<()> {
