@@ -138,7 +138,7 @@ pub struct Exchange {
     /// There may be something to make ready for its next message.
     preparing: bool,
     readable: Vec<usize>,
-    knocks: u32,
+    connects: u32,
     contexts: HashMap<u64, Matching, BuildHasherDefault<Spread>>,
     requests: Requests,
     stage: Stage,
@@ -164,7 +164,7 @@ impl Exchange {
             latest: 0,
             preparing: false,
             readable: Vec::new(),
-            knocks: 0,
+            connects: 0,
             contexts: HashMap::default(),
             requests: Requests::default(),
             stage: Stage::default(),

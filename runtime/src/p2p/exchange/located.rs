@@ -382,7 +382,7 @@ fn lies_about_shares_are_violations() {
         there.receive(&receive, bytes, 3, Source::Any, Tag::Any).expect("a receive");
         here.send(&send, label, 1, How::STANDARD).expect("a send");
     }
-    let area = theirs.written_by(0).expect("a desk").expect("a name");
+    let area = theirs.written_by(0).expect("a mailbox").expect("a name");
     area.pushed().store_relaxed(1 << 32 | 1000);
     assert!(there.turn().is_err());
 }

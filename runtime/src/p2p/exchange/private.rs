@@ -218,7 +218,7 @@ fn addresses_that_lead_nowhere_are_survived() {
     let mut source = pattern(LEN, 1);
     let sent = send(&mut here, &mut source, &byte);
     here.turn().expect("a turn");
-    let words = theirs.written_by(0).expect("a desk").expect("a name");
+    let words = theirs.written_by(0).expect("a mailbox").expect("a name");
     let mut tx = Producer::default();
     crate::shm::claims::open(&words, 5);
     publish(&mut tx, &area, &Envelope::Push { id: sent, number: 5, to: u64::MAX << 12 });
@@ -290,7 +290,7 @@ fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
         send(&mut here, &mut source, &byte);
         let received = receive(&mut there, &mut target, &byte);
         there.turn().expect("a turn");
-        let area = theirs.written_by(0).expect("a desk").expect("a name");
+        let area = theirs.written_by(0).expect("a mailbox").expect("a name");
         assert_eq!(crate::shm::claims::claim_back(&area, 1, 8), Some(0));
         let ending = crate::shm::failure::Ending::Exited(1);
         segment.declare_failure(crate::shm::failure::Failure { rank: 2, ending });
@@ -319,7 +319,7 @@ fn counts_of_an_old_transfer_are_not_those_of_a_new_one() {
     let [(mut here, _), (mut there, theirs)] = pair();
     let (mut source, mut target) = (pattern(1 << 20, 1), vec![0; 1 << 20]);
     let sent = send(&mut here, &mut source, &byte);
-    let area = theirs.written_by(0).expect("a desk").expect("a name");
+    let area = theirs.written_by(0).expect("a mailbox").expect("a name");
     crate::shm::claims::push(&area, 1, 3, false);
     let received = receive(&mut there, &mut target, &byte);
     for _ in 0..200 {
@@ -340,7 +340,7 @@ fn more_pieces_than_were_claimed_are_a_violation() {
     let _sent = send(&mut here, &mut source, &byte);
     let received = receive(&mut there, &mut target, &byte);
     there.turn().expect("a turn");
-    let area = theirs.written_by(0).expect("a desk").expect("a name");
+    let area = theirs.written_by(0).expect("a mailbox").expect("a name");
     crate::shm::claims::push(&area, 1, 3, false);
     let error = (0..20).find_map(|_| there.turn().err()).expect("a violation");
     assert!(error.to_string().contains("more pieces"), "{error}");

@@ -45,7 +45,12 @@ fn a_call_that_fails_lets_go_of_its_memory() {
             Started::Pending(id) => break id,
         }
     };
-    hostile.written_by(0).expect("a desk").expect("a name").slots_freed().store_relaxed(u64::MAX);
+    hostile
+        .written_by(0)
+        .expect("a mailbox")
+        .expect("a name")
+        .slots_freed()
+        .store_relaxed(u64::MAX);
 
     // SAFETY: the buffer outlives the exchange.
     unsafe {

@@ -17,8 +17,8 @@ impl Exchange {
             return Ok(false);
         }
         let mut moved = false;
-        if let Some(knocks) = self.fabric.knocked(self.knocks) {
-            self.admit(knocks)?;
+        if let Some(connects) = self.fabric.connected(self.connects) {
+            self.admit(connects)?;
         }
         for i in 0..self.readable.len() {
             moved |= self.read(self.readable[i])?;
@@ -41,8 +41,8 @@ impl Exchange {
     }
 
     #[cold]
-    pub(super) fn admit(&mut self, knocks: u32) -> Result<()> {
-        self.knocks = knocks;
+    pub(super) fn admit(&mut self, connects: u32) -> Result<()> {
+        self.connects = connects;
         for from in 0..self.peers.len() {
             if self.peers[from].rx.is_none()
                 && let Some(area) = self.fabric.written_by(from)?
