@@ -24,17 +24,19 @@
 //! ```
 //!
 //! The rooms, from the outside in: `world.rs` (beginning and end), `comm/` and `coll/` (checked
-//! calls), `halo/` (exchanges on grids), `memory.rs` (what ranks can copy from in place), `progress.rs` (the lock, and how calls wait), `p2p/`
-//! (matching), `transport/` (the protocol between two ranks). What launcher and ranks share (the
-//! segment, system calls) is the crate in `job/`, internal and no part of this interface. The engine and
-//! the code generator are crates of their own.
+//! calls), `halo/` (exchanges on grids), `memory.rs` (what ranks can copy from in place), `progress.rs` (the lock, and how calls wait), `endpoint/`
+//! (matching), `transport/` (the protocols between two ranks), `message/` (labels, data, words of the wire).
+//! What launcher and ranks share (the segment, system calls) is the crate in `job/`, internal and no
+//! part of this interface. The engine and the code generator are crates of their own.
 
 pub mod coll;
 pub mod comm;
+mod commit;
+mod endpoint;
 mod error;
 pub mod halo;
 pub mod memory;
-mod p2p;
+mod message;
 mod placement;
 mod progress;
 mod settings;
@@ -48,14 +50,15 @@ pub use comm::{
     Cartesian, Communicator, Comparison, Group, Matched, Messages, Ongoing, Operation, RankRange,
     RawRequest, Request, Scope, SendMode, dims_create,
 };
+pub use commit::{commit, jit, threads};
 pub use error::{Error, ErrorKind, Result};
 pub use memory::SharedBuffer;
-pub use p2p::{Source, Status, TAG_UB, Tag};
+pub use message::{Source, Status, TAG_UB, Tag};
 pub use placement::{Cpu, Distance, Placement};
 pub use typepack_engine as engine;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 pub use typepack_jit::{Counters, Jit};
-pub use world::{Universe, abort, commit, init, jit, processor_name, threads, wtick, wtime};
+pub use world::{Universe, abort, init, processor_name, wtick, wtime};
 
 // The job crate's rooms, under the names that this crate's files use.
 use typepack_job::{shm, sync, sys};

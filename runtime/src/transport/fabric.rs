@@ -4,8 +4,8 @@
 //! segment, and nothing here is ever called for another rank then.
 //!
 //! First contact, from `a` to `b` (README, steps 1 to 3): `a` fills the ring's pages of `(a, b)` and
-//! the mailbox of `b` with memory, writes its name on the mailbox, connects, rings. `b` looks at one word,
-//! the connect counter, to learn that somebody new writes to it.
+//! the mailbox of `b` with memory, leaves its name there, adds one to the counter of connects, rings. `b` looks at one word,
+//! that counter, to learn that somebody new writes to it.
 
 use crate::shm::bulk::ChunkMemory;
 use crate::shm::claims::ClaimMemory;
@@ -336,7 +336,7 @@ impl Fabric {
         Ok(end)
     }
 
-    /// The connect counter of this rank: new ranks have written when it differs from `seen`.
+    /// The counter of connects of this rank: new ranks have written when it differs from `seen`.
     #[inline]
     pub fn connected(&self, seen: u32) -> Option<u32> {
         let connects = self.connects(self.rank).ok()?.load(Ordering::Acquire);
