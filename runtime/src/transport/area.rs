@@ -47,13 +47,13 @@ impl Area {
     /// The words by which both ranks share a copy between their heaps.
     #[inline]
     pub fn heap_split(&self) -> WorkSplit<'_, AtomicU64> {
-        WorkSplit { claims: self.word(pair::CLAIMS), pushed: self.word(pair::PUSHED) }
+        WorkSplit { claims: self.word(pair::HEAP_CLAIMS), pushed: self.word(pair::HEAP_PUSHED) }
     }
 
     /// The words by which both ranks share a copy between their private memories.
     #[inline]
     pub fn private_split(&self) -> WorkSplit<'_, AtomicU64> {
-        WorkSplit { claims: self.word(pair::SPLIT_CLAIMS), pushed: self.word(pair::SPLIT_PUSHED) }
+        WorkSplit { claims: self.word(pair::PRIVATE_CLAIMS), pushed: self.word(pair::PRIVATE_PUSHED) }
     }
 
     /// Address of the payload area's byte `offset`, which is below `PAYLOAD_BYTES`.

@@ -2,7 +2,7 @@
 //!
 //! `segment.rs` maps [`bytes`] bytes for every ordered pair `(from, to)`; `ring.rs` and
 //! `bulk.rs` work on the parts named here. The area `(r, r)` carries no messages (a rank's
-//! messages to itself never leave its process): it is rank `r`'s *desk*, where other ranks leave
+//! messages to itself never leave its process): it is rank `r`'s *mailbox*, where other ranks leave
 //! their name when they write to `r` for the first time, so that nobody polls untouched pages.
 //!
 //! ```text
@@ -21,14 +21,14 @@
 //! 0x15000  CHUNKS x 64 B chunk stamps               from
 //! 0x16000  CHUNKS x CHUNK_BYTES bulk data           from
 //!
-//! desk (r, r)
-//! 0x00000  knocks: u32, changes when a name is left anyone
+//! mailbox (r, r)
+//! 0x00000  connects: u32, changes when a name is left anyone
 //! 0x00040  MAX_RANKS bytes, 1 = that rank has written   that rank
 //! ```
 //!
-//! Invariants: every word has exactly one writer, except `knocks`, which is added to once per
+//! Invariants: every word has exactly one writer, except `connects`, which is added to once per
 //! ordered pair in the life of a job, and the claims, which both sides change by compare-and-swap
-//! while they copy one message together (`transport/share.rs`, `claims.rs`); an all-zero area is the valid empty state (the memfd gives
+//! while they copy one message together (`work_split.rs`); an all-zero area is the valid empty state (the memfd gives
 //! zeros); nothing here is a pointer.
 
 /// Bytes of a cache line, the unit that two cores exchange.
@@ -86,17 +86,17 @@ pub const READING: usize = 2 * LINE;
 pub const WITHDRAWN: usize = 3 * LINE;
 
 /// Offset of the line on which sender and receiver claim pieces of a copy that both work on.
-pub const CLAIMS: usize = 4 * LINE;
+pub const HEAP_CLAIMS: usize = 4 * LINE;
 
 /// Offset of the line in which the sender counts the pieces it has copied.
-pub const PUSHED: usize = 5 * LINE;
+pub const HEAP_PUSHED: usize = 5 * LINE;
 
 /// Offset of the word by which both ranks claim pieces of a message between their private memories
-/// (`claims.rs`), in bytes.
-pub const SPLIT_CLAIMS: usize = 6 * LINE;
+/// (`work_split.rs`), in bytes.
+pub const PRIVATE_CLAIMS: usize = 6 * LINE;
 
 /// Offset of the word in which the sender counts the pieces of it that it has finished, in bytes.
-pub const SPLIT_PUSHED: usize = 7 * LINE;
+pub const PRIVATE_PUSHED: usize = 7 * LINE;
 
 /// Offset of the envelope slots, in bytes.
 pub const SLOTS_AT: usize = 4096;
@@ -119,13 +119,13 @@ pub const fn bytes(ranks: usize) -> usize {
     CHUNKS_AT + window(ranks) * CHUNK_BYTES
 }
 
-/// Offset of the knock counter in a desk, in bytes.
-pub const KNOCKS: usize = 0;
+/// Offset of the connect counter in a mailbox, in bytes.
+pub const CONNECTS: usize = 0;
 
-/// Offset of the names in a desk, in bytes.
+/// Offset of the names in a mailbox, in bytes.
 pub const NAMES: usize = LINE;
 
-/// Most ranks a job can have as far as this layout knows: one byte each in a desk.
+/// Most ranks a job can have as far as this layout knows: one byte each in a mailbox.
 pub const MAX_RANKS: usize = 4096;
 
 const _: () = assert!(SLOTS.is_power_of_two() && CHUNKS.is_power_of_two());
