@@ -4,10 +4,10 @@
 //! The ranks are the real thing from `p2p/exchange.rs` downwards, turned by hand instead of by
 //! `progress.rs`. What a test writes is what a rank gone wild could write.
 
-use crate::p2p::exchange::{Exchange, How, Started};
-use crate::p2p::payload::LayoutRef;
+use crate::p2p::exchange::{Exchange, How};
+use crate::p2p::payload::{LayoutRef, Posting};
 use crate::p2p::typecheck::OF_LAYOUT;
-use crate::p2p::{Source, Status, Tag};
+use crate::p2p::{Operation, Source, Status, Tag};
 use crate::shm::pair;
 use crate::shm::segment::{JobFlags, Segment, atomic_u64};
 use crate::transport::envelope::Label;
@@ -114,10 +114,9 @@ impl Pair {
         source: Source,
         tag: Tag,
     ) -> Result<Option<u64>> {
-        let layout = LayoutRef { origin, plan, count };
-        let capacity = plan.packed_bytes(count)?;
+        let posting = Posting::new(LayoutRef { origin, plan, count }, 0, source, tag)?;
         // SAFETY: the memory is the caller's promise, and the capacity its packed size.
-        number(unsafe { self.exchanges[rank].receive(&layout, capacity, 0, source, tag) })
+        number(unsafe { self.exchanges[rank].receive(&posting) })
     }
 
     /// One turn of a rank. True when something moved.
@@ -156,9 +155,9 @@ impl Pair {
     }
 }
 
-fn number(started: Result<Started>) -> Result<Option<u64>> {
+fn number(started: Result<Operation>) -> Result<Option<u64>> {
     Ok(match started? {
-        Started::Done(_) => None,
-        Started::Pending(id) => Some(id),
+        Operation::Done(_) => None,
+        Operation::Pending(id) => Some(id),
     })
 }

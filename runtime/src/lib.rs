@@ -47,12 +47,12 @@ mod world;
 
 pub use coll::{Combine, Combiner, NoCombiner, Op, Operator, Part, Reducible};
 pub use comm::{
-    Cartesian, Communicator, Comparison, Group, Matched, Messages, Ongoing, Operation, RankRange,
-    RawRequest, Request, Scope, SendMode, dims_create,
+    Cartesian, Communicator, Comparison, Group, Matched, Messages, Ongoing, RankRange, Request,
+    Scope, SendMode, dims_create,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use memory::SharedBuffer;
-pub use p2p::{Source, Status, TAG_UB, Tag};
+pub use p2p::{Operation, Source, Status, TAG_UB, Tag};
 pub use typepack_engine as engine;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 pub use typepack_jit::{Counters, Jit};
