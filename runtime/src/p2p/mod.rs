@@ -61,7 +61,6 @@ impl From<i32> for Tag {
 
 /// An operation that has been started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "the operation's memory is in use until it has ended"]
 pub enum Operation {
     /// It is complete.
     Done(Status),
