@@ -61,7 +61,9 @@ pub use typepack_jit::{Counters, Jit};
 pub use world::{Universe, abort, init, processor_name, wtick, wtime};
 
 // The job crate's rooms, under the names that this crate's files use.
-use typepack_job::{shm, sync, sys};
+#[cfg(test)]
+use typepack_job::sync;
+use typepack_job::{shm, sys};
 
 // For the fuzzers: two ranks in one process, and a hand in their memory. Unsafe to make.
 #[doc(hidden)]

@@ -72,7 +72,8 @@ pub fn cts<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Res
 /// `from` broke the protocol.
 pub fn fin<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Result<()> {
     let told = |stage| matches!(stage, SendStage::Offered(Told::In(_) | Told::Withdrawn));
-    let send = answered(work.requests, from, id, told, "FIN of a message whose data nobody showed")?;
+    let send =
+        answered(work.requests, from, id, told, "FIN of a message whose data nobody showed")?;
     match send.stage {
         SendStage::Offered(Told::In(Space::Heap)) => work.traffic.fused += 1,
         SendStage::Offered(Told::In(Space::Private)) => work.traffic.split += 1,

@@ -53,7 +53,10 @@ impl Area {
     /// The words by which both ranks share a copy between their private memories.
     #[inline]
     pub fn private_split(&self) -> WorkSplit<'_, AtomicU64> {
-        WorkSplit { claims: self.word(pair::PRIVATE_CLAIMS), pushed: self.word(pair::PRIVATE_PUSHED) }
+        WorkSplit {
+            claims: self.word(pair::PRIVATE_CLAIMS),
+            pushed: self.word(pair::PRIVATE_PUSHED),
+        }
     }
 
     /// Address of the payload area's byte `offset`, which is below `PAYLOAD_BYTES`.

@@ -151,11 +151,14 @@ impl Peer {
         work: &mut Work<'_, R>,
         mut matched: Matched,
     ) -> Result<()> {
-        let Arrival::Rts(_, place) = &matched.arrival else {
-            self.eager.matched(work, &mut self.link, &mut matched)?;
-            return Ok(());
+        let place = match &matched.arrival {
+            Arrival::Rts(_, place) => place.as_ref().map(|located| located.space),
+            Arrival::Payload(payload) => {
+                let answers = payload.waiting.is_some();
+                self.eager.matched(work, &mut self.link, &mut matched)?;
+                return if answers { self.flush(work).map(drop) } else { Ok(()) };
+            }
         };
-        let place = place.as_ref().map(|located| located.space);
         self.rendezvous(work, matched, place)
     }
 
@@ -295,11 +298,7 @@ impl Peer {
     }
 
     /// What a protocol gives up goes through the chunks.
-    fn go_on<R: RequestTable>(
-        &mut self,
-        work: &mut Work<'_, R>,
-        advance: Advance,
-    ) -> Result<bool> {
+    fn go_on<R: RequestTable>(&mut self, work: &mut Work<'_, R>, advance: Advance) -> Result<bool> {
         if let Advance::GaveUp(receive, offer) = advance {
             self.pipeline.take(work, &mut self.link, (receive, offer))?;
         }

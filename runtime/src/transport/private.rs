@@ -216,8 +216,7 @@ impl Protocol for PrivateCopy {
         let Some(receive) = work.requests.receive(matched.receive) else {
             return Err(lost("a receive"));
         };
-        let one_run =
-            matches!(&receive.sink, Sink::Memory(layout) if layout.plan.is_contiguous());
+        let one_run = matches!(&receive.sink, Sink::Memory(layout) if layout.plan.is_contiguous());
         if from.space != Space::Private
             || !one_run
             || !rx.offers.is_open(offer)

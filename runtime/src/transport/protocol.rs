@@ -156,12 +156,7 @@ pub trait Protocol {
 
     /// At either end: the memory of the operation `id` is needed elsewhere. When this returns, the other
     /// rank neither reads nor writes it, and will not.
-    fn withdraw<R: RequestTable>(
-        &mut self,
-        work: &mut Work<'_, R>,
-        link: &mut Link,
-        id: u64,
-    ) {
+    fn withdraw<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link, id: u64) {
         let _ = (work, link, id);
     }
 

@@ -224,12 +224,7 @@ impl<C: Copier> SingleCopies<C> {
     }
 
     /// As [`Protocol::withdraw`](super::protocol::Protocol::withdraw).
-    pub fn withdraw<R: RequestTable>(
-        &mut self,
-        work: &mut Work<'_, R>,
-        link: &mut Link,
-        id: u64,
-    ) {
+    pub fn withdraw<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link, id: u64) {
         if let Some(send) = work.requests.send(id) {
             if send.stage == SendStage::Offered(Told::In(C::SPACE))
                 && let Some(tx) = &mut link.tx
@@ -420,7 +415,8 @@ impl Incoming {
             let index = match mine {
                 Some(index) => index,
                 None => {
-                    let theirs = *self.theirs.get_or_insert_with(|| split.close(number, cut.pieces));
+                    let theirs =
+                        *self.theirs.get_or_insert_with(|| split.close(number, cut.pieces));
                     let (count, given_up) = split.pushed(number);
                     if count > theirs {
                         return Err(Violation("more pieces than were claimed"));

@@ -27,7 +27,7 @@ use super::topology::CpuEntry;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
 /// Number of this layout; raised when the meaning of a word changes without its place.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Most ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;

@@ -354,9 +354,9 @@ mod tests {
     #[test]
     fn pieces_cover_every_message() {
         for (min, max) in [(4 << 10, 64 << 10), (32 << 10, 1 << 20)] {
-            for total in [
-                1, 4095, 8192, 65_536, 65_537, 1 << 20, (1 << 20) + 3, 5 << 30, 1 << 50, 1 << 62,
-            ] {
+            for total in
+                [1, 4095, 8192, 65_536, 65_537, 1 << 20, (1 << 20) + 3, 5 << 30, 1 << 50, 1 << 62]
+            {
                 let cut = Cut::new(total, min, max);
                 assert!(cut.pieces <= PIECES_MAX && cut.piece >= min, "{total}");
                 assert_eq!(cut.range(0).start, 0);

@@ -3,10 +3,13 @@
 
 use super::super::*;
 use super::any;
+use crate::ErrorKind;
+use crate::message::envelope::Space;
 use crate::message::envelope::{BYTES, TYPES};
 use crate::shm::heap::Heap;
 use crate::shm::ring::{Producer, RingMemory};
 use crate::shm::segment::{JobFlags, Segment};
+use crate::shm::withdrawal::ReadingMemory;
 use crate::sync::Word;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
@@ -321,7 +324,7 @@ fn lies_about_data_are_violations() {
     let area = hostile.contact(0).expect("contact");
     let mut tx = Producer::default();
     let label = Label { context: 3, tag: 1, bytes: 8, types: UNKNOWN };
-    for envelope in [Envelope::Withdraw { id: 7 }, Envelope::Rts(label, 5, place(BYTES, 0, 8))] {
+    for envelope in [Envelope::Withdraw(7), Envelope::Rts(label, 5, place(BYTES, 0, 8))] {
         let room = tx.reserve(&area, 0).expect("credits").expect("room");
         let (words, used) = envelope.encode();
         tx.publish(&area, room, &words, used);
@@ -367,10 +370,10 @@ fn lies_about_shares_are_violations() {
         let area = hostile.contact(0).expect("contact");
         let mut tx = Producer::default();
         let room = tx.reserve(&area, 0).expect("credits").expect("room");
-        let share = Envelope::Share { id: id + wrong, share: 1, bytes: length, place };
-        let (words, used) = share.encode();
+        let help = Envelope::Help { id: id + wrong, number: 1, bytes: length, place };
+        let (words, used) = help.encode();
         tx.publish(&area, room, &words, used);
-        assert!(victim.progress().is_err(), "{share:?}");
+        assert!(victim.progress().is_err(), "{help:?}");
     }
     // The sender says that it has copied more than there was.
     let [(mut here, mine), (mut there, theirs)] = pair();
@@ -385,7 +388,7 @@ fn lies_about_shares_are_violations() {
         here.send(&send, label, 1, How::STANDARD).expect("a send");
     }
     let area = theirs.written_by(0).expect("a mailbox").expect("a name");
-    area.pushed().store_relaxed(1 << 32 | 1000);
+    area.heap_split().push(1, 1000, false);
     assert!(there.progress().is_err());
 }
 
