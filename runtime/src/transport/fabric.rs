@@ -1,6 +1,6 @@
 //! What connects this rank to the others: areas of pairs, first contact, doorbells, failure.
 //!
-//! Below is `shm/segment.rs`; above are `peer.rs` and `progress.rs`. A job of one rank has no
+//! Below is `shm/segment.rs`; above are `link.rs` and `progress.rs`. A job of one rank has no
 //! segment, and nothing here is ever called for another rank then.
 //!
 //! First contact, from `a` to `b` (README, steps 1 to 3): `a` fills the ring's pages of `(a, b)` and

@@ -6,17 +6,16 @@
 //! RTS describes its layout.
 
 use super::area::Area;
-use super::choice::{self, Situation};
+use super::choice::{self, Situation, Terms};
 use super::fabric::Fabric;
-use super::failure::lost;
-use super::in_flight::{RequestTable, SendStage, Told};
+use super::in_flight::RequestTable;
 use super::link::{HelpWanted, Link, Outgoing, Tx};
-use super::protocol::{Advance, Arrival, Matched, Offered, Protocol, Work};
-use super::single_copy::{Copier, Denied, Far, SingleCopies};
+use super::protocol::Work;
+use super::single_copy::{Asked, Copier, Denied, Far, Said, SingleCopies, Takes};
 use super::types::{Located, Number, place_in};
 use crate::Result;
 use crate::message::envelope::{Envelope, Place, Space};
-use crate::message::payload::{Layout, Sink, Supply, fetch, push_to};
+use crate::message::payload::{Layout, Sink, fetch, push_to};
 use crate::shm::work_split::WorkSplit;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -44,6 +43,33 @@ impl Copier for HeapCopier {
 
     fn split(area: &Area) -> WorkSplit<'_, AtomicU64> {
         area.heap_split()
+    }
+
+    fn place(
+        _terms: Terms,
+        far: Far<'_>,
+        tx: &mut Tx,
+        layout: &Layout,
+        bytes: u64,
+    ) -> Result<Said> {
+        place(far.fabric, tx, layout, bytes)
+    }
+
+    fn takes(asked: Asked<'_>, from: &Located, to: &Sink, bytes: u64) -> Takes {
+        let Asked { far: Far { fabric, rank }, terms, busy, next } = asked;
+        let shared = match to {
+            // Two ranks copy in no order: where a byte comes twice, the order decides.
+            Sink::Memory(to) => {
+                place_in(fabric, to, bytes).is_some() && to.plan.is_disjoint(to.count)
+            }
+            Sink::Discard => false,
+        };
+        let (distance, useful) = (fabric.distance(rank), from.ty.useful);
+        if !choice::is_fused(terms.forced, Situation { distance, useful, shared, busy }) {
+            return Takes::Not;
+        }
+        // Help is worth its two envelopes only for some bytes.
+        if shared && next && bytes >= HELP_MIN { Takes::Together } else { Takes::Alone }
     }
 
     fn can_read(&mut self, far: Far<'_>) -> bool {
@@ -100,16 +126,6 @@ impl Copier for HeapCopier {
     }
 }
 
-/// What can be said about where the data of an operation lies.
-enum Said {
-    /// Nothing: it lies elsewhere, or its type is too long to be described.
-    Nothing,
-    /// Nothing yet: the ring has no room for the definition of the type.
-    NoRoom,
-    /// This; the type has been defined.
-    Place(Place),
-}
-
 /// Where in this rank's heap the data of a send or a receive lies, its type defined.
 fn place(fabric: &Fabric, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Said> {
     let Some((place, plan)) = place_in(fabric, layout, bytes) else {
@@ -152,85 +168,5 @@ impl HeapCopy {
             Said::Nothing => Ok(true),
             Said::Place(place) => tx.say(work.fabric, &Envelope::Help { id, number, bytes, place }),
         }
-    }
-}
-
-impl Protocol for HeapCopy {
-    /// An RTS that says where in the heap the data lies.
-    fn offer<R: RequestTable>(
-        &mut self,
-        work: &mut Work<'_, R>,
-        link: &mut Link,
-        id: u64,
-    ) -> Result<Offered> {
-        let Some(send) = work.requests.send(id) else { return Err(lost("a send")) };
-        let Supply::Memory(layout) = &send.supply else { return Ok(Offered::Declined) };
-        let (label, tx) = (send.label, link.tx()?);
-        let place = match place(work.fabric, tx, layout, label.bytes)? {
-            Said::Nothing => return Ok(Offered::Declined),
-            Said::NoRoom => return Ok(Offered::NoRoom),
-            Said::Place(place) => place,
-        };
-        if !tx.say(work.fabric, &Envelope::Rts(label, id, Some(place)))? {
-            return Ok(Offered::NoRoom);
-        }
-        send.stage = SendStage::Offered(Told::In(Space::Heap));
-        Ok(Offered::Written)
-    }
-
-    fn matched<R: RequestTable>(
-        &mut self,
-        work: &mut Work<'_, R>,
-        link: &mut Link,
-        matched: &mut Matched,
-    ) -> Result<bool> {
-        let rank = link.rank;
-        let (_, rx) = link.both()?;
-        let Arrival::Rts(offer, Some(from)) = &matched.arrival else { return Ok(false) };
-        let (offer, bytes) = (*offer, matched.label.bytes);
-        if from.space != Space::Heap
-            || !rx.offers.is_open(offer)
-            || work.fabric.heap_of(rank).is_none()
-        {
-            return Ok(false);
-        }
-        let Some(receive) = work.requests.receive(matched.receive) else {
-            return Err(lost("a receive"));
-        };
-        let shared = match &receive.sink {
-            // Two ranks copy in no order: where a byte comes twice, the order decides.
-            Sink::Memory(to) => {
-                place_in(work.fabric, to, bytes).is_some() && to.plan.is_disjoint(to.count)
-            }
-            Sink::Discard => false,
-        };
-        let (distance, useful) = (work.fabric.distance(rank), from.ty.useful);
-        let situation = Situation { distance, useful, shared, busy: work.busy };
-        if !choice::is_fused(work.terms.forced, situation) {
-            return Ok(false);
-        }
-        let from = Located::clone(from);
-        // Help is worth its two envelopes only for some bytes, and while the sender has nothing older
-        // to wait for.
-        let help = shared && bytes >= HELP_MIN && self.is_next();
-        self.start(work, link, (matched.receive, offer), from, help)?;
-        Ok(true)
-    }
-
-    fn advance<R: RequestTable>(
-        &mut self,
-        work: &mut Work<'_, R>,
-        link: &mut Link,
-    ) -> Result<Advance> {
-        SingleCopies::advance(self, work, link)
-    }
-
-    fn withdraw<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link, id: u64) {
-        SingleCopies::withdraw(self, work, link, id);
-    }
-
-    #[inline]
-    fn has_work(&self) -> bool {
-        SingleCopies::has_work(self)
     }
 }

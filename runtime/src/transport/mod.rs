@@ -8,7 +8,7 @@
 //! | private copy | `private.rs` | one run of private memory to one run | one, by both |
 //!
 //! `protocol.rs` is the trait: offer, matched, advance, withdraw. `choice.rs` chooses, `peer.rs` calls.
-//! `single_copy.rs` is what the two single copies have in common, `answers.rs` what a sender may hear in
+//! `single_copy.rs` is what the two single copies have in common (their trait is there), `answers.rs` what a sender may hear in
 //! which state, `in_flight.rs` what is known of an operation. Below them: `link.rs` the two ways of a
 //! pair, `types.rs` the types that both ranks know by number, `offers.rs` the book of data that may be
 //! read in place, `stage.rs` where pieces are packed first, `ready.rs` lines fetched ahead, `area.rs`

@@ -14,17 +14,14 @@
 //! kernel checks it against that rank's memory; lengths come from the message alone.
 
 use super::area::Area;
-use super::choice::tells_address;
+use super::choice::{Terms, tells_address};
 use super::fabric::Fabric;
-use super::failure::lost;
-use super::in_flight::{RequestTable, SendStage, Told};
-use super::link::{HelpWanted, Link, Outgoing};
-use super::protocol::{Advance, Arrival, Matched, Offered, Protocol, Work};
-use super::single_copy::{Copier, Denied, Far, SingleCopies};
+use super::link::{HelpWanted, Outgoing, Tx};
+use super::single_copy::{Asked, Copier, Denied, Far, Said, SingleCopies, Takes};
 use super::types::Located;
 use crate::Result;
 use crate::message::envelope::{BYTES, Envelope, Place, Space};
-use crate::message::payload::{Layout, Sink, Supply};
+use crate::message::payload::{Layout, Sink};
 use crate::shm::work_split::WorkSplit;
 use crate::sys::cma::{self, Way};
 use crate::sys::machine;
@@ -114,6 +111,11 @@ unsafe fn copy(
     unsafe { cma::copy(process, way, &range(ours)?, &range(theirs)?) }.ok()
 }
 
+/// Where the `bytes` bytes of one run of memory are.
+fn whole(layout: &Layout, bytes: u64) -> Place {
+    Place { space: Space::Private, number: BYTES, origin: layout.first(), count: bytes }
+}
+
 /// Copies between private memories, by system calls.
 #[derive(Debug, Default)]
 pub struct PrivateCopier {
@@ -137,6 +139,30 @@ impl Copier for PrivateCopier {
         area.private_split()
     }
 
+    fn place(
+        terms: Terms,
+        far: Far<'_>,
+        _tx: &mut Tx,
+        layout: &Layout,
+        bytes: u64,
+    ) -> Result<Said> {
+        let distance = far.fabric.distance(far.rank);
+        if !layout.plan.is_contiguous()
+            || !tells_address(terms.forced, distance, bytes, machine::is_amd())
+            || !far.fabric.memory_is_open()
+        {
+            return Ok(Said::Nothing);
+        }
+        Ok(Said::Place(whole(layout, bytes)))
+    }
+
+    fn takes(_asked: Asked<'_>, _from: &Located, to: &Sink, _bytes: u64) -> Takes {
+        match to {
+            Sink::Memory(to) if to.plan.is_contiguous() => Takes::Together,
+            _ => Takes::Not,
+        }
+    }
+
     fn can_read(&mut self, far: Far<'_>) -> bool {
         self.reads.process(far).is_some()
     }
@@ -147,9 +173,7 @@ impl Copier for PrivateCopier {
 
     fn help(wanted: HelpWanted, to: &Layout) -> Outgoing {
         let HelpWanted { offer: id, number, bytes, .. } = wanted;
-        let place =
-            Place { space: Space::Private, number: BYTES, origin: to.first(), count: bytes };
-        Outgoing::Say(Envelope::Help { id, number, bytes, place })
+        Outgoing::Say(Envelope::Help { id, number, bytes, place: whole(to, bytes) })
     }
 
     unsafe fn read(
@@ -174,75 +198,5 @@ impl Copier for PrivateCopier {
         // SAFETY: the send is one run of memory (only such ones are offered with an address), which
         // is valid (caller's promise).
         unsafe { self.writes.copy(Way::Write, from.first(), to.origin, &range) }
-    }
-}
-
-impl Protocol for PrivateCopy {
-    /// An RTS that says at which address the data lies.
-    fn offer<R: RequestTable>(
-        &mut self,
-        work: &mut Work<'_, R>,
-        link: &mut Link,
-        id: u64,
-    ) -> Result<Offered> {
-        let Some(send) = work.requests.send(id) else { return Err(lost("a send")) };
-        let Supply::Memory(layout) = &send.supply else { return Ok(Offered::Declined) };
-        let (label, distance) = (send.label, work.fabric.distance(link.rank));
-        if !layout.plan.is_contiguous()
-            || !tells_address(work.terms.forced, distance, label.bytes, machine::is_amd())
-            || !work.fabric.memory_is_open()
-        {
-            return Ok(Offered::Declined);
-        }
-        let (space, origin) = (Space::Private, layout.first());
-        let place = Place { space, number: BYTES, origin, count: label.bytes };
-        if !link.tx()?.say(work.fabric, &Envelope::Rts(label, id, Some(place)))? {
-            return Ok(Offered::NoRoom);
-        }
-        send.stage = SendStage::Offered(Told::In(Space::Private));
-        Ok(Offered::Written)
-    }
-
-    fn matched<R: RequestTable>(
-        &mut self,
-        work: &mut Work<'_, R>,
-        link: &mut Link,
-        matched: &mut Matched,
-    ) -> Result<bool> {
-        let far = Far { fabric: work.fabric, rank: link.rank };
-        let (_, rx) = link.both()?;
-        let Arrival::Rts(offer, Some(from)) = &matched.arrival else { return Ok(false) };
-        let offer = *offer;
-        let Some(receive) = work.requests.receive(matched.receive) else {
-            return Err(lost("a receive"));
-        };
-        let one_run = matches!(&receive.sink, Sink::Memory(layout) if layout.plan.is_contiguous());
-        if from.space != Space::Private
-            || !one_run
-            || !rx.offers.is_open(offer)
-            || !self.copier.can_read(far)
-        {
-            return Ok(false);
-        }
-        let from = Located::clone(from);
-        self.start(work, link, (matched.receive, offer), from, true)?;
-        Ok(true)
-    }
-
-    fn advance<R: RequestTable>(
-        &mut self,
-        work: &mut Work<'_, R>,
-        link: &mut Link,
-    ) -> Result<Advance> {
-        SingleCopies::advance(self, work, link)
-    }
-
-    fn withdraw<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link, id: u64) {
-        SingleCopies::withdraw(self, work, link, id);
-    }
-
-    #[inline]
-    fn has_work(&self) -> bool {
-        SingleCopies::has_work(self)
     }
 }

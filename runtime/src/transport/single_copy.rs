@@ -3,8 +3,8 @@
 //!
 //! What `heap.rs` and `private.rs` have in common: the queue of messages that this rank reads, the
 //! queue of those that it helps with, and the way in which two ranks share one copy
-//! (`shm/work_split.rs`). What differs, how a piece is copied from one memory to the other, is a
-//! [`Copier`].
+//! (`shm/work_split.rs`). What differs is a [`Copier`]: what an RTS says, which messages are taken, and
+//! how a piece is copied from one memory to the other.
 //!
 //! The receiver opens a split for the message at the front of its queue and asks its sender for help.
 //! From then on the receiver claims pieces from the start, the sender from the end, and each copies
@@ -16,14 +16,15 @@
 //! from the other rank's memory but data, so whatever it does meanwhile changes values only.
 
 use super::area::Area;
+use super::choice::Terms;
 use super::fabric::Fabric;
 use super::failure::{broken, lost};
 use super::in_flight::{RequestTable, SendStage, Told};
-use super::link::{HelpWanted, Link, Outgoing};
-use super::protocol::{Advance, Work};
+use super::link::{HelpWanted, Link, Outgoing, Tx};
+use super::protocol::{Advance, Arrival, Matched, Offered, Protocol, Work};
 use super::types::Located;
 use crate::Result;
-use crate::message::envelope::{Envelope, Space};
+use crate::message::envelope::{Envelope, Place, Space};
 use crate::message::label::Status;
 use crate::message::payload::{Layout, Sink, Supply};
 use crate::shm::ring::Violation;
@@ -45,6 +46,41 @@ pub struct Far<'a> {
     pub rank: usize,
 }
 
+/// What can be said about where the data of an operation lies.
+#[derive(Clone, Copy, Debug)]
+pub enum Said {
+    /// Nothing that is of use.
+    Nothing,
+    /// Nothing yet: the ring has no room for what has to be said before.
+    NoRoom,
+    /// This.
+    Place(Place),
+}
+
+/// What a receiver knows when it decides.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The sender.
+    pub far: Far<'a>,
+    /// What the settings say.
+    pub terms: Terms,
+    /// This rank has other operations under way, or goes on to other work.
+    pub busy: bool,
+    /// Its sender has no older message of this kind to wait for.
+    pub next: bool,
+}
+
+/// Who copies a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Nobody: it goes another way.
+    Not,
+    /// The receiver.
+    Alone,
+    /// Both ranks.
+    Together,
+}
+
 /// How bytes get from the memory of one rank into that of another.
 pub trait Copier {
     /// Which memory of the other rank is read and written.
@@ -58,6 +94,15 @@ pub trait Copier {
 
     /// The words by which two ranks share a copy.
     fn split(area: &Area) -> WorkSplit<'_, AtomicU64>;
+
+    /// What the RTS of a message of `bytes` bytes in this rank's memory says of where its data lies.
+    ///
+    /// # Errors
+    /// The other rank broke the protocol.
+    fn place(terms: Terms, far: Far<'_>, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Said>;
+
+    /// Whether a receive into `to` takes a message of `bytes` bytes from where it lies, and who copies.
+    fn takes(asked: Asked<'_>, from: &Located, to: &Sink, bytes: u64) -> Takes;
 
     /// Whether the other rank's memory can be read.
     fn can_read(&mut self, far: Far<'_>) -> bool;
@@ -153,23 +198,12 @@ pub struct SingleCopies<C> {
 }
 
 impl<C: Copier> SingleCopies<C> {
-    /// Work left for [`SingleCopies::advance`].
-    #[inline]
-    pub fn has_work(&self) -> bool {
-        !self.incoming.is_empty() || !self.helped.is_empty()
-    }
-
-    /// Whether the next message that is started here is the first.
-    pub fn is_next(&self) -> bool {
-        self.incoming.is_empty()
-    }
-
     /// `receive` has matched the RTS `offer`, and takes its data from where it lies, after those before
     /// it; with the sender's help, if `help`.
     ///
     /// # Errors
     /// None but a bug.
-    pub fn start<R: RequestTable>(
+    fn start<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,
         link: &mut Link,
@@ -223,21 +257,6 @@ impl<C: Copier> SingleCopies<C> {
         Some(incoming.receive)
     }
 
-    /// As [`Protocol::withdraw`](super::protocol::Protocol::withdraw).
-    pub fn withdraw<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link, id: u64) {
-        if let Some(send) = work.requests.send(id) {
-            if send.stage == SendStage::Offered(Told::In(C::SPACE))
-                && let Some(tx) = &mut link.tx
-            {
-                send.stage = SendStage::Offered(Told::Withdrawn);
-                self.helped.retain(|helped| helped.id != id);
-                tx.withdraw(work.fabric, id);
-            }
-        } else if let Some(next) = self.incoming.front().filter(|next| next.receive == id) {
-            self.stop_sender(work.fabric, link, next);
-        }
-    }
-
     /// Claims all that is left of the copy at the front, and waits for the piece that the sender has in
     /// hand. The death of any other rank ends an operation, but not that piece.
     fn stop_sender(&self, fabric: &Fabric, link: &Link, next: &Incoming) {
@@ -248,23 +267,6 @@ impl<C: Copier> SingleCopies<C> {
             let (count, given_up) = split.pushed(number);
             count < theirs && !given_up
         });
-    }
-
-    /// As [`Protocol::advance`](super::protocol::Protocol::advance).
-    ///
-    /// # Errors
-    /// The other rank broke the protocol.
-    pub fn advance<R: RequestTable>(
-        &mut self,
-        work: &mut Work<'_, R>,
-        link: &mut Link,
-    ) -> Result<Advance> {
-        let read = self.read(work, link)?;
-        if matches!(read, Advance::GaveUp(..)) {
-            return Ok(read);
-        }
-        let wrote = self.write(work, link)?;
-        Ok(if wrote { Advance::Moved } else { read })
     }
 
     /// Copies pieces of the message at the front from where it lies, or sees what is missing.
@@ -372,6 +374,90 @@ impl<C: Copier> SingleCopies<C> {
             self.helped.pop_front();
         }
         Ok(moved)
+    }
+}
+
+impl<C: Copier> Protocol for SingleCopies<C> {
+    /// An RTS that says where the data lies.
+    fn offer<R: RequestTable>(
+        &mut self,
+        work: &mut Work<'_, R>,
+        link: &mut Link,
+        id: u64,
+    ) -> Result<Offered> {
+        let Some(send) = work.requests.send(id) else { return Err(lost("a send")) };
+        let Supply::Memory(layout) = &send.supply else { return Ok(Offered::Declined) };
+        let far = Far { fabric: work.fabric, rank: link.rank };
+        let (label, tx) = (send.label, link.tx()?);
+        let place = match C::place(work.terms, far, tx, layout, label.bytes)? {
+            Said::Nothing => return Ok(Offered::Declined),
+            Said::NoRoom => return Ok(Offered::NoRoom),
+            Said::Place(place) => place,
+        };
+        if !tx.say(work.fabric, &Envelope::Rts(label, id, Some(place)))? {
+            return Ok(Offered::NoRoom);
+        }
+        send.stage = SendStage::Offered(Told::In(C::SPACE));
+        Ok(Offered::Written)
+    }
+
+    fn matched<R: RequestTable>(
+        &mut self,
+        work: &mut Work<'_, R>,
+        link: &mut Link,
+        matched: &mut Matched,
+    ) -> Result<bool> {
+        let far = Far { fabric: work.fabric, rank: link.rank };
+        let (_, rx) = link.both()?;
+        let Arrival::Rts(offer, Some(from)) = &matched.arrival else { return Ok(false) };
+        let offer = *offer;
+        if from.space != C::SPACE || !rx.offers.is_open(offer) || !self.copier.can_read(far) {
+            return Ok(false);
+        }
+        let Some(receive) = work.requests.receive(matched.receive) else {
+            return Err(lost("a receive"));
+        };
+        let next = self.incoming.is_empty();
+        let asked = Asked { far, terms: work.terms, busy: work.busy, next };
+        let takes = C::takes(asked, from, &receive.sink, matched.label.bytes);
+        if takes == Takes::Not {
+            return Ok(false);
+        }
+        let from = Located::clone(from);
+        self.start(work, link, (matched.receive, offer), from, takes == Takes::Together)?;
+        Ok(true)
+    }
+
+    fn advance<R: RequestTable>(
+        &mut self,
+        work: &mut Work<'_, R>,
+        link: &mut Link,
+    ) -> Result<Advance> {
+        let read = self.read(work, link)?;
+        if matches!(read, Advance::GaveUp(..)) {
+            return Ok(read);
+        }
+        let wrote = self.write(work, link)?;
+        Ok(if wrote { Advance::Moved } else { read })
+    }
+
+    fn withdraw<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link, id: u64) {
+        if let Some(send) = work.requests.send(id) {
+            if send.stage == SendStage::Offered(Told::In(C::SPACE))
+                && let Some(tx) = &mut link.tx
+            {
+                send.stage = SendStage::Offered(Told::Withdrawn);
+                self.helped.retain(|helped| helped.id != id);
+                tx.withdraw(work.fabric, id);
+            }
+        } else if let Some(next) = self.incoming.front().filter(|next| next.receive == id) {
+            self.stop_sender(work.fabric, link, next);
+        }
+    }
+
+    #[inline]
+    fn has_work(&self) -> bool {
+        !self.incoming.is_empty() || !self.helped.is_empty()
     }
 }
 

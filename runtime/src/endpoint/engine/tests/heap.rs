@@ -341,10 +341,10 @@ fn lies_about_data_are_violations() {
     assert_eq!(area.slots_freed().load_relaxed(), 0);
 }
 
-/// Shares that name nothing, or places that the rank does not have, end the job before a byte is
+/// Requests for help that name nothing, or places that the rank does not have, end the job before a byte is
 /// written; a count of more pieces than there were, too.
 #[test]
-fn lies_about_shares_are_violations() {
+fn lies_about_help_are_violations() {
     let double = Datatype::named(Named::F64).commit().unwrap();
     let bytes = 80_000;
     let honest = Place { space: Space::Heap, number: BYTES, origin: 0, count: bytes };
@@ -376,11 +376,13 @@ fn lies_about_shares_are_violations() {
         assert!(victim.progress().is_err(), "{help:?}");
     }
     // The sender says that it has copied more than there was.
+    // A message of several turns, the first of which opens the split.
+    let (bytes, count) = (3 << 20, 3 << 17);
     let [(mut here, mine), (mut there, theirs)] = pair();
-    let (_, from, _) = buffer_of(&mine, true, &double, 10_000);
-    let (_, to, _) = buffer_of(&theirs, true, &double, 10_000);
-    let send = LayoutRef { origin: from, plan: &double, count: 10_000 };
-    let receive = LayoutRef { origin: to, plan: &double, count: 10_000 };
+    let (_, from, _) = buffer_of(&mine, true, &double, count);
+    let (_, to, _) = buffer_of(&theirs, true, &double, count);
+    let send = LayoutRef { origin: from, plan: &double, count };
+    let receive = LayoutRef { origin: to, plan: &double, count };
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
     // SAFETY: the heaps outlive the exchanges.
     unsafe {
@@ -388,6 +390,7 @@ fn lies_about_shares_are_violations() {
         here.send(&send, label, 1, How::STANDARD).expect("a send");
     }
     let area = theirs.written_by(0).expect("a mailbox").expect("a name");
+    there.progress().expect("a turn");
     area.heap_split().push(1, 1000, false);
     assert!(there.progress().is_err());
 }
