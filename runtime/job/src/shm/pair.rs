@@ -2,7 +2,7 @@
 //!
 //! `segment.rs` maps [`bytes`] bytes for every ordered pair `(from, to)`; `ring.rs` and
 //! `bulk.rs` work on the parts named here. The area `(r, r)` carries no messages (a rank's
-//! messages to itself never leave its process): it is rank `r`'s *desk*, where other ranks leave
+//! messages to itself never leave its process): it is rank `r`'s *mailbox*, where other ranks leave
 //! their name when they write to `r` for the first time, so that nobody polls untouched pages.
 //!
 //! ```text
@@ -21,12 +21,12 @@
 //! 0x15000  CHUNKS x 64 B chunk stamps               from
 //! 0x16000  CHUNKS x CHUNK_BYTES bulk data           from
 //!
-//! desk (r, r)
-//! 0x00000  knocks: u32, changes when a name is left anyone
+//! mailbox (r, r)
+//! 0x00000  connects: u32, changes when a name is left anyone
 //! 0x00040  MAX_RANKS bytes, 1 = that rank has written   that rank
 //! ```
 //!
-//! Invariants: every word has exactly one writer, except `knocks`, which is added to once per
+//! Invariants: every word has exactly one writer, except `connects`, which is added to once per
 //! ordered pair in the life of a job, and the claims, which both sides change by compare-and-swap
 //! while they copy one message together (`transport/share.rs`, `claims.rs`); an all-zero area is the valid empty state (the memfd gives
 //! zeros); nothing here is a pointer.
@@ -119,13 +119,13 @@ pub const fn bytes(ranks: usize) -> usize {
     CHUNKS_AT + window(ranks) * CHUNK_BYTES
 }
 
-/// Offset of the knock counter in a desk, in bytes.
-pub const KNOCKS: usize = 0;
+/// Offset of the connect counter in a mailbox, in bytes.
+pub const CONNECTS: usize = 0;
 
-/// Offset of the names in a desk, in bytes.
+/// Offset of the names in a mailbox, in bytes.
 pub const NAMES: usize = LINE;
 
-/// Most ranks a job can have as far as this layout knows: one byte each in a desk.
+/// Most ranks a job can have as far as this layout knows: one byte each in a mailbox.
 pub const MAX_RANKS: usize = 4096;
 
 const _: () = assert!(SLOTS.is_power_of_two() && CHUNKS.is_power_of_two());

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// A set of signals.
 #[derive(Clone, Copy)]
-pub struct SignalSet(pub(crate) libc::sigset_t);
+pub struct SignalSet(pub libc::sigset_t);
 
 impl std::fmt::Debug for SignalSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

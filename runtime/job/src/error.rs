@@ -1,14 +1,14 @@
-//! What can go wrong with the job's segment: making it, mapping it, joining the job.
+//! What can go wrong with a job: making its segment, mapping it, joining it, memory of a heap.
 //!
-//! Raised by `segment.rs` and `attach.rs`; the runtime's `error.rs` turns it into its own error,
+//! Comes first. Raised by `shm/`; the runtime's `error.rs` turns it into its own error,
 //! the launcher prints it after `mpiexec: `.
 
 use std::{fmt, io};
 
-/// The kind of a segment error.
+/// The kind of an error of the job; each belongs to one MPI class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SegmentErrorKind {
+pub enum ErrorKind {
     /// An argument is outside its domain (`MPI_ERR_ARG`).
     Argument,
     /// Memory or address space has run out (`MPI_ERR_NO_MEM`).
@@ -25,36 +25,37 @@ pub enum SegmentErrorKind {
 
 /// An error about the job's shared memory: a kind and one clear sentence.
 #[derive(Debug)]
-pub struct SegmentError {
-    kind: SegmentErrorKind,
+pub struct Error {
+    kind: ErrorKind,
     detail: String,
     source: Option<io::Error>,
 }
 
-impl SegmentError {
-    pub(crate) fn new(kind: SegmentErrorKind, detail: impl Into<String>) -> Self {
+impl Error {
+    /// An error of this kind; `detail` is the sentence.
+    pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into(), source: None }
     }
 
     /// A failed system call; running out of memory gets its own kind and a hint.
-    pub(crate) fn system(what: impl Into<String>, source: io::Error) -> Self {
+    pub fn system(what: impl Into<String>, source: io::Error) -> Self {
         let mut detail = what.into();
         let no_memory =
             matches!(source.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::StorageFull);
         if no_memory {
             detail.push_str(" (out of memory; in a container, look at its memory limit)");
         }
-        let kind = if no_memory { SegmentErrorKind::NoMemory } else { SegmentErrorKind::System };
+        let kind = if no_memory { ErrorKind::NoMemory } else { ErrorKind::System };
         Self { kind, detail, source: Some(source) }
     }
 
     /// The kind.
-    pub fn kind(&self) -> SegmentErrorKind {
+    pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 }
 
-impl fmt::Display for SegmentError {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.source {
             Some(source) => write!(f, "{}: {source}", self.detail),
@@ -63,7 +64,7 @@ impl fmt::Display for SegmentError {
     }
 }
 
-impl std::error::Error for SegmentError {
+impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_ref().map(|e| e as _)
     }

@@ -1,5 +1,6 @@
 //! Two ranks of a job in one process, and a hand that writes into their shared memory what it likes:
-//! for the checks of `typepack-fuzz` only, no part of the interface.
+//! for the checks of `typepack-fuzz` only, no part of the interface. The crate's documentation does not
+//! show it, and making a [`RankPair`] is unsafe, so that safe programs cannot.
 //!
 //! The ranks are the real thing from `endpoint/engine.rs` downwards, turned by hand instead of by
 //! `progress.rs`. What a test writes is what a rank gone wild could write.
@@ -17,17 +18,9 @@ use crate::{Plan, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Where things lie in the area of an ordered pair, in bytes: slots, their payloads, stamps of the
-/// chunks, chunks, and the end of all.
-pub const PARTS: [usize; 5] =
-    [pair::SLOTS_AT, pair::PAYLOAD_AT, pair::STAMPS_AT, pair::CHUNKS_AT, pair::PAIR_BYTES];
-
-/// Number and bytes of slots, and of chunks' stamps.
-pub const SLOTS: [usize; 4] = [pair::SLOTS, pair::SLOT_BYTES, pair::CHUNKS, pair::LINE];
-
 /// What messages need not fit the rings for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ways {
+pub enum RankPairWays {
     /// As a job chooses.
     Any,
     /// Rings and chunks.
@@ -38,26 +31,40 @@ pub enum Ways {
 
 /// The two ranks.
 #[derive(Debug)]
-pub struct Pair {
+pub struct RankPair {
     segment: Arc<Segment>,
     fabrics: [Fabric; 2],
     exchanges: [MessageEngine; 2],
 }
 
-impl Pair {
+impl RankPair {
+    /// Where things lie in the area of an ordered pair, in bytes: slots, their payloads, stamps of the
+    /// chunks, chunks, and the end of all.
+    pub const PARTS: [usize; 5] =
+        [pair::SLOTS_AT, pair::PAYLOAD_AT, pair::STAMPS_AT, pair::CHUNKS_AT, pair::PAIR_BYTES];
+
+    /// Number and bytes of slots, and of chunks' stamps.
+    pub const SLOTS: [usize; 4] = [pair::SLOTS, pair::SLOT_BYTES, pair::CHUNKS, pair::LINE];
+
     /// A new job.
+    ///
+    /// # Safety
+    ///
+    /// - Whatever [`RankPair::write`] changes, the caller counts on nothing that the ranks do to
+    ///   memory from [`RankPair::shared`]: a rank gone wild can have it read and written, as those of a
+    ///   job can.
     ///
     /// # Errors
     /// Out of memory.
-    pub fn new(eager_limit: u64, ways: Ways) -> Result<Self> {
+    pub unsafe fn new(eager_limit: u64, ways: RankPairWays) -> Result<Self> {
         let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0)?);
         let fabrics = [Fabric::join(segment.clone(), 0)?, Fabric::join(segment.clone(), 1)?];
         let exchanges = fabrics.clone().map(|fabric| {
             let mut exchange = MessageEngine::new(fabric, eager_limit.min(pair::EAGER_MAX as u64));
             exchange.force(match ways {
-                Ways::Any => Forced::Nothing,
-                Ways::Packed => Forced::Packed,
-                Ways::Heap => Forced::Heap,
+                RankPairWays::Any => Forced::Nothing,
+                RankPairWays::Packed => Forced::Packed,
+                RankPairWays::Heap => Forced::Heap,
             });
             exchange
         });

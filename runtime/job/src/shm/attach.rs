@@ -14,9 +14,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::error::{SegmentError, SegmentErrorKind};
 use super::layout::State;
 use super::segment::Segment;
+use crate::error::{Error, ErrorKind};
 use crate::sys::{channel, memory, process};
 
 /// Numbers of the inherited descriptors: `"segment,control"`.
@@ -70,10 +70,10 @@ impl Attached {
 ///
 /// # Errors
 ///
-/// [`SegmentErrorKind::NotARank`] when environment and descriptors do not fit together,
-/// [`SegmentErrorKind::Mismatch`] for a launcher of another build,
-/// [`SegmentErrorKind::LauncherGone`], or a refused system call.
-pub fn attach_from_env() -> Result<Option<Attached>, SegmentError> {
+/// [`ErrorKind::NotARank`] when environment and descriptors do not fit together,
+/// [`ErrorKind::Mismatch`] for a launcher of another build,
+/// [`ErrorKind::LauncherGone`], or a refused system call.
+pub fn attach_from_env() -> Result<Option<Attached>, Error> {
     // Held over the whole function: two threads must not take over the same descriptors.
     static TAKEN: Mutex<bool> = Mutex::new(false);
     let mut taken = TAKEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -99,7 +99,7 @@ pub fn attach_from_env() -> Result<Option<Attached>, SegmentError> {
     let adopt = |fd| {
         // SAFETY: open and recognised as made by mpiexec for this rank; the flag above makes this
         // the only place and time that takes ownership.
-        unsafe { channel::adopt(fd) }.map_err(|e| SegmentError::system(JOB_FD, e))
+        unsafe { channel::adopt(fd) }.map_err(|e| Error::system(JOB_FD, e))
     };
     let control = adopt(control_fd)?;
     let segment = Arc::new(Segment::open(adopt(segment_fd)?)?);
@@ -120,8 +120,8 @@ pub fn attach_from_env() -> Result<Option<Attached>, SegmentError> {
 impl Attached {
     /// 4. The launcher has armed the control socket for the process group it made; a wrapper that
     ///    made a group of its own has left that one. The parent death signal is the second line.
-    fn die_with_the_launcher(&self) -> Result<(), SegmentError> {
-        let failed = |e| SegmentError::system("asking to end with mpiexec", e);
+    fn die_with_the_launcher(&self) -> Result<(), Error> {
+        let failed = |e| Error::system("asking to end with mpiexec", e);
         process::die_with_parent().map_err(failed)?;
         let group = self.segment.slot(self.rank).group.load(Ordering::Acquire);
         if u32::try_from(process::own_group()) != Ok(group) {
@@ -132,7 +132,7 @@ impl Attached {
     }
 
     /// 5. Become the rank, and 6. wait until the launcher watches this process.
-    fn register(&self) -> Result<(), SegmentError> {
+    fn register(&self) -> Result<(), Error> {
         let slot = self.segment.slot(self.rank);
         slot.state
             .compare_exchange(
@@ -163,26 +163,26 @@ impl Attached {
     }
 }
 
-fn not_a_rank(detail: String) -> SegmentError {
-    SegmentError::new(SegmentErrorKind::NotARank, detail)
+fn not_a_rank(detail: String) -> Error {
+    Error::new(ErrorKind::NotARank, detail)
 }
 
-fn gone() -> SegmentError {
-    SegmentError::new(SegmentErrorKind::LauncherGone, "mpiexec is gone")
+fn gone() -> Error {
+    Error::new(ErrorKind::LauncherGone, "mpiexec is gone")
 }
 
 /// Whether the two numbers are open descriptors of the right kinds.
-fn recognise(segment: RawFd, control: RawFd) -> Result<bool, SegmentError> {
+fn recognise(segment: RawFd, control: RawFd) -> Result<bool, Error> {
     // SAFETY: borrowed for this function only; should another thread close them meanwhile the
     // calls below answer EBADF or describe another file, and neither is touched.
     let fds = unsafe { (channel::borrow(segment), channel::borrow(control)) };
     let (Some(segment), Some(control)) = fds else { return Ok(false) };
-    let sealed = memory::sealed_len(segment).map_err(|e| SegmentError::system(JOB_FD, e))?;
+    let sealed = memory::sealed_len(segment).map_err(|e| Error::system(JOB_FD, e))?;
     Ok(sealed.is_some() && channel::is_control(control))
 }
 
 /// The two descriptor numbers of [`JOB_FD`], `None` when it is not set.
-fn descriptors() -> Result<Option<(RawFd, RawFd)>, SegmentError> {
+fn descriptors() -> Result<Option<(RawFd, RawFd)>, Error> {
     let Some(value) = env::var_os(JOB_FD) else { return Ok(None) };
     let parse = |text: &str| text.parse::<RawFd>().ok().filter(|&fd| fd > 2);
     let numbers = value
@@ -197,7 +197,7 @@ fn descriptors() -> Result<Option<(RawFd, RawFd)>, SegmentError> {
 }
 
 /// A small number that the launcher put into the environment.
-fn number(name: &'static str) -> Result<usize, SegmentError> {
+fn number(name: &'static str) -> Result<usize, Error> {
     let value = env::var_os(name)
         .ok_or_else(|| not_a_rank(format!("{JOB_FD} is set and {name} is not")))?;
     value

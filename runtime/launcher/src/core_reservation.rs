@@ -2,29 +2,29 @@
 //!
 //! Between `placement.rs` and `start.rs`. Two jobs that both bind their first rank to the first
 //! core share that core while others idle; MPI users know it as the job that is half as fast on
-//! some days. A core is claimed by a name that dies with the claimer (`sys/claim.rs`).
+//! some days. A core is reserved by a name that dies with the claimer (`sys/name_lock.rs`).
 
-use typepack::shm::topology::CpuInfo;
-use typepack::sys::claim::{Claim, claim};
+use typepack_job::shm::topology::CpuInfo;
+use typepack_job::sys::name_lock::{self, NameLock};
 
 use crate::placement::{Core, Plan, place, widened};
 
 /// The cores of a job's ranks, held until it is dropped.
 #[derive(Debug, Default)]
-pub struct Claimed {
+pub struct Reservation {
     /// Where each rank is bound, `None` when they are not bound.
     pub cores: Option<Vec<Core>>,
     /// Other jobs hold cores that this one would have needed.
     pub crowded: bool,
     /// Each rank has a core that no other job counts on.
     pub exclusive: bool,
-    claims: Vec<(usize, Claim)>,
+    locks: Vec<(usize, NameLock)>,
 }
 
 /// Places `ranks` ranks on cores that nobody holds, and holds them.
-pub fn place_and_claim(table: &[CpuInfo], ranks: usize, plan: Plan) -> Claimed {
-    place_with(table, ranks, plan, |cpu| match claim(&format!("typepack-cpu-{cpu}")) {
-        Ok(Some(claim)) => Answer::Ours(Some(claim)),
+pub fn place_and_reserve(table: &[CpuInfo], ranks: usize, plan: Plan) -> Reservation {
+    place_with(table, ranks, plan, |cpu| match name_lock::lock(&format!("typepack-cpu-{cpu}")) {
+        Ok(Some(lock)) => Answer::Ours(Some(lock)),
         Ok(None) => Answer::Taken,
         // Where there are no such names nobody can be asked: bind as if alone.
         Err(_) => Answer::Ours(None),
@@ -33,11 +33,11 @@ pub fn place_and_claim(table: &[CpuInfo], ranks: usize, plan: Plan) -> Claimed {
 
 /// Lets ranks that share larger parts of the machine run on all of them; where there are too few
 /// free cores to count on, these parts have room all the same.
-fn shared(table: &[CpuInfo], ranks: usize, plan: Plan, mut claimed: Claimed) -> Claimed {
-    let cores = claimed.cores.take().or_else(|| place(table, ranks, plan));
-    claimed.cores =
+fn shared(table: &[CpuInfo], ranks: usize, plan: Plan, mut reserved: Reservation) -> Reservation {
+    let cores = reserved.cores.take().or_else(|| place(table, ranks, plan));
+    reserved.cores =
         cores.map(|cores| cores.iter().map(|core| widened(table, core, plan.level)).collect());
-    claimed
+    reserved
 }
 
 enum Answer<C> {
@@ -45,26 +45,26 @@ enum Answer<C> {
     Taken,
 }
 
-/// [`place_and_claim`] with any means of claiming. Taken cores are left out and the rest placed
+/// [`place_and_reserve`] with any means of reserving. Taken cores are left out and the rest placed
 /// anew, so that a job fits itself into what is free; each turn loses a core, so it ends.
 fn place_with(
     table: &[CpuInfo],
     ranks: usize,
     plan: Plan,
-    claim: impl FnMut(usize) -> Answer<Claim>,
-) -> Claimed {
-    let claimed = claim_cores(table, ranks, plan, claim);
-    if plan.is_shared() { shared(table, ranks, plan, claimed) } else { claimed }
+    lock: impl FnMut(usize) -> Answer<NameLock>,
+) -> Reservation {
+    let reserved = reserve_cores(table, ranks, plan, lock);
+    if plan.is_shared() { shared(table, ranks, plan, reserved) } else { reserved }
 }
 
-fn claim_cores(
+fn reserve_cores(
     table: &[CpuInfo],
     ranks: usize,
     plan: Plan,
-    mut claim: impl FnMut(usize) -> Answer<Claim>,
-) -> Claimed {
+    mut lock: impl FnMut(usize) -> Answer<NameLock>,
+) -> Reservation {
     let mut free = table.to_vec();
-    let mut claimed = Claimed::default();
+    let mut reserved = Reservation::default();
     while let Some(cores) = place(&free, ranks, plan) {
         // Ranks that share are more than the cores: nobody has one for itself.
         if plan.is_shared() && crate::placement::cores(&free).len() < ranks {
@@ -72,12 +72,12 @@ fn claim_cores(
         }
         let taken = cores.iter().find(|core| {
             let name = core_name(table, core);
-            if claimed.claims.iter().any(|(held, _)| *held == name) {
+            if reserved.locks.iter().any(|(held, _)| *held == name) {
                 return false;
             }
-            match claim(name) {
-                Answer::Ours(claim) => {
-                    claimed.claims.extend(claim.map(|claim| (name, claim)));
+            match lock(name) {
+                Answer::Ours(lock) => {
+                    reserved.locks.extend(lock.map(|lock| (name, lock)));
                     false
                 }
                 Answer::Taken => true,
@@ -85,20 +85,20 @@ fn claim_cores(
         });
         let Some(taken) = taken else {
             let names: Vec<_> = cores.iter().map(|core| core_name(table, core)).collect();
-            claimed.claims.retain(|(held, _)| names.contains(held));
-            claimed.cores = Some(cores);
-            claimed.exclusive = true;
-            return claimed;
+            reserved.locks.retain(|(held, _)| names.contains(held));
+            reserved.cores = Some(cores);
+            reserved.exclusive = true;
+            return reserved;
         };
         let name = core_name(table, taken);
         for (cpu, info) in free.iter_mut().enumerate() {
             // The whole core, of which a thread may have been asked for.
             info.allowed &= !taken.cpus.contains(&cpu) && name_of(table, cpu) != name;
         }
-        claimed.crowded = true;
+        reserved.crowded = true;
     }
-    claimed.claims.clear();
-    claimed
+    reserved.locks.clear();
+    reserved
 }
 
 /// The lowest CPU of a core, allowed or not: the same for all jobs, whatever they may use.
@@ -124,15 +124,15 @@ mod tests {
         (0..cores * 2).map(cpu).collect()
     }
 
-    fn firsts(claimed: &Claimed) -> Option<Vec<usize>> {
-        claimed.cores.as_ref().map(|cores| cores.iter().map(|core| core.cpus[0]).collect())
+    fn firsts(reserved: &Reservation) -> Option<Vec<usize>> {
+        reserved.cores.as_ref().map(|cores| cores.iter().map(|core| core.cpus[0]).collect())
     }
 
-    fn with_taken(ranks: usize, taken: &[usize]) -> Claimed {
+    fn with_taken(ranks: usize, taken: &[usize]) -> Reservation {
         planned(ranks, taken, CORES)
     }
 
-    fn planned(ranks: usize, taken: &[usize], plan: Plan) -> Claimed {
+    fn planned(ranks: usize, taken: &[usize], plan: Plan) -> Reservation {
         place_with(&machine(4), ranks, plan, |cpu| {
             if taken.contains(&cpu) { Answer::Taken } else { Answer::Ours(None) }
         })
@@ -140,16 +140,16 @@ mod tests {
 
     #[test]
     fn a_job_moves_out_of_the_way_of_another() {
-        let claimed = with_taken(2, &[0]);
-        assert_eq!((firsts(&claimed), claimed.crowded), (Some(vec![2, 4]), true));
+        let reserved = with_taken(2, &[0]);
+        assert_eq!((firsts(&reserved), reserved.crowded), (Some(vec![2, 4]), true));
         assert_eq!(firsts(&with_taken(4, &[])), Some(vec![0, 2, 4, 6]));
         assert!(!with_taken(4, &[]).crowded);
     }
 
     #[test]
     fn a_job_that_does_not_fit_the_rest_is_not_bound() {
-        let claimed = with_taken(3, &[2, 4]);
-        assert_eq!((firsts(&claimed), claimed.crowded), (None, true));
+        let reserved = with_taken(3, &[2, 4]);
+        assert_eq!((firsts(&reserved), reserved.crowded), (None, true));
         assert!(!with_taken(5, &[]).crowded, "too large for the machine, whoever is there");
     }
 
@@ -164,10 +164,10 @@ mod tests {
     #[test]
     fn threads_of_one_core_are_claimed_as_one() {
         let threads = Plan { level: Level::Thread, map: Map::Fill };
-        let claimed = planned(4, &[], threads);
-        assert_eq!(firsts(&claimed), Some(vec![0, 1, 2, 3]));
-        let claimed = planned(3, &[0], threads);
-        assert_eq!((firsts(&claimed), claimed.exclusive), (Some(vec![2, 3, 4]), true));
+        let reserved = planned(4, &[], threads);
+        assert_eq!(firsts(&reserved), Some(vec![0, 1, 2, 3]));
+        let reserved = planned(3, &[0], threads);
+        assert_eq!((firsts(&reserved), reserved.exclusive), (Some(vec![2, 3, 4]), true));
         assert_eq!(firsts(&planned(7, &[0], threads)), None);
     }
 
@@ -177,9 +177,9 @@ mod tests {
         for (ranks, taken, exclusive) in
             [(2, &[][..], true), (2, &[0], true), (4, &[2], false), (9, &[], false)]
         {
-            let claimed = planned(ranks, taken, nodes);
-            let cores = claimed.cores.expect("bound");
-            assert_eq!((cores.len(), claimed.exclusive), (ranks, exclusive), "{ranks} {taken:?}");
+            let reserved = planned(ranks, taken, nodes);
+            let cores = reserved.cores.expect("bound");
+            assert_eq!((cores.len(), reserved.exclusive), (ranks, exclusive), "{ranks} {taken:?}");
             assert!(cores.iter().all(|core| core.cpus == [0, 1, 2, 3, 4, 5, 6, 7]));
         }
     }

@@ -17,11 +17,11 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::error::{SegmentError, SegmentErrorKind};
 use super::layout::PAGE;
 use super::pair::LINE;
 use super::ranges::Ranges;
 use super::segment::Segment;
+use crate::error::{Error, ErrorKind};
 use crate::sys::memory::{self, Inherit, Mapping};
 use crate::sys::{fork, limits};
 
@@ -98,21 +98,16 @@ impl Heap {
     ///
     /// # Errors
     ///
-    /// [`SegmentErrorKind::NoMemory`] when the heap, the machine or a cgroup has too little left;
-    /// [`SegmentErrorKind::System`] in a forked child.
-    pub fn alloc(
-        &self,
-        len: usize,
-        align: usize,
-        zeroed: bool,
-    ) -> Result<NonNull<u8>, SegmentError> {
+    /// [`ErrorKind::NoMemory`] when the heap, the machine or a cgroup has too little left;
+    /// [`ErrorKind::System`] in a forked child.
+    pub fn alloc(&self, len: usize, align: usize, zeroed: bool) -> Result<NonNull<u8>, Error> {
         if fork::is_child() {
             let detail = "the forked child of a rank cannot allocate shared memory";
-            return Err(SegmentError::new(SegmentErrorKind::System, detail));
+            return Err(Error::new(ErrorKind::System, detail));
         }
         let refused = || {
-            SegmentError::new(
-                SegmentErrorKind::NoMemory,
+            Error::new(
+                ErrorKind::NoMemory,
                 format!("{len} bytes of shared memory, of which a rank has {}", self.len()),
             )
         };
@@ -146,12 +141,7 @@ impl Heap {
     }
 
     /// Puts memory behind the pages of `range`, and zeros what has been used before if wanted.
-    fn fill(
-        &self,
-        state: &mut State,
-        range: &Range<u64>,
-        zeroed: bool,
-    ) -> Result<(), SegmentError> {
+    fn fill(&self, state: &mut State, range: &Range<u64>, zeroed: bool) -> Result<(), Error> {
         let page = PAGE as u64;
         let end = range.end.next_multiple_of(page);
         let end = end.max((range.start + FILL).next_multiple_of(page)).min(self.len() as u64);
@@ -174,7 +164,7 @@ impl Heap {
     }
 
     /// Fills holes, if the limits allow it.
-    fn reserve(&self, gaps: &[Range<u64>]) -> Result<(), SegmentError> {
+    fn reserve(&self, gaps: &[Range<u64>]) -> Result<(), Error> {
         let bytes: u64 = gaps.iter().map(|gap| gap.end - gap.start).sum();
         let needed = bytes.saturating_add(MARGIN);
         // All ranks may ask at once and find the same bytes left. Where that could be too much,
@@ -184,8 +174,8 @@ impl Heap {
             let turn = memory::exclusive(self.segment.fd());
             let left = limits::available_memory();
             if left < needed {
-                return Err(SegmentError::new(
-                    SegmentErrorKind::NoMemory,
+                return Err(Error::new(
+                    ErrorKind::NoMemory,
                     format!(
                         "{bytes} bytes of shared memory, while {} are left to this rank (out of \
                          memory; in a container, look at its memory limit)",
@@ -206,7 +196,7 @@ impl Heap {
                 for gap in &gaps[..=done] {
                     self.give_back(gap);
                 }
-                return Err(SegmentError::system(format!("{bytes} bytes of shared memory"), error));
+                return Err(Error::system(format!("{bytes} bytes of shared memory"), error));
             }
         }
         Ok(())
@@ -357,7 +347,7 @@ mod tests {
         let free = heap.lock().free.total();
         for len in [usize::MAX, heap.len() + 1, heap.len()] {
             let error = heap.alloc(len, 64, true).expect_err("refused");
-            assert_eq!(error.kind(), SegmentErrorKind::NoMemory, "{error}");
+            assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
             assert!(error.to_string().contains(&len.to_string()), "{error}");
         }
         assert!(heap.alloc(8, 1 << 62, false).is_err());

@@ -83,7 +83,7 @@ const _: () = assert!(size_of::<CpuEntry>() == 32 && align_of::<CpuEntry>() == 4
 
 impl CpuEntry {
     /// Writes `cpu` into the row; the launcher does so before any rank exists.
-    pub(crate) fn store(&self, cpu: &CpuInfo) {
+    pub fn store(&self, cpu: &CpuInfo) {
         let put = |word: &AtomicU32, index: Option<u32>| {
             // u32::MAX as an index wraps to "unknown": no machine has 4 billion of anything.
             word.store(index.map_or(0, |i| i.wrapping_add(1)), Ordering::Relaxed);
@@ -97,7 +97,7 @@ impl CpuEntry {
     }
 
     /// Reads the row; any bit pattern gives some valid value.
-    pub(crate) fn load(&self) -> CpuInfo {
+    pub fn load(&self) -> CpuInfo {
         let get = |word: &AtomicU32| word.load(Ordering::Relaxed).checked_sub(1);
         CpuInfo {
             core: get(&self.core),

@@ -12,20 +12,17 @@
 //! reader trusts nothing that another process can write.
 
 pub mod attach;
-pub(crate) mod bulk;
-pub(crate) mod claims;
+pub mod bulk;
+pub mod claims;
 mod doorbell;
 pub mod failure;
 pub mod heap;
 pub mod layout;
 pub mod pair;
 mod ranges;
-pub(crate) mod ring;
+pub mod ring;
 pub mod segment;
 pub mod topology;
 
-mod error;
-
 pub use attach::{Attached, attach_from_env};
-pub use error::{SegmentError, SegmentErrorKind};
 pub use segment::Segment;

@@ -21,7 +21,8 @@ pub enum Ending {
 }
 
 impl Ending {
-    pub(crate) fn to_word(self) -> u32 {
+    /// As it stands in the header.
+    pub fn to_word(self) -> u32 {
         match self {
             Self::Exited(code) => 0x100 | u32::from(code),
             Self::Killed(signal) => 0x200 | u32::from(signal),
@@ -30,7 +31,8 @@ impl Ending {
         }
     }
 
-    pub(crate) fn from_word(word: u32) -> Self {
+    /// What a word of the header stands for.
+    pub fn from_word(word: u32) -> Self {
         let low = word.to_le_bytes()[0];
         match word >> 8 {
             1 => Self::Exited(low),

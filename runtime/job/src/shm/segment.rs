@@ -19,13 +19,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::doorbell::{Doorbell, Machine};
-use super::error::{SegmentError, SegmentErrorKind};
 use super::failure::{Ending, Failure};
 use super::layout::{
     FLAG_OVERSUBSCRIBED, FLAG_STDERR_TERMINAL, FLAG_STDOUT_TERMINAL, HASH, Header, Layout, MAGIC,
     MAX_CPUS, MAX_RANKS, RankSlot, State, VERSION, VERSION_TEXT,
 };
 use super::topology::{CpuEntry, CpuInfo};
+use crate::error::{Error, ErrorKind};
 use crate::sys::futex::Woken;
 use crate::sys::limits;
 use crate::sys::memory::{self, Inherit, Mapping};
@@ -58,30 +58,27 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// [`SegmentErrorKind::Argument`] for 0 ranks or more than [`MAX_RANKS`];
-    /// [`SegmentErrorKind::NoMemory`] when memory or address space has run out.
+    /// [`ErrorKind::Argument`] for 0 ranks or more than [`MAX_RANKS`];
+    /// [`ErrorKind::NoMemory`] when memory or address space has run out.
     pub fn create(
         ranks: usize,
         cpus: &[CpuInfo],
         flags: JobFlags,
         launcher: u32,
-    ) -> Result<Self, SegmentError> {
+    ) -> Result<Self, Error> {
         let cpus = &cpus[..cpus.len().min(MAX_CPUS)];
         let heap =
             Layout::heap_bytes(ranks, cpus.len(), limits::machine_memory(), limits::file_size());
         let layout = Layout::new(ranks, cpus.len(), heap).ok_or_else(|| {
-            SegmentError::new(
-                SegmentErrorKind::Argument,
-                format!("ranks: {ranks} is outside 1 to {MAX_RANKS}"),
-            )
+            Error::new(ErrorKind::Argument, format!("ranks: {ranks} is outside 1 to {MAX_RANKS}"))
         })?;
         let describe = || format!("shared memory of {} bytes for {ranks} ranks", layout.total());
         let fd = memory::create_sealed("typepack-job", layout.total() as u64)
-            .map_err(|error| SegmentError::system(describe(), error))?;
+            .map_err(|error| Error::system(describe(), error))?;
         memory::reserve(fd.as_fd(), 0, layout.common() as u64)
-            .map_err(|error| SegmentError::system(describe(), error))?;
+            .map_err(|error| Error::system(describe(), error))?;
         let map = Mapping::shared(fd.as_fd(), 0, layout.mapped(), Inherit::No)
-            .map_err(|error| SegmentError::system(describe(), error))?;
+            .map_err(|error| Error::system(describe(), error))?;
         let segment = Self { map, fd, layout, flags };
         segment.write_header(cpus, launcher);
         Ok(segment)
@@ -91,24 +88,20 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// [`SegmentErrorKind::NotARank`] when `fd` is no such segment,
-    /// [`SegmentErrorKind::Mismatch`] when another build of typepack made it, else as
+    /// [`ErrorKind::NotARank`] when `fd` is no such segment,
+    /// [`ErrorKind::Mismatch`] when another build of typepack made it, else as
     /// [`Segment::create`].
-    pub fn open(fd: OwnedFd) -> Result<Self, SegmentError> {
-        let foreign = || {
-            SegmentError::new(
-                SegmentErrorKind::NotARank,
-                "the inherited descriptor is no typepack segment",
-            )
-        };
+    pub fn open(fd: OwnedFd) -> Result<Self, Error> {
+        let foreign =
+            || Error::new(ErrorKind::NotARank, "the inherited descriptor is no typepack segment");
         let sealed = memory::sealed_len(fd.as_fd())
-            .map_err(|error| SegmentError::system("the inherited segment", error))?
+            .map_err(|error| Error::system("the inherited segment", error))?
             .and_then(|len| usize::try_from(len).ok())
             .filter(|&len| len >= size_of::<Header>())
             .ok_or_else(foreign)?;
         let map = |bytes: usize| {
             Mapping::shared(fd.as_fd(), 0, bytes, Inherit::No).map_err(|error| {
-                SegmentError::system(format!("mapping {bytes} bytes of shared memory"), error)
+                Error::system(format!("mapping {bytes} bytes of shared memory"), error)
             })
         };
         let first = map(size_of::<Header>())?;
@@ -126,8 +119,8 @@ impl Segment {
         let heap = usize::try_from(header.heap.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
         let layout =
             Layout::new(ranks, cpus, heap).filter(|l| l.total() == sealed).ok_or_else(|| {
-                SegmentError::new(
-                    SegmentErrorKind::Mismatch,
+                Error::new(
+                    ErrorKind::Mismatch,
                     format!(
                         "a segment of {sealed} bytes does not fit {ranks} ranks with heaps of \
                          {heap} bytes, {cpus} CPUs"
@@ -282,8 +275,8 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// [`SegmentErrorKind::NoMemory`] when there is none left.
-    pub fn reserve_pair(&self, from: usize, to: usize) -> Result<(), SegmentError> {
+    /// [`ErrorKind::NoMemory`] when there is none left.
+    pub fn reserve_pair(&self, from: usize, to: usize) -> Result<(), Error> {
         self.reserve_pair_range(from, to, 0, self.layout.pair_bytes())
     }
 
@@ -292,27 +285,27 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// [`SegmentErrorKind::Argument`] when the range is not within the area,
-    /// [`SegmentErrorKind::NoMemory`] when there is none left.
+    /// [`ErrorKind::Argument`] when the range is not within the area,
+    /// [`ErrorKind::NoMemory`] when there is none left.
     pub fn reserve_pair_range(
         &self,
         from: usize,
         to: usize,
         offset: usize,
         len: usize,
-    ) -> Result<(), SegmentError> {
+    ) -> Result<(), Error> {
         let area = self.layout.pair_bytes();
         let end = offset.checked_add(len).filter(|&end| end <= area && len > 0);
         if end.is_none() {
-            return Err(SegmentError::new(
-                SegmentErrorKind::Argument,
+            return Err(Error::new(
+                ErrorKind::Argument,
                 format!("range: {len} bytes at {offset} are not within {area}"),
             ));
         }
         let at = self.layout.pair(from, to) + offset;
         memory::reserve(self.fd.as_fd(), at as u64, len as u64).map_err(|error| {
             let what = format!("{len} bytes of shared memory from rank {from} to rank {to}");
-            SegmentError::system(what, error)
+            Error::system(what, error)
         })
     }
 
@@ -349,16 +342,11 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// [`SegmentErrorKind::System`] on a kernel without futexes.
-    pub fn wait(
-        &self,
-        rank: usize,
-        seen: u32,
-        timeout: Option<Duration>,
-    ) -> Result<Woken, SegmentError> {
+    /// [`ErrorKind::System`] on a kernel without futexes.
+    pub fn wait(&self, rank: usize, seen: u32, timeout: Option<Duration>) -> Result<Woken, Error> {
         self.doorbell(rank)
             .wait(seen, timeout)
-            .map_err(|error| SegmentError::system("waiting on the doorbell", error))
+            .map_err(|error| Error::system("waiting on the doorbell", error))
     }
 
     /// 0 while nothing has failed; read on slow paths and before every sleep.
@@ -397,7 +385,7 @@ impl Segment {
 }
 
 /// The error for a segment of another build, from the fields that never move.
-fn mismatch(header: &Header) -> SegmentError {
+fn mismatch(header: &Header) -> Error {
     let mut text = String::new();
     for word in &header.version_text {
         for byte in word.load(Ordering::Relaxed).to_le_bytes() {
@@ -407,8 +395,8 @@ fn mismatch(header: &Header) -> SegmentError {
             }
         }
     }
-    SegmentError::new(
-        SegmentErrorKind::Mismatch,
+    Error::new(
+        ErrorKind::Mismatch,
         format!(
             "mpiexec is typepack {text} (layout {:016x}), this program was built with typepack {} \
              (layout {HASH:016x}); use the mpiexec of the same build",
@@ -503,7 +491,7 @@ mod tests {
     fn rank_counts_out_of_range_are_arguments() {
         for ranks in [0, MAX_RANKS + 1, usize::MAX] {
             let error = Segment::create(ranks, &[], JobFlags::default(), 0).expect_err("refused");
-            assert_eq!(error.kind(), SegmentErrorKind::Argument);
+            assert_eq!(error.kind(), ErrorKind::Argument);
             assert!(error.to_string().contains("ranks"), "{error}");
         }
     }
@@ -515,7 +503,7 @@ mod tests {
         let plain = OwnedFd::from(std::fs::File::open("/dev/null").expect("null"));
         for fd in [short, zero, plain] {
             let error = Segment::open(fd).expect_err("refused");
-            assert_eq!(error.kind(), SegmentErrorKind::NotARank, "{error}");
+            assert_eq!(error.kind(), ErrorKind::NotARank, "{error}");
         }
     }
 
@@ -527,7 +515,7 @@ mod tests {
             .store(u64::from_le_bytes(*b"9.8\x1b[2J\0"), Ordering::Relaxed);
         let fd = made.fd().try_clone_to_owned().expect("dup");
         let error = Segment::open(fd).expect_err("refused");
-        assert_eq!(error.kind(), SegmentErrorKind::Mismatch);
+        assert_eq!(error.kind(), ErrorKind::Mismatch);
         let text = error.to_string();
         assert!(text.contains("typepack 9.8[2J ") && !text.contains('\u{1b}'), "{text}");
     }
@@ -540,7 +528,7 @@ mod tests {
             made.header().cpus.store(cpus, Ordering::Relaxed);
             let fd = made.fd().try_clone_to_owned().expect("dup");
             let error = Segment::open(fd).expect_err("refused");
-            assert_eq!(error.kind(), SegmentErrorKind::Mismatch, "{ranks} {cpus}");
+            assert_eq!(error.kind(), ErrorKind::Mismatch, "{ranks} {cpus}");
         }
     }
 
