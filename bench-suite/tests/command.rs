@@ -1,5 +1,8 @@
 //! The command line: what it prints, and that faults are one line and a non-zero exit code.
 
+#[path = "../../fuzz/support/fault_lines.rs"]
+mod fault_lines;
+
 use std::process::{Command, Output};
 
 fn run(arguments: &[&str]) -> Output {
@@ -57,14 +60,7 @@ fn faults_are_one_line_naming_the_argument() {
         (&["pack", "--definitions", "/nonexistent.toml"], "--definitions /nonexistent.toml: "),
         (&["peck"], "peck"),
     ];
-    for (arguments, part) in faults {
-        let output = run(arguments);
-        let line = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {line}");
-        assert!(line.starts_with("typepack-bench: ") && line.contains(part), "{line}");
-        assert_eq!(line.trim_end().lines().count(), 1, "{line}");
-        assert!(output.stdout.is_empty(), "{arguments:?}");
-    }
+    fault_lines::refused(run, "typepack-bench: ", &faults);
 }
 
 #[test]

@@ -4,6 +4,9 @@
 //! The run needs a C compiler and this build's `mpiexec` and library; without, the tests say so and
 //! pass.
 
+#[path = "../../fuzz/support/fault_lines.rs"]
+mod fault_lines;
+#[path = "../../fuzz/support/script.rs"]
 mod script;
 
 use std::fs;
@@ -74,14 +77,7 @@ fn faults_are_one_line_naming_the_argument() {
         (&["--memory", "disk"], "disk"),
         (&["--milliseconds", "0"], "--milliseconds"),
     ];
-    for (arguments, part) in faults {
-        let output = run(arguments);
-        let line = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {line}");
-        assert!(line.starts_with("typepack-bench: ") && line.contains(part), "{line}");
-        assert_eq!(line.trim_end().lines().count(), 1, "{line}");
-        assert!(output.stdout.is_empty(), "{arguments:?}");
-    }
+    fault_lines::refused(run, "typepack-bench: ", &faults);
 }
 
 #[test]
