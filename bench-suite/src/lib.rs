@@ -16,6 +16,7 @@
 pub mod ablation;
 pub mod bars;
 pub mod buffer;
+pub mod builds;
 pub mod calibrate;
 pub mod commit;
 pub mod competitor;

@@ -16,6 +16,7 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 use typepack_bench::calibrate;
 use typepack_bench::message;
+use typepack_bench::message::report::Subject;
 use typepack_bench::pin;
 
 /// Measures how fast typepack moves data that is not contiguous.
@@ -36,7 +37,10 @@ enum Command {
     Peers(PeersArguments),
     /// Messages and halos between two ranks, and whole jobs: one C program, compiled with each
     /// library's mpicc, their jobs taking turns.
-    Pingpong(message::command::PingpongArguments),
+    #[command(visible_alias = "messages")]
+    Pingpong(message::command::MessageArguments),
+    /// Blocking collective calls of 2 ranks, and of 8 on 2 CPUs, in the same way.
+    Collectives(message::command::MessageArguments),
     /// Everything else that has a bar: creation, index lists until the first pack, seek, packing in
     /// pieces, external32 and fused copies, each verified and compared with its bar.
     Commit(CommitArguments),
@@ -59,7 +63,8 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Pack(arguments) => command::pack::pack(&arguments),
         Command::Peers(arguments) => command::peers::peers(&arguments),
-        Command::Pingpong(arguments) => pingpong(&arguments),
+        Command::Pingpong(arguments) => messages(Subject::Messages, &arguments),
+        Command::Collectives(arguments) => messages(Subject::Collectives, &arguments),
         Command::Commit(arguments) => command::commit::run(&arguments),
         Command::Calibrate => calibrate(),
         Command::Plot(arguments) => command::plot::run(&arguments),
@@ -95,9 +100,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn pingpong(arguments: &message::command::PingpongArguments) -> Result<(), Failure> {
+fn messages(
+    subject: Subject,
+    arguments: &message::command::MessageArguments,
+) -> Result<(), Failure> {
     use message::command::{Fault, run};
-    let text = run(arguments, progress).map_err(|fault| match fault {
+    let text = run(subject, arguments, progress).map_err(|fault| match fault {
         Fault::Usage(line) => usage(line),
         Fault::Failed(line) => failed(line),
     });

@@ -88,6 +88,20 @@ fn commit_verifies_and_prints_every_bar() {
 }
 
 #[test]
+fn commit_is_compared_with_another_build() {
+    let own = env!("CARGO_BIN_EXE_typepack-bench");
+    let tiny = ["commit", "--rounds", "1", "--entries", "1000", "--size", "32K"];
+    let output = run(&[&tiny[..], &["--only", "seek", "--against", own]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    let seek = table.lines().find(|line| line.get(6..11) == Some("seek ")).expect("the rows");
+    assert!(seek.ends_with(" 2"), "{table}");
+    let missing = run(&["commit", "--against", "/nonexistent"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stderr).contains("/nonexistent: "), "{}", text(&missing.stderr));
+}
+
+#[test]
 fn a_layout_file_with_faults_is_named_with_the_line() {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("faulty.toml");
     let good = "sizes = [128]\n\n[[layout]]\nname = \"a\"\ntext = \"b\"\n";

@@ -3,7 +3,8 @@
 use super::{Failure, Format, failed, parse_size, print_out, progress};
 use clap::ValueEnum;
 use std::io::IsTerminal;
-use typepack_bench::commit;
+use std::path::{Path, PathBuf};
+use typepack_bench::{builds, commit};
 
 #[derive(clap::Args)]
 pub(crate) struct CommitArguments {
@@ -24,6 +25,10 @@ pub(crate) struct CommitArguments {
     /// Measure one part only: create, tables, seek, segments, external32 or fused.
     #[arg(long, value_name = "PART")]
     only: Option<String>,
+    /// The typepack-bench of another build: both measure in turns, and the table says how fast this
+    /// one is, of the speed of that.
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["format", "child"])]
+    against: Option<PathBuf>,
     /// Measure one index list in this process; what the command runs itself with.
     #[arg(long, hide = true, value_enum)]
     child: Option<ChildList>,
@@ -57,16 +62,15 @@ pub(crate) fn run(arguments: &CommitArguments) -> Result<(), Failure> {
         let line = serde_json::to_string(&child).map_err(|e| failed(e.to_string()))?;
         return print_out(&(line + "\n"));
     }
+    if let Some(base) = &arguments.against {
+        return compare(arguments, base);
+    }
     let scale = commit::Scale {
         rounds: usize::from(arguments.rounds),
         entries,
         bytes: arguments.size as usize,
     };
-    let rows = commit::run(&scale, arguments.only.as_deref(), |part| {
-        if std::io::stderr().is_terminal() {
-            eprint!("\r\x1b[K{part}");
-        }
-    });
+    let rows = commit::run(&scale, arguments.only.as_deref(), tell);
     progress(0, 0);
     let rows = rows.map_err(failed)?;
     print_out(&match arguments.format {
@@ -74,4 +78,26 @@ pub(crate) fn run(arguments: &CommitArguments) -> Result<(), Failure> {
         Format::Csv => commit::csv(&rows),
         Format::Json => commit::json(&rows).map_err(|e| failed(e.to_string()))?,
     })
+}
+
+/// This build and another in turns.
+fn compare(arguments: &CommitArguments, base: &Path) -> Result<(), Failure> {
+    let own = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
+    let same = [
+        format!("--rounds={}", arguments.rounds),
+        format!("--entries={}", arguments.entries),
+        format!("--size={}", arguments.size),
+    ];
+    let compared = builds::commit::run([&own, base], arguments.only.as_deref(), &same, tell);
+    progress(0, 0);
+    let (rows, alone) = compared.map_err(failed)?;
+    print_out(&builds::text("this build", &base.display().to_string(), &rows))?;
+    alone.iter().try_for_each(|name| print_out(&format!("only one has: {name}\n")))
+}
+
+/// Says on a terminal what is measured.
+fn tell(part: &str) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K{part}");
+    }
 }

@@ -39,6 +39,9 @@ pub(super) enum Format {
     Json,
 }
 
+/// Largest packed size of a quick run.
+pub(super) const QUICK_MOST_BYTES: u64 = 2 << 20;
+
 /// What ends the command early: its one line, and the exit code.
 pub(super) struct Failure {
     pub(super) line: String,

@@ -1,18 +1,20 @@
 //! `typepack-bench pack`: nine layouts, one thread, without peers.
 
 use super::{
-    Directions, Failure, Format, chosen, definitions, failed, parse_size, print_out, progress,
-    usage,
+    Directions, Failure, Format, QUICK_MOST_BYTES, chosen, definitions, failed, parse_size,
+    print_out, progress, usage,
 };
 use std::path::{Path, PathBuf};
 use typepack_bench::bars::{self, Verdict};
-use typepack_bench::definition::Definitions;
+use typepack_bench::builds::{self, pack::Work};
+use typepack_bench::definition::{Definitions, LayoutDefinition};
 use typepack_bench::face;
-use typepack_bench::layout::Layout;
+use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::measure::{Row, measure};
-use typepack_bench::peer::Face;
+use typepack_bench::peer::{Face, Peer};
+use typepack_bench::pin;
 use typepack_bench::prepare::Bench;
-use typepack_bench::report;
+use typepack_bench::{report, storm};
 use typepack_jit::{Jit, Mode, Settings};
 
 #[derive(clap::Args)]
@@ -38,6 +40,10 @@ pub(crate) struct PackArguments {
     /// second table; by default that of target/prefix, where there is one.
     #[arg(long, value_name = "LIBRARY")]
     face: Option<PathBuf>,
+    /// The C library of another build: MPI_Pack and MPI_Unpack of --face are compared with those of
+    /// this one, on the layouts of `pack` and the reference layouts, and nothing else is measured.
+    #[arg(long, value_name = "LIBRARY", conflicts_with_all = ["check", "format"])]
+    against: Option<PathBuf>,
     /// Compare the rows with the bars of the definitions; the verdicts go to stderr.
     #[arg(long)]
     check: bool,
@@ -52,6 +58,9 @@ pub(crate) struct PackArguments {
     list: bool,
 }
 
+/// Where `scripts/bench` has put the C library of this build.
+const USUAL: &str = "target/prefix/lib/libmpi_abi.so.1";
+
 /// Runs the command.
 pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
     let definitions = definitions(arguments.definitions.as_deref(), Definitions::built_in)?;
@@ -64,6 +73,9 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
     }
     let sizes = if arguments.size.is_empty() { &definitions.sizes } else { &arguments.size };
     let directions = arguments.direction.list();
+    if let Some(base) = &arguments.against {
+        return compare(arguments, base, &layouts, sizes);
+    }
     let face = open_face(arguments)?;
     // Found before the first row is measured, not after minutes.
     let mut work = Vec::new();
@@ -99,10 +111,43 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
     if arguments.check { check(&definitions, &rows, arguments.strict) } else { Ok(()) }
 }
 
+/// The C library of this build and that of another in turns: `layouts` at `sizes`, or else those of
+/// the definitions, the reference layouts at the sizes of a quick run, and new types every ten uses.
+fn compare(
+    arguments: &PackArguments,
+    base: &Path,
+    layouts: &[&LayoutDefinition],
+    sizes: &[u64],
+) -> Result<(), Failure> {
+    let peer = |name: &str, path: &Path| Peer { name: name.to_owned(), library: path.to_owned() };
+    let own = arguments.face.as_deref().unwrap_or(Path::new(USUAL));
+    let peers = [peer("this build", own), peer("other build", base)];
+    let command = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
+    let chosen = layouts.iter().flat_map(|layout| sizes.iter().map(|size| (*layout, *size)));
+    let mut work: Vec<Work<'_>> = chosen.map(|(layout, size)| Work::Layout(layout, size)).collect();
+    let reference = Definitions::reference();
+    if arguments.layout.is_empty() && arguments.definitions.is_none() {
+        for layout in &reference.layouts {
+            let sizes = sizes_of(layout, &reference.quick).into_iter();
+            let small = sizes.filter(|size| *size <= QUICK_MOST_BYTES);
+            work.extend(small.map(|size| Work::Layout(layout, size)));
+        }
+        work.extend((0..storm::LAYOUTS.len()).map(Work::Storm));
+    }
+    let mut faults: Vec<String> = pin::pin().err().into_iter().collect();
+    let rounds = usize::from(arguments.rounds);
+    let compared =
+        builds::pack::run(peers, &command, &work, arguments.direction.list(), rounds, progress);
+    progress(0, 0);
+    let (rows, more) = compared.map_err(failed)?;
+    faults.extend(more);
+    print_out(&builds::text("this build", &base.display().to_string(), &rows))?;
+    faults.iter().try_for_each(|line| print_out(&format!("fault: {line}\n")))
+}
+
 /// The C face that was asked for, or that of `target/prefix`. Its rows are a table for people: those
 /// of the other formats compare bandwidths, and are of one kind.
 fn open_face(arguments: &PackArguments) -> Result<Option<Face>, Failure> {
-    const USUAL: &str = "target/prefix/lib/libmpi_abi.so.1";
     if arguments.format != Format::Table {
         return match arguments.face {
             Some(_) => Err(usage("--face is for --format table".to_owned())),

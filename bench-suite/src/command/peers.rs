@@ -1,7 +1,8 @@
 //! `typepack-bench peers`: the reference layouts against other MPIs and hand loops.
 
 use super::{
-    Directions, Failure, chosen, definitions, failed, parse_size, print_out, progress, usage,
+    Directions, Failure, QUICK_MOST_BYTES, chosen, definitions, failed, parse_size, print_out,
+    progress, usage,
 };
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -98,9 +99,6 @@ enum Set {
     Reference,
     Ddtbench,
 }
-
-/// Largest packed size of a quick run.
-const QUICK_MOST_BYTES: u64 = 2 << 20;
 
 /// Runs the command.
 pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
