@@ -47,13 +47,13 @@ mod world;
 
 pub use coll::{Combine, Combiner, NoCombiner, Op, Operator, Part, Reducible};
 pub use comm::{
-    Cartesian, Communicator, Comparison, Group, Matched, Messages, Ongoing, Operation, RankRange,
-    RawRequest, Request, Scope, SendMode, dims_create,
+    Cartesian, Communicator, Comparison, Group, Matched, Messages, Ongoing, RankRange, Request,
+    Scope, SendMode, dims_create,
 };
 pub use commit::{commit, jit, threads};
 pub use error::{Error, ErrorKind, Result};
 pub use memory::SharedBuffer;
-pub use message::{Source, Status, TAG_UB, Tag};
+pub use message::{Operation, Source, Status, TAG_UB, Tag};
 pub use placement::{Cpu, Distance, Placement};
 pub use typepack_engine as engine;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};

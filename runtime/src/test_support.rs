@@ -5,11 +5,11 @@
 //! The ranks are the real thing from `endpoint/engine.rs` downwards, turned by hand instead of by
 //! `progress.rs`. What a test writes is what a rank gone wild could write.
 
-use crate::endpoint::engine::{How, MessageEngine, Started};
+use crate::endpoint::engine::{How, MessageEngine};
 use crate::message::envelope::Label;
-use crate::message::payload::LayoutRef;
+use crate::message::payload::{LayoutRef, Posting};
 use crate::message::typecheck::OF_LAYOUT;
-use crate::message::{Source, Status, Tag};
+use crate::message::{Operation, Source, Status, Tag};
 use crate::settings::Forced;
 use crate::shm::pair;
 use crate::shm::segment::{JobFlags, Segment, atomic_u64};
@@ -121,10 +121,9 @@ impl RankPair {
         source: Source,
         tag: Tag,
     ) -> Result<Option<u64>> {
-        let layout = LayoutRef { origin, plan, count };
-        let capacity = plan.packed_bytes(count)?;
+        let posting = Posting::new(LayoutRef { origin, plan, count }, 0, source, tag)?;
         // SAFETY: the memory is the caller's promise, and the capacity its packed size.
-        number(unsafe { self.exchanges[rank].receive(&layout, capacity, 0, source, tag) })
+        number(unsafe { self.exchanges[rank].receive(&posting) })
     }
 
     /// One turn of a rank. True when something moved.
@@ -163,9 +162,9 @@ impl RankPair {
     }
 }
 
-fn number(started: Result<Started>) -> Result<Option<u64>> {
+fn number(started: Result<Operation>) -> Result<Option<u64>> {
     Ok(match started? {
-        Started::Done(_) => None,
-        Started::Pending(id) => Some(id),
+        Operation::Done(_) => None,
+        Operation::Pending(id) => Some(id),
     })
 }
