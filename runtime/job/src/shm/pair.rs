@@ -10,7 +10,7 @@
 //! 0x00000  credits line: slots freed, bytes freed   to
 //! 0x00040  chunk line:   chunks freed               to
 //! 0x00080  reading line: 1 while `to` reads memory of `from`   to
-//! 0x000c0  withdrawn line: offers whose memory is gone  from
+//! 0x000c0  withdrawn line: messages whose memory is gone from
 //! 0x00100  claims line:  pieces of a shared copy that are taken   both
 //! 0x00140  pushed line:  pieces that the sender has copied        from
 //! 0x00180  claims line of copies between private memories         both
@@ -81,7 +81,7 @@ pub const CHUNK_CREDITS: usize = LINE;
 /// Offset of the line by which a receiver says that it reads the sender's memory, in bytes.
 pub const READING: usize = 2 * LINE;
 
-/// Offset of the line in which a sender counts the offers whose memory must not be read any more,
+/// Offset of the line in which a sender counts the messages whose memory must not be read any more,
 /// in bytes.
 pub const WITHDRAWN: usize = 3 * LINE;
 
