@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 use typepack_engine::kernel::{Direction, Nest};
-use typepack_engine::{Datatype, Isa, Named, Plan, Result, Rung, Settings, pack, unpack};
+use typepack_engine::{Datatype, Isa, Named, Plan, Result, Settings, Strategy, pack, unpack};
 use typepack_jit::{Jit, Mode};
 
 /// Block lengths in the order of the table; the last one stands for all longer than 64 bytes.
@@ -56,11 +56,11 @@ pub fn table() -> std::result::Result<String, String> {
     let mut text = String::from(HEADER);
     let jit = Jit::new(typepack_jit::Settings { mode: Mode::Eager, ..Default::default() });
     let compiled = Executor {
-        settings: Settings { compiler: Some(Arc::new(jit)), ..forced(Rung::Kernel) },
+        settings: Settings { compiler: Some(Arc::new(jit)), ..forced(Strategy::Kernel) },
         name: "pack ".to_owned(),
     };
     let leaf = |isa: Isa, kind: &str| Executor {
-        settings: Settings { isa: Some(isa), ..forced(Rung::Leaf) },
+        settings: Settings { isa: Some(isa), ..forced(Strategy::Leaf) },
         name: format!("leaf {kind} {isa}"),
     };
     for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable] {
@@ -95,7 +95,7 @@ pub fn table() -> std::result::Result<String, String> {
         Ok(())
     })?;
     section(&mut text, "INTERPRETER", "[Cost; 2] = [", |text, direction| {
-        let settings = forced(Rung::Interpreter);
+        let settings = forced(Strategy::Interpreter);
         let interpreter = Executor { settings, name: "interpreter".to_owned() };
         let cost = cost(&interpreter, direction, 1.0, FEW, |rows, n| {
             strided(rows, n.min(SPAN / stride(8)), 8)
@@ -152,8 +152,8 @@ fn blocks(
     Ok(())
 }
 
-fn forced(rung: Rung) -> Settings {
-    Settings { rung: Some(rung), ..Settings::default() }
+fn forced(strategy: Strategy) -> Settings {
+    Settings { strategy: Some(strategy), ..Settings::default() }
 }
 
 /// Far enough apart for leaf kernels to move block by block.

@@ -1,6 +1,6 @@
 //! Commit: from a tree to a plan, top to bottom.
 //!
-//! Comes after `datatype/`; its result is consumed by `exec.rs` and everything above it.
+//! Comes after `datatype/`; its result is consumed by `exec/` and everything above it.
 
 use crate::datatype::Datatype;
 use crate::error::Result;

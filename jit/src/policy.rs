@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// When kernels are compiled (`TYPEPACK_JIT`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Never: everything runs on the engine's memcpy rungs and its interpreter.
+    /// Never: everything runs on the engine's memcpy strategies and its interpreter.
     Off,
     /// When a layout has moved enough bytes to repay the compilation.
     #[default]

@@ -6,7 +6,7 @@
 
 use super::pieces::{Counts, Piece, Shape, block, pieces, shape};
 use crate::datatype::{Constructor, Datatype, Order};
-use crate::scalar::Named;
+use crate::named::Named;
 use std::ops::Range;
 
 /// Cells of a row that is drawn in full, and most cells of any row.

@@ -6,7 +6,7 @@
 //! state on the heap and gives up after [`STEPS`] steps.
 
 use crate::datatype::{Constructor, Datatype, strides};
-use crate::scalar::Named;
+use crate::named::Named;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;

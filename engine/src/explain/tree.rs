@@ -4,7 +4,7 @@
 //! is shown in each, up to the limit.
 
 use crate::datatype::Datatype;
-use crate::scalar::Named;
+use crate::named::Named;
 use crate::table::Table;
 use crate::text::{Argument, abridged_list, call, types, word};
 use std::collections::HashMap;

@@ -2,15 +2,15 @@
 //! with the conversion fused into the copy.
 //!
 //! ```text
-//! Datatype -> typed program in external32 bytes (../typed.rs) -> External32
-//!     every element keeps its width -> turned.rs -> ../exec.rs, ../copy/
-//!     else walk a range of bytes -> runs of one named type -> sweep.rs, by kind.rs (quad.rs)
+//! Datatype -> typed program in external32 bytes (../ir/typed/) -> External32
+//!     every element keeps its width -> byteswap.rs -> ../exec/, ../leaf/
+//!     else walk a range of bytes -> runs of one named type -> convert.rs, by kind.rs (binary128.rs)
 //! ```
 //!
-//! - `turned.rs`: a plan for the engine's kernels, where all that changes is the byte order
+//! - `byteswap.rs`: a plan for the engine's kernels, where all that changes is the byte order
 //! - `kind.rs`: what an element of each named type becomes
-//! - `sweep.rs`: the loops over runs of elements
-//! - `quad.rs`: x87's long double to and from binary128
+//! - `convert.rs`: the loops over runs of elements
+//! - `binary128.rs`: x87's long double to and from binary128
 //!
 //! The packed form of `count` elements of a type is one sequence of bytes, and any range of it can
 //! be packed or unpacked on its own, in O(depth + log list) and the bytes moved: file views and
@@ -34,23 +34,23 @@
 mod kind;
 // Elsewhere long double is binary128 already.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86", test))]
-mod quad;
-mod sweep;
-mod turned;
+mod binary128;
+mod byteswap;
+mod convert;
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
-use crate::footprint::Footprint;
+use crate::ir::typed::{Runs, Stretch, TypedProgram, Unit};
 use crate::kernel::Direction;
+use crate::named::Named;
+use crate::pack::position;
 use crate::pack::{self, check_place};
 use crate::plan::Settings;
-use crate::position;
-use crate::scalar::Named;
-use crate::typed::{Piece, Runs, TypedProgram, Unit};
+use crate::plan::footprint::Footprint;
 use bytemuck::{AnyBitPattern, NoUninit};
+use byteswap::ByteSwapped;
 use std::ops::Range;
 use std::sync::Arc;
-use turned::Turned;
 
 /// Bytes of one element of `named` in external32.
 ///
@@ -60,7 +60,7 @@ use turned::Turned;
 /// assert_eq!(external32::size_of(Named::LONG_DOUBLE), 16);
 /// ```
 pub fn size_of(named: Named) -> u64 {
-    kind::Form::of(named).bytes() as u64
+    kind::Encoding::of(named).bytes() as u64
 }
 
 /// A datatype prepared for external32. Cloning is one reference count.
@@ -73,7 +73,7 @@ struct Prepared {
     program: TypedProgram,
     /// Where an element lies; `None` without data.
     place: Option<Footprint>,
-    turned: Option<Turned>,
+    byteswapped: Option<ByteSwapped>,
 }
 
 impl External32 {
@@ -94,9 +94,9 @@ impl External32 {
     /// As for [`External32::new`].
     pub fn with_settings(datatype: &Datatype, settings: &Settings) -> Result<Self> {
         let program = TypedProgram::lower(datatype, Unit::External32)?;
-        let turned = Turned::new(datatype, &program, settings)?;
+        let byteswapped = ByteSwapped::new(datatype, &program, settings)?;
         let place = (datatype.size() > 0).then(|| Footprint::of_datatype(datatype));
-        Ok(Self(Arc::new(Prepared { datatype: datatype.clone(), program, place, turned })))
+        Ok(Self(Arc::new(Prepared { datatype: datatype.clone(), program, place, byteswapped })))
     }
 
     /// The type that was prepared.
@@ -117,8 +117,8 @@ impl External32 {
     /// What converts, for people: the leaf kernels of a plan, `memcpy`, or `general` for types with
     /// elements that change more than their byte order.
     pub fn kernel_name(&self, direction: Direction) -> String {
-        match &self.0.turned {
-            Some(turned) => turned.plan.kernel_name(direction),
+        match &self.0.byteswapped {
+            Some(byteswapped) => byteswapped.plan.kernel_name(direction),
             None => "general".into(),
         }
     }
@@ -353,9 +353,9 @@ unsafe fn run_all<const PACK: bool>(
     bytes: u64,
     ext: *mut u8,
 ) -> Result<()> {
-    match &external.0.turned {
+    match &external.0.byteswapped {
         // SAFETY: our contract; no element is broken.
-        Some(turned) => unsafe { turned.run::<PACK>(count, origin, 0..bytes, ext) },
+        Some(byteswapped) => unsafe { byteswapped.run::<PACK>(count, origin, 0..bytes, ext) },
         // SAFETY: our contract.
         None => return unsafe { convert::<PACK>(external, count, origin, 0..bytes, ext) },
     }
@@ -375,21 +375,22 @@ unsafe fn run<const PACK: bool>(
     range: Range<u64>,
     ext: *mut u8,
 ) -> Result<()> {
-    let Prepared { program, turned, .. } = &*external.0;
+    let Prepared { program, byteswapped, .. } = &*external.0;
     let all = program.units(count)?;
-    let Some(turned) = turned.as_ref().filter(|_| range.start <= range.end && range.end <= all)
+    let Some(byteswapped) =
+        byteswapped.as_ref().filter(|_| range.start <= range.end && range.end <= all)
     else {
         // SAFETY: our contract. The walk refuses a range that is none.
         return unsafe { convert::<PACK>(external, count, origin, range, ext) };
     };
-    let whole = if range == (0..all) { range.clone() } else { turned.whole(program, &range) };
+    let whole = if range == (0..all) { range.clone() } else { byteswapped.whole(program, &range) };
     let at = |position: u64| ext.wrapping_add((position - range.start) as usize);
     if range.start < whole.start {
         // SAFETY: our contract, for the rest of an element that the range begins in.
         unsafe { convert::<PACK>(external, count, origin, range.start..whole.start, ext)? };
     }
     // SAFETY: our contract, for whole elements; the plan's bytes are in the same places.
-    unsafe { turned.run::<PACK>(count, origin, whole.clone(), at(whole.start)) };
+    unsafe { byteswapped.run::<PACK>(count, origin, whole.clone(), at(whole.start)) };
     if whole.end < range.end {
         let (rest, at) = (whole.end..range.end, at(whole.end));
         // SAFETY: our contract, for the beginning of an element that the range ends in.
@@ -413,16 +414,16 @@ unsafe fn convert<const PACK: bool>(
     let mut ext = ext;
     external.0.program.walk(count, range, |piece| {
         let (bad, runs, bytes) = match piece {
-            Piece::Runs(runs) => {
-                let sweeps = sweep::sweeps(runs.named);
-                let sweep = if PACK { sweeps.pack } else { sweeps.unpack };
+            Stretch::Runs(runs) => {
+                let converters = convert::converters(runs.named);
+                let convert = if PACK { converters.pack } else { converters.unpack };
                 // SAFETY: elements of the type map in the range, and their place in its bytes.
-                let bad = unsafe { sweep(&runs, origin, ext) };
-                (bad, runs, runs.blocks * runs.length * sweeps.sizes.1 as u64)
+                let bad = unsafe { convert(&runs, origin, ext) };
+                (bad, runs, runs.blocks * runs.length * converters.sizes.1 as u64)
             }
-            Piece::Part { offset, named, skip, length } => {
-                let sweeps = sweep::sweeps(named);
-                let part = if PACK { sweeps.pack_part } else { sweeps.unpack_part };
+            Stretch::Part { offset, named, skip, length } => {
+                let converters = convert::converters(named);
+                let part = if PACK { converters.pack_part } else { converters.unpack_part };
                 let mem = origin.wrapping_offset(offset as isize);
                 // SAFETY: an element that the range touches, and the bytes it has of it.
                 let bad = unsafe { part(mem, ext, skip as usize, length as usize) };
@@ -431,7 +432,7 @@ unsafe fn convert<const PACK: bool>(
         };
         if bad {
             // SAFETY: the elements that were just read.
-            return Err(unfit(&runs, unsafe { sweep::refused(&runs, origin) }));
+            return Err(unfit(&runs, unsafe { convert::refused(&runs, origin) }));
         }
         ext = ext.wrapping_add(bytes as usize);
         Ok(())

@@ -1,7 +1,7 @@
 //! The loop program that a datatype is lowered to: runs in packed order, held compactly.
 //!
 //! `lower.rs` makes it from the tree, the passes in `passes/` rewrite it, `verify.rs` checks it
-//! after each of them, `text.rs` prints it, `plan.rs` cuts it into nests.
+//! after each of them, `text.rs` prints it, `plan/` cuts it into nests.
 //!
 //! A program is an arena of nodes; a node's operands have smaller ids, so one forward walk sees
 //! children before parents and nothing recurses. A node has no position of its own: an [`Edge`]
@@ -13,6 +13,7 @@
 
 pub(crate) mod lower;
 pub mod text;
+pub mod typed;
 pub mod verify;
 
 use crate::table::Table;

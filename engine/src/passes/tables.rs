@@ -104,7 +104,7 @@ const SHARE: u64 = 8;
 /// Where each copy of a list of unequal rows is, in units of `scale`: the list of a nest, which a
 /// kernel executes whole, where rows of one to a few blocks would be a call each (`typepack-bench
 /// guidelines`, seed 2: 10 to 50 times a loop by hand). `None` for long lists and long rows, which
-/// `exec.rs` goes through row by row.
+/// `exec/` goes through row by row.
 fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
     let total = list.lengths.total()?;
     if total > u128::from(COPIES.min(SHARE * list.len() as u64)) {

@@ -13,7 +13,7 @@ use super::fabric::Fabric;
 use crate::Plan;
 use crate::p2p::payload::Layout;
 use crate::shm::ring::Violation;
-use typepack_engine::facts::Facts;
+use typepack_engine::analysis::Facts;
 use typepack_engine::wire;
 
 /// A type that has been defined.
