@@ -1,18 +1,18 @@
 //! Two ranks of a job in one process, and a hand that writes into their shared memory what it likes:
 //! for the checks of `typepack-fuzz` only, no part of the interface.
 //!
-//! The ranks are the real thing from `p2p/exchange.rs` downwards, turned by hand instead of by
+//! The ranks are the real thing from `endpoint/engine.rs` downwards, turned by hand instead of by
 //! `progress.rs`. What a test writes is what a rank gone wild could write.
 
-use crate::p2p::exchange::{Exchange, How, Started};
-use crate::p2p::payload::LayoutRef;
-use crate::p2p::typecheck::OF_LAYOUT;
-use crate::p2p::{Source, Status, Tag};
+use crate::endpoint::engine::{How, MessageEngine, Started};
+use crate::message::envelope::Label;
+use crate::message::payload::LayoutRef;
+use crate::message::typecheck::OF_LAYOUT;
+use crate::message::{Source, Status, Tag};
+use crate::settings::Forced;
 use crate::shm::pair;
 use crate::shm::segment::{JobFlags, Segment, atomic_u64};
-use crate::transport::envelope::Label;
 use crate::transport::fabric::Fabric;
-use crate::transport::path::Forced;
 use crate::{Plan, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -41,7 +41,7 @@ pub enum Ways {
 pub struct Pair {
     segment: Arc<Segment>,
     fabrics: [Fabric; 2],
-    exchanges: [Exchange; 2],
+    exchanges: [MessageEngine; 2],
 }
 
 impl Pair {
@@ -53,7 +53,7 @@ impl Pair {
         let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0)?);
         let fabrics = [Fabric::join(segment.clone(), 0)?, Fabric::join(segment.clone(), 1)?];
         let exchanges = fabrics.clone().map(|fabric| {
-            let mut exchange = Exchange::new(fabric, eager_limit.min(pair::EAGER_MAX as u64));
+            let mut exchange = MessageEngine::new(fabric, eager_limit.min(pair::EAGER_MAX as u64));
             exchange.force(match ways {
                 Ways::Any => Forced::Nothing,
                 Ways::Packed => Forced::Packed,
@@ -66,7 +66,7 @@ impl Pair {
 
     /// Both ranks compare the types of messages, from now on.
     pub fn check_types(&mut self) {
-        self.exchanges.iter_mut().for_each(Exchange::check_types);
+        self.exchanges.iter_mut().for_each(MessageEngine::check_types);
     }
 
     /// Memory in the heap of a rank: zeros, for as long as the pair lives.
@@ -125,7 +125,7 @@ impl Pair {
     /// # Errors
     /// The other rank broke the protocol.
     pub fn turn(&mut self, rank: usize) -> Result<bool> {
-        self.exchanges[rank].turn()
+        self.exchanges[rank].progress()
     }
 
     /// The result of an operation, if it is complete.

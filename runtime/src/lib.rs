@@ -24,18 +24,20 @@
 //! ```
 //!
 //! The rooms, from the outside in: `world.rs` (beginning and end), `comm/` and `coll/` (checked
-//! calls), `halo/` (exchanges on grids), `memory.rs` (what ranks can copy from in place), `progress.rs` (the lock, and how calls wait), `p2p/`
-//! (matching), `transport/` (the protocol between two ranks), `shm/` (the segment and what lies in
+//! calls), `halo/` (exchanges on grids), `memory.rs` (what ranks can copy from in place), `progress.rs` (the lock, and how calls wait), `endpoint/`
+//! (matching), `transport/` (the protocols between two ranks), `message/` (labels, data, words of the wire), `shm/` (the segment and what lies in
 //! it), `sys/` (system calls). The engine and the code generator are crates of their own.
 
 pub mod coll;
 pub mod comm;
+mod commit;
+mod endpoint;
 mod error;
 pub mod halo;
 #[doc(hidden)]
 pub mod hostile;
 pub mod memory;
-mod p2p;
+mod message;
 mod progress;
 mod settings;
 pub mod shm;
@@ -50,13 +52,14 @@ pub use comm::{
     Cartesian, Communicator, Comparison, Group, Matched, Messages, Ongoing, Operation, RankRange,
     RawRequest, Request, Scope, SendMode, dims_create,
 };
+pub use commit::{commit, jit, threads};
 pub use error::{Error, ErrorKind, Result};
 pub use memory::SharedBuffer;
-pub use p2p::{Source, Status, TAG_UB, Tag};
+pub use message::{Source, Status, TAG_UB, Tag};
 pub use typepack_engine as engine;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 pub use typepack_jit::{Counters, Jit};
-pub use world::{Universe, abort, commit, init, jit, threads};
+pub use world::{Universe, abort, init};
 
 /// The README's lines of Rust, run with the other examples.
 #[cfg(doctest)]

@@ -1,6 +1,6 @@
 //! The endpoint: one lock per process, and how a call waits.
 //!
-//! Every operation of `comm/` takes the lock, starts or looks at something in `p2p/exchange.rs`,
+//! Every operation of `comm/` takes the lock, starts or looks at something in `endpoint/engine.rs`,
 //! gives it a turn, and lets go; waiting happens here and nowhere else:
 //!
 //! 1. One waiting thread becomes the poller; the others sleep on a condition variable and are
@@ -13,13 +13,13 @@
 //! Invariants: nobody holds the lock while asleep; a panic under the lock poisons it, and then no
 //! turn ever runs again, so that memory of unfinished operations is no longer touched.
 
-use crate::p2p::exchange::{Exchange, Glance, How, Started, Taken};
-use crate::p2p::payload::LayoutRef;
-use crate::p2p::{Source, Status, Tag};
+use crate::endpoint::engine::{Glance, How, MessageEngine, Started, Taken};
+use crate::message::envelope::Label;
+use crate::message::payload::LayoutRef;
+use crate::message::{Source, Status, Tag};
+use crate::settings::Forced;
 use crate::sys::{fork, machine};
-use crate::transport::envelope::Label;
 use crate::transport::fabric::Fabric;
-use crate::transport::path::Forced;
 use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -50,7 +50,7 @@ const NAP: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 struct State {
-    exchange: Exchange,
+    exchange: MessageEngine,
     /// A thread is polling, or asleep on the doorbell.
     polled: bool,
     /// Threads on the condition variable.
@@ -85,7 +85,7 @@ impl Endpoint {
     /// An endpoint without messages.
     pub fn new(fabric: Fabric, eager_limit: u64, forced: Forced, spin: Duration) -> Self {
         fork::watch();
-        let mut exchange = Exchange::new(fabric.clone(), eager_limit);
+        let mut exchange = MessageEngine::new(fabric.clone(), eager_limit);
         exchange.force(forced);
         Self {
             fabric,
@@ -109,7 +109,7 @@ impl Endpoint {
     /// # Errors
     /// A forked child.
     pub fn check_types(&self) -> Result<()> {
-        self.change(Exchange::check_types)
+        self.change(MessageEngine::check_types)
     }
 
     /// This rank.
@@ -169,7 +169,7 @@ impl Endpoint {
     #[inline]
     fn started(&self, state: &mut State, news: u64) -> Result<()> {
         if !state.exchange.is_idle() {
-            state.exchange.turn()?;
+            state.exchange.progress()?;
         }
         self.notify(state, news);
         Ok(())
@@ -188,10 +188,10 @@ impl Endpoint {
     /// Starts a standard send.
     ///
     /// # Safety
-    /// As [`Exchange::send`].
+    /// As [`MessageEngine::send`].
     ///
     /// # Errors
-    /// As [`Exchange::send`]; not initialised any more; a forked child.
+    /// As [`MessageEngine::send`]; not initialised any more; a forked child.
     pub unsafe fn send(
         &self,
         layout: &LayoutRef<'_>,
@@ -205,10 +205,10 @@ impl Endpoint {
     /// Starts a send of any mode.
     ///
     /// # Safety
-    /// As [`Exchange::send`].
+    /// As [`MessageEngine::send`].
     ///
     /// # Errors
-    /// As [`Exchange::send`]; not initialised any more; a forked child.
+    /// As [`MessageEngine::send`]; not initialised any more; a forked child.
     #[inline]
     pub unsafe fn send_as(
         &self,
@@ -236,14 +236,14 @@ impl Endpoint {
         tag: Tag,
         wait: bool,
     ) -> Result<Option<Taken>> {
-        let look = |exchange: &mut Exchange| exchange.take(context, source, tag);
+        let look = |exchange: &mut MessageEngine| exchange.take(context, source, tag);
         if wait { self.attend(look).map(Some) } else { self.glance(look) }
     }
 
     /// Starts the receive of a message that was taken out of the queue.
     ///
     /// # Safety
-    /// As [`Exchange::receive`].
+    /// As [`MessageEngine::receive`].
     ///
     /// # Errors
     /// As [`Endpoint::receive`].
@@ -265,7 +265,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// A rank has died; another rank broke the protocol; not initialised any more.
-    pub fn attend<R>(&self, look: impl FnMut(&mut Exchange) -> Option<R>) -> Result<R> {
+    pub fn attend<R>(&self, look: impl FnMut(&mut MessageEngine) -> Option<R>) -> Result<R> {
         self.wait_until(self.lock()?, look)
     }
 
@@ -273,7 +273,10 @@ impl Endpoint {
     ///
     /// # Errors
     /// As [`Endpoint::attend`].
-    pub fn glance<R>(&self, look: impl FnOnce(&mut Exchange) -> Option<R>) -> Result<Option<R>> {
+    pub fn glance<R>(
+        &self,
+        look: impl FnOnce(&mut MessageEngine) -> Option<R>,
+    ) -> Result<Option<R>> {
         let mut state = self.lock()?;
         self.turn(&mut state)?;
         let found = look(&mut state.exchange);
@@ -294,7 +297,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// Not initialised any more; a forked child.
-    pub fn change<R>(&self, change: impl FnOnce(&mut Exchange) -> R) -> Result<R> {
+    pub fn change<R>(&self, change: impl FnOnce(&mut MessageEngine) -> R) -> Result<R> {
         let mut state = self.lock()?;
         let news = state.news();
         let result = change(&mut state.exchange);
@@ -316,10 +319,10 @@ impl Endpoint {
     /// Starts a receive.
     ///
     /// # Safety
-    /// As [`Exchange::receive`].
+    /// As [`MessageEngine::receive`].
     ///
     /// # Errors
-    /// As [`Exchange::receive`]; not initialised any more; a forked child.
+    /// As [`MessageEngine::receive`]; not initialised any more; a forked child.
     pub unsafe fn receive(
         &self,
         layout: &LayoutRef<'_>,
@@ -343,7 +346,7 @@ impl Endpoint {
     /// message's time). Afterwards, whatever the result, nobody touches the layout's memory.
     ///
     /// # Safety
-    /// As [`Exchange::receive`].
+    /// As [`MessageEngine::receive`].
     ///
     /// # Errors
     /// As [`Endpoint::receive`] and [`Endpoint::wait`].
@@ -438,7 +441,7 @@ impl Endpoint {
         }
     }
 
-    /// Lets go of an operation's memory; see [`Exchange::detach`].
+    /// Lets go of an operation's memory; see [`MessageEngine::detach`].
     pub fn detach(&self, id: u64) {
         if fork::is_child() {
             // The memory is a copy that no other rank knows of.
@@ -484,7 +487,7 @@ impl Endpoint {
 
     fn turn(&self, state: &mut State) -> Result<()> {
         let news = state.news();
-        if state.exchange.turn()? {
+        if state.exchange.progress()? {
             self.notify(state, news);
         }
         Ok(())
@@ -494,7 +497,7 @@ impl Endpoint {
     fn wait_until<'a, R>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        mut done: impl FnMut(&mut Exchange) -> Option<R>,
+        mut done: impl FnMut(&mut MessageEngine) -> Option<R>,
     ) -> Result<R> {
         loop {
             self.turn(&mut state)?;
@@ -527,7 +530,7 @@ impl Endpoint {
     fn poll<'a, R>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        done: &mut impl FnMut(&mut Exchange) -> Option<R>,
+        done: &mut impl FnMut(&mut MessageEngine) -> Option<R>,
     ) -> Result<(MutexGuard<'a, State>, Result<R>)> {
         let mut deadline: Option<Instant> = None;
         loop {
@@ -595,9 +598,9 @@ impl Endpoint {
     fn step<R>(
         &self,
         state: &mut State,
-        done: &mut impl FnMut(&mut Exchange) -> Option<R>,
+        done: &mut impl FnMut(&mut MessageEngine) -> Option<R>,
     ) -> Result<(bool, Option<R>)> {
-        let moved = state.exchange.turn()?;
+        let moved = state.exchange.progress()?;
         if moved && state.sleepers > 0 {
             self.called.notify_all();
         }
@@ -616,7 +619,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// After finalization; in a forked child.
-    pub fn traffic(&self) -> Result<crate::p2p::exchange::Traffic> {
+    pub fn traffic(&self) -> Result<crate::endpoint::engine::Traffic> {
         Ok(self.lock()?.exchange.traffic())
     }
 

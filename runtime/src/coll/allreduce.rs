@@ -7,9 +7,10 @@
 
 use super::REDUCE;
 use super::operator::Combine;
-use super::raw::{Batch, Part, bytes};
+use super::raw::{Batch, Part};
 use super::reduce::Scratch;
 use crate::comm::Communicator;
+use crate::commit::bytes;
 use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 

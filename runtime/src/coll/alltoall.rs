@@ -1,10 +1,11 @@
 //! Alltoall, straight between every two ranks, in an order in which no rank is everybody's first.
 
 use super::ALLTOALL;
-use super::raw::{Batch, Part, bytes, check_parts};
+use super::raw::{Batch, Part, check_parts};
 use crate::Result;
 use crate::comm::Communicator;
-use crate::p2p::payload::buffer;
+use crate::commit::bytes;
+use crate::message::payload::buffer;
 
 impl Communicator {
     /// Brings `send[j]` of rank `i` into `receive[i]` of rank `j`. With `None` the parts to send

@@ -1,9 +1,9 @@
 //! Barrier by dissemination: after round `k` every rank knows of `2^(k+1)` ranks.
 
 use super::BARRIER;
-use super::raw::bytes;
 use crate::Result;
 use crate::comm::{Communicator, Space};
+use crate::commit::bytes;
 
 impl Communicator {
     /// Returns when every rank has called it. Collective.

@@ -1,8 +1,9 @@
 //! Broadcast along a binomial tree rooted at the sender.
 
 use super::BROADCAST;
-use super::raw::{Batch, Part, bytes};
+use super::raw::{Batch, Part};
 use crate::comm::{Communicator, writable};
+use crate::commit::bytes;
 use crate::{ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 

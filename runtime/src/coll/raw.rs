@@ -2,19 +2,17 @@
 //!
 //! The operations of this folder start their messages in a [`Batch`] and finish it; what is left of
 //! one that is dropped early, because something failed, is cut loose from its memory
-//! (`p2p/exchange.rs`, `detach`).
+//! (`endpoint/engine.rs`, `detach`).
 //!
 //! A rank that cannot have what it was to hand on (too long, of other types) hands on a void message
 //! instead: whoever depends on it fails as well, and nobody waits for ever.
 
 use crate::comm::{Communicator, Space};
-use crate::p2p::exchange::Started;
-use crate::p2p::payload::{LayoutRef, Sink, Supply, copy};
-use crate::p2p::typecheck::{self, OF_LAYOUT, UNKNOWN, VOID, of_message};
+use crate::endpoint::engine::Started;
+use crate::message::payload::{LayoutRef, Sink, Supply, copy};
+use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN, VOID, of_message};
 use crate::settings::Settings;
 use crate::{Error, ErrorKind, Plan, Result, Source, Tag};
-use std::sync::OnceLock;
-use typepack_engine::{Datatype, Named};
 
 /// `count` elements of a committed type at an address: what a rank gives to a collective call, or
 /// gets from it.
@@ -67,14 +65,6 @@ impl<'a> Part<'a> {
 /// Whether types are compared.
 fn checked() -> Result<bool> {
     Ok(Settings::get()?.check_types)
-}
-
-/// The committed byte, in which collective calls count.
-pub(crate) fn bytes() -> Result<&'static Plan> {
-    static PLAN: OnceLock<std::result::Result<Plan, typepack_engine::Error>> = OnceLock::new();
-    PLAN.get_or_init(|| Datatype::named(Named::U8).commit())
-        .as_ref()
-        .map_err(|error| Error::from(error.clone()))
 }
 
 /// The error for a rank whose part has another size than ours.
@@ -140,7 +130,8 @@ impl<'a> Batch<'a> {
 
     /// Tells a rank that what it waits for has not come to this one either.
     pub(super) fn send_void(&mut self, to: usize) -> Result<()> {
-        let nothing = Part { origin: std::ptr::null_mut(), plan: bytes()?, count: 0 };
+        let nothing =
+            Part { origin: std::ptr::null_mut(), plan: crate::commit::bytes()?, count: 0 };
         // SAFETY: no elements.
         unsafe { self.send_as(&nothing, to, VOID) }
     }

@@ -8,7 +8,8 @@
 
 use super::{Communicator, Comparison, Group, Space};
 use crate::coll::CREATE;
-use crate::coll::raw::{Part, bytes};
+use crate::coll::raw::Part;
+use crate::commit::bytes;
 use crate::{Error, ErrorKind, Result};
 use std::sync::Arc;
 

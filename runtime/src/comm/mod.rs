@@ -20,13 +20,13 @@ pub use group::{Comparison, Group, RankRange};
 pub use raw::{Matched, Messages, Ongoing, Operation, RawRequest, SendMode};
 pub use scope::{Request, Scope};
 
-use crate::p2p::exchange::Started;
-use crate::p2p::payload::LayoutRef;
-use crate::p2p::typecheck::OF_LAYOUT;
-pub use crate::p2p::{Source, Status, Tag};
+use crate::endpoint::engine::Started;
+use crate::message::payload::LayoutRef;
+use crate::message::typecheck::OF_LAYOUT;
+pub use crate::message::{Source, Status, Tag};
 
+use crate::message::envelope::Label;
 use crate::progress::Endpoint;
-use crate::transport::envelope::Label;
 use crate::{Error, ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::fmt;

@@ -4,12 +4,12 @@
 //! `scope.rs`. Requests end in `progress.rs`.
 
 use super::{Communicator, Space};
-use crate::p2p::exchange::{Exchange, How, Started, Taken};
-use crate::p2p::payload::{Backing, LayoutRef};
-use crate::p2p::typecheck::OF_LAYOUT;
-use crate::p2p::{Source, Status, Tag};
+use crate::endpoint::engine::{How, MessageEngine, Started, Taken};
+use crate::message::envelope::Label;
+use crate::message::payload::{Backing, LayoutRef};
+use crate::message::typecheck::OF_LAYOUT;
+use crate::message::{Source, Status, Tag};
 use crate::progress::Endpoint;
-use crate::transport::envelope::Label;
 use crate::{Plan, Result};
 use std::sync::Arc;
 
@@ -376,7 +376,7 @@ impl Messages {
 
 /// The operations in flight, while nothing else moves them.
 #[derive(Debug)]
-pub struct Ongoing<'a>(&'a mut Exchange);
+pub struct Ongoing<'a>(&'a mut MessageEngine);
 
 impl Ongoing<'_> {
     /// The result of an operation, once, if it is complete.

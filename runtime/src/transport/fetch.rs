@@ -1,7 +1,7 @@
 //! Single copies: what a receiver fetches itself, from where it lies in the sender's heap; the sender
 //! may help (`share.rs`).
 //!
-//! `p2p/exchange.rs` hands over offers that say where their data lies, asks `path.rs`, and puts the
+//! `endpoint/engine.rs` hands over offers that say where their data lies, asks `choice.rs`, and puts the
 //! chosen ones into the queue here; [`Fetches::work`] copies a piece in every turn. `types.rs` has
 //! the types that the sender speaks of.
 //!
@@ -14,14 +14,14 @@
 //! Invariants: what an offer says was checked against the sender's heap before it gets here; nothing
 //! is read from the sender's memory but data, so whatever it does meanwhile changes values only.
 
-use super::envelope::Place;
 use super::fabric::{Area, Fabric};
 use super::peer::broken;
 use super::share::{self, Share};
 use super::types::{Known, Located};
-use crate::p2p::Status;
-use crate::p2p::payload::{Sink, fetch};
-use crate::p2p::request::Requests;
+use crate::endpoint::requests::Requests;
+use crate::message::Status;
+use crate::message::envelope::Place;
+use crate::message::payload::{Sink, fetch};
 use crate::shm::ring::Violation;
 use crate::sync::Word;
 use crate::sys::memory::Mapping;

@@ -1,6 +1,6 @@
-//! The exchange against ranks that break the protocol, and the ends of requests.
+//! The engine against ranks that break the protocol, and the ends of requests.
 
-use super::*;
+use super::super::*;
 use crate::shm::bulk::{ChunkMemory, Filler};
 use crate::shm::pair::{CHUNK_BYTES, CHUNKS};
 use crate::shm::ring::{Producer, RingMemory};
@@ -10,11 +10,11 @@ use crate::{Datatype, Named};
 use std::sync::Arc;
 
 /// Rank 0 of a job whose rank 1 is the test.
-fn job() -> (Exchange, Fabric) {
+fn job() -> (MessageEngine, Fabric) {
     let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
     let segment = Arc::new(segment);
     let victim = Fabric::join(segment.clone(), 0).expect("rank 0");
-    (Exchange::new(victim, 8 << 10), Fabric::join(segment, 1).expect("rank 1"))
+    (MessageEngine::new(victim, 8 << 10), Fabric::join(segment, 1).expect("rank 1"))
 }
 
 /// A rank that returns credits which it cannot have makes the call fail that meets them; the
@@ -22,7 +22,7 @@ fn job() -> (Exchange, Fabric) {
 #[test]
 fn a_call_that_fails_lets_go_of_its_memory() {
     let word = Datatype::named(Named::U64).commit().expect("a plan");
-    let (mut exchange, hostile) = job();
+    let (mut engine, hostile) = job();
     let mut buffer = vec![7u64; 2000];
     let origin = buffer.as_mut_ptr().cast();
     let layout = LayoutRef { origin, plan: &word, count: 2000 };
@@ -32,30 +32,35 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     let area = hostile.contact(0).expect("contact");
     let mut tx = Producer::default();
     let room = tx.reserve(&area, 0).expect("credits").expect("room");
-    let (words, used) = Envelope::Offer(label, 5, None).encode();
+    let (words, used) = Envelope::Rts(label, 5, None).encode();
     tx.publish(&area, room, &words, used);
-    exchange.turn().expect("a turn");
+    engine.progress().expect("a turn");
 
     // Our ring to rank 1 is full, and rank 1 writes nonsense into its credits.
     let empty = Label { bytes: 0, ..label };
     let pending = loop {
         // SAFETY: nothing is read for an empty message.
-        match unsafe { exchange.send(&layout, empty, 1, How::STANDARD) }.expect("a send") {
+        match unsafe { engine.send(&layout, empty, 1, How::STANDARD) }.expect("a send") {
             Started::Done(_) => {}
             Started::Pending(id) => break id,
         }
     };
-    hostile.written_by(0).expect("a desk").expect("a name").slots_freed().store_relaxed(u64::MAX);
+    hostile
+        .written_by(0)
+        .expect("a mailbox")
+        .expect("a name")
+        .slots_freed()
+        .store_relaxed(u64::MAX);
 
-    // SAFETY: the buffer outlives the exchange.
+    // SAFETY: the buffer outlives the engine.
     unsafe {
-        exchange.send(&layout, label, 1, How::STANDARD).expect_err("a send");
-        exchange.receive(&layout, 16_000, 0, Source::Rank(1), Tag::Any).expect_err("a receive");
+        engine.send(&layout, label, 1, How::STANDARD).expect_err("a send");
+        engine.receive(&layout, 16_000, 0, Source::Rank(1), Tag::Any).expect_err("a receive");
     }
     let (sent, received) = (pending + 1, pending + 2);
-    let send = exchange.requests().send(sent).expect("a send without an owner");
+    let send = engine.requests().send(sent).expect("a send without an owner");
     assert!(matches!(send.supply, Supply::Packed(_)));
-    let receive = exchange.requests().receive(received).expect("a receive without an owner");
+    let receive = engine.requests().receive(received).expect("a receive without an owner");
     assert!(matches!(receive.sink, Sink::Discard));
 }
 
@@ -65,8 +70,8 @@ fn a_call_that_fails_lets_go_of_its_memory() {
 fn a_synchronous_send_ends_with_the_match() {
     let byte = Datatype::named(Named::U8).commit().expect("a plan");
     let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
-    let mut here = Exchange::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
-    let mut there = Exchange::new(Fabric::join(segment, 1).expect("rank 1"), 8 << 10);
+    let mut here = MessageEngine::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
+    let mut there = MessageEngine::new(Fabric::join(segment, 1).expect("rank 1"), 8 << 10);
     let how = How { synchronous: true, ..How::STANDARD };
     for len in [0u64, 1, 32, 33, 8 << 10] {
         let (mut data, mut buffer) = (vec![len as u8; 8 << 10], vec![0u8; 8 << 10]);
@@ -76,7 +81,7 @@ fn a_synchronous_send_ends_with_the_match() {
             let to = LayoutRef { origin: buffer.as_mut_ptr(), plan: &byte, count: capacity };
             let (context, source) = (6, Source::Rank(0));
             // SAFETY: the vectors outlive the operations, all of which end below.
-            let receive = |there: &mut Exchange| unsafe {
+            let receive = |there: &mut MessageEngine| unsafe {
                 there.receive(&to, capacity, context, source, Tag::Any)
             };
             let posted = (way == 0).then(|| receive(&mut there).expect("a receive"));
@@ -84,11 +89,11 @@ fn a_synchronous_send_ends_with_the_match() {
             // SAFETY: as above.
             let sent = unsafe { here.send(&from, label, 1, how) }.expect("a send");
             let Started::Pending(id) = sent else { panic!("{len} bytes are complete") };
-            here.turn().expect("a turn");
+            here.progress().expect("a turn");
             assert!(!here.requests().is_complete(id), "{len} bytes");
-            there.turn().expect("a turn");
+            there.progress().expect("a turn");
             if posted.is_none() {
-                here.turn().expect("a turn");
+                here.progress().expect("a turn");
                 assert!(!here.requests().is_complete(id), "{len} bytes");
             }
             match (way, posted) {
@@ -100,14 +105,14 @@ fn a_synchronous_send_ends_with_the_match() {
                     let taken = there.take(context, source, Tag::Any).expect("a message");
                     assert_eq!(taken.status().bytes, len);
                     assert!(there.probe(context, source, Tag::Any).is_none());
-                    here.turn().expect("a turn");
+                    here.progress().expect("a turn");
                     assert!(!here.requests().is_complete(id), "{len} bytes");
                     // SAFETY: as above.
                     unsafe { there.receive_taken(&to, capacity, taken) }.expect("a receive");
                 }
                 _ => assert_eq!(receive(&mut there).is_err(), capacity < len),
             }
-            here.turn().expect("a turn");
+            here.progress().expect("a turn");
             assert!(matches!(here.requests().fetch(id), Some(Ok(_))), "{len} bytes");
             assert!(buffer[..capacity as usize].iter().all(|&b| b == len as u8));
         }
@@ -118,24 +123,24 @@ fn a_synchronous_send_ends_with_the_match() {
 #[test]
 fn only_unmatched_receives_are_withdrawn() {
     let word = Datatype::named(Named::U64).commit().expect("a plan");
-    let (mut exchange, _other) = job();
+    let (mut engine, _other) = job();
     let (mut data, mut buffer) = (vec![5u64; 4], vec![0u64; 4]);
     let to = LayoutRef { origin: buffer.as_mut_ptr().cast(), plan: &word, count: 4 };
     let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &word, count: 4 };
     let label = Label { context: 2, tag: 1, bytes: 32, types: UNKNOWN };
     for source in [Source::Any, Source::Rank(0)] {
         // SAFETY: the vectors outlive the operations, all of which end below.
-        let mut receive = || unsafe { exchange.receive(&to, 32, 2, source, Tag::Any) };
+        let mut receive = || unsafe { engine.receive(&to, 32, 2, source, Tag::Any) };
         let (first, second) = (receive().expect("one"), receive().expect("another"));
         let (Started::Pending(first), Started::Pending(second)) = (first, second) else {
             panic!("nothing was sent");
         };
-        assert!(exchange.withdraw(first) && !exchange.withdraw(first));
+        assert!(engine.withdraw(first) && !engine.withdraw(first));
         // SAFETY: as above.
-        unsafe { exchange.send(&from, label, 0, How::STANDARD) }.expect("a send");
-        assert!(!exchange.withdraw(second));
-        assert!(matches!(exchange.requests().fetch(second), Some(Ok(_))));
-        assert_eq!((exchange.requests().in_flight(), buffer[3]), (0, 5));
+        unsafe { engine.send(&from, label, 0, How::STANDARD) }.expect("a send");
+        assert!(!engine.withdraw(second));
+        assert!(matches!(engine.requests().fetch(second), Some(Ok(_))));
+        assert_eq!((engine.requests().in_flight(), buffer[3]), (0, 5));
     }
 }
 
@@ -151,20 +156,20 @@ fn hostile_envelopes_are_errors() {
     };
     let mut refused = 0;
     for round in 0..3000 {
-        let (mut exchange, hostile) = job();
+        let (mut engine, hostile) = job();
         if round % 2 == 0 {
-            exchange.check_types();
+            engine.check_types();
         }
         let area = hostile.contact(0).expect("contact");
         let mut buffer = vec![0u64; 66];
         let origin = buffer[1..65].as_mut_ptr().cast();
         let layout = LayoutRef { origin, plan: &word, count: 64 };
-        // SAFETY: the buffer outlives the exchange, and is looked at only after the turns.
+        // SAFETY: the buffer outlives the engine, and is looked at only after the turns.
         unsafe {
-            exchange.receive(&layout, 512, 0, Source::Any, Tag::Any).expect("a receive");
+            engine.receive(&layout, 512, 0, Source::Any, Tag::Any).expect("a receive");
             let label = Label { context: 0, tag: 0, bytes: 512, types: UNKNOWN };
             let offer = Label { bytes: 0, ..label };
-            exchange.send(&layout, offer, 1, How::STANDARD).expect("a send");
+            engine.send(&layout, offer, 1, How::STANDARD).expect("a send");
         }
         let mut tx = Producer::default();
         for _ in 0..random() % 6 {
@@ -192,12 +197,12 @@ fn hostile_envelopes_are_errors() {
             }
         }
         for _ in 0..20 {
-            if exchange.turn().is_err() {
+            if engine.progress().is_err() {
                 refused += 1;
                 break;
             }
         }
-        drop(exchange);
+        drop(engine);
         assert_eq!((buffer[0], buffer[65]), (0, 0));
     }
     assert!(refused > 500, "{refused}");

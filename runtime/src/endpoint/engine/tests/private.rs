@@ -1,11 +1,11 @@
 //! Messages between private memories: copied by both ranks, by one alone, refused by the system,
 //! withdrawn in the middle, and from ranks that lie about where their data is.
 
-use super::*;
+use super::super::*;
+use crate::message::envelope::BYTES;
 use crate::shm::ring::{Producer, RingMemory};
 use crate::shm::segment::{JobFlags, Segment};
 use crate::sync::Word;
-use crate::transport::envelope::BYTES;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,19 +14,19 @@ use std::sync::atomic::Ordering;
 static NUMBER: u64 = 0x7465_7374_6e75_6d62;
 
 /// Two ranks in one process, which may access its own memory.
-fn pair() -> [(Exchange, Fabric); 2] {
+fn pair() -> [(MessageEngine, Fabric); 2] {
     let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
     pair_in(&Arc::new(segment))
 }
 
-fn pair_in(segment: &Arc<Segment>) -> [(Exchange, Fabric); 2] {
+fn pair_in(segment: &Arc<Segment>) -> [(MessageEngine, Fabric); 2] {
     [0, 1].map(|rank| {
         let fabric = Fabric::join(segment.clone(), rank).expect("a rank");
         segment.slot(rank).pid.store(std::process::id(), Ordering::Relaxed);
         fabric.open_memory(std::ptr::from_ref(&NUMBER) as u64, NUMBER);
-        let mut exchange = Exchange::new(fabric.clone(), 0);
-        exchange.force(Forced::Cma);
-        (exchange, fabric)
+        let mut engine = MessageEngine::new(fabric.clone(), 0);
+        engine.force(Forced::Cma);
+        (engine, fabric)
     })
 }
 
@@ -41,32 +41,32 @@ fn pattern(len: usize, seed: u8) -> Vec<u8> {
 const CONTEXT: u64 = 3;
 
 /// Starts a send of all of `data`.
-fn send(exchange: &mut Exchange, data: &mut [u8], plan: &Plan) -> u64 {
+fn send(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     let count = data.len() as u64;
     let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count };
     let label = Label { context: CONTEXT, tag: 1, bytes: count, types: UNKNOWN };
     // SAFETY: the tests end every operation, or cut it loose, before its buffer goes.
-    match unsafe { exchange.send(&layout, label, 1, How::STANDARD) }.expect("a send") {
+    match unsafe { engine.send(&layout, label, 1, How::STANDARD) }.expect("a send") {
         Started::Pending(id) => id,
         Started::Done(_) => panic!("complete"),
     }
 }
 
 /// Starts a receive into all of `data`.
-fn receive(exchange: &mut Exchange, data: &mut [u8], plan: &Plan) -> u64 {
+fn receive(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     let bytes = data.len() as u64;
     let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
     // SAFETY: as above.
-    let started = unsafe { exchange.receive(&layout, bytes, CONTEXT, Source::Any, Tag::Any) };
+    let started = unsafe { engine.receive(&layout, bytes, CONTEXT, Source::Any, Tag::Any) };
     match started.expect("a receive") {
         Started::Pending(id) => id,
         Started::Done(_) => panic!("complete"),
     }
 }
 
-fn turn(a: &mut Exchange, b: &mut Exchange) {
+fn turn(a: &mut MessageEngine, b: &mut MessageEngine) {
     for _ in 0..5000 {
-        let moved = a.turn().expect("a turn") | b.turn().expect("a turn");
+        let moved = a.progress().expect("a turn") | b.progress().expect("a turn");
         if !moved && a.is_idle() && b.is_idle() {
             return;
         }
@@ -74,8 +74,8 @@ fn turn(a: &mut Exchange, b: &mut Exchange) {
     panic!("no end");
 }
 
-fn finished(exchange: &mut Exchange, id: u64, bytes: usize) {
-    let status = exchange.requests().fetch(id).expect("complete").expect("well");
+fn finished(engine: &mut MessageEngine, id: u64, bytes: usize) {
+    let status = engine.requests().fetch(id).expect("complete").expect("well");
     assert_eq!(status.bytes, bytes as u64);
 }
 
@@ -93,7 +93,7 @@ fn every_length_arrives() {
             let received = receive(&mut there, &mut target[32..len + 32], &byte);
             if alone {
                 for _ in 0..200 {
-                    there.turn().expect("a turn");
+                    there.progress().expect("a turn");
                 }
                 finished(&mut there, received, len);
             }
@@ -173,11 +173,11 @@ fn what_is_withdrawn_is_left_alone() {
             let received = receive(&mut there, &mut target, &byte);
             for _ in 0..stage {
                 if sender_first {
-                    here.turn().expect("a turn");
+                    here.progress().expect("a turn");
                 }
-                there.turn().expect("a turn");
+                there.progress().expect("a turn");
                 if !sender_first {
-                    here.turn().expect("a turn");
+                    here.progress().expect("a turn");
                 }
             }
             if receiver {
@@ -217,13 +217,13 @@ fn addresses_that_lead_nowhere_are_survived() {
     let area = theirs.contact(0).expect("contact");
     let mut source = pattern(LEN, 1);
     let sent = send(&mut here, &mut source, &byte);
-    here.turn().expect("a turn");
-    let words = theirs.written_by(0).expect("a desk").expect("a name");
+    here.progress().expect("a turn");
+    let words = theirs.written_by(0).expect("a mailbox").expect("a name");
     let mut tx = Producer::default();
     crate::shm::claims::open(&words, 5);
     publish(&mut tx, &area, &Envelope::Push { id: sent, number: 5, to: u64::MAX << 12 });
     for _ in 0..3 {
-        here.turn().expect("a turn");
+        here.progress().expect("a turn");
     }
     assert_eq!(crate::shm::claims::pushed(&words, 5), (0, true));
     here.detach(sent);
@@ -239,9 +239,9 @@ fn addresses_that_lead_nowhere_are_survived() {
         let count = LEN as u64;
         let place = Place { space: Space::Private, number: BYTES, origin, count };
         let mut tx = Producer::default();
-        publish(&mut tx, &area, &Envelope::Offer(label, 77, Some(place)));
+        publish(&mut tx, &area, &Envelope::Rts(label, 77, Some(place)));
         for _ in 0..4 {
-            there.turn().expect("a turn");
+            there.progress().expect("a turn");
         }
         // What has come back: where the data goes, then that it is to be packed after all.
         let back = fabric.contact(0).expect("contact");
@@ -253,7 +253,7 @@ fn addresses_that_lead_nowhere_are_survived() {
 
     // Lengths that do not fit, and transfers of messages that are not offered.
     for envelope in [
-        Envelope::Offer(
+        Envelope::Rts(
             Label { context: CONTEXT, tag: 1, bytes: 100, types: UNKNOWN },
             77,
             Some(Place { space: Space::Private, number: BYTES, origin: 4096, count: 99 }),
@@ -265,7 +265,7 @@ fn addresses_that_lead_nowhere_are_survived() {
         let mut tx = Producer::default();
         publish(&mut tx, &area, &envelope);
         for _ in 0..2 {
-            let error = there.turn().expect_err("a violation");
+            let error = there.progress().expect_err("a violation");
             assert!(error.to_string().contains("rank 0 broke the protocol"), "{error}");
         }
     }
@@ -289,8 +289,8 @@ fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
         let (mut source, mut target) = (pattern(1 << 20, 1), vec![0; 1 << 20]);
         send(&mut here, &mut source, &byte);
         let received = receive(&mut there, &mut target, &byte);
-        there.turn().expect("a turn");
-        let area = theirs.written_by(0).expect("a desk").expect("a name");
+        there.progress().expect("a turn");
+        let area = theirs.written_by(0).expect("a mailbox").expect("a name");
         assert_eq!(crate::shm::claims::claim_back(&area, 1, 8), Some(0));
         let ending = crate::shm::failure::Ending::Exited(1);
         segment.declare_failure(crate::shm::failure::Failure { rank: 2, ending });
@@ -319,11 +319,11 @@ fn counts_of_an_old_transfer_are_not_those_of_a_new_one() {
     let [(mut here, _), (mut there, theirs)] = pair();
     let (mut source, mut target) = (pattern(1 << 20, 1), vec![0; 1 << 20]);
     let sent = send(&mut here, &mut source, &byte);
-    let area = theirs.written_by(0).expect("a desk").expect("a name");
+    let area = theirs.written_by(0).expect("a mailbox").expect("a name");
     crate::shm::claims::push(&area, 1, 3, false);
     let received = receive(&mut there, &mut target, &byte);
     for _ in 0..200 {
-        there.turn().expect("a turn");
+        there.progress().expect("a turn");
     }
     finished(&mut there, received, 1 << 20);
     turn(&mut here, &mut there);
@@ -339,10 +339,10 @@ fn more_pieces_than_were_claimed_are_a_violation() {
     let (mut source, mut target) = (pattern(1 << 20, 1), vec![0; 1 << 20]);
     let _sent = send(&mut here, &mut source, &byte);
     let received = receive(&mut there, &mut target, &byte);
-    there.turn().expect("a turn");
-    let area = theirs.written_by(0).expect("a desk").expect("a name");
+    there.progress().expect("a turn");
+    let area = theirs.written_by(0).expect("a mailbox").expect("a name");
     crate::shm::claims::push(&area, 1, 3, false);
-    let error = (0..20).find_map(|_| there.turn().err()).expect("a violation");
+    let error = (0..20).find_map(|_| there.progress().err()).expect("a violation");
     assert!(error.to_string().contains("more pieces"), "{error}");
     there.detach(received);
 }

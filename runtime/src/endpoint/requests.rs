@@ -1,6 +1,6 @@
 //! Operations in flight: a table of numbered requests.
 //!
-//! `exchange.rs` opens them, `transport/peer.rs` moves them on and completes them, `progress.rs`
+//! `engine.rs` opens them, `transport/peer.rs` moves them on and completes them, `progress.rs`
 //! waits for them. A number carries a generation, so that a stale one, or one invented by another
 //! rank, names nothing.
 //!
@@ -11,10 +11,10 @@
 //!          Queued -> Offered (located) -> done        Posted | new -> fetched  -> done
 //! ```
 
-use super::payload::{Sink, Supply};
-use super::typecheck;
-use super::{Source, Status};
-use crate::transport::envelope::Label;
+use crate::message::envelope::Label;
+use crate::message::payload::{Sink, Supply};
+use crate::message::typecheck;
+use crate::message::{Source, Status};
 use crate::{Error, ErrorKind, Result};
 
 /// How far a send has come.

@@ -1,14 +1,6 @@
-//! Point-to-point messages: what a receive asks for, what it gets, and how the two meet.
+//! The words by which a message is known: its label, what a receive asks for, what a receive gets.
 //!
-//! `comm/` checks arguments and calls `exchange.rs`, which owns all message state of the process;
-//! `matching.rs` pairs messages with receives, `request.rs` keeps operations in flight,
-//! `payload.rs` packs and unpacks, `typecheck.rs` compares types where that is asked for. Bytes travel through `transport/`.
-
-pub(crate) mod exchange;
-pub(crate) mod matching;
-pub(crate) mod payload;
-pub(crate) mod request;
-pub(crate) mod typecheck;
+//! `endpoint/matching.rs` compares labels with what receives ask for; `envelope.rs` carries labels.
 
 use crate::Plan;
 
@@ -82,4 +74,17 @@ impl Status {
             (bytes, element) => bytes.is_multiple_of(element).then(|| bytes / element),
         }
     }
+}
+
+/// What identifies a message to the matching, everything but its source, and what is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Context of the communicator.
+    pub context: u64,
+    /// The tag, never negative.
+    pub tag: i32,
+    /// Packed bytes of the whole message.
+    pub bytes: u64,
+    /// What is known of its basic types: a number of `message/typecheck.rs`, below its `END`.
+    pub types: u32,
 }

@@ -1,26 +1,26 @@
 //! Messages out of the shared heap: against pack and unpack, with types and receives of every kind,
 //! withdrawn in the middle, and from ranks that lie about where their data is.
 
-use super::*;
+use super::super::*;
+use crate::message::envelope::{BYTES, TYPES};
 use crate::shm::heap::Heap;
 use crate::shm::ring::{Producer, RingMemory};
 use crate::shm::segment::{JobFlags, Segment};
 use crate::sync::Word;
-use crate::transport::envelope::{BYTES, TYPES};
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use typepack_engine::wire;
 
 /// Two ranks in one process.
-fn pair() -> [(Exchange, Fabric); 2] {
+fn pair() -> [(MessageEngine, Fabric); 2] {
     let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
     let segment = Arc::new(segment);
     [0, 1].map(|rank| {
         let fabric = Fabric::join(segment.clone(), rank).expect("a rank");
         fabric.heap().expect("a heap");
-        let mut exchange = Exchange::new(fabric.clone(), 0);
-        exchange.force(Forced::Heap);
-        (exchange, fabric)
+        let mut engine = MessageEngine::new(fabric.clone(), 0);
+        engine.force(Forced::Heap);
+        (engine, fabric)
     })
 }
 
@@ -30,9 +30,9 @@ fn room(fabric: &Fabric, len: usize) -> *mut u8 {
     heap.alloc(len, 64, true).expect("room").as_ptr()
 }
 
-fn turn(a: &mut Exchange, b: &mut Exchange) {
+fn turn(a: &mut MessageEngine, b: &mut MessageEngine) {
     for _ in 0..200 {
-        let moved = a.turn().expect("a turn") | b.turn().expect("a turn");
+        let moved = a.progress().expect("a turn") | b.progress().expect("a turn");
         if !moved && a.is_idle() && b.is_idle() {
             break;
         }
@@ -141,7 +141,7 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
         let receive = LayoutRef { origin: to_at, plan: &to, count: to_count };
         let posted = round % 3 == 0;
         // SAFETY: both operations end below, before the buffers.
-        let post = |there: &mut Exchange| unsafe {
+        let post = |there: &mut MessageEngine| unsafe {
             there.receive(&receive, bytes, 3, Source::Any, Tag::Any).expect("a receive")
         };
         let early = posted.then(|| post(&mut there));
@@ -152,9 +152,9 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
         }
         let received = early.unwrap_or_else(|| post(&mut there));
         turn(&mut here, &mut there);
-        for (exchange, started) in [(&mut here, sent), (&mut there, received)] {
+        for (engine, started) in [(&mut here, sent), (&mut there, received)] {
             if let Started::Pending(id) = started {
-                let status = exchange.requests().fetch(id).expect("complete").expect("well");
+                let status = engine.requests().fetch(id).expect("complete").expect("well");
                 assert_eq!(status.bytes, bytes);
             }
         }
@@ -201,12 +201,12 @@ fn what_is_withdrawn_arrives_as_it_was() {
                 panic!("complete")
             };
             if stage > 0 {
-                there.turn().unwrap();
+                there.progress().unwrap();
             }
             // A fetch of two pieces, one of which is done at stage 2; the whole at stage 3.
             let received = there.receive(&receive, bytes, 3, Source::Any, Tag::Any).unwrap();
             for _ in 1..stage {
-                there.turn().unwrap();
+                there.progress().unwrap();
             }
             here.detach(id);
             source.fill(9);
@@ -239,10 +239,10 @@ fn receives_that_are_gone_or_too_small_answer() {
         let Started::Pending(sent) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
             panic!("complete")
         };
-        there.turn().unwrap();
+        there.progress().unwrap();
         let received = there.receive(&receive, bytes, 3, Source::Any, Tag::Any).unwrap();
         let Started::Pending(received) = received else { panic!("complete") };
-        there.turn().unwrap();
+        there.progress().unwrap();
         there.detach(received);
         target.fill(1);
         turn(&mut here, &mut there);
@@ -252,7 +252,7 @@ fn receives_that_are_gone_or_too_small_answer() {
         let Started::Pending(sent) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
             panic!("complete")
         };
-        there.turn().unwrap();
+        there.progress().unwrap();
         let small = there.receive(&receive, bytes - 1, 3, Source::Any, Tag::Any);
         assert_eq!(small.unwrap_err().kind(), ErrorKind::Truncated);
         turn(&mut here, &mut there);
@@ -285,13 +285,14 @@ fn lies_about_data_are_violations() {
     for (encoding, place, bytes) in cases {
         let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
         let segment = Arc::new(segment);
-        let mut victim = Exchange::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
+        let mut victim =
+            MessageEngine::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
         let hostile = Fabric::join(segment, 1).expect("rank 1");
         let area = hostile.contact(0).expect("contact");
         let mut target = vec![1u8; 1 << 21];
         let double = Datatype::named(Named::U8).commit().unwrap();
         let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 21 };
-        // SAFETY: the vector outlives the exchange.
+        // SAFETY: the vector outlives the engine.
         unsafe { victim.receive(&layout, 1 << 21, 3, Source::Any, Tag::Any) }.expect("a receive");
         let mut tx = Producer::default();
         let room = tx.reserve(&area, encoding.len()).expect("credits").expect("room");
@@ -304,22 +305,22 @@ fn lies_about_data_are_violations() {
         tx.publish(&area, room, &words, used);
         let room = tx.reserve(&area, 0).expect("credits").expect("room");
         let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-        let (words, used) = Envelope::Offer(label, 5, place).encode();
+        let (words, used) = Envelope::Rts(label, 5, place).encode();
         tx.publish(&area, room, &words, used);
         for _ in 0..2 {
-            let error = victim.turn().expect_err("a violation");
+            let error = victim.progress().expect_err("a violation");
             assert!(error.to_string().contains("rank 1 broke the protocol"), "{error}");
         }
         assert!(target.iter().all(|&byte| byte == 1));
     }
     // More withdrawals by envelope than by the counter.
     let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
-    let mut victim = Exchange::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
+    let mut victim = MessageEngine::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
     let hostile = Fabric::join(segment, 1).expect("rank 1");
     let area = hostile.contact(0).expect("contact");
     let mut tx = Producer::default();
     let label = Label { context: 3, tag: 1, bytes: 8, types: UNKNOWN };
-    for envelope in [Envelope::Withdraw { id: 7 }, Envelope::Offer(label, 5, place(BYTES, 0, 8))] {
+    for envelope in [Envelope::Withdraw { id: 7 }, Envelope::Rts(label, 5, place(BYTES, 0, 8))] {
         let room = tx.reserve(&area, 0).expect("credits").expect("room");
         let (words, used) = envelope.encode();
         tx.publish(&area, room, &words, used);
@@ -327,9 +328,9 @@ fn lies_about_data_are_violations() {
     let mut target = [1u8; 8];
     let byte = Datatype::named(Named::U8).commit().unwrap();
     let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &byte, count: 8 };
-    // SAFETY: the array outlives the exchange.
+    // SAFETY: the array outlives the engine.
     unsafe { victim.receive(&layout, 8, 3, Source::Any, Tag::Any) }.expect("a receive");
-    assert!(victim.turn().is_err());
+    assert!(victim.progress().is_err());
     assert_eq!(target, [1; 8]);
     // Memory that is counted as withdrawn is left alone until the envelope comes.
     assert_eq!(area.withdrawn().load_relaxed(), 0);
@@ -354,12 +355,12 @@ fn lies_about_shares_are_violations() {
     for (wrong, length, place) in lies {
         let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
         let fabric = Fabric::join(segment.clone(), 0).expect("rank 0");
-        let mut victim = Exchange::new(fabric.clone(), 8 << 10);
+        let mut victim = MessageEngine::new(fabric.clone(), 8 << 10);
         let hostile = Fabric::join(segment, 1).expect("rank 1");
         let (_, origin, _) = buffer_of(&fabric, true, &double, 10_000);
         let layout = LayoutRef { origin, plan: &double, count: 10_000 };
         let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-        // SAFETY: the heap outlives the exchange.
+        // SAFETY: the heap outlives the engine.
         let sent = unsafe { victim.send(&layout, label, 1, How::STANDARD) }.expect("a send");
         let Started::Pending(id) = sent else { panic!("complete") };
         let area = hostile.contact(0).expect("contact");
@@ -368,7 +369,7 @@ fn lies_about_shares_are_violations() {
         let share = Envelope::Share { id: id + wrong, share: 1, bytes: length, place };
         let (words, used) = share.encode();
         tx.publish(&area, room, &words, used);
-        assert!(victim.turn().is_err(), "{share:?}");
+        assert!(victim.progress().is_err(), "{share:?}");
     }
     // The sender says that it has copied more than there was.
     let [(mut here, mine), (mut there, theirs)] = pair();
@@ -382,9 +383,9 @@ fn lies_about_shares_are_violations() {
         there.receive(&receive, bytes, 3, Source::Any, Tag::Any).expect("a receive");
         here.send(&send, label, 1, How::STANDARD).expect("a send");
     }
-    let area = theirs.written_by(0).expect("a desk").expect("a name");
+    let area = theirs.written_by(0).expect("a mailbox").expect("a name");
     area.pushed().store_relaxed(1 << 32 | 1000);
-    assert!(there.turn().is_err());
+    assert!(there.progress().is_err());
 }
 
 /// A sender whose work of one turn ends with the last piece calls the receiver, who may sleep by then,
@@ -403,14 +404,14 @@ fn who_copies_the_last_piece_calls() {
     // SAFETY: the heaps outlive the exchanges.
     let received = unsafe {
         here.send(&send, label, 1, How::STANDARD).expect("a send");
-        there.turn().expect("a turn");
+        there.progress().expect("a turn");
         there.receive(&receive, bytes, 3, Source::Any, Tag::Any).expect("a receive")
     };
     let Started::Pending(received) = received else { panic!("complete") };
     let seen = theirs.announce();
-    here.turn().expect("a turn");
+    here.progress().expect("a turn");
     let called = theirs.announce() != seen;
-    there.turn().expect("a turn");
+    there.progress().expect("a turn");
     assert!(there.requests().fetch(received).expect("complete").is_ok());
     assert!(called);
 }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! word 0   bits 0..8 kind, bits 8..32 types of what is sent, zero where no data is or nothing is
-//!          known (`p2p/typecheck.rs`), bits 32..64 tag             (Define: the type's number)
+//!          known (`message/typecheck.rs`), bits 32..64 tag             (Define: the type's number)
 //! word 1   context of the communicator               (Grant, Define, Withdraw, Push: 0)
 //! word 2   packed bytes of the whole message         (Grant: bytes the receiver will take,
 //!          Define: bytes of the encoded type, in the payload area; Withdraw, Push: 0)
@@ -23,7 +23,8 @@
 //! Invariant: a decoded [`Envelope`] is in range whatever the slot held; whether it makes sense to
 //! the request it names is checked by `peer.rs`.
 
-use crate::p2p::typecheck;
+pub use super::label::Label;
+use super::typecheck;
 use crate::shm::pair::EAGER_MAX;
 use crate::shm::ring::{ENVELOPE_WORDS, Violation};
 
@@ -32,8 +33,8 @@ pub const INLINE_MAX: usize = 32;
 
 const INLINE: u64 = 1;
 const EAGER: u64 = 2;
-const OFFER: u64 = 3;
-const GRANT: u64 = 4;
+const RTS: u64 = 3;
+const CTS: u64 = 4;
 const SYNCHRONOUS: u64 = 5;
 const DEFINE: u64 = 6;
 const WITHDRAW: u64 = 7;
@@ -108,19 +109,6 @@ impl Place {
     }
 }
 
-/// What identifies a message to the matching, everything but its source, and what is in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Label {
-    /// Context of the communicator.
-    pub context: u64,
-    /// The tag, never negative.
-    pub tag: i32,
-    /// Packed bytes of the whole message.
-    pub bytes: u64,
-    /// What is known of its basic types: a number of `p2p/typecheck.rs`, below its `END`.
-    pub types: u32,
-}
-
 /// A checked envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Envelope {
@@ -132,10 +120,10 @@ pub enum Envelope {
     /// request id to hear that it was matched: a grant of no bytes.
     Synchronous(Label, u64),
     /// A message that waits at its sender, under this request id; perhaps where its data lies.
-    Offer(Label, u64, Option<Place>),
+    Rts(Label, u64, Option<Place>),
     /// The receiver of the offer with this id wants so many bytes: all of them, or none. None is
     /// also the answer to a synchronous message.
-    Grant {
+    Cts {
         /// The sender's request id.
         id: u64,
         /// Bytes to send.
@@ -193,15 +181,15 @@ impl Envelope {
                 (words, 3 + (label.bytes as usize).div_ceil(8).min(4))
             }
             Self::Eager(label) => ([head(EAGER, label), label.context, label.bytes, 0, 0, 0, 0], 3),
-            Self::Offer(label, id, place) => {
+            Self::Rts(label, id, place) => {
                 // All seven words: what is not written is what an earlier lap left there.
                 let [a, b, c] = Place::encode(place);
-                ([head(OFFER, label), label.context, label.bytes, *id, a, b, c], 7)
+                ([head(RTS, label), label.context, label.bytes, *id, a, b, c], 7)
             }
             Self::Synchronous(label, id) => {
                 ([head(SYNCHRONOUS, label), label.context, label.bytes, *id, 0, 0, 0], 4)
             }
-            Self::Grant { id, bytes } => ([GRANT, 0, *bytes, *id, 0, 0, 0], 4),
+            Self::Cts { id, bytes } => ([CTS, 0, *bytes, *id, 0, 0, 0], 4),
             Self::Define { number, bytes } => {
                 ([DEFINE | u64::from(*number) << 32, 0, *bytes, 0, 0, 0, 0], 3)
             }
@@ -223,7 +211,7 @@ impl Envelope {
         let head = words[0] & 0xffff_ffff;
         // Only messages have types; elsewhere any bit makes another, unknown kind.
         let kind = match head & ((1 << KIND_BITS) - 1) {
-            message @ (INLINE | EAGER | OFFER | SYNCHRONOUS) => message,
+            message @ (INLINE | EAGER | RTS | SYNCHRONOUS) => message,
             _ => head,
         };
         let types = (head >> KIND_BITS) as u32;
@@ -250,12 +238,12 @@ impl Envelope {
                 Ok(Self::Synchronous(label, words[3]))
             }
             SYNCHRONOUS => Err(Violation("synchronous message of impossible length")),
-            OFFER if label.bytes > 0 => {
+            RTS if label.bytes > 0 => {
                 let place = Place::decode([words[4], words[5], words[6]])?;
-                Ok(Self::Offer(label, words[3], place))
+                Ok(Self::Rts(label, words[3], place))
             }
-            OFFER => Err(Violation("offer of an empty message")),
-            GRANT => Ok(Self::Grant { id: words[3], bytes: words[2] }),
+            RTS => Err(Violation("offer of an empty message")),
+            CTS => Ok(Self::Cts { id: words[3], bytes: words[2] }),
             DEFINE if (tag as usize) < TYPES && (1..=TYPE_MAX as u64).contains(&label.bytes) => {
                 // Not negative (above).
                 Ok(Self::Define { number: tag as u32, bytes: label.bytes })
@@ -298,13 +286,13 @@ mod tests {
             Envelope::Eager(label),
             Envelope::Eager(typed),
             Envelope::Synchronous(typed, 9),
-            Envelope::Offer(typed, 7, None),
+            Envelope::Rts(typed, 7, None),
             Envelope::Synchronous(Label { bytes: 0, ..label }, 9),
             Envelope::Synchronous(label, u64::MAX),
-            Envelope::Offer(Label { bytes: 1 << 40, ..label }, 7, None),
-            Envelope::Offer(label, 7, place(Space::Heap, 0, u64::MAX, 0)),
-            Envelope::Offer(label, 7, place(Space::Heap, BYTES, 5, u64::MAX)),
-            Envelope::Offer(label, 7, place(Space::Private, BYTES, u64::MAX, 9)),
+            Envelope::Rts(Label { bytes: 1 << 40, ..label }, 7, None),
+            Envelope::Rts(label, 7, place(Space::Heap, 0, u64::MAX, 0)),
+            Envelope::Rts(label, 7, place(Space::Heap, BYTES, 5, u64::MAX)),
+            Envelope::Rts(label, 7, place(Space::Private, BYTES, u64::MAX, 9)),
             Envelope::Push { id: 3, number: u16::MAX, to: u64::MAX },
             Envelope::Define { number: TYPES as u32 - 1, bytes: TYPE_MAX as u64 },
             Envelope::Withdraw { id: u64::MAX },
@@ -314,7 +302,7 @@ mod tests {
                 bytes: 9,
                 place: Place { space: Space::Heap, number: BYTES, origin: 5, count: 9 },
             },
-            Envelope::Grant { id: u64::MAX, bytes: 0 },
+            Envelope::Cts { id: u64::MAX, bytes: 0 },
         ] {
             let (mut words, used) = envelope.encode();
             words[used..].fill(0);
@@ -329,20 +317,20 @@ mod tests {
             [0, 0, 0, 0, 0, 0, 0],
             [10, 0, 0, 0, 0, 0, 0],
             [PUSH, 0, 0, 0, 1 << 16, 0, 0],
-            [OFFER, 0, 1, 0, PRIVATE << 32, 0, 0],
+            [RTS, 0, 1, 0, PRIVATE << 32, 0, 0],
             [SHARE, 1, 8, 0, 0, 0, 0],
             [SHARE, 1, 0, 0, IN_HEAP << 32, 0, 0],
             [SHARE, 1 << 32, 8, 0, IN_HEAP << 32, 0, 0],
             [SHARE, 1, 8, 0, u64::from(BYTES) | PRIVATE << 32, 0, 8],
-            [OFFER, 0, 9, 0, 1, 0, 0],
-            [OFFER, 0, 9, 0, 2 << 32, 0, 0],
-            [OFFER, 0, 9, 0, TYPES as u64 | IN_HEAP << 32, 0, 0],
+            [RTS, 0, 9, 0, 1, 0, 0],
+            [RTS, 0, 9, 0, 2 << 32, 0, 0],
+            [RTS, 0, 9, 0, TYPES as u64 | IN_HEAP << 32, 0, 0],
             [DEFINE, 0, 0, 0, 0, 0, 0],
             [DEFINE, 0, TYPE_MAX as u64 + 1, 0, 0, 0, 0],
             [DEFINE | (TYPES as u64) << 32, 0, 9, 0, 0, 0, 0],
             [SYNCHRONOUS, 0, eager + 1, 0, 0, 0, 0],
             [INLINE | 1 << 63, 0, 8, 0, 0, 0, 0],
-            [GRANT | 1 << 8, 0, 8, 0, 0, 0, 0],
+            [CTS | 1 << 8, 0, 8, 0, 0, 0, 0],
             [WITHDRAW | 1 << 31, 0, 0, 0, 0, 0, 0],
             [DEFINE | 1 << 9, 0, 8, 0, 0, 0, 0],
             [PUSH | 1 << 9, 0, 0, 0, 1, 0, 0],
@@ -350,9 +338,9 @@ mod tests {
             [INLINE, 0, 33, 0, 0, 0, 0],
             [EAGER, 0, 0, 0, 0, 0, 0],
             [EAGER, 0, eager + 1, 0, 0, 0, 0],
-            [OFFER, 0, 0, 0, 0, 0, 0],
-            [OFFER, 0, 1 << 63, 0, 0, 0, 0],
-            [GRANT, 0, u64::MAX, 0, 0, 0, 0],
+            [RTS, 0, 0, 0, 0, 0, 0],
+            [RTS, 0, 1 << 63, 0, 0, 0, 0],
+            [CTS, 0, u64::MAX, 0, 0, 0, 0],
         ] {
             assert!(Envelope::decode(&words).is_err(), "{words:?}");
         }

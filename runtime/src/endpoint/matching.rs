@@ -1,12 +1,12 @@
 //! Which message goes to which receive: the two queues of one communicator context.
 //!
-//! `p2p/exchange.rs` asks here for every arriving message and every posted receive. Messages of one
+//! `endpoint/engine.rs` asks here for every arriving message and every posted receive. Messages of one
 //! source match in the order they were sent, receives in the order they were posted (MPI-5.0
 //! section 3.5): per source there is one queue of each kind, receives from any source have their
 //! own, and numbers given on arrival and on posting decide between queues.
 
-use super::{Source, Tag};
-use crate::transport::envelope::Label;
+use crate::message::envelope::Label;
+use crate::message::{Source, Tag};
 use crate::transport::types::Located;
 use std::collections::VecDeque;
 

@@ -1,12 +1,12 @@
 //! Messages too long for a ring: what is offered, and how each side answers.
 //!
-//! `turn.rs` comes here with the envelopes of offers and of their answers, `exchange.rs` with a
-//! receive that matches an offer which has waited. The way is chosen by `transport/path.rs`; the bytes
-//! move in `turn.rs`, through `transport/`.
+//! `incoming.rs` comes here with the envelopes of offers and of their answers, `engine.rs` with a
+//! receive that matches an offer which has waited. The way is chosen by `transport/choice.rs`; the bytes
+//! move in `incoming.rs`, through `transport/`.
 
 use super::*;
 
-impl Exchange {
+impl MessageEngine {
     /// A message too long for the ring waits at `from`.
     pub(super) fn offered(
         &mut self,
@@ -129,7 +129,7 @@ impl Exchange {
             let useful = located.ty.useful;
             let busy = !self.patient || self.requests.in_flight() > 1;
             let situation = Situation { distance, useful, shared, busy };
-            if choose(self.forced, situation) == Path::Fused {
+            if choose(self.forced, situation) == Protocol::Heap {
                 rx.fetches.start(id, offer, *located);
                 self.busy = true;
                 // Help is worth its two envelopes only for some bytes.
@@ -183,7 +183,7 @@ impl Exchange {
         let Some(rx) = &mut self.peers[from].rx else { return Err(lost()) };
         rx.fetches.answer(offer);
         rx.expect(id);
-        self.tx(from)?.push(Outgoing::Grant(offer, bytes));
+        self.tx(from)?.push(Outgoing::Cts(offer, bytes));
         self.flush(from)
     }
 
@@ -205,7 +205,7 @@ impl Exchange {
         if let Some(rx) = &mut self.peers[from].rx {
             rx.fetches.answer(offer);
         }
-        self.tx(from)?.push(Outgoing::Grant(offer, 0));
+        self.tx(from)?.push(Outgoing::Cts(offer, 0));
         self.flush(from)
     }
 }

@@ -1,35 +1,22 @@
 //! Which way the bytes of a long message go, chosen by the receiver when it has matched an offer
 //! that says where the data lies.
 //!
-//! `p2p/exchange.rs` asks; `peer.rs` and `fetch.rs` do it. What is known: how far apart the two ranks'
+//! `endpoint/engine.rs` asks; `peer.rs` and `fetch.rs` do it. What is known: how far apart the two ranks'
 //! cores are (`fabric.rs`, from the launcher's table), how long the message is, how much of each
 //! cache line of the source belongs to it, whether the receive's memory is shared as well, and whether
 //! the ranks have anything else to do.
 
+use crate::settings::Forced;
 use crate::shm::topology::Distance;
 
 /// A way for the bytes of an offered message; one whose offer has an address is also copied by both
 /// ranks (`split.rs`) where both sides are one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Path {
+pub enum Protocol {
     /// Packed by the sender into chunks, unpacked by the receiver.
     Pipeline,
     /// Copied by the receiver, from the sender's layout straight into its own.
-    Fused,
-}
-
-/// What `TYPEPACK_TRANSPORT` asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Forced {
-    /// The best way for each message.
-    #[default]
-    Nothing,
-    /// Rings and chunks only, as if no memory were shared.
-    Packed,
-    /// The fused copy whenever the data lies in the shared heap, also for short messages.
     Heap,
-    /// Copies between private memories whenever both sides are one run, also for short messages.
-    Cma,
 }
 
 /// Bytes of each touched cache line that belong to the message, below which its data is sparse. A
@@ -64,7 +51,7 @@ pub struct Situation {
 ///   and two that copy together beat both (28 us and 36).
 /// - Sparse data is copied together only by ranks that have nothing else to do: x face of 128^3 60 us
 ///   packed, 50 fused; but see [`SPARSE`] for exchanges.
-pub fn choose(forced: Forced, situation: Situation) -> Path {
+pub fn choose(forced: Forced, situation: Situation) -> Protocol {
     let Situation { distance, useful, shared, busy } = situation;
     let (far, sparse) = (distance > Distance::L3, useful < SPARSE);
     let fused = match forced {
@@ -73,7 +60,7 @@ pub fn choose(forced: Forced, situation: Situation) -> Path {
         Forced::Nothing if far => !sparse,
         Forced::Nothing => shared && !(sparse && busy),
     };
-    if fused { Path::Fused } else { Path::Pipeline }
+    if fused { Protocol::Heap } else { Protocol::Pipeline }
 }
 
 /// Shortest message in bytes that both ranks copy from private memory to private memory, near. A
@@ -110,20 +97,20 @@ mod tests {
 
     #[test]
     fn the_rules_hold() {
-        for (distance, useful, shared, busy, path) in [
-            (Distance::L3, 64, true, true, Path::Fused),
-            (Distance::L3, 64, false, false, Path::Pipeline),
-            (Distance::L3, 8, true, false, Path::Fused),
-            (Distance::L3, 8, true, true, Path::Pipeline),
-            (Distance::Core, 8, true, true, Path::Pipeline),
-            (Distance::Numa, 8, true, false, Path::Pipeline),
-            (Distance::Machine, 8, false, false, Path::Pipeline),
-            (Distance::Machine, 64, false, true, Path::Fused),
+        for (distance, useful, shared, busy, protocol) in [
+            (Distance::L3, 64, true, true, Protocol::Heap),
+            (Distance::L3, 64, false, false, Protocol::Pipeline),
+            (Distance::L3, 8, true, false, Protocol::Heap),
+            (Distance::L3, 8, true, true, Protocol::Pipeline),
+            (Distance::Core, 8, true, true, Protocol::Pipeline),
+            (Distance::Numa, 8, true, false, Protocol::Pipeline),
+            (Distance::Machine, 8, false, false, Protocol::Pipeline),
+            (Distance::Machine, 64, false, true, Protocol::Heap),
         ] {
             let situation = Situation { distance, useful, shared, busy };
-            assert_eq!(choose(Forced::Nothing, situation), path, "{situation:?}");
-            assert_eq!(choose(Forced::Packed, situation), Path::Pipeline);
-            assert_eq!(choose(Forced::Heap, situation), Path::Fused);
+            assert_eq!(choose(Forced::Nothing, situation), protocol, "{situation:?}");
+            assert_eq!(choose(Forced::Packed, situation), Protocol::Pipeline);
+            assert_eq!(choose(Forced::Heap, situation), Protocol::Heap);
         }
     }
 
@@ -159,7 +146,7 @@ mod tests {
         for (rank, distance) in found.into_iter().enumerate() {
             let near = rank < 2;
             let way = choose(Forced::Nothing, sparse(distance));
-            assert_eq!(way, if near { Path::Fused } else { Path::Pipeline }, "{distance:?}");
+            assert_eq!(way, if near { Protocol::Heap } else { Protocol::Pipeline }, "{distance:?}");
             assert_eq!(tells_address(Forced::Nothing, distance, SPLIT_FAR, false), !near);
             assert!(tells_address(Forced::Nothing, distance, SPLIT_NEAR, false));
             assert!(!tells_address(Forced::Nothing, distance, SPLIT_NEAR, true));

@@ -1,8 +1,8 @@
 //! The check of types between two exchanges of one process: every way of a message, matched early and
 //! late, and ranks of which one, both or neither checks.
 
-use super::*;
-use crate::p2p::typecheck::{OF_LAYOUT, VOID};
+use super::super::*;
+use crate::message::typecheck::{OF_LAYOUT, VOID};
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named, Plan};
@@ -10,16 +10,16 @@ use std::sync::Arc;
 
 const CONTEXT: u64 = 8;
 
-fn pair(eager_limit: u64, checks: [bool; 2]) -> [Exchange; 2] {
+fn pair(eager_limit: u64, checks: [bool; 2]) -> [MessageEngine; 2] {
     let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
     let segment = Arc::new(segment);
     [0, 1].map(|rank| {
         let fabric = Fabric::join(segment.clone(), rank).expect("a rank");
-        let mut exchange = Exchange::new(fabric, eager_limit);
+        let mut engine = MessageEngine::new(fabric, eager_limit);
         if checks[rank] {
-            exchange.check_types();
+            engine.check_types();
         }
-        exchange
+        engine
     })
 }
 
@@ -29,7 +29,7 @@ fn plan(named: Named) -> Plan {
 
 /// Ends both operations: the results of the send and of the receive.
 fn end(
-    ranks: &mut [Exchange; 2],
+    ranks: &mut [MessageEngine; 2],
     sent: Result<Started>,
     received: Result<Started>,
 ) -> [Result<Status>; 2] {
@@ -39,10 +39,10 @@ fn end(
         Err(error) => (Some(Err(error)), 0),
     });
     for _ in 0..1000 {
-        for (exchange, (result, id)) in ranks.iter_mut().zip(&mut results) {
-            exchange.turn().expect("a turn");
+        for (engine, (result, id)) in ranks.iter_mut().zip(&mut results) {
+            engine.progress().expect("a turn");
             if result.is_none() {
-                *result = exchange.requests().fetch(*id);
+                *result = engine.requests().fetch(*id);
             }
         }
     }
@@ -67,7 +67,7 @@ fn who_checks_decides() {
             let label = Label { context: CONTEXT, tag: 3, bytes, types: OF_LAYOUT };
             let how = How { synchronous, ..How::STANDARD };
             // SAFETY: the vectors outlive both operations, which end below.
-            let receive = |there: &mut Exchange| unsafe {
+            let receive = |there: &mut MessageEngine| unsafe {
                 there.receive(&to, room, CONTEXT, Source::Any, Tag::Any)
             };
             let early = posted.then(|| receive(&mut ranks[1]));
@@ -75,7 +75,7 @@ fn who_checks_decides() {
             let sent = unsafe { ranks[0].send(&from, label, 1, how) };
             while !posted && ranks[1].probe(CONTEXT, Source::Any, Tag::Any).is_none() {
                 ranks.iter_mut().for_each(|rank| {
-                    rank.turn().expect("a turn");
+                    rank.progress().expect("a turn");
                 });
             }
             let received = early.unwrap_or_else(|| receive(&mut ranks[1]));
@@ -114,7 +114,7 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
             let sent = unsafe { ranks[0].send(&from, label, 1, How::STANDARD) };
             assert!(matches!(sent, Ok(Started::Done(_))));
             if ranks[1].peers[0].rx.is_none() {
-                ranks[1].turn().expect("a turn");
+                ranks[1].progress().expect("a turn");
                 assert!(ranks[1].take(CONTEXT, Source::Any, Tag::Any).is_some());
             }
         }
@@ -134,7 +134,7 @@ fn messages_to_oneself_are_compared() {
     let (ints, floats) = (plan(Named::INT), plan(Named::FLOAT));
     for (count, case) in [2, 1000, 100_000].into_iter().flat_map(|n| (0..8).map(move |c| (n, c))) {
         let (posted, synchronous, matches) = (case & 1 != 0, case & 2 != 0, case & 4 != 0);
-        let [mut exchange, _other] = pair(8 << 10, [true, true]);
+        let [mut engine, _other] = pair(8 << 10, [true, true]);
         let (mut data, mut target) = (vec![7u32; count], vec![1u32; count]);
         let count = count as u64;
         let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &ints, count };
@@ -143,16 +143,16 @@ fn messages_to_oneself_are_compared() {
         let label = Label { context: CONTEXT, tag: 3, bytes: 4 * count, types: OF_LAYOUT };
         let how = How { synchronous, ..How::STANDARD };
         // SAFETY: the vectors outlive both operations, which are complete after the two calls.
-        let receive = |exchange: &mut Exchange| unsafe {
-            exchange.receive(&to, 4 * count, CONTEXT, Source::Any, Tag::Any)
+        let receive = |engine: &mut MessageEngine| unsafe {
+            engine.receive(&to, 4 * count, CONTEXT, Source::Any, Tag::Any)
         };
-        let early = posted.then(|| receive(&mut exchange));
+        let early = posted.then(|| receive(&mut engine));
         // SAFETY: as above.
-        let sent = unsafe { exchange.send(&from, label, 0, how) };
-        let received = early.unwrap_or_else(|| receive(&mut exchange));
+        let sent = unsafe { engine.send(&from, label, 0, how) };
+        let received = early.unwrap_or_else(|| receive(&mut engine));
         let [sent, received] = [sent, received].map(|started| match started {
             Ok(Started::Done(status)) => Ok(status),
-            Ok(Started::Pending(id)) => exchange.requests().fetch(id).expect("an end"),
+            Ok(Started::Pending(id)) => engine.requests().fetch(id).expect("an end"),
             Err(error) => Err(error),
         });
         assert!(sent.is_ok());
@@ -176,7 +176,8 @@ fn types_that_are_lies_are_harmless() {
         let check = case % 2 == 0;
         let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
         let segment = Arc::new(segment);
-        let mut victim = Exchange::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
+        let mut victim =
+            MessageEngine::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
         if check {
             victim.check_types();
         }
@@ -193,7 +194,7 @@ fn types_that_are_lies_are_harmless() {
         // SAFETY: the array outlives the operation, which ends in the next turn.
         let receive = unsafe { victim.receive(&to, 16, CONTEXT, Source::Any, Tag::Any) };
         let Ok(Started::Pending(id)) = receive else { panic!("nothing has been read") };
-        victim.turn().expect("a turn");
+        victim.progress().expect("a turn");
         let result = victim.requests().fetch(id).expect("an end");
         let kind = match types {
             UNKNOWN => None,

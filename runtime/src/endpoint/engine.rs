@@ -1,25 +1,26 @@
 //! All message state of this process, and the rules by which messages meet receives.
 //!
-//! `progress.rs` owns the one [`Exchange`] behind its lock and turns it; `comm/` starts sends and
+//! `progress.rs` owns the one [`MessageEngine`] behind its lock and turns it; `comm/` starts sends and
 //! receives here with checked arguments; bytes go through `transport/peer.rs`. A receive is matched
-//! either when it is posted (`receive`) or when a message arrives (`deliver`, `offered` in `exchange/`), never
+//! either when it is posted (`receive`) or when a message arrives (`deliver`, `offered` in `engine/`), never
 //! otherwise, and every match is decided by `matching.rs`.
 //!
 //! Invariants: an unmatched message occupies no shared memory for longer than one turn (eager data
 //! is copied to the heap, the rest stays with its sender); nothing here waits.
 
-mod offers;
-mod turn;
+mod incoming;
+mod rendezvous;
 
 use super::matching::{Arrived, Matching, Unexpected};
-use super::payload::{Backing, LayoutRef, Sink, Supply, buffer, copy};
-use super::request::{Receive, Request, Requests, Send, SendStage};
-use super::typecheck::{self, OF_LAYOUT, UNKNOWN};
-use super::{Source, Status, Tag};
+use super::requests::{Receive, Request, Requests, Send, SendStage};
+use crate::message::envelope::{Envelope, INLINE_MAX, Label, Place, Space};
+use crate::message::payload::{Backing, LayoutRef, Sink, Supply, buffer, copy};
+use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
+use crate::message::{Source, Status, Tag};
+use crate::settings::Forced;
 use crate::shm::ring::Violation;
-use crate::transport::envelope::{Envelope, INLINE_MAX, Label, Place, Space};
+use crate::transport::choice::{Protocol, Situation, choose};
 use crate::transport::fabric::Fabric;
-use crate::transport::path::{Forced, Path, Situation, choose};
 use crate::transport::peer::{Outgoing, Rx, Tx, broken};
 use crate::transport::share::{Push, SHARE_MIN};
 use crate::transport::split::Step;
@@ -126,7 +127,7 @@ struct Peer {
 
 /// The message state of one process.
 #[derive(Debug)]
-pub struct Exchange {
+pub struct MessageEngine {
     fabric: Fabric,
     eager_limit: u64,
     forced: Forced,
@@ -138,7 +139,7 @@ pub struct Exchange {
     /// There may be something to make ready for its next message.
     preparing: bool,
     readable: Vec<usize>,
-    knocks: u32,
+    connects: u32,
     contexts: HashMap<u64, Matching, BuildHasherDefault<Spread>>,
     requests: Requests,
     stage: Stage,
@@ -151,7 +152,7 @@ pub struct Exchange {
     kept: u64,
 }
 
-impl Exchange {
+impl MessageEngine {
     /// No messages yet. `eager_limit` is at most `EAGER_MAX`.
     pub fn new(fabric: Fabric, eager_limit: u64) -> Self {
         let peers = (0..fabric.size()).map(|_| Peer { tx: None, rx: None }).collect();
@@ -164,7 +165,7 @@ impl Exchange {
             latest: 0,
             preparing: false,
             readable: Vec::new(),
-            knocks: 0,
+            connects: 0,
             contexts: HashMap::default(),
             requests: Requests::default(),
             stage: Stage::default(),
@@ -410,7 +411,7 @@ impl Exchange {
     }
 
     /// Receives the next message from `from` straight out of the ring if it is there, short, and
-    /// what the receive asks for; only while [`Exchange::is_quiet`].
+    /// what the receive asks for; only while [`MessageEngine::is_quiet`].
     ///
     /// # Safety
     ///
@@ -472,10 +473,10 @@ impl Exchange {
     /// Starts the receive of a message that was taken out of the queue.
     ///
     /// # Safety
-    /// As [`Exchange::receive`].
+    /// As [`MessageEngine::receive`].
     ///
     /// # Errors
-    /// As [`Exchange::receive`].
+    /// As [`MessageEngine::receive`].
     pub unsafe fn receive_taken(
         &mut self,
         layout: &LayoutRef<'_>,
@@ -617,10 +618,4 @@ fn lost() -> Error {
 }
 
 #[cfg(test)]
-mod located;
-#[cfg(test)]
-mod private;
-#[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod types;

@@ -1,24 +1,24 @@
 //! Progress: one turn takes the envelopes that have arrived and moves queues and streams, all a little.
 //!
-//! `progress.rs` calls [`Exchange::turn`] under its lock. Messages that come in are matched here
+//! `progress.rs` calls [`MessageEngine::progress`] under its lock. Messages that come in are matched here
 //! (`deliver`) or in `offers.rs`; a turn never waits, and ends after a bounded amount of work.
 
 use super::*;
 
-impl Exchange {
+impl MessageEngine {
     /// One turn: takes envelopes, moves queues and streams, all a little. True when something
     /// moved.
     ///
     /// # Errors
     /// Another rank broke the protocol; out of memory.
     #[inline]
-    pub fn turn(&mut self) -> Result<bool> {
+    pub fn progress(&mut self) -> Result<bool> {
         if self.peers.len() == 1 {
             return Ok(false);
         }
         let mut moved = false;
-        if let Some(knocks) = self.fabric.knocked(self.knocks) {
-            self.admit(knocks)?;
+        if let Some(connects) = self.fabric.connected(self.connects) {
+            self.admit(connects)?;
         }
         for i in 0..self.readable.len() {
             moved |= self.read(self.readable[i])?;
@@ -41,8 +41,8 @@ impl Exchange {
     }
 
     #[cold]
-    pub(super) fn admit(&mut self, knocks: u32) -> Result<()> {
-        self.knocks = knocks;
+    pub(super) fn admit(&mut self, connects: u32) -> Result<()> {
+        self.connects = connects;
         for from in 0..self.peers.len() {
             if self.peers[from].rx.is_none()
                 && let Some(area) = self.fabric.written_by(from)?
@@ -68,7 +68,7 @@ impl Exchange {
                     let (copied, answer) = rx.fetch(&mut self.requests)?;
                     moved |= copied;
                     if let Some(offer) = answer {
-                        tx.push(Outgoing::Grant(offer, 0));
+                        tx.push(Outgoing::Cts(offer, 0));
                     }
                 }
                 if rx.splits.has_work()
@@ -83,7 +83,7 @@ impl Exchange {
                         }
                         Step::Done(offer) => {
                             rx.fetches.answer(offer);
-                            tx.push(Outgoing::Grant(offer, 0));
+                            tx.push(Outgoing::Cts(offer, 0));
                         }
                         Step::Refused(id, offer) => {
                             let Some(receive) = self.requests.receive(id) else {
@@ -95,7 +95,7 @@ impl Exchange {
                             receive.stream = Some((tag, bytes, 0));
                             rx.fetches.answer(offer);
                             rx.expect(id);
-                            tx.push(Outgoing::Grant(offer, bytes));
+                            tx.push(Outgoing::Cts(offer, bytes));
                         }
                     }
                 }
@@ -159,7 +159,7 @@ impl Exchange {
                         self.deliver(from, label, area.payload(offset), Some(id))?;
                     }
                 }
-                Envelope::Offer(label, id, place) => self.offered(from, label, id, place)?,
+                Envelope::Rts(label, id, place) => self.offered(from, label, id, place)?,
                 Envelope::Define { number, bytes } => {
                     payload = bytes as usize;
                     let offset = rx.ring.payload_offset::<crate::transport::fabric::Area>(payload);
@@ -185,7 +185,7 @@ impl Exchange {
                     self.withdrawn(from, id)?;
                 }
                 Envelope::Push { id, number, to } => self.pushed(from, id, number, to)?,
-                Envelope::Grant { id, bytes } => self.granted(from, id, bytes)?,
+                Envelope::Cts { id, bytes } => self.granted(from, id, bytes)?,
             }
             let Some(rx) = &mut self.peers[from].rx else { return Err(lost()) };
             if rx.ring.advance(&area, payload) {

@@ -1,9 +1,9 @@
 //! Whether a message holds what its receive asks for: the check of types that
 //! `TYPEPACK_CHECK_TYPES=1` turns on.
 //!
-//! `exchange.rs` asks here on both sides. A sender that checks folds the hash of its signature
+//! `endpoint/engine.rs` asks here on both sides. A sender that checks folds the hash of its signature
 //! (`typepack_engine::signature`: class and width of every basic element, in order) to 24 bits, which
-//! travel in the envelope ([`Label::types`](crate::transport::envelope::Label)). A receiver that
+//! travel in the envelope ([`Label::types`](crate::message::envelope::Label)). A receiver that
 //! checks folds the hash of as many bytes of its own type and compares. The hash is composed, so that
 //! neither side walks over elements.
 //!
