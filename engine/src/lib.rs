@@ -62,8 +62,10 @@ pub mod wire;
 mod commit;
 mod pack;
 
-pub mod explain;
 pub mod typemap;
+
+#[doc(hidden)]
+pub mod inspect;
 
 pub use analysis::cursor::Cursor;
 pub use analysis::{iov, signature};
@@ -72,18 +74,21 @@ pub use datatype::{
     TypeClass, UNDEFINED,
 };
 pub use error::{Error, ErrorClass, ErrorKind, Result};
-pub use exec::stats;
-pub use external32::{External32, pack_external, pack_external_size, unpack_external};
+pub use exec::{pack_raw, stats, unpack_raw};
+pub use external32::{External32, pack_external_size};
 pub use ir::typed;
 pub use ir::typed::TypedProgram;
 pub use kernel::Direction;
 pub use leaf::{Isa, ParseIsaError};
 pub use named::Named;
+pub use pack::external::{
+    pack_external, pack_external_range, unpack_external, unpack_external_range,
+};
 pub use pack::position::{pack_at, pack_at_raw, unpack_at, unpack_at_raw};
 #[cfg(feature = "rayon")]
 pub use pack::threads::Threads;
-pub use pack::{check_bounds, pack, pack_range, pack_raw, unpack, unpack_range, unpack_raw};
-pub use plan::footprint::Footprint;
+pub use pack::{pack, pack_range, unpack, unpack_range};
+pub use plan::footprint::{Footprint, check_bounds};
 pub use plan::segments::Segments;
 pub use plan::{Plan, Settings, Strategy};
 pub use table::Table;

@@ -91,6 +91,16 @@ impl Named {
         self.row().extent
     }
 
+    /// Bytes of an element in external32 (MPI-5.0 section 14.5.2); `external32/` converts to them.
+    pub fn external32_size(self) -> u32 {
+        match self {
+            Self::LONG | Self::UNSIGNED_LONG => 4,
+            Self::WCHAR => 2,
+            Self::LONG_INT => 8,
+            _ => self.size(),
+        }
+    }
+
     /// Alignment in bytes, as a C compiler for LP64 has it.
     pub fn align(self) -> u32 {
         self.row().align

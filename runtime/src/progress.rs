@@ -13,10 +13,10 @@
 //! Invariants: nobody holds the lock while asleep; a panic under the lock poisons it, and then no
 //! turn ever runs again, so that memory of unfinished operations is no longer touched.
 
-use crate::endpoint::engine::{Glance, How, MessageEngine, Started, Taken};
+use crate::endpoint::engine::{Glance, How, MessageEngine, Taken};
 use crate::message::envelope::Label;
-use crate::message::payload::LayoutRef;
-use crate::message::{Source, Status, Tag};
+use crate::message::payload::{LayoutRef, Posting};
+use crate::message::{Operation, Source, Status, Tag};
 use crate::settings::Forced;
 use crate::sys::{fork, machine};
 use crate::transport::fabric::Fabric;
@@ -197,7 +197,7 @@ impl Endpoint {
         layout: &LayoutRef<'_>,
         label: Label,
         dest: usize,
-    ) -> Result<Started> {
+    ) -> Result<Operation> {
         // SAFETY: passed on.
         unsafe { self.send_as(layout, label, dest, How::STANDARD) }
     }
@@ -216,7 +216,7 @@ impl Endpoint {
         label: Label,
         dest: usize,
         how: How,
-    ) -> Result<Started> {
+    ) -> Result<Operation> {
         let mut state = self.lock()?;
         let news = state.news();
         // SAFETY: passed on.
@@ -252,7 +252,7 @@ impl Endpoint {
         layout: &LayoutRef<'_>,
         capacity: u64,
         taken: Taken,
-    ) -> Result<Started> {
+    ) -> Result<Operation> {
         let mut state = self.lock()?;
         let news = state.news();
         // SAFETY: passed on.
@@ -323,20 +323,13 @@ impl Endpoint {
     ///
     /// # Errors
     /// As [`MessageEngine::receive`]; not initialised any more; a forked child.
-    pub unsafe fn receive(
-        &self,
-        layout: &LayoutRef<'_>,
-        capacity: u64,
-        context: u64,
-        source: Source,
-        tag: Tag,
-    ) -> Result<Started> {
+    pub unsafe fn receive(&self, posting: &Posting<'_>) -> Result<Operation> {
         let mut state = self.lock()?;
         let news = state.news();
         // A call that only starts something goes on to other work.
         state.exchange.set_patient(false);
         // SAFETY: passed on.
-        let started = unsafe { state.exchange.receive(layout, capacity, context, source, tag) };
+        let started = unsafe { state.exchange.receive(posting) };
         let settled = started.and_then(|started| self.settle(&mut state, news, started));
         state.exchange.set_patient(true);
         settled
@@ -350,22 +343,15 @@ impl Endpoint {
     ///
     /// # Errors
     /// As [`Endpoint::receive`] and [`Endpoint::wait`].
-    pub unsafe fn receive_now(
-        &self,
-        layout: &LayoutRef<'_>,
-        capacity: u64,
-        context: u64,
-        source: Source,
-        tag: Tag,
-    ) -> Result<Status> {
+    pub unsafe fn receive_now(&self, posting: &Posting<'_>) -> Result<Status> {
         let mut state = self.lock()?;
-        if let Source::Rank(from) = source
+        if let Source::Rank(from) = posting.source
             && !self.spin.is_zero()
-            && state.exchange.is_quiet(context, from, tag)
+            && state.exchange.is_quiet(posting.context, from, posting.tag)
         {
             for _ in 0..GLANCES {
                 // SAFETY: passed on.
-                match unsafe { state.exchange.glance(layout, capacity, context, from, tag)? } {
+                match unsafe { state.exchange.glance(posting, from)? } {
                     Glance::Done(status) => return Ok(status),
                     Glance::Nothing if !self.wanted() => rest(&mut state),
                     Glance::Nothing | Glance::Other => break,
@@ -374,20 +360,20 @@ impl Endpoint {
         }
         let news = state.news();
         // SAFETY: passed on.
-        let started = unsafe { state.exchange.receive(layout, capacity, context, source, tag)? };
+        let started = unsafe { state.exchange.receive(posting)? };
         // A message of this rank to itself may just have been taken from under another thread.
         self.notify(&mut state, news);
         match started {
-            Started::Done(status) => Ok(status),
-            Started::Pending(id) => self.ended(id, self.wait_for(state, id)),
+            Operation::Done(status) => Ok(status),
+            Operation::Pending(id) => self.ended(id, self.wait_for(state, id)),
         }
     }
 
     /// The turn after a start. If it fails, the caller never learns the request's number, so its
     /// memory is let go here.
-    fn settle(&self, state: &mut State, news: u64, started: Started) -> Result<Started> {
+    fn settle(&self, state: &mut State, news: u64, started: Operation) -> Result<Operation> {
         if let Err(error) = self.started(state, news) {
-            if let Started::Pending(id) = started {
+            if let Operation::Pending(id) = started {
                 state.exchange.detach(id);
             }
             return Err(error);

@@ -5,7 +5,7 @@ mod job;
 
 use job::ranks;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use typepack::{Datatype, Named, Plan, Source, Tag, commit};
+use typepack::{Datatype, Named, Plan, SendMode, Source, Tag, commit};
 
 fn word() -> Plan {
     commit(&Datatype::named(Named::U64)).unwrap()
@@ -117,24 +117,26 @@ fn a_panic_in_a_scope_cuts_operations_loose() {
 }
 
 #[test]
-fn raw_requests_keep_their_plans() {
-    ranks(2, "raw_requests_keep_their_plans", |world| {
+fn raw_operations_keep_their_plans() {
+    ranks(2, "raw_operations_keep_their_plans", |world| {
         let other = 1 - world.rank();
         let out: Vec<u64> = (0..LARGE as u64).collect();
         let mut into = vec![0u64; LARGE];
-        let mut requests = Vec::new();
+        let messages = world.messages();
+        let mut operations = Vec::new();
         {
             let plan = word();
             let (from, to) = (out.as_ptr().cast(), into.as_mut_ptr().cast());
             let len = LARGE as u64;
             // SAFETY: both vectors live and are left alone until the wait below.
             unsafe {
-                requests.push(world.irecv_raw(to, &plan, len, Source::Any, Tag::Is(4)).unwrap());
-                requests.push(world.isend_raw(from, &plan, len, other, 4).unwrap());
+                operations.push(messages.receive(to, &plan, len, Source::Any, Tag::Is(4)).unwrap());
+                let mode = SendMode::Standard;
+                operations.push(messages.send(mode, from, &plan, len, other, 4).unwrap());
             }
         }
-        let statuses = world.wait_all_raw(&mut requests).unwrap();
-        assert!(requests.is_empty());
+        let statuses = messages.finish_all(&mut operations).unwrap();
+        assert!(operations.is_empty());
         assert_eq!((statuses[0].source, statuses[0].bytes), (other, 8 * LARGE as u64));
         assert!(into == out);
     });
@@ -143,13 +145,13 @@ fn raw_requests_keep_their_plans() {
 #[test]
 fn a_detached_receive_frees_its_memory() {
     ranks(2, "a_detached_receive_frees_its_memory", |world| {
-        let (word, other) = (word(), 1 - world.rank());
+        let (word, other, messages) = (word(), 1 - world.rank(), world.messages());
         let mut into = [7u64];
-        // SAFETY: the array lives and is left alone until the request is detached.
-        let request = unsafe {
-            world.irecv_raw(into.as_mut_ptr().cast(), &word, 1, Source::Rank(other), Tag::Any)
+        // SAFETY: the array lives and is left alone until the operation is abandoned.
+        let operation = unsafe {
+            messages.receive(into.as_mut_ptr().cast(), &word, 1, Source::Rank(other), Tag::Any)
         };
-        world.detach_raw(request.unwrap());
+        messages.abandon(operation.unwrap());
         world.barrier().unwrap();
         world.send(&[1u64], &word, 1, other, 0).unwrap();
         let mut got = [0u64];
@@ -163,21 +165,23 @@ fn a_detached_receive_frees_its_memory() {
 fn the_end_waits_for_what_has_been_granted() {
     ranks(2, "the_end_waits_for_what_has_been_granted", |world| {
         const LEN: usize = 1 << 20;
-        let word = word();
+        let (word, messages) = (word(), world.messages());
         let mut data = vec![1u64; LEN];
         let origin = data.as_mut_ptr().cast::<u8>();
         if world.rank() == 0 {
             world.barrier().unwrap();
-            // SAFETY: the vector lives and is left alone until the request is detached.
-            let request = unsafe {
-                world.irecv_raw(origin, &word, LEN as u64, Source::Rank(1), Tag::Any).unwrap()
+            // SAFETY: the vector lives and is left alone until the operation is abandoned.
+            let operation = unsafe {
+                messages.receive(origin, &word, LEN as u64, Source::Rank(1), Tag::Any).unwrap()
             };
-            world.detach_raw(request);
+            messages.abandon(operation);
         } else {
             // SAFETY: the vector lives and is left alone until the wait.
-            let request = unsafe { world.isend_raw(origin, &word, LEN as u64, 0, 0).unwrap() };
+            let mode = SendMode::Standard;
+            let operation =
+                unsafe { messages.send(mode, origin, &word, LEN as u64, 0, 0).unwrap() };
             world.barrier().unwrap();
-            world.wait_raw(request).unwrap();
+            messages.finish(operation).unwrap();
         }
     });
 }
@@ -187,9 +191,11 @@ fn a_message_to_oneself_that_nobody_receives_does_not_hold_the_end_up() {
     ranks(2, "a_message_to_oneself_that_nobody_receives_does_not_hold_the_end_up", |world| {
         let data = vec![1u64; LARGE];
         let (word, len) = (word(), LARGE as u64);
-        // SAFETY: the vector lives and is left alone until the request is detached.
-        let request =
-            unsafe { world.isend_raw(data.as_ptr().cast(), &word, len, world.rank(), 0).unwrap() };
-        world.detach_raw(request);
+        let (messages, mode) = (world.messages(), SendMode::Standard);
+        // SAFETY: the vector lives and is left alone until the operation is abandoned.
+        let operation = unsafe {
+            messages.send(mode, data.as_ptr().cast(), &word, len, world.rank(), 0).unwrap()
+        };
+        messages.abandon(operation);
     });
 }

@@ -5,9 +5,8 @@
 //! sums every node up from its operands (a `Summary`), so that a type of 10^18 blocks costs as
 //! much as its description. Overlap, which needs more thought, is in `overlap.rs`, its answers in `known.rs`.
 
-use crate::analysis::iov::is_one_run;
 use crate::ir::{Edge, Op, Program, edges};
-use crate::plan::{Plan, is_dense};
+use crate::plan::Plan;
 
 /// An answer that may be too expensive to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,7 +82,7 @@ impl Facts {
         facts.monotone = one.monotone;
         facts.monotone_elements = one.monotone && i128::from(extent) >= span;
         facts.dense = one.monotone && span == i128::from(facts.bytes);
-        facts.contiguous = is_one_run(program);
+        facts.contiguous = program.is_one_run();
         facts.alignment = lowest(one.first as u64 | one.steps | extent as u64);
         let merged = Summary::block(facts.bytes);
         let runs = if facts.contiguous { merged } else { one };
@@ -232,7 +231,7 @@ pub(super) fn summarize(program: &Program) -> Vec<Summary> {
                 })
             }
             Op::Ragged { list, scale, stride, body: edge } => {
-                let (body, dense) = (of(edge), is_dense(program, *stride, *edge));
+                let (body, dense) = (of(edge), program.is_dense(*stride, *edge));
                 let each = program.node(edge.node).bytes;
                 let blocks = list.lengths.iter().zip(list.entries.iter());
                 blocks.filter(|(length, _)| *length > 0).fold(

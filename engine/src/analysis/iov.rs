@@ -5,7 +5,7 @@
 //! After `plan/`, beside `exec/`, and over the same program. [`Iov`] counts the runs of every
 //! node once; any run, and any packed byte, is then found by division, and inside sequences and
 //! lists by a binary search over sampled sums, O(depth + log list). [`Runs`] walks on from there in
-//! amortised constant time. `analysis/` walks with it too.
+//! amortised constant time (`runs.rs`).
 //!
 //! **What a run is.** The program's runs: a block, and an entry of a list of blocks that continue
 //! each other. They are as long as the passes could make them inside the program, and are *not*
@@ -14,10 +14,10 @@
 //! likewise gives its representation's segments). One exception: elements that continue each
 //! other without a gap are one run, whatever their count.
 
+use super::runs::RunWalk;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ir::{Edge, NodeId, Op, Program, RaggedList};
-use crate::kernel::Run;
-use crate::plan::{Plan, is_dense};
+use crate::ir::{Edge, Op, RaggedList, Run};
+use crate::plan::Plan;
 
 /// The runs of a plan, counted. Made once per plan that is asked, and kept by whoever asks.
 ///
@@ -120,7 +120,7 @@ impl Iov {
                 Op::Block => 1,
                 Op::Loop { count, body, .. } => count * of(body, &counts),
                 Op::Table { entries, body, .. } => entries.len() as u64 * of(body, &counts),
-                Op::Ragged { list, stride, body, .. } if is_dense(program, *stride, *body) => {
+                Op::Ragged { list, stride, body, .. } if program.is_dense(*stride, *body) => {
                     rank = Ranks::new((0..list.len()).map(|entry| entry_runs(list, entry)));
                     rank.before(list.len(), |entry| entry_runs(list, entry))
                 }
@@ -154,7 +154,7 @@ impl Iov {
         let bytes = self.plan.packed_bytes(count)?;
         let program = self.plan.program();
         Ok(match program.body {
-            Some(_) if is_one_run(program) => u64::from(bytes > 0),
+            Some(_) if program.is_one_run() => u64::from(bytes > 0),
             Some(body) => count * program.factor * self.counts[body.node.index()],
             None => 0,
         })
@@ -173,7 +173,7 @@ impl Iov {
             return Ok((all, bytes));
         }
         let program = self.plan.program();
-        let (Some(body), false) = (program.body, is_one_run(program)) else {
+        let (Some(body), false) = (program.body, program.is_one_run()) else {
             return Ok((0, 0));
         };
         let mut at = body.node;
@@ -184,7 +184,7 @@ impl Iov {
             let node = program.node(at);
             let (part, passed) = match &node.op {
                 Op::Block => break,
-                Op::Ragged { list, stride, body, .. } if is_dense(program, *stride, *body) => {
+                Op::Ragged { list, stride, body, .. } if program.is_dense(*stride, *body) => {
                     let each = program.node(body.node).bytes;
                     let (entry, within) = list.seek(rest / each);
                     rest = within * each + rest % each;
@@ -228,227 +228,63 @@ impl Iov {
                 format!("{first}, but there are only {all} runs"),
             ));
         }
-        let mut runs = Runs::of_elements(self.plan.program(), count);
-        self.skip(&mut runs, first);
-        Ok(runs)
+        let bytes = self.plan.packed_bytes(count)?;
+        let mut runs = RunWalk::of_elements(self.plan.program(), bytes);
+        if first > 0 {
+            runs.seek(self.position(first, bytes));
+        }
+        Ok(Runs(runs))
     }
 
-    /// Moves `runs`, which stand at the beginning, on by `first` runs (at most all).
-    fn skip(&self, runs: &mut Runs<'_>, first: u64) {
+    /// The packed byte at which run number `first` begins, of `bytes` packed bytes in all; their end
+    /// for the number of all runs.
+    fn position(&self, first: u64, bytes: u64) -> u64 {
         let program = self.plan.program();
-        let Some(body) = program.body else { return };
-        if runs.whole.is_some() {
-            runs.whole = runs.whole.filter(|_| first == 0);
-            return;
-        }
-        let each = self.counts[body.node.index()];
-        runs.next = first / each;
-        let mut rest = first % each;
-        if rest == 0 {
-            return;
-        }
-        let start = program.stride.wrapping_mul(runs.next as i64);
-        let (mut at, mut offset) = (body.node, start.wrapping_add(body.offset));
-        runs.next += 1;
-        // One allocation for most programs, where growing would take several.
-        runs.frames.reserve(8);
-        // `rest` runs of node `at` are to be skipped, fewer than it has: it is no block.
+        let (Some(body), false) = (program.body, program.is_one_run()) else {
+            return if first == 0 { 0 } else { bytes };
+        };
+        let bytes_of = |edge: &Edge| program.node(edge.node).bytes;
+        let mut at = body.node;
+        let each = self.counts[at.index()];
+        let (mut position, mut rest) = (first / each * bytes_of(&body), first % each);
+        // Run `rest` of node `at` is looked for, of which it has more: it is no block.
         while rest > 0 {
-            let mut frame = Frame { node: at, offset, index: 0, copy: 0 };
             let inner = match &program.node(at).op {
                 Op::Block => break,
-                Op::Loop { stride, body, .. } => {
-                    let each = self.counts[body.node.index()];
-                    frame.index = rest / each;
-                    rest %= each;
-                    moved(*body, stride.wrapping_mul(frame.index as i64))
-                }
-                Op::Table { entries, scale, body } => {
-                    let each = self.counts[body.node.index()];
-                    frame.index = rest / each;
-                    rest %= each;
-                    moved(*body, entries.get(frame.index as usize).wrapping_mul(*scale))
-                }
-                Op::Ragged { list, stride, body, .. } if is_dense(program, *stride, *body) => {
+                Op::Ragged { list, stride, body, .. } if program.is_dense(*stride, *body) => {
                     let ranks = &self.ranks[at.index()];
                     let (entry, _) = ranks.seek(rest, |entry| entry_runs(list, entry));
-                    frame.index = entry as u64;
-                    runs.frames.push(frame);
-                    return;
+                    position += list.before(entry) * bytes_of(body);
+                    break;
                 }
-                Op::Ragged { list, scale, stride, body } => {
+                Op::Loop { body, .. } | Op::Table { body, .. } | Op::Ragged { body, .. } => {
                     let each = self.counts[body.node.index()];
-                    let (entry, copy) = list.seek(rest / each);
-                    (frame.index, frame.copy) = (entry as u64, copy);
+                    position += rest / each * bytes_of(body);
                     rest %= each;
-                    moved(*body, copy_offset(list, *scale, *stride, entry, copy))
+                    *body
                 }
                 Op::Seq { parts } => {
                     let count = |part: usize| self.counts[parts[part].edge.node.index()];
                     let (part, within) = self.ranks[at.index()].seek(rest, count);
-                    frame.index = part as u64;
+                    position += if part == 0 { 0 } else { parts[part - 1].end };
                     rest = within;
                     parts[part].edge
                 }
             };
-            if rest > 0 {
-                // The iteration entered below is under way.
-                match program.node(at).op {
-                    Op::Ragged { .. } => frame.copy += 1,
-                    _ => frame.index += 1,
-                }
-            }
-            runs.frames.push(frame);
-            offset = offset.wrapping_add(inner.offset);
             at = inner.node;
         }
+        position
     }
-}
-
-/// Displacement of copy `copy` of entry `entry` of a list.
-fn copy_offset(list: &RaggedList, scale: i64, stride: i64, entry: usize, copy: u64) -> i64 {
-    let first = list.entries.get(entry).wrapping_mul(scale);
-    first.wrapping_add(stride.wrapping_mul(copy as i64))
-}
-
-fn moved(edge: Edge, offset: i64) -> Edge {
-    Edge { offset: edge.offset.wrapping_add(offset), ..edge }
-}
-
-/// Whether any number of elements is one run.
-pub(crate) fn is_one_run(program: &Program) -> bool {
-    program.body.is_some_and(|body| {
-        let node = program.node(body.node);
-        node.op == Op::Block && i128::from(node.bytes) == i128::from(program.stride)
-    })
 }
 
 /// Runs of memory in packed order ([`Iov::runs`]).
 #[derive(Clone, Debug)]
-pub struct Runs<'a> {
-    program: &'a Program,
-    /// What is repeated, `stride` bytes apart; `next` of `total` repetitions have begun.
-    body: Option<Edge>,
-    stride: i64,
-    next: u64,
-    total: u64,
-    frames: Vec<Frame>,
-    /// All elements as one run.
-    whole: Option<Run>,
-}
-
-/// A node under way: the next iteration, part or entry, and the next copy of an entry.
-#[derive(Clone, Copy, Debug)]
-struct Frame {
-    node: NodeId,
-    offset: i64,
-    index: u64,
-    copy: u64,
-}
-
-impl<'a> Runs<'a> {
-    /// All runs of `count` elements, the bytes of which fit `i64`.
-    pub(crate) fn of_elements(program: &'a Program, count: u64) -> Self {
-        let whole = program
-            .body
-            .filter(|_| count > 0 && is_one_run(program))
-            .map(|body| Run { offset: body.offset, bytes: count * program.element_bytes() });
-        Self {
-            program,
-            body: program.body.filter(|_| whole.is_none()),
-            stride: program.stride,
-            next: 0,
-            total: if program.body.is_some() { count * program.factor } else { 0 },
-            frames: Vec::new(),
-            whole,
-        }
-    }
-
-    /// The runs of one node at displacement 0.
-    pub(crate) fn of_node(program: &'a Program, node: NodeId) -> Self {
-        let body = Some(Edge { offset: 0, node });
-        Self { program, body, stride: 0, next: 0, total: 1, frames: Vec::new(), whole: None }
-    }
-
-    /// The node entered next by the innermost frame, with its position, or a run of a list.
-    fn step(&mut self) -> Option<Step> {
-        let Some(frame) = self.frames.last_mut() else {
-            let body = self.body.filter(|_| self.next < self.total)?;
-            let edge = moved(body, self.stride.wrapping_mul(self.next as i64));
-            self.next += 1;
-            return Some(Step::Enter(edge));
-        };
-        let index = frame.index;
-        let inner = match &self.program.node(frame.node).op {
-            Op::Block => None,
-            Op::Loop { count, stride, body } => (index < *count).then(|| {
-                frame.index += 1;
-                moved(*body, stride.wrapping_mul(index as i64))
-            }),
-            Op::Table { entries, scale, body } => (index < entries.len() as u64).then(|| {
-                frame.index += 1;
-                moved(*body, entries.get(index as usize).wrapping_mul(*scale))
-            }),
-            Op::Seq { parts } => parts.get(index as usize).map(|part| {
-                frame.index += 1;
-                part.edge
-            }),
-            Op::Ragged { list, scale, stride, body } => {
-                if index == list.len() as u64 {
-                    None
-                } else {
-                    let (entry, copies) = (index as usize, list.lengths.get(index as usize) as u64);
-                    let offset = copy_offset(list, *scale, *stride, entry, frame.copy);
-                    let at = offset.wrapping_add(body.offset).wrapping_add(frame.offset);
-                    if frame.copy == copies {
-                        (frame.index, frame.copy) = (index + 1, 0);
-                        return Some(Step::Nothing);
-                    }
-                    if is_dense(self.program, *stride, *body) {
-                        frame.index += 1;
-                        let bytes = copies * self.program.node(body.node).bytes;
-                        return Some(Step::Run(Run { offset: at, bytes }));
-                    }
-                    frame.copy += 1;
-                    Some(moved(*body, offset))
-                }
-            }
-        };
-        Some(match inner {
-            Some(edge) => Step::Enter(moved(edge, frame.offset)),
-            None => {
-                self.frames.pop();
-                Step::Nothing
-            }
-        })
-    }
-}
-
-enum Step {
-    Enter(Edge),
-    Run(Run),
-    Nothing,
-}
+pub struct Runs<'a>(RunWalk<'a>);
 
 impl Iterator for Runs<'_> {
     type Item = Run;
 
     fn next(&mut self) -> Option<Run> {
-        if let Some(run) = self.whole.take() {
-            return Some(run);
-        }
-        loop {
-            match self.step()? {
-                Step::Run(run) => return Some(run),
-                Step::Nothing => {}
-                Step::Enter(Edge { offset, node }) => {
-                    let Op::Block = self.program.node(node).op else {
-                        self.frames.push(Frame { node, offset, index: 0, copy: 0 });
-                        continue;
-                    };
-                    return Some(Run { offset, bytes: self.program.node(node).bytes });
-                }
-            }
-        }
+        self.0.next().map(|found| found.run)
     }
 }

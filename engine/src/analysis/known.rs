@@ -5,11 +5,12 @@
 
 use super::Answer;
 use crate::plan::Plan;
+use crate::plan::kept::Room;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is known about overlap of a plan. More elements never overlap less.
 #[derive(Debug, Default)]
-pub(crate) struct KnownOverlap {
+struct KnownOverlap {
     /// So many elements have no byte twice.
     disjoint: AtomicU64,
     /// The complement of the fewest elements that may have one; 0 is not known.
@@ -18,7 +19,7 @@ pub(crate) struct KnownOverlap {
 
 impl KnownOverlap {
     /// Whether `count` elements of `plan`, whose answers these are, are known to have no byte twice.
-    pub(crate) fn is_none(&self, plan: &Plan, count: u64) -> bool {
+    fn is_none(&self, plan: &Plan, count: u64) -> bool {
         if count <= self.disjoint.load(Ordering::Relaxed) {
             return true;
         }
@@ -43,7 +44,9 @@ impl Plan {
     /// Whether `count` elements are known to have no byte twice, so that parts of them may be
     /// unpacked in any order, and at once. The answer of [`Plan::overlaps`], asked once and kept.
     pub fn is_disjoint(&self, count: u64) -> bool {
-        self.derived().overlap.is_none(self, count)
+        // Nothing is made that could be refused.
+        self.kept(Room::Overlap, || Ok(KnownOverlap::default()))
+            .is_ok_and(|known| known.is_none(self, count))
     }
 }
 

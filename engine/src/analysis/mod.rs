@@ -5,7 +5,8 @@
 //!
 //! - `facts.rs`: block sizes, density, order, alignment ([`Facts`]);
 //! - `overlap.rs`: whether a byte occurs twice, `known.rs`: the answers that a plan keeps;
-//! - `iov.rs`: the runs of memory, from any run on; `cursor.rs`: the same, from any packed byte;
+//! - `runs.rs`: the runs of memory, which `iov.rs` hands out from any run on, `cursor.rs` from any
+//!   packed byte;
 //! - `signature/`: the basic types in order, for matching.
 
 pub(crate) mod cursor;
@@ -13,7 +14,7 @@ mod facts;
 pub mod iov;
 mod known;
 mod overlap;
+mod runs;
 pub mod signature;
 
 pub use facts::{Answer, Facts};
-pub(crate) use known::KnownOverlap;

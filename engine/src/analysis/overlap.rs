@@ -14,9 +14,8 @@
 //! if they were all. Nothing here recurses, and a node is looked at once however often it is used.
 
 use super::facts::{Answer, Summary, summarize};
-use crate::analysis::iov::{Runs, is_one_run};
-use crate::ir::{Edge, NodeId, Op, Part, Program, RaggedList, edges};
-use crate::kernel::Run;
+use super::runs::RunWalk;
+use crate::ir::{Edge, NodeId, Op, Part, Program, RaggedList, Run, edges};
 use crate::table::Table;
 
 /// Runs that one question may sort: 16 MiB.
@@ -28,7 +27,7 @@ const WORDS: usize = 1 << 23;
 
 /// Whether a byte occurs twice in `count` elements.
 pub(super) fn overlaps(program: &Program, count: u64) -> Answer {
-    let Some(body) = program.body.filter(|_| count > 0 && !is_one_run(program)) else {
+    let Some(body) = program.body.filter(|_| count > 0 && !program.is_one_run()) else {
         return Answer::No;
     };
     let Some(iterations) = program.factor.checked_mul(count) else { return Answer::Unknown };
@@ -318,12 +317,12 @@ impl<'a> Question<'a> {
             Op::Seq { parts } if each > self.runs => {
                 let share = (self.runs / parts.len() as u64) as usize;
                 let runs = parts.iter().flat_map(|Part { edge, .. }| {
-                    let inner = Runs::of_node(self.program, edge.node).take(share);
+                    let inner = runs_of(self.program, edge.node).take(share);
                     inner.map(|run| Run { offset: run.offset.wrapping_add(edge.offset), ..run })
                 });
                 runs.collect()
             }
-            _ => Runs::of_node(self.program, leaf).take(self.runs.min(each) as usize).collect(),
+            _ => runs_of(self.program, leaf).take(self.runs.min(each) as usize).collect(),
         }
     }
 
@@ -417,6 +416,12 @@ fn distances(entries: &Table, budget: &mut usize) -> Option<(u128, u128)> {
     sorted.sort_unstable();
     let least = sorted.windows(2).map(|pair| pair[0].abs_diff(pair[1])).min()?;
     Some((u128::from(least), u128::from(sorted[0].abs_diff(sorted[sorted.len() - 1]))))
+}
+
+/// The runs of `node` at displacement 0.
+fn runs_of(program: &Program, node: NodeId) -> impl Iterator<Item = Run> {
+    let mut runs = RunWalk::of_node(program, node);
+    std::iter::from_fn(move || runs.next().map(|found| found.run))
 }
 
 #[cfg(test)]

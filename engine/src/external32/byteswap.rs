@@ -10,13 +10,13 @@
 //! Invariant: byte `i` of the plan's packed form is byte `i` of the external32 form.
 
 use super::kind::Encoding;
-use crate::commit;
 use crate::datatype::Datatype;
 use crate::error::Result;
 use crate::exec;
 use crate::ir::typed::{TypedProgram, lower_parts};
 use crate::leaf::{Mover, Width, mover};
 use crate::named::Named;
+use crate::passes::pipeline;
 use crate::plan::byteswap::Widths;
 use crate::plan::footprint::Footprint;
 use crate::plan::{Plan, Settings, Strategy};
@@ -57,7 +57,7 @@ impl ByteSwapped {
         let place = Footprint::of_datatype(ty);
         if same {
             let widths = if first == Width::ONE { Widths::Native } else { Widths::Same(first) };
-            let program = commit::optimize(ty, |_, _| {})?;
+            let program = pipeline::optimize(ty, |_, _| {})?;
             let plan = Plan::byteswapped(place, program, widths, settings);
             return Ok(Some(Self::of(plan, Some(first))));
         }

@@ -493,6 +493,7 @@ mod tests {
             }
             let (mem, ext) = with_kind!(Encoding::of(named), sizes);
             assert_eq!(mem, named.extent() as usize, "{named}");
+            assert_eq!(ext, named.external32_size() as usize, "{named}");
             assert!(ext <= named.size() as usize && mem <= LARGEST, "{named}");
         }
     }

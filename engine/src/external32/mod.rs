@@ -43,11 +43,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ir::typed::{Runs, Stretch, TypedProgram, Unit};
 use crate::kernel::Direction;
 use crate::named::Named;
-use crate::pack::position;
-use crate::pack::{self, check_place};
-use crate::plan::Settings;
 use crate::plan::footprint::Footprint;
-use bytemuck::{AnyBitPattern, NoUninit};
+use crate::plan::kept::Room;
+use crate::plan::{Plan, Settings};
 use byteswap::ByteSwapped;
 use std::ops::Range;
 use std::sync::Arc;
@@ -60,7 +58,7 @@ use std::sync::Arc;
 /// assert_eq!(external32::size_of(Named::LONG_DOUBLE), 16);
 /// ```
 pub fn size_of(named: Named) -> u64 {
-    kind::Encoding::of(named).bytes() as u64
+    u64::from(named.external32_size())
 }
 
 /// A datatype prepared for external32. Cloning is one reference count.
@@ -109,6 +107,12 @@ impl External32 {
         &self.0.program
     }
 
+    /// Where an element lies; `None` without data.
+    #[inline]
+    pub(crate) fn place(&self) -> Option<&Footprint> {
+        self.0.place.as_ref()
+    }
+
     /// Bytes of one element in external32.
     pub fn element_bytes(&self) -> u64 {
         self.0.program.element_units()
@@ -124,6 +128,28 @@ impl External32 {
     }
 }
 
+impl Plan {
+    /// The external32 form of this plan's type, made at the first call and kept.
+    ///
+    /// ```
+    /// use typepack_engine::{Datatype, Named, pack_external};
+    ///
+    /// let plan = Datatype::named(Named::INT).commit()?;
+    /// let (mut unit, mut position) = ([0; 4], 0);
+    /// pack_external(plan.external32()?, 1, &[258], &mut unit, &mut position)?;
+    /// assert_eq!(unit, [0, 0, 1, 2]);
+    /// # Ok::<(), typepack_engine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `plan`: it was decoded and has no datatype. As for [`External32::new`].
+    pub fn external32(&self) -> Result<&External32> {
+        let ty = self.datatype_for("external32 form")?;
+        self.kept(Room::External32, || External32::with_settings(ty, self.settings()))
+    }
+}
+
 /// Bytes of `count` elements in external32; exact.
 ///
 /// # Errors
@@ -132,127 +158,6 @@ impl External32 {
 #[doc(alias = "MPI_Pack_external_size")]
 pub fn pack_external_size(external: &External32, count: u64) -> Result<u64> {
     external.0.program.units(count)
-}
-
-/// Packs `count` elements from `src`, whose first byte is the type's origin, into `dst` at byte
-/// `position`, which advances by what was packed (MPI-5.0 section 5.3). Successive calls make one
-/// packing unit.
-///
-/// # Errors
-///
-/// `src`: the elements do not lie within it. `position`: beyond the end of `dst`. `dst`: no room
-/// from `position` on. `count`: the bytes do not fit 64 bits. In all these cases nothing is written.
-/// `src` again, with
-/// [`ErrorKind::Conversion`]: a value does not fit the size it has in external32; then `dst` from
-/// `position` on is unspecified. `position` advances only without an error.
-#[doc(alias = "MPI_Pack_external")]
-pub fn pack_external<T: NoUninit>(
-    external: &External32,
-    count: u64,
-    src: &[T],
-    dst: &mut [u8],
-    position: &mut usize,
-) -> Result<()> {
-    let (memory, packed) = ((size_of_val(src), "src"), (dst.len(), "dst"));
-    let room = room(external, count, memory, *position, packed)?;
-    let bytes = room.len() as u64;
-    let base = src.as_ptr().cast::<u8>().cast_mut();
-    // SAFETY:
-    // - the bytes are those of all elements;
-    // - room: every element's data lies within src, initialised (NoUninit);
-    // - room: as many bytes of dst;
-    // - src and dst cannot overlap, one being borrowed mutably.
-    unsafe { run_all::<true>(external, count, base, bytes, dst[room.clone()].as_mut_ptr())? };
-    *position = room.end;
-    Ok(())
-}
-
-/// Unpacks `count` elements from `src` at byte `position`, which advances by what was used, into
-/// `dst`, whose first byte is the type's origin (MPI-5.0 section 5.3). Bytes of `dst` that the type
-/// does not cover keep their values.
-///
-/// # Errors
-///
-/// `position`: beyond the end of `src`. `src`: it ends before the elements do. `dst`: the elements
-/// do not lie within it. `count`: the bytes do not fit 64 bits. Nothing is written then, and
-/// `position` stays.
-#[doc(alias = "MPI_Unpack_external")]
-pub fn unpack_external<T: NoUninit + AnyBitPattern>(
-    external: &External32,
-    count: u64,
-    src: &[u8],
-    position: &mut usize,
-    dst: &mut [T],
-) -> Result<()> {
-    let (memory, packed) = ((size_of_val(dst), "dst"), (src.len(), "src"));
-    let room = room(external, count, memory, *position, packed)?;
-    let bytes = room.len() as u64;
-    let (base, ext) = (dst.as_mut_ptr().cast::<u8>(), src[room.clone()].as_ptr().cast_mut());
-    // SAFETY:
-    // - the bytes are those of all elements;
-    // - room: every element's data lies within dst, is initialised (NoUninit) and may take any bytes
-    //   (AnyBitPattern);
-    // - room: as many bytes of src;
-    // - src and dst cannot overlap, one being borrowed mutably.
-    unsafe { run_all::<false>(external, count, base, bytes, ext)? };
-    *position = room.end;
-    Ok(())
-}
-
-/// Packs the bytes `range` of the external32 form of `count` elements into `dst`.
-///
-/// `origin` is the byte position in `src` of the type's displacement 0. Any range may be asked for
-/// in any order.
-///
-/// # Errors
-///
-/// `src`: the elements do not lie within it, or (conversion) a value in the range does not fit the
-/// size it has in external32. `range`: not within the packed bytes. `dst`: not as long as the range.
-pub fn pack_external_range<T: NoUninit>(
-    external: &External32,
-    count: u64,
-    src: &[T],
-    origin: usize,
-    range: Range<u64>,
-    dst: &mut [u8],
-) -> Result<()> {
-    check_place(external.0.place.as_ref(), count, origin, size_of_val(src), "src")?;
-    check_length(&range, "dst", dst.len())?;
-    let base = src.as_ptr().cast::<u8>().wrapping_add(origin);
-    // SAFETY:
-    // - check_place: every element's data lies within src, initialised (NoUninit);
-    // - check_length: dst is as long as the range (which the walk checks itself);
-    // - src and dst cannot overlap, one being borrowed mutably.
-    unsafe { pack_external_raw(external, count, base, range, dst.as_mut_ptr()) }
-}
-
-/// Unpacks `src`, the bytes `range` of the external32 form of `count` elements, into `dst`.
-///
-/// `origin` is the byte position in `dst` of the type's displacement 0. Ranges may come in any
-/// order if they do not break elements. The parts of a broken element must come in order (an element
-/// that changes its format, such as `MPI_LONG`, is converted when its last byte arrives).
-///
-/// # Errors
-///
-/// `dst`: the elements do not lie within it. `range`: not within the packed bytes. `src`: not as
-/// long as the range.
-pub fn unpack_external_range<T: NoUninit + AnyBitPattern>(
-    external: &External32,
-    count: u64,
-    src: &[u8],
-    range: Range<u64>,
-    dst: &mut [T],
-    origin: usize,
-) -> Result<()> {
-    check_place(external.0.place.as_ref(), count, origin, size_of_val(dst), "dst")?;
-    check_length(&range, "src", src.len())?;
-    let base = dst.as_mut_ptr().cast::<u8>().wrapping_add(origin);
-    // SAFETY:
-    // - check_place: every element's data lies within dst, is initialised (NoUninit) and may take
-    //   any bytes (AnyBitPattern);
-    // - check_length: src is as long as the range (which the walk checks itself);
-    // - src and dst cannot overlap, one being borrowed mutably.
-    unsafe { unpack_external_raw(external, count, base, range, src.as_ptr()) }
 }
 
 /// Packs the bytes `range` of the external32 form of `count` elements, without looking at buffers.
@@ -303,50 +208,19 @@ pub unsafe fn unpack_external_raw(
     unsafe { run::<false>(external, count, origin, range, src.cast_mut()) }
 }
 
-/// Where the packed bytes of `count` elements belong, from `position` on; both sides with their
-/// length in bytes and the name of their argument.
-#[inline]
-fn room(
-    external: &External32,
-    count: u64,
-    memory: (usize, &'static str),
-    position: usize,
-    packed: (usize, &'static str),
-) -> Result<Range<usize>> {
-    let usual = || {
-        let element = (external.element_bytes(), external.0.place.as_ref()?);
-        let left = packed.0.checked_sub(position)?;
-        let bytes = pack::room(element, count, memory.0, left)?;
-        Some(position..position + bytes)
-    };
-    match usual() {
-        Some(room) => Ok(room),
-        None => checked_room(external, count, memory, position, packed),
-    }
-}
-
-/// [`room`] for empty messages, strides that go backwards, and refusals.
-#[cold]
-fn checked_room(
-    external: &External32,
-    count: u64,
-    memory: (usize, &'static str),
-    position: usize,
-    packed: (usize, &'static str),
-) -> Result<Range<usize>> {
-    let bytes = pack_external_size(external, count)?;
-    let room = position::room(count, bytes, position, packed.0, packed.1)?;
-    check_place(external.0.place.as_ref(), count, 0, memory.0, memory.1)?;
-    Ok(room)
-}
-
 /// Moves and converts all `bytes` bytes of `count` elements.
+///
+/// # Errors
+///
+/// As for [`pack_external_raw`] when `PACK`.
 ///
 /// # Safety
 ///
-/// As for [`run`], with the range of all bytes, of which there are `bytes`.
+/// - As for [`pack_external_raw`] when `PACK`, for [`unpack_external_raw`] otherwise, with the range
+///   of all bytes.
+/// - `bytes` is the number of these.
 #[inline]
-unsafe fn run_all<const PACK: bool>(
+pub(crate) unsafe fn run_all<const PACK: bool>(
     external: &External32,
     count: u64,
     origin: *mut u8,
@@ -451,13 +325,4 @@ fn unfit(runs: &Runs, found: Option<(i64, i128)>) -> Error {
             "the {named} at displacement {at} is {value}: no place in external32's {bytes} bytes"
         ),
     )
-}
-
-fn check_length(range: &Range<u64>, argument: &'static str, length: usize) -> Result<()> {
-    // A range that is not within the packed bytes is refused by the walk.
-    if range.end.checked_sub(range.start) != Some(length as u64) {
-        let detail = format!("{length} bytes for the range {}..{}", range.start, range.end);
-        return Err(Error::new(ErrorKind::Buffer, argument, detail));
-    }
-    Ok(())
 }

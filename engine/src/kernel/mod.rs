@@ -40,6 +40,9 @@ mod transfer;
 
 pub use transfer::{TransferLeaf, TransferRun, TransferShape};
 
+pub use crate::ir::Run;
+
+use crate::ir::{WINDOW_RUNS, WINDOW_SPAN};
 use crate::table::Table;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -54,15 +57,6 @@ pub enum Direction {
     Pack,
     /// From consecutive bytes into the described layout.
     Unpack,
-}
-
-/// A piece of memory: `bytes` bytes at `offset` bytes from the base.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Run {
-    /// Displacement in bytes.
-    pub offset: i64,
-    /// Length in bytes, never 0.
-    pub bytes: u64,
 }
 
 /// One level of a nest.
@@ -113,9 +107,9 @@ pub enum Leaf {
 
 impl Leaf {
     /// Most runs of a window.
-    pub const WINDOW_RUNS: usize = 32;
+    pub const WINDOW_RUNS: usize = WINDOW_RUNS;
     /// Largest distance of a window's run, start or end, from the window's base, in bytes.
-    pub const WINDOW_SPAN: i64 = 4096;
+    pub const WINDOW_SPAN: i64 = WINDOW_SPAN;
 
     /// Packed bytes of one leaf.
     pub fn bytes(&self) -> u64 {

@@ -29,10 +29,28 @@ pub use isa::{Isa, ParseIsaError};
 
 use crate::kernel::interpreter::Steps;
 use crate::kernel::{Direction, Leaf, Level, LevelShape, Nest, Run};
-use crate::plan::cost::Class;
 use std::sync::Arc;
 use traversal::Traversal;
 pub(crate) use traversal::tile_elements;
+
+/// What there is besides a compiled kernel: what the cost model of `plan/` tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Rows of blocks.
+    Row,
+    /// Rows of windows, run by run.
+    Runs,
+    /// Rows of windows, by lines.
+    #[cfg_attr(
+        not(any(test, target_arch = "x86_64")),
+        expect(dead_code, reason = "made of byte permutes of AVX-512")
+    )]
+    Window,
+    /// Tiles.
+    Tile,
+    /// One memcpy per run.
+    Interpreter,
+}
 
 /// Executes one level of blocks: context, the level's parameters, base of the described memory,
 /// packed bytes.

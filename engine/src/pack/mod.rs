@@ -3,14 +3,15 @@
 //! The safe calls know every byte a type can touch: `true_lb .. true_lb + true_extent`, for each of
 //! `count` elements. They check that against the slice once and then run unchecked.
 
+pub(crate) mod external;
 pub(crate) mod position;
 #[cfg(feature = "rayon")]
 pub(crate) mod threads;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec;
+use crate::exec::{pack_raw, unpack_raw};
 use crate::plan::Plan;
-use crate::plan::footprint::Footprint;
+use crate::plan::footprint::{Footprint, check_bounds};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 
@@ -109,93 +110,6 @@ pub fn unpack_range<T: NoUninit + AnyBitPattern>(
     //   (AnyBitPattern);
     // - src and dst cannot overlap, one being borrowed mutably.
     unsafe { unpack_raw(plan, count, base, range, src.as_ptr()) };
-    Ok(())
-}
-
-/// Packs the bytes `range` of the packed form of `count` elements, without checks. `origin` is the
-/// address of displacement 0 (it need not be inside an allocation itself).
-///
-/// # Safety
-///
-/// - `range.end` is at most [`Plan::packed_bytes`] of `count`.
-/// - Every byte of the type map that belongs to the range is valid for reads.
-/// - `dst` is valid for writes of the range's length.
-/// - The two sides do not overlap.
-#[inline]
-pub unsafe fn pack_raw(
-    plan: &Plan,
-    count: u64,
-    origin: *const u8,
-    range: Range<u64>,
-    dst: *mut u8,
-) {
-    // SAFETY: the contracts are the same; the memory side is only read.
-    unsafe { exec::run::<true>(plan, count, origin.cast_mut(), range, dst) }
-}
-
-/// Unpacks `src` into the bytes `range` of `count` elements, without checks. `origin` is the
-/// address of displacement 0 (it need not be inside an allocation itself).
-///
-/// # Safety
-///
-/// - `range.end` is at most [`Plan::packed_bytes`] of `count`.
-/// - Every byte of the type map that belongs to the range is valid for writes (and for reads under
-///   `Settings::verify`).
-/// - `src` is valid for reads of the range's length.
-/// - The two sides do not overlap.
-#[inline]
-pub unsafe fn unpack_raw(
-    plan: &Plan,
-    count: u64,
-    origin: *mut u8,
-    range: Range<u64>,
-    src: *const u8,
-) {
-    // SAFETY: the contracts are the same; the packed side is only read.
-    unsafe { exec::run::<false>(plan, count, origin, range, src.cast_mut()) }
-}
-
-/// Checks that `count` elements whose displacement 0 is byte `origin` lie within a buffer of
-/// `length` bytes.
-///
-/// # Errors
-///
-/// They do not; the error names `argument`.
-pub fn check_bounds(
-    plan: &Plan,
-    count: u64,
-    origin: usize,
-    length: usize,
-    argument: &'static str,
-) -> Result<()> {
-    let place = if plan.element_bytes() == 0 { None } else { Some(plan.footprint()) };
-    check_place(place, count, origin, length, argument)
-}
-
-/// As [`check_bounds`], for elements that lie at `place`; `None` for those without data.
-pub(crate) fn check_place(
-    place: Option<&Footprint>,
-    count: u64,
-    origin: usize,
-    length: usize,
-    argument: &'static str,
-) -> Result<()> {
-    let Some(place) = place.filter(|_| count > 0) else {
-        return Ok(());
-    };
-    // 64 times 64 bits fit; adding to that might not, and then the answer is no in any case.
-    let last = i128::from(count - 1) * i128::from(place.extent);
-    let first = last.min(0).saturating_add(origin as i128 + i128::from(place.true_lb));
-    let end = last.max(0).saturating_add(origin as i128 + i128::from(place.true_ub));
-    if first < 0 || end > length as i128 {
-        return Err(Error::new(
-            ErrorKind::Buffer,
-            argument,
-            format!(
-                "{count} elements at origin {origin} need bytes {first} to {end}, the buffer has {length}"
-            ),
-        ));
-    }
     Ok(())
 }
 

@@ -28,8 +28,9 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec;
-use crate::pack::{check_bounds, pack_raw, unpack_raw};
+use crate::exec::{pack_raw, unpack_raw};
 use crate::plan::Plan;
+use crate::plan::footprint::check_bounds;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 

@@ -6,9 +6,11 @@
 //! order. One thread also does what is short: waking the others costs about 12 us, so that 1 MiB is
 //! a tie and less a loss.
 
+use super::whole;
 use crate::error::{Error, ErrorKind, Result};
-use crate::pack::{check_bounds, pack_raw, unpack_raw, whole};
+use crate::exec::{pack_raw, unpack_raw};
 use crate::plan::Plan;
+use crate::plan::footprint::check_bounds;
 use bytemuck::{AnyBitPattern, NoUninit};
 use rayon::ThreadPool;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};

@@ -4,8 +4,7 @@
 
 use super::coalesce::dense;
 use super::{Builder, moved, rewrite};
-use crate::ir::{Edge, Op, Part, Program, RaggedList};
-use crate::kernel::Leaf;
+use crate::ir::{Edge, Op, Part, Program, RaggedList, WINDOW_RUNS};
 use crate::table::Table;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -80,7 +79,7 @@ fn ragged(
     };
     let first = list.lengths.get(0);
     if least != greatest {
-        if list.len() <= Leaf::WINDOW_RUNS && dense(builder.node(body), stride) {
+        if list.len() <= WINDOW_RUNS && dense(builder.node(body), stride) {
             return runs(builder, bytes, &list, scale, body);
         }
         if !dense(builder.node(body), stride)

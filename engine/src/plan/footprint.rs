@@ -5,6 +5,7 @@
 //! proves nothing, so it is computed from the program that will run. `tests/wire.rs` holds the two
 //! against each other.
 
+use super::Plan;
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Edge, Op, Program};
@@ -112,6 +113,50 @@ impl Footprint {
         let true_ub = element.low.checked_add(element.length).ok_or_else(too_far)?;
         Ok(Self { extent, true_lb: element.low, true_ub })
     }
+}
+
+/// Checks that `count` elements whose displacement 0 is byte `origin` lie within a buffer of
+/// `length` bytes.
+///
+/// # Errors
+///
+/// They do not; the error names `argument`.
+pub fn check_bounds(
+    plan: &Plan,
+    count: u64,
+    origin: usize,
+    length: usize,
+    argument: &'static str,
+) -> Result<()> {
+    let place = if plan.element_bytes() == 0 { None } else { Some(plan.footprint()) };
+    check_place(place, count, origin, length, argument)
+}
+
+/// As [`check_bounds`], for elements that lie at `place`; `None` for those without data.
+pub(crate) fn check_place(
+    place: Option<&Footprint>,
+    count: u64,
+    origin: usize,
+    length: usize,
+    argument: &'static str,
+) -> Result<()> {
+    let Some(place) = place.filter(|_| count > 0) else {
+        return Ok(());
+    };
+    // 64 times 64 bits fit; adding to that might not, and then the answer is no in any case.
+    let last = i128::from(count - 1) * i128::from(place.extent);
+    let first = last.min(0).saturating_add(origin as i128 + i128::from(place.true_lb));
+    let end = last.max(0).saturating_add(origin as i128 + i128::from(place.true_ub));
+    if first < 0 || end > length as i128 {
+        return Err(Error::new(
+            ErrorKind::Buffer,
+            argument,
+            format!(
+                "{count} elements at origin {origin} need bytes {first} to {end}, the buffer has {length}"
+            ),
+        ));
+    }
+    Ok(())
 }
 
 /// `reach` at `i * stride` for `i` below `count`, which is at least 1.

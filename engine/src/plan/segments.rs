@@ -16,7 +16,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Op, Program};
-use crate::plan::{Plan, is_dense};
+use crate::plan::Plan;
 use std::iter::FusedIterator;
 use std::ops::Range;
 
@@ -200,7 +200,7 @@ fn end_of_piece(program: &Program, tile: Option<u64>, total: u64, start: u64, wi
                 if best >= enough {
                     return best;
                 }
-                if is_dense(program, *stride, *body) {
+                if program.is_dense(*stride, *body) {
                     let bytes = list.lengths.get(entry) as u64 * unit;
                     return in_block(entry_begin, bytes, target, best, start);
                 }

@@ -29,10 +29,11 @@ mod transpose;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::stats::{self, Executor};
+use crate::exec::{pack_raw, unpack_raw};
 use crate::ir::Op;
 use crate::kernel::interpreter;
-use crate::pack::{check_bounds, pack_raw, unpack_raw};
 use crate::plan::Plan;
+use crate::plan::footprint::check_bounds;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 

@@ -13,9 +13,9 @@
 use super::Side;
 use super::levels::{SideLevel, SideLevels};
 use super::staged::gcd;
-use crate::ir::{Node, Op, Program};
+use crate::ir::{Node, Op, Program, is_window};
 use crate::kernel::{LevelShape, Run, TransferLeaf, TransferRun, TransferShape};
-use crate::plan::{ROW_BYTES, Strategy, is_window};
+use crate::plan::{ROW_BYTES, Strategy};
 use std::sync::Arc;
 
 /// Most leaves of one side that make one leaf of the pair.

@@ -13,10 +13,10 @@
 use super::Side;
 use crate::analysis::cursor::Cursor;
 use crate::exec::stats::{self, Executor};
+use crate::exec::{pack_raw, unpack_raw};
 use crate::ir::{Op, Program};
 use crate::kernel::interpreter;
-use crate::pack::{pack_raw, unpack_raw};
-use crate::plan::{Plan, is_dense};
+use crate::plan::Plan;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -74,7 +74,7 @@ fn typical_run(program: &Program) -> u64 {
         next = match &node.op {
             Op::Block => return node.bytes,
             Op::Seq { parts } => return node.bytes / parts.len() as u64,
-            Op::Ragged { list, stride, body, .. } if is_dense(program, *stride, *body) => {
+            Op::Ragged { list, stride, body, .. } if program.is_dense(*stride, *body) => {
                 return node.bytes / list.len() as u64;
             }
             Op::Loop { body, .. } | Op::Table { body, .. } | Op::Ragged { body, .. } => Some(*body),

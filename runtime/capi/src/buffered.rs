@@ -248,7 +248,7 @@ fn wait(sends: &[u64]) -> Result {
     });
     if waited.is_err() {
         for send in &sends[left..] {
-            messages.abandon(*send);
+            messages.abandon(Operation::Pending(*send));
         }
     }
     Ok(waited?)

@@ -8,7 +8,7 @@
 //! instead: whoever depends on it fails as well, and nobody waits for ever.
 
 use crate::comm::{Communicator, Space};
-use crate::endpoint::engine::Started;
+use crate::message::Operation;
 use crate::message::payload::{LayoutRef, Sink, Supply, copy};
 use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN, VOID, of_message};
 use crate::settings::Settings;
@@ -85,7 +85,7 @@ pub(super) fn check_parts(comm: &Communicator, parts: &[Part<'_>]) -> Result<()>
 struct Pending {
     /// A receive that fails at once is kept like one that fails later: others may wait for what this
     /// rank sends after it.
-    started: Result<Started>,
+    started: Result<Operation>,
     /// Rank and bytes of what a receive expects.
     expected: Option<(usize, u64)>,
 }
@@ -184,7 +184,7 @@ impl<'a> Batch<'a> {
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
         for Pending { started, .. } in self.pending.drain(..) {
-            if let Ok(Started::Pending(id)) = started {
+            if let Ok(Operation::Pending(id)) = started {
                 self.comm.endpoint().detach(id);
             }
         }

@@ -17,13 +17,12 @@ mod scope;
 
 pub use cartesian::{Cartesian, dims_create};
 pub use group::{Comparison, Group, RankRange};
-pub use raw::{Matched, Messages, Ongoing, Operation, RawRequest, SendMode};
+pub use raw::{Matched, Messages, Ongoing, SendMode};
 pub use scope::{Request, Scope};
 
-use crate::endpoint::engine::Started;
-use crate::message::payload::LayoutRef;
+use crate::message::payload::{LayoutRef, Posting};
 use crate::message::typecheck::OF_LAYOUT;
-pub use crate::message::{Source, Status, Tag};
+pub use crate::message::{Operation, Source, Status, Tag};
 
 use crate::message::envelope::Label;
 use crate::progress::Endpoint;
@@ -171,10 +170,10 @@ impl Communicator {
 
     /// A result of the exchange, as this communicator's.
     #[inline]
-    pub(crate) fn local_start(&self, started: Started) -> Result<Started> {
+    pub(crate) fn local_start(&self, started: Operation) -> Result<Operation> {
         match started {
-            Started::Done(status) => self.local(status).map(Started::Done),
-            pending @ Started::Pending(_) => Ok(pending),
+            Operation::Done(status) => self.local(status).map(Operation::Done),
+            pending @ Operation::Pending(_) => Ok(pending),
         }
     }
 
@@ -207,7 +206,7 @@ impl Communicator {
         dest: usize,
         tag: i32,
         space: Space,
-    ) -> Result<Started> {
+    ) -> Result<Operation> {
         // SAFETY: passed on.
         unsafe { self.start_send_as(layout, dest, tag, space, OF_LAYOUT) }
     }
@@ -223,7 +222,7 @@ impl Communicator {
         tag: i32,
         space: Space,
         types: u32,
-    ) -> Result<Started> {
+    ) -> Result<Operation> {
         let dest = self.world_rank(dest, "dest", ErrorKind::Rank)?;
         check_tag(tag)?;
         let bytes = layout.plan.packed_bytes(layout.count)?;
@@ -243,21 +242,19 @@ impl Communicator {
         source: Source,
         tag: Tag,
         space: Space,
-    ) -> Result<Started> {
+    ) -> Result<Operation> {
         let source = self.world_source(source)?;
         check_receive_tag(tag)?;
-        let capacity = layout.plan.packed_bytes(layout.count)?;
-        let context = self.context(space);
+        let posting = Posting::new(*layout, self.context(space), source, tag)?;
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
-        let started =
-            unsafe { self.shared.endpoint.receive(layout, capacity, context, source, tag)? };
+        let started = unsafe { self.shared.endpoint.receive(&posting)? };
         self.local_start(started)
     }
 
-    pub(crate) fn finish(&self, started: Started) -> Result<Status> {
+    pub(crate) fn finish(&self, started: Operation) -> Result<Status> {
         match started {
-            Started::Done(status) => Ok(status),
-            Started::Pending(id) => self.local(self.shared.endpoint.wait(id)?),
+            Operation::Done(status) => Ok(status),
+            Operation::Pending(id) => self.local(self.shared.endpoint.wait(id)?),
         }
     }
 
@@ -347,11 +344,10 @@ impl Communicator {
         let (source, tag) = (source.into(), tag.into());
         let source = self.world_source(source)?;
         check_receive_tag(tag)?;
-        let (capacity, context) = (plan.packed_bytes(count)?, self.context(Space::User));
+        let posting = Posting::new(layout, self.context(Space::User), source, tag)?;
         // SAFETY: the slice is mutably borrowed until the call returns, after which the operation
         // is complete or detached; the size is the plan's own.
-        let status =
-            unsafe { self.shared.endpoint.receive_now(&layout, capacity, context, source, tag)? };
+        let status = unsafe { self.shared.endpoint.receive_now(&posting)? };
         self.local(status)
     }
 
@@ -385,7 +381,7 @@ impl Communicator {
         // SAFETY: as above.
         let sent = unsafe { self.start_send(&outgoing, dest, send_tag, Space::User) }
             .and_then(|started| self.finish(started));
-        if let (Err(_), Started::Pending(id)) = (&sent, &receive) {
+        if let (Err(_), Operation::Pending(id)) = (&sent, &receive) {
             self.shared.endpoint.detach(*id);
         }
         sent?;

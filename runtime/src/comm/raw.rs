@@ -1,142 +1,23 @@
 //! Nonblocking operations on memory that the caller answers for.
 //!
-//! The halo exchange uses the calls on communicators, the C face [`Messages`]; safe programs use
-//! `scope.rs`. Requests end in `progress.rs`.
+//! The halo exchange and the C face use [`Messages`]; safe programs use `scope.rs`. Operations end in
+//! `progress.rs`.
 
 use super::{Communicator, Space};
-use crate::endpoint::engine::{How, MessageEngine, Started, Taken};
+use crate::endpoint::engine::{How, MessageEngine, Taken};
 use crate::message::envelope::Label;
-use crate::message::payload::{Backing, LayoutRef};
+use crate::message::payload::{Backing, LayoutRef, Posting};
 use crate::message::typecheck::OF_LAYOUT;
-use crate::message::{Source, Status, Tag};
+use crate::message::{Operation, Source, Status, Tag};
 use crate::progress::Endpoint;
 use crate::{Plan, Result};
 use std::sync::Arc;
 
-/// A nonblocking operation that was started with [`Communicator::isend_raw`] or
-/// [`Communicator::irecv_raw`]. It keeps its plan alive.
-///
-/// It is waited for on the communicator that it was started on, whose ranks its status has.
-/// Dropping it neither waits nor cancels: the operation goes on, and its memory stays in use.
-#[doc(alias = "MPI_Request")]
-#[derive(Debug)]
-#[must_use = "the operation's memory is in use until it has been waited for"]
-pub struct RawRequest {
-    started: Started,
-}
-
-impl Communicator {
-    /// Starts a send of `count` elements of `plan`'s type at `origin` (the address of
-    /// displacement 0) to rank `dest`.
-    ///
-    /// # Safety
-    ///
-    /// - The elements' bytes are valid for reads, and unchanged, until the request has been waited
-    ///   for, found complete by [`test_raw`](Self::test_raw), or given to
-    ///   [`detach_raw`](Self::detach_raw), by any thread; an error of those calls ends the
-    ///   operation, too.
-    ///
-    /// # Errors
-    /// A rank, tag or count outside its domain; [`ErrorKind::ProcAborted`](crate::ErrorKind) when
-    /// a rank has died. Nothing is started then.
-    #[doc(alias = "MPI_Isend")]
-    pub unsafe fn isend_raw(
-        &self,
-        origin: *const u8,
-        plan: &Plan,
-        count: u64,
-        dest: usize,
-        tag: i32,
-    ) -> Result<RawRequest> {
-        let layout = LayoutRef { origin: origin.cast_mut(), plan, count };
-        // SAFETY: the memory is the caller's promise; a send only reads it.
-        let started = unsafe { self.start_send(&layout, dest, tag, Space::User)? };
-        Ok(RawRequest { started })
-    }
-
-    /// Starts a receive of at most `count` elements of `plan`'s type at `origin`.
-    ///
-    /// # Safety
-    ///
-    /// - The elements' bytes are valid for writes, and nobody else reads or writes them, until the
-    ///   request has ended as described at [`isend_raw`](Self::isend_raw).
-    ///
-    /// # Errors
-    /// As [`isend_raw`](Self::isend_raw); a message that had arrived may turn out to be longer
-    /// than the receive ([`ErrorKind::Truncated`](crate::ErrorKind)), or of other types
-    /// ([`ErrorKind::Type`](crate::ErrorKind)).
-    #[doc(alias = "MPI_Irecv")]
-    pub unsafe fn irecv_raw(
-        &self,
-        origin: *mut u8,
-        plan: &Plan,
-        count: u64,
-        source: Source,
-        tag: Tag,
-    ) -> Result<RawRequest> {
-        let layout = LayoutRef { origin, plan, count };
-        // SAFETY: the memory is the caller's promise.
-        let started = unsafe { self.start_receive(&layout, source, tag, Space::User)? };
-        Ok(RawRequest { started })
-    }
-
-    /// Waits for one operation. Afterwards, whatever the result, its memory is the caller's again.
-    ///
-    /// # Errors
-    /// The operation's own; [`ErrorKind::ProcAborted`](crate::ErrorKind) when a rank has died.
-    #[doc(alias = "MPI_Wait")]
-    pub fn wait_raw(&self, request: RawRequest) -> Result<Status> {
-        self.finish(request.started)
-    }
-
-    /// Waits for all of `requests`, empties the vector, and returns their statuses in order.
-    ///
-    /// # Errors
-    /// The first error of any of them; all have ended all the same.
-    #[doc(alias = "MPI_Waitall")]
-    pub fn wait_all_raw(&self, requests: &mut Vec<RawRequest>) -> Result<Vec<Status>> {
-        let mut statuses = Vec::with_capacity(requests.len());
-        let mut failed = None;
-        for request in requests.drain(..) {
-            match self.finish(request.started) {
-                Ok(status) => statuses.push(status),
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        failed.map_or(Ok(statuses), Err)
-    }
-
-    /// The status of an operation if it is complete; asking again gives the same answer.
-    ///
-    /// # Errors
-    /// As [`wait_raw`](Self::wait_raw); the operation has ended.
-    #[doc(alias = "MPI_Test")]
-    pub fn test_raw(&self, request: &mut RawRequest) -> Result<Option<Status>> {
-        match request.started {
-            Started::Done(status) => Ok(Some(status)),
-            Started::Pending(id) => {
-                let status = self.test(id)?;
-                if let Some(status) = status {
-                    request.started = Started::Done(status);
-                }
-                Ok(status)
-            }
-        }
-    }
-
-    /// Cuts an operation loose from its memory, without waiting: a send still happens, from a
-    /// copy; a receive is withdrawn, or its message read and dropped.
-    pub fn detach_raw(&self, request: RawRequest) {
-        if let Started::Pending(id) = request.started {
-            self.endpoint().detach(id);
-        }
-    }
-}
-
 /// The messages of one context of this process, without any checks: ranks are those of the world,
-/// memory is the caller's. The C face stands on this.
+/// memory is the caller's. The halo exchange and the C face stand on this.
 ///
-/// It keeps the context's queues alive as long as it lives.
+/// It keeps the context's queues alive as long as it lives, and an operation its plan. Ending no operation
+/// neither waits nor cancels: it goes on, and its memory stays in use.
 #[derive(Clone, Debug)]
 pub struct Messages {
     endpoint: Arc<Endpoint>,
@@ -159,24 +40,6 @@ pub enum SendMode {
     /// until the send is complete.
     #[doc(alias = "MPI_Bsend")]
     Lent(*mut u8),
-}
-
-/// An operation of [`Messages`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// It was complete at once.
-    Done(Status),
-    /// It is in flight under this number, which [`Ongoing`] knows.
-    Pending(u64),
-}
-
-impl From<Started> for Operation {
-    fn from(started: Started) -> Self {
-        match started {
-            Started::Done(status) => Self::Done(status),
-            Started::Pending(id) => Self::Pending(id),
-        }
-    }
 }
 
 /// A message that a matched probe has found: no other receive gets it.
@@ -239,7 +102,12 @@ impl Messages {
         let how = How { synchronous: mode == SendMode::Synchronous, backing };
         let label = Label { context: self.context, tag, bytes, types: OF_LAYOUT };
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
-        unsafe { self.endpoint.send_as(&layout, label, dest, how).map(Into::into) }
+        unsafe { self.endpoint.send_as(&layout, label, dest, how) }
+    }
+
+    #[inline]
+    fn posting<'a>(&self, layout: LayoutRef<'a>, source: Source, tag: Tag) -> Result<Posting<'a>> {
+        Posting::new(layout, self.context, source, tag)
     }
 
     /// Starts a receive of at most `count` elements.
@@ -260,11 +128,9 @@ impl Messages {
         source: Source,
         tag: Tag,
     ) -> Result<Operation> {
-        let layout = LayoutRef { origin, plan, count };
-        let capacity = plan.packed_bytes(count)?;
-        let context = self.context;
+        let posting = self.posting(LayoutRef { origin, plan, count }, source, tag)?;
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
-        unsafe { self.endpoint.receive(&layout, capacity, context, source, tag).map(Into::into) }
+        unsafe { self.endpoint.receive(&posting) }
     }
 
     /// Receives and waits.
@@ -282,10 +148,9 @@ impl Messages {
         source: Source,
         tag: Tag,
     ) -> Result<Status> {
-        let layout = LayoutRef { origin, plan, count };
-        let capacity = plan.packed_bytes(count)?;
+        let posting = self.posting(LayoutRef { origin, plan, count }, source, tag)?;
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
-        unsafe { self.endpoint.receive_now(&layout, capacity, self.context, source, tag) }
+        unsafe { self.endpoint.receive_now(&posting) }
     }
 
     /// Starts the receive of a message that a matched probe has found.
@@ -305,7 +170,7 @@ impl Messages {
         let layout = LayoutRef { origin, plan, count };
         let capacity = plan.packed_bytes(count)?;
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
-        unsafe { self.endpoint.receive_taken(&layout, capacity, message.0).map(Into::into) }
+        unsafe { self.endpoint.receive_taken(&layout, capacity, message.0) }
     }
 
     /// The message that a receive would match now; waits for one if `wait`.
@@ -361,10 +226,37 @@ impl Messages {
         }
     }
 
+    /// Waits for all of `operations`, empties the vector, and returns their statuses in order.
+    ///
+    /// # Errors
+    /// The first error of any of them; all have ended all the same.
+    #[doc(alias = "MPI_Waitall")]
+    pub fn finish_all(&self, operations: &mut Vec<Operation>) -> Result<Vec<Status>> {
+        let mut statuses = Vec::with_capacity(operations.len());
+        let mut failed = None;
+        for operation in operations.drain(..) {
+            match self.finish(operation) {
+                Ok(status) => statuses.push(status),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(statuses), Err)
+    }
+
     /// Cuts an operation loose from its memory, without waiting: a send still happens, from a
     /// copy; a receive is withdrawn, or its message read and dropped.
-    pub fn abandon(&self, id: u64) {
-        self.endpoint.detach(id);
+    pub fn abandon(&self, operation: Operation) {
+        if let Operation::Pending(id) = operation {
+            self.endpoint.detach(id);
+        }
+    }
+
+    /// One turn of the progress engine.
+    ///
+    /// # Errors
+    /// A rank has died.
+    pub fn progress(&self) -> Result<()> {
+        self.endpoint.progress()
     }
 
     /// Tells those in [`wait_until`](Self::wait_until) to look again: something that is no message

@@ -6,8 +6,7 @@
 //! (`endpoint/engine.rs`, `detach`) instead of waiting for messages that may never come.
 
 use super::{Communicator, Space, readable, writable};
-use crate::endpoint::engine::Started;
-use crate::message::{Source, Status, Tag};
+use crate::message::{Operation, Source, Status, Tag};
 use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::fmt;
@@ -28,7 +27,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 #[doc(alias = "MPI_Request")]
 #[derive(Debug)]
 pub struct Request<'scope> {
-    started: Started,
+    started: Operation,
     scope: PhantomData<&'scope mut &'scope ()>,
 }
 
@@ -127,8 +126,8 @@ impl Drop for End<'_> {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    fn keep(&self, started: Started) -> Request<'scope> {
-        if let Started::Pending(id) = started {
+    fn keep(&self, started: Operation) -> Request<'scope> {
+        if let Operation::Pending(id) = started {
             self.pending.lock().unwrap_or_else(PoisonError::into_inner).push(id);
         }
         Request { started, scope: PhantomData }
@@ -223,8 +222,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     #[doc(alias = "MPI_Wait")]
     pub fn wait(&'scope self, request: Request<'scope>) -> Result<Status> {
         match request.started {
-            Started::Done(status) => Ok(status),
-            Started::Pending(id) => {
+            Operation::Done(status) => Ok(status),
+            Operation::Pending(id) => {
                 // Forgotten only afterwards: a panic in the wait must still cut it loose.
                 let result = self.comm.finish(request.started);
                 self.forget(id);
@@ -259,10 +258,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// As [`wait`](Self::wait); the operation has ended.
     #[doc(alias = "MPI_Test")]
     pub fn test(&'scope self, request: &mut Request<'scope>) -> Result<Option<Status>> {
-        let Started::Pending(id) = request.started else {
+        let Operation::Pending(id) = request.started else {
             return match request.started {
-                Started::Done(status) => Ok(Some(status)),
-                Started::Pending(_) => Ok(None),
+                Operation::Done(status) => Ok(Some(status)),
+                Operation::Pending(_) => Ok(None),
             };
         };
         let tested = self.comm.test(id);
@@ -270,7 +269,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             Ok(None) => {}
             Ok(Some(status)) => {
                 self.forget(id);
-                request.started = Started::Done(*status);
+                request.started = Operation::Done(*status);
             }
             Err(_) => self.forget(id),
         }

@@ -14,9 +14,9 @@ mod rendezvous;
 use super::matching::{Arrived, Matching, Unexpected};
 use super::requests::{Receive, Request, Requests, Send, SendStage};
 use crate::message::envelope::{Envelope, INLINE_MAX, Label, Place, Space};
-use crate::message::payload::{Backing, LayoutRef, Sink, Supply, buffer, copy};
+use crate::message::payload::{Backing, LayoutRef, Posting, Sink, Supply, buffer, copy};
 use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
-use crate::message::{Source, Status, Tag};
+use crate::message::{Operation, Source, Status, Tag};
 use crate::settings::Forced;
 use crate::shm::ring::Violation;
 use crate::transport::choice::{Protocol, Situation, choose};
@@ -33,15 +33,6 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// Envelopes taken from one ring before the others get their turn.
 const ENVELOPES_PER_TURN: usize = 32;
-
-/// An operation that has been started.
-#[derive(Debug)]
-pub enum Started {
-    /// It is complete.
-    Done(Status),
-    /// It is in flight under this number.
-    Pending(u64),
-}
 
 /// How a message is sent.
 #[derive(Clone, Copy, Debug)]
@@ -273,7 +264,7 @@ impl MessageEngine {
         label: Label,
         dest: usize,
         how: How,
-    ) -> Result<Started> {
+    ) -> Result<Operation> {
         let mut label = label;
         if label.types == OF_LAYOUT {
             label.types = match self.check_types {
@@ -306,7 +297,7 @@ impl MessageEngine {
             };
             if tx.send_eager(&self.fabric, label, pack)? {
                 self.traffic.eager += 1;
-                return Ok(Started::Done(status));
+                return Ok(Operation::Done(status));
             }
         }
         // SAFETY: passed on.
@@ -322,11 +313,11 @@ impl MessageEngine {
 
     /// An operation that is pending, unless the call that has started it fails: its caller never
     /// learns the number, and nobody may touch its memory after that.
-    fn pending_unless(&mut self, result: Result<()>, id: u64) -> Result<Started> {
+    fn pending_unless(&mut self, result: Result<()>, id: u64) -> Result<Operation> {
         if result.is_err() {
             self.detach(id);
         }
-        result.map(|()| Started::Pending(id))
+        result.map(|()| Operation::Pending(id))
     }
 
     /// # Safety
@@ -337,7 +328,7 @@ impl MessageEngine {
         label: Label,
         status: Status,
         how: How,
-    ) -> Result<Started> {
+    ) -> Result<Operation> {
         let rank = self.fabric.rank();
         if let Some(id) = self.matching(label.context).arrive(rank, label.tag) {
             let Some(receive) = self.requests.receive(id) else { return Err(lost()) };
@@ -350,7 +341,7 @@ impl MessageEngine {
                 unsafe { copy(&supply, &receive.sink, label.bytes.min(capacity)) };
             }
             self.requests.complete(id, arrived(status, capacity, refusal));
-            return Ok(Started::Done(status));
+            return Ok(Operation::Done(status));
         }
         if label.bytes <= self.eager_limit && !how.synchronous {
             let mut data = buffer(label.bytes)?;
@@ -358,7 +349,7 @@ impl MessageEngine {
             unsafe { layout.pack(0..label.bytes, data.as_mut_ptr()) };
             self.matching(label.context).keep(rank, label, Arrived::Data(data, None));
             self.kept += 1;
-            return Ok(Started::Done(status));
+            return Ok(Operation::Done(status));
         }
         // SAFETY: passed on.
         let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
@@ -369,7 +360,7 @@ impl MessageEngine {
         let id = self.requests.open(Request::Send(send));
         self.kept += 1;
         self.matching(label.context).keep(rank, label, Arrived::Own(id));
-        Ok(Started::Pending(id))
+        Ok(Operation::Pending(id))
     }
 
     /// Starts a receive of at most `capacity` packed bytes.
@@ -382,23 +373,17 @@ impl MessageEngine {
     ///
     /// # Errors
     /// A message longer than the receive; a broken protocol.
-    pub unsafe fn receive(
-        &mut self,
-        layout: &LayoutRef<'_>,
-        capacity: u64,
-        context: u64,
-        source: Source,
-        tag: Tag,
-    ) -> Result<Started> {
+    pub unsafe fn receive(&mut self, posting: &Posting<'_>) -> Result<Operation> {
+        let Posting { layout, capacity, context, source, tag } = *posting;
         let Some((from, message)) = self.matching(context).take(source, tag) else {
             let sink = Sink::Memory(layout.keep());
             let receive = Receive { context, source, sink, capacity, stream: None };
             let id = self.requests.open(Request::Receive(receive));
             self.matching(context).post(source, tag, id);
-            return Ok(Started::Pending(id));
+            return Ok(Operation::Pending(id));
         };
         // SAFETY: passed on.
-        unsafe { self.receive_taken(layout, capacity, Taken { context, from, message }) }
+        unsafe { self.receive_taken(&layout, capacity, Taken { context, from, message }) }
     }
 
     /// Whether the next message from `from` is the first that a receive in this context could
@@ -410,8 +395,8 @@ impl MessageEngine {
             && self.matching(context).look(Source::Rank(from), tag).is_none()
     }
 
-    /// Receives the next message from `from` straight out of the ring if it is there, short, and
-    /// what the receive asks for; only while [`MessageEngine::is_quiet`].
+    /// Receives the next message from `from`, the source of `posting`, straight out of the ring if it
+    /// is there, short, and what the receive asks for; only while [`MessageEngine::is_quiet`].
     ///
     /// # Safety
     ///
@@ -421,14 +406,8 @@ impl MessageEngine {
     /// # Errors
     /// A message longer than the receive; a broken protocol.
     #[inline]
-    pub unsafe fn glance(
-        &mut self,
-        layout: &LayoutRef<'_>,
-        capacity: u64,
-        context: u64,
-        from: usize,
-        tag: Tag,
-    ) -> Result<Glance> {
+    pub unsafe fn glance(&mut self, posting: &Posting<'_>, from: usize) -> Result<Glance> {
+        let Posting { layout, capacity, context, tag, .. } = *posting;
         let Some(rx) = &mut self.peers[from].rx else { return Ok(Glance::Other) };
         let Some(words) = rx.ring.peek(&rx.area) else { return Ok(Glance::Nothing) };
         let envelope = Envelope::decode(&words).map_err(|v| broken(from, v))?;
@@ -482,7 +461,7 @@ impl MessageEngine {
         layout: &LayoutRef<'_>,
         capacity: u64,
         taken: Taken,
-    ) -> Result<Started> {
+    ) -> Result<Operation> {
         let Taken { context, from, message } = taken;
         let source = Source::Rank(from);
         let status = Status { source: from, tag: message.tag, bytes: message.bytes };
@@ -496,7 +475,7 @@ impl MessageEngine {
                 if let Some(id) = waiting {
                     self.refuse(from, id)?;
                 }
-                arrived(status, capacity, refusal).map(Started::Done)
+                arrived(status, capacity, refusal).map(Operation::Done)
             }
             Arrived::Own(id) => {
                 let Some(send) = self.requests.send(id) else { return Err(lost()) };
@@ -505,12 +484,12 @@ impl MessageEngine {
                 // (promise of the two calls).
                 unsafe { copy(&send.supply, &sink, fits) };
                 self.requests.complete(id, Ok(status));
-                arrived(status, capacity, refusal).map(Started::Done)
+                arrived(status, capacity, refusal).map(Operation::Done)
             }
             Arrived::Offered(offer, located) => {
                 if message.bytes > capacity || refusal.is_some() {
                     self.refuse(from, offer)?;
-                    return arrived(status, capacity, refusal).map(Started::Done);
+                    return arrived(status, capacity, refusal).map(Operation::Done);
                 }
                 let sink = Sink::Memory(layout.keep());
                 let receive = Receive { context, source, sink, capacity, stream: None };

@@ -3,7 +3,7 @@
 //! `plan.rs` starts it; the caller computes on [`Interior`] (`interior.rs`) and then waits.
 //!
 //! Invariants:
-//! - [`Pending`] owns the requests of one exchange; whoever completes it first (the guard's `wait`
+//! - [`Pending`] owns the operations of one exchange; whoever completes it first (the guard's `wait`
 //!   or drop, or a field after a leaked guard) completes it for all.
 //! - Once it is complete, well or badly, no message touches the memory any more: that is what the
 //!   waiting calls of `comm/raw.rs` promise.
@@ -15,23 +15,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::field::{Element, Field, Storage};
 use super::interior::Interior;
-use crate::comm::{Communicator, RawRequest};
+use crate::comm::Messages;
 use crate::error::{Error, ErrorKind, Result};
+use crate::message::Operation;
 
 /// The messages of one exchange.
 pub(super) struct Pending {
-    comm: Communicator,
+    messages: Messages,
     state: Mutex<State>,
 }
 
 enum State {
-    Running(Vec<RawRequest>),
+    Running(Vec<Operation>),
     Ended(Result<()>),
 }
 
 impl Pending {
-    pub(super) fn new(comm: Communicator, requests: Vec<RawRequest>) -> Self {
-        Self { comm, state: Mutex::new(State::Running(requests)) }
+    pub(super) fn new(messages: Messages, operations: Vec<Operation>) -> Self {
+        Self { messages, state: Mutex::new(State::Running(operations)) }
     }
 
     /// Waits for all messages; afterwards, whatever the result, none touches memory. Every later
@@ -42,11 +43,11 @@ impl Pending {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *state {
             State::Ended(result) => result.clone(),
-            State::Running(requests) => {
-                let mut requests = mem::take(requests);
+            State::Running(operations) => {
+                let mut operations = mem::take(operations);
                 let panicked = Error::new(ErrorKind::Internal, "exchange", "waiting has panicked");
                 *state = State::Ended(Err(panicked));
-                let result = self.comm.wait_all_raw(&mut requests).map(|_statuses| ());
+                let result = self.messages.finish_all(&mut operations).map(|_statuses| ());
                 *state = State::Ended(result.clone());
                 result
             }
@@ -55,7 +56,7 @@ impl Pending {
 
     /// One progress turn.
     pub(super) fn progress(&self) -> Result<()> {
-        self.comm.progress()
+        self.messages.progress()
     }
 }
 

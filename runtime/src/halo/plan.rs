@@ -22,7 +22,7 @@ use typepack_engine::{Datatype, Direction, Plan};
 use super::exchange::{Exchange, Pending};
 use super::field::{Element, Field};
 use super::geometry::{Block, Face, Side, Stencil};
-use crate::comm::{Cartesian, Communicator};
+use crate::comm::{Cartesian, Communicator, SendMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Source, Tag};
 
@@ -276,32 +276,40 @@ impl<T: Element, const N: usize> Halo<T, N> {
         // does: all of them have to be exposed, and the address must stand for any.
         let addresses: Vec<usize> = starts.iter().map(|start| start.expose_provenance()).collect();
         let origin = ptr::with_exposed_provenance_mut::<u8>(addresses[0]);
-        let mut requests = Vec::with_capacity(2 * self.links.len());
+        let messages = self.comm.messages();
+        let mut operations = Vec::with_capacity(2 * self.links.len());
         let mut post_all = || {
             for (link, (_, recv)) in self.links.iter().zip(&layout.plans) {
                 // The neighbour there sent towards us.
                 let tag = Tag::Is(link.face.side.opposite().index());
-                let source = Source::Rank(link.neighbour);
+                let source = Source::Rank(self.comm.world_rank(
+                    link.neighbour,
+                    "source",
+                    ErrorKind::Rank,
+                )?);
                 // SAFETY: `recv` covers the receive boxes of the arrays at their distances from
-                // `origin`, which the caller keeps valid and untouched until completion.
-                requests.push(unsafe { self.comm.irecv_raw(origin, recv, 1, source, tag) }?);
+                // `origin`, which the caller keeps valid and untouched until completion; the source
+                // is a rank of the world, a face's index not negative.
+                operations.push(unsafe { messages.receive(origin, recv, 1, source, tag) }?);
             }
             for (link, (send, _)) in self.links.iter().zip(&layout.plans) {
-                let (dest, tag) = (link.neighbour, link.face.side.index());
+                let dest = self.comm.world_rank(link.neighbour, "dest", ErrorKind::Rank)?;
+                let (mode, tag) = (SendMode::Standard, link.face.side.index());
                 // SAFETY: `send` covers the send boxes of the arrays at their distances from
-                // `origin`, which the caller keeps valid and unwritten until completion.
-                requests.push(unsafe { self.comm.isend_raw(origin, send, 1, dest, tag) }?);
+                // `origin`, which the caller keeps valid and unwritten until completion; the
+                // destination is a rank of the world, a face's index not negative, no memory is lent.
+                operations.push(unsafe { messages.send(mode, origin, send, 1, dest, tag) }?);
             }
             Ok(())
         };
         if let Err(error) = post_all() {
             // Their counterparts may never come, so nobody can wait for them.
-            for request in requests {
-                self.comm.detach_raw(request);
+            for operation in operations {
+                messages.abandon(operation);
             }
             return Err(error);
         }
-        Ok(Pending::new(self.comm.clone(), requests))
+        Ok(Pending::new(messages, operations))
     }
 
     /// The committed datatypes for these arrays.

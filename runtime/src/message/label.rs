@@ -51,6 +51,15 @@ impl From<i32> for Tag {
     }
 }
 
+/// An operation that has been started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// It is complete.
+    Done(Status),
+    /// It is in flight under this number, which [`Ongoing`](crate::Ongoing) knows.
+    Pending(u64),
+}
+
 /// What a completed receive, or a probe, says about its message (`MPI_Status`).
 #[doc(alias = "MPI_Status")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

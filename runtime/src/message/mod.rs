@@ -9,4 +9,4 @@ pub(crate) mod label;
 pub(crate) mod payload;
 pub(crate) mod typecheck;
 
-pub use label::{Source, Status, TAG_UB, Tag};
+pub use label::{Operation, Source, Status, TAG_UB, Tag};

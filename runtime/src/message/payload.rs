@@ -5,8 +5,9 @@
 //! engine's raw executors.
 //!
 //! Invariant: the memory behind a `Layout` is valid until its request is complete or detached;
-//! that is the promise of `isend_raw` and `irecv_raw`, kept by the scopes and by the blocking calls.
+//! that is the promise of `Messages::send` and `Messages::receive`, kept by the scopes and by the blocking calls.
 
+use super::{Source, Tag};
 use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
 use typepack_engine as engine;
@@ -24,7 +25,7 @@ pub struct Layout {
 }
 
 // SAFETY: a layout is an address and a shared, immutable plan; who made it promised that the
-// memory may be used from any thread until the operation is complete (see `isend_raw`).
+// memory may be used from any thread until the operation is complete (see `Messages`).
 unsafe impl Send for Layout {}
 
 /// A layout as a call's arguments describe it; kept only if the operation stays in flight.
@@ -36,6 +37,33 @@ pub struct LayoutRef<'a> {
     pub plan: &'a Plan,
     /// Elements.
     pub count: u64,
+}
+
+/// A receive as a call's arguments describe it: where the data goes, and which messages it accepts.
+#[derive(Clone, Copy, Debug)]
+pub struct Posting<'a> {
+    /// Where the data goes.
+    pub layout: LayoutRef<'a>,
+    /// The packed size of the layout's elements.
+    pub capacity: u64,
+    /// Messages of this context.
+    pub context: u64,
+    /// Messages from there.
+    pub source: Source,
+    /// Messages with this tag.
+    pub tag: Tag,
+}
+
+impl<'a> Posting<'a> {
+    /// A receive into all elements of `layout`.
+    ///
+    /// # Errors
+    /// More packed bytes than 63 bits count.
+    #[inline]
+    pub fn new(layout: LayoutRef<'a>, context: u64, source: Source, tag: Tag) -> Result<Self> {
+        let capacity = layout.plan.packed_bytes(layout.count)?;
+        Ok(Self { layout, capacity, context, source, tag })
+    }
 }
 
 impl LayoutRef<'_> {

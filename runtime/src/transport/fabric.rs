@@ -293,7 +293,7 @@ impl Fabric {
         let mailbox = self.segment()?.pair_area(rank, rank);
         // SAFETY: the mailbox is a pair area of the segment that `self` holds; the offset is within
         // it and a multiple of 4.
-        Ok(unsafe { atomic_u32(mailbox.wrapping_add(pair::KNOCKS)) })
+        Ok(unsafe { atomic_u32(mailbox.wrapping_add(pair::CONNECTS)) })
     }
 
     fn name(&self, mailbox: usize, rank: usize) -> Result<&AtomicU8> {

@@ -304,7 +304,6 @@ fn lost() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use crate::sync::Word;
     use loom::cell::UnsafeCell;
     use loom::sync::Arc;
     use loom::sync::atomic::{AtomicU64, Ordering, fence};
@@ -326,22 +325,22 @@ mod tests {
             });
             let theirs = pair.clone();
             let sender = loom::thread::spawn(move || {
-                theirs.withdrawn.store_release(1);
+                theirs.withdrawn.store(1, Ordering::Release);
                 fence(Ordering::SeqCst);
-                while theirs.reading.load_acquire() != 0 {
+                while theirs.reading.load(Ordering::Acquire) != 0 {
                     loom::thread::yield_now();
                 }
                 // SAFETY: the receiver does not read any more; loom reports it if it does.
                 theirs.memory.with_mut(|memory| unsafe { *memory = 9 });
             });
             for _ in 0..2 {
-                pair.reading.store_relaxed(1);
+                pair.reading.store(1, Ordering::Relaxed);
                 fence(Ordering::SeqCst);
-                if pair.withdrawn.load_acquire() == 0 {
+                if pair.withdrawn.load(Ordering::Acquire) == 0 {
                     // SAFETY: the sender waits for `reading`; loom reports it if it does not.
                     pair.memory.with(|memory| assert_eq!(unsafe { *memory }, 7));
                 }
-                pair.reading.store_release(0);
+                pair.reading.store(0, Ordering::Release);
             }
             sender.join().unwrap();
         });

@@ -8,6 +8,8 @@ use super::{Basic, Inner, Kind, Node, NodeId, Repeated, SAMPLE, Sameness, Sample
 use crate::datatype::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
 use crate::named::Named;
+use crate::plan::Plan;
+use crate::plan::kept::Room;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -233,6 +235,18 @@ fn repetitions(parts: &[Repeated]) -> usize {
     }
     let period = parts.len() - border[parts.len() - 1];
     if parts.len().is_multiple_of(period) { parts.len() / period } else { 1 }
+}
+
+impl Plan {
+    /// The signature of this plan's type by class and width, made at the first call and kept.
+    ///
+    /// # Errors
+    ///
+    /// `plan`: it was decoded and has no datatype. As for [`Signature::of`].
+    pub fn signature(&self) -> Result<&Signature> {
+        let ty = self.datatype_for("signature")?;
+        self.kept(Room::Signature, || Signature::of(ty))
+    }
 }
 
 #[cfg(test)]

@@ -7,8 +7,7 @@
 use super::Unit;
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ir::{Edge, Op, Part, Program, lower, verify};
-use crate::kernel::Leaf;
+use crate::ir::{Edge, Op, Part, Program, WINDOW_RUNS, lower, verify};
 use crate::named::Named;
 use crate::table::Table;
 use std::sync::Arc;
@@ -87,7 +86,7 @@ fn moved(edge: Edge, offset: i64) -> Edge {
 }
 
 /// Most parts that sequences inside a sequence may come to; a window's (`../kernel.rs`) have room.
-const SPLICED: usize = Leaf::WINDOW_RUNS;
+const SPLICED: usize = WINDOW_RUNS;
 
 /// The program under construction: operands first, each node merged with its operands.
 struct Merging {

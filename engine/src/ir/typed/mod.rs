@@ -18,8 +18,8 @@ mod merge;
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
-use crate::external32;
-use crate::ir::{Edge, NodeId, Op, Program};
+use crate::ir::walk::{self, Stop, Walk};
+use crate::ir::{Edge, Node, NodeId, Op, Program};
 use crate::named::Named;
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ impl Unit {
         match self {
             Self::Element => 1,
             Self::Native => u64::from(named.size()),
-            Self::External32 => external32::size_of(named),
+            Self::External32 => u64::from(named.external32_size()),
         }
     }
 }
@@ -152,25 +152,11 @@ impl TypedProgram {
     ///
     /// Costs O(depth + log list). `position` must be below [`TypedProgram::units`] of some count.
     pub fn seek(&self, position: u64) -> Option<Place> {
-        let body = self.program.body?;
-        let bytes = self.program.node(body.node).bytes;
-        let mut rest = position % bytes;
-        let mut at = times(position / bytes, self.program.stride).wrapping_add(body.offset);
-        let mut node = body.node;
-        loop {
-            let operand = match &self.program.node(node).op {
-                Op::Block => {
-                    let named = self.named[node.index()]?;
-                    let unit = self.unit.of(named);
-                    let offset = at.wrapping_add(times(rest / unit, i64::from(named.extent())));
-                    return Some(Place { offset, named, skip: rest % unit });
-                }
-                op => self.operand(op, rest),
-            };
-            at = at.wrapping_add(operand.at);
-            rest -= operand.begin;
-            node = operand.node;
-        }
+        let stop = walk::seek(&self.program, position, |_, node| node.op.is_block())?;
+        let named = self.named[stop.node.index()]?;
+        let unit = self.unit.of(named);
+        let offset = stop.at.wrapping_add(times(stop.from / unit, i64::from(named.extent())));
+        Some(Place { offset, named, skip: stop.from % unit })
     }
 
     /// Visits the elements `range` (in this program's units) of `count` elements of the datatype, in
@@ -234,37 +220,37 @@ impl TypedProgram {
             return Err(Error::new(ErrorKind::Argument, "range", detail));
         }
         let Some(body) = self.program.body else { return Ok(()) };
-        let mut pending: Vec<Frame> = Vec::new();
-        let mut from = range.start;
-        while from < range.end {
+        if self.is_leaf(body.node) {
             let looped = Looped { at: 0, stride: self.program.stride, body };
-            let (end, operand) = self.front(&looped, from..range.end, &mut visit)?;
-            from = end;
-            pending.extend(operand);
-            while let Some(frame) = pending.pop() {
-                self.step(frame, &mut pending, &mut visit)?;
-            }
+            return self.repeated(&looped, range, &mut visit);
+        }
+        let mut walk = Walk::of_elements(&self.program, range);
+        while let Some(stop) = walk.next(|_, node| self.is_stop(node)) {
+            self.stop(stop, &mut visit)?;
         }
         Ok(())
     }
 
-    /// Visits a frame, or replaces it by its first operand and what is left of it.
-    fn step(
-        &self,
-        frame: Frame,
-        pending: &mut Vec<Frame>,
-        visit: &mut impl FnMut(Stretch) -> Result<()>,
-    ) -> Result<()> {
-        let Frame { node, at, from, to } = frame;
-        let (end, operand) = match &self.program.node(node).op {
-            Op::Block => {
-                self.leaf(node, at, from..to, visit)?;
-                (to, None)
+    /// Whether a node is a leaf, or repeats one.
+    fn is_stop(&self, node: &Node) -> bool {
+        match &node.op {
+            Op::Block => true,
+            Op::Loop { body, .. } | Op::Table { body, .. } | Op::Ragged { body, .. } => {
+                self.is_leaf(body.node)
             }
+            Op::Seq { .. } => false,
+        }
+    }
+
+    /// Visits a leaf, or what repeats one.
+    fn stop(&self, stop: Stop, visit: &mut impl FnMut(Stretch) -> Result<()>) -> Result<()> {
+        let Stop { node, at, from, to } = stop;
+        match &self.program.node(node).op {
+            Op::Block => self.leaf(node, at, from..to, visit),
             Op::Loop { stride, body, .. } => {
-                self.front(&Looped { at, stride: *stride, body: *body }, from..to, visit)?
+                self.repeated(&Looped { at, stride: *stride, body: *body }, from..to, visit)
             }
-            Op::Table { entries, scale, body } if self.is_leaf(body.node) => {
+            Op::Table { entries, scale, body } => {
                 let bytes = self.program.node(body.node).bytes;
                 let mut from = from;
                 for i in from / bytes..to.div_ceil(bytes) {
@@ -274,9 +260,9 @@ impl TypedProgram {
                     self.leaf(body.node, at, from - begin..end - begin, visit)?;
                     from = end;
                 }
-                (to, None)
+                Ok(())
             }
-            Op::Ragged { list, scale, stride, body } if self.is_leaf(body.node) => {
+            Op::Ragged { list, scale, stride, body } => {
                 let bytes = self.program.node(body.node).bytes;
                 let (mut entry, index) = list.seek(from / bytes);
                 let (mut within, mut left) = (index * bytes + from % bytes, to - from);
@@ -285,55 +271,43 @@ impl TypedProgram {
                     let looped = Looped { at, stride: *stride, body: *body };
                     let end = (list.lengths.get(entry) as u64 * bytes).min(within + left);
                     left -= end - within;
-                    while within < end {
-                        within = self.front(&looped, within..end, visit)?.0;
-                    }
+                    self.repeated(&looped, within..end, visit)?;
                     within = 0;
                     entry += 1;
                 }
-                (to, None)
+                Ok(())
             }
-            op => {
-                let operand = self.operand(op, from);
-                let end = to.min(operand.begin + self.program.node(operand.node).bytes);
-                let at = at.wrapping_add(operand.at);
-                let (from, to) = (from - operand.begin, end - operand.begin);
-                (end, Some(Frame { node: operand.node, at, from, to }))
-            }
-        };
-        if end < to {
-            pending.push(Frame { node, at, from: end, to });
+            Op::Seq { .. } => unreachable!("a walk enters sequences"),
         }
-        pending.extend(operand);
-        Ok(())
     }
 
-    /// The front of units `range` of a loop: as many whole blocks as there are if the body is a
-    /// leaf (visited), one iteration or what the range has of it otherwise (returned). Tells where
-    /// the rest begins.
-    fn front(
+    /// Visits units `range` of a loop over a leaf: whole blocks at once, what is left of one at
+    /// either end by itself.
+    fn repeated(
         &self,
         looped: &Looped,
         range: Range<u64>,
         visit: &mut impl FnMut(Stretch) -> Result<()>,
-    ) -> Result<(u64, Option<Frame>)> {
+    ) -> Result<()> {
         let Looped { at, stride, body } = *looped;
         let bytes = self.program.node(body.node).bytes;
-        let (index, skip) = (range.start / bytes, range.start % bytes);
-        let at = at.wrapping_add(body.offset).wrapping_add(times(index, stride));
-        let left = range.end - range.start;
-        let end = range.start + left.min(bytes - skip);
-        let Some(named) = self.named[body.node.index()] else {
-            let to = skip + (end - range.start);
-            return Ok((end, Some(Frame { node: body.node, at, from: skip, to })));
-        };
-        if skip != 0 || left < bytes {
-            self.leaf(body.node, at, skip..skip + (end - range.start), visit)?;
-            return Ok((end, None));
+        let mut from = range.start;
+        while from < range.end {
+            let (index, skip) = (from / bytes, from % bytes);
+            let at = at.wrapping_add(body.offset).wrapping_add(times(index, stride));
+            let left = range.end - from;
+            if skip != 0 || left < bytes {
+                let some = left.min(bytes - skip);
+                self.leaf(body.node, at, skip..skip + some, visit)?;
+                from += some;
+                continue;
+            }
+            let named = self.named[body.node.index()].ok_or_else(untyped)?;
+            let (blocks, length) = (left / bytes, bytes / self.unit.of(named));
+            visit(Stretch::Runs(Runs { offset: at, named, blocks, stride, length }))?;
+            from += blocks * bytes;
         }
-        let (blocks, length) = (left / bytes, bytes / self.unit.of(named));
-        visit(Stretch::Runs(Runs { offset: at, named, blocks, stride, length }))?;
-        Ok((range.start + blocks * bytes, None))
+        Ok(())
     }
 
     /// Visits units `range` of a leaf at displacement `at`.
@@ -344,9 +318,7 @@ impl TypedProgram {
         range: Range<u64>,
         visit: &mut impl FnMut(Stretch) -> Result<()>,
     ) -> Result<()> {
-        let Some(named) = self.named[node.index()] else {
-            return Err(Error::new(ErrorKind::Internal, "program", "a block of no type"));
-        };
+        let named = self.named[node.index()].ok_or_else(untyped)?;
         let (unit, extent) = (self.unit.of(named), i64::from(named.extent()));
         let place = |index: u64| at.wrapping_add(times(index, extent));
         let (mut index, skip) = (range.start / unit, range.start % unit);
@@ -372,34 +344,6 @@ impl TypedProgram {
     fn is_leaf(&self, node: NodeId) -> bool {
         self.named[node.index()].is_some()
     }
-
-    /// The operand of `op` that holds unit `from` of it. `op` is not a block.
-    fn operand(&self, op: &Op, from: u64) -> Operand {
-        let bytes = |body: &Edge| self.program.node(body.node).bytes;
-        let (edge, begin, shift) = match op {
-            Op::Loop { stride, body, .. } => {
-                let index = from / bytes(body);
-                (*body, index * bytes(body), times(index, *stride))
-            }
-            Op::Table { entries, scale, body } => {
-                let index = from / bytes(body);
-                (*body, index * bytes(body), entries.get(index as usize).wrapping_mul(*scale))
-            }
-            Op::Ragged { list, scale, stride, body } => {
-                let copy = from / bytes(body);
-                let (entry, index) = list.seek(copy);
-                let shift = list.entries.get(entry).wrapping_mul(*scale);
-                (*body, copy * bytes(body), shift.wrapping_add(times(index, *stride)))
-            }
-            Op::Seq { parts } => {
-                let i = parts.partition_point(|part| part.end <= from);
-                let begin = if i == 0 { 0 } else { parts[i - 1].end };
-                (parts[i].edge, begin, 0)
-            }
-            Op::Block => unreachable!("callers treat blocks themselves"),
-        };
-        Operand { node: edge.node, at: edge.offset.wrapping_add(shift), begin }
-    }
 }
 
 /// The loop program of `ty` in bytes of external32, and the named type of each of its blocks, with
@@ -415,12 +359,9 @@ pub(crate) fn lower_parts<I: Iterator<Item = (i64, Named)>>(
     merge::lower_parts(ty, Unit::External32, parts)
 }
 
-/// A part of the program still to be visited: units `from..to` of `node` at displacement `at`.
-struct Frame {
-    node: NodeId,
-    at: i64,
-    from: u64,
-    to: u64,
+#[cold]
+fn untyped() -> Error {
+    Error::new(ErrorKind::Internal, "program", "a block of no type")
 }
 
 /// A loop in use.
@@ -428,13 +369,6 @@ struct Looped {
     at: i64,
     stride: i64,
     body: Edge,
-}
-
-/// An operand found by position: its displacement in its user and the units before it there.
-struct Operand {
-    node: NodeId,
-    at: i64,
-    begin: u64,
 }
 
 fn times(index: u64, stride: i64) -> i64 {

@@ -17,7 +17,7 @@
 mod table;
 
 use crate::kernel::{Direction, Leaf, LeafShape, Level, Nest};
-use crate::leaf::Isa;
+use crate::leaf::{Class, Isa};
 
 /// What an executor takes, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,25 +56,6 @@ struct Kernels {
     listed: Blocks,
     /// Windows: each move.
     window: Cost,
-}
-
-/// What there is besides a compiled kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// Rows of blocks.
-    Row,
-    /// Rows of windows, run by run.
-    Runs,
-    /// Rows of windows, by lines.
-    #[cfg_attr(
-        not(any(test, target_arch = "x86_64")),
-        expect(dead_code, reason = "made of byte permutes of AVX-512")
-    )]
-    Window,
-    /// Tiles.
-    Tile,
-    /// One memcpy per run.
-    Interpreter,
 }
 
 /// Who executes calls of which size, and when to compile.

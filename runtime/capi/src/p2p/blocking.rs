@@ -151,8 +151,8 @@ fn both(
 ) -> Result<Outcome> {
     let messages = on.comm.messages();
     // A half that fails leaves none of the other behind: its memory is the caller's again.
-    if let (Err(_), Ok(Some(Operation::Pending(id)))) = (&sent, &received) {
-        messages.abandon(*id);
+    if let (Err(_), Ok(Some(receive @ Operation::Pending(_)))) = (&sent, &received) {
+        messages.abandon(*receive);
         sent?;
         return Ok(Outcome::empty());
     }

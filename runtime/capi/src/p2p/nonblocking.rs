@@ -191,8 +191,8 @@ pub unsafe fn isendrecv<F: Form>(
         };
         (received, dest.map(send).transpose())
     };
-    if let (Err(_), Ok(Some(Operation::Pending(id)))) = (&sent, &received) {
-        on.comm.messages().abandon(*id);
+    if let (Err(_), Ok(Some(receive))) = (&sent, &received) {
+        on.comm.messages().abandon(*receive);
     }
     out.set(pair(on, sent?, received)?);
     Ok(())

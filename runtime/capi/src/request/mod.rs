@@ -22,7 +22,7 @@ use crate::raw::{self, Status};
 use std::ffi::c_int;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use typepack::{Messages, Ongoing};
+use typepack::{Messages, Ongoing, Operation};
 
 /// The communicator of an operation, by object and by the handle that its call had.
 #[derive(Clone, Debug)]
@@ -253,7 +253,7 @@ impl Request {
         }
         drop(running);
         for id in ids.into_iter().flatten() {
-            messages.abandon(id);
+            messages.abandon(Operation::Pending(id));
         }
     }
 

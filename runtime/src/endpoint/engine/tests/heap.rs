@@ -2,6 +2,7 @@
 //! withdrawn in the middle, and from ranks that lie about where their data is.
 
 use super::super::*;
+use super::any;
 use crate::message::envelope::{BYTES, TYPES};
 use crate::shm::heap::Heap;
 use crate::shm::ring::{Producer, RingMemory};
@@ -142,7 +143,7 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
         let posted = round % 3 == 0;
         // SAFETY: both operations end below, before the buffers.
         let post = |there: &mut MessageEngine| unsafe {
-            there.receive(&receive, bytes, 3, Source::Any, Tag::Any).expect("a receive")
+            there.receive(&any(receive, bytes, 3)).expect("a receive")
         };
         let early = posted.then(|| post(&mut there));
         // SAFETY: as above.
@@ -153,7 +154,7 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
         let received = early.unwrap_or_else(|| post(&mut there));
         turn(&mut here, &mut there);
         for (engine, started) in [(&mut here, sent), (&mut there, received)] {
-            if let Started::Pending(id) = started {
+            if let Operation::Pending(id) = started {
                 let status = engine.requests().fetch(id).expect("complete").expect("well");
                 assert_eq!(status.bytes, bytes);
             }
@@ -197,14 +198,14 @@ fn what_is_withdrawn_arrives_as_it_was() {
         let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
         // SAFETY: the buffers outlive the operations; what is cut loose is not in use afterwards.
         let (id, received) = unsafe {
-            let Started::Pending(id) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
+            let Operation::Pending(id) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
                 panic!("complete")
             };
             if stage > 0 {
                 there.progress().unwrap();
             }
             // A fetch of two pieces, one of which is done at stage 2; the whole at stage 3.
-            let received = there.receive(&receive, bytes, 3, Source::Any, Tag::Any).unwrap();
+            let received = there.receive(&any(receive, bytes, 3)).unwrap();
             for _ in 1..stage {
                 there.progress().unwrap();
             }
@@ -213,7 +214,7 @@ fn what_is_withdrawn_arrives_as_it_was() {
             (id, received)
         };
         turn(&mut here, &mut there);
-        let Started::Pending(receive) = received else { panic!("complete") };
+        let Operation::Pending(receive) = received else { panic!("complete") };
         assert!(there.requests().fetch(receive).expect("complete").is_ok());
         assert!(target.iter().all(|&byte| byte == 7), "stage {stage}");
         assert!(here.requests().get(id).is_none() && here.others_are_served());
@@ -236,12 +237,12 @@ fn receives_that_are_gone_or_too_small_answer() {
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
     // SAFETY: the buffers outlive the operations.
     unsafe {
-        let Started::Pending(sent) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
+        let Operation::Pending(sent) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
             panic!("complete")
         };
         there.progress().unwrap();
-        let received = there.receive(&receive, bytes, 3, Source::Any, Tag::Any).unwrap();
-        let Started::Pending(received) = received else { panic!("complete") };
+        let received = there.receive(&any(receive, bytes, 3)).unwrap();
+        let Operation::Pending(received) = received else { panic!("complete") };
         there.progress().unwrap();
         there.detach(received);
         target.fill(1);
@@ -249,11 +250,11 @@ fn receives_that_are_gone_or_too_small_answer() {
         assert!(here.requests().fetch(sent).expect("complete").is_ok());
         assert!(target.iter().all(|&byte| byte == 1));
 
-        let Started::Pending(sent) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
+        let Operation::Pending(sent) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
             panic!("complete")
         };
         there.progress().unwrap();
-        let small = there.receive(&receive, bytes - 1, 3, Source::Any, Tag::Any);
+        let small = there.receive(&any(receive, bytes - 1, 3));
         assert_eq!(small.unwrap_err().kind(), ErrorKind::Truncated);
         turn(&mut here, &mut there);
         assert!(here.requests().fetch(sent).expect("complete").is_ok());
@@ -293,7 +294,7 @@ fn lies_about_data_are_violations() {
         let double = Datatype::named(Named::U8).commit().unwrap();
         let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 21 };
         // SAFETY: the vector outlives the engine.
-        unsafe { victim.receive(&layout, 1 << 21, 3, Source::Any, Tag::Any) }.expect("a receive");
+        unsafe { victim.receive(&any(layout, 1 << 21, 3)) }.expect("a receive");
         let mut tx = Producer::default();
         let room = tx.reserve(&area, encoding.len()).expect("credits").expect("room");
         let define = Envelope::Define { number: 0, bytes: encoding.len() as u64 };
@@ -329,7 +330,7 @@ fn lies_about_data_are_violations() {
     let byte = Datatype::named(Named::U8).commit().unwrap();
     let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &byte, count: 8 };
     // SAFETY: the array outlives the engine.
-    unsafe { victim.receive(&layout, 8, 3, Source::Any, Tag::Any) }.expect("a receive");
+    unsafe { victim.receive(&any(layout, 8, 3)) }.expect("a receive");
     assert!(victim.progress().is_err());
     assert_eq!(target, [1; 8]);
     // Memory that is counted as withdrawn is left alone until the envelope comes.
@@ -362,7 +363,7 @@ fn lies_about_shares_are_violations() {
         let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
         // SAFETY: the heap outlives the engine.
         let sent = unsafe { victim.send(&layout, label, 1, How::STANDARD) }.expect("a send");
-        let Started::Pending(id) = sent else { panic!("complete") };
+        let Operation::Pending(id) = sent else { panic!("complete") };
         let area = hostile.contact(0).expect("contact");
         let mut tx = Producer::default();
         let room = tx.reserve(&area, 0).expect("credits").expect("room");
@@ -380,7 +381,7 @@ fn lies_about_shares_are_violations() {
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
     // SAFETY: the heaps outlive the exchanges.
     unsafe {
-        there.receive(&receive, bytes, 3, Source::Any, Tag::Any).expect("a receive");
+        there.receive(&any(receive, bytes, 3)).expect("a receive");
         here.send(&send, label, 1, How::STANDARD).expect("a send");
     }
     let area = theirs.written_by(0).expect("a mailbox").expect("a name");
@@ -405,9 +406,9 @@ fn who_copies_the_last_piece_calls() {
     let received = unsafe {
         here.send(&send, label, 1, How::STANDARD).expect("a send");
         there.progress().expect("a turn");
-        there.receive(&receive, bytes, 3, Source::Any, Tag::Any).expect("a receive")
+        there.receive(&any(receive, bytes, 3)).expect("a receive")
     };
-    let Started::Pending(received) = received else { panic!("complete") };
+    let Operation::Pending(received) = received else { panic!("complete") };
     let seen = theirs.announce();
     here.progress().expect("a turn");
     let called = theirs.announce() != seen;

@@ -1,6 +1,7 @@
 //! The engine against ranks that break the protocol, and the ends of requests.
 
 use super::super::*;
+use super::any;
 use crate::shm::bulk::{ChunkMemory, Filler};
 use crate::shm::pair::{CHUNK_BYTES, CHUNKS};
 use crate::shm::ring::{Producer, RingMemory};
@@ -41,8 +42,8 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     let pending = loop {
         // SAFETY: nothing is read for an empty message.
         match unsafe { engine.send(&layout, empty, 1, How::STANDARD) }.expect("a send") {
-            Started::Done(_) => {}
-            Started::Pending(id) => break id,
+            Operation::Done(_) => {}
+            Operation::Pending(id) => break id,
         }
     };
     hostile
@@ -55,7 +56,15 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     // SAFETY: the buffer outlives the engine.
     unsafe {
         engine.send(&layout, label, 1, How::STANDARD).expect_err("a send");
-        engine.receive(&layout, 16_000, 0, Source::Rank(1), Tag::Any).expect_err("a receive");
+        engine
+            .receive(&Posting {
+                layout,
+                capacity: 16_000,
+                context: 0,
+                source: Source::Rank(1),
+                tag: Tag::Any,
+            })
+            .expect_err("a receive");
     }
     let (sent, received) = (pending + 1, pending + 2);
     let send = engine.requests().send(sent).expect("a send without an owner");
@@ -82,13 +91,13 @@ fn a_synchronous_send_ends_with_the_match() {
             let (context, source) = (6, Source::Rank(0));
             // SAFETY: the vectors outlive the operations, all of which end below.
             let receive = |there: &mut MessageEngine| unsafe {
-                there.receive(&to, capacity, context, source, Tag::Any)
+                there.receive(&Posting { layout: to, capacity, context, source, tag: Tag::Any })
             };
             let posted = (way == 0).then(|| receive(&mut there).expect("a receive"));
             let label = Label { context, tag: 3, bytes: len, types: UNKNOWN };
             // SAFETY: as above.
             let sent = unsafe { here.send(&from, label, 1, how) }.expect("a send");
-            let Started::Pending(id) = sent else { panic!("{len} bytes are complete") };
+            let Operation::Pending(id) = sent else { panic!("{len} bytes are complete") };
             here.progress().expect("a turn");
             assert!(!here.requests().is_complete(id), "{len} bytes");
             there.progress().expect("a turn");
@@ -97,7 +106,7 @@ fn a_synchronous_send_ends_with_the_match() {
                 assert!(!here.requests().is_complete(id), "{len} bytes");
             }
             match (way, posted) {
-                (0, Some(Started::Pending(id))) => {
+                (0, Some(Operation::Pending(id))) => {
                     let result = there.requests().fetch(id).expect("complete");
                     assert_eq!(result.expect("a message").bytes, len);
                 }
@@ -130,9 +139,11 @@ fn only_unmatched_receives_are_withdrawn() {
     let label = Label { context: 2, tag: 1, bytes: 32, types: UNKNOWN };
     for source in [Source::Any, Source::Rank(0)] {
         // SAFETY: the vectors outlive the operations, all of which end below.
-        let mut receive = || unsafe { engine.receive(&to, 32, 2, source, Tag::Any) };
+        let mut receive = || unsafe {
+            engine.receive(&Posting { layout: to, capacity: 32, context: 2, source, tag: Tag::Any })
+        };
         let (first, second) = (receive().expect("one"), receive().expect("another"));
-        let (Started::Pending(first), Started::Pending(second)) = (first, second) else {
+        let (Operation::Pending(first), Operation::Pending(second)) = (first, second) else {
             panic!("nothing was sent");
         };
         assert!(engine.withdraw(first) && !engine.withdraw(first));
@@ -166,7 +177,7 @@ fn hostile_envelopes_are_errors() {
         let layout = LayoutRef { origin, plan: &word, count: 64 };
         // SAFETY: the buffer outlives the engine, and is looked at only after the turns.
         unsafe {
-            engine.receive(&layout, 512, 0, Source::Any, Tag::Any).expect("a receive");
+            engine.receive(&any(layout, 512, 0)).expect("a receive");
             let label = Label { context: 0, tag: 0, bytes: 512, types: UNKNOWN };
             let offer = Label { bytes: 0, ..label };
             engine.send(&layout, offer, 1, How::STANDARD).expect("a send");

@@ -2,6 +2,7 @@
 //! withdrawn in the middle, and from ranks that lie about where their data is.
 
 use super::super::*;
+use super::any;
 use crate::message::envelope::BYTES;
 use crate::shm::ring::{Producer, RingMemory};
 use crate::shm::segment::{JobFlags, Segment};
@@ -47,8 +48,8 @@ fn send(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     let label = Label { context: CONTEXT, tag: 1, bytes: count, types: UNKNOWN };
     // SAFETY: the tests end every operation, or cut it loose, before its buffer goes.
     match unsafe { engine.send(&layout, label, 1, How::STANDARD) }.expect("a send") {
-        Started::Pending(id) => id,
-        Started::Done(_) => panic!("complete"),
+        Operation::Pending(id) => id,
+        Operation::Done(_) => panic!("complete"),
     }
 }
 
@@ -57,10 +58,10 @@ fn receive(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     let bytes = data.len() as u64;
     let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
     // SAFETY: as above.
-    let started = unsafe { engine.receive(&layout, bytes, CONTEXT, Source::Any, Tag::Any) };
+    let started = unsafe { engine.receive(&any(layout, bytes, CONTEXT)) };
     match started.expect("a receive") {
-        Started::Pending(id) => id,
-        Started::Done(_) => panic!("complete"),
+        Operation::Pending(id) => id,
+        Operation::Done(_) => panic!("complete"),
     }
 }
 
@@ -146,7 +147,7 @@ fn what_cannot_be_copied_is_packed() {
     let sent = send(&mut here, &mut source, &byte);
     let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &pairs, count: 1 };
     // SAFETY: the buffer outlives the operation.
-    unsafe { there.receive(&layout, 100_000, CONTEXT, Source::Any, Tag::Any) }.expect("a receive");
+    unsafe { there.receive(&any(layout, 100_000, CONTEXT)) }.expect("a receive");
     turn(&mut here, &mut there);
     finished(&mut here, sent, 100_000);
     assert_eq!(here.traffic().pipelined, 1);

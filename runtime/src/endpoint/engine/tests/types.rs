@@ -2,6 +2,7 @@
 //! late, and ranks of which one, both or neither checks.
 
 use super::super::*;
+use super::any;
 use crate::message::typecheck::{OF_LAYOUT, VOID};
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
@@ -30,12 +31,12 @@ fn plan(named: Named) -> Plan {
 /// Ends both operations: the results of the send and of the receive.
 fn end(
     ranks: &mut [MessageEngine; 2],
-    sent: Result<Started>,
-    received: Result<Started>,
+    sent: Result<Operation>,
+    received: Result<Operation>,
 ) -> [Result<Status>; 2] {
     let mut results = [sent, received].map(|started| match started {
-        Ok(Started::Done(status)) => (Some(Ok(status)), 0),
-        Ok(Started::Pending(id)) => (None, id),
+        Ok(Operation::Done(status)) => (Some(Ok(status)), 0),
+        Ok(Operation::Pending(id)) => (None, id),
         Err(error) => (Some(Err(error)), 0),
     });
     for _ in 0..1000 {
@@ -67,9 +68,8 @@ fn who_checks_decides() {
             let label = Label { context: CONTEXT, tag: 3, bytes, types: OF_LAYOUT };
             let how = How { synchronous, ..How::STANDARD };
             // SAFETY: the vectors outlive both operations, which end below.
-            let receive = |there: &mut MessageEngine| unsafe {
-                there.receive(&to, room, CONTEXT, Source::Any, Tag::Any)
-            };
+            let receive =
+                |there: &mut MessageEngine| unsafe { there.receive(&any(to, room, CONTEXT)) };
             let early = posted.then(|| receive(&mut ranks[1]));
             // SAFETY: as above.
             let sent = unsafe { ranks[0].send(&from, label, 1, how) };
@@ -112,14 +112,14 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
         for _ in 0..2 {
             // SAFETY: the vectors outlive all operations, which are complete when they return.
             let sent = unsafe { ranks[0].send(&from, label, 1, How::STANDARD) };
-            assert!(matches!(sent, Ok(Started::Done(_))));
+            assert!(matches!(sent, Ok(Operation::Done(_))));
             if ranks[1].peers[0].rx.is_none() {
                 ranks[1].progress().expect("a turn");
                 assert!(ranks[1].take(CONTEXT, Source::Any, Tag::Any).is_some());
             }
         }
         // SAFETY: as above.
-        let glance = unsafe { ranks[1].glance(&to, bytes, CONTEXT, 0, Tag::Any) };
+        let glance = unsafe { ranks[1].glance(&any(to, bytes, CONTEXT), 0) };
         match (checks, glance.expect("a look")) {
             (true, Glance::Other) => assert!(target.iter().all(|&value| value == 1)),
             (false, Glance::Done(_)) => assert!(target == data),
@@ -143,16 +143,15 @@ fn messages_to_oneself_are_compared() {
         let label = Label { context: CONTEXT, tag: 3, bytes: 4 * count, types: OF_LAYOUT };
         let how = How { synchronous, ..How::STANDARD };
         // SAFETY: the vectors outlive both operations, which are complete after the two calls.
-        let receive = |engine: &mut MessageEngine| unsafe {
-            engine.receive(&to, 4 * count, CONTEXT, Source::Any, Tag::Any)
-        };
+        let receive =
+            |engine: &mut MessageEngine| unsafe { engine.receive(&any(to, 4 * count, CONTEXT)) };
         let early = posted.then(|| receive(&mut engine));
         // SAFETY: as above.
         let sent = unsafe { engine.send(&from, label, 0, how) };
         let received = early.unwrap_or_else(|| receive(&mut engine));
         let [sent, received] = [sent, received].map(|started| match started {
-            Ok(Started::Done(status)) => Ok(status),
-            Ok(Started::Pending(id)) => engine.requests().fetch(id).expect("an end"),
+            Ok(Operation::Done(status)) => Ok(status),
+            Ok(Operation::Pending(id)) => engine.requests().fetch(id).expect("an end"),
             Err(error) => Err(error),
         });
         assert!(sent.is_ok());
@@ -192,8 +191,8 @@ fn types_that_are_lies_are_harmless() {
         let mut target = [1u32; 4];
         let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: &ints, count: 4 };
         // SAFETY: the array outlives the operation, which ends in the next turn.
-        let receive = unsafe { victim.receive(&to, 16, CONTEXT, Source::Any, Tag::Any) };
-        let Ok(Started::Pending(id)) = receive else { panic!("nothing has been read") };
+        let receive = unsafe { victim.receive(&any(to, 16, CONTEXT)) };
+        let Ok(Operation::Pending(id)) = receive else { panic!("nothing has been read") };
         victim.progress().expect("a turn");
         let result = victim.requests().fetch(id).expect("an end");
         let kind = match types {
