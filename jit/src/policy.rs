@@ -1,7 +1,7 @@
 //! When compiling pays.
 //!
 //! The engine adds up what a kernel would have saved a nest in a direction, by its table of costs
-//! (`engine/src/cost/`), and asks for the kernel once that is what a compilation takes; `lib.rs`
+//! (`engine/src/plan/cost/`), and asks for the kernel once that is what a compilation takes; `lib.rs`
 //! hands that number on from here, as a number of bytes.
 
 use std::fmt;
