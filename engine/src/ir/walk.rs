@@ -271,11 +271,11 @@ mod tests {
         ] {
             let ty: Datatype = ty.parse().unwrap();
             let plan = ty.commit().unwrap();
-            let program = plan.program();
+            let (program, extent) = (plan.program(), ty.extent());
             let bytes: Vec<i64> = (0..2)
                 .flat_map(|element| {
                     typemap::typemap(&ty).into_iter().flat_map(move |entry| {
-                        let at = element * ty_extent(&plan) + entry.offset;
+                        let at = element * extent + entry.offset;
                         at..at + i64::from(entry.named.size())
                     })
                 })
@@ -294,10 +294,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    fn ty_extent(plan: &crate::Plan) -> i64 {
-        plan.footprint().extent
     }
 
     #[test]
