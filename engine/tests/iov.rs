@@ -104,7 +104,7 @@ fn huge_types_answer_at_once() {
 
 #[test]
 fn a_million_entries_start_anywhere() {
-    let mut numbers = random::Numbers(5);
+    let mut numbers = random::Random(5);
     let lengths: Vec<i64> = (0..1_000_000).map(|_| numbers.below(4) as i64).collect();
     let at: Vec<i64> = (0..1_000_000).map(|i| i * 5).collect();
     for old in [
