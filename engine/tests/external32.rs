@@ -405,7 +405,7 @@ fn tree_of(random: &mut Random, depth: u32, all: &[Named]) -> Datatype {
     let old = tree_of(random, depth - 1, all);
     let lengths =
         |random: &mut Random, n| -> Vec<i64> { (0..n).map(|_| random.between(0, 3)).collect() };
-    let places = |random: &mut Random, n, far| -> Vec<i64> {
+    let places = |random: &mut Random, n, far: i64| -> Vec<i64> {
         (0..n).map(|_| random.between(-9, far - 10)).collect()
     };
     let blocks = random.between(0, 4);

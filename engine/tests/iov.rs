@@ -1,28 +1,18 @@
 //! Run lists against the oracle: from every run on, the runs are the packed bytes in order.
 
 mod random;
+#[path = "../../fuzz/support/walk.rs"]
+mod walk;
 
 use typepack_engine::iov::Iov;
 use typepack_engine::kernel::Run;
-use typepack_engine::{Datatype, Named, typemap};
-
-/// The address of every packed byte of `count` elements.
-fn addresses(ty: &Datatype, count: u64) -> Vec<i64> {
-    let entries = typemap::typemap(ty);
-    let mut all = Vec::new();
-    for i in 0..count as i64 {
-        for entry in &entries {
-            let at = entry.offset + i * ty.extent();
-            all.extend(at..at + i64::from(entry.named.size()));
-        }
-    }
-    all
-}
+use typepack_engine::{Datatype, Named};
+use walk::places;
 
 fn check(ty: &Datatype, count: u64) {
     let plan = ty.commit().unwrap();
     let iov = Iov::new(&plan);
-    let expected = addresses(ty, count);
+    let expected = places(ty, count);
     let all: Vec<Run> = iov.runs(count, 0).unwrap().collect();
     assert_eq!(iov.len(count).unwrap(), all.len() as u64, "{}", plan.program());
     let bytes: Vec<i64> =
