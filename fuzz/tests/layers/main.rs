@@ -7,7 +7,7 @@
 //! same between crates, and `planted.rs` shows that each kind of circle is found.
 //!
 //! Tests are exempt: `#[cfg(test)]` modules, `tests/`, examples and benchmarks.
-//! `cargo test -p typepack-fuzz --test layers -- --nocapture` prints the layers.
+//! The layers are printed, past the test runner, which would keep them to itself.
 
 mod imports;
 mod manifests;
@@ -16,6 +16,7 @@ mod planted;
 mod resolve;
 mod source;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use order::List;
@@ -33,13 +34,15 @@ fn list() -> List {
 fn every_import_goes_down() {
     let root = repository();
     let mut faults = Vec::new();
+    let mut shown = String::new();
     for one in &list().crates {
         let Some(layers) = &one.layers else { continue };
         let sources = source::read(&root.join(&one.path).join("src"));
         let findings = order::check(&format!("{}/src/", one.path), &sources, layers);
-        println!("{}: layers, each with those it imports from\n{}", one.path, findings.layers);
+        shown += &format!("\n{}: layers, each with those it imports from\n{}", one.path, findings.layers);
         faults.extend(findings.faults);
     }
+    std::io::stdout().lock().write_all(shown.as_bytes()).expect("standard output");
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 

@@ -3,6 +3,7 @@
 
 #![expect(dead_code, reason = "each test file uses another part")]
 
+#[path = "../../../../fuzz/support/script.rs"]
 pub mod script;
 
 use std::fs;
