@@ -227,7 +227,7 @@ fn alone(world: &Communicator) {
     region.free().expect("freed");
     let error = SharedRegion::allocate(world, usize::MAX / 2).expect_err("too much");
     assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
-    assert_eq!(world.allreduce(&mut [1_i32], Op::Sum), Ok(()));
+    assert_eq!(world.allreduce(&mut [1.0_f64], Op::Sum), Ok(()));
 }
 
 #[test]
