@@ -44,8 +44,9 @@ fn whole(comm: &Communicator, bytes: usize, seed: u64) -> SharedRegion {
 #[test]
 fn every_rank_sees_every_part() {
     ranks(4, "every_rank_sees_every_part", |world| {
-        for bytes in [0, 8, 100 * world.rank(), 70_000 + 8 * world.rank(), 3 << 20] {
-            let region = whole(world, bytes, bytes as u64);
+        let sizes = [0, 8, 100 * world.rank(), 70_000 + 8 * world.rank(), 3 << 20];
+        for (round, bytes) in sizes.into_iter().enumerate() {
+            let region = whole(world, bytes, round as u64);
             assert_eq!(region.is_empty(world.rank()), bytes == 0);
             assert!(region.atomic(4, 0).is_none() && region.as_ptr(4).is_none());
             for rank in 0..4 {
