@@ -2,11 +2,12 @@
 
 use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
 use crate::comm;
+use crate::comm::On;
+use crate::count_width::{CountWidth, Number, count as checked};
 use crate::datatype;
 use crate::error::Result;
-use crate::form::{Form, Number, count as checked};
 use crate::raw::{self, Status};
-use crate::request::{On, Outcome};
+use crate::request::Outcome;
 use std::ffi::{c_int, c_void};
 use typepack::{Operation, SendMode};
 
@@ -54,29 +55,8 @@ unsafe fn blocking(
     })
 }
 
-macro_rules! sends {
-    ($($name:ident, $mode:ident, $c:literal;)*) => {
-        $(
-            #[doc = concat!("`", $c, "`.")]
-            ///
-            /// # Safety
-            /// As the C function.
-            pub unsafe fn $name<F: Form>(
-                buf: *const c_void,
-                count: F::Count,
-                datatype: raw::Datatype,
-                dest: c_int,
-                tag: c_int,
-                comm: raw::Comm,
-            ) -> Result {
-                // SAFETY: passed on.
-                unsafe { blocking(Mode::$mode, buf, count, datatype, dest, tag, comm) }
-            }
-        )*
-    };
-}
-
-sends! {
+send_family! {
+    blocking ();
     send, Standard, "MPI_Send";
     ssend, Synchronous, "MPI_Ssend";
     bsend, Buffered, "MPI_Bsend";
@@ -87,9 +67,9 @@ sends! {
 ///
 /// # Safety
 /// As the C function.
-pub unsafe fn recv<F: Form>(
+pub unsafe fn recv<W: CountWidth>(
     buf: *mut c_void,
-    count: F::Count,
+    count: W::Count,
     datatype: raw::Datatype,
     source: c_int,
     tag: c_int,
@@ -110,14 +90,14 @@ pub unsafe fn recv<F: Form>(
             let received =
                 unsafe { comm.messages().receive_now(buf.cast(), plan, count, source, tag) };
             let received = received.inspect_err(|error| {
-                if let Some(known) = Status::of_error(comm, error) {
+                if let Some(known) = comm.status_of_error(error) {
                     // SAFETY: passed on.
                     unsafe { known.put(status) };
                 }
             })?;
             if !status.is_null() {
                 // SAFETY: passed on.
-                unsafe { Status::of(comm, received).put(status) };
+                unsafe { comm.status(received).put(status) };
             }
             Ok(())
         })
@@ -185,14 +165,14 @@ unsafe fn ended(outcome: Outcome, status: *mut Status) -> Result {
 /// # Safety
 /// As the C function.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
-pub unsafe fn sendrecv<F: Form>(
+pub unsafe fn sendrecv<W: CountWidth>(
     sendbuf: *const c_void,
-    sendcount: F::Count,
+    sendcount: W::Count,
     sendtype: raw::Datatype,
     dest: c_int,
     sendtag: c_int,
     recvbuf: *mut c_void,
-    recvcount: F::Count,
+    recvcount: W::Count,
     recvtype: raw::Datatype,
     source: c_int,
     recvtag: c_int,
@@ -229,9 +209,9 @@ pub unsafe fn sendrecv<F: Form>(
 /// # Safety
 /// As the C function.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
-pub unsafe fn sendrecv_replace<F: Form>(
+pub unsafe fn sendrecv_replace<W: CountWidth>(
     buf: *mut c_void,
-    count: F::Count,
+    count: W::Count,
     datatype: raw::Datatype,
     dest: c_int,
     sendtag: c_int,

@@ -5,12 +5,13 @@
 
 use super::blocking::{copied, receive};
 use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
+use crate::comm::On;
+use crate::count_width::{CountWidth, Number, count as checked};
 use crate::datatype;
 use crate::error::{Failure, Result};
-use crate::form::{Form, Number, count as checked};
 use crate::out::Out;
 use crate::raw;
-use crate::request::{self, On, Outcome, Running};
+use crate::request::{self, Outcome, Running};
 use std::ffi::{c_int, c_void};
 use typepack::{Operation, SendMode};
 
@@ -48,32 +49,8 @@ unsafe fn nonblocking(
     Ok(())
 }
 
-macro_rules! sends {
-    ($($name:ident, $mode:ident, $c:literal;)*) => {
-        $(
-            #[doc = concat!("`", $c, "`.")]
-            ///
-            /// # Safety
-            /// As the C function.
-            pub unsafe fn $name<F: Form>(
-                buf: *const c_void,
-                count: F::Count,
-                datatype: raw::Datatype,
-                dest: c_int,
-                tag: c_int,
-                comm: raw::Comm,
-                request: *mut raw::Request,
-            ) -> Result {
-                // SAFETY: passed on.
-                unsafe {
-                    nonblocking(Mode::$mode, buf, count, datatype, dest, tag, comm, request)
-                }
-            }
-        )*
-    };
-}
-
-sends! {
+send_family! {
+    nonblocking (request: *mut raw::Request);
     isend, Standard, "MPI_Isend";
     issend, Synchronous, "MPI_Issend";
     ibsend, Buffered, "MPI_Ibsend";
@@ -100,9 +77,9 @@ pub fn received(on: &On, result: typepack::Result<Operation>) -> Result<Running>
 ///
 /// # Safety
 /// As the C function.
-pub unsafe fn irecv<F: Form>(
+pub unsafe fn irecv<W: CountWidth>(
     buf: *mut c_void,
-    count: F::Count,
+    count: W::Count,
     datatype: raw::Datatype,
     source: c_int,
     tag: c_int,
@@ -153,14 +130,14 @@ fn pair(
 /// # Safety
 /// As the C function.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
-pub unsafe fn isendrecv<F: Form>(
+pub unsafe fn isendrecv<W: CountWidth>(
     sendbuf: *const c_void,
-    sendcount: F::Count,
+    sendcount: W::Count,
     sendtype: raw::Datatype,
     dest: c_int,
     sendtag: c_int,
     recvbuf: *mut c_void,
-    recvcount: F::Count,
+    recvcount: W::Count,
     recvtype: raw::Datatype,
     source: c_int,
     recvtag: c_int,
@@ -203,9 +180,9 @@ pub unsafe fn isendrecv<F: Form>(
 /// # Safety
 /// As the C function.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
-pub unsafe fn isendrecv_replace<F: Form>(
+pub unsafe fn isendrecv_replace<W: CountWidth>(
     buf: *mut c_void,
-    count: F::Count,
+    count: W::Count,
     datatype: raw::Datatype,
     dest: c_int,
     sendtag: c_int,
