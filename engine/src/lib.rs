@@ -43,10 +43,11 @@ mod derived;
 mod divide;
 mod error;
 mod exec;
-pub mod explain;
 pub mod external32;
 pub mod facts;
 mod footprint;
+#[doc(hidden)]
+pub mod inspect;
 mod interp;
 pub mod iov;
 pub mod ir;

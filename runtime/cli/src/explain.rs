@@ -1,6 +1,6 @@
 //! `typepack explain`: what a datatype is, how it lies in memory, what packs it.
 //!
-//! Everything is made by the engine's `text` and `explain` modules, and the text of one kernel by
+//! Everything is made by the engine's `text` and by `typepack-explain`, and the text of one kernel by
 //! the code generator (`kernel.rs`); here are the arguments and the files. One rank works, whatever the number of ranks.
 
 use std::fmt::Display;
@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use typepack::Universe;
-use typepack::engine::explain::{self, Options as Report};
 use typepack::engine::text::{self, File};
 use typepack::engine::{Datatype, Settings};
+use typepack_explain::Options as Report;
 
 use crate::agree::{FAILURE, Stop, USAGE, agree};
 use crate::kernel;
@@ -114,10 +114,10 @@ fn explained(options: &Options, ty: &Datatype, count: u64) -> Result<(), String>
     let compiler = Some(Arc::new(typepack::jit().clone()) as Arc<_>);
     let settings = Settings { compiler, ..Settings::default() };
     let report = Report { count, colour, settings };
-    let report = explain::report(ty, &report).map_err(|error| error.to_string())?;
+    let report = typepack_explain::report(ty, &report).map_err(|error| error.to_string())?;
     if let Some(path) = &options.svg {
         let failed = |error: &dyn Display| format!("--svg: {}: {error}", path.display());
-        std::fs::write(path, explain::svg(ty, count)).map_err(|error| failed(&error))?;
+        std::fs::write(path, typepack_explain::svg(ty, count)).map_err(|error| failed(&error))?;
     }
     print(&report)
 }

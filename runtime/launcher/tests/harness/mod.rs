@@ -4,6 +4,7 @@
 #![expect(dead_code, reason = "each test file uses another part")]
 
 pub mod rank;
+#[path = "../../../../fuzz/support/script.rs"]
 pub mod script;
 
 use std::fs;

@@ -1,11 +1,8 @@
 //! The loop program before and after each pass, and what executes its nests.
 
-use crate::commit;
-use crate::datatype::Datatype;
-use crate::error::Result;
-use crate::ir::Program;
-use crate::plan::Plan;
 use std::fmt::{self, Write};
+use typepack_engine::ir::Program;
+use typepack_engine::{Datatype, Direction, Plan, Result, inspect};
 
 /// Characters of one program's text; the rest is left out.
 const SHOWN: usize = 4000;
@@ -47,7 +44,7 @@ fn limited(program: &Program) -> String {
 /// As for [`Datatype::commit`].
 pub fn explain_passes(ty: &Datatype) -> Result<Vec<(String, String)>> {
     let mut steps = Vec::new();
-    commit::optimize(ty, |step, program| steps.push((step.to_owned(), limited(program))))?;
+    inspect::steps(ty, |step, program| steps.push((step.to_owned(), limited(program))))?;
     Ok(steps)
 }
 
@@ -85,7 +82,7 @@ pub fn kernels(plan: &Plan) -> String {
     let mut out = String::new();
     let all = plan.nests().len();
     for (nest, rung, [pack, unpack]) in plan.executors().take(NESTS) {
-        let shape = nest.shape(crate::Direction::Pack).to_string();
+        let shape = nest.shape(Direction::Pack).to_string();
         let shape = shape.strip_prefix("pack ").unwrap_or(&shape);
         let _ = writeln!(
             out,

@@ -1,14 +1,15 @@
 //! Explains a datatype, or writes the gallery of the guide.
 //!
-//! `cargo run -p typepack-engine --example explain -- 'vector(4, 1, 4, double)' [COUNT] [--colour]`
-//! `cargo run -p typepack-engine --example explain -- --gallery runtime/guide/explain`
+//! `cargo run -p typepack-explain --example explain -- 'vector(4, 1, 4, double)' [COUNT] [--colour]`
+//! `cargo run -p typepack-explain --example explain -- --gallery runtime/guide/explain`
 
 use std::error::Error;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
-use typepack_engine::{Datatype, explain};
+use typepack_engine::Datatype;
+use typepack_explain as explain;
 
 /// File name, title, expression, count, and what to look at.
 const GALLERY: [(&str, &str, &str, u64, &str); 10] = [
@@ -128,7 +129,7 @@ fn gallery(folder: &Path) -> Result<(), Box<dyn Error>> {
          Colours are basic types, grey is a hole, hatched an overlap, numbers are the packed order, and \
          a dashed line is where an extent ends. Rows are memory, wrapped at a stride of the type; the \
          number before a row is the displacement of its first byte.\n\n\
-         Written by `cargo run -p typepack-engine --example explain -- --gallery \
+         Written by `cargo run -p typepack-explain --example explain -- --gallery \
          runtime/guide/explain`; each text file is the whole report of its type.\n",
     );
     for (name, title, expression, count, note) in GALLERY {

@@ -4,10 +4,10 @@
 //! wrapped at a stride of the type. Rows and columns are chosen so that a drawing stays small: of
 //! many rows the first and last, of long stretches that look alike their ends.
 
-use super::pieces::{Counts, Piece, Shape, block, pieces, shape};
-use crate::datatype::{Constructor, Datatype, Order};
-use crate::scalar::Named;
+use crate::pieces::{Counts, Piece, Shape, block, pieces, shape};
 use std::ops::Range;
+use typepack_engine::inspect::{self, Constructor};
+use typepack_engine::{Datatype, Named, Order};
 
 /// Cells of a row that is drawn in full, and most cells of any row.
 const WIDTH: i128 = 64;
@@ -384,15 +384,14 @@ fn smallest(ty: &Datatype) -> u32 {
     let mut seen = std::collections::HashSet::new();
     let (mut pending, mut size) = (vec![ty], u32::MAX);
     while let Some(ty) = pending.pop() {
-        if ty.size() == 0 || !seen.insert(ty.address()) {
+        if ty.size() == 0 || !seen.insert(inspect::address(ty)) {
             continue;
         }
         if let Some(named) = ty.as_named() {
             let members = named.members().map(|m| m.map(|(_, member)| member.size()));
             size = size.min(members.map_or(named.size(), |[a, b]| a.min(b)));
         }
-        let children = ty.constructor().children();
-        let distinct = children.chunk_by(|a, b| a.address() == b.address());
+        let distinct = inspect::children(ty).chunk_by(Datatype::is_same);
         pending.extend(distinct.map(|copies| &copies[0]));
     }
     size
@@ -409,13 +408,12 @@ fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) 
     }
     let mut at = ty;
     loop {
-        if let Constructor::Subarray { region, order, old } = at.constructor()
-            && let sizes = region.sizes()
+        if let Constructor::Subarray { sizes, order, old, .. } = inspect::constructor(at)
             && sizes.len() > 1
         {
             // The `d`-th dimension from the fastest varying one.
             let length = |d: usize| {
-                i128::from(sizes[if *order == Order::C { sizes.len() - 1 - d } else { d }])
+                i128::from(sizes[if order == Order::C { sizes.len() - 1 - d } else { d }])
             };
             let row = length(0) * i128::from(old.extent());
             if row > 0 {

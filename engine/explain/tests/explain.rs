@@ -1,13 +1,19 @@
 //! Reports and drawings of small types as they are meant to look, and of hostile ones as far as
 //! that they end soon and fit a screen.
 //!
-//! `golden/drawings.txt` holds drawings that a person has looked at; `BLESS=1 cargo test` rewrites
-//! it.
+//! `golden/drawings.txt` holds drawings that a person has looked at; `TYPEPACK_BLESS=1 cargo test -p
+//! typepack-explain` rewrites it.
+
+#[path = "../../tests/blessed/mod.rs"]
+mod blessed;
+#[path = "../../tests/golden/ddtbench.rs"]
+mod ddtbench;
 
 use std::fmt::Write;
 use std::path::Path;
 use typepack_engine::text::parse;
-use typepack_engine::{Datatype, Named, explain};
+use typepack_engine::{Datatype, Named};
+use typepack_explain as explain;
 
 fn advised(text: &str, count: u64) -> Vec<String> {
     explain::advice(&parse(text).unwrap().commit().unwrap(), count)
@@ -24,11 +30,7 @@ fn drawings_are_as_looked_at() {
         let drawing = explain::drawing(&ty, count.parse().unwrap(), false);
         write!(found, "== {case}\n{drawing}").unwrap();
     }
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, found).unwrap();
-    } else {
-        assert_eq!(found, wanted);
-    }
+    blessed::blessed(&path, &found);
 }
 
 #[test]
@@ -81,6 +83,22 @@ fn blocks_are_counted_without_expanding() {
     assert!(
         blocks("contiguous(1_000_000_000*8, resized(0, 8, int))").starts_with("runs       8000")
     );
+}
+
+/// The runs that a report tells are those that the list of DDTBench's layouts gives.
+#[test]
+fn runs_of_ddtbench_are_told() {
+    let csv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/ddtbench.csv");
+    let csv = std::fs::read_to_string(csv).unwrap();
+    let rows = ddtbench::rows(&csv);
+    assert_eq!(rows.len(), 90);
+    for ddtbench::Row { name, expression, runs, bytes } in rows {
+        let plan = parse(&expression).unwrap().commit().unwrap();
+        assert_eq!(plan.element_bytes(), bytes, "{name}");
+        let blocks = explain::blocks(&plan);
+        let told = blocks.split_whitespace().nth(1).map(|word| word.trim_end_matches(','));
+        assert_eq!(told, Some(runs.to_string().as_str()), "{name}: {blocks}");
+    }
 }
 
 #[test]

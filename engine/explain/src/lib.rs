@@ -1,6 +1,7 @@
 //! Reports and drawings of a datatype, as strings, for people.
 //!
-//! Beside the flow: reads the tree, the program and the plan, and changes nothing. Every part is a
+//! After the engine and before the tools: reads the tree, the program and the plan, and changes
+//! nothing. What the engine does not show to everybody comes from its hidden `inspect`. Every part is a
 //! function of its own; [`report`] puts them together. The cost is that of a commit, whatever the
 //! size of the layout: large types are abridged, never expanded.
 //!
@@ -11,11 +12,11 @@
 //! - `terminal.rs`, `svg.rs`: the drawing
 //!
 //! ```
-//! use typepack_engine::{Datatype, explain};
+//! use typepack_engine::Datatype;
 //!
 //! let ty: Datatype = "vector(3, 2, 4, double)".parse()?;
 //! assert_eq!(
-//!     explain::drawing(&ty, 1, false),
+//!     typepack_explain::drawing(&ty, 1, false),
 //!     "   0  █ █  · ·
 //!       0 1
 //!   32  █ █  · ·
@@ -47,10 +48,8 @@ pub use svg::svg;
 pub use terminal::drawing;
 pub use tree::{bounds, signature, tree};
 
-use crate::datatype::Datatype;
-use crate::error::Result;
-use crate::plan::Settings;
 use std::fmt::Write;
+use typepack_engine::{Datatype, Result, Settings, text};
 
 /// What a report is of.
 #[derive(Clone, Debug)]
@@ -76,7 +75,7 @@ impl Default for Options {
 /// As for [`Datatype::commit`].
 pub fn report(ty: &Datatype, options: &Options) -> Result<String> {
     let plan = ty.commit_with(&options.settings)?;
-    let mut out = crate::text::abridge(ty);
+    let mut out = text::abridge(ty);
     if options.count != 1 {
         let _ = write!(out, "  x {}", options.count);
     }

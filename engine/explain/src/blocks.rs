@@ -4,9 +4,10 @@
 //! tables, not of the layout. Runs that touch across iterations count as two: that is how they are
 //! copied.
 
-use crate::ir::{Op, Program};
-use crate::plan::{Plan, is_dense};
 use std::fmt::Write;
+use typepack_engine::Plan;
+use typepack_engine::inspect::{index, is_dense};
+use typepack_engine::ir::{Op, Program};
 
 /// Runs of memory of one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +43,12 @@ impl Blocks {
             // Operands come before their users.
             done.push(match &node.op {
                 Op::Block => Self { runs: 1, least: node.bytes, most: node.bytes },
-                Op::Loop { count, body, .. } => done[body.node.index()].times(i128::from(*count)),
+                Op::Loop { count, body, .. } => done[index(body.node)].times(i128::from(*count)),
                 Op::Table { entries, body, .. } => {
-                    done[body.node.index()].times(entries.len() as i128)
+                    done[index(body.node)].times(entries.len() as i128)
                 }
                 Op::Ragged { list, stride, body, .. } => {
-                    let inner = done[body.node.index()];
+                    let inner = done[index(body.node)];
                     let lengths = list.lengths.iter().filter(|&length| length > 0);
                     if is_dense(program, *stride, *body) {
                         lengths
@@ -60,12 +61,12 @@ impl Blocks {
                     }
                 }
                 Op::Seq { parts } => {
-                    let parts = parts.iter().map(|part| done[part.edge.node.index()]);
+                    let parts = parts.iter().map(|part| done[index(part.edge.node)]);
                     parts.fold(Self::NONE, Self::and)
                 }
             });
         }
-        Some(done[body.node.index()].times(i128::from(program.factor)))
+        Some(done[index(body.node)].times(i128::from(program.factor)))
     }
 }
 

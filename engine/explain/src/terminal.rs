@@ -3,9 +3,9 @@
 //! Draws what `picture.rs` has chosen. Without colours basic types differ by shade and packed
 //! numbers stand below the cells; with colours (ANSI, 256 of them) numbers stand in the cells.
 
-use super::picture::{Cover, Line, NUMBERS, Picture, Slot};
-use crate::datatype::Datatype;
+use crate::picture::{Cover, Line, NUMBERS, Picture, Slot};
 use std::fmt::Write;
+use typepack_engine::{Datatype, inspect};
 
 const SHADES: [char; 5] = ['█', '▓', '▒', '■', '◆'];
 /// Background colours of basic types.
@@ -199,7 +199,7 @@ fn legend(picture: &Picture, numbered: bool, colour: bool, out: &mut String) {
     };
     for (index, named) in picture.types.iter().enumerate() {
         let glyph = if colour { ' ' } else { SHADES[index % SHADES.len()] };
-        entry(glyph, Ink::Type(index), &crate::text::word(*named));
+        entry(glyph, Ink::Type(index), &inspect::word(*named));
     }
     if picture.gaps {
         entry(GAP, Ink::Faint, "gap");

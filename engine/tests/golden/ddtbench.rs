@@ -1,16 +1,51 @@
-//! Constructor nests as `ddtbench.csv` writes them, turned into type expressions.
+//! The layouts of DDTBench: the rows of `ddtbench.csv`, constructor nests turned into type
+//! expressions.
 //!
-//! Comes before `../golden.rs`, which parses the expressions. A nest leaves out what its row says
+//! Comes before `../golden.rs`, which parses the expressions, and a test of `typepack-explain`. A nest
+//! leaves out what its row says
 //! once: the element, C order, where the arrays of a struct lie, and the index lists (`idx[D]`: the
 //! first of a shuffle of `0..D`). The list of a row is the same wherever the row names it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use typepack_engine::text::parse;
+
+/// A layout and what is known of it.
+pub struct Row<'a> {
+    /// Its name in DDTBench.
+    pub name: &'a str,
+    /// As a type expression.
+    pub expression: String,
+    /// Number of runs of memory.
+    pub runs: u64,
+    /// Packed bytes.
+    pub bytes: u64,
+}
+
+/// The rows of `ddtbench.csv`.
+pub fn rows(csv: &str) -> Vec<Row<'_>> {
+    let rows: Vec<Vec<&str>> = csv.lines().skip(1).map(|line| line.split(';').collect()).collect();
+    let nests: BTreeMap<&str, &str> = rows.iter().map(|row| (row[0], row[2])).collect();
+    let mut all = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let (name, element, constructor) = (row[0], row[1], row[2]);
+        // The arrays of a WRF row are placed by its subarray form, which knows where a region
+        // begins in its array.
+        let arrays = match name.strip_suffix("_vec") {
+            Some(stem) => nests[format!("{stem}_sa").as_str()],
+            None => constructor,
+        };
+        let expression = expression(constructor, arrays, element);
+        let (runs, bytes) = (row[3].parse().unwrap(), row[4].parse().unwrap());
+        all.push(Row { name, expression, runs, bytes });
+    }
+    all
+}
 
 /// The expression for `nest` over `element`. Members of a struct lie in arrays of their own, placed
 /// one after the other with gaps that differ; where a member begins in its array is what `arrays`,
 /// the same nest in subarray form or `nest` itself, says.
-pub(super) fn expression(nest: &str, arrays: &str, element: &str) -> String {
+fn expression(nest: &str, arrays: &str, element: &str) -> String {
     let element = match element {
         "c128" => "c_double_complex",
         other => other,

@@ -3,13 +3,11 @@
 //! Each piece of advice states a fact about the type, and what to write instead. Facts come from
 //! the tree's bounds, the program and small windows of memory; nothing here expands a layout.
 
-use super::blocks::Blocks;
-use super::pieces::{Counts, Piece, pieces};
-use crate::datatype::{Constructor, Datatype};
-use crate::ir::{Op, Program};
-use crate::plan::Plan;
-use crate::table::Table;
-use crate::text;
+use crate::blocks::Blocks;
+use crate::pieces::{Counts, Piece, pieces};
+use typepack_engine::inspect::{self, Constructor};
+use typepack_engine::ir::{Op, Program};
+use typepack_engine::{Datatype, Plan, Table, text};
 
 /// Pieces that are compared when looking for overlaps.
 const COMPARED: usize = 1 << 16;
@@ -93,7 +91,8 @@ fn overlap(ty: &Datatype, count: u64) -> bool {
 
 /// The type below copies and resized types.
 fn essence(mut ty: &Datatype) -> &Datatype {
-    while let Constructor::Dup { old } | Constructor::Resized { old, .. } = ty.constructor() {
+    while let Constructor::Dup { old } | Constructor::Resized { old, .. } = inspect::constructor(ty)
+    {
         ty = old;
     }
     ty
@@ -103,13 +102,13 @@ fn essence(mut ty: &Datatype) -> &Datatype {
 fn members(ty: &Datatype, advice: &mut Vec<String>) {
     let mut at = ty;
     let (blocklengths, displacements, types) = loop {
-        at = match at.constructor() {
+        at = match inspect::constructor(at) {
             Constructor::Struct { blocklengths, displacements, types } => {
                 break (blocklengths, displacements, types);
             }
             // The structs inside a composite are not the user's.
             Constructor::Composite { .. } => return,
-            other => match other.children().first() {
+            _ => match inspect::children(at).first() {
                 Some(old) => old,
                 None => return,
             },
@@ -143,20 +142,20 @@ fn plain(ty: &Datatype, advice: &mut Vec<String>) {
     let mut described = ty;
     let mut long = false;
     loop {
-        described = match described.constructor() {
+        described = match inspect::constructor(described) {
             Constructor::Named(_) => break,
             Constructor::Contiguous { old, .. } => old,
             Constructor::Dup { old } => old,
-            constructor => {
+            _ => {
                 long = true;
-                match constructor.children().first() {
+                match inspect::children(described).first() {
                     Some(child) => child,
                     None => break,
                 }
             }
         };
     }
-    let signature = super::tree::signature(ty);
+    let signature = crate::tree::signature(ty);
     if let (true, Some((count, name))) = (long, signature.split_once(" x "))
         && count.bytes().all(|b| b.is_ascii_digit())
         && ty.true_lb() == 0
@@ -180,7 +179,7 @@ fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
         let step = |i| table.get(i + 1).wrapping_sub(table.get(i));
         (1..table.len().saturating_sub(1)).all(|i| step(i) == step(0))
     };
-    let listed = match essence(ty).constructor() {
+    let listed = match inspect::constructor(essence(ty)) {
         Constructor::Indexed { blocklengths, displacements, .. }
         | Constructor::Hindexed { blocklengths, displacements, .. } => {
             let equal = blocklengths.range().is_none_or(|(least, most)| least == most);
@@ -226,7 +225,7 @@ fn small(ty: &Datatype, program: &Program, count: u64, advice: &mut Vec<String>)
         format!("{} to {} bytes", blocks.least, blocks.most)
     };
     let fact = format!("{} runs of {length}: each costs a cache line", blocks.runs);
-    let old = match essence(ty).constructor() {
+    let old = match inspect::constructor(essence(ty)) {
         Constructor::Vector { old, .. } | Constructor::Hvector { old, .. } => Some(old),
         _ => None,
     };

@@ -2,9 +2,9 @@
 //!
 //! Draws what `picture.rs` has chosen, like `terminal.rs`. Lengths are in pixels.
 
-use super::picture::{Cover, Line, Picture, Slot};
-use crate::datatype::Datatype;
+use crate::picture::{Cover, Line, Picture, Slot};
 use std::fmt::Write;
+use typepack_engine::{Datatype, inspect, text};
 
 /// Fills of basic types, light enough for dark numbers.
 const COLOURS: [&str; 8] =
@@ -30,7 +30,7 @@ const SKIP: f64 = 22.0;
 /// are basic types, grey is a hole, hatched an overlap, numbers are the packed order, dashed is
 /// where an extent ends. Long rows and large types are abridged.
 pub fn svg(ty: &Datatype, count: u64) -> String {
-    let mut title = crate::text::abridge(ty);
+    let mut title = text::abridge(ty);
     if title.chars().count() > 110 {
         title = title.chars().take(109).chain(['…']).collect();
     }
@@ -225,7 +225,7 @@ fn legend(picture: &Picture, numbered: bool, canvas: &mut Canvas) {
         x += 20.0 + text.chars().count() as f64 * SMALL + 18.0;
     };
     for (index, named) in picture.types.iter().enumerate() {
-        entry(canvas, &[COLOURS[index % COLOURS.len()]], &crate::text::word(*named));
+        entry(canvas, &[COLOURS[index % COLOURS.len()]], &inspect::word(*named));
     }
     if picture.gaps {
         entry(canvas, &[HOLE], "hole");

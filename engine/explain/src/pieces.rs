@@ -5,11 +5,11 @@
 //! window of a type with 2^60 elements costs its own elements and the depth. The walk keeps its
 //! state on the heap and gives up after [`STEPS`] steps.
 
-use crate::datatype::{Constructor, Datatype, strides};
-use crate::scalar::Named;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
+use typepack_engine::inspect::{self, Constructor, strides};
+use typepack_engine::{Datatype, Named};
 
 /// Steps after which a window is left incomplete.
 const STEPS: usize = 1 << 22;
@@ -49,22 +49,22 @@ pub(crate) enum Shape<'a> {
 pub(crate) fn shape(ty: &Datatype) -> Shape<'_> {
     let grid =
         |at, levels: &[(i128, i128)], child| Shape::Grid { at, levels: levels.into(), child };
-    let wide = |value: &i64| i128::from(*value);
-    match ty.constructor() {
-        Constructor::Named(named) => Shape::Leaf(*named),
+    let wide = i128::from;
+    match inspect::constructor(ty) {
+        Constructor::Named(named) => Shape::Leaf(named),
         Constructor::Dup { old }
-        | Constructor::Resized { old, .. }
-        | Constructor::Composite { layout: old, .. } => grid(0, &[], old),
+        | Constructor::Resized { old }
+        | Constructor::Composite { layout: old } => grid(0, &[], old),
         Constructor::Contiguous { count, old } => {
-            grid(0, &[(wide(count), wide(&old.extent()))], old)
+            grid(0, &[(wide(count), wide(old.extent()))], old)
         }
         Constructor::Vector { count, blocklength, stride, old } => {
-            let extent = wide(&old.extent());
+            let extent = wide(old.extent());
             let outer = (wide(count), wide(stride) * extent);
             grid(0, &[outer, (wide(blocklength), extent)], old)
         }
         Constructor::Hvector { count, blocklength, stride, old } => {
-            let inner = (wide(blocklength), wide(&old.extent()));
+            let inner = (wide(blocklength), wide(old.extent()));
             grid(0, &[(wide(count), wide(stride)), inner], old)
         }
         Constructor::Indexed { displacements, .. }
@@ -72,14 +72,12 @@ pub(crate) fn shape(ty: &Datatype) -> Shape<'_> {
         | Constructor::IndexedBlock { displacements, .. }
         | Constructor::HindexedBlock { displacements, .. }
         | Constructor::Struct { displacements, .. } => Shape::List(displacements.len()),
-        Constructor::Subarray { region, order, old } => {
-            let [sizes, subsizes, starts] = region.parts();
-            // The array's bytes were checked when it was built.
-            let dimensions = strides(sizes, *order, wide(&old.extent())).into_iter().flatten();
+        Constructor::Subarray { sizes, subsizes, starts, order, old } => {
+            let dimensions = strides(sizes, order, old.extent());
             let (mut at, mut levels) = (0, Vec::with_capacity(sizes.len()));
             for (d, stride) in dimensions {
-                at += wide(&starts[d]) * stride;
-                levels.push((wide(&subsizes[d]), stride));
+                at += wide(starts[d]) * stride;
+                levels.push((wide(subsizes[d]), stride));
             }
             levels.reverse();
             grid(at, &levels, old)
@@ -89,7 +87,7 @@ pub(crate) fn shape(ty: &Datatype) -> Shape<'_> {
 
 /// Block `index` of a type that is a list: copies, displacement in bytes, and of what.
 pub(crate) fn block(ty: &Datatype, index: usize) -> Option<(i128, i128, &Datatype)> {
-    let (length, at, unit, old) = match ty.constructor() {
+    let (length, at, unit, old) = match inspect::constructor(ty) {
         Constructor::Indexed { blocklengths, displacements, old } => {
             (blocklengths.get(index), displacements.get(index), old.extent(), old)
         }
@@ -97,10 +95,10 @@ pub(crate) fn block(ty: &Datatype, index: usize) -> Option<(i128, i128, &Datatyp
             (blocklengths.get(index), displacements.get(index), 1, old)
         }
         Constructor::IndexedBlock { blocklength, displacements, old } => {
-            (*blocklength, displacements.get(index), old.extent(), old)
+            (blocklength, displacements.get(index), old.extent(), old)
         }
         Constructor::HindexedBlock { blocklength, displacements, old } => {
-            (*blocklength, displacements.get(index), 1, old)
+            (blocklength, displacements.get(index), 1, old)
         }
         Constructor::Struct { blocklengths, displacements, types } => {
             (blocklengths.get(index), displacements.get(index), 1, &types[index])
@@ -118,13 +116,12 @@ impl Counts {
         let mut counts = Self(HashMap::new());
         let mut pending = vec![(ty, false)];
         while let Some((ty, entered)) = pending.pop() {
-            if counts.0.contains_key(&ty.address()) {
+            if counts.0.contains_key(&inspect::address(ty)) {
                 continue;
             }
             if !entered {
                 pending.push((ty, true));
-                let children = ty.constructor().children();
-                let distinct = children.chunk_by(|a, b| a.address() == b.address());
+                let distinct = inspect::children(ty).chunk_by(Datatype::is_same);
                 pending.extend(distinct.map(|copies| (&copies[0], false)));
                 continue;
             }
@@ -140,14 +137,14 @@ impl Counts {
                     .map(|(copies, _, child)| copies * counts.of(child))
                     .sum(),
             };
-            counts.0.insert(ty.address(), count);
+            counts.0.insert(inspect::address(ty), count);
         }
         counts
     }
 
     /// Basic elements of `ty`, which is a part of the type these counts are of.
     pub(crate) fn of(&self, ty: &Datatype) -> i128 {
-        self.0.get(&ty.address()).copied().unwrap_or(0)
+        self.0.get(&inspect::address(ty)).copied().unwrap_or(0)
     }
 }
 
@@ -287,7 +284,7 @@ pub(crate) fn pieces(
                     let Some((copies, offset, child)) = block(ty, index) else { break };
                     let before = first;
                     let count = match known {
-                        Some((ty, count)) if ty.address() == child.address() => count,
+                        Some((ty, count)) if ty.is_same(child) => count,
                         _ => counts.of(child),
                     };
                     known = Some((child, count));
@@ -343,7 +340,7 @@ fn reaching(count: i128, step: i128, low: i128, high: i128, window: &Range<i128>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::typemap::typemap;
+    use typepack_engine::typemap::typemap;
 
     /// Elements one by one: position, type, packed number.
     fn expanded(pieces: &[Piece]) -> Vec<(i128, Named, i128)> {

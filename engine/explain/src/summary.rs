@@ -3,13 +3,11 @@
 //! Beside `passes.rs`, which prints the programs themselves. Numbers are of what is in use: passes
 //! leave nodes behind that nothing refers to.
 
-use crate::commit;
-use crate::datatype::Datatype;
-use crate::error::Result;
-use crate::ir::{self, Op, Program};
-use crate::table::Table;
 use std::collections::HashSet;
 use std::fmt::{self, Write};
+use typepack_engine::inspect::{self, edges, index};
+use typepack_engine::ir::{Op, Program};
+use typepack_engine::{Datatype, Result, Table};
 
 /// A loop program in numbers. Shared nodes and tables count once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +42,7 @@ impl Measures {
         let Some(body) = program.body else { return measures };
         let nodes = program.nodes();
         let mut used = vec![false; nodes.len()];
-        used[body.node.index()] = true;
+        used[index(body.node)] = true;
         let mut tables = HashSet::new();
         let mut table = |table: &Table| {
             if tables.insert((table.address(), table.len())) {
@@ -52,8 +50,8 @@ impl Measures {
             }
         };
         // Operands stand before their users.
-        for (index, node) in nodes.iter().enumerate().rev() {
-            if !used[index] {
+        for (at, node) in nodes.iter().enumerate().rev() {
+            if !used[at] {
                 continue;
             }
             measures.nodes += 1;
@@ -73,16 +71,16 @@ impl Measures {
                 }
                 Op::Seq { .. } => measures.sequences += 1,
             }
-            for edge in ir::edges(&node.op) {
-                used[edge.node.index()] = true;
+            for edge in edges(&node.op) {
+                used[index(edge.node)] = true;
             }
         }
         let mut levels = vec![0; nodes.len()];
-        for (index, node) in nodes.iter().enumerate() {
-            let below = ir::edges(&node.op).map(|edge| levels[edge.node.index()] + 1).max();
-            levels[index] = below.unwrap_or(0);
+        for (at, node) in nodes.iter().enumerate() {
+            let below = edges(&node.op).map(|edge| levels[index(edge.node)] + 1).max();
+            levels[at] = below.unwrap_or(0);
         }
-        measures.levels = levels[body.node.index()];
+        measures.levels = levels[index(body.node)];
         measures
     }
 
@@ -157,10 +155,10 @@ impl fmt::Display for PassSummary {
 /// What every step of the commit of `ty` did.
 ///
 /// ```
-/// use typepack_engine::{Datatype, explain};
+/// use typepack_engine::Datatype;
 ///
 /// let ty: Datatype = "contiguous(3, contiguous(4, resized(0, 16, double)))".parse()?;
-/// let steps = explain::pass_summaries(&ty)?;
+/// let steps = typepack_explain::pass_summaries(&ty)?;
 /// assert_eq!(steps.last().unwrap().after.to_string(), "1 node, 1 block");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -171,7 +169,7 @@ impl fmt::Display for PassSummary {
 pub fn pass_summaries(ty: &Datatype) -> Result<Vec<PassSummary>> {
     let mut steps: Vec<PassSummary> = Vec::new();
     let mut last: Option<Program> = None;
-    commit::optimize(ty, |step, program| {
+    inspect::steps(ty, |step, program| {
         let before = steps.last().map(|step| step.after);
         let changed = last.as_ref() != Some(program);
         let after = if changed { Measures::of(program) } else { before.unwrap_or_default() };
@@ -212,7 +210,9 @@ mod tests {
         let program = ty.commit().unwrap();
         let measures = Measures::of(program.program());
         assert!(measures.entries <= 6 && measures.entry_bytes <= 24, "{measures}");
-        assert_eq!(Measures::of(&Program::new(8)).to_string(), "no data");
+        let empty: Datatype = "contiguous(0, double)".parse().unwrap();
+        let empty = empty.commit().unwrap();
+        assert_eq!(Measures::of(empty.program()).to_string(), "no data");
     }
 
     #[test]

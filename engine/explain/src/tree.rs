@@ -3,12 +3,13 @@
 //! From `datatype/` alone. Deep and wide trees are cut short; a part that is used in several places
 //! is shown in each, up to the limit.
 
-use crate::datatype::Datatype;
-use crate::scalar::Named;
-use crate::table::Table;
-use crate::text::{Argument, abridged_list, call, types, word};
+use crate::pieces::{Shape, block, shape};
 use std::collections::HashMap;
 use std::fmt::Write;
+use typepack_engine::inspect::{
+    Argument, abridged_list, address, call, children, parameters, types, word,
+};
+use typepack_engine::{Datatype, Named, Table};
 
 /// Lines of a tree.
 const LINES: usize = 48;
@@ -41,7 +42,7 @@ pub fn tree(ty: &Datatype) -> String {
             continue;
         };
         out.push_str(name);
-        for (argument, parameter) in arguments.iter().zip(crate::text::parameters(name)) {
+        for (argument, parameter) in arguments.iter().zip(parameters(name)) {
             let _ = match argument {
                 Argument::Number(number) => write!(out, "  {parameter} {number}"),
                 Argument::Word(word) => write!(out, "  {parameter} {word}"),
@@ -55,8 +56,7 @@ pub fn tree(ty: &Datatype) -> String {
         }
         out.push('\n');
         let parts = types(ty);
-        let mut groups: Vec<&[&Datatype]> =
-            parts.chunk_by(|a, b| a.address() == b.address()).collect();
+        let mut groups: Vec<&[&Datatype]> = parts.chunk_by(|a, b| a.is_same(b)).collect();
         groups.truncate(CHILDREN);
         let shown: usize = groups.iter().map(|group| group.len()).sum();
         if shown < parts.len() {
@@ -131,17 +131,15 @@ fn written(sequence: &Sequence) -> String {
 
 /// The basic types in packed order, run lengths written as `3 x double`, cut short when long.
 pub fn signature(ty: &Datatype) -> String {
-    use super::pieces::{Shape, block, shape};
     let mut done: HashMap<*const (), Sequence> = HashMap::new();
     let mut pending = vec![(ty, false)];
     while let Some((ty, entered)) = pending.pop() {
-        if done.contains_key(&ty.address()) {
+        if done.contains_key(&address(ty)) {
             continue;
         }
         if !entered {
             pending.push((ty, true));
-            let children = ty.constructor().children();
-            let distinct = children.chunk_by(|a, b| a.address() == b.address());
+            let distinct = children(ty).chunk_by(Datatype::is_same);
             pending.extend(distinct.map(|copies| (&copies[0], false)));
             continue;
         }
@@ -153,16 +151,16 @@ pub fn signature(ty: &Datatype) -> String {
                 Some([(_, a), (_, b)]) => Sequence::Mixed(format!("{}, {}", word(a), word(b))),
             },
             Shape::Grid { levels, child, .. } => {
-                times(levels.iter().map(|level| level.0).product(), &done[&child.address()])
+                times(levels.iter().map(|level| level.0).product(), &done[&address(child)])
             }
             Shape::List(length) => {
                 let parts = (0..length).filter_map(|i| block(ty, i));
-                join(parts.map(|(copies, _, child)| (copies, &done[&child.address()])))
+                join(parts.map(|(copies, _, child)| (copies, &done[&address(child)])))
             }
         };
-        done.insert(ty.address(), sequence);
+        done.insert(address(ty), sequence);
     }
-    written(&done[&ty.address()])
+    written(&done[&address(ty)])
 }
 
 /// Sequences one after the other; equal basic types that meet become one run.
