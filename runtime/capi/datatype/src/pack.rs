@@ -62,7 +62,7 @@ fn packed<T>(address: *const T, size: usize, argument: &'static str) -> Result {
 ///
 /// # Safety
 /// As the C function.
-// Into the door, whose panics it shares: every further call between C and the kernel is felt. No
+// Into the entry, whose panics it shares: every further call between C and the kernel is felt. No
 // closures: one that two functions share (`MPI_Pack` and `PMPI_Pack`) is a function of its own, whose
 // arguments go through memory, and are waited for there; that was 2 ns of 9.
 #[inline(always)]
@@ -91,7 +91,7 @@ pub unsafe fn pack<W: CountWidth>(
 ///
 /// # Safety
 /// As the C function.
-// Into the door, whose panics it shares: every further call between C and the kernel is felt.
+// Into the entry, whose panics it shares: every further call between C and the kernel is felt.
 #[inline(always)]
 pub unsafe fn unpack<W: CountWidth>(
     inbuf: *const c_void,

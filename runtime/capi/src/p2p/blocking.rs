@@ -160,6 +160,48 @@ unsafe fn ended(outcome: Outcome, status: *mut Status) -> Result {
     outcome.failure.map_or(Ok(()), Err)
 }
 
+/// One half of a call that sends and receives: buffer, count, datatype, rank and tag.
+pub(super) type Half<P, W> = (P, <W as CountWidth>::Count, raw::Datatype, c_int, c_int);
+
+/// What has become of the two halves: the send, the receive. `None` for a half with nobody.
+pub(super) type Halves = (typepack::Result<Option<Operation>>, typepack::Result<Option<Operation>>);
+
+/// Checks both halves and starts them, the receive first.
+///
+/// # Safety
+///
+/// - The elements sent are readable, those received writable and nobody else's, until both operations have
+///   ended.
+///
+/// # Errors
+/// Those of arguments, and then nothing was started.
+pub(super) unsafe fn start_both<W: CountWidth>(
+    on: &On,
+    (sendbuf, sendcount, sendtype, dest, sendtag): Half<*const c_void, W>,
+    (recvbuf, recvcount, recvtype, source, recvtag): Half<*mut c_void, W>,
+) -> Result<Halves> {
+    let outgoing = Elements::new(sendbuf, sendcount, sendtype)?;
+    let incoming = Elements::new(recvbuf, recvcount, recvtype)?;
+    let dest = destination(&on.comm, dest, sendtag)?;
+    let from = origin(&on.comm, source, recvtag)?;
+    if dest.is_some() {
+        outgoing.memory("sendbuf")?;
+    }
+    if from.is_some() {
+        incoming.memory("recvbuf")?;
+    }
+    // SAFETY: the elements are the caller's promise; ranks and tags were checked.
+    unsafe {
+        let received = receive(on, &incoming, from);
+        let Elements { origin, plan, count } = &outgoing;
+        let send = |dest| {
+            let mode = SendMode::Standard;
+            on.comm.messages().send(mode, *origin, plan, *count, dest, sendtag)
+        };
+        Ok((dest.map(send).transpose(), received))
+    }
+}
+
 /// `MPI_Sendrecv`.
 ///
 /// # Safety
@@ -180,26 +222,10 @@ pub unsafe fn sendrecv<W: CountWidth>(
     status: *mut Status,
 ) -> Result {
     let on = on(comm)?;
-    let outgoing = Elements::new(sendbuf, sendcount, sendtype)?;
-    let incoming = Elements::new(recvbuf, recvcount, recvtype)?;
-    let dest = destination(&on.comm, dest, sendtag)?;
-    let from = origin(&on.comm, source, recvtag)?;
-    if dest.is_some() {
-        outgoing.memory("sendbuf")?;
-    }
-    if from.is_some() {
-        incoming.memory("recvbuf")?;
-    }
+    let outgoing = (sendbuf, sendcount, sendtype, dest, sendtag);
+    let incoming = (recvbuf, recvcount, recvtype, source, recvtag);
     // SAFETY: the elements are the caller's promise; they are in use until `both` returns.
-    let (received, sent) = unsafe {
-        let received = receive(&on, &incoming, from);
-        let Elements { origin, plan, count } = &outgoing;
-        let send = |dest| {
-            let mode = SendMode::Standard;
-            on.comm.messages().send(mode, *origin, plan, *count, dest, sendtag)
-        };
-        (received, dest.map(send).transpose())
-    };
+    let (sent, received) = unsafe { start_both::<W>(&on, outgoing, incoming)? };
     // SAFETY: passed on.
     unsafe { ended(both(&on, sent, received)?, status) }
 }

@@ -3,7 +3,7 @@
 //! A send that is complete when its call returns has the handle that all of these share. An error of
 //! the operation itself is told by the call that completes it.
 
-use super::blocking::{copied, receive};
+use super::blocking::{copied, receive, start_both};
 use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
 use crate::comm::On;
 use crate::count_width::{CountWidth, Number, count as checked};
@@ -13,7 +13,7 @@ use crate::out::Out;
 use crate::raw;
 use crate::request::{self, Outcome, Running};
 use std::ffi::{c_int, c_void};
-use typepack::{Operation, SendMode};
+use typepack::Operation;
 
 /// # Safety
 /// As the C functions.
@@ -147,27 +147,10 @@ pub unsafe fn isendrecv<W: CountWidth>(
     let on = on(comm)?;
     // SAFETY: passed on.
     let out = unsafe { Out::new(request, "request")? };
-    let outgoing = Elements::new(sendbuf, sendcount, sendtype)?;
-    let incoming = Elements::new(recvbuf, recvcount, recvtype)?;
-    let dest = destination(&on.comm, dest, sendtag)?;
-    let from = origin(&on.comm, source, recvtag)?;
-    if dest.is_some() {
-        outgoing.memory("sendbuf")?;
-    }
-    if from.is_some() {
-        incoming.memory("recvbuf")?;
-    }
-    // SAFETY: the elements are the caller's promise until the request is complete; ranks and tags
-    // were checked.
-    let (received, sent) = unsafe {
-        let received = receive(&on, &incoming, from);
-        let Elements { origin, plan, count } = &outgoing;
-        let send = |dest| {
-            let mode = SendMode::Standard;
-            on.comm.messages().send(mode, *origin, plan, *count, dest, sendtag)
-        };
-        (received, dest.map(send).transpose())
-    };
+    let outgoing = (sendbuf, sendcount, sendtype, dest, sendtag);
+    let incoming = (recvbuf, recvcount, recvtype, source, recvtag);
+    // SAFETY: the elements are the caller's promise until the request is complete.
+    let (sent, received) = unsafe { start_both::<W>(&on, outgoing, incoming)? };
     if let (Err(_), Ok(Some(receive))) = (&sent, &received) {
         on.comm.messages().abandon(*receive);
     }

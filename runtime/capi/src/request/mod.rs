@@ -1,6 +1,6 @@
 //! Requests behind handles: operations that have been started and not yet completed.
 //!
-//! `p2p/`, `message.rs`, `p2p/buffered.rs` and `generalized.rs` make them, and the last completes its own; `complete.rs` waits, tests and
+//! `p2p/` and `generalized.rs` make them, and the last completes its own; `complete.rs` waits, tests and
 //! asks; `manage.rs` starts, cancels and frees. What an operation is at the moment is [`Running`];
 //! it becomes [`Running::Finished`] under the runtime's lock (`Request::poll`) and is taken without
 //! it, because the user's functions of a generalized request are called then.

@@ -8,19 +8,19 @@
 //! What a thread remembers lies in a [`PerThread`]. Most threads have one in the kind's [`ThreadCache`], in the slot
 //! of their key (`typepack_engine::thread`), found without a call; a thread whose slot is
 //! another's has one of its own, found through [`Home`], a variable of the thread, which also
-//! clears the desk when the thread ends.
+//! clears the entry when the thread ends.
 //!
 //! # Safety
 //!
-//! A desk's cells are touched by the thread alone whose key is the desk's owner:
+//! An entry's cells are touched by the thread alone whose key is the entry's owner:
 //!
-//! - only a desk without an owner is taken, by an exchange, and only its owner gives it up;
-//! - two live threads never have the same key. A thread that ended without giving its desk up (it was
+//! - only an entry without an owner is taken, by an exchange, and only its owner gives it up;
+//! - two live threads never have the same key. A thread that ended without giving its entry up (it was
 //!   not ended by the C library, or it is missing in a fork's child) leaves it to the next one with
 //!   its key, as it is: objects of all threads, and perhaps a count of uses that stays above 0, so
 //!   that nothing is remembered anew.
 //!
-//! An object that is remembered is alive: the desk holds it. It is let go only while the desk has no
+//! An object that is remembered is alive: the entry holds it. It is let go only while the entry has no
 //! uses, so a [`Held`], which is one, may follow its address.
 
 use super::table::Table;
@@ -37,7 +37,7 @@ const PLACES: usize = 4;
 
 /// What threads remember of one kind.
 pub struct ThreadCache<T: Send + Sync + 'static> {
-    desks: [PerThread<T>; SLOTS],
+    entries: [PerThread<T>; SLOTS],
 }
 
 /// What one thread remembers of one kind.
@@ -116,12 +116,12 @@ impl<T> PerThread<T> {
         if forget {
             self.owner.store(0, Ordering::Release);
         }
-        // Only now: what goes with an object may look for others, and finds no desk here.
+        // Only now: what goes with an object may look for others, and finds no entry here.
         drop(forgotten);
     }
 }
 
-/// Where a thread's desk is, for all calls but the quickest; a variable of each thread.
+/// Where a thread's entry is, for all calls but the quickest; a variable of each thread.
 pub struct Home<T: Send + Sync + 'static>(OnceCell<Lodging<T>>);
 
 enum Lodging<T: Send + Sync + 'static> {
@@ -135,21 +135,21 @@ impl<T: Send + Sync> Home<T> {
         Self(OnceCell::new())
     }
 
-    /// The desk of the calling thread.
-    fn desk(&self, cache: &'static ThreadCache<T>, key: usize) -> &PerThread<T> {
+    /// The entry of the calling thread.
+    fn entry(&self, cache: &'static ThreadCache<T>, key: usize) -> &PerThread<T> {
         let lodging = self.0.get_or_init(|| {
-            let desk = &cache.desks[slot(key)];
-            let free = desk.owner.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed);
+            let entry = &cache.entries[slot(key)];
+            let free = entry.owner.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed);
             match free {
-                Ok(_) => Lodging::Slot(desk),
+                Ok(_) => Lodging::Slot(entry),
                 // Left by a thread that had this key.
-                Err(owner) if owner == key => Lodging::Slot(desk),
+                Err(owner) if owner == key => Lodging::Slot(entry),
                 Err(_) => Lodging::Own(Box::new(PerThread::new(key))),
             }
         });
         match lodging {
-            Lodging::Slot(desk) => desk,
-            Lodging::Own(desk) => desk,
+            Lodging::Slot(entry) => entry,
+            Lodging::Own(entry) => entry,
         }
     }
 }
@@ -157,12 +157,12 @@ impl<T: Send + Sync> Home<T> {
 impl<T: Send + Sync> Drop for Home<T> {
     fn drop(&mut self) {
         match self.0.take() {
-            Some(Lodging::Slot(desk)) => desk.give_up(),
-            Some(Lodging::Own(desk)) => {
-                desk.give_up();
-                if desk.uses.get() > 0 {
+            Some(Lodging::Slot(entry)) => entry.give_up(),
+            Some(Lodging::Own(entry)) => {
+                entry.give_up();
+                if entry.uses.get() > 0 {
                     // A use that was leaked points to it.
-                    Box::leak(desk);
+                    Box::leak(entry);
                 }
             }
             None => {}
@@ -178,17 +178,17 @@ pub struct Held<T> {
     hold: *const Cell<usize>,
 }
 
-/// Instead of the uses of a desk: `object` is of [`Arc::into_raw`] and this one's own.
+/// Instead of the uses of an entry: `object` is of [`Arc::into_raw`] and this one's own.
 const OWN: *const Cell<usize> = null();
-/// Instead of the uses of a desk: the object is never freed.
+/// Instead of the uses of an entry: the object is never freed.
 const FOREVER: *const Cell<usize> = std::ptr::without_provenance(1);
 
 impl<T> Held<T> {
-    /// A use of what `desk` holds. Of the owner only.
+    /// A use of what `entry` holds. Of the owner only.
     #[inline(always)]
-    fn of(desk: &PerThread<T>, object: *const T) -> Self {
-        desk.uses.set(desk.uses.get() + 1);
-        Self { object, hold: &raw const desk.uses }
+    fn of(entry: &PerThread<T>, object: *const T) -> Self {
+        entry.uses.set(entry.uses.get() + 1);
+        Self { object, hold: &raw const entry.uses }
     }
 
     fn own(object: Arc<T>) -> Self {
@@ -216,7 +216,7 @@ impl<T> Deref for Held<T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: alive: by the desk's hold and our use of it, by our own, or for ever.
+        // SAFETY: alive: by the entry's hold and our use of it, by our own, or for ever.
         unsafe { &*self.object }
     }
 }
@@ -225,7 +225,7 @@ impl<T> Drop for Held<T> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.hold.addr() > FOREVER.addr() {
-            // SAFETY: the uses of a desk. It is in a static, or lives until its thread has ended and
+            // SAFETY: the uses of an entry. It is in a static, or lives until its thread has ended and
             // longer if it has uses; the addresses in `self` keep it from being sent to another
             // thread.
             let uses = unsafe { &*self.hold };
@@ -239,7 +239,7 @@ impl<T> Drop for Held<T> {
 impl<T: Send + Sync> ThreadCache<T> {
     /// Nothing.
     pub const fn new() -> Self {
-        Self { desks: [const { PerThread::new(0) }; SLOTS] }
+        Self { entries: [const { PerThread::new(0) }; SLOTS] }
     }
 
     /// The object of `handle`; `None` if there is none. All calls with one table have the same
@@ -252,11 +252,11 @@ impl<T: Send + Sync> ThreadCache<T> {
         handle: usize,
     ) -> Option<Held<T>> {
         let key = key();
-        let desk = &self.desks[slot(key)];
-        if desk.owner.load(Ordering::Relaxed) == key
-            && let Some(object) = desk.seen(handle, table.removals())
+        let entry = &self.entries[slot(key)];
+        if entry.owner.load(Ordering::Relaxed) == key
+            && let Some(object) = entry.seen(handle, table.removals())
         {
-            return Some(Held::of(desk, object));
+            return Some(Held::of(entry, object));
         }
         self.look(home, table, handle, key)
     }
@@ -271,31 +271,31 @@ impl<T: Send + Sync> ThreadCache<T> {
         key: usize,
     ) -> Option<Held<T>> {
         let found = home.try_with(|home| {
-            let desk = home.desk(self, key);
+            let entry = home.entry(self, key);
             // The counter is read before the look: a removal in between makes this entry useless at
             // the next call, not wrong.
             let removals = table.removals();
-            if let Some(object) = desk.seen(handle, removals) {
-                return (Some(Held::of(desk, object)), None);
+            if let Some(object) = entry.seen(handle, removals) {
+                return (Some(Held::of(entry, object)), None);
             }
             let object = table.find(handle);
-            if desk.uses.get() > 0 {
+            if entry.uses.get() > 0 {
                 // Somebody above us in the stack uses what is remembered.
                 return (object.map(Held::own), None);
             }
-            let place = desk.place(handle);
+            let place = entry.place(handle);
             let address = object.as_ref().map(Arc::as_ptr);
             let before = place.replace(handle, removals, object);
-            (address.map(|address| Held::of(desk, address)), before)
+            (address.map(|address| Held::of(entry, address)), before)
         });
         match found {
-            // What was remembered before goes now, after the desk is in order again: what goes with
+            // What was remembered before goes now, after the entry is in order again: what goes with
             // an object may look for others.
             Ok((held, before)) => {
                 drop(before);
                 held
             }
-            // The thread is about to end, and has no desk any more.
+            // The thread is about to end, and has no entry any more.
             Err(_) => table.find(handle).map(Held::own),
         }
     }
@@ -368,7 +368,7 @@ mod tests {
         }
     }
 
-    /// What a thread holds goes with it, wherever its desk is: more threads than slots, twice.
+    /// What a thread holds goes with it, wherever its entry is: more threads than slots, twice.
     #[test]
     fn a_thread_that_ends_lets_go() {
         kind!(TABLE, find, [u64; 3]);
