@@ -9,6 +9,7 @@
 //! `TYPEPACK_BLESS=1 cargo test -p typepack-engine --test golden` rewrites the programs; it still
 //! refuses types that do not meet, wrong runs and wrong bytes.
 
+#[path = "../../fuzz/support/blessed.rs"]
 mod blessed;
 #[path = "golden/ddtbench.rs"]
 mod ddtbench;
@@ -18,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use typepack_engine::facts::Facts;
+use typepack_engine::analysis::Facts;
 use typepack_engine::text::parse;
 use typepack_engine::{Datatype, inspect};
 
