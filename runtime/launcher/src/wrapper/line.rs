@@ -8,8 +8,6 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use memchr::memchr;
-
 use super::Tool;
 use super::prefix::Places;
 
@@ -195,7 +193,7 @@ fn compile_words(places: &Places) -> Vec<OsString> {
 fn link_words(places: &Places) -> Vec<OsString> {
     let lib = places.lib.as_os_str();
     let mut words = vec![with_path("-L", lib)];
-    if memchr(b',', lib.as_bytes()).is_some() {
+    if memchr::memchr(b',', lib.as_bytes()).is_some() {
         // -Wl cuts at commas.
         words.extend(["-Xlinker", "-rpath", "-Xlinker"].map(OsString::from));
         words.push(lib.to_owned());
