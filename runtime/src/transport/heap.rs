@@ -94,7 +94,7 @@ impl Copier for HeapCopier {
         range: Range<u64>,
     ) -> std::result::Result<(), Denied> {
         let heap = far.fabric.heap_of(far.rank).ok_or(Denied)?;
-        let origin = heap.as_ptr().wrapping_add(from.origin as usize);
+        let origin = heap.base().as_ptr().wrapping_add(from.origin as usize);
         // SAFETY:
         // - the range is within both sides (caller's promise);
         // - the elements at `from` lie within the sender's heap (`Known::locate`), all of which is
@@ -115,7 +115,7 @@ impl Copier for HeapCopier {
         range: Range<u64>,
     ) -> std::result::Result<(), Denied> {
         let heap = far.fabric.heap_of(far.rank).ok_or(Denied)?;
-        let origin = heap.as_ptr().wrapping_add(to.origin as usize);
+        let origin = heap.base().as_ptr().wrapping_add(to.origin as usize);
         // SAFETY:
         // - the range is within both sides (caller's promise);
         // - the elements at `to` lie within the receiver's heap (`Known::room`), all of which is mapped
