@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use typepack::engine::{Datatype, Direction, Rung};
+use typepack::engine::{Datatype, Direction, Strategy};
 
 use crate::explain::{Options, Way};
 
@@ -35,7 +35,7 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
         return Ok("no kernel: one memcpy moves any count of elements\n".to_owned());
     }
     let (number, nests) = (options.nest.unwrap_or(0), plan.nests().len());
-    let Some((nest, rung, executors)) = plan.executors().nth(number) else {
+    let Some((nest, strategy, executors)) = plan.executors().nth(number) else {
         return match (options.nest, nests) {
             (_, 0) => Ok("no kernel: there is no nest, runs are copied one by one\n".to_owned()),
             _ => Err(format!("--nest: {number} is too large, the nests are 0 to {}", nests - 1)),
@@ -51,8 +51,8 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
     // Behind the name, what takes calls beyond the kernel's size ("up to 113 B, leaf window").
     let beyond = runs.strip_prefix(&name).filter(|rest| rest.is_empty() || rest.starts_with(' '));
     let Some(beyond) = beyond else {
-        let why = match rung {
-            Rung::Rows => "one memcpy per row".to_owned(),
+        let why = match strategy {
+            Strategy::Rows => "one memcpy per row".to_owned(),
             _ => match typepack::jit().disabled() {
                 Some(reason) => format!("{runs} ({reason})"),
                 None => runs.clone(),
