@@ -286,8 +286,8 @@ unsafe fn convert<const PACK: bool>(
     ext: *mut u8,
 ) -> Result<()> {
     let mut ext = ext;
-    external.0.program.walk(count, range, |piece| {
-        let (bad, runs, bytes) = match piece {
+    external.0.program.walk(count, range, |stretch| {
+        let (bad, runs, bytes) = match stretch {
             Stretch::Runs(runs) => {
                 let converters = convert::converters(runs.named);
                 let convert = if PACK { converters.pack } else { converters.unpack };
