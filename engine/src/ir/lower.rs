@@ -310,12 +310,12 @@ impl Lowering<'_> {
 
     #[inline(never)]
     fn pair(&mut self, members: [(u32, Named); 2]) -> Lowered {
-        let mut members = Parts::new();
+        let mut runs = Parts::new();
         for (at, member) in members {
             let (offset, bytes) = (i64::from(at), u64::from(member.size()));
-            append(&mut members, Lowered::Run { offset, bytes });
+            append(&mut runs, Lowered::Run { offset, bytes });
         }
-        self.seq(&members)
+        self.seq(&runs)
     }
 
     /// `count` copies (at least one), `stride` bytes apart. One copy is the body itself.
