@@ -1,21 +1,18 @@
 //! Facts against the oracle: overlap by counting every byte, block statistics from the run list.
 
 mod random;
+#[path = "../../fuzz/support/walk.rs"]
+mod walk;
 
 use std::collections::HashSet;
 use typepack_engine::analysis::{Answer, Facts};
 use typepack_engine::iov::Iov;
-use typepack_engine::{Datatype, Named, Order, typemap};
+use typepack_engine::{Datatype, Named, Order};
+use walk::places;
 
 fn overlaps(ty: &Datatype, count: u64) -> bool {
-    let entries = typemap::typemap(ty);
     let mut seen = HashSet::new();
-    (0..count as i64).any(|i| {
-        entries.iter().any(|entry| {
-            let at = entry.offset + i * ty.extent();
-            !(at..at + i64::from(entry.named.size())).all(|byte| seen.insert(byte))
-        })
-    })
+    !places(ty, count).into_iter().all(|byte| seen.insert(byte))
 }
 
 /// Small types are always decided, and rightly.

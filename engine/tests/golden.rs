@@ -9,6 +9,7 @@
 //! `TYPEPACK_BLESS=1 cargo test -p typepack-engine --test golden` rewrites the programs; it still
 //! refuses types that do not meet, wrong runs and wrong bytes.
 
+#[path = "../../fuzz/support/blessed.rs"]
 mod blessed;
 #[path = "golden/ddtbench.rs"]
 mod ddtbench;

@@ -2,10 +2,13 @@
 //! executor, over many ranges.
 
 mod layouts;
+#[path = "../../fuzz/support/walk.rs"]
+mod walk;
 
 use layouts::{memory, small};
 use std::ops::Range;
 use typepack_engine::{Datatype, Named, Side, copy, copy_range, stats, typemap, unpack_range};
+use walk::places;
 
 /// Copies `range` and compares all of the destination, gaps and surroundings included.
 fn check(name: &str, (from, n): (&Datatype, u64), (to, m): (&Datatype, u64), range: Range<u64>) {
@@ -214,13 +217,7 @@ fn cursors_from_every_position() {
     for (name, ty) in small() {
         let plan = ty.commit().unwrap();
         let count = 3;
-        let mut bytes = Vec::new();
-        for i in 0..count {
-            for entry in typemap::typemap(&ty) {
-                let at = i as i64 * ty.extent() + entry.offset;
-                bytes.extend((0..i64::from(entry.named.size())).map(|k| at + k));
-            }
-        }
+        let bytes = places(&ty, count);
         for from in (0..=bytes.len()).step_by(1 + bytes.len() / 300) {
             let cursor = typepack_engine::Cursor::at(&plan, count, from as u64).unwrap();
             let walked: Vec<i64> =

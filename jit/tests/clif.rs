@@ -1,7 +1,10 @@
 //! Golden CLIF: what the translator writes for a handful of shapes, as text in `clif/`.
 //!
 //! A change of the translator shows here as a difference to read. When it is meant, write the new
-//! text with `JIT_TEST_BLESS=1 cargo test -p typepack-jit --test clif` and commit it.
+//! text with `TYPEPACK_BLESS=1 cargo test -p typepack-jit --test clif` and commit it.
+
+#[path = "../../fuzz/support/blessed.rs"]
+mod blessed;
 
 use std::path::Path;
 use typepack_engine::kernel::{
@@ -65,18 +68,7 @@ fn golden_pairs() {
 
 /// Holds `text` against the golden file, or writes it.
 fn compare(name: &str, shape: &str, target: Target, text: &str) {
-    let bless = std::env::var_os("JIT_TEST_BLESS").is_some_and(|value| value == "1");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif");
     let text = format!("; {shape}, {target:?}\n{text}");
-    let path = folder.join(format!("{name}.clif"));
-    if bless {
-        std::fs::write(&path, text).expect("a golden file");
-        return;
-    }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        text == golden,
-        "{}: the translator writes something else now:\n{text}",
-        path.display(),
-    );
+    blessed::blessed(&folder.join(format!("{name}.clif")), &text);
 }

@@ -1,13 +1,17 @@
 //! Fused copies through the engine's front door, with kernels: against pack and unpack by the
 //! typemap, with and without code memory, checked by `verify`, and after the threshold.
 
+#[path = "../../fuzz/support/walk.rs"]
+mod walk;
+
 use std::ops::Range;
 use std::sync::Arc;
 use typepack_engine::{
     Datatype, Named, Order, Plan, Settings as EngineSettings, Side, Strategy, copy, copy_range,
-    stats, typemap,
+    stats,
 };
 use typepack_jit::{Jit, Mode, Settings};
+use walk::places;
 
 /// Doubles of every layout.
 const DOUBLES: i64 = 240;
@@ -80,11 +84,6 @@ fn memory(ty: &Datatype, seed: usize) -> Memory {
     Memory { bytes: (0..length).map(|i| ((i + seed) * 31 % 251) as u8).collect(), origin }
 }
 
-/// The displacement of every packed byte.
-fn places(ty: &Datatype) -> Vec<i64> {
-    typemap::typemap(ty).iter().flat_map(|entry| (0..8).map(|i| entry.offset + i)).collect()
-}
-
 fn check(
     name: &str,
     (from, a): (&Datatype, &Plan),
@@ -92,7 +91,7 @@ fn check(
     ranges: &[Range<u64>],
 ) {
     let (src, fresh) = (memory(from, 1), memory(to, 100));
-    let (read, written) = (places(from), places(to));
+    let (read, written) = (places(from, 1), places(to, 1));
     for range in ranges {
         let mut expected = fresh.bytes.clone();
         for k in range.start as usize..range.end as usize {

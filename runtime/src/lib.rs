@@ -40,6 +40,7 @@ mod message;
 mod placement;
 mod progress;
 mod settings;
+mod status;
 mod test_support;
 mod transport;
 pub mod variables;

@@ -191,8 +191,8 @@ impl Definitions {
 }
 
 /// The line, from 1, of the byte at `position`.
-fn line_of(text: &str, position: usize) -> usize {
-    text[..position].bytes().filter(|byte| *byte == b'\n').count() + 1
+pub(crate) fn line_of(text: &str, position: usize) -> usize {
+    memchr::memchr_iter(b'\n', &text.as_bytes()[..position]).count() + 1
 }
 
 /// The lines on which the parts of a definitions file begin.

@@ -5,6 +5,7 @@
 //! words mean is known to the C program only (`message/layout.c`, `message/halo.c`,
 //! `message/collective.c`).
 
+use crate::definition::line_of;
 use serde::Deserialize;
 
 const MESSAGES: &str = include_str!("../../definitions/message.toml");
@@ -168,7 +169,7 @@ impl Definitions {
     /// One line: what is wrong, and in which row.
     pub fn parse(text: &str) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|e| {
-            let line = e.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+            let line = e.span().map_or(1, |span| line_of(text, span.start));
             format!("line {line}: {}", e.message())
         })?;
         let mut rows: Vec<Row> = Vec::new();

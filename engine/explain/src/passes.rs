@@ -27,7 +27,7 @@ impl Write for Limited {
 fn limited(program: &Program) -> String {
     let mut text = Limited(String::new());
     if write!(text, "{program}").is_err() {
-        let end = text.0.rfind('\n').map_or(0, |at| at + 1);
+        let end = memchr::memrchr(b'\n', text.0.as_bytes()).map_or(0, |at| at + 1);
         text.0.truncate(end);
         text.0.push_str("  …\n");
     }

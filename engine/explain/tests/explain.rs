@@ -4,7 +4,7 @@
 //! `golden/drawings.txt` holds drawings that a person has looked at; `TYPEPACK_BLESS=1 cargo test -p
 //! typepack-explain` rewrites it.
 
-#[path = "../../tests/blessed/mod.rs"]
+#[path = "../../../fuzz/support/blessed.rs"]
 mod blessed;
 #[path = "../../tests/golden/ddtbench.rs"]
 mod ddtbench;

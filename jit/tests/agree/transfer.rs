@@ -141,25 +141,25 @@ fn random_pairs() {
     for seed in 0..CASES {
         let mut r = Random::new(seed ^ 0xfa1e);
         let mut budget = 1500;
-        let depth = r.within(1, 5);
+        let depth = r.between(1, 5);
         let levels = (0..depth)
             .map(|l| {
                 let most = if l + 1 == depth { budget.min(40) } else { (budget / 4).clamp(1, 6) };
-                let count = if r.one_in(40) { 0 } else { r.within(1, most) };
+                let count = if r.one_in(40) { 0 } else { r.between(1, most) };
                 budget = (budget / count.max(1)).max(1);
                 [random::level(&mut r, count), random::level(&mut r, count)]
             })
             .collect();
         let transfer = match r.next() % 3 {
-            0 => Transfer::block(levels, r.within(1, 64) as u64),
-            1 => Transfer::block(levels, r.within(65, 400) as u64),
+            0 => Transfer::block(levels, r.between(1, 64) as u64),
+            1 => Transfer::block(levels, r.between(65, 400) as u64),
             _ => {
                 let run = |r: &mut Random| TransferRun {
-                    from: r.within(-99, 99),
-                    to: r.within(-99, 99),
-                    bytes: if r.one_in(2) { 1 << r.within(0, 6) } else { r.within(1, 64) as u64 },
+                    from: r.between(-99, 99),
+                    to: r.between(-99, 99),
+                    bytes: if r.one_in(2) { 1 << r.between(0, 6) } else { r.between(1, 64) as u64 },
                 };
-                let runs = (0..r.within(1, 16)).map(|_| run(&mut r)).collect();
+                let runs = (0..r.between(1, 16)).map(|_| run(&mut r)).collect();
                 Transfer { levels, runs, long: false }
             }
         };

@@ -33,7 +33,7 @@ pub fn find(
     let seen = |path: &Path| directory.map_or_else(|| path.to_owned(), |from| from.join(path));
     let shown = name.to_string_lossy();
     let missing = || Unusable { message: format!("program: '{shown}' not found"), exit_code: 127 };
-    if name.as_encoded_bytes().contains(&b'/') {
+    if memchr::memchr(b'/', name.as_encoded_bytes()).is_some() {
         let path = seen(Path::new(name));
         return match check(&path) {
             Ok(()) => Ok(path),

@@ -1,6 +1,6 @@
 //! The text of one compiled kernel, for `typepack explain --clif --asm`.
 //!
-//! Called by `explain.rs`. The code generator makes all of it (`typepack_jit::report`); here is what
+//! Called by `mod.rs` beside this file. The code generator makes all of it (`typepack_jit::report`); here is what
 //! to say where no kernel would be compiled, and how it looks. The type is committed as programs
 //! commit it, `TYPEPACK_KERNEL` and the other variables included.
 
@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use typepack::engine::{Datatype, Direction, Strategy};
 
-use crate::explain::{Options, Way};
+use super::options::{Options, Way};
 
 /// Refuses options of kernels where none is asked for.
 pub fn check(options: &Options) -> Result<(), String> {
