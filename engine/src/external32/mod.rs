@@ -185,7 +185,8 @@ pub unsafe fn pack_external_raw(
 }
 
 /// Unpacks `src`, the bytes `range` of the external32 form of `count` elements, without looking at
-/// buffers; the parts of a broken element in order, as for [`unpack_external_range`].
+/// buffers; the parts of a broken element in order, as for
+/// [`unpack_external_range`](crate::unpack_external_range).
 ///
 /// # Errors
 ///
