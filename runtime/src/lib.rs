@@ -30,13 +30,14 @@
 
 pub mod coll;
 pub mod comm;
+mod endpoint;
 mod error;
 pub mod halo;
 #[doc(hidden)]
 pub mod hostile;
 pub mod memory;
 mod p2p;
-mod progress;
+mod schedule;
 mod settings;
 pub mod shm;
 mod sync;

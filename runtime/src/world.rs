@@ -9,7 +9,7 @@
 
 use crate::comm::Communicator;
 use crate::memory::{self, SharedBuffer};
-use crate::progress::Endpoint;
+use crate::endpoint::progress::Endpoint;
 use crate::settings::{Settings, foreign_launcher, unknown_names};
 use crate::shm::segment::Segment;
 use crate::shm::{Attached, attach, attach_from_env};

@@ -10,7 +10,6 @@
 //! (`world_rank`), and statuses become the communicator's again on the way out (`local`).
 
 mod cartesian;
-mod create;
 mod group;
 mod raw;
 mod scope;
@@ -24,12 +23,14 @@ use crate::p2p::payload::{LayoutRef, Posting};
 use crate::p2p::typecheck::OF_LAYOUT;
 pub use crate::p2p::{Operation, Source, Status, Tag};
 
-use crate::progress::Endpoint;
+use crate::endpoint::progress::Endpoint;
+use crate::schedule::table::{Place, ROUNDS};
 use crate::transport::envelope::Label;
 use crate::{Error, ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use typepack_engine::check_bounds;
 
 /// A group of ranks with a message space of its own.
@@ -48,6 +49,17 @@ struct Shared {
     group: Group,
     /// This process's rank in the group.
     rank: usize,
+    /// Collective calls so far, and persistent collective operations made so far: the tags of their
+    /// messages. All ranks count alike.
+    collectives: AtomicU32,
+    persistent: AtomicU32,
+}
+
+impl Shared {
+    fn new(endpoint: Arc<Endpoint>, context: u64, group: Group, rank: usize) -> Arc<Self> {
+        let (collectives, persistent) = (AtomicU32::new(0), AtomicU32::new(0));
+        Arc::new(Self { endpoint, context, group, rank, collectives, persistent })
+    }
 }
 
 impl Drop for Shared {
@@ -78,10 +90,12 @@ pub(crate) enum Space {
     /// That of calls among a part of the ranks, told apart by the user's tag
     /// (`Communicator::create_group`).
     Part = 2,
+    /// That of persistent collective operations.
+    Persistent = 3,
 }
 
 impl Space {
-    /// Contexts that a communicator has: a power of two above the number of spaces.
+    /// Contexts that a communicator has: a power of two, at least the number of spaces.
     const COUNT: u64 = 4;
 }
 
@@ -92,20 +106,20 @@ impl Communicator {
         let rank = group.rank_of(endpoint.rank())?;
         // Numbers have 60 bits (12 for the leader, 48 counted).
         let context = number * Space::COUNT;
-        Some(Self { shared: Arc::new(Shared { endpoint, context, group, rank }) })
+        Some(Self { shared: Shared::new(endpoint, context, group, rank) })
     }
 
     /// The communicator of all ranks of the job, which has number 0.
     pub(crate) fn world(endpoint: Arc<Endpoint>) -> Self {
         let (group, rank) = (Group::world(endpoint.size()), endpoint.rank());
-        Self { shared: Arc::new(Shared { endpoint, context: 0, group, rank }) }
+        Self { shared: Shared::new(endpoint, 0, group, rank) }
     }
 
     /// The communicator of this rank alone.
     pub(crate) fn own(endpoint: Arc<Endpoint>) -> Self {
         let (group, context) = (Group::single(endpoint.rank()), endpoint.new_context());
         let context = context * Space::COUNT;
-        Self { shared: Arc::new(Shared { endpoint, context, group, rank: 0 }) }
+        Self { shared: Shared::new(endpoint, context, group, 0) }
     }
 
     pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
@@ -132,6 +146,40 @@ impl Communicator {
     #[doc(alias = "MPI_Comm_group")]
     pub fn group(&self) -> &Group {
         &self.shared.group
+    }
+
+    /// Whether two communicators are the same, or how their groups relate.
+    #[doc(alias = "MPI_Comm_compare")]
+    pub fn compare(&self, other: &Self) -> Comparison {
+        if Arc::ptr_eq(&self.shared, &other.shared) {
+            return Comparison::Identical;
+        }
+        match self.group().compare(other.group()) {
+            Comparison::Identical => Comparison::Congruent,
+            other => other,
+        }
+    }
+
+    // ---- where the messages of collective calls match ----
+
+    /// The place of the next collective call. Every call takes one, also one that fails before it
+    /// starts anything: so the ranks stay in step.
+    #[inline]
+    pub(crate) fn next_place(&self) -> Place {
+        let number = self.shared.collectives.fetch_add(1, Ordering::Relaxed);
+        Place { context: self.context(Space::Collective), tag: (number & i32::MAX as u32) as i32 }
+    }
+
+    /// The place of the next persistent collective operation: of its first round.
+    pub(crate) fn next_persistent_place(&self) -> Place {
+        let number = self.shared.persistent.fetch_add(1, Ordering::Relaxed);
+        let tag = (number % (i32::MAX / ROUNDS) as u32) as i32 * ROUNDS;
+        Place { context: self.context(Space::Persistent), tag }
+    }
+
+    /// The place of calls among a part of the ranks that agree on a tag.
+    pub(crate) fn part_place(&self, tag: i32) -> Place {
+        Place { context: self.context(Space::Part), tag }
     }
 
     // ---- the door: ranks of the communicator outside, of the world inside ----

@@ -8,7 +8,7 @@ use crate::p2p::exchange::{Exchange, How, Taken};
 use crate::p2p::payload::{Backing, LayoutRef, Posting};
 use crate::p2p::typecheck::OF_LAYOUT;
 use crate::p2p::{Operation, Source, Status, Tag};
-use crate::progress::Endpoint;
+use crate::endpoint::progress::Endpoint;
 use crate::transport::envelope::Label;
 use crate::{Plan, Result};
 use std::sync::Arc;

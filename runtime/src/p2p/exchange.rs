@@ -191,6 +191,12 @@ impl Exchange {
         &mut self.requests
     }
 
+    /// The same, to look at.
+    #[inline]
+    pub fn requests_ref(&self) -> &Requests {
+        &self.requests
+    }
+
     /// Counts what a thread that waits may be waiting for and no other rank rings for: completed
     /// requests, and messages of this rank to itself.
     pub fn news(&self) -> u64 {
@@ -544,7 +550,7 @@ impl Exchange {
                     return;
                 }
             }
-            Some(Request::Done(_)) | None => {}
+            Some(Request::Source(_) | Request::Done(_)) | None => {}
         }
         self.requests.orphan(id);
     }
