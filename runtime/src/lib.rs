@@ -30,6 +30,7 @@
 
 pub mod coll;
 pub mod comm;
+mod commit;
 mod endpoint;
 mod error;
 pub mod halo;
@@ -46,7 +47,9 @@ mod transport;
 pub mod variables;
 mod world;
 
-pub use coll::{Combine, Combiner, NoCombiner, Op, Operator, Part, Reducible};
+pub use coll::{
+    Collective, Combine, Combiner, Duplicate, NoCombiner, Op, Operator, Part, Prepared, Reducible,
+};
 pub use comm::{
     Cartesian, Communicator, Comparison, Group, Matched, Messages, Ongoing, RankRange, Request,
     Scope, SendMode, dims_create,
@@ -57,7 +60,8 @@ pub use p2p::{Operation, Source, Status, TAG_UB, Tag};
 pub use typepack_engine as engine;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 pub use typepack_jit::{Counters, Jit};
-pub use world::{Universe, abort, commit, init, jit, threads};
+pub use commit::{commit, jit, threads};
+pub use world::{Universe, abort, init};
 
 /// The README's lines of Rust, run with the other examples.
 #[cfg(doctest)]

@@ -714,7 +714,7 @@ impl Endpoint {
     /// # Errors
     /// After finalization; in a forked child.
     pub fn traffic(&self) -> Result<crate::p2p::exchange::Traffic> {
-        Ok(self.lock()?.exchange.traffic())
+        Ok(self.lock()?.core.engine.traffic())
     }
 
     /// Serves the other ranks with what they have been promised (sends on their way, receives that

@@ -196,18 +196,15 @@ impl Requests {
     /// Completes a request in flight. An orphan's result is dropped with it: nobody can ask.
     pub fn complete(&mut self, id: u64, result: Result<Status>) {
         let Some(entry) = self.entry(id) else { return };
+        let (orphan, owner) = (entry.orphan, entry.owner);
+        if owner.is_none() && !orphan {
+            entry.request = Some(Request::Done(result));
+        } else {
+            self.close(id);
+            self.collected.extend(owner.map(|owner| (owner, result)));
+        }
         self.in_flight -= 1;
         self.completions += 1;
-        if let Some(owner) = entry.owner {
-            self.close(id);
-            self.collected.push_back((owner, result));
-            return;
-        }
-        let orphan = entry.orphan;
-        entry.request = Some(Request::Done(result));
-        if orphan {
-            self.close(id);
-        }
     }
 
     /// Whether a request has its result, or is not in the table any more.

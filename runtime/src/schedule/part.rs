@@ -24,9 +24,6 @@ impl<'a> Part<'a> {
         Ok(self.plan.packed_bytes(self.count)?)
     }
 
-    pub(crate) fn layout(&self) -> LayoutRef<'a> {
-        LayoutRef { origin: self.origin, plan: self.plan, count: self.count }
-    }
 }
 
 /// Whether a rank's own part, of so many bytes, fills its room.

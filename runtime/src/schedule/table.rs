@@ -9,7 +9,7 @@
 
 use super::part::{check_own, unequal};
 use super::program::{Action, Builder, Schedule};
-use crate::coll::raw::bytes;
+use crate::commit::bytes;
 use crate::endpoint::sources::{Combine, Errand, Source as ProgressSource};
 use crate::p2p::exchange::{Exchange, How};
 use crate::p2p::payload::{LayoutRef, Posting, Sink, Supply, copy_layout};

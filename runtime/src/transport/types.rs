@@ -126,7 +126,7 @@ impl Known {
     /// [`Violation`] when it is no encoded type.
     pub fn define(&mut self, number: u32, encoding: &[u8]) -> std::result::Result<(), Violation> {
         debug_assert!((number as usize) < TYPES);
-        let plan = crate::world::decode(encoding);
+        let plan = crate::commit::decode(encoding);
         let plan = plan.map_err(|_| Violation("a type that does not decode"))?;
         let at = number as usize;
         if self.types.len() <= at {
@@ -174,7 +174,7 @@ impl Known {
     fn within(&self, place: Place, heap: u64) -> std::result::Result<Located, Violation> {
         let Place { space, number, origin, count } = place;
         let ty = if number == BYTES {
-            let plan = crate::coll::raw::bytes().map_err(|_| Violation("bytes are no type"))?;
+            let plan = crate::commit::bytes().map_err(|_| Violation("bytes are no type"))?;
             Type { plan: plan.clone(), useful: LINE }
         } else {
             let ty = self.types.get(number as usize).cloned().flatten();
