@@ -8,8 +8,8 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use typepack::sys::memory::{Inherit, Mapping, create_sealed};
 use typepack::{Communicator, Datatype, Named, Plan, Result, Universe};
+use typepack_job::sys::memory::{Inherit, Mapping, create_sealed};
 
 const ROUNDS: usize = 15;
 const LINE_FILE: usize = 4096;

@@ -5,9 +5,9 @@
 //! communicator's rank where one is involved, so that one printed line is enough to act on.
 
 use crate::Status;
-use crate::shm::{SegmentError, SegmentErrorKind};
 use std::fmt;
 use typepack_engine::ErrorClass;
+use typepack_job as job;
 
 /// The kind of a runtime error; each maps to exactly one MPI error class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,15 +129,14 @@ impl From<typepack_engine::Error> for Error {
     }
 }
 
-impl From<SegmentError> for Error {
-    fn from(error: SegmentError) -> Self {
+impl From<job::Error> for Error {
+    fn from(error: job::Error) -> Self {
         let kind = match error.kind() {
-            SegmentErrorKind::Argument => ErrorKind::Argument,
-            SegmentErrorKind::NoMemory => ErrorKind::NoMemory,
-            SegmentErrorKind::LauncherGone => ErrorKind::ProcAborted,
-            SegmentErrorKind::Mismatch | SegmentErrorKind::NotARank | SegmentErrorKind::System => {
-                ErrorKind::Other
-            }
+            job::ErrorKind::Argument => ErrorKind::Argument,
+            job::ErrorKind::NoMemory => ErrorKind::NoMemory,
+            job::ErrorKind::LauncherGone => ErrorKind::ProcAborted,
+            // A mismatch of builds, an environment that does not fit, a refused system call.
+            _ => ErrorKind::Other,
         };
         Self::new(kind, "job", error.to_string())
     }

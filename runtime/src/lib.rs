@@ -24,9 +24,10 @@
 //! ```
 //!
 //! The rooms, from the outside in: `world.rs` (beginning and end), `comm/` and `coll/` (checked
-//! calls), `halo/` (exchanges on grids), `memory.rs` (what ranks can copy from in place), `progress.rs` (the lock, and how calls wait), `p2p/`
-//! (matching), `transport/` (the protocol between two ranks), `shm/` (the segment and what lies in
-//! it), `sys/` (system calls). The engine and the code generator are crates of their own.
+//! calls), `halo/` (exchanges on grids), `memory.rs` (what ranks can copy from in place), `progress.rs` (the lock, and how calls wait), `endpoint/`
+//! (matching), `transport/` (the protocols between two ranks), `message/` (labels, data, words of the wire).
+//! What launcher and ranks share (the segment, system calls) is the crate in `job/`, internal and no
+//! part of this interface. The engine and the code generator are crates of their own.
 
 pub mod coll;
 pub mod comm;
@@ -34,15 +35,12 @@ mod commit;
 mod endpoint;
 mod error;
 pub mod halo;
-#[doc(hidden)]
-pub mod hostile;
 pub mod memory;
-mod p2p;
+mod message;
+mod placement;
 mod schedule;
 mod settings;
-pub mod shm;
-mod sync;
-pub mod sys;
+mod test_support;
 mod transport;
 pub mod variables;
 mod world;
@@ -54,14 +52,22 @@ pub use comm::{
     Cartesian, Communicator, Comparison, Group, Matched, Messages, Ongoing, RankRange, Request,
     Scope, SendMode, dims_create,
 };
+pub use commit::{commit, jit, threads};
 pub use error::{Error, ErrorKind, Result};
 pub use memory::SharedBuffer;
-pub use p2p::{Operation, Source, Status, TAG_UB, Tag};
+pub use message::{Operation, Source, Status, TAG_UB, Tag};
+pub use placement::{Cpu, Distance, Placement};
 pub use typepack_engine as engine;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 pub use typepack_jit::{Counters, Jit};
-pub use commit::{commit, jit, threads};
-pub use world::{Universe, abort, init};
+pub use world::{Universe, abort, init, processor_name, wtick, wtime};
+
+// The job crate's rooms, under the names that this crate's files use.
+use typepack_job::{shm, sync, sys};
+
+// For the fuzzers: two ranks in one process, and a hand in their memory. Unsafe to make.
+#[doc(hidden)]
+pub use test_support::{RankPair, RankPairWays};
 
 /// The README's lines of Rust, run with the other examples.
 #[cfg(doctest)]

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 
 use bytemuck::Pod;
 
-use crate::shm::{SegmentError, SegmentErrorKind};
+use crate::sys::limits;
 use crate::transport::fabric::Fabric;
 use crate::{Error, ErrorKind, Result};
 
@@ -30,6 +30,12 @@ static JOB: OnceLock<Fabric> = OnceLock::new();
 pub(crate) fn join(fabric: &Fabric) {
     // A process joins once (`world.rs`).
     let _ = JOB.set(fabric.clone());
+}
+
+/// Bytes that this process can still take: what the machine has left, or a control group or limit of
+/// this process allows, whichever is less.
+pub fn available() -> u64 {
+    limits::available_memory()
 }
 
 /// A block of memory of its own.
@@ -87,9 +93,9 @@ fn refused(len: usize) -> Error {
     Error::new(ErrorKind::NoMemory, "size", format!("{len} bytes were refused"))
 }
 
-fn of_heap(error: SegmentError) -> Error {
+fn of_heap(error: typepack_job::Error) -> Error {
     let kind = match error.kind() {
-        SegmentErrorKind::NoMemory => ErrorKind::NoMemory,
+        typepack_job::ErrorKind::NoMemory => ErrorKind::NoMemory,
         _ => ErrorKind::State,
     };
     Error::new(kind, "size", error.to_string())

@@ -7,7 +7,6 @@
 //! silent default; a name that nobody knows is reported once, by `init()`.
 
 use crate::shm::pair::EAGER_MAX;
-use crate::transport::path::Forced;
 use crate::{Error, ErrorKind, Result};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -48,6 +47,20 @@ pub(crate) const USED: [&str; 26] = [
 
 /// Names that the project has given, for parts that are not in this version.
 pub(crate) const UNUSED: [&str; 1] = ["TYPEPACK_IO"];
+
+/// What `TYPEPACK_TRANSPORT` asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forced {
+    /// The best way for each message.
+    #[default]
+    Nothing,
+    /// Rings and chunks only, as if no memory were shared.
+    Packed,
+    /// The fused copy whenever the data lies in the shared heap, also for short messages.
+    Heap,
+    /// Copies between private memories whenever both sides are one run, also for short messages.
+    Cma,
+}
 
 /// The settings of this process.
 #[derive(Clone, Debug)]

@@ -8,16 +8,16 @@
 //! job of its own.
 
 use crate::comm::Communicator;
-use crate::memory::{self, SharedBuffer};
 use crate::commit::jit;
 use crate::endpoint::progress::Endpoint;
+use crate::memory::{self, SharedBuffer};
+use crate::placement::Placement;
 use crate::schedule;
 use crate::settings::{Settings, foreign_launcher, unknown_names};
-use crate::shm::segment::Segment;
 use crate::shm::{Attached, attach, attach_from_env};
-use crate::sys::machine;
+use crate::sys::{clock, machine};
+use crate::transport::choice;
 use crate::transport::fabric::Fabric;
-use crate::transport::path;
 use crate::{Error, ErrorKind, Result};
 use bytemuck::Pod;
 use std::fmt;
@@ -185,10 +185,9 @@ impl Universe {
         told(attach::INITIAL_ERRHANDLER)
     }
 
-    /// The memory that this rank shares with the launcher and the other ranks; `None` without a
-    /// launcher.
-    pub fn segment(&self) -> Option<&Segment> {
-        JOB.get().map(|attached| &*attached.segment)
+    /// Where the launcher has put the ranks; `None` without a launcher.
+    pub fn placement(&self) -> Option<Placement> {
+        JOB.get().map(|attached| Placement::of(&attached.segment))
     }
 
     /// How messages travel from rank to rank, a sentence for each way.
@@ -208,7 +207,7 @@ impl Universe {
                 format!(
                     "longer, from one run of other memory to another, from {} bytes: copied by both, \
                      where the system lets them (cma)",
-                    path::SPLIT_NEAR
+                    choice::SPLIT_NEAR
                 )
             },
             "longer, else: through the chunks of the pair (pipeline)".into(),
@@ -259,6 +258,24 @@ impl Drop for Universe {
             eprintln!("{line}");
         }
     }
+}
+
+/// The name of this machine in its network.
+#[doc(alias = "MPI_Get_processor_name")]
+pub fn processor_name() -> Vec<u8> {
+    machine::host_name()
+}
+
+/// Seconds since some moment in the past that is the same for every process of the machine.
+#[doc(alias = "MPI_Wtime")]
+pub fn wtime() -> f64 {
+    clock::monotonic()
+}
+
+/// Seconds between two ticks of [`wtime`].
+#[doc(alias = "MPI_Wtick")]
+pub fn wtick() -> f64 {
+    clock::resolution()
 }
 
 /// Ends the job: this process exits at once with `code`, of which the system keeps the lowest eight

@@ -18,7 +18,6 @@ use std::collections::HashMap;
 use std::ffi::{c_char, c_double, c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use typepack::memory::Block;
-use typepack::sys::clock;
 
 fn begin(required: c_int) -> Result<c_int> {
     if phase::phase() != Phase::Before {
@@ -133,7 +132,7 @@ pub unsafe fn abort(comm: raw::Comm, errorcode: c_int) -> Result {
 /// # Safety
 /// As the C function.
 pub unsafe fn processor_name(name: *mut c_char, resultlen: *mut c_int) -> Result {
-    let host = typepack::sys::machine::host_name();
+    let host = typepack::processor_name();
     // SAFETY: passed on; the standard asks for this much room.
     unsafe {
         let length = Out::new(resultlen, "resultlen")?;
@@ -155,12 +154,12 @@ pub unsafe fn hw_resource_info(hw_info: *mut raw::Info) -> Result {
 
 /// `MPI_Wtime`: seconds of the machine's monotonic clock, the same for all ranks.
 pub fn wtime() -> c_double {
-    clock::monotonic()
+    typepack::wtime()
 }
 
 /// `MPI_Wtick`.
 pub fn wtick() -> c_double {
-    clock::resolution()
+    typepack::wtick()
 }
 
 /// `MPI_Pcontrol`: nothing here listens.

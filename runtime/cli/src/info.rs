@@ -9,10 +9,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use typepack::Universe;
-use typepack::shm::segment::Segment;
-use typepack::shm::topology::{CpuInfo, Distance, distance};
 use typepack::variables::variables;
+use typepack::{Cpu, Distance, Placement, Universe};
 
 use crate::agree::{FAILURE, Stop, agree};
 
@@ -117,26 +115,26 @@ pub fn about_the_job(universe: &Universe) -> Result<(), Stop> {
     let world = universe.world();
     let printed = if world.rank() == 0 {
         let transports = universe.transports()?;
-        print(&job(universe.segment(), world.size(), &transports))
+        print(&job(universe.placement().as_ref(), world.size(), &transports))
     } else {
         Ok(())
     };
     agree(&world, printed, FAILURE)
 }
 
-fn job(segment: Option<&Segment>, size: usize, transports: &[String]) -> String {
+fn job(placement: Option<&Placement>, size: usize, transports: &[String]) -> String {
     let mut text = String::from("\nJob\n");
-    match segment {
+    match placement {
         None => line(&mut text, "  1 rank without mpiexec (mpiexec -n 2 typepack info says more)"),
-        Some(segment) => {
-            let crowded = segment.flags().oversubscribed;
+        Some(placement) => {
+            let crowded = placement.oversubscribed();
             let ranks = if size == 1 { "1 rank".to_owned() } else { format!("{size} ranks") };
             let spin = if crowded { ", more than there are CPUs for: nobody spins" } else { "" };
             line(&mut text, &format!("  {ranks}{spin}"));
             for rank in 0..size {
-                line(&mut text, &format!("  rank {rank:<4} {}", place(segment, rank)));
+                line(&mut text, &format!("  rank {rank:<4} {}", place(placement, rank)));
             }
-            if let Some(words) = distances(segment, size) {
+            if let Some(words) = distances(placement, size) {
                 line(&mut text, &format!("  pairs of ranks: {words}"));
             }
         }
@@ -148,11 +146,11 @@ fn job(segment: Option<&Segment>, size: usize, transports: &[String]) -> String 
     text
 }
 
-fn place(segment: &Segment, rank: usize) -> String {
-    let Some(cpu) = segment.bound_cpu(rank) else { return "not bound to one core".into() };
-    let CpuInfo { core, l2, l3, numa, package, .. } = segment.cpu(cpu);
+fn place(placement: &Placement, rank: usize) -> String {
+    let Some(cpu) = placement.cpu(rank) else { return "not bound to one core".into() };
+    let Cpu { number, core, l2, l3, numa, package, .. } = cpu;
     let parts = [("core", core), ("L2", l2), ("L3", l3), ("NUMA node", numa), ("package", package)];
-    let mut text = format!("cpu {cpu}");
+    let mut text = format!("cpu {number}");
     for (name, index) in parts.iter().filter_map(|(name, index)| Some((name, (*index)?))) {
         let _infallible = write!(text, ", {name} {index}");
     }
@@ -160,13 +158,12 @@ fn place(segment: &Segment, rank: usize) -> String {
 }
 
 /// How many pairs of bound ranks are how far apart; `None` when there is no such pair.
-fn distances(segment: &Segment, size: usize) -> Option<String> {
-    let cpus: Vec<CpuInfo> =
-        (0..size).filter_map(|rank| segment.bound_cpu(rank)).map(|cpu| segment.cpu(cpu)).collect();
+fn distances(placement: &Placement, size: usize) -> Option<String> {
+    let cpus: Vec<Cpu> = (0..size).filter_map(|rank| placement.cpu(rank)).collect();
     let mut counts: BTreeMap<Distance, usize> = BTreeMap::new();
     for (index, a) in cpus.iter().enumerate() {
         for b in &cpus[index + 1..] {
-            *counts.entry(distance(a, b)).or_default() += 1;
+            *counts.entry(a.distance(b)).or_default() += 1;
         }
     }
     let name = |distance| match distance {
@@ -175,7 +172,7 @@ fn distances(segment: &Segment, size: usize) -> Option<String> {
         Distance::L3 => "sharing a level 3 cache",
         Distance::Numa => "on one NUMA node",
         Distance::Package => "in one package",
-        Distance::Machine => "with nothing known to be shared",
+        _ => "with nothing known to be shared",
     };
     let words: Vec<String> =
         counts.iter().map(|(distance, count)| format!("{count} {}", name(*distance))).collect();

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use typepack::shm::layout::{HASH, MAX_RANKS};
-use typepack::shm::topology::CpuInfo;
+use typepack_job::shm::layout::{HASH, MAX_RANKS};
+use typepack_job::shm::topology::CpuInfo;
 
 use crate::placement::cores;
 

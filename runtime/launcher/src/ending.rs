@@ -14,8 +14,8 @@
 
 use std::time::{Duration, Instant};
 
-use typepack::shm::failure::{Ending, Failure};
-use typepack::sys::process::Exit;
+use typepack_job::shm::failure::{Ending, Failure};
+use typepack_job::sys::process::Exit;
 
 /// Between SIGTERM and SIGKILL after a failure.
 pub const FAILURE_GRACE: Duration = Duration::from_millis(200);

@@ -12,7 +12,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use typepack::sys::stream::{self, Output, Transfer};
+use typepack_job::sys::stream::{self, Output, Transfer};
 
 use crate::lines::Lines;
 

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use typepack::sys::stream::{self, Transfer};
+use typepack_job::sys::stream::{self, Transfer};
 
 /// How long to leave a terminal alone that belongs to somebody else at the moment.
 const BACKGROUND_PAUSE: Duration = Duration::from_millis(200);

@@ -1,7 +1,7 @@
 //! `mpiexec`: starts a program as the ranks of a job, watches over them, tells how it ended.
 //!
 //! The flow: `args/` (what is asked for), `program.rs` (which files), `topology.rs` and
-//! `placement.rs` and `claims.rs` (where), `start.rs` (processes), `watch.rs` (until all are gone, with
+//! `placement.rs` and `core_reservation.rs` (where), `start.rs` (processes), `watch.rs` (until all are gone, with
 //! `forward.rs` and `lines.rs` for output, `input.rs` for input, `ending.rs` for how it ends).
 //! README.md beside `src` tells what a user sees.
 //!
@@ -10,7 +10,7 @@
 
 mod about;
 mod args;
-mod claims;
+mod core_reservation;
 mod ending;
 mod forward;
 mod input;
@@ -26,12 +26,12 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use typepack::shm::topology::CpuInfo;
-use typepack::sys::poll::{self, PollFd, PollFlags};
-use typepack::sys::{machine, process, signal};
+use typepack_job::shm::topology::CpuInfo;
+use typepack_job::sys::poll::{self, PollFd, PollFlags};
+use typepack_job::sys::{machine, process, signal};
 
 use crate::args::{Bind, Level, Request, Surroundings};
-use crate::claims::Claimed;
+use crate::core_reservation::Reservation;
 use crate::forward::{Outputs, Trouble};
 use crate::placement::Plan;
 
@@ -130,14 +130,14 @@ fn run() -> Result<u8, Refusal> {
     // 4. Where.
     let mut outputs = Outputs::standard();
     let table = discover();
-    let claimed = match job.bind {
+    let reserved = match job.bind {
         Bind::To(level) => {
-            claims::place_and_claim(&table, job.ranks(), Plan { level, map: job.map })
+            core_reservation::place_and_reserve(&table, job.ranks(), Plan { level, map: job.map })
         }
-        Bind::None => Claimed::default(),
+        Bind::None => Reservation::default(),
     };
     if job.report_bindings {
-        report_bindings(&job, &claimed, &table, &mut outputs);
+        report_bindings(&job, &reserved, &table, &mut outputs);
     }
 
     // 5. Start, and watch until the end.
@@ -145,8 +145,8 @@ fn run() -> Result<u8, Refusal> {
         programs: &programs,
         host: &host,
         table: &table,
-        placed: claimed.cores.as_deref(),
-        flags: start::flags(job.ranks(), &table, &claimed, &outputs),
+        placed: reserved.cores.as_deref(),
+        flags: start::flags(job.ranks(), &table, &reserved, &outputs),
         signals: before,
         descriptors,
     };
@@ -169,14 +169,19 @@ fn working_directory(given: &Path) -> Result<PathBuf, Refusal> {
     }
 }
 
-fn report_bindings(job: &args::Job, claimed: &Claimed, table: &[CpuInfo], outputs: &mut Outputs) {
-    let level = match (job.bind, &claimed.cores) {
+fn report_bindings(
+    job: &args::Job,
+    reserved: &Reservation,
+    table: &[CpuInfo],
+    outputs: &mut Outputs,
+) {
+    let level = match (job.bind, &reserved.cores) {
         (Bind::To(level), Some(_)) => level,
         (Bind::None, _) => return outputs.tell("ranks are not bound: --bind-to none"),
         (Bind::To(level), None) => {
             let (ranks, units) = (job.ranks(), placement::units(table, level).len());
             let what = if level == Level::Thread { "hardware threads" } else { "cores" };
-            return outputs.tell(&if claimed.crowded {
+            return outputs.tell(&if reserved.crowded {
                 format!(
                     "ranks are not bound: {ranks} ranks, and other jobs hold some of the {units} \
                      {what}"
@@ -186,7 +191,7 @@ fn report_bindings(job: &args::Job, claimed: &Claimed, table: &[CpuInfo], output
             });
         }
     };
-    for (rank, core) in claimed.cores.iter().flatten().enumerate() {
+    for (rank, core) in reserved.cores.iter().flatten().enumerate() {
         let mut line = format!("rank {rank} bound to cpu {}", about::list(&core.cpus));
         for (of, name, index) in [
             (Level::Core, "core", core.info.core),

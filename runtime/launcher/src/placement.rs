@@ -1,6 +1,6 @@
 //! Which rank runs where: a pure function of the topology table.
 //!
-//! After `topology.rs`, before `claims.rs`, which keeps jobs apart, and `start.rs`, which turns the
+//! After `topology.rs`, before `core_reservation.rs`, which keeps jobs apart, and `start.rs`, which turns the
 //! answer into affinity masks.
 //!
 //! Rules: one rank per core, on all of the core's allowed hardware threads, when there are enough
@@ -11,7 +11,7 @@
 //! larger part is dealt to a core first and may then run on all of the part, and there may be more
 //! ranks than cores.
 
-use typepack::shm::topology::CpuInfo;
+use typepack_job::shm::topology::CpuInfo;
 
 use crate::args::{Level, Map};
 
@@ -135,7 +135,7 @@ pub fn widened(table: &[CpuInfo], core: &Core, level: Level) -> Core {
 
 #[cfg(test)]
 mod tests {
-    use typepack::shm::topology::{Distance, distance};
+    use typepack_job::shm::topology::{Distance, distance};
 
     use super::*;
     use crate::topology::{Hwloc, Source};

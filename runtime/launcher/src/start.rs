@@ -1,7 +1,7 @@
 //! Bringing the ranks to life: segment, descriptors, processes, all let go at once.
 //!
 //! After `args.rs`, `program.rs` and `placement.rs`; `watch.rs` takes over what it returns.
-//! The steps are numbered in `runtime/src/shm/README.md`.
+//! The steps are numbered in `runtime/job/src/shm/README.md`.
 //!
 //! Invariants: every child waits at a gate until all children exist and are recorded; a failure
 //! half-way leaves no child behind; of our descriptors none reaches a rank but 0, 1, 2, the segment
@@ -18,15 +18,15 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use typepack::shm::attach;
-use typepack::shm::segment::{JobFlags, Segment};
-use typepack::shm::topology::CpuInfo;
-use typepack::sys::process::{self, Child, Command, CpuSet, Descriptors};
-use typepack::sys::signal::SignalSet;
-use typepack::sys::{channel, stream};
+use typepack_job::shm::attach;
+use typepack_job::shm::segment::{JobFlags, Segment};
+use typepack_job::shm::topology::CpuInfo;
+use typepack_job::sys::process::{self, Child, Command, CpuSet, Descriptors};
+use typepack_job::sys::signal::SignalSet;
+use typepack_job::sys::{channel, stream};
 
 use crate::args::{Bind, Environment, Inherit, Job, Level};
-use crate::claims::Claimed;
+use crate::core_reservation::Reservation;
 use crate::forward::{Outputs, Source, Stream};
 use crate::input::Input;
 use crate::placement::Core;
@@ -362,13 +362,18 @@ fn c_string(text: &OsStr) -> Result<CString, String> {
 }
 
 /// What the ranks are told about the job.
-pub fn flags(ranks: usize, table: &[CpuInfo], claimed: &Claimed, outputs: &Outputs) -> JobFlags {
+pub fn flags(
+    ranks: usize,
+    table: &[CpuInfo],
+    reserved: &Reservation,
+    outputs: &Outputs,
+) -> JobFlags {
     let allowed = table.iter().filter(|cpu| cpu.allowed).count();
     // The standard library also counts what a container's quota leaves of the CPUs.
     let usable = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
     JobFlags {
         // Pushed off its cores by another job's ranks, a rank that spins takes time from both.
-        oversubscribed: ranks > allowed.min(usable) || claimed.crowded && !claimed.exclusive,
+        oversubscribed: ranks > allowed.min(usable) || reserved.crowded && !reserved.exclusive,
         stdout_terminal: outputs.is_terminal(Stream::Out),
         stderr_terminal: outputs.is_terminal(Stream::Err),
     }

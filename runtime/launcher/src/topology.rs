@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use hwlocality::Topology;
 use hwlocality::object::TopologyObject;
 use hwlocality::object::types::ObjectType;
-use typepack::shm::layout::MAX_CPUS;
-use typepack::shm::topology::CpuInfo;
-use typepack::sys::process::CpuSet;
+use typepack_job::shm::layout::MAX_CPUS;
+use typepack_job::shm::topology::CpuInfo;
+use typepack_job::sys::process::CpuSet;
 
 /// Something that knows the machine.
 pub trait Source {
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn allowed_is_cut_down() {
-        let all = typepack::sys::process::allowed_cpus().expect("affinity");
+        let all = typepack_job::sys::process::allowed_cpus().expect("affinity");
         let one = all.iter().next().expect("a CPU");
         let table = discover(Some(&CpuSet::new(&[one])));
         let allowed: Vec<_> = (0..table.len()).filter(|&cpu| table[cpu].allowed).collect();

@@ -12,13 +12,13 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
-use typepack::shm::failure::{Ending, Failure};
-use typepack::shm::layout::State;
-use typepack::shm::segment::Segment;
-use typepack::sys::poll::{self, PollFd, PollFlags};
-use typepack::sys::process::{self, ExecFailure, Exit};
-use typepack::sys::stream::{self, Transfer};
-use typepack::sys::{channel, signal};
+use typepack_job::shm::failure::{Ending, Failure};
+use typepack_job::shm::layout::State;
+use typepack_job::shm::segment::Segment;
+use typepack_job::sys::poll::{self, PollFd, PollFlags};
+use typepack_job::sys::process::{self, ExecFailure, Exit};
+use typepack_job::sys::stream::{self, Transfer};
+use typepack_job::sys::{channel, signal};
 
 use crate::args;
 use crate::ending::{Action, End, Outcome, judge};

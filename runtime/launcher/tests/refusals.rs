@@ -37,7 +37,7 @@ fn bad_command_lines() {
 
 #[test]
 fn machines_that_are_not_this_one() {
-    let host = String::from_utf8(typepack::sys::machine::host_name()).expect("a name");
+    let host = String::from_utf8(typepack_job::sys::machine::host_name()).expect("a name");
     let line = |flag: &str| {
         format!("{flag}: 'no-such-node' is not this machine; a typepack job runs on one, '{host}'")
     };

@@ -5,10 +5,10 @@
 //! are promised.
 
 use crate::comm::{Communicator, Operation};
+use crate::endpoint::sources::Combine;
 use crate::schedule::calls;
 use crate::schedule::program::{Builder, Peer};
 use crate::schedule::{Part, Prepared};
-use crate::endpoint::sources::Combine;
 use crate::{Error, ErrorKind, Plan, Result};
 
 /// A collective call of one rank.

@@ -125,7 +125,9 @@ impl Communicator {
         // SAFETY: the number lives in the result, which lets the operation go before it; until the
         // operation is complete nobody relies on what the number is.
         let operation = unsafe {
-            calls::start(self.endpoint(), place, |steps| self.broadcast_steps(steps, &part, 0, &[]))?
+            calls::start(self.endpoint(), place, |steps| {
+                self.broadcast_steps(steps, &part, 0, &[])
+            })?
         };
         Ok(Duplicate { parent: self.clone(), operation, number })
     }
@@ -219,7 +221,8 @@ impl Communicator {
     fn all_words(&self, mine: &[u64; 3]) -> Result<Vec<[u64; 3]>> {
         let mut all = vec![[0u64; 3]; self.size()];
         let byte = bytes()?;
-        let part = |origin: *mut u8, ranks: usize| Part { origin, plan: byte, count: 24 * ranks as u64 };
+        let part =
+            |origin: *mut u8, ranks: usize| Part { origin, plan: byte, count: 24 * ranks as u64 };
         let base: *mut u8 = all.as_mut_ptr().cast();
         let parts: Vec<Part<'_>> =
             (0..self.size()).map(|rank| part(base.wrapping_add(24 * rank), 1)).collect();

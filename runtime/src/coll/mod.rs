@@ -30,9 +30,9 @@ mod operator;
 mod reduce;
 mod scope;
 
+pub use crate::endpoint::sources::{Combine, Combiner};
+pub use crate::schedule::{Part, Prepared};
 pub use allreduce::{Op, Reducible};
 pub use collective::Collective;
 pub use create::Duplicate;
 pub use operator::{NoCombiner, Operator};
-pub use crate::endpoint::sources::{Combine, Combiner};
-pub use crate::schedule::{Part, Prepared};

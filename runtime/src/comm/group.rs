@@ -1,6 +1,6 @@
 //! Groups: ordered sets of ranks of the world (MPI-5.0 section 6.3).
 //!
-//! A communicator has one (`comm/mod.rs`), which translates at its door: inside (`p2p/`) every rank
+//! A communicator has one (`comm/mod.rs`), which translates at its door: inside (`endpoint/`) every rank
 //! is one of the world. Groups are made from groups, without communication; `create.rs` makes
 //! communicators of them.
 //!

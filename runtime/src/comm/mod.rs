@@ -19,13 +19,13 @@ pub use group::{Comparison, Group, RankRange};
 pub use raw::{Matched, Messages, Ongoing, SendMode};
 pub use scope::{Request, Scope};
 
-use crate::p2p::payload::{LayoutRef, Posting};
-use crate::p2p::typecheck::OF_LAYOUT;
-pub use crate::p2p::{Operation, Source, Status, Tag};
+use crate::message::payload::{LayoutRef, Posting};
+use crate::message::typecheck::OF_LAYOUT;
+pub use crate::message::{Operation, Source, Status, Tag};
 
 use crate::endpoint::progress::Endpoint;
+use crate::message::envelope::Label;
 use crate::schedule::table::{Place, ROUNDS};
-use crate::transport::envelope::Label;
 use crate::{Error, ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::fmt;

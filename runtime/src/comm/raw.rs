@@ -4,12 +4,12 @@
 //! `progress.rs`.
 
 use super::{Communicator, Space};
-use crate::p2p::exchange::{Exchange, How, Taken};
-use crate::p2p::payload::{Backing, LayoutRef, Posting};
-use crate::p2p::typecheck::OF_LAYOUT;
-use crate::p2p::{Operation, Source, Status, Tag};
+use crate::endpoint::engine::{How, MessageEngine, Taken};
 use crate::endpoint::progress::Endpoint;
-use crate::transport::envelope::Label;
+use crate::message::envelope::Label;
+use crate::message::payload::{Backing, LayoutRef, Posting};
+use crate::message::typecheck::OF_LAYOUT;
+use crate::message::{Operation, Source, Status, Tag};
 use crate::{Plan, Result};
 use std::sync::Arc;
 
@@ -268,7 +268,7 @@ impl Messages {
 
 /// The operations in flight, while nothing else moves them.
 #[derive(Debug)]
-pub struct Ongoing<'a>(&'a mut Exchange);
+pub struct Ongoing<'a>(&'a mut MessageEngine);
 
 impl Ongoing<'_> {
     /// The result of an operation, once, if it is complete.

@@ -3,10 +3,10 @@
 //! Like `std::thread::scope`: buffers are borrowed for longer than the scope (`'env`), and leaving
 //! it completes everything that was started in it. A leaked [`Request`] changes nothing, since the
 //! scope keeps its own list; a panic inside the scope cuts the operations loose from their buffers
-//! (`p2p/exchange.rs`, `detach`) instead of waiting for messages that may never come.
+//! (`endpoint/engine.rs`, `detach`) instead of waiting for messages that may never come.
 
 use super::{Communicator, Space, readable, writable};
-use crate::p2p::{Operation, Source, Status, Tag};
+use crate::message::{Operation, Source, Status, Tag};
 use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::fmt;

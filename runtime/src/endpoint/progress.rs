@@ -1,6 +1,6 @@
 //! The endpoint: one lock per process, and how a call waits.
 //!
-//! Every operation of `comm/` takes the lock, starts or looks at something in `p2p/exchange.rs`,
+//! Every operation of `comm/` takes the lock, starts or looks at something in `engine.rs`,
 //! gives it a turn, and lets go; what else is driven (`sources.rs`) is started the same way. Waiting
 //! happens here and nowhere else:
 //!
@@ -16,14 +16,14 @@
 //! Invariants: nobody holds the lock while asleep; a panic under the lock poisons it, and then no
 //! turn ever runs again, so that memory of unfinished operations is no longer touched.
 
+use super::engine::{Glance, How, MessageEngine, Taken};
 use super::sources::{Core, Sent, Source as ProgressSource};
-use crate::p2p::exchange::{Exchange, Glance, How, Taken};
-use crate::p2p::payload::{LayoutRef, Posting};
-use crate::p2p::{Operation, Source, Status, Tag};
+use crate::message::envelope::Label;
+use crate::message::payload::{LayoutRef, Posting};
+use crate::message::{Operation, Source, Status, Tag};
+use crate::settings::Forced;
 use crate::sys::{fork, machine};
-use crate::transport::envelope::Label;
 use crate::transport::fabric::Fabric;
-use crate::transport::path::Forced;
 use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -89,7 +89,7 @@ impl Endpoint {
     /// An endpoint without messages.
     pub fn new(fabric: Fabric, eager_limit: u64, forced: Forced, spin: Duration) -> Self {
         fork::watch();
-        let mut exchange = Exchange::new(fabric.clone(), eager_limit);
+        let mut exchange = MessageEngine::new(fabric.clone(), eager_limit);
         exchange.force(forced);
         Self {
             fabric,
@@ -113,7 +113,7 @@ impl Endpoint {
     /// # Errors
     /// A forked child.
     pub fn check_types(&self) -> Result<()> {
-        self.change(Exchange::check_types)
+        self.change(MessageEngine::check_types)
     }
 
     /// This rank.
@@ -192,10 +192,10 @@ impl Endpoint {
     /// Starts a standard send.
     ///
     /// # Safety
-    /// As [`Exchange::send`].
+    /// As [`MessageEngine::send`].
     ///
     /// # Errors
-    /// As [`Exchange::send`]; not initialised any more; a forked child.
+    /// As [`MessageEngine::send`]; not initialised any more; a forked child.
     pub unsafe fn send(
         &self,
         layout: &LayoutRef<'_>,
@@ -209,10 +209,10 @@ impl Endpoint {
     /// Starts a send of any mode.
     ///
     /// # Safety
-    /// As [`Exchange::send`].
+    /// As [`MessageEngine::send`].
     ///
     /// # Errors
-    /// As [`Exchange::send`]; not initialised any more; a forked child.
+    /// As [`MessageEngine::send`]; not initialised any more; a forked child.
     #[inline]
     pub unsafe fn send_as(
         &self,
@@ -240,14 +240,14 @@ impl Endpoint {
         tag: Tag,
         wait: bool,
     ) -> Result<Option<Taken>> {
-        let look = |exchange: &mut Exchange| exchange.take(context, source, tag);
+        let look = |exchange: &mut MessageEngine| exchange.take(context, source, tag);
         if wait { self.attend(look).map(Some) } else { self.glance(look) }
     }
 
     /// Starts the receive of a message that was taken out of the queue.
     ///
     /// # Safety
-    /// As [`Exchange::receive`].
+    /// As [`MessageEngine::receive`].
     ///
     /// # Errors
     /// As [`Endpoint::receive`].
@@ -269,7 +269,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// A rank has died; another rank broke the protocol; not initialised any more.
-    pub fn attend<R>(&self, mut look: impl FnMut(&mut Exchange) -> Option<R>) -> Result<R> {
+    pub fn attend<R>(&self, mut look: impl FnMut(&mut MessageEngine) -> Option<R>) -> Result<R> {
         self.wait_until(self.lock()?, |core| look(&mut core.engine))
     }
 
@@ -277,7 +277,10 @@ impl Endpoint {
     ///
     /// # Errors
     /// As [`Endpoint::attend`].
-    pub fn glance<R>(&self, look: impl FnOnce(&mut Exchange) -> Option<R>) -> Result<Option<R>> {
+    pub fn glance<R>(
+        &self,
+        look: impl FnOnce(&mut MessageEngine) -> Option<R>,
+    ) -> Result<Option<R>> {
         let mut state = self.attentive()?;
         let found = look(&mut state.core.engine);
         drop(state);
@@ -297,7 +300,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// Not initialised any more; a forked child.
-    pub fn change<R>(&self, change: impl FnOnce(&mut Exchange) -> R) -> Result<R> {
+    pub fn change<R>(&self, change: impl FnOnce(&mut MessageEngine) -> R) -> Result<R> {
         let mut state = self.lock()?;
         let news = state.news();
         let result = change(&mut state.core.engine);
@@ -319,10 +322,10 @@ impl Endpoint {
     /// Starts a receive.
     ///
     /// # Safety
-    /// As [`Exchange::receive`].
+    /// As [`MessageEngine::receive`].
     ///
     /// # Errors
-    /// As [`Exchange::receive`]; not initialised any more; a forked child.
+    /// As [`MessageEngine::receive`]; not initialised any more; a forked child.
     pub unsafe fn receive(&self, posting: &Posting<'_>) -> Result<Operation> {
         let mut state = self.lock()?;
         let news = state.news();
@@ -339,7 +342,7 @@ impl Endpoint {
     /// message's time). Afterwards, whatever the result, nobody touches the layout's memory.
     ///
     /// # Safety
-    /// As [`Exchange::receive`].
+    /// As [`MessageEngine::receive`].
     ///
     /// # Errors
     /// As [`Endpoint::receive`] and [`Endpoint::wait`].
@@ -427,7 +430,7 @@ impl Endpoint {
         }
     }
 
-    /// Lets go of an operation's memory; see [`Exchange::detach`].
+    /// Lets go of an operation's memory; see [`MessageEngine::detach`].
     pub fn detach(&self, id: u64) {
         if fork::is_child() {
             // The memory is a copy that no other rank knows of.
@@ -592,7 +595,8 @@ impl Endpoint {
             // long they can wait.
             if state.polled || self.size() == 1 {
                 state.sleepers += 1;
-                let nap = state.core.nap().filter(|_| !state.polled).map_or(NAP, |nap| nap.min(NAP));
+                let nap =
+                    state.core.nap().filter(|_| !state.polled).map_or(NAP, |nap| nap.min(NAP));
                 let (guard, _) =
                     self.called.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner);
                 drop(guard);
@@ -713,7 +717,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// After finalization; in a forked child.
-    pub fn traffic(&self) -> Result<crate::p2p::exchange::Traffic> {
+    pub fn traffic(&self) -> Result<crate::endpoint::engine::Traffic> {
         Ok(self.lock()?.core.engine.traffic())
     }
 

@@ -9,10 +9,10 @@
 //! [`Errand`] ready, which any thread that waits or tests takes, runs without the lock, and reports
 //! ([`Source::ran`]). `progress.rs` does that.
 
-use crate::p2p::Status;
-use crate::p2p::exchange::Exchange;
-use crate::p2p::payload::{Sink, Supply, copy};
-use crate::p2p::request::Owner;
+use crate::endpoint::engine::MessageEngine;
+use crate::endpoint::requests::Owner;
+use crate::message::Status;
+use crate::message::payload::{Sink, Supply, copy};
 use crate::{Error, ErrorKind, Result};
 use std::any::Any;
 use std::fmt;
@@ -126,13 +126,13 @@ impl Errand {
 /// Something that the progress engine drives besides messages.
 pub trait Source: Any + fmt::Debug + Send {
     /// A message that this source owns under `token` is complete.
-    fn completed(&mut self, engine: &mut Exchange, token: u64, result: Result<Status>);
+    fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>);
 
     /// One short turn; true when something moved. Called while [`Source::nap`] asks for it.
     ///
     /// # Errors
     /// What ends all communication of this process.
-    fn progress(&mut self, engine: &mut Exchange) -> Result<bool>;
+    fn progress(&mut self, engine: &mut MessageEngine) -> Result<bool>;
 
     /// How long a thread may sleep without giving this source a turn; `None` while it needs none.
     fn nap(&self) -> Option<Duration>;
@@ -144,11 +144,11 @@ pub trait Source: Any + fmt::Debug + Send {
     fn errand(&mut self) -> Option<(u64, Errand)>;
 
     /// The errand with this number has been run; `completed` is false when it has panicked.
-    fn ran(&mut self, engine: &mut Exchange, token: u64, completed: bool);
+    fn ran(&mut self, engine: &mut MessageEngine, token: u64, completed: bool);
 
     /// Cuts the operation that a request stands for loose from its memory; see `Endpoint::detach`.
     /// False while an errand of it is being run: to be asked again.
-    fn detach(&mut self, engine: &mut Exchange, token: u64) -> bool;
+    fn detach(&mut self, engine: &mut MessageEngine, token: u64) -> bool;
 
     /// Whether another rank may wait for something that this source has yet to send.
     fn is_needed(&self) -> bool;
@@ -165,7 +165,7 @@ pub struct Sent {
 #[derive(Debug)]
 pub struct Core {
     /// The messages of this process.
-    pub engine: Exchange,
+    pub engine: MessageEngine,
     sources: Vec<Box<dyn Source>>,
     /// Some source has an errand ready.
     errands: bool,
@@ -175,7 +175,7 @@ pub struct Core {
 
 impl Core {
     /// Messages, without other sources.
-    pub fn new(engine: Exchange) -> Self {
+    pub fn new(engine: MessageEngine) -> Self {
         Self { engine, sources: Vec::new(), errands: false, nap: None }
     }
 
@@ -193,7 +193,7 @@ impl Core {
     #[inline]
     pub fn with<S: Source, R>(
         &mut self,
-        f: impl FnOnce(&mut S, &mut Exchange) -> R,
+        f: impl FnOnce(&mut S, &mut MessageEngine) -> R,
     ) -> Result<R> {
         for source in &mut self.sources {
             let source: &mut dyn Any = &mut **source;
@@ -235,7 +235,7 @@ impl Core {
     /// Another rank broke the protocol; out of memory.
     #[inline]
     pub fn progress(&mut self) -> Result<bool> {
-        let moved = self.engine.turn()?;
+        let moved = self.engine.progress()?;
         if self.engine.requests_ref().has_collected() || self.nap.is_some() {
             return self.drive(moved);
         }

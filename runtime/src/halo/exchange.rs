@@ -17,7 +17,7 @@ use super::field::{Element, Field, Storage};
 use super::interior::Interior;
 use crate::comm::Messages;
 use crate::error::{Error, ErrorKind, Result};
-use crate::p2p::Operation;
+use crate::message::Operation;
 
 /// The messages of one exchange.
 pub(super) struct Pending {

@@ -24,7 +24,7 @@ use super::field::{Element, Field};
 use super::geometry::{Block, Face, Side, Stencil};
 use crate::comm::{Cartesian, Communicator, SendMode};
 use crate::error::{Error, ErrorKind, Result};
-use crate::p2p::{Source, Tag};
+use crate::message::{Source, Tag};
 
 /// Sets of field distances whose datatypes a plan keeps committed.
 const LAYOUTS_MAX: usize = 16;

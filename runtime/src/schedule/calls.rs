@@ -8,7 +8,7 @@ use super::program::Builder;
 use super::table::{Place, Schedules};
 use crate::Result;
 use crate::endpoint::progress::Endpoint;
-use crate::p2p::Operation;
+use crate::message::Operation;
 use std::fmt;
 use std::sync::Arc;
 

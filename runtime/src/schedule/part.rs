@@ -1,6 +1,5 @@
 //! The buffers of collective calls, on memory that the caller answers for.
 
-use crate::p2p::payload::LayoutRef;
 use crate::{Error, ErrorKind, Plan, Result};
 
 /// `count` elements of a committed type at an address: what a rank gives to a collective call, or
@@ -23,7 +22,6 @@ impl<'a> Part<'a> {
     pub fn bytes(&self) -> Result<u64> {
         Ok(self.plan.packed_bytes(self.count)?)
     }
-
 }
 
 /// Whether a rank's own part, of so many bytes, fills its room.

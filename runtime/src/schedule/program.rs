@@ -14,8 +14,8 @@
 
 use super::part::Part;
 use crate::endpoint::sources::Combine;
-use crate::p2p::payload::LayoutRef;
-use crate::p2p::typecheck::{OF_LAYOUT, UNKNOWN, of_message};
+use crate::message::payload::LayoutRef;
+use crate::message::typecheck::{OF_LAYOUT, UNKNOWN, of_message};
 use crate::{Error, ErrorKind, Plan, Result};
 use std::marker::PhantomData;
 use std::ptr::NonNull;

@@ -10,14 +10,14 @@
 use super::part::{check_own, unequal};
 use super::program::{Action, Builder, Schedule};
 use crate::commit::bytes;
+use crate::endpoint::engine::{How, MessageEngine};
+use crate::endpoint::requests::{Owner, Request};
 use crate::endpoint::sources::{Combine, Errand, Source as ProgressSource};
-use crate::p2p::exchange::{Exchange, How};
-use crate::p2p::payload::{LayoutRef, Posting, Sink, Supply, copy_layout};
-use crate::p2p::request::{Owner, Request};
-use crate::p2p::typecheck::{self, VOID};
-use crate::p2p::{Operation, Source, Status, Tag};
+use crate::message::envelope::Label;
+use crate::message::payload::{LayoutRef, Posting, Sink, Supply, copy_layout};
+use crate::message::typecheck::{self, VOID};
+use crate::message::{Operation, Source, Status, Tag};
 use crate::settings::Settings;
-use crate::transport::envelope::Label;
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -149,7 +149,7 @@ impl Schedules {
     #[inline]
     pub unsafe fn start_waiting<'a>(
         &mut self,
-        engine: &mut Exchange,
+        engine: &mut MessageEngine,
         place: Place,
         build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
     ) -> Result<u32> {
@@ -172,7 +172,7 @@ impl Schedules {
     /// As [`start_waiting`](Self::start_waiting).
     pub unsafe fn start<'a>(
         &mut self,
-        engine: &mut Exchange,
+        engine: &mut MessageEngine,
         place: Place,
         build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
     ) -> Result<Operation> {
@@ -204,7 +204,7 @@ impl Schedules {
     ///
     /// # Errors
     /// It has been started and is not over.
-    pub unsafe fn restart(&mut self, engine: &mut Exchange, index: u32) -> Result<Operation> {
+    pub unsafe fn restart(&mut self, engine: &mut MessageEngine, index: u32) -> Result<Operation> {
         let entry = &mut self.entries[index as usize];
         if !matches!(entry.life, Life::Idle) {
             let detail = "it has been started and is not complete";
@@ -216,7 +216,7 @@ impl Schedules {
         self.begin(engine, index)
     }
 
-    fn begin(&mut self, engine: &mut Exchange, index: u32) -> Result<Operation> {
+    fn begin(&mut self, engine: &mut MessageEngine, index: u32) -> Result<Operation> {
         let owner = Owner { source: self.number, token: u64::from(index) << 32 };
         let id = engine.requests().open(Request::Source(owner));
         let entry = &mut self.entries[index as usize];
@@ -248,7 +248,9 @@ impl Schedules {
         if !matches!(entry.life, Life::Over(_)) {
             return None;
         }
-        let Life::Over(result) = std::mem::replace(&mut entry.life, Life::Idle) else { return None };
+        let Life::Over(result) = std::mem::replace(&mut entry.life, Life::Idle) else {
+            return None;
+        };
         // Its caller has it, too, so that nothing is dropped here.
         entry.schedule.combine = None;
         self.release(index);
@@ -257,7 +259,7 @@ impl Schedules {
 
     /// The caller that has started it waits no more: its memory is let go. False while an errand of it is being
     /// run: to be asked again.
-    pub fn abandon(&mut self, engine: &mut Exchange, index: u32) -> bool {
+    pub fn abandon(&mut self, engine: &mut MessageEngine, index: u32) -> bool {
         let entry = &mut self.entries[index as usize];
         match entry.life {
             Life::Over(_) => {
@@ -276,7 +278,7 @@ impl Schedules {
 
     /// Cuts a running schedule loose from its memory: what it has yet to send goes out void, what it
     /// has yet to receive is dropped.
-    fn let_go(&mut self, engine: &mut Exchange, index: u32) {
+    fn let_go(&mut self, engine: &mut MessageEngine, index: u32) {
         self.entries[index as usize].schedule.void = true;
         for number in 0..self.entries[index as usize].schedule.steps.len() {
             let step = self.entries[index as usize].schedule.steps[number];
@@ -305,7 +307,7 @@ impl Schedules {
 
     /// Does a step, or starts it.
     #[inline]
-    fn issue(&mut self, engine: &mut Exchange, index: u32, number: u32) {
+    fn issue(&mut self, engine: &mut MessageEngine, index: u32, number: u32) {
         let entry = &mut self.entries[index as usize];
         match entry.issue(number, engine) {
             Issued::Over(outcome) => entry.schedule.finish(number, outcome),
@@ -320,7 +322,7 @@ impl Schedules {
 
     /// Issues all steps that are ready.
     #[inline]
-    fn advance(&mut self, engine: &mut Exchange, index: u32) {
+    fn advance(&mut self, engine: &mut MessageEngine, index: u32) {
         while let Some(number) = self.entries[index as usize].schedule.next() {
             self.issue(engine, index, number);
         }
@@ -329,7 +331,7 @@ impl Schedules {
         }
     }
 
-    fn end(&mut self, engine: &mut Exchange, index: u32) {
+    fn end(&mut self, engine: &mut MessageEngine, index: u32) {
         let entry = &mut self.entries[index as usize];
         let Life::Running(waiter) = entry.life else { return };
         let result = entry.schedule.result();
@@ -351,7 +353,7 @@ impl Schedules {
 impl Entry {
     /// Does a step, or starts it.
     #[inline]
-    fn issue(&mut self, number: u32, engine: &mut Exchange) -> Issued {
+    fn issue(&mut self, number: u32, engine: &mut MessageEngine) -> Issued {
         let schedule = &self.schedule;
         let step = &schedule.steps[number as usize];
         let failed = step.failed || schedule.void;
@@ -444,7 +446,7 @@ impl Entry {
 
     /// Tells a rank that what it waits for has not come to this one either.
     #[cold]
-    fn send_void(&self, engine: &mut Exchange, to: usize) -> Issued {
+    fn send_void(&self, engine: &mut MessageEngine, to: usize) -> Issued {
         let Place { context, tag } = self.place;
         let plan = match bytes() {
             Ok(plan) => plan,
@@ -474,7 +476,7 @@ impl Entry {
 
 impl ProgressSource for Schedules {
     #[inline]
-    fn completed(&mut self, engine: &mut Exchange, token: u64, result: Result<Status>) {
+    fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>) {
         let (index, number) = ((token >> 32) as u32, token as u32);
         let entry = &mut self.entries[index as usize];
         let outcome = match result {
@@ -486,7 +488,7 @@ impl ProgressSource for Schedules {
         self.advance(engine, index);
     }
 
-    fn progress(&mut self, _: &mut Exchange) -> Result<bool> {
+    fn progress(&mut self, _: &mut MessageEngine) -> Result<bool> {
         Ok(false)
     }
 
@@ -522,7 +524,7 @@ impl ProgressSource for Schedules {
         Some((u64::from(index) << 32 | u64::from(number), errand))
     }
 
-    fn ran(&mut self, engine: &mut Exchange, token: u64, completed: bool) {
+    fn ran(&mut self, engine: &mut MessageEngine, token: u64, completed: bool) {
         if token == u64::MAX {
             return;
         }
@@ -540,7 +542,7 @@ impl ProgressSource for Schedules {
         self.advance(engine, index);
     }
 
-    fn detach(&mut self, engine: &mut Exchange, token: u64) -> bool {
+    fn detach(&mut self, engine: &mut MessageEngine, token: u64) -> bool {
         let index = (token >> 32) as u32;
         let entry = &mut self.entries[index as usize];
         if entry.schedule.errands > 0 {

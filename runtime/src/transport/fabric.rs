@@ -4,8 +4,8 @@
 //! segment, and nothing here is ever called for another rank then.
 //!
 //! First contact, from `a` to `b` (README, steps 1 to 3): `a` fills the ring's pages of `(a, b)` and
-//! the desk of `b` with memory, writes its name on the desk, knocks, rings. `b` looks at one word,
-//! the knock counter, to learn that somebody new writes to it.
+//! the mailbox of `b` with memory, leaves its name there, adds one to the counter of connects, rings. `b` looks at one word,
+//! that counter, to learn that somebody new writes to it.
 
 use crate::shm::bulk::ChunkMemory;
 use crate::shm::claims::ClaimMemory;
@@ -169,14 +169,14 @@ impl Fabric {
         Self { segment: None, rank: 0, size: 1, heap: Arc::default() }
     }
 
-    /// Rank `rank` of the job whose memory is `segment`; fills its own desk with memory.
+    /// Rank `rank` of the job whose memory is `segment`; fills its own mailbox with memory.
     ///
     /// # Errors
     /// Out of memory.
     pub fn join(segment: Arc<Segment>, rank: usize) -> Result<Self> {
         let size = segment.ranks();
         let fabric = Self { segment: Some(segment), rank, size, heap: Arc::default() };
-        fabric.reserve_desk(rank)?;
+        fabric.reserve_mailbox(rank)?;
         Ok(fabric)
     }
 
@@ -284,22 +284,22 @@ impl Fabric {
         Ok(Area { base })
     }
 
-    fn reserve_desk(&self, rank: usize) -> Result<()> {
+    fn reserve_mailbox(&self, rank: usize) -> Result<()> {
         let bytes = pair::NAMES + self.size;
         Ok(self.segment()?.reserve_pair_range(rank, rank, 0, bytes)?)
     }
 
-    fn knocks(&self, rank: usize) -> Result<&AtomicU32> {
-        let desk = self.segment()?.pair_area(rank, rank);
-        // SAFETY: the desk is a pair area of the segment that `self` holds; the offset is within
+    fn connects(&self, rank: usize) -> Result<&AtomicU32> {
+        let mailbox = self.segment()?.pair_area(rank, rank);
+        // SAFETY: the mailbox is a pair area of the segment that `self` holds; the offset is within
         // it and a multiple of 4.
-        Ok(unsafe { atomic_u32(desk.wrapping_add(pair::KNOCKS)) })
+        Ok(unsafe { atomic_u32(mailbox.wrapping_add(pair::CONNECTS)) })
     }
 
-    fn name(&self, desk: usize, rank: usize) -> Result<&AtomicU8> {
+    fn name(&self, mailbox: usize, rank: usize) -> Result<&AtomicU8> {
         debug_assert!(rank < self.size && self.size <= pair::MAX_RANKS);
-        let at = self.segment()?.pair_area(desk, desk).wrapping_add(pair::NAMES + rank);
-        // SAFETY: within the desk's area (`pair.rs` asserts it for MAX_RANKS names), which the
+        let at = self.segment()?.pair_area(mailbox, mailbox).wrapping_add(pair::NAMES + rank);
+        // SAFETY: within the mailbox's area (`pair.rs` asserts it for MAX_RANKS names), which the
         // segment that `self` holds keeps mapped; any byte is a valid u8.
         Ok(unsafe { AtomicU8::from_ptr(at) })
     }
@@ -310,9 +310,9 @@ impl Fabric {
     /// Out of memory.
     pub fn contact(&self, to: usize) -> Result<Area> {
         self.segment()?.reserve_pair_range(self.rank, to, 0, pair::STAMPS_AT)?;
-        self.reserve_desk(to)?;
+        self.reserve_mailbox(to)?;
         self.name(to, self.rank)?.store(1, Ordering::Relaxed);
-        self.knocks(to)?.fetch_add(1, Ordering::Release);
+        self.connects(to)?.fetch_add(1, Ordering::Release);
         self.ring(to);
         self.area(self.rank, to)
     }
@@ -336,11 +336,11 @@ impl Fabric {
         Ok(end)
     }
 
-    /// The knock counter of this rank: new ranks have written when it differs from `seen`.
+    /// The counter of connects of this rank: new ranks have written when it differs from `seen`.
     #[inline]
-    pub fn knocked(&self, seen: u32) -> Option<u32> {
-        let knocks = self.knocks(self.rank).ok()?.load(Ordering::Acquire);
-        (knocks != seen).then_some(knocks)
+    pub fn connected(&self, seen: u32) -> Option<u32> {
+        let connects = self.connects(self.rank).ok()?.load(Ordering::Acquire);
+        (connects != seen).then_some(connects)
     }
 
     /// Whether `from` has written to this rank, and the area it writes to.

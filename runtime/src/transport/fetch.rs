@@ -1,7 +1,7 @@
 //! Single copies: what a receiver fetches itself, from where it lies in the sender's heap; the sender
 //! may help (`share.rs`).
 //!
-//! `p2p/exchange.rs` hands over offers that say where their data lies, asks `path.rs`, and puts the
+//! `endpoint/engine.rs` hands over offers that say where their data lies, asks `choice.rs`, and puts the
 //! chosen ones into the queue here; [`Fetches::work`] copies a piece in every turn. `types.rs` has
 //! the types that the sender speaks of.
 //!
@@ -14,14 +14,14 @@
 //! Invariants: what an offer says was checked against the sender's heap before it gets here; nothing
 //! is read from the sender's memory but data, so whatever it does meanwhile changes values only.
 
-use super::envelope::Place;
 use super::fabric::{Area, Fabric};
 use super::peer::broken;
 use super::share::{self, Share};
 use super::types::{Known, Located};
-use crate::p2p::Status;
-use crate::p2p::payload::{Sink, fetch};
-use crate::p2p::request::Requests;
+use crate::endpoint::requests::Requests;
+use crate::message::Status;
+use crate::message::envelope::Place;
+use crate::message::payload::{Sink, fetch};
 use crate::shm::ring::Violation;
 use crate::sync::Word;
 use crate::sys::memory::Mapping;
@@ -304,7 +304,6 @@ fn lost() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use crate::sync::Word;
     use loom::cell::UnsafeCell;
     use loom::sync::Arc;
     use loom::sync::atomic::{AtomicU64, Ordering, fence};
@@ -326,22 +325,22 @@ mod tests {
             });
             let theirs = pair.clone();
             let sender = loom::thread::spawn(move || {
-                theirs.withdrawn.store_release(1);
+                theirs.withdrawn.store(1, Ordering::Release);
                 fence(Ordering::SeqCst);
-                while theirs.reading.load_acquire() != 0 {
+                while theirs.reading.load(Ordering::Acquire) != 0 {
                     loom::thread::yield_now();
                 }
                 // SAFETY: the receiver does not read any more; loom reports it if it does.
                 theirs.memory.with_mut(|memory| unsafe { *memory = 9 });
             });
             for _ in 0..2 {
-                pair.reading.store_relaxed(1);
+                pair.reading.store(1, Ordering::Relaxed);
                 fence(Ordering::SeqCst);
-                if pair.withdrawn.load_acquire() == 0 {
+                if pair.withdrawn.load(Ordering::Acquire) == 0 {
                     // SAFETY: the sender waits for `reading`; loom reports it if it does not.
                     pair.memory.with(|memory| assert_eq!(unsafe { *memory }, 7));
                 }
-                pair.reading.store_release(0);
+                pair.reading.store(0, Ordering::Release);
             }
             sender.join().unwrap();
         });

@@ -3,16 +3,15 @@
 //!
 //! `fabric.rs` is the rank's place in the shared segment, `envelope.rs` the language of the rings,
 //! `peer.rs` the two ways to one other rank, `types.rs` the types that both know by number,
-//! `path.rs` the choice, `fetch.rs` the copy out of the sender's heap, `share.rs` how the sender
+//! `choice.rs` the choice, `fetch.rs` the copy out of the sender's heap, `share.rs` how the sender
 //! helps with it, `split.rs` the copy between private memories, `stage.rs` where pieces are packed
-//! first. Above is `p2p/exchange.rs`, below
+//! first. Above is `endpoint/engine.rs`, below
 //! `shm/`. The protocol,
 //! with its states and orderings in numbered steps, is in `README.md` beside this file.
 
-pub(crate) mod envelope;
+pub(crate) mod choice;
 pub(crate) mod fabric;
 pub(crate) mod fetch;
-pub(crate) mod path;
 pub(crate) mod peer;
 pub(crate) mod share;
 pub(crate) mod split;

@@ -1,6 +1,6 @@
 //! This rank's two ways to and from one other rank: local send queue, ring, chunk streams.
 //!
-//! `p2p/exchange.rs` puts work into a [`Tx`] and takes envelopes out of an [`Rx`]; `progress.rs`
+//! `endpoint/engine.rs` puts work into a [`Tx`] and takes envelopes out of an [`Rx`]; `progress.rs`
 //! calls the movers (`flush`, `fill`, `drain`) in every turn. The protocol is told in `README.md`
 //! beside this file.
 //!
@@ -8,17 +8,18 @@
 //! in the order of the grants received and drained in the order of the grants given; nothing here
 //! ever waits.
 
-use super::envelope::{BYTES, Envelope, INLINE_MAX, Place, Space};
+use super::choice::tells_address;
 use super::fabric::{Area, Fabric};
 use super::fetch::{self, Fetches};
-use super::path::{Forced, tells_address};
 use super::share::{self, Push};
 use super::split::{Pushes, Splits, Step};
 use super::stage::Stage;
 use super::types::{self, Defined, Number};
-use crate::p2p::Status;
-use crate::p2p::payload::{Layout, Sink, Supply, push_to};
-use crate::p2p::request::{Requests, SendStage};
+use crate::endpoint::requests::{Requests, SendStage};
+use crate::message::Status;
+use crate::message::envelope::{BYTES, Envelope, INLINE_MAX, Place, Space};
+use crate::message::payload::{Layout, Sink, Supply, push_to};
+use crate::settings::Forced;
 use crate::shm::bulk::{Drainer, Filler};
 use crate::shm::pair::{CHUNK_BYTES, LINE, PAYLOAD_BYTES};
 use crate::shm::ring::{Consumer, Producer, Violation};
@@ -82,7 +83,7 @@ pub enum Outgoing {
     /// The send request with this number.
     Send(u64),
     /// A grant for the receiver's offer: its request number, and the bytes wanted.
-    Grant(u64, u64),
+    Cts(u64, u64),
     /// The memory of the offer with this number is not to be read any more.
     Withdraw(u64),
     /// The receiver's offer with this number is being read: number of the transfer, address.
@@ -181,7 +182,7 @@ impl Tx {
     pub fn send_eager(
         &mut self,
         fabric: &Fabric,
-        label: super::envelope::Label,
+        label: crate::message::envelope::Label,
         pack: impl FnOnce(*mut u8),
     ) -> Result<bool> {
         let refused = |v| broken(self.rank, v);
@@ -310,7 +311,7 @@ impl Tx {
         let mut moved = false;
         while let Some(&next) = self.queue.front() {
             let envelope = match next {
-                Outgoing::Grant(id, bytes) => Envelope::Grant { id, bytes },
+                Outgoing::Cts(id, bytes) => Envelope::Cts { id, bytes },
                 Outgoing::Send(id) => {
                     let Some(send) = requests.send(id) else {
                         self.queue.pop_front();
@@ -343,11 +344,11 @@ impl Tx {
                     match &send.supply {
                         Supply::Memory(layout) if forced != Forced::Packed => {
                             match self.offer(fabric, layout, label.bytes, forced)? {
-                                Some(place) => Envelope::Offer(label, id, place),
+                                Some(place) => Envelope::Rts(label, id, place),
                                 None => break,
                             }
                         }
-                        _ => Envelope::Offer(label, id, None),
+                        _ => Envelope::Rts(label, id, None),
                     }
                 }
                 Outgoing::Withdraw(id) => Envelope::Withdraw { id },
@@ -371,8 +372,8 @@ impl Tx {
                 && let Some(send) = requests.send(id)
             {
                 send.stage = SendStage::Offered;
-                send.located = matches!(envelope, Envelope::Offer(_, _, Some(_)));
-                let Envelope::Offer(_, _, place) = envelope else { return Err(lost("send")) };
+                send.located = matches!(envelope, Envelope::Rts(_, _, Some(_)));
+                let Envelope::Rts(_, _, place) = envelope else { return Err(lost("send")) };
                 send.private = place.is_some_and(|place| place.space == Space::Private);
             }
             let (words, used) = envelope.encode();
@@ -544,7 +545,7 @@ impl Tx {
 pub struct Rx {
     /// Where the other rank writes.
     pub area: Area,
-    /// The ring, read by `p2p/exchange.rs`.
+    /// The ring, read by `endpoint/engine.rs`.
     pub ring: Consumer,
     rank: usize,
     chunks: Drainer,

@@ -3,7 +3,7 @@
 //! The sender's offer says at which address its data lies. The receiver reads pieces from the start
 //! (`process_vm_readv`), and tells the sender where they go, who writes pieces from the end
 //! (`process_vm_writev`), until they meet (`shm/claims.rs`): two cores copy, once, and whoever comes
-//! late leaves the work to the other. Both sides have to be one run of memory; `path.rs` says for which
+//! late leaves the work to the other. Both sides have to be one run of memory; `choice.rs` says for which
 //! messages this pays.
 //!
 //! Whether the system lets one rank access the memory of another is found out once per pair by doing
@@ -20,9 +20,9 @@
 use super::fabric::{Area, Fabric};
 use super::fetch::Fetches;
 use super::peer::broken;
-use crate::p2p::Status;
-use crate::p2p::payload::{Sink, Supply};
-use crate::p2p::request::{Requests, SendStage};
+use crate::endpoint::requests::{Requests, SendStage};
+use crate::message::Status;
+use crate::message::payload::{Sink, Supply};
 use crate::shm::claims;
 use crate::shm::ring::Violation;
 use crate::sys::cma::{self, Range, Way};

@@ -8,10 +8,10 @@
 //! Invariants: both sides keep at most [`TYPES`] types of at most [`TYPE_MAX`] encoded bytes each;
 //! nothing that the sender wrote is used before the engine's decoder has checked it.
 
-use super::envelope::{BYTES, Place, Space, TYPE_MAX, TYPES};
 use super::fabric::Fabric;
 use crate::Plan;
-use crate::p2p::payload::Layout;
+use crate::message::envelope::{BYTES, Place, Space, TYPE_MAX, TYPES};
+use crate::message::payload::Layout;
 use crate::shm::ring::Violation;
 use typepack_engine::facts::Facts;
 use typepack_engine::wire;

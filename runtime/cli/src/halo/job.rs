@@ -10,7 +10,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use typepack::sys::limits::available_memory;
 use typepack::{Cartesian, Op, Universe};
 
 use super::blocks::{collect, deal};
@@ -133,7 +132,7 @@ fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
         ));
     }
     let needed = memory(options, ranks);
-    let available = u128::from(available_memory());
+    let available = u128::from(typepack::memory::available());
     if needed > available {
         return Err(format!(
             "--grid: {} with --fields {fields} needs {} of memory, but {} are available",

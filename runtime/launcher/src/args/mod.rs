@@ -16,7 +16,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use typepack::shm::layout::MAX_RANKS;
+use typepack_job::shm::layout::MAX_RANKS;
 
 use options::Id;
 

@@ -1,0 +1,207 @@
+//! How a process joins the job it was started in.
+//!
+//! `world.rs` calls [`attach_from_env`] once; it finds the segment (`segment.rs`) and the control
+//! socket (`sys/channel.rs`) by the environment that `mpiexec` set, checks both, and makes this
+//! process the rank. After it come the transports. The steps are numbered in `README.md`.
+//!
+//! Invariants: a descriptor is taken over only after it has been recognised as what the
+//! environment says; at most one process ever becomes a given rank; a process that has attached
+//! dies with the launcher.
+
+use std::env;
+use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::layout::State;
+use super::segment::Segment;
+use crate::error::{Error, ErrorKind};
+use crate::sys::{channel, memory, process};
+
+/// Numbers of the inherited descriptors: `"segment,control"`.
+pub const JOB_FD: &str = "TYPEPACK_JOB_FD";
+/// This rank.
+pub const RANK: &str = "TYPEPACK_RANK";
+/// Number of ranks.
+pub const SIZE: &str = "TYPEPACK_SIZE";
+/// This rank among those on this machine.
+pub const LOCAL_RANK: &str = "TYPEPACK_LOCAL_RANK";
+/// The same under the name that the MPI ABI's launchers share.
+pub const MPI_LOCAL_RANK: &str = "MPI_LOCALRANKID";
+/// Number of ranks on this machine.
+pub const MPI_LOCAL_SIZE: &str = "MPI_LOCALNRANKS";
+
+/// Number of the program that this rank runs, from 0, among those of the job.
+pub const APP_NUMBER: &str = "TYPEPACK_APPNUM";
+/// How many ranks run that program.
+pub const APP_SIZE: &str = "TYPEPACK_APPSIZE";
+/// How many processes the user says there is room for; set when `mpiexec -usize` was given.
+pub const UNIVERSE_SIZE: &str = "TYPEPACK_UNIVERSE_SIZE";
+/// Name of the error handler that communicators begin with; set when `mpiexec -initial-errhandler`
+/// was given.
+pub const INITIAL_ERRHANDLER: &str = "TYPEPACK_INITIAL_ERRHANDLER";
+
+/// How often a rank that waits for the launcher looks whether it is still there.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Membership in a job: this process is rank `rank` until it ends.
+#[derive(Debug)]
+pub struct Attached {
+    /// The job's shared memory.
+    pub segment: Arc<Segment>,
+    /// This rank.
+    pub rank: usize,
+    /// Kept open: its far end is how the kernel learns that the launcher died.
+    control: OwnedFd,
+}
+
+impl Attached {
+    /// Whether `mpiexec` is gone (the kernel then kills this process; a moment may pass).
+    pub fn launcher_is_gone(&self) -> bool {
+        channel::is_closed(self.control.as_fd())
+    }
+}
+
+/// Joins the job that `mpiexec` started this process for; `Ok(None)` when it was started without.
+///
+/// Returns when the launcher watches this process. A second call in one process is an error, as is
+/// a call in a child of a rank or in a second program of the same rank.
+///
+/// # Errors
+///
+/// [`ErrorKind::NotARank`] when environment and descriptors do not fit together,
+/// [`ErrorKind::Mismatch`] for a launcher of another build,
+/// [`ErrorKind::LauncherGone`], or a refused system call.
+pub fn attach_from_env() -> Result<Option<Attached>, Error> {
+    // Held over the whole function: two threads must not take over the same descriptors.
+    static TAKEN: Mutex<bool> = Mutex::new(false);
+    let mut taken = TAKEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+
+    // 1. What the launcher said.
+    let Some((segment_fd, control_fd)) = descriptors()? else { return Ok(None) };
+    if *taken {
+        return Err(not_a_rank("this process has joined the job already".into()));
+    }
+    let rank = number(RANK)?;
+    let size = number(SIZE)?;
+
+    // 2. Recognise before taking over: after a close-on-exec or a close these numbers may belong
+    //    to any other file of this process.
+    let recognised = recognise(segment_fd, control_fd)?;
+    if !recognised {
+        return Err(not_a_rank(format!(
+            "{JOB_FD}={segment_fd},{control_fd} names no open descriptors of a job; a child of a \
+             rank cannot join, and wrappers must leave descriptors open"
+        )));
+    }
+    *taken = true;
+    let adopt = |fd| {
+        // SAFETY: open and recognised as made by mpiexec for this rank; the flag above makes this
+        // the only place and time that takes ownership.
+        unsafe { channel::adopt(fd) }.map_err(|e| Error::system(JOB_FD, e))
+    };
+    let control = adopt(control_fd)?;
+    let segment = Arc::new(Segment::open(adopt(segment_fd)?)?);
+
+    // 3. The same job?
+    if size != segment.ranks() || rank >= size {
+        return Err(not_a_rank(format!(
+            "{RANK}={rank} and {SIZE}={size} do not fit a job of {} ranks",
+            segment.ranks()
+        )));
+    }
+    let attached = Attached { segment, rank, control };
+    attached.die_with_the_launcher()?;
+    attached.register()?;
+    Ok(Some(attached))
+}
+
+impl Attached {
+    /// 4. The launcher has armed the control socket for the process group it made; a wrapper that
+    ///    made a group of its own has left that one. The parent death signal is the second line.
+    fn die_with_the_launcher(&self) -> Result<(), Error> {
+        let failed = |e| Error::system("asking to end with mpiexec", e);
+        process::die_with_parent().map_err(failed)?;
+        let group = self.segment.slot(self.rank).group.load(Ordering::Acquire);
+        if u32::try_from(process::own_group()) != Ok(group) {
+            channel::arm(self.control.as_fd(), process::own_id()).map_err(failed)?;
+        }
+        // After arming: a launcher that died before would have raised nothing.
+        if self.launcher_is_gone() { Err(gone()) } else { Ok(()) }
+    }
+
+    /// 5. Become the rank, and 6. wait until the launcher watches this process.
+    fn register(&self) -> Result<(), Error> {
+        let slot = self.segment.slot(self.rank);
+        slot.state
+            .compare_exchange(
+                State::Started as u32,
+                State::Registered as u32,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            )
+            .map_err(|_| {
+                not_a_rank(format!(
+                    "rank {} has been process {} of this job already; each rank joins once",
+                    self.rank,
+                    slot.pid.load(Ordering::Relaxed)
+                ))
+            })?;
+        channel::register(self.control.as_fd()).map_err(|_| gone())?;
+        loop {
+            let seen = self.segment.prepare_wait(self.rank);
+            if slot.watched.load(Ordering::Acquire) != 0 {
+                self.segment.cancel_wait(self.rank);
+                return Ok(());
+            }
+            if self.launcher_is_gone() {
+                return Err(gone());
+            }
+            self.segment.wait(self.rank, seen, Some(LOOK))?;
+        }
+    }
+}
+
+fn not_a_rank(detail: String) -> Error {
+    Error::new(ErrorKind::NotARank, detail)
+}
+
+fn gone() -> Error {
+    Error::new(ErrorKind::LauncherGone, "mpiexec is gone")
+}
+
+/// Whether the two numbers are open descriptors of the right kinds.
+fn recognise(segment: RawFd, control: RawFd) -> Result<bool, Error> {
+    // SAFETY: borrowed for this function only; should another thread close them meanwhile the
+    // calls below answer EBADF or describe another file, and neither is touched.
+    let fds = unsafe { (channel::borrow(segment), channel::borrow(control)) };
+    let (Some(segment), Some(control)) = fds else { return Ok(false) };
+    let sealed = memory::sealed_len(segment).map_err(|e| Error::system(JOB_FD, e))?;
+    Ok(sealed.is_some() && channel::is_control(control))
+}
+
+/// The two descriptor numbers of [`JOB_FD`], `None` when it is not set.
+fn descriptors() -> Result<Option<(RawFd, RawFd)>, Error> {
+    let Some(value) = env::var_os(JOB_FD) else { return Ok(None) };
+    let parse = |text: &str| text.parse::<RawFd>().ok().filter(|&fd| fd > 2);
+    let numbers = value
+        .to_str()
+        .and_then(|text| text.split_once(','))
+        .and_then(|(a, b)| Some((parse(a)?, parse(b)?)))
+        .filter(|(a, b)| a != b);
+    match numbers {
+        Some(pair) => Ok(Some(pair)),
+        None => Err(not_a_rank(format!("{JOB_FD}={value:?} is not two descriptor numbers"))),
+    }
+}
+
+/// A small number that the launcher put into the environment.
+fn number(name: &'static str) -> Result<usize, Error> {
+    let value = env::var_os(name)
+        .ok_or_else(|| not_a_rank(format!("{JOB_FD} is set and {name} is not")))?;
+    value
+        .to_str()
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| not_a_rank(format!("{name}={value:?} is not a number")))
+}

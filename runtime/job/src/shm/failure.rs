@@ -1,0 +1,108 @@
+//! How a rank failed, in words, as an exit code, and as the word that lies in the header.
+//!
+//! Decided by the launcher (`launcher/src/ending.rs`), kept by `segment.rs`, read by ranks that find
+//! the failure epoch raised.
+//!
+//! Invariant: the first failure of a job is the one that counts.
+
+use std::fmt;
+
+/// How a rank came to its end before the job did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It exited with a code other than 0.
+    Exited(u8),
+    /// A signal killed it.
+    Killed(u8),
+    /// It had joined the job and ended, with code 0 or in an unknown way, without leaving it.
+    LeftEarly,
+    /// It exited with code 0 without joining the job that others had joined.
+    NeverJoined,
+}
+
+impl Ending {
+    /// As it stands in the header.
+    pub fn to_word(self) -> u32 {
+        match self {
+            Self::Exited(code) => 0x100 | u32::from(code),
+            Self::Killed(signal) => 0x200 | u32::from(signal),
+            Self::LeftEarly => 0x300,
+            Self::NeverJoined => 0x400,
+        }
+    }
+
+    /// What a word of the header stands for.
+    pub fn from_word(word: u32) -> Self {
+        let low = word.to_le_bytes()[0];
+        match word >> 8 {
+            1 => Self::Exited(low),
+            2 => Self::Killed(low),
+            4 => Self::NeverJoined,
+            _ => Self::LeftEarly,
+        }
+    }
+
+    /// The exit code that stands for this end: the code, 128 + signal, or 1.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Exited(code) => code,
+            Self::Killed(signal) => 128 | signal,
+            Self::LeftEarly | Self::NeverJoined => 1,
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exited with code {code}"),
+            Self::Killed(signal) => match crate::sys::signal::name(i32::from(*signal)) {
+                Some(name) => write!(f, "killed by signal {signal} ({name})"),
+                None => write!(f, "killed by signal {signal}"),
+            },
+            Self::LeftEarly => f.write_str("ended without finalizing"),
+            Self::NeverJoined => f.write_str("exited with code 0 and never joined the job"),
+        }
+    }
+}
+
+/// The first failure of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The rank that failed.
+    pub rank: usize,
+    /// How.
+    pub ending: Ending,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {} {}", self.rank, self.ending)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_keep_the_ending() {
+        for ending in
+            [Ending::Exited(3), Ending::Killed(11), Ending::LeftEarly, Ending::NeverJoined]
+        {
+            assert_eq!(Ending::from_word(ending.to_word()), ending);
+        }
+        // What nobody writes still means something.
+        assert_eq!(Ending::from_word(u32::MAX), Ending::LeftEarly);
+    }
+
+    #[test]
+    fn sentences_and_codes() {
+        let killed = Failure { rank: 1, ending: Ending::Killed(9) };
+        assert_eq!(killed.to_string(), "rank 1 killed by signal 9 (SIGKILL)");
+        assert_eq!(killed.ending.exit_code(), 137);
+        assert_eq!(Ending::Killed(40).to_string(), "killed by signal 40");
+        assert_eq!(Ending::Exited(3).exit_code(), 3);
+        assert_eq!(Ending::LeftEarly.exit_code(), 1);
+    }
+}

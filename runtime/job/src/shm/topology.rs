@@ -1,0 +1,152 @@
+//! The machine as the ranks see it: which core, caches, NUMA node and package a CPU belongs to.
+//!
+//! The launcher reads it once (`launcher/src/topology.rs`), `segment.rs` carries it as a plain
+//! table. Ranks never load hwloc. Nobody in this version asks how far two ranks are apart
+//! ([`distance`]): with one way for large messages there is nothing to choose.
+//!
+//! Invariant: the indices are labels, equal for CPUs that share the thing; an unknown one is
+//! `None` here and 0 in the shared table (so that zero-filled memory says "unknown"), a known
+//! index `i` is stored as `i + 1`.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What is known of one CPU (hardware thread), in the order of the operating system's numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuInfo {
+    /// Physical core, counted over the whole machine.
+    pub core: Option<u32>,
+    /// Level 2 cache.
+    pub l2: Option<u32>,
+    /// Level 3 cache.
+    pub l3: Option<u32>,
+    /// NUMA node.
+    pub numa: Option<u32>,
+    /// Package (socket).
+    pub package: Option<u32>,
+    /// Whether this job may run there.
+    pub allowed: bool,
+}
+
+/// How far apart two CPUs are, nearest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Distance {
+    /// Hardware threads of one core (or the same CPU).
+    Core,
+    /// One level 2 cache.
+    L2,
+    /// One level 3 cache.
+    L3,
+    /// One NUMA node.
+    Numa,
+    /// One package.
+    Package,
+    /// Different packages, or nothing is known.
+    Machine,
+}
+
+/// The nearest thing that `a` and `b` are known to share.
+pub fn distance(a: &CpuInfo, b: &CpuInfo) -> Distance {
+    let same = |x: Option<u32>, y: Option<u32>| x.is_some() && x == y;
+    if same(a.core, b.core) {
+        Distance::Core
+    } else if same(a.l2, b.l2) {
+        Distance::L2
+    } else if same(a.l3, b.l3) {
+        Distance::L3
+    } else if same(a.numa, b.numa) {
+        Distance::Numa
+    } else if same(a.package, b.package) {
+        Distance::Package
+    } else {
+        Distance::Machine
+    }
+}
+
+/// One row of the shared table.
+///
+/// ```text
+/// 0  core + 1   4  L2 + 1   8  L3 + 1   12  NUMA + 1   16  package + 1   20  allowed   24  spare
+/// ```
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct CpuEntry {
+    core: AtomicU32,
+    l2: AtomicU32,
+    l3: AtomicU32,
+    numa: AtomicU32,
+    package: AtomicU32,
+    allowed: AtomicU32,
+    spare: [AtomicU32; 2],
+}
+
+const _: () = assert!(size_of::<CpuEntry>() == 32 && align_of::<CpuEntry>() == 4);
+
+impl CpuEntry {
+    /// Writes `cpu` into the row; the launcher does so before any rank exists.
+    pub fn store(&self, cpu: &CpuInfo) {
+        let put = |word: &AtomicU32, index: Option<u32>| {
+            // u32::MAX as an index wraps to "unknown": no machine has 4 billion of anything.
+            word.store(index.map_or(0, |i| i.wrapping_add(1)), Ordering::Relaxed);
+        };
+        put(&self.core, cpu.core);
+        put(&self.l2, cpu.l2);
+        put(&self.l3, cpu.l3);
+        put(&self.numa, cpu.numa);
+        put(&self.package, cpu.package);
+        self.allowed.store(u32::from(cpu.allowed), Ordering::Relaxed);
+    }
+
+    /// Reads the row; any bit pattern gives some valid value.
+    pub fn load(&self) -> CpuInfo {
+        let get = |word: &AtomicU32| word.load(Ordering::Relaxed).checked_sub(1);
+        CpuInfo {
+            core: get(&self.core),
+            l2: get(&self.l2),
+            l3: get(&self.l3),
+            numa: get(&self.numa),
+            package: get(&self.package),
+            allowed: self.allowed.load(Ordering::Relaxed) != 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cpu(core: u32, l2: u32, l3: u32, numa: u32, package: u32) -> CpuInfo {
+        CpuInfo {
+            core: Some(core),
+            l2: Some(l2),
+            l3: Some(l3),
+            numa: Some(numa),
+            package: Some(package),
+            allowed: true,
+        }
+    }
+
+    #[test]
+    fn rows_keep_what_was_stored() {
+        let row = CpuEntry::default();
+        assert_eq!(row.load(), CpuInfo::default());
+        let known = cpu(3, 2, 1, 0, 0);
+        row.store(&known);
+        assert_eq!(row.load(), known);
+        let partly = CpuInfo { l3: None, numa: None, allowed: false, ..known };
+        row.store(&partly);
+        assert_eq!(row.load(), partly);
+    }
+
+    #[test]
+    fn distance_is_the_nearest_shared_thing() {
+        let a = cpu(0, 0, 0, 0, 0);
+        assert_eq!(distance(&a, &a), Distance::Core);
+        assert_eq!(distance(&a, &cpu(1, 0, 0, 0, 0)), Distance::L2);
+        assert_eq!(distance(&a, &cpu(1, 1, 0, 0, 0)), Distance::L3);
+        assert_eq!(distance(&a, &cpu(1, 1, 1, 0, 0)), Distance::Numa);
+        assert_eq!(distance(&a, &cpu(1, 1, 1, 1, 0)), Distance::Package);
+        assert_eq!(distance(&a, &cpu(1, 1, 1, 1, 1)), Distance::Machine);
+        let unknown = CpuInfo::default();
+        assert_eq!(distance(&unknown, &unknown), Distance::Machine);
+    }
+}

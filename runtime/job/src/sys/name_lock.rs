@@ -1,0 +1,47 @@
+//! Locking something of the machine by a name that dies with the holder.
+//!
+//! Used by `launcher/src/core_reservation.rs`. A socket bound to a name in Linux's abstract namespace: no
+//! file, no port, and the kernel takes the name back when the descriptor closes, however the
+//! process ends. Names are seen within one network namespace.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+/// A locked name; given back on drop.
+#[derive(Debug)]
+pub struct NameLock {
+    _socket: OwnedFd,
+}
+
+/// Locks `name`; `None` when somebody else holds it.
+///
+/// # Errors
+///
+/// The kernel's answer where sockets are not to be had, or a name of more than 100 bytes.
+pub fn lock(name: &str) -> io::Result<Option<NameLock>> {
+    let socket =
+        net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
+    match net::bind(&socket, &address) {
+        Ok(()) => Ok(Some(NameLock { _socket: socket })),
+        Err(Errno::ADDRINUSE) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_one_holder_at_a_time() {
+        let name = format!("typepack-test-{}", std::process::id());
+        let first = lock(&name).expect("sockets").expect("free");
+        assert!(lock(&name).expect("sockets").is_none());
+        drop(first);
+        assert!(lock(&name).expect("sockets").is_some());
+    }
+}

@@ -1,0 +1,186 @@
+//! Cores that this job may count on: no other typepack job of this machine has bound ranks there.
+//!
+//! Between `placement.rs` and `start.rs`. Two jobs that both bind their first rank to the first
+//! core share that core while others idle; MPI users know it as the job that is half as fast on
+//! some days. A core is reserved by a name that dies with the claimer (`sys/name_lock.rs`).
+
+use typepack_job::shm::topology::CpuInfo;
+use typepack_job::sys::name_lock::{self, NameLock};
+
+use crate::placement::{Core, Plan, place, widened};
+
+/// The cores of a job's ranks, held until it is dropped.
+#[derive(Debug, Default)]
+pub struct Reservation {
+    /// Where each rank is bound, `None` when they are not bound.
+    pub cores: Option<Vec<Core>>,
+    /// Other jobs hold cores that this one would have needed.
+    pub crowded: bool,
+    /// Each rank has a core that no other job counts on.
+    pub exclusive: bool,
+    locks: Vec<(usize, NameLock)>,
+}
+
+/// Places `ranks` ranks on cores that nobody holds, and holds them.
+pub fn place_and_reserve(table: &[CpuInfo], ranks: usize, plan: Plan) -> Reservation {
+    place_with(table, ranks, plan, |cpu| match name_lock::lock(&format!("typepack-cpu-{cpu}")) {
+        Ok(Some(lock)) => Answer::Ours(Some(lock)),
+        Ok(None) => Answer::Taken,
+        // Where there are no such names nobody can be asked: bind as if alone.
+        Err(_) => Answer::Ours(None),
+    })
+}
+
+/// Lets ranks that share larger parts of the machine run on all of them; where there are too few
+/// free cores to count on, these parts have room all the same.
+fn shared(table: &[CpuInfo], ranks: usize, plan: Plan, mut reserved: Reservation) -> Reservation {
+    let cores = reserved.cores.take().or_else(|| place(table, ranks, plan));
+    reserved.cores =
+        cores.map(|cores| cores.iter().map(|core| widened(table, core, plan.level)).collect());
+    reserved
+}
+
+enum Answer<C> {
+    Ours(Option<C>),
+    Taken,
+}
+
+/// [`place_and_reserve`] with any means of reserving. Taken cores are left out and the rest placed
+/// anew, so that a job fits itself into what is free; each turn loses a core, so it ends.
+fn place_with(
+    table: &[CpuInfo],
+    ranks: usize,
+    plan: Plan,
+    lock: impl FnMut(usize) -> Answer<NameLock>,
+) -> Reservation {
+    let reserved = reserve_cores(table, ranks, plan, lock);
+    if plan.is_shared() { shared(table, ranks, plan, reserved) } else { reserved }
+}
+
+fn reserve_cores(
+    table: &[CpuInfo],
+    ranks: usize,
+    plan: Plan,
+    mut lock: impl FnMut(usize) -> Answer<NameLock>,
+) -> Reservation {
+    let mut free = table.to_vec();
+    let mut reserved = Reservation::default();
+    while let Some(cores) = place(&free, ranks, plan) {
+        // Ranks that share are more than the cores: nobody has one for itself.
+        if plan.is_shared() && crate::placement::cores(&free).len() < ranks {
+            break;
+        }
+        let taken = cores.iter().find(|core| {
+            let name = core_name(table, core);
+            if reserved.locks.iter().any(|(held, _)| *held == name) {
+                return false;
+            }
+            match lock(name) {
+                Answer::Ours(lock) => {
+                    reserved.locks.extend(lock.map(|lock| (name, lock)));
+                    false
+                }
+                Answer::Taken => true,
+            }
+        });
+        let Some(taken) = taken else {
+            let names: Vec<_> = cores.iter().map(|core| core_name(table, core)).collect();
+            reserved.locks.retain(|(held, _)| names.contains(held));
+            reserved.cores = Some(cores);
+            reserved.exclusive = true;
+            return reserved;
+        };
+        let name = core_name(table, taken);
+        for (cpu, info) in free.iter_mut().enumerate() {
+            // The whole core, of which a thread may have been asked for.
+            info.allowed &= !taken.cpus.contains(&cpu) && name_of(table, cpu) != name;
+        }
+        reserved.crowded = true;
+    }
+    reserved.locks.clear();
+    reserved
+}
+
+/// The lowest CPU of a core, allowed or not: the same for all jobs, whatever they may use.
+fn core_name(table: &[CpuInfo], core: &Core) -> usize {
+    name_of(table, core.cpus[0])
+}
+
+fn name_of(table: &[CpuInfo], cpu: usize) -> usize {
+    let core = table[cpu].core;
+    let same = |info: &CpuInfo| info.core.is_some() && info.core == core;
+    table.iter().position(same).unwrap_or(cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Level, Map};
+
+    const CORES: Plan = Plan { level: Level::Core, map: Map::Blocks };
+
+    fn machine(cores: u32) -> Vec<CpuInfo> {
+        let cpu = |n| CpuInfo { core: Some(n / 2), allowed: true, ..CpuInfo::default() };
+        (0..cores * 2).map(cpu).collect()
+    }
+
+    fn firsts(reserved: &Reservation) -> Option<Vec<usize>> {
+        reserved.cores.as_ref().map(|cores| cores.iter().map(|core| core.cpus[0]).collect())
+    }
+
+    fn with_taken(ranks: usize, taken: &[usize]) -> Reservation {
+        planned(ranks, taken, CORES)
+    }
+
+    fn planned(ranks: usize, taken: &[usize], plan: Plan) -> Reservation {
+        place_with(&machine(4), ranks, plan, |cpu| {
+            if taken.contains(&cpu) { Answer::Taken } else { Answer::Ours(None) }
+        })
+    }
+
+    #[test]
+    fn a_job_moves_out_of_the_way_of_another() {
+        let reserved = with_taken(2, &[0]);
+        assert_eq!((firsts(&reserved), reserved.crowded), (Some(vec![2, 4]), true));
+        assert_eq!(firsts(&with_taken(4, &[])), Some(vec![0, 2, 4, 6]));
+        assert!(!with_taken(4, &[]).crowded);
+    }
+
+    #[test]
+    fn a_job_that_does_not_fit_the_rest_is_not_bound() {
+        let reserved = with_taken(3, &[2, 4]);
+        assert_eq!((firsts(&reserved), reserved.crowded), (None, true));
+        assert!(!with_taken(5, &[]).crowded, "too large for the machine, whoever is there");
+    }
+
+    #[test]
+    fn a_core_has_one_name_for_all() {
+        let mut table = machine(2);
+        table[0].allowed = false;
+        let core = Core { cpus: vec![1], info: table[1] };
+        assert_eq!(core_name(&table, &core), 0);
+    }
+
+    #[test]
+    fn threads_of_one_core_are_claimed_as_one() {
+        let threads = Plan { level: Level::Thread, map: Map::Fill };
+        let reserved = planned(4, &[], threads);
+        assert_eq!(firsts(&reserved), Some(vec![0, 1, 2, 3]));
+        let reserved = planned(3, &[0], threads);
+        assert_eq!((firsts(&reserved), reserved.exclusive), (Some(vec![2, 3, 4]), true));
+        assert_eq!(firsts(&planned(7, &[0], threads)), None);
+    }
+
+    #[test]
+    fn larger_parts_are_bound_to_in_any_case() {
+        let nodes = Plan { level: Level::Numa, map: Map::Blocks };
+        for (ranks, taken, exclusive) in
+            [(2, &[][..], true), (2, &[0], true), (4, &[2], false), (9, &[], false)]
+        {
+            let reserved = planned(ranks, taken, nodes);
+            let cores = reserved.cores.expect("bound");
+            assert_eq!((cores.len(), reserved.exclusive), (ranks, exclusive), "{ranks} {taken:?}");
+            assert!(cores.iter().all(|core| core.cpus == [0, 1, 2, 3, 4, 5, 6, 7]));
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! Messages out of the shared heap: against pack and unpack, with types and receives of every kind,
+//! withdrawn in the middle, and from ranks that lie about where their data is.
+
+use super::super::*;
+use super::any;
+use crate::message::envelope::{BYTES, TYPES};
+use crate::shm::heap::Heap;
+use crate::shm::ring::{Producer, RingMemory};
+use crate::shm::segment::{JobFlags, Segment};
+use crate::sync::Word;
+use crate::{Datatype, Named, Plan};
+use std::sync::Arc;
+use typepack_engine::wire;
+
+/// Two ranks in one process.
+fn pair() -> [(MessageEngine, Fabric); 2] {
+    let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
+    let segment = Arc::new(segment);
+    [0, 1].map(|rank| {
+        let fabric = Fabric::join(segment.clone(), rank).expect("a rank");
+        fabric.heap().expect("a heap");
+        let mut engine = MessageEngine::new(fabric.clone(), 0);
+        engine.force(Forced::Heap);
+        (engine, fabric)
+    })
+}
+
+/// Zeros in a heap.
+fn room(fabric: &Fabric, len: usize) -> *mut u8 {
+    let heap: &Heap = fabric.heap().expect("a heap");
+    heap.alloc(len, 64, true).expect("room").as_ptr()
+}
+
+fn turn(a: &mut MessageEngine, b: &mut MessageEngine) {
+    for _ in 0..200 {
+        let moved = a.progress().expect("a turn") | b.progress().expect("a turn");
+        if !moved && a.is_idle() && b.is_idle() {
+            break;
+        }
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// A type of doubles and the number of its elements that make `doubles` of them.
+fn layout(random: &mut Random, doubles: u64) -> (Plan, u64) {
+    let double = Datatype::named(Named::F64);
+    let n = doubles as i64;
+    let half = doubles / 2 * 2 == doubles;
+    let (ty, count) = match random.below(6) {
+        0 => (double, doubles),
+        1 => (Datatype::vector(n, 1, 2 + random.below(5) as i64, &double).unwrap(), 1),
+        2 if half => (Datatype::vector(n / 2, 2, 3, &double).unwrap(), 1),
+        3 => (Datatype::resized(0, 24, &double).unwrap(), doubles),
+        4 => {
+            let mut at = 0;
+            let places: Vec<i64> = (0..n.min(1500))
+                .map(|_| {
+                    at += 1 + random.below(4) as i64;
+                    at
+                })
+                .collect();
+            let rest = n - places.len() as i64;
+            let mut lengths = vec![1; places.len()];
+            lengths[places.len() - 1] += rest;
+            (Datatype::indexed(&lengths, &places, &double).unwrap(), 1)
+        }
+        // Backwards, so that displacements are negative.
+        _ => (Datatype::vector(n, 1, -3, &double).unwrap(), 1),
+    };
+    (ty.commit().expect("a plan"), count)
+}
+
+/// A buffer for a layout and the position of its displacement 0.
+fn buffer_of(fabric: &Fabric, shared: bool, plan: &Plan, count: u64) -> (Vec<u8>, *mut u8, usize) {
+    let (first, end) = crate::transport::types::reach(plan, count);
+    let len = (end - first) as usize + 64;
+    let mut own = vec![0u8; if shared { 0 } else { len }];
+    let start = if shared { room(fabric, len) } else { own.as_mut_ptr() };
+    (own, start.wrapping_offset(32 - first as isize), len)
+}
+
+/// # Safety
+/// The bytes are there.
+unsafe fn around(origin: *mut u8, plan: &Plan, count: u64, len: usize) -> &'static mut [u8] {
+    let (first, _) = crate::transport::types::reach(plan, count);
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(origin.wrapping_offset(first as isize - 32), len) }
+}
+
+/// Every pair of layouts, either side in the heap or not, receives posted before and after, cut
+/// into many pieces or none: what arrives is what a pack and an unpack leave, and nothing beside it.
+#[test]
+fn a_fetched_message_is_a_packed_and_unpacked_one() {
+    let mut random = Random(5);
+    let [(mut here, mine), (mut there, theirs)] = pair();
+    let mut fused = 0;
+    for round in 0..200u64 {
+        let doubles = match round % 8 {
+            0 => 1,
+            7 => 100_000 + random.below(200_000),
+            _ => 1 + random.below(3000),
+        };
+        let bytes = 8 * doubles;
+        let ((from, from_count), (to, to_count)) =
+            (layout(&mut random, doubles), layout(&mut random, doubles));
+        let (in_heap, into_heap) = (random.below(4) > 0, random.below(2) == 0);
+        let (_source, from_at, from_len) = buffer_of(&mine, in_heap, &from, from_count);
+        let (_target, to_at, to_len) = buffer_of(&theirs, into_heap, &to, to_count);
+        // SAFETY: made for this layout.
+        let source = unsafe { around(from_at, &from, from_count, from_len) };
+        // SAFETY: made for this layout, and apart from the other.
+        let target = unsafe { around(to_at, &to, to_count, to_len) };
+        source.iter_mut().for_each(|byte| *byte = random.below(256) as u8);
+        target.fill(0xee);
+        let mut expected = target.to_vec();
+        {
+            let mut packed = vec![0u8; bytes as usize];
+            let (first, _) = crate::transport::types::reach(&to, to_count);
+            let origin = expected.as_mut_ptr().wrapping_offset(32 - first as isize);
+            // SAFETY: whole messages between buffers of their own.
+            unsafe {
+                typepack_engine::pack_raw(
+                    &from,
+                    from_count,
+                    from_at,
+                    0..bytes,
+                    packed.as_mut_ptr(),
+                );
+                typepack_engine::unpack_raw(&to, to_count, origin, 0..bytes, packed.as_ptr());
+            }
+        }
+        let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
+        let send = LayoutRef { origin: from_at, plan: &from, count: from_count };
+        let receive = LayoutRef { origin: to_at, plan: &to, count: to_count };
+        let posted = round % 3 == 0;
+        // SAFETY: both operations end below, before the buffers.
+        let post = |there: &mut MessageEngine| unsafe {
+            there.receive(&any(receive, bytes, 3)).expect("a receive")
+        };
+        let early = posted.then(|| post(&mut there));
+        // SAFETY: as above.
+        let sent = unsafe { here.send(&send, label, 1, How::STANDARD) }.expect("a send");
+        if !posted {
+            turn(&mut here, &mut there);
+        }
+        let received = early.unwrap_or_else(|| post(&mut there));
+        turn(&mut here, &mut there);
+        for (engine, started) in [(&mut here, sent), (&mut there, received)] {
+            if let Operation::Pending(id) = started {
+                let status = engine.requests().fetch(id).expect("complete").expect("well");
+                assert_eq!(status.bytes, bytes);
+            }
+        }
+        assert!(*target == *expected, "round {round}");
+        fused += u64::from(in_heap);
+        if in_heap {
+            mine.heap().expect("a heap").free(source.as_mut_ptr());
+        }
+        if into_heap {
+            theirs.heap().expect("a heap").free(target.as_mut_ptr());
+        }
+    }
+    // All but those whose table is too long to be told.
+    let traffic = here.traffic();
+    assert!(traffic.fused > fused / 2 && traffic.fused <= fused, "{traffic:?}, {fused}");
+    assert_eq!(traffic.fused + traffic.pipelined, 200);
+}
+
+fn doubles() -> (Plan, Plan) {
+    let double = Datatype::named(Named::F64);
+    let vector = Datatype::vector(1 << 18, 1, 2, &double).unwrap().commit().unwrap();
+    (double.commit().unwrap(), vector)
+}
+
+/// The memory of a send that is cut loose belongs to its caller again at once: what arrives are the
+/// bytes that were there, whether the receiver had not matched the offer, or had begun to read.
+#[test]
+fn what_is_withdrawn_arrives_as_it_was() {
+    let (double, vector) = doubles();
+    for stage in 0..4 {
+        let [(mut here, mine), (mut there, theirs)] = pair();
+        let (bytes, count) = (8u64 << 18, 1);
+        let (_, origin, len) = buffer_of(&mine, true, &vector, count);
+        // SAFETY: made for it.
+        let source = unsafe { around(origin, &vector, count, len) };
+        source.fill(7);
+        let mut target = vec![0u8; bytes as usize];
+        let send = LayoutRef { origin, plan: &vector, count };
+        let receive = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 18 };
+        let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
+        // SAFETY: the buffers outlive the operations; what is cut loose is not in use afterwards.
+        let (id, received) = unsafe {
+            let Operation::Pending(id) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
+                panic!("complete")
+            };
+            if stage > 0 {
+                there.progress().unwrap();
+            }
+            // A fetch of two pieces, one of which is done at stage 2; the whole at stage 3.
+            let received = there.receive(&any(receive, bytes, 3)).unwrap();
+            for _ in 1..stage {
+                there.progress().unwrap();
+            }
+            here.detach(id);
+            source.fill(9);
+            (id, received)
+        };
+        turn(&mut here, &mut there);
+        let Operation::Pending(receive) = received else { panic!("complete") };
+        assert!(there.requests().fetch(receive).expect("complete").is_ok());
+        assert!(target.iter().all(|&byte| byte == 7), "stage {stage}");
+        assert!(here.requests().get(id).is_none() && here.others_are_served());
+        assert!(there.others_are_served());
+        drop(theirs);
+    }
+}
+
+/// A receive that is cut loose in the middle answers its sender, and is not written to any more; one
+/// that is too small refuses, and is untouched.
+#[test]
+fn receives_that_are_gone_or_too_small_answer() {
+    let (double, vector) = doubles();
+    let [(mut here, mine), (mut there, _theirs)] = pair();
+    let bytes = 8u64 << 18;
+    let (_, origin, _) = buffer_of(&mine, true, &vector, 1);
+    let mut target = vec![1u8; bytes as usize];
+    let send = LayoutRef { origin, plan: &vector, count: 1 };
+    let receive = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 18 };
+    let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
+    // SAFETY: the buffers outlive the operations.
+    unsafe {
+        let Operation::Pending(sent) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
+            panic!("complete")
+        };
+        there.progress().unwrap();
+        let received = there.receive(&any(receive, bytes, 3)).unwrap();
+        let Operation::Pending(received) = received else { panic!("complete") };
+        there.progress().unwrap();
+        there.detach(received);
+        target.fill(1);
+        turn(&mut here, &mut there);
+        assert!(here.requests().fetch(sent).expect("complete").is_ok());
+        assert!(target.iter().all(|&byte| byte == 1));
+
+        let Operation::Pending(sent) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
+            panic!("complete")
+        };
+        there.progress().unwrap();
+        let small = there.receive(&any(receive, bytes - 1, 3));
+        assert_eq!(small.unwrap_err().kind(), ErrorKind::Truncated);
+        turn(&mut here, &mut there);
+        assert!(here.requests().fetch(sent).expect("complete").is_ok());
+        assert!(target.iter().all(|&byte| byte == 1));
+    }
+}
+
+/// Definitions and places that cannot be end the job, before anything is read or written.
+#[test]
+fn lies_about_data_are_violations() {
+    let (_, vector) = doubles();
+    let encoding = wire::encode(&vector);
+    let heap = pair()[0].1.heap_bytes();
+    let bytes = 8u64 << 18;
+    let space = Space::Heap;
+    let place = |number, origin, count| Some(Place { space, number, origin, count });
+    let cases: Vec<(Vec<u8>, Option<Place>, u64)> = vec![
+        (encoding.clone(), place(1, 0, 1), bytes),
+        (encoding.clone(), place(0, heap - 8, 1), bytes),
+        (encoding.clone(), place(0, u64::MAX, 1), bytes),
+        (encoding.clone(), place(0, 0, 2), bytes),
+        (encoding.clone(), place(0, 0, u64::MAX), bytes),
+        (encoding.clone(), place(0, 0, 1), bytes - 1),
+        (encoding.clone(), place(TYPES as u32 - 1, 0, 1), bytes),
+        (encoding.clone(), place(BYTES, heap - 7, 8), 8),
+        (encoding[..encoding.len() - 1].to_vec(), None, 8),
+        (vec![0xff; 300], None, 8),
+    ];
+    for (encoding, place, bytes) in cases {
+        let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
+        let segment = Arc::new(segment);
+        let mut victim =
+            MessageEngine::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
+        let hostile = Fabric::join(segment, 1).expect("rank 1");
+        let area = hostile.contact(0).expect("contact");
+        let mut target = vec![1u8; 1 << 21];
+        let double = Datatype::named(Named::U8).commit().unwrap();
+        let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 21 };
+        // SAFETY: the vector outlives the engine.
+        unsafe { victim.receive(&any(layout, 1 << 21, 3)) }.expect("a receive");
+        let mut tx = Producer::default();
+        let room = tx.reserve(&area, encoding.len()).expect("credits").expect("room");
+        let define = Envelope::Define { number: 0, bytes: encoding.len() as u64 };
+        // SAFETY: the room is as long.
+        unsafe {
+            area.payload(room.offset).copy_from_nonoverlapping(encoding.as_ptr(), encoding.len());
+        }
+        let (words, used) = define.encode();
+        tx.publish(&area, room, &words, used);
+        let room = tx.reserve(&area, 0).expect("credits").expect("room");
+        let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
+        let (words, used) = Envelope::Rts(label, 5, place).encode();
+        tx.publish(&area, room, &words, used);
+        for _ in 0..2 {
+            let error = victim.progress().expect_err("a violation");
+            assert!(error.to_string().contains("rank 1 broke the protocol"), "{error}");
+        }
+        assert!(target.iter().all(|&byte| byte == 1));
+    }
+    // More withdrawals by envelope than by the counter.
+    let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
+    let mut victim = MessageEngine::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
+    let hostile = Fabric::join(segment, 1).expect("rank 1");
+    let area = hostile.contact(0).expect("contact");
+    let mut tx = Producer::default();
+    let label = Label { context: 3, tag: 1, bytes: 8, types: UNKNOWN };
+    for envelope in [Envelope::Withdraw { id: 7 }, Envelope::Rts(label, 5, place(BYTES, 0, 8))] {
+        let room = tx.reserve(&area, 0).expect("credits").expect("room");
+        let (words, used) = envelope.encode();
+        tx.publish(&area, room, &words, used);
+    }
+    let mut target = [1u8; 8];
+    let byte = Datatype::named(Named::U8).commit().unwrap();
+    let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &byte, count: 8 };
+    // SAFETY: the array outlives the engine.
+    unsafe { victim.receive(&any(layout, 8, 3)) }.expect("a receive");
+    assert!(victim.progress().is_err());
+    assert_eq!(target, [1; 8]);
+    // Memory that is counted as withdrawn is left alone until the envelope comes.
+    assert_eq!(area.withdrawn().load_relaxed(), 0);
+    assert_eq!(area.slots_freed().load_relaxed(), 0);
+}
+
+/// Shares that name nothing, or places that the rank does not have, end the job before a byte is
+/// written; a count of more pieces than there were, too.
+#[test]
+fn lies_about_shares_are_violations() {
+    let double = Datatype::named(Named::F64).commit().unwrap();
+    let bytes = 80_000;
+    let honest = Place { space: Space::Heap, number: BYTES, origin: 0, count: bytes };
+    let lies = [
+        (99, bytes, honest),
+        (0, bytes - 8, honest),
+        (0, bytes, Place { count: bytes - 1, ..honest }),
+        (0, bytes, Place { origin: u64::MAX - 100, ..honest }),
+        (0, bytes, Place { number: 3, ..honest }),
+        (0, bytes, Place { count: u64::MAX, ..honest }),
+    ];
+    for (wrong, length, place) in lies {
+        let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
+        let fabric = Fabric::join(segment.clone(), 0).expect("rank 0");
+        let mut victim = MessageEngine::new(fabric.clone(), 8 << 10);
+        let hostile = Fabric::join(segment, 1).expect("rank 1");
+        let (_, origin, _) = buffer_of(&fabric, true, &double, 10_000);
+        let layout = LayoutRef { origin, plan: &double, count: 10_000 };
+        let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
+        // SAFETY: the heap outlives the engine.
+        let sent = unsafe { victim.send(&layout, label, 1, How::STANDARD) }.expect("a send");
+        let Operation::Pending(id) = sent else { panic!("complete") };
+        let area = hostile.contact(0).expect("contact");
+        let mut tx = Producer::default();
+        let room = tx.reserve(&area, 0).expect("credits").expect("room");
+        let share = Envelope::Share { id: id + wrong, share: 1, bytes: length, place };
+        let (words, used) = share.encode();
+        tx.publish(&area, room, &words, used);
+        assert!(victim.progress().is_err(), "{share:?}");
+    }
+    // The sender says that it has copied more than there was.
+    let [(mut here, mine), (mut there, theirs)] = pair();
+    let (_, from, _) = buffer_of(&mine, true, &double, 10_000);
+    let (_, to, _) = buffer_of(&theirs, true, &double, 10_000);
+    let send = LayoutRef { origin: from, plan: &double, count: 10_000 };
+    let receive = LayoutRef { origin: to, plan: &double, count: 10_000 };
+    let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
+    // SAFETY: the heaps outlive the exchanges.
+    unsafe {
+        there.receive(&any(receive, bytes, 3)).expect("a receive");
+        here.send(&send, label, 1, How::STANDARD).expect("a send");
+    }
+    let area = theirs.written_by(0).expect("a mailbox").expect("a name");
+    area.pushed().store_relaxed(1 << 32 | 1000);
+    assert!(there.progress().is_err());
+}
+
+/// A sender whose work of one turn ends with the last piece calls the receiver, who may sleep by then,
+/// and not in its next turn only, which may be far off.
+#[test]
+fn who_copies_the_last_piece_calls() {
+    let [(mut here, mine), (mut there, theirs)] = pair();
+    let byte = Datatype::named(Named::U8).commit().unwrap();
+    // As many pieces as a turn copies.
+    let bytes = 1 << 20;
+    let (_, from, _) = buffer_of(&mine, true, &byte, bytes);
+    let (_, to, _) = buffer_of(&theirs, true, &byte, bytes);
+    let send = LayoutRef { origin: from, plan: &byte, count: bytes };
+    let receive = LayoutRef { origin: to, plan: &byte, count: bytes };
+    let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
+    // SAFETY: the heaps outlive the exchanges.
+    let received = unsafe {
+        here.send(&send, label, 1, How::STANDARD).expect("a send");
+        there.progress().expect("a turn");
+        there.receive(&any(receive, bytes, 3)).expect("a receive")
+    };
+    let Operation::Pending(received) = received else { panic!("complete") };
+    let seen = theirs.announce();
+    here.progress().expect("a turn");
+    let called = theirs.announce() != seen;
+    there.progress().expect("a turn");
+    assert!(there.requests().fetch(received).expect("complete").is_ok());
+    assert!(called);
+}

@@ -1,0 +1,220 @@
+//! The engine against ranks that break the protocol, and the ends of requests.
+
+use super::super::*;
+use super::any;
+use crate::shm::bulk::{ChunkMemory, Filler};
+use crate::shm::pair::{CHUNK_BYTES, CHUNKS};
+use crate::shm::ring::{Producer, RingMemory};
+use crate::shm::segment::{JobFlags, Segment};
+use crate::sync::Word;
+use crate::{Datatype, Named};
+use std::sync::Arc;
+
+/// Rank 0 of a job whose rank 1 is the test.
+fn job() -> (MessageEngine, Fabric) {
+    let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
+    let segment = Arc::new(segment);
+    let victim = Fabric::join(segment.clone(), 0).expect("rank 0");
+    (MessageEngine::new(victim, 8 << 10), Fabric::join(segment, 1).expect("rank 1"))
+}
+
+/// A rank that returns credits which it cannot have makes the call fail that meets them; the
+/// buffers of that call are its caller's again, whatever chunks and grants come afterwards.
+#[test]
+fn a_call_that_fails_lets_go_of_its_memory() {
+    let word = Datatype::named(Named::U64).commit().expect("a plan");
+    let (mut engine, hostile) = job();
+    let mut buffer = vec![7u64; 2000];
+    let origin = buffer.as_mut_ptr().cast();
+    let layout = LayoutRef { origin, plan: &word, count: 2000 };
+    let label = Label { context: 0, tag: 3, bytes: 16_000, types: UNKNOWN };
+
+    // An offer of rank 1, found by nobody yet.
+    let area = hostile.contact(0).expect("contact");
+    let mut tx = Producer::default();
+    let room = tx.reserve(&area, 0).expect("credits").expect("room");
+    let (words, used) = Envelope::Rts(label, 5, None).encode();
+    tx.publish(&area, room, &words, used);
+    engine.progress().expect("a turn");
+
+    // Our ring to rank 1 is full, and rank 1 writes nonsense into its credits.
+    let empty = Label { bytes: 0, ..label };
+    let pending = loop {
+        // SAFETY: nothing is read for an empty message.
+        match unsafe { engine.send(&layout, empty, 1, How::STANDARD) }.expect("a send") {
+            Operation::Done(_) => {}
+            Operation::Pending(id) => break id,
+        }
+    };
+    hostile
+        .written_by(0)
+        .expect("a mailbox")
+        .expect("a name")
+        .slots_freed()
+        .store_relaxed(u64::MAX);
+
+    // SAFETY: the buffer outlives the engine.
+    unsafe {
+        engine.send(&layout, label, 1, How::STANDARD).expect_err("a send");
+        engine
+            .receive(&Posting {
+                layout,
+                capacity: 16_000,
+                context: 0,
+                source: Source::Rank(1),
+                tag: Tag::Any,
+            })
+            .expect_err("a receive");
+    }
+    let (sent, received) = (pending + 1, pending + 2);
+    let send = engine.requests().send(sent).expect("a send without an owner");
+    assert!(matches!(send.supply, Supply::Packed(_)));
+    let receive = engine.requests().receive(received).expect("a receive without an owner");
+    assert!(matches!(receive.sink, Sink::Discard));
+}
+
+/// However short, a synchronous message completes when it is matched and not before: by a
+/// receive that was posted, by one that comes later, by a probe's receive, by one too small.
+#[test]
+fn a_synchronous_send_ends_with_the_match() {
+    let byte = Datatype::named(Named::U8).commit().expect("a plan");
+    let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
+    let mut here = MessageEngine::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
+    let mut there = MessageEngine::new(Fabric::join(segment, 1).expect("rank 1"), 8 << 10);
+    let how = How { synchronous: true, ..How::STANDARD };
+    for len in [0u64, 1, 32, 33, 8 << 10] {
+        let (mut data, mut buffer) = (vec![len as u8; 8 << 10], vec![0u8; 8 << 10]);
+        let from = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: len };
+        for way in 0..4 {
+            let capacity = if way == 3 { len / 2 } else { len };
+            let to = LayoutRef { origin: buffer.as_mut_ptr(), plan: &byte, count: capacity };
+            let (context, source) = (6, Source::Rank(0));
+            // SAFETY: the vectors outlive the operations, all of which end below.
+            let receive = |there: &mut MessageEngine| unsafe {
+                there.receive(&Posting { layout: to, capacity, context, source, tag: Tag::Any })
+            };
+            let posted = (way == 0).then(|| receive(&mut there).expect("a receive"));
+            let label = Label { context, tag: 3, bytes: len, types: UNKNOWN };
+            // SAFETY: as above.
+            let sent = unsafe { here.send(&from, label, 1, how) }.expect("a send");
+            let Operation::Pending(id) = sent else { panic!("{len} bytes are complete") };
+            here.progress().expect("a turn");
+            assert!(!here.requests().is_complete(id), "{len} bytes");
+            there.progress().expect("a turn");
+            if posted.is_none() {
+                here.progress().expect("a turn");
+                assert!(!here.requests().is_complete(id), "{len} bytes");
+            }
+            match (way, posted) {
+                (0, Some(Operation::Pending(id))) => {
+                    let result = there.requests().fetch(id).expect("complete");
+                    assert_eq!(result.expect("a message").bytes, len);
+                }
+                (2, _) => {
+                    let taken = there.take(context, source, Tag::Any).expect("a message");
+                    assert_eq!(taken.status().bytes, len);
+                    assert!(there.probe(context, source, Tag::Any).is_none());
+                    here.progress().expect("a turn");
+                    assert!(!here.requests().is_complete(id), "{len} bytes");
+                    // SAFETY: as above.
+                    unsafe { there.receive_taken(&to, capacity, taken) }.expect("a receive");
+                }
+                _ => assert_eq!(receive(&mut there).is_err(), capacity < len),
+            }
+            here.progress().expect("a turn");
+            assert!(matches!(here.requests().fetch(id), Some(Ok(_))), "{len} bytes");
+            assert!(buffer[..capacity as usize].iter().all(|&b| b == len as u8));
+        }
+    }
+}
+
+/// A receive that is taken back matches nothing; one that is matched stays.
+#[test]
+fn only_unmatched_receives_are_withdrawn() {
+    let word = Datatype::named(Named::U64).commit().expect("a plan");
+    let (mut engine, _other) = job();
+    let (mut data, mut buffer) = (vec![5u64; 4], vec![0u64; 4]);
+    let to = LayoutRef { origin: buffer.as_mut_ptr().cast(), plan: &word, count: 4 };
+    let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &word, count: 4 };
+    let label = Label { context: 2, tag: 1, bytes: 32, types: UNKNOWN };
+    for source in [Source::Any, Source::Rank(0)] {
+        // SAFETY: the vectors outlive the operations, all of which end below.
+        let mut receive = || unsafe {
+            engine.receive(&Posting { layout: to, capacity: 32, context: 2, source, tag: Tag::Any })
+        };
+        let (first, second) = (receive().expect("one"), receive().expect("another"));
+        let (Operation::Pending(first), Operation::Pending(second)) = (first, second) else {
+            panic!("nothing was sent");
+        };
+        assert!(engine.withdraw(first) && !engine.withdraw(first));
+        // SAFETY: as above.
+        unsafe { engine.send(&from, label, 0, How::STANDARD) }.expect("a send");
+        assert!(!engine.withdraw(second));
+        assert!(matches!(engine.requests().fetch(second), Some(Ok(_))));
+        assert_eq!((engine.requests().in_flight(), buffer[3]), (0, 5));
+    }
+}
+
+/// Envelopes of a rank that writes anything at all, half of them close to the truth: every
+/// answer is fine, but neither a panic nor an access outside the buffer's 64 words.
+#[test]
+fn hostile_envelopes_are_errors() {
+    let word = Datatype::named(Named::U64).commit().expect("a plan");
+    let mut state = 7u64;
+    let mut random = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) ^ (state << 31)
+    };
+    let mut refused = 0;
+    for round in 0..3000 {
+        let (mut engine, hostile) = job();
+        if round % 2 == 0 {
+            engine.check_types();
+        }
+        let area = hostile.contact(0).expect("contact");
+        let mut buffer = vec![0u64; 66];
+        let origin = buffer[1..65].as_mut_ptr().cast();
+        let layout = LayoutRef { origin, plan: &word, count: 64 };
+        // SAFETY: the buffer outlives the engine, and is looked at only after the turns.
+        unsafe {
+            engine.receive(&any(layout, 512, 0)).expect("a receive");
+            let label = Label { context: 0, tag: 0, bytes: 512, types: UNKNOWN };
+            let offer = Label { bytes: 0, ..label };
+            engine.send(&layout, offer, 1, How::STANDARD).expect("a send");
+        }
+        let mut tx = Producer::default();
+        for _ in 0..random() % 6 {
+            let Ok(Some(room)) = tx.reserve(&area, (random() % 16_384) as usize) else { break };
+            let near = random() % 2 == 0;
+            let words = std::array::from_fn(|i| match (near, i) {
+                (true, 0) => {
+                    let types = [0, 0, 0, 1, 2, random() % (1 << 24)][random() as usize % 6];
+                    (random() % 7) | types << 8 | ((random() % 3) << 32)
+                }
+                (true, 1) => 0,
+                (true, 2) => [0, 8, 64, 512, 520, 9000, 16_384, 1 << 40][random() as usize % 8],
+                (true, 3) => [1 << 32, 0, (1 << 32) | 1, random()][random() as usize % 4],
+                _ => random(),
+            });
+            tx.publish(&area, room, &words, 7);
+        }
+        hostile.reserve_chunks(0, 0).expect("chunks");
+        let mut filler = Filler::new(hostile.window());
+        for _ in 0..random() % 4 {
+            if let Ok(Some(index)) = filler.next(&area) {
+                let lengths = [1, 512, CHUNK_BYTES as u64, CHUNK_BYTES as u64 + 1, u64::MAX];
+                filler.publish(&area, 1);
+                area.length(index % CHUNKS).store_relaxed(lengths[random() as usize % 5]);
+            }
+        }
+        for _ in 0..20 {
+            if engine.progress().is_err() {
+                refused += 1;
+                break;
+            }
+        }
+        drop(engine);
+        assert_eq!((buffer[0], buffer[65]), (0, 0));
+    }
+    assert!(refused > 500, "{refused}");
+}

@@ -1,0 +1,14 @@
+//! The engine of two ranks in one process, and of one rank against a hostile other.
+
+use crate::message::payload::{LayoutRef, Posting};
+use crate::message::{Source, Tag};
+
+mod heap;
+mod hostile;
+mod private;
+mod types;
+
+/// A receive of any message of a context.
+fn any(layout: LayoutRef<'_>, capacity: u64, context: u64) -> Posting<'_> {
+    Posting { layout, capacity, context, source: Source::Any, tag: Tag::Any }
+}

@@ -1,0 +1,349 @@
+//! Messages between private memories: copied by both ranks, by one alone, refused by the system,
+//! withdrawn in the middle, and from ranks that lie about where their data is.
+
+use super::super::*;
+use super::any;
+use crate::message::envelope::BYTES;
+use crate::shm::ring::{Producer, RingMemory};
+use crate::shm::segment::{JobFlags, Segment};
+use crate::sync::Word;
+use crate::{Datatype, Named, Plan};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What the ranks of these tests show each other.
+static NUMBER: u64 = 0x7465_7374_6e75_6d62;
+
+/// Two ranks in one process, which may access its own memory.
+fn pair() -> [(MessageEngine, Fabric); 2] {
+    let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
+    pair_in(&Arc::new(segment))
+}
+
+fn pair_in(segment: &Arc<Segment>) -> [(MessageEngine, Fabric); 2] {
+    [0, 1].map(|rank| {
+        let fabric = Fabric::join(segment.clone(), rank).expect("a rank");
+        segment.slot(rank).pid.store(std::process::id(), Ordering::Relaxed);
+        fabric.open_memory(std::ptr::from_ref(&NUMBER) as u64, NUMBER);
+        let mut engine = MessageEngine::new(fabric.clone(), 0);
+        engine.force(Forced::Cma);
+        (engine, fabric)
+    })
+}
+
+fn byte() -> Plan {
+    Datatype::named(Named::U8).commit().expect("a plan")
+}
+
+fn pattern(len: usize, seed: u8) -> Vec<u8> {
+    (0..len).map(|i| (i as u8).wrapping_mul(31) ^ (i >> 8) as u8 ^ seed).collect()
+}
+
+const CONTEXT: u64 = 3;
+
+/// Starts a send of all of `data`.
+fn send(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
+    let count = data.len() as u64;
+    let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count };
+    let label = Label { context: CONTEXT, tag: 1, bytes: count, types: UNKNOWN };
+    // SAFETY: the tests end every operation, or cut it loose, before its buffer goes.
+    match unsafe { engine.send(&layout, label, 1, How::STANDARD) }.expect("a send") {
+        Operation::Pending(id) => id,
+        Operation::Done(_) => panic!("complete"),
+    }
+}
+
+/// Starts a receive into all of `data`.
+fn receive(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
+    let bytes = data.len() as u64;
+    let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
+    // SAFETY: as above.
+    let started = unsafe { engine.receive(&any(layout, bytes, CONTEXT)) };
+    match started.expect("a receive") {
+        Operation::Pending(id) => id,
+        Operation::Done(_) => panic!("complete"),
+    }
+}
+
+fn turn(a: &mut MessageEngine, b: &mut MessageEngine) {
+    for _ in 0..5000 {
+        let moved = a.progress().expect("a turn") | b.progress().expect("a turn");
+        if !moved && a.is_idle() && b.is_idle() {
+            return;
+        }
+    }
+    panic!("no end");
+}
+
+fn finished(engine: &mut MessageEngine, id: u64, bytes: usize) {
+    let status = engine.requests().fetch(id).expect("complete").expect("well");
+    assert_eq!(status.bytes, bytes as u64);
+}
+
+/// All lengths around the sizes of pieces; both at work, and the receiver alone.
+#[test]
+fn every_length_arrives() {
+    let byte = byte();
+    for alone in [false, true] {
+        let [(mut here, _), (mut there, _)] = pair();
+        let mut messages = 0;
+        for len in [1, 2, 4095, 32_767, 32_768, 32_769, 100_000, 262_145, 1 << 20, 5_000_001] {
+            let mut source = pattern(len, len as u8);
+            let mut target = vec![0xee; len + 64];
+            let sent = send(&mut here, &mut source, &byte);
+            let received = receive(&mut there, &mut target[32..len + 32], &byte);
+            if alone {
+                for _ in 0..200 {
+                    there.progress().expect("a turn");
+                }
+                finished(&mut there, received, len);
+            }
+            turn(&mut here, &mut there);
+            finished(&mut here, sent, len);
+            if !alone {
+                finished(&mut there, received, len);
+            }
+            assert!(target[32..len + 32] == source[..], "{len}");
+            assert!(target[..32].iter().chain(&target[len + 32..]).all(|&byte| byte == 0xee));
+            messages += 1;
+        }
+        let traffic = here.traffic();
+        assert_eq!((traffic.split, traffic.pipelined, traffic.fused), (messages, 0, 0));
+    }
+}
+
+/// Where one side is not one run, or the system does not let a rank in, the sender packs.
+#[test]
+fn what_cannot_be_copied_is_packed() {
+    let byte = byte();
+    let pairs = Datatype::vector(50_000, 2, 3, &Datatype::named(Named::U8)).unwrap();
+    let pairs = pairs.commit().unwrap();
+    type Spoil = fn(&Fabric, &Fabric);
+    let cases: [(Spoil, u64); 6] = [
+        (|_, _| {}, 1),
+        // Another process has that id.
+        (|_, there| there.slot_of(0).probe[1].store(1, Ordering::Relaxed), 0),
+        (|_, there| there.slot_of(0).pid.store(0, Ordering::Relaxed), 0),
+        (|_, there| there.slot_of(0).pid.store(i32::MAX as u32, Ordering::Relaxed), 0),
+        // Either does not take part.
+        (|here, _| here.slot_of(0).probe_at[0].store(0, Ordering::Relaxed), 0),
+        (|_, there| there.slot_of(1).probe_at[0].store(0, Ordering::Relaxed), 0),
+    ];
+    for (i, (spoil, split)) in cases.into_iter().enumerate() {
+        let [(mut here, mine), (mut there, theirs)] = pair();
+        spoil(&mine, &theirs);
+        let (mut source, mut target) = (pattern(100_000, 1), vec![0; 100_000]);
+        let sent = send(&mut here, &mut source, &byte);
+        let received = receive(&mut there, &mut target, &byte);
+        turn(&mut here, &mut there);
+        finished(&mut here, sent, 100_000);
+        finished(&mut there, received, 100_000);
+        assert!(source == target, "case {i}");
+        assert_eq!(here.traffic().split, split, "case {i}");
+        assert_eq!(here.traffic().pipelined, 1 - split, "case {i}");
+    }
+    let [(mut here, _), (mut there, _)] = pair();
+    let (mut source, mut target) = (pattern(100_000, 1), vec![9; 150_000]);
+    let sent = send(&mut here, &mut source, &byte);
+    let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &pairs, count: 1 };
+    // SAFETY: the buffer outlives the operation.
+    unsafe { there.receive(&any(layout, 100_000, CONTEXT)) }.expect("a receive");
+    turn(&mut here, &mut there);
+    finished(&mut here, sent, 100_000);
+    assert_eq!(here.traffic().pipelined, 1);
+    let arrived: Vec<u8> = target.chunks(3).flat_map(|three| three[..2].to_vec()).collect();
+    assert!(arrived == source && target.chunks_exact(3).all(|three| three[2] == 9));
+}
+
+/// The memory of a send that is cut loose is its caller's at once, however far the copy has come;
+/// what arrives are the bytes that were there. The same for a receive, which is not written any more.
+#[test]
+fn what_is_withdrawn_is_left_alone() {
+    let byte = byte();
+    const LEN: usize = 3 << 20;
+    for stage in 0..12 {
+        for (receiver, sender_first) in [(false, false), (false, true), (true, false), (true, true)]
+        {
+            if receiver && stage == 0 {
+                // Nothing has matched it: it is withdrawn, and its message waits for another.
+                continue;
+            }
+            let [(mut here, _), (mut there, _)] = pair();
+            let (mut source, mut target) = (vec![7u8; LEN], vec![1u8; LEN]);
+            let sent = send(&mut here, &mut source, &byte);
+            let received = receive(&mut there, &mut target, &byte);
+            for _ in 0..stage {
+                if sender_first {
+                    here.progress().expect("a turn");
+                }
+                there.progress().expect("a turn");
+                if !sender_first {
+                    here.progress().expect("a turn");
+                }
+            }
+            if receiver {
+                there.detach(received);
+                target.fill(1);
+                turn(&mut here, &mut there);
+                assert!(target.iter().all(|&byte| byte == 1), "stage {stage}");
+                finished(&mut here, sent, LEN);
+            } else {
+                here.detach(sent);
+                source.fill(9);
+                turn(&mut here, &mut there);
+                finished(&mut there, received, LEN);
+                assert!(target.iter().all(|&byte| byte == 7), "stage {stage}");
+            }
+            assert!(here.others_are_served() && there.others_are_served());
+            // The pair goes on.
+            let (mut source, mut target) = (pattern(200_000, 5), vec![0; 200_000]);
+            let sent = send(&mut here, &mut source, &byte);
+            let received = receive(&mut there, &mut target, &byte);
+            turn(&mut here, &mut there);
+            finished(&mut here, sent, 200_000);
+            finished(&mut there, received, 200_000);
+            assert!(source == target);
+        }
+    }
+}
+
+/// A sender that cannot write leaves its pieces to the receiver; a receiver that cannot read where
+/// it is told asks for a packed message. Neither crashes anybody.
+#[test]
+fn addresses_that_lead_nowhere_are_survived() {
+    let byte = byte();
+    const LEN: usize = 1 << 20;
+    // The receiver lies about where the data goes.
+    let [(mut here, mine), (_, theirs)] = pair();
+    let area = theirs.contact(0).expect("contact");
+    let mut source = pattern(LEN, 1);
+    let sent = send(&mut here, &mut source, &byte);
+    here.progress().expect("a turn");
+    let words = theirs.written_by(0).expect("a mailbox").expect("a name");
+    let mut tx = Producer::default();
+    crate::shm::claims::open(&words, 5);
+    publish(&mut tx, &area, &Envelope::Push { id: sent, number: 5, to: u64::MAX << 12 });
+    for _ in 0..3 {
+        here.progress().expect("a turn");
+    }
+    assert_eq!(crate::shm::claims::pushed(&words, 5), (0, true));
+    here.detach(sent);
+    drop(mine);
+
+    // The sender lies about where the data is.
+    for origin in [0, 8, u64::MAX, u64::MAX - LEN as u64 / 2, 1 << 63] {
+        let [(_, hostile), (mut there, fabric)] = pair();
+        let mut target = vec![1; LEN];
+        let received = receive(&mut there, &mut target, &byte);
+        let area = hostile.contact(1).expect("contact");
+        let label = Label { context: CONTEXT, tag: 1, bytes: LEN as u64, types: UNKNOWN };
+        let count = LEN as u64;
+        let place = Place { space: Space::Private, number: BYTES, origin, count };
+        let mut tx = Producer::default();
+        publish(&mut tx, &area, &Envelope::Rts(label, 77, Some(place)));
+        for _ in 0..4 {
+            there.progress().expect("a turn");
+        }
+        // What has come back: where the data goes, then that it is to be packed after all.
+        let back = fabric.contact(0).expect("contact");
+        let slot = |n: usize, word: usize| back.slot(n, word).load_relaxed();
+        assert_eq!((slot(0, 4), slot(1, 4), slot(1, 3)), (77, 77, LEN as u64));
+        assert!(there.requests().receive(received).is_some());
+        assert!(target.iter().all(|&byte| byte == 1));
+    }
+
+    // Lengths that do not fit, and transfers of messages that are not offered.
+    for envelope in [
+        Envelope::Rts(
+            Label { context: CONTEXT, tag: 1, bytes: 100, types: UNKNOWN },
+            77,
+            Some(Place { space: Space::Private, number: BYTES, origin: 4096, count: 99 }),
+        ),
+        Envelope::Push { id: 77, number: 1, to: 4096 },
+    ] {
+        let [(_, hostile), (mut there, _)] = pair();
+        let area = hostile.contact(1).expect("contact");
+        let mut tx = Producer::default();
+        publish(&mut tx, &area, &envelope);
+        for _ in 0..2 {
+            let error = there.progress().expect_err("a violation");
+            assert!(error.to_string().contains("rank 0 broke the protocol"), "{error}");
+        }
+    }
+}
+
+fn publish(tx: &mut Producer, area: &crate::transport::fabric::Area, envelope: &Envelope) {
+    let room = tx.reserve(area, 0).expect("credits").expect("room");
+    let (words, used) = envelope.encode();
+    tx.publish(area, room, &words, used);
+}
+
+/// The death of a third rank ends the receive, but not the piece that its sender is writing: its
+/// memory is let go when that is done, or when the sender is dead.
+#[test]
+fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
+    let byte = byte();
+    for dead in [false, true] {
+        let segment = Segment::create(3, &[], JobFlags::default(), 0).expect("a segment");
+        let segment = Arc::new(segment);
+        let [(mut here, _), (mut there, theirs)] = pair_in(&segment);
+        let (mut source, mut target) = (pattern(1 << 20, 1), vec![0; 1 << 20]);
+        send(&mut here, &mut source, &byte);
+        let received = receive(&mut there, &mut target, &byte);
+        there.progress().expect("a turn");
+        let area = theirs.written_by(0).expect("a mailbox").expect("a name");
+        assert_eq!(crate::shm::claims::claim_back(&area, 1, 8), Some(0));
+        let ending = crate::shm::failure::Ending::Exited(1);
+        segment.declare_failure(crate::shm::failure::Failure { rank: 2, ending });
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| there.detach(received));
+            for _ in 0..10_000 {
+                std::thread::yield_now();
+            }
+            let waits = !waiting.is_finished();
+            if dead {
+                let state = crate::shm::layout::State::Dead as u32;
+                segment.slot(0).state.store(state, Ordering::Release);
+            } else {
+                crate::shm::claims::push(&area, 1, 1, false);
+            }
+            assert!(waits);
+        });
+    }
+}
+
+/// A sender that has helped once, and then not for 65536 transfers, left a count under the number
+/// that comes again: it is not taken for one of the new transfer.
+#[test]
+fn counts_of_an_old_transfer_are_not_those_of_a_new_one() {
+    let byte = byte();
+    let [(mut here, _), (mut there, theirs)] = pair();
+    let (mut source, mut target) = (pattern(1 << 20, 1), vec![0; 1 << 20]);
+    let sent = send(&mut here, &mut source, &byte);
+    let area = theirs.written_by(0).expect("a mailbox").expect("a name");
+    crate::shm::claims::push(&area, 1, 3, false);
+    let received = receive(&mut there, &mut target, &byte);
+    for _ in 0..200 {
+        there.progress().expect("a turn");
+    }
+    finished(&mut there, received, 1 << 20);
+    turn(&mut here, &mut there);
+    finished(&mut here, sent, 1 << 20);
+    assert!(source == target);
+}
+
+/// Counts of the sender that nobody claimed end the job.
+#[test]
+fn more_pieces_than_were_claimed_are_a_violation() {
+    let byte = byte();
+    let [(mut here, _), (mut there, theirs)] = pair();
+    let (mut source, mut target) = (pattern(1 << 20, 1), vec![0; 1 << 20]);
+    let _sent = send(&mut here, &mut source, &byte);
+    let received = receive(&mut there, &mut target, &byte);
+    there.progress().expect("a turn");
+    let area = theirs.written_by(0).expect("a mailbox").expect("a name");
+    crate::shm::claims::push(&area, 1, 3, false);
+    let error = (0..20).find_map(|_| there.progress().err()).expect("a violation");
+    assert!(error.to_string().contains("more pieces"), "{error}");
+    there.detach(received);
+}

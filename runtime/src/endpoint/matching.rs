@@ -1,0 +1,202 @@
+//! Which message goes to which receive: the two queues of one communicator context.
+//!
+//! `endpoint/engine.rs` asks here for every arriving message and every posted receive. Messages of one
+//! source match in the order they were sent, receives in the order they were posted (MPI-5.0
+//! section 3.5): per source there is one queue of each kind, receives from any source have their
+//! own, and numbers given on arrival and on posting decide between queues.
+
+use crate::message::envelope::Label;
+use crate::message::{Source, Tag};
+use crate::transport::types::Located;
+use std::collections::VecDeque;
+
+/// A message that arrived before its receive.
+#[derive(Debug)]
+pub enum Arrived {
+    /// Its packed bytes, copied out of the ring, and the request id under which a synchronous
+    /// sender waits for an answer.
+    Data(Vec<u8>, Option<u64>),
+    /// It waits at its sender under this request id, which is the sender's; perhaps it is known
+    /// where its data lies.
+    Offered(u64, Option<Box<Located>>),
+    /// It was sent by this rank to itself and waits under this request id of our own.
+    Own(u64),
+}
+
+/// An unexpected message.
+#[derive(Debug)]
+pub struct Unexpected {
+    /// Its tag.
+    pub tag: i32,
+    /// Its packed bytes.
+    pub bytes: u64,
+    /// What is known of its types.
+    pub types: u32,
+    /// Where its data is.
+    pub what: Arrived,
+    order: u64,
+}
+
+#[derive(Debug)]
+struct Posted {
+    tag: Tag,
+    id: u64,
+    order: u64,
+}
+
+/// The posted and the unexpected queue of one context.
+#[derive(Debug)]
+pub struct Matching {
+    posted: Vec<VecDeque<Posted>>,
+    posted_any: VecDeque<Posted>,
+    unexpected: Vec<VecDeque<Unexpected>>,
+    order: u64,
+}
+
+impl Matching {
+    /// Empty queues for messages from `size` sources.
+    pub fn new(size: usize) -> Self {
+        Self {
+            posted: (0..size).map(|_| VecDeque::new()).collect(),
+            posted_any: VecDeque::new(),
+            unexpected: (0..size).map(|_| VecDeque::new()).collect(),
+            order: 0,
+        }
+    }
+
+    /// True when nothing is queued.
+    pub fn is_empty(&self) -> bool {
+        self.posted_any.is_empty()
+            && self.posted.iter().all(VecDeque::is_empty)
+            && self.unexpected.iter().all(VecDeque::is_empty)
+    }
+
+    /// Queues a receive that found nothing.
+    pub fn post(&mut self, source: Source, tag: Tag, id: u64) {
+        self.order += 1;
+        let posted = Posted { tag, id, order: self.order };
+        match source {
+            Source::Any => self.posted_any.push_back(posted),
+            Source::Rank(rank) => self.posted[rank].push_back(posted),
+        }
+    }
+
+    /// Takes back a posted receive. False when it is not queued any more.
+    pub fn withdraw(&mut self, source: Source, id: u64) -> bool {
+        let queue = match source {
+            Source::Any => &mut self.posted_any,
+            Source::Rank(rank) => &mut self.posted[rank],
+        };
+        let Some(at) = queue.iter().position(|posted| posted.id == id) else { return false };
+        queue.remove(at);
+        true
+    }
+
+    /// The receive that a message from `source` with `tag` belongs to; removed from its queue.
+    #[inline]
+    pub fn arrive(&mut self, source: usize, tag: i32) -> Option<u64> {
+        let find = |queue: &VecDeque<Posted>| {
+            queue.iter().enumerate().find(|(_, p)| p.tag.accepts(tag)).map(|(i, p)| (i, p.order))
+        };
+        let named = find(&self.posted[source]);
+        let any = if self.posted_any.is_empty() { None } else { find(&self.posted_any) };
+        let (queue, at) = match (named, any) {
+            (Some((i, first)), Some((j, second))) => {
+                if first < second {
+                    (&mut self.posted[source], i)
+                } else {
+                    (&mut self.posted_any, j)
+                }
+            }
+            (Some((i, _)), None) => (&mut self.posted[source], i),
+            (None, Some((j, _))) => (&mut self.posted_any, j),
+            (None, None) => return None,
+        };
+        queue.remove(at).map(|posted| posted.id)
+    }
+
+    /// Queues a message that found no receive.
+    pub fn keep(&mut self, source: usize, label: Label, what: Arrived) {
+        self.order += 1;
+        let Label { tag, bytes, types, .. } = label;
+        let order = self.order;
+        self.unexpected[source].push_back(Unexpected { tag, bytes, types, what, order });
+    }
+
+    /// The unexpected message that a receive from `source` with `tag` matches first: its source
+    /// and its place in that source's queue.
+    #[inline]
+    fn find(&self, source: Source, tag: Tag) -> Option<(usize, usize)> {
+        let first = |rank: usize| self.unexpected[rank].iter().position(|u| tag.accepts(u.tag));
+        match source {
+            Source::Rank(rank) => first(rank).map(|at| (rank, at)),
+            Source::Any => (0..self.unexpected.len())
+                .filter_map(|rank| first(rank).map(|at| (rank, at)))
+                .min_by_key(|&(rank, at)| self.unexpected[rank][at].order),
+        }
+    }
+
+    /// Looks at that message without taking it.
+    pub fn look(&self, source: Source, tag: Tag) -> Option<(usize, &Unexpected)> {
+        self.find(source, tag).map(|(rank, at)| (rank, &self.unexpected[rank][at]))
+    }
+
+    /// Takes that message.
+    #[inline]
+    pub fn take(&mut self, source: Source, tag: Tag) -> Option<(usize, Unexpected)> {
+        let (rank, at) = self.find(source, tag)?;
+        self.unexpected[rank].remove(at).map(|message| (rank, message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(message: Option<(usize, Unexpected)>) -> Option<(usize, u64)> {
+        message.map(|(rank, m)| match m.what {
+            Arrived::Offered(id, _) => (rank, id),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn receives_match_in_posting_order_across_queues() {
+        let mut m = Matching::new(3);
+        m.post(Source::Any, Tag::Is(5), 1);
+        m.post(Source::Rank(2), Tag::Any, 2);
+        m.post(Source::Rank(2), Tag::Is(5), 3);
+        m.post(Source::Any, Tag::Any, 4);
+        assert_eq!(m.arrive(2, 7), Some(2));
+        assert_eq!(m.arrive(2, 5), Some(1));
+        assert_eq!(m.arrive(2, 5), Some(3));
+        assert_eq!(m.arrive(1, 5), Some(4));
+        assert_eq!(m.arrive(1, 5), None);
+        assert!(m.is_empty());
+    }
+
+    #[test]
+    fn messages_match_in_arrival_order() {
+        let mut m = Matching::new(2);
+        for (source, tag, id) in [(1, 0, 10), (0, 1, 11), (1, 1, 12), (0, 0, 13)] {
+            let label = Label { context: 0, tag, bytes: 8, types: 0 };
+            m.keep(source, label, Arrived::Offered(id, None));
+        }
+        assert_eq!(m.look(Source::Any, Tag::Is(1)).map(|(rank, _)| rank), Some(0));
+        assert_eq!(offered(m.take(Source::Any, Tag::Is(1))), Some((0, 11)));
+        assert_eq!(offered(m.take(Source::Rank(1), Tag::Is(1))), Some((1, 12)));
+        assert_eq!(offered(m.take(Source::Any, Tag::Any)), Some((1, 10)));
+        assert_eq!(offered(m.take(Source::Rank(1), Tag::Any)), None);
+        assert_eq!(offered(m.take(Source::Any, Tag::Any)), Some((0, 13)));
+    }
+
+    #[test]
+    fn a_withdrawn_receive_matches_nothing() {
+        let mut m = Matching::new(1);
+        m.post(Source::Rank(0), Tag::Any, 1);
+        m.post(Source::Any, Tag::Any, 2);
+        assert!(m.withdraw(Source::Rank(0), 1));
+        assert!(!m.withdraw(Source::Rank(0), 1));
+        assert_eq!(m.arrive(0, 0), Some(2));
+    }
+}

@@ -1,0 +1,323 @@
+//! Operations in flight: a table of numbered requests.
+//!
+//! `engine.rs` opens them, `transport/peer.rs` moves them on and completes them, `progress.rs`
+//! waits for them. A number carries a generation, so that a stale one, or one invented by another
+//! rank, names nothing.
+//!
+//! ```text
+//! send     Queued -> (eager) done            receive  Posted -> (eager) done
+//!          Queued -> Offered -> (eager, synchronous) done
+//!          Queued -> Offered -> Streaming -> done     Posted | new -> Streaming -> done
+//!          Queued -> Offered (located) -> done        Posted | new -> fetched  -> done
+//! ```
+
+use crate::message::envelope::Label;
+use crate::message::payload::{Sink, Supply};
+use crate::message::typecheck;
+use crate::message::{Source, Status};
+use crate::{Error, ErrorKind, Result};
+use std::collections::VecDeque;
+
+/// How far a send has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendStage {
+    /// In the queue of its destination; nothing has been written yet.
+    Queued,
+    /// Its offer is out (or waits in our own unexpected queue); the receiver decides.
+    Offered,
+    /// Granted; so many bytes are in chunks already.
+    Streaming(u64),
+}
+
+/// A send in flight.
+#[derive(Debug)]
+pub struct Send {
+    /// Where it goes.
+    pub dest: usize,
+    /// What the receiver sees.
+    pub label: Label,
+    /// Its data.
+    pub supply: Supply,
+    /// Complete only when a receive has matched it, however short it is.
+    pub synchronous: bool,
+    /// How far it has come.
+    pub stage: SendStage,
+    /// Its offer says where its data lies: the receiver may read it at any time.
+    pub located: bool,
+    /// In private memory.
+    pub private: bool,
+}
+
+/// A receive in flight.
+#[derive(Debug)]
+pub struct Receive {
+    /// Context it was posted in.
+    pub context: u64,
+    /// What it asked for; after the match the sender.
+    pub source: Source,
+    /// Where data goes.
+    pub sink: Sink,
+    /// Packed bytes that fit.
+    pub capacity: u64,
+    /// After the match: tag and bytes of the message, and bytes unpacked so far.
+    pub stream: Option<(i32, u64, u64)>,
+}
+
+impl Receive {
+    /// Why this receive must not have a message with these types; see [`typecheck::refusal`].
+    #[inline]
+    pub fn refusal(&self, check: bool, status: Status, types: u32) -> Option<Error> {
+        match &self.sink {
+            Sink::Memory(layout) => {
+                typecheck::refusal(check, &layout.view(), self.capacity, status, types)
+            }
+            Sink::Discard => None,
+        }
+    }
+}
+
+/// One entry of the table.
+#[derive(Debug)]
+pub enum Request {
+    /// A send in flight.
+    Send(Send),
+    /// A receive in flight.
+    Receive(Receive),
+    /// Something that a source of progress does, and completes.
+    Source(Owner),
+    /// Complete; the result waits to be fetched.
+    Done(Result<Status>),
+}
+
+/// The source of progress (`endpoint/sources.rs`) that a request belongs to, and what the source knows
+/// the request by.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner {
+    /// Number of the source.
+    pub source: u32,
+    /// What it means is the source's.
+    pub token: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    generation: u32,
+    orphan: bool,
+    /// Who hears of the result instead of a waiter.
+    owner: Option<Owner>,
+    request: Option<Request>,
+}
+
+/// The table.
+#[derive(Debug, Default)]
+pub struct Requests {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    in_flight: usize,
+    completions: u64,
+    /// Results of requests that have owners.
+    collected: VecDeque<(Owner, Result<Status>)>,
+}
+
+impl Requests {
+    /// Opens a request that is in flight.
+    pub fn open(&mut self, request: Request) -> u64 {
+        self.in_flight += 1;
+        match self.free.pop() {
+            Some(index) => {
+                let entry = &mut self.entries[index as usize];
+                entry.orphan = false;
+                entry.owner = None;
+                entry.request = Some(request);
+                u64::from(entry.generation) << 32 | u64::from(index)
+            }
+            None => {
+                let index = self.entries.len() as u64;
+                let request = Some(request);
+                self.entries.push(Entry { generation: 1, orphan: false, owner: None, request });
+                1 << 32 | index
+            }
+        }
+    }
+
+    fn entry(&mut self, id: u64) -> Option<&mut Entry> {
+        let entry = self.entries.get_mut(id as u32 as usize)?;
+        (u64::from(entry.generation) == id >> 32).then_some(entry)
+    }
+
+    /// The request `id` names, if it names one.
+    pub fn get(&mut self, id: u64) -> Option<&mut Request> {
+        self.entry(id)?.request.as_mut()
+    }
+
+    /// The send in flight that `id` names.
+    pub fn send(&mut self, id: u64) -> Option<&mut Send> {
+        match self.get(id) {
+            Some(Request::Send(send)) => Some(send),
+            _ => None,
+        }
+    }
+
+    /// The receive in flight that `id` names.
+    pub fn receive(&mut self, id: u64) -> Option<&mut Receive> {
+        match self.get(id) {
+            Some(Request::Receive(receive)) => Some(receive),
+            _ => None,
+        }
+    }
+
+    /// The source of progress that does what `id` names.
+    pub fn source(&mut self, id: u64) -> Option<Owner> {
+        match self.get(id) {
+            Some(Request::Source(owner)) => Some(*owner),
+            _ => None,
+        }
+    }
+
+    /// The result of a request in flight goes to a source of progress: nobody waits for it.
+    pub fn own(&mut self, id: u64, owner: Owner) {
+        if let Some(entry) = self.entry(id) {
+            entry.owner = Some(owner);
+        }
+    }
+
+    /// The next result of a request that has an owner.
+    #[inline]
+    pub fn collected(&mut self) -> Option<(Owner, Result<Status>)> {
+        self.collected.pop_front()
+    }
+
+    /// Whether there is one.
+    #[inline]
+    pub fn has_collected(&self) -> bool {
+        !self.collected.is_empty()
+    }
+
+    /// Completes a request in flight. An orphan's result is dropped with it: nobody can ask.
+    pub fn complete(&mut self, id: u64, result: Result<Status>) {
+        let Some(entry) = self.entry(id) else { return };
+        let (orphan, owner) = (entry.orphan, entry.owner);
+        if owner.is_none() && !orphan {
+            entry.request = Some(Request::Done(result));
+        } else {
+            self.close(id);
+            self.collected.extend(owner.map(|owner| (owner, result)));
+        }
+        self.in_flight -= 1;
+        self.completions += 1;
+    }
+
+    /// Whether a request has its result, or is not in the table any more.
+    pub fn is_complete(&mut self, id: u64) -> bool {
+        matches!(self.get(id), Some(Request::Done(_)) | None)
+    }
+
+    /// Takes the result of a request if it is complete; the number is free afterwards.
+    pub fn fetch(&mut self, id: u64) -> Option<Result<Status>> {
+        match self.get(id) {
+            Some(Request::Done(_)) => {}
+            Some(_) => return None,
+            None => {
+                return Some(Err(Error::new(
+                    ErrorKind::Request,
+                    "request",
+                    format!("{id:#x} is not pending (waited for twice?)"),
+                )));
+            }
+        }
+        match self.close(id) {
+            Some(Request::Done(result)) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// Nobody will ask for this request again: it goes when it is complete.
+    pub fn orphan(&mut self, id: u64) {
+        if let Some(entry) = self.entry(id) {
+            entry.orphan = true;
+            entry.owner = None;
+            if matches!(entry.request, Some(Request::Done(_))) {
+                self.close(id);
+            }
+        }
+    }
+
+    /// Drops a request in flight that nothing refers to any more.
+    pub fn cancel(&mut self, id: u64) {
+        if !self.is_complete(id) {
+            self.in_flight -= 1;
+            self.completions += 1;
+            self.close(id);
+        }
+    }
+
+    fn close(&mut self, id: u64) -> Option<Request> {
+        let entry = self.entry(id)?;
+        let request = entry.request.take();
+        // A number whose generation is used up is never handed out again.
+        if entry.generation < u32::MAX {
+            entry.generation += 1;
+            self.free.push(id as u32);
+        }
+        request
+    }
+
+    /// Requests in flight.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Sends in flight to other ranks than `rank`.
+    pub fn sends_in_flight_but_to(&self, rank: usize) -> usize {
+        let counted = |entry: &&Entry| matches!(&entry.request, Some(Request::Send(send)) if send.dest != rank);
+        self.entries.iter().filter(counted).count()
+    }
+
+    /// Requests completed so far: changes tell that a waiter should look again.
+    pub fn completions(&self) -> u64 {
+        self.completions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receive() -> Request {
+        Request::Receive(Receive {
+            context: 0,
+            source: Source::Any,
+            sink: Sink::Discard,
+            capacity: 0,
+            stream: None,
+        })
+    }
+
+    #[test]
+    fn stale_and_foreign_numbers_name_nothing() {
+        let mut requests = Requests::default();
+        let first = requests.open(receive());
+        let status = Status { source: 0, tag: 0, bytes: 0 };
+        assert!(requests.fetch(first).is_none());
+        requests.complete(first, Ok(status));
+        assert_eq!(requests.fetch(first), Some(Ok(status)));
+        let second = requests.open(receive());
+        assert_ne!(first, second);
+        for id in [first, 0, u64::MAX, 7 << 32] {
+            assert!(requests.get(id).is_none());
+            assert!(requests.fetch(id).expect("an answer").is_err());
+        }
+        assert_eq!(requests.in_flight(), 1);
+    }
+
+    #[test]
+    fn orphans_leave_when_they_are_complete() {
+        let mut requests = Requests::default();
+        let id = requests.open(receive());
+        requests.orphan(id);
+        assert!(requests.receive(id).is_some());
+        requests.complete(id, Ok(Status { source: 0, tag: 0, bytes: 0 }));
+        assert!(requests.get(id).is_none());
+        assert_eq!(requests.in_flight(), 0);
+    }
+}

@@ -1,0 +1,99 @@
+//! The words by which a message is known: its label, what a receive asks for, what a receive gets.
+//!
+//! `endpoint/matching.rs` compares labels with what receives ask for; `envelope.rs` carries labels.
+
+use crate::Plan;
+
+/// Largest tag a message can have (`MPI_TAG_UB`; MPI-5.0 section 9.1.2).
+#[doc(alias = "MPI_TAG_UB")]
+pub const TAG_UB: i32 = i32::MAX;
+
+/// The rank a receive or probe accepts messages from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Every rank.
+    #[doc(alias = "MPI_ANY_SOURCE")]
+    Any,
+    /// This rank of the communicator.
+    Rank(usize),
+}
+
+impl From<usize> for Source {
+    fn from(rank: usize) -> Self {
+        Self::Rank(rank)
+    }
+}
+
+/// The tag a receive or probe accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tag {
+    /// Every tag.
+    #[doc(alias = "MPI_ANY_TAG")]
+    Any,
+    /// This tag.
+    Is(i32),
+}
+
+impl Tag {
+    /// Whether a message with `tag` is accepted.
+    #[inline]
+    pub(crate) fn accepts(self, tag: i32) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Is(wanted) => wanted == tag,
+        }
+    }
+}
+
+impl From<i32> for Tag {
+    fn from(tag: i32) -> Self {
+        Self::Is(tag)
+    }
+}
+
+/// An operation that has been started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// It is complete.
+    Done(Status),
+    /// It is in flight under this number, which [`Ongoing`](crate::Ongoing) knows.
+    Pending(u64),
+}
+
+/// What a completed receive, or a probe, says about its message (`MPI_Status`).
+#[doc(alias = "MPI_Status")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Rank of the sender in the communicator.
+    pub source: usize,
+    /// Tag of the message.
+    pub tag: i32,
+    /// Packed bytes of the message.
+    pub bytes: u64,
+}
+
+impl Status {
+    /// How many whole elements of `plan`'s type the message holds; `None` when its bytes are not
+    /// a whole number of elements.
+    #[doc(alias = "MPI_Get_count")]
+    pub fn count(&self, plan: &Plan) -> Option<u64> {
+        match (self.bytes, plan.element_bytes()) {
+            (0, _) => Some(0),
+            (_, 0) => None,
+            (bytes, element) => bytes.is_multiple_of(element).then(|| bytes / element),
+        }
+    }
+}
+
+/// What identifies a message to the matching, everything but its source, and what is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Context of the communicator.
+    pub context: u64,
+    /// The tag, never negative.
+    pub tag: i32,
+    /// Packed bytes of the whole message.
+    pub bytes: u64,
+    /// What is known of its basic types: a number of `message/typecheck.rs`, below its `END`.
+    pub types: u32,
+}

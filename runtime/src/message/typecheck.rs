@@ -1,0 +1,329 @@
+//! Whether a message holds what its receive asks for: the check of types that
+//! `TYPEPACK_CHECK_TYPES=1` turns on.
+//!
+//! `endpoint/engine.rs` asks here on both sides. A sender that checks folds the hash of its signature
+//! (`typepack_engine::signature`: class and width of every basic element, in order) to 24 bits, which
+//! travel in the envelope ([`Label::types`](crate::message::envelope::Label)). A receiver that
+//! checks folds the hash of as many bytes of its own type and compares. The hash is composed, so that
+//! neither side walks over elements.
+//!
+//! What may meet is what the engine says (`signature/matching.rs`): the message is a prefix of the
+//! receive, by class and width; packed data matches everything; bytes match bytes only. Differently
+//! from there, a message that is longer than its receive is not compared, because the hash of its
+//! front is not known: it is truncated like any other.
+//!
+//! 24 bits miss one mismatch in 16 million. A rank that lies about its types can have its data
+//! received as they are without the check, and no more.
+
+use super::Status;
+use super::payload::LayoutRef;
+use crate::{Error, ErrorKind, Plan};
+use std::fmt::Write;
+use typepack_engine::Named;
+use typepack_engine::signature::{Basic, Sameness, Signature, SignatureHash};
+
+/// Of a message about which nothing is known that could be compared: its sender does not check, it
+/// has no data, or all of it is `MPI_PACKED`.
+pub const UNKNOWN: u32 = 0;
+
+/// Of a message without data that stands for one which its sender could not have: no receive takes
+/// it, also without the check. Collective calls hand it on, so that nobody waits for what a failure
+/// has stopped.
+pub const VOID: u32 = 1;
+
+/// In the label of a message that is to be sent, never in an envelope: the types are the layout's, and are
+/// found out if messages are compared. Not [`UNKNOWN`], which a packed copy of `MPI_PACKED` is.
+pub const OF_LAYOUT: u32 = u32::MAX;
+
+/// Folds lie below this.
+pub const END: u32 = 1 << 24;
+
+/// Runs of a signature that a text has.
+const SHOWN: usize = 8;
+
+/// 24 bits that stand for a signature: neither [`UNKNOWN`] nor [`VOID`].
+fn fold(hash: SignatureHash) -> u32 {
+    // The finalizer of splitmix64: a short signature's hash is a small number.
+    let mut x = (hash.value as u64) ^ ((hash.value >> 64) as u64).rotate_left(29);
+    x = x.wrapping_add(hash.elements.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^= x >> 31;
+    let first = VOID + 1;
+    first + (x % u64::from(END - first)) as u32
+}
+
+/// What the envelope of a message of `count` elements says about its types.
+#[cold]
+pub fn of_message(plan: &Plan, count: u64) -> u32 {
+    // A plan without a datatype is no user's; a signature of more than 2^28 structs is refused.
+    let Ok(signature) = plan.signature() else { return UNKNOWN };
+    match signature.hash(count) {
+        Ok(hash) if hash.elements > 0 && !signature.is_packed() => fold(hash),
+        _ => UNKNOWN,
+    }
+}
+
+/// Why a receive of `capacity` bytes must not have a message with these `types`, of which nothing is
+/// written then; `None` if it may, as far as types go.
+#[inline]
+pub fn refusal(
+    check: bool,
+    layout: &LayoutRef<'_>,
+    capacity: u64,
+    status: Status,
+    types: u32,
+) -> Option<Error> {
+    if types == UNKNOWN { None } else { compared(check, layout, capacity, status, types) }
+}
+
+#[cold]
+fn compared(
+    check: bool,
+    layout: &LayoutRef<'_>,
+    capacity: u64,
+    status: Status,
+    types: u32,
+) -> Option<Error> {
+    let Status { source, tag, bytes } = status;
+    if types == VOID {
+        let detail = format!(
+            "rank {source} could not have the data of its message with tag {tag}; there it says why"
+        );
+        let received = Status { bytes: 0, ..status };
+        return Some(Error::new(ErrorKind::Other, "message", detail).of_message(received));
+    }
+    if !check || bytes > capacity {
+        return None;
+    }
+    let signature = layout.plan.signature().ok()?;
+    // The message is no longer than the receive: no error.
+    let expected = signature.hash_of_bytes(layout.count, bytes).ok()?;
+    if signature.is_packed() || expected.is_some_and(|hash| fold(hash) == types) {
+        return None;
+    }
+    let detail = format!(
+        "the message of {bytes} bytes from rank {source} with tag {tag} has other types than the \
+         receive: {} expected, {} sent",
+        front(signature, layout.count, bytes),
+        guess(bytes, types)
+    );
+    Some(Error::new(ErrorKind::Type, "datatype", detail).of_message(status))
+}
+
+/// Whether data of this rank may be copied from one layout to the other, as in a message to itself.
+///
+/// # Errors
+/// [`ErrorKind::Type`] if not.
+#[cold]
+pub fn own(from: (&Plan, u64), to: (&Plan, u64)) -> crate::Result<()> {
+    let (Ok(sent), Ok(expected)) = (from.0.signature(), to.0.signature()) else { return Ok(()) };
+    match sent.matches(from.1, expected, to.1)? {
+        Err(mismatch) if mismatch.expected.is_some() => {
+            let detail = format!("in this rank's own part, {mismatch}");
+            Err(Error::new(ErrorKind::Type, "datatype", detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The first `bytes` bytes of a signature in words, such as `2 x float 8, integer 4`.
+fn front(signature: &Signature, count: u64, bytes: u64) -> String {
+    let (mut text, mut left) = (String::new(), bytes);
+    let Ok(runs) = signature.runs(count) else { return text };
+    for (shown, run) in runs.enumerate() {
+        let width = u64::from(run.basic.width());
+        let elements = run.elements.min(left / width);
+        let rest = if elements < run.elements { left - elements * width } else { 0 };
+        if elements > 0 {
+            list(&mut text, shown, elements, run.basic);
+        }
+        left -= elements * width + rest;
+        if rest > 0 {
+            let before = if text.is_empty() { "" } else { ", " };
+            // Writing into a string cannot fail.
+            let _ = write!(text, "{before}{rest} of {width} bytes of {}", run.basic);
+        }
+        if left == 0 {
+            break;
+        }
+        if shown + 1 == SHOWN {
+            text.push_str(", …");
+            break;
+        }
+    }
+    text
+}
+
+fn list(text: &mut String, place: usize, elements: u64, basic: Basic) {
+    let before = if place == 0 { "" } else { ", " };
+    let times = if elements == 1 { String::new() } else { format!("{elements} x ") };
+    // Writing into a string cannot fail.
+    let _ = write!(text, "{before}{times}{basic}");
+}
+
+/// What a message of so many bytes with these types probably holds, in words: found if all of it is
+/// of one basic type. Of two messages in a million that are not, one is called so.
+fn guess(bytes: u64, types: u32) -> String {
+    let basics = Named::all().filter_map(|named| Basic::new(named, Sameness::Representation));
+    for basic in basics.filter(|basic| bytes.is_multiple_of(u64::from(basic.width()))) {
+        let elements = bytes / u64::from(basic.width());
+        let one = SignatureHash { elements: 1, value: u128::from(basic.token()) };
+        if fold(one.repeat(elements)) == types {
+            let mut text = String::new();
+            list(&mut text, 0, elements, basic);
+            return text;
+        }
+    }
+    format!("something else (of several basic types, hash {types:#08x})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Datatype;
+
+    fn plan(ty: &Datatype) -> Plan {
+        ty.commit().expect("a plan")
+    }
+
+    fn named(named: Named) -> Datatype {
+        Datatype::named(named)
+    }
+
+    fn pairs() -> Datatype {
+        let types = [named(Named::INT), named(Named::DOUBLE)];
+        Datatype::structured(&[1, 2], &[0, 8], &types).expect("a type")
+    }
+
+    /// The verdict on `sent` of a receive of `count` elements of `ty`.
+    fn verdict(sent: u32, bytes: u64, ty: &Datatype, count: u64) -> Option<String> {
+        let plan = plan(ty);
+        let layout = LayoutRef { origin: std::ptr::null_mut(), plan: &plan, count };
+        let status = Status { source: 3, tag: 7, bytes };
+        let capacity = plan.packed_bytes(count).expect("a size");
+        let error = refusal(true, &layout, capacity, status, sent)?;
+        assert_eq!((error.kind(), error.received()), (ErrorKind::Type, Some(status)));
+        assert_eq!(refusal(false, &layout, capacity, status, sent), None);
+        Some(error.to_string())
+    }
+
+    #[test]
+    fn short_signatures_have_different_folds() {
+        let basics: std::collections::BTreeSet<u32> = Named::all()
+            .filter_map(|named| Basic::new(named, Sameness::Representation))
+            .map(Basic::token)
+            .collect();
+        let mut seen = std::collections::HashMap::new();
+        for token in basics {
+            let one = SignatureHash { elements: 1, value: u128::from(token) };
+            for count in 1..30 {
+                let fold = fold(one.repeat(count));
+                assert!((VOID + 1..END).contains(&fold));
+                assert_eq!(seen.insert(fold, (token, count)), None, "{token:#x} {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn prefixes_match_and_nothing_else() {
+        let pairs = pairs();
+        let sent = of_message(&plan(&pairs), 3);
+        assert_eq!(verdict(sent, 60, &pairs, 3), None);
+        assert_eq!(verdict(sent, 60, &pairs, 5), None);
+        let long = Datatype::structured(
+            &[1, 2],
+            &[0, 8],
+            &[named(Named::INT32_T), named(Named::DOUBLE_PRECISION)],
+        );
+        assert_eq!(verdict(sent, 60, &long.expect("a type"), 3), None);
+        // One and a half pairs.
+        let types = [pairs.clone(), named(Named::INT)];
+        let more = Datatype::structured(&[1, 1], &[0, 24], &types).expect("a type");
+        assert_eq!(verdict(of_message(&plan(&more), 1), 24, &pairs, 2), None);
+        // Longer than the receive: another matter.
+        assert_eq!(verdict(sent, 60, &named(Named::CHAR), 59), None);
+        assert_eq!(
+            verdict(sent, 60, &named(Named::CHAR), 60).expect("a refusal"),
+            format!(
+                "datatype: the message of 60 bytes from rank 3 with tag 7 has other types than the \
+                 receive: 60 x character 1 expected, something else (of several basic types, hash \
+                 {sent:#08x}) sent"
+            )
+        );
+    }
+
+    #[test]
+    fn both_sides_are_named() {
+        for (sent, count, bytes, expected, text) in [
+            (Named::FLOAT, 3, 12, named(Named::INT), "3 x integer 4 expected, 3 x float 4 sent"),
+            (Named::INT, 1, 4, pairs(), ""),
+            (
+                Named::INT,
+                2,
+                8,
+                pairs(),
+                "integer 4, 4 of 8 bytes of float 8 expected, 2 x integer 4 sent",
+            ),
+            (Named::INT, 3, 12, pairs(), "integer 4, float 8 expected, 3 x integer 4 sent"),
+            (Named::BYTE, 2, 2, pairs(), "2 of 4 bytes of integer 4 expected, 2 x byte 1 sent"),
+            (Named::BYTE, 8, 8, named(Named::LONG), "integer 8 expected, 8 x byte 1 sent"),
+            (Named::LONG, 1, 8, named(Named::BYTE), "8 x byte 1 expected, integer 8 sent"),
+            (Named::LONG, 6, 48, named(Named::INT64_T), ""),
+            (
+                Named::CHAR,
+                200,
+                200,
+                pairs(),
+                "integer 4, 2 x float 8, integer 4, 2 x float 8, integer 4, 2 x float 8, integer 4, \
+              2 x float 8, … expected, 200 x character 1 sent",
+            ),
+        ] {
+            let found = verdict(of_message(&plan(&named(sent)), count), bytes, &expected, 1000);
+            match (text, found) {
+                ("", None) => {}
+                (text, Some(found)) if found.ends_with(&format!("receive: {text}")) => {}
+                (text, found) => panic!("{text:?}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn packed_and_empty_messages_are_not_compared() {
+        let packed = named(Named::PACKED);
+        assert_eq!(of_message(&plan(&packed), 100), UNKNOWN);
+        assert_eq!(of_message(&plan(&pairs()), 0), UNKNOWN);
+        let empty = Datatype::contiguous(0, &named(Named::INT)).expect("a type");
+        assert_eq!(of_message(&plan(&empty), 9), UNKNOWN);
+        assert_eq!(verdict(of_message(&plan(&pairs()), 1), 20, &packed, 20), None);
+        assert_eq!(verdict(UNKNOWN, 5, &named(Named::LONG), 1), None);
+        let decoded = typepack_engine::wire::encode(&plan(&pairs()));
+        let decoded = typepack_engine::wire::decode(&decoded).expect("a plan");
+        assert_eq!(of_message(&decoded, 1), UNKNOWN);
+    }
+
+    #[test]
+    fn a_void_message_is_refused_by_everybody() {
+        let plan = plan(&named(Named::PACKED));
+        let layout = LayoutRef { origin: std::ptr::null_mut(), plan: &plan, count: 0 };
+        for check in [false, true] {
+            let status = Status { source: 3, tag: 7, bytes: 0 };
+            let error = refusal(check, &layout, 0, status, VOID).expect("a refusal");
+            assert_eq!(error.kind(), ErrorKind::Other);
+            assert!(error.received().is_some());
+        }
+    }
+
+    #[test]
+    fn own_parts_are_compared_element_by_element() {
+        let (ints, pairs) = (plan(&named(Named::INT)), plan(&pairs()));
+        assert_eq!(own((&ints, 1), (&pairs, 1)), Ok(()));
+        // Longer than its room: another error.
+        assert_eq!(own((&ints, 9), (&ints, 2)), Ok(()));
+        assert_eq!(
+            own((&ints, 2), (&pairs, 1)).expect_err("a mismatch").to_string(),
+            "datatype: in this rank's own part, basic element 1: integer 4 was sent, the receiver \
+             expects float 8"
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! Where the ranks of a job run, as the launcher has seen the machine: for reports.
+//!
+//! `world.rs` makes it out of the job's table of CPUs (`typepack_job::shm::topology`), which stays
+//! inside the library; the transports ask that table themselves.
+
+use crate::shm::segment::Segment;
+use crate::shm::topology::{self, CpuInfo};
+
+/// The CPUs that a job's ranks are bound to; from
+/// [`Universe::placement`](crate::Universe::placement).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    oversubscribed: bool,
+    cpus: Vec<Option<Cpu>>,
+}
+
+/// A CPU (hardware thread), and which parts of the machine it belongs to. Parts are counted over the
+/// whole machine; `None` where nothing is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cpu {
+    /// The operating system's number.
+    pub number: usize,
+    /// Physical core.
+    pub core: Option<u32>,
+    /// Level 2 cache.
+    pub l2: Option<u32>,
+    /// Level 3 cache.
+    pub l3: Option<u32>,
+    /// NUMA node.
+    pub numa: Option<u32>,
+    /// Package (socket).
+    pub package: Option<u32>,
+}
+
+/// The nearest part of the machine that two CPUs share, nearest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Distance {
+    /// One core.
+    Core,
+    /// One level 2 cache.
+    L2,
+    /// One level 3 cache.
+    L3,
+    /// One NUMA node.
+    Numa,
+    /// One package.
+    Package,
+    /// Different packages, or nothing is known.
+    Machine,
+}
+
+impl Placement {
+    pub(crate) fn of(segment: &Segment) -> Self {
+        let cpu = |rank| {
+            let number = segment.bound_cpu(rank)?;
+            let CpuInfo { core, l2, l3, numa, package, .. } = segment.cpu(number);
+            Some(Cpu { number, core, l2, l3, numa, package })
+        };
+        let cpus = (0..segment.ranks()).map(cpu).collect();
+        Self { oversubscribed: segment.flags().oversubscribed, cpus }
+    }
+
+    /// Whether there are more ranks than CPUs for them: a waiting rank does not spin.
+    pub fn oversubscribed(&self) -> bool {
+        self.oversubscribed
+    }
+
+    /// The CPU that a rank of the world is bound to (the first of its core); `None` for a rank that
+    /// is not bound, or that there is not.
+    pub fn cpu(&self, rank: usize) -> Option<Cpu> {
+        self.cpus.get(rank).copied().flatten()
+    }
+}
+
+impl Cpu {
+    /// The nearest thing that both are known to share.
+    pub fn distance(&self, other: &Self) -> Distance {
+        match topology::distance(&self.info(), &other.info()) {
+            topology::Distance::Core => Distance::Core,
+            topology::Distance::L2 => Distance::L2,
+            topology::Distance::L3 => Distance::L3,
+            topology::Distance::Numa => Distance::Numa,
+            topology::Distance::Package => Distance::Package,
+            topology::Distance::Machine => Distance::Machine,
+        }
+    }
+
+    fn info(&self) -> CpuInfo {
+        let Self { core, l2, l3, numa, package, .. } = *self;
+        CpuInfo { core, l2, l3, numa, package, allowed: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shm::segment::JobFlags;
+
+    #[test]
+    fn a_placement_says_what_the_segment_says() {
+        let cpus =
+            [0, 1].map(|core| CpuInfo { core: Some(core), l3: Some(7), ..CpuInfo::default() });
+        let flags = JobFlags { oversubscribed: true, ..JobFlags::default() };
+        let segment = Segment::create(3, &cpus, flags, 0).expect("a segment");
+        for (rank, bound) in [(0, 1), (2, 2)] {
+            segment.slot(rank).bound_cpu.store(bound, std::sync::atomic::Ordering::Relaxed);
+        }
+        let placement = Placement::of(&segment);
+        assert!(placement.oversubscribed());
+        let (first, last) = (placement.cpu(0).expect("bound"), placement.cpu(2).expect("bound"));
+        assert_eq!((first.number, last.number, last.core, last.l3), (0, 1, Some(1), Some(7)));
+        assert_eq!((placement.cpu(1), placement.cpu(3)), (None, None));
+        assert_eq!((first.distance(&first), first.distance(&last)), (Distance::Core, Distance::L3));
+    }
+}

@@ -1,0 +1,170 @@
+//! Which way the bytes of a long message go, chosen by the receiver when it has matched an offer
+//! that says where the data lies.
+//!
+//! `endpoint/engine.rs` asks; `peer.rs` and `fetch.rs` do it. What is known: how far apart the two ranks'
+//! cores are (`fabric.rs`, from the launcher's table), how long the message is, how much of each
+//! cache line of the source belongs to it, whether the receive's memory is shared as well, and whether
+//! the ranks have anything else to do.
+
+use crate::settings::Forced;
+use crate::shm::topology::Distance;
+
+/// A way for the bytes of an offered message; one whose offer has an address is also copied by both
+/// ranks (`split.rs`) where both sides are one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Packed by the sender into chunks, unpacked by the receiver.
+    Pipeline,
+    /// Copied by the receiver, from the sender's layout straight into its own.
+    Heap,
+}
+
+/// Bytes of each touched cache line that belong to the message, below which its data is sparse. A
+/// line comes over whole, however little of it is wanted; packed by its owner, an eighth of the lines
+/// carries the doubles of a column.
+///
+/// `typepack-bench pingpong`, near (60 ns), both ranks exchanging faces at a time, in us, packed
+/// against fused: doubles of a column (8 bytes of a line) 172 and 302, structs of 13 bytes 338 and
+/// 512, cells of 40 bytes (24 by our count) 704 and 913.
+const SPARSE: u64 = 32;
+
+/// What is known of a message whose receive has been matched.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation {
+    /// Between the cores of the two ranks.
+    pub distance: Distance,
+    /// Bytes of each cache line of the source that belong to the message, in the mean.
+    pub useful: u64,
+    /// Both ranks can copy: the receive's memory lies in the heap as well.
+    pub shared: bool,
+    /// The receiver has other operations under way, or goes on to other work: it has no time to
+    /// spare, nor has, most likely, the other rank.
+    pub busy: bool,
+}
+
+/// The way for a message.
+///
+/// - Far apart, data that is not sparse crosses once: two copies through chunks were measured at
+///   2 GB/s, one at 13 (notes on the Zen 4 machine).
+/// - Near, two ranks that pack and unpack at the same time move as many lines in less time than one
+///   that copies alone (contiguous 1 MiB 74 against 90 us, structs of 52 in 56 bytes 75 against 109),
+///   and two that copy together beat both (28 us and 36).
+/// - Sparse data is copied together only by ranks that have nothing else to do: x face of 128^3 60 us
+///   packed, 50 fused; but see [`SPARSE`] for exchanges.
+pub fn choose(forced: Forced, situation: Situation) -> Protocol {
+    let Situation { distance, useful, shared, busy } = situation;
+    let (far, sparse) = (distance > Distance::L3, useful < SPARSE);
+    let fused = match forced {
+        Forced::Packed | Forced::Cma => false,
+        Forced::Heap => true,
+        Forced::Nothing if far => !sparse,
+        Forced::Nothing => shared && !(sparse && busy),
+    };
+    if fused { Protocol::Heap } else { Protocol::Pipeline }
+}
+
+/// Shortest message in bytes that both ranks copy from private memory to private memory, near. A
+/// system call and the pages it has to look up cost more than a chunk, and what the sender writes
+/// ends in its cache. C program, both rewriting the buffer each time, near (57 ns), copied by both
+/// against the pipeline, half round trip in us: 64 KiB 9.5 and 7.6, 256 KiB 21.7 and 17.1, 1 MiB 69.9
+/// and 58.6, 4 MiB 238 and 329 (Intel MPI 314).
+pub const SPLIT_NEAR: u64 = 2 << 20;
+
+/// The same between far cores, where chunks were measured at 2 GB/s from 1 MiB on and calls at 13 (on
+/// another machine, notes of the project; this one has no far cores to measure). Below this size a call
+/// costs more than it can gain.
+pub const SPLIT_FAR: u64 = 128 << 10;
+
+/// Whether a message of `bytes` bytes in one run of private memory is offered with its address, to be
+/// copied by both ranks where the receive is one run as well.
+///
+/// Not on AMD's processors (`amd`): on Zen 5 the chunks are faster at every length. `typepack-bench
+/// pingpong`, contiguous, by calls and by chunks, near: 4 MiB 381 and 264 us; far: 2 MiB 135 and
+/// 88, 4 MiB 311 and 199, 16 MiB 1557 and 1170.
+pub fn tells_address(forced: Forced, distance: Distance, bytes: u64, amd: bool) -> bool {
+    match forced {
+        Forced::Packed | Forced::Heap => false,
+        Forced::Cma => true,
+        Forced::Nothing if amd => false,
+        Forced::Nothing if distance > Distance::L3 => bytes >= SPLIT_FAR,
+        Forced::Nothing => bytes >= SPLIT_NEAR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rules_hold() {
+        for (distance, useful, shared, busy, protocol) in [
+            (Distance::L3, 64, true, true, Protocol::Heap),
+            (Distance::L3, 64, false, false, Protocol::Pipeline),
+            (Distance::L3, 8, true, false, Protocol::Heap),
+            (Distance::L3, 8, true, true, Protocol::Pipeline),
+            (Distance::Core, 8, true, true, Protocol::Pipeline),
+            (Distance::Numa, 8, true, false, Protocol::Pipeline),
+            (Distance::Machine, 8, false, false, Protocol::Pipeline),
+            (Distance::Machine, 64, false, true, Protocol::Heap),
+        ] {
+            let situation = Situation { distance, useful, shared, busy };
+            assert_eq!(choose(Forced::Nothing, situation), protocol, "{situation:?}");
+            assert_eq!(choose(Forced::Packed, situation), Protocol::Pipeline);
+            assert_eq!(choose(Forced::Heap, situation), Protocol::Heap);
+        }
+    }
+
+    /// From the table that the launcher ships to the way of a message: 2 packages with 2 NUMA nodes
+    /// each, a node with 2 caches of level 3, some cores without any that are known.
+    #[test]
+    fn the_table_decides() {
+        use crate::shm::segment::{JobFlags, Segment};
+        use crate::shm::topology::CpuInfo;
+        use crate::transport::fabric::Fabric;
+        use std::sync::atomic::Ordering;
+        let some = Some;
+        let table: Vec<CpuInfo> = (0..16)
+            .map(|cpu: u32| CpuInfo {
+                core: some(cpu),
+                l2: some(cpu / 2),
+                l3: some(cpu / 2).filter(|_| cpu < 12),
+                numa: some(cpu / 4),
+                package: some(cpu / 8),
+                allowed: true,
+            })
+            .collect();
+        let segment = Segment::create(6, &table, JobFlags::default(), 0).expect("a segment");
+        // Rank 5 is bound to nothing.
+        for (rank, cpu) in [0, 1, 2, 4, 12].into_iter().enumerate() {
+            segment.slot(rank).bound_cpu.store(cpu + 1, Ordering::Relaxed);
+        }
+        let fabric = Fabric::join(std::sync::Arc::new(segment), 0).expect("rank 0");
+        let found: Vec<Distance> = (0..6).map(|rank| fabric.distance(rank)).collect();
+        use Distance::{Core, L2, Machine, Numa, Package};
+        assert_eq!(found, [Core, L2, Numa, Package, Machine, Machine]);
+        let sparse = |distance| Situation { distance, useful: 8, shared: true, busy: false };
+        for (rank, distance) in found.into_iter().enumerate() {
+            let near = rank < 2;
+            let way = choose(Forced::Nothing, sparse(distance));
+            assert_eq!(way, if near { Protocol::Heap } else { Protocol::Pipeline }, "{distance:?}");
+            assert_eq!(tells_address(Forced::Nothing, distance, SPLIT_FAR, false), !near);
+            assert!(tells_address(Forced::Nothing, distance, SPLIT_NEAR, false));
+            assert!(!tells_address(Forced::Nothing, distance, SPLIT_NEAR, true));
+        }
+    }
+
+    #[test]
+    fn long_runs_are_copied_by_both() {
+        for (forced, distance, bytes, told) in [
+            (Forced::Nothing, Distance::L3, SPLIT_NEAR - 1, false),
+            (Forced::Nothing, Distance::L3, SPLIT_NEAR, true),
+            (Forced::Nothing, Distance::Machine, SPLIT_FAR - 1, false),
+            (Forced::Nothing, Distance::Numa, SPLIT_FAR, true),
+            (Forced::Cma, Distance::Core, 1, true),
+            (Forced::Packed, Distance::Machine, u64::MAX, false),
+            (Forced::Heap, Distance::Machine, u64::MAX, false),
+        ] {
+            assert_eq!(tells_address(forced, distance, bytes, false), told, "{forced:?} {bytes}");
+        }
+    }
+}
