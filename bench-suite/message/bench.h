@@ -1,8 +1,9 @@
-/* The program that `typepack-bench pingpong` compiles with each library's mpicc and runs as ranks.
+/* The program that `typepack-bench messages` and `collectives` compile with each library's mpicc and
+ * run as ranks.
  *
  * One job per library lives through the whole run. Between turns its ranks sleep in read(), outside
  * of MPI, so that the waiting jobs cost nothing; a turn's beginning, its probe and its end go
- * through a page that both ranks map, so that nothing but the measured calls depends on the MPI.
+ * through a page that all ranks map, so that nothing but the measured calls depends on the MPI.
  *
  *   main.c      which mode; from command lines to rows
  *   link.c      the lines between a rank and typepack-bench (../src/message/session.rs)
@@ -10,6 +11,7 @@
  *   layout.c    layouts: where their bytes are, how to fill and check them, their datatypes
  *   pingpong.c  rows: a message there and back
  *   halo.c      rows: six faces exchanged
+ *   collective.c  rows: a collective call of all ranks
  *   job.c       modes of their own: how long a job takes to start, wait, end
  */
 #ifndef TYPEPACK_BENCH_H
@@ -36,13 +38,18 @@ _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2))
 void bind_early(const char *cpus);
 /* The same with the rank in MPI_COMM_WORLD; ends the job if that is impossible. */
 void bind_rank(const char *cpus, int rank);
-void shared_open(const char *path, int rank, int size);
-/* Both ranks meet, spinning. */
+/* Are there more ranks than CPUs in the list? Then they are not bound, and sleep where they meet. */
+int is_crowded(const char *cpus, int size);
+void shared_open(const char *path, const char *cpus, int rank, int size);
+/* All ranks meet. */
 void meet(void);
+/* From the first rank's begin to the last one's end, nanoseconds; all call, and then meet before
+ * they call it again. */
+double together(double begin, double end);
 /* What rank 0 says before a meeting, for everybody to read after it. */
 void say(long word);
 long said(void);
-/* One way of a cache line between the two ranks, in nanoseconds; both call. */
+/* One way of a cache line between the first two ranks, in nanoseconds; all call. */
 double probe(void);
 double now_ns(void);
 /* Sorts. */
@@ -111,10 +118,12 @@ struct row {
   long payload;
   long lines; /* cache lines of user memory that one rank sends and receives */
   int batched; /* short enough that several exchanges make a sample */
+  double sample_ns; /* how long such a sample should be; 0 for the usual */
 };
 
 struct row *pingpong_row(char *words, int rank);
 struct row *halo_row(char *words, int rank);
+struct row *collective_row(char *words, int rank, int size, int crowded);
 
 int job_mode(int argc, char **argv);
 

@@ -1,9 +1,10 @@
 /* Entry: rows on demand, or one of the modes of job.c.
  *
- * `bench serve SOCKET SHARED CPUS BYTES MEMORY0 MEMORY1`: every rank connects, then obeys lines. All ranks get the same
- * ones and answer each with one line; rank 0's has the figures.
+ * `bench serve SOCKET SHARED CPUS BYTES MEMORY...` (one memory for each rank): every rank connects,
+ * then obeys lines. All ranks get the same ones and answer each with one line; rank 0's has the
+ * figures.
  *
- *   row pingpong|halo WORDS...   prepares: "ok PAYLOAD LINES"
+ *   row pingpong|halo|collective WORDS...   prepares: "ok PAYLOAD LINES"
  *   turn MILLISECONDS            "ns NS PACK SAMPLES BEFORE AFTER": the last two are the probe's
  *   end                          frees: "ok"
  *
@@ -19,7 +20,7 @@ static const double SETTLED_BYTES = 48 << 20, SETTLED_NS = 150e6;
 /* How long a sample of a short message should be. */
 static const double SAMPLE_NS = 40e3;
 
-static int rank, size;
+static int rank, size, crowded;
 static long batch;
 
 /* Samples until rank 0 has spent `budget`; their median on rank 0. */
@@ -65,9 +66,10 @@ static void settle(struct row *row)
   long taken;
   batch = 1;
   double ns = samples(row, row->sample, 0, LEAST_SAMPLES, &taken);
+  double sample_ns = row->sample_ns > 0 ? row->sample_ns : SAMPLE_NS;
   if (row->batched) {
     /* Only rank 0's counts. */
-    batch = (long)(SAMPLE_NS / (2 * ns)) + 1;
+    batch = (long)(sample_ns / (2 * ns)) + 1;
     ns *= 2 * (double)batch;
   }
   double calls = SETTLED_BYTES / (double)(row->payload * batch);
@@ -75,8 +77,17 @@ static void settle(struct row *row)
   samples(row, row->sample, budget, 2, &taken);
   if (row->batched) {
     ns = samples(row, row->sample, 0, LEAST_SAMPLES, &taken);
-    batch = (long)(SAMPLE_NS / (2 * ns)) + 1;
+    batch = (long)(sample_ns / (2 * ns)) + 1;
   }
+}
+
+static struct row *row_of(const char *kind, char *words)
+{
+  if (strcmp(kind, "collective") == 0)
+    return collective_row(words, rank, size, crowded);
+  if (size != 2)
+    die("the rows are for 2 ranks, not %d", size);
+  return strcmp(kind, "halo") == 0 ? halo_row(words, rank) : pingpong_row(words, rank);
 }
 
 static void turn(struct row *row, double budget)
@@ -113,7 +124,7 @@ static void serve(void)
       char *kind = strsep(&words, " ");
       if (words == NULL)
         die("a row of nothing");
-      row = strcmp(kind, "halo") == 0 ? halo_row(words, rank) : pingpong_row(words, rank);
+      row = row_of(kind, words);
       settle(row);
       link_write("ok %ld %ld", row->payload, row->lines);
     } else if (strcmp(word, "turn") == 0 && row != NULL && words != NULL) {
@@ -136,16 +147,22 @@ int main(int argc, char **argv)
     die("a mode is missing");
   if (strcmp(argv[1], "serve") != 0)
     return job_mode(argc, argv);
-  if (argc != 8)
-    die("serve SOCKET SHARED CPUS BYTES MEMORY0 MEMORY1");
+  if (argc < 7)
+    die("serve SOCKET SHARED CPUS BYTES MEMORY...");
+  int expected = argc - 6;
   for (const char *c = argv[2]; *c != 0; c++)
     salt = (salt ^ (uint64_t)(unsigned char)*c) * 0x100000001b3u;
-  bind_early(argv[4]);
+  crowded = is_crowded(argv[4], expected);
+  if (!crowded)
+    bind_early(argv[4]);
   MPI_Init(NULL, NULL);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  bind_rank(argv[4], rank);
-  shared_open(argv[3], rank, size);
+  if (size != expected)
+    die("the rows are for %d ranks, not %d", expected, size);
+  if (!crowded)
+    bind_rank(argv[4], rank);
+  shared_open(argv[3], argv[4], rank, size);
   memory_open(argv[6 + rank], atol(argv[5]));
   link_open(argv[2], rank, size);
   serve();

@@ -1,34 +1,52 @@
-/* The page that both ranks map: a barrier, a word, a cache line to throw; binding and clock.
+/* The page that all ranks map: a barrier, a word, a cache line to throw; binding and clock.
  *
- * A word has one writer, as everywhere in shared memory. Waiters spin: the two ranks have a CPU
- * each, and turns are short. After a while they give the CPU away, so that a job on one CPU ends.
+ * Ranks that have a CPU each meet by words with one writer each, and spin: turns are short. After a
+ * while they give the CPU away, so that a job on one CPU ends. Where there are more ranks than CPUs
+ * they count themselves, and sleep until the last has come: who spins there takes the time of those
+ * that are measured.
  */
 #define _GNU_SOURCE
 #include "bench.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { MOST_RANKS = 16 };
 
 /* A line of the largest caches' prefetchers is two. */
 struct line {
   _Alignas(128) _Atomic long value;
 };
 
-struct page {
-  struct line met[2];
-  struct line word;
-  struct line ball;
+/* What one rank says about itself. */
+struct own {
+  _Alignas(128) _Atomic long met;
+  double begin, end;
 };
 
+struct page {
+  struct own own[MOST_RANKS];
+  struct line word;
+  struct line ball;
+  struct line arrived;
+  _Alignas(128) _Atomic int meeting; /* a futex */
+};
+_Static_assert(sizeof(struct page) <= 4096, "one page");
+
 static struct page *page;
-static int me;
+static int me, ranks;
+static int crowd; /* more ranks than CPUs */
+static const char *cpu_list;
 static long meetings;
 
 static void pause_now(void)
@@ -38,9 +56,9 @@ static void pause_now(void)
 #endif
 }
 
-static void await(struct line *line, long value)
+static void await(_Atomic long *word, long value)
 {
-  for (long turn = 0; atomic_load_explicit(&line->value, memory_order_acquire) < value; turn++) {
+  for (long turn = 0; atomic_load_explicit(word, memory_order_acquire) < value; turn++) {
     if (turn < 1000000)
       pause_now();
     else
@@ -79,10 +97,41 @@ void bind_rank(const char *cpus, int rank)
   set_cpu(cpus, rank, 1);
 }
 
-void shared_open(const char *path, int rank, int size)
+static int length(const char *list)
 {
-  if (size != 2)
-    die("the rows are for 2 ranks, not %d", size);
+  int numbers = 1;
+  for (; *list != 0; list++)
+    numbers += *list == ',';
+  return numbers;
+}
+
+/* Lets this process run on all CPUs of the list again. */
+static void set_free(void)
+{
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const char *next = cpu_list;
+  for (int taken = 0; taken < length(cpu_list); taken++) {
+    char *end;
+    CPU_SET(strtol(next, &end, 10), &set);
+    next = end + 1;
+  }
+  if (sched_setaffinity(0, sizeof set, &set) != 0)
+    die("not bound to CPUs %s: %s", cpu_list, strerror(errno));
+}
+
+int is_crowded(const char *cpus, int size)
+{
+  return size > length(cpus);
+}
+
+void shared_open(const char *path, const char *cpus, int rank, int size)
+{
+  if (size > MOST_RANKS)
+    die("the rows are for at most %d ranks, not %d", MOST_RANKS, size);
+  cpu_list = cpus;
+  ranks = size;
+  crowd = is_crowded(cpus, size);
   int file = open(path, O_RDWR | O_CLOEXEC);
   if (file < 0)
     die("%s: %s", path, strerror(errno));
@@ -93,11 +142,44 @@ void shared_open(const char *path, int rank, int size)
   me = rank;
 }
 
+/* Sleeps until the last rank has come. */
+static void meet_asleep(void)
+{
+  int meeting = atomic_load_explicit(&page->meeting, memory_order_relaxed);
+  if (atomic_fetch_add(&page->arrived.value, 1) + 1 == ranks) {
+    atomic_store_explicit(&page->arrived.value, 0, memory_order_relaxed);
+    atomic_store(&page->meeting, meeting + 1);
+    syscall(SYS_futex, &page->meeting, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    return;
+  }
+  while (atomic_load(&page->meeting) == meeting)
+    syscall(SYS_futex, &page->meeting, FUTEX_WAIT, meeting, NULL, NULL, 0);
+}
+
 void meet(void)
 {
+  if (crowd) {
+    meet_asleep();
+    return;
+  }
   meetings++;
-  atomic_store_explicit(&page->met[me].value, meetings, memory_order_release);
-  await(&page->met[1 - me], meetings);
+  atomic_store_explicit(&page->own[me].met, meetings, memory_order_release);
+  for (int rank = 0; rank < ranks; rank++)
+    if (rank != me)
+      await(&page->own[rank].met, meetings);
+}
+
+double together(double begin, double end)
+{
+  page->own[me].begin = begin;
+  page->own[me].end = end;
+  meet();
+  double first = begin, last = end;
+  for (int rank = 0; rank < ranks; rank++) {
+    first = page->own[rank].begin < first ? page->own[rank].begin : first;
+    last = page->own[rank].end > last ? page->own[rank].end : last;
+  }
+  return last - first;
 }
 
 void say(long word)
@@ -115,8 +197,11 @@ double probe(void)
   enum { ROUNDS = 15, THROWS = 64 };
   double rounds[ROUNDS];
   long base = atomic_load(&page->ball.value);
+  /* Two ranks throw, each on a CPU; of a crowd the others sleep in the meeting. */
+  if (crowd && me < 2)
+    set_cpu(cpu_list, me, 1);
   meet();
-  for (int round = 0; round < ROUNDS; round++) {
+  for (int round = 0; me < 2 && round < ROUNDS; round++) {
     double start = now_ns();
     for (int throw = 0; throw < THROWS; throw++) {
       long turn = base + 2 * (round * THROWS + throw);
@@ -133,7 +218,9 @@ double probe(void)
     rounds[round] = (now_ns() - start) / (2 * THROWS);
   }
   meet();
-  return median(rounds, ROUNDS);
+  if (crowd && me < 2)
+    set_free();
+  return me < 2 ? median(rounds, ROUNDS) : 0;
 }
 
 double now_ns(void)

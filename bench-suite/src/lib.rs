@@ -1,7 +1,7 @@
 //! Measures packing and unpacking: layouts as data, competitors behind one trait, every answer
 //! verified before it is timed.
 //!
-//! The flow, by file: `definition.rs` (reads `definitions/pack.toml`) -> `layout.rs` (one layout
+//! The flow, by file: `definition/` (reads `definitions/pack.toml`) -> `layout.rs` (one layout
 //! at one size: datatype, count, memory) -> `competitor.rs` (memcpy, interpreter, JIT, and the
 //! loops of `hand.rs`) -> `prepare.rs` (page-aligned buffers from `buffer.rs`, verification
 //! against the engine's oracle) -> `measure.rs` (interleaved rounds, medians) -> `report.rs`
@@ -16,6 +16,7 @@
 pub mod ablation;
 pub mod bars;
 pub mod buffer;
+pub mod builds;
 pub mod calibrate;
 pub mod commit;
 pub mod competitor;

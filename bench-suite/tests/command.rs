@@ -1,5 +1,8 @@
 //! The command line: what it prints, and that faults are one line and a non-zero exit code.
 
+#[path = "../../fuzz/support/fault_lines.rs"]
+mod fault_lines;
+
 use std::process::{Command, Output};
 
 fn run(arguments: &[&str]) -> Output {
@@ -57,14 +60,7 @@ fn faults_are_one_line_naming_the_argument() {
         (&["pack", "--definitions", "/nonexistent.toml"], "--definitions /nonexistent.toml: "),
         (&["peck"], "peck"),
     ];
-    for (arguments, part) in faults {
-        let output = run(arguments);
-        let line = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {line}");
-        assert!(line.starts_with("typepack-bench: ") && line.contains(part), "{line}");
-        assert_eq!(line.trim_end().lines().count(), 1, "{line}");
-        assert!(output.stdout.is_empty(), "{arguments:?}");
-    }
+    fault_lines::refused(run, "typepack-bench: ", &faults);
 }
 
 #[test]
@@ -89,6 +85,20 @@ fn commit_verifies_and_prints_every_bar() {
     assert!(help.contains("--rounds") && !help.contains("--child"), "{help}");
     let wrong = run(&["commit", "--size", "1K"]);
     assert_eq!(wrong.status.code(), Some(2));
+}
+
+#[test]
+fn commit_is_compared_with_another_build() {
+    let own = env!("CARGO_BIN_EXE_typepack-bench");
+    let tiny = ["commit", "--rounds", "1", "--entries", "1000", "--size", "32K"];
+    let output = run(&[&tiny[..], &["--only", "seek", "--against", own]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    let seek = table.lines().find(|line| line.get(6..11) == Some("seek ")).expect("the rows");
+    assert!(seek.ends_with(" 2"), "{table}");
+    let missing = run(&["commit", "--against", "/nonexistent"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stderr).contains("/nonexistent: "), "{}", text(&missing.stderr));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Peers: real ones where `scripts/bench peers` has put them, and processes that misbehave.
 
+#[path = "../../fuzz/support/script.rs"]
 mod script;
 
 use std::path::{Path, PathBuf};

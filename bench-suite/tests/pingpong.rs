@@ -1,9 +1,12 @@
-//! `typepack-bench pingpong` as a command: its faults, a run with our own library at tiny sizes, and
-//! peers that crash, hang or do not start.
+//! `typepack-bench pingpong` and `collectives` as commands: their faults, runs with our own library
+//! at tiny sizes, two builds beside each other, and peers that crash, hang or do not start.
 //!
 //! The run needs a C compiler and this build's `mpiexec` and library; without, the tests say so and
 //! pass.
 
+#[path = "../../fuzz/support/fault_lines.rs"]
+mod fault_lines;
+#[path = "../../fuzz/support/script.rs"]
 mod script;
 
 use std::fs;
@@ -11,10 +14,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn run(arguments: &[&str]) -> Output {
+    command("pingpong", arguments)
+}
+
+fn command(name: &str, arguments: &[&str]) -> Output {
     let binary = env!("CARGO_BIN_EXE_typepack-bench");
     // Two ranks that spin on one busy machine: the time limit is for a hang, not for speed.
     let mut command = Command::new("timeout");
-    command.args(["-k", "5", "240", binary, "pingpong"]).args(arguments);
+    command.args(["-k", "5", "240", binary, name]).args(arguments);
     command.output().expect("the command runs")
 }
 
@@ -74,14 +81,7 @@ fn faults_are_one_line_naming_the_argument() {
         (&["--memory", "disk"], "disk"),
         (&["--milliseconds", "0"], "--milliseconds"),
     ];
-    for (arguments, part) in faults {
-        let output = run(arguments);
-        let line = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {line}");
-        assert!(line.starts_with("typepack-bench: ") && line.contains(part), "{line}");
-        assert_eq!(line.trim_end().lines().count(), 1, "{line}");
-        assert!(output.stdout.is_empty(), "{arguments:?}");
-    }
+    fault_lines::refused(run, "typepack-bench: ", &faults);
 }
 
 #[test]
@@ -147,6 +147,43 @@ fn every_kind_of_row_is_verified_and_measured() {
         assert!(fields[9].parse::<f64>().expect("nanoseconds") > 0.0, "{line}");
         assert_eq!(fields[11].is_empty(), fields[0] != "face-x", "{line}");
     }
+}
+
+/// All calls, by as many ranks as there are CPUs and by more, and one build beside itself.
+#[test]
+fn collectives_of_two_builds_are_verified_and_compared() {
+    let Some(prefix) = prefix("collectives") else { return };
+    let rows = prefix.join("rows.toml");
+    let mut toml = String::new();
+    for (name, sizes) in [
+        ("barrier", ""),
+        ("bcast", "sizes = [\"8B\", \"320K\"]"),
+        ("reduce", "sizes = [\"1K\"]"),
+        ("allreduce", "sizes = [\"1K\"]"),
+        ("gather", "sizes = [\"1K\"]"),
+        ("allgather", "sizes = [\"1K\"]"),
+        ("alltoall", "sizes = [\"1K\"]"),
+    ] {
+        toml.push_str(&format!("[[row]]\nname = \"{name}\"\ntext = \"t\"\nclass = \"c\"\n"));
+        toml.push_str(&format!("collective = \"{name}\"\nranks = [2, 5]\n{sizes}\n"));
+    }
+    fs::write(&rows, toml).expect("a file");
+    let (rows, shown) = (rows.display().to_string(), prefix.display().to_string());
+    let other = format!("other={shown}");
+    let arguments = ["--prefix", &shown, "--prefix", &other, "--peers", "/nonexistent"];
+    let tiny = ["--rows", &rows, "--rounds", "1", "--milliseconds", "1"];
+    let output = command("collectives", &[&arguments[..], &tiny[..]].concat());
+    let (table, said) = (text(&output.stdout), text(&output.stderr));
+    if said.contains("network namespaces") {
+        eprintln!("skipped: {said}");
+        return;
+    }
+    assert!(output.status.success(), "{table}{said}");
+    assert!(!table.contains("Faults") && !table.contains("failed"), "{table}");
+    assert_eq!(table.lines().filter(|l| l.starts_with("| ") && l.contains("-x5 ")).count(), 8);
+    let summary = table.split_once("typepack against other: ").expect("a summary").1;
+    let all = summary.lines().find(|l| l.get(6..10) == Some("all ")).expect("all rows");
+    assert!(all.ends_with(" 16"), "{summary}");
 }
 
 #[test]

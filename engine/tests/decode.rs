@@ -2,6 +2,10 @@
 //! rebuilt from its contents is the same type. The same trees also hold the executor, the bounds
 //! and the element counts of the newer constructors against the oracle.
 
+#[path = "../../fuzz/support/random.rs"]
+mod random;
+
+use random::Random;
 use std::collections::BTreeSet;
 use typepack_engine::{
     Binding, Combiner, Contents, DEFAULT_ARGUMENT, Datatype, Distribution, Envelope, Form, Named,
@@ -291,22 +295,7 @@ fn what_contents_return_can_be_used_and_dropped() {
     assert_eq!(back.commit().unwrap().packed_bytes(3).unwrap(), 24);
 }
 
-/// SplitMix64: the same trees in every run.
-struct Random(u64);
-
 impl Random {
-    fn below(&mut self, end: i64) -> i64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % end as u64) as i64
-    }
-
-    fn between(&mut self, low: i64, high: i64) -> i64 {
-        low + self.below(high - low + 1)
-    }
-
     fn list(&mut self, length: i64, low: i64, high: i64) -> Vec<i64> {
         (0..length).map(|_| self.between(low, high)).collect()
     }
@@ -356,7 +345,7 @@ impl Random {
             processes.push(p);
         }
         let all = processes.iter().product();
-        let (rank, order) = (self.below(i64::from(all)) as i32, self.order());
+        let (rank, order) = (self.between(0, i64::from(all) - 1) as i32, self.order());
         Datatype::darray(all, rank, &sizes, &distributions, &arguments, &processes, order, old)
             .unwrap()
     }

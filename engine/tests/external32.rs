@@ -4,12 +4,16 @@
 
 #![cfg(target_endian = "little")]
 
+#[path = "../../fuzz/support/random.rs"]
+mod random;
+
+use random::Random;
 use std::ops::Range;
-use typepack_engine::external32::{pack_external_range, size_of, unpack_external_range};
 use typepack_engine::{
-    Datatype, ErrorClass, ErrorKind, External32, Isa, Named, Order, Rung, Settings, pack_external,
-    pack_external_size, typemap, unpack_external,
+    Datatype, ErrorClass, ErrorKind, External32, Isa, Named, Order, Settings, Strategy,
+    pack_external, pack_external_size, typemap, unpack_external,
 };
+use typepack_engine::{external32::size_of, pack_external_range, unpack_external_range};
 
 fn named(n: Named) -> Datatype {
     Datatype::named(n)
@@ -387,22 +391,6 @@ fn naive_x87(external: &[u8]) -> Vec<u8> {
     external.iter().rev().copied().collect()
 }
 
-/// Marsaglia's xorshift64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, n: i64) -> i64 {
-        (self.next() % n as u64) as i64
-    }
-}
-
 /// A random tree of at most `depth` constructors above named types.
 fn tree(random: &mut Random, depth: u32) -> Datatype {
     let all: Vec<Named> = Named::all().filter(|n| n.size() > 0).collect();
@@ -412,19 +400,29 @@ fn tree(random: &mut Random, depth: u32) -> Datatype {
 /// The same above those of `all`.
 fn tree_of(random: &mut Random, depth: u32, all: &[Named]) -> Datatype {
     if depth == 0 || random.below(8) == 0 {
-        return named(all[random.below(all.len() as i64) as usize]);
+        return named(all[random.below(all.len() as u64) as usize]);
     }
     let old = tree_of(random, depth - 1, all);
     let lengths =
-        |random: &mut Random, n| -> Vec<i64> { (0..n).map(|_| random.below(4)).collect() };
-    let places = |random: &mut Random, n, far| -> Vec<i64> {
-        (0..n).map(|_| random.below(far) - 9).collect()
+        |random: &mut Random, n| -> Vec<i64> { (0..n).map(|_| random.between(0, 3)).collect() };
+    let places = |random: &mut Random, n, far: i64| -> Vec<i64> {
+        (0..n).map(|_| random.between(-9, far - 10)).collect()
     };
-    let blocks = random.below(5);
+    let blocks = random.between(0, 4);
     match random.below(12) {
-        0 => Datatype::contiguous(random.below(4), &old),
-        1 => Datatype::vector(random.below(4), random.below(3), random.below(9) - 3, &old),
-        2 => Datatype::hvector(random.below(4), random.below(3), random.below(90) - 30, &old),
+        0 => Datatype::contiguous(random.between(0, 3), &old),
+        1 => Datatype::vector(
+            random.between(0, 3),
+            random.between(0, 2),
+            random.between(-3, 5),
+            &old,
+        ),
+        2 => Datatype::hvector(
+            random.between(0, 3),
+            random.between(0, 2),
+            random.between(-30, 59),
+            &old,
+        ),
         3 => {
             let lengths = lengths(random, blocks);
             Datatype::indexed(&lengths, &places(random, blocks, 20), &old)
@@ -433,15 +431,15 @@ fn tree_of(random: &mut Random, depth: u32, all: &[Named]) -> Datatype {
             let lengths = lengths(random, blocks);
             Datatype::hindexed(&lengths, &places(random, blocks, 200), &old)
         }
-        5 => Datatype::indexed_block(random.below(3), &places(random, blocks, 20), &old),
-        6 => Datatype::hindexed_block(random.below(3), &places(random, blocks, 200), &old),
+        5 => Datatype::indexed_block(random.between(0, 2), &places(random, blocks, 20), &old),
+        6 => Datatype::hindexed_block(random.between(0, 2), &places(random, blocks, 200), &old),
         7 => {
-            let step = random.below(40) - 10;
+            let step = random.between(-10, 29);
             let regular: Vec<i64> = (0..blocks).map(|i| 5 + i * step).collect();
             Datatype::hindexed_block(1, &regular, &old)
         }
-        8 => Datatype::subarray(&[3, 4], &[2, 2], &[1, random.below(3)], Order::Fortran, &old),
-        9 => Datatype::resized(random.below(40) - 20, random.below(100) - 20, &old),
+        8 => Datatype::subarray(&[3, 4], &[2, 2], &[1, random.between(0, 2)], Order::Fortran, &old),
+        9 => Datatype::resized(random.between(-20, 19), random.between(-20, 79), &old),
         _ => {
             let types: Vec<Datatype> = (0..blocks)
                 .map(|_| match random.below(2) {
@@ -495,8 +493,8 @@ fn settings(random: &mut Random) -> Settings {
     let mut isas: Vec<Isa> = Isa::ALL.into_iter().filter(|isa| isa.is_available()).collect();
     // Most often the best one.
     isas.push(Isa::best());
-    match random.below(isas.len() as i64 + 1) as usize {
-        0 => Settings { rung: Some(Rung::Interpreter), ..Settings::default() },
+    match random.below(isas.len() as u64 + 1) as usize {
+        0 => Settings { strategy: Some(Strategy::Interpreter), ..Settings::default() },
         i => Settings { isa: Some(isas[i - 1]), ..Settings::default() },
     }
 }
@@ -526,7 +524,7 @@ fn agree(ty: &Datatype, count: u64, random: &mut Random) -> bool {
     let ranges: Vec<(u64, u64)> = if bytes <= 40 {
         (0..=bytes).flat_map(|from| (from..=bytes).map(move |to| (from, to))).collect()
     } else {
-        let mut some = || random.below(bytes as i64 + 1) as u64;
+        let mut some = || random.below(bytes as u64 + 1);
         (0..30).map(|_| (some(), some())).map(|(a, b)| (a.min(b), a.max(b))).collect()
     };
     for (from, to) in ranges {
@@ -621,7 +619,7 @@ fn random_trees_that_keep_their_widths() {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     for i in 0..6000 {
         // One type, two, or any.
-        let some = random.below(all.len() as i64 - 1) as usize;
+        let some = random.below(all.len() as u64 - 1) as usize;
         let some = if i % 3 == 2 { &all[..] } else { &all[some..some + 1 + i % 3] };
         let ty = tree_of(&mut random, 4, some);
         if ty.size() < 20_000 && ty.true_extent() < 1 << 20 && ty.extent().abs() < 1 << 20 {

@@ -3,43 +3,35 @@
 //! A golden file holds cases. `== TITLE` begins one; each `= TYPE` in it is a type expression,
 //! followed by its loop program after every pass that changed it. The types of one case describe
 //! the same layout: their last programs must be equal, displacements, extent and all.
-//! `ddtbench.csv` lists the layouts of DDTBench, which `golden/nest.rs` turns into expressions;
+//! `ddtbench.csv` lists the layouts of DDTBench, which `golden/ddtbench.rs` turns into expressions;
 //! their last programs are in `ddtbench.programs`.
 //!
-//! `BLESS=1 cargo test -p typepack-engine --test golden` rewrites the programs; it still refuses
-//! types that do not meet, wrong runs and wrong bytes.
+//! `TYPEPACK_BLESS=1 cargo test -p typepack-engine --test golden` rewrites the programs; it still
+//! refuses types that do not meet, wrong runs and wrong bytes.
 
-#[path = "golden/nest.rs"]
-mod nest;
+#[path = "../../fuzz/support/blessed.rs"]
+mod blessed;
+#[path = "golden/ddtbench.rs"]
+mod ddtbench;
 
+use blessed::blessed;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use typepack_engine::facts::Facts;
+use typepack_engine::analysis::Facts;
 use typepack_engine::text::parse;
-use typepack_engine::{Datatype, explain};
+use typepack_engine::{Datatype, inspect};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// Compares `found` with the file, or writes it there.
-fn settle(path: &Path, wanted: &str, found: &str) {
-    if std::env::var_os("BLESS").is_some() {
-        fs::write(path, found).unwrap();
-        return;
-    }
-    let differs = wanted.lines().zip(found.lines()).position(|(wanted, found)| wanted != found);
-    if let Some(line) = differs {
-        let [wanted, found] = [wanted, found].map(|text| text.lines().nth(line).unwrap_or(""));
-        panic!("{}:{}: {found:?} instead of {wanted:?}", path.display(), line + 1);
-    }
-    assert_eq!(wanted.len(), found.len(), "{}: one is longer", path.display());
-}
-
+/// The program after each step of a commit: the step's name and the text.
 fn steps(ty: &Datatype) -> Vec<(String, String)> {
-    explain::explain_passes(ty).unwrap()
+    let mut steps = Vec::new();
+    inspect::steps(ty, |step, program| steps.push((step.to_owned(), program.to_string()))).unwrap();
+    steps
 }
 
 /// The program after each pass that changed it.
@@ -91,7 +83,7 @@ fn every_pass_does_what_it_did_and_equal_layouts_meet() {
                 }
             }
         }
-        settle(path, &wanted, &found);
+        blessed(path, &found);
     }
     assert!(apart.is_empty(), "types that describe one layout and do not meet:\n{apart}");
     assert!(types >= 40, "{types} types in {} files", paths.len());
@@ -100,34 +92,19 @@ fn every_pass_does_what_it_did_and_equal_layouts_meet() {
 #[test]
 fn ddtbench_has_its_runs_its_bytes_and_its_programs() {
     let text = fs::read_to_string(folder().join("ddtbench.csv")).unwrap();
-    let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split(';').collect()).collect();
+    let rows = ddtbench::rows(&text);
     assert_eq!(rows.len(), 90);
-    let nests: BTreeMap<&str, &str> = rows.iter().map(|row| (row[0], row[2])).collect();
     let (mut found, mut programs) = (String::new(), BTreeMap::new());
-    for row in &rows {
-        let (name, element, constructor) = (row[0], row[1], row[2]);
-        // The arrays of a WRF row are placed by its subarray form, which knows where a region
-        // begins in its array.
-        let arrays = match name.strip_suffix("_vec") {
-            Some(stem) => nests[format!("{stem}_sa").as_str()],
-            None => constructor,
-        };
-        let expression = nest::expression(constructor, arrays, element);
+    for ddtbench::Row { name, expression, runs, bytes } in rows {
         let ty = parse(&expression).unwrap_or_else(|e| panic!("{name}: {e}"));
         let plan = ty.commit().unwrap();
-        let (runs, bytes) = (row[3].parse().unwrap(), row[4].parse().unwrap());
         let facts = Facts::of(&plan);
         assert_eq!((facts.runs, facts.bytes), (runs, bytes), "{name}");
-        let blocks = explain::blocks(&plan);
-        let told = blocks.split_whitespace().nth(1).map(|word| word.trim_end_matches(','));
-        assert_eq!(told, Some(row[3]), "{name}: {blocks}");
         let program = steps(&ty).pop().unwrap().1;
         write!(found, "== {name}\n{program}").unwrap();
         programs.insert(name, program);
     }
-    let path = folder().join("ddtbench.programs");
-    let wanted = fs::read_to_string(&path).unwrap_or_default();
-    settle(&path, &wanted, &found);
+    blessed(&folder().join("ddtbench.programs"), &found);
     // A vector ends with its data, a subarray with its array: only the extent may differ.
     let data = |program: &str| program.split_once('\n').map(|(_, data)| data.to_owned());
     let mut pairs = 0;

@@ -1,28 +1,18 @@
 //! Run lists against the oracle: from every run on, the runs are the packed bytes in order.
 
 mod random;
+#[path = "../../fuzz/support/walk.rs"]
+mod walk;
 
 use typepack_engine::iov::Iov;
 use typepack_engine::kernel::Run;
-use typepack_engine::{Datatype, Named, typemap};
-
-/// The address of every packed byte of `count` elements.
-fn addresses(ty: &Datatype, count: u64) -> Vec<i64> {
-    let entries = typemap::typemap(ty);
-    let mut all = Vec::new();
-    for i in 0..count as i64 {
-        for entry in &entries {
-            let at = entry.offset + i * ty.extent();
-            all.extend(at..at + i64::from(entry.named.size()));
-        }
-    }
-    all
-}
+use typepack_engine::{Datatype, Named};
+use walk::places;
 
 fn check(ty: &Datatype, count: u64) {
     let plan = ty.commit().unwrap();
     let iov = Iov::new(&plan);
-    let expected = addresses(ty, count);
+    let expected = places(ty, count);
     let all: Vec<Run> = iov.runs(count, 0).unwrap().collect();
     assert_eq!(iov.len(count).unwrap(), all.len() as u64, "{}", plan.program());
     let bytes: Vec<i64> =
@@ -104,7 +94,7 @@ fn huge_types_answer_at_once() {
 
 #[test]
 fn a_million_entries_start_anywhere() {
-    let mut numbers = random::Numbers(5);
+    let mut numbers = random::Random(5);
     let lengths: Vec<i64> = (0..1_000_000).map(|_| numbers.below(4) as i64).collect();
     let at: Vec<i64> = (0..1_000_000).map(|i| i * 5).collect();
     for old in [

@@ -3,7 +3,7 @@
 
 mod random;
 
-use random::Numbers;
+use random::Random;
 use typepack_engine::signature::{Basic, Sameness, Signature, SignatureHash, SignatureRun};
 use typepack_engine::{Datatype, ErrorClass, Named, typemap};
 
@@ -259,7 +259,7 @@ fn a_tower_of_100_000_levels_is_no_matter() {
 
 #[test]
 fn a_struct_of_a_million_members_has_every_prefix() {
-    let mut numbers = Numbers(3);
+    let mut numbers = Random(3);
     let kinds = [named(Named::INT), named(Named::DOUBLE), named(Named::DOUBLE_INT)];
     let members: Vec<usize> = (0..1_000_000).map(|_| numbers.below(3) as usize).collect();
     let types: Vec<Datatype> = members.iter().map(|&kind| kinds[kind].clone()).collect();

@@ -1,44 +1,17 @@
 //! Decoding allocates at most four times its input and 64 KiB. A test of its own: the allocator
 //! that counts serves the whole process.
 
+#[path = "../../fuzz/support/counting_allocator.rs"]
+mod counting_allocator;
 mod handmade;
 
+use counting_allocator::most_allocated;
 use handmade::{handmade, node};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use typepack_engine::{Datatype, Named, wire};
-
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: the system's allocator, with numbers kept beside it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: as the contract. The default `realloc` comes here for the new block before it
-        // frees the old one, so growth counts in full.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the contract.
-        unsafe { System.dealloc(block, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 /// Decodes and returns whether that worked; panics when it took too much memory.
 fn decode(name: &str, bytes: &[u8]) -> bool {
-    let before = NOW.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
-    let plan = wire::decode(bytes);
-    let peak = PEAK.load(Ordering::Relaxed) - before;
+    let (plan, peak) = most_allocated(|| wire::decode(bytes));
     let bound = 4 * bytes.len() + (64 << 10);
     assert!(peak <= bound, "{name}: {peak} bytes for {} of input", bytes.len());
     if std::env::var_os("SHOW").is_some() {

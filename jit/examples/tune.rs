@@ -4,6 +4,10 @@
 //! measurement is the bench suite's. Competitors take turns; each figure is the median of their
 //! turns.
 
+#[path = "../tests/agree/reference.rs"]
+#[expect(dead_code, reason = "the copies are of the tests")]
+mod reference;
+
 use std::hint::black_box;
 use std::time::Instant;
 use typepack_engine::Table;
@@ -139,7 +143,12 @@ fn measure(jit: &Jit, layout: &Layout, direction: Direction) {
         println!("{}: refused", layout.name);
         return;
     };
-    let blocks = blocks(nest);
+    // All iterations of every level.
+    let all: Vec<(u64, u64)> = nest.levels.iter().map(|level| (0, level.count())).collect();
+    let blocks: Vec<(usize, usize)> = reference::runs(nest, &all)
+        .iter()
+        .map(|run| (run.offset as usize, run.bytes as usize))
+        .collect();
     let bytes: usize = blocks.iter().map(|(_, bytes)| bytes).sum();
     // The hand loops see whole strides, the last one too.
     let slack = 135_200;
@@ -147,7 +156,7 @@ fn measure(jit: &Jit, layout: &Layout, direction: Direction) {
     let mut mem: Vec<u8> = (0..span).map(|i| i as u8).collect();
     let mut packed = vec![1_u8; bytes];
     let mut other = vec![2_u8; bytes];
-    let params = parameters(nest);
+    let (params, _) = reference::parameters(nest, &all);
 
     run(&kernel, &params, &mut mem, &mut packed);
     if direction == Direction::Pack {
@@ -194,45 +203,6 @@ fn run(kernel: &Kernel, params: &[u64], mem: &mut [u8], packed: &mut [u8]) {
     // SAFETY: `params` belongs to the nest of this kernel's shape; `mem` spans its runs and
     // `packed` their bytes (`measure`); two vectors do not overlap.
     unsafe { kernel.entry()(params.as_ptr(), mem.as_mut_ptr(), packed.as_mut_ptr()) };
-}
-
-fn parameters(nest: &Nest) -> Vec<u64> {
-    let mut words = Vec::new();
-    for level in &nest.levels {
-        words.push(level.count());
-        words.extend(match level {
-            Level::Loop { stride, .. } => [*stride as u64, 0],
-            Level::Table { entries, scale } => [entries.address(), *scale as u64],
-        });
-    }
-    if let Leaf::Block { bytes } = nest.leaf {
-        words.push(bytes);
-    }
-    words
-}
-
-/// The nest as a list of blocks (offset, length).
-fn blocks(nest: &Nest) -> Vec<(usize, usize)> {
-    let mut bases = vec![0_i64];
-    for level in &nest.levels {
-        bases = bases
-            .iter()
-            .flat_map(|base| {
-                (0..level.count()).map(move |i| match level {
-                    Level::Loop { stride, .. } => base + i as i64 * stride,
-                    Level::Table { entries, scale } => base + entries.get(i as usize) * scale,
-                })
-            })
-            .collect();
-    }
-    let leaf = match &nest.leaf {
-        Leaf::Block { bytes } => vec![Run { offset: 0, bytes: *bytes }],
-        Leaf::Window { runs } => runs.to_vec(),
-    };
-    bases
-        .iter()
-        .flat_map(|base| leaf.iter().map(move |r| ((base + r.offset) as usize, r.bytes as usize)))
-        .collect()
 }
 
 /// What an interpreter does at best: one libc memcpy per block.

@@ -33,6 +33,9 @@ pub struct Scale {
     pub bytes: usize,
 }
 
+/// The parts of a run, in order.
+pub const PARTS: [&str; 6] = ["create", "tables", "seek", "segments", "external32", "fused"];
+
 /// Measures everything, or the part named `only`.
 ///
 /// # Errors
@@ -44,22 +47,16 @@ pub fn run(
     mut progress: impl FnMut(&str),
 ) -> Result<Vec<Row>, String> {
     type Part = fn(&Scale) -> Result<Vec<Row>, String>;
-    let parts: [(&str, Part); 6] = [
-        ("create", create::run),
-        ("tables", tables::run),
-        ("seek", seek::run),
-        ("segments", segments::run),
-        ("external32", external::run),
-        ("fused", fused::run),
-    ];
+    let parts: [Part; PARTS.len()] =
+        [create::run, tables::run, seek::run, segments::run, external::run, fused::run];
     if let Some(only) = only
-        && parts.iter().all(|(name, _)| *name != only)
+        && !PARTS.contains(&only)
     {
-        let names = parts.map(|(name, _)| name).join(", ");
-        return Err(format!("there is no part \"{only}\": {names}"));
+        return Err(format!("there is no part \"{only}\": {}", PARTS.join(", ")));
     }
     let mut rows = Vec::new();
-    for (name, part) in parts.into_iter().filter(|(name, _)| only.is_none_or(|only| only == *name))
+    for (name, part) in
+        PARTS.into_iter().zip(parts).filter(|(name, _)| only.is_none_or(|only| only == *name))
     {
         progress(name);
         rows.extend(part(scale)?);

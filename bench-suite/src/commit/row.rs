@@ -3,11 +3,12 @@
 //! Comes after the measuring files beside it; nothing here decides what a bar is.
 
 use comfy_table::{CellAlignment, Table, presets};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// What a value must reach.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// No more than this.
@@ -17,14 +18,14 @@ pub enum Limit {
 }
 
 /// One measured value.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// What was measured.
     pub what: String,
     /// The value.
     pub value: f64,
     /// `ns`, `ms`, `MiB`, or `x` for a ratio.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
     /// The bar.
     pub bar: Limit,
     /// The value reaches the bar.
@@ -41,7 +42,15 @@ impl Row {
             Limit::AtMost(most) => value <= most,
             Limit::AtLeast(least) => value >= least,
         };
-        Self { what: what.into(), value, unit, bar, pass, steady: true, detail: String::new() }
+        Self {
+            what: what.into(),
+            value,
+            unit: unit.into(),
+            bar,
+            pass,
+            steady: true,
+            detail: String::new(),
+        }
     }
 
     pub(super) fn steady(self, steady: bool) -> Self {
@@ -73,7 +82,7 @@ pub fn table(rows: &[Row]) -> String {
         table.add_row([
             row.what.clone(),
             format!("{:.2}", row.value),
-            row.unit.to_owned(),
+            row.unit.to_string(),
             row.bar_text(),
             row.verdict().to_owned(),
             if row.steady { String::new() } else { "~".to_owned() },

@@ -1,31 +1,35 @@
-//! `typepack-bench pingpong`: its arguments, and the run from them to the text for the terminal.
+//! `typepack-bench pingpong` and `collectives`: their arguments, and the run from them to the text for
+//! the terminal.
 //!
 //! Called by `main.rs`, which prints.
 
+use super::apart;
 use super::definition::{Definitions, Memory, Row, matches};
 use super::library::{Library, Scratch, TYPEPACK};
-use super::report::{self, Run};
+use super::report::{self, Run, Subject};
 use super::session::{PATIENCE, Session, UserMemory, cpus};
-use super::suite::{Effort, measure};
+use super::suite::{Effort, Measured, measure};
 use super::summary;
 use super::whole::{self, ROWS, What};
+use crate::builds::{self, Compared};
 use std::path::{Path, PathBuf};
 
 /// Where `scripts/bench` installs what is measured.
 const PREFIX: &str = "target/prefix";
 
-/// Arguments of `typepack-bench pingpong`.
+/// Arguments of `typepack-bench pingpong` and `collectives`.
 #[derive(clap::Args)]
-pub struct PingpongArguments {
+pub struct MessageArguments {
     /// Rows to measure, by name or part of a name: 8B, halo, d1s8-64K, job. Separate several by
     /// commas; all by default.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
-    /// Where the buffers are from; both by default.
+    /// Where the buffers are from; by default both, for collectives the user's.
     #[arg(long, value_enum)]
     memory: Option<Memory>,
     /// An installed typepack (`scripts/install --prefix DIR`): DIR or NAME=DIR. May be repeated: the
-    /// first is the one that ratios are of, the others are shown beside it.
+    /// first is the one that ratios are of, and the others are what it is compared with, too: a
+    /// summary for each, rows below 0.9 measured three times.
     #[arg(long, value_name = "DIR", default_value = PREFIX)]
     prefix: Vec<String>,
     /// Where `scripts/bench peers` has put the peers.
@@ -70,11 +74,12 @@ pub enum Fault {
 ///
 /// [`Fault`]. A peer that fails is none: it is told in the text.
 pub fn run(
-    arguments: &PingpongArguments,
+    subject: Subject,
+    arguments: &MessageArguments,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<String, Fault> {
-    let definitions = definitions(arguments.rows.as_deref()).map_err(Fault::Usage)?;
-    let (rows, jobs) = chosen(arguments, &definitions)?;
+    let definitions = definitions(subject, arguments.rows.as_deref()).map_err(Fault::Usage)?;
+    let (rows, jobs) = chosen(subject, arguments, &definitions)?;
     if arguments.list {
         let rows = rows.iter().map(|row| format!("{:<20}{}\n", row.name, row.text));
         let jobs = jobs.iter().map(|job| format!("{:<20}{}\n", job.name, job.text));
@@ -82,7 +87,7 @@ pub fn run(
     }
     let libraries = libraries(arguments)?;
     let scratch = Scratch::new().map_err(Fault::Failed)?;
-    let mut run = Run::default();
+    let mut run = Run { subject, ..Run::default() };
     let mut programs: Vec<(Library, PathBuf)> = Vec::new();
     let standard = libraries.iter().find(|library| !library.is_peer()).cloned();
     for library in libraries {
@@ -91,41 +96,48 @@ pub fn run(
             Err(line) => fault(&mut run, &library, line)?,
         }
     }
-    let mut sessions = Vec::new();
-    let memory = UserMemory::new().map_err(Fault::Failed)?;
-    if !rows.is_empty() {
-        for (library, program) in &programs {
-            let (own, program) = (library.clone(), program.clone());
-            match Session::start(own, program, scratch.path(), &cpus(), &memory, PATIENCE) {
-                Ok(session) => {
-                    run.versions.push(format!("{}: {}", library.name, session.version()));
-                    sessions.push(session);
-                }
-                Err(line) => fault(&mut run, library, line)?,
-            }
-        }
-    }
     run.libraries = programs.iter().map(|(library, _)| library.name.clone()).collect();
-    let peers = programs.iter().filter(|(library, _)| library.is_peer());
-    run.peers = peers.map(|(library, _)| library.name.clone()).collect();
+    let names = |peers: bool| {
+        let some = programs.iter().filter(move |(library, _)| library.is_peer() == peers);
+        some.map(|(library, _)| library.name.clone()).collect::<Vec<_>>()
+    };
+    run.peers = names(true);
+    run.builds = names(false).into_iter().skip(1).map(|name| (name, Vec::new())).collect();
     let effort = Effort {
         rounds: usize::from(arguments.rounds.unwrap_or(if arguments.quick { 5 } else { 7 })),
         milliseconds: f64::from(arguments.milliseconds),
     };
-    let memories = match arguments.memory {
-        Some(memory) => vec![memory],
-        None => vec![Memory::User, Memory::Alloc],
+    let memories = match (arguments.memory, subject) {
+        (Some(memory), _) => vec![memory],
+        (None, Subject::Messages) => vec![Memory::User, Memory::Alloc],
+        (None, Subject::Collectives) => vec![Memory::User],
     };
     let total = rows.len() * memories.len() + jobs.len();
-    for row in &rows {
-        for &memory in &memories {
+    let mut ranks: Vec<usize> = rows.iter().map(|row| row.ranks).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    for ranks in ranks {
+        let rows = rows.iter().filter(|row| row.ranks == ranks);
+        let work: Vec<(&Row, Memory)> =
+            rows.flat_map(|row| memories.iter().map(move |memory| (row, *memory))).collect();
+        let mut sessions = sessions(&mut run, &programs, ranks, scratch.path())?;
+        let first = run.rows.len();
+        for (row, memory) in &work {
             progress(run.rows.len() + 1, total);
-            let measured = measure(row, memory, &mut sessions, &effort, &mut run.faults);
+            let measured = measure(row, *memory, &mut sessions, &effort, &mut run.faults);
             run.rows.push(measured);
         }
+        compare(&mut run, first, &work, &mut sessions, &effort)?;
+        for session in &sessions {
+            if session.woken() > 0 {
+                run.versions.push(format!(
+                    "{}: its {ranks} ranks woke up {} times while others were measured",
+                    session.library().name,
+                    session.woken()
+                ));
+            }
+        }
     }
-    // Their ranks sleep, but there is no need for them any more.
-    drop(sessions);
     let programs: Vec<whole::Program<'_>> = programs.iter().map(|(l, p)| (l, p)).collect();
     for job in jobs {
         progress(run.rows.len() + run.jobs.len() + 1, total);
@@ -139,6 +151,75 @@ pub fn run(
     Ok(format!("{}\n{}", report::table(&run), summary::text(&run, &definitions.bars)))
 }
 
+/// Starts a job of `ranks` ranks of everybody.
+fn sessions(
+    run: &mut Run,
+    programs: &[(Library, PathBuf)],
+    ranks: usize,
+    folder: &Path,
+) -> Result<Vec<Session>, Fault> {
+    let memory = UserMemory::new(ranks).map_err(Fault::Failed)?;
+    let mut sessions = Vec::new();
+    for (library, program) in programs {
+        let (own, program) = (library.clone(), program.clone());
+        match Session::start(own, program, folder, &cpus(), &memory, PATIENCE) {
+            Ok(session) => {
+                let line = format!("{}: {}", library.name, session.version());
+                if !run.versions.contains(&line) {
+                    run.versions.push(line);
+                }
+                sessions.push(session);
+            }
+            Err(line) => fault(run, library, line)?,
+        }
+    }
+    Ok(sessions)
+}
+
+/// Compares the rows from `first` on with those of the other builds of typepack. Rows that are
+/// slower than before are measured again, by new jobs, until there are [`builds::RUNS`] of them.
+fn compare(
+    run: &mut Run,
+    first: usize,
+    work: &[(&Row, Memory)],
+    sessions: &mut [Session],
+    effort: &Effort,
+) -> Result<(), Fault> {
+    let own = run.own().to_owned();
+    let mut found: Vec<Vec<Option<Compared>>> = Vec::new();
+    for (base, _) in &run.builds {
+        let of = |row: &Measured| row.against_build(&own, base).map(|r| row.compared(r));
+        found.push(run.rows[first..].iter().map(of).collect());
+    }
+    let is_slower = |row: usize, found: &[Vec<Option<Compared>>]| {
+        found.iter().any(|rows| rows[row].as_ref().is_some_and(Compared::is_slower))
+    };
+    let slower: Vec<usize> = (0..work.len()).filter(|row| is_slower(*row, &found)).collect();
+    for _ in 1..builds::RUNS {
+        if slower.is_empty() {
+            break;
+        }
+        for session in &mut *sessions {
+            session.restart().map_err(Fault::Failed)?;
+        }
+        for &row in &slower {
+            let (definition, memory) = work[row];
+            let again = measure(definition, memory, sessions, effort, &mut run.faults);
+            for ((base, _), rows) in run.builds.iter().zip(&mut found) {
+                if let (Some(compared), Some(ratio)) =
+                    (&mut rows[row], again.against_build(&own, base))
+                {
+                    compared.runs.push(ratio);
+                }
+            }
+        }
+    }
+    for ((_, all), rows) in run.builds.iter_mut().zip(found) {
+        all.extend(rows.into_iter().flatten());
+    }
+    Ok(())
+}
+
 /// A peer's fault is told at the end; without typepack there is nothing to measure.
 fn fault(run: &mut Run, library: &Library, line: String) -> Result<(), Fault> {
     let line = format!("{}: {line}", library.name);
@@ -150,21 +231,28 @@ fn fault(run: &mut Run, library: &Library, line: String) -> Result<(), Fault> {
     }
 }
 
-fn definitions(path: Option<&Path>) -> Result<Definitions, String> {
-    let Some(path) = path else { return Ok(Definitions::built_in()) };
+fn definitions(subject: Subject, path: Option<&Path>) -> Result<Definitions, String> {
+    let Some(path) = path else {
+        return Ok(match subject {
+            Subject::Messages => Definitions::messages(),
+            Subject::Collectives => Definitions::collectives(),
+        });
+    };
     let named = |error: String| format!("--rows {}: {error}", path.display());
     let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
     Definitions::parse(&text).map_err(named)
 }
 
 fn chosen(
-    arguments: &PingpongArguments,
+    subject: Subject,
+    arguments: &MessageArguments,
     definitions: &Definitions,
 ) -> Result<(Vec<Row>, Vec<What>), Fault> {
     let only = &arguments.only;
+    let all: &[What] = if subject == Subject::Messages { &ROWS } else { &[] };
     for pattern in only {
         let row = definitions.rows.iter().any(|row| row.is_named(pattern));
-        if !row && !ROWS.iter().any(|job| matches(job.name, pattern)) {
+        if !row && !all.iter().any(|job| matches(job.name, pattern)) {
             let line = format!("--only {pattern}: no such row; --list names them");
             return Err(Fault::Usage(line));
         }
@@ -174,14 +262,14 @@ fn chosen(
         true => row.quick || !arguments.quick,
         false => only.iter().any(|pattern| row.is_named(pattern)),
     });
-    let jobs = ROWS
+    let jobs = all
         .iter()
         .filter(|job| only.is_empty() || only.iter().any(|pattern| matches(job.name, pattern)));
     Ok((rows.cloned().collect(), jobs.copied().collect()))
 }
 
 /// typepack's prefixes, then the peers.
-fn libraries(arguments: &PingpongArguments) -> Result<Vec<Library>, Fault> {
+fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
     let mut list: Vec<Library> = Vec::new();
     for text in &arguments.prefix {
         let number = list.len();
@@ -203,6 +291,10 @@ fn libraries(arguments: &PingpongArguments) -> Result<Vec<Library>, Fault> {
             return Err(named("this is not typepack".to_owned()));
         }
         list.push(library);
+    }
+    if list.len() > 1 {
+        apart::check().map_err(Fault::Failed)?;
+        list.iter_mut().for_each(|library| library.apart = true);
     }
     list.extend(Library::peers(&arguments.peers));
     for (place, library) in list.iter().enumerate() {

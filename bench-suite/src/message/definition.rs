@@ -1,11 +1,17 @@
-//! Rows and bars of messages as data: reads `definitions/message.toml`, or a file of its kind.
+//! Rows and bars of messages and collectives as data: reads `definitions/message.toml`,
+//! `definitions/collective.toml`, or a file of their kind.
 //!
 //! `suite.rs` measures the [`Row`]s, `summary.rs` holds them against the [`Bar`]s. What a row's
-//! words mean is known to the C program only (`message/layout.c`, `message/halo.c`).
+//! words mean is known to the C program only (`message/layout.c`, `message/halo.c`,
+//! `message/collective.c`).
 
+use crate::definition::line_of;
 use serde::Deserialize;
 
-const BUILT_IN: &str = include_str!("../../definitions/message.toml");
+const MESSAGES: &str = include_str!("../../definitions/message.toml");
+const COLLECTIVES: &str = include_str!("../../definitions/collective.toml");
+/// Most ranks of a row: the C program has no more.
+const MOST_RANKS: usize = 16;
 /// Most packed bytes of a message.
 const MOST_BYTES: u64 = 1 << 30;
 
@@ -29,6 +35,8 @@ pub struct Row {
     pub text: String,
     /// Is it part of a quick run?
     pub quick: bool,
+    /// How many ranks it is for.
+    pub ranks: usize,
     what: What,
 }
 
@@ -36,6 +44,7 @@ pub struct Row {
 enum What {
     Message { layout: String, pack: bool },
     Halo(String),
+    Collective { operation: String, bytes: u64 },
 }
 
 /// Where the buffers are from.
@@ -106,6 +115,9 @@ struct RowDefinition {
     text: String,
     layout: Option<String>,
     halo: Option<String>,
+    collective: Option<String>,
+    #[serde(default)]
+    ranks: Vec<usize>,
     #[serde(default)]
     sizes: Vec<String>,
     unit: Option<u64>,
@@ -121,14 +133,33 @@ enum Quick {
     Sizes(Vec<String>),
 }
 
+impl RowDefinition {
+    fn is_quick(&self, size: &String) -> bool {
+        match &self.quick {
+            None => false,
+            Some(Quick::All(all)) => *all,
+            Some(Quick::Sizes(list)) => list.contains(size),
+        }
+    }
+}
+
 impl Definitions {
     /// Those of `definitions/message.toml`.
     ///
     /// # Panics
     ///
     /// Never: a test reads them.
-    pub fn built_in() -> Self {
-        Self::parse(BUILT_IN).expect("the built-in definitions are sound")
+    pub fn messages() -> Self {
+        Self::parse(MESSAGES).expect("the built-in definitions are sound")
+    }
+
+    /// Those of `definitions/collective.toml`.
+    ///
+    /// # Panics
+    ///
+    /// Never: a test reads them.
+    pub fn collectives() -> Self {
+        Self::parse(COLLECTIVES).expect("the built-in definitions are sound")
     }
 
     /// Reads `text`.
@@ -138,7 +169,7 @@ impl Definitions {
     /// One line: what is wrong, and in which row.
     pub fn parse(text: &str) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|e| {
-            let line = e.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+            let line = e.span().map_or(1, |span| line_of(text, span.start));
             format!("line {line}: {}", e.message())
         })?;
         let mut rows: Vec<Row> = Vec::new();
@@ -170,13 +201,16 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
         class: definition.class.clone(),
         text: definition.text.clone(),
         quick,
+        ranks: 2,
         what,
     };
-    let is_quick = |size: &String| match &definition.quick {
-        None => false,
-        Some(Quick::All(all)) => *all,
-        Some(Quick::Sizes(list)) => list.contains(size),
-    };
+    if let Some(operation) = &definition.collective {
+        return collectives_of(definition, operation);
+    }
+    if !definition.ranks.is_empty() {
+        return Err("only collectives have ranks".to_owned());
+    }
+    let is_quick = |size: &String| definition.is_quick(size);
     let whole = matches!(definition.quick, Some(Quick::All(true)));
     let name = definition.name.clone();
     match (&definition.layout, &definition.halo) {
@@ -211,6 +245,46 @@ fn rows_of(definition: &RowDefinition) -> Result<Vec<Row>, String> {
     }
 }
 
+/// A row for each size and number of ranks; the number is a part of name and class.
+fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row>, String> {
+    if definition.layout.is_some() || definition.halo.is_some() || definition.pack {
+        return Err("a collective has neither layout nor halo nor pack".to_owned());
+    }
+    if operation.is_empty() || !operation.bytes().all(|b| b.is_ascii_lowercase()) {
+        return Err("a collective is a word of small letters".to_owned());
+    }
+    let mut rows = Vec::new();
+    for &ranks in &definition.ranks {
+        if !(2..=MOST_RANKS).contains(&ranks) {
+            return Err(format!("{ranks} ranks are not 2 to {MOST_RANKS}"));
+        }
+        let mut row = |size: Option<&String>, bytes: u64| {
+            let size_name = size.map_or(String::new(), |size| format!("-{size}"));
+            rows.push(Row {
+                name: format!("{}{size_name}-x{ranks}", definition.name),
+                class: format!("{}-x{ranks}", definition.class),
+                text: format!("{}, {ranks} ranks", definition.text),
+                quick: definition.is_quick(size.unwrap_or(&String::new())),
+                ranks,
+                what: What::Collective { operation: operation.to_owned(), bytes },
+            });
+        };
+        if definition.sizes.is_empty() {
+            row(None, 0);
+        }
+        for size in &definition.sizes {
+            match bytes(size)? {
+                bytes if bytes.is_multiple_of(8) => row(Some(size), bytes),
+                _ => return Err(format!("{size} is not a number of doubles")),
+            }
+        }
+    }
+    if rows.is_empty() {
+        return Err("a collective has ranks".to_owned());
+    }
+    Ok(rows)
+}
+
 /// One line of words: they are sent as such.
 fn words(text: &str) -> Result<String, String> {
     let sound = !text.is_empty() && text.len() < 1000 && !text.contains(char::is_control);
@@ -242,6 +316,9 @@ impl Row {
                 format!("row pingpong {} {extra} {layout}", memory.name())
             }
             What::Halo(words) => format!("row halo {} {words}", memory.name()),
+            What::Collective { operation, bytes } => {
+                format!("row collective {} {operation} {bytes}", memory.name())
+            }
         }
     }
 
@@ -262,7 +339,7 @@ mod tests {
 
     #[test]
     fn the_built_in_rows_are_sound() {
-        let all = Definitions::built_in();
+        let all = Definitions::messages();
         let row = |name: &str| all.rows.iter().find(|r| r.name == name).expect(name).clone();
         assert_eq!(row("contig-8B").command(Memory::User), "row pingpong user plain contig 8");
         assert_eq!(
@@ -280,8 +357,21 @@ mod tests {
     }
 
     #[test]
+    fn collectives_have_a_row_for_each_number_of_ranks() {
+        let all = Definitions::collectives();
+        let row = |name: &str| all.rows.iter().find(|r| r.name == name).expect(name).clone();
+        let allreduce = row("allreduce-8B-x8");
+        assert_eq!((allreduce.ranks, allreduce.class.as_str()), (8, "collective-x8"));
+        assert_eq!(allreduce.command(Memory::User), "row collective user allreduce 8");
+        assert_eq!(row("barrier-x2").command(Memory::Alloc), "row collective alloc barrier 0");
+        for name in ["barrier", "allreduce-8B", "bcast-1M", "alltoall-64K"] {
+            assert!(row(&format!("{name}-x2")).quick && row(&format!("{name}-x8")).quick, "{name}");
+        }
+    }
+
+    #[test]
     fn patterns_are_parts_of_names() {
-        let all = Definitions::built_in();
+        let all = Definitions::messages();
         let count = |pattern| all.rows.iter().filter(|row| row.is_named(pattern)).count();
         assert_eq!(count("8B"), 1);
         assert_eq!(count("d1s8-64K"), 1);
@@ -303,6 +393,11 @@ mod tests {
         assert!(row("halo = \"a\\nquit\"").contains("words of one line"));
         assert!(row("layout = \"contig {n}\"\nsizes = [\"8B\"]\nunit = 16").contains("unit"));
         assert!(row("layout = \"contig {n}\"\nsizes = [\"8B\", \"8B\"]").contains("twice"));
+        assert!(row("collective = \"scan\"").contains("has ranks"));
+        assert!(row("collective = \"scan\"\nranks = [1]").contains("1 ranks are not"));
+        let odd = "collective = \"scan\"\nranks = [2]\nsizes = [\"9B\"]";
+        assert!(row(odd).contains("9B is not a number of doubles"));
+        assert!(row("halo = \"a\"\nranks = [2]").contains("only collectives"));
         assert!(row("layut = \"b\"").starts_with("line 4: unknown field"));
     }
 }

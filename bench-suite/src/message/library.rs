@@ -3,11 +3,12 @@
 //! `session.rs` and `whole.rs` start what is compiled here. Intel's package for Python has no mpicc;
 //! it has the standard ABI's library, for which typepack's mpicc compiles.
 
+use super::apart;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The parts of the program.
-const SOURCES: [(&str, &str); 8] = [
+const SOURCES: [(&str, &str); 9] = [
     ("bench.h", include_str!("../../message/bench.h")),
     ("main.c", include_str!("../../message/main.c")),
     ("link.c", include_str!("../../message/link.c")),
@@ -15,6 +16,7 @@ const SOURCES: [(&str, &str); 8] = [
     ("layout.c", include_str!("../../message/layout.c")),
     ("pingpong.c", include_str!("../../message/pingpong.c")),
     ("halo.c", include_str!("../../message/halo.c")),
+    ("collective.c", include_str!("../../message/collective.c")),
     ("job.c", include_str!("../../message/job.c")),
 ];
 const FLAGS: [&str; 5] = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-o"];
@@ -44,6 +46,8 @@ pub struct Library {
     pub prefix: PathBuf,
     /// Whose it is.
     pub kind: Kind,
+    /// Its jobs know nothing of the cores that other jobs have reserved (`apart.rs`).
+    pub apart: bool,
 }
 
 impl Library {
@@ -65,7 +69,7 @@ impl Library {
             () if has("bin/hydra_pmi_proxy") => Kind::Mpich,
             () => Kind::Typepack,
         };
-        Ok(Self { name: name.to_owned(), prefix, kind })
+        Ok(Self { name: name.to_owned(), prefix, kind, apart: false })
     }
 
     /// Is it one of those that typepack is compared with?
@@ -147,6 +151,9 @@ impl Library {
             Kind::OpenMpi => command.args(["--bind-to", place, "--oversubscribe"]),
         };
         command.args(["-n", &ranks]);
+        if self.apart {
+            apart::reserve_apart(&mut command);
+        }
         command
     }
 

@@ -4,6 +4,7 @@
 
 use super::suite::Measured;
 use super::whole::Whole;
+use crate::builds::Compared;
 use crate::measure::STEADY;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
@@ -13,9 +14,38 @@ pub const MESSAGES: &str = "pingpong";
 /// Name of the table of jobs in records.
 pub const JOBS: &str = "jobs";
 
+/// What a run is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Subject {
+    /// Messages and halos of two ranks, and whole jobs.
+    #[default]
+    Messages,
+    /// Collective calls.
+    Collectives,
+}
+
+impl Subject {
+    /// What its bars are for.
+    pub fn bars(self) -> &'static str {
+        match self {
+            Self::Messages => "messages, halos and jobs",
+            Self::Collectives => "collectives",
+        }
+    }
+
+    fn times(self) -> &'static str {
+        match self {
+            Self::Messages => "half of there and back, or one exchange of six faces",
+            Self::Collectives => "one call, from the first rank's begin to the last one's end",
+        }
+    }
+}
+
 /// Everything that one run has measured.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
+    /// What it is about.
+    pub subject: Subject,
     /// Names of all libraries, typepack's first.
     pub libraries: Vec<String>,
     /// Names of the peers.
@@ -26,6 +56,8 @@ pub struct Run {
     pub rows: Vec<Measured>,
     /// Rows of whole jobs.
     pub jobs: Vec<Whole>,
+    /// Other builds of typepack by name, with the rows that both have.
+    pub builds: Vec<(String, Vec<Compared>)>,
     /// What has failed, one line each.
     pub faults: Vec<String>,
 }
@@ -89,9 +121,10 @@ fn messages(run: &Run) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     format!(
-        "{table}\nMicroseconds, medians of interleaved rounds: half of there and back, or one \
-         exchange of six faces. line: one way of a cache line, ns. /best: time of the best peer \
-         over that of {}. ~: rounds differ by more than {STEADY}x.\n",
+        "{table}\nMicroseconds, medians of interleaved rounds: {}. line: one way of a cache line, \
+         ns. /best: time of the best peer over that of {}. ~: rounds differ by more than \
+         {STEADY}x.\n",
+        run.subject.times(),
         run.own()
     )
 }

@@ -1,4 +1,4 @@
-//! A job of two ranks that lives through the run: started, asked, ended.
+//! A job that lives through the run: started, asked, ended.
 //!
 //! `suite.rs` asks; `message/main.c` answers. Every rank has a socket of its own and answers every
 //! line with one. A job that crashes, hangs or does not start is an error of one line for the row
@@ -7,11 +7,13 @@
 use super::library::Library;
 use crate::buffer::{Buffer, PAGE};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -23,21 +25,31 @@ const LIVES: usize = 5;
 const GRACE: Duration = Duration::from_secs(5);
 /// The user's memory of a rank; only what is touched is there.
 const MEMORY: usize = 1 << 30;
+/// Voluntary context switches of a rank while others are measured, from its last answer on: one
+/// into `read`, and one if the line was there before that.
+const NAPS: u64 = 2;
 /// How often a wait looks at the process as well.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// The pages that the ranks of all libraries have as their buffers, in turn: placement of pages
 /// decides as much as libraries do.
-pub struct UserMemory([Buffer; 2]);
+pub struct UserMemory(Vec<Buffer>);
 
 impl UserMemory {
-    /// That of two ranks.
+    /// That of `ranks` ranks.
     ///
     /// # Errors
     ///
     /// One line: the system has no such memory.
-    pub fn new() -> Result<Rc<Self>, String> {
-        Ok(Rc::new(Self([Buffer::new(MEMORY)?, Buffer::new(MEMORY)?])))
+    pub fn new(ranks: usize) -> Result<Rc<Self>, String> {
+        let buffers: Result<Vec<Buffer>, String> =
+            (0..ranks).map(|_| Buffer::new(MEMORY)).collect();
+        buffers.map(|buffers| Rc::new(Self(buffers)))
+    }
+
+    /// Of how many ranks it is.
+    pub fn ranks(&self) -> usize {
+        self.0.len()
     }
 }
 
@@ -61,6 +73,7 @@ pub struct Session {
     deaths: usize,
     version: String,
     patience: Duration,
+    woken: u64,
 }
 
 struct Running {
@@ -74,6 +87,8 @@ struct Running {
 struct Rank {
     from: BufReader<UnixStream>,
     process: Option<Pid>,
+    /// How often it had given its CPU away by its last answer.
+    naps: Option<u64>,
 }
 
 /// What a turn has measured.
@@ -88,7 +103,8 @@ pub struct Turn {
 }
 
 impl Session {
-    /// Starts the job of `program` in `folder`, its ranks on `cpus` (such as `0,1`).
+    /// Starts the job of `program` in `folder`: a rank for each of `memory`, on `cpus` (such as
+    /// `0,1`), bound where there are as many.
     ///
     /// # Errors
     ///
@@ -111,6 +127,7 @@ impl Session {
             deaths: 0,
             version: String::new(),
             patience,
+            woken: 0,
         };
         session.restart()?;
         Ok(session)
@@ -126,7 +143,18 @@ impl Session {
         &self.version
     }
 
-    fn restart(&mut self) -> Result<(), String> {
+    /// How often its ranks have woken up while others were measured. Their sleep is what makes the
+    /// rows of two libraries comparable: 0 is right.
+    pub fn woken(&self) -> u64 {
+        self.woken
+    }
+
+    /// Ends the job and starts a new one.
+    ///
+    /// # Errors
+    ///
+    /// One line: as [`Session::start`].
+    pub fn restart(&mut self) -> Result<(), String> {
         self.running = None;
         let page = Buffer::new(PAGE)?;
         let name = format!("{}-{}", self.library.name, self.deaths);
@@ -137,7 +165,12 @@ impl Session {
         listener.set_nonblocking(true).map_err(|e| shown(&socket, e))?;
         let file = File::create(&output).map_err(|e| shown(&output, e))?;
         let both = file.try_clone().map_err(|e| shown(&output, e))?;
-        let mut command = self.library.launcher(2, true);
+        let (ranks, places) = (self.memory.ranks(), cpu_list(&self.cpus));
+        let crowded = ranks > places.len().max(2);
+        let mut command = self.library.launcher(ranks, !crowded);
+        if crowded {
+            stay_on(&mut command, &places);
+        }
         command.arg(&self.program).arg("serve").arg(&socket).arg(page.path()).arg(&self.cpus);
         command.arg(MEMORY.to_string()).args(self.memory.0.iter().map(Buffer::path));
         let child = command.stdin(Stdio::null()).stdout(both).stderr(file).spawn();
@@ -155,22 +188,23 @@ impl Session {
         }
     }
 
-    /// Both ranks call, each with one line about itself.
+    /// All ranks call, each with one line about itself.
     fn meet(&mut self, listener: &UnixListener) -> Result<String, Fault> {
         let deadline = Instant::now() + self.patience;
         let Some(running) = &mut self.running else { return Err(Fault::Ended) };
         let mut calls: Vec<(usize, Rank)> = Vec::new();
         let mut version = String::new();
-        while calls.len() < 2 {
+        while calls.len() < self.memory.ranks() {
             match listener.accept() {
                 Ok((stream, _)) => {
                     let prepared =
                         stream.set_nonblocking(false).and(stream.set_read_timeout(Some(GLANCE)));
                     prepared.map_err(|e| Fault::Line(format!("socket: {e}")))?;
-                    let mut rank = Rank { from: BufReader::new(stream), process: None };
+                    let from = BufReader::new(stream);
+                    let mut rank = Rank { from, process: None, naps: None };
                     let line = rank.line(&mut running.child, deadline)?;
-                    let (number, process, said) =
-                        introduction(&line).ok_or(Fault::Line(format!("said {line}")))?;
+                    let (number, process, said) = introduction(&line, self.memory.ranks())
+                        .ok_or(Fault::Line(format!("said {line}")))?;
                     rank.process = process;
                     version = said;
                     calls.push((number, rank));
@@ -217,10 +251,16 @@ impl Session {
         }
     }
 
-    /// Sends a line to both ranks; their answers.
+    /// Sends a line to all ranks; their answers.
     fn ask(&mut self, line: &str) -> Result<Vec<String>, String> {
         let deadline = Instant::now() + self.patience;
         let Some(running) = &mut self.running else { return Err("is not running".to_owned()) };
+        for rank in &mut running.ranks {
+            let naps = rank.process.and_then(naps);
+            if let (Some(before), Some(now)) = (rank.naps, naps) {
+                self.woken += now.saturating_sub(before + NAPS);
+            }
+        }
         for rank in &mut running.ranks {
             // A rank that has ended is found by the answer that does not come.
             let _ = writeln!(rank.from.get_mut(), "{line}");
@@ -229,6 +269,9 @@ impl Session {
         let answers: Result<Vec<String>, Fault> =
             ranks.iter_mut().map(|rank| rank.line(child, deadline)).collect();
         let answers = answers.map_err(|fault| self.dead(fault))?;
+        for rank in self.running.iter_mut().flat_map(|running| &mut running.ranks) {
+            rank.naps = rank.process.and_then(naps);
+        }
         match answers.iter().find_map(|answer| answer.strip_prefix("error ")) {
             Some(fault) => Err(fault.to_owned()),
             None => Ok(answers),
@@ -270,11 +313,11 @@ impl Session {
     }
 }
 
-fn introduction(line: &str) -> Option<(usize, Option<Pid>, String)> {
+fn introduction(line: &str, ranks: usize) -> Option<(usize, Option<Pid>, String)> {
     let (front, version) = line.split_once(": ")?;
     let words: Vec<&str> = front.split([' ', ',']).filter(|word| !word.is_empty()).collect();
     match words[..] {
-        ["rank", rank, "of", "2", "process", process] => {
+        ["rank", rank, "of", size, "process", process] if size.parse() == Ok(ranks) => {
             let process = Pid::from_raw(process.parse().ok()?);
             Some((rank.parse().ok()?, process, version.trim().to_owned()))
         }
@@ -384,6 +427,33 @@ impl Drop for Running {
     }
 }
 
+/// How often a process has given its CPU away, by what the kernel says of its threads.
+fn naps(process: Pid) -> Option<u64> {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero())).ok()?;
+    let of_thread = |path: PathBuf| {
+        let status = std::fs::read_to_string(path.join("status")).ok()?;
+        let line = status.lines().find_map(|l| l.strip_prefix("voluntary_ctxt_switches:"))?;
+        line.trim().parse::<u64>().ok()
+    };
+    Some(threads.flatten().filter_map(|thread| of_thread(thread.path())).sum())
+}
+
+/// Keeps a launcher and its ranks on these CPUs.
+fn stay_on(command: &mut Command, cpus: &[usize]) {
+    let mut set = CpuSet::new();
+    cpus.iter().for_each(|cpu| set.set(*cpu));
+    let bind = move || sched_setaffinity(None, &set).map_err(std::io::Error::from);
+    // SAFETY: one system call on a value of its own, which is allowed between `fork` and `exec`.
+    unsafe { command.pre_exec(bind) };
+}
+
+/// The numbers of `0,1`.
+fn cpu_list(text: &str) -> Vec<usize> {
+    let mut list: Vec<usize> = text.split(',').filter_map(|cpu| cpu.parse().ok()).collect();
+    list.dedup();
+    list
+}
+
 /// The CPUs of two ranks: the first two that this process may use.
 pub fn cpus() -> String {
     let allowed = rustix::thread::sched_getaffinity(None).ok();
@@ -412,10 +482,10 @@ mod tests {
         assert_eq!(extent("ok 8 2"), Some(Extent { payload: 8, touched: 128 }));
         assert_eq!((extent("ok 8"), extent("error 8 2")), (None, None));
         let (rank, process, version) =
-            introduction("rank 1 of 2, process 77: MPI 5: x").expect("an introduction");
+            introduction("rank 1 of 2, process 77: MPI 5: x", 2).expect("an introduction");
         assert_eq!((rank, version.as_str()), (1, "MPI 5: x"));
         assert_eq!(process.map(|p| p.as_raw_nonzero().get()), Some(77));
-        assert!(introduction("rank 1 of 3, process 77: x").is_none());
-        assert!(introduction("hello").is_none());
+        assert!(introduction("rank 1 of 3, process 77: x", 2).is_none());
+        assert!(introduction("hello", 2).is_none());
     }
 }

@@ -1,10 +1,11 @@
-//! Rows of two ranks, round by round: every library's job takes its turn, then the next round.
+//! Rows, round by round: every library's job takes its turn, then the next round.
 //!
 //! Between `session.rs` and the reports. A figure is the median over the rounds; every turn carries
 //! the probe of a cache line before and after, and the row says how far its CPUs were apart.
 
 use super::definition::{Memory, Row};
 use super::session::{Extent, Session, Turn};
+use crate::builds::Compared;
 use crate::measure::{STEADY, median};
 use crate::summary::{FAR_TIE, IN_CACHE, TIE};
 use serde::Serialize;
@@ -106,6 +107,22 @@ impl Measured {
     pub fn against(&self, own: &str, peers: &[String]) -> Option<(f64, bool)> {
         let (own, best) = (self.figure(own)?, self.best(peers)?);
         Some((best.ns / own.ns, own.spread <= STEADY && best.spread <= STEADY))
+    }
+
+    /// The time of `base`, another build, over that of `own`, and whether the rounds of both agree.
+    pub fn against_build(&self, own: &str, base: &str) -> Option<(f64, bool)> {
+        let (own, base) = (self.figure(own)?, self.figure(base)?);
+        Some((base.ns / own.ns, own.spread <= STEADY && base.spread <= STEADY))
+    }
+
+    /// The row for a comparison of two builds, with its first ratio.
+    pub fn compared(&self, ratio: (f64, bool)) -> Compared {
+        let class = if self.class.is_empty() { "others" } else { &self.class };
+        Compared {
+            name: format!("{} {}", self.name, self.memory),
+            class: format!("{class}, {}", self.memory),
+            runs: vec![ratio],
+        }
     }
 
     /// The time of `own` over that of its single pack, and whether its rounds agree.

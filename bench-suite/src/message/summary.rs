@@ -1,11 +1,12 @@
-//! The bars of messages and jobs against what one run has measured.
+//! The bars of messages, collectives and jobs against what one run has measured.
 //!
-//! Comes after `suite.rs` and `whole.rs`. Unsteady rows decide nothing; they are counted. A bar of
-//! near CPUs is not decided by rows between others.
+//! Comes after `suite.rs` and `whole.rs`. Unsteady rows decide nothing; they are counted, and the
+//! value with them is shown beside. A bar of near CPUs is not decided by rows between others.
 
 use super::definition::{Bar, Memory, Value};
 use super::report::Run;
 use super::suite::{Distance, Measured};
+use crate::builds::{self, mean};
 use std::fmt::Write;
 
 /// A bar with its verdict, for one kind of memory.
@@ -13,6 +14,8 @@ use std::fmt::Write;
 pub struct Verdict {
     /// What all steady rows together reach.
     pub value: Option<f64>,
+    /// The same with the other rows.
+    pub all: Option<f64>,
     /// Whether that is enough; nothing if no row decides.
     pub passes: Option<bool>,
     /// Rows that decide, and rows that are unsteady or at another distance.
@@ -28,29 +31,24 @@ pub fn verdict(run: &Run, bar: &Bar, memory: Memory) -> Verdict {
         Value::Pack => row.over_pack(run.own()),
         Value::Mean | Value::Least => row.against(run.own(), &run.peers),
     };
-    let (mut values, mut others) = (Vec::new(), 0);
-    for row in rows {
-        match of(row) {
-            Some((value, true)) if !bar.near || row.distance() == Distance::Near => {
-                values.push((row, value));
-            }
-            Some(_) => others += 1,
-            None => {}
-        }
-    }
+    let all: Vec<(&Measured, f64, bool)> = rows
+        .filter_map(|row| {
+            let (value, steady) = of(row)?;
+            Some((row, value, steady && (!bar.near || row.distance() == Distance::Near)))
+        })
+        .collect();
+    let values: Vec<(&Measured, f64)> = all
+        .iter()
+        .filter(|(_, _, decides)| *decides)
+        .map(|(row, value, _)| (*row, *value))
+        .collect();
     let least = bar.bar[usize::from(memory == Memory::Alloc)];
     let passes = |value: f64, tie: f64| match bar.value {
         Value::Pack => value <= least,
         Value::Mean => value >= least,
         Value::Least => value >= least * tie,
     };
-    let numbers = values.iter().map(|(_, value)| *value);
-    let value = match bar.value {
-        _ if values.is_empty() => None,
-        Value::Mean => Some((numbers.map(f64::ln).sum::<f64>() / values.len() as f64).exp()),
-        Value::Least => numbers.min_by(f64::total_cmp),
-        Value::Pack => numbers.max_by(f64::total_cmp),
-    };
+    let value = whole(bar.value, values.iter().map(|(_, value)| *value));
     let mut short: Vec<(String, f64)> = values
         .iter()
         .filter(|(row, value)| !passes(*value, row.tie()))
@@ -65,7 +63,22 @@ pub fn verdict(run: &Run, bar: &Bar, memory: Memory) -> Verdict {
         // Rows by themselves: with ties, the least need not be the one that falls short.
         Value::Least | Value::Pack => value.map(|_| short.is_empty()),
     };
-    Verdict { value, passes, rows: [values.len(), others], short }
+    let others = all.len() - values.len();
+    let all = whole(bar.value, all.iter().map(|(_, value, _)| *value));
+    Verdict { value, all, passes, rows: [values.len(), others], short }
+}
+
+/// The value of all rows together.
+fn whole(how: Value, values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
+    match how {
+        Value::Mean => mean(values),
+        Value::Least => values.min_by(f64::total_cmp),
+        Value::Pack => values.max_by(f64::total_cmp),
+    }
+}
+
+fn shown(value: Option<f64>) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:.2}"))
 }
 
 fn word(passes: Option<bool>) -> &'static str {
@@ -78,16 +91,17 @@ fn word(passes: Option<bool>) -> &'static str {
 
 /// The bars with their verdicts, every row that falls short, and the faults.
 pub fn text(run: &Run, bars: &[Bar]) -> String {
-    let mut out = String::from(
-        "Bars for messages, halos and jobs (steady rows decide; ties are 3 %, or \
-                                  1.5x for rows that touch more than 8 MiB)\n\n",
+    let mut out = format!(
+        "Bars for {} (steady rows decide; ties are 3 %, or 1.5x for rows that touch more than \
+         8 MiB)\n\n",
+        run.subject.bars()
     );
     let mut short = String::new();
     if !run.rows.is_empty() {
         let _ = writeln!(
             out,
-            "{:<6}{:<50}{:<8}{:>9}{:>8}{:>8}{:>8}{:>8}",
-            "", "bar", "memory", "measured", "bar", "goal", "rows", "others"
+            "{:<6}{:<50}{:<8}{:>9}{:>8}{:>8}{:>8}{:>8}{:>10}",
+            "", "bar", "memory", "measured", "bar", "goal", "rows", "others", "with them"
         );
         for bar in bars {
             for memory in [Memory::User, Memory::Alloc] {
@@ -125,6 +139,9 @@ pub fn text(run: &Run, bars: &[Bar]) -> String {
     if run.peers.is_empty() {
         out.push_str("No peers took part: `scripts/bench peers` fetches them.\n");
     }
+    for (base, rows) in &run.builds {
+        let _ = write!(out, "\n{}", builds::text(run.own(), base, rows));
+    }
     out.push_str(&short);
     if !run.faults.is_empty() {
         out.push_str("\nFaults\n");
@@ -141,15 +158,16 @@ fn one(run: &Run, bar: &Bar, memory: Memory, out: &mut String, short: &mut Strin
     let index = usize::from(memory == Memory::Alloc);
     let _ = writeln!(
         out,
-        "{:<6}{:<50}{:<8}{:>9}{:>8.2}{:>8.2}{:>8}{:>8}",
+        "{:<6}{:<50}{:<8}{:>9}{:>8.2}{:>8.2}{:>8}{:>8}{:>10}",
         word(verdict.passes),
         bar.text,
         memory.name(),
-        verdict.value.map_or("-".to_owned(), |value| format!("{value:.2}")),
+        shown(verdict.value),
         bar.bar[index],
         bar.goal[index],
         verdict.rows[0],
         verdict.rows[1],
+        shown(verdict.all),
     );
     if verdict.passes == Some(false) {
         let _ = writeln!(short, "\n{}, {}: rows that fall short", bar.text, memory.name());
@@ -195,7 +213,7 @@ mod tests {
     }
 
     fn bar(text: &str) -> Bar {
-        let bars = Definitions::built_in().bars;
+        let bars = Definitions::messages().bars;
         bars.into_iter().find(|bar| bar.text.contains(text)).expect(text)
     }
 
@@ -209,12 +227,13 @@ mod tests {
         let run = run(rows);
         let mean = verdict(&run, &bar("mean"), Memory::User);
         assert_eq!((mean.passes, mean.rows), (Some(true), [2, 1]));
+        assert!((mean.all.expect("rows") - 0.36_f64.cbrt()).abs() < 1e-9);
         assert!((mean.value.expect("rows") - 3.6_f64.sqrt()).abs() < 1e-9);
         let least = verdict(&run, &bar("least row"), Memory::User);
         assert_eq!(least.passes, Some(false));
         assert_eq!(least.short, [("b".to_owned(), 0.9)]);
         assert_eq!(verdict(&run, &bar("mean"), Memory::Alloc).passes, None);
-        let text = text(&run, &Definitions::built_in().bars);
+        let text = text(&run, &Definitions::messages().bars);
         assert!(text.contains("least row, user: rows that fall short\n  b "), "{text}");
     }
 

@@ -101,6 +101,11 @@ impl Session {
         Ok(())
     }
 
+    /// Ends the child; the next layout gets a fresh one.
+    pub fn end(&mut self) {
+        self.running = None;
+    }
+
     /// The next answer; what ends the child becomes the error.
     fn answer(&mut self) -> Result<String, String> {
         let Some(running) = &mut self.running else { return Err("is not running".to_owned()) };

@@ -282,7 +282,7 @@ pub(crate) fn find(word: &str) -> Option<&'static Row> {
 }
 
 /// The types that the call which made `ty` was given.
-pub(crate) fn types(ty: &Datatype) -> Vec<&Datatype> {
+pub fn types(ty: &Datatype) -> Vec<&Datatype> {
     match ty.constructor() {
         Constructor::Composite { call, .. } => match &**call {
             Call::Darray(call) => vec![&call.old],
@@ -294,18 +294,24 @@ pub(crate) fn types(ty: &Datatype) -> Vec<&Datatype> {
 }
 
 /// The names of a constructor's parameters.
-pub(crate) fn parameters(name: &str) -> impl Iterator<Item = &'static str> {
+pub fn parameters(name: &str) -> impl Iterator<Item = &'static str> {
     let row = ROWS.iter().find(|row| row.name == name);
     row.into_iter().flat_map(|row| row.parameters.iter().map(|parameter| parameter.name))
 }
 
 /// An argument of a call that made a type.
-pub(crate) enum Argument<'a> {
+pub enum Argument<'a> {
+    /// A number.
     Number(i64),
+    /// A word that stands for a number.
     Word(&'static str),
+    /// A list that the tree keeps as a table.
     Table(&'a Table),
+    /// A list.
     Numbers(&'a [i64]),
+    /// The old type.
     Type(&'a Datatype),
+    /// The types of a struct.
     Types(&'a [Datatype]),
     /// A short list, entries as they are written.
     Texts(Vec<String>),
@@ -356,7 +362,7 @@ fn order(order: Order) -> Argument<'static> {
 
 /// The call that made `ty`: the constructor's name and its arguments, in the order of its row.
 /// `None` for named types.
-pub(crate) fn call(ty: &Datatype) -> Option<(&'static str, Vec<Argument<'_>>)> {
+pub fn call(ty: &Datatype) -> Option<(&'static str, Vec<Argument<'_>>)> {
     use Argument::{Number, Numbers, Table, Type, Types};
     let constructor = ty.constructor();
     let arguments = match constructor {
@@ -391,7 +397,7 @@ pub(crate) fn call(ty: &Datatype) -> Option<(&'static str, Vec<Argument<'_>>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scalar::Named;
+    use crate::named::Named;
 
     /// Arguments that fit every row: lists of two ones, and 1 where a number is wanted.
     fn sample(row: &Row) -> Values {

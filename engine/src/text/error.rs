@@ -3,6 +3,7 @@
 //! Made by `reader.rs` and `parse.rs`. The one-line form names line and column; [`ParseError::render`]
 //! draws the line with carets below the place.
 
+use memchr::{memchr, memchr_iter, memrchr};
 use std::fmt;
 use std::ops::Range;
 
@@ -22,11 +23,10 @@ const SHOWN: usize = 60;
 impl ParseError {
     pub(crate) fn new(text: &str, span: Range<usize>, message: impl Into<String>) -> Self {
         let before = &text[..span.start];
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         Self {
             message: message.into(),
-            line: before.bytes().filter(|&b| b == b'\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
+            line: memchr_iter(b'\n', before.as_bytes()).count() + 1,
+            column: last_line(before).chars().count() + 1,
             span,
             refusal: None,
         }
@@ -76,10 +76,8 @@ impl ParseError {
         let (Some(before), Some(rest)) = (text.get(..start), text.get(start..)) else {
             return self.to_string();
         };
-        let before = before.rsplit('\n').next().unwrap_or_default();
-        let rest = rest.split('\n').next().unwrap_or_default();
-        let carets = text.get(self.span.clone()).unwrap_or_default();
-        let carets = carets.split('\n').next().unwrap_or_default().chars().count();
+        let (before, rest) = (last_line(before), first_line(rest));
+        let carets = first_line(text.get(self.span.clone()).unwrap_or_default()).chars().count();
         let skipped = before.chars().count().saturating_sub(SHOWN);
         let mut line: String = before.chars().skip(skipped).map(plain).collect();
         if skipped > 0 {
@@ -93,6 +91,16 @@ impl ParseError {
         let carets = "^".repeat(carets.clamp(1, SHOWN));
         format!("{self}\n  {}\n  {:indent$}{carets}", line.trim_end(), "")
     }
+}
+
+/// `text` up to its first line feed.
+pub(crate) fn first_line(text: &str) -> &str {
+    &text[..memchr(b'\n', text.as_bytes()).unwrap_or(text.len())]
+}
+
+/// `text` from behind its last line feed.
+fn last_line(text: &str) -> &str {
+    &text[memrchr(b'\n', text.as_bytes()).map_or(0, |at| at + 1)..]
 }
 
 /// Control characters would move the carets away from their place.

@@ -17,6 +17,7 @@
 use super::reader::Reader;
 use super::{ParseError, parse, parse_in};
 use crate::datatype::Datatype;
+use memchr::memmem;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -192,7 +193,7 @@ fn inside(text: &str, span: Range<usize>) -> Range<usize> {
 /// with escapes, places inside cannot be told apart and the whole string is meant.
 fn moved(text: &str, value: &Spanned<String>, error: ParseError) -> FileError {
     let outer = inside(text, value.span());
-    let verbatim = text[outer.clone()].find(value.get_ref().as_str());
+    let verbatim = memmem::find(text[outer.clone()].as_bytes(), value.get_ref().as_bytes());
     let span = match verbatim {
         Some(at) => {
             let start = outer.start + at;

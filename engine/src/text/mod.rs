@@ -47,21 +47,19 @@
 //! Nesting of types is limited by memory alone, nesting of parentheses in numbers by
 //! [`MAX_PARENTHESES`], the entries of all lists of a text by [`MAX_ENTRIES`].
 
-mod constructors;
+pub(crate) mod constructors;
 mod error;
 #[cfg(feature = "text-file")]
 mod file;
 mod parse;
-mod print;
+pub(crate) mod print;
 mod reader;
 
-pub(crate) use constructors::{Argument, call, parameters, types};
 pub use error::ParseError;
 #[cfg(feature = "text-file")]
 pub use file::{File, FileError, Layout};
 pub use parse::{parse, parse_in};
 pub use print::{abridge, print};
-pub(crate) use print::{abridged_list, word};
 
 /// Most entries that all lists of one text may have together.
 pub const MAX_ENTRIES: usize = 1 << 24;

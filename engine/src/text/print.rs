@@ -6,7 +6,7 @@
 
 use super::constructors::{Argument, call, types};
 use crate::datatype::Datatype;
-use crate::scalar::Named;
+use crate::named::Named;
 use crate::table::Table;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -19,7 +19,7 @@ const TYPES: usize = 24;
 const LEVELS: usize = 8;
 
 /// The word for a named type: its MPI name without the prefix, in lower case.
-pub(crate) fn word(named: Named) -> String {
+pub fn word(named: Named) -> String {
     named.name().trim_start_matches("MPI_").to_ascii_lowercase()
 }
 
@@ -240,7 +240,7 @@ pub fn abridge(ty: &Datatype) -> String {
 }
 
 /// The first entries of a list, and how many there are if there are more.
-pub(crate) fn abridged_list(table: &Table) -> String {
+pub fn abridged_list(table: &Table) -> String {
     let mut text = String::new();
     if table.len() <= 64 {
         list(table.len(), |i| table.get(i), &mut text);

@@ -4,6 +4,7 @@
 //! was expected there and what was found. Numbers are computed in 128 bits.
 
 use super::constructors::Parameter;
+use super::error::first_line;
 use super::{MAX_ENTRIES, MAX_PARENTHESES, ParseError};
 use std::ops::Range;
 
@@ -33,7 +34,7 @@ impl<'a> Reader<'a> {
             if !rest.starts_with('#') {
                 return self.position;
             }
-            self.position += rest.find('\n').unwrap_or(rest.len());
+            self.position += first_line(rest).len();
         }
     }
 

@@ -1,25 +1,13 @@
 //! Types for the tests of this folder: a few chosen ones, and random trees small enough to be
 //! expanded. The full generator of the project is in `typepack-fuzz`, which depends on the engine.
 
+#[path = "../../../fuzz/support/random.rs"]
+mod numbers;
+
+pub use numbers::Random;
 use typepack_engine::{Datatype, Named, Order};
 
-/// A small generator of numbers (SplitMix64): the same ones in every run.
-pub struct Numbers(pub u64);
-
-impl Numbers {
-    /// A number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
-
-    fn between(&mut self, low: i64, high: i64) -> i64 {
-        low + self.below((high - low + 1) as u64) as i64
-    }
-
+impl Random {
     /// A count up to `high`: rarely 0, which empties whatever is built on it.
     fn count(&mut self, high: i64) -> i64 {
         if self.below(16) == 0 { 0 } else { self.between(1, high) }
@@ -35,7 +23,7 @@ impl Numbers {
 }
 
 /// A random tree of at most `levels` constructors above named types.
-pub fn datatype(numbers: &mut Numbers, levels: u32) -> Datatype {
+pub fn datatype(random: &mut Random, levels: u32) -> Datatype {
     const NAMED: [Named; 8] = [
         Named::INT,
         Named::DOUBLE,
@@ -46,43 +34,43 @@ pub fn datatype(numbers: &mut Numbers, levels: u32) -> Datatype {
         Named::PAIR_INT,
         Named::CHAR,
     ];
-    if levels == 0 || numbers.below(8) == 0 {
-        return Datatype::named(NAMED[numbers.below(NAMED.len() as u64) as usize]);
+    if levels == 0 || random.below(8) == 0 {
+        return Datatype::named(NAMED[random.below(NAMED.len() as u64) as usize]);
     }
-    let old = datatype(numbers, levels - 1);
+    let old = datatype(random, levels - 1);
     let extent = old.extent().clamp(-200, 200);
-    let blocks = numbers.count(6);
-    match numbers.below(12) {
-        0 => Datatype::contiguous(numbers.count(4), &old),
+    let blocks = random.count(6);
+    match random.below(12) {
+        0 => Datatype::contiguous(random.count(4), &old),
         1 => {
-            let (count, length) = (numbers.count(4), numbers.count(3));
-            Datatype::vector(count, length, numbers.between(-3, 4), &old)
+            let (count, length) = (random.count(4), random.count(3));
+            Datatype::vector(count, length, random.between(-3, 4), &old)
         }
         2 => {
-            let (count, length) = (numbers.count(4), numbers.count(3));
-            Datatype::hvector(count, length, numbers.between(-60, 200), &old)
+            let (count, length) = (random.count(4), random.count(3));
+            Datatype::hvector(count, length, random.between(-60, 200), &old)
         }
-        3 => Datatype::indexed(&numbers.counts(blocks, 3), &numbers.list(blocks, -3, 12), &old),
-        4 => Datatype::hindexed(&numbers.counts(blocks, 3), &numbers.list(blocks, -9, 300), &old),
-        5 => Datatype::indexed_block(numbers.count(3), &numbers.list(blocks, -3, 12), &old),
-        6 => Datatype::hindexed_block(numbers.between(1, 2), &numbers.list(blocks, 0, 300), &old),
+        3 => Datatype::indexed(&random.counts(blocks, 3), &random.list(blocks, -3, 12), &old),
+        4 => Datatype::hindexed(&random.counts(blocks, 3), &random.list(blocks, -9, 300), &old),
+        5 => Datatype::indexed_block(random.count(3), &random.list(blocks, -3, 12), &old),
+        6 => Datatype::hindexed_block(random.between(1, 2), &random.list(blocks, 0, 300), &old),
         7 => {
-            let shift = numbers.between(-8, 8);
-            Datatype::resized(shift, extent + numbers.between(-8, 24), &old)
+            let shift = random.between(-8, 8);
+            Datatype::resized(shift, extent + random.between(-8, 24), &old)
         }
         8 => {
-            let order = if numbers.below(2) == 0 { Order::C } else { Order::Fortran };
-            Datatype::subarray(&[3, 4], &[2, numbers.between(1, 3)], &[1, 1], order, &old)
+            let order = if random.below(2) == 0 { Order::C } else { Order::Fortran };
+            Datatype::subarray(&[3, 4], &[2, random.between(1, 3)], &[1, 1], order, &old)
         }
         // Structs of one type twice, of different types, and of equal types built twice.
         9 => {
-            let at = [0, extent + numbers.between(0, 16), 2 * extent + numbers.between(0, 40)];
+            let at = [0, extent + random.between(0, 16), 2 * extent + random.between(0, 40)];
             Datatype::structured(&[1, 1, 2], &at, &[old.clone(), old.clone(), old])
         }
         _ => {
-            let other = datatype(numbers, levels - 1);
-            let lengths = numbers.counts(3, 2);
-            let at = numbers.list(3, -20, 400);
+            let other = datatype(random, levels - 1);
+            let lengths = random.counts(3, 2);
+            let at = random.list(3, -20, 400);
             Datatype::structured(&lengths, &at, &[old.clone(), other, old])
         }
     }
@@ -91,12 +79,12 @@ pub fn datatype(numbers: &mut Numbers, levels: u32) -> Datatype {
 
 /// `number` random trees with at most `entries` basic elements.
 pub fn datatypes(seed: u64, number: usize, entries: i64) -> Vec<Datatype> {
-    let mut numbers = Numbers(seed);
+    let mut random = Random(seed);
     let mut all = Vec::with_capacity(number);
     let mut empty = 0;
     while all.len() < number {
-        let levels = 2 + numbers.below(4) as u32;
-        let ty = datatype(&mut numbers, levels);
+        let levels = 2 + random.below(4) as u32;
+        let ty = datatype(&mut random, levels);
         empty += usize::from(ty.size() == 0);
         // A basic element has at most 8 bytes here.
         if ty.size() <= 8 * entries && (ty.size() > 0 || empty.is_multiple_of(16)) {

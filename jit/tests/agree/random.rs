@@ -4,29 +4,19 @@ use std::sync::Arc;
 use typepack_engine::Table;
 use typepack_engine::kernel::{Leaf, Level, Nest, Run};
 
-/// SplitMix64: the same sequence everywhere, from any seed.
-pub struct Random(u64);
+#[path = "../../../fuzz/support/random.rs"]
+mod numbers;
+
+pub use numbers::Random;
 
 impl Random {
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def0)
     }
 
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number in `from..=to`.
-    pub fn within(&mut self, from: i64, to: i64) -> i64 {
-        from + (self.next() % (to - from + 1) as u64) as i64
-    }
-
     /// True once in `n` times.
     pub fn one_in(&mut self, n: u64) -> bool {
-        self.next().is_multiple_of(n)
+        self.below(n) == 0
     }
 
     pub fn fill(&mut self, bytes: &mut [u8]) {
@@ -42,14 +32,14 @@ pub fn nest(r: &mut Random) -> Nest {
         0..3 => 1,
         3..5 => 2,
         5 => 3,
-        6 => r.within(4, 7),
+        6 => r.between(4, 7),
         _ => 8,
     };
     let mut budget = 2000;
     let mut levels: Vec<Level> = (0..depth)
         .map(|l| {
             let most = if l + 1 == depth { budget.min(70) } else { (budget / 4).clamp(1, 6) };
-            let count = if r.one_in(40) { 0 } else { r.within(1, most) };
+            let count = if r.one_in(40) { 0 } else { r.between(1, most) };
             budget = (budget / count.max(1)).max(1);
             level(r, count)
         })
@@ -57,20 +47,20 @@ pub fn nest(r: &mut Random) -> Nest {
     if r.one_in(2) {
         levels.reverse();
     }
-    Nest { base: r.within(-200, 200), levels: levels.into(), leaf: leaf(r) }
+    Nest { base: r.between(-200, 200), levels: levels.into(), leaf: leaf(r) }
 }
 
 pub fn level(r: &mut Random, count: i64) -> Level {
     let step = match r.next() % 6 {
-        0 => r.within(-5, 5),
-        1 => 8 * r.within(-9, 9),
-        2 => r.within(-900, 900),
-        _ => r.within(1, 150),
+        0 => r.between(-5, 5),
+        1 => 8 * r.between(-9, 9),
+        2 => r.between(-900, 900),
+        _ => r.between(1, 150),
     };
     if !r.one_in(3) {
         return Level::Loop { count: count as u64, stride: step };
     }
-    let entries: Vec<i64> = (0..count).map(|_| r.within(-40, 60)).collect();
+    let entries: Vec<i64> = (0..count).map(|_| r.between(-40, 60)).collect();
     let entries =
         if r.one_in(2) { Table::new(&entries) } else { Table::Wide(entries.as_slice().into()) };
     Level::Table { entries, scale: step }
@@ -78,20 +68,20 @@ pub fn level(r: &mut Random, count: i64) -> Level {
 
 fn leaf(r: &mut Random) -> Leaf {
     match r.next() % 4 {
-        0 => Leaf::Block { bytes: 1 << r.within(0, 6) },
-        1 => Leaf::Block { bytes: r.within(1, 64) as u64 },
-        2 => Leaf::Block { bytes: r.within(65, 400) as u64 },
+        0 => Leaf::Block { bytes: 1 << r.between(0, 6) },
+        1 => Leaf::Block { bytes: r.between(1, 64) as u64 },
+        2 => Leaf::Block { bytes: r.between(65, 400) as u64 },
         _ => {
             let mut at = 0;
             let backwards = r.one_in(4);
-            let runs: Arc<[Run]> = (0..r.within(1, 32))
+            let runs: Arc<[Run]> = (0..r.between(1, 32))
                 .map(|i| {
                     let bytes = match r.next() % 8 {
-                        0 => r.within(1, 200),
-                        1..4 => 1 << r.within(0, 4),
-                        _ => r.within(1, 20),
+                        0 => r.between(1, 200),
+                        1..4 => 1 << r.between(0, 4),
+                        _ => r.between(1, 20),
                     };
-                    let gap = if backwards { r.within(-30, 20) } else { r.within(0, 20) };
+                    let gap = if backwards { r.between(-30, 20) } else { r.between(0, 20) };
                     let offset = if i == 0 { 0 } else { (at + gap).clamp(-4096, 4096 - bytes) };
                     at = offset + bytes;
                     Run { offset, bytes: bytes as u64 }
@@ -107,8 +97,8 @@ pub fn part(r: &mut Random, nest: &Nest) -> Vec<(u64, u64)> {
     nest.levels
         .iter()
         .map(|level| {
-            let start = r.within(0, level.count() as i64);
-            (start as u64, r.within(start, level.count() as i64) as u64)
+            let start = r.between(0, level.count() as i64);
+            (start as u64, r.between(start, level.count() as i64) as u64)
         })
         .collect()
 }

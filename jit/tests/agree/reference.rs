@@ -1,4 +1,5 @@
-//! What a nest means: the list of its runs, and a byte-wise copy along it.
+//! What a nest means: the list of its runs, and a byte-wise copy along it. The example `tune` takes the
+//! runs and the parameters from here, too.
 
 use typepack_engine::kernel::{Leaf, Level, Nest, Run};
 

@@ -1,5 +1,4 @@
-//! Attributes: values that users hang on communicators, datatypes and windows (MPI-5.0 section
-//! 7.7).
+//! Attributes: values that users hang on communicators and datatypes (MPI-5.0 section 7.7).
 //!
 //! A key is made once for one kind of object, with functions that copy and delete values; objects
 //! keep a list of values. A key that is freed lives on in the values that have it. The user's
@@ -21,8 +20,6 @@ pub enum Of {
     Comm,
     /// Datatypes.
     Type,
-    /// Windows.
-    Win,
 }
 
 /// A key.

@@ -3,7 +3,7 @@
 //! that takes bound markers. The other names are inline functions of the header.
 
 use crate::datatype::construct;
-use crate::door::{self, At};
+use crate::entry::{self, At};
 use crate::raw;
 use std::ffi::c_int;
 
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn MPI_Type_struct(
     types: *const raw::Datatype,
     newtype: *mut raw::Datatype,
 ) -> c_int {
-    door::enter("MPI_Type_struct", At::Nothing, || {
+    entry::enter("MPI_Type_struct", At::Nothing, || {
         // SAFETY: the arguments are those of the C call.
         unsafe {
             construct::structured_with_markers(count, blocklengths, displacements, types, newtype)

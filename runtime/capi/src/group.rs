@@ -8,8 +8,8 @@ use crate::array;
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
-use crate::out::{Out, null};
-use crate::process;
+use crate::lifecycle;
+use crate::out::Out;
 use crate::raw;
 use std::ffi::c_int;
 use std::sync::{Arc, LazyLock};
@@ -74,7 +74,7 @@ unsafe fn list<T: Copy>(n: c_int, array: *const T, argument: &'static str) -> Re
     let length = usize::try_from(n)
         .map_err(|_| Failure::new(abi::ERR_ARG, "n", format!("{n} is negative")))?;
     // SAFETY: passed on.
-    unsafe { array::read(array, length, argument) }
+    Ok(unsafe { array::read(array, length, argument)? })
 }
 
 /// `MPI_Group_size`.
@@ -97,7 +97,7 @@ pub unsafe fn rank(group: raw::Group, rank: *mut c_int) -> Result {
     let group = find(group)?;
     // SAFETY: passed on.
     let out = unsafe { Out::new(rank, "rank")? };
-    let place = process::rank().and_then(|world| group.rank_of(world));
+    let place = lifecycle::rank().and_then(|world| group.rank_of(world));
     out.set(place.map_or(abi::UNDEFINED, |place| place as c_int));
     Ok(())
 }
@@ -117,7 +117,7 @@ pub unsafe fn translate_ranks(
     // SAFETY: passed on.
     let ranks = unsafe { list(n, ranks1, "ranks1")? };
     if ranks2.is_null() && !ranks.is_empty() {
-        return Err(null("ranks2"));
+        return Err(Failure::null("ranks2"));
     }
     let translated = ranks.iter().map(|&rank| match usize::try_from(rank) {
         Ok(place) => {

@@ -7,7 +7,8 @@ use crate::abi;
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
-use crate::out::{Out, null};
+use crate::lifecycle;
+use crate::out::Out;
 use crate::raw;
 use crate::text;
 use std::ffi::{c_char, c_int};
@@ -27,7 +28,7 @@ static INFOS: Table<Info> = Table::new(Kind::Info);
 /// What `MPI_INFO_ENV` has. Before init less is known, and that is not kept.
 fn environment() -> Arc<Info> {
     static ENVIRONMENT: OnceLock<Arc<Info>> = OnceLock::new();
-    if crate::process::world().is_none() {
+    if lifecycle::rank().is_none() {
         return Arc::new(described());
     }
     ENVIRONMENT.get_or_init(|| Arc::new(described())).clone()
@@ -45,7 +46,7 @@ fn described() -> Info {
     add("command", arguments.next().unwrap_or_default());
     add("argv", arguments.collect::<Vec<_>>().join(&b' '));
     // Of this program among those of the job.
-    if let Some(ranks) = crate::process::program_size() {
+    if let Some(ranks) = lifecycle::program_size() {
         add("maxprocs", ranks.to_string().into());
     }
     if let Ok(directory) = std::env::current_dir() {
@@ -330,7 +331,7 @@ pub unsafe fn get_nkeys(info: raw::Info, nkeys: *mut c_int) -> Result {
 pub unsafe fn get_nthkey(info: raw::Info, n: c_int, key: *mut c_char) -> Result {
     let info = find(info)?;
     if key.is_null() {
-        return Err(null("key"));
+        return Err(Failure::null("key"));
     }
     let entries = info.entries();
     let found = usize::try_from(n).ok().and_then(|n| entries.get(n));
@@ -339,5 +340,5 @@ pub unsafe fn get_nthkey(info: raw::Info, n: c_int, key: *mut c_char) -> Result 
         return Err(Failure::new(abi::ERR_ARG, "n", detail));
     };
     // SAFETY: the standard asks for this much room.
-    unsafe { text::write(name, key, abi::MAX_INFO_KEY, "key", None) }
+    Ok(unsafe { text::write(name, key, abi::MAX_INFO_KEY, "key", None)? })
 }

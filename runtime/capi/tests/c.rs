@@ -71,6 +71,7 @@ programs! {
     communicators: [0, 2, 5];
     attributes: [0, 2];
     handlers: [0, 2];
+    objects: [0, 2];
     collectives: [0, 1, 2, 3, 4, 7];
 }
 

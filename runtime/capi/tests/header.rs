@@ -3,19 +3,10 @@
 //!
 //! `TYPEPACK_BLESS=1` writes the file.
 
-#[path = "../generate/header.rs"]
-mod header;
-#[path = "../generate/table.rs"]
-#[expect(dead_code, reason = "rows that only the build script reads")]
-mod table;
-
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-
-fn abi() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/abi"))
-}
+use typepack_capi_tables::{Constant, Function, Tables, header};
 
 fn include() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/include"))
@@ -23,12 +14,8 @@ fn include() -> &'static Path {
 
 #[test]
 fn the_file_is_what_the_tables_say() {
-    let made = header::header(
-        &table::functions(abi()),
-        &table::constants(abi()),
-        &table::callbacks(abi()),
-        &table::compat(abi()),
-    );
+    let Tables { functions, constants, callbacks, compat, .. } = Tables::read();
+    let made = header(&functions, &constants, &callbacks, &compat);
     let file = include().join("mpi.h");
     if std::env::var_os("TYPEPACK_BLESS").is_some() {
         std::fs::write(&file, &made).expect("mpi.h");
@@ -77,15 +64,15 @@ fn it_compiles_without_a_warning() {
 /// `lacking` the table's type.
 fn assertions(header: &str, lacking: &[&str]) -> String {
     let mut source = format!("#include <stdint.h>\n#include <{header}>\n");
-    for constant in table::constants(abi()) {
-        let table::Constant { name, value, .. } = constant;
+    let tables = Tables::read();
+    for Constant { name, value, .. } in tables.constants {
         let _ = writeln!(
             source,
             "_Static_assert((long long)(intptr_t){name} == {value}LL, \"{name}\");"
         );
     }
-    let there = |function: &table::Function| !lacking.contains(&function.name.as_str());
-    for function in table::functions(abi()).into_iter().filter(there) {
+    let there = |function: &Function| !lacking.contains(&function.name.as_str());
+    for function in tables.functions.into_iter().filter(there) {
         let list: Vec<String> = function.parameters.iter().map(|p| p.c_type.clone()).collect();
         let list = if list.is_empty() { "void".to_owned() } else { list.join(", ") };
         for prefix in ["", "P"] {

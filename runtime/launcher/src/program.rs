@@ -1,6 +1,6 @@
 //! Which file a program's name stands for, decided before any process is started.
 //!
-//! After `args.rs`, before `start.rs`. The rules are those of `execvp`: a name with a slash is a
+//! After `args/`, before `start.rs`. The rules are those of `execvp`: a name with a slash is a
 //! path, any other is searched for in `PATH`.
 
 use std::ffi::{OsStr, OsString};
@@ -33,7 +33,7 @@ pub fn find(
     let seen = |path: &Path| directory.map_or_else(|| path.to_owned(), |from| from.join(path));
     let shown = name.to_string_lossy();
     let missing = || Unusable { message: format!("program: '{shown}' not found"), exit_code: 127 };
-    if name.as_encoded_bytes().contains(&b'/') {
+    if memchr::memchr(b'/', name.as_encoded_bytes()).is_some() {
         let path = seen(Path::new(name));
         return match check(&path) {
             Ok(()) => Ok(path),

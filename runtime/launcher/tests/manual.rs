@@ -6,6 +6,9 @@
 //! `*italic*`. A generator of eighty lines costs less than a tool that every developer would need;
 //! the pages are in the repository so that installing needs neither.
 
+#[path = "../../../fuzz/support/blessed.rs"]
+mod blessed;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -91,11 +94,7 @@ fn the_pages_are_what_the_guide_says() {
         let markdown = std::fs::read_to_string(guide().join(format!("{page}.1.md")));
         let made = roff(&markdown.expect("the guide"));
         let file = guide().join(format!("man/{page}.1"));
-        if std::env::var_os("TYPEPACK_BLESS").is_some() {
-            std::fs::write(&file, &made).expect("a page");
-        }
-        let found = std::fs::read_to_string(&file).expect("a page");
-        assert!(found == made, "{page}.1 is old; write it with TYPEPACK_BLESS=1");
+        blessed::blessed(&file, &made);
     }
 }
 

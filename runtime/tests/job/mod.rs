@@ -21,10 +21,16 @@ pub fn mpiexec() -> PathBuf {
         // target/PROFILE/deps/TEST
         let profile = exe.ancestors().nth(2).expect("a profile directory");
         let path = profile.join("mpiexec");
-        // Always, not only when it is missing: a launcher of an older build refuses its ranks.
+        if std::env::var_os("TEST_BUILT").is_some() {
+            // `scripts/test` has built it.
+            assert!(path.exists(), "no {}", path.display());
+            return path;
+        }
+        // Always, not only when it is missing: a launcher of an older build refuses its ranks. Of the
+        // workspace: the package alone has other features, and its crates would be built again.
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo);
-        build.args(["build", "--quiet", "--package", "typepack-launcher", "--bin", "mpiexec"]);
+        build.args(["build", "--quiet", "--workspace", "--bin", "mpiexec"]);
         if profile.ends_with("release") {
             build.arg("--release");
         }

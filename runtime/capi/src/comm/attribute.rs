@@ -3,7 +3,7 @@
 //!
 //! The MPI-1 names (`MPI_Keyval_create`, `MPI_Attr_put`, …) are the same functions. Freeing a
 //! communicator deletes its attributes first (`create.rs`), duplicating copies them; those of
-//! `MPI_COMM_SELF` are deleted by `MPI_Finalize` (`process.rs`).
+//! `MPI_COMM_SELF` are deleted by `MPI_Finalize` (`world.rs`).
 
 use super::find;
 use crate::abi;
@@ -20,7 +20,7 @@ static TAG_UB: AtomicI32 = AtomicI32::new(typepack::TAG_UB);
 static HOST: AtomicI32 = AtomicI32::new(abi::PROC_NULL);
 /// Every process can read and write files.
 static IO: AtomicI32 = AtomicI32::new(abi::ANY_SOURCE);
-/// All ranks read one clock (`env.rs`).
+/// All ranks read one clock (`env/`).
 static WTIME_IS_GLOBAL: AtomicI32 = AtomicI32::new(1);
 /// The processes of the job: no more of them are foreseen.
 static UNIVERSE_SIZE: AtomicI32 = AtomicI32::new(0);

@@ -3,14 +3,13 @@
 //! The runtime makes the communicator (`typepack::comm::create`), which is collective; what the face
 //! adds is local: the parent's error handler, attributes and hints where the standard says so.
 
-use super::{COMMS, Comm, find};
+use super::{COMMS, Comm, On, find};
 use crate::abi;
 use crate::error::{Failure, Result};
 use crate::group;
 use crate::info::{self, Entry};
 use crate::out::Out;
 use crate::raw;
-use crate::request::On;
 use std::ffi::c_int;
 use std::sync::Arc;
 use typepack::Communicator;
@@ -177,7 +176,7 @@ pub unsafe fn free(comm: *mut raw::Comm) -> Result {
     let handle = unsafe { comm.read_unaligned() };
     let comm = find(handle)?;
     let on = On { comm, handle };
-    // The handle came by address, so that the door does not know whose handler is to hear of it.
+    // The handle came by address, so that the entry does not know whose handler is to hear of it.
     end(&on).map_err(|failure| on.raise(failure))?;
     out.set(raw::Comm::NULL);
     Ok(())
@@ -190,7 +189,7 @@ fn end(on: &On) -> Result {
         return Err(Failure::new(abi::ERR_COMM, "comm", format!("{name} cannot be freed")));
     }
     comm.attributes.clear(handle.0)?;
-    crate::buffered::release(*handle)?;
+    super::buffer::release(*handle)?;
     COMMS.remove(handle.0).ok_or_else(|| super::invalid(*handle))?;
     Ok(())
 }

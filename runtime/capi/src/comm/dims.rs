@@ -4,7 +4,6 @@
 
 use crate::abi;
 use crate::error::{Failure, Result};
-use crate::out::null;
 use std::ffi::c_int;
 
 /// `MPI_Dims_create`.
@@ -21,7 +20,7 @@ pub unsafe fn create(nnodes: c_int, ndims: c_int, dims: *mut c_int) -> Result {
         return Ok(());
     }
     if dims.is_null() {
-        return Err(null("dims"));
+        return Err(Failure::null("dims"));
     }
     let mut chosen = (0..count)
         .map(|i| {

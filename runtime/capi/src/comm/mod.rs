@@ -1,23 +1,27 @@
 //! Communicators behind handles: what the C face keeps about one, and the calls that ask for it.
 //!
-//! `process.rs` has the two that everyone has, `create.rs` makes further ones and frees them,
+//! `world.rs` has the two that everyone has, `buffer.rs` the buffers for buffered sends, `create.rs` makes further ones and frees them,
 //! `attribute.rs` has their attributes, `hints.rs` their hints. Groups are in `group.rs`. All are intracommunicators.
 
 pub mod attribute;
+pub mod buffer;
 pub mod create;
 pub mod dims;
 pub mod hints;
+pub mod world;
+
+pub use world::{own, world};
 
 use crate::abi;
 use crate::attribute::Attributes;
 use crate::comm::hints::Hints;
-use crate::error::handler::{self, Handler, HandlerCell, On};
+use crate::error::handler::{Handler, HandlerCell, On as Kinds};
+use crate::error::objects;
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
 use crate::out::Out;
-use crate::process;
-use crate::raw;
+use crate::raw::{self, Status};
 use crate::text;
 use std::ffi::{c_char, c_int};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -79,6 +83,20 @@ impl Comm {
         self.communicator.group().rank_of(world).unwrap_or(usize::MAX)
     }
 
+    /// What the runtime says about a message in it.
+    pub fn status(&self, status: typepack::Status) -> Status {
+        let source = self.peer_rank(status.source) as c_int;
+        let mut result = Status { source, tag: status.tag, ..Status::default() };
+        result.set_bytes(status.bytes);
+        result
+    }
+
+    /// What is known of the message that a failed receive matched: it was too long (MPI-5.0 section
+    /// 3.2.5).
+    pub fn status_of_error(&self, error: &typepack::Error) -> Option<Status> {
+        error.received().map(|received| self.status(received))
+    }
+
     /// Its attributes.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
@@ -90,14 +108,42 @@ impl Comm {
     }
 }
 
+/// The communicator of an operation, by object and by the handle that its call had.
+#[derive(Clone, Debug)]
+pub struct On {
+    /// The object.
+    pub comm: Arc<Comm>,
+    /// The handle, for error handlers.
+    pub handle: raw::Comm,
+}
+
+impl On {
+    /// A failure that this communicator's error handler hears of.
+    #[cold]
+    pub fn raise(&self, failure: impl Into<Failure>) -> Failure {
+        let mut failure = failure.into();
+        failure.on = Some((self.handle, self.comm.handler().get()));
+        failure
+    }
+}
+
+/// The communicator and the handle of a call.
+///
+/// # Errors
+/// `MPI_ERR_COMM`.
+#[inline]
+pub fn on(comm: raw::Comm) -> Result<On> {
+    Ok(On { comm: find(comm)?, handle: comm })
+}
+
 /// The communicator of a handle.
 ///
 /// # Errors
 /// `MPI_ERR_COMM`.
 pub fn find(comm: raw::Comm) -> Result<Arc<Comm>> {
     let found = match comm.0 {
-        abi::COMM_WORLD => process::world().cloned(),
-        abi::COMM_SELF => process::own().cloned(),
+        abi::COMM_WORLD => world().cloned(),
+        abi::COMM_SELF => own().cloned(),
         _ => COMMS.find(comm.0),
     };
     found.ok_or_else(|| invalid(comm))
@@ -110,7 +156,7 @@ pub fn find(comm: raw::Comm) -> Result<Arc<Comm>> {
 /// `MPI_ERR_COMM`; what `work` returns.
 #[inline]
 pub fn with<R>(comm: raw::Comm, work: impl FnOnce(&Comm) -> Result<R>) -> Result<R> {
-    match (comm.0, process::world()) {
+    match (comm.0, world()) {
         (abi::COMM_WORLD, Some(world)) => work(world),
         _ => work(&*find(comm)?),
     }
@@ -271,7 +317,7 @@ pub unsafe fn get_name(comm: raw::Comm, name: *mut c_char, resultlen: *mut c_int
     // SAFETY: passed on; the standard asks for this much room.
     unsafe {
         let length = Out::new(resultlen, "resultlen")?;
-        text::write(&bytes, name, abi::MAX_OBJECT_NAME, "comm_name", Some(length))
+        Ok(text::write(&bytes, name, abi::MAX_OBJECT_NAME, "comm_name", Some(length))?)
     }
 }
 
@@ -280,8 +326,7 @@ pub unsafe fn get_name(comm: raw::Comm, name: *mut c_char, resultlen: *mut c_int
 /// # Safety
 /// As the C function.
 pub unsafe fn set_errhandler(comm: raw::Comm, errhandler: raw::Errhandler) -> Result {
-    find(comm)?.handler.set(Handler::find(errhandler, On::Comm)?);
-    Ok(())
+    objects::set_handler(&find(comm)?.handler, Kinds::Comm, errhandler)
 }
 
 /// `MPI_Comm_get_errhandler`.
@@ -289,11 +334,8 @@ pub unsafe fn set_errhandler(comm: raw::Comm, errhandler: raw::Errhandler) -> Re
 /// # Safety
 /// As the C function.
 pub unsafe fn get_errhandler(comm: raw::Comm, errhandler: *mut raw::Errhandler) -> Result {
-    let comm = find(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(errhandler, "errhandler")? };
-    out.set(comm.handler.get().handle()?);
-    Ok(())
+    // SAFETY: null or writable, as the C function asks for.
+    unsafe { objects::get_handler(&find(comm)?.handler, errhandler) }
 }
 
 /// `MPI_Comm_call_errhandler`: the handler's own verdict, success if it returns.
@@ -301,9 +343,6 @@ pub unsafe fn get_errhandler(comm: raw::Comm, errhandler: *mut raw::Errhandler) 
 /// # Safety
 /// As the C function.
 pub unsafe fn call_errhandler(comm: raw::Comm, errorcode: c_int) -> Result {
-    let found = find(comm)?;
-    let text = "MPI_Comm_call_errhandler: an error of the program".to_owned();
-    let failure = Failure::of_code(errorcode, text);
-    handler::invoke(&found.handler.get(), comm.0, "MPI_Comm_call_errhandler", &failure);
+    objects::call_handler(&find(comm)?.handler, comm.0, "MPI_Comm_call_errhandler", errorcode);
     Ok(())
 }

@@ -1,16 +1,15 @@
 //! Error handlers: what happens when a call fails (MPI-5.0 section 9.3).
 //!
-//! After `door.rs`, which has the failure and the object it happened on. Every communicator, file,
+//! `entry.rs` has the failure and the object it happened on, and calls [`invoke`]. Every communicator, file,
 //! window and session has a [`Handler`]; failures without an object go to `MPI_COMM_SELF`'s.
 
-use super::{Failure, Result, codes, file};
+use super::{Failure, Result, codes};
 use crate::abi;
 use crate::callback::ErrorFunction;
-use crate::door::At;
 use crate::handle::Kind;
 use crate::handle::table::Table;
-use crate::out::{Out, null};
-use crate::process;
+use crate::lifecycle;
+use crate::out::Out;
 use crate::raw;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -159,35 +158,6 @@ impl HandlerCell {
     }
 }
 
-/// A failure on its way to a handler.
-#[derive(Clone, Copy, Debug)]
-pub struct Raised<'a> {
-    /// The function that was called.
-    pub name: &'static str,
-    /// The object.
-    pub at: At,
-    /// What happened.
-    pub failure: &'a Failure,
-}
-
-/// Lets the object's handler hear of a failure; returns the code that the call returns.
-pub fn raise(raised: Raised<'_>) -> c_int {
-    if let Some((comm, handler)) = &raised.failure.on {
-        return invoke(handler, comm.0, raised.name, raised.failure);
-    }
-    let (handler, handle) = match raised.at {
-        At::Comm(comm) => match process::comm_handler(comm) {
-            Some(handler) => (handler, comm.0),
-            None => process::default_handler(),
-        },
-        At::File => (file::default(), abi::FILE_NULL),
-        // Windows and sessions are not built: their handles are all invalid, and a failure on an
-        // invalid object goes to `MPI_COMM_SELF`'s handler.
-        At::Win | At::Session | At::Nothing => process::default_handler(),
-    };
-    invoke(&handler, handle, raised.name, raised.failure)
-}
-
 /// Runs one handler.
 pub fn invoke(handler: &Handler, handle: usize, name: &'static str, failure: &Failure) -> c_int {
     match handler {
@@ -204,10 +174,10 @@ pub fn invoke(handler: &Handler, handle: usize, name: &'static str, failure: &Fa
 pub fn fatal(name: &'static str, failure: &Failure) -> ! {
     let what = codes::string(failure.code)
         .map_or_else(String::new, |text| format!(" ({})", String::from_utf8_lossy(&text)));
-    let who = process::rank().map_or_else(String::new, |rank| format!("rank {rank}: "));
+    let who = lifecycle::rank().map_or_else(String::new, |rank| format!("rank {rank}: "));
     eprintln!("typepack: {who}{name}: {}{what}", failure.text);
     let code = codes::class(failure.code).unwrap_or(failure.code);
-    process::abort(code)
+    lifecycle::abort(code)
 }
 
 // ---- the functions of the ABI that are about handlers themselves ----
@@ -220,7 +190,7 @@ pub fn fatal(name: &'static str, failure: &Failure) -> ! {
 unsafe fn create(on: On, function: raw::Callback, errhandler: *mut raw::Errhandler) -> Result {
     // SAFETY: passed on.
     let out = unsafe { Out::new(errhandler, "errhandler")? };
-    let function = ErrorFunction::new(function).ok_or_else(|| null("errhandler_fn"))?;
+    let function = ErrorFunction::new(function).ok_or_else(|| Failure::null("errhandler_fn"))?;
     let made = Arc::new(UserHandler { on, function, held: Mutex::default() });
     out.set(raw::Errhandler(made.hold()?));
     Ok(())

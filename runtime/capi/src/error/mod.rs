@@ -1,15 +1,17 @@
 //! What a call that fails says: class or code, argument, sentence.
 //!
-//! Functions of the face return [`Failure`]; `door.rs` raises it through the error handler of the
-//! object it happened on (`handler.rs`; for files, `file.rs`). `codes.rs` has the classes and codes, also
-//! the user's.
+//! Functions of the face return [`Failure`]; `entry/` raises it through the error handler of the
+//! object it happened on (`handler.rs`; `objects.rs` for kinds of objects of which little more is known).
+//! `codes.rs` has the classes and codes, also the user's; `panics.rs` says what a panic becomes.
 
 pub mod codes;
-pub mod file;
 pub mod handler;
+pub mod objects;
+pub mod panics;
 
 use crate::abi;
 use crate::error::handler::Handler;
+use crate::failure;
 use crate::raw;
 use std::ffi::c_int;
 use std::ops::{Deref, DerefMut};
@@ -44,20 +46,21 @@ impl Failure {
         Self(Box::new(Said { code, text, on: None }))
     }
 
-    /// A handle that stands for nothing: null, stale, or of another kind. `argument` is the
-    /// argument's name and that of what it should have been: `comm` and `communicator`.
+    /// As [`failure::Failure::no_object`].
     #[cold]
     pub fn no_object(
         class: c_int,
-        (argument, kind): (&str, &str),
+        argument: (&str, &str),
         handle: usize,
-        (null, null_name): (usize, &str),
+        null: (usize, &str),
     ) -> Self {
-        let detail = match handle {
-            handle if handle == null => null_name.to_owned(),
-            handle => format!("{handle:#x} is no {kind}"),
-        };
-        Self::new(class, argument, detail)
+        failure::Failure::no_object(class, argument, handle, null).into()
+    }
+
+    /// A null pointer.
+    #[cold]
+    pub fn null(argument: &'static str) -> Self {
+        failure::Failure::null(argument).into()
     }
 
     /// A code that a user's callback returned.
@@ -99,6 +102,14 @@ impl From<typepack::engine::Error> for Failure {
     #[cold]
     fn from(error: typepack::engine::Error) -> Self {
         Self::of_code(error.class().0, error.to_string())
+    }
+}
+
+impl From<failure::Failure> for Failure {
+    #[cold]
+    fn from(failure: failure::Failure) -> Self {
+        let failure::Said { code, text } = failure.into_said();
+        Self::of_code(code, text)
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
 use crate::comm;
+use crate::comm::On;
+use crate::count_width::{CountWidth, Number, count as checked};
 use crate::datatype;
 use crate::error::Result;
-use crate::form::{Form, Number, count as checked};
 use crate::raw::{self, Status};
-use crate::request::{On, Outcome};
+use crate::request::Outcome;
 use std::ffi::{c_int, c_void};
 use typepack::{Operation, SendMode};
 
@@ -54,29 +55,8 @@ unsafe fn blocking(
     })
 }
 
-macro_rules! sends {
-    ($($name:ident, $mode:ident, $c:literal;)*) => {
-        $(
-            #[doc = concat!("`", $c, "`.")]
-            ///
-            /// # Safety
-            /// As the C function.
-            pub unsafe fn $name<F: Form>(
-                buf: *const c_void,
-                count: F::Count,
-                datatype: raw::Datatype,
-                dest: c_int,
-                tag: c_int,
-                comm: raw::Comm,
-            ) -> Result {
-                // SAFETY: passed on.
-                unsafe { blocking(Mode::$mode, buf, count, datatype, dest, tag, comm) }
-            }
-        )*
-    };
-}
-
-sends! {
+send_family! {
+    blocking ();
     send, Standard, "MPI_Send";
     ssend, Synchronous, "MPI_Ssend";
     bsend, Buffered, "MPI_Bsend";
@@ -87,9 +67,9 @@ sends! {
 ///
 /// # Safety
 /// As the C function.
-pub unsafe fn recv<F: Form>(
+pub unsafe fn recv<W: CountWidth>(
     buf: *mut c_void,
-    count: F::Count,
+    count: W::Count,
     datatype: raw::Datatype,
     source: c_int,
     tag: c_int,
@@ -110,14 +90,14 @@ pub unsafe fn recv<F: Form>(
             let received =
                 unsafe { comm.messages().receive_now(buf.cast(), plan, count, source, tag) };
             let received = received.inspect_err(|error| {
-                if let Some(known) = Status::of_error(comm, error) {
+                if let Some(known) = comm.status_of_error(error) {
                     // SAFETY: passed on.
                     unsafe { known.put(status) };
                 }
             })?;
             if !status.is_null() {
                 // SAFETY: passed on.
-                unsafe { Status::of(comm, received).put(status) };
+                unsafe { comm.status(received).put(status) };
             }
             Ok(())
         })
@@ -180,26 +160,26 @@ unsafe fn ended(outcome: Outcome, status: *mut Status) -> Result {
     outcome.failure.map_or(Ok(()), Err)
 }
 
-/// `MPI_Sendrecv`.
+/// One half of a call that sends and receives: buffer, count, datatype, rank and tag.
+pub(super) type Half<P, W> = (P, <W as CountWidth>::Count, raw::Datatype, c_int, c_int);
+
+/// What has become of the two halves: the send, the receive. `None` for a half with nobody.
+pub(super) type Halves = (typepack::Result<Option<Operation>>, typepack::Result<Option<Operation>>);
+
+/// Checks both halves and starts them, the receive first.
 ///
 /// # Safety
-/// As the C function.
-#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
-pub unsafe fn sendrecv<F: Form>(
-    sendbuf: *const c_void,
-    sendcount: F::Count,
-    sendtype: raw::Datatype,
-    dest: c_int,
-    sendtag: c_int,
-    recvbuf: *mut c_void,
-    recvcount: F::Count,
-    recvtype: raw::Datatype,
-    source: c_int,
-    recvtag: c_int,
-    comm: raw::Comm,
-    status: *mut Status,
-) -> Result {
-    let on = on(comm)?;
+///
+/// - The elements sent are readable, those received writable and nobody else's, until both operations have
+///   ended.
+///
+/// # Errors
+/// Those of arguments, and then nothing was started.
+pub(super) unsafe fn start_both<W: CountWidth>(
+    on: &On,
+    (sendbuf, sendcount, sendtype, dest, sendtag): Half<*const c_void, W>,
+    (recvbuf, recvcount, recvtype, source, recvtag): Half<*mut c_void, W>,
+) -> Result<Halves> {
     let outgoing = Elements::new(sendbuf, sendcount, sendtype)?;
     let incoming = Elements::new(recvbuf, recvcount, recvtype)?;
     let dest = destination(&on.comm, dest, sendtag)?;
@@ -210,16 +190,42 @@ pub unsafe fn sendrecv<F: Form>(
     if from.is_some() {
         incoming.memory("recvbuf")?;
     }
-    // SAFETY: the elements are the caller's promise; they are in use until `both` returns.
-    let (received, sent) = unsafe {
-        let received = receive(&on, &incoming, from);
+    // SAFETY: the elements are the caller's promise; ranks and tags were checked.
+    unsafe {
+        let received = receive(on, &incoming, from);
         let Elements { origin, plan, count } = &outgoing;
         let send = |dest| {
             let mode = SendMode::Standard;
             on.comm.messages().send(mode, *origin, plan, *count, dest, sendtag)
         };
-        (received, dest.map(send).transpose())
-    };
+        Ok((dest.map(send).transpose(), received))
+    }
+}
+
+/// `MPI_Sendrecv`.
+///
+/// # Safety
+/// As the C function.
+#[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
+pub unsafe fn sendrecv<W: CountWidth>(
+    sendbuf: *const c_void,
+    sendcount: W::Count,
+    sendtype: raw::Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    recvbuf: *mut c_void,
+    recvcount: W::Count,
+    recvtype: raw::Datatype,
+    source: c_int,
+    recvtag: c_int,
+    comm: raw::Comm,
+    status: *mut Status,
+) -> Result {
+    let on = on(comm)?;
+    let outgoing = (sendbuf, sendcount, sendtype, dest, sendtag);
+    let incoming = (recvbuf, recvcount, recvtype, source, recvtag);
+    // SAFETY: the elements are the caller's promise; they are in use until `both` returns.
+    let (sent, received) = unsafe { start_both::<W>(&on, outgoing, incoming)? };
     // SAFETY: passed on.
     unsafe { ended(both(&on, sent, received)?, status) }
 }
@@ -229,9 +235,9 @@ pub unsafe fn sendrecv<F: Form>(
 /// # Safety
 /// As the C function.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
-pub unsafe fn sendrecv_replace<F: Form>(
+pub unsafe fn sendrecv_replace<W: CountWidth>(
     buf: *mut c_void,
-    count: F::Count,
+    count: W::Count,
     datatype: raw::Datatype,
     dest: c_int,
     sendtag: c_int,

@@ -1,24 +1,52 @@
 //! Point-to-point messages (MPI-5.0 chapter 3): C's arguments, checked, in front of the runtime.
 //!
-//! `blocking.rs`, `nonblocking.rs` and `persistent.rs` have the calls, `probe.rs` asks what is there;
+//! `blocking.rs`, `nonblocking.rs` and `persistent.rs` have the calls, `probe.rs` and `matched.rs` ask what is
+//! there, `buffered.rs` attaches buffers;
 //! here is what they check, in the order in which they do. Ranks of the communicator become ranks
 //! of the world here, and those of statuses go back in `request/`.
 //!
 //! Invariant: nothing is started before every argument has been checked.
 
+/// Sends in all four modes: a function each, with the arguments of `MPI_Send` and the one in parentheses,
+/// that calls the function named first with its mode.
+macro_rules! send_family {
+    ($call:ident $more:tt; $($name:ident, $mode:ident, $c:literal;)*) => {
+        $(send_family! { @one $call $more $name $mode $c })*
+    };
+    (@one $call:ident ($($more:ident: $type:ty)?) $name:ident $mode:ident $c:literal) => {
+        #[doc = concat!("`", $c, "`.")]
+        ///
+        /// # Safety
+        /// As the C function.
+        pub unsafe fn $name<W: CountWidth>(
+            buf: *const c_void,
+            count: W::Count,
+            datatype: raw::Datatype,
+            dest: c_int,
+            tag: c_int,
+            comm: raw::Comm,
+            $($more: $type,)?
+        ) -> Result {
+            // SAFETY: the arguments are those of the C call.
+            unsafe { $call(Mode::$mode, buf, count, datatype, dest, tag, comm $(, $more)?) }
+        }
+    };
+}
+
 pub mod blocking;
+pub mod buffered;
+pub mod matched;
 pub mod nonblocking;
 pub mod persistent;
 pub mod probe;
 
 use crate::abi;
-use crate::buffered;
-use crate::comm::{self, Comm};
+use crate::buffer::memory;
+use crate::comm::{Comm, On, buffer, on};
+use crate::count_width::{Number, count};
 use crate::datatype;
 use crate::error::{Failure, Result};
-use crate::form::{Number, count};
 use crate::raw;
-use crate::request::On;
 use std::ffi::{c_int, c_void};
 use typepack::{Operation, Plan, SendMode, Source, Tag};
 
@@ -33,15 +61,6 @@ pub enum Mode {
     Buffered,
     /// The receive is there already: as the standard mode.
     Ready,
-}
-
-/// The communicator of a call.
-///
-/// # Errors
-/// `MPI_ERR_COMM`.
-#[inline]
-pub fn on(comm: raw::Comm) -> Result<On> {
-    Ok(On { comm: comm::find(comm)?, handle: comm })
 }
 
 #[cold]
@@ -95,48 +114,6 @@ pub fn origin(comm: &Comm, source: c_int, tag: c_int) -> Result<Option<(Source, 
     Ok(source.map(|source| (source, tag)))
 }
 
-/// The first page of memory, which nobody has.
-const PAGE: i64 = 4096;
-
-/// No machine has memory at addresses that need more bits.
-pub const ADDRESS_BITS: u32 = 57;
-
-/// From here on counts are looked at: fewer elements end where memory may be.
-const MANY: u64 = 1 << 31;
-
-/// A null buffer is `MPI_BOTTOM` when the type has absolute addresses, and an error when the
-/// elements would lie where no memory is; so are elements that go on beyond all memory.
-///
-/// # Errors
-/// `MPI_ERR_BUFFER`.
-#[inline]
-pub fn memory(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -> Result {
-    if elements == 0 || (!buf.is_null() && elements < MANY) {
-        return Ok(());
-    }
-    if buf.is_null() { nowhere(plan, argument) } else { far(buf, plan, elements, argument) }
-}
-
-#[cold]
-fn far(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -> Result {
-    let shape = plan.footprint();
-    let last = buf as i128 + i128::from(shape.extent) * i128::from(elements - 1);
-    let (low, high) = (last + i128::from(shape.true_lb), last + i128::from(shape.true_ub));
-    if plan.element_bytes() == 0 || (low >= 0 && high <= 1 << ADDRESS_BITS) {
-        return Ok(());
-    }
-    let detail = format!("{elements} elements end at {high:#x}, where no memory is");
-    Err(Failure::new(abi::ERR_BUFFER, argument, detail))
-}
-
-#[cold]
-fn nowhere(plan: &Plan, argument: &'static str) -> Result {
-    if plan.element_bytes() == 0 || plan.footprint().true_lb >= PAGE {
-        return Ok(());
-    }
-    Err(Failure::new(abi::ERR_BUFFER, argument, "a null pointer"))
-}
-
 /// A call's elements, for operations that outlive it.
 #[derive(Clone, Debug)]
 pub struct Elements {
@@ -172,7 +149,7 @@ impl Elements {
     /// # Errors
     /// `MPI_ERR_BUFFER`.
     pub fn memory(&self, argument: &'static str) -> Result {
-        memory(self.origin.cast(), &self.plan, self.count, argument)
+        Ok(memory(self.origin.cast(), &self.plan, self.count, argument)?)
     }
 }
 
@@ -197,7 +174,7 @@ unsafe fn send(
         Mode::Standard | Mode::Ready => SendMode::Standard,
         Mode::Synchronous => SendMode::Synchronous,
         // SAFETY: passed on.
-        Mode::Buffered => return unsafe { buffered::send(on, buf.cast(), plan, count, dest, tag) },
+        Mode::Buffered => return unsafe { buffer::send(on, buf.cast(), plan, count, dest, tag) },
     };
     // SAFETY: the memory is the caller's promise; rank and tag were checked.
     Ok(unsafe { on.comm.messages().send(mode, buf.cast(), plan, count, dest, tag)? })

@@ -3,16 +3,17 @@
 //! A send that is complete when its call returns has the handle that all of these share. An error of
 //! the operation itself is told by the call that completes it.
 
-use super::blocking::{copied, receive};
+use super::blocking::{copied, receive, start_both};
 use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
+use crate::comm::On;
+use crate::count_width::{CountWidth, Number, count as checked};
 use crate::datatype;
 use crate::error::{Failure, Result};
-use crate::form::{Form, Number, count as checked};
 use crate::out::Out;
 use crate::raw;
-use crate::request::{self, On, Outcome, Running};
+use crate::request::{self, Outcome, Running};
 use std::ffi::{c_int, c_void};
-use typepack::{Operation, SendMode};
+use typepack::Operation;
 
 /// # Safety
 /// As the C functions.
@@ -48,32 +49,8 @@ unsafe fn nonblocking(
     Ok(())
 }
 
-macro_rules! sends {
-    ($($name:ident, $mode:ident, $c:literal;)*) => {
-        $(
-            #[doc = concat!("`", $c, "`.")]
-            ///
-            /// # Safety
-            /// As the C function.
-            pub unsafe fn $name<F: Form>(
-                buf: *const c_void,
-                count: F::Count,
-                datatype: raw::Datatype,
-                dest: c_int,
-                tag: c_int,
-                comm: raw::Comm,
-                request: *mut raw::Request,
-            ) -> Result {
-                // SAFETY: passed on.
-                unsafe {
-                    nonblocking(Mode::$mode, buf, count, datatype, dest, tag, comm, request)
-                }
-            }
-        )*
-    };
-}
-
-sends! {
+send_family! {
+    nonblocking (request: *mut raw::Request);
     isend, Standard, "MPI_Isend";
     issend, Synchronous, "MPI_Issend";
     ibsend, Buffered, "MPI_Ibsend";
@@ -100,9 +77,9 @@ pub fn received(on: &On, result: typepack::Result<Operation>) -> Result<Running>
 ///
 /// # Safety
 /// As the C function.
-pub unsafe fn irecv<F: Form>(
+pub unsafe fn irecv<W: CountWidth>(
     buf: *mut c_void,
-    count: F::Count,
+    count: W::Count,
     datatype: raw::Datatype,
     source: c_int,
     tag: c_int,
@@ -153,14 +130,14 @@ fn pair(
 /// # Safety
 /// As the C function.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
-pub unsafe fn isendrecv<F: Form>(
+pub unsafe fn isendrecv<W: CountWidth>(
     sendbuf: *const c_void,
-    sendcount: F::Count,
+    sendcount: W::Count,
     sendtype: raw::Datatype,
     dest: c_int,
     sendtag: c_int,
     recvbuf: *mut c_void,
-    recvcount: F::Count,
+    recvcount: W::Count,
     recvtype: raw::Datatype,
     source: c_int,
     recvtag: c_int,
@@ -170,27 +147,10 @@ pub unsafe fn isendrecv<F: Form>(
     let on = on(comm)?;
     // SAFETY: passed on.
     let out = unsafe { Out::new(request, "request")? };
-    let outgoing = Elements::new(sendbuf, sendcount, sendtype)?;
-    let incoming = Elements::new(recvbuf, recvcount, recvtype)?;
-    let dest = destination(&on.comm, dest, sendtag)?;
-    let from = origin(&on.comm, source, recvtag)?;
-    if dest.is_some() {
-        outgoing.memory("sendbuf")?;
-    }
-    if from.is_some() {
-        incoming.memory("recvbuf")?;
-    }
-    // SAFETY: the elements are the caller's promise until the request is complete; ranks and tags
-    // were checked.
-    let (received, sent) = unsafe {
-        let received = receive(&on, &incoming, from);
-        let Elements { origin, plan, count } = &outgoing;
-        let send = |dest| {
-            let mode = SendMode::Standard;
-            on.comm.messages().send(mode, *origin, plan, *count, dest, sendtag)
-        };
-        (received, dest.map(send).transpose())
-    };
+    let outgoing = (sendbuf, sendcount, sendtype, dest, sendtag);
+    let incoming = (recvbuf, recvcount, recvtype, source, recvtag);
+    // SAFETY: the elements are the caller's promise until the request is complete.
+    let (sent, received) = unsafe { start_both::<W>(&on, outgoing, incoming)? };
     if let (Err(_), Ok(Some(receive))) = (&sent, &received) {
         on.comm.messages().abandon(*receive);
     }
@@ -203,9 +163,9 @@ pub unsafe fn isendrecv<F: Form>(
 /// # Safety
 /// As the C function.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
-pub unsafe fn isendrecv_replace<F: Form>(
+pub unsafe fn isendrecv_replace<W: CountWidth>(
     buf: *mut c_void,
-    count: F::Count,
+    count: W::Count,
     datatype: raw::Datatype,
     dest: c_int,
     sendtag: c_int,

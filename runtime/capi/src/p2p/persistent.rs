@@ -3,11 +3,12 @@
 
 use super::nonblocking::received;
 use super::{Elements, Mode, destination, on, origin, send as start_send};
+use crate::comm::On;
+use crate::count_width::{CountWidth, Number};
 use crate::error::Result;
-use crate::form::{Form, Number};
 use crate::out::Out;
 use crate::raw;
-use crate::request::{self, On, Outcome, Running, Start};
+use crate::request::{self, Outcome, Running, Start};
 use std::ffi::{c_int, c_void};
 use typepack::{Operation, Source, Tag};
 
@@ -85,30 +86,8 @@ unsafe fn prepare(
     Ok(())
 }
 
-macro_rules! sends {
-    ($($name:ident, $mode:ident, $c:literal;)*) => {
-        $(
-            #[doc = concat!("`", $c, "`.")]
-            ///
-            /// # Safety
-            /// As the C function.
-            pub unsafe fn $name<F: Form>(
-                buf: *const c_void,
-                count: F::Count,
-                datatype: raw::Datatype,
-                dest: c_int,
-                tag: c_int,
-                comm: raw::Comm,
-                request: *mut raw::Request,
-            ) -> Result {
-                // SAFETY: passed on.
-                unsafe { prepare(Mode::$mode, buf, count, datatype, dest, tag, comm, request) }
-            }
-        )*
-    };
-}
-
-sends! {
+send_family! {
+    prepare (request: *mut raw::Request);
     send_init, Standard, "MPI_Send_init";
     ssend_init, Synchronous, "MPI_Ssend_init";
     bsend_init, Buffered, "MPI_Bsend_init";
@@ -119,9 +98,9 @@ sends! {
 ///
 /// # Safety
 /// As the C function.
-pub unsafe fn recv_init<F: Form>(
+pub unsafe fn recv_init<W: CountWidth>(
     buf: *mut c_void,
-    count: F::Count,
+    count: W::Count,
     datatype: raw::Datatype,
     source: c_int,
     tag: c_int,

@@ -1,5 +1,5 @@
 //! What a receive would get: probes that leave the message (MPI-5.0 section 3.8.1). Those that take
-//! it out of the queue are in `message.rs`.
+//! it out of the queue are in `matched.rs`.
 
 use super::origin;
 use crate::comm;
@@ -26,7 +26,7 @@ unsafe fn look(
         None => Some(Outcome::from_nobody().status),
         Some((source, tag)) => {
             let found = comm.messages().probe(source, tag, wait)?;
-            found.map(|found| Status::of(&comm, found))
+            found.map(|found| comm.status(found))
         }
     };
     if let Some(found) = found {

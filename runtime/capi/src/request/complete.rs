@@ -9,7 +9,7 @@ use super::{Outcome, REQUESTS, Request, find, messages};
 use crate::abi;
 use crate::array;
 use crate::error::{Failure, Result};
-use crate::out::{Out, null};
+use crate::out::Out;
 use crate::raw::{self, Status};
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Slots<[Slot; 1]> {
     /// - `request` is null, or readable.
     unsafe fn one(request: *const raw::Request) -> Result<Self> {
         if request.is_null() {
-            return Err(null("request"));
+            return Err(Failure::null("request"));
         }
         // SAFETY: not null, hence readable.
         let handle = unsafe { request.read_unaligned() };
@@ -67,7 +67,7 @@ impl Slots {
             return Err(Failure::new(abi::ERR_COUNT, "count", format!("{count} is negative")));
         };
         if array.is_null() && count > 0 {
-            return Err(null("array_of_requests"));
+            return Err(Failure::null("array_of_requests"));
         }
         let mut slots = array::room(count, "array_of_requests")?;
         for at in 0..count {
@@ -434,7 +434,7 @@ unsafe fn some(
     // SAFETY: passed on.
     let (slots, out) = unsafe { (Slots::read(count, requests)?, Out::new(outcount, "outcount")?) };
     if indices.is_null() && count > 0 {
-        return Err(null("array_of_indices"));
+        return Err(Failure::null("array_of_indices"));
     }
     Ok((slots, out))
 }

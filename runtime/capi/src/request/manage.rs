@@ -4,7 +4,7 @@ use super::{Outcome, REQUESTS, Request, Running, find, messages};
 use crate::abi;
 use crate::array;
 use crate::error::{Failure, Result};
-use crate::out::{Out, null};
+use crate::out::Out;
 use crate::raw;
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ pub unsafe fn startall(count: c_int, requests: *mut raw::Request) -> Result {
         return Err(Failure::new(abi::ERR_COUNT, "count", format!("{count} is negative")));
     };
     if requests.is_null() && count > 0 {
-        return Err(null("array_of_requests"));
+        return Err(Failure::null("array_of_requests"));
     }
     let mut found = array::room(count, "array_of_requests")?;
     for at in 0..count {

@@ -1,6 +1,6 @@
 //! Requests behind handles: operations that have been started and not yet completed.
 //!
-//! `p2p/`, `message.rs`, `buffered.rs` and `grequest.rs` make them, and the last completes its own; `complete.rs` waits, tests and
+//! `p2p/` and `generalized.rs` make them, and the last completes its own; `complete.rs` waits, tests and
 //! asks; `manage.rs` starts, cancels and frees. What an operation is at the moment is [`Running`];
 //! it becomes [`Running::Finished`] under the runtime's lock (`Request::poll`) and is taken without
 //! it, because the user's functions of a generalized request are called then.
@@ -9,39 +9,20 @@
 //! request holds its communicator, and the runtime the plans, so both may be freed meanwhile.
 
 pub mod complete;
+pub mod generalized;
 pub mod manage;
 
 use crate::abi;
 use crate::callback::Generalized;
-use crate::comm::Comm;
+use crate::comm::{self, On};
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
-use crate::process;
 use crate::raw::{self, Status};
 use std::ffi::c_int;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use typepack::{Messages, Ongoing, Operation};
-
-/// The communicator of an operation, by object and by the handle that its call had.
-#[derive(Clone, Debug)]
-pub struct On {
-    /// The object.
-    pub comm: Arc<Comm>,
-    /// The handle, for error handlers.
-    pub handle: raw::Comm,
-}
-
-impl On {
-    /// A failure that this communicator's error handler hears of.
-    #[cold]
-    pub fn raise(&self, failure: impl Into<Failure>) -> Failure {
-        let mut failure = failure.into();
-        failure.on = Some((self.handle, self.comm.handler().get()));
-        failure
-    }
-}
 
 /// What a completed operation says.
 #[derive(Clone, Debug)]
@@ -66,9 +47,9 @@ impl Outcome {
     /// That of a receive.
     pub fn of_receive(on: &On, result: typepack::Result<typepack::Status>) -> Self {
         match result {
-            Ok(status) => Self { status: Status::of(&on.comm, status), failure: None },
+            Ok(status) => Self { status: on.comm.status(status), failure: None },
             Err(error) => {
-                let status = Status::of_error(&on.comm, &error).unwrap_or_else(Status::empty);
+                let status = on.comm.status_of_error(&error).unwrap_or_else(Status::empty);
                 Self { status, failure: Some(on.raise(error)) }
             }
         }
@@ -78,58 +59,6 @@ impl Outcome {
     pub fn of_send(on: &On, result: typepack::Result<typepack::Status>) -> Self {
         let failure = result.err().map(|error| on.raise(error));
         Self { status: Status::empty(), failure }
-    }
-}
-
-impl Status {
-    /// The empty status.
-    pub fn empty() -> Self {
-        Self { source: abi::ANY_SOURCE, tag: abi::ANY_TAG, ..Self::default() }
-    }
-
-    /// What the runtime says about a message in `comm`.
-    pub fn of(comm: &Comm, status: typepack::Status) -> Self {
-        let source = comm.peer_rank(status.source) as c_int;
-        let mut result = Self { source, tag: status.tag, ..Self::default() };
-        result.set_bytes(status.bytes);
-        result
-    }
-
-    /// What is known of the message that a failed receive matched: it was too long (MPI-5.0 section
-    /// 3.2.5).
-    pub fn of_error(comm: &Comm, error: &typepack::Error) -> Option<Self> {
-        error.received().map(|received| Self::of(comm, received))
-    }
-
-    /// Writes the empty status, its error field too, to where C wants it, if it wants it: what calls
-    /// say when no operation was active (MPI-5.0 section 3.7.3).
-    ///
-    /// # Safety
-    ///
-    /// - `target` is `MPI_STATUS_IGNORE`, or writable.
-    pub unsafe fn put_empty(target: *mut Self) {
-        if !target.is_null() {
-            // SAFETY: writable, as promised; C may have cast what it did not align.
-            unsafe { target.write_unaligned(Self::empty()) };
-        }
-    }
-
-    /// Writes it, but for the error, to where C wants it, if it wants it.
-    ///
-    /// # Safety
-    ///
-    /// - `target` is `MPI_STATUS_IGNORE`, or writable.
-    pub unsafe fn put(&self, target: *mut Self) {
-        if target.is_null() {
-            return;
-        }
-        // SAFETY: writable, as promised; C may have cast what it did not align. The error field of
-        // a call that completes one operation is not ours.
-        unsafe {
-            (&raw mut (*target).source).write_unaligned(self.source);
-            (&raw mut (*target).tag).write_unaligned(self.tag);
-            (&raw mut (*target).internal).write_unaligned(self.internal);
-        }
     }
 }
 
@@ -311,7 +240,7 @@ fn asked(functions: Generalized) -> Outcome {
 /// # Errors
 /// The process is in no job.
 pub fn messages() -> Result<&'static Messages> {
-    match process::world() {
+    match comm::world() {
         Some(world) => Ok(world.messages()),
         None => Err(Failure::new(abi::ERR_OTHER, "request", "this process is in no job")),
     }
@@ -328,6 +257,7 @@ fn insert(
     match REQUESTS.insert(request.clone()) {
         Ok(handle) => Ok(raw::Request(handle)),
         Err(failure) => {
+            let failure = Failure::from(failure);
             request.abandon(messages()?, &failure);
             Err(failure)
         }

@@ -2,19 +2,12 @@
 #ifndef CHECK_H
 #define CHECK_H
 
+#include "condition.h"
+
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The condition holds. */
-#define CHECK(condition)                                                                  \
-    do {                                                                                  \
-        if (!(condition)) {                                                               \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);      \
-            exit(1);                                                                      \
-        }                                                                                 \
-    } while (0)
 
 /* The call succeeds. */
 #define OK(call) RAISES(MPI_SUCCESS, call)

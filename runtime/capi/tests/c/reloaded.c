@@ -1,18 +1,10 @@
 /* The library as an extension of another program has it: loaded when somebody asks, unloaded while a
    thread still remembers what it packed, and loaded again. Not linked with it. */
+#include "condition.h"
+
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#define CHECK(condition)                                                             \
-    do {                                                                             \
-        if (!(condition)) {                                                          \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-            exit(1);                                                                 \
-        }                                                                            \
-    } while (0)
 
 enum { N = 16 };
 

@@ -107,14 +107,15 @@ impl<'a> Parser<'a> {
     /// A quoted string; the strings that matter hold no escapes, so a backslash just never matches.
     fn string(&mut self) -> Result<&'a str, String> {
         let quote = if self.take('\'') {
-            '\''
+            b'\''
         } else if self.take('"') {
-            '"'
+            b'"'
         } else {
             return Err("a string is missing".into());
         };
-        let (text, rest) = self.rest.split_once(quote).ok_or("a string does not end")?;
-        self.rest = rest;
+        let end = memchr::memchr(quote, self.rest.as_bytes()).ok_or("a string does not end")?;
+        let (text, rest) = self.rest.split_at(end);
+        self.rest = &rest[1..];
         Ok(text)
     }
 

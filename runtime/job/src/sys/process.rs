@@ -1,6 +1,6 @@
 //! Starting processes, watching them, ending them.
 //!
-//! Used by the launcher (`start.rs`, `watch.rs`) and, for [`die_with_parent`], by
+//! Used by the launcher (`launcher/src/start.rs`, `launcher/src/watch.rs`) and, for [`die_with_parent`], by
 //! `shm/attach.rs`. Between `fork` and `execve` only raw system calls run, on data prepared
 //! before: another library's lock may be held by a thread that does not exist in the child.
 
@@ -448,7 +448,7 @@ pub fn any_group_runs(groups: impl IntoIterator<Item = Pid>) -> bool {
         // Not a process, or gone meanwhile: nobody of ours.
         let stat = std::fs::read(entry.path().join("stat")).ok()?;
         // "pid (name) state parent group ...", and a name may hold anything.
-        let after = stat.iter().rposition(|&byte| byte == b')')? + 1;
+        let after = memchr::memrchr(b')', &stat)? + 1;
         let mut fields = std::str::from_utf8(&stat[after..]).ok()?.split_ascii_whitespace();
         let (state, group) = (fields.next()?, fields.nth(1)?.parse().ok()?);
         let group = Pid::from_raw(group)?;

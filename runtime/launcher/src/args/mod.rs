@@ -16,6 +16,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use memchr::{memchr, memchr_iter};
 use typepack_job::shm::layout::MAX_RANKS;
 
 use options::Id;
@@ -322,7 +323,7 @@ impl Reading<'_> {
                     .ok_or_else(|| format!("{flag}: {} must follow", entry.values[values.len()]))?;
                 values.push(value);
                 // "-env NAME=VALUE" is as good as "-env NAME VALUE".
-                if entry.values.len() == 2 && values[0].as_bytes().contains(&b'=') {
+                if entry.values.len() == 2 && memchr(b'=', values[0].as_bytes()).is_some() {
                     break;
                 }
             }
@@ -501,7 +502,7 @@ fn variable(flag: &str, values: &[OsString]) -> Result<(OsString, Option<OsStrin
 /// `NAME=VALUE`, or `NAME` for ours.
 fn exported(flag: &str, word: &OsStr) -> Result<(OsString, Option<OsString>), String> {
     let bytes = word.as_bytes();
-    match bytes.iter().position(|&byte| byte == b'=') {
+    match memchr(b'=', bytes) {
         Some(at) => {
             let part = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
             named(flag, part(&bytes[..at]), Some(part(&bytes[at + 1..])))
@@ -522,7 +523,11 @@ fn named(
 }
 
 fn only(list: &OsStr) -> Inherit {
-    let names = list.as_bytes().split(|&byte| byte == b',').filter(|name| !name.is_empty());
+    let list = list.as_bytes();
+    let starts = std::iter::once(0).chain(memchr_iter(b',', list).map(|comma| comma + 1));
+    let ends = memchr_iter(b',', list).chain(std::iter::once(list.len()));
+    let names = starts.zip(ends).map(|(start, end)| &list[start..end]);
+    let names = names.filter(|name| !name.is_empty());
     Inherit::Only(names.map(|name| OsString::from_vec(name.to_vec())).collect())
 }
 

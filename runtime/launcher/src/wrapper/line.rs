@@ -193,7 +193,7 @@ fn compile_words(places: &Places) -> Vec<OsString> {
 fn link_words(places: &Places) -> Vec<OsString> {
     let lib = places.lib.as_os_str();
     let mut words = vec![with_path("-L", lib)];
-    if lib.as_bytes().contains(&b',') {
+    if memchr::memchr(b',', lib.as_bytes()).is_some() {
         // -Wl cuts at commas.
         words.extend(["-Xlinker", "-rpath", "-Xlinker"].map(OsString::from));
         words.push(lib.to_owned());

@@ -1,0 +1,100 @@
+//! `typepack-bench commit` of two builds in turns: what has a bar besides packing.
+//!
+//! Each build's rows are measured by its own program, because they are about the Rust calls. The
+//! programs run part by part, one after the other, several times (A B A B A B); a value is the median.
+
+use super::{Compared, RUNS};
+use crate::commit::{Limit, PARTS, Row};
+use crate::measure::{STEADY, median};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// How often each program runs a part.
+const TURNS: usize = 3;
+
+/// Runs the parts by both programs, the new one first, with more `arguments`. Returns the rows that
+/// both have, and the names of those that only one has.
+///
+/// # Errors
+///
+/// One line: a program that does not start, fails or prints something else.
+pub fn run(
+    programs: [&Path; 2],
+    only: Option<&str>,
+    arguments: &[String],
+    mut progress: impl FnMut(&str),
+) -> Result<(Vec<Compared>, Vec<String>), String> {
+    let (mut rows, mut alone) = (Vec::new(), Vec::new());
+    for part in PARTS.into_iter().filter(|part| only.is_none_or(|only| only == *part)) {
+        progress(part);
+        let mut found: Vec<Compared> = Vec::new();
+        for run in 0..RUNS {
+            let (values, single) = turns(programs, part, arguments)?;
+            if run == 0 {
+                alone.extend(single);
+                let row =
+                    |(name, value)| Compared { name, class: part.to_owned(), runs: vec![value] };
+                found = values.into_iter().map(row).collect();
+            } else {
+                for row in found.iter_mut().filter(|row| row.is_slower()) {
+                    row.runs.extend(values.get(&row.name));
+                }
+            }
+            if !found.iter().any(Compared::is_slower) {
+                break;
+            }
+        }
+        rows.extend(found);
+    }
+    Ok((rows, alone))
+}
+
+type Ratios = BTreeMap<String, (f64, bool)>;
+
+/// The rows of one part, by both programs in turns.
+fn turns(
+    programs: [&Path; 2],
+    part: &str,
+    arguments: &[String],
+) -> Result<(Ratios, Vec<String>), String> {
+    let mut values: BTreeMap<String, [Vec<f64>; 2]> = BTreeMap::new();
+    let mut limits: BTreeMap<String, Limit> = BTreeMap::new();
+    for _ in 0..TURNS {
+        for (side, program) in programs.iter().enumerate() {
+            for row in rows_of(program, part, arguments)? {
+                values.entry(row.what.clone()).or_default()[side].push(row.value);
+                limits.insert(row.what, row.bar);
+            }
+        }
+    }
+    let (mut ratios, mut alone) = (Ratios::new(), Vec::new());
+    for (name, mut both) in values {
+        if both.iter().any(Vec::is_empty) {
+            alone.push(name);
+            continue;
+        }
+        let [new, base] = [0, 1].map(|side| median(&mut both[side]));
+        let steady = both.iter().all(|list| list[list.len() - 1] / list[0] <= STEADY);
+        // Times and bytes are to be small, ratios with a least value large.
+        let ratio = match limits[&name] {
+            Limit::AtMost(_) => base / new,
+            Limit::AtLeast(_) => new / base,
+        };
+        ratios.insert(name, (ratio, steady));
+    }
+    Ok((ratios, alone))
+}
+
+fn rows_of(program: &Path, part: &str, arguments: &[String]) -> Result<Vec<Row>, String> {
+    let shown = program.display();
+    let mut command = Command::new(program);
+    command.args(["commit", "--format", "json", "--only", part]).args(arguments);
+    let output = command.stdin(Stdio::null()).output().map_err(|e| format!("{shown}: {e}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let line = said.lines().last().unwrap_or("it said nothing");
+        return Err(format!("{shown} commit: {}: {line}", output.status));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|e| format!("{shown} commit: {e}"))
+}

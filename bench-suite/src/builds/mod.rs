@@ -1,0 +1,146 @@
+//! Two builds of typepack in one run: how fast the new one is, of the speed of the old one.
+//!
+//! Used by `message/command.rs`, which measures messages and collectives of two prefixes, and by
+//! `pack.rs` and `commit.rs` here: packing through both C libraries, and `typepack-bench commit` of
+//! both builds in turns. A ratio is the old build's time over the new one's. A row that is slower than
+//! [`SLOWER`] is measured [`RUNS`] times; it is listed when all of them agree, and counts with the
+//! median.
+
+pub mod commit;
+pub mod pack;
+
+use crate::measure::median;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Ratios below this are measured again.
+pub const SLOWER: f64 = 0.9;
+/// How often such a row is measured, the first time included.
+pub const RUNS: usize = 3;
+/// What the mean of every class has to reach.
+pub const BAR: f64 = 0.97;
+
+/// A row of two builds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compared {
+    /// Its name.
+    pub name: String,
+    /// What it is summed up with.
+    pub class: String,
+    /// The ratio of every run, and whether its rounds agreed. Not empty.
+    pub runs: Vec<(f64, bool)>,
+}
+
+impl Compared {
+    /// Was the first run slower than before?
+    pub fn is_slower(&self) -> bool {
+        self.runs[0].0 < SLOWER
+    }
+
+    /// The median of the runs.
+    pub fn ratio(&self) -> f64 {
+        median(&mut self.runs.iter().map(|(ratio, _)| *ratio).collect::<Vec<_>>())
+    }
+
+    /// Did the rounds agree in most runs?
+    pub fn is_steady(&self) -> bool {
+        2 * self.runs.iter().filter(|(_, steady)| *steady).count() > self.runs.len()
+    }
+
+    /// Was every run slower than before?
+    pub fn is_agreed(&self) -> bool {
+        self.runs.len() == RUNS && self.runs.iter().all(|(ratio, _)| *ratio < SLOWER)
+    }
+}
+
+/// The geometric mean; nothing of no values.
+pub fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value.ln(), count + 1));
+    (count > 0).then(|| (sum / f64::from(count)).exp())
+}
+
+/// Means by class, over steady rows and over all, and the rows that are slower in every run.
+pub fn text(new: &str, base: &str, rows: &[Compared]) -> String {
+    let mut out = format!(
+        "{new} against {base}: time of {base} over that of {new} (bar: mean {BAR}, steady rows \
+         decide)\n\n"
+    );
+    let _ = writeln!(
+        out,
+        "{:<6}{:<36}{:>8}{:>8}{:>8}{:>12}{:>8}{:>8}",
+        "", "rows", "mean", "least", "steady", "mean, all", "least", "rows"
+    );
+    let mut classes: BTreeMap<&str, Vec<&Compared>> = BTreeMap::new();
+    for row in rows {
+        classes.entry(&row.class).or_default().push(row);
+    }
+    let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.3}"));
+    let mut line = |class: &str, rows: &[&Compared]| {
+        let all = || rows.iter().map(|row| row.ratio());
+        let steady = || rows.iter().filter(|row| row.is_steady()).map(|row| row.ratio());
+        let decides = mean(steady());
+        let word = decides.map_or("-", |mean| if mean >= BAR { "pass" } else { "MISS" });
+        let _ = writeln!(
+            out,
+            "{word:<6}{class:<36}{:>8}{:>8}{:>8}{:>12}{:>8}{:>8}",
+            shown(decides),
+            shown(steady().min_by(f64::total_cmp)),
+            steady().count(),
+            shown(mean(all())),
+            shown(all().min_by(f64::total_cmp)),
+            rows.len()
+        );
+    };
+    for (class, rows) in &classes {
+        line(class, rows);
+    }
+    if classes.len() > 1 {
+        line("all", &rows.iter().collect::<Vec<_>>());
+    }
+    let again = rows.iter().filter(|row| row.is_slower()).count();
+    let agreed: Vec<&Compared> = rows.iter().filter(|row| row.is_agreed()).collect();
+    let _ = writeln!(
+        out,
+        "\n{again} rows were below {SLOWER} and measured {RUNS} times; below in every run: {}",
+        agreed.len()
+    );
+    for row in agreed {
+        let _ = write!(out, "  {:<40}", row.name);
+        for (ratio, steady) in &row.runs {
+            let _ = write!(out, "{ratio:>7.3}{}", if *steady { ' ' } else { '~' });
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Compared, mean, text};
+
+    #[test]
+    fn rows_are_listed_when_all_runs_agree() {
+        let row = |name: &str, class: &str, ratios: &[f64]| Compared {
+            name: name.to_owned(),
+            class: class.to_owned(),
+            runs: ratios.iter().map(|ratio| (*ratio, *ratio < 4.0)).collect(),
+        };
+        let rows = [
+            row("quick", "a", &[1.0]),
+            row("slow", "a", &[0.8, 0.7, 0.85]),
+            row("once", "b", &[0.5, 1.0, 1.1]),
+            row("restless", "b", &[4.0]),
+        ];
+        assert!((mean([2.0, 8.0].into_iter()).expect("values") - 4.0).abs() < 1e-12);
+        assert_eq!((rows[1].ratio(), rows[2].ratio()), (0.8, 1.0));
+        let text = text("new", "old", &rows);
+        assert!(text.contains("2 rows were below 0.9 and measured 3 times; below in every run: 1"));
+        assert!(text.contains("  slow") && !text.contains("  once"), "{text}");
+        let class = |name: &str| {
+            let line = text.lines().find(|line| line[6..].starts_with(name)).expect(name);
+            line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(class("a  "), ["MISS", "a", "0.894", "0.800", "2", "0.894", "0.800", "2"]);
+        assert_eq!(class("b  "), ["pass", "b", "1.000", "1.000", "1", "2.000", "1.000", "2"]);
+    }
+}

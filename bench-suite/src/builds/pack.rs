@@ -1,0 +1,123 @@
+//! `MPI_Pack` and `MPI_Unpack` of two builds' C libraries, and types made and freed by both.
+//!
+//! Each library is in a process of its own (`../peer/`), on the same pages and the same CPU, and takes
+//! its turn in every round. Answers are verified first, as everywhere.
+
+use super::{Compared, RUNS};
+use crate::definition::LayoutDefinition;
+use crate::layout::Layout;
+use crate::measure::{Guest, STEADY, measure_with};
+use crate::peer::{Peer, Session};
+use crate::prepare::Bench;
+use crate::storm;
+use std::path::PathBuf;
+use typepack_engine::kernel::Direction;
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub enum Work<'a> {
+    /// A layout at a size.
+    Layout(&'a LayoutDefinition, u64),
+    /// A type made, used ten times and freed: its number in [`storm::LAYOUTS`].
+    Storm(usize),
+}
+
+impl Work<'_> {
+    fn layout(&self) -> Result<Layout, String> {
+        match self {
+            Self::Layout(definition, size) => {
+                Layout::new(definition, *size).map_err(|e| e.to_string())
+            }
+            Self::Storm(index) => storm::layout(*index),
+        }
+    }
+
+    fn class(&self) -> String {
+        match self {
+            Self::Layout(_, size) => format!("{} packed", crate::report::size_text(*size)),
+            Self::Storm(_) => "a new type every ten uses".to_owned(),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Layout(definition, size) => {
+                format!("{} {}", definition.name, crate::report::size_text(*size))
+            }
+            Self::Storm(index) => format!("storm of {}", storm::LAYOUTS[*index].0),
+        }
+    }
+}
+
+/// Measures `work` in `directions` by both libraries, the new one first. Returns the rows, and a
+/// line for each fault.
+///
+/// # Errors
+///
+/// One line: a library that does not start.
+pub fn run(
+    peers: [Peer; 2],
+    command: &PathBuf,
+    work: &[Work<'_>],
+    directions: &[Direction],
+    rounds: usize,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<(Vec<Compared>, Vec<String>), String> {
+    let [new, base] = peers;
+    let mut sessions =
+        [Session::start(new, command.clone())?, Session::start(base, command.clone())?];
+    let (mut rows, mut places, mut faults) = (Vec::new(), Vec::new(), Vec::new());
+    for (done, one) in work.iter().enumerate() {
+        progress(done + 1, work.len());
+        // Types are made for both directions.
+        let directions = if let Work::Storm(_) = one { &[Direction::Pack][..] } else { directions };
+        for &direction in directions {
+            match measure(one, direction, &mut sessions, rounds) {
+                Ok(run) => {
+                    let name =
+                        format!("{} {}", one.name(), crate::measure::direction_name(direction));
+                    rows.push(Compared { name, class: one.class(), runs: vec![run] });
+                    places.push((one, direction));
+                }
+                Err(line) => faults.push(format!("{}: {line}", one.name())),
+            }
+        }
+    }
+    let slower: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].is_slower()).collect();
+    for _ in 1..RUNS {
+        // Fresh processes: where the kernel has put their memory is not the build's merit.
+        sessions.iter_mut().for_each(Session::end);
+        for &row in &slower {
+            let (one, direction) = places[row];
+            match measure(one, direction, &mut sessions, rounds) {
+                Ok(run) => rows[row].runs.push(run),
+                Err(line) => faults.push(format!("{}: {line}", one.name())),
+            }
+        }
+    }
+    Ok((rows, faults))
+}
+
+/// The old time over the new one, and whether the rounds of both agree.
+fn measure(
+    work: &Work<'_>,
+    direction: Direction,
+    sessions: &mut [Session; 2],
+    rounds: usize,
+) -> Result<(f64, bool), String> {
+    let mut bench = Bench::verified(work.layout()?, Vec::new())?;
+    for session in &mut *sessions {
+        let sent = match work {
+            Work::Layout(..) => session.layout(&bench),
+            Work::Storm(_) => session.storm(&bench),
+        };
+        sent.map_err(|line| format!("{}: {line}", session.name()))?;
+    }
+    let [new, base] = sessions;
+    let size = bench.layout.payload;
+    let (row, faults) = measure_with(&mut bench, &mut [new, base], size, direction, rounds);
+    match &row.figures[..] {
+        [new, base] => Ok((base.ns / new.ns, new.spread <= STEADY && base.spread <= STEADY)),
+        _ => Err(faults.join("; ")),
+    }
+}

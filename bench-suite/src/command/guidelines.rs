@@ -1,0 +1,66 @@
+//! `typepack-bench guidelines`: descriptions of one layout against each other.
+
+use super::{Failure, failed, print_out, progress};
+use clap::ValueEnum;
+use std::path::PathBuf;
+use typepack_bench::guidelines;
+use typepack_bench::hand::Hands;
+use typepack_bench::pin;
+use typepack_jit::{Jit, Mode, Settings};
+
+#[derive(clap::Args)]
+pub(crate) struct GuidelineArguments {
+    /// Which random types.
+    #[arg(long, default_value_t = 1, value_name = "S")]
+    seed: u64,
+    /// How many; 100, or 30 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    types: Option<u32>,
+    /// Rounds in which the two sides take turns.
+    #[arg(long, default_value_t = 5, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    rounds: u16,
+    /// Fewer types.
+    #[arg(long)]
+    quick: bool,
+    /// How to print: the summary, or every check.
+    #[arg(long, value_enum, default_value_t = GuidelineFormat::Table)]
+    format: GuidelineFormat,
+    /// Write the summary to this file instead of standard error (standard output with the table).
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+    /// The hand loops built for this machine, as `scripts/bench` does it.
+    #[arg(long, value_name = "LIBRARY", default_value = "target/hand/release/libtypepack_hand.so")]
+    hand: PathBuf,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GuidelineFormat {
+    Table,
+    Csv,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &GuidelineArguments) -> Result<(), Failure> {
+    let types = arguments.types.unwrap_or(if arguments.quick { 30 } else { 100 });
+    let hands = Hands::found(&arguments.hand);
+    let fault = pin::pin().err();
+    let jit = Jit::new(Settings { mode: Mode::Lazy, ..Settings::default() });
+    let (types, rounds) = (types as usize, usize::from(arguments.rounds));
+    let mut checks = guidelines::run(arguments.seed, types, rounds, &jit, &hands.loops, progress);
+    progress(0, 0);
+    checks.faults.splice(0..0, fault);
+    let summary = guidelines::summary(&checks);
+    if arguments.format == GuidelineFormat::Csv {
+        print_out(&guidelines::csv(&checks))?;
+    }
+    match &arguments.summary {
+        Some(path) => std::fs::write(path, summary)
+            .map_err(|e| failed(format!("--summary {}: {e}", path.display()))),
+        None if arguments.format == GuidelineFormat::Table => print_out(&summary),
+        None => {
+            eprint!("{summary}");
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! `typepack-bench pack`: nine layouts, one thread, without peers.
+
+use super::{
+    Directions, Failure, Format, QUICK_MOST_BYTES, chosen, definitions, failed, parse_size,
+    print_out, progress, usage,
+};
+use std::path::{Path, PathBuf};
+use typepack_bench::bars::{self, Verdict};
+use typepack_bench::builds::{self, pack::Work};
+use typepack_bench::definition::{Definitions, LayoutDefinition};
+use typepack_bench::face;
+use typepack_bench::layout::{Layout, sizes_of};
+use typepack_bench::measure::{Row, measure};
+use typepack_bench::peer::{Face, Peer};
+use typepack_bench::pin;
+use typepack_bench::prepare::Bench;
+use typepack_bench::{report, storm};
+use typepack_jit::{Jit, Mode, Settings};
+
+#[derive(clap::Args)]
+pub(crate) struct PackArguments {
+    /// Layouts to measure, by name; all of them by default. Separate several by commas.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    layout: Vec<String>,
+    /// Packed bytes per call, such as 1000, 16K or 4MiB; those of the definitions by default.
+    /// Separate several by commas.
+    #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = parse_size)]
+    size: Vec<u64>,
+    /// What to measure.
+    #[arg(long, value_enum, default_value_t = Directions::Both)]
+    direction: Directions,
+    /// How to print the rows.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Rounds in which the competitors take turns.
+    #[arg(long, default_value_t = 7, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    rounds: u16,
+    /// typepack's C library (libmpi_abi.so.1), whose calls are compared with the Rust calls in a
+    /// second table; by default that of target/prefix, where there is one.
+    #[arg(long, value_name = "LIBRARY")]
+    face: Option<PathBuf>,
+    /// The C library of another build: MPI_Pack and MPI_Unpack of --face are compared with those of
+    /// this one, on the layouts of `pack` and the reference layouts, and nothing else is measured.
+    #[arg(long, value_name = "LIBRARY", conflicts_with_all = ["check", "format"])]
+    against: Option<PathBuf>,
+    /// Compare the rows with the bars of the definitions; the verdicts go to stderr.
+    #[arg(long)]
+    check: bool,
+    /// With --check: fail when a steady row misses a bar.
+    #[arg(long, requires = "check")]
+    strict: bool,
+    /// Read layouts, sizes and bars from this TOML file instead of the built-in ones.
+    #[arg(long, value_name = "FILE")]
+    definitions: Option<PathBuf>,
+    /// List the layouts and stop.
+    #[arg(long)]
+    list: bool,
+}
+
+/// Where `scripts/bench` has put the C library of this build.
+const USUAL: &str = "target/prefix/lib/libmpi_abi.so.1";
+
+/// Runs the command.
+pub(crate) fn pack(arguments: &PackArguments) -> Result<(), Failure> {
+    let definitions = definitions(arguments.definitions.as_deref(), Definitions::built_in)?;
+    let layouts = chosen(&definitions, &arguments.layout)?;
+    if arguments.list {
+        for layout in layouts {
+            print_out(&format!("{:<10}{}\n", layout.name, layout.text))?;
+        }
+        return Ok(());
+    }
+    let sizes = if arguments.size.is_empty() { &definitions.sizes } else { &arguments.size };
+    let directions = arguments.direction.list();
+    if let Some(base) = &arguments.against {
+        return compare(arguments, base, &layouts, sizes);
+    }
+    let face = open_face(arguments)?;
+    // Found before the first row is measured, not after minutes.
+    let mut work = Vec::new();
+    for definition in &layouts {
+        for &size in sizes {
+            let layout = Layout::new(definition, size).map_err(|e| usage(e.to_string()))?;
+            work.push((size, layout));
+        }
+    }
+    let jit = Jit::new(Settings { mode: Mode::Eager, ..Settings::default() });
+    let (total, mut rows) = (work.len() * directions.len(), Vec::new());
+    for (size, layout) in work {
+        let mut bench = Bench::new(layout, &jit).map_err(failed)?;
+        for &direction in directions {
+            progress(rows.len() + 1, total);
+            rows.push(measure(&mut bench, size, direction, usize::from(arguments.rounds)));
+        }
+    }
+    progress(0, 0);
+    let rounds = usize::from(arguments.rounds);
+    let more = match face {
+        Some(face) => face::rows(face, &layouts, directions, rounds).map_err(failed)?,
+        None => Vec::new(),
+    };
+    if !more.is_empty() && arguments.format == Format::Table {
+        print_out(&format!("{}\n", face::table(&more)))?;
+    }
+    print_out(&match arguments.format {
+        Format::Table => report::table(&rows),
+        Format::Csv => report::csv(&rows),
+        Format::Json => report::json(&rows).map_err(|e| failed(e.to_string()))?,
+    })?;
+    if arguments.check { check(&definitions, &rows, arguments.strict) } else { Ok(()) }
+}
+
+/// The C library of this build and that of another in turns: `layouts` at `sizes`, or else those of
+/// the definitions, the reference layouts at the sizes of a quick run, and new types every ten uses.
+fn compare(
+    arguments: &PackArguments,
+    base: &Path,
+    layouts: &[&LayoutDefinition],
+    sizes: &[u64],
+) -> Result<(), Failure> {
+    let peer = |name: &str, path: &Path| Peer { name: name.to_owned(), library: path.to_owned() };
+    let own = arguments.face.as_deref().unwrap_or(Path::new(USUAL));
+    let peers = [peer("this build", own), peer("other build", base)];
+    let command = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
+    let chosen = layouts.iter().flat_map(|layout| sizes.iter().map(|size| (*layout, *size)));
+    let mut work: Vec<Work<'_>> = chosen.map(|(layout, size)| Work::Layout(layout, size)).collect();
+    let reference = Definitions::reference();
+    if arguments.layout.is_empty() && arguments.definitions.is_none() {
+        for layout in &reference.layouts {
+            let sizes = sizes_of(layout, &reference.quick).into_iter();
+            let small = sizes.filter(|size| *size <= QUICK_MOST_BYTES);
+            work.extend(small.map(|size| Work::Layout(layout, size)));
+        }
+        work.extend((0..storm::LAYOUTS.len()).map(Work::Storm));
+    }
+    let mut faults: Vec<String> = pin::pin().err().into_iter().collect();
+    let rounds = usize::from(arguments.rounds);
+    let compared =
+        builds::pack::run(peers, &command, &work, arguments.direction.list(), rounds, progress);
+    progress(0, 0);
+    let (rows, more) = compared.map_err(failed)?;
+    faults.extend(more);
+    print_out(&builds::text("this build", &base.display().to_string(), &rows))?;
+    faults.iter().try_for_each(|line| print_out(&format!("fault: {line}\n")))
+}
+
+/// The C face that was asked for, or that of `target/prefix`. Its rows are a table for people: those
+/// of the other formats compare bandwidths, and are of one kind.
+fn open_face(arguments: &PackArguments) -> Result<Option<Face>, Failure> {
+    if arguments.format != Format::Table {
+        return match arguments.face {
+            Some(_) => Err(usage("--face is for --format table".to_owned())),
+            None => Ok(None),
+        };
+    }
+    let path = arguments.face.as_deref().unwrap_or(Path::new(USUAL));
+    if arguments.face.is_none() && !path.exists() {
+        return Ok(None);
+    }
+    Face::open(path).map(Some).map_err(|line| usage(format!("--face {line}")))
+}
+
+fn check(definitions: &Definitions, rows: &[Row], strict: bool) -> Result<(), Failure> {
+    let verdicts = bars::verdicts(&definitions.bars, rows);
+    for verdict in &verdicts {
+        eprintln!("{verdict}");
+    }
+    let misses = verdicts.iter().filter(|v| v.is_miss()).count();
+    let unsteady = verdicts.iter().filter(|v| !v.steady).count();
+    let line = format!(
+        "{misses} of {} verdicts are misses; {unsteady} rows were too unsteady to decide",
+        verdicts.len()
+    );
+    if strict && verdicts.iter().any(Verdict::is_miss) {
+        return Err(failed(line));
+    }
+    eprintln!("{line}");
+    Ok(())
+}

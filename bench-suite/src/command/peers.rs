@@ -1,0 +1,213 @@
+//! `typepack-bench peers`: the reference layouts against other MPIs and hand loops.
+
+use super::{
+    Directions, Failure, QUICK_MOST_BYTES, chosen, definitions, failed, parse_size, print_out,
+    progress, usage,
+};
+use clap::ValueEnum;
+use std::path::PathBuf;
+use typepack_bench::definition::{Definitions, MOST_BYTES};
+use typepack_bench::hand::Hands;
+use typepack_bench::layout::{Layout, sizes_of};
+use typepack_bench::peer::{self, Peer, Session};
+use typepack_bench::pin;
+use typepack_bench::suite::Effort;
+use typepack_bench::{ablation, suite, suite_report, summary};
+use typepack_engine::Isa;
+
+#[derive(clap::Args)]
+pub(crate) struct PeersArguments {
+    /// Layouts to measure, by name; all of them by default. Separate several by commas.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    layout: Vec<String>,
+    /// Packed bytes per call; those of the definitions by default. Layouts with sizes of their own
+    /// keep them. Separate several by commas.
+    #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = parse_size)]
+    size: Vec<u64>,
+    /// What to measure.
+    #[arg(long, value_enum, default_value_t = Directions::Both)]
+    direction: Directions,
+    /// How to print the rows.
+    #[arg(long, value_enum, default_value_t = PeersFormat::Table)]
+    format: PeersFormat,
+    /// Rounds in which the competitors take turns; 7, or 5 with --quick.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    rounds: Option<u16>,
+    /// A subset that takes a few minutes: fewer sizes and rounds, less memory.
+    #[arg(long)]
+    quick: bool,
+    /// A peer's library, libmpi_abi.so.1 or Open MPI's libmpi.so.40: PATH or NAME=PATH. May be
+    /// repeated; by default all of --peers.
+    #[arg(long, value_name = "PATH", value_parser = Peer::parse)]
+    peer: Vec<Peer>,
+    /// Where `scripts/bench peers` has put the peers.
+    #[arg(long, value_name = "DIR", default_value = "target/peers")]
+    peers: PathBuf,
+    /// The hand loops built for this machine, as `scripts/bench` does it; without them those of
+    /// this command take part.
+    #[arg(long, value_name = "LIBRARY", default_value = "target/hand/release/libtypepack_hand.so")]
+    hand: PathBuf,
+    /// Instruction set of leaf kernels: portable, avx2 or avx512; by default TYPEPACK_ISA, or else
+    /// the machine's best. With it there is neither storm nor regret.
+    #[arg(long, value_name = "NAME")]
+    isa: Option<Isa>,
+    /// Write the summary and the ablation table to this file instead of standard error (standard
+    /// output with the table).
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+    /// Which layouts: the reference layouts, or the 90 of DDTBench.
+    #[arg(long, value_enum, default_value_t = Set::Reference)]
+    set: Set,
+    /// Read layouts and sizes from this TOML file instead.
+    #[arg(long, value_name = "FILE", conflicts_with = "set")]
+    definitions: Option<PathBuf>,
+    /// Only one part of the run.
+    #[arg(long, value_enum, conflicts_with_all = ["set", "definitions", "isa"])]
+    only: Option<Only>,
+    /// List the layouts and stop.
+    #[arg(long)]
+    list: bool,
+    /// Serve one peer on standard input and output; what the command runs itself with.
+    #[arg(long, hide = true, value_name = "LIBRARY")]
+    child: Option<PathBuf>,
+}
+
+/// How `peers` prints.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PeersFormat {
+    Table,
+    Csv,
+    Json,
+    /// The columns of DDTBench: test, method, bytes, phase, microseconds.
+    Ddtbench,
+}
+
+/// The parts of a run of `peers`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Only {
+    /// The rows of the layouts.
+    Rows,
+    /// A new type every ten uses.
+    Storm,
+    /// What the policy loses against the better of compiling at once and never.
+    Regret,
+}
+
+/// The built-in layouts of `peers`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Set {
+    Reference,
+    Ddtbench,
+}
+
+/// Runs the command.
+pub(crate) fn peers(arguments: &PeersArguments) -> Result<(), Failure> {
+    if let Some(library) = &arguments.child {
+        return peer::serve(library).map_err(failed);
+    }
+    let built_in = match arguments.set {
+        Set::Reference => Definitions::reference,
+        Set::Ddtbench => Definitions::ddtbench,
+    };
+    let definitions = definitions(arguments.definitions.as_deref(), built_in)?;
+    let layouts = chosen(&definitions, &arguments.layout)?;
+    let rows = arguments.only.is_none_or(|only| only == Only::Rows);
+    if arguments.list {
+        for layout in layouts {
+            print_out(&format!("{:<14}{}\n", layout.name, layout.text))?;
+        }
+        return Ok(());
+    }
+    let sizes = match () {
+        () if !arguments.size.is_empty() => &arguments.size,
+        () if arguments.quick && !definitions.quick.is_empty() => &definitions.quick,
+        () => &definitions.sizes,
+    };
+    let most = if arguments.quick { QUICK_MOST_BYTES } else { MOST_BYTES };
+    let mut work = Vec::new();
+    for definition in layouts.into_iter().filter(|_| rows) {
+        for size in sizes_of(definition, sizes).into_iter().filter(|size| *size <= most) {
+            let layout = Layout::new(definition, size).map_err(|e| usage(e.to_string()))?;
+            work.push((size, layout));
+        }
+    }
+    let mut faults: Vec<String> = pin::pin().err().into_iter().collect();
+    let mut sessions = sessions(arguments, &mut faults)?;
+    let effort = Effort {
+        rounds: usize::from(arguments.rounds.unwrap_or(if arguments.quick { 5 } else { 7 })),
+        repeats: if arguments.quick { 1 } else { 3 },
+        memory: if arguments.quick { 300 << 20 } else { 1200 << 20 },
+        isa: isa(arguments.isa)?,
+    };
+    let mut suite = suite::run(
+        work,
+        arguments.direction.list(),
+        &mut sessions,
+        &Hands::found(&arguments.hand),
+        &effort,
+        progress,
+    );
+    // With a choice of layouts only these; the storm and the regret are those of the defaults.
+    let other = arguments.definitions.is_some() || arguments.set != Set::Reference;
+    if arguments.layout.is_empty() && !other && effort.isa.is_none() {
+        let wanted = |part| arguments.only.is_none_or(|only| only == part);
+        if wanted(Only::Storm) {
+            suite::storm(&mut suite, &mut sessions, &effort);
+        }
+        if wanted(Only::Regret) {
+            suite::regret(&mut suite, &effort);
+        }
+    }
+    progress(0, 0);
+    suite.faults.splice(0..0, faults);
+    let summary = summary::text(&suite) + "\n" + &ablation::table(&suite);
+    print_out(&match arguments.format {
+        PeersFormat::Table => suite_report::table(&suite),
+        PeersFormat::Csv => suite_report::csv(&suite),
+        PeersFormat::Ddtbench => suite_report::ddtbench(&suite),
+        PeersFormat::Json => suite_report::json(&suite).map_err(|e| failed(e.to_string()))?,
+    })?;
+    match &arguments.summary {
+        Some(path) => std::fs::write(path, summary)
+            .map_err(|e| failed(format!("--summary {}: {e}", path.display()))),
+        None if arguments.format == PeersFormat::Table => print_out(&("\n".to_owned() + &summary)),
+        None => {
+            eprint!("{summary}");
+            Ok(())
+        }
+    }
+}
+
+/// The instruction set that was asked for, by the option or else by the environment.
+fn isa(option: Option<Isa>) -> Result<Option<Isa>, Failure> {
+    match std::env::var_os("TYPEPACK_ISA").filter(|name| !name.is_empty()) {
+        Some(name) if option.is_none() => {
+            let name = name.to_string_lossy();
+            let isa = name.parse::<Isa>();
+            isa.map(Some).map_err(|e| usage(format!("TYPEPACK_ISA={name}: {e}")))
+        }
+        _ => Ok(option),
+    }
+}
+
+/// Starts the peers. One that was asked for by name must start; of the others, those that do not
+/// are a line in the summary.
+fn sessions(arguments: &PeersArguments, faults: &mut Vec<String>) -> Result<Vec<Session>, Failure> {
+    let command = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
+    let mut sessions = Vec::new();
+    if !arguments.peer.is_empty() {
+        for peer in &arguments.peer {
+            let named = |line| usage(format!("--peer {}: {line}", peer.library.display()));
+            sessions.push(Session::start(peer.clone(), command.clone()).map_err(named)?);
+        }
+        return Ok(sessions);
+    }
+    for peer in peer::found(&arguments.peers) {
+        let name = peer.name.clone();
+        match Session::start(peer, command.clone()) {
+            Ok(session) => sessions.push(session),
+            Err(line) => faults.push(format!("{name}: {line}")),
+        }
+    }
+    Ok(sessions)
+}

@@ -1,0 +1,114 @@
+//! What can be wrong with a shape: found when the file is read, in one line.
+
+use super::MOST_BYTES;
+use super::shape::{
+    Blocks, Face, IndexList, List, Loops, Number, Record, ShapeDefinition, TextShape,
+};
+
+impl Number {
+    fn check(&self, name: &str) -> Result<(), String> {
+        match self {
+            Self::Fixed(0) => Err(format!("{name} = 0")),
+            Self::Word(word) if word != "n" => Err(format!("{name} = \"{word}\" is not \"n\"")),
+            Self::Fixed(_) | Self::Word(_) => Ok(()),
+        }
+    }
+}
+
+impl ShapeDefinition {
+    pub(super) fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Blocks(Blocks { block, stride, element }) => {
+                let unit = element.bytes();
+                if *block == 0 || !block.is_multiple_of(unit) || *block > MOST_BYTES {
+                    return Err(format!("block = {block} is not a positive multiple of {unit}"));
+                }
+                if !stride.is_multiple_of(unit) || stride < block || *stride > MOST_BYTES {
+                    return Err(format!(
+                        "stride = {stride} is not a multiple of {unit} and at least the block"
+                    ));
+                }
+            }
+            Self::Face(Face { edge, halo, .. }) => {
+                if !(1..=1024).contains(edge) {
+                    return Err(format!("edge = {edge} is not between 1 and 1024"));
+                }
+                if *halo == 0 || halo > edge {
+                    return Err(format!("halo = {halo} is not between 1 and the edge"));
+                }
+            }
+            Self::Record(Record::CharIntDouble | Record::Particle) => {}
+            Self::List(List { longest, gap, arrays, .. }) => {
+                for (name, value) in [("longest", longest), ("gap", gap), ("arrays", arrays)] {
+                    if !(1..=MOST_ENTRIES).contains(value) {
+                        return Err(format!(
+                            "{name} = {value} is not between 1 and {MOST_ENTRIES}"
+                        ));
+                    }
+                }
+            }
+            Self::Text(text) => text.check()?,
+        }
+        Ok(())
+    }
+}
+
+/// Most elements in a run or a gap, and most arrays, of a list.
+const MOST_ENTRIES: u64 = 1024;
+
+impl TextShape {
+    fn check(&self) -> Result<(), String> {
+        self.count.check("count")?;
+        let sized = self.expression.contains("{n}") || matches!(self.count, Number::Word(_));
+        match self.unit {
+            None if sized => return Err("n without a unit".to_owned()),
+            Some(0) => return Err("unit = 0".to_owned()),
+            Some(_) if !sized => return Err("unit, but neither type nor count has n".to_owned()),
+            _ => {}
+        }
+        for IndexList { name, count, below, times } in &self.lists {
+            if name == "n" || !self.expression.contains(&format!("{{{name}}}")) {
+                return Err(format!("list {name}: the type does not have {{{name}}}"));
+            }
+            if !(1..=MOST_INDICES).contains(below) || count > below || *count == 0 {
+                return Err(format!("list {name}: {count} of {below} indices"));
+            }
+            if !(1..=MOST_BYTES).contains(times) {
+                return Err(format!("list {name}: times = {times}"));
+            }
+        }
+        // The smallest one: a fault of the expression is one of every size.
+        self.datatype(1)?;
+        self.hand.iter().try_for_each(|hand| self.check_hand(hand))
+    }
+
+    fn check_hand(&self, hand: &Loops) -> Result<(), String> {
+        if hand.block == 0
+            || [hand.block, hand.start, hand.start_per_n].iter().any(|b| *b > MOST_BYTES)
+        {
+            return Err(format!("hand: block = {}, start = {}", hand.block, hand.start));
+        }
+        if let Some(name) = &hand.list {
+            return match self.list(name) {
+                None => Err(format!("hand: no list {name}")),
+                Some(_) if !hand.loops.is_empty() => Err("hand: loops and a list".to_owned()),
+                Some(_) if !(1..=MOST_BYTES).contains(&hand.unit) => {
+                    Err(format!("hand: unit = {}", hand.unit))
+                }
+                Some(_) => Ok(()),
+            };
+        }
+        if !(1..=3).contains(&hand.loops.len()) {
+            return Err(format!("hand: {} loops are not 1 to 3", hand.loops.len()));
+        }
+        hand.loops.iter().try_for_each(|(count, stride)| {
+            if *stride > MOST_BYTES {
+                return Err(format!("hand: a loop of {stride} bytes"));
+            }
+            count.check("hand: a loop")
+        })
+    }
+}
+
+/// Most indices that a list chooses from.
+const MOST_INDICES: u64 = 1 << 24;

@@ -1,0 +1,235 @@
+//! The shapes of layouts, as a definitions file writes them.
+//!
+//! `check.rs` finds what is wrong with one; `../layout.rs` turns one and a size into a datatype and
+//! a hand's loops.
+
+use serde::Deserialize;
+use typepack_engine::{Datatype, Named};
+
+/// The kinds of layouts.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ShapeDefinition {
+    /// A vector of equal blocks.
+    Blocks(Blocks),
+    /// The outermost layer of cells of a cube with a halo.
+    Face(Face),
+    /// An array of C structs.
+    Record(Record),
+    /// Runs at irregular places.
+    List(List),
+    /// Any type, as an expression of the engine's text form.
+    Text(TextShape),
+}
+
+/// A vector of equal blocks.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Blocks {
+    /// Bytes per block, a multiple of the element's.
+    pub block: u64,
+    /// Bytes from one block to the next, a multiple of the element's.
+    pub stride: u64,
+    /// What the blocks consist of.
+    #[serde(default)]
+    pub element: Element,
+}
+
+/// The types of elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Element {
+    /// 8 bytes.
+    #[default]
+    Double,
+    /// 4 bytes.
+    Float,
+    /// 2 bytes.
+    Short,
+    /// 1 byte.
+    Char,
+    /// 16 bytes: two doubles.
+    Complex,
+}
+
+impl Element {
+    /// The named type.
+    pub fn named(self) -> Named {
+        match self {
+            Self::Double => Named::DOUBLE,
+            Self::Float => Named::FLOAT,
+            Self::Short => Named::SHORT,
+            Self::Char => Named::CHAR,
+            Self::Complex => Named::C_DOUBLE_COMPLEX,
+        }
+    }
+
+    /// Bytes per element.
+    pub fn bytes(self) -> u64 {
+        u64::from(self.named().size())
+    }
+}
+
+/// Runs of 1 to `longest` elements with gaps of 1 to `gap` elements between them, the same in every
+/// run of the program; as many as the size asks for.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct List {
+    /// What the runs consist of.
+    #[serde(default)]
+    pub element: Element,
+    /// Most elements of a run; lists of single elements become an `indexed_block`.
+    pub longest: u64,
+    /// Most elements between two runs.
+    pub gap: u64,
+    /// The list is in no order; by default addresses ascend.
+    #[serde(default)]
+    pub permuted: bool,
+    /// Arrays that the same list is taken from, one after the other.
+    #[serde(default = "one")]
+    pub arrays: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// A type in the engine's text form.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextShape {
+    /// The expression; `{n}` stands for the size divided by `unit`.
+    #[serde(rename = "type")]
+    pub expression: String,
+    /// Number of elements.
+    #[serde(default)]
+    pub count: Number,
+    /// Packed bytes per `n`. Without it there is one size, that of the type.
+    pub unit: Option<u64>,
+    /// Lists of indices that the expression names: `{name}` stands for the list's values, separated
+    /// by commas.
+    #[serde(default)]
+    pub lists: Vec<IndexList>,
+    /// The loops that a hand would write, one nest after the other, where there are such.
+    #[serde(default)]
+    pub hand: Vec<Loops>,
+}
+
+/// Different indices in no order, the same in every run of the program.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IndexList {
+    /// What stands for it in the expression, and in a hand's loops.
+    pub name: String,
+    /// How many.
+    pub count: u64,
+    /// The indices are below this.
+    pub below: u64,
+    /// What each is multiplied with.
+    #[serde(default = "one")]
+    pub times: u64,
+}
+
+/// A number, or the word `n` ([`TextShape`]).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Number {
+    /// The number.
+    Fixed(u64),
+    /// The word.
+    Word(String),
+}
+
+impl Default for Number {
+    fn default() -> Self {
+        Self::Fixed(1)
+    }
+}
+
+impl Number {
+    /// Its value.
+    pub fn at(&self, n: u64) -> u64 {
+        match self {
+            Self::Fixed(number) => *number,
+            Self::Word(_) => n,
+        }
+    }
+}
+
+/// Loops over equal blocks, as a hand would write them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Loops {
+    /// Bytes of the first block's start from the origin.
+    #[serde(default)]
+    pub start: u64,
+    /// Bytes that are added to `start` per `n`.
+    #[serde(default)]
+    pub start_per_n: u64,
+    /// Bytes per block.
+    pub block: u64,
+    /// Up to three loops, outermost first: iterations, and bytes per iteration.
+    #[serde(default)]
+    pub loops: Vec<(Number, u64)>,
+    /// Instead of loops: one block per value of this list.
+    pub list: Option<String>,
+    /// Bytes that a value of the list stands for.
+    #[serde(default = "one")]
+    pub unit: u64,
+}
+
+/// A face of a cube of doubles, `array[z][y][x]`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Face {
+    /// Cells along each edge, without the halo.
+    pub edge: u64,
+    /// Cells of halo on each side, and thickness of the face.
+    pub halo: u64,
+    /// The axis that the face is perpendicular to.
+    pub normal: Axis,
+}
+
+/// An axis of a cube; x varies fastest in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "axes have no other names")]
+pub enum Axis {
+    X,
+    Y,
+    Z,
+}
+
+/// The structs that there is a hand-written loop for.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub enum Record {
+    /// `struct { char c; int i; double d; }`: 13 bytes of data in 16.
+    #[serde(rename = "char-int-double")]
+    CharIntDouble,
+    /// `struct { double x[3]; int kind; double v[3]; }`: 52 bytes of data in 56.
+    #[serde(rename = "particle")]
+    Particle,
+}
+
+impl TextShape {
+    /// The list `name`.
+    pub fn list(&self, name: &str) -> Option<&IndexList> {
+        self.lists.iter().find(|list| list.name == name)
+    }
+
+    /// The type for `n`.
+    ///
+    /// # Errors
+    ///
+    /// The fault of the expression, in one line.
+    pub fn datatype(&self, n: u64) -> Result<Datatype, String> {
+        let mut text = self.expression.replace("{n}", &n.to_string());
+        for list in &self.lists {
+            let values: Vec<String> = list.values().iter().map(u64::to_string).collect();
+            text = text.replace(&format!("{{{}}}", list.name), &values.join(", "));
+        }
+        text.parse().map_err(|e: typepack_engine::text::ParseError| {
+            format!("column {}: {}", e.column(), e.message())
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! What a person who sends this type may want to know.
+//!
+//! Each piece of advice states a fact about the type, and what to write instead. Facts come from
+//! the tree's bounds, the program and small windows of memory; nothing here expands a layout.
+
+use crate::blocks::Blocks;
+use crate::pieces::{Counts, Piece, pieces};
+use typepack_engine::inspect::{self, Constructor};
+use typepack_engine::ir::{Op, Program};
+use typepack_engine::{Datatype, Plan, Table, text};
+
+/// Pieces that are compared when looking for overlaps.
+const COMPARED: usize = 1 << 16;
+/// Runs up to this many bytes share their cache line with others that are not sent.
+const SMALL: u64 = 32;
+/// Small runs from this number on are worth a word.
+const MANY: i128 = 32;
+
+/// Advice for sending `count` elements of the plan's type, one sentence or two each. About a plan
+/// without a datatype (a decoded one) there is nothing to advise: nobody here described it.
+pub fn advice(plan: &Plan, count: u64) -> Vec<String> {
+    let mut advice = Vec::new();
+    let Some(ty) = plan.datatype() else { return advice };
+    if ty.size() == 0 {
+        advice.push("the type has no data: a message of it is empty".to_owned());
+        return advice;
+    }
+    extent(ty, count, &mut advice);
+    members(ty, &mut advice);
+    if plan.is_contiguous() {
+        plain(ty, &mut advice);
+    } else {
+        lists(ty, plan.program(), &mut advice);
+        small(ty, plan.program(), count, &mut advice);
+    }
+    advice
+}
+
+/// Elements that do not follow each other.
+fn extent(ty: &Datatype, count: u64, advice: &mut Vec<String>) {
+    let (extent, reach) = (ty.extent(), ty.true_extent());
+    if overlap(ty, 1) {
+        advice.push(
+            "one element uses some bytes more than once: it may be sent, not received into".into(),
+        );
+    }
+    if extent.unsigned_abs() >= reach.unsigned_abs() {
+        if extent < 0 {
+            advice.push(format!("the extent is {extent}: elements follow each other downwards"));
+        }
+        return;
+    }
+    let fact = format!("the extent {extent} is smaller than the true extent {reach}");
+    let with = if count > 1 { String::new() } else { "with a count above 1 ".to_owned() };
+    advice.push(if extent == 0 {
+        format!("the extent is 0: {with}all elements lie on top of each other")
+    } else if overlap(ty, count.max(2)) {
+        format!(
+            "{fact}: {with}elements overlap, which may be sent, not received into; \
+             resized({}, {}, …) sets them apart",
+            ty.lb().min(ty.true_lb()),
+            reach.unsigned_abs().next_multiple_of(u64::from(ty.align()))
+        )
+    } else {
+        format!("{fact}: {with}elements interleave; that is right for columns of a matrix")
+    });
+}
+
+/// Whether two of the first elements use a byte twice; false if that is not known.
+fn overlap(ty: &Datatype, count: u64) -> bool {
+    let count = count.min(64);
+    if i128::from(ty.size()) > i128::from(ty.true_extent()) {
+        return true;
+    }
+    let counts = Counts::new(ty);
+    // Lists are only walked if they are short enough to be walked for each element.
+    if counts.of(ty).saturating_mul(i128::from(count)) > 1 << 20 {
+        return false;
+    }
+    let everything = i128::MIN / 4..i128::MAX / 4;
+    let (mut found, complete) = pieces(ty, count, &counts, &everything, COMPARED);
+    found.sort_by_key(|piece| piece.at);
+    let mut end = i128::MIN;
+    complete
+        && found.iter().any(|piece: &Piece| {
+            let overlaps = piece.at < end;
+            end = end.max(piece.end());
+            overlaps
+        })
+}
+
+/// The type below copies and resized types.
+fn essence(mut ty: &Datatype) -> &Datatype {
+    while let Constructor::Dup { old } | Constructor::Resized { old, .. } = inspect::constructor(ty)
+    {
+        ty = old;
+    }
+    ty
+}
+
+/// Structs whose members lie inside each other: the outermost struct, also of an array of them.
+fn members(ty: &Datatype, advice: &mut Vec<String>) {
+    let mut at = ty;
+    let (blocklengths, displacements, types) = loop {
+        at = match inspect::constructor(at) {
+            Constructor::Struct { blocklengths, displacements, types } => {
+                break (blocklengths, displacements, types);
+            }
+            // The structs inside a composite are not the user's.
+            Constructor::Composite { .. } => return,
+            _ => match inspect::children(at).first() {
+                Some(old) => old,
+                None => return,
+            },
+        };
+    };
+    let mut spans: Vec<(i128, i128, usize)> = (0..types.len())
+        .filter(|&i| blocklengths.get(i) > 0 && types[i].size() > 0)
+        .map(|i| {
+            let old = &types[i];
+            let last = i128::from(blocklengths.get(i) - 1) * i128::from(old.extent());
+            let at = i128::from(displacements.get(i));
+            let low = at + last.min(0) + i128::from(old.true_lb());
+            (low, at + last.max(0) + i128::from(old.true_ub()), i)
+        })
+        .collect();
+    spans.sort_unstable();
+    let clash = spans.windows(2).find(|pair| pair[0].1 > pair[1].0);
+    if let Some([(_, _, a), (_, _, b)]) = clash.map(|pair| [pair[0], pair[1]]) {
+        advice.push(format!(
+            "members {} and {} of the struct interleave in memory; if that is not meant, check \
+             displacements[{}] and the members' extents",
+            a.min(b),
+            a.max(b),
+            a.max(b)
+        ));
+    }
+}
+
+/// Contiguous types that are described as something else.
+fn plain(ty: &Datatype, advice: &mut Vec<String>) {
+    let mut described = ty;
+    let mut long = false;
+    loop {
+        described = match inspect::constructor(described) {
+            Constructor::Named(_) => break,
+            Constructor::Contiguous { old, .. } => old,
+            Constructor::Dup { old } => old,
+            _ => {
+                long = true;
+                match inspect::children(described).first() {
+                    Some(child) => child,
+                    None => break,
+                }
+            }
+        };
+    }
+    let signature = crate::tree::signature(ty);
+    if let (true, Some((count, name))) = (long, signature.split_once(" x "))
+        && count.bytes().all(|b| b.is_ascii_digit())
+        && ty.true_lb() == 0
+        && !name.contains(',')
+    {
+        advice.push(format!(
+            "this is contiguous memory described the long way: contiguous({count}, {name}), or {name} \
+             with a count, is the same"
+        ));
+    } else if long && signature.contains(',') {
+        advice.push(
+            "there are no holes: this is one run of memory, and moves at the speed of memcpy"
+                .into(),
+        );
+    }
+}
+
+/// Index lists that are regular, or that no kernel executes.
+fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
+    let regular = |table: &Table| {
+        let step = |i| table.get(i + 1).wrapping_sub(table.get(i));
+        (1..table.len().saturating_sub(1)).all(|i| step(i) == step(0))
+    };
+    let listed = match inspect::constructor(essence(ty)) {
+        Constructor::Indexed { blocklengths, displacements, .. }
+        | Constructor::Hindexed { blocklengths, displacements, .. } => {
+            let equal = blocklengths.range().is_none_or(|(least, most)| least == most);
+            (equal && regular(displacements)).then_some(displacements)
+        }
+        Constructor::IndexedBlock { displacements, .. }
+        | Constructor::HindexedBlock { displacements, .. } => {
+            regular(displacements).then_some(displacements)
+        }
+        _ => None,
+    };
+    if let Some(listed) = listed.filter(|listed| listed.len() > 3) {
+        // A vector's first block is at displacement 0.
+        let place = if listed.get(0) == 0 { "" } else { ", in a buffer that begins at the first" };
+        advice.push(format!(
+            "the {} blocks are equally long and equally far apart: a vector or hvector says the \
+             same in three numbers{place}",
+            listed.len()
+        ));
+    }
+    let ragged = program.nodes().iter().filter_map(|node| match &node.op {
+        Op::Ragged { list, .. } => Some(list.len()),
+        _ => None,
+    });
+    if let Some(longest) = ragged.max() {
+        advice.push(format!(
+            "{longest} blocks of unequal length are copied one by one, without a kernel; equal \
+             lengths (indexed_block) get one"
+        ));
+    }
+}
+
+/// Many small runs, a cache line for each.
+fn small(ty: &Datatype, program: &Program, count: u64, advice: &mut Vec<String>) {
+    let Some(blocks) = Blocks::of(program) else { return };
+    let sparse = ty.size() < ty.true_extent() / 4;
+    if blocks.most > SMALL || blocks.runs < MANY || !sparse {
+        return;
+    }
+    let length = if blocks.least == blocks.most {
+        format!("{} bytes", blocks.most)
+    } else {
+        format!("{} to {} bytes", blocks.least, blocks.most)
+    };
+    let fact = format!("{} runs of {length}: each costs a cache line", blocks.runs);
+    let old = match inspect::constructor(essence(ty)) {
+        Constructor::Vector { old, .. } | Constructor::Hvector { old, .. } => Some(old),
+        _ => None,
+    };
+    advice.push(match old {
+        Some(old) if count == 1 && ty.extent() != old.extent() => format!(
+            "{fact}; neighbouring columns share the lines: send them together, as a larger \
+             blocklength or as resized(0, {}, {}) with a count",
+            old.extent(),
+            short(ty)
+        ),
+        _ => format!("{fact}; a layout with longer blocks uses more of each line"),
+    });
+}
+
+/// An expression for a sentence.
+fn short(ty: &Datatype) -> String {
+    let expression = text::abridge(ty);
+    if expression.len() > 60 { "…".to_owned() } else { expression }
+}

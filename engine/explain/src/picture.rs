@@ -1,0 +1,457 @@
+//! What a drawing shows: rows of memory, the columns worth drawing, and what lies in each cell.
+//!
+//! Between `pieces.rs` (what is where) and the two that draw, `terminal.rs` and `svg.rs`. Rows are
+//! wrapped at a stride of the type. Rows and columns are chosen so that a drawing stays small: of
+//! many rows the first and last, of long stretches that look alike their ends.
+
+use crate::pieces::{Counts, Piece, Shape, block, pieces, shape};
+use std::ops::Range;
+use typepack_engine::inspect::{self, Constructor};
+use typepack_engine::{Datatype, Named, Order};
+
+/// Cells of a row that is drawn in full, and most cells of any row.
+const WIDTH: i128 = 64;
+/// Rows of a drawing that is not abridged.
+const ROWS: i128 = 20;
+/// Of more rows: the first of the data, and the last.
+const FIRST: i128 = 9;
+const LAST: i128 = 3;
+/// Cells that are drawn at each end of a stretch that is cut short.
+const ENDS: i128 = 3;
+/// Pieces of memory in one drawing.
+const PIECES: usize = 1 << 14;
+/// Elements up to which each is numbered.
+const NUMBERED: i128 = 400;
+/// Characters of a row up to which there is room for the numbers.
+pub(crate) const NUMBERS: i128 = 120;
+/// Elements of the type up to which the end of each one's extent is marked.
+const MARKED: u64 = 8;
+
+/// One line of a drawing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Line {
+    /// Memory from this byte on.
+    Row(i128),
+    /// This many rows are left out.
+    Skipped(i128),
+    /// A plane of a subarray ends here.
+    Plane,
+}
+
+/// One column of a drawing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Slot {
+    /// The cell at this byte of the row.
+    Cell(i128),
+    /// Cells are left out from this byte of the row on.
+    Skip(i128),
+    /// Where an extent may end, at this byte of the row.
+    Mark(i128),
+}
+
+/// A basic element that lies in a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cover {
+    pub(crate) named: Named,
+    /// Its number in packed order.
+    pub(crate) order: i128,
+    /// Its first byte.
+    pub(crate) at: i128,
+}
+
+/// A layout, ready to be drawn.
+pub(crate) struct Picture {
+    /// Bytes of a cell.
+    pub(crate) cell: i128,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) slots: Vec<Slot>,
+    /// The basic types, in the order of their colours.
+    pub(crate) types: Vec<Named>,
+    /// Whether elements are few enough to be numbered.
+    pub(crate) numbered: bool,
+    /// Whether everything that lies in the rows is drawn.
+    pub(crate) complete: bool,
+    pub(crate) overlaps: bool,
+    pub(crate) gaps: bool,
+    /// Whether rows have more in them than a line has room for.
+    crowded: bool,
+    /// Bytes of a row.
+    pitch: i128,
+    /// From the first to the last byte of data and extents.
+    memory: Range<i128>,
+    /// Ends of extents: row start and byte of the row.
+    marks: Vec<(i128, i128)>,
+    pieces: Vec<Piece>,
+}
+
+impl Picture {
+    /// The drawing of `count` elements. `None` if there is no data.
+    pub(crate) fn new(ty: &Datatype, count: u64) -> Option<Self> {
+        if ty.size() == 0 || count == 0 {
+            return None;
+        }
+        let memory = Memory::new(ty, count);
+        let unit = i128::from(smallest(ty));
+        let (pitch, plane) = pitch(ty, count, unit);
+        if let Some(pitch) = pitch
+            && let Some(picture) = memory.wrapped(pitch, plane)
+        {
+            return Some(picture);
+        }
+        // Nothing to wrap at: one row if it is short enough, else rows of a round length. Numbers
+        // are worth a few rows more: without a stride they alone tell the order.
+        let one = memory.wrapped(memory.high - memory.low, None);
+        if one.as_ref().is_some_and(|one| one.numbered && one.width() > NUMBERS) {
+            let rows = memory.wrapped(32 * unit, None);
+            let whole = |rows: &Picture| {
+                rows.width() <= NUMBERS
+                    && rows.lines.iter().all(|line| matches!(line, Line::Row(_)))
+            };
+            if let Some(rows) = rows.filter(whole) {
+                return Some(rows);
+            }
+        }
+        one.or_else(|| memory.wrapped(32 * unit, None)).or_else(|| memory.cut(32 * unit, None))
+    }
+
+    /// The elements that have bytes in the cell at `at` bytes of the row that begins at `row`, in
+    /// packed order.
+    pub(crate) fn covers(&self, row: i128, at: i128) -> Vec<Cover> {
+        let cell = row + at..row + at + self.cell;
+        let mut covers = Vec::new();
+        for piece in &self.pieces {
+            if piece.at < cell.end && piece.end() > cell.start {
+                let size = i128::from(piece.named.size());
+                let index = ((cell.start - piece.at).max(0)) / size;
+                let (order, at) = (piece.first + index, piece.at + index * size);
+                covers.push(Cover { named: piece.named, order, at });
+            }
+        }
+        covers.sort_by_key(|cover| cover.order);
+        covers
+    }
+
+    /// Whether the cell belongs to the data or an extent: rows begin before and end after these.
+    pub(crate) fn within(&self, row: i128, at: i128) -> bool {
+        self.memory.contains(&(row + at))
+    }
+
+    /// Whether an extent ends at byte `at` of the row that begins at `row`.
+    pub(crate) fn ends(&self, row: i128, at: i128) -> bool {
+        self.marks.contains(&(row, at))
+    }
+
+    /// Position of a basic type among the colours.
+    pub(crate) fn colour(&self, named: Named) -> usize {
+        self.types.iter().position(|&t| t == named).unwrap_or(0)
+    }
+
+    /// Bytes of a row.
+    pub(crate) fn pitch(&self) -> i128 {
+        self.pitch
+    }
+
+    /// Least number of cells that an element has.
+    pub(crate) fn narrowest(&self) -> i128 {
+        let cells = self.types.iter().map(|t| i128::from(t.size()) / self.cell);
+        cells.min().unwrap_or(1).max(1)
+    }
+
+    /// Characters per cell that numbers need.
+    pub(crate) fn digits(&self) -> i128 {
+        let digits = self.largest_number().to_string().len() as i128;
+        ((digits + self.narrowest()) / self.narrowest()).max(1)
+    }
+
+    /// Characters of a row with numbers.
+    pub(crate) fn width(&self) -> i128 {
+        self.slots.len() as i128 * self.digits()
+    }
+
+    /// The largest number that is drawn.
+    pub(crate) fn largest_number(&self) -> i128 {
+        self.pieces.iter().map(|piece| piece.first + piece.count - 1).max().unwrap_or(0)
+    }
+}
+
+/// The memory that a drawing is of.
+struct Memory<'a> {
+    ty: &'a Datatype,
+    count: u64,
+    counts: Counts,
+    /// From the lower bound or the first byte of data to the upper bound or the last one.
+    low: i128,
+    high: i128,
+    /// The same for data alone.
+    data: Range<i128>,
+    /// Where extents end.
+    ends: Vec<i128>,
+}
+
+impl<'a> Memory<'a> {
+    fn new(ty: &'a Datatype, count: u64) -> Self {
+        let wide = i128::from;
+        let last = (i128::from(count) - 1) * wide(ty.extent());
+        let (before, after) = (last.min(0), last.max(0));
+        let data = wide(ty.true_lb()) + before..wide(ty.true_ub()) + after;
+        let (lb, ub) = (wide(ty.lb()), wide(ty.ub()));
+        // A far away bound of an element (absolute addresses, huge strides) is no reason to draw
+        // what is between.
+        let low = data.start.min(lb.min(ub) + before);
+        let high = data.end.max(lb.max(ub) + after);
+        let marked = if count <= MARKED { count } else { 1 };
+        let ends = (0..marked).map(|i| ub + i128::from(i) * wide(ty.extent())).collect();
+        Self { ty, count, counts: Counts::new(ty), low, high, data, ends }
+    }
+
+    fn wrapped(&self, pitch: i128, plane: Option<i128>) -> Option<Picture> {
+        self.cut(pitch, plane).filter(|picture| !picture.crowded)
+    }
+
+    /// The picture with rows of `pitch` bytes.
+    fn cut(&self, pitch: i128, plane: Option<i128>) -> Option<Picture> {
+        let base = if plane.is_some() { 0 } else { self.low };
+        let row_of = |at: i128| (at - base).div_euclid(pitch);
+        let mut rows = self.rows(row_of(self.low)..row_of(self.high - 1) + 1, row_of);
+        let (mut found, mut complete) = (Vec::new(), true);
+        let mut previous = None;
+        for &row in &rows {
+            let start = base + row * pitch;
+            let room = PIECES / rows.len();
+            let window = start..start + pitch;
+            let (mut more, all) = pieces(self.ty, self.count, &self.counts, &window, room);
+            // A piece that reaches into several rows is found in each.
+            if previous == Some(row - 1) {
+                more.retain(|piece| piece.at >= start || !found.contains(piece));
+            }
+            previous = Some(row);
+            complete &= all;
+            found.extend(more);
+        }
+        if rows.len() as i128 > ROWS / 2 {
+            // Of an abridged drawing, rows without data are the first to go.
+            let (first, last) = (rows[0], rows[rows.len() - 1]);
+            let abridged = last - first + 1 > rows.len() as i128;
+            rows.retain(|&row| {
+                let (start, end) = (base + row * pitch, base + (row + 1) * pitch);
+                let holds = |piece: &Piece| piece.at < end && piece.end() > start;
+                let bound = row == first
+                    || row == last
+                    || self.ends.iter().any(|&end| row_of(end - 1) == row);
+                !abridged || bound || found.iter().any(holds)
+            });
+        }
+        let inside = |at: i128| (at - base).rem_euclid(pitch);
+        let mut cell = pitch;
+        let mut types: Vec<Named> = Vec::new();
+        for piece in &found {
+            cell = gcd(gcd(cell, piece.at - base), i128::from(piece.named.size()));
+            if !types.contains(&piece.named) {
+                types.push(piece.named);
+            }
+        }
+        let marks: Vec<(i128, i128)> = self
+            .ends
+            .iter()
+            .map(|&end| {
+                // An end between two rows belongs to the upper one.
+                let row = base + row_of(end - 1) * pitch;
+                (row, end - row)
+            })
+            .filter(|(row, _)| rows.contains(&row_of(*row)))
+            .collect();
+        for (_, at) in &marks {
+            cell = gcd(cell, *at);
+        }
+        let mut cuts = vec![0, pitch];
+        cuts.extend(found.iter().flat_map(|piece| [inside(piece.at), inside(piece.end())]));
+        let mut edges: Vec<i128> = marks.iter().map(|(_, at)| *at).collect();
+        edges.sort_unstable();
+        edges.dedup();
+        cuts.extend(&edges);
+        cuts.sort_unstable();
+        cuts.dedup();
+        let (slots, crowded) = slots(&cuts, &edges, cell, &types, pitch);
+        let lines = lines(&rows, base, pitch, plane);
+        let elements = self.counts.of(self.ty).saturating_mul(i128::from(self.count));
+        let mut picture = Picture {
+            cell,
+            lines,
+            slots,
+            types,
+            numbered: elements <= NUMBERED,
+            complete: complete && !crowded,
+            overlaps: false,
+            gaps: false,
+            crowded,
+            pitch,
+            memory: self.low..self.high,
+            marks,
+            pieces: found,
+        };
+        for line in &picture.lines {
+            let Line::Row(row) = line else { continue };
+            for slot in &picture.slots {
+                let Slot::Cell(at) = slot else { continue };
+                let covers = picture.covers(*row, *at).len();
+                picture.overlaps |= covers > 1;
+                picture.gaps |= covers == 0 && picture.within(*row, *at);
+            }
+        }
+        Some(picture)
+    }
+
+    /// The rows to draw, of all `rows`.
+    fn rows(&self, rows: Range<i128>, row_of: impl Fn(i128) -> i128) -> Vec<i128> {
+        if rows.end - rows.start <= ROWS {
+            return rows.collect();
+        }
+        let (first, last) = (row_of(self.data.start), row_of(self.data.end - 1));
+        let mut chosen: Vec<i128> =
+            (first..first + FIRST).chain(last - LAST + 1..last + 1).collect();
+        chosen.extend([rows.start, rows.end - 1]);
+        chosen.extend(self.ends.iter().map(|&end| row_of(end - 1)));
+        chosen.retain(|row| rows.contains(row));
+        chosen.sort_unstable();
+        chosen.dedup();
+        chosen
+    }
+}
+
+fn gcd(a: i128, b: i128) -> i128 {
+    let (mut a, mut b) = (a.abs(), b.abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Lines for the chosen rows, with what is left out between them.
+fn lines(rows: &[i128], base: i128, pitch: i128, plane: Option<i128>) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (i, &row) in rows.iter().enumerate() {
+        if let Some(before) = i.checked_sub(1).map(|i| rows[i]) {
+            match row - before - 1 {
+                0 => {
+                    let ends = plane.is_some_and(|plane| (row * pitch).rem_euclid(plane) == 0);
+                    lines.extend(ends.then_some(Line::Plane));
+                }
+                skipped => lines.push(Line::Skipped(skipped)),
+            }
+        }
+        lines.push(Line::Row(base + row * pitch));
+    }
+    lines
+}
+
+/// The columns: between two cuts all rows look alike, so that the middle may be left out. And
+/// whether that is still too much for one line, in which case it is cut short.
+fn slots(
+    cuts: &[i128],
+    marks: &[i128],
+    cell: i128,
+    types: &[Named],
+    pitch: i128,
+) -> (Vec<Slot>, bool) {
+    let longest = types.iter().map(|t| i128::from(t.size()) / cell).max().unwrap_or(1).max(1);
+    let ends = (ENDS + longest - 1) / longest * longest;
+    let short = pitch / cell <= WIDTH;
+    let mut slots = Vec::new();
+    for pair in cuts.windows(2) {
+        let (start, cells) = (pair[0], (pair[1] - pair[0]) / cell);
+        let cell_at = |i: i128| Slot::Cell(start + i * cell);
+        if short || cells <= 2 * ends + longest {
+            slots.extend((0..cells).map(cell_at));
+        } else {
+            slots.extend((0..ends).map(cell_at));
+            slots.push(Slot::Skip(start + ends * cell));
+            slots.extend((cells - ends..cells).map(cell_at));
+        }
+        if marks.contains(&pair[1]) {
+            slots.push(Slot::Mark(pair[1]));
+        }
+        if slots.len() as i128 > WIDTH + 8 {
+            slots.truncate(WIDTH as usize);
+            slots.push(Slot::Skip(start));
+            return (slots, true);
+        }
+    }
+    (slots, false)
+}
+
+/// Bytes of the smallest basic type inside.
+fn smallest(ty: &Datatype) -> u32 {
+    let mut seen = std::collections::HashSet::new();
+    let (mut pending, mut size) = (vec![ty], u32::MAX);
+    while let Some(ty) = pending.pop() {
+        if ty.size() == 0 || !seen.insert(inspect::address(ty)) {
+            continue;
+        }
+        if let Some(named) = ty.as_named() {
+            let members = named.members().map(|m| m.map(|(_, member)| member.size()));
+            size = size.min(members.map_or(named.size(), |[a, b]| a.min(b)));
+        }
+        let distinct = inspect::children(ty).chunk_by(Datatype::is_same);
+        pending.extend(distinct.map(|copies| &copies[0]));
+    }
+    size
+}
+
+/// Where to wrap rows, and where planes end.
+///
+/// A subarray is wrapped at its rows. Otherwise the longest stride that fits a row is taken, along
+/// the parts with most data; if none fits, the shortest.
+fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) {
+    let mut candidates: Vec<i128> = Vec::new();
+    if count > 1 {
+        candidates.extend(stride(ty.extent().into(), i128::from(ty.true_extent())));
+    }
+    let mut at = ty;
+    loop {
+        if let Constructor::Subarray { sizes, order, old, .. } = inspect::constructor(at)
+            && sizes.len() > 1
+        {
+            // The `d`-th dimension from the fastest varying one.
+            let length = |d: usize| {
+                i128::from(sizes[if order == Order::C { sizes.len() - 1 - d } else { d }])
+            };
+            let row = length(0) * i128::from(old.extent());
+            if row > 0 {
+                let plane = (sizes.len() > 2).then(|| row * length(1));
+                // Elements further in would lie in the wrong rows.
+                let plain = candidates.iter().all(|c| c % row == 0) && at.lb() == ty.lb();
+                return (Some(row), plane.filter(|_| plain && ty.true_lb() >= 0));
+            }
+        }
+        let next = match shape(at) {
+            Shape::Leaf(_) => break,
+            Shape::Grid { levels, child, .. } => {
+                for (i, &(count, step)) in levels.iter().enumerate() {
+                    let inner =
+                        levels[i + 1..].iter().map(|(n, s)| (n - 1) * s.abs()).sum::<i128>();
+                    if count > 1 {
+                        let span = inner + i128::from(child.true_extent());
+                        candidates.extend(stride(step, span));
+                    }
+                }
+                Some(child)
+            }
+            Shape::List(length) => (0..length.min(1 << 16))
+                .filter_map(|i| block(at, i))
+                .filter(|(copies, _, _)| *copies > 0)
+                .max_by_key(|(copies, _, child)| copies * i128::from(child.size()))
+                .map(|(_, _, child)| child),
+        };
+        match next {
+            Some(child) if child.size() > 0 => at = child,
+            _ => break,
+        }
+    }
+    let fitting = candidates.iter().copied().filter(|c| *c <= WIDTH * unit).max();
+    (fitting.or_else(|| candidates.iter().copied().min()), None)
+}
+
+/// A stride that rows can be wrapped at: one that leaves a gap behind what it repeats.
+fn stride(step: i128, span: i128) -> Option<i128> {
+    (step.abs() > span).then_some(step.abs())
+}

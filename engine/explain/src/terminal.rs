@@ -1,0 +1,224 @@
+//! A drawing as text for a terminal, with or without colours.
+//!
+//! Draws what `picture.rs` has chosen. Without colours basic types differ by shade and packed
+//! numbers stand below the cells; with colours (ANSI, 256 of them) numbers stand in the cells.
+
+use crate::picture::{Cover, Line, NUMBERS, Picture, Slot};
+use std::fmt::Write;
+use typepack_engine::{Datatype, inspect};
+
+const SHADES: [char; 5] = ['█', '▓', '▒', '■', '◆'];
+/// Background colours of basic types.
+const COLOURS: [u8; 8] = [117, 215, 114, 182, 210, 116, 221, 181];
+const GAP: char = '·';
+const OVERLAP: char = '▞';
+const END: char = '┊';
+
+/// A cell of text: what is drawn, and in which colour.
+#[derive(Clone, Copy, PartialEq)]
+enum Ink {
+    Plain,
+    Faint,
+    Type(usize),
+    Overlap(usize),
+}
+
+/// `count` elements of `ty`, drawn with characters.
+///
+/// Rows of memory are wrapped at a stride of the type; each begins with the displacement of its
+/// first byte. Long rows and large types are abridged.
+pub fn drawing(ty: &Datatype, count: u64, colour: bool) -> String {
+    let Some(picture) = Picture::new(ty, count) else {
+        return "no data\n".to_owned();
+    };
+    let numbered = picture.numbered && picture.width() <= NUMBERS;
+    let width = if numbered { picture.digits() as usize } else { 1 };
+    let label = labels(&picture);
+    let mut out = String::new();
+    for line in &picture.lines {
+        match line {
+            Line::Plane => out.push('\n'),
+            Line::Skipped(rows) => {
+                let plural = if *rows == 1 { "row" } else { "rows" };
+                let _ = writeln!(out, "{:>label$}  {rows} more {plural}", "⋮");
+            }
+            Line::Row(start) => {
+                let (cells, numbers) = row(&picture, *start, width, numbered, colour);
+                let _ = write!(out, "{start:>label$}  ");
+                ink(&cells, colour, &mut out);
+                if numbered && !colour && numbers.iter().any(|c| *c != ' ') {
+                    let numbers: String = numbers.iter().collect();
+                    let _ = writeln!(out, "{:label$}  {}", "", numbers.trim_end());
+                }
+            }
+        }
+    }
+    legend(&picture, numbered, colour, &mut out);
+    out
+}
+
+fn labels(picture: &Picture) -> usize {
+    let starts = picture.lines.iter().map(|line| match line {
+        Line::Row(start) => start.to_string().len(),
+        _ => 1,
+    });
+    starts.max().unwrap_or(1).max(4)
+}
+
+/// One row: its characters, and the line of numbers below.
+fn row(
+    picture: &Picture,
+    start: i128,
+    width: usize,
+    numbered: bool,
+    colour: bool,
+) -> (Vec<(char, Ink)>, Vec<char>) {
+    let (mut cells, mut numbers) = (Vec::new(), Vec::new());
+    let mut slot = 0;
+    while slot < picture.slots.len() {
+        match picture.slots[slot] {
+            Slot::Skip(at) => {
+                let glyph = if picture.within(start, at) { '⋯' } else { ' ' };
+                cells.extend([' ', glyph, ' '].map(|c| (c, Ink::Faint)));
+                slot += 1;
+            }
+            Slot::Mark(at) => {
+                let mark = if picture.ends(start, at) { END } else { ' ' };
+                cells.push((mark, Ink::Plain));
+                slot += 1;
+            }
+            Slot::Cell(at) => {
+                let covers = picture.covers(start, at);
+                let mut length = 1;
+                // One element, or one overlap, is one figure.
+                while let Some(Slot::Cell(next)) = picture.slots.get(slot + length)
+                    && !covers.is_empty()
+                    && picture.covers(start, *next) == covers
+                {
+                    length += 1;
+                }
+                let from = cells.len();
+                if picture.within(start, at) {
+                    figure(picture, &covers, length * width, width, colour, &mut cells);
+                } else {
+                    cells.extend(std::iter::repeat_n((' ', Ink::Plain), length * width));
+                }
+                if numbered && let Some(text) = number(&covers, start + at, length * width) {
+                    let text: Vec<char> = text.chars().collect();
+                    if colour {
+                        for (cell, c) in cells[from..].iter_mut().zip(&text) {
+                            cell.0 = *c;
+                        }
+                    } else {
+                        numbers.resize(from.max(numbers.len()), ' ');
+                        numbers.truncate(from);
+                        numbers.extend(text);
+                    }
+                }
+                slot += length;
+            }
+        }
+    }
+    (cells, numbers)
+}
+
+/// The number of the element that begins at `at`, `+` if there are several.
+fn number(covers: &[Cover], at: i128, room: usize) -> Option<String> {
+    let mut starting = covers.iter().filter(|cover| cover.at == at);
+    let first = starting.next()?.order.to_string();
+    let text = starting.fold(first, |text, cover| format!("{text},{}", cover.order));
+    if text.len() < room.max(2) {
+        return Some(text);
+    }
+    let first = text.split(',').next().unwrap_or_default();
+    Some(if first.len() == text.len() { text } else { format!("{first}+") })
+}
+
+fn figure(
+    picture: &Picture,
+    covers: &[Cover],
+    length: usize,
+    width: usize,
+    colour: bool,
+    cells: &mut Vec<(char, Ink)>,
+) {
+    let Some(first) = covers.first() else {
+        // One dot for each cell, however wide.
+        for i in 0..length {
+            cells.push((if i % width == 0 { GAP } else { ' ' }, Ink::Faint));
+        }
+        return;
+    };
+    let index = picture.colour(first.named);
+    let (glyph, ink) = match covers.len() {
+        1 if colour => (' ', Ink::Type(index)),
+        1 => (SHADES[index % SHADES.len()], Ink::Type(index)),
+        _ => (OVERLAP, Ink::Overlap(index)),
+    };
+    // Wide cells leave a space, so that neighbours can be told apart.
+    let space = usize::from(width > 1);
+    cells.extend(std::iter::repeat_n((glyph, ink), length - space));
+    cells.extend(std::iter::repeat_n((' ', Ink::Plain), space));
+}
+
+/// Writes one line of cells.
+fn ink(cells: &[(char, Ink)], colour: bool, out: &mut String) {
+    let end = cells.iter().rposition(|(c, ink)| *c != ' ' || matches!(ink, Ink::Type(_)));
+    let cells = &cells[..end.map_or(0, |end| end + 1)];
+    for group in cells.chunk_by(|a, b| a.1 == b.1) {
+        let ink = group[0].1;
+        if colour {
+            let _ = match ink {
+                Ink::Plain => Ok(()),
+                Ink::Faint => write!(out, "\x1b[38;5;250m"),
+                Ink::Type(index) => {
+                    write!(out, "\x1b[38;5;16;48;5;{}m", COLOURS[index % COLOURS.len()])
+                }
+                Ink::Overlap(index) => {
+                    write!(out, "\x1b[38;5;160;48;5;{}m", COLOURS[index % COLOURS.len()])
+                }
+            };
+        }
+        out.extend(group.iter().map(|(c, _)| c));
+        if colour && ink != Ink::Plain {
+            out.push_str("\x1b[0m");
+        }
+    }
+    out.push('\n');
+}
+
+fn legend(picture: &Picture, numbered: bool, colour: bool, out: &mut String) {
+    let mut line: Vec<(char, Ink)> = Vec::new();
+    let mut entry = |glyph: char, ink: Ink, text: &str| {
+        if !line.is_empty() {
+            line.extend([(' ', Ink::Plain); 3]);
+        }
+        line.push((glyph, ink));
+        line.push((' ', Ink::Plain));
+        line.extend(text.chars().map(|c| (c, Ink::Plain)));
+    };
+    for (index, named) in picture.types.iter().enumerate() {
+        let glyph = if colour { ' ' } else { SHADES[index % SHADES.len()] };
+        entry(glyph, Ink::Type(index), &inspect::word(*named));
+    }
+    if picture.gaps {
+        entry(GAP, Ink::Faint, "gap");
+    }
+    if picture.overlaps {
+        entry(OVERLAP, Ink::Overlap(0), "overlap");
+    }
+    entry(END, Ink::Plain, "end of extent");
+    let mut text = format!("one cell = {} B", picture.cell);
+    if picture.lines.len() > 1 {
+        let _ = write!(text, ", one row = {} B", picture.pitch());
+    }
+    if numbered {
+        text.push_str(", numbers: packed order");
+    }
+    if !picture.complete {
+        text.push_str(", drawn in part");
+    }
+    ink(&line, colour, out);
+    out.push_str(&text);
+    out.push('\n');
+}

@@ -1,0 +1,311 @@
+//! Reports and drawings of small types as they are meant to look, and of hostile ones as far as
+//! that they end soon and fit a screen.
+//!
+//! `golden/drawings.txt` holds drawings that a person has looked at; `TYPEPACK_BLESS=1 cargo test -p
+//! typepack-explain` rewrites it.
+
+#[path = "../../../fuzz/support/blessed.rs"]
+mod blessed;
+#[path = "../../tests/golden/ddtbench.rs"]
+mod ddtbench;
+
+use std::fmt::Write;
+use std::path::Path;
+use typepack_engine::text::parse;
+use typepack_engine::{Datatype, Named};
+use typepack_explain as explain;
+
+fn advised(text: &str, count: u64) -> Vec<String> {
+    explain::advice(&parse(text).unwrap().commit().unwrap(), count)
+}
+
+#[test]
+fn drawings_are_as_looked_at() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/drawings.txt");
+    let wanted = std::fs::read_to_string(&path).unwrap();
+    let mut found = String::new();
+    for case in wanted.lines().filter_map(|line| line.strip_prefix("== ")) {
+        let (text, count) = case.rsplit_once(" x ").unwrap();
+        let ty = parse(text).unwrap();
+        let drawing = explain::drawing(&ty, count.parse().unwrap(), false);
+        write!(found, "== {case}\n{drawing}").unwrap();
+    }
+    blessed::blessed(&path, &found);
+}
+
+#[test]
+fn colours_change_nothing_but_colours() {
+    let ty = parse("struct([1, 1], [0, 4], [char, int])").unwrap();
+    assert_eq!(
+        explain::drawing(&ty, 1, true),
+        "   0  \u{1b}[38;5;16;48;5;117m0\u{1b}[0m \u{1b}[38;5;250m· · · \u{1b}[0m\u{1b}[38;5;16;48;5;\
+         215m1      \u{1b}[0m ┊\n\u{1b}[38;5;16;48;5;117m \u{1b}[0m char   \u{1b}[38;5;16;48;5;215m \
+         \u{1b}[0m int   \u{1b}[38;5;250m·\u{1b}[0m gap   ┊ end of extent\none cell = 1 B, numbers: \
+         packed order\n"
+    );
+}
+
+#[test]
+fn signatures_are_run_length_encoded() {
+    for (text, wanted) in [
+        ("double", "double"),
+        ("vector(3, 2, 4, contiguous(5, double))", "30 x double"),
+        ("struct([1, 2, 3], [0, 8, 40], [int, int, char])", "3 x int, 3 x char"),
+        ("contiguous(4, double_int)", "4 x (double, int)"),
+        ("contiguous(2, 2int)", "4 x int"),
+        ("struct([1, 0, 2], [0, 0, 8], [int, char, short_int])", "int, 2 x (short, int)"),
+        ("contiguous(0, int)", "empty"),
+    ] {
+        assert_eq!(explain::signature(&parse(text).unwrap()), wanted, "{text}");
+    }
+}
+
+#[test]
+fn blocks_are_counted_without_expanding() {
+    let blocks = |text: &str| explain::blocks(&parse(text).unwrap().commit().unwrap());
+    assert_eq!(
+        blocks("vector(3, 2, 4, double)"),
+        "runs       3\nbytes      16 each\n\
+         density    60.0 % of the true extent, holes 40.0 %\n"
+    );
+    assert_eq!(
+        blocks("indexed([3, 1, 2], [8, 0, 3], int)"),
+        "runs       3\nbytes      4 to 12, mean 8.0\n\
+         density    54.5 % of the true extent, holes 45.5 %\n"
+    );
+    assert_eq!(
+        blocks("contiguous(3, int)"),
+        "runs       1, whatever the count: elements continue each other\n\
+         density    100.0 % of the true extent, holes 0.0 %\n"
+    );
+    assert!(blocks("hvector(3, 2, 4, int)").contains("150.0 % of the true extent: bytes are used"));
+    assert_eq!(blocks("contiguous(0, int)"), "no data\n");
+    assert!(
+        blocks("contiguous(1_000_000_000*8, resized(0, 8, int))").starts_with("runs       8000")
+    );
+}
+
+/// The runs that a report tells are those that the list of DDTBench's layouts gives.
+#[test]
+fn runs_of_ddtbench_are_told() {
+    let csv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/ddtbench.csv");
+    let csv = std::fs::read_to_string(csv).unwrap();
+    let rows = ddtbench::rows(&csv);
+    assert_eq!(rows.len(), 90);
+    for ddtbench::Row { name, expression, runs, bytes } in rows {
+        let plan = parse(&expression).unwrap().commit().unwrap();
+        assert_eq!(plan.element_bytes(), bytes, "{name}");
+        let blocks = explain::blocks(&plan);
+        let told = blocks.split_whitespace().nth(1).map(|word| word.trim_end_matches(','));
+        assert_eq!(told, Some(runs.to_string().as_str()), "{name}: {blocks}");
+    }
+}
+
+#[test]
+fn passes_are_told_step_by_step() {
+    let ty = parse("hvector(2, 1, 64, vector(2, 2, 4, double))").unwrap();
+    let steps = explain::explain_passes(&ty).unwrap();
+    assert_eq!(steps[0].0, "lower");
+    assert_eq!(
+        steps[0].1,
+        "elements 1 x 112\n  loop 2 x 64 @0\n    loop 2 x 32 @0\n      block 16 @0\n"
+    );
+    assert_eq!(steps.last().unwrap().1, ty.commit().unwrap().program().to_string());
+    assert!(
+        explain::passes(&ty)
+            .unwrap()
+            .contains("after fold\n  elements 1 x 112\n    loop 4 x 32 @0\n")
+    );
+}
+
+#[test]
+fn advice_fits_the_type() {
+    let cases: [(&str, u64, &[&str]); 14] = [
+        ("vector(3, 2, 4, double)", 1, &[]),
+        (
+            "resized(0, 8, vector(3, 1, 4, double))",
+            2,
+            &[
+                "the extent 8 is smaller than the true extent 72: elements interleave; that is right for \
+               columns of a matrix",
+            ],
+        ),
+        (
+            "resized(0, 8, contiguous(3, double))",
+            1,
+            &[
+                "the extent 8 is smaller than the true extent 24: with a count above 1 elements overlap, \
+               which may be sent, not received into; resized(0, 24, …) sets them apart",
+            ],
+        ),
+        ("resized(0, 0, int)", 4, &["the extent is 0: all elements lie on top of each other"]),
+        ("resized(0, -8, int)", 1, &["the extent is -8: elements follow each other downwards"]),
+        (
+            "hvector(3, 4, 12, int)",
+            1,
+            &["one element uses some bytes more than once: it may be sent, not received into"],
+        ),
+        (
+            "struct([1, 1], [0, 8], [vector(2, 1, 4, double), int])",
+            1,
+            &["members 0 and 1 of the struct interleave in memory; if that is not meant, check \
+               displacements[1] and the members' extents"],
+        ),
+        (
+            "vector(3, 2, 2, double)",
+            1,
+            &[
+                "this is contiguous memory described the long way: contiguous(6, double), or double with \
+               a count, is the same",
+            ],
+        ),
+        (
+            "contiguous(2, struct([1, 1], [0, 4], [hvector(3, 1, 8, int), hvector(3, 1, 8, int)]))",
+            1,
+            &["members 0 and 1 of the struct interleave in memory; if that is not meant, check \
+               displacements[1] and the members' extents"],
+        ),
+        (
+            "struct([1, 1], [0, 4], [int, float])",
+            1,
+            &["there are no holes: this is one run of memory, and moves at the speed of memcpy"],
+        ),
+        (
+            "indexed_block(2, [0, 4, 8, 12], int)",
+            1,
+            &[
+                "the 4 blocks are equally long and equally far apart: a vector or hvector says the same \
+               in three numbers",
+            ],
+        ),
+        (
+            "indexed_block(2, [5, 9, 13, 17], int)",
+            1,
+            &[
+                "the 4 blocks are equally long and equally far apart: a vector or hvector says the same \
+               in three numbers, in a buffer that begins at the first",
+            ],
+        ),
+        (
+            "indexed([32 x 1, 2], [0..64 step 2, 66], int)",
+            1,
+            &[
+                "33 blocks of unequal length are copied one by one, without a kernel; equal lengths \
+               (indexed_block) get one",
+            ],
+        ),
+        (
+            "vector(64, 1, 64, double)",
+            1,
+            &[
+                "64 runs of 8 bytes: each costs a cache line; neighbouring columns share the lines: send \
+               them together, as a larger blocklength or as resized(0, 8, vector(64, 1, 64, double)) \
+               with a count",
+            ],
+        ),
+    ];
+    for (text, count, wanted) in cases {
+        assert_eq!(advised(text, count), wanted, "{text}");
+    }
+    for plain in [
+        "double",
+        "contiguous(7, double)",
+        "struct([1, 1], [0, 8], [int, double])",
+        // No table is left of these, and still no vector says the same.
+        "indexed([1, 2, 3, 4], [0, 4, 9, 20], int)",
+        "indexed_block(2, [0..60 step 3, 100], int)",
+    ] {
+        assert_eq!(advised(plain, 1), [""; 0], "{plain}");
+    }
+}
+
+#[test]
+fn an_svg_has_every_element_and_balances() {
+    let ty = parse("struct([1, 1, 2], [0, 4, 8], [char, int, short])").unwrap();
+    let svg = explain::svg(&ty, 2);
+    for number in 0..8 {
+        assert_eq!(svg.matches(&format!("class=\"n\">{number}<")).count(), 1, "{number}");
+    }
+    for legend in ["char", "int", "short", "hole", "end of extent"] {
+        assert!(svg.contains(&format!(">{legend}<")), "{legend}");
+    }
+    assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
+    assert!(!svg.contains(">overlap<"));
+    assert!(explain::svg(&parse("hvector(2, 2, 4, int)").unwrap(), 1).contains(">overlap<"));
+    assert!(explain::svg(&parse("contiguous(0, int)").unwrap(), 1).contains("no data"));
+}
+
+/// Types that describe far more than can be drawn or printed.
+#[test]
+fn hostile_types_are_explained_in_little_space() {
+    let mut gapped = parse("resized(0, 2, byte)").unwrap();
+    for _ in 0..60 {
+        gapped = Datatype::contiguous(2, &gapped).unwrap();
+    }
+    let mut doubling = Datatype::named(Named::BYTE);
+    for level in 0..50 {
+        let far = 3i64 << level;
+        doubling = Datatype::structured(&[1, 1], &[0, far], &[doubling.clone(), doubling]).unwrap();
+    }
+    // Its signature is one too long for the report, at every level twice that of the one below.
+    let mut unlike = Datatype::named(Named::CHAR);
+    for level in 0..50 {
+        let between = [Named::INT, Named::SHORT][level % 2];
+        let places = [0, 2i64 << level, 5i64 << level];
+        let types = [unlike.clone(), Datatype::named(between), unlike];
+        unlike = Datatype::structured(&[1; 3], &places, &types).unwrap();
+    }
+    let mut tower = Datatype::named(Named::INT);
+    for _ in 0..50_000 {
+        tower = Datatype::contiguous(1, &tower).unwrap();
+        tower = Datatype::resized(0, 8, &tower).unwrap();
+    }
+    let scattered: Vec<i64> = (0..100_000).map(|i| i * 7919 % 100_003).collect();
+    let scattered =
+        Datatype::indexed_block(1, &scattered, &Datatype::named(Named::DOUBLE)).unwrap();
+    let edge =
+        parse("hindexed([1, 1], [-9223372036854775808 + 100, 0], resized(0, 1, byte))").unwrap();
+    for ty in [&gapped, &doubling, &unlike, &tower, &scattered, &edge] {
+        for count in [1, 1000] {
+            let options = explain::Options { count, ..Default::default() };
+            let report = explain::report(ty, &options).unwrap();
+            assert!(report.len() < 60_000, "{}", report.len());
+            let layout = report.split("\nLayout\n").nth(1).unwrap().split("\nProgram\n").next();
+            assert!(layout.unwrap().lines().count() < 60, "{}", layout.unwrap());
+            assert!(layout.unwrap().lines().all(|line| line.chars().count() < 250));
+            assert!(explain::svg(ty, count).len() < 500_000);
+        }
+    }
+}
+
+#[test]
+fn a_report_has_its_sections_in_order() {
+    let report = explain::report(&parse("vector(3, 2, 4, double)").unwrap(), &Default::default());
+    let report = report.unwrap();
+    let titles: Vec<&str> =
+        report.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase())).collect();
+    assert_eq!(
+        titles,
+        [
+            "Tree",
+            "Bounds (bytes)",
+            "Signature",
+            "Blocks",
+            "Layout",
+            "Program",
+            "Passes",
+            "Execution"
+        ]
+    );
+}
+
+/// Without a stride the numbers are all that tells the order, so there are rows for them.
+#[test]
+fn an_unordered_list_is_numbered() {
+    let ty = parse("indexed_block(1, [5, 3, 9, 1, 0, 77, 44, 200, 13, 8, 90, 91, 92], float)");
+    let drawing = explain::drawing(&ty.unwrap(), 1, false);
+    let numbers = drawing.lines().nth(1).unwrap();
+    let order: Vec<&str> = numbers.split_whitespace().collect();
+    assert_eq!(order, ["4", "3", "1", "0", "9", "2", "8"], "{drawing}");
+    assert!(drawing.ends_with("numbers: packed order\n"), "{drawing}");
+}

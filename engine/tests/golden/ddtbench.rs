@@ -1,0 +1,141 @@
+//! The layouts of DDTBench: the rows of `ddtbench.csv`, constructor nests turned into type
+//! expressions.
+//!
+//! Comes before `../golden.rs`, which parses the expressions, and a test of `typepack-explain`. A nest
+//! leaves out what its row says
+//! once: the element, C order, where the arrays of a struct lie, and the index lists (`idx[D]`: the
+//! first of a shuffle of `0..D`). The list of a row is the same wherever the row names it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use typepack_engine::text::parse;
+
+/// A layout and what is known of it.
+pub struct Row<'a> {
+    /// Its name in DDTBench.
+    pub name: &'a str,
+    /// As a type expression.
+    pub expression: String,
+    /// Number of runs of memory.
+    pub runs: u64,
+    /// Packed bytes.
+    pub bytes: u64,
+}
+
+/// The rows of `ddtbench.csv`.
+pub fn rows(csv: &str) -> Vec<Row<'_>> {
+    let rows: Vec<Vec<&str>> = csv.lines().skip(1).map(|line| line.split(';').collect()).collect();
+    let nests: BTreeMap<&str, &str> = rows.iter().map(|row| (row[0], row[2])).collect();
+    let mut all = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let (name, element, constructor) = (row[0], row[1], row[2]);
+        // The arrays of a WRF row are placed by its subarray form, which knows where a region
+        // begins in its array.
+        let arrays = match name.strip_suffix("_vec") {
+            Some(stem) => nests[format!("{stem}_sa").as_str()],
+            None => constructor,
+        };
+        let expression = expression(constructor, arrays, element);
+        let (runs, bytes) = (row[3].parse().unwrap(), row[4].parse().unwrap());
+        all.push(Row { name, expression, runs, bytes });
+    }
+    all
+}
+
+/// The expression for `nest` over `element`. Members of a struct lie in arrays of their own, placed
+/// one after the other with gaps that differ; where a member begins in its array is what `arrays`,
+/// the same nest in subarray form or `nest` itself, says.
+fn expression(nest: &str, arrays: &str, element: &str) -> String {
+    let element = match element {
+        "c128" => "c_double_complex",
+        other => other,
+    };
+    let (Some(members), Some(arrays)) = (members(nest), members(arrays)) else {
+        return ty(nest, element);
+    };
+    let mut base = 0;
+    let (mut text, mut ones, mut at, mut names) =
+        (String::new(), String::new(), String::new(), String::new());
+    for (i, (member, array)) in members.iter().zip(&arrays).enumerate() {
+        let array = parse(&ty(array, element)).unwrap();
+        // Where the forms differ, only the subarray knows its start.
+        let start = if member.starts_with("subarray") { 0 } else { array.true_lb() };
+        writeln!(text, "m{i} = {};", ty(member, element)).unwrap();
+        let comma = if i == 0 { "" } else { ", " };
+        write!(ones, "{comma}1").unwrap();
+        write!(at, "{comma}{}", base + start).unwrap();
+        write!(names, "{comma}m{i}").unwrap();
+        base = (base + array.ub()) / 64 * 64 + 128 * (i as i64 + 1);
+    }
+    format!("{text}struct([{ones}], [{at}], [{names}])")
+}
+
+/// The members of a struct, each as often as it is repeated.
+fn members(nest: &str) -> Option<Vec<&str>> {
+    let inner = nest.strip_prefix("struct(")?.strip_suffix(')')?;
+    let mut all = Vec::new();
+    for member in split(inner, '+') {
+        let repeated = member.split_once('*').and_then(|(n, one)| Some((n.parse().ok()?, one)));
+        let (times, one): (usize, &str) = repeated.unwrap_or((1, member));
+        all.extend(std::iter::repeat_n(one, times));
+    }
+    Some(all)
+}
+
+fn ty(nest: &str, element: &str) -> String {
+    let Some((name, arguments)) = nest.split_once('(') else { return element.to_owned() };
+    let mut arguments = split(arguments.strip_suffix(')').unwrap(), ',');
+    // The old type is left out where it is the element.
+    let last = *arguments.last().unwrap();
+    let old = if last.ends_with(')') {
+        ty(arguments.pop().unwrap(), element)
+    } else {
+        element.to_owned()
+    };
+    match name {
+        "resized" => {
+            format!("resized({}, {}, {})", arguments[1], arguments[2], ty(arguments[0], element))
+        }
+        "subarray" => format!("subarray({}, C, {old})", arguments.join(", ")),
+        "indexed_block" => {
+            let list = list(arguments[2], arguments[0].parse().unwrap());
+            format!("indexed_block({}, {list:?}, {old})", arguments[1])
+        }
+        _ => {
+            arguments.retain(|&argument| argument != element);
+            format!("{name}({}, {old})", arguments.join(", "))
+        }
+    }
+}
+
+/// The first `length` of a shuffle of `0..D`, times the factor before `idx[D]`.
+fn list(text: &str, length: usize) -> Vec<u64> {
+    let (factor, rest) = text.split_once('*').unwrap_or(("1", text));
+    let factor: u64 = factor.parse().unwrap();
+    let end: u64 = rest.strip_prefix("idx[").unwrap().strip_suffix(']').unwrap().parse().unwrap();
+    let mut all: Vec<u64> = (0..end).collect();
+    let mut state = end | 1 << 40;
+    for i in 0..length {
+        // xorshift; a bias far below 2^-40 does not matter here.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let other = i as u64 + state % (end - i as u64);
+        all.swap(i, other as usize);
+    }
+    all[..length].iter().map(|index| factor * index).collect()
+}
+
+/// `text` cut at the marks that are in no parentheses or brackets.
+fn split(text: &str, mark: char) -> Vec<&str> {
+    let mut depth = 0;
+    let at_mark = |c: char| {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth -= 1,
+            _ => {}
+        }
+        depth == 0 && c == mark
+    };
+    text.split(at_mark).map(str::trim).collect()
+}

@@ -1,0 +1,16 @@
+//! The reference walk: where packed bytes lie, by the oracle and nothing else.
+
+use typepack_engine::{Datatype, typemap};
+
+/// The displacement of every packed byte of `count` elements, in packed order.
+pub fn places(ty: &Datatype, count: u64) -> Vec<i64> {
+    let entries = typemap::typemap(ty);
+    let mut all = Vec::new();
+    for i in 0..count as i64 {
+        for entry in &entries {
+            let at = entry.offset + i * ty.extent();
+            all.extend(at..at + i64::from(entry.named.size()));
+        }
+    }
+    all
+}

@@ -1,0 +1,152 @@
+//! Looks a path up from a module, through `use` declarations, globs and re-exports, to the place where
+//! the thing lives. After `source.rs`, before `imports.rs`.
+
+use std::collections::HashSet;
+
+use crate::source::{Meaning, Namespace, Tree};
+
+/// What a path names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Home {
+    Module(usize),
+    /// A name of a module: an item, or something that a macro may have made there.
+    Item(usize, String),
+}
+
+impl Home {
+    /// The module that a thing belongs to.
+    pub fn module(&self) -> usize {
+        match self {
+            Home::Module(module) | Home::Item(module, _) => *module,
+        }
+    }
+}
+
+type Seen = HashSet<(usize, String)>;
+
+impl Tree {
+    /// The homes of `path` as it is written in `module`: none when it leads out of the crate, several
+    /// when the name has several meanings. `wanted` narrows the meaning of the last segment.
+    pub fn resolve(&self, module: usize, path: &[String], wanted: Option<Namespace>) -> Vec<Home> {
+        self.resolve_prefix(module, path, wanted).into_iter().map(|(home, _)| home).collect()
+    }
+
+    /// As [`resolve`](Self::resolve), with the number of segments that were used: the rest of a path
+    /// names something inside an item, such as a function of a type.
+    pub fn resolve_prefix(
+        &self,
+        module: usize,
+        path: &[String],
+        wanted: Option<Namespace>,
+    ) -> Vec<(Home, usize)> {
+        self.follow(module, path, wanted, &mut Seen::new())
+    }
+
+    fn follow(
+        &self,
+        module: usize,
+        path: &[String],
+        wanted: Option<Namespace>,
+        seen: &mut Seen,
+    ) -> Vec<(Home, usize)> {
+        let mut here = module;
+        let mut rooted = false;
+        for (index, segment) in path.iter().enumerate() {
+            let last = index + 1 == path.len();
+            match segment.as_str() {
+                "crate" if index == 0 => here = self.root(module),
+                "self" if index == 0 => {}
+                "super" if index == 0 || rooted => match self.modules[here].parent {
+                    Some(parent) => here = parent,
+                    None => return Vec::new(),
+                },
+                name => {
+                    let wanted = if last { wanted } else { Some(Namespace::Type) };
+                    let mut homes = self.lookup(here, name, wanted, seen);
+                    // A type behind a name that is a value, too, such as a unit structure.
+                    if homes.is_empty() && !last {
+                        homes = self.lookup(here, name, None, seen);
+                    }
+                    if homes.is_empty() {
+                        // A macro may have made a name that nothing in the module tells of; a name that
+                        // is told of leads out of the crate.
+                        let made = rooted && !self.modules[here].names.contains_key(name);
+                        let home = made.then(|| (Home::Item(here, name.to_owned()), index + 1));
+                        return home.into_iter().collect();
+                    }
+                    if last {
+                        return homes_of(homes, path.len());
+                    }
+                    let next = homes.iter().find_map(|home| match home {
+                        Home::Module(module) => Some(*module),
+                        Home::Item(..) => None,
+                    });
+                    match next {
+                        Some(next) => here = next,
+                        None => return homes_of(homes, index + 1),
+                    }
+                }
+            }
+            rooted = true;
+        }
+        if rooted { vec![(Home::Module(here), path.len())] } else { Vec::new() }
+    }
+
+    /// What `name` means in `module`.
+    fn lookup(
+        &self,
+        module: usize,
+        name: &str,
+        wanted: Option<Namespace>,
+        seen: &mut Seen,
+    ) -> Vec<Home> {
+        if !seen.insert((module, name.to_owned())) {
+            return Vec::new();
+        }
+        let mut homes = Vec::new();
+        for meaning in self.modules[module].names.get(name).into_iter().flatten() {
+            match meaning {
+                Meaning::Module(id) if wanted.is_none_or(|wanted| wanted == Namespace::Type) => {
+                    homes.push(Home::Module(*id));
+                }
+                Meaning::Item(namespace) if wanted.is_none_or(|wanted| wanted == *namespace) => {
+                    let home = Home::Item(module, name.to_owned());
+                    if !homes.contains(&home) {
+                        homes.push(home);
+                    }
+                }
+                // `use serde;` leads to itself: nothing in the crate.
+                Meaning::Import(path) => {
+                    homes.extend(
+                        self.follow(module, path, wanted, seen).into_iter().map(|(home, _)| home),
+                    );
+                }
+                _ => {}
+            }
+        }
+        if homes.is_empty() {
+            for glob in &self.modules[module].globs {
+                for (source, _) in self.follow(module, glob, Some(Namespace::Type), seen) {
+                    if let Home::Module(source) = source {
+                        homes.extend(self.lookup(source, name, wanted, seen));
+                    }
+                }
+            }
+        }
+        // The same name may be asked for again on another way.
+        seen.remove(&(module, name.to_owned()));
+        homes
+    }
+
+    fn root(&self, module: usize) -> usize {
+        let mut here = module;
+        while let Some(parent) = self.modules[here].parent {
+            here = parent;
+        }
+        here
+    }
+}
+
+fn homes_of(homes: Vec<Home>, used: usize) -> Vec<(Home, usize)> {
+    homes.into_iter().map(|home| (home, used)).collect()
+}

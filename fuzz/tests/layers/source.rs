@@ -1,0 +1,332 @@
+//! The sources of one crate, parsed: files, modules, and the names of each module.
+//!
+//! First of the test's files: `resolve.rs` looks names up in what stands here, `imports.rs` walks the
+//! files. Sources come as a map from path to text, so that planted trees need no disk.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+use syn::{Attribute, Item, ItemUse, UseTree};
+
+/// Paths below the source folder, with `/`, and their texts.
+pub type Sources = BTreeMap<String, String>;
+
+/// All `.rs` files below `folder`.
+pub fn read(folder: &Path) -> Sources {
+    fn visit(folder: &Path, prefix: &str, sources: &mut Sources) {
+        let entries = std::fs::read_dir(folder);
+        let entries = entries.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        for entry in entries {
+            let entry = entry.expect("a folder's entry");
+            let name = entry.file_name().into_string().expect("a name in UTF-8");
+            let place = format!("{prefix}{name}");
+            if entry.file_type().expect("the entry's type").is_dir() {
+                visit(&entry.path(), &format!("{place}/"), sources);
+            } else if name.ends_with(".rs") {
+                sources.insert(
+                    place,
+                    std::fs::read_to_string(entry.path()).expect("a source in UTF-8"),
+                );
+            }
+        }
+    }
+    let mut sources = Sources::new();
+    visit(folder, "", &mut sources);
+    sources
+}
+
+/// What a name can stand for in a module, besides a child module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Namespace {
+    Type,
+    Value,
+    Macro,
+}
+
+/// One meaning of a name in a module.
+#[derive(Debug)]
+pub enum Meaning {
+    Module(usize),
+    Item(Namespace),
+    /// The path of a `use` declaration.
+    Import(Vec<String>),
+}
+
+/// A module: a file, or `mod name { … }` inside one.
+#[derive(Debug)]
+pub struct Module {
+    pub file: String,
+    pub parent: Option<usize>,
+    pub names: HashMap<String, Vec<Meaning>>,
+    /// Paths of `use path::*`.
+    pub globs: Vec<Vec<String>>,
+    /// Inline modules by their place in the file: their items are read from the parent's syntax.
+    pub inline: HashMap<String, usize>,
+}
+
+/// A crate: the trees of modules below its roots (`lib.rs`, `main.rs`, `bin/*.rs`).
+#[derive(Default)]
+pub struct Tree {
+    pub modules: Vec<Module>,
+    /// The files that are compiled outside tests, with one module each and their syntax. A file that
+    /// two programs share stands here once per program.
+    pub files: Vec<(usize, syn::File)>,
+    /// `macro_rules!` by name: these may be used below their definition without a path.
+    pub macros: HashMap<String, usize>,
+    /// Files that only tests reach.
+    pub tests: BTreeSet<String>,
+    /// Files of `mod` declarations that do not exist.
+    pub missing: Vec<String>,
+}
+
+impl Tree {
+    /// Parses `sources` from the roots that a crate's folder has.
+    pub fn new(sources: &Sources) -> Self {
+        let mut tree = Self::default();
+        let program = |path: &&String| path.starts_with("bin/") && path.matches('/').count() == 1;
+        let roots = ["lib.rs", "main.rs"].into_iter().filter(|root| sources.contains_key(*root));
+        for root in roots.chain(sources.keys().filter(program).map(String::as_str)) {
+            let folder = root.rsplit_once('/').map_or("", |(folder, _)| folder);
+            tree.file(sources, root, folder, None);
+        }
+        tree
+    }
+
+    /// The files that neither a root nor a test reaches.
+    pub fn unreached<'a>(&self, sources: &'a Sources) -> Vec<&'a str> {
+        let reached: BTreeSet<&str> =
+            self.modules.iter().map(|module| module.file.as_str()).collect();
+        let alone = |path: &&str| !reached.contains(path) && !self.tests.contains(*path);
+        sources.keys().map(String::as_str).filter(alone).collect()
+    }
+
+    /// Reads the file at `path`, whose child modules lie in `folder`.
+    fn file(
+        &mut self,
+        sources: &Sources,
+        path: &str,
+        folder: &str,
+        parent: Option<usize>,
+    ) -> usize {
+        let text = &sources[path];
+        let syntax = syn::parse_file(text).unwrap_or_else(|error| {
+            panic!("{path}:{}: {error}", error.span().start().line);
+        });
+        let module = self.module(path, parent);
+        self.items(sources, &syntax.items, module, folder);
+        self.files.push((module, syntax));
+        module
+    }
+
+    fn module(&mut self, file: &str, parent: Option<usize>) -> usize {
+        self.modules.push(Module {
+            file: file.to_owned(),
+            parent,
+            names: HashMap::new(),
+            globs: Vec::new(),
+            inline: HashMap::new(),
+        });
+        self.modules.len() - 1
+    }
+
+    fn name(&mut self, module: usize, name: impl ToString, meaning: Meaning) {
+        self.modules[module].names.entry(name.to_string()).or_default().push(meaning);
+    }
+
+    /// Enters the names that `items` give to `module`.
+    fn items(&mut self, sources: &Sources, items: &[Item], module: usize, folder: &str) {
+        use Namespace::{Macro, Type, Value};
+        for item in items {
+            if let Item::Mod(child) = item {
+                self.child(sources, child, module, folder);
+                continue;
+            }
+            if only_tests(attributes(item)) {
+                continue;
+            }
+            match item {
+                Item::Use(declaration) => self.import(module, declaration),
+                Item::Fn(item) => self.name(module, &item.sig.ident, Meaning::Item(Value)),
+                Item::Const(item) => self.name(module, &item.ident, Meaning::Item(Value)),
+                Item::Static(item) => self.name(module, &item.ident, Meaning::Item(Value)),
+                Item::Enum(item) => self.name(module, &item.ident, Meaning::Item(Type)),
+                Item::Union(item) => self.name(module, &item.ident, Meaning::Item(Type)),
+                Item::Type(item) => self.name(module, &item.ident, Meaning::Item(Type)),
+                Item::Trait(item) => self.name(module, &item.ident, Meaning::Item(Type)),
+                Item::Struct(item) => {
+                    self.name(module, &item.ident, Meaning::Item(Type));
+                    if !matches!(item.fields, syn::Fields::Named(_)) {
+                        self.name(module, &item.ident, Meaning::Item(Value));
+                    }
+                }
+                Item::Macro(item) => {
+                    if let Some(ident) = &item.ident {
+                        self.name(module, ident, Meaning::Item(Macro));
+                        self.macros.insert(ident.to_string(), module);
+                    }
+                }
+                Item::ForeignMod(block) => {
+                    for item in &block.items {
+                        match item {
+                            syn::ForeignItem::Fn(item) => {
+                                self.name(module, &item.sig.ident, Meaning::Item(Value));
+                            }
+                            syn::ForeignItem::Static(item) => {
+                                self.name(module, &item.ident, Meaning::Item(Value));
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A `use` declaration, also one inside a function: its names count as the module's.
+    fn import(&mut self, module: usize, declaration: &ItemUse) {
+        for (path, name) in flatten(declaration) {
+            match name {
+                Some(name) => self.name(module, name, Meaning::Import(path)),
+                None => self.modules[module].globs.push(path),
+            }
+        }
+    }
+
+    fn child(&mut self, sources: &Sources, child: &syn::ItemMod, module: usize, folder: &str) {
+        let name = child.ident.to_string();
+        let inside = join(folder, &name);
+        let Some((_, items)) = &child.content else {
+            let explicit = child.attrs.iter().find_map(|attribute| match &attribute.meta {
+                syn::Meta::NameValue(pair) if pair.path.is_ident("path") => match &pair.value {
+                    syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => {
+                        Some(text.value())
+                    }
+                    _ => None,
+                },
+                _ => None,
+            });
+            let (path, below) = match explicit {
+                Some(explicit) => {
+                    let here =
+                        self.modules[module].file.rsplit_once('/').map_or("", |(folder, _)| folder);
+                    let path = normal(&join(here, &explicit));
+                    let below = path
+                        .rsplit_once('/')
+                        .map_or(String::new(), |(folder, _)| folder.to_owned());
+                    (path, below)
+                }
+                None if sources.contains_key(&format!("{inside}.rs")) => {
+                    (format!("{inside}.rs"), inside)
+                }
+                None => (format!("{inside}/mod.rs"), inside),
+            };
+            if !sources.contains_key(&path) {
+                self.missing.push(path);
+            } else if only_tests(&child.attrs) {
+                let own =
+                    |other: &&String| **other == path || other.starts_with(&format!("{below}/"));
+                self.tests.extend(sources.keys().filter(own).cloned());
+            } else {
+                let id = self.file(sources, &path, &below, Some(module));
+                self.name(module, name, Meaning::Module(id));
+            }
+            return;
+        };
+        if !only_tests(&child.attrs) {
+            let file = self.modules[module].file.clone();
+            let id = self.module(&file, Some(module));
+            self.modules[module].inline.insert(name.clone(), id);
+            self.name(module, name, Meaning::Module(id));
+            self.items(sources, items, id, &inside);
+        }
+    }
+}
+
+fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// `a/../b` as `b`.
+fn normal(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// The leaves of a `use` declaration: path and name, no name for `*`.
+pub fn flatten(declaration: &ItemUse) -> Vec<(Vec<String>, Option<String>)> {
+    fn walk(tree: &UseTree, path: &[String], leaves: &mut Vec<(Vec<String>, Option<String>)>) {
+        let with = |name: &syn::Ident| [path, &[name.to_string()]].concat();
+        match tree {
+            UseTree::Path(inner) => walk(&inner.tree, &with(&inner.ident), leaves),
+            UseTree::Group(group) => group.items.iter().for_each(|tree| walk(tree, path, leaves)),
+            UseTree::Glob(_) => leaves.push((path.to_vec(), None)),
+            // `use a::{self}` names `a`; `use super::{self}` is no Rust.
+            UseTree::Name(name) if name.ident == "self" => {
+                leaves.push((path.to_vec(), path.last().cloned()));
+            }
+            UseTree::Name(name) => leaves.push((with(&name.ident), Some(name.ident.to_string()))),
+            UseTree::Rename(name) => {
+                let from = if name.ident == "self" { path.to_vec() } else { with(&name.ident) };
+                leaves.push((from, Some(name.rename.to_string())));
+            }
+        }
+    }
+    let mut leaves = Vec::new();
+    if declaration.leading_colon.is_none() {
+        walk(&declaration.tree, &[], &mut leaves);
+    }
+    leaves
+}
+
+/// Whether `attributes` keep something out of every build but that of the tests: `#[cfg(test)]`,
+/// `#[cfg(all(test, …))]` or `#[test]`.
+pub fn only_tests(attributes: &[Attribute]) -> bool {
+    fn demands_test(meta: &syn::Meta) -> bool {
+        match meta {
+            syn::Meta::Path(path) => path.is_ident("test"),
+            syn::Meta::List(list) if list.path.is_ident("all") => {
+                let parser =
+                    syn::punctuated::Punctuated::<syn::Meta, syn::Token![,]>::parse_terminated;
+                list.parse_args_with(parser).is_ok_and(|all| all.iter().any(demands_test))
+            }
+            _ => false,
+        }
+    }
+    attributes.iter().any(|attribute| match &attribute.meta {
+        syn::Meta::Path(path) => path.is_ident("test"),
+        syn::Meta::List(list) if list.path.is_ident("cfg") => {
+            list.parse_args::<syn::Meta>().is_ok_and(|meta| demands_test(&meta))
+        }
+        _ => false,
+    })
+}
+
+/// The attributes of an item.
+pub fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(item) => &item.attrs,
+        Item::Enum(item) => &item.attrs,
+        Item::ExternCrate(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::ForeignMod(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Macro(item) => &item.attrs,
+        Item::Mod(item) => &item.attrs,
+        Item::Static(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Trait(item) => &item.attrs,
+        Item::TraitAlias(item) => &item.attrs,
+        Item::Type(item) => &item.attrs,
+        Item::Union(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        _ => &[],
+    }
+}

@@ -1,0 +1,11 @@
+//! Makes the constants of the ABI from its tables.
+
+use std::path::Path;
+use typepack_capi_tables::{Tables, constants, folder};
+
+fn main() {
+    println!("cargo:rerun-if-changed={}", folder().display());
+    let out = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
+    let source = constants(&Tables::read().constants);
+    std::fs::write(Path::new(&out).join("constants.rs"), source).expect("constants.rs");
+}

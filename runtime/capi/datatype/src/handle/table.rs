@@ -1,0 +1,178 @@
+//! The objects of one kind, found by handle.
+//!
+//! One lock per kind, held for a look or a change. What is found is a counted reference, so an object
+//! that is freed while another thread uses it ends when that use does. `thread_cache.rs` spares the lock.
+
+use super::{Kind, LOW_BITS, PLACE_BITS, Parts};
+use crate::abi;
+use crate::failure::{Failure, Result};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Places that wait before one is used again: with 64 generations in the lower half of a handle,
+/// its integer stays invalid for 64 times as many uses.
+const REST: usize = 1024;
+
+#[derive(Debug)]
+struct Slot<T> {
+    generation: u64,
+    object: Option<Arc<T>>,
+}
+
+#[derive(Debug)]
+struct Slots<T> {
+    slots: Vec<Slot<T>>,
+    free: VecDeque<u32>,
+}
+
+/// All objects of a kind.
+#[derive(Debug)]
+pub struct Table<T> {
+    kind: Kind,
+    slots: RwLock<Slots<T>>,
+    /// Counts removals: what was found stays true while this stays the same.
+    removals: AtomicU64,
+}
+
+impl<T> Table<T> {
+    /// No objects.
+    pub const fn new(kind: Kind) -> Self {
+        let slots = Slots { slots: Vec::new(), free: VecDeque::new() };
+        Self { kind, slots: RwLock::new(slots), removals: AtomicU64::new(0) }
+    }
+
+    // A panic under these locks leaves the slots as they were or with the change complete: each
+    // change ends with one assignment.
+    fn read(&self) -> RwLockReadGuard<'_, Slots<T>> {
+        self.slots.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Slots<T>> {
+        self.slots.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives an object a handle.
+    ///
+    /// # Errors
+    /// `MPI_ERR_OTHER` when there are four million objects of the kind.
+    pub fn insert(&self, object: Arc<T>) -> Result<usize> {
+        let mut slots = self.write();
+        let again = (slots.free.len() > REST).then(|| slots.free.pop_front()).flatten();
+        let place = match again {
+            Some(place) => place,
+            None if slots.slots.len() < 1 << PLACE_BITS => {
+                slots.slots.push(Slot { generation: 0, object: None });
+                (slots.slots.len() - 1) as u32
+            }
+            None => slots.free.pop_front().ok_or_else(|| {
+                let detail = format!("there are {} of them already", 1 << PLACE_BITS);
+                Failure::new(abi::ERR_OTHER, "handle", detail)
+            })?,
+        };
+        let slot = &mut slots.slots[place as usize];
+        slot.object = Some(object);
+        Ok(Parts { kind: self.kind as u32, place, generation: slot.generation }.handle())
+    }
+
+    fn slot<'a>(&self, slots: &'a Slots<T>, handle: usize) -> Option<&'a Slot<T>> {
+        let parts = Parts::of(handle);
+        let slot = slots.slots.get(parts.place as usize)?;
+        let ours = parts.kind == self.kind as u32 && parts.generation == slot.generation;
+        (ours && slot.object.is_some()).then_some(slot)
+    }
+
+    /// The object of a handle; `None` for a stale, foreign or predefined one.
+    pub fn find(&self, handle: usize) -> Option<Arc<T>> {
+        self.slot(&self.read(), handle)?.object.clone()
+    }
+
+    /// Whether a handle has an object: [`find`](Self::find) without its count.
+    // A call of its own: calls that are quick with `MPI_COMM_WORLD` have no registers to spare for it.
+    #[inline(never)]
+    pub fn has(&self, handle: usize) -> bool {
+        self.slot(&self.read(), handle).is_some()
+    }
+
+    /// Takes the object of a handle out; the handle is invalid from now on.
+    pub fn remove(&self, handle: usize) -> Option<Arc<T>> {
+        let mut slots = self.write();
+        self.slot(&slots, handle)?;
+        let place = Parts::of(handle).place;
+        slots.free.push_back(place);
+        let slot = &mut slots.slots[place as usize];
+        slot.generation += 1;
+        let object = slot.object.take();
+        self.removals.fetch_add(1, Ordering::Release);
+        object
+    }
+
+    /// How many removals there have been.
+    #[inline]
+    pub fn removals(&self) -> u64 {
+        self.removals.load(Ordering::Acquire)
+    }
+
+    /// The handle that has this integer, if a live one has.
+    pub fn of_int(&self, integer: i32) -> Option<usize> {
+        let parts = Parts::of(integer as u32 as usize);
+        let slots = self.read();
+        let slot = slots.slots.get(parts.place as usize)?;
+        let low = slot.generation & ((1 << LOW_BITS) - 1);
+        let ours = parts.kind == self.kind as u32 && parts.generation == low;
+        (ours && slot.object.is_some())
+            .then(|| Parts { generation: slot.generation, ..parts }.handle())
+    }
+
+    /// Number of live objects.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.read().slots.iter().filter(|slot| slot.object.is_some()).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_of_freed_objects_stay_invalid() {
+        let table = Table::new(Kind::Info);
+        let mut seen = std::collections::HashSet::new();
+        for round in 0..100_000usize {
+            let handle = table.insert(Arc::new(round)).expect("a handle");
+            assert!(handle as u32 > 0x1fff && seen.insert(handle), "{handle:x}");
+            assert_eq!(table.find(handle).as_deref(), Some(&round));
+            assert!(table.has(handle));
+            assert_eq!(table.of_int(super::super::to_int(handle)), Some(handle));
+            assert_eq!(table.remove(handle).as_deref(), Some(&round));
+            assert!(!table.has(handle) && table.find(handle).is_none());
+            assert_eq!(table.remove(handle), None);
+        }
+        assert_eq!(table.len(), 0);
+    }
+
+    #[test]
+    fn handles_of_other_kinds_are_not_found() {
+        let (infos, groups) = (Table::new(Kind::Info), Table::new(Kind::Group));
+        let info = infos.insert(Arc::new(1)).expect("a handle");
+        groups.insert(Arc::new(2)).expect("a handle");
+        assert_eq!(groups.find(info), None);
+        for handle in [0, 1, 0x101, 0xfff, 0x1210, usize::MAX, info ^ (1 << 32), info | (1 << 31)] {
+            assert_eq!(infos.find(handle), None, "{handle:x}");
+        }
+    }
+
+    #[test]
+    fn the_last_place_is_used_and_one_more_refused() {
+        let table = Table::new(Kind::Request);
+        let object = Arc::new(());
+        let mut last = 0;
+        for _ in 0..1 << PLACE_BITS {
+            last = table.insert(object.clone()).expect("a handle");
+        }
+        assert!(table.insert(object.clone()).is_err());
+        table.remove(last).expect("the object");
+        assert_ne!(table.insert(object).expect("a handle"), last);
+    }
+}

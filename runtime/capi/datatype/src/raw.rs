@@ -1,0 +1,80 @@
+//! The types of the ABI as C passes them.
+//!
+//! A handle is an address-sized number with a type of its own; what it stands for is found in
+//! `handle/`, never by following it. `abi.rs` has the values of the predefined ones.
+
+use std::ffi::{c_int, c_void};
+
+/// `MPI_Aint`.
+pub type Aint = isize;
+/// `MPI_Count`.
+pub type Count = i64;
+/// `MPI_Offset`.
+pub type Offset = i64;
+
+/// A callback as C passes it: possibly null or a sentinel, never a function before it has been
+/// compared with these (the C face's `callback.rs`).
+pub type Callback = *const c_void;
+
+/// A handle of the tool interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Tool(pub usize);
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident = $null:ident;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+            #[repr(transparent)]
+            pub struct $name(pub usize);
+
+            impl $name {
+                /// The null handle.
+                pub const NULL: Self = Self(crate::abi::$null);
+            }
+        )*
+    };
+}
+
+handles! {
+    /// `MPI_Comm`
+    Comm = COMM_NULL;
+    /// `MPI_Datatype`
+    Datatype = DATATYPE_NULL;
+    /// `MPI_Errhandler`
+    Errhandler = ERRHANDLER_NULL;
+    /// `MPI_File`
+    File = FILE_NULL;
+    /// `MPI_Group`
+    Group = GROUP_NULL;
+    /// `MPI_Info`
+    Info = INFO_NULL;
+    /// `MPI_Message`
+    Message = MESSAGE_NULL;
+    /// `MPI_Op`
+    Op = OP_NULL;
+    /// `MPI_Request`
+    Request = REQUEST_NULL;
+    /// `MPI_Session`
+    Session = SESSION_NULL;
+    /// `MPI_Win`
+    Win = WIN_NULL;
+}
+
+/// `MPI_Status`: eight C integers. `internal` holds the packed bytes of the message in its first
+/// two words and whether it was cancelled in the third (`status.rs`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Status {
+    /// `MPI_SOURCE`
+    pub source: c_int,
+    /// `MPI_TAG`
+    pub tag: c_int,
+    /// `MPI_ERROR`
+    pub error: c_int,
+    /// `MPI_internal`
+    pub internal: [c_int; 5],
+}
+
+const _: () = assert!(size_of::<Status>() == 32 && align_of::<Status>() == 4);

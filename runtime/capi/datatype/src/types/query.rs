@@ -1,0 +1,148 @@
+//! Questions about datatypes: sizes, extents, names (MPI-5.0 sections 5.1.5 to 5.1.8, 7.8).
+//!
+//! A number that does not fit the type of its result is `MPI_UNDEFINED`.
+
+use super::find;
+use crate::abi;
+use crate::count_width::{CountWidth, Number};
+use crate::failure::Result;
+use crate::out::Out;
+use crate::raw;
+use crate::text;
+use std::ffi::{c_char, c_int};
+use std::sync::PoisonError;
+use typepack_engine::Named;
+
+fn undefined<N: Number>(value: i64) -> N {
+    N::exactly(value)
+        .or_else(|| N::exactly(abi::UNDEFINED.into()))
+        .unwrap_or_else(|| unreachable!("MPI_UNDEFINED fits every integer of the ABI"))
+}
+
+/// `MPI_Type_size`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn size<W: CountWidth>(datatype: raw::Datatype, size: *mut W::Count) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(size, "size")? };
+    out.set(undefined(find(datatype)?.tree().size()));
+    Ok(())
+}
+
+/// `MPI_Type_size_x`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn size_x(datatype: raw::Datatype, result: *mut raw::Count) -> Result {
+    // SAFETY: passed on.
+    unsafe { size::<crate::count_width::Large>(datatype, result) }
+}
+
+/// `MPI_Type_get_extent`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn extent<W: CountWidth>(
+    datatype: raw::Datatype,
+    lb: *mut W::Address,
+    extent: *mut W::Address,
+) -> Result {
+    // SAFETY: passed on.
+    let (lb, extent) = unsafe { (Out::new(lb, "lb")?, Out::new(extent, "extent")?) };
+    let found = find(datatype)?;
+    lb.set(undefined(found.tree().lb()));
+    extent.set(undefined(found.tree().extent()));
+    Ok(())
+}
+
+/// `MPI_Type_get_extent_x`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn extent_x(
+    datatype: raw::Datatype,
+    lb: *mut raw::Count,
+    size: *mut raw::Count,
+) -> Result {
+    // SAFETY: passed on.
+    unsafe { extent::<crate::count_width::Large>(datatype, lb, size) }
+}
+
+/// `MPI_Type_get_true_extent`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn true_extent<W: CountWidth>(
+    datatype: raw::Datatype,
+    lb: *mut W::Address,
+    extent: *mut W::Address,
+) -> Result {
+    // SAFETY: passed on.
+    let (lb, extent) = unsafe { (Out::new(lb, "true_lb")?, Out::new(extent, "true_extent")?) };
+    let found = find(datatype)?;
+    lb.set(undefined(found.tree().true_lb()));
+    extent.set(undefined(found.tree().true_extent()));
+    Ok(())
+}
+
+/// `MPI_Type_get_true_extent_x`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn true_extent_x(
+    datatype: raw::Datatype,
+    lb: *mut raw::Count,
+    size: *mut raw::Count,
+) -> Result {
+    // SAFETY: passed on.
+    unsafe { true_extent::<crate::count_width::Large>(datatype, lb, size) }
+}
+
+/// `MPI_Type_set_name`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn set_name(datatype: raw::Datatype, name: *const c_char) -> Result {
+    let found = find(datatype)?;
+    // SAFETY: passed on.
+    let name = unsafe { text::cut(name, abi::MAX_OBJECT_NAME, "type_name")? };
+    *found.name.lock().unwrap_or_else(PoisonError::into_inner) = Some(name);
+    Ok(())
+}
+
+/// The name in the standard's tables (MPI-5.0 section 3.2.2), where the ABI's and the engine's is
+/// listed as a synonym.
+fn standard_name(named: Named) -> Vec<u8> {
+    let name = match named {
+        Named::LONG_LONG => "MPI_LONG_LONG_INT",
+        Named::C_FLOAT_COMPLEX => "MPI_C_COMPLEX",
+        named => named.name(),
+    };
+    name.into()
+}
+
+/// `MPI_Type_get_name`: predefined types begin with the standard's name, others without one.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_name(
+    datatype: raw::Datatype,
+    name: *mut c_char,
+    resultlen: *mut c_int,
+) -> Result {
+    let bytes = match datatype {
+        raw::Datatype::NULL => b"MPI_DATATYPE_NULL".to_vec(),
+        datatype => {
+            let found = find(datatype)?;
+            let given = found.name.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let standard = || found.tree().as_named().map(standard_name);
+            given.or_else(standard).unwrap_or_default()
+        }
+    };
+    // SAFETY: passed on; the standard asks for this much room.
+    unsafe {
+        let length = Out::new(resultlen, "resultlen")?;
+        text::write(&bytes, name, abi::MAX_OBJECT_NAME, "type_name", Some(length))
+    }
+}

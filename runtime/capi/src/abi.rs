@@ -1,4 +1,0 @@
-//! The constants of the ABI, from `abi/constants.csv`: integers as they are, handles and pointers as
-//! the numbers they are compared with. Names are without `MPI_`.
-
-include!(concat!(env!("OUT_DIR"), "/constants.rs"));

@@ -1,0 +1,392 @@
+//! Buffers for buffered sends (MPI-5.0 section 3.6): the process's and those of communicators.
+//!
+//! A message that cannot go at once is packed into the attached buffer and leaves it when the runtime
+//! has sent it. Its place is that of the standard's model (section 3.6.2), a circular queue of messages
+//! with `MPI_BSEND_OVERHEAD` bytes each, so that no program runs out of room that the model has; where
+//! the model has none, it is the first that is long enough. Whether there is a place is found out
+//! before anything is sent, so that a full buffer is the same error whether the receiver is quick or
+//! slow. `MPI_BUFFER_AUTOMATIC` packs into memory of the library instead.
+//!
+//! A communicator's buffer is found by the communicator's handle; it is used instead of the process's
+//! (section 3.6.1). `comm/create.rs` calls [`release`] when it frees one.
+//!
+//! The calls are in `p2p/buffered.rs`.
+//!
+//! Invariant: a pool's lock is never held while the runtime waits, and never taken under the
+//! runtime's.
+
+use super::{Comm, On, world};
+use crate::abi;
+use crate::error::{Failure, Result};
+use crate::raw;
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use typepack::{Operation, Plan, SendMode};
+
+/// Messages in a buffer begin at multiples of this.
+const ALIGN: u64 = 8;
+
+/// A message that has not left yet.
+#[derive(Debug)]
+struct Held {
+    send: u64,
+    /// Its bytes of the buffer; empty when the library's memory has it.
+    place: Range<u64>,
+}
+
+/// An attached buffer.
+#[derive(Debug)]
+struct Buffer {
+    /// Its address, or `MPI_BUFFER_AUTOMATIC`.
+    address: usize,
+    size: u64,
+    /// In the order of their places.
+    held: Vec<Held>,
+    /// Where the last message ends that got the model's place, held or not.
+    tail: u64,
+}
+
+/// Room that the user adds for each message.
+const OVERHEAD: u64 = abi::BSEND_OVERHEAD as u64;
+
+impl Buffer {
+    /// One without messages.
+    fn new(address: usize, size: u64) -> Self {
+        Self { address, size, held: Vec::new(), tail: 0 }
+    }
+
+    /// Where a message begins that has the bytes from `start` on.
+    fn aligned(&self, start: u64) -> u64 {
+        let address = self.address as u64;
+        (address + start).next_multiple_of(ALIGN) - address
+    }
+
+    /// Where `bytes` go.
+    fn place(&mut self, bytes: u64) -> Option<Range<u64>> {
+        // An empty buffer is whole.
+        if self.held.is_empty() {
+            self.tail = 0;
+        }
+        let queued = self.queued(bytes);
+        if let Some(place) = &queued {
+            self.tail = place.end;
+        }
+        queued.or_else(|| self.between(bytes))
+    }
+
+    /// The model's place: behind the last message, or at the beginning. The overhead has room for the
+    /// alignment.
+    fn queued(&self, bytes: u64) -> Option<Range<u64>> {
+        const { assert!(OVERHEAD >= ALIGN) };
+        let whole = bytes.checked_add(OVERHEAD)?;
+        let free = |place: &Range<u64>| {
+            let next = self.held.partition_point(|held| held.place.end <= place.start);
+            place.end <= self.size
+                && self.held.get(next).is_none_or(|held| place.end <= held.place.start)
+        };
+        let at = |start: u64| Some(start..start.checked_add(whole)?);
+        at(self.tail).filter(free).or_else(|| at(0).filter(free))
+    }
+
+    /// The first place between the messages that are held, without overhead.
+    fn between(&self, bytes: u64) -> Option<Range<u64>> {
+        // Also an empty message has a place of its own, so that places have an order.
+        let bytes = bytes.max(1);
+        let padded = bytes.checked_next_multiple_of(ALIGN)?;
+        let mut start = self.aligned(0);
+        for held in &self.held {
+            if start.checked_add(padded)? <= held.place.start {
+                break;
+            }
+            start = self.aligned(held.place.end);
+        }
+        let end = start.checked_add(padded)?;
+        // The last message needs no room for the alignment of the next.
+        (start + bytes <= self.size).then_some(start..end)
+    }
+
+    fn hold(&mut self, held: Held) {
+        let at = self.held.partition_point(|other| other.place.start < held.place.start);
+        self.held.insert(at, held);
+    }
+
+    fn sends(&self) -> Vec<u64> {
+        self.held.iter().map(|held| held.send).collect()
+    }
+}
+
+/// A place for an attached buffer.
+#[derive(Debug, Default)]
+pub struct Pool(Mutex<Option<Buffer>>);
+
+/// The process's buffer.
+pub static PROCESS: Pool = Pool(Mutex::new(None));
+
+/// The buffers of communicators, by handle.
+static COMMS: LazyLock<Mutex<HashMap<usize, Arc<Pool>>>> = LazyLock::new(Mutex::default);
+
+/// How many there are: most programs have none, and look no further.
+static ATTACHED: AtomicUsize = AtomicUsize::new(0);
+
+fn of_comms() -> MutexGuard<'static, HashMap<usize, Arc<Pool>>> {
+    COMMS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The buffer of a communicator.
+pub fn of_comm(comm: raw::Comm) -> Option<Arc<Pool>> {
+    if ATTACHED.load(Ordering::Acquire) == 0 {
+        return None;
+    }
+    of_comms().get(&comm.0).cloned()
+}
+
+fn full(detail: String) -> Failure {
+    Failure::new(abi::ERR_BUFFER, "buffer", detail)
+}
+
+impl Pool {
+    fn lock(&self) -> MutexGuard<'_, Option<Buffer>> {
+        // Changes are single insertions and removals: a panic leaves nothing half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Attaches a buffer.
+    ///
+    /// # Errors
+    /// `MPI_ERR_BUFFER` when there is one already.
+    pub fn attach(&self, address: *mut c_void, size: u64) -> Result {
+        let mut buffer = self.lock();
+        if buffer.is_some() {
+            return Err(full("one is attached already".to_owned()));
+        }
+        *buffer = Some(Buffer::new(address as usize, size));
+        Ok(())
+    }
+
+    /// # Safety
+    /// As [`send`].
+    unsafe fn send(
+        &self,
+        comm: &Comm,
+        buf: *const u8,
+        plan: &Plan,
+        count: u64,
+        dest: usize,
+        tag: c_int,
+    ) -> Result<Operation> {
+        let bytes = plan.packed_bytes(count)?;
+        let mut pool = self.lock();
+        let Some(buffer) = &mut *pool else {
+            return Err(full(format!("none is attached for a message of {bytes} bytes")));
+        };
+        let messages = comm.messages();
+        if !buffer.held.is_empty() {
+            // Progress first: what has left makes room.
+            messages.look(|ongoing| {
+                buffer.held.retain(|held| {
+                    let left = ongoing.is_complete(held.send);
+                    if left {
+                        // The result of a send says nothing.
+                        let _sent = ongoing.fetch(held.send);
+                    }
+                    !left
+                });
+                Some(())
+            })?;
+        }
+        let (mode, place) = if buffer.address == abi::BUFFER_AUTOMATIC {
+            (SendMode::Copied, 0..0)
+        } else {
+            let place = buffer.place(bytes).ok_or_else(|| {
+                let (size, held) = (buffer.size, buffer.held.len());
+                full(format!(
+                    "no room for {bytes} bytes in the attached {size}, which hold {held} messages"
+                ))
+            })?;
+            let start = buffer.aligned(place.start) as usize;
+            let start = (buffer.address as *mut u8).wrapping_add(start);
+            (SendMode::Lent(start), place)
+        };
+        // SAFETY: the elements are the caller's promise; the place is within the attached buffer
+        // (the program's until it is detached, which waits) and no other message's.
+        let sent = unsafe { messages.send(mode, buf, plan, count, dest, tag)? };
+        if let Operation::Pending(send) = sent {
+            buffer.hold(Held { send, place });
+        }
+        Ok(sent)
+    }
+
+    /// The messages that are in it.
+    pub fn sends(&self) -> Vec<u64> {
+        self.lock().as_ref().map_or_else(Vec::new, Buffer::sends)
+    }
+
+    /// Its size; 0 without one.
+    pub fn size(&self) -> u64 {
+        self.lock().as_ref().map_or(0, |buffer| buffer.size)
+    }
+
+    /// Waits until the messages that are in the buffer now have left it.
+    ///
+    /// # Errors
+    /// A rank has died.
+    pub fn flush(&self) -> Result {
+        wait(&self.sends())
+    }
+
+    /// Takes the buffer away when all its messages have left.
+    ///
+    /// # Errors
+    /// A rank has died.
+    pub fn detach(&self) -> Result<(usize, u64)> {
+        // From now on nothing comes in.
+        let Some(buffer) = self.lock().take() else { return Ok((0, 0)) };
+        wait(&buffer.sends())?;
+        Ok((buffer.address, buffer.size))
+    }
+}
+
+/// Attaches a buffer to a communicator.
+///
+/// # Errors
+/// `MPI_ERR_BUFFER` when there is one already.
+pub fn add(comm: raw::Comm, address: *mut c_void, size: u64) -> Result {
+    let pool = Arc::new(Pool::default());
+    pool.attach(address, size)?;
+    let mut pools = of_comms();
+    if pools.contains_key(&comm.0) {
+        return Err(full("one is attached to the communicator already".to_owned()));
+    }
+    pools.insert(comm.0, pool);
+    ATTACHED.fetch_add(1, Ordering::AcqRel);
+    Ok(())
+}
+
+/// Waits for sends. When they cannot complete any more, their memory is let go.
+fn wait(sends: &[u64]) -> Result {
+    let Some(world) = world() else { return Ok(()) };
+    let messages = world.messages();
+    let mut left = 0;
+    let waited = messages.wait_until(|ongoing| {
+        while left < sends.len() && ongoing.is_complete(sends[left]) {
+            // Once: who looks again finds that there is nothing left of it.
+            let _sent = ongoing.fetch(sends[left]);
+            left += 1;
+        }
+        (left == sends.len()).then_some(())
+    });
+    if waited.is_err() {
+        for send in &sends[left..] {
+            messages.abandon(Operation::Pending(*send));
+        }
+    }
+    Ok(waited?)
+}
+
+/// Sends a message from the buffer of its communicator, or of the process.
+///
+/// # Safety
+///
+/// - The elements are readable.
+///
+/// # Errors
+/// `MPI_ERR_BUFFER` when there is no buffer or no room in it; the runtime's.
+pub unsafe fn send(
+    on: &On,
+    buf: *const u8,
+    plan: &Plan,
+    count: u64,
+    dest: usize,
+    tag: c_int,
+) -> Result<Operation> {
+    // SAFETY: the elements are the caller's promise.
+    unsafe {
+        match of_comm(on.handle) {
+            Some(pool) => pool.send(&on.comm, buf, plan, count, dest, tag),
+            None => PROCESS.send(&on.comm, buf, plan, count, dest, tag),
+        }
+    }
+}
+
+/// Waits for the buffer of a communicator that is being freed, and forgets it (MPI-5.0 section
+/// 3.6).
+///
+/// # Errors
+/// A rank has died.
+pub fn release(comm: raw::Comm) -> Result {
+    match of_comm(comm) {
+        Some(pool) => remove(comm, &pool).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Takes the buffer of a communicator away when all its messages have left.
+///
+/// # Errors
+/// A rank has died.
+pub fn remove(comm: raw::Comm, pool: &Pool) -> Result<(usize, u64)> {
+    let detached = pool.detach()?;
+    if of_comms().remove(&comm.0).is_some() {
+        ATTACHED.fetch_sub(1, Ordering::AcqRel);
+    }
+    Ok(detached)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_found_between_and_given_back() {
+        let mut buffer = Buffer::new(4096, 100);
+        let hold = |buffer: &mut Buffer, send, bytes| {
+            let place = buffer.place(bytes)?;
+            buffer.hold(Held { send, place: place.clone() });
+            Some(place)
+        };
+        assert_eq!(hold(&mut buffer, 1, 40), Some(0..40));
+        assert_eq!(hold(&mut buffer, 2, 10), Some(40..56));
+        assert_eq!(hold(&mut buffer, 3, 45), None);
+        assert_eq!(hold(&mut buffer, 3, 40), Some(56..96));
+        assert_eq!(hold(&mut buffer, 4, 5), None);
+        buffer.held.retain(|held| held.send != 2);
+        assert_eq!(hold(&mut buffer, 5, 17), None);
+        assert_eq!(hold(&mut buffer, 5, 16), Some(40..56));
+        assert_eq!(buffer.sends(), [1, 5, 3]);
+        assert_eq!(buffer.place(u64::MAX), None);
+    }
+
+    #[test]
+    fn a_buffer_at_an_odd_address_begins_at_the_next_even_one() {
+        let mut buffer = Buffer::new(4097, 15);
+        assert_eq!(buffer.place(8), Some(7..15));
+        assert_eq!(buffer.place(9), None);
+    }
+
+    /// Two long messages, the first of which leaves, a short one and a middle one: the queue goes round
+    /// behind the short one, the first place would have cut the hole in two.
+    #[test]
+    fn what_the_model_has_room_for_has_room() {
+        let (long, short, middle) = (40_000, 20_000, 35_000);
+        for odd in 0..ALIGN as usize {
+            let mut buffer = Buffer::new(4096 + odd, 2 * long + short + 3 * OVERHEAD);
+            for (send, bytes) in [(1, long), (2, long)] {
+                let place = buffer.place(bytes).expect("room");
+                buffer.hold(Held { send, place });
+            }
+            buffer.held.retain(|held| held.send != 1);
+            for (send, bytes) in [(3, short), (4, middle)] {
+                let place = buffer.place(bytes).expect("room");
+                assert!(buffer.aligned(place.start) + bytes <= place.end, "{place:?}");
+                assert!(place.end <= buffer.size, "{place:?}");
+                buffer.hold(Held { send, place });
+            }
+            let places: Vec<_> = buffer.held.iter().map(|held| held.place.clone()).collect();
+            assert!(places.is_sorted_by(|a, b| a.end <= b.start), "{places:?}");
+            assert_eq!(buffer.sends(), [4, 2, 3]);
+        }
+    }
+}

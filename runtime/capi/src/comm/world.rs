@@ -1,0 +1,85 @@
+//! The two communicators that everyone has, and the runtime's universe that they are of.
+//!
+//! `env/` begins and ends it. Error handling asks for `MPI_COMM_SELF` at any time, also before init, when
+//! nothing can be communicated.
+
+use super::Comm;
+use crate::abi;
+use crate::error::handler::Handler;
+use crate::error::{Failure, Result};
+use crate::lifecycle;
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use typepack::Universe;
+
+/// The universe between init and finalize.
+static UNIVERSE: Mutex<Option<Universe>> = Mutex::new(None);
+
+static WORLD: OnceLock<Arc<Comm>> = OnceLock::new();
+static OWN: OnceLock<Arc<Comm>> = OnceLock::new();
+
+/// `MPI_COMM_WORLD`.
+pub fn world() -> Option<&'static Arc<Comm>> {
+    WORLD.get()
+}
+
+/// `MPI_COMM_SELF`.
+pub fn own() -> Option<&'static Arc<Comm>> {
+    OWN.get()
+}
+
+/// Joins the job.
+///
+/// # Errors
+/// As [`typepack::init`].
+pub fn join(threads: c_int) -> Result {
+    let universe = typepack::init()?;
+    let world = Comm::new(universe.world(), Handler::Fatal, "MPI_COMM_WORLD");
+    let own = Comm::new(universe.own(), Handler::Fatal, "MPI_COMM_SELF");
+    super::attribute::begin(&universe);
+    let program = universe.app_size().map_or(world.size() as u64, u64::from);
+    lifecycle::identify(world.rank(), program, threads);
+    let _ = OWN.set(Arc::new(own));
+    let _ = WORLD.set(Arc::new(world));
+    begin_with(universe.initial_errhandler().as_deref());
+    *UNIVERSE.lock().unwrap_or_else(PoisonError::into_inner) = Some(universe);
+    Ok(())
+}
+
+/// Gives both communicators the handler that `mpiexec -initial-errhandler` names (MPI-5.0 section
+/// 9.3); what mpiexec has not checked is left out.
+fn begin_with(name: Option<&str>) {
+    let handler = match name {
+        Some("mpi_errors_abort") => Handler::Abort,
+        Some("mpi_errors_return") => Handler::Return,
+        _ => return,
+    };
+    for comm in [WORLD.get(), OWN.get()].into_iter().flatten() {
+        comm.handler().set(handler.clone());
+    }
+}
+
+/// Leaves it. The attributes of `MPI_COMM_SELF` are deleted before anything else ends, the last one
+/// first (MPI-5.0 section 11.2.4).
+///
+/// # Errors
+/// It was left already; the code of a delete function that refused, and then nothing has ended.
+pub fn leave() -> Result {
+    if let Some(own) = own() {
+        own.attributes().clear(abi::COMM_SELF)?;
+    }
+    let universe = UNIVERSE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match universe {
+        Some(universe) => {
+            drop(universe);
+            Ok(())
+        }
+        None => Err(Failure::new(abi::ERR_OTHER, "finalize", "called twice")),
+    }
+}
+
+/// The handler of failures without an object, and the handle it is called with.
+pub fn default_handler() -> (Handler, usize) {
+    let handler = own().map_or(Handler::Fatal, |own| own.handler().get());
+    (handler, abi::COMM_SELF)
+}

@@ -1,0 +1,66 @@
+//! Packing and unpacking in a communicator (MPI-5.0 section 5.2): its handle is checked here, the rest is
+//! the datatype layer's, and so are the calls without a communicator (section 5.3).
+
+pub use typepack_capi_datatype::pack::{external_size, pack_external, unpack_external};
+
+use crate::comm;
+use crate::count_width::CountWidth;
+use crate::error::Result;
+use crate::raw;
+use std::ffi::c_void;
+use typepack_capi_datatype::pack as layer;
+
+/// `MPI_Pack`.
+///
+/// # Safety
+/// As the C function.
+// Into the entry, whose panics it shares: every further call between C and the kernel is felt.
+#[inline(always)]
+pub unsafe fn pack<W: CountWidth>(
+    inbuf: *const c_void,
+    incount: W::Count,
+    datatype: raw::Datatype,
+    outbuf: *mut c_void,
+    outsize: W::Count,
+    at: *mut W::Count,
+    comm: raw::Comm,
+) -> Result {
+    comm::check(comm)?;
+    // SAFETY: the arguments are those of the C call.
+    Ok(unsafe { layer::pack::<W>(inbuf, incount, datatype, outbuf, outsize, at)? })
+}
+
+/// `MPI_Unpack`.
+///
+/// # Safety
+/// As the C function.
+// Into the entry, whose panics it shares: every further call between C and the kernel is felt.
+#[inline(always)]
+pub unsafe fn unpack<W: CountWidth>(
+    inbuf: *const c_void,
+    insize: W::Count,
+    at: *mut W::Count,
+    outbuf: *mut c_void,
+    outcount: W::Count,
+    datatype: raw::Datatype,
+    comm: raw::Comm,
+) -> Result {
+    comm::check(comm)?;
+    // SAFETY: the arguments are those of the C call.
+    Ok(unsafe { layer::unpack::<W>(inbuf, insize, at, outbuf, outcount, datatype)? })
+}
+
+/// `MPI_Pack_size`: exactly what packing takes.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn pack_size<W: CountWidth>(
+    incount: W::Count,
+    datatype: raw::Datatype,
+    comm: raw::Comm,
+    size: *mut W::Count,
+) -> Result {
+    comm::check(comm)?;
+    // SAFETY: the arguments are those of the C call.
+    Ok(unsafe { layer::pack_size::<W>(incount, datatype, size)? })
+}

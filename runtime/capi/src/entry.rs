@@ -1,0 +1,130 @@
+//! Where a call from C enters: whether it is allowed now, panics, errors.
+//!
+//! Every exported function passes here (`exports.rs`); behind it, functions of this crate return
+//! [`Result`]. A failure is raised through the error handler of the object that the call was about
+//! (`error/handler.rs`), and what the handler leaves is the return code.
+
+use crate::abi;
+use crate::comm::{self, world};
+use crate::error::handler::{self, invoke};
+use crate::error::panics::bug;
+use crate::error::{Failure, Result};
+use crate::lifecycle::{Stage, stage};
+use crate::raw;
+use crate::{io, rma, session};
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The object whose error handler hears of a failure.
+#[derive(Clone, Copy, Debug)]
+pub enum At {
+    /// None: `MPI_COMM_SELF`'s does.
+    Nothing,
+    /// A communicator.
+    Comm(raw::Comm),
+    /// A file; `MPI_FILE_NULL` where it is not there yet or any more.
+    File(raw::File),
+    /// A window.
+    Win(raw::Win),
+    /// A session.
+    Session(raw::Session),
+}
+
+/// Runs a function that may be called between init and finalize.
+#[inline]
+pub fn enter<E: Into<Failure>>(
+    name: &'static str,
+    at: At,
+    call: impl FnOnce() -> std::result::Result<(), E>,
+) -> c_int {
+    if stage() != Stage::Inside {
+        return outside(name);
+    }
+    always(name, at, call)
+}
+
+/// Runs a function that may be called at any time.
+#[inline]
+pub fn always<E: Into<Failure>>(
+    name: &'static str,
+    at: At,
+    call: impl FnOnce() -> std::result::Result<(), E>,
+) -> c_int {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(failure)) => failed(name, at, failure.into()),
+        Err(panic) => panicked(name, at, panic.as_ref()),
+    }
+}
+
+/// Runs a function that cannot fail and returns something other than a code; a panic is fatal.
+#[inline]
+pub fn infallible<T>(name: &'static str, call: impl FnOnce() -> T) -> T {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(value) => value,
+        Err(panic) => handler::fatal(name, &bug(panic.as_ref())),
+    }
+}
+
+#[cold]
+fn failed(name: &'static str, at: At, failure: Failure) -> c_int {
+    // The handler may be the user's function, or find a bug of ours.
+    match catch_unwind(AssertUnwindSafe(|| raise(name, at, &failure))) {
+        Ok(code) => code,
+        Err(panic) => handler::fatal(name, &bug(panic.as_ref())),
+    }
+}
+
+/// Lets the object's handler hear of a failure; returns the code that the call returns. A failure on an
+/// object that is none goes to `MPI_COMM_SELF`'s handler, on a file that is none to `MPI_FILE_NULL`'s.
+fn raise(name: &'static str, at: At, failure: &Failure) -> c_int {
+    if let Some((comm, handler)) = &failure.on {
+        return invoke(handler, comm.0, name, failure);
+    }
+    let found = match at {
+        At::Comm(comm) => comm::find(comm).ok().map(|found| (found.handler().get(), comm.0)),
+        At::File(file) => Some(io::handler(file)),
+        At::Win(win) => rma::WINDOWS.handler(win.0).map(|handler| (handler, win.0)),
+        At::Session(session) => {
+            session::SESSIONS.handler(session.0).map(|handler| (handler, session.0))
+        }
+        At::Nothing => None,
+    };
+    let (handler, handle) = found.unwrap_or_else(world::default_handler);
+    invoke(&handler, handle, name, failure)
+}
+
+#[cold]
+fn panicked(name: &'static str, at: At, panic: &(dyn std::any::Any + Send)) -> c_int {
+    failed(name, at, bug(panic))
+}
+
+/// A call before init or after finalize that is not allowed there.
+#[cold]
+fn outside(name: &'static str) -> c_int {
+    let when = match stage() {
+        Stage::After => "after MPI_Finalize",
+        Stage::Before | Stage::Inside => "before MPI_Init",
+    };
+    handler::fatal(name, &Failure::new(abi::ERR_OTHER, "call", format!("not allowed {when}")))
+}
+
+/// Runs a function of the tool interface, which has return codes of its own and no error handlers.
+#[inline]
+pub fn tool(name: &'static str, _: At, call: impl FnOnce() -> Result) -> c_int {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(())) => abi::SUCCESS,
+        Ok(Err(failure)) => failure.code,
+        Err(panic) => handler::fatal(name, &bug(panic.as_ref())),
+    }
+}
+
+/// A function of the tool interface that is not built.
+#[cold]
+pub fn tool_not_built() -> c_int {
+    if crate::env::version::tools_ready() {
+        abi::T_ERR_NOT_SUPPORTED
+    } else {
+        abi::T_ERR_NOT_INITIALIZED
+    }
+}

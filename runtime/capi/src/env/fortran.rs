@@ -1,0 +1,185 @@
+//! What a Fortran layer tells this library about its compiler (MPI-5.0 section 20.5): sizes, optional
+//! types, and what `.TRUE.` and `.FALSE.` look like.
+//!
+//! The first to tell wins: a second one could contradict what has been handed out already. `info.rs`
+//! makes the objects; datatypes keep the sizes of `abi/constants.csv`, and a compiler that has others is
+//! refused here rather than misread later.
+
+use crate::abi;
+use crate::error::{Failure, Result};
+use crate::info::{self, Entry};
+use crate::out::Out;
+use crate::raw;
+use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
+
+/// Default kinds and the bytes that their datatypes have.
+const SIZES: [(&str, u32); 4] = [
+    ("mpi_logical_size", 4),
+    ("mpi_integer_size", 4),
+    ("mpi_real_size", 4),
+    ("mpi_double_precision_size", 8),
+];
+
+/// Types that a compiler may lack.
+const OPTIONAL: [&str; 19] = [
+    "mpi_logical1_supported",
+    "mpi_logical2_supported",
+    "mpi_logical4_supported",
+    "mpi_logical8_supported",
+    "mpi_logical16_supported",
+    "mpi_integer1_supported",
+    "mpi_integer2_supported",
+    "mpi_integer4_supported",
+    "mpi_integer8_supported",
+    "mpi_integer16_supported",
+    "mpi_real2_supported",
+    "mpi_real4_supported",
+    "mpi_real8_supported",
+    "mpi_real16_supported",
+    "mpi_complex4_supported",
+    "mpi_complex8_supported",
+    "mpi_complex16_supported",
+    "mpi_complex32_supported",
+    "mpi_double_complex_supported",
+];
+
+static COMPILER: OnceLock<Vec<Entry>> = OnceLock::new();
+
+#[cold]
+fn told_already(what: &str) -> Failure {
+    let detail = format!("this process has been told about Fortran's {what} already");
+    Failure::new(abi::ERR_ABI, what, detail)
+}
+
+/// What of an info object is about Fortran, checked.
+fn understood(entries: Vec<Entry>) -> Result<Vec<Entry>> {
+    let mut known = Vec::new();
+    for (key, value) in entries {
+        let name = String::from_utf8_lossy(&key).into_owned();
+        let text = String::from_utf8_lossy(&value).into_owned();
+        let wrong = |wanted: &str| {
+            let detail = format!("{name} is \"{text}\", not {wanted}");
+            Err(Failure::new(abi::ERR_INFO_VALUE, "info", detail))
+        };
+        if let Some((_, size)) = SIZES.iter().find(|(key, _)| *key == name) {
+            match text.parse::<u32>() {
+                Ok(bytes) if bytes == *size => {}
+                Ok(bytes) if bytes.is_power_of_two() && bytes <= 16 => {
+                    let detail = format!("{name} is {bytes}; the datatype has {size} bytes");
+                    return Err(Failure::new(abi::ERR_ABI, "info", detail));
+                }
+                _ => return wrong("a number of bytes"),
+            }
+        } else if OPTIONAL.contains(&name.as_str()) {
+            if text != "true" && text != "false" {
+                return wrong("true or false");
+            }
+        } else {
+            // As everywhere, what nobody knows is ignored.
+            continue;
+        }
+        known.push((key, value));
+    }
+    Ok(known)
+}
+
+/// `MPI_Abi_set_fortran_info`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn set_info(info: raw::Info) -> Result {
+    let entries = understood(info::entries_of(info)?)?;
+    COMPILER.set(entries).map_err(|_| told_already("info"))
+}
+
+/// `MPI_Abi_get_fortran_info`: a new object, null if nobody has told.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_info(info: *mut raw::Info) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(info, "info")? };
+    out.set(match COMPILER.get() {
+        Some(entries) => info::make(entries.clone())?,
+        None => raw::Info::NULL,
+    });
+    Ok(())
+}
+
+/// `.TRUE.` and `.FALSE.` of one size; the bytes beyond it are 0.
+#[derive(Clone, Copy, Debug)]
+struct Booleans {
+    size: usize,
+    yes: [u8; 16],
+    no: [u8; 16],
+}
+
+static BOOLEANS: OnceLock<Booleans> = OnceLock::new();
+
+fn logical_size(size: c_int) -> Result<usize> {
+    match size {
+        1 | 2 | 4 | 8 | 16 => Ok(size as usize),
+        _ => {
+            let detail = format!("{size} is not 1, 2, 4, 8 or 16");
+            Err(Failure::new(abi::ERR_ARG, "logical_size", detail))
+        }
+    }
+}
+
+/// `MPI_Abi_set_fortran_booleans`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn set_booleans(size: c_int, yes: *const c_void, no: *const c_void) -> Result {
+    let size = logical_size(size)?;
+    let mut told = Booleans { size, yes: [0; 16], no: [0; 16] };
+    for (address, argument, bytes) in
+        [(yes, "logical_true", &mut told.yes), (no, "logical_false", &mut told.no)]
+    {
+        if address.is_null() {
+            return Err(Failure::null(argument));
+        }
+        // SAFETY: not null, hence readable for so many bytes, of which there are at most 16.
+        unsafe { address.cast::<u8>().copy_to_nonoverlapping(bytes.as_mut_ptr(), size) };
+    }
+    if told.yes == told.no {
+        let detail = "the same value as logical_false";
+        return Err(Failure::new(abi::ERR_ARG, "logical_true", detail));
+    }
+    BOOLEANS.set(told).map_err(|_| told_already("logical values"))
+}
+
+/// `MPI_Abi_get_fortran_booleans`: the values, if somebody has told those of this size.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_booleans(
+    size: c_int,
+    yes: *mut c_void,
+    no: *mut c_void,
+    is_set: *mut c_int,
+) -> Result {
+    let size = logical_size(size)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(is_set, "is_set")? };
+    let Some(told) = BOOLEANS.get() else {
+        out.set(0);
+        return Ok(());
+    };
+    if told.size != size {
+        let detail = format!("{size} bytes; the values that are known have {}", told.size);
+        return Err(Failure::new(abi::ERR_ARG, "logical_size", detail));
+    }
+    for (address, argument, bytes) in
+        [(yes, "logical_true", &told.yes), (no, "logical_false", &told.no)]
+    {
+        if address.is_null() {
+            return Err(Failure::null(argument));
+        }
+        // SAFETY: not null, hence writable for so many bytes, of which there are at most 16.
+        unsafe { address.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), size) };
+    }
+    out.set(1);
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! Beginning, end, time, memory, names: the calls about the process itself (MPI-5.0 chapters 9
+//! and 11).
+//!
+//! `lifecycle.rs` and `comm/world.rs` keep what init finds out; `version.rs` has versions, `fortran.rs` what a
+//! Fortran layer tells and asks. Memory of `MPI_Alloc_mem` is remembered, so that freeing
+//! what was not allocated is an error.
+
+pub mod fortran;
+pub mod version;
+
+use crate::abi;
+use crate::comm::{self, world};
+use crate::datatype;
+use crate::error::{Failure, Result, panics};
+use crate::info;
+use crate::lifecycle::{self, Stage};
+use crate::out::Out;
+use crate::raw;
+use crate::text;
+use std::collections::HashMap;
+use std::ffi::{c_char, c_double, c_int, c_void};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use typepack::memory::Block;
+
+fn begin(required: c_int) -> Result<c_int> {
+    if lifecycle::stage() != Stage::Before {
+        let detail = "the world model is initialised once in a process";
+        return Err(Failure::new(abi::ERR_OTHER, "init", detail));
+    }
+    panics::watch();
+    datatype::begin();
+    // Every level below the one that is asked for is granted as it is: who is told that there is
+    // one thread may rely on it.
+    let provided = required.clamp(abi::THREAD_SINGLE, abi::THREAD_MULTIPLE);
+    world::join(provided)?;
+    lifecycle::begin();
+    Ok(provided)
+}
+
+/// `MPI_Init`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> Result {
+    begin(abi::THREAD_SINGLE).map(drop)
+}
+
+/// `MPI_Init_thread`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn init_thread(
+    _argc: *mut c_int,
+    _argv: *mut *mut *mut c_char,
+    required: c_int,
+    provided: *mut c_int,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(provided, "provided")? };
+    let levels =
+        [abi::THREAD_SINGLE, abi::THREAD_FUNNELED, abi::THREAD_SERIALIZED, abi::THREAD_MULTIPLE];
+    if !levels.contains(&required) {
+        return Err(Failure::new(abi::ERR_ARG, "required", format!("{required} is no level")));
+    }
+    out.set(begin(required)?);
+    Ok(())
+}
+
+/// `MPI_Finalize`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn finalize() -> Result {
+    world::leave()?;
+    lifecycle::end();
+    Ok(())
+}
+
+/// `MPI_Initialized`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn initialized(flag: *mut c_int) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(flag, "flag")? };
+    out.set((lifecycle::stage() != Stage::Before).into());
+    Ok(())
+}
+
+/// `MPI_Finalized`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn finalized(flag: *mut c_int) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(flag, "flag")? };
+    out.set((lifecycle::stage() == Stage::After).into());
+    Ok(())
+}
+
+/// `MPI_Query_thread`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn query_thread(provided: *mut c_int) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(provided, "provided")? };
+    out.set(lifecycle::threads());
+    Ok(())
+}
+
+/// `MPI_Is_thread_main`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn is_thread_main(flag: *mut c_int) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(flag, "flag")? };
+    out.set(lifecycle::is_main_thread().into());
+    Ok(())
+}
+
+/// `MPI_Abort`: every communicator is of one job, which ends.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn abort(comm: raw::Comm, errorcode: c_int) -> Result {
+    comm::check(comm)?;
+    let rank = lifecycle::rank().unwrap_or_default();
+    eprintln!("typepack: rank {rank}: MPI_Abort with code {errorcode}");
+    lifecycle::abort(errorcode)
+}
+
+/// `MPI_Get_processor_name`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn processor_name(name: *mut c_char, resultlen: *mut c_int) -> Result {
+    let host = typepack::processor_name();
+    // SAFETY: passed on; the standard asks for this much room.
+    unsafe {
+        let length = Out::new(resultlen, "resultlen")?;
+        Ok(text::write(&host, name, abi::MAX_PROCESSOR_NAME, "name", Some(length))?)
+    }
+}
+
+/// `MPI_Get_hw_resource_info`: the resources that a split by resource knows (`comm/create.rs`), and
+/// that this process stays within one of each.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn hw_resource_info(hw_info: *mut raw::Info) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(hw_info, "hw_info")? };
+    out.set(info::make(vec![("mpi_shared_memory".into(), "true".into())])?);
+    Ok(())
+}
+
+/// `MPI_Wtime`: seconds of the machine's monotonic clock, the same for all ranks.
+pub fn wtime() -> c_double {
+    typepack::wtime()
+}
+
+/// `MPI_Wtick`.
+pub fn wtick() -> c_double {
+    typepack::wtick()
+}
+
+/// `MPI_Pcontrol`: nothing here listens.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn pcontrol(_level: c_int) -> Result {
+    Ok(())
+}
+
+/// `MPI_Get_address`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_address(location: *const c_void, address: *mut raw::Aint) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(address, "address")? };
+    out.set(location as raw::Aint);
+    Ok(())
+}
+
+/// `MPI_Aint_add`: addresses wrap as those of the machine do.
+pub fn aint_add(base: raw::Aint, disp: raw::Aint) -> raw::Aint {
+    base.wrapping_add(disp)
+}
+
+/// `MPI_Aint_diff`.
+pub fn aint_diff(a: raw::Aint, b: raw::Aint) -> raw::Aint {
+    a.wrapping_sub(b)
+}
+
+/// What `MPI_Alloc_mem` has given out.
+static MEMORY: Mutex<Option<HashMap<usize, Block>>> = Mutex::new(None);
+
+fn memory() -> MutexGuard<'static, Option<HashMap<usize, Block>>> {
+    MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `MPI_Alloc_mem`: memory at a cache line, or at what `mpi_minimum_memory_alignment` asks for, from
+/// which other ranks copy messages in place.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn alloc_mem(size: raw::Aint, info: raw::Info, baseptr: *mut c_void) -> Result {
+    // SAFETY: passed on: the address of a pointer, whatever it points to.
+    let out = unsafe { Out::new(baseptr.cast::<*mut c_void>(), "baseptr")? };
+    let size = usize::try_from(size)
+        .map_err(|_| Failure::new(abi::ERR_ARG, "size", format!("{size} is negative")))?;
+    let align = if info == raw::Info::NULL { 1 } else { info::find(info)?.alignment()? };
+    let block = Block::new(size, align, false)?;
+    let address = block.as_ptr();
+    memory().get_or_insert_default().insert(address as usize, block);
+    out.set(address.cast());
+    Ok(())
+}
+
+/// `MPI_Free_mem`. The standard leaves the null pointer open; MPICH and Open MPI free it as C does, and
+/// programs free what they may not have allocated.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn free_mem(base: *mut c_void) -> Result {
+    if base.is_null() {
+        return Ok(());
+    }
+    match memory().as_mut().and_then(|memory| memory.remove(&(base as usize))) {
+        Some(_freed) => Ok(()),
+        None => {
+            let detail = format!("{base:?} is not memory of MPI_Alloc_mem");
+            Err(Failure::new(abi::ERR_BASE, "base", detail))
+        }
+    }
+}

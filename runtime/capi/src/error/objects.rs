@@ -1,0 +1,232 @@
+//! Objects of a kind whose calls are not built: windows, files, sessions. What the face knows of one is
+//! its error handler.
+//!
+//! A handle is checked before anything else is said about a call; errors go to the handler of the object
+//! that the handle stands for. The rooms of the kinds (`rma.rs`, `io.rs`, `session.rs`) have a table each;
+//! whoever builds the calls that make such objects puts more into it.
+
+use super::handler::{self, Handler, HandlerCell, On};
+use super::{Failure, Result};
+use crate::handle::Kind;
+use crate::handle::table::Table;
+use crate::out::Out;
+use crate::raw;
+use std::ffi::c_int;
+use std::sync::Arc;
+
+/// What a kind of object is called, and how its handles fail.
+#[derive(Clone, Copy, Debug)]
+pub struct Names {
+    /// The class of a handle that is none.
+    pub class: c_int,
+    /// The argument: `win`.
+    pub argument: &'static str,
+    /// What it should be: `window`.
+    pub kind: &'static str,
+    /// The null handle and its name.
+    pub null: (usize, &'static str),
+}
+
+/// The objects of a kind.
+#[derive(Debug)]
+pub struct Objects {
+    on: On,
+    names: Names,
+    table: Table<HandlerCell>,
+}
+
+impl Objects {
+    /// None.
+    pub const fn new(kind: Kind, on: On, names: Names) -> Self {
+        Self { on, names, table: Table::new(kind) }
+    }
+
+    /// The object of a handle.
+    ///
+    /// # Errors
+    /// The kind's class for a null, stale or foreign handle.
+    pub fn find(&self, handle: usize) -> Result<Arc<HandlerCell>> {
+        self.table.find(handle).ok_or_else(|| self.invalid(handle))
+    }
+
+    /// Checks a handle.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub fn check(&self, handle: usize) -> Result {
+        if self.table.has(handle) { Ok(()) } else { Err(self.invalid(handle)) }
+    }
+
+    /// Checks a handle that is an argument of both directions.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find); `MPI_ERR_ARG` for a null pointer.
+    ///
+    /// # Safety
+    ///
+    /// - `handle` is null, or readable.
+    pub unsafe fn check_at(&self, handle: *const usize) -> Result {
+        if handle.is_null() {
+            return Err(Failure::null(self.names.argument));
+        }
+        // SAFETY: not null, hence readable; C may not have aligned what it cast.
+        self.check(unsafe { handle.read_unaligned() })
+    }
+
+    #[cold]
+    fn invalid(&self, handle: usize) -> Failure {
+        let Names { class, argument, kind, null } = self.names;
+        Failure::no_object(class, (argument, kind), handle, null)
+    }
+
+    /// The error handler of the object of a handle, if there is one.
+    pub fn handler(&self, handle: usize) -> Option<Handler> {
+        self.table.find(handle).map(|object| object.get())
+    }
+
+    /// The live handle with this integer.
+    pub fn from_int(&self, integer: c_int) -> Option<usize> {
+        self.table.of_int(integer)
+    }
+
+    /// Gives an object another error handler.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find) and [`Handler::find`].
+    pub fn set_handler(&self, handle: usize, errhandler: raw::Errhandler) -> Result {
+        set_handler(&*self.find(handle)?, self.on, errhandler)
+    }
+
+    /// Writes the handle of an object's error handler.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find); `MPI_ERR_ARG` for a null pointer.
+    ///
+    /// # Safety
+    ///
+    /// - `errhandler` is null or writable.
+    pub unsafe fn get_handler(&self, handle: usize, errhandler: *mut raw::Errhandler) -> Result {
+        let object = self.find(handle)?;
+        // SAFETY: the caller's promise.
+        unsafe { get_handler(&object, errhandler) }
+    }
+
+    /// Lets an object's handler hear of an error of the program.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub fn call_handler(&self, handle: usize, name: &'static str, code: c_int) -> Result {
+        call_handler(&*self.find(handle)?, handle, name, code);
+        Ok(())
+    }
+}
+
+/// Another handler for one object of the kind `on`.
+///
+/// # Errors
+/// As [`Handler::find`].
+pub fn set_handler(object: &HandlerCell, on: On, errhandler: raw::Errhandler) -> Result {
+    object.set(Handler::find(errhandler, on)?);
+    Ok(())
+}
+
+/// Writes the handle of an object's handler.
+///
+/// # Errors
+/// `MPI_ERR_ARG` for a null pointer; no handle is left.
+///
+/// # Safety
+///
+/// - `errhandler` is null or writable.
+pub unsafe fn get_handler(object: &HandlerCell, errhandler: *mut raw::Errhandler) -> Result {
+    // SAFETY: the caller's promise.
+    let out = unsafe { Out::new(errhandler, "errhandler")? };
+    out.set(object.get().handle()?);
+    Ok(())
+}
+
+/// The handler's own verdict on an error of the program: the call succeeds if it returns.
+pub fn call_handler(object: &HandlerCell, handle: usize, name: &'static str, code: c_int) {
+    let failure = Failure::of_code(code, format!("{name}: an error of the program"));
+    handler::invoke(&object.get(), handle, name, &failure);
+}
+
+/// The three calls about the error handlers of a kind of object.
+macro_rules! handler_calls {
+    ($objects:expr, $handle:ty, $c:literal) => {
+        #[doc = concat!("`MPI_", $c, "_set_errhandler`.")]
+        ///
+        /// # Safety
+        /// As the C function.
+        pub unsafe fn set_errhandler(
+            object: $handle,
+            errhandler: crate::raw::Errhandler,
+        ) -> crate::error::Result {
+            $objects.set_handler(object.0, errhandler)
+        }
+
+        #[doc = concat!("`MPI_", $c, "_get_errhandler`.")]
+        ///
+        /// # Safety
+        /// As the C function.
+        pub unsafe fn get_errhandler(
+            object: $handle,
+            errhandler: *mut crate::raw::Errhandler,
+        ) -> crate::error::Result {
+            // SAFETY: null or writable, as the C function asks for.
+            unsafe { $objects.get_handler(object.0, errhandler) }
+        }
+
+        #[doc = concat!("`MPI_", $c, "_call_errhandler`.")]
+        ///
+        /// # Safety
+        /// As the C function.
+        pub unsafe fn call_errhandler(
+            object: $handle,
+            errorcode: std::ffi::c_int,
+        ) -> crate::error::Result {
+            $objects.call_handler(object.0, concat!("MPI_", $c, "_call_errhandler"), errorcode)
+        }
+    };
+}
+
+pub(crate) use handler_calls;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi;
+
+    static OBJECTS: Objects = Objects::new(
+        Kind::Win,
+        On::Win,
+        Names {
+            class: abi::ERR_WIN,
+            argument: "win",
+            kind: "window",
+            null: (abi::WIN_NULL, "MPI_WIN_NULL"),
+        },
+    );
+
+    #[test]
+    fn handles_are_checked_and_handlers_belong_to_their_object() {
+        let cell = || Arc::new(HandlerCell::new(Handler::Fatal));
+        let (one, other) = (OBJECTS.table.insert(cell()), OBJECTS.table.insert(cell()));
+        let (one, other) = (one.expect("a handle"), other.expect("a handle"));
+        OBJECTS.set_handler(one, raw::Errhandler(abi::ERRORS_RETURN)).expect("a handler");
+        assert!(matches!(OBJECTS.handler(one), Some(Handler::Return)));
+        assert!(matches!(OBJECTS.handler(other), Some(Handler::Fatal)));
+        // SAFETY: the handle is a local.
+        unsafe { OBJECTS.check_at(&one) }.expect("a window");
+        assert_eq!(OBJECTS.from_int(one as u32 as c_int), Some(one));
+        OBJECTS.table.remove(one).expect("the object");
+        for wrong in [0, abi::WIN_NULL, one, other ^ (1 << 32), usize::MAX] {
+            assert_eq!(
+                OBJECTS.check(wrong).expect_err("no window").code,
+                abi::ERR_WIN,
+                "{wrong:x}"
+            );
+            assert!(OBJECTS.handler(wrong).is_none());
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Files (MPI-5.0 chapter 14): so far their handles and their error handlers. The calls on them check the
+//! handle, and are not built.
+//!
+//! The error handler of `MPI_FILE_NULL` (section 14.7) is what files begin with, and hears of failures about
+//! no file: it returns until the program sets another.
+
+use crate::abi;
+use crate::error::Result;
+use crate::error::handler::{Handler, HandlerCell, On};
+use crate::error::objects::{self, Names, Objects};
+use crate::handle::Kind;
+use crate::raw;
+use std::ffi::c_int;
+
+/// All files.
+pub static FILES: Objects = Objects::new(
+    Kind::File,
+    On::File,
+    Names {
+        class: abi::ERR_FILE,
+        argument: "file",
+        kind: "file",
+        null: (abi::FILE_NULL, "MPI_FILE_NULL"),
+    },
+);
+
+static DEFAULT: HandlerCell = HandlerCell::new(Handler::Return);
+
+/// Who hears of a failure on a file: its handler and its handle, or those of `MPI_FILE_NULL`.
+pub fn handler(file: raw::File) -> (Handler, usize) {
+    match FILES.handler(file.0) {
+        Some(handler) => (handler, file.0),
+        None => (DEFAULT.get(), abi::FILE_NULL),
+    }
+}
+
+/// `MPI_File_set_errhandler`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn set_errhandler(file: raw::File, errhandler: raw::Errhandler) -> Result {
+    match file {
+        raw::File::NULL => objects::set_handler(&DEFAULT, On::File, errhandler),
+        file => FILES.set_handler(file.0, errhandler),
+    }
+}
+
+/// `MPI_File_get_errhandler`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn get_errhandler(file: raw::File, errhandler: *mut raw::Errhandler) -> Result {
+    // SAFETY: null or writable, as the C function asks for.
+    unsafe {
+        match file {
+            raw::File::NULL => objects::get_handler(&DEFAULT, errhandler),
+            file => FILES.get_handler(file.0, errhandler),
+        }
+    }
+}
+
+/// `MPI_File_call_errhandler`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn call_errhandler(file: raw::File, errorcode: c_int) -> Result {
+    let name = "MPI_File_call_errhandler";
+    match file {
+        raw::File::NULL => objects::call_handler(&DEFAULT, file.0, name, errorcode),
+        file => FILES.call_handler(file.0, name, errorcode)?,
+    }
+    Ok(())
+}

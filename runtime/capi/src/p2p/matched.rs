@@ -1,0 +1,196 @@
+//! Matched messages: probes that take a message out of the queue, and receives of just that one
+//! (MPI-5.0 section 3.8.2).
+
+use super::nonblocking::received;
+use super::{Elements, on, origin};
+use crate::abi;
+use crate::comm::On;
+use crate::count_width::CountWidth;
+use crate::error::{Failure, Result};
+use crate::handle::Kind;
+use crate::handle::table::Table;
+use crate::out::Out;
+use crate::raw::{self, Status};
+use crate::request::{self, Outcome, Running};
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+use typepack::{Matched, Operation};
+
+/// A message that nobody else can receive.
+#[derive(Debug)]
+struct Message {
+    on: On,
+    /// Gone when it is being received.
+    matched: Mutex<Option<Matched>>,
+}
+
+static MESSAGES: Table<Message> = Table::new(Kind::Message);
+
+/// The live handle with this integer.
+pub fn from_int(integer: c_int) -> Option<usize> {
+    MESSAGES.of_int(integer)
+}
+
+/// Looks, or waits; the handle of the message, if there is one.
+///
+/// # Safety
+///
+/// - `status` is `MPI_STATUS_IGNORE`, or writable.
+unsafe fn take(
+    source: c_int,
+    tag: c_int,
+    comm: raw::Comm,
+    wait: bool,
+    status: *mut Status,
+) -> Result<Option<raw::Message>> {
+    let on = on(comm)?;
+    let Some((source, tag)) = origin(&on.comm, source, tag)? else {
+        // SAFETY: passed on.
+        unsafe { Outcome::from_nobody().status.put(status) };
+        return Ok(Some(raw::Message(abi::MESSAGE_NO_PROC)));
+    };
+    let Some(matched) = on.comm.messages().take(source, tag, wait)? else { return Ok(None) };
+    let said = on.comm.status(matched.status());
+    let message = Message { on, matched: Mutex::new(Some(matched)) };
+    let handle = MESSAGES.insert(Arc::new(message))?;
+    // SAFETY: passed on.
+    unsafe { said.put(status) };
+    Ok(Some(raw::Message(handle)))
+}
+
+/// `MPI_Mprobe`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn mprobe(
+    source: c_int,
+    tag: c_int,
+    comm: raw::Comm,
+    message: *mut raw::Message,
+    status: *mut Status,
+) -> Result {
+    crate::comm::check(comm)?;
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(message, "message")? };
+    // SAFETY: passed on.
+    if let Some(found) = unsafe { take(source, tag, comm, true, status)? } {
+        out.set(found);
+    }
+    Ok(())
+}
+
+/// `MPI_Improbe`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn improbe(
+    source: c_int,
+    tag: c_int,
+    comm: raw::Comm,
+    flag: *mut c_int,
+    message: *mut raw::Message,
+    status: *mut Status,
+) -> Result {
+    crate::comm::check(comm)?;
+    // SAFETY: passed on.
+    let (flag, out) = unsafe { (Out::new(flag, "flag")?, Out::new(message, "message")?) };
+    // SAFETY: passed on.
+    let found = unsafe { take(source, tag, comm, false, status)? };
+    flag.set(found.is_some().into());
+    if let Some(found) = found {
+        out.set(found);
+    }
+    Ok(())
+}
+
+#[cold]
+fn invalid(message: raw::Message) -> Failure {
+    let null = (abi::MESSAGE_NULL, "MPI_MESSAGE_NULL");
+    Failure::no_object(abi::ERR_REQUEST, ("message", "message"), message.0, null)
+}
+
+/// Starts the receive of a message; `None` for one from nobody. The handle is null afterwards.
+///
+/// # Safety
+///
+/// - `message` is null, or readable and writable.
+/// - The elements are writable until the operation has ended.
+unsafe fn receive<W: CountWidth>(
+    buf: *mut c_void,
+    count: W::Count,
+    datatype: raw::Datatype,
+    message: *mut raw::Message,
+) -> Result<Option<(On, typepack::Result<Operation>)>> {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(message, "message")? };
+    // SAFETY: not null, hence readable.
+    let handle = unsafe { message.read_unaligned() };
+    if handle.0 == abi::MESSAGE_NO_PROC {
+        Elements::new(buf, count, datatype)?;
+        out.set(raw::Message::NULL);
+        return Ok(None);
+    }
+    let found = MESSAGES.find(handle.0).ok_or_else(|| invalid(handle))?;
+    let on = found.on.clone();
+    let elements = Elements::new(buf, count, datatype)
+        .and_then(|elements| elements.memory("buf").map(|()| elements))
+        .map_err(|failure| on.raise(failure))?;
+    // Whoever takes it out receives it.
+    let matched = found.matched.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let matched = matched.ok_or_else(|| invalid(handle))?;
+    MESSAGES.remove(handle.0);
+    out.set(raw::Message::NULL);
+    let Elements { origin, plan, count } = &elements;
+    // SAFETY: the elements are the caller's promise.
+    let started = unsafe { on.comm.messages().receive_matched(*origin, plan, *count, matched) };
+    Ok(Some((on, started)))
+}
+
+/// `MPI_Mrecv`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn mrecv<W: CountWidth>(
+    buf: *mut c_void,
+    count: W::Count,
+    datatype: raw::Datatype,
+    message: *mut raw::Message,
+    status: *mut Status,
+) -> Result {
+    // SAFETY: passed on; the elements are in use until the wait is over.
+    let outcome = match unsafe { receive::<W>(buf, count, datatype, message)? } {
+        None => Outcome::from_nobody(),
+        Some((on, started)) => {
+            let result = started.and_then(|started| on.comm.messages().finish(started));
+            Outcome::of_receive(&on, result)
+        }
+    };
+    // SAFETY: passed on. A message that was too long has a status all the same.
+    unsafe { outcome.status.put(status) };
+    outcome.failure.map_or(Ok(()), Err)
+}
+
+/// `MPI_Imrecv`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn imrecv<W: CountWidth>(
+    buf: *mut c_void,
+    count: W::Count,
+    datatype: raw::Datatype,
+    message: *mut raw::Message,
+    request: *mut raw::Request,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(request, "request")? };
+    // SAFETY: passed on; the elements are the caller's promise until the request is complete.
+    let handle = match unsafe { receive::<W>(buf, count, datatype, message)? } {
+        None => request::open(None, Running::Finished(Outcome::from_nobody()))?,
+        Some((on, started)) => {
+            let running = received(&on, started).map_err(|failure| on.raise(failure))?;
+            request::open(Some(on), running)?
+        }
+    };
+    out.set(handle);
+    Ok(())
+}

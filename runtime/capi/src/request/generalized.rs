@@ -1,0 +1,38 @@
+//! Generalized requests: operations that the user carries out (MPI-5.0 section 13.2).
+//!
+//! `complete.rs` waits for them like for any other; the user's functions are called through
+//! `callback.rs`, without any lock.
+
+use super::{Running, complete as complete_request, open};
+use crate::callback::Generalized;
+use crate::error::{Failure, Result};
+use crate::out::Out;
+use crate::raw::{self, Callback};
+use std::ffi::c_void;
+
+/// `MPI_Grequest_start`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn start(
+    query: Callback,
+    free: Callback,
+    cancel: Callback,
+    extra: *mut c_void,
+    request: *mut raw::Request,
+) -> Result {
+    // SAFETY: passed on.
+    let out = unsafe { Out::new(request, "request")? };
+    let functions =
+        Generalized::new(query, free, cancel, extra).ok_or_else(|| Failure::null("a function"))?;
+    out.set(open(None, Running::User(functions, false))?);
+    Ok(())
+}
+
+/// `MPI_Grequest_complete`.
+///
+/// # Safety
+/// As the C function.
+pub unsafe fn complete(request: raw::Request) -> Result {
+    complete_request(request)
+}

@@ -1,0 +1,22 @@
+//! Windows (MPI-5.0 chapter 12): so far their handles and their error handlers. The calls on them check
+//! the handle, and are not built.
+
+use crate::abi;
+use crate::error::handler::On;
+use crate::error::objects::{Names, Objects, handler_calls};
+use crate::handle::Kind;
+use crate::raw;
+
+/// All windows.
+pub static WINDOWS: Objects = Objects::new(
+    Kind::Win,
+    On::Win,
+    Names {
+        class: abi::ERR_WIN,
+        argument: "win",
+        kind: "window",
+        null: (abi::WIN_NULL, "MPI_WIN_NULL"),
+    },
+);
+
+handler_calls!(WINDOWS, raw::Win, "Win");

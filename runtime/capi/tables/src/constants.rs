@@ -1,0 +1,30 @@
+//! The constants of the ABI as Rust source: `crate::abi`.
+//!
+//! Integers, and handles and pointers as the integers they are compared with.
+
+use super::rows::Constant;
+use std::fmt::Write;
+
+/// The whole file.
+pub fn constants(constants: &[Constant]) -> String {
+    let mut out = String::new();
+    for Constant { name, kind, value, .. } in constants {
+        let rust_kind = match kind.split(':').next().unwrap_or(kind) {
+            "handle" | "datatype" | "alias" | "pointer" | "callback" | "tool-handle" => "usize",
+            _ if name == "MPI_DISPLACEMENT_CURRENT" => "i64",
+            _ => "i32",
+        };
+        // Two begin with a digit.
+        let short = &name["MPI_".len()..];
+        let digit = if short.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
+        let _ = writeln!(out, "/// `{name}`.\npub const {digit}{short}: {rust_kind} = {value};");
+    }
+    out.push_str(
+        "/// The error classes and their names.\npub const ERROR_CLASSES: &[(i32, &str)] = &[\n",
+    );
+    for Constant { name, value, .. } in constants.iter().filter(|c| c.kind == "error-class") {
+        let _ = writeln!(out, "    ({value}, \"{name}\"),");
+    }
+    out.push_str("];\n");
+    out
+}

@@ -1,0 +1,195 @@
+//! The exported functions as Rust source: `MPI_X` and `PMPI_X` of every row of `abi/functions.csv`.
+//!
+//! What is built (`abi/built.csv`) goes through `crate::entry::enter`, which checks that the call is allowed now, catches
+//! panics and raises errors, to the function behind it; everything else raises
+//! `MPI_ERR_UNSUPPORTED_OPERATION` the same way and clears its outputs. Both names have the whole
+//! body: a tool that takes over `MPI_X` must reach us through `PMPI_X`.
+
+use super::ctype::rust;
+use super::rows::{Built, Callback, Function, HANDLES, Parameter};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Keywords of Rust among the names of the table.
+fn name(parameter: &Parameter) -> String {
+    match parameter.name.as_str() {
+        "type" | "in" | "ref" => format!("r#{}", parameter.name),
+        name => name.to_owned(),
+    }
+}
+
+/// The object whose error handler an error of this function goes to: the first communicator,
+/// file, window or session among its arguments; no file, where one is not there yet or any more
+/// (MPI-5.0 section 14.7).
+fn object(function: &Function) -> String {
+    if matches!(function.name.as_str(), "MPI_File_open" | "MPI_File_delete") {
+        return "At::File(raw::File::NULL)".to_owned();
+    }
+    function
+        .parameters
+        .iter()
+        .find_map(|p| match p.c_type.as_str() {
+            "MPI_Comm" => Some(format!("At::Comm({})", name(p))),
+            kind @ ("MPI_File" | "MPI_Win" | "MPI_Session") => {
+                Some(format!("At::{}({})", &kind["MPI_".len()..], name(p)))
+            }
+            _ => None,
+        })
+        .unwrap_or_else(|| "At::Nothing".to_owned())
+}
+
+/// Statements that check the handles of operations, windows, files and sessions that a function that is not
+/// built gets, also by address where it frees them.
+fn check(function: &Function) -> String {
+    let mut text = String::new();
+    for p in function.parameters.iter().filter(|p| !p.array) {
+        let (kind, at) = match p.c_type.strip_suffix('*') {
+            Some(kind) if frees(function) => (kind, true),
+            Some(_) => continue,
+            None => (p.c_type.as_str(), false),
+        };
+        let room = match kind {
+            "MPI_Win" => "rma::WINDOWS",
+            "MPI_File" => "io::FILES",
+            "MPI_Session" => "session::SESSIONS",
+            "MPI_Op" => "coll::op",
+            _ => continue,
+        };
+        let name = name(p);
+        let _ = match (kind, at) {
+            ("MPI_Op", false) => writeln!(text, "        crate::{room}::check({name})?;"),
+            ("MPI_Op", true) => writeln!(
+                text,
+                "        // SAFETY: null or, so the C caller promises, readable.\n        unsafe {{ crate::{room}::check_at({name})? }};"
+            ),
+            (_, false) => writeln!(text, "        crate::{room}.check({name}.0)?;"),
+            (_, true) => writeln!(
+                text,
+                "        // SAFETY: null or, so the C caller promises, readable.\n        unsafe {{ crate::{room}.check_at({name}.cast())? }};"
+            ),
+        };
+    }
+    text
+}
+
+/// Whether a function takes handles by address to free what they stand for.
+fn frees(function: &Function) -> bool {
+    ["_free", "_disconnect", "_close", "_finalize"].iter().any(|end| function.name.ends_with(end))
+}
+
+/// Statements that clear the outputs of a function that is not built: null handles, zeros, empty
+/// strings. What is also an input, or an array of unknown length, stays.
+fn clear(function: &Function) -> String {
+    let mut text = String::new();
+    for p in function.parameters.iter().filter(|p| !p.array && !frees(function)) {
+        let null = match p.c_type.as_str() {
+            "int*" | "MPI_Aint*" | "MPI_Count*" | "MPI_Offset*" => match p.name.as_str() {
+                "argc" | "position" => continue,
+                _ => "0".to_owned(),
+            },
+            "char*" => "0".to_owned(),
+            handle if handle.strip_suffix('*').is_some_and(|h| HANDLES.contains(&h)) => {
+                format!("raw::{}::NULL", &handle["MPI_".len()..handle.len() - 1])
+            }
+            _ => continue,
+        };
+        let _ = writeln!(text, "        crate::out::clear({}, {null});", name(p));
+    }
+    text
+}
+
+/// One exported function.
+fn export(
+    out: &mut String,
+    f: &Function,
+    symbol: &str,
+    call: Option<&(Built, bool)>,
+    types: &[String],
+) {
+    let list: Vec<String> = f
+        .parameters
+        .iter()
+        .filter(|p| p.name != "...")
+        .map(|p| format!("{}: {}", name(p), rust(&p.c_type, types)))
+        .collect();
+    let arguments: Vec<String> =
+        f.parameters.iter().filter(|p| p.name != "...").map(name).collect();
+    let (list, arguments) = (list.join(", "), arguments.join(", "));
+    let returns = rust(&f.returns, types);
+    // Conversions of handles return the integer itself, not a code.
+    let fixed = f.returns != "int" || f.group == "handle-conversion";
+    let body = match call {
+        Some((built, generic)) => {
+            let width = match (generic, f.name.ends_with("_c")) {
+                (false, _) => "",
+                (true, false) => "::<crate::count_width::Int>",
+                (true, true) => "::<crate::count_width::Large>",
+            };
+            let path = format!("crate::{}{width}", built.path);
+            if fixed {
+                format!(
+                    "    crate::entry::infallible(\"{}\", move || {{ {path}({arguments}) }})\n",
+                    f.name
+                )
+            } else {
+                let entry = match (f.group.as_str(), built.always) {
+                    ("tools", _) if f.name.starts_with("MPI_T_") => "tool",
+                    (_, true) => "always",
+                    (_, false) => "enter",
+                };
+                format!(
+                    "    crate::entry::{entry}(\"{}\", {}, || {{\n        // SAFETY: the arguments are those of the C call, which promises what the standard\n        // asks for; whatever can be checked is.\n        unsafe {{ {path}({arguments}) }}\n    }})\n",
+                    f.name,
+                    object(f)
+                )
+            }
+        }
+        None if f.name.starts_with("MPI_T_") => "    crate::entry::tool_not_built()\n".to_owned(),
+        None => {
+            let mut clear = clear(f);
+            if !clear.is_empty() {
+                clear = format!(
+                    "        // SAFETY: outputs are null or, so the C caller promises, writable.\n        unsafe {{\n{clear}        }}\n"
+                );
+            }
+            // Sessions begin before the world does, or without it.
+            let entry = if f.group == "sessions" { "always" } else { "enter" };
+            format!(
+                "    crate::entry::{entry}(\"{}\", {}, || {{\n{}{clear}        Err(crate::error::Failure::not_built())\n    }})\n",
+                f.name,
+                object(f),
+                check(f),
+            )
+        }
+    };
+    let _ = write!(
+        out,
+        "/// `{symbol}`.\n///\n/// # Safety\n///\n/// - The arguments are what the standard asks for, or can be seen not to be.\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {symbol}({list}) -> {returns} {{\n{body}}}\n\n"
+    );
+}
+
+/// The whole file.
+pub fn exports(functions: &[Function], built: &[Built], callbacks: &[Callback]) -> String {
+    let types: Vec<String> = callbacks.iter().map(|c| c.name.clone()).collect();
+    let mut rows: BTreeMap<String, (Built, bool)> = BTreeMap::new();
+    for row in built {
+        let function = functions.iter().find(|f| f.name == row.name);
+        let function = function.unwrap_or_else(|| panic!("built.csv: no function {}", row.name));
+        // A large-count form with another list of arguments has a row of its own.
+        let large = format!("{}_c", row.name);
+        let generic = function.has_large && !built.iter().any(|other| other.name == large);
+        let again = rows.insert(row.name.clone(), (row.clone(), generic));
+        assert!(again.is_none(), "built.csv: {} is there twice", row.name);
+        if generic {
+            rows.insert(large, (row.clone(), true));
+        }
+    }
+    let mut out = String::new();
+    for function in functions {
+        let call = rows.get(&function.name);
+        for symbol in [function.name.clone(), format!("P{}", function.name)] {
+            export(&mut out, function, &symbol, call, &types);
+        }
+    }
+    out
+}

@@ -1,0 +1,55 @@
+//! The tables of the MPI 5 standard ABI (`../abi/*.csv`), and what is generated from them.
+//!
+//! Build scripts and tests use this crate; no program that runs under MPI links it. `rows.rs` reads the
+//! tables. From the rows come the constants (`constants.rs`), the exported functions of the C face
+//! (`exports.rs`, with the Rust spelling of C types from `ctype.rs`), and `include/mpi.h` (`header.rs`).
+
+mod constants;
+mod ctype;
+mod exports;
+mod header;
+mod rows;
+
+pub use constants::constants;
+pub use exports::exports;
+pub use header::header;
+pub use rows::{Built, Callback, Compat, Constant, Function, HANDLES, Parameter, number};
+
+use std::path::Path;
+
+/// The folder of the tables.
+pub fn folder() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../abi"))
+}
+
+/// All tables.
+#[derive(Clone, Debug)]
+pub struct Tables {
+    /// `functions.csv`.
+    pub functions: Vec<Function>,
+    /// `constants.csv`.
+    pub constants: Vec<Constant>,
+    /// `callbacks.csv`.
+    pub callbacks: Vec<Callback>,
+    /// `compat.csv`.
+    pub compat: Vec<Compat>,
+    /// `built.csv`.
+    pub built: Vec<Built>,
+}
+
+impl Tables {
+    /// Reads the tables.
+    ///
+    /// # Panics
+    /// When a table cannot be read: there is nothing to build then.
+    pub fn read() -> Self {
+        let abi = folder();
+        Self {
+            functions: rows::functions(abi),
+            constants: rows::constants(abi),
+            callbacks: rows::callbacks(abi),
+            compat: rows::compat(abi),
+            built: rows::built(abi),
+        }
+    }
+}

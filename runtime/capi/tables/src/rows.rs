@@ -1,0 +1,214 @@
+//! The tables of the ABI (`../abi/*.csv`) as rows. What a C type is in Rust is `ctype.rs`'s answer.
+
+use std::path::Path;
+
+/// The handle kinds with an entry in `crate::raw`.
+pub const HANDLES: [&str; 11] = [
+    "MPI_Comm",
+    "MPI_Datatype",
+    "MPI_Errhandler",
+    "MPI_File",
+    "MPI_Group",
+    "MPI_Info",
+    "MPI_Message",
+    "MPI_Op",
+    "MPI_Request",
+    "MPI_Session",
+    "MPI_Win",
+];
+
+/// One function of the ABI.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// `MPI_Send`.
+    pub name: String,
+    /// The C return type.
+    pub returns: String,
+    /// The parameters as C has them; empty for `void`.
+    pub parameters: Vec<Parameter>,
+    /// The table's group.
+    pub group: String,
+    /// Whether `NAME_c` exists.
+    pub has_large: bool,
+    /// The table's remark.
+    pub note: String,
+}
+
+/// One parameter of a function.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// Its name; `...` for the variadic end.
+    pub name: String,
+    /// Its C type with `*` for what the table writes as brackets: `const MPI_Aint *`.
+    pub c_type: String,
+    /// Its declaration as in the table: `const MPI_Aint array_of_displacements[]`.
+    pub declaration: String,
+    /// Whether the table has brackets.
+    pub array: bool,
+}
+
+/// One constant.
+#[derive(Clone, Debug)]
+pub struct Constant {
+    /// `MPI_COMM_WORLD`.
+    pub name: String,
+    /// The table's kind: `handle:MPI_Comm`.
+    pub kind: String,
+    /// Its value.
+    pub value: i64,
+    /// The table's remark.
+    pub note: String,
+}
+
+/// One callback type, or another name of one.
+#[derive(Clone, Debug)]
+pub struct Callback {
+    /// Its name.
+    pub name: String,
+    /// The C return type, or `alias`.
+    pub returns: String,
+    /// Its parameters, or the aliased name.
+    pub parameters: String,
+    /// The table's remark.
+    pub note: String,
+}
+
+/// One name outside the ABI.
+#[derive(Clone, Debug)]
+pub struct Compat {
+    /// Its name.
+    pub name: String,
+    /// `type`, `function`, `constant`, or `in-abi-…` for what the ABI has already.
+    pub kind: String,
+    /// The C declaration, or the C type of a constant.
+    pub declaration: String,
+    /// A constant's value.
+    pub value: String,
+    /// What replaces it in the ABI.
+    pub replacement: String,
+}
+
+/// What is built: the Rust function behind a function of the ABI.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// `MPI_Type_vector`; its large-count twin has the same row.
+    pub name: String,
+    /// Path below the crate: `datatype::construct::vector`.
+    pub path: String,
+    /// Whether it may be called before init and after finalize.
+    pub always: bool,
+}
+
+fn rows(file: &Path) -> Vec<csv::StringRecord> {
+    let mut reader =
+        csv::Reader::from_path(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    reader
+        .records()
+        .map(|row| row.unwrap_or_else(|error| panic!("{}: {error}", file.display())))
+        .collect()
+}
+
+fn parameter(text: &str) -> Parameter {
+    let declaration = text.trim().to_owned();
+    if declaration == "..." {
+        let c_type = declaration.clone();
+        return Parameter { name: declaration.clone(), c_type, declaration, array: false };
+    }
+    let (before, brackets) =
+        declaration.split_at(declaration.find('[').unwrap_or(declaration.len()));
+    let at = before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
+    let (kind, name) = before.split_at(at);
+    let kind: String = kind.split_whitespace().collect::<Vec<_>>().join(" ");
+    let kind = kind.replace(" *", "*").replace("* *", "**");
+    let c_type = match brackets {
+        "" => kind,
+        "[]" => format!("{kind}*"),
+        "[][3]" => format!("{kind}(*)[3]"),
+        other => panic!("brackets {other} in {declaration}"),
+    };
+    let (name, array) = (name.to_owned(), !brackets.is_empty());
+    Parameter { name, c_type, declaration, array }
+}
+
+/// All functions, in the table's order.
+pub fn functions(abi: &Path) -> Vec<Function> {
+    rows(&abi.join("functions.csv"))
+        .iter()
+        .map(|row| Function {
+            name: row[0].to_owned(),
+            returns: row[1].to_owned(),
+            parameters: match row[2].trim() {
+                "void" => Vec::new(),
+                list => list.split(',').map(parameter).collect(),
+            },
+            group: row[3].to_owned(),
+            has_large: &row[4] == "1",
+            note: row[6].to_owned(),
+        })
+        .collect()
+}
+
+/// A decimal or hexadecimal number of a table.
+pub fn number(text: &str) -> i64 {
+    let parsed = match text.strip_prefix("0x") {
+        Some(hex) => i64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    parsed.unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// All constants, in the table's order.
+pub fn constants(abi: &Path) -> Vec<Constant> {
+    rows(&abi.join("constants.csv"))
+        .iter()
+        .map(|row| Constant {
+            name: row[0].to_owned(),
+            kind: row[1].to_owned(),
+            value: number(&row[2]),
+            note: row[3].to_owned(),
+        })
+        .collect()
+}
+
+/// All callback types.
+pub fn callbacks(abi: &Path) -> Vec<Callback> {
+    rows(&abi.join("callbacks.csv"))
+        .iter()
+        .map(|row| Callback {
+            name: row[0].to_owned(),
+            returns: row[1].to_owned(),
+            parameters: row[2].to_owned(),
+            note: row[3].to_owned(),
+        })
+        .collect()
+}
+
+/// The names outside the ABI.
+pub fn compat(abi: &Path) -> Vec<Compat> {
+    rows(&abi.join("compat.csv"))
+        .iter()
+        .map(|row| Compat {
+            name: row[0].to_owned(),
+            kind: row[1].to_owned(),
+            declaration: row[2].to_owned(),
+            value: row[3].to_owned(),
+            replacement: row[4].to_owned(),
+        })
+        .collect()
+}
+
+/// What is built.
+pub fn built(abi: &Path) -> Vec<Built> {
+    rows(&abi.join("built.csv"))
+        .iter()
+        .map(|row| Built {
+            name: row[0].to_owned(),
+            path: row[1].to_owned(),
+            always: match &row[2] {
+                "always" => true,
+                "between" => false,
+                other => panic!("built.csv: {} may be called {other}?", &row[0]),
+            },
+        })
+        .collect()
+}

@@ -1,0 +1,67 @@
+//! Fifty ranks killed at random moments in the middle of messages: the job always ends, with the
+//! right code and line, and leaves nothing. How quickly is printed, not asserted; the bar is half
+//! a second from the kill to the end of `mpiexec`, checked as part of the acceptance of a release.
+
+#[path = "../launcher/tests/harness/mod.rs"]
+mod harness;
+#[expect(dead_code, reason = "only where the launcher is")]
+mod job;
+mod role;
+
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use harness::{kill, shared_names, start};
+use role::{job, play};
+
+#[test]
+fn as_rank() {
+    play();
+}
+
+/// A small generator (xorshift): the moments differ from run to run, and the seed is printed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+#[test]
+fn fifty_random_kills() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    let seed = now.as_nanos() as u64 | 1;
+    println!("seed {seed}");
+    let mut random = Random(seed);
+    let names = shared_names();
+    let mut times = Vec::new();
+    for round in 0..50 {
+        let ranks = 2 + random.below(3) as usize;
+        let victim = random.below(ranks as u64) as usize;
+        let mut job = start(job(ranks, "exchange", ""));
+        let pid = job.rank(victim);
+        thread::sleep(Duration::from_micros(random.below(300_000)));
+        kill(pid, libc::SIGKILL);
+        let killed = Instant::now();
+        job.wait();
+        times.push(killed.elapsed());
+        let done = job.finish();
+        assert_eq!((done.code, done.left.len()), (137, 0), "round {round}: {done:?}");
+        let line = format!("mpiexec: rank {victim} (pid {pid}) killed by signal 9 (SIGKILL)");
+        let lines = done.err.lines().filter(|got| *got == line).count();
+        assert_eq!(lines, 1, "round {round}: {line}: {done:?}");
+    }
+    assert_eq!(shared_names(), names);
+    times.sort_unstable();
+    let at = |part: usize| times[(times.len() - 1) * part / 100];
+    println!(
+        "from kill to the end of mpiexec: median {:?}, 90 % {:?}, longest {:?}",
+        at(50),
+        at(90),
+        at(100)
+    );
+}

@@ -1,0 +1,130 @@
+//! Jobs of real ranks: joining, leaving, wrappers, and ends of every kind.
+
+#[path = "../launcher/tests/harness/mod.rs"]
+mod harness;
+#[expect(dead_code, reason = "only where the launcher is")]
+mod job;
+mod role;
+
+use harness::{Finished, run, start};
+use role::{command, job, play, rank};
+
+#[test]
+fn as_rank() {
+    play();
+}
+
+/// The line of `mpiexec` about rank 1, without its process id.
+fn verdict(done: &Finished) -> String {
+    let mut lines = done.err.lines().filter_map(|line| line.strip_prefix("mpiexec: rank 1 (pid "));
+    let line = lines.next().unwrap_or_else(|| panic!("no line about rank 1: {done:?}"));
+    assert_eq!(lines.next(), None, "{done:?}");
+    line.split_once(") ").expect("a process id").1.to_owned()
+}
+
+#[test]
+fn a_good_end() {
+    for wrapper in ["", "\"$@\"; true", "exec \"$@\""] {
+        let done = run(job(4, "good", wrapper));
+        assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    }
+}
+
+#[test]
+fn leaving_without_finalizing_is_a_failure() {
+    let done = run(job(2, "exit 0", ""));
+    assert_eq!(done.code, 1, "{done:?}");
+    assert_eq!(verdict(&done), "ended without finalizing");
+}
+
+#[test]
+fn never_joining_while_others_do_is_a_failure() {
+    let done = run(job(2, "never join", ""));
+    assert_eq!(done.code, 1, "{done:?}");
+    assert_eq!(verdict(&done), "exited with code 0 and never joined the job");
+}
+
+#[test]
+fn a_code_after_finalizing_counts() {
+    let done = run(job(2, "drop and exit 5", ""));
+    assert_eq!((done.code, done.left.len()), (5, 0), "{done:?}");
+    assert_eq!(verdict(&done), "exited with code 5");
+}
+
+#[test]
+fn a_programs_own_answer_is_not_commented() {
+    let done = run(job(3, "all exit 5", ""));
+    assert_eq!((done.code, done.left.len()), (5, 0), "{done:?}");
+    assert_eq!(done.err.lines().count(), 3, "{done:?}");
+    assert!(!done.err.contains("mpiexec"), "{done:?}");
+}
+
+#[test]
+fn a_panic_ends_the_job() {
+    let done = run(job(2, "panic", ""));
+    assert_eq!(done.code, 101, "{done:?}");
+    assert_eq!(verdict(&done), "exited with code 101");
+}
+
+#[test]
+fn a_killed_rank_ends_the_job_also_behind_a_wrapper() {
+    for wrapper in ["", "\"$@\"", "\"$@\"; exit $?", "\"$@\"; true", "\"$@\"; sleep 300"] {
+        let done = run(job(3, "kill", wrapper));
+        assert_eq!((done.code, done.left.len()), (137, 0), "{wrapper}: {done:?}");
+        assert_eq!(verdict(&done), "killed by signal 9 (SIGKILL)", "{wrapper}");
+    }
+}
+
+#[test]
+fn a_waiting_rank_is_told_who_died() {
+    // Rank 0 is deaf to SIGTERM and asleep in a receive; the failure epoch wakes it in time.
+    let done = run(job(2, "deaf", ""));
+    assert_eq!(done.code, 137, "{done:?}");
+    assert!(done.out.contains("told: "), "{done:?}");
+    assert!(done.out.contains("rank 1 killed by signal 9 (SIGKILL)"), "{done:?}");
+}
+
+#[test]
+fn only_one_program_of_a_rank_joins() {
+    let done = run(job(1, "good", "\"$@\" && \"$@\""));
+    assert_eq!(done.code, 4, "{done:?}");
+    assert!(done.out.contains("refused: ") && done.out.contains("joins once"), "{done:?}");
+}
+
+#[test]
+fn a_child_of_a_rank_is_refused() {
+    let done = run(job(2, "fork", ""));
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(done.out.matches("child: 4").count(), 2, "{done:?}");
+    assert!(done.out.contains("a child of a rank cannot join"), "{done:?}");
+}
+
+#[test]
+fn killing_mpiexec_kills_real_ranks_wherever_they_hide() {
+    for wrapper in ["", "\"$@\"; true", "sh -c '\"$@\"; true' x \"$@\"; true", "setsid -w \"$@\""] {
+        let job = start(job(2, "wait", wrapper));
+        job.wait_for("registered ranks", || {
+            let ranks = job.processes().into_iter().filter(|p| p.command.contains("as_rank"));
+            let asleep = ranks.filter(|p| harness::sleeps_in_futex(p.pid)).count();
+            (asleep >= 2).then_some(())
+        });
+        job.signal(libc::SIGKILL);
+        job.expect_gone();
+        assert_eq!(job.finish().code, 137);
+    }
+}
+
+#[test]
+fn oversubscribed_ranks_get_through() {
+    let done = run(job(16, "good", ""));
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+}
+
+#[test]
+fn ranks_of_several_programs_meet() {
+    let rank = rank();
+    let rank: Vec<&str> = rank.iter().map(String::as_str).collect();
+    let words = [&["-n", "2"][..], &rank, &[":", "-n", "1"], &rank].concat();
+    let done = run(command(&words, "good"));
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+}

@@ -1,0 +1,118 @@
+//! This test executable as the program of a job: real ranks in every role that a test of beginnings
+//! and ends needs. The launcher's own tests (`launcher/tests/`) have shells for ranks.
+//!
+//! A test file has a test `as_rank` that calls [`play`]; a job runs `<this executable> as_rank
+//! --exact --nocapture` with the role in the environment. Run by the test runner itself, without
+//! a role, that test does nothing.
+
+use std::process::Command;
+
+use crate::harness::{kill, mpiexec_at};
+use crate::job::mpiexec;
+use typepack::{Datatype, Named, Source, Tag};
+
+/// Name of the variable with the role.
+const ROLE: &str = "MPIEXEC_TEST_ROLE";
+
+/// A job of real ranks in a role; `wrapper` is the script of a shell before each (it runs `"$@"`),
+/// empty for none.
+pub fn job(ranks: usize, role: &str, wrapper: &str) -> Command {
+    let (ranks, rank) = (ranks.to_string(), rank());
+    let mut arguments = vec!["-n", &ranks];
+    if !wrapper.is_empty() {
+        arguments.extend(["sh", "-c", wrapper, "wrapper"]);
+    }
+    arguments.extend(rank.iter().map(String::as_str));
+    command(&arguments, role)
+}
+
+/// `mpiexec` with these arguments; ranks that are [`rank`] play this role.
+pub fn command(arguments: &[&str], role: &str) -> Command {
+    let mut command = mpiexec_at(&mpiexec(), arguments);
+    command.env(ROLE, role);
+    command
+}
+
+/// The command that is a rank in a role.
+pub fn rank() -> [String; 5] {
+    let exe = std::env::current_exe().expect("our own path");
+    let exe = exe.to_str().expect("text");
+    [exe, "as_rank", "--exact", "--nocapture", "--test-threads=1"].map(str::to_owned)
+}
+
+/// Plays the role that the environment says, if any.
+pub fn play() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let rank: usize = std::env::var("TYPEPACK_RANK").expect("a rank").parse().expect("a number");
+    if role == "never join" && rank == 1 {
+        std::process::exit(0);
+    }
+    if role == "deaf" && rank == 0 {
+        // SAFETY: ignoring a signal installs no handler.
+        unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+    }
+    let universe = match typepack::init() {
+        Ok(universe) => universe,
+        Err(error) => {
+            println!("refused: {error}");
+            std::process::exit(4);
+        }
+    };
+    let world = universe.world();
+    let peer = (rank + 1) % world.size();
+    match role.as_str() {
+        "good" => world.barrier().expect("a barrier"),
+        "exit 0" if rank == 1 => std::process::exit(0),
+        "kill" if rank == 1 => kill(std::process::id().try_into().expect("pid"), 9),
+        "drop and exit 5" if rank == 1 => {
+            drop((world, universe));
+            std::process::exit(5);
+        }
+        "all exit 5" => {
+            eprintln!("rank {rank}: no such thing");
+            drop((world, universe));
+            std::process::exit(5);
+        }
+        "panic" if rank == 1 => panic!("as asked"),
+        "deaf" if rank == 1 => {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            kill(std::process::id().try_into().expect("pid"), 9);
+        }
+        "fork" => {
+            world.barrier().expect("a barrier");
+            // A child of a rank is no rank.
+            let exe = std::env::current_exe().expect("our own path");
+            let status = Command::new(exe).args(["as_rank", "--exact", "--nocapture"]).status();
+            println!("child: {}", status.expect("a child").code().expect("a code"));
+        }
+        "exchange" => exchange(&world, peer),
+        // Whoever waits for somebody that never comes.
+        _ => {
+            let mut nothing = [0_u8; 8];
+            let bytes = typepack::commit(&Datatype::named(Named::BYTE)).expect("a type");
+            let error = world
+                .recv(&mut nothing, &bytes, 8, Source::Rank(peer), Tag::Is(1))
+                .expect_err("nobody sends");
+            println!("told: {error}");
+            std::process::exit(6);
+        }
+    }
+}
+
+/// Messages of all paths in both directions, until the end of the job.
+fn exchange(world: &typepack::Communicator, to: usize) {
+    let bytes = typepack::commit(&Datatype::named(Named::BYTE)).expect("a type");
+    let from = (world.rank() + world.size() - 1) % world.size();
+    for round in 0_usize.. {
+        let len = [8, 1000, 20_000, 300_000][round % 4];
+        let (out, mut back) = (vec![7_u8; len], vec![0_u8; len]);
+        let count = len as u64;
+        let done = world
+            .sendrecv(&out, &bytes, count, to, 3, &mut back, &bytes, count, from, 3)
+            .and_then(|_| if round % 16 == 0 { world.barrier() } else { Ok(()) });
+        if done.is_err() {
+            std::process::exit(1);
+        }
+        assert_eq!(back, out);
+    }
+}
