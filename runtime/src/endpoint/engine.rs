@@ -127,6 +127,12 @@ impl MessageEngine {
         &mut self.requests
     }
 
+    /// The same, to look at.
+    #[inline]
+    pub fn requests_ref(&self) -> &Requests {
+        &self.requests
+    }
+
     /// Counts what a thread that waits may be waiting for and no other rank rings for: completed
     /// requests, and messages of this rank to itself.
     pub fn news(&self) -> u64 {

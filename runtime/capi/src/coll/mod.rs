@@ -595,11 +595,8 @@ pub unsafe fn reduce<W: CountWidth>(
         }
     }
     let send = send.map(|part| part.origin.cast_const());
-    // SAFETY: the runtime calls it with that many elements on both sides.
-    let combine =
-        |lower: *const u8, upper: *mut u8| unsafe { function(lower, upper, elements as usize) };
     // SAFETY: the caller promises memory for the elements, and that the buffers do not overlap.
-    unsafe { comm.reduce_raw(send, recvbuf.cast(), plan, elements, &combine, to) }
+    unsafe { comm.reduce_raw(send, recvbuf.cast(), plan, elements, &function.into(), to) }
         .map_err(Failure::from)
 }
 
@@ -627,11 +624,8 @@ pub unsafe fn allreduce<W: CountWidth>(
         apart(&send, &receive)?;
         Some(send.origin.cast_const())
     };
-    // SAFETY: the runtime calls it with that many elements on both sides.
-    let combine =
-        |lower: *const u8, upper: *mut u8| unsafe { function(lower, upper, elements as usize) };
     // SAFETY: the caller promises memory for the elements, and that the buffers do not overlap.
-    unsafe { comm.allreduce_raw(send, receive.origin, plan, elements, &combine) }
+    unsafe { comm.allreduce_raw(send, receive.origin, plan, elements, &function.into()) }
         .map_err(Failure::from)
 }
 

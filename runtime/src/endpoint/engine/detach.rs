@@ -39,7 +39,7 @@ impl MessageEngine {
                     receive.sink = Sink::Discard;
                 }
             }
-            Some(Request::Done(_)) | None => {}
+            Some(Request::Source(_) | Request::Done(_)) | None => {}
         }
         self.requests.orphan(id);
     }
