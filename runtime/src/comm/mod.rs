@@ -241,26 +241,10 @@ impl Communicator {
         tag: i32,
         space: Space,
     ) -> Result<Operation> {
-        // SAFETY: passed on.
-        unsafe { self.start_send_as(layout, dest, tag, space, OF_LAYOUT) }
-    }
-
-    /// The same with types that are not those of the layout, unless they are `OF_LAYOUT`.
-    ///
-    /// # Safety
-    /// As `start_send`.
-    pub(crate) unsafe fn start_send_as(
-        &self,
-        layout: &LayoutRef<'_>,
-        dest: usize,
-        tag: i32,
-        space: Space,
-        types: u32,
-    ) -> Result<Operation> {
         let dest = self.world_rank(dest, "dest", ErrorKind::Rank)?;
         check_tag(tag)?;
         let bytes = layout.plan.packed_bytes(layout.count)?;
-        let label = Label { context: self.context(space), tag, bytes, types };
+        let label = Label { context: self.context(space), tag, bytes, types: OF_LAYOUT };
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
         let started = unsafe { self.shared.endpoint.send(layout, label, dest)? };
         self.local_start(started)
