@@ -3,16 +3,19 @@
 //! The runtime makes the communicator (`typepack::comm::create`), which is collective; what the face
 //! adds is local: the parent's error handler, attributes and hints where the standard says so.
 
+use super::hints::Hints;
 use super::{COMMS, Comm, On, find};
 use crate::abi;
+use crate::attribute::Attributes;
+use crate::error::handler::Handler;
 use crate::error::{Failure, Result};
 use crate::group;
 use crate::info::{self, Entry};
 use crate::out::Out;
 use crate::raw;
 use std::ffi::c_int;
-use std::sync::Arc;
-use typepack::Communicator;
+use std::sync::{Arc, Mutex, PoisonError};
+use typepack::{Communicator, Duplicate, Operation};
 
 /// Writes the handle of a new communicator, or the null handle for those who got none.
 fn hand_out(parent: &Comm, made: Option<Communicator>, out: &Out<raw::Comm>) -> Result {
@@ -48,6 +51,84 @@ unsafe fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: *mut raw::Comm) -
     }
     out.set(raw::Comm(handle));
     Ok(())
+}
+
+/// A duplicate that is being made without waiting: its handle is there, the communicator comes with the
+/// operation's end. Until then the handle stands for nothing.
+#[derive(Debug)]
+pub struct Making {
+    duplicate: Duplicate,
+    handle: usize,
+    /// What the duplicate has besides the communicator, until it is there.
+    rest: Mutex<Option<(Handler, Attributes, Hints)>>,
+}
+
+impl Making {
+    /// Starts to duplicate: handler and attributes are those of this moment (MPI-5.0 section 7.4.2).
+    ///
+    /// # Errors
+    /// The runtime's; no handle is left; the code of a copy function, and then the other ranks get their
+    /// duplicate.
+    pub fn begin(parent: &On, hints: &[Entry]) -> Result<Self> {
+        let duplicate = parent.comm.communicator.idup()?;
+        let handle = match COMMS.reserve() {
+            Ok(handle) => handle,
+            Err(failure) => return Err(give_up(parent, duplicate, failure.into())),
+        };
+        let attributes = Attributes::new();
+        if let Err(failure) = parent.comm.attributes.copy(parent.handle.0, &attributes, handle) {
+            COMMS.release(handle);
+            return Err(give_up(parent, duplicate, failure));
+        }
+        let known = Hints::default();
+        known.set(hints);
+        let rest = Mutex::new(Some((parent.comm.handler.get(), attributes, known)));
+        Ok(Self { duplicate, handle, rest })
+    }
+
+    /// The operation.
+    pub fn operation(&self) -> Operation {
+        self.duplicate.operation()
+    }
+
+    /// The handle of what is being made.
+    pub fn handle(&self) -> raw::Comm {
+        raw::Comm(self.handle)
+    }
+
+    /// The operation is complete without error: the handle stands for the communicator from now on. May
+    /// be called under the runtime's lock.
+    ///
+    /// # Errors
+    /// The operation is not complete.
+    pub fn end(&self) -> typepack::Result<()> {
+        let communicator = self.duplicate.communicator()?;
+        let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((handler, attributes, hints)) = rest {
+            let comm = Comm { attributes, hints, ..Comm::new(communicator, handler, "") };
+            COMMS.fill(self.handle, Arc::new(comm));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        // Nothing if it has been filled.
+        COMMS.release(self.handle);
+    }
+}
+
+/// A rank that fails lets the others have their duplicate: the operation goes on, and the number that it
+/// writes stays where it is for ever.
+#[cold]
+fn give_up(parent: &On, duplicate: Duplicate, failure: Failure) -> Failure {
+    if let Operation::Pending(id) = duplicate.operation() {
+        // Without the runtime there is nothing to go on.
+        let _gone = parent.comm.messages.change(|ongoing| ongoing.forget(id));
+    }
+    std::mem::forget(duplicate);
+    failure
 }
 
 /// `MPI_Comm_dup`: with the attributes that their copy functions copy, without hints.
