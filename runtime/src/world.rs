@@ -92,7 +92,7 @@ pub fn init() -> Result<Universe> {
             let fabric = Fabric::join(attached.segment.clone(), attached.rank)?;
             // Nobody but its only rank would copy from the memory of a job of one.
             if fabric.size() > 1 {
-                memory::join(&fabric);
+                fabric.heaps().into_iter().for_each(memory::join);
                 if settings.cma {
                     let number = PROBE.get_or_init(probe_number);
                     fabric.open_memory(std::ptr::from_ref(number) as u64, *number);

@@ -1,5 +1,5 @@
 //! Types that reach every operation of a program and every branch of the executors, for the tests
-//! of the executors (`agree.rs`), of fused copies (`pair.rs`) and of the wire form (`wire.rs`).
+//! of the executors (`agree.rs`), of fused copies (`transfer.rs`) and of the wire form (`wire.rs`).
 
 use typepack_engine::{Datatype, Named, Order};
 

@@ -6,6 +6,8 @@
 //!
 //! Invariant: everything fed comes out once, in order, with nothing added but labels.
 
+use memchr::{memchr2, memrchr2};
+
 /// The longest line that is kept together, in bytes; a longer one goes on in pieces, since a rank
 /// that never ends its line must not fill our memory.
 const MAX_LINE: usize = 16 << 20;
@@ -35,7 +37,7 @@ impl Lines {
 
     /// Takes `bytes`; appends to `out` what has become complete.
     pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        let complete = bytes.iter().rposition(|&b| b == b'\n' || b == b'\r').map_or(0, |i| i + 1);
+        let complete = memrchr2(b'\n', b'\r', bytes).map_or(0, |i| i + 1);
         let (whole, rest) = bytes.split_at(complete);
         if !whole.is_empty() {
             if self.partial.is_empty() {
@@ -69,7 +71,7 @@ impl Lines {
                 At::AfterReturn if first != b'\n' => out.extend_from_slice(label.as_bytes()),
                 At::AfterReturn | At::Middle => {}
             }
-            let end = bytes.iter().position(|&b| b == b'\n' || b == b'\r');
+            let end = memchr2(b'\n', b'\r', bytes);
             let (line, rest) = bytes.split_at(end.map_or(bytes.len(), |i| i + 1));
             out.extend_from_slice(line);
             self.at = match end {

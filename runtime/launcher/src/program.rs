@@ -1,6 +1,6 @@
 //! Which file a program's name stands for, decided before any process is started.
 //!
-//! After `args.rs`, before `start.rs`. The rules are those of `execvp`: a name with a slash is a
+//! After `args/`, before `start.rs`. The rules are those of `execvp`: a name with a slash is a
 //! path, any other is searched for in `PATH`.
 
 use std::ffi::{OsStr, OsString};

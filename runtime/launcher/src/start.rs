@@ -1,6 +1,6 @@
 //! Bringing the ranks to life: segment, descriptors, processes, all let go at once.
 //!
-//! After `args.rs`, `program.rs` and `placement.rs`; `watch.rs` takes over what it returns.
+//! After `args/`, `program.rs` and `placement.rs`; `watch.rs` takes over what it returns.
 //! The steps are numbered in `runtime/job/src/shm/README.md`.
 //!
 //! Invariants: every child waits at a gate until all children exist and are recorded; a failure

@@ -4,16 +4,9 @@ mod harness;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
-use harness::rank::play;
 use harness::script::executable;
 use harness::{mpiexec, run, shell, start};
-
-#[test]
-fn as_rank() {
-    play();
-}
 
 fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<_> = text.lines().collect();
@@ -35,18 +28,6 @@ fn several_programs_are_one_job() {
     let done = run(mpiexec(&words));
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
     assert_eq!(sorted(&done.out), ["a 0/3 0 0", "b 1/3 1 1", "b 2/3 1 2"]);
-}
-
-#[test]
-fn ranks_of_several_programs_meet() {
-    let exe = std::env::current_exe().expect("our own path");
-    let rank =
-        [exe.to_str().expect("text"), "as_rank", "--exact", "--nocapture", "--test-threads=1"];
-    let words = [&["-n", "2"][..], &rank, &[":", "-n", "1"], &rank].concat();
-    let mut command: Command = mpiexec(&words);
-    command.env("MPIEXEC_TEST_ROLE", "good");
-    let done = run(command);
-    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! What `mpiexec` refuses: one clear line that names the argument, a code that is not 0, nothing
-//! left running. The parser's own cases are in `src/args.rs`.
+//! left running. The parser's own cases are in `src/args/tests.rs`.
 
 mod harness;
 

@@ -7,11 +7,13 @@
 //! calls are in `coll/`.
 //!
 //! Invariant: ranks of a communicator become ranks of the world here, on the way in
-//! (`world_rank`), and statuses become the communicator's again on the way out (`local`).
+//! (`world_rank`), and statuses become the communicator's again on the way out (`local`); `peers.rs`
+//! knows which ranks these are.
 
 mod cartesian;
 mod create;
 mod group;
+mod peers;
 mod raw;
 mod scope;
 
@@ -28,6 +30,7 @@ use crate::message::envelope::Label;
 use crate::progress::Endpoint;
 use crate::{Error, ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
+use peers::Peers;
 use std::fmt;
 use std::sync::Arc;
 use typepack_engine::check_bounds;
@@ -45,9 +48,8 @@ struct Shared {
     endpoint: Arc<Endpoint>,
     /// Context of the user's messages; those of the other spaces follow it.
     context: u64,
-    group: Group,
-    /// This process's rank in the group.
-    rank: usize,
+    /// The door: what ranks the calls name.
+    peers: Peers,
 }
 
 impl Drop for Shared {
@@ -78,10 +80,12 @@ pub(crate) enum Space {
     /// That of calls among a part of the ranks, told apart by the user's tag
     /// (`Communicator::create_group`).
     Part = 2,
+    /// That of calls that make and free memory which the ranks share (`region/`).
+    Region = 3,
 }
 
 impl Space {
-    /// Contexts that a communicator has: a power of two above the number of spaces.
+    /// Contexts that a communicator has: a power of two, at least the number of spaces.
     const COUNT: u64 = 4;
 }
 
@@ -89,23 +93,23 @@ impl Communicator {
     /// Communicator number `number` of the endpoint's ranks `group`; `None` if this process is not
     /// one of them.
     pub(crate) fn new(endpoint: Arc<Endpoint>, number: u64, group: Group) -> Option<Self> {
-        let rank = group.rank_of(endpoint.rank())?;
+        let peers = Peers::within(group, endpoint.rank())?;
         // Numbers have 60 bits (12 for the leader, 48 counted).
         let context = number * Space::COUNT;
-        Some(Self { shared: Arc::new(Shared { endpoint, context, group, rank }) })
+        Some(Self { shared: Arc::new(Shared { endpoint, context, peers }) })
     }
 
     /// The communicator of all ranks of the job, which has number 0.
     pub(crate) fn world(endpoint: Arc<Endpoint>) -> Self {
-        let (group, rank) = (Group::world(endpoint.size()), endpoint.rank());
-        Self { shared: Arc::new(Shared { endpoint, context: 0, group, rank }) }
+        let peers = Peers::world(endpoint.size(), endpoint.rank());
+        Self { shared: Arc::new(Shared { endpoint, context: 0, peers }) }
     }
 
     /// The communicator of this rank alone.
     pub(crate) fn own(endpoint: Arc<Endpoint>) -> Self {
-        let (group, context) = (Group::single(endpoint.rank()), endpoint.new_context());
-        let context = context * Space::COUNT;
-        Self { shared: Arc::new(Shared { endpoint, context, group, rank: 0 }) }
+        let peers = Peers::single(endpoint.rank());
+        let context = endpoint.new_context() * Space::COUNT;
+        Self { shared: Arc::new(Shared { endpoint, context, peers }) }
     }
 
     pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
@@ -119,19 +123,19 @@ impl Communicator {
     /// The rank of this process, from 0.
     #[doc(alias = "MPI_Comm_rank")]
     pub fn rank(&self) -> usize {
-        self.shared.rank
+        self.shared.peers.rank()
     }
 
     /// The number of ranks.
     #[doc(alias = "MPI_Comm_size")]
     pub fn size(&self) -> usize {
-        self.shared.group.size()
+        self.group().size()
     }
 
     /// Its ranks, as ranks of the world.
     #[doc(alias = "MPI_Comm_group")]
     pub fn group(&self) -> &Group {
-        &self.shared.group
+        self.shared.peers.local()
     }
 
     // ---- the door: ranks of the communicator outside, of the world inside ----
@@ -144,28 +148,19 @@ impl Communicator {
         argument: &'static str,
         kind: ErrorKind,
     ) -> Result<usize> {
-        match self.shared.group.world_rank(rank) {
-            Some(rank) => Ok(rank),
-            None => Err(self.no_rank(rank, argument, kind)),
-        }
+        self.shared.peers.world_rank(rank, argument, kind)
     }
 
     /// A source as the exchange knows it.
     #[inline]
     pub(crate) fn world_source(&self, source: Source) -> Result<Source> {
-        Ok(match source {
-            Source::Any => Source::Any,
-            Source::Rank(rank) => Source::Rank(self.world_rank(rank, "source", ErrorKind::Rank)?),
-        })
+        self.shared.peers.world_source(source)
     }
 
     /// A status of the exchange, as this communicator's.
     #[inline]
     pub(crate) fn local(&self, status: Status) -> Result<Status> {
-        match self.shared.group.rank_of(status.source) {
-            Some(source) => Ok(Status { source, ..status }),
-            None => Err(stranger(status.source)),
-        }
+        self.shared.peers.status(status)
     }
 
     /// A result of the exchange, as this communicator's.
@@ -185,13 +180,7 @@ impl Communicator {
         argument: &'static str,
         kind: ErrorKind,
     ) -> Result<()> {
-        if rank < self.size() { Ok(()) } else { Err(self.no_rank(rank, argument, kind)) }
-    }
-
-    #[cold]
-    fn no_rank(&self, rank: usize, argument: &'static str, kind: ErrorKind) -> Error {
-        let detail = format!("{rank} is not a rank of a communicator of {}", self.size());
-        Error::new(kind, argument, detail)
+        self.shared.peers.check(rank, argument, kind)
     }
 
     // ---- the one way to start something ----
@@ -421,14 +410,6 @@ impl Communicator {
     pub fn progress(&self) -> Result<()> {
         self.shared.endpoint.progress()
     }
-}
-
-/// A message in a context of ours from a rank that is not in the group: only a program that writes
-/// the segment at will sends that.
-#[cold]
-fn stranger(world: usize) -> Error {
-    let detail = format!("rank {world} of the world, no member of the communicator, has sent it");
-    Error::new(ErrorKind::Other, "message", detail)
 }
 
 pub(crate) fn check_tag(tag: i32) -> Result<()> {

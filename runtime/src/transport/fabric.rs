@@ -7,6 +7,7 @@
 //! the mailbox of `b` with memory, leaves its name there, adds one to the counter of connects, rings. `b` looks at one word,
 //! that counter, to learn that somebody new writes to it.
 
+use crate::memory::heaps::Heaps;
 use crate::shm::bulk::ChunkMemory;
 use crate::shm::claims::ClaimMemory;
 use crate::shm::heap::Heap;
@@ -16,12 +17,12 @@ use crate::shm::ring::RingMemory;
 use crate::shm::segment::{Segment, atomic_u32, atomic_u64};
 use crate::shm::topology::{Distance, distance};
 use crate::sys::cma;
-use crate::sys::memory::{Inherit, Mapping};
+use crate::sys::memory::Mapping;
 use crate::{Error, ErrorKind, Result};
 use std::num::NonZeroU32;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Chunk buffers that get memory at a time.
@@ -159,14 +160,14 @@ pub struct Fabric {
     segment: Option<Arc<Segment>>,
     rank: usize,
     size: usize,
-    /// Empty: nobody has asked for memory yet. `None`: it cannot be mapped.
-    heap: Arc<OnceLock<Option<Heap>>>,
+    /// `None` in a job of one rank.
+    heaps: Option<Arc<Heaps>>,
 }
 
 impl Fabric {
     /// The only rank of a job without shared memory.
     pub fn alone() -> Self {
-        Self { segment: None, rank: 0, size: 1, heap: Arc::default() }
+        Self { segment: None, rank: 0, size: 1, heaps: None }
     }
 
     /// Rank `rank` of the job whose memory is `segment`; fills its own mailbox with memory.
@@ -175,7 +176,8 @@ impl Fabric {
     /// Out of memory.
     pub fn join(segment: Arc<Segment>, rank: usize) -> Result<Self> {
         let size = segment.ranks();
-        let fabric = Self { segment: Some(segment), rank, size, heap: Arc::default() };
+        let heaps = Some(Arc::new(Heaps::new(segment.clone(), rank)));
+        let fabric = Self { segment: Some(segment), rank, size, heaps };
         fabric.reserve_mailbox(rank)?;
         Ok(fabric)
     }
@@ -193,25 +195,29 @@ impl Fabric {
     /// This rank's part of the shared heap, mapped now if it has not been; `None` in a job without
     /// one, or where the address space is too small.
     pub fn heap(&self) -> Option<&Heap> {
-        let segment = self.segment.as_ref()?;
-        // Whoever gets nothing takes ordinary memory, whose messages are packed.
-        self.heap.get_or_init(|| Heap::new(segment.clone(), self.rank).ok()).as_ref()
+        self.heaps.as_ref()?.own()
     }
 
     /// This rank's part of the shared heap, if anything was ever allocated from it.
     #[inline]
     pub fn used_heap(&self) -> Option<&Heap> {
-        self.heap.get()?.as_ref()
+        self.heaps.as_ref()?.used()
     }
 
     /// Bytes of the heap of each rank.
     pub fn heap_bytes(&self) -> u64 {
-        self.segment.as_ref().map_or(0, |segment| segment.layout().heap() as u64)
+        self.heaps.as_ref().map_or(0, |heaps| heaps.bytes())
     }
 
-    /// Maps the heap of another rank; `None` where the address space is too small.
-    pub fn map_heap(&self, rank: usize) -> Option<Mapping> {
-        self.segment.as_ref()?.map_heap(rank, Inherit::No).ok()
+    /// The heap of another rank, mapped once for this process; `None` where the address space is too
+    /// small.
+    pub fn heap_of(&self, rank: usize) -> Option<&Arc<Mapping>> {
+        self.heaps.as_ref()?.of(rank)
+    }
+
+    /// The table of heaps; `None` in a job of one rank.
+    pub fn heaps(&self) -> Option<&Arc<Heaps>> {
+        self.heaps.as_ref()
     }
 
     /// How far this rank's core is from that of `rank`; as far as can be when either is not bound.

@@ -27,6 +27,7 @@ use crate::sync::Word;
 use crate::sys::memory::Mapping;
 use crate::{Error, ErrorKind, Result};
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 /// Bytes that are copied before the other work gets its turn: a message of this size is fetched in
@@ -44,20 +45,12 @@ struct Fetch {
     share: Option<Share>,
 }
 
-/// The sender's heap in this process.
-#[derive(Debug, Default)]
-enum HeapOf {
-    #[default]
-    Unmapped,
-    Mapped(Mapping),
-    Refused,
-}
-
 /// What this rank fetches from one other.
 #[derive(Debug, Default)]
 pub struct Fetches {
     known: Known,
-    heap: HeapOf,
+    /// The sender's heap in this process, once it has been needed.
+    heap: Option<Arc<Mapping>>,
     queue: VecDeque<Fetch>,
     /// Located offers that have not been answered, and whether they were withdrawn.
     open: HashMap<u64, bool>,
@@ -119,13 +112,10 @@ impl Fetches {
     /// Where all of the other rank's heap is mapped, from now on; `None` where the address space is
     /// too small.
     pub fn heap(&mut self, fabric: &Fabric, rank: usize) -> Option<*mut u8> {
-        if matches!(self.heap, HeapOf::Unmapped) {
-            self.heap = fabric.map_heap(rank).map_or(HeapOf::Refused, HeapOf::Mapped);
+        if self.heap.is_none() {
+            self.heap = fabric.heap_of(rank).cloned();
         }
-        match &self.heap {
-            HeapOf::Mapped(map) => Some(map.base().as_ptr()),
-            HeapOf::Unmapped | HeapOf::Refused => None,
-        }
+        self.heap.as_ref().map(|map| map.base().as_ptr())
     }
 
     /// The receiver of one of our messages of `bytes` packed bytes says where in its heap the data
@@ -209,7 +199,7 @@ impl Fetches {
         requests: &mut Requests,
     ) -> Result<(bool, Option<u64>)> {
         let Some(next) = self.queue.front_mut() else { return Ok((false, None)) };
-        let HeapOf::Mapped(heap) = &self.heap else { return Err(lost()) };
+        let Some(heap) = &self.heap else { return Err(lost()) };
         let Some(receive) = requests.receive(next.receive) else { return Err(lost()) };
         let Some((tag, total, _)) = receive.stream else { return Err(lost()) };
         let mut moved = false;

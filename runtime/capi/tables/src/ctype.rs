@@ -1,7 +1,7 @@
 //! What a C type of the ABI is in Rust.
 //!
 //! Handles are a type each (`crate::raw`), so that a communicator cannot be passed for a datatype;
-//! pointers stay pointers; callbacks are opaque addresses until `callback.rs` has compared them
+//! pointers stay pointers; callbacks are opaque addresses until `capi/src/callback.rs` has compared them
 //! with the sentinels.
 
 use super::rows::HANDLES;

@@ -1,6 +1,6 @@
-//! The exported functions as Rust source: `MPI_X` and `PMPI_X` of every row of `functions.csv`.
+//! The exported functions as Rust source: `MPI_X` and `PMPI_X` of every row of `abi/functions.csv`.
 //!
-//! What is built (`built.csv`) goes through `crate::entry::enter`, which checks that the call is allowed now, catches
+//! What is built (`abi/built.csv`) goes through `crate::entry::enter`, which checks that the call is allowed now, catches
 //! panics and raises errors, to the function behind it; everything else raises
 //! `MPI_ERR_UNSUPPORTED_OPERATION` the same way and clears its outputs. Both names have the whole
 //! body: a tool that takes over `MPI_X` must reach us through `PMPI_X`.

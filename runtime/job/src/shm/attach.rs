@@ -1,6 +1,6 @@
 //! How a process joins the job it was started in.
 //!
-//! `world.rs` calls [`attach_from_env`] once; it finds the segment (`segment.rs`) and the control
+//! `runtime/src/world.rs` calls [`attach_from_env`] once; it finds the segment (`segment.rs`) and the control
 //! socket (`sys/channel.rs`) by the environment that `mpiexec` set, checks both, and makes this
 //! process the rank. After it come the transports. The steps are numbered in `README.md`.
 //!

@@ -1,7 +1,7 @@
 //! The doorbell of one rank: how it sleeps, and how others wake it without a system call when it is
 //! awake.
 //!
-//! `segment.rs` has one per rank, in its slot; `progress.rs` sleeps on it by way of
+//! `segment.rs` has one per rank, in its slot; `endpoint/progress.rs` sleeps on it by way of
 //! `transport/fabric.rs`. The protocol, and why no wake-up is lost, is told in `README.md` beside this
 //! file; step numbers below are its. Written over [`Kernel`], so that loom runs this very code, with
 //! the ring in front of it, in every interleaving (end of this file).

@@ -1,6 +1,6 @@
 //! Knowing that this process is a forked child of the one that joined the job.
 //!
-//! `progress.rs` asks before every use of the endpoint: the job's memory is not mapped in a child
+//! `endpoint/progress.rs` asks before every use of the endpoint: the job's memory is not mapped in a child
 //! (`memory.rs` marks it so), and a lock may be held by a thread that the child does not have.
 //! A static that the child's `pthread_atfork` handler sets costs one load; `getpid` would be a
 //! system call in every message.

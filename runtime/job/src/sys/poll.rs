@@ -1,6 +1,6 @@
 //! Waiting until one of several descriptors is ready.
 //!
-//! Used by the launcher (`main.rs`, `watch.rs`), and by `channel.rs` to look without waiting.
+//! Used by the launcher (`launcher/src/main.rs`, `launcher/src/watch.rs`), and by `channel.rs` to look without waiting.
 
 use std::io;
 use std::time::Duration;

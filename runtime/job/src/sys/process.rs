@@ -1,6 +1,6 @@
 //! Starting processes, watching them, ending them.
 //!
-//! Used by the launcher (`start.rs`, `watch.rs`) and, for [`die_with_parent`], by
+//! Used by the launcher (`launcher/src/start.rs`, `launcher/src/watch.rs`) and, for [`die_with_parent`], by
 //! `shm/attach.rs`. Between `fork` and `execve` only raw system calls run, on data prepared
 //! before: another library's lock may be held by a thread that does not exist in the child.
 

@@ -1,6 +1,6 @@
 //! Byte streams that never block the caller: pipes to and from ranks, and our own output.
 //!
-//! Used by the launcher (`forward.rs`, `watch.rs`).
+//! Used by the launcher (`launcher/src/forward.rs`, `launcher/src/watch.rs`).
 
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal};

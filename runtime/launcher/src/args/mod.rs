@@ -16,7 +16,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 use typepack_job::shm::layout::MAX_RANKS;
 
 use options::Id;
@@ -523,7 +523,11 @@ fn named(
 }
 
 fn only(list: &OsStr) -> Inherit {
-    let names = list.as_bytes().split(|&byte| byte == b',').filter(|name| !name.is_empty());
+    let list = list.as_bytes();
+    let starts = std::iter::once(0).chain(memchr_iter(b',', list).map(|comma| comma + 1));
+    let ends = memchr_iter(b',', list).chain(std::iter::once(list.len()));
+    let names = starts.zip(ends).map(|(start, end)| &list[start..end]);
+    let names = names.filter(|name| !name.is_empty());
     Inherit::Only(names.map(|name| OsString::from_vec(name.to_vec())).collect())
 }
 

@@ -3,13 +3,13 @@
 
 #![expect(dead_code, reason = "each test file uses another part")]
 
-pub mod rank;
 #[path = "../../../../fuzz/support/script.rs"]
 pub mod script;
 
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -44,7 +44,14 @@ pub struct Job {
 
 /// A command line of `mpiexec`, with standard input from `/dev/null`.
 pub fn mpiexec(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mpiexec"));
+    // The tests of the runtime use this file, too, and say where the launcher is.
+    let path = option_env!("CARGO_BIN_EXE_mpiexec").expect("the launcher of this package's build");
+    mpiexec_at(Path::new(path), arguments)
+}
+
+/// The same with the launcher at `path`.
+pub fn mpiexec_at(path: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(path);
     command.args(arguments).stdin(Stdio::null());
     command.env_remove("TYPEPACK_BIND").env_remove("MPIEXEC_TIMEOUT");
     command

@@ -1,9 +1,13 @@
 //! Jobs of real ranks: joining, leaving, wrappers, and ends of every kind.
 
+#[path = "../launcher/tests/harness/mod.rs"]
 mod harness;
+#[expect(dead_code, reason = "only where the launcher is")]
+mod job;
+mod role;
 
-use harness::rank::{job, play};
 use harness::{Finished, run, start};
+use role::{command, job, play, rank};
 
 #[test]
 fn as_rank() {
@@ -113,5 +117,14 @@ fn killing_mpiexec_kills_real_ranks_wherever_they_hide() {
 #[test]
 fn oversubscribed_ranks_get_through() {
     let done = run(job(16, "good", ""));
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+}
+
+#[test]
+fn ranks_of_several_programs_meet() {
+    let rank = rank();
+    let rank: Vec<&str> = rank.iter().map(String::as_str).collect();
+    let words = [&["-n", "2"][..], &rank, &[":", "-n", "1"], &rank].concat();
+    let done = run(command(&words, "good"));
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
 }

@@ -2,13 +2,17 @@
 //! right code and line, and leaves nothing. How quickly is printed, not asserted; the bar is half
 //! a second from the kill to the end of `mpiexec`, checked as part of the acceptance of a release.
 
+#[path = "../launcher/tests/harness/mod.rs"]
 mod harness;
+#[expect(dead_code, reason = "only where the launcher is")]
+mod job;
+mod role;
 
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use harness::rank::{job, play};
 use harness::{kill, shared_names, start};
+use role::{job, play};
 
 #[test]
 fn as_rank() {

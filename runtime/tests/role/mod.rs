@@ -1,4 +1,5 @@
-//! This test executable as the program of a job: real ranks in every role that a test needs.
+//! This test executable as the program of a job: real ranks in every role that a test of beginnings
+//! and ends needs. The launcher's own tests (`launcher/tests/`) have shells for ranks.
 //!
 //! A test file has a test `as_rank` that calls [`play`]; a job runs `<this executable> as_rank
 //! --exact --nocapture` with the role in the environment. Run by the test runner itself, without
@@ -6,6 +7,8 @@
 
 use std::process::Command;
 
+use crate::harness::{kill, mpiexec_at};
+use crate::job::mpiexec;
 use typepack::{Datatype, Named, Source, Tag};
 
 /// Name of the variable with the role.
@@ -14,17 +17,27 @@ const ROLE: &str = "MPIEXEC_TEST_ROLE";
 /// A job of real ranks in a role; `wrapper` is the script of a shell before each (it runs `"$@"`),
 /// empty for none.
 pub fn job(ranks: usize, role: &str, wrapper: &str) -> Command {
-    let exe = std::env::current_exe().expect("our own path");
-    let exe = exe.to_str().expect("text");
-    let ranks = ranks.to_string();
+    let (ranks, rank) = (ranks.to_string(), rank());
     let mut arguments = vec!["-n", &ranks];
     if !wrapper.is_empty() {
         arguments.extend(["sh", "-c", wrapper, "wrapper"]);
     }
-    arguments.extend([exe, "as_rank", "--exact", "--nocapture", "--test-threads=1"]);
-    let mut command = super::mpiexec(&arguments);
+    arguments.extend(rank.iter().map(String::as_str));
+    command(&arguments, role)
+}
+
+/// `mpiexec` with these arguments; ranks that are [`rank`] play this role.
+pub fn command(arguments: &[&str], role: &str) -> Command {
+    let mut command = mpiexec_at(&mpiexec(), arguments);
     command.env(ROLE, role);
     command
+}
+
+/// The command that is a rank in a role.
+pub fn rank() -> [String; 5] {
+    let exe = std::env::current_exe().expect("our own path");
+    let exe = exe.to_str().expect("text");
+    [exe, "as_rank", "--exact", "--nocapture", "--test-threads=1"].map(str::to_owned)
 }
 
 /// Plays the role that the environment says, if any.
@@ -50,7 +63,7 @@ pub fn play() {
     match role.as_str() {
         "good" => world.barrier().expect("a barrier"),
         "exit 0" if rank == 1 => std::process::exit(0),
-        "kill" if rank == 1 => super::kill(std::process::id().try_into().expect("pid"), 9),
+        "kill" if rank == 1 => kill(std::process::id().try_into().expect("pid"), 9),
         "drop and exit 5" if rank == 1 => {
             drop((world, universe));
             std::process::exit(5);
@@ -63,7 +76,7 @@ pub fn play() {
         "panic" if rank == 1 => panic!("as asked"),
         "deaf" if rank == 1 => {
             std::thread::sleep(std::time::Duration::from_millis(50));
-            super::kill(std::process::id().try_into().expect("pid"), 9);
+            kill(std::process::id().try_into().expect("pid"), 9);
         }
         "fork" => {
             world.barrier().expect("a barrier");

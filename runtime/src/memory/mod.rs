@@ -3,33 +3,40 @@
 //!
 //! Messages of any layout whose data lies in such memory are copied once, by the receiver, from
 //! layout to layout; nothing else is different about it. It comes from this rank's part of the
-//! shared heap (`shm/heap.rs`) once [`init`](crate::init) has joined a job of several ranks;
+//! shared heap (`heaps.rs` has the table of all heaps) once [`init`](crate::init) has joined a job of several ranks;
 //! before, and in a job of one, it is ordinary memory.
 //!
 //! Invariant: a block belongs to one owner, and goes back where it came from when that is dropped.
+
+pub(crate) mod heaps;
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytemuck::Pod;
 
 use crate::sys::limits;
-use crate::transport::fabric::Fabric;
 use crate::{Error, ErrorKind, Result};
+use heaps::Heaps;
 
 /// Bytes of a cache line: every block begins at one.
 const LINE: usize = 64;
 
 /// The job whose heap is used, once this process has joined one.
-static JOB: OnceLock<Fabric> = OnceLock::new();
+static JOB: OnceLock<Arc<Heaps>> = OnceLock::new();
 
 /// From now on memory comes from this rank's heap.
-pub(crate) fn join(fabric: &Fabric) {
+pub(crate) fn join(heaps: &Arc<Heaps>) {
     // A process joins once (`world.rs`).
-    let _ = JOB.set(fabric.clone());
+    let _ = JOB.set(heaps.clone());
+}
+
+/// The heaps of the job, once this process has joined one of several ranks.
+pub(crate) fn heaps() -> Option<&'static Arc<Heaps>> {
+    JOB.get()
 }
 
 /// Bytes that this process can still take: what the machine has left, or a control group or limit of
@@ -68,7 +75,7 @@ impl Block {
         }
         let align = align.max(LINE);
         let layout = Layout::from_size_align(len.max(1), align).map_err(|_| refused(len))?;
-        if let Some(heap) = JOB.get().and_then(Fabric::heap) {
+        if let Some(heap) = JOB.get().and_then(|heaps| heaps.own()) {
             let start = heap.alloc(len, align, zeroed).map_err(of_heap)?;
             return Ok(Self { start, layout: None });
         }
@@ -108,7 +115,8 @@ impl Drop for Block {
             Some(layout) => unsafe { dealloc(self.start.as_ptr(), layout) },
             None => {
                 // False only in a forked child, whose copy of the books is nobody's.
-                let _ = JOB.get().and_then(Fabric::used_heap).map(|heap| heap.free(self.as_ptr()));
+                let _ =
+                    JOB.get().and_then(|heaps| heaps.used()).map(|heap| heap.free(self.as_ptr()));
             }
         }
     }

@@ -1,0 +1,39 @@
+//! What the launcher is made of: the job crate, and nothing of the engine or the code generator.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+/// The packages of `mpiexec`'s build, of all kinds of dependencies, as cargo resolves them from the
+/// lock file (no network).
+fn packages() -> BTreeSet<String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut tree = Command::new(cargo);
+    tree.args(["tree", "--offline", "--locked", "--prefix", "none", "--format", "{p}"]);
+    tree.args(["--package", "typepack-launcher", "--edges", "normal,build,dev"]);
+    let output = tree.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {errors}", output.status);
+    let lines = String::from_utf8(output.stdout).expect("text");
+    lines.lines().filter_map(|line| line.split(' ').next().map(str::to_owned)).collect()
+}
+
+#[test]
+fn the_launcher_depends_on_the_job_crate_and_no_code_generator() {
+    let packages = packages();
+    assert!(packages.contains("typepack-job") && packages.contains("hwlocality"), "{packages:?}");
+    let ours = packages.iter().filter(|name| name.starts_with("typepack"));
+    assert_eq!(ours.collect::<Vec<_>>(), ["typepack-job", "typepack-launcher"]);
+    let unwanted: Vec<_> = packages.iter().filter(|name| name.contains("cranelift")).collect();
+    assert!(unwanted.is_empty(), "{unwanted:?}");
+}
+
+/// Whatever the manifests say: the program itself holds no name of the code generator's.
+#[test]
+fn the_program_holds_no_code_generator() {
+    let program = std::fs::read(env!("CARGO_BIN_EXE_mpiexec")).expect("the program");
+    let holds = |name: &str| memchr::memmem::find(&program, name.as_bytes()).is_some();
+    assert!(holds("typepack_job"), "a build without names shows nothing");
+    for name in ["cranelift_codegen", "typepack_engine", "typepack_jit"] {
+        assert!(!holds(name), "{name}");
+    }
+}

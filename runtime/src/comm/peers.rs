@@ -1,0 +1,188 @@
+//! The door of a communicator: whose ranks its calls name, and which ranks of the world these are.
+//!
+//! `mod.rs` asks it for every destination, source, root and status; below this room every rank is one
+//! of the world. In an ordinary communicator calls name the ranks of its own group. Between two groups
+//! they name the ranks of the other one: a rank then is in the local group, and everybody whom it
+//! sends to or hears from is in the remote group.
+//!
+//! Invariant: this process is a member of the local group, as `rank`.
+
+use super::group::Group;
+use crate::message::{Source, Status};
+use crate::{Error, ErrorKind, Result};
+
+/// The groups of a communicator, and this process's place.
+#[derive(Clone, Debug)]
+pub(super) struct Peers {
+    local: Group,
+    /// This process's rank in the local group.
+    rank: usize,
+    /// Whose ranks calls name, if these are not the local ones.
+    remote: Option<Group>,
+}
+
+impl Peers {
+    /// All `size` ranks of the world, of which this process is `rank`.
+    pub(super) fn world(size: usize, rank: usize) -> Self {
+        debug_assert!(rank < size);
+        Self { local: Group::world(size), rank, remote: None }
+    }
+
+    /// Rank `world` of the world, which is this process, alone.
+    pub(super) fn single(world: usize) -> Self {
+        Self { local: Group::single(world), rank: 0, remote: None }
+    }
+
+    /// Ranks that name each other; `None` if this process, rank `world` of the world, is not one of
+    /// them.
+    pub(super) fn within(local: Group, world: usize) -> Option<Self> {
+        let rank = local.rank_of(world)?;
+        Some(Self { local, rank, remote: None })
+    }
+
+    /// Ranks that name those of `remote`, which has other members; `None` if this process is not one of
+    /// `local`.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "communicators between groups come with MPI_Intercomm_create")
+    )]
+    pub(super) fn between(local: Group, remote: Group, world: usize) -> Option<Self> {
+        Some(Self { remote: Some(remote), ..Self::within(local, world)? })
+    }
+
+    /// This process's rank in the local group.
+    #[inline]
+    pub(super) fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// The ranks that make the communicator's collective calls with this process.
+    #[inline]
+    pub(super) fn local(&self) -> &Group {
+        &self.local
+    }
+
+    /// The ranks that calls name.
+    #[inline]
+    fn named(&self) -> &Group {
+        self.remote.as_ref().unwrap_or(&self.local)
+    }
+
+    /// The world rank of a rank that a call names.
+    ///
+    /// # Errors
+    /// There is no such rank: an error of this kind about this argument.
+    #[inline]
+    pub(super) fn world_rank(
+        &self,
+        rank: usize,
+        argument: &'static str,
+        kind: ErrorKind,
+    ) -> Result<usize> {
+        match self.named().world_rank(rank) {
+            Some(rank) => Ok(rank),
+            None => Err(self.no_rank(rank, argument, kind)),
+        }
+    }
+
+    /// A source that a call names, as the message engine knows it.
+    ///
+    /// # Errors
+    /// There is no such rank.
+    #[inline]
+    pub(super) fn world_source(&self, source: Source) -> Result<Source> {
+        Ok(match source {
+            Source::Any => Source::Any,
+            Source::Rank(rank) => Source::Rank(self.world_rank(rank, "source", ErrorKind::Rank)?),
+        })
+    }
+
+    /// A status of the message engine, with the rank that calls name.
+    ///
+    /// # Errors
+    /// The message is from a rank that has nothing to do with this communicator.
+    #[inline]
+    pub(super) fn status(&self, status: Status) -> Result<Status> {
+        match self.named().rank_of(status.source) {
+            Some(source) => Ok(Status { source, ..status }),
+            None => Err(stranger(status.source)),
+        }
+    }
+
+    /// Whether calls can name this rank.
+    ///
+    /// # Errors
+    /// They cannot: an error of this kind about this argument.
+    pub(super) fn check(&self, rank: usize, argument: &'static str, kind: ErrorKind) -> Result<()> {
+        self.world_rank(rank, argument, kind).map(|_| ())
+    }
+
+    #[cold]
+    fn no_rank(&self, rank: usize, argument: &'static str, kind: ErrorKind) -> Error {
+        let group = if self.remote.is_some() { "remote group" } else { "communicator" };
+        let detail = format!("{rank} is not a rank of a {group} of {}", self.named().size());
+        Error::new(kind, argument, detail)
+    }
+}
+
+/// A message in a context of ours from a rank that is not in the group: only a program that writes
+/// the segment at will sends that.
+#[cold]
+fn stranger(world: usize) -> Error {
+    let detail = format!("rank {world} of the world, no member of the communicator, has sent it");
+    Error::new(ErrorKind::Other, "message", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The local group is ranks 4, 1 and 2 of the world, the remote one 7 and 0.
+    fn groups() -> (Group, Group) {
+        let world = Group::world(8);
+        let include =
+            |ranks: &[i64]| world.include(ranks.iter().copied()).expect("ranks of the world");
+        (include(&[4, 1, 2]), include(&[7, 0]))
+    }
+
+    fn status(source: usize) -> Status {
+        Status { source, tag: 3, bytes: 8 }
+    }
+
+    #[test]
+    fn ranks_of_one_group_name_each_other() {
+        let (local, _) = groups();
+        assert!(Peers::within(local.clone(), 3).is_none());
+        let peers = Peers::within(local, 1).expect("a member");
+        assert_eq!((peers.rank(), peers.local().size()), (1, 3));
+        assert_eq!(peers.world_rank(0, "dest", ErrorKind::Rank), Ok(4));
+        assert_eq!(peers.world_source(Source::Rank(2)), Ok(Source::Rank(2)));
+        assert_eq!(peers.world_source(Source::Any), Ok(Source::Any));
+        assert_eq!(peers.status(status(4)).expect("a member").source, 0);
+        let error = peers.world_rank(3, "root", ErrorKind::Root).expect_err("no rank");
+        assert_eq!(error.kind(), ErrorKind::Root);
+        assert_eq!(error.to_string(), "root: 3 is not a rank of a communicator of 3");
+    }
+
+    #[test]
+    fn ranks_of_two_groups_name_those_of_the_other() {
+        let (local, remote) = groups();
+        assert!(Peers::between(local.clone(), remote.clone(), 7).is_none());
+        let here = Peers::between(local.clone(), remote.clone(), 2).expect("a member");
+        let there = Peers::between(remote, local, 0).expect("a member");
+        // Own ranks are those of the local group, named ones those of the remote group.
+        assert_eq!((here.rank(), here.local().size(), there.rank()), (2, 3, 1));
+        assert_eq!(here.world_rank(0, "dest", ErrorKind::Rank), Ok(7));
+        assert_eq!(there.world_rank(0, "dest", ErrorKind::Rank), Ok(4));
+        assert_eq!(there.world_rank(2, "dest", ErrorKind::Rank), Ok(2));
+        assert_eq!(here.world_source(Source::Rank(1)), Ok(Source::Rank(0)));
+        // What rank 2 of the local group sends to rank 1 of the remote one comes from rank 2.
+        assert_eq!(here.world_rank(1, "dest", ErrorKind::Rank), Ok(0));
+        assert_eq!(there.status(status(2)).expect("a peer").source, 2);
+        // Nobody hears from the own group.
+        assert_eq!(here.status(status(4)).expect_err("a stranger").kind(), ErrorKind::Other);
+        assert!(here.check(1, "dest", ErrorKind::Rank).is_ok());
+        let error = here.check(2, "dest", ErrorKind::Rank).expect_err("no rank");
+        assert_eq!(error.to_string(), "dest: 2 is not a rank of a remote group of 2");
+    }
+}

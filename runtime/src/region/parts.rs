@@ -1,0 +1,219 @@
+//! The parts of a region: where one is in this process, who has left it, and when its owner gives it back.
+//!
+//! `mod.rs` makes and ends regions of them.
+//!
+//! ```text
+//! part   notes: one byte per rank of the communicator, 1 = that rank has left   (whole cache lines)
+//!        data
+//! ```
+//!
+//! Invariants: a note has one writer, the rank that it is about; an owner reads notes only. A part
+//! goes back to the heap when its owner and all others have left or are dead.
+
+use crate::memory::{self, Block};
+use crate::shm::layout::State;
+use crate::sys::fork;
+use crate::sys::memory::Mapping;
+use crate::{Error, ErrorKind, Result};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of a cache line: parts and their data begin at one.
+pub(super) const LINE: usize = 64;
+
+/// Parts of this process that it has left, and others perhaps not.
+static WAITING: Mutex<Vec<OwnPart>> = Mutex::new(Vec::new());
+
+/// Bytes of the notes of `members` ranks.
+pub(super) fn notes(members: usize) -> usize {
+    members.next_multiple_of(LINE)
+}
+
+/// A part, as any rank of the region has it.
+pub(super) struct Part {
+    /// First of the notes.
+    start: NonNull<u8>,
+    members: usize,
+    len: usize,
+    /// Keeps another rank's heap mapped.
+    _heap: Option<Arc<Mapping>>,
+}
+
+// SAFETY: a part is an address of memory that other processes use at the same time anyway; what this
+// file does with it, it does by atomics.
+unsafe impl Send for Part {}
+// SAFETY: as above.
+unsafe impl Sync for Part {}
+
+impl Part {
+    /// A part of `bytes` bytes in another rank's heap; `None` if it is not within it.
+    pub(super) fn of(heap: &Arc<Mapping>, members: usize, offset: u64, bytes: u64) -> Option<Self> {
+        let (offset, len) = (usize::try_from(offset).ok()?, usize::try_from(bytes).ok()?);
+        let end = offset.checked_add(notes(members))?.checked_add(len)?;
+        if end > heap.len() || !offset.is_multiple_of(LINE) {
+            return None;
+        }
+        // SAFETY: `offset` is within the mapping, which is `heap.len()` bytes.
+        let start = unsafe { heap.base().add(offset) };
+        Some(Self { start, members, len, _heap: Some(heap.clone()) })
+    }
+
+    /// Bytes of data.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// First byte of the data.
+    pub(super) fn as_ptr(&self) -> *mut u8 {
+        self.start.as_ptr().wrapping_add(notes(self.members))
+    }
+
+    /// The word at byte `offset` of the data, if there is one.
+    pub(super) fn atomic(&self, offset: usize) -> Option<&AtomicU64> {
+        let end = offset.checked_add(size_of::<AtomicU64>())?;
+        if end > self.len || !offset.is_multiple_of(align_of::<AtomicU64>()) {
+            return None;
+        }
+        // SAFETY:
+        // - the eight bytes are within the data, which stays mapped as long as `self`: in a heap that is
+        //   held here, or in a block that its owner keeps until this rank has left;
+        // - the data begins at a multiple of 64 bytes of the heap, which begins at a page;
+        // - other ranks, and this one, access it through atomics, or answer for it where they take the
+        //   pointer.
+        Some(unsafe { AtomicU64::from_ptr(self.as_ptr().wrapping_add(offset).cast()) })
+    }
+
+    /// Notes that rank `rank` of the communicator, which this process is, has left.
+    pub(super) fn leave(&self, rank: usize) {
+        // A forked child is no rank, and has no other rank's heap.
+        if !fork::is_child() {
+            // Release: nothing that this rank has done to the part comes after it.
+            note(self.start, rank).store(1, Ordering::Release);
+        }
+    }
+}
+
+/// The note of a rank.
+fn note<'a>(start: NonNull<u8>, rank: usize) -> &'a AtomicU8 {
+    // SAFETY: callers have a part, whose notes are as many bytes as it has ranks and are mapped as long as
+    // the part is; `rank` is one of them. All accesses are atomic.
+    unsafe { AtomicU8::from_ptr(start.as_ptr().wrapping_add(rank)) }
+}
+
+/// The part that this process owns.
+pub(super) struct OwnPart {
+    block: Block,
+    /// Ranks of the world, by rank of the communicator.
+    members: Vec<usize>,
+    /// This process among them.
+    rank: usize,
+}
+
+impl OwnPart {
+    /// A block of zeros, with room for the notes.
+    pub(super) fn new(block: Block, members: Vec<usize>, rank: usize) -> Self {
+        Self { block, members, rank }
+    }
+
+    fn start(&self) -> Result<NonNull<u8>> {
+        NonNull::new(self.block.as_ptr())
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "region", "a block has no address"))
+    }
+
+    /// Where it is in this rank's heap; any number if it is not in a heap.
+    pub(super) fn offset(&self) -> u64 {
+        let base = memory::heaps().and_then(|heaps| heaps.used()).map(|heap| heap.base());
+        base.map_or(0, |base| (self.block.as_ptr() as u64).wrapping_sub(base.as_ptr() as u64))
+    }
+
+    /// The part as all ranks have it.
+    pub(super) fn part(&self, members: usize, len: usize) -> Result<Part> {
+        Ok(Part { start: self.start()?, members, len, _heap: None })
+    }
+
+    /// This rank has left; the part goes back when the others have, too.
+    pub(super) fn leave(self) {
+        if let (Ok(start), false) = (self.start(), fork::is_child()) {
+            note(start, self.rank).store(1, Ordering::Release);
+        }
+        WAITING.lock().unwrap_or_else(PoisonError::into_inner).push(self);
+    }
+
+    /// Whether nobody can be using it any more.
+    fn is_left(&self) -> bool {
+        let Ok(start) = self.start() else { return false };
+        // Acquire: what the others have done to the part came before.
+        let left = |rank| note(start, rank).load(Ordering::Acquire) != 0;
+        let dead = |world| memory::heaps().is_some_and(|heaps| heaps.state(world) == State::Dead);
+        self.members.iter().enumerate().all(|(rank, &world)| left(rank) || dead(world))
+    }
+}
+
+/// Gives back what all have left.
+pub(super) fn sweep() {
+    if fork::is_child() {
+        return;
+    }
+    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+    waiting.retain(|part| !part.is_left());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_goes_back_when_the_last_has_left() {
+        let block = Block::new(notes(3) + 100, LINE, true).expect("room");
+        let own = OwnPart::new(block, vec![4, 0, 7], 1);
+        let part = own.part(3, 100).expect("an address");
+        let start = own.start().expect("an address");
+        assert_eq!(part.as_ptr() as usize - start.as_ptr() as usize, LINE);
+        assert!(!own.is_left());
+        for rank in [1, 0] {
+            part.leave(rank);
+            assert!(!own.is_left(), "{rank}");
+        }
+        part.leave(2);
+        assert!(own.is_left());
+    }
+
+    #[test]
+    fn words_are_within_the_data() {
+        let block = Block::new(notes(65) + 20, LINE, true).expect("room");
+        let own = OwnPart::new(block, (0..65).collect(), 0);
+        let part = own.part(65, 20).expect("an address");
+        assert_eq!(part.as_ptr() as usize - own.block.as_ptr() as usize, 2 * LINE);
+        for offset in [0, 8] {
+            part.atomic(offset).expect("a word").store(1, Ordering::Relaxed);
+        }
+        for offset in [4, 13, 16, 20, 24, usize::MAX, usize::MAX - 7] {
+            assert!(part.atomic(offset).is_none(), "{offset}");
+        }
+    }
+
+    /// What other ranks say is checked.
+    #[test]
+    fn places_outside_the_heap_are_refused() {
+        use crate::memory::heaps::Heaps;
+        use crate::shm::segment::{JobFlags, Segment};
+        let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
+        let heaps = Heaps::new(Arc::new(segment), 1);
+        let heap = heaps.of(0).expect("mapped");
+        let len = heap.len() as u64;
+        let part = |offset, bytes| Part::of(heap, 2, offset, bytes);
+        assert_eq!(part(64, 100).expect("within").len(), 100);
+        assert!(part(0, len - 64).is_some() && part(len - 64, 0).is_some());
+        for (offset, bytes) in [
+            (8, 8),
+            (0, len - 63),
+            (len, 0),
+            (len - 64, 1),
+            (64, u64::MAX - 64),
+            (u64::MAX - 63, 64),
+        ] {
+            assert!(part(offset, bytes).is_none(), "{offset} {bytes}");
+        }
+    }
+}

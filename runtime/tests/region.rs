@@ -1,0 +1,252 @@
+//! Regions that ranks share: every rank sees every part, memory that runs out is everybody's error, and
+//! the death of a member hangs nobody.
+
+#[expect(dead_code, reason = "no bytes are made up here")]
+mod job;
+
+use job::{Random, body, is_rank, mpiexec, ranks, run, text};
+use std::process::Command;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use typepack::{Communicator, ErrorKind, Op, SharedRegion};
+
+/// What stands in word `word` of rank `rank`'s part.
+fn mark(rank: usize, word: usize, seed: u64) -> u64 {
+    seed.wrapping_mul(0x9e37_79b9).wrapping_add(rank as u64 * 1_000_003 + word as u64)
+}
+
+/// Fills this rank's part.
+fn fill(region: &SharedRegion, rank: usize, seed: u64) {
+    for word in 0..region.len(rank) / 8 {
+        let place = region.atomic(rank, word * 8).expect("a word of the part");
+        assert_eq!(place.swap(mark(rank, word, seed), Ordering::Relaxed), 0, "not zeroed");
+    }
+}
+
+/// Looks at the part of a rank.
+fn check(region: &SharedRegion, rank: usize, seed: u64) {
+    for word in 0..region.len(rank) / 8 {
+        let place = region.atomic(rank, word * 8).expect("a word of the part");
+        assert_eq!(place.load(Ordering::Relaxed), mark(rank, word, seed), "{rank} {word}");
+    }
+}
+
+fn whole(comm: &Communicator, bytes: usize, seed: u64) -> SharedRegion {
+    let region = SharedRegion::allocate(comm, bytes).expect("a region");
+    assert_eq!((region.size(), region.len(comm.rank())), (comm.size(), bytes));
+    fill(&region, comm.rank(), seed);
+    comm.barrier().expect("a barrier");
+    for rank in 0..comm.size() {
+        check(&region, rank, seed);
+    }
+    region
+}
+
+#[test]
+fn every_rank_sees_every_part() {
+    ranks(4, "every_rank_sees_every_part", |world| {
+        let sizes = [0, 8, 100 * world.rank(), 70_000 + 8 * world.rank(), 3 << 20];
+        for (round, bytes) in sizes.into_iter().enumerate() {
+            let region = whole(world, bytes, round as u64);
+            assert_eq!(region.is_empty(world.rank()), bytes == 0);
+            assert!(region.atomic(4, 0).is_none() && region.as_ptr(4).is_none());
+            for rank in 0..4 {
+                assert_eq!(region.as_ptr(rank).expect("a part") as usize % 64, 0);
+                assert!(region.atomic(rank, region.len(rank)).is_none());
+            }
+            region.free().expect("freed");
+        }
+    });
+}
+
+#[test]
+fn all_ranks_count_in_one_word() {
+    ranks(4, "all_ranks_count_in_one_word", |world| {
+        let bytes = if world.rank() == 2 { 8 } else { 0 };
+        let region = SharedRegion::allocate(world, bytes).expect("a region");
+        for _ in 0..1000 {
+            region.atomic(2, 0).expect("the word").fetch_add(1, Ordering::Relaxed);
+        }
+        world.barrier().expect("a barrier");
+        assert_eq!(region.atomic(2, 0).expect("the word").load(Ordering::Relaxed), 4000);
+    });
+}
+
+/// The owner of a part leaves first, and takes memory again: the part is still the others'.
+#[test]
+fn a_part_lasts_until_the_last_rank_has_left() {
+    ranks(3, "a_part_lasts_until_the_last_rank_has_left", |world| {
+        let region = whole(world, 4096, 5);
+        if world.rank() == 0 {
+            drop(region);
+            let mut taken: Vec<_> = (0..50)
+                .map(|_| typepack::SharedBuffer::<u64>::zeroed(512).expect("room"))
+                .collect();
+            taken.iter_mut().for_each(|buffer| buffer.fill(u64::MAX));
+            world.barrier().expect("a barrier");
+            world.barrier().expect("a barrier");
+            return;
+        }
+        world.barrier().expect("a barrier");
+        for rank in 0..3 {
+            check(&region, rank, 5);
+        }
+        drop(region);
+        world.barrier().expect("a barrier");
+    });
+}
+
+/// 200 regions of 16 MiB each, one after the other and freed in both ways: what was left goes back.
+#[test]
+fn memory_goes_back() {
+    ranks(2, "memory_goes_back", |world| {
+        let before = typepack::memory::available();
+        for round in 0..200 {
+            let region = SharedRegion::allocate(world, 16 << 20).expect("a region");
+            region.atomic(1 - world.rank(), 0).expect("a word").store(1, Ordering::Relaxed);
+            if round % 2 == 0 { region.free().expect("freed") } else { drop(region) }
+        }
+        // Together the regions were 6.4 GiB. Others use the machine, too.
+        let kept = before.saturating_sub(typepack::memory::available());
+        println!("{kept} bytes less are available");
+        assert!(kept < 3 << 30, "{kept}");
+    });
+}
+
+#[test]
+fn too_little_memory_at_one_rank_is_everybodys_error() {
+    ranks(3, "too_little_memory_at_one_rank_is_everybodys_error", |world| {
+        for poor in 0..3 {
+            for bytes in [usize::MAX, 1 << 60, 1 << 46] {
+                let bytes = if world.rank() == poor { bytes } else { 64 };
+                let error = SharedRegion::allocate(world, bytes).expect_err("too much");
+                assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
+                let told = error.to_string();
+                assert!(world.rank() == poor || told.contains(&format!("rank {poor}")), "{told}");
+            }
+            // Nothing is left behind that keeps the next one from working.
+            whole(world, 128, poor as u64).free().expect("freed");
+        }
+    });
+}
+
+/// A rank whose address space has no room for the others' heaps.
+#[test]
+fn too_little_address_space_at_one_rank_is_everybodys_error() {
+    ranks(3, "too_little_address_space_at_one_rank_is_everybodys_error", |world| {
+        if world.rank() == 1 {
+            // Its own heap is mapped now, the others' cannot be.
+            drop(typepack::SharedBuffer::<u8>::zeroed(1).expect("room"));
+            let used = std::fs::read_to_string("/proc/self/statm").expect("a line");
+            let pages: u64 = used.split(' ').next().expect("pages").parse().expect("a number");
+            let limit = pages * 4096 + (64 << 20);
+            let limit = libc::rlimit { rlim_cur: limit, rlim_max: libc::RLIM_INFINITY };
+            // SAFETY: the struct is whole; the call changes a limit of this process alone.
+            assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+        }
+        world.barrier().expect("a barrier");
+        let error = SharedRegion::allocate(world, 64).expect_err("no room");
+        assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
+        assert!(world.rank() == 1 || error.to_string().contains("rank 1"), "{error}");
+        // Those that can still do.
+        let half = world.split((world.rank() != 1).then_some(0), 0).expect("a communicator");
+        if let Some(half) = half {
+            whole(&half, 64, 3).free().expect("freed");
+        }
+    });
+}
+
+/// Communicators of any members, sizes, and ends in any order.
+#[test]
+fn regions_of_random_communicators() {
+    ranks(5, "regions_of_random_communicators", |world| {
+        let mut same = Random(7);
+        let mut kept: Vec<(SharedRegion, usize, u64)> = Vec::new();
+        for round in 0..40_u64 {
+            let colours: Vec<u64> = (0..5).map(|_| same.below(3)).collect();
+            let keys: Vec<u64> = (0..5).map(|_| same.below(5)).collect();
+            let sizes: Vec<usize> = (0..5).map(|_| 8 * same.below(2000) as usize).collect();
+            let (rank, ends) = (world.rank(), same.below(3));
+            let colour = (colours[rank] != 2).then_some(colours[rank] as u32);
+            let part = world.split(colour, keys[rank] as i32).expect("a communicator");
+            if let Some(comm) = part {
+                let region = whole(&comm, sizes[rank], round);
+                match ends {
+                    0 => region.free().expect("freed"),
+                    // After the communicator's end.
+                    1 => kept.push((region, comm.size(), round)),
+                    _ => drop(region),
+                }
+            }
+            // Each rank ends those that it has kept when it likes.
+            let mut own = Random(round * 5 + rank as u64);
+            kept.retain(|(region, size, seed)| {
+                (0..*size).for_each(|rank| check(region, rank, *seed));
+                own.below(4) != 0
+            });
+        }
+    });
+}
+
+/// A rank dies while the others make a region: they get an error. What they share already is still there.
+#[test]
+fn the_death_of_a_member_hangs_nobody() {
+    let name = "the_death_of_a_member_hangs_nobody";
+    if is_rank() {
+        let universe = typepack::init().expect("joining the job");
+        let world = universe.world();
+        if world.rank() != 1 {
+            // SAFETY: ignoring a signal installs no handler. The launcher's SIGKILL comes 200 ms later.
+            unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+        }
+        let old = whole(&world, 4096, 9);
+        world.barrier().expect("a barrier");
+        if world.rank() == 1 {
+            std::thread::sleep(Duration::from_millis(50));
+            // SAFETY: no memory is touched.
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        }
+        let error = SharedRegion::allocate(&world, 64).expect_err("rank 1 takes no part");
+        assert_eq!(error.kind(), ErrorKind::ProcAborted, "{error}");
+        (0..3).for_each(|rank| check(&old, rank, 9));
+        let error = old.free().expect_err("rank 1 takes no part");
+        assert_eq!(error.kind(), ErrorKind::ProcAborted, "{error}");
+        println!("told and free");
+        std::process::exit(6);
+    }
+    let mut command = Command::new(mpiexec());
+    command.args(["-n", "3"]).args(body(name));
+    let output = run(command, name, &[]);
+    let all = text(&output);
+    assert_eq!(output.status.code(), Some(137), "{all}");
+    assert_eq!(all.matches("told and free").count(), 2, "{all}");
+}
+
+fn alone(world: &Communicator) {
+    let region = whole(world, 1000, 1);
+    assert_eq!(region.len(0), 1000);
+    assert!(region.atomic(0, 992).is_some() && region.atomic(0, 1000).is_none());
+    region.free().expect("freed");
+    let error = SharedRegion::allocate(world, usize::MAX / 2).expect_err("too much");
+    assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
+    assert_eq!(world.allreduce(&mut [1.0_f64], Op::Sum), Ok(()));
+}
+
+#[test]
+fn a_job_of_one_rank_has_regions() {
+    ranks(1, "a_job_of_one_rank_has_regions", alone);
+}
+
+#[test]
+fn a_rank_without_a_launcher_has_regions() {
+    let name = "a_rank_without_a_launcher_has_regions";
+    if is_rank() {
+        let universe = typepack::init().expect("a job of one");
+        return alone(&universe.world());
+    }
+    let words = body(name);
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    let output = run(command, name, &[]);
+    assert!(output.status.success() && text(&output).contains("1 passed"), "{}", text(&output));
+}
