@@ -38,8 +38,8 @@ pub mod halo;
 pub mod memory;
 mod message;
 mod placement;
-mod progress;
 mod region;
+mod schedule;
 mod settings;
 mod status;
 mod test_support;
@@ -47,7 +47,9 @@ mod transport;
 pub mod variables;
 mod world;
 
-pub use coll::{Combine, Combiner, NoCombiner, Op, Operator, Part, Reducible};
+pub use coll::{
+    Collective, Combine, Combiner, Duplicate, NoCombiner, Op, Operator, Part, Prepared, Reducible,
+};
 pub use comm::{
     Cartesian, Communicator, Comparison, Group, Matched, Messages, Ongoing, RankRange, Request,
     Scope, SendMode, dims_create,

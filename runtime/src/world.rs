@@ -9,9 +9,10 @@
 
 use crate::comm::Communicator;
 use crate::commit::jit;
+use crate::endpoint::progress::Endpoint;
 use crate::memory::{self, SharedBuffer};
 use crate::placement::Placement;
-use crate::progress::Endpoint;
+use crate::schedule;
 use crate::settings::{Settings, foreign_launcher, unknown_names};
 use crate::shm::{Attached, attach, attach_from_env};
 use crate::sys::{clock, machine};
@@ -114,6 +115,7 @@ pub fn init() -> Result<Universe> {
     if settings.check_types {
         endpoint.check_types()?;
     }
+    schedule::calls::register(&endpoint)?;
     let own = Communicator::own(endpoint.clone());
     Ok(Universe { world: Communicator::world(endpoint), own, report: settings.report })
 }

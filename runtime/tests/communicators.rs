@@ -6,8 +6,8 @@ mod job;
 
 use job::{ranks, ranks_with};
 use typepack::{
-    Communicator, Comparison, Datatype, ErrorKind, Named, Op, Operator, Part, Plan, Source, Tag,
-    commit,
+    Combine, Communicator, Comparison, Datatype, ErrorKind, Named, Op, Operator, Part, Plan,
+    Source, Tag, commit,
 };
 
 fn word() -> Plan {
@@ -230,16 +230,16 @@ fn exchanges(world: &Communicator) {
                 lower[0].wrapping_mul(upper[1]).wrapping_add(lower[1]),
             ]
         };
-        let combine = |lower: *const u8, upper: *mut u8| {
-            for i in 0..count {
-                // SAFETY: both hold `count` pairs.
+        let combine = Combine::user(move |lower, upper, _, elements| {
+            for i in 0..elements as usize {
+                // SAFETY: both hold so many pairs.
                 unsafe {
                     let lower = lower.cast::<[i64; 2]>().add(i).read_unaligned();
                     let upper = upper.cast::<[i64; 2]>().add(i);
                     upper.write_unaligned(compose(lower, upper.read_unaligned()));
                 }
             }
-        };
+        });
         let of = |r: usize, i: usize| [2 + (r as i64 % 3), r as i64 + i as i64];
         let expected: Vec<[i64; 2]> = (0..count)
             .map(|i| (1..size).fold(of(0, i), |whole, r| compose(whole, of(r, i))))
@@ -268,8 +268,7 @@ fn exchanges(world: &Communicator) {
     // A pair with a gap, which nobody writes.
     let located = commit(&Datatype::named(Named::SHORT_INT)).unwrap();
     let function = Operator::Maxloc.combiner(Named::SHORT_INT).unwrap();
-    // SAFETY: called with two vectors of one pair.
-    let combine = |lower: *const u8, upper: *mut u8| unsafe { function(lower, upper, 1) };
+    let combine = Combine::from(function);
     let mine = [rank as i16 % 3, 11, rank as i16, 0];
     let mut got = [-1i16, -2, -3, -4];
     // SAFETY: both buffers hold one pair of 8 bytes.

@@ -6,8 +6,8 @@ mod job;
 
 use job::ranks_with;
 use typepack::{
-    Communicator, Datatype, Error, ErrorClass, ErrorKind, Named, Operation, Part, Plan, Result,
-    SendMode, SharedBuffer, Source, Status, Tag, commit,
+    Combine, Communicator, Datatype, Error, ErrorClass, ErrorKind, Named, Operation, Part, Plan,
+    Result, SendMode, SharedBuffer, Source, Status, Tag, commit,
 };
 
 const CHECKED: (&str, &str) = ("TYPEPACK_CHECK_TYPES", "1");
@@ -345,15 +345,15 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
         }
 
         let count = n as u64;
-        let add = |lower: *const u8, upper: *mut u8| {
-            for i in 0..n {
+        let add = Combine::user(|lower, upper, _, elements| {
+            for i in 0..elements as usize {
                 // SAFETY: called with two vectors of so many elements.
                 unsafe {
                     let (lower, upper) = (lower.cast::<u32>().add(i), upper.cast::<u32>().add(i));
                     upper.write_unaligned(upper.read_unaligned() + lower.read_unaligned());
                 }
             }
-        };
+        });
         let (from, mut to) = (vec![2u32; n], vec![0u32; n]);
         let target = to.as_mut_ptr().cast();
         // SAFETY: as above.

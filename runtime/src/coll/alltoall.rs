@@ -1,11 +1,13 @@
 //! Alltoall, straight between every two ranks, in an order in which no rank is everybody's first.
 
-use super::ALLTOALL;
-use super::raw::{Batch, Part, check_parts};
+use super::Collective;
+use super::collective::check_parts;
 use crate::Result;
 use crate::comm::Communicator;
 use crate::commit::bytes;
-use crate::message::payload::buffer;
+use crate::schedule::Part;
+use crate::schedule::program::Builder;
+use crate::settings::Settings;
 
 impl Communicator {
     /// Brings `send[j]` of rank `i` into `receive[i]` of rank `j`. With `None` the parts to send
@@ -29,63 +31,53 @@ impl Communicator {
         send: Option<&[Part<'_>]>,
         receive: &[Part<'_>],
     ) -> Result<()> {
-        check_parts(self, receive)?;
-        let Some(send) = send else {
-            // SAFETY: passed on.
-            return unsafe { self.alltoall_in_place(receive) };
-        };
-        check_parts(self, send)?;
-        let rank = self.rank();
-        // SAFETY: passed on.
-        let own = unsafe { send[rank].copy_to(&receive[rank], rank) };
-        // SAFETY: passed on.
-        unsafe { self.exchange_parts(send, send, receive)? };
-        own
+        // SAFETY: `send` is read and `receive` written (in place also read), as the caller promises.
+        unsafe { self.run_raw(&Collective::Alltoall { send, receive }) }
     }
 
-    /// # Safety
-    /// As `alltoall_raw`.
-    unsafe fn alltoall_in_place(&self, parts: &[Part<'_>]) -> Result<()> {
-        let rank = self.rank();
-        let mut copies = Vec::new();
-        for (other, part) in parts.iter().enumerate() {
-            let mut packed = buffer(if other == rank { 0 } else { part.bytes()? })?;
-            if other != rank {
-                // SAFETY: the part is readable, the buffer has room for its packed bytes.
-                unsafe { part.layout().pack(0..part.bytes()?, packed.as_mut_ptr()) };
-            }
-            copies.push(packed);
-        }
-        let plan = bytes()?;
-        let part =
-            |copy: &mut Vec<u8>| Part { origin: copy.as_mut_ptr(), plan, count: copy.len() as u64 };
-        let send: Vec<Part<'_>> = copies.iter_mut().map(part).collect();
-        // SAFETY: the copies live until the call returns; the rest is passed on.
-        unsafe { self.exchange_parts(&send, parts, parts) }
-    }
-
-    /// Everything but this rank's message to itself. `send` may be packed copies of `origins`.
-    ///
-    /// # Safety
-    /// As `alltoall_raw`.
-    unsafe fn exchange_parts(
+    pub(super) fn alltoall_steps<'a>(
         &self,
-        send: &[Part<'_>],
-        origins: &[Part<'_>],
-        receive: &[Part<'_>],
+        steps: &mut Builder<'_, 'a>,
+        send: Option<&[Part<'a>]>,
+        receive: &[Part<'a>],
     ) -> Result<()> {
+        check_parts(self, receive)?;
+        let Some(send) = send else { return self.alltoall_in_place_steps(steps, receive) };
+        check_parts(self, send)?;
         let (rank, size) = (self.rank(), self.size());
-        let mut batch = Batch::new(self, ALLTOALL);
         for distance in 1..size {
             let from = (rank + size - distance) % size;
-            // SAFETY: passed on.
-            unsafe { batch.receive(&receive[from], from)? };
+            steps.receive(&receive[from], self.peer(from)?)?;
         }
         for distance in 1..size {
             let to = (rank + distance) % size;
-            // SAFETY: passed on.
-            unsafe { batch.send_packed(&send[to], &origins[to], to)? };
+            steps.send(&send[to], self.peer(to)?)?;
         }
-        batch.finish()
+        steps.copy(&send[rank], &receive[rank], rank)?;
+        Ok(())
+    }
+
+    /// Every part goes out of a packed copy, and may be received when that has been made.
+    fn alltoall_in_place_steps<'a>(
+        &self,
+        steps: &mut Builder<'_, 'a>,
+        parts: &[Part<'a>],
+    ) -> Result<()> {
+        let (rank, size) = (self.rank(), self.size());
+        let (byte, checked) = (bytes()?, Settings::get()?.check_types);
+        let others = || (1..size).map(|distance| (rank + distance) % size);
+        let mut packed = Vec::with_capacity(size);
+        for other in others() {
+            let count = parts[other].bytes()?;
+            let copy = Part { origin: steps.scratch(byte, count)?, plan: byte, count };
+            packed.push((copy, steps.pack(&parts[other], &copy, rank)?));
+        }
+        for (other, (copy, made)) in others().zip(&packed) {
+            let received = steps.receive(&parts[other], self.peer(other)?)?;
+            steps.after(received, *made);
+            let sent = steps.send_packed(copy, &parts[other], self.peer(other)?, checked)?;
+            steps.after(sent, *made);
+        }
+        Ok(())
     }
 }

@@ -1,9 +1,11 @@
 //! Barrier by dissemination: after round `k` every rank knows of `2^(k+1)` ranks.
 
-use super::BARRIER;
+use super::Collective;
 use crate::Result;
-use crate::comm::{Communicator, Space};
+use crate::comm::Communicator;
 use crate::commit::bytes;
+use crate::schedule::Part;
+use crate::schedule::program::Builder;
 
 impl Communicator {
     /// Returns when every rank has called it. Collective.
@@ -12,16 +14,27 @@ impl Communicator {
     /// [`ErrorKind::ProcAborted`](crate::ErrorKind) when a rank has died.
     #[doc(alias = "MPI_Barrier")]
     pub fn barrier(&self) -> Result<()> {
-        let (rank, size, byte) = (self.rank(), self.size(), bytes()?);
-        let mut distance = 1;
+        // SAFETY: the call names no memory.
+        unsafe { self.run_raw(&Collective::Barrier) }
+    }
+
+    #[inline]
+    pub(super) fn barrier_steps(&self, steps: &mut Builder<'_, '_>) -> Result<()> {
+        let (rank, size) = (self.rank(), self.size());
+        let nothing = Part { origin: std::ptr::null_mut(), plan: bytes()?, count: 0 };
+        let (mut distance, mut before) = (1, None);
         while distance < size {
             let (to, from) = ((rank + distance) % size, (rank + size - distance) % size);
-            let mut nothing = [0u8; 0];
-            self.scope_in(Space::Collective, |scope| -> Result<()> {
-                scope.irecv(&mut nothing, byte, 0, from, BARRIER)?;
-                scope.isend::<u8>(&[], byte, 0, to, BARRIER)?;
-                Ok(())
-            })??;
+            let sent = steps.send(&nothing, self.peer(to)?)?;
+            if let Some(before) = before {
+                steps.after(sent, before);
+            }
+            let received = steps.receive(&nothing, self.peer(from)?)?;
+            if let Some(before) = before {
+                // Knows of what all rounds before have told.
+                steps.after(received, before);
+            }
+            before = Some(received);
             distance *= 2;
         }
         Ok(())

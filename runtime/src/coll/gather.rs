@@ -2,9 +2,11 @@
 //!
 //! With a part per rank both are the calls with and without `v` of the standard.
 
-use super::raw::{Batch, Part, check_parts};
-use super::{GATHER, SCATTER};
+use super::Collective;
+use super::collective::check_parts;
 use crate::comm::Communicator;
+use crate::schedule::Part;
+use crate::schedule::program::{Builder, StepId};
 use crate::{Error, ErrorKind, Result};
 
 impl Communicator {
@@ -29,23 +31,8 @@ impl Communicator {
         parts: &[Part<'_>],
         root: usize,
     ) -> Result<()> {
-        self.check_rank(root, "root", ErrorKind::Root)?;
-        let rank = self.rank();
-        let mut batch = Batch::new(self, GATHER);
-        if rank != root {
-            let mine = mine.ok_or_else(missing)?;
-            // SAFETY: passed on.
-            unsafe { batch.send(&mine, root)? };
-            return batch.finish();
-        }
-        check_parts(self, parts)?;
-        for (from, part) in parts.iter().enumerate().filter(|&(from, _)| from != rank) {
-            // SAFETY: passed on.
-            unsafe { batch.receive(part, from)? };
-        }
-        // SAFETY: passed on.
-        let own = mine.map_or(Ok(()), |mine| unsafe { mine.copy_to(&parts[rank], rank) });
-        batch.finish().and(own)
+        // SAFETY: `mine` is read and `parts` are written, as the caller promises.
+        unsafe { self.run_raw(&Collective::Gather { mine, parts, root }) }
     }
 
     /// Brings `parts[i]` of `root` into `mine` of rank `i`; see [`gather_raw`](Self::gather_raw).
@@ -67,23 +54,54 @@ impl Communicator {
         mine: Option<Part<'_>>,
         root: usize,
     ) -> Result<()> {
-        self.check_rank(root, "root", ErrorKind::Root)?;
-        let rank = self.rank();
-        let mut batch = Batch::new(self, SCATTER);
+        // SAFETY: `parts` are read and `mine` is written, as the caller promises.
+        unsafe { self.run_raw(&Collective::Scatter { parts, mine, root }) }
+    }
+
+    /// The steps of a gather: at the root those that bring the parts.
+    pub(super) fn gather_steps<'a>(
+        &self,
+        steps: &mut Builder<'_, 'a>,
+        mine: Option<&Part<'a>>,
+        parts: &[Part<'a>],
+        root: usize,
+    ) -> Result<Vec<StepId>> {
+        let (rank, mut brought) = (self.rank(), Vec::new());
         if rank != root {
-            let mine = mine.ok_or_else(missing)?;
-            // SAFETY: passed on.
-            unsafe { batch.receive(&mine, root)? };
-            return batch.finish();
+            steps.send(mine.ok_or_else(missing)?, self.peer(root)?)?;
+            return Ok(brought);
+        }
+        check_parts(self, parts)?;
+        for (from, part) in parts.iter().enumerate() {
+            brought.extend(match mine {
+                _ if from != rank => Some(steps.receive(part, self.peer(from)?)?),
+                Some(mine) => Some(steps.copy(mine, part, rank)?),
+                None => None,
+            });
+        }
+        Ok(brought)
+    }
+
+    pub(super) fn scatter_steps<'a>(
+        &self,
+        steps: &mut Builder<'_, 'a>,
+        parts: &[Part<'a>],
+        mine: Option<&Part<'a>>,
+        root: usize,
+    ) -> Result<()> {
+        let rank = self.rank();
+        if rank != root {
+            steps.receive(mine.ok_or_else(missing)?, self.peer(root)?)?;
+            return Ok(());
         }
         check_parts(self, parts)?;
         for (to, part) in parts.iter().enumerate().filter(|&(to, _)| to != rank) {
-            // SAFETY: passed on.
-            unsafe { batch.send(part, to)? };
+            steps.send(part, self.peer(to)?)?;
         }
-        // SAFETY: passed on.
-        let own = mine.map_or(Ok(()), |mine| unsafe { parts[rank].copy_to(&mine, rank) });
-        batch.finish().and(own)
+        if let Some(mine) = mine {
+            steps.copy(&parts[rank], mine, rank)?;
+        }
+        Ok(())
     }
 }
 

@@ -6,18 +6,9 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::extended::Extended;
+use crate::endpoint::sources::Combiner;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Mul};
 use typepack_engine::Named;
-
-/// Combines two vectors of elements: `upper[i] = lower[i] op upper[i]`, where `lower` comes from
-/// ranks below those of `upper`.
-///
-/// It is called with addresses of displacement 0 of as many elements as take part, which lie
-/// nowhere else; it reads both, writes the elements of `upper`, and touches nothing else.
-pub type Combine<'a> = &'a dyn Fn(*const u8, *mut u8);
-
-/// A combining function of so many elements.
-pub type Combiner = unsafe fn(*const u8, *mut u8, usize);
 
 /// A predefined operation.
 #[doc(alias = "MPI_Op")]
@@ -170,7 +161,7 @@ impl Operator {
     /// The function that combines elements of a named type.
     ///
     /// It is called with the addresses of displacement 0 of that many elements at their extent;
-    /// see [`Combine`].
+    /// see [`Combine`](crate::Combine).
     ///
     /// # Errors
     /// The standard, or this version, has no such operation on the type.

@@ -3,48 +3,12 @@
 //! The tree is rooted at rank 0 whatever the root is, so that every partial result belongs to
 //! consecutive ranks and the order of operands is that of the ranks; rank 0 hands the result on.
 
-use super::REDUCE;
-use super::operator::Combine;
-use super::raw::{Batch, Part};
+use super::Collective;
 use crate::comm::Communicator;
+use crate::endpoint::sources::Combine;
+use crate::schedule::Part;
+use crate::schedule::program::Builder;
 use crate::{Error, ErrorKind, Plan, Result};
-
-/// Room for elements at their extent, as in a buffer of the user's.
-pub(super) struct Scratch {
-    memory: Vec<u128>,
-    /// From the memory's start to displacement 0 of the first element, in bytes.
-    origin: usize,
-}
-
-impl Scratch {
-    /// Room for `count` elements of `plan`'s type; displacement 0 is a multiple of 16.
-    ///
-    /// # Errors
-    /// Out of memory.
-    pub(super) fn new(plan: &Plan, count: u64) -> Result<Self> {
-        let shape = plan.footprint();
-        let last = i128::from(shape.extent) * i128::from(count.saturating_sub(1));
-        let low = (i128::from(shape.true_lb) + last.min(0)).min(0);
-        let high = (i128::from(shape.true_ub) + last.max(0)).max(0);
-        // Rounded down to the alignment of the memory.
-        let low = low.div_euclid(16) * 16;
-        let words = (high - low).div_euclid(16) + 1;
-        let refused = || {
-            let detail = format!("{} bytes for a partial result were refused", high - low);
-            Error::new(ErrorKind::NoMemory, "memory", detail)
-        };
-        let words = usize::try_from(words).map_err(|_| refused())?;
-        let mut memory = Vec::new();
-        memory.try_reserve_exact(words).map_err(|_| refused())?;
-        memory.resize(words, 0u128);
-        Ok(Self { memory, origin: -low as usize })
-    }
-
-    /// Address of displacement 0.
-    pub(super) fn origin(&mut self) -> *mut u8 {
-        self.memory.as_mut_ptr().cast::<u8>().wrapping_add(self.origin)
-    }
-}
 
 impl Communicator {
     /// Combines the elements at `send` of all ranks, in rank order, into those at `recv` of `root`.
@@ -67,15 +31,26 @@ impl Communicator {
         recv: *mut u8,
         plan: &Plan,
         count: u64,
-        combine: Combine<'_>,
+        combine: &Combine,
         root: usize,
     ) -> Result<()> {
-        self.check_rank(root, "root", ErrorKind::Root)?;
+        // SAFETY: both vectors and the operation are the caller's promise.
+        unsafe { self.run_raw(&Collective::Reduce { send, recv, plan, count, combine, root }) }
+    }
+
+    pub(super) fn reduce_steps<'a>(
+        &self,
+        steps: &mut Builder<'_, 'a>,
+        send: Option<*const u8>,
+        recv: &Part<'a>,
+        combine: &Combine,
+        root: usize,
+    ) -> Result<()> {
         let (rank, size) = (self.rank(), self.size());
-        let at = |origin: *mut u8| Part { origin, plan, count };
+        let at = |origin: *mut u8| Part { origin, ..*recv };
         let own = match send {
             Some(send) => at(send.cast_mut()),
-            None if rank == root => at(recv),
+            None if rank == root => *recv,
             None => {
                 let detail = "only the root's own elements can be in place";
                 return Err(Error::new(ErrorKind::Buffer, "send", detail));
@@ -84,47 +59,52 @@ impl Communicator {
         if own.bytes()? == 0 {
             return Ok(());
         }
-        let (mut first, mut second) = (Scratch::new(plan, count)?, Scratch::new(plan, count)?);
-        let (mut mine, mut other) = (first.origin(), second.origin());
-        // SAFETY: the elements are readable, the scratch memory is ours and has room for them.
-        unsafe { own.copy_to(&at(mine), rank)? };
+        steps.operation(combine);
+        // The partial result, which is only read: what comes from higher ranks is the upper operand,
+        // comes into one of two rooms, and takes the result.
+        let (mut mine, mut made) = (own, None);
+        let mut rooms = [None, None];
         let mut bit = 1;
-        let mut result = Ok(());
         while bit < size && rank & bit == 0 {
             if rank + bit < size {
-                let mut batch = Batch::new(self, REDUCE);
-                // SAFETY: the scratch memory is ours.
-                unsafe { batch.receive(&at(other), rank + bit)? };
-                result = result.and(batch.finish());
-                if result.is_ok() {
-                    // What comes from higher ranks is the upper operand and takes the result.
-                    combine(mine, other);
-                    std::mem::swap(&mut mine, &mut other);
+                let room = match rooms[0] {
+                    Some(room) => room,
+                    None => steps.scratch(recv.plan, recv.count)?,
+                };
+                rooms = [rooms[1], Some(room)];
+                let other = at(room);
+                let received = steps.receive(&other, self.peer(rank + bit)?)?;
+                let combined = steps.combine(mine.origin, room, &other)?;
+                steps.after(combined, received);
+                if let Some(made) = made {
+                    // The room of the last but one has been read.
+                    steps.follow(received, made);
+                    steps.after(combined, made);
                 }
+                (mine, made) = (other, Some(combined));
             }
             bit *= 2;
         }
         let to = if rank != 0 { Some(rank - bit) } else { (root != 0).then_some(root) };
-        if let Some(to) = to {
-            let mut batch = Batch::new(self, REDUCE);
-            match result {
-                // SAFETY: the scratch memory is ours.
-                Ok(()) => unsafe { batch.send(&at(mine), to)? },
-                Err(_) => batch.send_void(to)?,
-            }
-            result = result.and(batch.finish());
+        let sent = to.map(|to| steps.send(&mine, self.peer(to)?)).transpose()?;
+        if let (Some(sent), Some(made)) = (sent, made) {
+            steps.after(sent, made);
         }
         if rank != root {
-            return result;
+            return Ok(());
         }
-        if root == 0 {
-            result?;
-            // SAFETY: the elements at `recv` are writable, and not in our memory.
-            return unsafe { at(mine).copy_to(&at(recv), rank) };
+        if root != 0 {
+            let received = steps.receive(recv, self.peer(0)?)?;
+            if let (Some(sent), None) = (sent, send) {
+                // The own elements, which are there, go out first.
+                steps.follow(received, sent);
+            }
+        } else if mine.origin != recv.origin {
+            let copied = steps.copy(&mine, recv, rank)?;
+            if let Some(made) = made {
+                steps.after(copied, made);
+            }
         }
-        let mut batch = Batch::new(self, REDUCE);
-        // SAFETY: passed on.
-        unsafe { batch.receive(&at(recv), 0)? };
-        result.and(batch.finish())
+        Ok(())
     }
 }

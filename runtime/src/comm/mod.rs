@@ -11,7 +11,6 @@
 //! knows which ranks these are.
 
 mod cartesian;
-mod create;
 mod group;
 mod peers;
 mod raw;
@@ -26,13 +25,15 @@ use crate::message::payload::{LayoutRef, Posting};
 use crate::message::typecheck::OF_LAYOUT;
 pub use crate::message::{Operation, Source, Status, Tag};
 
+use crate::endpoint::progress::Endpoint;
 use crate::message::envelope::Label;
-use crate::progress::Endpoint;
+use crate::schedule::table::{Place, ROUNDS};
 use crate::{Error, ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use peers::Peers;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use typepack_engine::check_bounds;
 
 /// A group of ranks with a message space of its own.
@@ -50,6 +51,17 @@ struct Shared {
     context: u64,
     /// The door: what ranks the calls name.
     peers: Peers,
+    /// Collective calls so far, and persistent collective operations made so far: the tags of their
+    /// messages. All ranks count alike.
+    collectives: AtomicU32,
+    persistent: AtomicU32,
+}
+
+impl Shared {
+    fn new(endpoint: Arc<Endpoint>, context: u64, peers: Peers) -> Arc<Self> {
+        let (collectives, persistent) = (AtomicU32::new(0), AtomicU32::new(0));
+        Arc::new(Self { endpoint, context, peers, collectives, persistent })
+    }
 }
 
 impl Drop for Shared {
@@ -82,11 +94,13 @@ pub(crate) enum Space {
     Part = 2,
     /// That of calls that make and free memory which the ranks share (`region/`).
     Region = 3,
+    /// That of persistent collective operations.
+    Persistent = 4,
 }
 
 impl Space {
     /// Contexts that a communicator has: a power of two, at least the number of spaces.
-    const COUNT: u64 = 4;
+    const COUNT: u64 = 8;
 }
 
 impl Communicator {
@@ -96,20 +110,20 @@ impl Communicator {
         let peers = Peers::within(group, endpoint.rank())?;
         // Numbers have 60 bits (12 for the leader, 48 counted).
         let context = number * Space::COUNT;
-        Some(Self { shared: Arc::new(Shared { endpoint, context, peers }) })
+        Some(Self { shared: Shared::new(endpoint, context, peers) })
     }
 
     /// The communicator of all ranks of the job, which has number 0.
     pub(crate) fn world(endpoint: Arc<Endpoint>) -> Self {
         let peers = Peers::world(endpoint.size(), endpoint.rank());
-        Self { shared: Arc::new(Shared { endpoint, context: 0, peers }) }
+        Self { shared: Shared::new(endpoint, 0, peers) }
     }
 
     /// The communicator of this rank alone.
     pub(crate) fn own(endpoint: Arc<Endpoint>) -> Self {
         let peers = Peers::single(endpoint.rank());
         let context = endpoint.new_context() * Space::COUNT;
-        Self { shared: Arc::new(Shared { endpoint, context, peers }) }
+        Self { shared: Shared::new(endpoint, context, peers) }
     }
 
     pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
@@ -136,6 +150,40 @@ impl Communicator {
     #[doc(alias = "MPI_Comm_group")]
     pub fn group(&self) -> &Group {
         self.shared.peers.local()
+    }
+
+    /// Whether two communicators are the same, or how their groups relate.
+    #[doc(alias = "MPI_Comm_compare")]
+    pub fn compare(&self, other: &Self) -> Comparison {
+        if Arc::ptr_eq(&self.shared, &other.shared) {
+            return Comparison::Identical;
+        }
+        match self.group().compare(other.group()) {
+            Comparison::Identical => Comparison::Congruent,
+            other => other,
+        }
+    }
+
+    // ---- where the messages of collective calls match ----
+
+    /// The place of the next collective call. Every call takes one, also one that fails before it
+    /// starts anything: so the ranks stay in step.
+    #[inline]
+    pub(crate) fn next_place(&self) -> Place {
+        let number = self.shared.collectives.fetch_add(1, Ordering::Relaxed);
+        Place { context: self.context(Space::Collective), tag: (number & i32::MAX as u32) as i32 }
+    }
+
+    /// The place of the next persistent collective operation: of its first round.
+    pub(crate) fn next_persistent_place(&self) -> Place {
+        let number = self.shared.persistent.fetch_add(1, Ordering::Relaxed);
+        let tag = (number % (i32::MAX / ROUNDS) as u32) as i32 * ROUNDS;
+        Place { context: self.context(Space::Persistent), tag }
+    }
+
+    /// The place of calls among a part of the ranks that agree on a tag.
+    pub(crate) fn part_place(&self, tag: i32) -> Place {
+        Place { context: self.context(Space::Part), tag }
     }
 
     // ---- the door: ranks of the communicator outside, of the world inside ----

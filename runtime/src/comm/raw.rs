@@ -5,11 +5,11 @@
 
 use super::{Communicator, Space};
 use crate::endpoint::engine::{How, MessageEngine, Taken};
+use crate::endpoint::progress::Endpoint;
 use crate::message::envelope::Label;
 use crate::message::payload::{Backing, LayoutRef, Posting};
 use crate::message::typecheck::OF_LAYOUT;
 use crate::message::{Operation, Source, Status, Tag};
-use crate::progress::Endpoint;
 use crate::{Plan, Result};
 use std::sync::Arc;
 

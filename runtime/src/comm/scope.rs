@@ -126,7 +126,12 @@ impl Drop for End<'_> {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    fn keep(&self, started: Operation) -> Request<'scope> {
+    /// The communicator of the scope.
+    pub(crate) fn comm(&self) -> &Communicator {
+        &self.comm
+    }
+
+    pub(crate) fn keep(&self, started: Operation) -> Request<'scope> {
         if let Operation::Pending(id) = started {
             self.pending.lock().unwrap_or_else(PoisonError::into_inner).push(id);
         }

@@ -192,6 +192,12 @@ impl MessageEngine {
         &mut self.requests
     }
 
+    /// The same, to look at.
+    #[inline]
+    pub fn requests_ref(&self) -> &Requests {
+        &self.requests
+    }
+
     /// Counts what a thread that waits may be waiting for and no other rank rings for: completed
     /// requests, and messages of this rank to itself.
     pub fn news(&self) -> u64 {
@@ -545,7 +551,7 @@ impl MessageEngine {
                     return;
                 }
             }
-            Some(Request::Done(_)) | None => {}
+            Some(Request::Source(_) | Request::Done(_)) | None => {}
         }
         self.requests.orphan(id);
     }

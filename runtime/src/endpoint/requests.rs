@@ -16,6 +16,7 @@ use crate::message::payload::{Sink, Supply};
 use crate::message::typecheck;
 use crate::message::{Source, Status};
 use crate::{Error, ErrorKind, Result};
+use std::collections::VecDeque;
 
 /// How far a send has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,14 +83,28 @@ pub enum Request {
     Send(Send),
     /// A receive in flight.
     Receive(Receive),
+    /// Something that a source of progress does, and completes.
+    Source(Owner),
     /// Complete; the result waits to be fetched.
     Done(Result<Status>),
+}
+
+/// The source of progress (`endpoint/sources.rs`) that a request belongs to, and what the source knows
+/// the request by.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner {
+    /// Number of the source.
+    pub source: u32,
+    /// What it means is the source's.
+    pub token: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
     generation: u32,
     orphan: bool,
+    /// Who hears of the result instead of a waiter.
+    owner: Option<Owner>,
     request: Option<Request>,
 }
 
@@ -100,6 +115,8 @@ pub struct Requests {
     free: Vec<u32>,
     in_flight: usize,
     completions: u64,
+    /// Results of requests that have owners.
+    collected: VecDeque<(Owner, Result<Status>)>,
 }
 
 impl Requests {
@@ -110,12 +127,14 @@ impl Requests {
             Some(index) => {
                 let entry = &mut self.entries[index as usize];
                 entry.orphan = false;
+                entry.owner = None;
                 entry.request = Some(request);
                 u64::from(entry.generation) << 32 | u64::from(index)
             }
             None => {
                 let index = self.entries.len() as u64;
-                self.entries.push(Entry { generation: 1, orphan: false, request: Some(request) });
+                let request = Some(request);
+                self.entries.push(Entry { generation: 1, orphan: false, owner: None, request });
                 1 << 32 | index
             }
         }
@@ -147,21 +166,50 @@ impl Requests {
         }
     }
 
+    /// The source of progress that does what `id` names.
+    pub fn source(&mut self, id: u64) -> Option<Owner> {
+        match self.get(id) {
+            Some(Request::Source(owner)) => Some(*owner),
+            _ => None,
+        }
+    }
+
+    /// The result of a request in flight goes to a source of progress: nobody waits for it.
+    pub fn own(&mut self, id: u64, owner: Owner) {
+        if let Some(entry) = self.entry(id) {
+            entry.owner = Some(owner);
+        }
+    }
+
+    /// The next result of a request that has an owner.
+    #[inline]
+    pub fn collected(&mut self) -> Option<(Owner, Result<Status>)> {
+        self.collected.pop_front()
+    }
+
+    /// Whether there is one.
+    #[inline]
+    pub fn has_collected(&self) -> bool {
+        !self.collected.is_empty()
+    }
+
     /// Completes a request in flight. An orphan's result is dropped with it: nobody can ask.
     pub fn complete(&mut self, id: u64, result: Result<Status>) {
         let Some(entry) = self.entry(id) else { return };
-        entry.request = Some(Request::Done(result));
-        let orphan = entry.orphan;
+        let (orphan, owner) = (entry.orphan, entry.owner);
+        if owner.is_none() && !orphan {
+            entry.request = Some(Request::Done(result));
+        } else {
+            self.close(id);
+            self.collected.extend(owner.map(|owner| (owner, result)));
+        }
         self.in_flight -= 1;
         self.completions += 1;
-        if orphan {
-            self.close(id);
-        }
     }
 
     /// Whether a request has its result, or is not in the table any more.
     pub fn is_complete(&mut self, id: u64) -> bool {
-        !matches!(self.get(id), Some(Request::Send(_) | Request::Receive(_)))
+        matches!(self.get(id), Some(Request::Done(_)) | None)
     }
 
     /// Takes the result of a request if it is complete; the number is free afterwards.
@@ -187,6 +235,7 @@ impl Requests {
     pub fn orphan(&mut self, id: u64) {
         if let Some(entry) = self.entry(id) {
             entry.orphan = true;
+            entry.owner = None;
             if matches!(entry.request, Some(Request::Done(_))) {
                 self.close(id);
             }
@@ -195,7 +244,7 @@ impl Requests {
 
     /// Drops a request in flight that nothing refers to any more.
     pub fn cancel(&mut self, id: u64) {
-        if matches!(self.get(id), Some(Request::Send(_) | Request::Receive(_))) {
+        if !self.is_complete(id) {
             self.in_flight -= 1;
             self.completions += 1;
             self.close(id);

@@ -258,24 +258,8 @@ impl Sink {
 pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
     let Sink::Memory(to) = sink else { return };
     match supply {
-        Supply::Memory(from) => {
-            if let Some((from, to)) = overlap(from, to, bytes) {
-                // SAFETY: both runs are in valid memory (module invariant) and hold as many bytes as
-                // the range, which is within both sides (caller's promise).
-                unsafe { std::ptr::copy(from, to, bytes as usize) };
-                return;
-            }
-            let src = Side {
-                plan: &from.plan,
-                count: from.count,
-                memory: from.origin.cast_const(),
-                origin: 0,
-            };
-            let dst = Side { plan: &to.plan, count: to.count, memory: to.origin, origin: 0 };
-            // SAFETY: the range is within both sides (caller's promise), whose memory is valid
-            // (module invariant) and does not overlap (caller's promise).
-            unsafe { engine::copy_raw(src, dst, 0..bytes) };
-        }
+        // SAFETY: passed on to the caller, whose promise is the same.
+        Supply::Memory(from) => unsafe { copy_layout(&from.view(), &to.view(), bytes) },
         // SAFETY: both hold the packed bytes of the message; the rest is promised.
         Supply::Packed(packed) => unsafe { sink.unpack(0..bytes, packed.as_ptr()) },
         // SAFETY: as above.
@@ -291,14 +275,37 @@ pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
     }
 }
 
+/// Copies the first `bytes` packed bytes of `from` into `to`, layout to layout.
+///
+/// # Safety
+///
+/// - `bytes` is at most the packed bytes of either side, whose memory is valid.
+/// - The two sides overlap nowhere, unless each of them is one run of bytes.
+#[inline]
+pub unsafe fn copy_layout(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) {
+    if let Some((from, to)) = overlap(from, to, bytes) {
+        // SAFETY: both runs are in valid memory (caller's promise) and hold as many bytes as the
+        // range, which is within both sides (caller's promise).
+        unsafe { std::ptr::copy(from, to, bytes as usize) };
+        return;
+    }
+    let src =
+        Side { plan: from.plan, count: from.count, memory: from.origin.cast_const(), origin: 0 };
+    let dst = Side { plan: to.plan, count: to.count, memory: to.origin, origin: 0 };
+    // SAFETY: the range is within both sides, whose memory is valid and does not overlap (caller's
+    // promise; runs that do have been copied above).
+    unsafe { engine::copy_raw(src, dst, 0..bytes) };
+}
+
 /// The two runs of a message whose receive is in the memory of its send: a program's mistake, of which
 /// it is to hear nothing worse than from a C library's `memmove`.
 #[inline]
-fn overlap(from: &Layout, to: &Layout, bytes: u64) -> Option<(*const u8, *mut u8)> {
+fn overlap(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) -> Option<(*const u8, *mut u8)> {
     if !from.plan.is_contiguous() || !to.plan.is_contiguous() {
         return None;
     }
-    let start = |side: &Layout| side.origin.wrapping_offset(side.plan.footprint().true_lb as isize);
+    let start =
+        |side: &LayoutRef<'_>| side.origin.wrapping_offset(side.plan.footprint().true_lb as isize);
     let (source, target) = (start(from).cast_const(), start(to));
     ((source as u64).abs_diff(target as u64) < bytes).then_some((source, target))
 }

@@ -14,6 +14,18 @@ use crate::request::{collective, open_collective};
 /// # Safety
 ///
 /// - Both results are null or writable.
+unsafe fn arguments(
+    hints: impl FnOnce() -> Result<Vec<Entry>>,
+    newcomm: *mut raw::Comm,
+    request: *mut raw::Request,
+) -> Result<(Out<raw::Comm>, Out<raw::Request>, Vec<Entry>)> {
+    // SAFETY: the caller's promise.
+    unsafe { Ok((Out::new(newcomm, "newcomm")?, Out::new(request, "request")?, hints()?)) }
+}
+
+/// # Safety
+///
+/// - Both results are null or writable.
 unsafe fn begin(
     comm: raw::Comm,
     hints: impl FnOnce() -> Result<Vec<Entry>>,
@@ -21,14 +33,11 @@ unsafe fn begin(
     request: *mut raw::Request,
 ) -> Result {
     let on = on(comm)?;
-    let arguments = || {
-        // SAFETY: the caller's promise.
-        let outs = unsafe { (Out::new(newcomm, "newcomm")?, Out::new(request, "request")?) };
-        Ok((outs, hints()?))
-    };
+    // SAFETY: the caller's promise.
+    let arguments = unsafe { arguments(hints, newcomm, request) };
     // The other ranks make the call: their next one has to meet this rank's next one.
     let skip = |_: &_| on.comm.communicator().skip_collective();
-    let ((out, request), hints) = arguments().inspect_err(skip)?;
+    let (out, request, hints) = arguments.inspect_err(skip)?;
     // Where a copy function refuses there is nothing that a careless caller may go on with.
     let making = Making::begin(&on, &hints).inspect_err(|_| out.set(raw::Comm::NULL))?;
     let (handle, running) = (making.handle(), collective(making.operation()));

@@ -1,19 +1,23 @@
 //! The endpoint: one lock per process, and how a call waits.
 //!
-//! Every operation of `comm/` takes the lock, starts or looks at something in `endpoint/engine.rs`,
-//! gives it a turn, and lets go; waiting happens here and nowhere else:
+//! Every operation of `comm/` takes the lock, starts or looks at something in `engine.rs`,
+//! gives it a turn, and lets go; what else is driven (`sources.rs`) is started the same way. Waiting
+//! happens here and nowhere else:
 //!
 //! 1. One waiting thread becomes the poller; the others sleep on a condition variable and are
 //!    called when the poller has moved something, or leaves.
-//! 2. The poller turns the exchange. While something moves, or for the spin time after it last
+//! 2. The poller gives turns to messages and sources. While something moves, or for the spin time after it last
 //!    did, it goes on (with the lock, in short bursts).
-//! 3. It announces sleep on the shared doorbell, turns once more, looks at the failure epoch, lets
+//! 3. Where a source has an errand ready (a user's function, a long copy), whoever finds it leaves
+//!    the poller's place, runs it without the lock, and reports.
+//! 4. It announces sleep on the shared doorbell, turns once more, looks at the failure epoch, lets
 //!    the lock go, and sleeps until somebody rings. The timeout is a safety net, not the mechanism.
 //!
 //! Invariants: nobody holds the lock while asleep; a panic under the lock poisons it, and then no
 //! turn ever runs again, so that memory of unfinished operations is no longer touched.
 
-use crate::endpoint::engine::{Glance, How, MessageEngine, Taken};
+use super::engine::{Glance, How, MessageEngine, Taken};
+use super::sources::{Core, Sent, Source as ProgressSource};
 use crate::message::envelope::Label;
 use crate::message::payload::{LayoutRef, Posting};
 use crate::message::{Operation, Source, Status, Tag};
@@ -50,7 +54,7 @@ const NAP: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 struct State {
-    exchange: MessageEngine,
+    core: Core,
     /// A thread is polling, or asleep on the doorbell.
     polled: bool,
     /// Threads on the condition variable.
@@ -65,7 +69,7 @@ struct State {
 impl State {
     /// Changes when a waiter may find something that no other rank rings for.
     fn news(&self) -> u64 {
-        self.exchange.news().wrapping_add(self.outside)
+        self.core.engine.news().wrapping_add(self.outside)
     }
 }
 
@@ -91,7 +95,7 @@ impl Endpoint {
             fabric,
             spin,
             state: Mutex::new(State {
-                exchange,
+                core: Core::new(exchange),
                 polled: false,
                 sleepers: 0,
                 closed: false,
@@ -168,8 +172,8 @@ impl Endpoint {
     /// Something was started: gives it a turn and calls whoever may have got what it waits for.
     #[inline]
     fn started(&self, state: &mut State, news: u64) -> Result<()> {
-        if !state.exchange.is_idle() {
-            state.exchange.progress()?;
+        if !state.core.is_idle() {
+            state.core.progress()?;
         }
         self.notify(state, news);
         Ok(())
@@ -180,7 +184,7 @@ impl Endpoint {
         if state.sleepers > 0 {
             self.called.notify_all();
         }
-        if state.polled && state.news() != news {
+        if state.polled && (state.news() != news || state.core.has_errand()) {
             self.fabric.rouse();
         }
     }
@@ -220,7 +224,7 @@ impl Endpoint {
         let mut state = self.lock()?;
         let news = state.news();
         // SAFETY: passed on.
-        let started = unsafe { state.exchange.send(layout, label, dest, how)? };
+        let started = unsafe { state.core.engine.send(layout, label, dest, how)? };
         self.settle(&mut state, news, started)
     }
 
@@ -256,7 +260,7 @@ impl Endpoint {
         let mut state = self.lock()?;
         let news = state.news();
         // SAFETY: passed on.
-        let started = unsafe { state.exchange.receive_taken(layout, capacity, taken)? };
+        let started = unsafe { state.core.engine.receive_taken(layout, capacity, taken)? };
         self.settle(&mut state, news, started)
     }
 
@@ -265,8 +269,8 @@ impl Endpoint {
     ///
     /// # Errors
     /// A rank has died; another rank broke the protocol; not initialised any more.
-    pub fn attend<R>(&self, look: impl FnMut(&mut MessageEngine) -> Option<R>) -> Result<R> {
-        self.wait_until(self.lock()?, look)
+    pub fn attend<R>(&self, mut look: impl FnMut(&mut MessageEngine) -> Option<R>) -> Result<R> {
+        self.wait_until(self.lock()?, |core| look(&mut core.engine))
     }
 
     /// One turn, then the answer of `look`, if it has one.
@@ -277,9 +281,8 @@ impl Endpoint {
         &self,
         look: impl FnOnce(&mut MessageEngine) -> Option<R>,
     ) -> Result<Option<R>> {
-        let mut state = self.lock()?;
-        self.turn(&mut state)?;
-        let found = look(&mut state.exchange);
+        let mut state = self.attentive()?;
+        let found = look(&mut state.core.engine);
         drop(state);
         if found.is_none() { self.nothing() } else { Ok(found) }
     }
@@ -300,7 +303,7 @@ impl Endpoint {
     pub fn change<R>(&self, change: impl FnOnce(&mut MessageEngine) -> R) -> Result<R> {
         let mut state = self.lock()?;
         let news = state.news();
-        let result = change(&mut state.exchange);
+        let result = change(&mut state.core.engine);
         self.notify(&mut state, news);
         Ok(result)
     }
@@ -327,11 +330,11 @@ impl Endpoint {
         let mut state = self.lock()?;
         let news = state.news();
         // A call that only starts something goes on to other work.
-        state.exchange.set_patient(false);
+        state.core.engine.set_patient(false);
         // SAFETY: passed on.
-        let started = unsafe { state.exchange.receive(posting) };
+        let started = unsafe { state.core.engine.receive(posting) };
         let settled = started.and_then(|started| self.settle(&mut state, news, started));
-        state.exchange.set_patient(true);
+        state.core.engine.set_patient(true);
         settled
     }
 
@@ -347,11 +350,11 @@ impl Endpoint {
         let mut state = self.lock()?;
         if let Source::Rank(from) = posting.source
             && !self.spin.is_zero()
-            && state.exchange.is_quiet(posting.context, from, posting.tag)
+            && state.core.engine.is_quiet(posting.context, from, posting.tag)
         {
             for _ in 0..GLANCES {
                 // SAFETY: passed on.
-                match unsafe { state.exchange.glance(posting, from)? } {
+                match unsafe { state.core.engine.glance(posting, from)? } {
                     Glance::Done(status) => return Ok(status),
                     Glance::Nothing if !self.wanted() => rest(&mut state),
                     Glance::Nothing | Glance::Other => break,
@@ -360,7 +363,7 @@ impl Endpoint {
         }
         let news = state.news();
         // SAFETY: passed on.
-        let started = unsafe { state.exchange.receive(posting)? };
+        let started = unsafe { state.core.engine.receive(posting)? };
         // A message of this rank to itself may just have been taken from under another thread.
         self.notify(&mut state, news);
         match started {
@@ -374,7 +377,8 @@ impl Endpoint {
     fn settle(&self, state: &mut State, news: u64, started: Operation) -> Result<Operation> {
         if let Err(error) = self.started(state, news) {
             if let Operation::Pending(id) = started {
-                state.exchange.detach(id);
+                // Just started: nobody can have taken an errand of it.
+                state.core.detach(id);
             }
             return Err(error);
         }
@@ -391,7 +395,7 @@ impl Endpoint {
     }
 
     fn wait_for(&self, state: MutexGuard<'_, State>, id: u64) -> Result<Result<Status>> {
-        self.wait_until(state, |exchange| exchange.requests().fetch(id))
+        self.wait_until(state, |core| core.engine.requests().fetch(id))
     }
 
     /// The result of a wait; one that failed leaves no operation behind.
@@ -410,9 +414,8 @@ impl Endpoint {
     /// # Errors
     /// As [`Endpoint::wait`].
     pub fn test(&self, id: u64) -> Result<Option<Status>> {
-        let tested = self.lock().and_then(|mut state| {
-            self.turn(&mut state)?;
-            let result = state.exchange.requests().fetch(id);
+        let tested = self.attentive().and_then(|mut state| {
+            let result = state.core.engine.requests().fetch(id);
             match result {
                 None => self.fabric.failure().map_or(Ok(None), Err),
                 done => Ok(done),
@@ -433,10 +436,81 @@ impl Endpoint {
             // The memory is a copy that no other rank knows of.
             return;
         }
-        // Also after finalization or a panic, when no turn runs any more: other ranks read and write
-        // the memory of a copy in hand by themselves.
+        self.let_go(|core| core.detach(id));
+    }
+
+    /// Cuts something loose from its memory, also after finalization or a panic, when no turn runs any
+    /// more: other ranks read and write the memory of a copy in hand by themselves. `let_go` is asked
+    /// again while it is false.
+    pub fn let_go(&self, mut let_go: impl FnMut(&mut Core) -> bool) {
+        if fork::is_child() {
+            // Another thread of the parent may have held the lock at the fork.
+            return;
+        }
         let mut state = self.insist().unwrap_or_else(PoisonError::into_inner);
-        state.exchange.detach(id);
+        let news = state.news();
+        while !let_go(&mut state.core) {
+            // Another thread runs an errand on the operation's memory, and calls when it is over.
+            state.sleepers += 1;
+            let waited = self.called.wait_timeout(state, NAP);
+            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            state.sleepers -= 1;
+        }
+        self.notify(&mut state, news);
+    }
+
+    /// Adds a source of progress, which is told its number.
+    ///
+    /// # Errors
+    /// Not initialised any more; a forked child.
+    pub fn register<S: ProgressSource>(&self, make: impl FnOnce(u32) -> S) -> Result<()> {
+        self.with_core(|core| core.register(make))
+    }
+
+    /// Changes sources of progress.
+    ///
+    /// # Errors
+    /// Not initialised any more; a forked child.
+    pub fn with_core<R>(&self, change: impl FnOnce(&mut Core) -> R) -> Result<R> {
+        Ok(change(&mut self.lock()?.core))
+    }
+
+    /// Starts something in a source of progress and waits for it, under one taking of the lock.
+    /// `start` gives what `done` is asked about; when waiting fails, that is given back with the
+    /// error, so that the caller can cut it loose.
+    ///
+    /// # Errors
+    /// Those of `start`; not initialised any more; a forked child.
+    #[inline]
+    pub fn run<T: Copy, R>(
+        &self,
+        start: impl FnOnce(&mut Core) -> Result<T>,
+        mut done: impl FnMut(&mut Core, T) -> Option<R>,
+    ) -> Result<(T, Result<R>)> {
+        let mut state = self.lock()?;
+        let news = state.news();
+        let token = start(&mut state.core)?;
+        if let Some(answer) = done(&mut state.core, token) {
+            self.notify(&mut state, news);
+            return Ok((token, Ok(answer)));
+        }
+        self.notify(&mut state, news);
+        Ok((token, self.wait_until(state, |core| done(core, token))))
+    }
+
+    /// Starts something in a source of progress, and gives it a turn.
+    ///
+    /// # Errors
+    /// Those of `start`; not initialised any more; a forked child.
+    pub fn begin(&self, start: impl FnOnce(&mut Core) -> Result<Operation>) -> Result<Operation> {
+        let mut state = self.lock()?;
+        let news = state.news();
+        // A call that only starts something goes on to other work.
+        state.core.engine.set_patient(false);
+        let started = start(&mut state.core);
+        let settled = started.and_then(|started| self.settle(&mut state, news, started));
+        state.core.engine.set_patient(true);
+        settled
     }
 
     /// The message that a receive would match now; waits for one if `wait`.
@@ -450,13 +524,12 @@ impl Endpoint {
         tag: Tag,
         wait: bool,
     ) -> Result<Option<Status>> {
-        let mut state = self.lock()?;
         if wait {
-            let found = self.wait_until(state, |exchange| exchange.probe(context, source, tag))?;
+            let found = self.attend(|exchange| exchange.probe(context, source, tag))?;
             return Ok(Some(found));
         }
-        self.turn(&mut state)?;
-        let found = state.exchange.probe(context, source, tag);
+        let mut state = self.attentive()?;
+        let found = state.core.engine.probe(context, source, tag);
         drop(state);
         if found.is_none() { self.nothing() } else { Ok(found) }
     }
@@ -466,35 +539,66 @@ impl Endpoint {
     /// # Errors
     /// A rank has died; another rank broke the protocol.
     pub fn progress(&self) -> Result<()> {
-        let mut state = self.lock()?;
-        self.turn(&mut state)?;
+        drop(self.attentive()?);
         self.fabric.failure().map_or(Ok(()), Err)
     }
 
     fn turn(&self, state: &mut State) -> Result<()> {
         let news = state.news();
-        if state.exchange.progress()? {
+        if state.core.progress()? {
             self.notify(state, news);
         }
         Ok(())
+    }
+
+    /// The lock, after a turn and the errands that it has made ready: for calls that do not wait.
+    #[inline]
+    fn attentive(&self) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.lock()?;
+        self.turn(&mut state)?;
+        while state.core.has_errand() {
+            state = self.run_errand(state)?;
+            self.turn(&mut state)?;
+        }
+        Ok(state)
+    }
+
+    /// Runs one errand without the lock.
+    #[cold]
+    fn run_errand<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
+        let Some((sent, errand)) = state.core.errand() else { return Ok(state) };
+        drop(state);
+        // Reports also when a user's function panics.
+        let report = Report { endpoint: self, sent, completed: false };
+        // SAFETY: the errand was made by its source, and is run before it is reported.
+        unsafe { errand.run() };
+        report.completed();
+        self.lock()
     }
 
     /// Waits until `done` has an answer.
     fn wait_until<'a, R>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        mut done: impl FnMut(&mut MessageEngine) -> Option<R>,
+        mut done: impl FnMut(&mut Core) -> Option<R>,
     ) -> Result<R> {
         loop {
             self.turn(&mut state)?;
-            if let Some(answer) = done(&mut state.exchange) {
+            if let Some(answer) = done(&mut state.core) {
                 return Ok(answer);
             }
-            // A job of one rank has nothing to poll: its own threads call.
+            if state.core.has_errand() {
+                state = self.run_errand(state)?;
+                continue;
+            }
+            // A job of one rank has no other rank to poll: its own threads call, and sources say how
+            // long they can wait.
             if state.polled || self.size() == 1 {
                 state.sleepers += 1;
+                let nap =
+                    state.core.nap().filter(|_| !state.polled).map_or(NAP, |nap| nap.min(NAP));
                 let (guard, _) =
-                    self.called.wait_timeout(state, NAP).unwrap_or_else(PoisonError::into_inner);
+                    self.called.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner);
                 drop(guard);
                 // Through the front door again: poisoned and closed are errors there.
                 state = self.lock()?;
@@ -508,16 +612,21 @@ impl Endpoint {
             if state.sleepers > 0 {
                 self.called.notify_all();
             }
-            return answer;
+            match answer? {
+                Some(answer) => return Ok(answer),
+                // An errand.
+                None => continue,
+            }
         }
     }
 
-    /// The poller's loop. The outer error means that the lock is lost.
+    /// The poller's loop, which ends without an answer when an errand is ready. The outer error means
+    /// that the lock is lost.
     fn poll<'a, R>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        done: &mut impl FnMut(&mut MessageEngine) -> Option<R>,
-    ) -> Result<(MutexGuard<'a, State>, Result<R>)> {
+        done: &mut impl FnMut(&mut Core) -> Option<R>,
+    ) -> Result<(MutexGuard<'a, State>, Result<Option<R>>)> {
         let mut deadline: Option<Instant> = None;
         loop {
             // Spin.
@@ -525,7 +634,8 @@ impl Endpoint {
             let burst = if self.spin.is_zero() { 1 } else { BURST };
             for _ in 0..burst {
                 match self.step(&mut state, done) {
-                    Ok((_, Some(answer))) => return Ok((state, Ok(answer))),
+                    Ok((_, Some(answer))) => return Ok((state, Ok(Some(answer)))),
+                    Ok((_, None)) if state.core.has_errand() => return Ok((state, Ok(None))),
                     Ok((true, None)) => moved = true,
                     Ok((false, None)) => rest(&mut state),
                     Err(error) => return Ok((state, Err(error))),
@@ -555,11 +665,12 @@ impl Endpoint {
             // Sleep. What is published after this announcement rings the doorbell.
             let seen = self.fabric.announce();
             match self.step(&mut state, done) {
-                Ok((false, None)) => {}
+                Ok((false, None)) if !state.core.has_errand() => {}
                 other => {
                     self.fabric.withdraw();
                     match other {
-                        Ok((_, Some(answer))) => return Ok((state, Ok(answer))),
+                        Ok((_, Some(answer))) => return Ok((state, Ok(Some(answer)))),
+                        Ok((_, None)) if state.core.has_errand() => return Ok((state, Ok(None))),
                         Ok((_, None)) => continue,
                         Err(error) => return Ok((state, Err(error))),
                     }
@@ -569,8 +680,9 @@ impl Endpoint {
                 self.fabric.withdraw();
                 return Ok((state, Err(error)));
             }
+            let nap = state.core.nap().map_or(NAP, |nap| nap.min(NAP));
             drop(state);
-            let slept = self.fabric.sleep(seen, NAP);
+            let slept = self.fabric.sleep(seen, nap);
             state = self.lock()?;
             if let Err(error) = slept {
                 return Ok((state, Err(error)));
@@ -584,20 +696,20 @@ impl Endpoint {
     fn step<R>(
         &self,
         state: &mut State,
-        done: &mut impl FnMut(&mut MessageEngine) -> Option<R>,
+        done: &mut impl FnMut(&mut Core) -> Option<R>,
     ) -> Result<(bool, Option<R>)> {
-        let moved = state.exchange.progress()?;
+        let moved = state.core.progress()?;
         if moved && state.sleepers > 0 {
             self.called.notify_all();
         }
         // Another thread of this process may have completed it too, so always look.
-        Ok((moved, done(&mut state.exchange)))
+        Ok((moved, done(&mut state.core)))
     }
 
     /// Forgets a context of a communicator that nobody holds any more.
     pub fn close_context(&self, context: u64) {
         if let Ok(mut state) = self.lock() {
-            state.exchange.close_context(context);
+            state.core.engine.close_context(context);
         }
     }
 
@@ -606,7 +718,7 @@ impl Endpoint {
     /// # Errors
     /// After finalization; in a forked child.
     pub fn traffic(&self) -> Result<crate::endpoint::engine::Traffic> {
-        Ok(self.lock()?.exchange.traffic())
+        Ok(self.lock()?.core.engine.traffic())
     }
 
     /// Serves the other ranks with what they have been promised (sends on their way, receives that
@@ -618,7 +730,7 @@ impl Endpoint {
     pub fn finalize(&self, wait: bool) -> Result<()> {
         let state = self.lock()?;
         let sent = if wait {
-            self.wait_until(state, |exchange| exchange.others_are_served().then_some(()))
+            self.wait_until(state, |core| core.others_are_served().then_some(()))
         } else {
             drop(state);
             Ok(())
@@ -633,10 +745,34 @@ impl Endpoint {
     }
 }
 
+/// Where an errand is reported.
+struct Report<'a> {
+    endpoint: &'a Endpoint,
+    sent: Sent,
+    completed: bool,
+}
+
+impl Report<'_> {
+    fn completed(mut self) {
+        self.completed = true;
+    }
+}
+
+impl Drop for Report<'_> {
+    fn drop(&mut self) {
+        // Whatever has become of the endpoint meanwhile: somebody may wait for the memory.
+        let mut state = self.endpoint.insist().unwrap_or_else(PoisonError::into_inner);
+        let news = state.news();
+        state.core.ran(self.sent, self.completed);
+        state.outside += 1;
+        self.endpoint.notify(&mut state, news);
+    }
+}
+
 /// Leaves the lines that others write alone for a moment.
 #[inline]
 fn rest(state: &mut State) {
-    if state.exchange.prepare() {
+    if state.core.engine.prepare() {
         return;
     }
     for _ in 0..state.rests {

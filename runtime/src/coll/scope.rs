@@ -1,0 +1,91 @@
+//! Safe nonblocking collective calls: in a scope, like messages.
+//!
+//! Buffers are borrowed for longer than the scope, which does not end before the operations do. An
+//! operation that a panicking scope leaves behind is cut loose from its buffers, and the ranks that
+//! depend on it fail.
+
+use super::Collective;
+use super::allreduce::{Op, Reducible, combiner};
+use crate::comm::{Request, Scope, writable};
+use crate::commit::bytes;
+use crate::endpoint::sources::Combine;
+use crate::schedule::Part;
+use crate::{Plan, Result};
+use bytemuck::{AnyBitPattern, NoUninit};
+
+impl<'scope, 'env> Scope<'scope, 'env> {
+    /// Starts a barrier: complete when every rank has started it. Collective.
+    ///
+    /// # Errors
+    /// As [`Communicator::barrier`](crate::Communicator::barrier).
+    #[doc(alias = "MPI_Ibarrier")]
+    pub fn ibarrier(&'scope self) -> Result<Request<'scope>> {
+        // SAFETY: the call names no memory.
+        Ok(self.keep(unsafe { self.comm().start_raw(&Collective::Barrier)? }))
+    }
+
+    /// Starts a broadcast; see [`Communicator::broadcast`](crate::Communicator::broadcast). Collective.
+    ///
+    /// ```
+    /// # let universe = typepack::init()?;
+    /// # let world = universe.world();
+    /// let (mut low, mut high) = ([1u64; 4], [2u64; 4]);
+    /// world.scope(|scope| -> typepack::Result<()> {
+    ///     // Both are under way at once.
+    ///     scope.ibroadcast_slice(&mut low, 0)?;
+    ///     scope.ibroadcast_slice(&mut high, world.size() - 1)?;
+    ///     Ok(())
+    /// })??;
+    /// # Ok::<(), typepack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Communicator::broadcast`](crate::Communicator::broadcast).
+    #[doc(alias = "MPI_Ibcast")]
+    pub fn ibroadcast<T: NoUninit + AnyBitPattern>(
+        &'scope self,
+        buf: &'env mut [T],
+        plan: &Plan,
+        count: u64,
+        root: usize,
+    ) -> Result<Request<'scope>> {
+        let layout = writable(buf, 0, plan, count, "buf");
+        let layout = layout.inspect_err(|_| self.comm().skip_collective())?;
+        let part = Part { origin: layout.origin, plan, count };
+        // SAFETY: the slice is borrowed for 'env, which outlives the scope; the scope ends after the
+        // operation is complete or detached.
+        Ok(self.keep(unsafe { self.comm().start_raw(&Collective::Broadcast { part, root })? }))
+    }
+
+    /// [`ibroadcast`](Self::ibroadcast) of a slice of plain values.
+    ///
+    /// # Errors
+    /// As [`ibroadcast`](Self::ibroadcast).
+    #[doc(alias = "MPI_Ibcast")]
+    pub fn ibroadcast_slice<T: NoUninit + AnyBitPattern>(
+        &'scope self,
+        values: &'env mut [T],
+        root: usize,
+    ) -> Result<Request<'scope>> {
+        let count = size_of_val(values) as u64;
+        self.ibroadcast(values, bytes()?, count, root)
+    }
+
+    /// Starts a reduction of `values` to all ranks; see
+    /// [`Communicator::allreduce`](crate::Communicator::allreduce). Collective.
+    ///
+    /// # Errors
+    /// As [`Communicator::allreduce`](crate::Communicator::allreduce).
+    #[doc(alias = "MPI_Iallreduce")]
+    pub fn iallreduce<T: Reducible>(
+        &'scope self,
+        values: &'env mut [T],
+        op: Op,
+    ) -> Result<Request<'scope>> {
+        let (plan, combine) = (T::plan()?, Combine::from(combiner::<T>(op)));
+        let (recv, count) = (values.as_mut_ptr().cast(), values.len() as u64);
+        let call = Collective::Allreduce { send: None, recv, plan, count, combine: &combine };
+        // SAFETY: as in `ibroadcast`; the slice has so many values of the plan's type.
+        Ok(self.keep(unsafe { self.comm().start_raw(&call)? }))
+    }
+}

@@ -1,0 +1,561 @@
+//! All schedules of this process: a source of progress.
+//!
+//! A schedule is issued as far as its dependencies allow when it is started, and whenever a message or
+//! an errand of it is over. Short copies and combinations are done at once; long ones, and all calls
+//! of user functions, are errands (`endpoint/sources.rs`).
+//!
+//! Invariant: a place in the table is not used again before every message of its schedule is over or
+//! detached, so that nothing that is over is taken for something of the next.
+
+use super::part::{check_own, unequal};
+use super::program::{Action, Builder, Schedule};
+use crate::commit::bytes;
+use crate::endpoint::engine::{How, MessageEngine};
+use crate::endpoint::requests::{Owner, Request};
+use crate::endpoint::sources::{Combine, Errand, Source as ProgressSource};
+use crate::message::envelope::Label;
+use crate::message::payload::{LayoutRef, Posting, Sink, Supply, copy_layout};
+use crate::message::typecheck::{self, VOID};
+use crate::message::{Operation, Source, Status, Tag};
+use crate::settings::Settings;
+use crate::{Error, ErrorKind, Result};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Bytes from which a copy or combination is done without the lock.
+const LONG: u64 = 32 << 10;
+
+/// Places in the table that keep scratch memory between schedules: as many as small programs have
+/// collective calls at once.
+const KEEP_SCRATCH: usize = 2;
+
+/// Where a schedule's messages match.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The context.
+    pub context: u64,
+    /// The tag.
+    pub tag: i32,
+}
+
+/// Rounds of a persistent operation that have different tags.
+pub const ROUNDS: i32 = 16;
+
+/// Who is told that a schedule is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiter {
+    /// A caller that waits, and fetches the result.
+    Caller,
+    /// Whoever has the request with this number.
+    Request(u64),
+    /// Nobody any more.
+    Nobody,
+}
+
+#[derive(Debug)]
+enum Life {
+    /// The place is free.
+    Free,
+    /// Steps are being listed, or are listed and not started.
+    Idle,
+    Running(Waiter),
+    /// Its caller has not fetched the result.
+    Over(Result<()>),
+}
+
+#[derive(Debug)]
+struct Entry {
+    schedule: Schedule,
+    life: Life,
+    place: Place,
+    /// A persistent operation has it, and starts it again.
+    kept: bool,
+    /// Rounds that have been started.
+    rounds: i32,
+}
+
+/// What has become of a step that was issued.
+enum Issued {
+    Over(Result<()>),
+    InFlight(u64),
+    Errand,
+}
+
+/// The schedules of this process.
+#[derive(Debug)]
+pub struct Schedules {
+    /// As a source of progress.
+    number: u32,
+    /// This rank.
+    rank: usize,
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    errands: VecDeque<(u32, u32)>,
+    /// User functions that are to be dropped without the lock.
+    dropped: Vec<Combine>,
+}
+
+impl Schedules {
+    /// None yet; this is source `number` of `rank`.
+    pub fn new(number: u32, rank: usize) -> Self {
+        let (entries, free, dropped) = (Vec::new(), Vec::new(), Vec::new());
+        Self { number, rank, entries, free, errands: VecDeque::new(), dropped }
+    }
+
+    /// A place in the table with the steps that `build` lists.
+    fn list<'a>(
+        &mut self,
+        place: Place,
+        build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
+    ) -> Result<u32> {
+        let index = self.free.pop().unwrap_or_else(|| {
+            let (schedule, life) = (Schedule::default(), Life::Free);
+            self.entries.push(Entry { schedule, life, place, kept: false, rounds: 0 });
+            self.entries.len() as u32 - 1
+        });
+        let entry = &mut self.entries[index as usize];
+        entry.life = Life::Idle;
+        entry.place = place;
+        let built = build(&mut Builder::new(&mut entry.schedule));
+        if let Err(error) = built {
+            self.release(index);
+            return Err(error);
+        }
+        Ok(index)
+    }
+
+    fn release(&mut self, index: u32) {
+        let entry = &mut self.entries[index as usize];
+        if let Some(combine @ Combine::User(_)) = entry.schedule.combine.take() {
+            self.dropped.push(combine);
+        }
+        entry.schedule.clear((index as usize) < KEEP_SCRATCH);
+        entry.life = Life::Free;
+        entry.kept = false;
+        entry.rounds = 0;
+        self.free.push(index);
+    }
+
+    /// Starts a schedule for a caller that waits for it: gives the number under which to
+    /// [`fetch`](Self::fetch) the result, or to [`abandon`](Self::abandon) it.
+    ///
+    /// # Safety
+    ///
+    /// - The memory that `build` lists is valid for what its steps do, and nobody else's, until the
+    ///   result has been fetched or the schedule abandoned, as are its plans.
+    ///
+    /// # Errors
+    /// Those of `build`; nothing is started then.
+    #[inline]
+    pub unsafe fn start_waiting<'a>(
+        &mut self,
+        engine: &mut MessageEngine,
+        place: Place,
+        build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
+    ) -> Result<u32> {
+        let index = self.list(place, build)?;
+        let entry = &mut self.entries[index as usize];
+        entry.schedule.rewind();
+        entry.life = Life::Running(Waiter::Caller);
+        self.advance(engine, index);
+        Ok(index)
+    }
+
+    /// Starts a schedule under a request.
+    ///
+    /// # Safety
+    ///
+    /// - The memory that `build` lists is valid for what its steps do, and nobody else's, until the
+    ///   operation is complete or detached.
+    ///
+    /// # Errors
+    /// As [`start_waiting`](Self::start_waiting).
+    pub unsafe fn start<'a>(
+        &mut self,
+        engine: &mut MessageEngine,
+        place: Place,
+        build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
+    ) -> Result<Operation> {
+        let index = self.list(place, build)?;
+        self.entries[index as usize].schedule.keep_plans();
+        self.begin(engine, index)
+    }
+
+    /// Keeps a schedule that is started later: gives its number.
+    ///
+    /// # Errors
+    /// As [`start_waiting`](Self::start_waiting).
+    pub fn keep<'a>(
+        &mut self,
+        place: Place,
+        build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
+    ) -> Result<u32> {
+        let index = self.list(place, build)?;
+        let entry = &mut self.entries[index as usize];
+        entry.schedule.keep_plans();
+        entry.kept = true;
+        Ok(index)
+    }
+
+    /// Starts one that is kept.
+    ///
+    /// # Safety
+    /// As [`start`](Self::start).
+    ///
+    /// # Errors
+    /// It has been started and is not over.
+    pub unsafe fn restart(&mut self, engine: &mut MessageEngine, index: u32) -> Result<Operation> {
+        let entry = &mut self.entries[index as usize];
+        if !matches!(entry.life, Life::Idle) {
+            let detail = "it has been started and is not complete";
+            return Err(Error::new(ErrorKind::Request, "request", detail));
+        }
+        let round = entry.rounds % ROUNDS;
+        entry.rounds = round + 1;
+        entry.place.tag = entry.place.tag / ROUNDS * ROUNDS + round;
+        self.begin(engine, index)
+    }
+
+    fn begin(&mut self, engine: &mut MessageEngine, index: u32) -> Result<Operation> {
+        let owner = Owner { source: self.number, token: u64::from(index) << 32 };
+        let id = engine.requests().open(Request::Source(owner));
+        let entry = &mut self.entries[index as usize];
+        entry.schedule.rewind();
+        entry.life = Life::Running(Waiter::Request(id));
+        self.advance(engine, index);
+        if !engine.requests().is_complete(id) {
+            return Ok(Operation::Pending(id));
+        }
+        match engine.requests().fetch(id) {
+            Some(result) => result.map(Operation::Done),
+            None => Ok(Operation::Pending(id)),
+        }
+    }
+
+    /// Gives back one that is kept; if it is running, when it is over.
+    pub fn free(&mut self, index: u32) {
+        let entry = &mut self.entries[index as usize];
+        entry.kept = false;
+        if matches!(entry.life, Life::Idle) {
+            self.release(index);
+        }
+    }
+
+    /// The result of a schedule, once, when it is over.
+    #[inline]
+    pub fn fetch(&mut self, index: u32) -> Option<Result<()>> {
+        let entry = &mut self.entries[index as usize];
+        if !matches!(entry.life, Life::Over(_)) {
+            return None;
+        }
+        let Life::Over(result) = std::mem::replace(&mut entry.life, Life::Idle) else {
+            return None;
+        };
+        // Its caller has it, too, so that nothing is dropped here.
+        entry.schedule.combine = None;
+        self.release(index);
+        Some(result)
+    }
+
+    /// The caller that has started it waits no more: its memory is let go. False while an errand of it is being
+    /// run: to be asked again.
+    pub fn abandon(&mut self, engine: &mut MessageEngine, index: u32) -> bool {
+        let entry = &mut self.entries[index as usize];
+        match entry.life {
+            Life::Over(_) => {
+                self.release(index);
+                true
+            }
+            Life::Running(_) if entry.schedule.errands > 0 => false,
+            Life::Running(_) => {
+                entry.life = Life::Running(Waiter::Nobody);
+                self.let_go(engine, index);
+                true
+            }
+            Life::Free | Life::Idle => true,
+        }
+    }
+
+    /// Cuts a running schedule loose from its memory: what it has yet to send goes out void, what it
+    /// has yet to receive is dropped.
+    fn let_go(&mut self, engine: &mut MessageEngine, index: u32) {
+        self.entries[index as usize].schedule.void = true;
+        for number in 0..self.entries[index as usize].schedule.steps.len() {
+            let step = self.entries[index as usize].schedule.steps[number];
+            let number = number as u32;
+            // What is complete is in the queue of results, which comes to `completed`.
+            if step.request == 0 || engine.requests().get(step.request).is_none() {
+                continue;
+            }
+            if matches!(step.action, Action::Receive { .. }) && engine.withdraw(step.request) {
+                // Its message must be taken all the same.
+                self.issue(engine, index, number);
+            } else {
+                engine.detach(step.request);
+                self.entries[index as usize].schedule.finish(number, Ok(()));
+            }
+        }
+        let entry = &mut self.entries[index as usize];
+        self.errands.retain(|&(other, number)| {
+            if other == index {
+                entry.schedule.finish(number, Ok(()));
+            }
+            other != index
+        });
+        self.advance(engine, index);
+    }
+
+    /// Does a step, or starts it.
+    #[inline]
+    fn issue(&mut self, engine: &mut MessageEngine, index: u32, number: u32) {
+        let entry = &mut self.entries[index as usize];
+        match entry.issue(number, engine) {
+            Issued::Over(outcome) => entry.schedule.finish(number, outcome),
+            Issued::InFlight(id) => {
+                let token = u64::from(index) << 32 | u64::from(number);
+                engine.requests().own(id, Owner { source: self.number, token });
+                entry.schedule.steps[number as usize].request = id;
+            }
+            Issued::Errand => self.errands.push_back((index, number)),
+        }
+    }
+
+    /// Issues all steps that are ready.
+    #[inline]
+    fn advance(&mut self, engine: &mut MessageEngine, index: u32) {
+        while let Some(number) = self.entries[index as usize].schedule.next() {
+            self.issue(engine, index, number);
+        }
+        if self.entries[index as usize].schedule.open == 0 {
+            self.end(engine, index);
+        }
+    }
+
+    fn end(&mut self, engine: &mut MessageEngine, index: u32) {
+        let entry = &mut self.entries[index as usize];
+        let Life::Running(waiter) = entry.life else { return };
+        let result = entry.schedule.result();
+        if waiter == Waiter::Caller {
+            entry.life = Life::Over(result);
+            return;
+        }
+        entry.life = Life::Idle;
+        if !entry.kept {
+            self.release(index);
+        }
+        if let Waiter::Request(id) = waiter {
+            let status = Status { source: self.rank, tag: 0, bytes: 0 };
+            engine.requests().complete(id, result.map(|()| status));
+        }
+    }
+}
+
+impl Entry {
+    /// Does a step, or starts it.
+    #[inline]
+    fn issue(&mut self, number: u32, engine: &mut MessageEngine) -> Issued {
+        let schedule = &self.schedule;
+        let step = &schedule.steps[number as usize];
+        let failed = step.failed || schedule.void;
+        match step.action {
+            Action::Send { part, to, types } => {
+                if failed {
+                    return self.send_void(engine, to);
+                }
+                let Place { context, tag } = self.place;
+                let label = Label { context, tag, bytes: part.bytes, types };
+                let layout = schedule.layout(&part);
+                // SAFETY: the memory is valid until the schedule is over or detached (promise of who
+                // has started it), which ends the send; the size is the plan's own.
+                match unsafe { engine.send(&layout, label, to, How::STANDARD) } {
+                    Ok(Operation::Done(_)) => Issued::Over(Ok(())),
+                    Ok(Operation::Pending(id)) => Issued::InFlight(id),
+                    Err(error) => {
+                        // Whoever waits for it is to wait no more, if there is a way to say so.
+                        self.send_void(engine, to);
+                        Issued::Over(Err(error))
+                    }
+                }
+            }
+            Action::Receive { part, from } => {
+                let Place { context, tag } = self.place;
+                let (source, tag) = (Source::Rank(from.slot), Tag::Is(tag));
+                let nothing = || -> Result<LayoutRef<'static>> {
+                    Ok(LayoutRef { origin: std::ptr::null_mut(), plan: bytes()?, count: 0 })
+                };
+                let posting = if schedule.void {
+                    match nothing() {
+                        Ok(layout) => Posting { layout, capacity: 0, context, source, tag },
+                        Err(error) => return Issued::Over(Err(error)),
+                    }
+                } else {
+                    let layout = schedule.layout(&part);
+                    Posting { layout, capacity: part.bytes, context, source, tag }
+                };
+                // SAFETY: as for the send.
+                match unsafe { engine.receive(&posting) } {
+                    Ok(Operation::Done(status)) => Issued::Over(self.received(number, status)),
+                    Ok(Operation::Pending(id)) => Issued::InFlight(id),
+                    Err(error) => Issued::Over(Err(error)),
+                }
+            }
+            Action::Copy { .. } | Action::Combine { .. } if failed => Issued::Over(Ok(())),
+            Action::Copy { from, to, rank, compared } => {
+                if let Err(error) = self.comparable(number, compared) {
+                    return Issued::Over(Err(error));
+                }
+                if from.bytes <= to.bytes && from.bytes >= LONG {
+                    return Issued::Errand;
+                }
+                if from.bytes <= to.bytes {
+                    let (source, target) = (schedule.layout(&from), schedule.layout(&to));
+                    // SAFETY: not more bytes than either side has, and they overlap nowhere (promise
+                    // of who has started the schedule).
+                    unsafe { copy_layout(&source, &target, from.bytes) };
+                }
+                Issued::Over(check_own(from.bytes, to.bytes, rank))
+            }
+            Action::Combine { lower, upper, first, elements, bytes } => match &schedule.combine {
+                Some(Combine::User(_)) => Issued::Errand,
+                Some(_) if bytes >= LONG => Issued::Errand,
+                Some(combine) => {
+                    // SAFETY: so many elements lie there (promise of who has started the schedule).
+                    unsafe { combine.call(lower, upper, first, elements) };
+                    Issued::Over(Ok(()))
+                }
+                None => Issued::Over(Err(Error::new(
+                    ErrorKind::Internal,
+                    "schedule",
+                    "has a combination without an operation",
+                ))),
+            },
+        }
+    }
+
+    /// Whether the types of both sides of a copy may meet.
+    fn comparable(&self, number: u32, compared: bool) -> Result<()> {
+        let Action::Copy { from, to, .. } = self.schedule.steps[number as usize].action else {
+            return Ok(());
+        };
+        if !compared || from.bytes > to.bytes || !Settings::get()?.check_types {
+            return Ok(());
+        }
+        let (from, to) = (self.schedule.layout(&from), self.schedule.layout(&to));
+        typecheck::own((from.plan, from.count), (to.plan, to.count))
+    }
+
+    /// Tells a rank that what it waits for has not come to this one either.
+    #[cold]
+    fn send_void(&self, engine: &mut MessageEngine, to: usize) -> Issued {
+        let Place { context, tag } = self.place;
+        let plan = match bytes() {
+            Ok(plan) => plan,
+            Err(error) => return Issued::Over(Err(error)),
+        };
+        let layout = LayoutRef { origin: std::ptr::null_mut(), plan, count: 0 };
+        let label = Label { context, tag, bytes: 0, types: VOID };
+        // SAFETY: no elements.
+        match unsafe { engine.send(&layout, label, to, How::STANDARD) } {
+            Ok(Operation::Done(_)) => Issued::Over(Ok(())),
+            Ok(Operation::Pending(id)) => Issued::InFlight(id),
+            Err(error) => Issued::Over(Err(error)),
+        }
+    }
+
+    /// Whether a receive has got every byte.
+    #[inline]
+    fn received(&self, number: u32, status: Status) -> Result<()> {
+        match self.schedule.steps[number as usize].action {
+            Action::Receive { part, from } if status.bytes != part.bytes => {
+                Err(unequal(from.rank, status.bytes, part.bytes))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ProgressSource for Schedules {
+    #[inline]
+    fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>) {
+        let (index, number) = ((token >> 32) as u32, token as u32);
+        let entry = &mut self.entries[index as usize];
+        let outcome = match result {
+            _ if entry.schedule.void => Ok(()),
+            Ok(status) => entry.received(number, status),
+            Err(error) => Err(error),
+        };
+        entry.schedule.finish(number, outcome);
+        self.advance(engine, index);
+    }
+
+    fn progress(&mut self, _: &mut MessageEngine) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn nap(&self) -> Option<Duration> {
+        None
+    }
+
+    #[inline]
+    fn has_errand(&self) -> bool {
+        !self.errands.is_empty() || !self.dropped.is_empty()
+    }
+
+    fn errand(&mut self) -> Option<(u64, Errand)> {
+        if let Some(combine) = self.dropped.pop() {
+            return Some((u64::MAX, Errand::Drop(combine)));
+        }
+        let (index, number) = self.errands.pop_front()?;
+        let schedule = &mut self.entries[index as usize].schedule;
+        let errand = match schedule.steps[number as usize].action {
+            Action::Copy { from, to, .. } => {
+                let supply = Supply::Memory(schedule.layout(&from).keep());
+                let sink = Sink::Memory(schedule.layout(&to).keep());
+                Errand::Copy(supply, sink, from.bytes)
+            }
+            Action::Combine { lower, upper, first, elements, .. } => {
+                let with = schedule.combine.clone()?;
+                Errand::Combine { with, lower, upper, first, elements }
+            }
+            // Messages are no errands.
+            Action::Send { .. } | Action::Receive { .. } => return None,
+        };
+        schedule.errands += 1;
+        Some((u64::from(index) << 32 | u64::from(number), errand))
+    }
+
+    fn ran(&mut self, engine: &mut MessageEngine, token: u64, completed: bool) {
+        if token == u64::MAX {
+            return;
+        }
+        let (index, number) = ((token >> 32) as u32, token as u32);
+        let schedule = &mut self.entries[index as usize].schedule;
+        schedule.errands -= 1;
+        let outcome = match schedule.steps[number as usize].action {
+            _ if !completed => {
+                Err(Error::new(ErrorKind::Internal, "op", "a user's function has panicked"))
+            }
+            Action::Copy { from, to, rank, .. } => check_own(from.bytes, to.bytes, rank),
+            _ => Ok(()),
+        };
+        schedule.finish(number, outcome);
+        self.advance(engine, index);
+    }
+
+    fn detach(&mut self, engine: &mut MessageEngine, token: u64) -> bool {
+        let index = (token >> 32) as u32;
+        let entry = &mut self.entries[index as usize];
+        if entry.schedule.errands > 0 {
+            return false;
+        }
+        if matches!(entry.life, Life::Running(_)) {
+            self.let_go(engine, index);
+        }
+        true
+    }
+
+    fn is_needed(&self) -> bool {
+        let running = |entry: &&Entry| matches!(entry.life, Life::Running(_));
+        self.entries.iter().filter(running).any(|entry| entry.schedule.is_needed())
+    }
+}

@@ -1,0 +1,566 @@
+//! Nonblocking and persistent collective calls, against the blocking ones.
+#![expect(dead_code, reason = "each test binary uses a part of the harness")]
+
+mod job;
+
+use job::{Random, is_rank, mpiexec, ranks, ranks_with, run};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use typepack::{
+    Collective, Combine, Communicator, Datatype, ErrorKind, Named, Op, Operation, Operator, Part,
+    Plan, commit,
+};
+
+/// Words of an element, whatever its layout.
+const WORDS: usize = 3;
+
+/// Elements of three words: dense, with gaps, permuted. The last is one word, for reductions.
+struct Types {
+    plans: Vec<(Plan, usize)>,
+    word: Plan,
+    sparse: Plan,
+    pair: Plan,
+}
+
+impl Types {
+    fn new() -> Self {
+        let word = Datatype::named(Named::I64);
+        let dense = Datatype::contiguous(3, &word).unwrap();
+        let gaps = Datatype::vector(3, 1, 2, &word).unwrap();
+        let permuted = Datatype::indexed_block(1, &[2, 0, 4], &word).unwrap();
+        let permuted = Datatype::resized(0, 48, &permuted).unwrap();
+        let gaps = Datatype::resized(0, 48, &gaps).unwrap();
+        let plan = |ty: &Datatype| commit(ty).unwrap();
+        Self {
+            plans: vec![(plan(&dense), 3), (plan(&gaps), 6), (plan(&permuted), 6)],
+            word: plan(&word),
+            sparse: plan(&Datatype::resized(0, 16, &word).unwrap()),
+            pair: plan(&Datatype::contiguous(2, &word).unwrap()),
+        }
+    }
+}
+
+/// A call that all ranks of a communicator make, with the memory of this one.
+struct Case {
+    kind: u64,
+    root: usize,
+    in_place: bool,
+    /// Elements of each rank, and those that each two ranks exchange.
+    counts: Vec<usize>,
+    /// The plans of what is sent and received, and words of their elements.
+    from: (Plan, usize),
+    to: (Plan, usize),
+    combine: Combine,
+    send: Vec<i64>,
+    recv: Vec<i64>,
+    rank: usize,
+}
+
+/// `(a, b)` after `(c, d)`: not commutative.
+fn compose(lower: *const u8, upper: *mut u8, elements: u64) {
+    for i in 0..elements as usize {
+        // SAFETY: called with two vectors of so many pairs.
+        unsafe {
+            let [a, b] = lower.cast::<[i64; 2]>().add(i).read_unaligned();
+            let upper = upper.cast::<[i64; 2]>().add(i);
+            let [c, d] = upper.read_unaligned();
+            upper.write_unaligned([a.wrapping_mul(c), a.wrapping_mul(d).wrapping_add(b)]);
+        }
+    }
+}
+
+/// Sums of every second word.
+fn add_sparse(lower: *const u8, upper: *mut u8, elements: u64) {
+    for i in 0..elements as usize {
+        // SAFETY: called with two vectors of so many words, 16 bytes apart.
+        unsafe {
+            let lower = lower.cast::<i64>().add(2 * i).read_unaligned();
+            let upper = upper.cast::<i64>().add(2 * i);
+            upper.write_unaligned(upper.read_unaligned().wrapping_add(lower));
+        }
+    }
+}
+
+impl Case {
+    /// `shared` gives the same on all ranks, `own` does not.
+    fn new(comm: &Communicator, types: &Types, shared: &mut Random, own: &mut Random) -> Self {
+        let (rank, size) = (comm.rank(), comm.size());
+        let kind = shared.below(8);
+        let root = shared.below(size as u64) as usize;
+        let most = [1, 5, 60, 2500][shared.below(4) as usize];
+        let counts: Vec<usize> = (0..size).map(|_| shared.below(most + 1) as usize).collect();
+        let in_place = shared.below(3) == 0;
+        let pick = |own: &mut Random| types.plans[own.below(3) as usize].clone();
+        let (mut from, mut to) = (pick(own), pick(own));
+        let mut combine = Combine::from(Operator::Sum.combiner(Named::I64).unwrap());
+        if kind >= 6 {
+            (from, combine) = match shared.below(3) {
+                0 => ((types.word.clone(), 1), combine),
+                1 => {
+                    let add = Combine::user(|lower, upper, _, n| add_sparse(lower, upper, n));
+                    ((types.sparse.clone(), 2), add)
+                }
+                _ => {
+                    let pairs = Combine::user(|lower, upper, _, n| compose(lower, upper, n));
+                    ((types.pair.clone(), 2), pairs)
+                }
+            };
+            to = from.clone();
+        }
+        // Room for what any kind needs.
+        let room = (counts.iter().sum::<usize>() + size) * 6 * if kind == 5 { size } else { 1 };
+        let mut fill = || (0..room).map(|_| own.next() as i64).collect::<Vec<_>>();
+        let (send, recv) = (fill(), fill());
+        Self { kind, root, in_place, counts, from, to, combine, send, recv, rank }
+    }
+
+    /// One part for every rank, behind each other.
+    fn parts<'a>(
+        memory: &[i64],
+        (plan, words): &'a (Plan, usize),
+        counts: &[usize],
+    ) -> Vec<Part<'a>> {
+        let mut at = memory.as_ptr().cast_mut();
+        let mut parts = Vec::new();
+        for &count in counts {
+            parts.push(Part { origin: at.cast(), plan, count: count as u64 });
+            at = at.wrapping_add(count * words);
+        }
+        assert!(at <= memory.as_ptr().cast_mut().wrapping_add(memory.len()));
+        parts
+    }
+
+    fn call<R>(&self, send: &[i64], recv: &[i64], f: impl FnOnce(&Collective<'_>) -> R) -> R {
+        let Self { root, in_place, rank, ref counts, ref combine, .. } = *self;
+        let at = |memory: &[i64]| memory.as_ptr().cast_mut().cast::<u8>();
+        let own = counts[rank] as u64;
+        let part = |memory: &[i64], plan, count| Part { origin: at(memory), plan, count };
+        let placed = |there: bool, part| (!(in_place && there)).then_some(part);
+        let sends = Self::parts(send, &self.from, counts);
+        let receives = Self::parts(recv, &self.to, counts);
+        let reduced = (send.as_ptr().cast(), at(recv), &self.from.0, counts[0] as u64);
+        match self.kind {
+            0 => f(&Collective::Barrier),
+            1 => {
+                let part = part(recv, &self.to.0, counts[root] as u64);
+                f(&Collective::Broadcast { part, root })
+            }
+            2 => {
+                let mine = placed(rank == root, part(send, &self.from.0, own));
+                f(&Collective::Gather { mine, parts: &receives, root })
+            }
+            3 => {
+                let mine = placed(rank == root, part(recv, &self.to.0, own));
+                f(&Collective::Scatter { parts: &sends, mine, root })
+            }
+            4 => {
+                let mine = placed(true, part(send, &self.from.0, own));
+                f(&Collective::Allgather { mine, parts: &receives })
+            }
+            5 => {
+                // Between i and j as many as both have together.
+                let both: Vec<usize> = counts.iter().map(|count| count + counts[rank]).collect();
+                let sends = Self::parts(send, &self.from, &both);
+                let receives = Self::parts(recv, &self.to, &both);
+                let send = (!in_place).then_some(&sends[..]);
+                f(&Collective::Alltoall { send, receive: &receives })
+            }
+            6 => {
+                let (send, recv, plan, count) = reduced;
+                let send = placed(rank == root, send);
+                f(&Collective::Reduce { send, recv, plan, count, combine, root })
+            }
+            _ => {
+                let (send, recv, plan, count) = reduced;
+                let send = placed(true, send);
+                f(&Collective::Allreduce { send, recv, plan, count, combine })
+            }
+        }
+    }
+}
+
+/// Numbers below `n` in an order of this rank's own.
+fn shuffled(n: usize, random: &mut Random) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).collect();
+    for i in (1..n).rev() {
+        order.swap(i, random.below(i as u64 + 1) as usize);
+    }
+    order
+}
+
+/// Completes the operations in an order of this rank's own, by waiting or testing.
+fn complete(comm: &Communicator, started: &[Operation], random: &mut Random) {
+    let messages = comm.messages();
+    for at in shuffled(started.len(), random) {
+        match started[at] {
+            Operation::Pending(id) if random.below(2) == 0 => loop {
+                if let Some(result) = messages.look(|ongoing| ongoing.fetch(id)).unwrap() {
+                    result.unwrap();
+                    break;
+                }
+            },
+            operation => drop(messages.finish(operation).unwrap()),
+        }
+    }
+}
+
+fn rounds(comm: &Communicator, types: &Types, shared: &mut Random, own: &mut Random) {
+    let outstanding = 1 + shared.below(8) as usize;
+    let cases: Vec<Case> = (0..outstanding).map(|_| Case::new(comm, types, shared, own)).collect();
+    let fresh = || -> Vec<(Vec<i64>, Vec<i64>)> {
+        cases.iter().map(|case| (case.send.clone(), case.recv.clone())).collect()
+    };
+    let expected = fresh();
+    for (case, (send, recv)) in cases.iter().zip(&expected) {
+        // SAFETY: the vectors hold the parts and live until the call returns.
+        case.call(send, recv, |call| unsafe { comm.run_raw(call).unwrap() });
+    }
+    let check = |got: &[(Vec<i64>, Vec<i64>)], form: &str| {
+        for (at, case) in cases.iter().enumerate() {
+            let same = got[at] == expected[at];
+            assert!(same, "{form} {at}: kind {} root {} {:?}", case.kind, case.root, case.counts);
+        }
+    };
+    let memory = fresh();
+    let mut started = Vec::new();
+    for (case, (send, recv)) in cases.iter().zip(&memory) {
+        // SAFETY: the vectors hold the parts and live until the operations are complete.
+        started.push(case.call(send, recv, |call| unsafe { comm.start_raw(call).unwrap() }));
+    }
+    complete(comm, &started, own);
+    check(&memory, "nonblocking");
+    let mut memory = fresh();
+    let prepared: Vec<_> = cases
+        .iter()
+        .zip(&memory)
+        .map(|(case, (send, recv))| case.call(send, recv, |call| comm.prepare_raw(call).unwrap()))
+        .collect();
+    for _ in 0..3 {
+        for (case, (send, recv)) in cases.iter().zip(&mut memory) {
+            send.copy_from_slice(&case.send);
+            recv.copy_from_slice(&case.recv);
+        }
+        // Every rank in another order.
+        let mut started = Vec::new();
+        for at in shuffled(prepared.len(), own) {
+            // SAFETY: as above.
+            started.push(unsafe { prepared[at].start().unwrap() });
+        }
+        complete(comm, &started, own);
+        check(&memory, "persistent");
+    }
+}
+
+fn campaign(world: &Communicator) {
+    let types = Types::new();
+    let mut own = Random(77 + world.rank() as u64);
+    for round in 0..12u64 {
+        let mut shared = Random(round);
+        // The ranks of one color get the same numbers afterwards.
+        let color = (world.rank() as u64 * 7 + round) % (1 + shared.below(3));
+        let key = (world.rank() as i32 * 5 + round as i32) % 4;
+        let comm = match round % 3 {
+            0 => world.clone(),
+            1 => world.idup().unwrap().wait().unwrap(),
+            _ => world.split(Some(color as u32), key).unwrap().unwrap(),
+        };
+        rounds(&comm, &types, &mut Random(1000 * round + color), &mut own);
+    }
+}
+
+macro_rules! campaigns {
+    ($($name:ident $size:literal;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                ranks($size, stringify!($name), campaign);
+            }
+        )*
+    };
+}
+
+campaigns! {
+    one_rank 1;
+    two_ranks 2;
+    three_ranks 3;
+    four_ranks 4;
+    five_ranks 5;
+    seven_ranks 7;
+    eight_ranks 8;
+    nine_ranks 9;
+}
+
+#[test]
+fn compared_types_in_nonblocking_calls() {
+    let name = "compared_types_in_nonblocking_calls";
+    ranks_with(3, name, &[("TYPEPACK_CHECK_TYPES", "1")], campaign);
+}
+
+#[test]
+fn every_message_by_rendezvous() {
+    ranks_with(4, "every_message_by_rendezvous", &[("TYPEPACK_EAGER_LIMIT", "0")], campaign);
+}
+
+/// Safe forms, many under way at once.
+#[test]
+fn scopes_have_collective_calls() {
+    ranks(3, "scopes_have_collective_calls", |world| {
+        let (rank, size) = (world.rank(), world.size());
+        let mut values: Vec<[u64; 100]> = (0..8).map(|n| [(rank * 10 + n) as u64; 100]).collect();
+        let mut sums = [[rank as i64 + 1; 3]; 4];
+        world
+            .scope(|scope| {
+                let mut requests = Vec::new();
+                for (n, values) in values.iter_mut().enumerate() {
+                    requests.push(scope.ibroadcast_slice(values, n % size).unwrap());
+                }
+                for sums in &mut sums {
+                    scope.iallreduce(sums, Op::Sum).unwrap();
+                }
+                let barrier = scope.ibarrier().unwrap();
+                // Blocking ones meanwhile.
+                let mut most = [rank as f64];
+                world.allreduce(&mut most, Op::Max).unwrap();
+                assert_eq!(most, [size as f64 - 1.0]);
+                scope.wait(barrier).unwrap();
+                scope.wait_all(requests).unwrap();
+            })
+            .unwrap();
+        for (n, values) in values.iter().enumerate() {
+            assert!(values.iter().all(|&value| value == (n % size * 10 + n) as u64));
+        }
+        assert_eq!(sums, [[6; 3]; 4]);
+    });
+}
+
+#[test]
+fn a_round_must_be_over_before_the_next() {
+    ranks(2, "a_round_must_be_over_before_the_next", |world| {
+        let barrier = world.prepare_raw(&Collective::Barrier).unwrap();
+        // SAFETY: a barrier has no memory.
+        let first = unsafe { barrier.start().unwrap() };
+        if matches!(first, Operation::Pending(_)) && world.rank() == 0 {
+            // Rank 1 starts after this message.
+            // SAFETY: as above.
+            let error = unsafe { barrier.start() };
+            if let Err(error) = error {
+                assert_eq!(error.kind(), ErrorKind::Request);
+            }
+        }
+        world.messages().finish(first).unwrap();
+        // One that is dropped while it runs goes on.
+        // SAFETY: as above.
+        let second = unsafe { barrier.start().unwrap() };
+        drop(barrier);
+        world.messages().finish(second).unwrap();
+    });
+}
+
+/// The user's function of one thread waits for what another thread does meanwhile.
+#[test]
+fn a_users_function_holds_no_lock() {
+    ranks(2, "a_users_function_holds_no_lock", |world| {
+        let other = world.dup().unwrap();
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        let (called, is_called) = channel();
+        let (done, is_done) = channel();
+        let is_done = std::sync::Mutex::new(is_done);
+        let combine = Combine::user(move |lower, upper, first, elements| {
+            assert_eq!((first, elements), (0, 1));
+            called.send(()).unwrap();
+            is_done
+                .lock()
+                .unwrap()
+                .recv_timeout(Duration::from_secs(60))
+                .expect("the other thread");
+            // SAFETY: one word each.
+            unsafe { *upper.cast::<i64>() += *lower.cast::<i64>() };
+        });
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                is_called.recv_timeout(Duration::from_secs(60)).expect("the user's function");
+                // Messages and collective calls, while the function has not returned.
+                let mut sum = [1i64];
+                other.allreduce(&mut sum, Op::Sum).unwrap();
+                assert_eq!(sum, [2]);
+                done.send(()).unwrap();
+            });
+            let (mine, mut sum) = ([world.rank() as i64 + 5], [0i64]);
+            let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
+            // SAFETY: both arrays live until the call returns.
+            unsafe { world.allreduce_raw(send, recv, &word, 1, &combine).unwrap() };
+            assert_eq!(sum, [11]);
+        });
+    });
+}
+
+/// Whoever waits for something else makes the user's functions run.
+#[test]
+fn functions_run_while_their_starter_waits_for_a_message() {
+    ranks(3, "functions_run_while_their_starter_waits_for_a_message", |world| {
+        let (rank, size) = (world.rank(), world.size());
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        let combine = Combine::user(|lower, upper, _, n| {
+            for i in 0..n as usize {
+                // SAFETY: so many words each.
+                unsafe { *upper.cast::<i64>().add(i) += *lower.cast::<i64>().add(i) };
+            }
+        });
+        let (mine, mut sum) = ([rank as i64], [0i64]);
+        let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
+        let (plan, count) = (&word, 1);
+        let call = Collective::Reduce { send, recv, plan, count, combine: &combine, root: 0 };
+        // SAFETY: both arrays live until the operation is complete.
+        let operation = unsafe { world.start_raw(&call).unwrap() };
+        if rank == 0 {
+            world.messages().finish(operation).unwrap();
+            assert_eq!(sum, [3]);
+            for other in 1..size {
+                world.send(&[1i64], &word, 1, other, 0).unwrap();
+            }
+        } else {
+            let mut got = [0i64];
+            world.recv(&mut got, &word, 1, 0, 0).unwrap();
+            world.messages().finish(operation).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_users_function_that_panics_fails_its_call_alone() {
+    ranks(2, "a_users_function_that_panics_fails_its_call_alone", |world| {
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        let combine = Combine::user(|_, _, _, _| panic!("on purpose"));
+        let (mine, mut sum) = ([1i64], [0i64]);
+        let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
+        // SAFETY: both arrays live until the call returns or panics.
+        let panicked = catch_unwind(AssertUnwindSafe(|| unsafe {
+            world.allreduce_raw(send, recv, &word, 1, &combine)
+        }));
+        assert!(panicked.is_err());
+        world.barrier().unwrap();
+    });
+}
+
+#[test]
+fn threads_have_collective_calls_on_communicators_of_their_own() {
+    ranks(3, "threads_have_collective_calls_on_communicators_of_their_own", |world| {
+        let comms: Vec<Communicator> = (0..2).map(|_| world.dup().unwrap()).collect();
+        std::thread::scope(|threads| {
+            for (n, comm) in comms.iter().enumerate() {
+                threads.spawn(move || {
+                    let types = Types::new();
+                    let mut own = Random(n as u64 + 10 * comm.rank() as u64);
+                    for round in 0..15 {
+                        rounds(comm, &types, &mut Random(round * 2 + n as u64), &mut own);
+                    }
+                });
+            }
+        });
+    });
+}
+
+#[test]
+fn a_panic_in_a_scope_fails_those_who_depend_on_it() {
+    ranks(3, "a_panic_in_a_scope_fails_those_who_depend_on_it", |world| {
+        const LEN: usize = 50_000;
+        let mut values = vec![world.rank() as u64; LEN];
+        if world.rank() == 1 {
+            let mut early = vec![0u64; LEN];
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                world.scope(|scope| {
+                    scope.ibroadcast_slice(&mut values, 0).unwrap();
+                    scope.ibroadcast_slice(&mut early, 1).unwrap();
+                    scope.ibarrier().unwrap();
+                    panic!("on purpose");
+                })
+            }));
+            assert!(panicked.is_err());
+            values.fill(9);
+            early.fill(9);
+            world.barrier().unwrap();
+            assert!(values.iter().chain(&early).all(|&value| value == 9));
+        } else {
+            let mut early = vec![0u64; LEN];
+            // Whatever comes: nobody waits for ever.
+            let _failed = world.scope(|scope| {
+                scope.ibroadcast_slice(&mut values, 0).unwrap();
+                scope.ibroadcast_slice(&mut early, 1).unwrap();
+                scope.ibarrier().unwrap();
+            });
+            world.barrier().unwrap();
+        }
+        let mut last = [world.rank() as u64];
+        world.broadcast_slice(&mut last, 2).unwrap();
+        assert_eq!(last, [2]);
+    });
+}
+
+#[test]
+fn duplicates_overlap_and_may_be_dropped() {
+    ranks(4, "duplicates_overlap_and_may_be_dropped", |world| {
+        let mut duplicates: Vec<_> = (0..8).map(|_| world.idup().unwrap()).collect();
+        let mut sum = [1i64];
+        world.allreduce(&mut sum, Op::Sum).unwrap();
+        // One of them by tests; the parent goes first.
+        let mut last = duplicates.pop().unwrap();
+        let last = loop {
+            if let Some(comm) = last.test().unwrap() {
+                break comm;
+            }
+        };
+        for duplicate in duplicates.drain(..4) {
+            let comm = duplicate.wait().unwrap();
+            comm.barrier().unwrap();
+            let mut sum = [comm.rank() as i64];
+            comm.allreduce(&mut sum, Op::Sum).unwrap();
+            assert_eq!(sum, [6]);
+        }
+        drop(duplicates);
+        last.barrier().unwrap();
+        world.barrier().unwrap();
+    });
+}
+
+/// A communicator that is gone before its operations are complete.
+#[test]
+fn freed_communicators_complete_their_operations() {
+    ranks(3, "freed_communicators_complete_their_operations", |world| {
+        let messages = world.messages();
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        let combine = Combine::from(Operator::Sum.combiner(Named::I64).unwrap());
+        let mut sum = [1i64, 2];
+        let dup = world.dup().unwrap();
+        let (recv, plan, count) = (sum.as_mut_ptr().cast(), &word, 2);
+        let call = Collective::Allreduce { send: None, recv, plan, count, combine: &combine };
+        // SAFETY: the array lives until the operation is complete.
+        let operation = unsafe { dup.start_raw(&call).unwrap() };
+        drop(dup);
+        messages.finish(operation).unwrap();
+        assert_eq!(sum, [3, 6]);
+    });
+}
+
+/// Rank 2 dies while the others wait for it.
+#[test]
+fn a_death_ends_nonblocking_calls() {
+    let name = "a_death_ends_nonblocking_calls";
+    if is_rank() {
+        let universe = typepack::init().expect("joining the job");
+        let world = universe.world();
+        if world.rank() == 2 {
+            std::process::exit(3);
+        }
+        // SAFETY: a barrier has no memory.
+        let operation = unsafe { world.start_raw(&Collective::Barrier).unwrap() };
+        let error = world.messages().finish(operation).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ProcAborted);
+        return;
+    }
+    let mut command = Command::new(mpiexec());
+    command.args(["-n", "3"]).args(job::body(name));
+    let output = run(command, name, &[]);
+    assert!(!output.status.success(), "{}", job::text(&output));
+}
