@@ -13,7 +13,7 @@ use std::ffi::{c_int, c_void};
 use typepack::{Collective, Combine, Communicator};
 
 /// The blocking, the nonblocking and the persistent form of calls: each has the arguments in parentheses
-/// and those of its form, and hands the former to the function of its own name in `$list`.
+/// and those of its form, and hands the former to the function of the blocking form's name in `list`.
 macro_rules! three_ways {
     ($($run:ident $start:ident $init:ident $c:literal ($($arg:ident: $type:ty),*);)*) => {
         $(
