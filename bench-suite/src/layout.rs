@@ -1,6 +1,6 @@
 //! One layout at one size: the datatype, the count, and the loop nest that a hand would write.
 //!
-//! Comes after `definition/`, which has checked the numbers; `competitor.rs` and `hand.rs` take
+//! Comes after `definition/`, which has checked the numbers; `competitor/` takes
 //! what is here. The datatype and the nest are written down separately, from the same definition:
 //! that they agree is what `prepare.rs` verifies.
 

@@ -2,8 +2,8 @@
 //! verified before it is timed.
 //!
 //! The flow, by file: `definition/` (reads `definitions/pack.toml`) -> `layout.rs` (one layout
-//! at one size: datatype, count, memory) -> `competitor.rs` (memcpy, interpreter, JIT, and the
-//! loops of `hand.rs`) -> `prepare.rs` (page-aligned buffers from `buffer.rs`, verification
+//! at one size: datatype, count, memory) -> `competitor/` (memcpy, interpreter, JIT, and the
+//! hand-written loops) -> `prepare.rs` (page-aligned buffers from `buffer.rs`, verification
 //! against the engine's oracle) -> `measure.rs` (interleaved rounds, medians) -> `report.rs`
 //! (table, CSV, JSON) and `bars.rs` (what the speed must reach). `main.rs` is the command,
 //! `benches/pack.rs` runs the same competitors under Criterion.
@@ -23,8 +23,6 @@ pub mod competitor;
 pub mod definition;
 pub mod face;
 pub mod guidelines;
-pub mod hand;
-mod hand_c;
 pub mod layout;
 pub mod measure;
 pub mod message;

@@ -1,6 +1,6 @@
 //! Buffers for one layout, and the proof that every competitor's answer is right.
 //!
-//! Comes after `competitor.rs`. What is verified here is exactly what `measure.rs` times: the same
+//! Comes after `competitor/`. What is verified here is exactly what `measure.rs` times: the same
 //! calls on the same buffers.
 
 use crate::buffer::Buffer;

@@ -5,9 +5,9 @@
 //! `ablation.rs` and `suite_report.rs` print them. What fails for one competitor is a line, and the
 //! run goes on without it.
 
+use crate::competitor::hand::Hands;
 use crate::competitor::{self, HAND, HAND_C, TYPEPACK};
 use crate::definition::{Class, Definitions};
-use crate::hand::Hands;
 use crate::layout::Layout;
 use crate::measure::{Figure, Guest, Row, STEADY, measure_with};
 use crate::peer::Session;

@@ -1,9 +1,9 @@
 //! The reference layouts: every competitor of the engine's side gives the oracle's bytes.
 
 use std::path::Path;
+use typepack_bench::competitor::hand::Hands;
 use typepack_bench::competitor::{self, HAND};
 use typepack_bench::definition::Definitions;
-use typepack_bench::hand::Hands;
 use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::prepare::Bench;
 use typepack_engine::iov::Iov;

@@ -1,6 +1,6 @@
 //! Random cases from random bytes: a datatype tree and a count.
 //!
-//! Takes any [`Unstructured`]: a fuzzer's input, proptest's bytes, or `stream.rs`. Every node is
+//! Takes any [`Unstructured`]: a fuzzer's input, or `stream.rs`. Every node is
 //! modelled (`model.rs`) as it is made and dropped again when it would exceed the bounds below, so
 //! every case that comes out can be checked in full by `check.rs`. Out of bytes means the simplest
 //! choice everywhere, so that shorter inputs are simpler cases.

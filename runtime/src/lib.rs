@@ -24,7 +24,7 @@
 //! ```
 //!
 //! The rooms, from the outside in: `world.rs` (beginning and end), `comm/` and `coll/` (checked
-//! calls), `halo/` (exchanges on grids), `memory.rs` (what ranks can copy from in place), `progress.rs` (the lock, and how calls wait), `endpoint/`
+//! calls), `halo/` (exchanges on grids), `memory/` (what ranks can copy from in place), `region/` (what they share), `progress.rs` (the lock, and how calls wait), `endpoint/`
 //! (matching), `transport/` (the protocols between two ranks), `message/` (labels, data, words of the wire).
 //! What launcher and ranks share (the segment, system calls) is the crate in `job/`, internal and no
 //! part of this interface. The engine and the code generator are crates of their own.

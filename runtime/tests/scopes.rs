@@ -176,8 +176,8 @@ fn the_end_waits_for_what_has_been_granted() {
             };
             messages.abandon(operation);
         } else {
-            // SAFETY: the vector lives and is left alone until the wait.
             let mode = SendMode::Standard;
+            // SAFETY: the vector lives and is left alone until the wait.
             let operation =
                 unsafe { messages.send(mode, origin, &word, LEN as u64, 0, 0).unwrap() };
             world.barrier().unwrap();

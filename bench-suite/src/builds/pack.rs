@@ -10,8 +10,11 @@ use crate::measure::{Guest, STEADY, measure_with};
 use crate::peer::{Peer, Session};
 use crate::prepare::Bench;
 use crate::storm;
-use std::path::PathBuf;
+use std::path::Path;
 use typepack_engine::kernel::Direction;
+
+/// Layouts with more memory are left out, as in a quick run of `peers`.
+const MOST_MEMORY: usize = 300 << 20;
 
 /// What is measured.
 #[derive(Clone, Debug)]
@@ -50,14 +53,14 @@ impl Work<'_> {
 }
 
 /// Measures `work` in `directions` by both libraries, the new one first. Returns the rows, and a
-/// line for each fault.
+/// line for each fault and for what was left out.
 ///
 /// # Errors
 ///
 /// One line: a library that does not start.
 pub fn run(
     peers: [Peer; 2],
-    command: &PathBuf,
+    command: &Path,
     work: &[Work<'_>],
     directions: &[Direction],
     rounds: usize,
@@ -65,10 +68,22 @@ pub fn run(
 ) -> Result<(Vec<Compared>, Vec<String>), String> {
     let [new, base] = peers;
     let mut sessions =
-        [Session::start(new, command.clone())?, Session::start(base, command.clone())?];
+        [Session::start(new, command.to_owned())?, Session::start(base, command.to_owned())?];
     let (mut rows, mut places, mut faults) = (Vec::new(), Vec::new(), Vec::new());
     for (done, one) in work.iter().enumerate() {
         progress(done + 1, work.len());
+        match one.layout() {
+            Ok(layout) if layout.memory > MOST_MEMORY => {
+                let mib = layout.memory >> 20;
+                faults.push(format!("{}: left out, {mib} MiB of memory", one.name()));
+                continue;
+            }
+            Ok(_) => {}
+            Err(line) => {
+                faults.push(format!("{}: {line}", one.name()));
+                continue;
+            }
+        }
         // Types are made for both directions.
         let directions = if let Work::Storm(_) = one { &[Direction::Pack][..] } else { directions };
         for &direction in directions {

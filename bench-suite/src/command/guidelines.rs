@@ -3,8 +3,8 @@
 use super::{Failure, failed, print_out, progress};
 use clap::ValueEnum;
 use std::path::PathBuf;
+use typepack_bench::competitor::hand::Hands;
 use typepack_bench::guidelines;
-use typepack_bench::hand::Hands;
 use typepack_bench::pin;
 use typepack_jit::{Jit, Mode, Settings};
 

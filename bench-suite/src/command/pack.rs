@@ -142,7 +142,7 @@ fn compare(
     let (rows, more) = compared.map_err(failed)?;
     faults.extend(more);
     print_out(&builds::text("this build", &base.display().to_string(), &rows))?;
-    faults.iter().try_for_each(|line| print_out(&format!("fault: {line}\n")))
+    faults.iter().try_for_each(|line| print_out(&format!("not measured: {line}\n")))
 }
 
 /// The C face that was asked for, or that of `target/prefix`. Its rows are a table for people: those

@@ -6,8 +6,8 @@ use super::{
 };
 use clap::ValueEnum;
 use std::path::PathBuf;
+use typepack_bench::competitor::hand::Hands;
 use typepack_bench::definition::{Definitions, MOST_BYTES};
-use typepack_bench::hand::Hands;
 use typepack_bench::layout::{Layout, sizes_of};
 use typepack_bench::peer::{self, Peer, Session};
 use typepack_bench::pin;

@@ -12,7 +12,7 @@ mod generate;
 mod report;
 
 use crate::competitor;
-use crate::hand::{Hand, Loops};
+use crate::competitor::hand::{Hand, Loops};
 use crate::layout::{HandNest, Layout, Numbers};
 use crate::measure::{STEADY, measure_with};
 use crate::prepare::Bench;
@@ -325,7 +325,7 @@ fn check(
 #[cfg(test)]
 mod tests {
     use super::{Guideline, csv, run, summary};
-    use crate::hand::Hands;
+    use crate::competitor::hand::Hands;
     use typepack_jit::{Jit, Settings};
 
     #[test]

@@ -134,11 +134,11 @@ enum Quick {
 }
 
 impl RowDefinition {
-    fn is_quick(&self, size: &String) -> bool {
+    fn is_quick(&self, size: &str) -> bool {
         match &self.quick {
             None => false,
             Some(Quick::All(all)) => *all,
-            Some(Quick::Sizes(list)) => list.contains(size),
+            Some(Quick::Sizes(list)) => list.iter().any(|quick| quick == size),
         }
     }
 }
@@ -264,7 +264,7 @@ fn collectives_of(definition: &RowDefinition, operation: &str) -> Result<Vec<Row
                 name: format!("{}{size_name}-x{ranks}", definition.name),
                 class: format!("{}-x{ranks}", definition.class),
                 text: format!("{}, {ranks} ranks", definition.text),
-                quick: definition.is_quick(size.unwrap_or(&String::new())),
+                quick: definition.is_quick(size.map_or("", String::as_str)),
                 ranks,
                 what: What::Collective { operation: operation.to_owned(), bytes },
             });

@@ -35,6 +35,7 @@ use std::ops::Range;
 use walk::walk;
 use whole::{list, whole};
 
+#[inline]
 const fn direction(pack: bool) -> Direction {
     if pack { Direction::Pack } else { Direction::Unpack }
 }

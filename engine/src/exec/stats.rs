@@ -38,7 +38,7 @@ pub struct Bytes {
     /// Fused copies, interpreted, straight from one layout to another (`copy`); what they move through a buffer
     /// or by one pack or unpack counts there.
     pub fused: u64,
-    /// Fused copies by a compiled kernel of the pair.
+    /// Fused copies by a compiled kernel of the transfer.
     pub fused_kernel: u64,
     /// Kernel calls that disagreed with the interpreter (`Settings::verify`); not bytes.
     pub disagreements: u64,

@@ -185,7 +185,8 @@ pub unsafe fn pack_external_raw(
 }
 
 /// Unpacks `src`, the bytes `range` of the external32 form of `count` elements, without looking at
-/// buffers; the parts of a broken element in order, as for [`unpack_external_range`].
+/// buffers; the parts of a broken element in order, as for
+/// [`unpack_external_range`](crate::unpack_external_range).
 ///
 /// # Errors
 ///
@@ -286,8 +287,8 @@ unsafe fn convert<const PACK: bool>(
     ext: *mut u8,
 ) -> Result<()> {
     let mut ext = ext;
-    external.0.program.walk(count, range, |piece| {
-        let (bad, runs, bytes) = match piece {
+    external.0.program.walk(count, range, |stretch| {
+        let (bad, runs, bytes) = match stretch {
             Stretch::Runs(runs) => {
                 let converters = convert::converters(runs.named);
                 let convert = if PACK { converters.pack } else { converters.unpack };

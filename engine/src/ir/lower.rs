@@ -36,8 +36,8 @@ pub(crate) fn lower_with(ty: &Datatype, leaf: Option<Leaf<'_>>) -> Result<Progra
     let mut lowering = Lowering { program: Program::new(ty.extent()), done: Memo::default(), leaf };
     // Most types: one call over named types, for which nothing has to be remembered.
     if lowering.leaf.is_none() && ty.constructor().children().iter().all(Datatype::is_named) {
-        let piece = lowering.node(ty)?;
-        lowering.program.body = piece.map(|piece| lowering.edge(piece));
+        let lowered = lowering.node(ty)?;
+        lowering.program.body = lowered.map(|lowered| lowering.edge(lowered));
         return Ok(lowering.program);
     }
     let mut pending: SmallVec<[&Datatype; 8]> = SmallVec::new();
@@ -59,7 +59,7 @@ pub(crate) fn lower_with(ty: &Datatype, leaf: Option<Leaf<'_>>) -> Result<Progra
             last = lowering.finish(top)?;
         }
     }
-    lowering.program.body = last.map(|piece| lowering.edge(piece));
+    lowering.program.body = last.map(|lowered| lowering.edge(lowered));
     Ok(lowering.program)
 }
 
@@ -107,18 +107,18 @@ impl Lowered {
     }
 }
 
-/// The pieces of a sequence.
+/// The members of a sequence.
 type Parts = SmallVec<[Lowered; 8]>;
 
-/// Appends a piece to a sequence.
-fn append(pieces: &mut Parts, next: Lowered) {
-    match pieces.last_mut().and_then(|last| Some((last.joined(next)?, last))) {
+/// Appends a member to a sequence.
+fn append(members: &mut Parts, next: Lowered) {
+    match members.last_mut().and_then(|last| Some((last.joined(next)?, last))) {
         Some((joined, last)) => *last = joined,
-        None => pieces.push(next),
+        None => members.push(next),
     }
 }
 
-/// Every finished type: its piece at displacement 0, or nothing if it has no data.
+/// Every finished type: what it is lowered to, at displacement 0, or nothing if it has no data.
 ///
 /// A list while it is short, since most trees have two or three nodes and committing them is to
 /// cost less than hashing them would; a map from then on.
@@ -134,21 +134,22 @@ impl Memo {
 
     fn get(&self, ty: &Datatype) -> Option<Option<Lowered>> {
         let key = ty.address();
-        let found = self.few.iter().find(|(address, _)| *address == key).map(|(_, piece)| *piece);
+        let found =
+            self.few.iter().find(|(address, _)| *address == key).map(|(_, lowered)| *lowered);
         found.or_else(|| self.many.as_ref()?.get(&key).copied())
     }
 
-    fn insert(&mut self, ty: &Datatype, piece: Option<Lowered>) {
+    fn insert(&mut self, ty: &Datatype, lowered: Option<Lowered>) {
         if self.few.len() < Self::FEW {
-            self.few.push((ty.address(), piece));
+            self.few.push((ty.address(), lowered));
         } else {
-            self.many.get_or_insert_default().insert(ty.address(), piece);
+            self.many.get_or_insert_default().insert(ty.address(), lowered);
         }
     }
 }
 
 impl Lowering<'_> {
-    /// The piece of a type that is done, named, or whose children are done.
+    /// What a type is lowered to: one that is done, named, or whose children are done.
     #[inline(always)]
     fn finish(&mut self, ty: &Datatype) -> Result<Option<Lowered>> {
         // A named type that is a run costs less than a look.
@@ -160,15 +161,15 @@ impl Lowering<'_> {
 
     #[inline(never)]
     fn finish_made(&mut self, ty: &Datatype) -> Result<Option<Lowered>> {
-        if let Some(piece) = self.done.get(ty) {
-            return Ok(piece);
+        if let Some(lowered) = self.done.get(ty) {
+            return Ok(lowered);
         }
-        let piece = self.node(ty)?;
-        self.done.insert(ty, piece);
-        Ok(piece)
+        let lowered = self.node(ty)?;
+        self.done.insert(ty, lowered);
+        Ok(lowered)
     }
 
-    /// The piece of a child. A type with data has a child with data.
+    /// What a child is lowered to. A type with data has a child with data.
     fn child(&mut self, old: &Datatype) -> Result<Lowered> {
         self.finish(old)?.ok_or_else(|| {
             Error::new(ErrorKind::Internal, "datatype", "data without a child that has data")
@@ -188,7 +189,7 @@ impl Lowering<'_> {
                 format!("the type needs more than {MAX_NODES} program nodes"),
             ));
         }
-        let piece = match ty.constructor() {
+        let lowered = match ty.constructor() {
             Constructor::Named(named) => match &mut self.leaf {
                 Some(leaf) => Lowered::Node(leaf(&mut self.program, *named)),
                 None => return Ok(self.named(*named)),
@@ -230,39 +231,39 @@ impl Lowering<'_> {
                 self.table(displacements, 1, block)
             }
             Constructor::Struct { blocklengths, displacements, types } => {
-                if let Some(piece) = self.record(blocklengths, displacements, types) {
-                    return Ok(Some(piece));
+                if let Some(lowered) = self.record(blocklengths, displacements, types) {
+                    return Ok(Some(lowered));
                 }
-                let mut pieces = Parts::new();
+                let mut members = Parts::new();
                 for (i, old) in types.iter().enumerate() {
                     let blocklength = blocklengths.get(i);
                     if blocklength > 0
                         && let Some(body) = self.finish(old)?
                     {
                         let block = self.repeat(blocklength, old.extent(), body);
-                        append(&mut pieces, block.moved(displacements.get(i)));
+                        append(&mut members, block.moved(displacements.get(i)));
                     }
                 }
-                self.seq(&pieces)
+                self.seq(&members)
             }
             Constructor::Subarray { region, order, old } => {
                 let [sizes, subsizes, starts] = region.parts();
-                let mut piece = self.child(old)?;
+                let mut lowered = self.child(old)?;
                 let extent = i128::from(old.extent());
                 for (d, stride) in crate::datatype::strides(sizes, *order, extent)? {
                     // Fits: with data, all elements of the array have addresses of 64 bits.
                     let stride = stride as i64;
-                    piece = self.repeat(subsizes[d], stride, piece);
-                    piece = piece.moved(starts[d].wrapping_mul(stride));
+                    lowered = self.repeat(subsizes[d], stride, lowered);
+                    lowered = lowered.moved(starts[d].wrapping_mul(stride));
                 }
-                piece
+                lowered
             }
         };
-        Ok(Some(piece))
+        Ok(Some(lowered))
     }
 
-    fn bytes(&self, piece: Lowered) -> u64 {
-        match piece {
+    fn bytes(&self, lowered: Lowered) -> u64 {
+        match lowered {
             Lowered::Run { bytes, .. } => bytes,
             Lowered::Node(edge) => self.program.node(edge.node).bytes,
         }
@@ -275,10 +276,10 @@ impl Lowering<'_> {
         Lowered::Node(Edge { offset, node })
     }
 
-    /// The piece as a node. Equal runs of a struct become one, if it has not many others.
+    /// What a type is lowered to, as a node. Equal runs of a struct become one, if it has not many others.
     #[inline]
-    fn edge(&mut self, piece: Lowered) -> Edge {
-        match piece {
+    fn edge(&mut self, lowered: Lowered) -> Edge {
+        match lowered {
             Lowered::Run { offset, bytes } => Edge { offset, node: self.block(bytes) },
             Lowered::Node(edge) => edge,
         }
@@ -309,12 +310,12 @@ impl Lowering<'_> {
 
     #[inline(never)]
     fn pair(&mut self, members: [(u32, Named); 2]) -> Lowered {
-        let mut pieces = Parts::new();
+        let mut runs = Parts::new();
         for (at, member) in members {
             let (offset, bytes) = (i64::from(at), u64::from(member.size()));
-            append(&mut pieces, Lowered::Run { offset, bytes });
+            append(&mut runs, Lowered::Run { offset, bytes });
         }
-        self.seq(&pieces)
+        self.seq(&runs)
     }
 
     /// `count` copies (at least one), `stride` bytes apart. One copy is the body itself.
@@ -355,7 +356,7 @@ impl Lowering<'_> {
     }
 
     /// A struct of a few named types, as [`Self::seq`] makes it. In numbers of 64 bits, which stay in
-    /// registers or are read as they were written: pieces that are copied while their stores are
+    /// registers or are read as they were written: parts that are copied while their stores are
     /// under way took two thirds of the time of lowering a struct of 8.
     #[inline]
     fn record(&mut self, lengths: &Table, places: &Table, types: &[Datatype]) -> Option<Lowered> {
@@ -396,16 +397,16 @@ impl Lowering<'_> {
         Some(Lowered::Node(Edge { offset: first, node }))
     }
 
-    fn seq(&mut self, pieces: &[Lowered]) -> Lowered {
-        if let [only] = pieces {
+    fn seq(&mut self, members: &[Lowered]) -> Lowered {
+        if let [only] = members {
             return *only;
         }
-        let first = pieces[0].offset();
+        let first = members[0].offset();
         let mut end = 0;
-        let mut parts = Vec::with_capacity(pieces.len());
-        for &piece in pieces {
-            end += self.bytes(piece);
-            parts.push(Part { edge: self.edge(piece.moved(first.wrapping_neg())), end });
+        let mut parts = Vec::with_capacity(members.len());
+        for &lowered in members {
+            end += self.bytes(lowered);
+            parts.push(Part { edge: self.edge(lowered.moved(first.wrapping_neg())), end });
         }
         let node = self.program.push(end, Op::Seq { parts: parts.into() });
         Lowered::Node(Edge { offset: first, node })
@@ -441,7 +442,7 @@ mod tests {
         assert_eq!((nodes(&ty), ty.size()), (1, 1 << 60));
     }
 
-    /// Structs of named types are lowered without pieces: as if there were no such way.
+    /// Structs of named types are lowered without parts: as if there were no such way.
     #[test]
     fn records_are_what_any_struct_is() {
         let named = [Named::CHAR, Named::SHORT, Named::INT, Named::DOUBLE, Named::DOUBLE_INT]

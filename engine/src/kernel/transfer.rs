@@ -1,7 +1,7 @@
 //! The kernel of a fused copy: two layouts walked by one nest.
 //!
 //! Beside `../kernel.rs`, whose words apply: here both sides of a level are described memory.
-//! `../pair/nest.rs` finds the nest that two plans have in common, `../pair/compiled.rs` calls the
+//! `../transfer/nest.rs` finds the nest that two plans have in common, `../transfer/compiled.rs` calls the
 //! kernel. A level adds a displacement to each side:
 //!
 //! ```text
@@ -52,7 +52,7 @@ pub enum TransferLeaf {
     Long,
 }
 
-/// What the code of a pair's kernel depends on.
+/// What the code of a transfer's kernel depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TransferShape {
     /// Source and destination of each level, outermost first; 1 to [`TransferShape::MAX_DEPTH`].

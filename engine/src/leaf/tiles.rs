@@ -157,16 +157,16 @@ fn squares<const B: usize, const N: usize>(
     }
 }
 
-/// Cuts an edge into pieces of at most `N` by `N` elements for `piece`, under its contract.
+/// Cuts an edge into parts of at most `N` by `N` elements for `part`, under its contract.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn pieces<const B: usize, const N: usize>(t: Transpose, piece: impl Fn(Transpose)) {
+fn parts_of<const B: usize, const N: usize>(t: Transpose, part: impl Fn(Transpose)) {
     for x in (0..t.width).step_by(N) {
         for y in (0..t.height).step_by(N) {
             let from = t.from.wrapping_offset(y as isize * t.from_pitch).wrapping_add(x * B);
             let to = t.to.wrapping_offset(x as isize * t.to_pitch).wrapping_add(y * B);
             let (width, height) = ((t.width - x).min(N), (t.height - y).min(N));
-            piece(Transpose { from, to, width, height, ..t });
+            part(Transpose { from, to, width, height, ..t });
         }
     }
 }
@@ -207,7 +207,7 @@ mod x86 {
     //! Squares in registers. The networks are the textbook ones: interleave neighbours of one
     //! element, then of two, four, eight.
 
-    use super::{Machine, Portable, Transpose, pieces, scalar, squares};
+    use super::{Machine, Portable, Transpose, parts_of, scalar, squares};
     use std::arch::x86_64::*;
 
     /// Row `i` of a square.
@@ -262,7 +262,7 @@ mod x86 {
                 }
             }
         };
-        squares::<8, 8>(t, square, |t| pieces::<8, 8>(t, edge));
+        squares::<8, 8>(t, square, |t| parts_of::<8, 8>(t, edge));
     }
 
     /// The columns of 8 rows of 8 elements.
@@ -327,7 +327,7 @@ mod x86 {
                 }
             }
         };
-        squares::<4, 16>(t, square, |t| pieces::<4, 16>(t, edge));
+        squares::<4, 16>(t, square, |t| parts_of::<4, 16>(t, edge));
     }
 
     /// The columns of 16 rows of 16 elements.

@@ -5,7 +5,7 @@
 //! it was packed in. Nothing stands in a unit but the packed data, so [`Plan::packed_bytes`] is
 //! exact for `MPI_Pack_size`, and a message is a unit.
 //!
-//! Invariant: an error moves no position and writes nothing. `external32/` uses [`room`] as well.
+//! Invariant: an error moves no position and writes nothing. `external.rs` uses [`room`] as well.
 //!
 //! ```
 //! use typepack_engine::{Datatype, Named, pack_at, unpack_at};

@@ -1,7 +1,7 @@
 //! Packs and unpacks with several threads: ranges of the packed form, cut by `plan/segments.rs`, executed
 //! like any other range by `pack/`.
 //!
-//! Threads write disjoint memory: packing, because pieces are disjoint ranges of packed bytes;
+//! Threads write disjoint memory: packing, because segments are disjoint ranges of packed bytes;
 //! unpacking, because a layout in which a byte may occur twice is unpacked by one thread, in typemap
 //! order. One thread also does what is short: waking the others costs about 12 us, so that 1 MiB is
 //! a tie and less a loss.
@@ -17,8 +17,8 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use std::fmt;
 use std::ops::Range;
 
-/// Pieces per thread: one that is late costs the others a quarter of their time at most.
-const PIECES: u64 = 4;
+/// Segments per thread: one that is late costs the others a quarter of their time at most.
+const SEGMENTS: u64 = 4;
 
 /// Threads that pack and unpack together. They sleep between calls and end with this value.
 ///
@@ -140,10 +140,10 @@ impl Threads {
         dst: *mut u8,
     ) {
         let sides = Sides { origin: origin.cast_mut(), packed: dst };
-        self.each(plan, count, &range, true, |piece| {
-            let (origin, dst) = sides.of(piece.start - range.start);
+        self.each(plan, count, &range, true, |segment| {
+            let (origin, dst) = sides.of(segment.start - range.start);
             // SAFETY: our contract for a part of the range; other threads write other parts of dst.
-            unsafe { pack_raw(plan, count, origin, piece, dst) }
+            unsafe { pack_raw(plan, count, origin, segment, dst) }
         });
     }
 
@@ -163,15 +163,15 @@ impl Threads {
         let sides = Sides { origin, packed: src.cast_mut() };
         let disjoint = || !plan.settings().verify && plan.is_disjoint(count);
         let shared = range.end - range.start >= Self::LEAST && self.pool.is_some() && disjoint();
-        self.each(plan, count, &range, shared, |piece| {
-            let (origin, src) = sides.of(piece.start - range.start);
+        self.each(plan, count, &range, shared, |segment| {
+            let (origin, src) = sides.of(segment.start - range.start);
             // SAFETY: our contract for a part of the range; no byte occurs twice where there are
-            // several pieces, so other threads write other bytes.
-            unsafe { unpack_raw(plan, count, origin, piece, src) }
+            // several segments, so other threads write other bytes.
+            unsafe { unpack_raw(plan, count, origin, segment, src) }
         });
     }
 
-    /// Calls `each` for pieces of `range`, several at a time if `shared` and worthwhile.
+    /// Calls `each` for segments of `range`, several at a time if `shared` and worthwhile.
     fn each(
         &self,
         plan: &Plan,
@@ -183,16 +183,16 @@ impl Threads {
         let bytes = range.end - range.start;
         let pool = self.pool.as_ref().filter(|_| shared && bytes >= Self::LEAST);
         let Some(pool) = pool else { return each(range.clone()) };
-        let wish = bytes.div_ceil(PIECES * self.count() as u64);
-        let mut pieces = Vec::with_capacity(PIECES as usize * self.count() + 1);
+        let wish = bytes.div_ceil(SEGMENTS * self.count() as u64);
+        let mut segments = Vec::with_capacity(SEGMENTS as usize * self.count() + 1);
         let mut at = range.start;
         while at < range.end {
             // The range is within the packed bytes, so that the plan has an answer.
             let end = plan.segment_end(count, at, wish).map_or(range.end, |end| end.min(range.end));
-            pieces.push(at..end);
+            segments.push(at..end);
             at = end;
         }
-        pool.install(|| pieces.into_par_iter().with_max_len(1).for_each(each));
+        pool.install(|| segments.into_par_iter().with_max_len(1).for_each(each));
     }
 }
 
@@ -215,7 +215,7 @@ unsafe impl Send for Sides {}
 unsafe impl Sync for Sides {}
 
 impl Sides {
-    /// Both sides for a piece that begins `skip` packed bytes into the range.
+    /// Both sides for a segment that begins `skip` packed bytes into the range.
     fn of(&self, skip: u64) -> (*mut u8, *mut u8) {
         (self.origin, self.packed.wrapping_add(skip as usize))
     }
@@ -229,7 +229,7 @@ mod tests {
 
     /// With three threads, whatever CPUs there are, against one; a few also against the oracle.
     #[test]
-    fn pieces_make_the_whole() {
+    fn segments_make_the_whole() {
         let threads = Threads::exactly(3).expect("threads");
         assert_eq!(threads.count(), 3);
         for (text, count) in [

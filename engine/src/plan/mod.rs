@@ -255,7 +255,7 @@ impl Plan {
         let planned = self
             .whole_nest()
             .filter(|_| self.0.settings.strategy != Some(Strategy::Interpreter))?;
-        // An element's bytes fit 64 bits, those of several may not: no piece is as large.
+        // An element's bytes fit 64 bits, those of several may not: no segment is as large.
         let column = planned.below[0].get() * planned.leaf_bytes.get();
         leaf::tile_elements(&planned.nest)?.checked_mul(column)
     }

@@ -88,7 +88,7 @@ impl Plan {
             let detail = format!("no segment begins at {start} of {total} packed bytes");
             return Err(Error::new(ErrorKind::Argument, "start", detail));
         }
-        Ok(end_of_piece(self.program(), self.tile_bytes(), total, start, wish.max(1)))
+        Ok(end_of_segment(self.program(), self.tile_bytes(), total, start, wish.max(1)))
     }
 
     /// The packed bytes of `count` elements in segments of about `wish` bytes, each as
@@ -140,7 +140,7 @@ impl Iterator for Segments<'_> {
             return None;
         }
         let start = self.at;
-        self.at = end_of_piece(self.program, self.tile, self.total, start, self.wish);
+        self.at = end_of_segment(self.program, self.tile, self.total, start, self.wish);
         Some(start..self.at)
     }
 }
@@ -163,7 +163,7 @@ fn whole(bytes: u64, unit: u64) -> u64 {
 }
 
 /// The end of the segment that begins at `start`, below `total`; `wish` is not 0.
-fn end_of_piece(program: &Program, tile: Option<u64>, total: u64, start: u64, wish: u64) -> u64 {
+fn end_of_segment(program: &Program, tile: Option<u64>, total: u64, start: u64, wish: u64) -> u64 {
     if let Some((tile, bytes)) = tile.zip(tiles(tile, wish)) {
         // From wherever the segment begins to the end of a tile.
         return whole(start.saturating_add(bytes), tile).min(total);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_end_at_the_coarsest_unit_that_fits() {
+    fn segments_end_at_the_coarsest_unit_that_fits() {
         // 10 planes of 20 rows of 5 doubles.
         let box3 = plan("subarray([12, 30, 9], [10, 20, 5], [1, 1, 1], C, double)");
         assert_eq!(check(&box3, 1, 2000), [1600; 5]);

@@ -1,4 +1,4 @@
-//! Calls the kernel of a pair: a range of leaves as boxes of iterations of the common nest.
+//! Calls the kernel of a transfer: a range of leaves as boxes of iterations of the common nest.
 //!
 //! Comes after `nest.rs`. Whole iterations of the row are the usual case: one call for as many as
 //! lie on the rows of both sides, all of them where the sides meet in every level. Inside an
@@ -80,7 +80,7 @@ impl Compiled {
             // The usual call: one of the kernel, for which the block stands ready.
             let a = src.memory.wrapping_offset(nest.from.base as isize).cast_mut();
             let b = dst.memory.wrapping_offset(nest.to.base as isize);
-            // SAFETY: the parameters describe all of the pair.
+            // SAFETY: the parameters describe all of the transfer.
             unsafe { callee.call(&nest.words, a, b) };
             return stats::add(callee.executor(), range.end);
         }
@@ -307,7 +307,7 @@ impl Callee<'_> {
 ///
 /// # Safety
 ///
-/// As for [`Compiled::copy`], with the blocks of the same pair.
+/// As for [`Compiled::copy`], with the blocks of the same transfer.
 unsafe fn interpret(
     blocks: Option<&Interpreted>,
     src: &Side<'_, *const u8>,

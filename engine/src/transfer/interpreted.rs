@@ -1,6 +1,6 @@
 //! Two layouts of loops and tables over blocks of one length: two address streams, one loop.
 //!
-//! The interpreter of a pair, and the counterpart of its kernel (`compiled.rs`). A block that is a
+//! The interpreter of a transfer, and the counterpart of its kernel (`compiled.rs`). A block that is a
 //! multiple of the other side's becomes one more loop over the shorter length. The walk takes as
 //! many blocks at a time as lie on the innermost rows of both sides; the inner loop is made for the
 //! block's length and for strides or tables on either side.
@@ -28,7 +28,7 @@ pub(super) struct Interpreted {
 }
 
 impl Interpreted {
-    /// Those of a pair, if it has nothing but levels over blocks that fit.
+    /// Those of a transfer, if it has nothing but levels over blocks that fit.
     pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Option<Self> {
         let (mut from, a) = SideLevels::of(src.plan.program(), src.count)?;
         let (mut to, b) = SideLevels::of(dst.plan.program(), dst.count)?;

@@ -1,4 +1,4 @@
-//! What a thread remembers of the pairs it copied last: how they fit, and their kernels.
+//! What a thread remembers of the transfers it copied last: how they fit, and their kernels.
 //!
 //! Called by `mod.rs` for every copy between two layouts with gaps; asks `interpreted.rs` and `nest.rs`
 //! once per pair of plans and counts.
@@ -6,7 +6,7 @@
 //! Per thread, because a call of MPI has two types and no place for a third object, and a place in
 //! a plan would need either a lock to be replaced, or to keep what is no longer wanted. Here a
 //! lookup is a few comparisons without any atomic operation, and what is in use least recently
-//! makes room. The compiler's cache is the process's: two threads that copy one pair share code.
+//! makes room. The compiler's cache is the process's: two threads that copy one transfer share code.
 
 use super::compiled::Compiled;
 use super::interpreted::Interpreted;
@@ -48,7 +48,7 @@ impl Fit {
             }
             _ => None,
         };
-        // Where each side has kernels, and the pair will not, short rows are better left to those.
+        // Where each side has kernels, and the transfer will not, short rows are better left to those.
         let kernels = |plan: &Plan| {
             let settings = plan.settings();
             settings.compiler.is_some() && settings.strategy != Some(Strategy::Interpreter)

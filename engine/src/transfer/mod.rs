@@ -6,7 +6,7 @@
 //!
 //! 1. one side is one run of memory: a pack or an unpack, by the plan's own kernel;
 //! 2. both sides are loops and tables over blocks or small windows that meet in a common nest
-//!    (`nest.rs`): the kernel of the pair (`compiled.rs`), once enough bytes were copied for the
+//!    (`nest.rs`): the kernel of the transfer (`compiled.rs`), once enough bytes were copied for the
 //!    threshold of the source plan's compiler;
 //!    before that, where the two lie across each other, in an order of visits that suits memory
 //!    (`transpose.rs`: transposes in registers);
@@ -15,7 +15,7 @@
 //! 4. everything else (`staged.rs`): long runs are copied as they meet, short ones go through a
 //!    buffer that stays in L1, by the kernels of both plans.
 //!
-//! What was found out about a pair is remembered by the thread (`memo.rs`). All executors write a
+//! What was found out about a transfer is remembered by the thread (`memo.rs`). All executors write a
 //! destination that overlaps itself in its typemap order, so that it ends as a pack followed by an
 //! unpack would leave it.
 

@@ -1,6 +1,6 @@
-//! The nest that two layouts have in common: what a kernel of the pair executes.
+//! The nest that two layouts have in common: what a kernel of the transfer executes.
 //!
-//! Called by `memo.rs` once per pair; `compiled.rs` executes it. Three steps:
+//! Called by `memo.rs` once per transfer; `compiled.rs` executes it. Three steps:
 //!
 //! 1. One leaf. Where the two sides' leaves differ in length, innermost loops are unrolled up to
 //!    the least common multiple (24 against 16 bytes: two against three), or a block that is a
@@ -18,7 +18,7 @@ use crate::kernel::{LevelShape, Run, TransferLeaf, TransferRun, TransferShape};
 use crate::plan::{ROW_BYTES, Strategy};
 use std::sync::Arc;
 
-/// Most leaves of one side that make one leaf of the pair.
+/// Most leaves of one side that make one leaf of the transfer.
 const UNROLL: u64 = 8;
 
 /// Most runs in a leaf that was made of a short loop, and the longest such loop.
@@ -46,7 +46,7 @@ pub(super) struct Nest {
     pub(super) leaf: u64,
     /// The parameter block; the row's count is the smaller one of the sides.
     pub(super) words: [u64; TransferShape::WORDS],
-    /// Packed bytes of all of the pair, where the sides meet in every level and `words` describes it.
+    /// Packed bytes of all of the transfer, where the sides meet in every level and `words` describes it.
     pub(super) whole: Option<u64>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Nest {
 type Meeting = [SideLevel; 2];
 
 impl Nest {
-    /// The common nest of a pair, if a kernel of it is worth having (whoever there is to make it).
+    /// The common nest of a transfer, if a kernel of it is worth having (whoever there is to make it).
     pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Option<Self> {
         let settings = src.plan.settings();
         let forced = |strategy| {
@@ -193,7 +193,7 @@ fn split(level: SideLevel, count: u64, side: &mut SideLevels) -> Option<SideLeve
     Some(SideLevel::Loop { count, stride })
 }
 
-/// Step 1: the runs of one leaf of the pair, and its packed bytes.
+/// Step 1: the runs of one leaf of the transfer, and its packed bytes.
 fn leaf(
     src: &Program,
     a: &Node,

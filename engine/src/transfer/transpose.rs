@@ -1,7 +1,7 @@
 //! Fused copies whose two sides lie across each other: a transpose straight from one layout into the
-//! other, and any other pair whose packed order is a bad order to visit memory.
+//! other, and any other transfer whose packed order is a bad order to visit memory.
 //!
-//! Asked by `memo.rs` for the common nest of a pair (`nest.rs`), called by `compiled.rs` with the
+//! Asked by `memo.rs` for the common nest of a transfer (`nest.rs`), called by `compiled.rs` with the
 //! same parameters as a kernel, in its place. The rules are those of `../copy/traversal.rs`, for two
 //! sides:
 //!
@@ -80,7 +80,7 @@ impl Transposed {
     ///
     /// # Safety
     ///
-    /// As for [`Entry`](crate::kernel::Entry), for the pair that this was made for, and at most as
+    /// As for [`Entry`](crate::kernel::Entry), for the transfer that this was made for, and at most as
     /// many iterations at any level as it was made for.
     pub(super) unsafe fn run(
         &self,

@@ -26,10 +26,10 @@ use crate::plan::{Plan, Settings};
 pub use encode::{encode, encode_within};
 pub use format::VERSION;
 
-/// Nests of a decoded program that get a kernel site in any case.
+/// Nests of a decoded program that get a plan of their own in any case.
 const SITES: usize = 32;
 
-/// Bytes of input for each further site, which needs up to 1.5 KiB.
+/// Bytes of input for each further nest plan, which needs up to 1.5 KiB.
 const BYTES_PER_SITE: usize = 4096;
 
 /// Decodes what [`encode`] made, to be executed by the engine alone.

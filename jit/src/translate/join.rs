@@ -1,7 +1,7 @@
 //! Packing: several narrow loads that land side by side leave in one 16-byte store.
 //!
 //! Called by `leaf.rs`. Packed bytes are one stream, so neighbours of different runs may share a
-//! store; the stores stay inside the packed bytes of the body, which the caller's pieces cover
+//! store; the stores stay inside the packed bytes of the body, which the caller's moves cover
 //! exactly. When unpacking there is nothing to join: gaps between runs are not ours to write.
 
 use super::flags;
@@ -13,14 +13,9 @@ use cranelift_frontend::FunctionBuilder;
 /// Bytes of a joined store.
 const WIDE: u32 = 16;
 
-/// Loads all `pieces` and stores them at `packed`, in as few stores as pay on `machine`.
-pub(super) fn pack(
-    b: &mut FunctionBuilder,
-    machine: Machine,
-    pieces: &[PlacedMove],
-    packed: Value,
-) {
-    let mut rest = pieces;
+/// Loads all `moves` and stores them at `packed`, in as few stores as pay on `machine`.
+pub(super) fn pack(b: &mut FunctionBuilder, machine: Machine, moves: &[PlacedMove], packed: Value) {
+    let mut rest = moves;
     while let Some(first) = rest.first() {
         let lanes = if machine.joins { lanes(rest) } else { 1 };
         let (group, after) = rest.split_at(lanes);
@@ -30,23 +25,23 @@ pub(super) fn pack(
     }
 }
 
-/// How many of the first pieces leave in one store: as many as fill 16 bytes if they have one
+/// How many of the first moves leave in one store: as many as fill 16 bytes if they have one
 /// length and touch, else one.
-fn lanes(pieces: &[PlacedMove]) -> usize {
-    let bytes = pieces[0].bytes;
+fn lanes(moves: &[PlacedMove]) -> usize {
+    let bytes = moves[0].bytes;
     if !(bytes == 8 || bytes == 4) {
         return 1;
     }
     let lanes = (WIDE / bytes) as usize;
-    let fits = pieces.len() >= lanes
-        && pieces[..lanes]
+    let fits = moves.len() >= lanes
+        && moves[..lanes]
             .windows(2)
             .all(|pair| pair[1].bytes == bytes && pair[1].packed == pair[0].packed + bytes as i32);
     if fits { lanes } else { 1 }
 }
 
-fn load(b: &mut FunctionBuilder, piece: &PlacedMove) -> Value {
-    b.ins().load(move_type(piece.bytes), flags(), piece.mem, piece.offset)
+fn load(b: &mut FunctionBuilder, each: &PlacedMove) -> Value {
+    b.ins().load(move_type(each.bytes), flags(), each.mem, each.offset)
 }
 
 /// The 16 bytes of `group`, in order, as one vector.
@@ -57,8 +52,8 @@ fn joined(b: &mut FunctionBuilder, group: &[PlacedMove]) -> Value {
     };
     let low = load(b, &group[0]);
     let mut value = b.ins().scalar_to_vector(vector, low);
-    for (lane, piece) in (0_u8..).zip(group).skip(1) {
-        let part = load(b, piece);
+    for (lane, each) in (0_u8..).zip(group).skip(1) {
+        let part = load(b, each);
         value = b.ins().insertlane(value, part, lane);
     }
     value

@@ -136,7 +136,7 @@ impl Kernel<'_, '_, '_> {
         for (&from, &to) in from.iter().zip(&to) {
             match (&self.shape.leaf, self.length) {
                 (TransferLeaf::Runs { runs }, _) => {
-                    let pieces: Vec<PlacedMove> = runs
+                    let placed: Vec<PlacedMove> = runs
                         .iter()
                         .flat_map(|run| {
                             // All fit by the limits that translate/mod.rs checked.
@@ -149,7 +149,7 @@ impl Kernel<'_, '_, '_> {
                         })
                         .collect();
                     // Neighbours in the destination that come one after the other share a store.
-                    join::pack(self.b, self.machine, &pieces, to);
+                    join::pack(self.b, self.machine, &placed, to);
                 }
                 (TransferLeaf::Long, Some(length)) => leaf::copy_run(self.b, from, to, length),
                 (TransferLeaf::Long, None) => {

@@ -51,8 +51,8 @@ impl Signature {
             pending.extend(children.iter().filter(|child| builder.finished(child).is_none()));
             if pending.len() == before {
                 pending.pop();
-                let piece = builder.piece(top)?;
-                builder.done.insert(top.address(), piece);
+                let item = builder.item(top)?;
+                builder.done.insert(top.address(), item);
             }
         }
         let root = builder.finished(ty).flatten();
@@ -77,7 +77,7 @@ impl Builder {
     }
 
     /// The signature of a type with data, the children of which are finished.
-    fn piece(&mut self, ty: &Datatype) -> Result<Option<Repeated>> {
+    fn item(&mut self, ty: &Datatype) -> Result<Option<Repeated>> {
         let internal = |detail| Err(Error::new(ErrorKind::Internal, "datatype", detail));
         match ty.constructor() {
             Constructor::Named(named) => self.named(*named),
@@ -87,8 +87,8 @@ impl Builder {
                     .zip(types)
                     .filter(|(length, _)| *length > 0)
                     .filter_map(|(length, old)| {
-                        let piece = self.finished(old).flatten()?;
-                        Some(Repeated { count: piece.count * length as u64, ..piece })
+                        let item = self.finished(old).flatten()?;
+                        Some(Repeated { count: item.count * length as u64, ..item })
                     })
                     .collect();
                 self.sequence(parts)
@@ -97,12 +97,12 @@ impl Builder {
                 let [old] = constructor.children() else {
                     return internal("a constructor with data and not one child");
                 };
-                let Some(piece) = self.finished(old).flatten() else {
+                let Some(item) = self.finished(old).flatten() else {
                     return internal("data without a child that has data");
                 };
                 // Only repetition adds data, so sizes tell how often.
                 let copies = (ty.size() / old.size()) as u64;
-                Ok(Some(Repeated { count: piece.count * copies, ..piece }))
+                Ok(Some(Repeated { count: item.count * copies, ..item }))
             }
         }
     }
@@ -156,13 +156,13 @@ impl Builder {
         Ok(Repeated { count: 1, node })
     }
 
-    /// The pieces one after the other, compressed.
-    fn sequence(&mut self, pieces: Vec<Repeated>) -> Result<Option<Repeated>> {
-        let mut parts: Vec<Repeated> = Vec::with_capacity(pieces.len().min(16));
-        for piece in pieces {
+    /// The items one after the other, compressed.
+    fn sequence(&mut self, items: Vec<Repeated>) -> Result<Option<Repeated>> {
+        let mut parts: Vec<Repeated> = Vec::with_capacity(items.len().min(16));
+        for item in items {
             match parts.last_mut() {
-                Some(last) if last.node == piece.node => last.count += piece.count,
-                _ => parts.push(piece),
+                Some(last) if last.node == item.node => last.count += item.count,
+                _ => parts.push(item),
             }
         }
         let count = repetitions(&parts);
@@ -253,7 +253,7 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn pieces(text: &str) -> Vec<Repeated> {
+    fn items(text: &str) -> Vec<Repeated> {
         text.bytes().map(|b| Repeated { count: 1, node: NodeId(u32::from(b)) }).collect()
     }
 
@@ -269,7 +269,7 @@ mod tests {
             ("abcabd", 1),
             ("abacabac", 2),
         ] {
-            assert_eq!(repetitions(&pieces(text)), count, "{text}");
+            assert_eq!(repetitions(&items(text)), count, "{text}");
         }
     }
 

@@ -12,11 +12,11 @@
 //!
 //! Every constructor but the struct repeats its only child, so its signature is the child's some
 //! number of times, whatever its displacements: a `Repeated`. Only structs (and pairs) make nodes.
-//! Thus index tables never appear here, and a tower of any other constructors is one piece.
+//! Thus index tables never appear here, and a tower of any other constructors is one item.
 //! Sequences are compressed further: neighbours of one signature join, equal sequences are one
 //! node, a sequence that is a repetition becomes one.
 //!
-//! Invariants: operands have smaller ids than their users; no piece is empty; a sequence has at
+//! Invariants: operands have smaller ids than their users; no item is empty; a sequence has at
 //! least two parts, is not a repetition of a shorter one, and neighbouring parts have different
 //! nodes (hence at least two runs). Numbers of elements fit `i64`, as sizes do.
 
@@ -243,11 +243,11 @@ impl Signature {
         Ok((rest == 0).then_some(hash))
     }
 
-    /// The hash of the first `length` units of `piece`, at most its own, and what is left of them
+    /// The hash of the first `length` units of `item`, at most its own, and what is left of them
     /// inside a basic element.
-    fn prefix(&self, piece: Repeated, length: u64, unit: Unit) -> (SignatureHash, u64) {
+    fn prefix(&self, item: Repeated, length: u64, unit: Unit) -> (SignatureHash, u64) {
         let (mut hash, mut elements) = (Affine::EMPTY, 0);
-        let (_, rest) = self.descend(piece, length, unit, |passed, of, count| {
+        let (_, rest) = self.descend(item, length, unit, |passed, of, count| {
             hash = hash.then(passed.repeat(count));
             elements += of * count;
         });
@@ -263,18 +263,18 @@ impl Signature {
         Some(self.node(reached).first)
     }
 
-    /// Goes to place `index` of `piece` (at most its length), gives what lies before it to `passed`
+    /// Goes to place `index` of `item` (at most its length), gives what lies before it to `passed`
     /// as hashes with their numbers of elements and counts, in order, and returns the node that
-    /// starts there (that of `piece`, or the innermost one that ends there, if `index` is the
+    /// starts there (that of `item`, or the innermost one that ends there, if `index` is the
     /// length), or the basic one that contains the place, and how far it is inside.
     fn descend(
         &self,
-        piece: Repeated,
+        item: Repeated,
         index: u64,
         unit: Unit,
         mut passed: impl FnMut(Affine, u64, u64),
     ) -> (NodeId, u64) {
-        let (mut at, mut rest) = (piece.node, index);
+        let (mut at, mut rest) = (item.node, index);
         loop {
             let node = self.node(at);
             let length = unit.length(node);

@@ -147,16 +147,16 @@ impl fmt::Display for Signature {
         let mut shown = 0;
         let mut next = Some(root);
         loop {
-            if let Some(piece) = next.take() {
-                if piece.count > 1 {
-                    write!(f, "{} x ", piece.count)?;
+            if let Some(item) = next.take() {
+                if item.count > 1 {
+                    write!(f, "{} x ", item.count)?;
                 }
-                match self.node(piece.node).kind {
+                match self.node(item.node).kind {
                     Kind::Basic(basic) => write!(f, "{basic}")?,
                     Kind::Sequence { .. } if open.len() == SHOWN_LEVELS => f.write_str("(…)")?,
                     Kind::Sequence { .. } => {
                         f.write_str("(")?;
-                        open.push((piece.node, 0));
+                        open.push((item.node, 0));
                     }
                 }
             }

@@ -177,7 +177,7 @@ impl TypedProgram {
         range: Range<u64>,
         mut visit: impl FnMut(i64, Named, u64, i64),
     ) -> Result<()> {
-        self.walk(count, range, |piece| match piece {
+        self.walk(count, range, |stretch| match stretch {
             Stretch::Runs(runs) => {
                 if runs.length == 1 && runs.blocks > 1 {
                     visit(runs.offset, runs.named, runs.blocks, runs.stride);

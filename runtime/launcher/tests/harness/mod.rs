@@ -45,7 +45,9 @@ pub struct Job {
 /// A command line of `mpiexec`, with standard input from `/dev/null`.
 pub fn mpiexec(arguments: &[&str]) -> Command {
     // The tests of the runtime use this file, too, and say where the launcher is.
-    let path = option_env!("CARGO_BIN_EXE_mpiexec").expect("the launcher of this package's build");
+    let Some(path) = option_env!("CARGO_BIN_EXE_mpiexec") else {
+        panic!("no launcher is of this package's build: use mpiexec_at");
+    };
     mpiexec_at(Path::new(path), arguments)
 }
 

@@ -5,7 +5,10 @@
 //! `prepare.rs` verifies all of them in the same way; `measure.rs` and `benches/pack.rs` then call
 //! them without knowing who they are.
 
-use crate::hand::{Hand, Hands, Loops};
+pub mod hand;
+mod hand_c;
+
+use self::hand::{Hand, Hands, Loops};
 use crate::layout::Layout;
 use std::sync::Arc;
 use typepack_engine::Isa;

@@ -1,13 +1,13 @@
 //! The hand-written loops as competitors.
 //!
-//! Between `layout.rs`, which says what the loops of a layout are, and `competitor.rs`. The loops
-//! themselves are the crate `typepack-hand` (`../hand/`) behind a C interface, so that the same
+//! Between `layout.rs`, which says what the loops of a layout are, and `mod.rs`, which puts them
+//! among the competitors. The loops themselves are the crate `typepack-hand` (`../../hand/`) behind a C interface, so that the same
 //! caller serves three builds of them: Rust built for this machine and loaded at run time, Rust as
 //! part of this command where that is missing, and C (`hand_c.rs`).
 //!
 //! Invariant: a [`Hand`] calls its loops only with buffers that hold all that its nests reach.
 
-use crate::competitor::{Competitor, HAND, HAND_C};
+use super::{Competitor, HAND, HAND_C};
 use crate::layout::HandNest;
 use libloading::{Library, Symbol};
 use std::path::Path;
@@ -50,7 +50,7 @@ impl Hands {
             }
             Err(line) => hands.notes[0] += &format!(" ({line})"),
         }
-        match crate::hand_c::compile() {
+        match super::hand_c::compile() {
             Ok((loops, compiler)) => {
                 hands.loops.push(loops);
                 hands.notes.push(format!("{HAND_C}: C, {compiler}"));

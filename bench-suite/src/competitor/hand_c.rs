@@ -3,12 +3,12 @@
 //! `hand.rs` takes what is loaded here. The source is part of the command; the compiler is `$CC`,
 //! or else `cc`, and works in a directory of its own that is gone afterwards.
 
-use crate::competitor::HAND_C;
-use crate::hand::Loops;
+use super::HAND_C;
+use super::hand::Loops;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const SOURCE: &str = include_str!("../hand/hand.c");
+const SOURCE: &str = include_str!("../../hand/hand.c");
 const FLAGS: [&str; 4] = ["-O3", "-march=native", "-shared", "-fPIC"];
 
 /// Removes the directory when it is left.
