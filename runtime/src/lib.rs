@@ -23,9 +23,11 @@
 //! # Ok::<(), typepack::Error>(())
 //! ```
 //!
-//! The rooms, from the outside in: `world.rs` (beginning and end), `comm/` and `coll/` (checked
-//! calls), `halo/` (exchanges on grids), `memory/` (what ranks can copy from in place), `region/` (what they share), `progress.rs` (the lock, and how calls wait), `endpoint/`
-//! (matching), `transport/` (the protocols between two ranks), `message/` (labels, data, words of the wire).
+//! The rooms, from the outside in: `world.rs` (beginning and end), `halo/` (exchanges on grids), `topo/`
+//! (grids of ranks), `coll/` (collective calls, making communicators), `region/` (memory that ranks share),
+//! `comm/` (communicators, checked calls), `schedule/` (a collective call as steps), `endpoint/` (matching,
+//! requests, the lock, how calls wait), `transport/` (the protocols between two ranks), `message/` (labels, data,
+//! words of the wire), `memory/` (what ranks can copy from in place).
 //! What launcher and ranks share (the segment, system calls) is the crate in `job/`, internal and no
 //! part of this interface. The engine and the code generator are crates of their own.
 
@@ -43,6 +45,7 @@ mod schedule;
 mod settings;
 mod status;
 mod test_support;
+pub mod topo;
 mod transport;
 pub mod variables;
 mod world;
@@ -51,8 +54,8 @@ pub use coll::{
     Collective, Combine, Combiner, Duplicate, NoCombiner, Op, Operator, Part, Prepared, Reducible,
 };
 pub use comm::{
-    Cartesian, Communicator, Comparison, Group, Matched, Messages, Ongoing, RankRange, Request,
-    Scope, SendMode, dims_create,
+    Communicator, Comparison, Group, Matched, Messages, Ongoing, RankRange, Request, Scope,
+    SendMode,
 };
 pub use commit::{commit, jit, threads};
 pub use error::{Error, ErrorKind, Result};
@@ -60,13 +63,16 @@ pub use memory::SharedBuffer;
 pub use message::{Operation, Source, Status, TAG_UB, Tag};
 pub use placement::{Cpu, Distance, Placement};
 pub use region::SharedRegion;
+pub use topo::{Cartesian, dims_create};
 pub use typepack_engine as engine;
 pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 pub use typepack_jit::{Counters, Jit};
 pub use world::{Universe, abort, init, processor_name, wtick, wtime};
 
 // The job crate's rooms, under the names that this crate's files use.
-use typepack_job::{shm, sync, sys};
+#[cfg(test)]
+use typepack_job::sync;
+use typepack_job::{shm, sys};
 
 // For the fuzzers: two ranks in one process, and a hand in their memory. Unsafe to make.
 #[doc(hidden)]

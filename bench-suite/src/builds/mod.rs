@@ -137,7 +137,8 @@ mod tests {
         assert!(text.contains("2 rows were below 0.9 and measured 3 times; below in every run: 1"));
         assert!(text.contains("  slow") && !text.contains("  once"), "{text}");
         let class = |name: &str| {
-            let line = text.lines().find(|line| line[6..].starts_with(name)).expect(name);
+            let found = |line: &&str| line.get(6..).is_some_and(|rest| rest.starts_with(name));
+            let line = text.lines().find(found).expect(name);
             line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
         };
         assert_eq!(class("a  "), ["MISS", "a", "0.894", "0.800", "2", "0.894", "0.800", "2"]);

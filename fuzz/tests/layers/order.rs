@@ -23,9 +23,8 @@ pub struct Crate {
     pub path: String,
     /// The crates of the workspace that it may depend on.
     pub on: Vec<String>,
-    /// Its layers below `src/`: files, and folders with a slash at the end. None while the crate has
-    /// circles.
-    pub layers: Option<Vec<String>>,
+    /// Its layers below `src/`: files, and folders with a slash at the end.
+    pub layers: Vec<String>,
 }
 
 impl List {

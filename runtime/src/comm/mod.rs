@@ -1,22 +1,19 @@
 //! Communicators: checked arguments in front of the message exchange.
 //!
 //! This file has the communicator and its blocking calls; `scope.rs` the safe nonblocking ones,
-//! `raw.rs` the ones that leave memory to the caller, `group.rs` groups, `create.rs` what makes
-//! communicators of communicators, `cartesian.rs` grids. All of them check rank, tag, count and
-//! buffer first and start nothing when a check fails; then `progress.rs` does the work. Collective
-//! calls are in `coll/`.
+//! `raw.rs` the ones that leave memory to the caller, `group.rs` groups. All of them check rank, tag,
+//! count and buffer first and start nothing when a check fails; then `endpoint/progress.rs` does the
+//! work. Collective calls, those that make communicators among them, are in `coll/`, grids in `topo/`.
 //!
 //! Invariant: ranks of a communicator become ranks of the world here, on the way in
 //! (`world_rank`), and statuses become the communicator's again on the way out (`local`); `peers.rs`
 //! knows which ranks these are.
 
-mod cartesian;
 mod group;
 mod peers;
 mod raw;
 mod scope;
 
-pub use cartesian::{Cartesian, dims_create};
 pub use group::{Comparison, Group, RankRange};
 pub use raw::{Matched, Messages, Ongoing, SendMode};
 pub use scope::{Request, Scope};
@@ -244,26 +241,10 @@ impl Communicator {
         tag: i32,
         space: Space,
     ) -> Result<Operation> {
-        // SAFETY: passed on.
-        unsafe { self.start_send_as(layout, dest, tag, space, OF_LAYOUT) }
-    }
-
-    /// The same with types that are not those of the layout, unless they are `OF_LAYOUT`.
-    ///
-    /// # Safety
-    /// As `start_send`.
-    pub(crate) unsafe fn start_send_as(
-        &self,
-        layout: &LayoutRef<'_>,
-        dest: usize,
-        tag: i32,
-        space: Space,
-        types: u32,
-    ) -> Result<Operation> {
         let dest = self.world_rank(dest, "dest", ErrorKind::Rank)?;
         check_tag(tag)?;
         let bytes = layout.plan.packed_bytes(layout.count)?;
-        let label = Label { context: self.context(space), tag, bytes, types };
+        let label = Label { context: self.context(space), tag, bytes, types: OF_LAYOUT };
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
         let started = unsafe { self.shared.endpoint.send(layout, label, dest)? };
         self.local_start(started)

@@ -1,14 +1,16 @@
-//! Which message goes to which receive: the two queues of one communicator context.
+//! Which message goes to which receive: the two queues of every communicator context.
 //!
-//! `endpoint/engine.rs` asks here for every arriving message and every posted receive. Messages of one
+//! `engine.rs` asks [`Matching`] for every arriving message and every posted receive, and knows nothing of queues. Messages of one
 //! source match in the order they were sent, receives in the order they were posted (MPI-5.0
 //! section 3.5): per source there is one queue of each kind, receives from any source have their
 //! own, and numbers given on arrival and on posting decide between queues.
 
-use crate::message::envelope::Label;
+use crate::message::label::Label;
 use crate::message::{Source, Tag};
 use crate::transport::types::Located;
-use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// A message that arrived before its receive.
 #[derive(Debug)]
@@ -18,7 +20,7 @@ pub enum Arrived {
     Data(Vec<u8>, Option<u64>),
     /// It waits at its sender under this request id, which is the sender's; perhaps it is known
     /// where its data lies.
-    Offered(u64, Option<Box<Located>>),
+    Rts(u64, Option<Box<Located>>),
     /// It was sent by this rank to itself and waits under this request id of our own.
     Own(u64),
 }
@@ -44,18 +46,99 @@ struct Posted {
     order: u64,
 }
 
-/// The posted and the unexpected queue of one context.
+/// Contexts are few and ours; a multiplication spreads them well enough.
+#[derive(Debug, Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 ^= self.0 >> 29;
+    }
+}
+
+/// All contexts of this process.
 #[derive(Debug)]
 pub struct Matching {
+    size: usize,
+    contexts: HashMap<u64, Queues, BuildHasherDefault<Spread>>,
+}
+
+impl Matching {
+    /// Nothing is queued, for messages from `size` sources.
+    pub fn new(size: usize) -> Self {
+        Self { size, contexts: HashMap::default() }
+    }
+
+    #[inline]
+    fn queues(&mut self, context: u64) -> &mut Queues {
+        let size = self.size;
+        self.contexts.entry(context).or_insert_with(|| Queues::new(size))
+    }
+
+    /// Forgets a context that no communicator uses any more, unless something is queued in it.
+    pub fn close(&mut self, context: u64) {
+        if let Entry::Occupied(entry) = self.contexts.entry(context)
+            && entry.get().is_empty()
+        {
+            entry.remove();
+        }
+    }
+
+    /// Queues a receive that found nothing.
+    pub fn post(&mut self, context: u64, source: Source, tag: Tag, id: u64) {
+        self.queues(context).post(source, tag, id);
+    }
+
+    /// Takes back a posted receive. False when it is not queued any more.
+    pub fn withdraw(&mut self, context: u64, source: Source, id: u64) -> bool {
+        self.queues(context).withdraw(source, id)
+    }
+
+    /// The receive that a message from `source` with this label belongs to; removed from its queue.
+    #[inline]
+    pub fn arrive(&mut self, source: usize, label: &Label) -> Option<u64> {
+        self.queues(label.context).arrive(source, label.tag)
+    }
+
+    /// Queues a message that found no receive.
+    pub fn keep(&mut self, source: usize, label: Label, what: Arrived) {
+        self.queues(label.context).keep(source, label, what);
+    }
+
+    /// The unexpected message that a receive from `source` with `tag` matches first, and its source.
+    #[inline]
+    pub fn look(&mut self, context: u64, source: Source, tag: Tag) -> Option<(usize, &Unexpected)> {
+        self.queues(context).look(source, tag)
+    }
+
+    /// Takes that message.
+    #[inline]
+    pub fn take(&mut self, context: u64, source: Source, tag: Tag) -> Option<(usize, Unexpected)> {
+        self.queues(context).take(source, tag)
+    }
+}
+
+/// The posted and the unexpected queue of one context.
+#[derive(Debug)]
+struct Queues {
     posted: Vec<VecDeque<Posted>>,
     posted_any: VecDeque<Posted>,
     unexpected: Vec<VecDeque<Unexpected>>,
     order: u64,
 }
 
-impl Matching {
+impl Queues {
     /// Empty queues for messages from `size` sources.
-    pub fn new(size: usize) -> Self {
+    fn new(size: usize) -> Self {
         Self {
             posted: (0..size).map(|_| VecDeque::new()).collect(),
             posted_any: VecDeque::new(),
@@ -65,14 +148,14 @@ impl Matching {
     }
 
     /// True when nothing is queued.
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.posted_any.is_empty()
             && self.posted.iter().all(VecDeque::is_empty)
             && self.unexpected.iter().all(VecDeque::is_empty)
     }
 
     /// Queues a receive that found nothing.
-    pub fn post(&mut self, source: Source, tag: Tag, id: u64) {
+    fn post(&mut self, source: Source, tag: Tag, id: u64) {
         self.order += 1;
         let posted = Posted { tag, id, order: self.order };
         match source {
@@ -82,7 +165,7 @@ impl Matching {
     }
 
     /// Takes back a posted receive. False when it is not queued any more.
-    pub fn withdraw(&mut self, source: Source, id: u64) -> bool {
+    fn withdraw(&mut self, source: Source, id: u64) -> bool {
         let queue = match source {
             Source::Any => &mut self.posted_any,
             Source::Rank(rank) => &mut self.posted[rank],
@@ -94,7 +177,7 @@ impl Matching {
 
     /// The receive that a message from `source` with `tag` belongs to; removed from its queue.
     #[inline]
-    pub fn arrive(&mut self, source: usize, tag: i32) -> Option<u64> {
+    fn arrive(&mut self, source: usize, tag: i32) -> Option<u64> {
         let find = |queue: &VecDeque<Posted>| {
             queue.iter().enumerate().find(|(_, p)| p.tag.accepts(tag)).map(|(i, p)| (i, p.order))
         };
@@ -116,7 +199,7 @@ impl Matching {
     }
 
     /// Queues a message that found no receive.
-    pub fn keep(&mut self, source: usize, label: Label, what: Arrived) {
+    fn keep(&mut self, source: usize, label: Label, what: Arrived) {
         self.order += 1;
         let Label { tag, bytes, types, .. } = label;
         let order = self.order;
@@ -137,13 +220,13 @@ impl Matching {
     }
 
     /// Looks at that message without taking it.
-    pub fn look(&self, source: Source, tag: Tag) -> Option<(usize, &Unexpected)> {
+    fn look(&self, source: Source, tag: Tag) -> Option<(usize, &Unexpected)> {
         self.find(source, tag).map(|(rank, at)| (rank, &self.unexpected[rank][at]))
     }
 
     /// Takes that message.
     #[inline]
-    pub fn take(&mut self, source: Source, tag: Tag) -> Option<(usize, Unexpected)> {
+    fn take(&mut self, source: Source, tag: Tag) -> Option<(usize, Unexpected)> {
         let (rank, at) = self.find(source, tag)?;
         self.unexpected[rank].remove(at).map(|message| (rank, message))
     }
@@ -155,14 +238,14 @@ mod tests {
 
     fn offered(message: Option<(usize, Unexpected)>) -> Option<(usize, u64)> {
         message.map(|(rank, m)| match m.what {
-            Arrived::Offered(id, _) => (rank, id),
+            Arrived::Rts(id, _) => (rank, id),
             other => panic!("{other:?}"),
         })
     }
 
     #[test]
     fn receives_match_in_posting_order_across_queues() {
-        let mut m = Matching::new(3);
+        let mut m = Queues::new(3);
         m.post(Source::Any, Tag::Is(5), 1);
         m.post(Source::Rank(2), Tag::Any, 2);
         m.post(Source::Rank(2), Tag::Is(5), 3);
@@ -177,10 +260,10 @@ mod tests {
 
     #[test]
     fn messages_match_in_arrival_order() {
-        let mut m = Matching::new(2);
+        let mut m = Queues::new(2);
         for (source, tag, id) in [(1, 0, 10), (0, 1, 11), (1, 1, 12), (0, 0, 13)] {
             let label = Label { context: 0, tag, bytes: 8, types: 0 };
-            m.keep(source, label, Arrived::Offered(id, None));
+            m.keep(source, label, Arrived::Rts(id, None));
         }
         assert_eq!(m.look(Source::Any, Tag::Is(1)).map(|(rank, _)| rank), Some(0));
         assert_eq!(offered(m.take(Source::Any, Tag::Is(1))), Some((0, 11)));
@@ -192,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_withdrawn_receive_matches_nothing() {
-        let mut m = Matching::new(1);
+        let mut m = Queues::new(1);
         m.post(Source::Rank(0), Tag::Any, 1);
         m.post(Source::Any, Tag::Any, 2);
         assert!(m.withdraw(Source::Rank(0), 1));

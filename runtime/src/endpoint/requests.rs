@@ -1,80 +1,13 @@
 //! Operations in flight: a table of numbered requests.
 //!
-//! `engine.rs` opens them, `transport/peer.rs` moves them on and completes them, `progress.rs`
-//! waits for them. A number carries a generation, so that a stale one, or one invented by another
-//! rank, names nothing.
-//!
-//! ```text
-//! send     Queued -> (eager) done            receive  Posted -> (eager) done
-//!          Queued -> Offered -> (eager, synchronous) done
-//!          Queued -> Offered -> Streaming -> done     Posted | new -> Streaming -> done
-//!          Queued -> Offered (located) -> done        Posted | new -> fetched  -> done
-//! ```
+//! `engine.rs` opens them, the protocols of `transport/` move them on and complete them
+//! (`transport/in_flight.rs` has the states), `progress.rs` waits for them. A number carries a
+//! generation, so that a stale one, or one invented by another rank, names nothing.
 
-use crate::message::envelope::Label;
-use crate::message::payload::{Sink, Supply};
-use crate::message::typecheck;
-use crate::message::{Source, Status};
+use crate::message::Status;
+use crate::transport::in_flight::{Receive, RequestTable, Send};
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
-
-/// How far a send has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SendStage {
-    /// In the queue of its destination; nothing has been written yet.
-    Queued,
-    /// Its offer is out (or waits in our own unexpected queue); the receiver decides.
-    Offered,
-    /// Granted; so many bytes are in chunks already.
-    Streaming(u64),
-}
-
-/// A send in flight.
-#[derive(Debug)]
-pub struct Send {
-    /// Where it goes.
-    pub dest: usize,
-    /// What the receiver sees.
-    pub label: Label,
-    /// Its data.
-    pub supply: Supply,
-    /// Complete only when a receive has matched it, however short it is.
-    pub synchronous: bool,
-    /// How far it has come.
-    pub stage: SendStage,
-    /// Its offer says where its data lies: the receiver may read it at any time.
-    pub located: bool,
-    /// In private memory.
-    pub private: bool,
-}
-
-/// A receive in flight.
-#[derive(Debug)]
-pub struct Receive {
-    /// Context it was posted in.
-    pub context: u64,
-    /// What it asked for; after the match the sender.
-    pub source: Source,
-    /// Where data goes.
-    pub sink: Sink,
-    /// Packed bytes that fit.
-    pub capacity: u64,
-    /// After the match: tag and bytes of the message, and bytes unpacked so far.
-    pub stream: Option<(i32, u64, u64)>,
-}
-
-impl Receive {
-    /// Why this receive must not have a message with these types; see [`typecheck::refusal`].
-    #[inline]
-    pub fn refusal(&self, check: bool, status: Status, types: u32) -> Option<Error> {
-        match &self.sink {
-            Sink::Memory(layout) => {
-                typecheck::refusal(check, &layout.view(), self.capacity, status, types)
-            }
-            Sink::Discard => None,
-        }
-    }
-}
 
 /// One entry of the table.
 #[derive(Debug)]
@@ -279,9 +212,26 @@ impl Requests {
     }
 }
 
+impl RequestTable for Requests {
+    #[inline]
+    fn send(&mut self, id: u64) -> Option<&mut Send> {
+        Self::send(self, id)
+    }
+    #[inline]
+    fn receive(&mut self, id: u64) -> Option<&mut Receive> {
+        Self::receive(self, id)
+    }
+    #[inline]
+    fn complete(&mut self, id: u64, result: Result<Status>) {
+        Self::complete(self, id, result);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::Source;
+    use crate::message::payload::Sink;
 
     fn receive() -> Request {
         Request::Receive(Receive {

@@ -22,9 +22,10 @@ use typepack_engine::{Datatype, Direction, Plan};
 use super::exchange::{Exchange, Pending};
 use super::field::{Element, Field};
 use super::geometry::{Block, Face, Side, Stencil};
-use crate::comm::{Cartesian, Communicator, SendMode};
+use crate::comm::{Communicator, SendMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Source, Tag};
+use crate::topo::Cartesian;
 
 /// Sets of field distances whose datatypes a plan keeps committed.
 const LAYOUTS_MAX: usize = 16;

@@ -1,52 +1,64 @@
-//! What a ring slot says: nine kinds of envelope, encoded in seven words and checked when read.
+//! What a ring slot says: the words of the wire, encoded in seven words and checked when read.
 //!
-//! `peer.rs` writes and reads envelopes; `shm/ring.rs` carries them without looking inside.
+//! `transport/link.rs` writes envelopes, `endpoint/engine/incoming.rs` reads them; `shm/ring.rs` carries
+//! them without looking inside.
+//!
+//! | kind | from | says |
+//! |---|---|---|
+//! | Inline, Eager | sender | a message, with its payload in the slot or in the payload area |
+//! | Synchronous | sender | the same, and that the sender waits for the match |
+//! | RTS | sender | a message waits at its sender; perhaps where its data lies |
+//! | ACK | receiver | a synchronous message has been matched |
+//! | CTS | receiver | a receive has matched the RTS: the data is to come through the chunks |
+//! | FIN | receiver | the data of an RTS has been copied from where it lies |
+//! | REFUSED | receiver | an RTS has been matched by a receive that does not take its data |
+//! | Help | receiver | the data is being copied; the sender may copy a part of it |
+//! | Define | sender | what a type's number means from here on |
+//! | Withdraw | sender | the data of an RTS must not be read from where it lies any more |
 //!
 //! ```text
 //! word 0   bits 0..8 kind, bits 8..32 types of what is sent, zero where no data is or nothing is
-//!          known (`message/typecheck.rs`), bits 32..64 tag             (Define: the type's number)
-//! word 1   context of the communicator               (Grant, Define, Withdraw, Push: 0)
-//! word 2   packed bytes of the whole message         (Grant: bytes the receiver will take,
-//!          Define: bytes of the encoded type, in the payload area; Withdraw, Push: 0)
-//! word 3   Inline: payload bytes 0..8     Offer, Grant, Synchronous, Withdraw, Push: the
-//!          sender's request id
-//! word 4-6 Inline: payload bytes 8..32    Offer: 0, or where the data lies: word 4 bits 0..32 the
+//!          known (`typecheck.rs`), bits 32..64 tag                 (Define: the type's number)
+//! word 1   messages: context of the communicator             (Help: number of the split; else 0)
+//! word 2   messages and Help: packed bytes of the whole message
+//!          Define: bytes of the encoded type, in the payload area                      (else 0)
+//! word 3   Inline: payload bytes 0..8; all others but Eager and Define: the sender's request id
+//! word 4-6 Inline: payload bytes 8..32    RTS: 0, or where the data lies: word 4 bits 0..32 the
 //!          type's number, bits 32..40 1 for the shared heap, 2 for private memory; word 5 where
 //!          displacement 0 is: offset in the sender's heap, address in its memory; word 6 elements
-//!          Push: word 4 number of the transfer, word 5 address in the receiver's memory
-//!
-//! A share goes the other way, from the receiver of an offer: word 1 its number, word 2 the packed
-//! bytes of the message, word 3 the id of the offer, words 4 to 6 as in an offer, where in the
-//! receiver's heap the data goes.
+//!          Help: the same, where in the receiver's memory the data goes
 //! ```
 //!
 //! Invariant: a decoded [`Envelope`] is in range whatever the slot held; whether it makes sense to
-//! the request it names is checked by `peer.rs`.
+//! the request it names is checked by `transport/answers.rs`.
 
 pub use super::label::Label;
 use super::typecheck;
 use crate::shm::pair::EAGER_MAX;
 use crate::shm::ring::{ENVELOPE_WORDS, Violation};
+use crate::shm::work_split::NUMBERS;
 
 /// Longest payload inside the slot itself, in bytes.
 pub const INLINE_MAX: usize = 32;
 
 const INLINE: u64 = 1;
 const EAGER: u64 = 2;
-const RTS: u64 = 3;
-const CTS: u64 = 4;
-const SYNCHRONOUS: u64 = 5;
-const DEFINE: u64 = 6;
-const WITHDRAW: u64 = 7;
-const SHARE: u64 = 8;
-const PUSH: u64 = 9;
+const SYNCHRONOUS: u64 = 3;
+const RTS: u64 = 4;
+const ACK: u64 = 5;
+const CTS: u64 = 6;
+const FIN: u64 = 7;
+const REFUSED: u64 = 8;
+const HELP: u64 = 9;
+const DEFINE: u64 = 10;
+const WITHDRAW: u64 = 11;
 
 /// Of word 0; the types are above it.
 const KIND_BITS: u32 = 8;
 
 const _: () = assert!(typecheck::END == 1 << (32 - KIND_BITS));
 
-/// In word 4 of an offer.
+/// In word 4 of a place.
 const IN_HEAP: u64 = 1;
 const PRIVATE: u64 = 2;
 
@@ -62,20 +74,20 @@ pub const TYPE_MAX: usize = EAGER_MAX;
 /// Which memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
-    /// The sender's part of the shared heap.
+    /// A rank's part of the shared heap.
     Heap,
-    /// The sender's own.
+    /// A rank's own.
     Private,
 }
 
-/// Where the data of an offered message lies.
+/// Where the data of a message lies, or goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// In which memory.
     pub space: Space,
     /// Number of the type, below [`TYPES`] or [`BYTES`].
     pub number: u32,
-    /// Bytes from the start of the sender's heap to displacement 0, as a type's displacements are,
+    /// Bytes from the start of the rank's heap to displacement 0, as a type's displacements are,
     /// modulo 2^64; in private memory its address.
     pub origin: u64,
     /// Elements.
@@ -103,7 +115,7 @@ impl Place {
             IN_HEAP if number == BYTES || (number as usize) < TYPES => Space::Heap,
             // One run of memory.
             PRIVATE if number == BYTES => Space::Private,
-            _ => return Err(Violation("an offer of data that lie nowhere")),
+            _ => return Err(Violation("data that lie nowhere")),
         };
         Ok(Some(Self { space, number, origin: words[1], count: words[2] }))
     }
@@ -117,17 +129,28 @@ pub enum Envelope {
     /// A message whose payload is in the ring's payload area.
     Eager(Label),
     /// A message whose payload is in the ring's payload area, and whose sender waits under this
-    /// request id to hear that it was matched: a grant of no bytes.
+    /// request id for the ACK.
     Synchronous(Label, u64),
     /// A message that waits at its sender, under this request id; perhaps where its data lies.
     Rts(Label, u64, Option<Place>),
-    /// The receiver of the offer with this id wants so many bytes: all of them, or none. None is
-    /// also the answer to a synchronous message.
-    Cts {
+    /// The synchronous message with this request id has been matched.
+    Ack(u64),
+    /// The message with this request id is to be packed into the chunks.
+    Cts(u64),
+    /// The message with this request id has been copied, whole.
+    Fin(u64),
+    /// The receive that has matched the message with this request id does not take it.
+    Refused(u64),
+    /// The receiver copies the message with this id and asks its sender to help.
+    Help {
         /// The sender's request id.
         id: u64,
-        /// Bytes to send.
+        /// Number of the split, below [`NUMBERS`].
+        number: u32,
+        /// Packed bytes of the message.
         bytes: u64,
+        /// Where in the receiver's memory the data goes; room for at least as many bytes.
+        place: Place,
     },
     /// The type with this number is, from here on, what so many bytes in the payload area encode.
     Define {
@@ -136,32 +159,8 @@ pub enum Envelope {
         /// Bytes of the encoded type, at most [`TYPE_MAX`].
         bytes: u64,
     },
-    /// The receiver fetches the offer with this id and asks its sender to help.
-    Share {
-        /// The sender's request id.
-        id: u64,
-        /// Number of the share.
-        share: u32,
-        /// Packed bytes of the message.
-        bytes: u64,
-        /// Where in the receiver's heap the data goes; room for at least as many bytes.
-        place: Place,
-    },
-    /// The receiver of the offer with this id has begun to read its data; the sender may write pieces
-    /// of it, from the end.
-    Push {
-        /// The sender's request id.
-        id: u64,
-        /// Number of the transfer.
-        number: u16,
-        /// Where the first byte goes in the receiver's memory.
-        to: u64,
-    },
-    /// The data of the offer with this id must not be fetched any more: the sender packs it.
-    Withdraw {
-        /// The sender's request id.
-        id: u64,
-    },
+    /// The data of the message with this id must not be read any more: the sender packs it.
+    Withdraw(u64),
 }
 
 impl Envelope {
@@ -189,16 +188,18 @@ impl Envelope {
             Self::Synchronous(label, id) => {
                 ([head(SYNCHRONOUS, label), label.context, label.bytes, *id, 0, 0, 0], 4)
             }
-            Self::Cts { id, bytes } => ([CTS, 0, *bytes, *id, 0, 0, 0], 4),
+            Self::Ack(id) => ([ACK, 0, 0, *id, 0, 0, 0], 4),
+            Self::Cts(id) => ([CTS, 0, 0, *id, 0, 0, 0], 4),
+            Self::Fin(id) => ([FIN, 0, 0, *id, 0, 0, 0], 4),
+            Self::Refused(id) => ([REFUSED, 0, 0, *id, 0, 0, 0], 4),
             Self::Define { number, bytes } => {
                 ([DEFINE | u64::from(*number) << 32, 0, *bytes, 0, 0, 0, 0], 3)
             }
-            Self::Share { id, share, bytes, place } => {
+            Self::Help { id, number, bytes, place } => {
                 let [a, b, c] = Place::encode(&Some(*place));
-                ([SHARE, u64::from(*share), *bytes, *id, a, b, c], 7)
+                ([HELP, u64::from(*number), *bytes, *id, a, b, c], 7)
             }
-            Self::Withdraw { id } => ([WITHDRAW, 0, 0, *id, 0, 0, 0], 4),
-            Self::Push { id, number, to } => ([PUSH, 0, 0, *id, u64::from(*number), *to, 0], 6),
+            Self::Withdraw(id) => ([WITHDRAW, 0, 0, *id, 0, 0, 0], 4),
         }
     }
 
@@ -242,26 +243,25 @@ impl Envelope {
                 let place = Place::decode([words[4], words[5], words[6]])?;
                 Ok(Self::Rts(label, words[3], place))
             }
-            RTS => Err(Violation("offer of an empty message")),
-            CTS => Ok(Self::Cts { id: words[3], bytes: words[2] }),
+            RTS => Err(Violation("RTS of an empty message")),
+            ACK => Ok(Self::Ack(words[3])),
+            CTS => Ok(Self::Cts(words[3])),
+            FIN => Ok(Self::Fin(words[3])),
+            REFUSED => Ok(Self::Refused(words[3])),
             DEFINE if (tag as usize) < TYPES && (1..=TYPE_MAX as u64).contains(&label.bytes) => {
                 // Not negative (above).
                 Ok(Self::Define { number: tag as u32, bytes: label.bytes })
             }
             DEFINE => Err(Violation("definition of an impossible type")),
-            WITHDRAW => Ok(Self::Withdraw { id: words[3] }),
-            PUSH => match u16::try_from(words[4]) {
-                Ok(number) => Ok(Self::Push { id: words[3], number, to: words[5] }),
-                Err(_) => Err(Violation("number of a transfer out of range")),
-            },
-            SHARE => {
+            WITHDRAW => Ok(Self::Withdraw(words[3])),
+            HELP => {
                 let place = Place::decode([words[4], words[5], words[6]])?;
-                let share = u32::try_from(words[1]).ok().filter(|_| label.bytes > 0);
-                match (share, place) {
-                    (Some(share), Some(place)) if place.space == Space::Heap => {
-                        Ok(Self::Share { id: words[3], share, bytes: label.bytes, place })
+                let number = u32::try_from(words[1]).ok().filter(|number| *number < NUMBERS);
+                match (number, place) {
+                    (Some(number), Some(place)) if label.bytes > 0 => {
+                        Ok(Self::Help { id: words[3], number, bytes: label.bytes, place })
                     }
-                    _ => Err(Violation("a share of nothing")),
+                    _ => Err(Violation("help with nothing")),
                 }
             }
             _ => Err(Violation("unknown kind of envelope")),
@@ -293,16 +293,24 @@ mod tests {
             Envelope::Rts(label, 7, place(Space::Heap, 0, u64::MAX, 0)),
             Envelope::Rts(label, 7, place(Space::Heap, BYTES, 5, u64::MAX)),
             Envelope::Rts(label, 7, place(Space::Private, BYTES, u64::MAX, 9)),
-            Envelope::Push { id: 3, number: u16::MAX, to: u64::MAX },
             Envelope::Define { number: TYPES as u32 - 1, bytes: TYPE_MAX as u64 },
-            Envelope::Withdraw { id: u64::MAX },
-            Envelope::Share {
+            Envelope::Withdraw(u64::MAX),
+            Envelope::Ack(1),
+            Envelope::Cts(u64::MAX),
+            Envelope::Fin(2),
+            Envelope::Refused(3),
+            Envelope::Help {
                 id: 1,
-                share: u32::MAX,
+                number: NUMBERS - 1,
                 bytes: 9,
                 place: Place { space: Space::Heap, number: BYTES, origin: 5, count: 9 },
             },
-            Envelope::Cts { id: u64::MAX, bytes: 0 },
+            Envelope::Help {
+                id: 1,
+                number: 0,
+                bytes: 9,
+                place: Place { space: Space::Private, number: BYTES, origin: u64::MAX, count: 9 },
+            },
         ] {
             let (mut words, used) = envelope.encode();
             words[used..].fill(0);
@@ -315,13 +323,13 @@ mod tests {
         let eager = EAGER_MAX as u64;
         for words in [
             [0, 0, 0, 0, 0, 0, 0],
-            [10, 0, 0, 0, 0, 0, 0],
-            [PUSH, 0, 0, 0, 1 << 16, 0, 0],
+            [12, 0, 0, 0, 0, 0, 0],
             [RTS, 0, 1, 0, PRIVATE << 32, 0, 0],
-            [SHARE, 1, 8, 0, 0, 0, 0],
-            [SHARE, 1, 0, 0, IN_HEAP << 32, 0, 0],
-            [SHARE, 1 << 32, 8, 0, IN_HEAP << 32, 0, 0],
-            [SHARE, 1, 8, 0, u64::from(BYTES) | PRIVATE << 32, 0, 8],
+            [HELP, 1, 8, 0, 0, 0, 0],
+            [HELP, 1, 0, 0, IN_HEAP << 32, 0, 0],
+            [HELP, 1 << 32, 8, 0, IN_HEAP << 32, 0, 0],
+            [HELP, u64::from(NUMBERS), 8, 0, IN_HEAP << 32, 0, 0],
+            [HELP, 1, 8, 0, PRIVATE << 32, 0, 8],
             [RTS, 0, 9, 0, 1, 0, 0],
             [RTS, 0, 9, 0, 2 << 32, 0, 0],
             [RTS, 0, 9, 0, TYPES as u64 | IN_HEAP << 32, 0, 0],
@@ -330,11 +338,13 @@ mod tests {
             [DEFINE | (TYPES as u64) << 32, 0, 9, 0, 0, 0, 0],
             [SYNCHRONOUS, 0, eager + 1, 0, 0, 0, 0],
             [INLINE | 1 << 63, 0, 8, 0, 0, 0, 0],
-            [CTS | 1 << 8, 0, 8, 0, 0, 0, 0],
+            [CTS | 1 << 8, 0, 0, 0, 0, 0, 0],
+            [FIN | 1 << 9, 0, 0, 0, 0, 0, 0],
+            [REFUSED | 1 << 10, 0, 0, 0, 0, 0, 0],
+            [ACK | 1 << 31, 0, 0, 0, 0, 0, 0],
             [WITHDRAW | 1 << 31, 0, 0, 0, 0, 0, 0],
             [DEFINE | 1 << 9, 0, 8, 0, 0, 0, 0],
-            [PUSH | 1 << 9, 0, 0, 0, 1, 0, 0],
-            [SHARE | 1 << 9, 1, 8, 0, u64::from(BYTES) | IN_HEAP << 32, 0, 8],
+            [HELP | 1 << 9, 1, 8, 0, u64::from(BYTES) | IN_HEAP << 32, 0, 8],
             [INLINE, 0, 33, 0, 0, 0, 0],
             [EAGER, 0, 0, 0, 0, 0, 0],
             [EAGER, 0, eager + 1, 0, 0, 0, 0],

@@ -1,6 +1,6 @@
 //! The two ends of a message's data: where packed bytes come from and where they go.
 //!
-//! `endpoint/engine.rs` makes them from a call's arguments; `transport/peer.rs` packs and unpacks any
+//! `endpoint/engine.rs` makes them from a call's arguments; the protocols of `transport/` pack and unpack any
 //! range of them; the engine does the work. This is the only file of the runtime that calls the
 //! engine's raw executors.
 //!

@@ -1,22 +1,64 @@
-//! Which way the bytes of a long message go, chosen by the receiver when it has matched an offer
-//! that says where the data lies.
+//! Which protocol carries a message.
 //!
-//! `endpoint/engine.rs` asks; `peer.rs` and `fetch.rs` do it. What is known: how far apart the two ranks'
-//! cores are (`fabric.rs`, from the launcher's table), how long the message is, how much of each
-//! cache line of the source belongs to it, whether the receive's memory is shared as well, and whether
-//! the ranks have anything else to do.
+//! The sender chooses first, by what it knows: a short message is eager; of a long one it says where
+//! the data lies, if that is of use ([`offers`], in this order; the first protocol that does not decline
+//! writes the envelope). The receiver chooses among what it was offered, when a receive has matched
+//! ([`carriers`]). What a protocol asks to accept or decline a message is here, too: how far apart the
+//! two ranks' cores are (`fabric.rs`, from the launcher's table), how long the message is, how much of
+//! each cache line of the source belongs to it, whether the receive's memory is shared as well, and
+//! whether the ranks have anything else to do.
+//!
+//! `peer.rs` asks for the order, `heap.rs` and `private.rs` for the rest.
 
+use crate::message::envelope::Space;
 use crate::settings::Forced;
 use crate::shm::topology::Distance;
 
-/// A way for the bytes of an offered message; one whose offer has an address is also copied by both
-/// ranks (`split.rs`) where both sides are one run.
+/// The protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// Packed by the sender into chunks, unpacked by the receiver.
+pub enum Choice {
+    /// Packed into the ring, with the envelope (`eager.rs`).
+    Eager,
+    /// Packed into chunks by the sender, unpacked by the receiver (`pipeline.rs`).
     Pipeline,
-    /// Copied by the receiver, from the sender's layout straight into its own.
+    /// Copied out of the sender's heap (`heap.rs`).
     Heap,
+    /// Copied between private memories (`private.rs`).
+    Private,
+}
+
+/// What the settings say about protocols.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms {
+    /// Longest eager message in bytes.
+    pub eager_limit: u64,
+    /// What `TYPEPACK_TRANSPORT` asks for.
+    pub forced: Forced,
+}
+
+/// The protocols that a sender asks, in this order, to write the first envelope of a message of
+/// `bytes` bytes. The last one takes every message that gets to it.
+#[inline]
+pub fn offers(terms: Terms, bytes: u64) -> &'static [Choice] {
+    if bytes <= terms.eager_limit {
+        return &[Choice::Eager];
+    }
+    match terms.forced {
+        Forced::Nothing => &[Choice::Heap, Choice::Private, Choice::Pipeline],
+        Forced::Packed => &[Choice::Pipeline],
+        Forced::Heap => &[Choice::Heap, Choice::Pipeline],
+        Forced::Cma => &[Choice::Private, Choice::Pipeline],
+    }
+}
+
+/// The protocols that a receiver asks, in this order, to take the data of an RTS that says that it lies
+/// in this memory. The last one takes every message that gets to it.
+pub fn carriers(place: Option<Space>) -> &'static [Choice] {
+    match place {
+        None => &[Choice::Pipeline],
+        Some(Space::Heap) => &[Choice::Heap, Choice::Pipeline],
+        Some(Space::Private) => &[Choice::Private, Choice::Pipeline],
+    }
 }
 
 /// Bytes of each touched cache line that belong to the message, below which its data is sparse. A
@@ -42,7 +84,7 @@ pub struct Situation {
     pub busy: bool,
 }
 
-/// The way for a message.
+/// Whether the data of a message in the sender's heap is copied out of it, not packed.
 ///
 /// - Far apart, data that is not sparse crosses once: two copies through chunks were measured at
 ///   2 GB/s, one at 13 (notes on the Zen 4 machine).
@@ -51,16 +93,15 @@ pub struct Situation {
 ///   and two that copy together beat both (28 us and 36).
 /// - Sparse data is copied together only by ranks that have nothing else to do: x face of 128^3 60 us
 ///   packed, 50 fused; but see [`SPARSE`] for exchanges.
-pub fn choose(forced: Forced, situation: Situation) -> Protocol {
+pub fn is_fused(forced: Forced, situation: Situation) -> bool {
     let Situation { distance, useful, shared, busy } = situation;
     let (far, sparse) = (distance > Distance::L3, useful < SPARSE);
-    let fused = match forced {
+    match forced {
         Forced::Packed | Forced::Cma => false,
         Forced::Heap => true,
         Forced::Nothing if far => !sparse,
         Forced::Nothing => shared && !(sparse && busy),
-    };
-    if fused { Protocol::Heap } else { Protocol::Pipeline }
+    }
 }
 
 /// Shortest message in bytes that both ranks copy from private memory to private memory, near. A
@@ -97,20 +138,33 @@ mod tests {
 
     #[test]
     fn the_rules_hold() {
-        for (distance, useful, shared, busy, protocol) in [
-            (Distance::L3, 64, true, true, Protocol::Heap),
-            (Distance::L3, 64, false, false, Protocol::Pipeline),
-            (Distance::L3, 8, true, false, Protocol::Heap),
-            (Distance::L3, 8, true, true, Protocol::Pipeline),
-            (Distance::Core, 8, true, true, Protocol::Pipeline),
-            (Distance::Numa, 8, true, false, Protocol::Pipeline),
-            (Distance::Machine, 8, false, false, Protocol::Pipeline),
-            (Distance::Machine, 64, false, true, Protocol::Heap),
+        for (distance, useful, shared, busy, fused) in [
+            (Distance::L3, 64, true, true, true),
+            (Distance::L3, 64, false, false, false),
+            (Distance::L3, 8, true, false, true),
+            (Distance::L3, 8, true, true, false),
+            (Distance::Core, 8, true, true, false),
+            (Distance::Numa, 8, true, false, false),
+            (Distance::Machine, 8, false, false, false),
+            (Distance::Machine, 64, false, true, true),
         ] {
             let situation = Situation { distance, useful, shared, busy };
-            assert_eq!(choose(Forced::Nothing, situation), protocol, "{situation:?}");
-            assert_eq!(choose(Forced::Packed, situation), Protocol::Pipeline);
-            assert_eq!(choose(Forced::Heap, situation), Protocol::Heap);
+            assert_eq!(is_fused(Forced::Nothing, situation), fused, "{situation:?}");
+            assert!(!is_fused(Forced::Packed, situation));
+            assert!(is_fused(Forced::Heap, situation));
+        }
+    }
+
+    /// Whatever is asked first, somebody takes the message.
+    #[test]
+    fn every_message_has_a_protocol() {
+        for forced in [Forced::Nothing, Forced::Packed, Forced::Heap, Forced::Cma] {
+            let terms = Terms { eager_limit: 64, forced };
+            assert_eq!(offers(terms, 64), [Choice::Eager]);
+            assert_eq!(offers(terms, 65).last(), Some(&Choice::Pipeline));
+        }
+        for place in [None, Some(Space::Heap), Some(Space::Private)] {
+            assert_eq!(carriers(place).last(), Some(&Choice::Pipeline));
         }
     }
 
@@ -145,8 +199,7 @@ mod tests {
         let sparse = |distance| Situation { distance, useful: 8, shared: true, busy: false };
         for (rank, distance) in found.into_iter().enumerate() {
             let near = rank < 2;
-            let way = choose(Forced::Nothing, sparse(distance));
-            assert_eq!(way, if near { Protocol::Heap } else { Protocol::Pipeline }, "{distance:?}");
+            assert_eq!(is_fused(Forced::Nothing, sparse(distance)), near, "{distance:?}");
             assert_eq!(tells_address(Forced::Nothing, distance, SPLIT_FAR, false), !near);
             assert!(tells_address(Forced::Nothing, distance, SPLIT_NEAR, false));
             assert!(!tells_address(Forced::Nothing, distance, SPLIT_NEAR, true));

@@ -1,20 +1,18 @@
 //! What connects this rank to the others: areas of pairs, first contact, doorbells, failure.
 //!
-//! Below is `shm/segment.rs`; above are `peer.rs` and `progress.rs`. A job of one rank has no
+//! Below is `shm/segment.rs`; above are `link.rs` and `progress.rs`. A job of one rank has no
 //! segment, and nothing here is ever called for another rank then.
 //!
 //! First contact, from `a` to `b` (README, steps 1 to 3): `a` fills the ring's pages of `(a, b)` and
 //! the mailbox of `b` with memory, leaves its name there, adds one to the counter of connects, rings. `b` looks at one word,
 //! that counter, to learn that somebody new writes to it.
 
+use super::area::Area;
 use crate::memory::heaps::Heaps;
-use crate::shm::bulk::ChunkMemory;
-use crate::shm::claims::ClaimMemory;
 use crate::shm::heap::Heap;
 use crate::shm::layout::State;
 use crate::shm::pair;
-use crate::shm::ring::RingMemory;
-use crate::shm::segment::{Segment, atomic_u32, atomic_u64};
+use crate::shm::segment::{Segment, atomic_u32};
 use crate::shm::topology::{Distance, distance};
 use crate::sys::cma;
 use crate::sys::memory::Mapping;
@@ -22,137 +20,11 @@ use crate::{Error, ErrorKind, Result};
 use std::num::NonZeroU32;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Chunk buffers that get memory at a time.
 const CHUNKS_AT_ONCE: usize = 8;
-
-/// The mapped area of one ordered pair.
-///
-/// Invariant: `base` points to the area of a pair in a segment that outlives this value: areas
-/// live in `peer.rs`, inside the exchange that owns the fabric.
-#[derive(Clone, Copy, Debug)]
-pub struct Area {
-    base: NonNull<u8>,
-}
-
-// SAFETY: an area is an address of shared memory that is accessed by atomics and raw copies only;
-// which thread holds it makes no difference.
-unsafe impl Send for Area {}
-
-impl Area {
-    #[inline]
-    fn word(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset + 8 <= pair::CHUNKS_AT && offset.is_multiple_of(8));
-        // SAFETY: every caller's offset is a constant of `pair.rs` plus a masked index, within the
-        // area and a multiple of 8; the segment outlives the area (type invariant).
-        unsafe { atomic_u64(self.base.as_ptr().add(offset)) }
-    }
-
-    /// 1 while the receiver reads memory of the sender, in place.
-    #[inline]
-    pub fn reading(&self) -> &AtomicU64 {
-        self.word(pair::READING)
-    }
-
-    /// Offers whose memory the sender has withdrawn, ever.
-    #[inline]
-    pub fn withdrawn(&self) -> &AtomicU64 {
-        self.word(pair::WITHDRAWN)
-    }
-
-    /// Pieces that are taken of a message that both ranks copy.
-    #[inline]
-    pub fn claims(&self) -> &AtomicU64 {
-        self.word(pair::CLAIMS)
-    }
-
-    /// Pieces of it that the sender has copied.
-    #[inline]
-    pub fn pushed(&self) -> &AtomicU64 {
-        self.word(pair::PUSHED)
-    }
-
-    /// Address of the payload area's byte `offset`, which is below `PAYLOAD_BYTES`.
-    #[inline]
-    pub fn payload(&self, offset: usize) -> *mut u8 {
-        debug_assert!(offset < pair::PAYLOAD_BYTES);
-        self.base.as_ptr().wrapping_add(pair::PAYLOAD_AT + offset)
-    }
-
-    /// Brings a line of the payload area or of a chunk into this core's cache, for writing. A hint,
-    /// which does nothing on machines that do not know it.
-    #[inline]
-    pub fn claim(address: *mut u8) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint: no access happens that could fault or be seen, whatever the address. (CPUs
-        // without the instruction ignore it.)
-        unsafe {
-            std::arch::asm!(
-                "prefetchw [{address}]",
-                address = in(reg) address,
-                options(nostack, preserves_flags, readonly)
-            );
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = address;
-    }
-
-    /// Address of chunk buffer `index`, which is below `CHUNKS`.
-    #[inline]
-    pub fn chunk(&self, index: usize) -> *mut u8 {
-        debug_assert!(index < pair::CHUNKS);
-        self.base.as_ptr().wrapping_add(pair::CHUNKS_AT + index * pair::CHUNK_BYTES)
-    }
-}
-
-impl RingMemory for Area {
-    type Word = AtomicU64;
-    const SLOTS: usize = pair::SLOTS;
-    const PAYLOAD: usize = pair::PAYLOAD_BYTES;
-    #[inline]
-    fn slot(&self, slot: usize, word: usize) -> &AtomicU64 {
-        self.word(pair::SLOTS_AT + (slot & (pair::SLOTS - 1)) * pair::SLOT_BYTES + word * 8)
-    }
-    #[inline]
-    fn slots_freed(&self) -> &AtomicU64 {
-        self.word(pair::CREDITS)
-    }
-    #[inline]
-    fn bytes_freed(&self) -> &AtomicU64 {
-        self.word(pair::CREDITS + 8)
-    }
-}
-
-impl ClaimMemory for Area {
-    type Word = AtomicU64;
-    #[inline]
-    fn claims(&self) -> &AtomicU64 {
-        self.word(pair::SPLIT_CLAIMS)
-    }
-    #[inline]
-    fn pushed(&self) -> &AtomicU64 {
-        self.word(pair::SPLIT_PUSHED)
-    }
-}
-
-impl ChunkMemory for Area {
-    type Word = AtomicU64;
-    const BYTES: usize = pair::CHUNK_BYTES;
-    #[inline]
-    fn stamp(&self, index: usize) -> &AtomicU64 {
-        self.word(pair::STAMPS_AT + (index & (pair::CHUNKS - 1)) * pair::LINE)
-    }
-    #[inline]
-    fn length(&self, index: usize) -> &AtomicU64 {
-        self.word(pair::STAMPS_AT + (index & (pair::CHUNKS - 1)) * pair::LINE + 8)
-    }
-    #[inline]
-    fn freed(&self) -> &AtomicU64 {
-        self.word(pair::CHUNK_CREDITS)
-    }
-}
 
 /// This rank's place in the job.
 #[derive(Clone, Debug)]
@@ -287,7 +159,8 @@ impl Fabric {
         let base = NonNull::new(self.segment()?.pair_area(from, to)).ok_or_else(|| {
             Error::new(ErrorKind::Internal, "transport", "a pair's area is not mapped")
         })?;
-        Ok(Area { base })
+        // SAFETY: an area of the segment that `self` holds; who uses it holds the fabric, too.
+        Ok(unsafe { Area::new(base) })
     }
 
     fn reserve_mailbox(&self, rank: usize) -> Result<()> {

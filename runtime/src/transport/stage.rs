@@ -1,6 +1,6 @@
 //! A private place where pieces of messages are packed before they go into shared memory.
 //!
-//! `endpoint/engine.rs` owns one and lends it to `peer.rs`, which fills rings and chunks. A line of shared
+//! `endpoint/engine.rs` owns one; `eager.rs` and `pipeline.rs` pack through it. A line of shared
 //! memory that the receiver has read last lies in the receiver's cache. Stores of a register's width
 //! fetch every such line back before they change it; a long `memcpy` takes lines whole, without
 //! their bytes (`rep movsb` in libc). So what is gathered in small blocks is gathered here, in a few

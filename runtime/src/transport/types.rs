@@ -1,9 +1,9 @@
-//! Types that two ranks both know by number: what lets an offer say how its data lies in memory.
+//! Types that two ranks both know by number: what lets an RTS say how its data lies in memory.
 //!
-//! The sender (`peer.rs`) defines a type once, by its encoded form (`typepack_engine::wire`), and uses
-//! its number from then on; [`Defined`] is its book for one receiver. The receiver (`fetch.rs`)
+//! The sender (`heap.rs`) defines a type once, by its encoded form (`typepack_engine::wire`), and uses
+//! its number from then on; [`Defined`] is its book for one receiver. The receiver (`peer.rs`)
 //! keeps the plans in [`Known`]. A number is defined anew when the book is full; the ring keeps order, so
-//! both mean the same type by it, and an offer that was accepted earlier has its plan already.
+//! both mean the same type by it, and an RTS that was accepted earlier has its plan already.
 //!
 //! Invariants: both sides keep at most [`TYPES`] types of at most [`TYPE_MAX`] encoded bytes each;
 //! nothing that the sender wrote is used before the engine's decoder has checked it.
@@ -137,7 +137,7 @@ impl Known {
         Ok(())
     }
 
-    /// Checks what an offer of `bytes` packed bytes says about a heap of `heap` bytes.
+    /// Checks what an RTS of `bytes` packed bytes says about a heap of `heap` bytes.
     ///
     /// # Errors
     /// [`Violation`] for an unknown type, another number of bytes, or data outside the heap.
@@ -149,12 +149,12 @@ impl Known {
     ) -> std::result::Result<Located, Violation> {
         let located = self.within(place, heap)?;
         if located.bytes != bytes {
-            return Err(Violation("an offer whose elements are not as long as the message"));
+            return Err(Violation("an RTS whose elements are not as long as the message"));
         }
         Ok(located)
     }
 
-    /// Checks what a share of a message of `bytes` packed bytes says about a heap of `heap` bytes.
+    /// Checks what a request for help with a message of `bytes` packed bytes says about a heap of `heap` bytes.
     ///
     /// # Errors
     /// [`Violation`] for an unknown type, too little room, or data outside the heap.
@@ -166,7 +166,7 @@ impl Known {
     ) -> std::result::Result<Located, Violation> {
         let located = self.within(place, heap)?;
         if located.bytes < bytes {
-            return Err(Violation("a share with too little room for the message"));
+            return Err(Violation("help with too little room for the message"));
         }
         Ok(located)
     }

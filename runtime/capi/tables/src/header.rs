@@ -1,6 +1,6 @@
 //! `include/mpi.h`, made from the tables.
 //!
-//! `tests/header.rs` compares the file in the repository with what this makes, or writes it
+//! `capi/tests/header.rs` compares the file in the repository with what this makes, or writes it
 //! (`TYPEPACK_BLESS=1`). The text is ours; names, values and prototypes are the ABI's. The block of
 //! names outside the ABI is left out where `TYPEPACK_NO_COMPAT` is defined.
 

@@ -1,8 +1,8 @@
 //! The chunk buffers of one ordered pair: bulk data of matched messages, both sides at work.
 //!
-//! `transport/peer.rs` streams through them what did not fit a ring slot, after the receiver has
-//! granted it. Chunks form a stream without names: the sender fills them in the order in which
-//! grants arrived, the receiver drains them in the order in which it granted, so the two agree
+//! `transport/pipeline.rs` streams through them what did not fit a ring slot, after the receiver has
+//! said CTS. Chunks form a stream without names: the sender fills them in the order in which
+//! CTS arrived, the receiver drains them in the order in which it gave them, so the two agree
 //! about whose bytes a chunk holds without anything being read from shared memory but its length.
 //!
 //! 1. The sender takes chunk `n % window` when `n - freed < window`, packs into it, writes its

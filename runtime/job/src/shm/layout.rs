@@ -27,7 +27,7 @@ use super::topology::CpuEntry;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
 /// Number of this layout; raised when the meaning of a word changes without its place.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Most ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
@@ -177,8 +177,8 @@ pub const HASH: u64 = {
         size_of::<CpuEntry>() as u64,
         PAIR_BYTES as u64,
         super::pair::WINDOWS_BYTES as u64,
-        super::pair::SPLIT_CLAIMS as u64,
-        super::pair::SPLIT_PUSHED as u64,
+        super::pair::PRIVATE_CLAIMS as u64,
+        super::pair::PRIVATE_PUSHED as u64,
         super::pair::SLOTS as u64,
         super::pair::SLOTS_AT as u64,
         super::pair::PAYLOAD_AT as u64,
@@ -187,8 +187,8 @@ pub const HASH: u64 = {
         super::pair::CHUNKS_AT as u64,
         super::pair::READING as u64,
         super::pair::WITHDRAWN as u64,
-        super::pair::CLAIMS as u64,
-        super::pair::PUSHED as u64,
+        super::pair::HEAP_CLAIMS as u64,
+        super::pair::HEAP_PUSHED as u64,
         size_of::<usize>() as u64,
     ];
     let mut i = 0;

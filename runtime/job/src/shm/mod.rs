@@ -4,7 +4,7 @@
 //! out what this rank has of the shared heap (`ranges.rs` keeps the books), `topology.rs` is
 //! the machine table, `attach.rs` is how a rank finds the segment that `mpiexec` made,
 //! `failure.rs` how one failed, `doorbell.rs` how one sleeps, `pair.rs` divides the area of one
-//! ordered pair of ranks for `ring.rs`, `bulk.rs` and `claims.rs`. The protocol between the
+//! ordered pair of ranks for `ring.rs`, `bulk.rs`, `work_split.rs` and `withdrawal.rs`. The protocol between the
 //! processes is told in `README.md` beside this file.
 //!
 //! Invariants: zero-filled memory is a valid state of everything; no address that
@@ -13,7 +13,6 @@
 
 pub mod attach;
 pub mod bulk;
-pub mod claims;
 mod doorbell;
 pub mod failure;
 pub mod heap;
@@ -23,6 +22,8 @@ mod ranges;
 pub mod ring;
 pub mod segment;
 pub mod topology;
+pub mod withdrawal;
+pub mod work_split;
 
 pub use attach::{Attached, attach_from_env};
 pub use segment::Segment;

@@ -10,7 +10,7 @@
 //! 0x00000  credits line: slots freed, bytes freed   to
 //! 0x00040  chunk line:   chunks freed               to
 //! 0x00080  reading line: 1 while `to` reads memory of `from`   to
-//! 0x000c0  withdrawn line: offers whose memory is gone  from
+//! 0x000c0  withdrawn line: messages whose memory is gone from
 //! 0x00100  claims line:  pieces of a shared copy that are taken   both
 //! 0x00140  pushed line:  pieces that the sender has copied        from
 //! 0x00180  claims line of copies between private memories         both
@@ -28,7 +28,7 @@
 //!
 //! Invariants: every word has exactly one writer, except `connects`, which is added to once per
 //! ordered pair in the life of a job, and the claims, which both sides change by compare-and-swap
-//! while they copy one message together (`transport/share.rs`, `claims.rs`); an all-zero area is the valid empty state (the memfd gives
+//! while they copy one message together (`work_split.rs`); an all-zero area is the valid empty state (the memfd gives
 //! zeros); nothing here is a pointer.
 
 /// Bytes of a cache line, the unit that two cores exchange.
@@ -81,22 +81,22 @@ pub const CHUNK_CREDITS: usize = LINE;
 /// Offset of the line by which a receiver says that it reads the sender's memory, in bytes.
 pub const READING: usize = 2 * LINE;
 
-/// Offset of the line in which a sender counts the offers whose memory must not be read any more,
+/// Offset of the line in which a sender counts the messages whose memory must not be read any more,
 /// in bytes.
 pub const WITHDRAWN: usize = 3 * LINE;
 
 /// Offset of the line on which sender and receiver claim pieces of a copy that both work on.
-pub const CLAIMS: usize = 4 * LINE;
+pub const HEAP_CLAIMS: usize = 4 * LINE;
 
 /// Offset of the line in which the sender counts the pieces it has copied.
-pub const PUSHED: usize = 5 * LINE;
+pub const HEAP_PUSHED: usize = 5 * LINE;
 
 /// Offset of the word by which both ranks claim pieces of a message between their private memories
-/// (`claims.rs`), in bytes.
-pub const SPLIT_CLAIMS: usize = 6 * LINE;
+/// (`work_split.rs`), in bytes.
+pub const PRIVATE_CLAIMS: usize = 6 * LINE;
 
 /// Offset of the word in which the sender counts the pieces of it that it has finished, in bytes.
-pub const SPLIT_PUSHED: usize = 7 * LINE;
+pub const PRIVATE_PUSHED: usize = 7 * LINE;
 
 /// Offset of the envelope slots, in bytes.
 pub const SLOTS_AT: usize = 4096;

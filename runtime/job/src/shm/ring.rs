@@ -1,6 +1,6 @@
 //! The single-producer single-consumer ring of one ordered pair: envelopes and eager payloads.
 //!
-//! `transport/peer.rs` owns a [`Producer`] for every rank it writes to and a [`Consumer`] for every
+//! `transport/link.rs` owns a [`Producer`] for every rank it writes to and a [`Consumer`] for every
 //! rank that writes to it; `pair.rs` says where the words lie. The indices are private to each
 //! side; what is shared is one stamp per slot and two credit words:
 //!

@@ -1,6 +1,6 @@
 //! Copies between the memory of two processes: `process_vm_readv`, `process_vm_writev`.
 //!
-//! `transport/split.rs` moves long messages with them where a probe has shown that the system
+//! `transport/private.rs` moves long messages with them where a probe has shown that the system
 //! allows it. Whether it does depends on users, namespaces, filters and Yama, none of which can be asked
 //! reliably: the probe is a read. Promises to safe callers: [`permit`] gives access to this process
 //! to nobody but the descendants of the process it names, and has no effect where everything of one

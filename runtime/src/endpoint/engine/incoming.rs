@@ -1,7 +1,8 @@
 //! Progress: one turn takes the envelopes that have arrived and moves queues and streams, all a little.
 //!
-//! `progress.rs` calls [`MessageEngine::progress`] under its lock. Messages that come in are matched here
-//! (`deliver`) or in `offers.rs`; a turn never waits, and ends after a bounded amount of work.
+//! `progress.rs` calls [`MessageEngine::progress`] under its lock. Messages that come in are matched
+//! here; everything else that comes in is `transport/peer.rs`'s. A turn never waits, and ends after a
+//! bounded amount of work.
 
 use super::*;
 
@@ -24,7 +25,7 @@ impl MessageEngine {
             moved |= self.read(self.readable[i])?;
         }
         if self.busy {
-            moved |= self.stream()?;
+            moved |= self.advance()?;
         }
         Ok(moved)
     }
@@ -34,8 +35,7 @@ impl MessageEngine {
     #[inline]
     pub fn prepare(&mut self) -> bool {
         if self.preparing {
-            let tx = self.peers.get_mut(self.latest).and_then(|peer| peer.tx.as_mut());
-            self.preparing = tx.is_some_and(Tx::prepare);
+            self.preparing = self.peers.get_mut(self.latest).is_some_and(Peer::prepare);
         }
         self.preparing
     }
@@ -43,87 +43,29 @@ impl MessageEngine {
     #[cold]
     pub(super) fn admit(&mut self, connects: u32) -> Result<()> {
         self.connects = connects;
-        for from in 0..self.peers.len() {
-            if self.peers[from].rx.is_none()
-                && let Some(area) = self.fabric.written_by(from)?
-            {
-                self.peers[from].rx = Some(Rx::new(area, from, self.fabric.window()));
+        for (from, peer) in self.peers.iter_mut().enumerate() {
+            if peer.admit(&self.fabric)? {
                 self.readable.push(from);
             }
         }
         Ok(())
     }
 
-    pub(super) fn stream(&mut self) -> Result<bool> {
+    fn advance(&mut self) -> Result<bool> {
         let (mut moved, mut busy) = (false, false);
-        let forced = self.forced;
-        for peer in &mut self.peers {
-            if let Some(rx) = &mut peer.rx
-                && rx.has_work()
-            {
-                moved |= rx.drain(&self.fabric, &mut self.requests)?;
-                if rx.fetches.has_work()
-                    && let Some(tx) = &mut peer.tx
-                {
-                    let (copied, answer) = rx.fetch(&mut self.requests)?;
-                    moved |= copied;
-                    if let Some(offer) = answer {
-                        tx.push(Outgoing::Cts(offer, 0));
-                    }
-                }
-                if rx.splits.has_work()
-                    && let Some(tx) = &mut peer.tx
-                {
-                    let step = rx.copy(&self.fabric, &mut self.requests)?;
-                    moved |= step != Step::Waiting;
-                    match step {
-                        Step::Waiting | Step::Moved => {}
-                        Step::Begin(offer, number, to) => {
-                            tx.push(Outgoing::Push(offer, number, to));
-                        }
-                        Step::Done(offer) => {
-                            rx.fetches.answer(offer);
-                            tx.push(Outgoing::Cts(offer, 0));
-                        }
-                        Step::Refused(id, offer) => {
-                            let Some(receive) = self.requests.receive(id) else {
-                                return Err(lost());
-                            };
-                            let Some((tag, bytes, _)) = receive.stream else {
-                                return Err(lost());
-                            };
-                            receive.stream = Some((tag, bytes, 0));
-                            rx.fetches.answer(offer);
-                            rx.expect(id);
-                            tx.push(Outgoing::Cts(offer, bytes));
-                        }
-                    }
-                }
-                busy |= rx.has_work();
-            }
-            if let Some(tx) = &mut peer.tx
-                && tx.has_work()
-            {
-                moved |= tx.flush(&self.fabric, &mut self.requests, self.eager_limit, forced)?;
-                let filled = tx.fill(&self.fabric, &mut self.requests, &mut self.stage)?;
-                self.preparing |= filled;
-                moved |= filled;
-                moved |= tx.copy(&self.fabric, &mut self.requests);
-                busy |= tx.has_work();
-            }
-            if let Peer { tx: Some(tx), rx: Some(rx) } = peer
-                && tx.has_pushes()
-            {
-                match rx.fetches.heap(&self.fabric, tx.rank()) {
-                    // SAFETY: all of that rank's heap is mapped there.
-                    Some(heap) => unsafe {
-                        moved |= tx.help(&self.fabric, &mut self.requests, heap);
-                    },
-                    None => tx.drop_pushes(),
-                }
-                busy |= tx.has_pushes();
-            }
+        let mut work = Work {
+            fabric: &self.fabric,
+            requests: &mut self.requests,
+            stage: &mut self.stage,
+            traffic: &mut self.traffic,
+            terms: self.terms,
+            busy: true,
+        };
+        for peer in self.peers.iter_mut().filter(|peer| peer.has_work()) {
+            moved |= peer.advance(&mut work)?;
+            busy |= peer.has_work();
         }
+        self.preparing |= moved;
         self.busy = busy;
         Ok(moved)
     }
@@ -132,37 +74,39 @@ impl MessageEngine {
     #[inline]
     pub(super) fn read(&mut self, from: usize) -> Result<bool> {
         for taken in 0..ENVELOPES_PER_TURN {
-            let Some(rx) = &self.peers[from].rx else { return Ok(false) };
+            let Some(rx) = &self.peers[from].link.rx else { return Ok(false) };
             let Some(words) = rx.ring.peek(&rx.area) else { return Ok(taken > 0) };
             let area = rx.area;
             let mut payload = 0;
             match Envelope::decode(&words).map_err(|v| broken(from, v))? {
-                // SAFETY: the inline payload is a local copy, at least as long as the message.
-                Envelope::Inline(label, data) => unsafe {
-                    self.deliver(from, label, data.as_ptr(), None)?;
-                },
+                Envelope::Inline(label, data) => {
+                    // SAFETY: the inline payload is a local copy, at least as long as the message.
+                    let data = unsafe { Payload::new(data.as_ptr(), None) };
+                    self.deliver(from, label, data)?;
+                }
                 Envelope::Eager(label) => {
                     payload = label.bytes as usize;
-                    let offset = rx.ring.payload_offset::<crate::transport::fabric::Area>(payload);
+                    let offset = rx.ring.payload_offset::<Area>(payload);
                     // SAFETY: the length was checked against the eager maximum, and `place` keeps
                     // a payload of that length within the area; the bytes are ours until we
                     // advance.
-                    unsafe { self.deliver(from, label, area.payload(offset), None)? };
+                    let data = unsafe { Payload::new(area.payload(offset), None) };
+                    self.deliver(from, label, data)?;
                 }
                 Envelope::Synchronous(label, id) => {
                     payload = label.bytes as usize;
-                    let offset = rx.ring.payload_offset::<crate::transport::fabric::Area>(payload);
-                    // SAFETY: as for `Eager`; the way of the answer comes before the match, so
-                    // that without memory for it the message stays in the ring.
-                    unsafe {
-                        self.tx(from)?;
-                        self.deliver(from, label, area.payload(offset), Some(id))?;
-                    }
+                    let offset = rx.ring.payload_offset::<Area>(payload);
+                    // The way of the answer comes before the match: without memory for it the message
+                    // stays in the ring.
+                    self.peers[from].link.contact(&self.fabric)?;
+                    // SAFETY: as for `Eager`.
+                    let data = unsafe { Payload::new(area.payload(offset), Some(id)) };
+                    self.deliver(from, label, data)?;
                 }
                 Envelope::Rts(label, id, place) => self.offered(from, label, id, place)?,
                 Envelope::Define { number, bytes } => {
                     payload = bytes as usize;
-                    let offset = rx.ring.payload_offset::<crate::transport::fabric::Area>(payload);
+                    let offset = rx.ring.payload_offset::<Area>(payload);
                     // A copy, which the sender cannot change while it is decoded.
                     let mut encoding = buffer(bytes)?;
                     // SAFETY: the length was checked against the eager maximum, as for `Eager`;
@@ -174,20 +118,20 @@ impl MessageEngine {
                             payload,
                         );
                     }
-                    let Some(rx) = &mut self.peers[from].rx else { return Err(lost()) };
-                    rx.fetches.define(number, &encoding).map_err(|v| broken(from, v))?;
+                    let Some(rx) = &mut self.peers[from].link.rx else {
+                        return Err(lost("the way from a rank"));
+                    };
+                    rx.known.define(number, &encoding).map_err(|v| broken(from, v))?;
                 }
-                Envelope::Share { id, share, bytes, place } => {
-                    self.shared(from, id, share, bytes, place)?;
+                answer => {
+                    let (peer, mut work) = self.at(from);
+                    peer.hear(&mut work, &answer)?;
+                    self.busy = true;
                 }
-                Envelope::Withdraw { id } => {
-                    self.tx(from)?;
-                    self.withdrawn(from, id)?;
-                }
-                Envelope::Push { id, number, to } => self.pushed(from, id, number, to)?,
-                Envelope::Cts { id, bytes } => self.granted(from, id, bytes)?,
             }
-            let Some(rx) = &mut self.peers[from].rx else { return Err(lost()) };
+            let Some(rx) = &mut self.peers[from].link.rx else {
+                return Err(lost("the way from a rank"));
+            };
             if rx.ring.advance(&area, payload) {
                 self.fabric.ring(from);
             }
@@ -195,39 +139,79 @@ impl MessageEngine {
         Ok(true)
     }
 
-    /// An eager message has arrived; its sender may be waiting to hear of the match.
-    ///
-    /// # Safety
-    ///
-    /// - `data` is valid for reads of `label.bytes` bytes.
-    pub(super) unsafe fn deliver(
+    /// A short message has arrived; its sender may be waiting to hear of the match.
+    #[inline]
+    fn deliver(&mut self, from: usize, label: Label, payload: Payload) -> Result<()> {
+        let Some(receive) = self.matching.arrive(from, &label) else {
+            let mut copied = buffer(label.bytes)?;
+            // SAFETY: the payload has all bytes of the message (promise of `Payload::new`), the new
+            // buffer as many.
+            unsafe {
+                std::ptr::copy_nonoverlapping(payload.data(), copied.as_mut_ptr(), copied.len());
+            }
+            self.matching.keep(from, label, Arrived::Data(copied, payload.waiting));
+            return Ok(());
+        };
+        if let Some(refusal) = self.refusal(from, &label, receive)? {
+            self.requests.complete(receive, Err(refusal));
+            if let Some(id) = payload.waiting {
+                let (peer, mut work) = self.at(from);
+                peer.acknowledge(&mut work, id)?;
+                self.busy = true;
+            }
+            return Ok(());
+        }
+        self.accept(from, Matched { receive, label, arrival: Arrival::Payload(payload) })
+    }
+
+    /// A message too long for the ring waits at `from`.
+    fn offered(
         &mut self,
         from: usize,
         label: Label,
-        data: *const u8,
-        waiting: Option<u64>,
+        offer: u64,
+        place: Option<Place>,
     ) -> Result<()> {
-        let Some(id) = self.matching(label.context).arrive(from, label.tag) else {
-            let mut copied = buffer(label.bytes)?;
-            // SAFETY: the source is the caller's promise, the new buffer has as many bytes.
-            unsafe { std::ptr::copy_nonoverlapping(data, copied.as_mut_ptr(), copied.len()) };
-            let what = Arrived::Data(copied, waiting);
-            self.matching(label.context).keep(from, label, what);
+        // The way of the answer comes before the match: should there be no memory for it, the
+        // RTS stays in the ring and the receive in its queue.
+        let peer = &mut self.peers[from];
+        peer.link.contact(&self.fabric)?;
+        let located = peer.locate(&self.fabric, (offer, label.bytes), place)?;
+        let Some(receive) = self.matching.arrive(from, &label) else {
+            self.matching.keep(from, label, Arrived::Rts(offer, located));
             return Ok(());
         };
-        let Some(receive) = self.requests.receive(id) else { return Err(lost()) };
-        let capacity = receive.capacity;
+        let refusal = self.refusal(from, &label, receive)?;
+        let capacity = self.requests.receive(receive).map_or(0, |receive| receive.capacity);
+        if refusal.is_some() || label.bytes > capacity {
+            let status = Status { source: from, tag: label.tag, bytes: label.bytes };
+            self.requests.complete(receive, received(status, capacity, refusal));
+            self.busy = true;
+            let (peer, mut work) = self.at(from);
+            return peer.refuse(&mut work, offer);
+        }
+        self.accept(from, Matched { receive, label, arrival: Arrival::Rts(offer, located) })
+    }
+
+    /// Why the receive must not have a message from `from` with this label, as far as types go.
+    #[inline]
+    fn refusal(&mut self, from: usize, label: &Label, receive: u64) -> Result<Option<Error>> {
+        if label.types == UNKNOWN {
+            return Ok(None);
+        }
+        let Some(receive) = self.requests.receive(receive) else {
+            return Err(lost("a matched operation"));
+        };
         let status = Status { source: from, tag: label.tag, bytes: label.bytes };
-        let refusal = receive.refusal(self.check_types, status, label.types);
-        if refusal.is_none() {
-            // SAFETY: the range is within the message and within the receive; the data lies in a
-            // local or in shared memory, neither of which a user layout overlaps.
-            unsafe { receive.sink.unpack(0..label.bytes.min(capacity), data) };
-        }
-        self.requests.complete(id, arrived(status, capacity, refusal));
-        match waiting {
-            Some(id) => self.refuse(from, id),
-            None => Ok(()),
-        }
+        Ok(receive.refusal(self.check_types, status, label.types))
+    }
+
+    /// Gives a receive the message that it has matched, and may have.
+    #[inline]
+    pub(super) fn accept(&mut self, from: usize, matched: Matched) -> Result<()> {
+        // A payload is all there is; everything else goes on in later turns.
+        self.busy |= !matches!(matched.arrival, Arrival::Payload(Payload { waiting: None, .. }));
+        let (peer, mut work) = self.at(from);
+        peer.accept(&mut work, matched)
     }
 }

@@ -3,10 +3,13 @@
 
 use super::super::*;
 use super::any;
+use crate::ErrorKind;
+use crate::message::envelope::Space;
 use crate::message::envelope::{BYTES, TYPES};
 use crate::shm::heap::Heap;
 use crate::shm::ring::{Producer, RingMemory};
 use crate::shm::segment::{JobFlags, Segment};
+use crate::shm::withdrawal::ReadingMemory;
 use crate::sync::Word;
 use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
@@ -321,7 +324,7 @@ fn lies_about_data_are_violations() {
     let area = hostile.contact(0).expect("contact");
     let mut tx = Producer::default();
     let label = Label { context: 3, tag: 1, bytes: 8, types: UNKNOWN };
-    for envelope in [Envelope::Withdraw { id: 7 }, Envelope::Rts(label, 5, place(BYTES, 0, 8))] {
+    for envelope in [Envelope::Withdraw(7), Envelope::Rts(label, 5, place(BYTES, 0, 8))] {
         let room = tx.reserve(&area, 0).expect("credits").expect("room");
         let (words, used) = envelope.encode();
         tx.publish(&area, room, &words, used);
@@ -338,10 +341,10 @@ fn lies_about_data_are_violations() {
     assert_eq!(area.slots_freed().load_relaxed(), 0);
 }
 
-/// Shares that name nothing, or places that the rank does not have, end the job before a byte is
+/// Requests for help that name nothing, or places that the rank does not have, end the job before a byte is
 /// written; a count of more pieces than there were, too.
 #[test]
-fn lies_about_shares_are_violations() {
+fn lies_about_help_are_violations() {
     let double = Datatype::named(Named::F64).commit().unwrap();
     let bytes = 80_000;
     let honest = Place { space: Space::Heap, number: BYTES, origin: 0, count: bytes };
@@ -367,17 +370,19 @@ fn lies_about_shares_are_violations() {
         let area = hostile.contact(0).expect("contact");
         let mut tx = Producer::default();
         let room = tx.reserve(&area, 0).expect("credits").expect("room");
-        let share = Envelope::Share { id: id + wrong, share: 1, bytes: length, place };
-        let (words, used) = share.encode();
+        let help = Envelope::Help { id: id + wrong, number: 1, bytes: length, place };
+        let (words, used) = help.encode();
         tx.publish(&area, room, &words, used);
-        assert!(victim.progress().is_err(), "{share:?}");
+        assert!(victim.progress().is_err(), "{help:?}");
     }
     // The sender says that it has copied more than there was.
+    // A message of several turns, the first of which opens the split.
+    let (bytes, count) = (3 << 20, 3 << 17);
     let [(mut here, mine), (mut there, theirs)] = pair();
-    let (_, from, _) = buffer_of(&mine, true, &double, 10_000);
-    let (_, to, _) = buffer_of(&theirs, true, &double, 10_000);
-    let send = LayoutRef { origin: from, plan: &double, count: 10_000 };
-    let receive = LayoutRef { origin: to, plan: &double, count: 10_000 };
+    let (_, from, _) = buffer_of(&mine, true, &double, count);
+    let (_, to, _) = buffer_of(&theirs, true, &double, count);
+    let send = LayoutRef { origin: from, plan: &double, count };
+    let receive = LayoutRef { origin: to, plan: &double, count };
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
     // SAFETY: the heaps outlive the exchanges.
     unsafe {
@@ -385,8 +390,10 @@ fn lies_about_shares_are_violations() {
         here.send(&send, label, 1, How::STANDARD).expect("a send");
     }
     let area = theirs.written_by(0).expect("a mailbox").expect("a name");
-    area.pushed().store_relaxed(1 << 32 | 1000);
-    assert!(there.progress().is_err());
+    there.progress().expect("a turn");
+    area.heap_split().push(1, 1000, false);
+    let error = (0..5).find_map(|_| there.progress().err()).expect("a violation");
+    assert!(error.to_string().contains("more pieces"), "{error}");
 }
 
 /// A sender whose work of one turn ends with the last piece calls the receiver, who may sleep by then,

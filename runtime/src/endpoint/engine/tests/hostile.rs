@@ -189,7 +189,7 @@ fn hostile_envelopes_are_errors() {
             let words = std::array::from_fn(|i| match (near, i) {
                 (true, 0) => {
                     let types = [0, 0, 0, 1, 2, random() % (1 << 24)][random() as usize % 6];
-                    (random() % 7) | types << 8 | ((random() % 3) << 32)
+                    (random() % 13) | types << 8 | ((random() % 3) << 32)
                 }
                 (true, 1) => 0,
                 (true, 2) => [0, 8, 64, 512, 520, 9000, 16_384, 1 << 40][random() as usize % 8],

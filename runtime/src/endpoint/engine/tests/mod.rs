@@ -7,6 +7,7 @@ mod heap;
 mod hostile;
 mod private;
 mod types;
+mod wire;
 
 /// A receive of any message of a context.
 fn any(layout: LayoutRef<'_>, capacity: u64, context: u64) -> Posting<'_> {

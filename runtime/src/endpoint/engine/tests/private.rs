@@ -4,6 +4,7 @@
 use super::super::*;
 use super::any;
 use crate::message::envelope::BYTES;
+use crate::message::envelope::Space;
 use crate::shm::ring::{Producer, RingMemory};
 use crate::shm::segment::{JobFlags, Segment};
 use crate::sync::Word;
@@ -221,12 +222,14 @@ fn addresses_that_lead_nowhere_are_survived() {
     here.progress().expect("a turn");
     let words = theirs.written_by(0).expect("a mailbox").expect("a name");
     let mut tx = Producer::default();
-    crate::shm::claims::open(&words, 5);
-    publish(&mut tx, &area, &Envelope::Push { id: sent, number: 5, to: u64::MAX << 12 });
+    words.private_split().open(5);
+    let (space, count) = (Space::Private, LEN as u64);
+    let place = Place { space, number: BYTES, origin: u64::MAX << 12, count };
+    publish(&mut tx, &area, &Envelope::Help { id: sent, number: 5, bytes: count, place });
     for _ in 0..3 {
         here.progress().expect("a turn");
     }
-    assert_eq!(crate::shm::claims::pushed(&words, 5), (0, true));
+    assert_eq!(words.private_split().pushed(5), (0, true));
     here.detach(sent);
     drop(mine);
 
@@ -246,8 +249,12 @@ fn addresses_that_lead_nowhere_are_survived() {
         }
         // What has come back: where the data goes, then that it is to be packed after all.
         let back = fabric.contact(0).expect("contact");
-        let slot = |n: usize, word: usize| back.slot(n, word).load_relaxed();
-        assert_eq!((slot(0, 4), slot(1, 4), slot(1, 3)), (77, 77, LEN as u64));
+        let said = |n: usize| {
+            let words = std::array::from_fn(|word| back.slot(n, word + 1).load_relaxed());
+            Envelope::decode(&words).expect("an envelope")
+        };
+        assert!(matches!(said(0), Envelope::Help { id: 77, bytes, .. } if bytes == count));
+        assert_eq!(said(1), Envelope::Cts(77));
         assert!(there.requests().receive(received).is_some());
         assert!(target.iter().all(|&byte| byte == 1));
     }
@@ -259,7 +266,12 @@ fn addresses_that_lead_nowhere_are_survived() {
             77,
             Some(Place { space: Space::Private, number: BYTES, origin: 4096, count: 99 }),
         ),
-        Envelope::Push { id: 77, number: 1, to: 4096 },
+        Envelope::Help {
+            id: 77,
+            number: 1,
+            bytes: 100,
+            place: Place { space: Space::Private, number: BYTES, origin: 4096, count: 100 },
+        },
     ] {
         let [(_, hostile), (mut there, _)] = pair();
         let area = hostile.contact(1).expect("contact");
@@ -272,7 +284,7 @@ fn addresses_that_lead_nowhere_are_survived() {
     }
 }
 
-fn publish(tx: &mut Producer, area: &crate::transport::fabric::Area, envelope: &Envelope) {
+fn publish(tx: &mut Producer, area: &Area, envelope: &Envelope) {
     let room = tx.reserve(area, 0).expect("credits").expect("room");
     let (words, used) = envelope.encode();
     tx.publish(area, room, &words, used);
@@ -292,7 +304,7 @@ fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
         let received = receive(&mut there, &mut target, &byte);
         there.progress().expect("a turn");
         let area = theirs.written_by(0).expect("a mailbox").expect("a name");
-        assert_eq!(crate::shm::claims::claim_back(&area, 1, 8), Some(0));
+        assert_eq!(area.private_split().claim_back(1, 8), Some(0));
         let ending = crate::shm::failure::Ending::Exited(1);
         segment.declare_failure(crate::shm::failure::Failure { rank: 2, ending });
         std::thread::scope(|scope| {
@@ -305,7 +317,7 @@ fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
                 let state = crate::shm::layout::State::Dead as u32;
                 segment.slot(0).state.store(state, Ordering::Release);
             } else {
-                crate::shm::claims::push(&area, 1, 1, false);
+                area.private_split().push(1, 1, false);
             }
             assert!(waits);
         });
@@ -321,7 +333,7 @@ fn counts_of_an_old_transfer_are_not_those_of_a_new_one() {
     let (mut source, mut target) = (pattern(1 << 20, 1), vec![0; 1 << 20]);
     let sent = send(&mut here, &mut source, &byte);
     let area = theirs.written_by(0).expect("a mailbox").expect("a name");
-    crate::shm::claims::push(&area, 1, 3, false);
+    area.private_split().push(1, 3, false);
     let received = receive(&mut there, &mut target, &byte);
     for _ in 0..200 {
         there.progress().expect("a turn");
@@ -342,7 +354,7 @@ fn more_pieces_than_were_claimed_are_a_violation() {
     let received = receive(&mut there, &mut target, &byte);
     there.progress().expect("a turn");
     let area = theirs.written_by(0).expect("a mailbox").expect("a name");
-    crate::shm::claims::push(&area, 1, 3, false);
+    area.private_split().push(1, 3, false);
     let error = (0..20).find_map(|_| there.progress().err()).expect("a violation");
     assert!(error.to_string().contains("more pieces"), "{error}");
     there.detach(received);

@@ -3,6 +3,7 @@
 
 use super::super::*;
 use super::any;
+use crate::ErrorKind;
 use crate::message::typecheck::{OF_LAYOUT, VOID};
 use crate::shm::ring::Producer;
 use crate::shm::segment::{JobFlags, Segment};
@@ -113,7 +114,7 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
             // SAFETY: the vectors outlive all operations, which are complete when they return.
             let sent = unsafe { ranks[0].send(&from, label, 1, How::STANDARD) };
             assert!(matches!(sent, Ok(Operation::Done(_))));
-            if ranks[1].peers[0].rx.is_none() {
+            if ranks[1].peers[0].link.rx.is_none() {
                 ranks[1].progress().expect("a turn");
                 assert!(ranks[1].take(CONTEXT, Source::Any, Tag::Any).is_some());
             }

@@ -1,13 +1,13 @@
 //! Cartesian grids of ranks (MPI-5.0 section 8.5).
 //!
-//! `create.rs` gives the communicator its context, `halo/` and the user ask for neighbours. Ranks are
+//! `coll/create.rs` gives the communicator its context, `halo/` and the user ask for neighbours. Ranks are
 //! never reordered: coordinates follow from the rank, row-major, the last dimension fastest.
 //!
 //! A periodic dimension of one rank makes that rank its own neighbour on both sides, one of two
 //! ranks makes both neighbours the same rank: who exchanges with both sides tells them apart by
 //! tag, not by rank.
 
-use super::Communicator;
+use crate::comm::Communicator;
 use crate::{Error, ErrorKind, Result};
 
 /// Most ranks that [`dims_create`] factorises; far above what one machine runs.

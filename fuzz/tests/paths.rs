@@ -1,0 +1,191 @@
+//! The places that READMEs and the heads of source files name exist.
+//!
+//! A name counts as a path of the repository when it is written in backticks, or stands first on a
+//! line of a fenced block without a language (the maps of folders), consists of the letters of file
+//! names, `/`, `*` and `{a,b}`, and
+//!
+//! - ends in `.rs`, `.md`, `.toml`, `.csv`, `.c`, `.h` or `.py`, or
+//! - begins with a folder of the repository's top and a slash, or
+//! - is, in a block, a folder's name with a slash at the end.
+//!
+//! It may leave out the folders before it: a name without a slash, or one that begins with `src/`,
+//! `tests/`, `examples/` or `benches/`, is of the same crate (in the README of the
+//! repository: of any), another name with a slash may lie in any crate. Names that are no paths of
+//! ours stand in [`FOREIGN`].
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Files that others have, or that commands write.
+const FOREIGN: &[&str] = &["fuzz/artifacts/", "fuzz/corpus/", "mpi.h", "mpi_abi.h"];
+
+/// Endings of files that the repository has.
+const ENDINGS: &[&str] = &[".rs", ".md", ".toml", ".csv", ".c", ".h", ".py"];
+
+/// All files and folders of the repository, folders with a slash at the end, relative to its top.
+fn entries(root: &Path) -> BTreeSet<String> {
+    fn visit(folder: &Path, prefix: &str, entries: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let entry = entry.expect("an entry");
+            let name = entry.file_name().into_string().expect("a name in UTF-8");
+            if ["target", ".git"].contains(&name.as_str()) {
+                continue;
+            }
+            let place = format!("{prefix}{name}");
+            if entry.file_type().expect("its type").is_dir() {
+                visit(&entry.path(), &format!("{place}/"), entries);
+                entries.insert(format!("{place}/"));
+            } else {
+                entries.insert(place);
+            }
+        }
+    }
+    let mut all = BTreeSet::new();
+    visit(root, "", &mut all);
+    all
+}
+
+/// `a/{b,c}.rs` as `a/b.rs` and `a/c.rs`.
+fn expand(path: &str) -> Vec<String> {
+    let Some((before, rest)) = path.split_once('{') else { return vec![path.to_owned()] };
+    let Some((inside, after)) = rest.split_once('}') else { return vec![path.to_owned()] };
+    let one = |choice: &str| expand(&format!("{before}{}{after}", choice.trim()));
+    inside.split(',').flat_map(one).collect()
+}
+
+/// Whether `name` is what `pattern` says, where `*` stands for anything but a slash.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| {
+            (0..=rest.len())
+                .filter(|&end| rest.is_char_boundary(end) && !rest[..end].contains('/'))
+                .any(|end| matches(after, &rest[end..]))
+        }),
+    }
+}
+
+/// Whether `path`, possibly with folders left out before it, is below `folder`, or anywhere when it
+/// has a slash and does not begin with one of the folders that every crate has.
+fn exists(entries: &BTreeSet<String>, folder: &str, path: &str) -> bool {
+    let wanted = path.trim_start_matches("./");
+    let is = |name: &str| {
+        matches(wanted, name) || name.strip_suffix('/').is_some_and(|name| matches(wanted, name))
+    };
+    let own = ["src/", "tests/", "examples/", "benches/"].iter().any(|own| wanted.starts_with(own));
+    let single = !wanted.trim_end_matches('/').contains('/');
+    let folder = if own || single { folder } else { "" };
+    entries.iter().any(|entry| {
+        let Some(below) = entry.strip_prefix(folder) else { return is(entry) };
+        if own && !folder.is_empty() {
+            return is(below);
+        }
+        let inner = below.trim_end_matches('/').match_indices('/').map(|(at, _)| &below[at + 1..]);
+        std::iter::once(below).chain(inner).any(is)
+    })
+}
+
+/// Whether a word looks like a path of the repository.
+fn is_path(word: &str, tops: &BTreeSet<&str>, in_block: bool) -> bool {
+    let letters = |letter: char| letter.is_ascii_alphanumeric() || "_-./*{},".contains(letter);
+    let name = word.trim_end_matches('/');
+    let last = name.rsplit('/').next().unwrap_or(name);
+    !word.is_empty()
+        && word.chars().all(letters)
+        && !word.starts_with(['.', '/', '*', '-'])
+        && !FOREIGN.contains(&word)
+        && (ENDINGS.iter().any(|ending| last.len() > ending.len() && last.ends_with(ending))
+            || word.split_once('/').is_some_and(|(top, _)| tops.contains(top))
+            || in_block && word.ends_with('/'))
+}
+
+/// The paths that a text names, each with its line.
+fn named<'a>(text: &'a str, tops: &BTreeSet<&str>) -> Vec<(usize, &'a str)> {
+    let mut found = Vec::new();
+    // The language of the block that a line stands in.
+    let mut block: Option<&str> = None;
+    for (index, line) in text.lines().enumerate() {
+        let mut take = |word: &'a str, in_block: bool| {
+            if is_path(word, tops, in_block) {
+                found.push((index + 1, word));
+            }
+        };
+        if let Some(language) = line.trim_start().strip_prefix("```") {
+            block = if block.is_some() { None } else { Some(language.trim()) };
+        } else if block.is_some_and(|language| ["", "text"].contains(&language)) {
+            take(line.split_whitespace().next().unwrap_or(""), true);
+        } else if block.is_none() {
+            line.split('`').skip(1).step_by(2).for_each(|word| take(word, false));
+        }
+    }
+    found
+}
+
+/// The lines of a source file's head, and empty lines in the place of the others.
+fn head(source: &str) -> String {
+    let lines = source.lines().map(|line| line.trim_start().strip_prefix("//!").unwrap_or(""));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The crate's folder that a file belongs to, with a slash, or nothing for the repository itself.
+fn folder<'a>(entries: &BTreeSet<String>, file: &'a str) -> &'a str {
+    let folders = file.match_indices('/').map(|(at, _)| &file[..=at]);
+    let with = folders.filter(|folder| entries.contains(&format!("{folder}Cargo.toml")));
+    with.last().unwrap_or("")
+}
+
+#[test]
+fn every_path_that_is_named_exists() {
+    let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let entries = entries(&root);
+    let tops = entries.iter().filter_map(|entry| entry.strip_suffix('/'));
+    let tops: BTreeSet<&str> = tops.filter(|entry| !entry.contains('/')).collect();
+    let mut faults = Vec::new();
+    for file in entries.iter().filter(|file| file.ends_with("README.md") || file.ends_with(".rs")) {
+        let text = std::fs::read_to_string(root.join(file)).expect("a text in UTF-8");
+        let text = if file.ends_with(".rs") { head(&text) } else { text };
+        let folder = folder(&entries, file);
+        for (line, path) in named(&text, &tops) {
+            for path in expand(path).iter().filter(|path| !exists(&entries, folder, path)) {
+                faults.push(format!("{file}:{line}: `{path}`"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{} paths that do not exist:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn paths_are_told_from_other_words() {
+    let tops = BTreeSet::from(["engine", "scripts"]);
+    let text = "See `engine/src/a.rs`, `b.rs`, `x/y`, `scripts/test`, `--flag`, `*.csv`.\n\
+                ```\nroom/   `c.rs`\nplain word\nfile.rs what\n```\n```sh\ncd d.rs\n```\n";
+    let paths = ["engine/src/a.rs", "b.rs", "scripts/test", "room/", "file.rs"];
+    let found: Vec<&str> = named(text, &tops).into_iter().map(|(_, path)| path).collect();
+    assert_eq!(found, paths);
+    assert_eq!(named(text, &tops)[3].0, 3);
+}
+
+#[test]
+fn a_path_that_is_gone_is_found() {
+    let entries = [
+        "engine/",
+        "engine/Cargo.toml",
+        "engine/src/",
+        "engine/src/plan/mod.rs",
+        "engine/src/plan/",
+    ];
+    let entries: BTreeSet<String> = entries.into_iter().map(String::from).collect();
+    for there in
+        ["plan/mod.rs", "mod.rs", "plan", "plan/", "engine/src/plan", "src/*/mod.rs", "src/pl*"]
+    {
+        assert!(exists(&entries, "engine/", there), "{there}");
+    }
+    for gone in ["plan.rs", "lan/mod.rs", "jit/src", "src/mod.rs", "src/*.rs"] {
+        assert!(!exists(&entries, "engine/", gone), "{gone}");
+    }
+    assert!(exists(&entries, "jit/", "plan/mod.rs") && !exists(&entries, "jit/", "mod.rs"));
+    assert!(exists(&entries, "engine/", "src/plan/") && !exists(&entries, "jit/", "src/plan/"));
+    assert_eq!(expand("a/{b,c}.rs"), ["a/b.rs", "a/c.rs"]);
+    assert_eq!(folder(&entries, "engine/src/plan/mod.rs"), "engine/");
+    assert_eq!(folder(&entries, "README.md"), "");
+}

@@ -1,0 +1,375 @@
+//! Which of two ranks copies which piece of a message that both work at: the receiver from the start,
+//! the sender from the end, until they meet.
+//!
+//! `transport/single_copy.rs` does the copying, from heap to heap or between private memories. Per
+//! ordered pair, and for each of the two kinds of memory, there is one word that both ranks change,
+//! each by compare-and-swap: claiming is the moment at which a piece is somebody's. A rank that comes
+//! late, or not at all, leaves its pieces to the other; a receiver that wants its memory back claims
+//! all that is left and then waits for no more than what the sender has in hand.
+//!
+//! ```text
+//! claims   number of the split (24) | pieces of the sender (20) | pieces of the receiver (20)
+//! pushed   number of the split (24) | 1: the sender has given up (1) | pieces it has finished (39)
+//! ```
+//!
+//! Invariants: a number is used for one split at a time, in the order in which the receiver opens
+//! them; `pushed` has one writer, the sender; whatever stands there, a claim is below the number of
+//! pieces that its caller passes.
+
+use crate::sync::Word;
+use std::ops::Range;
+
+/// Most pieces of a split.
+pub const PIECES_MAX: u64 = (1 << COUNT_BITS) - 1;
+
+/// Numbers of splits lie below this.
+pub const NUMBERS: u32 = 1 << 24;
+
+/// Pieces of a message, where that makes pieces of allowed sizes.
+const PIECES: u64 = 8;
+
+const COUNT_BITS: u32 = 20;
+const NUMBER_AT: u32 = 40;
+const GIVEN_UP: u64 = 1 << (NUMBER_AT - 1);
+
+/// How a message is cut.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    total: u64,
+    piece: u64,
+    /// Number of pieces.
+    pub pieces: u64,
+}
+
+impl Cut {
+    /// A message of `total` bytes in pieces of `min` to `max` bytes; longer ones where there would be
+    /// more than [`PIECES_MAX`].
+    pub fn new(total: u64, min: u64, max: u64) -> Self {
+        let least = total.div_ceil(PIECES_MAX).max(min);
+        let piece = (total / PIECES).next_multiple_of(4096).clamp(least, max.max(least));
+        Self { total, piece, pieces: total.div_ceil(piece) }
+    }
+
+    /// The bytes of piece `index`.
+    pub fn range(&self, index: u64) -> Range<u64> {
+        let start = index * self.piece;
+        start..self.total.min(start + self.piece)
+    }
+}
+
+/// A word that two processes change.
+pub trait Contended: Word {
+    /// Changes the word from `seen` to `new` if it still is `seen`; acquires and releases.
+    ///
+    /// # Errors
+    /// What it is instead.
+    fn exchange(&self, seen: u64, new: u64) -> Result<(), u64>;
+}
+
+/// The two words of a pair for one kind of memory.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkSplit<'a, W> {
+    /// Changed by both ranks.
+    pub claims: &'a W,
+    /// Written by the sender.
+    pub pushed: &'a W,
+}
+
+fn pack(number: u32, theirs: u64, ours: u64) -> u64 {
+    u64::from(number) << NUMBER_AT | theirs << COUNT_BITS | ours
+}
+
+/// The parts of the word: the split's number, the sender's pieces, the receiver's.
+fn parts(word: u64) -> (u32, u64, u64) {
+    ((word >> NUMBER_AT) as u32, word >> COUNT_BITS & PIECES_MAX, word & PIECES_MAX)
+}
+
+impl<W: Contended> WorkSplit<'_, W> {
+    /// Begins split `number`. The receiver, before it tells the sender of it.
+    pub fn open(&self, number: u32) {
+        self.claims.store_release(pack(number, 0, 0));
+    }
+
+    /// Begins the split after `last`, and gives its number: not the one that the sender counted last
+    /// for, who may not have come for as many splits as there are numbers.
+    pub fn open_next(&self, last: u32) -> u32 {
+        let after = |number: u32| (number + 1) % NUMBERS;
+        let counted = (self.pushed.load_acquire() >> NUMBER_AT) as u32;
+        let next = after(last % NUMBERS);
+        let number = if next == counted { after(next) } else { next };
+        self.open(number);
+        number
+    }
+
+    /// The receiver's next piece from the start, `None` when there are no more.
+    #[inline]
+    pub fn claim_front(&self, number: u32, pieces: u64) -> Option<u64> {
+        self.change(number, pieces, |theirs, ours| (theirs, ours + 1)).map(|(_, ours)| ours)
+    }
+
+    /// The sender's next piece: 0 is the last of the message. `None` when there are no more, or the
+    /// receiver is at another split.
+    #[inline]
+    pub fn claim_back(&self, number: u32, pieces: u64) -> Option<u64> {
+        self.change(number, pieces, |theirs, ours| (theirs + 1, ours)).map(|(theirs, _)| theirs)
+    }
+
+    /// The receiver takes all that is left, and learns how many pieces the sender has.
+    pub fn close(&self, number: u32, pieces: u64) -> u64 {
+        let _left = self.change(number, pieces, |theirs, _| (theirs, pieces - theirs));
+        // Nobody claims any more, unless it lies about what there is.
+        parts(self.claims.load_acquire()).1.min(pieces)
+    }
+
+    /// Changes the two counts, and gives what they were before.
+    fn change(
+        &self,
+        number: u32,
+        pieces: u64,
+        new: impl Fn(u64, u64) -> (u64, u64),
+    ) -> Option<(u64, u64)> {
+        debug_assert!(pieces <= PIECES_MAX);
+        let mut seen = self.claims.load_acquire();
+        loop {
+            let (current, theirs, ours) = parts(seen);
+            if current != number || theirs + ours >= pieces {
+                return None;
+            }
+            let (back, front) = new(theirs, ours);
+            match self.claims.exchange(seen, pack(number, back, front)) {
+                Ok(()) => return Some((theirs, ours)),
+                Err(other) => seen = other,
+            }
+        }
+    }
+
+    /// The sender has finished `count` pieces of the split, or gives up after them.
+    pub fn push(&self, number: u32, count: u64, gives_up: bool) {
+        let end = if gives_up { GIVEN_UP } else { 0 };
+        self.pushed.store_release(u64::from(number) << NUMBER_AT | end | count);
+    }
+
+    /// How many pieces the sender has finished, and whether it has given up.
+    pub fn pushed(&self, number: u32) -> (u64, bool) {
+        let word = self.pushed.load_acquire();
+        if (word >> NUMBER_AT) as u32 != number {
+            return (0, false);
+        }
+        (word & (GIVEN_UP - 1), word & GIVEN_UP != 0)
+    }
+}
+
+impl Contended for std::sync::atomic::AtomicU64 {
+    #[inline]
+    fn exchange(&self, seen: u64, new: u64) -> Result<(), u64> {
+        use std::sync::atomic::Ordering;
+        self.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Acquire).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::sync::atomic::{AtomicU64, Ordering};
+
+    impl Contended for AtomicU64 {
+        fn exchange(&self, seen: u64, new: u64) -> Result<(), u64> {
+            self.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Acquire).map(drop)
+        }
+    }
+
+    struct Words<W>(W, W);
+
+    impl<W> Words<W> {
+        fn split(&self) -> WorkSplit<'_, W> {
+            WorkSplit { claims: &self.0, pushed: &self.1 }
+        }
+    }
+
+    /// How the receiver of a model ends.
+    #[derive(Clone, Copy, PartialEq)]
+    enum End {
+        /// With all pieces.
+        Whole,
+        /// It takes its memory back after one piece.
+        Closed,
+        /// With all pieces, of which the sender gives up the second that it claims.
+        Mended,
+    }
+
+    /// Three pieces, both at work, in every interleaving. Nobody touches a piece that is the other's
+    /// (loom reports it), every piece is copied once, and after the end the memory is the receiver's.
+    fn both(end: End) {
+        loom::model(move || {
+            const PIECES: u64 = 3;
+            let words = Arc::new(Words(AtomicU64::new(0), AtomicU64::new(0)));
+            let cells: Arc<Vec<UnsafeCell<u64>>> =
+                Arc::new((0..PIECES).map(|_| UnsafeCell::new(0)).collect());
+            words.split().open(1);
+            let (shared, theirs) = (words.clone(), cells.clone());
+            let sender = loom::thread::spawn(move || {
+                let (split, mut count) = (shared.split(), 0);
+                while let Some(k) = split.claim_back(1, PIECES) {
+                    if end == End::Mended && k == 1 {
+                        split.push(1, count, true);
+                        break;
+                    }
+                    // SAFETY: claimed; loom reports any access by the other side.
+                    theirs[(PIECES - 1 - k) as usize].with_mut(|cell| unsafe { *cell += 1 });
+                    count += 1;
+                    split.push(1, count, false);
+                }
+            });
+            let split = words.split();
+            while let Some(k) = split.claim_front(1, PIECES) {
+                // SAFETY: as above.
+                cells[k as usize].with_mut(|cell| unsafe { *cell += 1 });
+                if end == End::Closed {
+                    break;
+                }
+            }
+            let (back, mut mended) = (split.close(1, PIECES), 0);
+            loop {
+                let (count, given_up) = split.pushed(1);
+                if count + mended == back {
+                    break;
+                }
+                if given_up {
+                    let k = PIECES - 1 - (count + mended);
+                    // SAFETY: the sender has claimed it and says that it does not touch it.
+                    cells[k as usize].with_mut(|cell| unsafe { *cell += 1 });
+                    mended += 1;
+                } else {
+                    loom::thread::yield_now();
+                }
+            }
+            for cell in &*cells {
+                // SAFETY: nobody else is at it any more.
+                cell.with_mut(|cell| unsafe { *cell += 1 });
+                if end != End::Closed {
+                    // SAFETY: as above.
+                    cell.with(|cell| assert_eq!(unsafe { *cell }, 2));
+                }
+            }
+            sender.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn loom_split_whole() {
+        both(End::Whole);
+    }
+
+    #[test]
+    fn loom_split_closed() {
+        both(End::Closed);
+    }
+
+    #[test]
+    fn loom_split_mended() {
+        both(End::Mended);
+    }
+
+    /// A sender that comes late, perhaps while the next split is open: no claim and no count of the old
+    /// one is taken for the new one.
+    #[test]
+    fn loom_split_late_sender() {
+        loom::model(|| {
+            const PIECES: u64 = 2;
+            let words = Arc::new(Words(AtomicU64::new(0), AtomicU64::new(0)));
+            let cells: Arc<Vec<UnsafeCell<u64>>> =
+                Arc::new((0..PIECES).map(|_| UnsafeCell::new(0)).collect());
+            words.split().open(1);
+            let (shared, theirs) = (words.clone(), cells.clone());
+            let sender = loom::thread::spawn(move || {
+                let split = shared.split();
+                if let Some(k) = split.claim_back(1, PIECES) {
+                    // SAFETY: claimed; loom reports any access by the other side.
+                    theirs[(PIECES - 1 - k) as usize].with_mut(|cell| unsafe { *cell += 1 });
+                    split.push(1, 1, false);
+                }
+            });
+            let (split, mut number) = (words.split(), 1);
+            for round in 1..=2 {
+                while let Some(k) = split.claim_front(number, PIECES) {
+                    // SAFETY: as above.
+                    cells[k as usize].with_mut(|cell| unsafe { *cell += 1 });
+                }
+                let back = split.close(number, PIECES);
+                assert!(round == 1 || back == 0);
+                while split.pushed(number) != (back, false) {
+                    loom::thread::yield_now();
+                }
+                for cell in &*cells {
+                    // SAFETY: the split has ended.
+                    cell.with(|cell| assert_eq!(unsafe { *cell }, round));
+                }
+                number = split.open_next(number);
+            }
+            sender.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn nonsense_gives_no_piece_out_of_range() {
+        use std::sync::atomic::AtomicU64;
+        let count = PIECES_MAX;
+        for word in [u64::MAX, pack(1, count, count), pack(1, 3, 0), pack(1, 0, 3), pack(2, 0, 0)] {
+            let words = Words(AtomicU64::new(word), AtomicU64::new(word));
+            assert_eq!(words.split().claim_front(1, 3), None);
+            assert_eq!(words.split().claim_back(1, 3), None);
+            assert!(words.split().close(1, 3) <= 3);
+        }
+        let words = Words(AtomicU64::new(0), AtomicU64::new(0));
+        let split = words.split();
+        split.open(7);
+        assert_eq!(split.claim_front(7, 3), Some(0));
+        assert_eq!(split.claim_back(7, 3), Some(0));
+        assert_eq!(split.claim_back(6, 3), None);
+        assert_eq!(split.claim_front(7, 3), Some(1));
+        assert_eq!((split.claim_front(7, 3), split.claim_back(7, 3)), (None, None));
+        assert_eq!(split.close(7, 3), 1);
+        split.push(7, 1, true);
+        assert_eq!((split.pushed(7), split.pushed(8)), ((1, true), (0, false)));
+    }
+
+    /// The number that the sender counted last for is left out when it comes again, also past the end
+    /// of the numbers.
+    #[test]
+    fn a_number_that_was_counted_for_is_left_out() {
+        use std::sync::atomic::AtomicU64;
+        let words = Words(AtomicU64::new(0), AtomicU64::new(0));
+        let split = words.split();
+        assert_eq!(split.open_next(0), 1);
+        split.push(2, 3, false);
+        assert_eq!((split.open_next(1), split.pushed(3)), (3, (0, false)));
+        split.push(0, 3, false);
+        assert_eq!(split.open_next(NUMBERS - 1), 1);
+        split.push(5, 3, false);
+        assert_eq!(split.open_next(NUMBERS - 1), 0);
+    }
+
+    #[test]
+    fn pieces_cover_every_message() {
+        for (min, max) in [(4 << 10, 64 << 10), (32 << 10, 1 << 20)] {
+            for total in
+                [1, 4095, 8192, 65_536, 65_537, 1 << 20, (1 << 20) + 3, 5 << 30, 1 << 50, 1 << 62]
+            {
+                let cut = Cut::new(total, min, max);
+                assert!(cut.pieces <= PIECES_MAX && cut.piece >= min, "{total}");
+                assert_eq!(cut.range(0).start, 0);
+                assert_eq!(cut.range(cut.pieces - 1).end, total);
+                for index in [1, cut.pieces / 2, cut.pieces - 1] {
+                    if (1..cut.pieces).contains(&index) {
+                        assert_eq!(cut.range(index - 1).end, cut.range(index).start);
+                        assert!(!cut.range(index).is_empty());
+                    }
+                }
+            }
+        }
+        let cut = Cut::new(1 << 20, 4 << 10, 64 << 10);
+        assert_eq!((cut.piece, cut.pieces), (64 << 10, 16));
+    }
+}

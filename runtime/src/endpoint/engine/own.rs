@@ -1,0 +1,51 @@
+//! Messages of this rank to itself: copied from layout to layout when both sides are known, by the
+//! engine's fused copy, without any transport.
+//!
+//! `../engine.rs` comes here with such sends; their receives end in `receive.rs`.
+
+use super::*;
+
+impl MessageEngine {
+    /// # Safety
+    /// As `send`.
+    pub(super) unsafe fn send_self(
+        &mut self,
+        layout: &LayoutRef<'_>,
+        label: Label,
+        status: Status,
+        how: How,
+    ) -> Result<Operation> {
+        let rank = self.fabric.rank();
+        if let Some(id) = self.matching.arrive(rank, &label) {
+            let Some(receive) = self.requests.receive(id) else {
+                return Err(lost("a matched operation"));
+            };
+            let capacity = receive.capacity;
+            let refusal = receive.refusal(self.check_types, status, label.types);
+            if refusal.is_none() {
+                let supply = Supply::Memory(layout.keep());
+                // SAFETY: the bytes are at most either side's; a send's and a receive's memory do
+                // not overlap (promise of the two calls).
+                unsafe { copy(&supply, &receive.sink, label.bytes.min(capacity)) };
+            }
+            self.requests.complete(id, received(status, capacity, refusal));
+            return Ok(Operation::Done(status));
+        }
+        if label.bytes <= self.terms.eager_limit && !how.synchronous {
+            let mut data = buffer(label.bytes)?;
+            // SAFETY: the layout is valid by the caller's promise, the buffer has its size.
+            unsafe { layout.pack(0..label.bytes, data.as_mut_ptr()) };
+            self.matching.keep(rank, label, Arrived::Data(data, None));
+            self.kept += 1;
+            return Ok(Operation::Done(status));
+        }
+        // SAFETY: the caller promises what the callee asks for.
+        let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
+        let (synchronous, stage) = (how.synchronous, SendStage::Offered(Told::Nothing));
+        let send = Send { dest: rank, label, supply, synchronous, stage };
+        let id = self.requests.open(Request::Send(send));
+        self.kept += 1;
+        self.matching.keep(rank, label, Arrived::Own(id));
+        Ok(Operation::Pending(id))
+    }
+}

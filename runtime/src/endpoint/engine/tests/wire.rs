@@ -1,0 +1,255 @@
+//! The words of the wire in every state of a send: what may come does what it says, everything else is
+//! a broken protocol. And every protocol, forced, with messages of all lengths.
+
+use super::super::*;
+use super::any;
+use crate::message::envelope::{BYTES, Space};
+use crate::shm::ring::Producer;
+use crate::shm::segment::{JobFlags, Segment};
+use crate::{Datatype, Named, Plan};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const CONTEXT: u64 = 3;
+const LONG: u64 = 1 << 20;
+const SHORT: u64 = 64;
+
+static NUMBER: u64 = 0x7769_7265_776f_7264;
+
+/// How far a send to rank 1 has come, or what else its number is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    NoRequest,
+    Receive,
+    ToAnother,
+    Unacknowledged,
+    Plain,
+    InHeap,
+    InPrivate,
+    Withdrawn,
+    Streaming,
+}
+
+const STATES: [State; 9] = [
+    State::NoRequest,
+    State::Receive,
+    State::ToAnother,
+    State::Unacknowledged,
+    State::Plain,
+    State::InHeap,
+    State::InPrivate,
+    State::Withdrawn,
+    State::Streaming,
+];
+
+fn byte() -> Plan {
+    Datatype::named(Named::U8).commit().expect("a plan")
+}
+
+/// The ranks of one job in this process; each may access the others' memory, which is its own.
+fn job<const N: usize>(eager_limit: u64) -> [(MessageEngine, Fabric); N] {
+    let segment = Segment::create(N, &[], JobFlags::default(), 0).expect("a segment");
+    let segment = Arc::new(segment);
+    std::array::from_fn(|rank| {
+        let fabric = Fabric::join(segment.clone(), rank).expect("a rank");
+        segment.slot(rank).pid.store(std::process::id(), Ordering::Relaxed);
+        fabric.open_memory(std::ptr::from_ref(&NUMBER) as u64, NUMBER);
+        (MessageEngine::new(fabric.clone(), eager_limit), fabric)
+    })
+}
+
+/// Memory in the heap of a rank, for as long as its job lives.
+fn room(fabric: &Fabric, len: u64) -> *mut u8 {
+    let heap = fabric.heap().expect("a heap");
+    heap.alloc(len as usize, 64, true).expect("room").as_ptr()
+}
+
+fn say(tx: &mut Producer, area: &Area, envelope: &Envelope) {
+    let room = tx.reserve(area, 0).expect("credits").expect("room");
+    let (words, used) = envelope.encode();
+    tx.publish(area, room, &words, used);
+}
+
+/// Everything that a receiver can say about the message `id`, and in which states it may.
+fn words(id: u64, bytes: u64) -> [(Envelope, &'static [State]); 6] {
+    use State::{InHeap, InPrivate, Plain, Unacknowledged, Withdrawn};
+    let help = |space| {
+        let place = Place { space, number: BYTES, origin: 0, count: bytes };
+        Envelope::Help { id, number: 1, bytes, place }
+    };
+    [
+        (Envelope::Ack(id), &[Unacknowledged]),
+        (Envelope::Cts(id), &[Plain, InHeap, InPrivate, Withdrawn]),
+        (Envelope::Fin(id), &[InHeap, InPrivate, Withdrawn]),
+        (Envelope::Refused(id), &[Plain, InHeap, InPrivate, Withdrawn]),
+        (help(Space::Heap), &[InHeap, Withdrawn]),
+        (help(Space::Private), &[InPrivate, Withdrawn]),
+    ]
+}
+
+#[test]
+fn every_word_has_its_states() {
+    let byte = byte();
+    for state in STATES {
+        for which in 0..6 {
+            let [(mut victim, fabric), (_, hostile), _] = job::<3>(8 << 10);
+            victim.force(match state {
+                State::Plain | State::Streaming => Forced::Packed,
+                State::InPrivate => Forced::Cma,
+                _ => Forced::Heap,
+            });
+            let bytes = if state == State::Unacknowledged { SHORT } else { LONG };
+            let origin = room(&fabric, bytes);
+            let layout = LayoutRef { origin, plan: &byte, count: bytes };
+            let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
+            let dest = if state == State::ToAnother { 2 } else { 1 };
+            let how = How { synchronous: state == State::Unacknowledged, ..How::STANDARD };
+            // SAFETY: the heap outlives the engine.
+            let started = unsafe {
+                match state {
+                    State::NoRequest => Ok(Operation::Pending(7 << 32)),
+                    State::Receive => victim.receive(&any(layout, bytes, CONTEXT)),
+                    _ => victim.send(&layout, label, dest, how),
+                }
+            };
+            let Ok(Operation::Pending(id)) = started else { panic!("{started:?}") };
+            let area = hostile.contact(0).expect("contact");
+            let mut tx = Producer::default();
+            match state {
+                State::Withdrawn => victim.detach(id),
+                State::Streaming => {
+                    say(&mut tx, &area, &Envelope::Cts(id));
+                    victim.progress().expect("a CTS in its state");
+                }
+                _ => {}
+            }
+            let (envelope, states) = words(id, bytes)[which];
+            say(&mut tx, &area, &envelope);
+            let name = format!("{envelope:?} while {state:?}");
+            if !states.contains(&state) {
+                for _ in 0..2 {
+                    let error = victim.progress().expect_err(&name);
+                    assert!(error.to_string().contains("rank 1 broke the protocol"), "{error}");
+                }
+                assert!(!victim.requests().is_complete(id) || state == State::NoRequest, "{name}");
+                continue;
+            }
+            victim.progress().unwrap_or_else(|error| panic!("{name}: {error}"));
+            match envelope {
+                Envelope::Cts(_) => {
+                    let send = victim.requests().send(id).expect(&name);
+                    assert!(matches!(send.stage, SendStage::Streaming(_)), "{name}");
+                }
+                Envelope::Help { .. } => assert!(!victim.requests().is_complete(id), "{name}"),
+                // Of one that was cut loose nothing is left.
+                _ if state == State::Withdrawn => {
+                    assert!(victim.requests().get(id).is_none(), "{name}");
+                }
+                _ => {
+                    let status = victim.requests().fetch(id).expect(&name).expect("well");
+                    assert_eq!(status.bytes, bytes, "{name}");
+                    // Once is enough.
+                    say(&mut tx, &area, &envelope);
+                    victim.progress().expect_err(&name);
+                }
+            }
+        }
+    }
+}
+
+/// Help with a message of another length, or into too little room, is no help.
+#[test]
+fn help_with_another_message_is_a_violation() {
+    let byte = byte();
+    for (bytes, count) in [(LONG - 1, LONG), (LONG + 1, LONG + 1), (LONG, LONG - 1)] {
+        let [(mut victim, fabric), (_, hostile)] = job::<2>(0);
+        victim.force(Forced::Heap);
+        let layout = LayoutRef { origin: room(&fabric, LONG), plan: &byte, count: LONG };
+        let label = Label { context: CONTEXT, tag: 1, bytes: LONG, types: UNKNOWN };
+        // SAFETY: the heap outlives the engine.
+        let sent = unsafe { victim.send(&layout, label, 1, How::STANDARD) };
+        let Ok(Operation::Pending(id)) = sent else { panic!("{sent:?}") };
+        let area = hostile.contact(0).expect("contact");
+        let place = Place { space: Space::Heap, number: BYTES, origin: 0, count };
+        let help = Envelope::Help { id, number: 1, bytes, place };
+        say(&mut Producer::default(), &area, &help);
+        let error = victim.progress().expect_err("a violation");
+        assert!(error.to_string().contains("rank 1 broke the protocol"), "{error}");
+        assert!(!victim.requests().is_complete(id));
+    }
+}
+
+/// Both sides in the heap, lengths around every border, receives posted before and after.
+#[test]
+fn every_protocol_carries_every_length() {
+    let byte = byte();
+    for (forced, eager_limit) in [
+        (Forced::Nothing, 8 << 10),
+        (Forced::Packed, 8 << 10),
+        (Forced::Packed, 0),
+        (Forced::Heap, 0),
+        (Forced::Cma, 0),
+    ] {
+        let [(mut here, mine), (mut there, theirs)] = job::<2>(eager_limit);
+        here.force(forced);
+        there.force(forced);
+        let (from, to) = (room(&mine, 1 << 21), room(&theirs, 1 << 21));
+        let mut sent = 0;
+        for len in [1, 31, 32, 33, 64, 4096, 8192, 8193, 32_768, 65_537, LONG, LONG + 1] {
+            for posted in [false, true] {
+                sent += 1;
+                // SAFETY: the room is longer, and nobody else's; the operations end below.
+                unsafe {
+                    std::slice::from_raw_parts_mut(from, len as usize)
+                        .iter_mut()
+                        .enumerate()
+                        .for_each(|(i, byte)| *byte = (i as u8).wrapping_mul(31) ^ sent as u8);
+                    to.write_bytes(0xee, len as usize + 1);
+                }
+                let send = LayoutRef { origin: from, plan: &byte, count: len };
+                let receive = LayoutRef { origin: to, plan: &byte, count: len };
+                let label = Label { context: CONTEXT, tag: 1, bytes: len, types: UNKNOWN };
+                // SAFETY: as above.
+                let post = |there: &mut MessageEngine| unsafe {
+                    there.receive(&any(receive, len, CONTEXT)).expect("a receive")
+                };
+                let early = posted.then(|| post(&mut there));
+                // SAFETY: as above.
+                let sent = unsafe { here.send(&send, label, 1, How::STANDARD) }.expect("a send");
+                while !posted && there.probe(CONTEXT, Source::Any, Tag::Any).is_none() {
+                    there.progress().expect("a turn");
+                }
+                let received = early.unwrap_or_else(|| post(&mut there));
+                for _ in 0..1000 {
+                    here.progress().expect("a turn");
+                    there.progress().expect("a turn");
+                }
+                for (engine, operation) in [(&mut here, sent), (&mut there, received)] {
+                    let status = match operation {
+                        Operation::Done(status) => status,
+                        Operation::Pending(id) => {
+                            engine.requests().fetch(id).expect("an end").expect("well")
+                        }
+                    };
+                    assert_eq!(status.bytes, len);
+                }
+                // SAFETY: as above; both are initialised.
+                let (source, target) = unsafe {
+                    let target = std::slice::from_raw_parts(to, len as usize + 1);
+                    (std::slice::from_raw_parts(from, len as usize), target)
+                };
+                assert!(source == &target[..len as usize], "{forced:?} {len}");
+                assert_eq!(target[len as usize], 0xee, "{forced:?} {len}");
+            }
+        }
+        let Traffic { eager, pipelined, fused, split, .. } = here.traffic();
+        assert_eq!(eager + pipelined + fused + split, sent);
+        match (forced, eager_limit) {
+            (Forced::Packed, 0) => assert_eq!(pipelined, sent),
+            (Forced::Heap, _) => assert_eq!(fused, sent),
+            (Forced::Cma, _) => assert_eq!(split, sent),
+            _ => assert!(eager > 0 && split == 0),
+        }
+        assert!(here.others_are_served() && there.others_are_served());
+    }
+}

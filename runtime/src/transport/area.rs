@@ -1,0 +1,144 @@
+//! The area of one ordered pair as the transport uses it: the ring, the chunks, and the words beside them.
+//!
+//! `fabric.rs` finds it; `link.rs` keeps one for each way. What lies where is in `shm/pair.rs`: this is
+//! the only file of the transport that knows offsets.
+
+use crate::shm::bulk::ChunkMemory;
+use crate::shm::pair;
+use crate::shm::ring::RingMemory;
+use crate::shm::segment::atomic_u64;
+use crate::shm::withdrawal::ReadingMemory;
+use crate::shm::work_split::WorkSplit;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// The mapped area of one ordered pair.
+///
+/// Invariant: `base` points to the area of a pair in a segment that outlives this value: areas
+/// live in `link.rs`, inside the message engine, which owns the fabric.
+#[derive(Clone, Copy, Debug)]
+pub struct Area {
+    base: NonNull<u8>,
+}
+
+// SAFETY: an area is an address of shared memory that is accessed by atomics and raw copies only;
+// which thread holds it makes no difference.
+unsafe impl Send for Area {}
+
+impl Area {
+    /// The area whose first byte is at `base`.
+    ///
+    /// # Safety
+    ///
+    /// - `base` is the area of an ordered pair in a mapped segment, which stays mapped for as long as
+    ///   the value is used.
+    pub(super) unsafe fn new(base: NonNull<u8>) -> Self {
+        Self { base }
+    }
+
+    #[inline]
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        debug_assert!(offset + 8 <= pair::CHUNKS_AT && offset.is_multiple_of(8));
+        // SAFETY: every caller's offset is a constant of `pair.rs` plus a masked index, within the
+        // area and a multiple of 8; the segment outlives the area (type invariant).
+        unsafe { atomic_u64(self.base.as_ptr().add(offset)) }
+    }
+
+    /// The words by which both ranks share a copy between their heaps.
+    #[inline]
+    pub fn heap_split(&self) -> WorkSplit<'_, AtomicU64> {
+        WorkSplit { claims: self.word(pair::HEAP_CLAIMS), pushed: self.word(pair::HEAP_PUSHED) }
+    }
+
+    /// The words by which both ranks share a copy between their private memories.
+    #[inline]
+    pub fn private_split(&self) -> WorkSplit<'_, AtomicU64> {
+        WorkSplit {
+            claims: self.word(pair::PRIVATE_CLAIMS),
+            pushed: self.word(pair::PRIVATE_PUSHED),
+        }
+    }
+
+    /// Address of the payload area's byte `offset`, which is below `PAYLOAD_BYTES`.
+    #[inline]
+    pub fn payload(&self, offset: usize) -> *mut u8 {
+        debug_assert!(offset < pair::PAYLOAD_BYTES);
+        self.base.as_ptr().wrapping_add(pair::PAYLOAD_AT + offset)
+    }
+
+    /// Brings a line of the payload area or of a chunk into this core's cache, for writing. A hint,
+    /// which does nothing on machines that do not know it.
+    #[inline]
+    pub fn claim(address: *mut u8) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a hint: no access happens that could fault or be seen, whatever the address. (CPUs
+        // without the instruction ignore it.)
+        unsafe {
+            std::arch::asm!(
+                "prefetchw [{address}]",
+                address = in(reg) address,
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = address;
+    }
+
+    /// Address of chunk buffer `index`, which is below `CHUNKS`.
+    #[inline]
+    pub fn chunk(&self, index: usize) -> *mut u8 {
+        debug_assert!(index < pair::CHUNKS);
+        self.base.as_ptr().wrapping_add(pair::CHUNKS_AT + index * pair::CHUNK_BYTES)
+    }
+}
+
+impl RingMemory for Area {
+    type Word = AtomicU64;
+    const SLOTS: usize = pair::SLOTS;
+    const PAYLOAD: usize = pair::PAYLOAD_BYTES;
+    #[inline]
+    fn slot(&self, slot: usize, word: usize) -> &AtomicU64 {
+        self.word(pair::SLOTS_AT + (slot & (pair::SLOTS - 1)) * pair::SLOT_BYTES + word * 8)
+    }
+    #[inline]
+    fn slots_freed(&self) -> &AtomicU64 {
+        self.word(pair::CREDITS)
+    }
+    #[inline]
+    fn bytes_freed(&self) -> &AtomicU64 {
+        self.word(pair::CREDITS + 8)
+    }
+}
+
+impl ReadingMemory for Area {
+    type Word = AtomicU64;
+    #[inline]
+    fn reading(&self) -> &AtomicU64 {
+        self.word(pair::READING)
+    }
+    #[inline]
+    fn withdrawn(&self) -> &AtomicU64 {
+        self.word(pair::WITHDRAWN)
+    }
+    #[inline]
+    fn fence(&self) {
+        fence(Ordering::SeqCst);
+    }
+}
+
+impl ChunkMemory for Area {
+    type Word = AtomicU64;
+    const BYTES: usize = pair::CHUNK_BYTES;
+    #[inline]
+    fn stamp(&self, index: usize) -> &AtomicU64 {
+        self.word(pair::STAMPS_AT + (index & (pair::CHUNKS - 1)) * pair::LINE)
+    }
+    #[inline]
+    fn length(&self, index: usize) -> &AtomicU64 {
+        self.word(pair::STAMPS_AT + (index & (pair::CHUNKS - 1)) * pair::LINE + 8)
+    }
+    #[inline]
+    fn freed(&self) -> &AtomicU64 {
+        self.word(pair::CHUNK_CREDITS)
+    }
+}
