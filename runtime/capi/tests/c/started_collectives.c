@@ -255,12 +255,12 @@ static void duplicates(void)
         CHECK(dup[i] != MPI_COMM_NULL && requests[i] != MPI_REQUEST_NULL && copied == i + 1);
     }
     OK(MPI_Info_free(&hints));
+    RAISES(MPI_ERR_REQUEST, MPI_Cancel(&requests[0]));
+    RAISES(MPI_ERR_REQUEST, MPI_Request_free(&requests[1]));
     /* What is changed from now on is not copied. */
     OK(MPI_Comm_delete_attr(parent, key));
     OK(MPI_Comm_set_errhandler(parent, MPI_ERRORS_ARE_FATAL));
     OK(MPI_Comm_free(&parent));
-    RAISES(MPI_ERR_REQUEST, MPI_Cancel(&requests[0]));
-    RAISES(MPI_ERR_REQUEST, MPI_Request_free(&requests[1]));
     OK(MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE));
     for (int i = 0; i < MANY; i++) {
         int mine = rank + i, sum = -1;
