@@ -7,14 +7,15 @@ use super::hints::Hints;
 use super::{COMMS, Comm, On, find};
 use crate::abi;
 use crate::attribute::Attributes;
-use crate::error::handler::Handler;
+use crate::error::handler::{Handler, HandlerCell};
 use crate::error::{Failure, Result};
 use crate::group;
 use crate::info::{self, Entry};
 use crate::out::Out;
 use crate::raw;
+use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use typepack::{Communicator, Duplicate, Operation};
 
 /// Writes the handle of a new communicator, or the null handle for those who got none.
@@ -59,8 +60,21 @@ unsafe fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: *mut raw::Comm) -
 pub struct Making {
     duplicate: Duplicate,
     handle: usize,
-    /// What the duplicate has besides the communicator, until it is there.
-    rest: Mutex<Option<(Handler, Attributes, Hints)>>,
+    handler: Arc<HandlerCell>,
+    /// What the duplicate has besides, until it is there.
+    rest: Mutex<Option<(Attributes, Hints)>>,
+}
+
+/// The error handlers of duplicates that are not there yet, by handle.
+static IN_THE_MAKING: Mutex<BTreeMap<usize, Arc<HandlerCell>>> = Mutex::new(BTreeMap::new());
+
+fn in_the_making() -> MutexGuard<'static, BTreeMap<usize, Arc<HandlerCell>>> {
+    IN_THE_MAKING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The error handler of a duplicate that is not there yet.
+pub(super) fn handler_in_the_making(comm: raw::Comm) -> Option<Arc<HandlerCell>> {
+    in_the_making().get(&comm.0).cloned()
 }
 
 impl Making {
@@ -82,8 +96,9 @@ impl Making {
         }
         let known = Hints::default();
         known.set(hints);
-        let rest = Mutex::new(Some((parent.comm.handler.get(), attributes, known)));
-        Ok(Self { duplicate, handle, rest })
+        let handler = Arc::new(HandlerCell::new(parent.comm.handler.get()));
+        in_the_making().insert(handle, handler.clone());
+        Ok(Self { duplicate, handle, handler, rest: Mutex::new(Some((attributes, known))) })
     }
 
     /// The operation.
@@ -104,9 +119,11 @@ impl Making {
     pub fn end(&self) -> typepack::Result<()> {
         let communicator = self.duplicate.communicator()?;
         let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((handler, attributes, hints)) = rest {
-            let comm = Comm { attributes, hints, ..Comm::new(communicator, handler, "") };
-            COMMS.fill(self.handle, Arc::new(comm));
+        if let Some((attributes, hints)) = rest {
+            let (made, handler) =
+                (Comm::new(communicator, Handler::Return, ""), self.handler.clone());
+            COMMS.fill(self.handle, Arc::new(Comm { handler, attributes, hints, ..made }));
+            in_the_making().remove(&self.handle);
         }
         Ok(())
     }
@@ -114,7 +131,10 @@ impl Making {
 
 impl Drop for Making {
     fn drop(&mut self) {
-        // Nothing if it has been filled.
+        // Neither does anything if the communicator is there.
+        if self.rest.get_mut().is_ok_and(|rest| rest.is_some()) {
+            in_the_making().remove(&self.handle);
+        }
         COMMS.release(self.handle);
     }
 }

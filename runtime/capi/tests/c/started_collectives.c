@@ -253,6 +253,11 @@ static void duplicates(void)
         if (i % 2) OK(MPI_Comm_idup_with_info(parent, hints, &dup[i], &requests[i]));
         else OK(MPI_Comm_idup(parent, &dup[i], &requests[i]));
         CHECK(dup[i] != MPI_COMM_NULL && requests[i] != MPI_REQUEST_NULL && copied == i + 1);
+        OK(MPI_Comm_get_errhandler(dup[i], &handler));
+        CHECK(handler == MPI_ERRORS_RETURN);
+        OK(MPI_Errhandler_free(&handler));
+        /* Programs set the handler at once. */
+        OK(MPI_Comm_set_errhandler(dup[i], i % 3 ? MPI_ERRORS_RETURN : MPI_ERRORS_ABORT));
     }
     OK(MPI_Info_free(&hints));
     RAISES(MPI_ERR_REQUEST, MPI_Cancel(&requests[0]));
@@ -269,7 +274,7 @@ static void duplicates(void)
         OK(MPI_Comm_get_attr(dup[i], key, &got, &flag));
         CHECK(flag && got == value + 1);
         OK(MPI_Comm_get_errhandler(dup[i], &handler));
-        CHECK(handler == MPI_ERRORS_RETURN);
+        CHECK(handler == (i % 3 ? MPI_ERRORS_RETURN : MPI_ERRORS_ABORT));
         OK(MPI_Errhandler_free(&handler));
         OK(MPI_Comm_get_info(dup[i], &hints));
         OK(MPI_Info_get(hints, "mpi_assert_no_any_tag", 7, text, &flag));
