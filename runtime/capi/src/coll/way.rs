@@ -57,7 +57,8 @@ pub unsafe fn make(
         Way::Run => call(communicator, &mut |call| {
             made = true;
             // SAFETY: the caller's promise, until this returns.
-            Ok(unsafe { communicator.run_raw(call)? })
+            unsafe { communicator.run_raw(call)? };
+            Ok(())
         }),
         // SAFETY: null or writable, as the caller promises.
         Way::Start(request) => unsafe { begin(&on, request, &mut made, call) },

@@ -19,7 +19,7 @@
 //!    used since it last did.
 //!
 //! A payload lies in whole lines at the place that both sides compute from the lengths alone
-//! ([`place`]); nothing that says where to read is ever taken from shared memory.
+//! (`place`); nothing that says where to read is ever taken from shared memory.
 //!
 //! Returning credits late cannot deadlock. A producer without a slot has `SLOTS` messages
 //! outstanding, at most `SLOTS / 4` of them already used: the consumer has others to use and

@@ -5,7 +5,7 @@
 //! not removed anything (one counter), what is remembered is true. A freed object is let go when
 //! the thread looks for another in its place, of which there are four, or when the thread ends.
 //!
-//! What a thread remembers lies in a [`PerThread`]. Most threads have one in the kind's [`ThreadCache`], in the slot
+//! What a thread remembers lies in a `PerThread`. Most threads have one in the kind's [`ThreadCache`], in the slot
 //! of their key (`typepack_engine::thread`), found without a call; a thread whose slot is
 //! another's has one of its own, found through [`Home`], a variable of the thread, which also
 //! clears the entry when the thread ends.
