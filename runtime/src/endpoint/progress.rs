@@ -16,35 +16,21 @@
 //! Invariants: nobody holds the lock while asleep; a panic under the lock poisons it, and then no
 //! turn ever runs again, so that memory of unfinished operations is no longer touched.
 
+mod waiting;
+
+use self::waiting::{rest, rests};
 use super::engine::{Glance, How, MessageEngine, Taken};
-use super::sources::{Core, Sent, Source as ProgressSource};
+use super::sources::{Core, Source as ProgressSource};
 use crate::message::envelope::Label;
 use crate::message::payload::{LayoutRef, Posting};
 use crate::message::{Operation, Source, Status, Tag};
 use crate::settings::Forced;
-use crate::sys::{fork, machine};
+use crate::sys::fork;
 use crate::transport::fabric::Fabric;
 use crate::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
-
-/// Turns between two looks at the clock and at the failure epoch.
-const BURST: usize = 32;
-
-/// Rests (`pause` instructions) between two looks at what other ranks write. Who looks too often
-/// slows the writer down, who has to take the line away each time. Two threads that only load and
-/// store, a line per message, answering after 60 ns, one way: 150 ns without a rest, 126 with one,
-/// 112, 104 with three, 107, 111, 107, 118, 133 with eight. Not so on AMD's Zen 5: 8 bytes there and
-/// back by `typepack-bench pingpong`, half of it, near: 116 ns without a rest, 116 with one, 132, 151
-/// with three; far 381, 330, 342, 351.
-const RESTS: usize = 3;
-const RESTS_AMD: usize = 1;
-
-/// The rests that suit this machine.
-fn rests() -> usize {
-    if machine::is_amd() { RESTS_AMD } else { RESTS }
-}
 
 /// Looks of a blocking receive straight into the ring, before it is posted like any other.
 const GLANCES: usize = 64;
@@ -543,169 +529,6 @@ impl Endpoint {
         self.fabric.failure().map_or(Ok(()), Err)
     }
 
-    fn turn(&self, state: &mut State) -> Result<()> {
-        let news = state.news();
-        if state.core.progress()? {
-            self.notify(state, news);
-        }
-        Ok(())
-    }
-
-    /// The lock, after a turn and the errands that it has made ready: for calls that do not wait.
-    #[inline]
-    fn attentive(&self) -> Result<MutexGuard<'_, State>> {
-        let mut state = self.lock()?;
-        self.turn(&mut state)?;
-        while state.core.has_errand() {
-            state = self.run_errand(state)?;
-            self.turn(&mut state)?;
-        }
-        Ok(state)
-    }
-
-    /// Runs one errand without the lock.
-    #[cold]
-    fn run_errand<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
-        let Some((sent, errand)) = state.core.errand() else { return Ok(state) };
-        drop(state);
-        // Reports also when a user's function panics.
-        let report = Report { endpoint: self, sent, completed: false };
-        // SAFETY: the errand was made by its source, and is run before it is reported.
-        unsafe { errand.run() };
-        report.completed();
-        self.lock()
-    }
-
-    /// Waits until `done` has an answer.
-    fn wait_until<'a, R>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        mut done: impl FnMut(&mut Core) -> Option<R>,
-    ) -> Result<R> {
-        loop {
-            self.turn(&mut state)?;
-            if let Some(answer) = done(&mut state.core) {
-                return Ok(answer);
-            }
-            if state.core.has_errand() {
-                state = self.run_errand(state)?;
-                continue;
-            }
-            // A job of one rank has no other rank to poll: its own threads call, and sources say how
-            // long they can wait.
-            if state.polled || self.size() == 1 {
-                state.sleepers += 1;
-                let nap =
-                    state.core.nap().filter(|_| !state.polled).map_or(NAP, |nap| nap.min(NAP));
-                let (guard, _) =
-                    self.called.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner);
-                drop(guard);
-                // Through the front door again: poisoned and closed are errors there.
-                state = self.lock()?;
-                state.sleepers -= 1;
-                continue;
-            }
-            state.polled = true;
-            let answer;
-            (state, answer) = self.poll(state, &mut done)?;
-            state.polled = false;
-            if state.sleepers > 0 {
-                self.called.notify_all();
-            }
-            match answer? {
-                Some(answer) => return Ok(answer),
-                // An errand.
-                None => continue,
-            }
-        }
-    }
-
-    /// The poller's loop, which ends without an answer when an errand is ready. The outer error means
-    /// that the lock is lost.
-    fn poll<'a, R>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        done: &mut impl FnMut(&mut Core) -> Option<R>,
-    ) -> Result<(MutexGuard<'a, State>, Result<Option<R>>)> {
-        let mut deadline: Option<Instant> = None;
-        loop {
-            // Spin.
-            let mut moved = false;
-            let burst = if self.spin.is_zero() { 1 } else { BURST };
-            for _ in 0..burst {
-                match self.step(&mut state, done) {
-                    Ok((_, Some(answer))) => return Ok((state, Ok(Some(answer)))),
-                    Ok((_, None)) if state.core.has_errand() => return Ok((state, Ok(None))),
-                    Ok((true, None)) => moved = true,
-                    Ok((false, None)) => rest(&mut state),
-                    Err(error) => return Ok((state, Err(error))),
-                }
-                if self.wanted() {
-                    break;
-                }
-            }
-            if let Some(error) = self.fabric.failure() {
-                return Ok((state, Err(error)));
-            }
-            let spinning = !self.spin.is_zero() && {
-                let now = Instant::now();
-                let end = *deadline.filter(|_| !moved).get_or_insert(now + self.spin);
-                deadline = Some(end);
-                now < end
-            };
-            if moved || spinning {
-                if self.wanted() {
-                    // Other threads of this process get their chance at the lock.
-                    drop(state);
-                    std::thread::yield_now();
-                    state = self.lock()?;
-                }
-                continue;
-            }
-            // Sleep. What is published after this announcement rings the doorbell.
-            let seen = self.fabric.announce();
-            match self.step(&mut state, done) {
-                Ok((false, None)) if !state.core.has_errand() => {}
-                other => {
-                    self.fabric.withdraw();
-                    match other {
-                        Ok((_, Some(answer))) => return Ok((state, Ok(Some(answer)))),
-                        Ok((_, None)) if state.core.has_errand() => return Ok((state, Ok(None))),
-                        Ok((_, None)) => continue,
-                        Err(error) => return Ok((state, Err(error))),
-                    }
-                }
-            }
-            if let Some(error) = self.fabric.failure() {
-                self.fabric.withdraw();
-                return Ok((state, Err(error)));
-            }
-            let nap = state.core.nap().map_or(NAP, |nap| nap.min(NAP));
-            drop(state);
-            let slept = self.fabric.sleep(seen, nap);
-            state = self.lock()?;
-            if let Err(error) = slept {
-                return Ok((state, Err(error)));
-            }
-            deadline = None;
-        }
-    }
-
-    /// One turn of the poller, and a look at what it waits for.
-    #[inline]
-    fn step<R>(
-        &self,
-        state: &mut State,
-        done: &mut impl FnMut(&mut Core) -> Option<R>,
-    ) -> Result<(bool, Option<R>)> {
-        let moved = state.core.progress()?;
-        if moved && state.sleepers > 0 {
-            self.called.notify_all();
-        }
-        // Another thread of this process may have completed it too, so always look.
-        Ok((moved, done(&mut state.core)))
-    }
-
     /// Forgets a context of a communicator that nobody holds any more.
     pub fn close_context(&self, context: u64) {
         if let Ok(mut state) = self.lock() {
@@ -745,41 +568,6 @@ impl Endpoint {
     }
 }
 
-/// Where an errand is reported.
-struct Report<'a> {
-    endpoint: &'a Endpoint,
-    sent: Sent,
-    completed: bool,
-}
-
-impl Report<'_> {
-    fn completed(mut self) {
-        self.completed = true;
-    }
-}
-
-impl Drop for Report<'_> {
-    fn drop(&mut self) {
-        // Whatever has become of the endpoint meanwhile: somebody may wait for the memory.
-        let mut state = self.endpoint.insist().unwrap_or_else(PoisonError::into_inner);
-        let news = state.news();
-        state.core.ran(self.sent, self.completed);
-        state.outside += 1;
-        self.endpoint.notify(&mut state, news);
-    }
-}
-
-/// Leaves the lines that others write alone for a moment.
-#[inline]
-fn rest(state: &mut State) {
-    if state.core.engine.prepare() {
-        return;
-    }
-    for _ in 0..state.rests {
-        std::hint::spin_loop();
-    }
-}
-
 /// Why there is no lock: a forked child, or a panic.
 #[cold]
 fn refused(kind: ErrorKind) -> Error {
@@ -794,104 +582,4 @@ fn refused(kind: ErrorKind) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::requests::{Owner, Request};
-    use super::super::sources::{Combine, Errand};
-    use super::*;
-    use crate::shm::segment::{JobFlags, Segment};
-    use crate::{Datatype, Named};
-    use std::sync::Arc;
-
-    /// A thread that probes may be asleep on the doorbell when another one sends to this rank
-    /// itself: no other rank rings for that.
-    #[test]
-    fn a_message_to_oneself_rouses_the_poller() {
-        let byte = Datatype::named(Named::U8).commit().expect("a plan");
-        let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
-        let fabric = Fabric::join(Arc::new(segment), 0).expect("rank 0");
-        let endpoint = Endpoint::new(fabric.clone(), 4, Forced::Nothing, Duration::ZERO);
-        endpoint.lock().expect("the lock").polled = true;
-        let mut data = [1u8; 8];
-        let layout = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: 8 };
-        for bytes in [4, 8] {
-            let seen = fabric.announce();
-            let label = Label { context: 0, tag: 0, bytes, types: 0 };
-            // SAFETY: the array outlives the endpoint, which nobody turns after this test.
-            unsafe { endpoint.send(&layout, label, 0) }.expect("a send");
-            assert_ne!(fabric.announce(), seen, "{bytes} bytes");
-        }
-    }
-
-    /// Does something after so many turns, and hears of nothing.
-    #[derive(Debug)]
-    struct Clock {
-        number: u32,
-        turns: u32,
-        request: Option<u64>,
-        errands: u32,
-    }
-
-    impl ProgressSource for Clock {
-        fn completed(&mut self, _: &mut MessageEngine, _: u64, _: Result<Status>) {}
-
-        fn progress(&mut self, _: &mut MessageEngine) -> Result<bool> {
-            self.turns = self.turns.saturating_sub(1);
-            self.errands += u32::from(self.turns == 0);
-            Ok(false)
-        }
-
-        fn nap(&self) -> Option<Duration> {
-            (self.turns > 0).then_some(Duration::from_millis(1))
-        }
-
-        fn has_errand(&self) -> bool {
-            self.errands > 0
-        }
-
-        fn errand(&mut self) -> Option<(u64, Errand)> {
-            self.errands = self.errands.checked_sub(1)?;
-            let nothing = Combine::user(|_, _, _, _| {});
-            Some((7, Errand::Drop(nothing)))
-        }
-
-        fn ran(&mut self, engine: &mut MessageEngine, token: u64, completed: bool) {
-            assert!(token == 7 && completed);
-            if let Some(id) = self.request.take() {
-                engine.requests().complete(id, Ok(Status { source: 0, tag: 0, bytes: 0 }));
-            }
-        }
-
-        fn detach(&mut self, _: &mut MessageEngine, _: u64) -> bool {
-            true
-        }
-
-        fn is_needed(&self) -> bool {
-            false
-        }
-    }
-
-    /// A source that wants turns gets them from whoever waits, also in a job of one rank, and its errand
-    /// is run.
-    #[test]
-    fn a_source_gets_turns_and_errands_are_run() {
-        let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
-        let pair = Fabric::join(Arc::new(segment), 0).expect("rank 0");
-        for fabric in [Fabric::alone(), pair] {
-            let endpoint = Endpoint::new(fabric, 4, Forced::Nothing, Duration::ZERO);
-            let clock = |number| Clock { number, turns: 0, request: None, errands: 0 };
-            endpoint.register(clock).expect("an endpoint");
-            let started = endpoint.begin(|core| {
-                let id = core.with(|clock: &mut Clock, engine| {
-                    let owner = Owner { source: clock.number, token: 0 };
-                    let id = engine.requests().open(Request::Source(owner));
-                    (clock.turns, clock.request) = (5, Some(id));
-                    id
-                })?;
-                core.look_around();
-                Ok(Operation::Pending(id))
-            });
-            let Ok(Operation::Pending(id)) = started else { panic!("{started:?}") };
-            endpoint.wait(id).expect("an end");
-        }
-    }
-}
+mod tests;
