@@ -3,7 +3,7 @@
 
 mod job;
 
-use job::{Random, ranks, ranks_with};
+use job::{Random, forbid, ranks, ranks_with};
 use typepack::{Communicator, Datatype, ErrorKind, Named, Op, commit, dims_create};
 
 fn collectives(world: &Communicator) {
@@ -183,5 +183,22 @@ fn grids_know_their_neighbours() {
         let grid = world.cartesian(&dims, &[true; 3]).unwrap();
         assert!(grid.shift(3, 1).is_err() && grid.coords_of(4).is_err());
         assert_eq!(grid.rank_of(&[0, 0]), None);
+    });
+}
+
+/// No rank can make its first contact: neither its data nor the word that there is none goes out. A rank
+/// whose send fails like this is told, and does not wait for the other's message.
+#[test]
+fn collective_calls_without_memory_for_a_first_contact_end() {
+    const NAME: &str = "collective_calls_without_memory_for_a_first_contact_end";
+    ranks(2, NAME, |world| {
+        forbid(libc::SYS_fallocate, libc::ENOSPC);
+        let error = world.barrier().expect_err("no memory");
+        assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
+        let error = world.allreduce(&mut [1i64], Op::Sum).expect_err("no memory");
+        assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
+        let waited = world.scope(|scope| scope.ibarrier().and_then(|request| scope.wait(request)));
+        let error = waited.and_then(|inner| inner).expect_err("no memory");
+        assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
     });
 }

@@ -122,6 +122,8 @@ pub(super) struct Schedule {
     failure: Option<(u32, Error)>,
     /// Nobody's memory is used any more: sends are void, receives are dropped.
     pub void: bool,
+    /// Another rank cannot be told of a failure: this rank waits for no messages any more.
+    pub cut_off: bool,
     /// Errands that are being run.
     pub errands: u32,
 }
@@ -148,6 +150,7 @@ impl Schedule {
         self.open = self.steps.len();
         self.failure = None;
         self.void = false;
+        self.cut_off = false;
         self.errands = 0;
         for (number, step) in self.steps.iter_mut().enumerate() {
             step.left = step.needs;

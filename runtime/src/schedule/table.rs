@@ -276,9 +276,15 @@ impl Schedules {
         }
     }
 
-    /// Cuts a running schedule loose from its memory: what it has yet to send goes out void, what it
-    /// has yet to receive is dropped.
+    /// Cuts a running schedule loose from its memory, and goes on with what is left of it.
     fn let_go(&mut self, engine: &mut MessageEngine, index: u32) {
+        self.make_void(engine, index);
+        self.advance(engine, index);
+    }
+
+    /// Takes the memory of a running schedule back: what it has yet to send goes out void. What it has
+    /// yet to receive is dropped, or not waited for when it is cut off.
+    fn make_void(&mut self, engine: &mut MessageEngine, index: u32) {
         self.entries[index as usize].schedule.void = true;
         for number in 0..self.entries[index as usize].schedule.steps.len() {
             let step = self.entries[index as usize].schedule.steps[number];
@@ -302,7 +308,6 @@ impl Schedules {
             }
             other != index
         });
-        self.advance(engine, index);
     }
 
     /// Does a step, or starts it.
@@ -323,8 +328,15 @@ impl Schedules {
     /// Issues all steps that are ready.
     #[inline]
     fn advance(&mut self, engine: &mut MessageEngine, index: u32) {
-        while let Some(number) = self.entries[index as usize].schedule.next() {
-            self.issue(engine, index, number);
+        loop {
+            while let Some(number) = self.entries[index as usize].schedule.next() {
+                self.issue(engine, index, number);
+            }
+            let schedule = &self.entries[index as usize].schedule;
+            if !schedule.cut_off || schedule.void {
+                break;
+            }
+            self.make_void(engine, index);
         }
         if self.entries[index as usize].schedule.open == 0 {
             self.end(engine, index);
@@ -372,11 +384,15 @@ impl Entry {
                     Ok(Operation::Pending(id)) => Issued::InFlight(id),
                     Err(error) => {
                         // Whoever waits for it is to wait no more, if there is a way to say so.
-                        self.send_void(engine, to);
+                        match self.send_void(engine, to) {
+                            Issued::InFlight(id) => engine.requests().orphan(id),
+                            Issued::Over(_) | Issued::Errand => {}
+                        }
                         Issued::Over(Err(error))
                     }
                 }
             }
+            Action::Receive { .. } if schedule.cut_off => Issued::Over(Ok(())),
             Action::Receive { part, from } => {
                 let Place { context, tag } = self.place;
                 let (source, tag) = (Source::Rank(from.slot), Tag::Is(tag));
@@ -444,9 +460,10 @@ impl Entry {
         typecheck::own((from.plan, from.count), (to.plan, to.count))
     }
 
-    /// Tells a rank that what it waits for has not come to this one either.
+    /// Tells a rank that what it waits for has not come to this one either. Where that fails, too, other
+    /// ranks may wait for this one for ever, and this one for them: the schedule is cut off.
     #[cold]
-    fn send_void(&self, engine: &mut MessageEngine, to: usize) -> Issued {
+    fn send_void(&mut self, engine: &mut MessageEngine, to: usize) -> Issued {
         let Place { context, tag } = self.place;
         let plan = match bytes() {
             Ok(plan) => plan,
@@ -458,7 +475,10 @@ impl Entry {
         match unsafe { engine.send(&layout, label, to, How::STANDARD) } {
             Ok(Operation::Done(_)) => Issued::Over(Ok(())),
             Ok(Operation::Pending(id)) => Issued::InFlight(id),
-            Err(error) => Issued::Over(Err(error)),
+            Err(error) => {
+                self.schedule.cut_off = true;
+                Issued::Over(Err(error))
+            }
         }
     }
 
