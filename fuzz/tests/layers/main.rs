@@ -39,7 +39,10 @@ fn every_import_goes_down() {
         let Some(layers) = &one.layers else { continue };
         let sources = source::read(&root.join(&one.path).join("src"));
         let findings = order::check(&format!("{}/src/", one.path), &sources, layers);
-        shown += &format!("\n{}: layers, each with those it imports from\n{}", one.path, findings.layers);
+        shown += &format!(
+            "\n{}: layers, each with those it imports from\n{}",
+            one.path, findings.layers
+        );
         faults.extend(findings.faults);
     }
     std::io::stdout().lock().write_all(shown.as_bytes()).expect("standard output");
