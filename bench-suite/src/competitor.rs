@@ -10,7 +10,7 @@ use crate::layout::Layout;
 use std::sync::Arc;
 use typepack_engine::Isa;
 use typepack_engine::kernel::Direction;
-use typepack_engine::{Datatype, Named, Plan, Rung, Settings};
+use typepack_engine::{Datatype, Named, Plan, Settings, Strategy};
 use typepack_jit::Jit;
 
 /// Someone who packs and unpacks one layout at one size.
@@ -51,10 +51,10 @@ type Competitors = typepack_engine::Result<Vec<Box<dyn Competitor>>>;
 ///
 /// The engine's, when it refuses to commit the layout's datatype.
 pub fn all(layout: &Layout, jit: &Jit) -> Competitors {
-    let compiled = Settings { compiler: Some(Arc::new(jit.clone())), ..forced(Rung::Kernel) };
+    let compiled = Settings { compiler: Some(Arc::new(jit.clone())), ..forced(Strategy::Kernel) };
     let mut list = vec![
         Memcpy::of(layout),
-        Engine::of(layout, "interpreter", &forced(Rung::Interpreter))?,
+        Engine::of(layout, "interpreter", &forced(Strategy::Interpreter))?,
         Engine::of(layout, JIT, &compiled)?,
     ];
     hand_loops(&mut list, layout, &Hands::built_in().loops);
@@ -76,13 +76,14 @@ pub fn reference(
     hands: &[Loops],
     isa: Option<Isa>,
 ) -> Competitors {
-    let with = |rung| Settings { rung, isa, ..Settings::default() };
-    let kernels = Settings { compiler: Some(Arc::new(eager.clone())), ..with(Some(Rung::Kernel)) };
+    let with = |strategy| Settings { strategy, isa, ..Settings::default() };
+    let kernels =
+        Settings { compiler: Some(Arc::new(eager.clone())), ..with(Some(Strategy::Kernel)) };
     let policy = Settings { compiler: Some(Arc::new(lazy.clone())), ..with(None) };
     let mut list = vec![
         Memcpy::of(layout),
-        Engine::of(layout, "interpreter", &with(Some(Rung::Interpreter)))?,
-        Engine::of(layout, "leaf", &with(Some(Rung::Leaf)))?,
+        Engine::of(layout, "interpreter", &with(Some(Strategy::Interpreter)))?,
+        Engine::of(layout, "leaf", &with(Some(Strategy::Leaf)))?,
         Engine::of(layout, JIT, &kernels)?,
         Engine::of(layout, TYPEPACK, &policy)?,
     ];
@@ -113,8 +114,8 @@ fn hand_loops(list: &mut Vec<Box<dyn Competitor>>, layout: &Layout, hands: &[Loo
     }
 }
 
-fn forced(rung: Rung) -> Settings {
-    Settings { rung: Some(rung), ..Settings::default() }
+fn forced(strategy: Strategy) -> Settings {
+    Settings { strategy: Some(strategy), ..Settings::default() }
 }
 
 /// The copy of as many consecutive bytes: what no layout can beat by much.

@@ -45,7 +45,7 @@ enum Command {
     /// pieces, external32 and fused copies, each verified and compared with its bar.
     Commit(CommitArguments),
     /// Measure the table of the engine's cost model and print it as Rust source:
-    /// engine/src/cost/table.rs.
+    /// engine/src/plan/cost/table.rs.
     Calibrate,
     /// Draw a record of `scripts/bench` as SVG pictures: bandwidth against size, ratios to the best
     /// peer and hand loop, break-even.

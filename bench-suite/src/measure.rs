@@ -14,7 +14,7 @@ use typepack_engine::kernel::Direction;
 /// Rounds that differ by more than this ratio make a row unsteady: it does not decide.
 pub const STEADY: f64 = 1.25;
 /// Bytes after which a layout that is worth compiling has mostly been compiled: a kernel that saves
-/// 5 ps per byte repays itself (`engine/src/cost/`).
+/// 5 ps per byte repays itself (`engine/src/plan/cost/`).
 const SETTLED_BYTES: u64 = 48 << 20;
 /// Least duration of one sample.
 const SAMPLE_NS: f64 = 50_000.0;

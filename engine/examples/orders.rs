@@ -9,7 +9,7 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use typepack_engine::{Datatype, Direction, Named, Plan, Result, Rung, Settings, pack, unpack};
+use typepack_engine::{Datatype, Direction, Named, Plan, Result, Settings, Strategy, pack, unpack};
 
 const ROUNDS: usize = 7;
 /// Time of one sample, in nanoseconds.
@@ -146,7 +146,7 @@ fn measure(row: &Row) -> Result<()> {
     let mut sorted = row.levels.clone();
     sorted.sort_by_key(|&(_, stride)| std::cmp::Reverse(stride));
     let best = commit(&sorted, row.block, &Settings::default())?;
-    let slow = Settings { rung: Some(Rung::Interpreter), ..Settings::default() };
+    let slow = Settings { strategy: Some(Strategy::Interpreter), ..Settings::default() };
     let slow = commit(&row.levels, row.block, &slow)?;
 
     let reach = plan.footprint().true_ub as usize;

@@ -5,12 +5,11 @@
 //! and for nothing else. What is public already (a plan's program, its nests and their executors,
 //! bounds, facts) is not repeated here.
 
-use crate::commit;
 use crate::datatype::{self, Datatype, Order};
 use crate::error::Result;
 use crate::ir::{self, Edge, NodeId, Op, Program};
-use crate::plan;
-use crate::scalar::Named;
+use crate::named::Named;
+use crate::passes::pipeline;
 use crate::table::Table;
 
 pub use crate::text::constructors::{Argument, call, parameters, types};
@@ -147,7 +146,7 @@ pub fn strides(
 ///
 /// As for [`Datatype::commit`].
 pub fn steps(ty: &Datatype, after: impl FnMut(&str, &Program)) -> Result<Program> {
-    commit::optimize(ty, after)
+    pipeline::optimize(ty, after)
 }
 
 /// The operands of an operation.
@@ -162,5 +161,5 @@ pub fn index(node: NodeId) -> usize {
 
 /// Copies of `body` that are `stride` apart are one run.
 pub fn is_dense(program: &Program, stride: i64, body: Edge) -> bool {
-    plan::is_dense(program, stride, body)
+    program.is_dense(stride, body)
 }

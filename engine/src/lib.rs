@@ -6,12 +6,12 @@
 //!    [`Named`];
 //! 2. [`Datatype::commit`]: lower, passes, verify, plan, as one function (`commit.rs`);
 //! 3. the loop program (`ir/`) and the passes that rewrite it (`passes/`);
-//! 4. [`Plan`]: program, facts, and the rung that executes each nest (`plan.rs`, [`kernel`]);
-//! 5. [`pack`], [`unpack`] and their relatives, over any byte range (`pack.rs`, `exec.rs`), by
-//!    compiled kernels or by the interpreter (`interp.rs`); [`copy()`] from one layout straight into
-//!    another (`pair/`); a plan as bytes for peers and caches ([`wire`]).
+//! 4. [`Plan`]: program, facts, and the strategy that executes each nest (`plan/`, [`kernel`]);
+//! 5. [`pack`], [`unpack`] and their relatives, over any byte range (`pack/`, `exec/`), by
+//!    compiled kernels or by the interpreter (`kernel/interpreter.rs`); [`copy()`] from one layout straight into
+//!    another (`transfer/`); a plan as bytes for peers and caches ([`wire`]).
 //!
-//! What a type or plan is like: [`signature`] (type matching), [`facts`], [`iov`] (runs of memory).
+//! What a type or plan is like: [`analysis`]: [`signature`] (type matching), facts, [`iov`] (runs of memory).
 //!
 //! [`typemap`] is the oracle that all of this is checked against. The engine knows no operating
 //! system and no code generator: kernels come through [`kernel::Compiler`].
@@ -34,60 +34,62 @@
 //! # Ok::<(), typepack_engine::Error>(())
 //! ```
 
-mod commit;
-mod copy;
-mod cost;
-mod cursor;
-mod datatype;
-mod derived;
-mod divide;
+// The layers, in the order of the flow: a file imports from its own folder or from those before it.
 mod error;
-mod exec;
-pub mod external32;
-pub mod facts;
-mod footprint;
-#[doc(hidden)]
-pub mod inspect;
-mod interp;
-pub mod iov;
+mod named;
+mod table;
+pub mod thread;
+
+mod datatype;
+pub mod text;
+
 pub mod ir;
 pub mod kernel;
-mod pack;
-mod pair;
-#[cfg(feature = "rayon")]
-mod parallel;
+
 mod passes;
-mod pieces;
+
+mod leaf;
 mod plan;
-mod position;
-mod scalar;
-pub mod signature;
-pub mod stats;
-mod table;
-pub mod text;
-pub mod thread;
-pub mod typed;
-pub mod typemap;
-mod widths;
+
+pub mod analysis;
+
+mod exec;
+mod transfer;
+
+pub mod external32;
 pub mod wire;
 
-pub use copy::{Isa, ParseIsaError};
-pub use cursor::Cursor;
+mod commit;
+mod pack;
+
+pub mod typemap;
+
+#[doc(hidden)]
+pub mod inspect;
+
+pub use analysis::cursor::Cursor;
+pub use analysis::{iov, signature};
 pub use datatype::{
     Binding, Combiner, Contents, DEFAULT_ARGUMENT, Datatype, Distribution, Envelope, Form, Order,
     TypeClass, UNDEFINED,
 };
 pub use error::{Error, ErrorClass, ErrorKind, Result};
-pub use external32::{External32, pack_external, pack_external_size, unpack_external};
-pub use footprint::Footprint;
+pub use exec::{pack_raw, stats, unpack_raw};
+pub use external32::{External32, pack_external_size};
+pub use ir::typed;
+pub use ir::typed::TypedProgram;
 pub use kernel::Direction;
-pub use pack::{check_bounds, pack, pack_range, pack_raw, unpack, unpack_range, unpack_raw};
-pub use pair::{Side, copy, copy_range, copy_raw};
+pub use leaf::{Isa, ParseIsaError};
+pub use named::Named;
+pub use pack::external::{
+    pack_external, pack_external_range, unpack_external, unpack_external_range,
+};
+pub use pack::position::{pack_at, pack_at_raw, unpack_at, unpack_at_raw};
 #[cfg(feature = "rayon")]
-pub use parallel::Threads;
-pub use pieces::Pieces;
-pub use plan::{Plan, Rung, Settings};
-pub use position::{pack_at, pack_at_raw, unpack_at, unpack_at_raw};
-pub use scalar::Named;
+pub use pack::threads::Threads;
+pub use pack::{pack, pack_range, unpack, unpack_range};
+pub use plan::footprint::{Footprint, check_bounds};
+pub use plan::segments::Segments;
+pub use plan::{Plan, Settings, Strategy};
 pub use table::Table;
-pub use typed::TypedProgram;
+pub use transfer::{Side, copy, copy_range, copy_raw};

@@ -2,7 +2,7 @@
 //!
 //! A call that packs a hundred bytes takes ten nanoseconds, and two variables of a thread in a shared
 //! library cost three: each is a call into the loader. What is kept per thread on the way of
-//! such calls is therefore found in tables by [`key`] and [`slot`]: the counters in `stats.rs`, and what
+//! such calls is therefore found in tables by [`key`] and [`slot`]: the counters in `exec/stats.rs`, and what
 //! a thread used last in the C face (`runtime/capi/src/handle/hot.rs`). Roads not taken: the
 //! initial-exec model makes the loader refuse the library where its spare room for such variables is
 //! used up, and descriptors (gnu2) cost a call again.

@@ -12,7 +12,7 @@
 use crate::datatype::{
     Call, Constructor, DEFAULT_ARGUMENT, Darray, Datatype, Distribution, F90, Order,
 };
-use crate::scalar::Named;
+use crate::named::Named;
 
 /// One entry of a typemap: a basic type at a displacement in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

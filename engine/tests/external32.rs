@@ -5,11 +5,11 @@
 #![cfg(target_endian = "little")]
 
 use std::ops::Range;
-use typepack_engine::external32::{pack_external_range, size_of, unpack_external_range};
 use typepack_engine::{
-    Datatype, ErrorClass, ErrorKind, External32, Isa, Named, Order, Rung, Settings, pack_external,
-    pack_external_size, typemap, unpack_external,
+    Datatype, ErrorClass, ErrorKind, External32, Isa, Named, Order, Settings, Strategy,
+    pack_external, pack_external_size, typemap, unpack_external,
 };
+use typepack_engine::{external32::size_of, pack_external_range, unpack_external_range};
 
 fn named(n: Named) -> Datatype {
     Datatype::named(n)
@@ -496,7 +496,7 @@ fn settings(random: &mut Random) -> Settings {
     // Most often the best one.
     isas.push(Isa::best());
     match random.below(isas.len() as i64 + 1) as usize {
-        0 => Settings { rung: Some(Rung::Interpreter), ..Settings::default() },
+        0 => Settings { strategy: Some(Strategy::Interpreter), ..Settings::default() },
         i => Settings { isa: Some(isas[i - 1]), ..Settings::default() },
     }
 }

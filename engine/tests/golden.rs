@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use typepack_engine::facts::Facts;
+use typepack_engine::analysis::Facts;
 use typepack_engine::text::parse;
 use typepack_engine::{Datatype, inspect};
 

@@ -3,7 +3,7 @@
 //! mission texts are in `mpi22.rs`; README.md has the list of all examples.
 
 use std::mem::offset_of;
-use typepack_engine::facts::Answer;
+use typepack_engine::analysis::Answer;
 use typepack_engine::iov::Iov;
 use typepack_engine::signature::Signature;
 use typepack_engine::{

@@ -3,7 +3,7 @@
 //! other languages). What an example sends is packed here and unpacked at the receiver. The table
 //! of section 4.1.13 is in `decode.rs`; README.md has the list of all examples.
 
-use typepack_engine::facts::Answer;
+use typepack_engine::analysis::Answer;
 use typepack_engine::signature::Signature;
 use typepack_engine::{
     Binding, Combiner, DEFAULT_ARGUMENT, Datatype, Distribution, Named, Order, Plan, pack_at,

@@ -24,7 +24,7 @@ use crate::stream::Stream;
 use std::ops::Range;
 use std::sync::Arc;
 use typepack_engine::kernel::Direction;
-use typepack_engine::{Datatype, Isa, Plan, Rung, Settings, typemap};
+use typepack_engine::{Datatype, Isa, Plan, Settings, Strategy, typemap};
 use typepack_jit::{Jit, Mode};
 
 /// Whose plans are checked.
@@ -41,17 +41,17 @@ pub enum Executors {
 impl Executors {
     /// Settings of commits, each with a name for messages, and the JIT in them.
     pub(crate) fn settings(self) -> (Vec<(&'static str, Settings)>, Option<Jit>) {
-        let forced = |compiler: Option<&Jit>, rung| Settings {
+        let forced = |compiler: Option<&Jit>, strategy| Settings {
             compiler: compiler.map(|jit| Arc::new(jit.clone()) as _),
-            rung,
+            strategy,
             ..Settings::default()
         };
         let mut settings = Vec::new();
         if self != Executors::Jit {
-            settings.push(("interpreter", forced(None, Some(Rung::Interpreter))));
+            settings.push(("interpreter", forced(None, Some(Strategy::Interpreter))));
             settings.push(("commit without compiler", forced(None, None)));
             for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
-                let leaves = Settings { isa: Some(isa), ..forced(None, Some(Rung::Leaf)) };
+                let leaves = Settings { isa: Some(isa), ..forced(None, Some(Strategy::Leaf)) };
                 settings.push((isa.name(), leaves));
             }
         }
@@ -59,7 +59,7 @@ impl Executors {
         let jit = (self != Executors::Interpreter).then(|| Jit::new(eager));
         if jit.is_some() {
             settings.push(("jit", forced(jit.as_ref(), None)));
-            settings.push(("jit, kernels forced", forced(jit.as_ref(), Some(Rung::Kernel))));
+            settings.push(("jit, kernels forced", forced(jit.as_ref(), Some(Strategy::Kernel))));
         }
         (settings, jit)
     }

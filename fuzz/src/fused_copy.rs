@@ -9,7 +9,7 @@ use crate::generate::MAX_TOUCHED;
 use crate::guard::{Guarded, Side};
 use crate::pair::Pair;
 use std::sync::Arc;
-use typepack_engine::{Plan, Rung, Settings, copy, copy_raw, stats};
+use typepack_engine::{Plan, Settings, Strategy, copy, copy_raw, stats};
 
 /// Buffers and compilers that are used for pair after pair.
 pub struct CopyChecker {
@@ -41,8 +41,9 @@ impl CopyChecker {
         let (mut settings, jit) = executors.settings();
         if let Some(jit) = jit {
             let compiler = Some(Arc::new(jit) as _);
-            let rung = Some(Rung::Kernel);
-            settings.push(("jit, verified", Settings { compiler, verify: true, rung, isa: None }));
+            let strategy = Some(Strategy::Kernel);
+            settings
+                .push(("jit, verified", Settings { compiler, verify: true, strategy, isa: None }));
         }
         Self { settings, src: guarded(), dst: guarded(), pairs: Pairs::default() }
     }

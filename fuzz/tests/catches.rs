@@ -1,8 +1,10 @@
 //! The checker finds faults: kernels with one deliberate mistake each are caught.
 
 use std::sync::Arc;
-use typepack_engine::kernel::{Compiler, Entry, Kernel, LeafShape, LevelShape, PairShape, Shape};
-use typepack_engine::{Direction, Rung, Settings, stats};
+use typepack_engine::kernel::{
+    Compiler, Entry, Kernel, LeafShape, LevelShape, Shape, TransferShape,
+};
+use typepack_engine::{Direction, Settings, Strategy, stats};
 use typepack_fuzz::{Case, Checker, Effort, Pair, Stream, signature};
 
 /// A kernel for one loop over 8-byte blocks, right up to the mistake number `MISTAKE`.
@@ -95,7 +97,7 @@ unsafe impl Compiler for Copier {
         None
     }
 
-    fn pair_kernel(&self, shape: &PairShape) -> Option<Kernel> {
+    fn transfer_kernel(&self, shape: &TransferShape) -> Option<Kernel> {
         // SAFETY: as for `Mistaken`.
         (shape.to_string() == "copy loop-loop b8")
             .then(|| unsafe { Kernel::new(self.0, "mistaken".into(), Arc::new(())) })
@@ -105,7 +107,7 @@ unsafe impl Compiler for Copier {
 fn settings(pack: Entry, unpack: Entry) -> Settings {
     let compiler = Some(Arc::new(Mistaken { pack, unpack }) as _);
     // Leaf kernels would do without the compiler here.
-    Settings { compiler, rung: Some(Rung::Kernel), ..Settings::default() }
+    Settings { compiler, strategy: Some(Strategy::Kernel), ..Settings::default() }
 }
 
 fn check(pack: Entry, unpack: Entry, case: &str) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! Several threads use one plan at once, while the lazy JIT compiles its kernels.
 
 use std::sync::{Arc, Barrier};
-use typepack_engine::{Rung, Settings, typemap};
+use typepack_engine::{Settings, Strategy, typemap};
 use typepack_fuzz::{Case, Stream};
 use typepack_jit::{Jit, Mode};
 
@@ -21,8 +21,8 @@ fn threads_share_a_plan_while_it_compiles() {
         let jit =
             Jit::new(typepack_jit::Settings { mode: Mode::Lazy, threshold, ..Default::default() });
         let compiler = Some(Arc::new(jit.clone()) as _);
-        let rung = Some(Rung::Kernel);
-        let settings = Settings { compiler, rung, ..Settings::default() };
+        let strategy = Some(Strategy::Kernel);
+        let settings = Settings { compiler, strategy, ..Settings::default() };
         let plan = ty.commit_with(&settings).expect("a plan");
 
         let length = (ty.extent() * case.count as i64).max(ty.true_ub()) as usize;

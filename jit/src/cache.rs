@@ -1,7 +1,7 @@
 //! Kernels by shape, each compiled once.
 //!
 //! `lib.rs` asks here before `compiler.rs`, with one cache for the shapes of nests and one for those
-//! of pairs. The whole shape is the key and is compared in full.
+//! of fused copies. The whole shape is the key and is compared in full.
 //! Refusals are kept like kernels: a shape that was refused once is not tried again while it is
 //! remembered.
 //!

@@ -62,7 +62,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Instant;
 use translate::Translate;
-use typepack_engine::kernel::{Compiler, Kernel, PairShape, Shape};
+use typepack_engine::kernel::{Compiler, Kernel, Shape, TransferShape};
 
 /// The code generator of a process: hand it to commits. Clones share kernels and counters.
 #[derive(Clone)]
@@ -75,7 +75,7 @@ struct Shared {
     /// The reason is kept for `Debug`.
     generator: Result<CodeGenerator>,
     cache: Cache<Shape>,
-    pairs: Cache<PairShape>,
+    transfers: Cache<TransferShape>,
     counters: Live,
 }
 
@@ -88,9 +88,9 @@ impl Jit {
             Mode::Off => Err(Error::new(ErrorKind::Target, "the mode is off")),
             Mode::Lazy | Mode::Eager => CodeGenerator::new(settings.memory_max),
         };
-        let (cache, pairs) = (Cache::new(CAPACITY), Cache::new(CAPACITY));
+        let (cache, transfers) = (Cache::new(CAPACITY), Cache::new(CAPACITY));
         let counters = Live::default();
-        Self { shared: Arc::new(Shared { settings, generator, cache, pairs, counters }) }
+        Self { shared: Arc::new(Shared { settings, generator, cache, transfers, counters }) }
     }
 
     /// What was done so far.
@@ -122,8 +122,8 @@ unsafe impl Compiler for Jit {
         self.shared.kernel(&self.shared.cache, shape)
     }
 
-    fn pair_kernel(&self, shape: &PairShape) -> Option<Kernel> {
-        self.shared.kernel(&self.shared.pairs, shape)
+    fn transfer_kernel(&self, shape: &TransferShape) -> Option<Kernel> {
+        self.shared.kernel(&self.shared.transfers, shape)
     }
 }
 
@@ -195,7 +195,7 @@ pub fn clif(shape: &Shape, target: Target) -> Result<String> {
 /// # Errors
 ///
 /// As [`emit`].
-pub fn emit_pair(shape: &PairShape, target: Target) -> Result<Vec<u8>> {
+pub fn emit_transfer(shape: &TransferShape, target: Target) -> Result<Vec<u8>> {
     compiler::emit(shape, target).map(|code| code.bytes)
 }
 
@@ -204,6 +204,6 @@ pub fn emit_pair(shape: &PairShape, target: Target) -> Result<Vec<u8>> {
 /// # Errors
 ///
 /// As [`emit`].
-pub fn clif_pair(shape: &PairShape, target: Target) -> Result<String> {
+pub fn clif_transfer(shape: &TransferShape, target: Target) -> Result<String> {
     compiler::clif(shape, target)
 }

@@ -1,7 +1,7 @@
 //! When compiling pays.
 //!
 //! The engine adds up what a kernel would have saved a nest in a direction, by its table of costs
-//! (`engine/src/cost/`), and asks for the kernel once that is what a compilation takes; `lib.rs`
+//! (`engine/src/plan/cost/`), and asks for the kernel once that is what a compilation takes; `lib.rs`
 //! hands that number on from here, as a number of bytes.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// When kernels are compiled (`TYPEPACK_JIT`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Never: everything runs on the engine's memcpy rungs and its interpreter.
+    /// Never: everything runs on the engine's memcpy strategies and its interpreter.
     Off,
     /// When a layout has moved enough bytes to repay the compilation.
     #[default]

@@ -5,9 +5,9 @@
 
 use std::path::Path;
 use typepack_engine::kernel::{
-    Direction, LeafShape, LevelShape, PairLeaf, PairRun, PairShape, Run, Shape,
+    Direction, LeafShape, LevelShape, Run, Shape, TransferLeaf, TransferRun, TransferShape,
 };
-use typepack_jit::{Target, clif, clif_pair};
+use typepack_jit::{Target, clif, clif_transfer};
 
 use Direction::{Pack, Unpack};
 use LevelShape::{Loop, Table32, Table64};
@@ -43,8 +43,8 @@ fn golden() {
 
 #[test]
 fn golden_pairs() {
-    let runs = |runs: &[(i64, i64, u64)]| PairLeaf::Runs {
-        runs: runs.iter().map(|&(from, to, bytes)| PairRun { from, to, bytes }).collect(),
+    let runs = |runs: &[(i64, i64, u64)]| TransferLeaf::Runs {
+        runs: runs.iter().map(|&(from, to, bytes)| TransferRun { from, to, bytes }).collect(),
     };
     let eight = || runs(&[(0, 0, 8)]);
     let unequal = runs(&[(0, 0, 16), (16, 32, 8), (32, 40, 8), (40, 64, 16)]);
@@ -54,11 +54,11 @@ fn golden_pairs() {
         ("copy-2-loops-b24", vec![[Loop; 2]; 2], runs(&[(0, 0, 24)]), Target::X86_64),
         ("copy-24-to-16", vec![[Loop, Loop]], unequal, Target::X86_64),
         ("copy-table32-loop-b4", vec![[Table32, Loop]], runs(&[(0, 0, 4)]), Target::X86_64),
-        ("copy-loop-table64-long", vec![[Loop, Table64]], PairLeaf::Long, Target::X86_64),
+        ("copy-loop-table64-long", vec![[Loop, Table64]], TransferLeaf::Long, Target::X86_64),
     ];
     for (name, levels, leaf, target) in cases {
-        let shape = PairShape { levels, leaf };
-        let text = clif_pair(&shape, target).expect("CLIF");
+        let shape = TransferShape { levels, leaf };
+        let text = clif_transfer(&shape, target).expect("CLIF");
         compare(name, &shape.to_string(), target, &text);
     }
 }

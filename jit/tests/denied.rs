@@ -4,7 +4,7 @@
 //! One test only: the denial holds for the whole process, and its order matters.
 
 use typepack_engine::kernel::{
-    Compiler, Direction, LeafShape, LevelShape, PairLeaf, PairRun, PairShape, Shape,
+    Compiler, Direction, LeafShape, LevelShape, Shape, TransferLeaf, TransferRun, TransferShape,
 };
 use typepack_jit::{ErrorKind, Jit, Mode, Settings};
 
@@ -20,9 +20,12 @@ fn shape(bytes: u32) -> Shape {
     }
 }
 
-fn pair() -> PairShape {
-    let runs = [PairRun { from: 0, to: 0, bytes: 8 }];
-    PairShape { levels: vec![[LevelShape::Loop; 2]], leaf: PairLeaf::Runs { runs: runs.into() } }
+fn transfer() -> TransferShape {
+    let runs = [TransferRun { from: 0, to: 0, bytes: 8 }];
+    TransferShape {
+        levels: vec![[LevelShape::Loop; 2]],
+        leaf: TransferLeaf::Runs { runs: runs.into() },
+    }
 }
 
 fn run(kernel: &typepack_engine::kernel::Kernel) {
@@ -53,7 +56,7 @@ fn denied_executable_memory_is_a_refusal() {
     assert!(before.kernel(&shape(16)).is_none());
     assert!(before.kernel(&shape(16)).is_none(), "refusals are remembered");
     assert!(before.kernel(&shape(8)).is_some());
-    assert!(before.pair_kernel(&pair()).is_none());
+    assert!(before.transfer_kernel(&transfer()).is_none());
     let counters = before.counters();
     assert_eq!((counters.kernels, counters.hits, counters.refusals), (1, 1, 3));
     run(&early);
@@ -63,7 +66,7 @@ fn denied_executable_memory_is_a_refusal() {
     let reason = after.disabled().expect("the probe failed");
     assert_eq!(reason.kind(), ErrorKind::Memory);
     assert!(after.kernel(&shape(8)).is_none());
-    assert!(after.pair_kernel(&pair()).is_none());
+    assert!(after.transfer_kernel(&transfer()).is_none());
     assert_eq!(after.counters().refusals, 2);
     drop((before, after));
     run(&early);

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 use typepack_engine::{
-    Datatype, Direction, Named, Order, Rung, Settings as EngineSettings, pack, typemap, unpack,
+    Datatype, Direction, Named, Order, Settings as EngineSettings, Strategy, pack, typemap, unpack,
 };
 use typepack_jit::{Jit, Mode, Settings};
 
 fn commit(ty: &Datatype, jit: &Jit) -> typepack_engine::Plan {
     let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
     // Leaf kernels would do without the compiler for some of the layouts.
-    let rung = Some(Rung::Kernel);
-    ty.commit_with(&EngineSettings { compiler, rung, ..EngineSettings::default() })
+    let strategy = Some(Strategy::Kernel);
+    ty.commit_with(&EngineSettings { compiler, strategy, ..EngineSettings::default() })
         .expect("committed")
 }
 

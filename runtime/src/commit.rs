@@ -42,7 +42,7 @@ fn engine_settings() -> Result<typepack_engine::Settings> {
     Ok(typepack_engine::Settings {
         compiler: Some(Arc::new(jit().clone())),
         verify: settings.verify,
-        rung: settings.rung,
+        strategy: settings.strategy,
         isa: settings.isa,
     })
 }

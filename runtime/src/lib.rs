@@ -41,6 +41,7 @@ mod placement;
 mod progress;
 mod region;
 mod settings;
+mod status;
 mod test_support;
 mod transport;
 pub mod variables;

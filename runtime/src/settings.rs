@@ -10,7 +10,7 @@ use crate::shm::pair::EAGER_MAX;
 use crate::{Error, ErrorKind, Result};
 use std::sync::OnceLock;
 use std::time::Duration;
-use typepack_engine::{Isa, ParseIsaError, Rung};
+use typepack_engine::{Isa, ParseIsaError, Strategy};
 
 /// Messages up to this many bytes are sent eagerly, unless `TYPEPACK_EAGER_LIMIT` says otherwise.
 const EAGER_LIMIT: u64 = 8 << 10;
@@ -67,8 +67,8 @@ pub enum Forced {
 pub struct Settings {
     /// How kernels are compiled.
     pub jit: typepack_jit::Settings,
-    /// One rung for all nests (`TYPEPACK_KERNEL`).
-    pub rung: Option<Rung>,
+    /// One strategy for all nests (`TYPEPACK_KERNEL`).
+    pub strategy: Option<Strategy>,
     /// The instruction set of leaf kernels (`TYPEPACK_ISA`); `None` is the best one.
     pub isa: Option<Isa>,
     /// Most threads that pack and unpack together (`TYPEPACK_THREADS`); 1 unless asked for more,
@@ -123,11 +123,11 @@ impl Settings {
         if let Some(bytes) = number(&value, "TYPEPACK_JIT_MEMORY_MAX")? {
             jit.memory_max = bytes;
         }
-        let rung = match value("TYPEPACK_KERNEL").as_deref() {
+        let strategy = match value("TYPEPACK_KERNEL").as_deref() {
             None | Some("auto") => None,
-            Some("interpreter") => Some(Rung::Interpreter),
-            Some("leaf") => Some(Rung::Leaf),
-            Some("kernel") => Some(Rung::Kernel),
+            Some("interpreter") => Some(Strategy::Interpreter),
+            Some("leaf") => Some(Strategy::Leaf),
+            Some("kernel") => Some(Strategy::Kernel),
             Some(text) => {
                 return Err(bad("TYPEPACK_KERNEL", text, "auto, leaf, kernel or interpreter"));
             }
@@ -185,7 +185,7 @@ impl Settings {
         let quiet = flag(&value, "TYPEPACK_QUIET")?;
         Ok(Self {
             jit,
-            rung,
+            strategy,
             isa,
             threads,
             verify,
@@ -270,7 +270,7 @@ mod tests {
         .unwrap();
         assert!(matches!(settings.jit.mode, typepack_jit::Mode::Eager));
         assert_eq!(settings.jit.threshold, 12);
-        assert_eq!(settings.rung, Some(Rung::Interpreter));
+        assert_eq!(settings.strategy, Some(Strategy::Interpreter));
         assert_eq!(settings.isa, Some(Isa::Portable));
         assert_eq!((settings.threads, read(&[]).unwrap().threads), (2, 1));
         assert_eq!(settings.eager_limit, 64);

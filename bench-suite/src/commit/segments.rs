@@ -40,7 +40,7 @@ impl Cut {
                 let mut starts = (0..total).step_by(bytes as usize);
                 starts.try_for_each(|start| visit(start..total.min(start + bytes)))
             }
-            Self::Proposed(wish) => plan.pieces(count, wish).map_err(line)?.try_for_each(visit),
+            Self::Proposed(wish) => plan.segments(count, wish).map_err(line)?.try_for_each(visit),
         }
     }
 }

@@ -71,7 +71,7 @@ pub fn passes(ty: &Datatype) -> Result<String> {
     Ok(out)
 }
 
-/// What executes a plan now: for each nest its shape, its rung and the executors of both ways.
+/// What executes a plan now: for each nest its shape, its strategy and the executors of both ways.
 pub fn kernels(plan: &Plan) -> String {
     if plan.element_bytes() == 0 {
         return "nothing to execute\n".to_owned();
@@ -81,13 +81,13 @@ pub fn kernels(plan: &Plan) -> String {
     }
     let mut out = String::new();
     let all = plan.nests().len();
-    for (nest, rung, [pack, unpack]) in plan.executors().take(NESTS) {
+    for (nest, strategy, [pack, unpack]) in plan.executors().take(NESTS) {
         let shape = nest.shape(Direction::Pack).to_string();
         let shape = shape.strip_prefix("pack ").unwrap_or(&shape);
         let _ = writeln!(
             out,
-            "nest {shape}\n  rung {}, pack by {pack}, unpack by {unpack}",
-            format!("{rung:?}").to_lowercase()
+            "nest {shape}\n  strategy {}, pack by {pack}, unpack by {unpack}",
+            format!("{strategy:?}").to_lowercase()
         );
     }
     if all > NESTS {

@@ -174,7 +174,7 @@ impl Datatype {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scalar::Named;
+    use crate::named::Named;
 
     #[test]
     fn strides_follow_the_order() {

@@ -22,7 +22,7 @@
 use super::array;
 use super::{Call, Constructor};
 use crate::error::{Error, ErrorKind, Result};
-use crate::scalar::Named;
+use crate::named::Named;
 use crate::table::{Table, entries};
 use std::ops::BitAnd;
 

@@ -233,7 +233,7 @@ impl Datatype {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scalar::Named;
+    use crate::named::Named;
 
     fn double() -> Datatype {
         Datatype::named(Named::DOUBLE)

@@ -37,7 +37,7 @@ pub(crate) use predefined::F90;
 pub use predefined::{TypeClass, UNDEFINED};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::scalar::Named;
+use crate::named::Named;
 use crate::table::Table;
 use smallvec::SmallVec;
 use std::fmt;

@@ -6,7 +6,7 @@
 
 use super::{Call, Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
-use crate::scalar::Named;
+use crate::named::Named;
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 

@@ -8,15 +8,15 @@
 //! their members.) A value that does not fit is refused, never cut.
 //!
 //! Truth values: false is 0 and anything else is true, whichever of its bytes is set; both
-//! directions write 1 for true. `long double` on x86 is converted by `quad.rs`, elsewhere it is the
+//! directions write 1 for true. `long double` on x86 is converted by `binary128.rs`, elsewhere it is the
 //! standard's format already.
 //!
-//! [`Kind`] is the element at compile time, [`Form`] the same at run time, [`with_kind!`] goes from
-//! one to the other. `sweep.rs` instantiates its loops for each kind.
+//! [`Kind`] is the element at compile time, [`Encoding`] the same at run time, [`with_kind!`] goes from
+//! one to the other. `convert.rs` instantiates its loops for each kind.
 
 #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
-use super::quad::{Extended, from_extended, to_extended};
-use crate::scalar::Named;
+use super::binary128::{Extended, from_extended, to_extended};
+use crate::named::Named;
 use std::marker::PhantomData;
 
 /// Bytes of the largest element in external32, and in memory.
@@ -332,7 +332,7 @@ unsafe fn member<K: Kind>(mem: *mut u8, skip: usize, length: usize, ext: *const 
 
 /// The kind of a named type, at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Encoding {
     Bits1,
     Bits2,
     Bits4,
@@ -374,35 +374,35 @@ macro_rules! with_kind {
             Bits, Both, Long, LongDouble, Truth, UnsignedLong, WideChar,
         };
         match $form {
-            Form::Bits1 => $f::<Bits<u8>>(),
-            Form::Bits2 => $f::<Bits<u16>>(),
-            Form::Bits4 => $f::<Bits<u32>>(),
-            Form::Bits8 => $f::<Bits<u64>>(),
-            Form::Bits16 => $f::<Bits<u128>>(),
-            Form::Twice2 => $f::<Both<Bits<u16>, Bits<u16>, 2, 4>>(),
-            Form::Twice4 => $f::<Both<Bits<u32>, Bits<u32>, 4, 8>>(),
-            Form::Twice8 => $f::<Both<Bits<u64>, Bits<u64>, 8, 16>>(),
-            Form::Twice16 => $f::<Both<Bits<u128>, Bits<u128>, 16, 32>>(),
-            Form::Truth1 => $f::<Truth<u8>>(),
-            Form::Truth2 => $f::<Truth<u16>>(),
-            Form::Truth4 => $f::<Truth<u32>>(),
-            Form::Truth8 => $f::<Truth<u64>>(),
-            Form::Truth16 => $f::<Truth<u128>>(),
-            Form::Long => $f::<Long>(),
-            Form::UnsignedLong => $f::<UnsignedLong>(),
-            Form::WideChar => $f::<WideChar>(),
-            Form::LongDouble => $f::<LongDouble>(),
-            Form::TwiceLongDouble => $f::<Both<LongDouble, LongDouble, 16, 32>>(),
-            Form::DoubleInt => $f::<Both<Bits<u64>, Bits<u32>, 8, 16>>(),
-            Form::LongInt => $f::<Both<Long, Bits<u32>, 8, 16>>(),
-            Form::ShortInt => $f::<Both<Bits<u16>, Bits<u32>, 4, 8>>(),
-            Form::LongDoubleInt => $f::<Both<LongDouble, Bits<u32>, 16, 32>>(),
+            Encoding::Bits1 => $f::<Bits<u8>>(),
+            Encoding::Bits2 => $f::<Bits<u16>>(),
+            Encoding::Bits4 => $f::<Bits<u32>>(),
+            Encoding::Bits8 => $f::<Bits<u64>>(),
+            Encoding::Bits16 => $f::<Bits<u128>>(),
+            Encoding::Twice2 => $f::<Both<Bits<u16>, Bits<u16>, 2, 4>>(),
+            Encoding::Twice4 => $f::<Both<Bits<u32>, Bits<u32>, 4, 8>>(),
+            Encoding::Twice8 => $f::<Both<Bits<u64>, Bits<u64>, 8, 16>>(),
+            Encoding::Twice16 => $f::<Both<Bits<u128>, Bits<u128>, 16, 32>>(),
+            Encoding::Truth1 => $f::<Truth<u8>>(),
+            Encoding::Truth2 => $f::<Truth<u16>>(),
+            Encoding::Truth4 => $f::<Truth<u32>>(),
+            Encoding::Truth8 => $f::<Truth<u64>>(),
+            Encoding::Truth16 => $f::<Truth<u128>>(),
+            Encoding::Long => $f::<Long>(),
+            Encoding::UnsignedLong => $f::<UnsignedLong>(),
+            Encoding::WideChar => $f::<WideChar>(),
+            Encoding::LongDouble => $f::<LongDouble>(),
+            Encoding::TwiceLongDouble => $f::<Both<LongDouble, LongDouble, 16, 32>>(),
+            Encoding::DoubleInt => $f::<Both<Bits<u64>, Bits<u32>, 8, 16>>(),
+            Encoding::LongInt => $f::<Both<Long, Bits<u32>, 8, 16>>(),
+            Encoding::ShortInt => $f::<Both<Bits<u16>, Bits<u32>, 4, 8>>(),
+            Encoding::LongDoubleInt => $f::<Both<LongDouble, Bits<u32>, 16, 32>>(),
         }
     }};
 }
 pub(super) use with_kind;
 
-impl Form {
+impl Encoding {
     /// The form of `named`.
     pub(super) fn of(named: Named) -> Self {
         match named {
@@ -452,7 +452,7 @@ impl Form {
         const fn part(at: i64, width: usize) -> Part {
             Part { at, width }
         }
-        // There the loops of `sweep.rs` are copies already.
+        // There the loops of `convert.rs` are copies already.
         if cfg!(target_endian = "big") {
             return None;
         }
@@ -491,8 +491,9 @@ mod tests {
             fn sizes<K: Kind>() -> (usize, usize) {
                 (K::MEM, K::EXT)
             }
-            let (mem, ext) = with_kind!(Form::of(named), sizes);
+            let (mem, ext) = with_kind!(Encoding::of(named), sizes);
             assert_eq!(mem, named.extent() as usize, "{named}");
+            assert_eq!(ext, named.external32_size() as usize, "{named}");
             assert!(ext <= named.size() as usize && mem <= LARGEST, "{named}");
         }
     }

@@ -2,15 +2,15 @@
 //! with the conversion fused into the copy.
 //!
 //! ```text
-//! Datatype -> typed program in external32 bytes (../typed.rs) -> External32
-//!     every element keeps its width -> turned.rs -> ../exec.rs, ../copy/
-//!     else walk a range of bytes -> runs of one named type -> sweep.rs, by kind.rs (quad.rs)
+//! Datatype -> typed program in external32 bytes (../ir/typed/) -> External32
+//!     every element keeps its width -> byteswap.rs -> ../exec/, ../leaf/
+//!     else walk a range of bytes -> runs of one named type -> convert.rs, by kind.rs (binary128.rs)
 //! ```
 //!
-//! - `turned.rs`: a plan for the engine's kernels, where all that changes is the byte order
+//! - `byteswap.rs`: a plan for the engine's kernels, where all that changes is the byte order
 //! - `kind.rs`: what an element of each named type becomes
-//! - `sweep.rs`: the loops over runs of elements
-//! - `quad.rs`: x87's long double to and from binary128
+//! - `convert.rs`: the loops over runs of elements
+//! - `binary128.rs`: x87's long double to and from binary128
 //!
 //! The packed form of `count` elements of a type is one sequence of bytes, and any range of it can
 //! be packed or unpacked on its own, in O(depth + log list) and the bytes moved: file views and
@@ -34,23 +34,21 @@
 mod kind;
 // Elsewhere long double is binary128 already.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86", test))]
-mod quad;
-mod sweep;
-mod turned;
+mod binary128;
+mod byteswap;
+mod convert;
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
-use crate::footprint::Footprint;
+use crate::ir::typed::{Runs, Stretch, TypedProgram, Unit};
 use crate::kernel::Direction;
-use crate::pack::{self, check_place};
-use crate::plan::Settings;
-use crate::position;
-use crate::scalar::Named;
-use crate::typed::{Piece, Runs, TypedProgram, Unit};
-use bytemuck::{AnyBitPattern, NoUninit};
+use crate::named::Named;
+use crate::plan::footprint::Footprint;
+use crate::plan::kept::Room;
+use crate::plan::{Plan, Settings};
+use byteswap::ByteSwapped;
 use std::ops::Range;
 use std::sync::Arc;
-use turned::Turned;
 
 /// Bytes of one element of `named` in external32.
 ///
@@ -60,7 +58,7 @@ use turned::Turned;
 /// assert_eq!(external32::size_of(Named::LONG_DOUBLE), 16);
 /// ```
 pub fn size_of(named: Named) -> u64 {
-    kind::Form::of(named).bytes() as u64
+    u64::from(named.external32_size())
 }
 
 /// A datatype prepared for external32. Cloning is one reference count.
@@ -73,7 +71,7 @@ struct Prepared {
     program: TypedProgram,
     /// Where an element lies; `None` without data.
     place: Option<Footprint>,
-    turned: Option<Turned>,
+    byteswapped: Option<ByteSwapped>,
 }
 
 impl External32 {
@@ -94,9 +92,9 @@ impl External32 {
     /// As for [`External32::new`].
     pub fn with_settings(datatype: &Datatype, settings: &Settings) -> Result<Self> {
         let program = TypedProgram::lower(datatype, Unit::External32)?;
-        let turned = Turned::new(datatype, &program, settings)?;
+        let byteswapped = ByteSwapped::new(datatype, &program, settings)?;
         let place = (datatype.size() > 0).then(|| Footprint::of_datatype(datatype));
-        Ok(Self(Arc::new(Prepared { datatype: datatype.clone(), program, place, turned })))
+        Ok(Self(Arc::new(Prepared { datatype: datatype.clone(), program, place, byteswapped })))
     }
 
     /// The type that was prepared.
@@ -109,6 +107,12 @@ impl External32 {
         &self.0.program
     }
 
+    /// Where an element lies; `None` without data.
+    #[inline]
+    pub(crate) fn place(&self) -> Option<&Footprint> {
+        self.0.place.as_ref()
+    }
+
     /// Bytes of one element in external32.
     pub fn element_bytes(&self) -> u64 {
         self.0.program.element_units()
@@ -117,10 +121,32 @@ impl External32 {
     /// What converts, for people: the leaf kernels of a plan, `memcpy`, or `general` for types with
     /// elements that change more than their byte order.
     pub fn kernel_name(&self, direction: Direction) -> String {
-        match &self.0.turned {
-            Some(turned) => turned.plan.kernel_name(direction),
+        match &self.0.byteswapped {
+            Some(byteswapped) => byteswapped.plan.kernel_name(direction),
             None => "general".into(),
         }
+    }
+}
+
+impl Plan {
+    /// The external32 form of this plan's type, made at the first call and kept.
+    ///
+    /// ```
+    /// use typepack_engine::{Datatype, Named, pack_external};
+    ///
+    /// let plan = Datatype::named(Named::INT).commit()?;
+    /// let (mut unit, mut position) = ([0; 4], 0);
+    /// pack_external(plan.external32()?, 1, &[258], &mut unit, &mut position)?;
+    /// assert_eq!(unit, [0, 0, 1, 2]);
+    /// # Ok::<(), typepack_engine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `plan`: it was decoded and has no datatype. As for [`External32::new`].
+    pub fn external32(&self) -> Result<&External32> {
+        let ty = self.datatype_for("external32 form")?;
+        self.kept(Room::External32, || External32::with_settings(ty, self.settings()))
     }
 }
 
@@ -132,127 +158,6 @@ impl External32 {
 #[doc(alias = "MPI_Pack_external_size")]
 pub fn pack_external_size(external: &External32, count: u64) -> Result<u64> {
     external.0.program.units(count)
-}
-
-/// Packs `count` elements from `src`, whose first byte is the type's origin, into `dst` at byte
-/// `position`, which advances by what was packed (MPI-5.0 section 5.3). Successive calls make one
-/// packing unit.
-///
-/// # Errors
-///
-/// `src`: the elements do not lie within it. `position`: beyond the end of `dst`. `dst`: no room
-/// from `position` on. `count`: the bytes do not fit 64 bits. In all these cases nothing is written.
-/// `src` again, with
-/// [`ErrorKind::Conversion`]: a value does not fit the size it has in external32; then `dst` from
-/// `position` on is unspecified. `position` advances only without an error.
-#[doc(alias = "MPI_Pack_external")]
-pub fn pack_external<T: NoUninit>(
-    external: &External32,
-    count: u64,
-    src: &[T],
-    dst: &mut [u8],
-    position: &mut usize,
-) -> Result<()> {
-    let (memory, packed) = ((size_of_val(src), "src"), (dst.len(), "dst"));
-    let room = room(external, count, memory, *position, packed)?;
-    let bytes = room.len() as u64;
-    let base = src.as_ptr().cast::<u8>().cast_mut();
-    // SAFETY:
-    // - the bytes are those of all elements;
-    // - room: every element's data lies within src, initialised (NoUninit);
-    // - room: as many bytes of dst;
-    // - src and dst cannot overlap, one being borrowed mutably.
-    unsafe { run_all::<true>(external, count, base, bytes, dst[room.clone()].as_mut_ptr())? };
-    *position = room.end;
-    Ok(())
-}
-
-/// Unpacks `count` elements from `src` at byte `position`, which advances by what was used, into
-/// `dst`, whose first byte is the type's origin (MPI-5.0 section 5.3). Bytes of `dst` that the type
-/// does not cover keep their values.
-///
-/// # Errors
-///
-/// `position`: beyond the end of `src`. `src`: it ends before the elements do. `dst`: the elements
-/// do not lie within it. `count`: the bytes do not fit 64 bits. Nothing is written then, and
-/// `position` stays.
-#[doc(alias = "MPI_Unpack_external")]
-pub fn unpack_external<T: NoUninit + AnyBitPattern>(
-    external: &External32,
-    count: u64,
-    src: &[u8],
-    position: &mut usize,
-    dst: &mut [T],
-) -> Result<()> {
-    let (memory, packed) = ((size_of_val(dst), "dst"), (src.len(), "src"));
-    let room = room(external, count, memory, *position, packed)?;
-    let bytes = room.len() as u64;
-    let (base, ext) = (dst.as_mut_ptr().cast::<u8>(), src[room.clone()].as_ptr().cast_mut());
-    // SAFETY:
-    // - the bytes are those of all elements;
-    // - room: every element's data lies within dst, is initialised (NoUninit) and may take any bytes
-    //   (AnyBitPattern);
-    // - room: as many bytes of src;
-    // - src and dst cannot overlap, one being borrowed mutably.
-    unsafe { run_all::<false>(external, count, base, bytes, ext)? };
-    *position = room.end;
-    Ok(())
-}
-
-/// Packs the bytes `range` of the external32 form of `count` elements into `dst`.
-///
-/// `origin` is the byte position in `src` of the type's displacement 0. Any range may be asked for
-/// in any order.
-///
-/// # Errors
-///
-/// `src`: the elements do not lie within it, or (conversion) a value in the range does not fit the
-/// size it has in external32. `range`: not within the packed bytes. `dst`: not as long as the range.
-pub fn pack_external_range<T: NoUninit>(
-    external: &External32,
-    count: u64,
-    src: &[T],
-    origin: usize,
-    range: Range<u64>,
-    dst: &mut [u8],
-) -> Result<()> {
-    check_place(external.0.place.as_ref(), count, origin, size_of_val(src), "src")?;
-    check_length(&range, "dst", dst.len())?;
-    let base = src.as_ptr().cast::<u8>().wrapping_add(origin);
-    // SAFETY:
-    // - check_place: every element's data lies within src, initialised (NoUninit);
-    // - check_length: dst is as long as the range (which the walk checks itself);
-    // - src and dst cannot overlap, one being borrowed mutably.
-    unsafe { pack_external_raw(external, count, base, range, dst.as_mut_ptr()) }
-}
-
-/// Unpacks `src`, the bytes `range` of the external32 form of `count` elements, into `dst`.
-///
-/// `origin` is the byte position in `dst` of the type's displacement 0. Ranges may come in any
-/// order if they do not break elements. The parts of a broken element must come in order (an element
-/// that changes its format, such as `MPI_LONG`, is converted when its last byte arrives).
-///
-/// # Errors
-///
-/// `dst`: the elements do not lie within it. `range`: not within the packed bytes. `src`: not as
-/// long as the range.
-pub fn unpack_external_range<T: NoUninit + AnyBitPattern>(
-    external: &External32,
-    count: u64,
-    src: &[u8],
-    range: Range<u64>,
-    dst: &mut [T],
-    origin: usize,
-) -> Result<()> {
-    check_place(external.0.place.as_ref(), count, origin, size_of_val(dst), "dst")?;
-    check_length(&range, "src", src.len())?;
-    let base = dst.as_mut_ptr().cast::<u8>().wrapping_add(origin);
-    // SAFETY:
-    // - check_place: every element's data lies within dst, is initialised (NoUninit) and may take
-    //   any bytes (AnyBitPattern);
-    // - check_length: src is as long as the range (which the walk checks itself);
-    // - src and dst cannot overlap, one being borrowed mutably.
-    unsafe { unpack_external_raw(external, count, base, range, src.as_ptr()) }
 }
 
 /// Packs the bytes `range` of the external32 form of `count` elements, without looking at buffers.
@@ -303,59 +208,28 @@ pub unsafe fn unpack_external_raw(
     unsafe { run::<false>(external, count, origin, range, src.cast_mut()) }
 }
 
-/// Where the packed bytes of `count` elements belong, from `position` on; both sides with their
-/// length in bytes and the name of their argument.
-#[inline]
-fn room(
-    external: &External32,
-    count: u64,
-    memory: (usize, &'static str),
-    position: usize,
-    packed: (usize, &'static str),
-) -> Result<Range<usize>> {
-    let usual = || {
-        let element = (external.element_bytes(), external.0.place.as_ref()?);
-        let left = packed.0.checked_sub(position)?;
-        let bytes = pack::room(element, count, memory.0, left)?;
-        Some(position..position + bytes)
-    };
-    match usual() {
-        Some(room) => Ok(room),
-        None => checked_room(external, count, memory, position, packed),
-    }
-}
-
-/// [`room`] for empty messages, strides that go backwards, and refusals.
-#[cold]
-fn checked_room(
-    external: &External32,
-    count: u64,
-    memory: (usize, &'static str),
-    position: usize,
-    packed: (usize, &'static str),
-) -> Result<Range<usize>> {
-    let bytes = pack_external_size(external, count)?;
-    let room = position::room(count, bytes, position, packed.0, packed.1)?;
-    check_place(external.0.place.as_ref(), count, 0, memory.0, memory.1)?;
-    Ok(room)
-}
-
 /// Moves and converts all `bytes` bytes of `count` elements.
+///
+/// # Errors
+///
+/// As for [`pack_external_raw`] when `PACK`.
 ///
 /// # Safety
 ///
-/// As for [`run`], with the range of all bytes, of which there are `bytes`.
+/// - As for [`pack_external_raw`] when `PACK`, for [`unpack_external_raw`] otherwise, with the range
+///   of all bytes.
+/// - `bytes` is the number of these.
 #[inline]
-unsafe fn run_all<const PACK: bool>(
+pub(crate) unsafe fn run_all<const PACK: bool>(
     external: &External32,
     count: u64,
     origin: *mut u8,
     bytes: u64,
     ext: *mut u8,
 ) -> Result<()> {
-    match &external.0.turned {
+    match &external.0.byteswapped {
         // SAFETY: our contract; no element is broken.
-        Some(turned) => unsafe { turned.run::<PACK>(count, origin, 0..bytes, ext) },
+        Some(byteswapped) => unsafe { byteswapped.run::<PACK>(count, origin, 0..bytes, ext) },
         // SAFETY: our contract.
         None => return unsafe { convert::<PACK>(external, count, origin, 0..bytes, ext) },
     }
@@ -375,21 +249,22 @@ unsafe fn run<const PACK: bool>(
     range: Range<u64>,
     ext: *mut u8,
 ) -> Result<()> {
-    let Prepared { program, turned, .. } = &*external.0;
+    let Prepared { program, byteswapped, .. } = &*external.0;
     let all = program.units(count)?;
-    let Some(turned) = turned.as_ref().filter(|_| range.start <= range.end && range.end <= all)
+    let Some(byteswapped) =
+        byteswapped.as_ref().filter(|_| range.start <= range.end && range.end <= all)
     else {
         // SAFETY: our contract. The walk refuses a range that is none.
         return unsafe { convert::<PACK>(external, count, origin, range, ext) };
     };
-    let whole = if range == (0..all) { range.clone() } else { turned.whole(program, &range) };
+    let whole = if range == (0..all) { range.clone() } else { byteswapped.whole(program, &range) };
     let at = |position: u64| ext.wrapping_add((position - range.start) as usize);
     if range.start < whole.start {
         // SAFETY: our contract, for the rest of an element that the range begins in.
         unsafe { convert::<PACK>(external, count, origin, range.start..whole.start, ext)? };
     }
     // SAFETY: our contract, for whole elements; the plan's bytes are in the same places.
-    unsafe { turned.run::<PACK>(count, origin, whole.clone(), at(whole.start)) };
+    unsafe { byteswapped.run::<PACK>(count, origin, whole.clone(), at(whole.start)) };
     if whole.end < range.end {
         let (rest, at) = (whole.end..range.end, at(whole.end));
         // SAFETY: our contract, for the beginning of an element that the range ends in.
@@ -413,16 +288,16 @@ unsafe fn convert<const PACK: bool>(
     let mut ext = ext;
     external.0.program.walk(count, range, |piece| {
         let (bad, runs, bytes) = match piece {
-            Piece::Runs(runs) => {
-                let sweeps = sweep::sweeps(runs.named);
-                let sweep = if PACK { sweeps.pack } else { sweeps.unpack };
+            Stretch::Runs(runs) => {
+                let converters = convert::converters(runs.named);
+                let convert = if PACK { converters.pack } else { converters.unpack };
                 // SAFETY: elements of the type map in the range, and their place in its bytes.
-                let bad = unsafe { sweep(&runs, origin, ext) };
-                (bad, runs, runs.blocks * runs.length * sweeps.sizes.1 as u64)
+                let bad = unsafe { convert(&runs, origin, ext) };
+                (bad, runs, runs.blocks * runs.length * converters.sizes.1 as u64)
             }
-            Piece::Part { offset, named, skip, length } => {
-                let sweeps = sweep::sweeps(named);
-                let part = if PACK { sweeps.pack_part } else { sweeps.unpack_part };
+            Stretch::Part { offset, named, skip, length } => {
+                let converters = convert::converters(named);
+                let part = if PACK { converters.pack_part } else { converters.unpack_part };
                 let mem = origin.wrapping_offset(offset as isize);
                 // SAFETY: an element that the range touches, and the bytes it has of it.
                 let bad = unsafe { part(mem, ext, skip as usize, length as usize) };
@@ -431,7 +306,7 @@ unsafe fn convert<const PACK: bool>(
         };
         if bad {
             // SAFETY: the elements that were just read.
-            return Err(unfit(&runs, unsafe { sweep::refused(&runs, origin) }));
+            return Err(unfit(&runs, unsafe { convert::refused(&runs, origin) }));
         }
         ext = ext.wrapping_add(bytes as usize);
         Ok(())
@@ -450,13 +325,4 @@ fn unfit(runs: &Runs, found: Option<(i64, i128)>) -> Error {
             "the {named} at displacement {at} is {value}: no place in external32's {bytes} bytes"
         ),
     )
-}
-
-fn check_length(range: &Range<u64>, argument: &'static str, length: usize) -> Result<()> {
-    // A range that is not within the packed bytes is refused by the walk.
-    if range.end.checked_sub(range.start) != Some(length as u64) {
-        let detail = format!("{length} bytes for the range {}..{}", range.start, range.end);
-        return Err(Error::new(ErrorKind::Buffer, argument, detail));
-    }
-    Ok(())
 }

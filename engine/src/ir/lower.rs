@@ -1,5 +1,5 @@
 //! Tree to program, constructor by constructor, without any cleverness: that is for the passes.
-//! Except for one thing: what is one run of memory stays a [`Piece::Run`] until something makes it
+//! Except for one thing: what is one run of memory stays a [`Lowered::Run`] until something makes it
 //! more than that, and only then becomes a node. Most types are runs in a loop or a struct of
 //! runs, and need no pass then.
 //!
@@ -10,7 +10,7 @@
 use super::{Edge, Node, NodeId, Op, Part, Program, RaggedList};
 use crate::datatype::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
-use crate::scalar::Named;
+use crate::named::Named;
 use crate::table::Table;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ pub(crate) const MAX_NODES: usize = 1 << 28;
 /// How many nodes back a block of the same length is looked for.
 const LOOK_BACK: usize = 8;
 
-/// Makes the leaf of a named type in place of native blocks (`typed.rs`).
+/// Makes the leaf of a named type in place of native blocks (`typed/`).
 pub(crate) type Leaf<'a> = &'a mut dyn FnMut(&mut Program, Named) -> Edge;
 
 /// Lowers `ty`; the program's outer loop runs over elements one extent apart.
@@ -71,14 +71,14 @@ struct Lowering<'a> {
 
 /// What a type with data is lowered to, placed relative to its user.
 #[derive(Clone, Copy)]
-enum Piece {
+enum Lowered {
     /// One run of bytes, not a node yet.
     Run { offset: i64, bytes: u64 },
     /// A node.
     Node(Edge),
 }
 
-impl Piece {
+impl Lowered {
     fn offset(self) -> i64 {
         match self {
             Self::Run { offset, .. } | Self::Node(Edge { offset, .. }) => offset,
@@ -108,10 +108,10 @@ impl Piece {
 }
 
 /// The pieces of a sequence.
-type Pieces = SmallVec<[Piece; 8]>;
+type Parts = SmallVec<[Lowered; 8]>;
 
 /// Appends a piece to a sequence.
-fn append(pieces: &mut Pieces, next: Piece) {
+fn append(pieces: &mut Parts, next: Lowered) {
     match pieces.last_mut().and_then(|last| Some((last.joined(next)?, last))) {
         Some((joined, last)) => *last = joined,
         None => pieces.push(next),
@@ -124,21 +124,21 @@ fn append(pieces: &mut Pieces, next: Piece) {
 /// cost less than hashing them would; a map from then on.
 #[derive(Default)]
 struct Memo {
-    few: SmallVec<[(*const (), Option<Piece>); Memo::FEW]>,
+    few: SmallVec<[(*const (), Option<Lowered>); Memo::FEW]>,
     /// Made when it is needed: even an empty map costs its keys.
-    many: Option<HashMap<*const (), Option<Piece>>>,
+    many: Option<HashMap<*const (), Option<Lowered>>>,
 }
 
 impl Memo {
     const FEW: usize = 8;
 
-    fn get(&self, ty: &Datatype) -> Option<Option<Piece>> {
+    fn get(&self, ty: &Datatype) -> Option<Option<Lowered>> {
         let key = ty.address();
         let found = self.few.iter().find(|(address, _)| *address == key).map(|(_, piece)| *piece);
         found.or_else(|| self.many.as_ref()?.get(&key).copied())
     }
 
-    fn insert(&mut self, ty: &Datatype, piece: Option<Piece>) {
+    fn insert(&mut self, ty: &Datatype, piece: Option<Lowered>) {
         if self.few.len() < Self::FEW {
             self.few.push((ty.address(), piece));
         } else {
@@ -150,7 +150,7 @@ impl Memo {
 impl Lowering<'_> {
     /// The piece of a type that is done, named, or whose children are done.
     #[inline(always)]
-    fn finish(&mut self, ty: &Datatype) -> Result<Option<Piece>> {
+    fn finish(&mut self, ty: &Datatype) -> Result<Option<Lowered>> {
         // A named type that is a run costs less than a look.
         match (&self.leaf, ty.constructor()) {
             (None, Constructor::Named(named)) => Ok(self.named(*named)),
@@ -159,7 +159,7 @@ impl Lowering<'_> {
     }
 
     #[inline(never)]
-    fn finish_made(&mut self, ty: &Datatype) -> Result<Option<Piece>> {
+    fn finish_made(&mut self, ty: &Datatype) -> Result<Option<Lowered>> {
         if let Some(piece) = self.done.get(ty) {
             return Ok(piece);
         }
@@ -169,14 +169,14 @@ impl Lowering<'_> {
     }
 
     /// The piece of a child. A type with data has a child with data.
-    fn child(&mut self, old: &Datatype) -> Result<Piece> {
+    fn child(&mut self, old: &Datatype) -> Result<Lowered> {
         self.finish(old)?.ok_or_else(|| {
             Error::new(ErrorKind::Internal, "datatype", "data without a child that has data")
         })
     }
 
     /// Lowers one type whose children are done or named.
-    fn node(&mut self, ty: &Datatype) -> Result<Option<Piece>> {
+    fn node(&mut self, ty: &Datatype) -> Result<Option<Lowered>> {
         if ty.size() == 0 {
             return Ok(None);
         }
@@ -190,7 +190,7 @@ impl Lowering<'_> {
         }
         let piece = match ty.constructor() {
             Constructor::Named(named) => match &mut self.leaf {
-                Some(leaf) => Piece::Node(leaf(&mut self.program, *named)),
+                Some(leaf) => Lowered::Node(leaf(&mut self.program, *named)),
                 None => return Ok(self.named(*named)),
             },
             Constructor::Dup { old }
@@ -233,7 +233,7 @@ impl Lowering<'_> {
                 if let Some(piece) = self.record(blocklengths, displacements, types) {
                     return Ok(Some(piece));
                 }
-                let mut pieces = Pieces::new();
+                let mut pieces = Parts::new();
                 for (i, old) in types.iter().enumerate() {
                     let blocklength = blocklengths.get(i);
                     if blocklength > 0
@@ -261,26 +261,26 @@ impl Lowering<'_> {
         Ok(Some(piece))
     }
 
-    fn bytes(&self, piece: Piece) -> u64 {
+    fn bytes(&self, piece: Lowered) -> u64 {
         match piece {
-            Piece::Run { bytes, .. } => bytes,
-            Piece::Node(edge) => self.program.node(edge.node).bytes,
+            Lowered::Run { bytes, .. } => bytes,
+            Lowered::Node(edge) => self.program.node(edge.node).bytes,
         }
     }
 
     /// A node over `body`, which lies at 0 in it: displacements are the user's.
-    fn push(&mut self, bytes: u64, body: Piece, op: impl FnOnce(Edge) -> Op) -> Piece {
+    fn push(&mut self, bytes: u64, body: Lowered, op: impl FnOnce(Edge) -> Op) -> Lowered {
         let Edge { offset, node } = self.edge(body);
         let node = self.program.push(bytes, op(Edge { offset: 0, node }));
-        Piece::Node(Edge { offset, node })
+        Lowered::Node(Edge { offset, node })
     }
 
     /// The piece as a node. Equal runs of a struct become one, if it has not many others.
     #[inline]
-    fn edge(&mut self, piece: Piece) -> Edge {
+    fn edge(&mut self, piece: Lowered) -> Edge {
         match piece {
-            Piece::Run { offset, bytes } => Edge { offset, node: self.block(bytes) },
-            Piece::Node(edge) => edge,
+            Lowered::Run { offset, bytes } => Edge { offset, node: self.block(bytes) },
+            Lowered::Node(edge) => edge,
         }
     }
 
@@ -299,42 +299,42 @@ impl Lowering<'_> {
 
     /// A named type: one run, or two where a pair has a hole between its members.
     #[inline(always)]
-    fn named(&mut self, named: Named) -> Option<Piece> {
+    fn named(&mut self, named: Named) -> Option<Lowered> {
         match named.members() {
             None if named.size() == 0 => None,
-            None => Some(Piece::Run { offset: 0, bytes: u64::from(named.size()) }),
+            None => Some(Lowered::Run { offset: 0, bytes: u64::from(named.size()) }),
             Some(members) => Some(self.pair(members)),
         }
     }
 
     #[inline(never)]
-    fn pair(&mut self, members: [(u32, Named); 2]) -> Piece {
-        let mut pieces = Pieces::new();
+    fn pair(&mut self, members: [(u32, Named); 2]) -> Lowered {
+        let mut pieces = Parts::new();
         for (at, member) in members {
             let (offset, bytes) = (i64::from(at), u64::from(member.size()));
-            append(&mut pieces, Piece::Run { offset, bytes });
+            append(&mut pieces, Lowered::Run { offset, bytes });
         }
         self.seq(&pieces)
     }
 
     /// `count` copies (at least one), `stride` bytes apart. One copy is the body itself.
     #[inline(always)]
-    fn repeat(&mut self, count: i64, stride: i64, body: Piece) -> Piece {
+    fn repeat(&mut self, count: i64, stride: i64, body: Lowered) -> Lowered {
         if count == 1 { body } else { self.repeat_many(count, stride, body) }
     }
 
-    fn repeat_many(&mut self, count: i64, stride: i64, body: Piece) -> Piece {
+    fn repeat_many(&mut self, count: i64, stride: i64, body: Lowered) -> Lowered {
         let each = self.bytes(body);
         let bytes = each * count as u64;
         match body {
-            Piece::Run { offset, .. } if i128::from(stride) == i128::from(each) => {
-                Piece::Run { offset, bytes }
+            Lowered::Run { offset, .. } if i128::from(stride) == i128::from(each) => {
+                Lowered::Run { offset, bytes }
             }
             _ => self.push(bytes, body, |body| Op::Loop { count: count as u64, stride, body }),
         }
     }
 
-    fn table(&mut self, entries: &Table, scale: i64, body: Piece) -> Piece {
+    fn table(&mut self, entries: &Table, scale: i64, body: Lowered) -> Lowered {
         let bytes = self.bytes(body) * entries.len() as u64;
         self.push(bytes, body, |body| Op::Table { entries: entries.clone(), scale, body })
     }
@@ -345,8 +345,8 @@ impl Lowering<'_> {
         at: &Table,
         scale: i64,
         stride: i64,
-        body: Piece,
-    ) -> Piece {
+        body: Lowered,
+    ) -> Lowered {
         // No length is negative, and the sum fits: the tree checked it.
         let copies = lengths.total().unwrap_or_default() as u64;
         let list = Arc::new(RaggedList::new(lengths.clone(), at.clone()));
@@ -358,7 +358,7 @@ impl Lowering<'_> {
     /// registers or are read as they were written: pieces that are copied while their stores are
     /// under way took two thirds of the time of lowering a struct of 8.
     #[inline]
-    fn record(&mut self, lengths: &Table, places: &Table, types: &[Datatype]) -> Option<Piece> {
+    fn record(&mut self, lengths: &Table, places: &Table, types: &[Datatype]) -> Option<Lowered> {
         const FEW: usize = 16;
         if types.len() > FEW || self.leaf.is_some() {
             return None;
@@ -383,7 +383,7 @@ impl Lowering<'_> {
         let (offsets, sizes) = (&offsets[..runs], &sizes[..runs]);
         let (&first, &bytes) = (offsets.first()?, sizes.first()?);
         if runs == 1 {
-            return Some(Piece::Run { offset: first, bytes });
+            return Some(Lowered::Run { offset: first, bytes });
         }
         let mut end = 0;
         let mut parts = Vec::with_capacity(runs);
@@ -393,10 +393,10 @@ impl Lowering<'_> {
             parts.push(Part { edge: Edge { offset, node }, end });
         }
         let node = self.program.push(end, Op::Seq { parts: parts.into() });
-        Some(Piece::Node(Edge { offset: first, node }))
+        Some(Lowered::Node(Edge { offset: first, node }))
     }
 
-    fn seq(&mut self, pieces: &[Piece]) -> Piece {
+    fn seq(&mut self, pieces: &[Lowered]) -> Lowered {
         if let [only] = pieces {
             return *only;
         }
@@ -408,7 +408,7 @@ impl Lowering<'_> {
             parts.push(Part { edge: self.edge(piece.moved(first.wrapping_neg())), end });
         }
         let node = self.program.push(end, Op::Seq { parts: parts.into() });
-        Piece::Node(Edge { offset: first, node })
+        Lowered::Node(Edge { offset: first, node })
     }
 }
 

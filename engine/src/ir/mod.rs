@@ -1,7 +1,7 @@
 //! The loop program that a datatype is lowered to: runs in packed order, held compactly.
 //!
 //! `lower.rs` makes it from the tree, the passes in `passes/` rewrite it, `verify.rs` checks it
-//! after each of them, `text.rs` prints it, `plan.rs` cuts it into nests.
+//! after each of them, `text.rs` prints it, `plan/` cuts it into nests.
 //!
 //! A program is an arena of nodes; a node's operands have smaller ids, so one forward walk sees
 //! children before parents and nothing recurses. A node has no position of its own: an [`Edge`]
@@ -13,7 +13,9 @@
 
 pub(crate) mod lower;
 pub mod text;
+pub mod typed;
 pub mod verify;
+pub(crate) mod walk;
 
 use crate::table::Table;
 use std::sync::Arc;
@@ -182,6 +184,14 @@ impl RaggedList {
         (entry + steps, rest)
     }
 
+    /// Number of copies before entry `entry`, which may be the end.
+    pub(crate) fn before(&self, entry: usize) -> u64 {
+        let Some(sample) = self.samples.len().checked_sub(1) else { return 0 };
+        let sample = sample.min(entry / Self::SAMPLE);
+        let rest = sample * Self::SAMPLE..entry;
+        self.samples[sample] + rest.map(|entry| self.lengths.get(entry) as u64).sum::<u64>()
+    }
+
     /// How many of `lengths` come before copy `rest`, and its number within the next.
     fn walk<T>(lengths: &[T], mut rest: u64, length: impl Fn(&T) -> u64) -> (usize, u64) {
         for (steps, entry) in lengths.iter().enumerate() {
@@ -238,10 +248,51 @@ impl Program {
         NodeId((self.nodes.len() - 1) as u32)
     }
 
+    /// Copies of `body` that are `stride` apart are one run: a ragged list of them is a list of runs.
+    #[inline]
+    pub(crate) fn is_dense(&self, stride: i64, body: Edge) -> bool {
+        let node = self.node(body.node);
+        node.op.is_block() && i128::from(stride) == i128::from(node.bytes)
+    }
+
+    /// Whether any number of elements is one run.
+    #[inline]
+    pub(crate) fn is_one_run(&self) -> bool {
+        self.body.is_some_and(|body| self.is_dense(self.stride, body))
+    }
+
     /// Packed bytes of one element.
     pub fn element_bytes(&self) -> u64 {
         self.body.map_or(0, |body| self.factor * self.node(body.node).bytes)
     }
+}
+
+/// A run of memory: `bytes` bytes at `offset` bytes from some base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Run {
+    /// Displacement in bytes.
+    pub offset: i64,
+    /// Length in bytes, never 0.
+    pub bytes: u64,
+}
+
+/// Most runs of a window: a sequence of blocks that a nest has for its leaf.
+pub(crate) const WINDOW_RUNS: usize = 32;
+
+/// Largest distance of a window's run, start or end, from the window's base, in bytes.
+pub(crate) const WINDOW_SPAN: i64 = 4096;
+
+/// A sequence that fits a window: few short blocks close together, the first at 0.
+pub(crate) fn is_window(nodes: &[Node], op: &Op) -> bool {
+    let Op::Seq { parts } = op else { return false };
+    let span = -WINDOW_SPAN..=WINDOW_SPAN;
+    parts.len() <= WINDOW_RUNS
+        && parts[0].edge.offset == 0
+        && parts.iter().all(|part| {
+            let node = &nodes[part.edge.node.index()];
+            let end = i128::from(part.edge.offset) + i128::from(node.bytes);
+            node.op.is_block() && span.contains(&part.edge.offset) && end <= i128::from(WINDOW_SPAN)
+        })
 }
 
 /// The edges of an operation.

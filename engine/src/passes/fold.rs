@@ -3,13 +3,12 @@
 //! After `tables.rs`, before `coalesce.rs`. Rule numbers: `README.md`.
 
 use super::{Builder, moved, rewrite_unless};
-use crate::ir::{Edge, Node, Op, Part, Program};
-use crate::kernel::Leaf;
+use crate::ir::{Edge, Node, Op, Part, Program, WINDOW_RUNS};
 use crate::table::Table;
 use smallvec::SmallVec;
 
 /// Longest sequence that splicing may make; beyond, nested sequences stay nested (rule 2).
-const SPLICED: usize = Leaf::WINDOW_RUNS;
+const SPLICED: usize = WINDOW_RUNS;
 
 /// The parts of a sequence while it is rewritten.
 type Edges = SmallVec<[Edge; 8]>;
@@ -221,6 +220,6 @@ fn equality(
     if offsets.all(|(offset, i)| offset == stride.wrapping_mul(i)) {
         return Some(Equality::Even(stride));
     }
-    let long = length > Leaf::WINDOW_RUNS || !node(first).op.is_block();
+    let long = length > WINDOW_RUNS || !node(first).op.is_block();
     long.then_some(Equality::Scattered)
 }

@@ -7,8 +7,7 @@
 
 use super::unroll::unrolled;
 use super::{Builder, rewrite};
-use crate::ir::{Edge, Op, Part, Program, RaggedList};
-use crate::plan::is_window;
+use crate::ir::{Edge, Op, Part, Program, RaggedList, is_window};
 use crate::table::Table;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The rewrites between lowering and plan, one file each.
 //!
-//! Order and repetition are in `commit.rs`; the rules every rewrite obeys are in `README.md`
+//! Order and repetition are in `pipeline.rs`; the rules every rewrite obeys are in `README.md`
 //! beside this file. A pass is one forward walk that rebuilds the program: operands first, each
 //! node offered to the pass's rule with its operands already rewritten.
 
@@ -8,17 +8,12 @@ mod coalesce;
 mod count;
 mod fold;
 mod gather;
+pub(crate) mod nest;
+pub(crate) mod pipeline;
 mod tables;
 mod unroll;
 
-pub(crate) use coalesce::coalesce;
-pub(crate) use count::fold_count;
-pub(crate) use fold::fold;
-pub(crate) use gather::gather;
-pub(crate) use tables::regularize;
-
-use crate::ir::{Edge, Node, NodeId, Op, Part, Program};
-use crate::kernel::Leaf;
+use crate::ir::{Edge, Node, NodeId, Op, Part, Program, WINDOW_RUNS, WINDOW_SPAN};
 use smallvec::SmallVec;
 
 /// How many nodes back an equal node is looked for: enough for the members of a struct, and little
@@ -61,10 +56,10 @@ fn moved(edge: Edge, offset: i64) -> Edge {
     Edge { offset: edge.offset.wrapping_add(offset), ..edge }
 }
 
-/// Whether no pass but [`fold_count`] would change anything, for the programs that most types are
+/// Whether no pass but `count.rs` would change anything, for the programs that most types are
 /// from the start: loops over a block, and windows. One look, where asking each pass costs a small
 /// struct a fifth of its commit. Says no of some programs that no pass changes.
-pub(crate) fn is_settled(program: &Program) -> bool {
+fn is_settled(program: &Program) -> bool {
     let nodes = program.nodes();
     nodes.iter().all(|node| match &node.op {
         Op::Block => true,
@@ -81,7 +76,7 @@ fn is_settled_window(nodes: &[Node], parts: &[Part]) -> bool {
     let (mut end, mut unequal) = (None, false);
     let first = nodes[parts[0].edge.node.index()].bytes;
     parts[0].edge.offset == 0
-        && parts.len() <= Leaf::WINDOW_RUNS
+        && parts.len() <= WINDOW_RUNS
         && parts.iter().all(|part| {
             let (node, at) = (&nodes[part.edge.node.index()], part.edge.offset);
             let touches = end == Some(at);
@@ -89,8 +84,8 @@ fn is_settled_window(nodes: &[Node], parts: &[Part]) -> bool {
             unequal |= node.bytes != first;
             node.op.is_block()
                 && !touches
-                && at >= -Leaf::WINDOW_SPAN
-                && end.is_some_and(|end| end <= Leaf::WINDOW_SPAN)
+                && at >= -WINDOW_SPAN
+                && end.is_some_and(|end| end <= WINDOW_SPAN)
         })
         && unequal
 }

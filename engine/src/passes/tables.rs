@@ -4,8 +4,7 @@
 
 use super::coalesce::dense;
 use super::{Builder, moved, rewrite};
-use crate::ir::{Edge, Op, Part, Program, RaggedList};
-use crate::kernel::Leaf;
+use crate::ir::{Edge, Op, Part, Program, RaggedList, WINDOW_RUNS};
 use crate::table::Table;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -80,7 +79,7 @@ fn ragged(
     };
     let first = list.lengths.get(0);
     if least != greatest {
-        if list.len() <= Leaf::WINDOW_RUNS && dense(builder.node(body), stride) {
+        if list.len() <= WINDOW_RUNS && dense(builder.node(body), stride) {
             return runs(builder, bytes, &list, scale, body);
         }
         if !dense(builder.node(body), stride)
@@ -104,7 +103,7 @@ const SHARE: u64 = 8;
 /// Where each copy of a list of unequal rows is, in units of `scale`: the list of a nest, which a
 /// kernel executes whole, where rows of one to a few blocks would be a call each (`typepack-bench
 /// guidelines`, seed 2: 10 to 50 times a loop by hand). `None` for long lists and long rows, which
-/// `exec.rs` goes through row by row.
+/// `exec/` goes through row by row.
 fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
     let total = list.lengths.total()?;
     if total > u128::from(COPIES.min(SHARE * list.len() as u64)) {

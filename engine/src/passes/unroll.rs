@@ -7,21 +7,20 @@
 //! sequence should be as few parts as possible. Rule numbers: `README.md`.
 
 use super::{Builder, moved};
-use crate::ir::{Edge, Op, Part};
-use crate::kernel::Leaf;
+use crate::ir::{Edge, Op, Part, WINDOW_RUNS, WINDOW_SPAN};
 use smallvec::SmallVec;
 
 /// Levels that are opened: each has two operands or more, so that a sixth would make more runs than
 /// a window has.
 const LEVELS: usize = 5;
 
-type Edges = SmallVec<[Edge; Leaf::WINDOW_RUNS]>;
+type Edges = SmallVec<[Edge; WINDOW_RUNS]>;
 
 /// The blocks of `parts` in order, touching ones merged, the first at 0, and where that is. `None`
 /// if they are blocks already, or no window.
 pub(super) fn unrolled(builder: &mut Builder, parts: &[Part]) -> Option<(i64, Box<[Part]>)> {
     let first = parts.iter().map(|part| part.edge);
-    if parts.len() > Leaf::WINDOW_RUNS || first.clone().all(|edge| is_block(builder, edge)) {
+    if parts.len() > WINDOW_RUNS || first.clone().all(|edge| is_block(builder, edge)) {
         return None;
     }
     let mut edges: Edges = first.collect();
@@ -42,7 +41,7 @@ fn is_block(builder: &Builder, edge: Edge) -> bool {
 fn opened(builder: &Builder, edges: &[Edge]) -> Option<Edges> {
     let mut opened = Edges::new();
     for &edge in edges {
-        let room = Leaf::WINDOW_RUNS - opened.len();
+        let room = WINDOW_RUNS - opened.len();
         match &builder.node(edge).op {
             Op::Block if room > 0 => opened.push(edge),
             Op::Loop { count, stride, body } if *count <= room as u64 => {
@@ -65,7 +64,7 @@ fn opened(builder: &Builder, edges: &[Edge]) -> Option<Edges> {
 /// What [`unrolled`] returns, of blocks.
 fn window(builder: &mut Builder, blocks: &[Edge]) -> Option<(i64, Box<[Part]>)> {
     let first = blocks[0].offset;
-    let mut runs: SmallVec<[(i64, u64); Leaf::WINDOW_RUNS]> = SmallVec::new();
+    let mut runs: SmallVec<[(i64, u64); WINDOW_RUNS]> = SmallVec::new();
     for &block in blocks {
         let (at, bytes) = (block.offset.checked_sub(first)?, builder.node(block).bytes);
         match runs.last_mut() {
@@ -77,7 +76,7 @@ fn window(builder: &mut Builder, blocks: &[Edge]) -> Option<(i64, Box<[Part]>)> 
     }
     let fits = |&(at, bytes): &(i64, u64)| {
         let end = at.checked_add_unsigned(bytes);
-        at >= -Leaf::WINDOW_SPAN && end.is_some_and(|end| end <= Leaf::WINDOW_SPAN)
+        at >= -WINDOW_SPAN && end.is_some_and(|end| end <= WINDOW_SPAN)
     };
     // Rounds that ended early may leave blocks that all touch: not for here to see.
     if runs.len() < 2 || !runs.iter().all(fits) {

@@ -1,11 +1,11 @@
 //! Which plan is which: what is remembered about plans is found by these.
 //!
-//! Beside `plan.rs`; asked by `pair/recent.rs` and by the runtime's book of the types that a peer knows.
+//! Beside `plan/`; asked by `transfer/memo.rs` and by the runtime's book of the types that a peer knows.
 
 use super::{Inner, Plan};
 use std::sync::{Arc, Weak};
 
-/// Tells plans apart, for what is remembered about them (`pair/recent.rs`).
+/// Tells plans apart, for what is remembered about them (`transfer/memo.rs`).
 pub(crate) struct PlanName(Weak<Inner>);
 
 impl Plan {

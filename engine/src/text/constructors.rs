@@ -397,7 +397,7 @@ pub fn call(ty: &Datatype) -> Option<(&'static str, Vec<Argument<'_>>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scalar::Named;
+    use crate::named::Named;
 
     /// Arguments that fit every row: lists of two ones, and 1 where a number is wanted.
     fn sample(row: &Row) -> Values {

@@ -8,7 +8,7 @@ use super::constructors::{self, Kind, ROWS, Row, Value, Values};
 use super::print;
 use super::reader::Reader;
 use crate::datatype::Datatype;
-use crate::scalar::Named;
+use crate::named::Named;
 use std::collections::HashMap;
 use std::ops::Range;
 

@@ -6,7 +6,7 @@
 
 use super::constructors::{Argument, call, types};
 use crate::datatype::Datatype;
-use crate::scalar::Named;
+use crate::named::Named;
 use crate::table::Table;
 use std::collections::HashMap;
 use std::fmt::Write;

@@ -6,8 +6,8 @@
 
 use super::format::{BLOCK, HEADER, LOOP, MAGIC, NODE, PART, RAGGED, SEQ, TABLE, VERSION};
 use crate::error::{Error, ErrorKind, Result};
-use crate::footprint::Footprint;
 use crate::ir::{Edge, NodeId, Op, Part, Program, RaggedList, verify};
+use crate::plan::footprint::Footprint;
 use crate::table::Table;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The wire form: a committed layout as bytes, for peers and for caches.
 //!
-//! Comes after `plan.rs`; what [`decode`] returns is a [`Plan`] like any other, without a datatype:
+//! Comes after `plan/`; what [`decode`] returns is a [`Plan`] like any other, without a datatype:
 //! it packs, unpacks and copies, with kernels of this process. `format.rs` says where each byte is.
 //!
 //! Whoever sent the bytes is not believed. The decoder refuses what is not a program of the
@@ -49,8 +49,8 @@ pub fn decode(bytes: &[u8]) -> Result<Plan> {
 /// not a sound program with the sizes and bounds they state.
 pub fn decode_with(bytes: &[u8], settings: &Settings) -> Result<Plan> {
     let (program, footprint) = decode::program(bytes)?;
-    let sites = SITES + bytes.len() / BYTES_PER_SITE;
-    Ok(Plan::assemble(None, footprint, program, settings, sites))
+    let nests = SITES + bytes.len() / BYTES_PER_SITE;
+    Ok(Plan::assemble(None, footprint, program, settings, nests))
 }
 
 /// A 128-bit hash of an encoding (XXH3), as the identity of a layout in caches and tables.

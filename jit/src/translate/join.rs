@@ -5,7 +5,7 @@
 //! exactly. When unpacking there is nothing to join: gaps between runs are not ours to write.
 
 use super::flags;
-use super::leaf::{Piece, move_type};
+use super::leaf::{PlacedMove, move_type};
 use crate::target::Machine;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use cranelift_frontend::FunctionBuilder;
@@ -14,7 +14,12 @@ use cranelift_frontend::FunctionBuilder;
 const WIDE: u32 = 16;
 
 /// Loads all `pieces` and stores them at `packed`, in as few stores as pay on `machine`.
-pub(super) fn pack(b: &mut FunctionBuilder, machine: Machine, pieces: &[Piece], packed: Value) {
+pub(super) fn pack(
+    b: &mut FunctionBuilder,
+    machine: Machine,
+    pieces: &[PlacedMove],
+    packed: Value,
+) {
     let mut rest = pieces;
     while let Some(first) = rest.first() {
         let lanes = if machine.joins { lanes(rest) } else { 1 };
@@ -27,7 +32,7 @@ pub(super) fn pack(b: &mut FunctionBuilder, machine: Machine, pieces: &[Piece], 
 
 /// How many of the first pieces leave in one store: as many as fill 16 bytes if they have one
 /// length and touch, else one.
-fn lanes(pieces: &[Piece]) -> usize {
+fn lanes(pieces: &[PlacedMove]) -> usize {
     let bytes = pieces[0].bytes;
     if !(bytes == 8 || bytes == 4) {
         return 1;
@@ -40,12 +45,12 @@ fn lanes(pieces: &[Piece]) -> usize {
     if fits { lanes } else { 1 }
 }
 
-fn load(b: &mut FunctionBuilder, piece: &Piece) -> Value {
+fn load(b: &mut FunctionBuilder, piece: &PlacedMove) -> Value {
     b.ins().load(move_type(piece.bytes), flags(), piece.mem, piece.offset)
 }
 
 /// The 16 bytes of `group`, in order, as one vector.
-fn joined(b: &mut FunctionBuilder, group: &[Piece]) -> Value {
+fn joined(b: &mut FunctionBuilder, group: &[PlacedMove]) -> Value {
     let vector = match group[0].bytes {
         8 => types::I64X2,
         _ => types::I32X4,

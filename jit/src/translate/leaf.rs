@@ -21,12 +21,12 @@ const CHUNK: i64 = 64;
 
 /// One load and the store that belongs to it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
+pub(super) struct PlacedMove {
     /// Address in the described memory, to which `offset` is added.
     pub(super) mem: Value,
     /// Displacement of the described side in bytes.
     pub(super) offset: i32,
-    /// Displacement from the body's packed address, or from the destination's base of a pair, in
+    /// Displacement from the body's packed address, or from the destination's base of a fused copy, in
     /// bytes.
     pub(super) packed: i32,
     /// 1, 2, 4, 8 or 16.
@@ -46,9 +46,9 @@ pub(super) fn move_type(bytes: u32) -> Type {
     }
 }
 
-/// Number of load and store pairs of one leaf, for choosing how far to unroll; `None` when the
+/// Number of moves of one leaf, for choosing how far to unroll; `None` when the
 /// leaf holds a loop and must not be unrolled.
-pub(super) fn pairs(leaf: &LeafShape) -> Option<usize> {
+pub(super) fn moves_of(leaf: &LeafShape) -> Option<usize> {
     match leaf {
         LeafShape::Fixed { bytes } => Some(moves(*bytes).len()),
         LeafShape::Long => None,
@@ -62,7 +62,7 @@ pub(super) fn pairs(leaf: &LeafShape) -> Option<usize> {
 /// Emits the leaves at `mems`, in order, from or to consecutive bytes at `packed`.
 ///
 /// `length` is the block length of a Long leaf. Runs longer than [`STRAIGHT`] need `mems` to hold
-/// one address ([`pairs`] says so).
+/// one address ([`moves_of`] says so).
 pub(super) fn emit(
     b: &mut FunctionBuilder,
     shape: &Shape,
@@ -84,14 +84,14 @@ pub(super) fn emit(
             return;
         }
     };
-    let mut pieces = Vec::new();
+    let mut placed = Vec::new();
     let mut at = 0_i32;
     for &mem in mems {
         for run in runs {
             // Both fit by the limits that translate/mod.rs checked.
             let (offset, bytes) = (run.offset as i32, run.bytes as u32);
             if run.bytes <= STRAIGHT {
-                pieces.extend(moves(bytes).into_iter().map(|m| Piece {
+                placed.extend(moves(bytes).into_iter().map(|m| PlacedMove {
                     mem,
                     offset: offset + m.offset as i32,
                     packed: at + m.offset as i32,
@@ -99,8 +99,8 @@ pub(super) fn emit(
                 }));
             } else {
                 // Keeps the order of runs, which unpacking promises.
-                straight(b, shape.direction, machine, &pieces, packed);
-                pieces.clear();
+                straight(b, shape.direction, machine, &placed, packed);
+                placed.clear();
                 let mem = b.ins().iadd_imm_s(mem, i64::from(offset));
                 let packed = b.ins().iadd_imm_s(packed, i64::from(at));
                 let length = b.ins().iconst(types::I64, i64::from(bytes));
@@ -109,26 +109,26 @@ pub(super) fn emit(
             at += bytes as i32;
         }
     }
-    straight(b, shape.direction, machine, &pieces, packed);
+    straight(b, shape.direction, machine, &placed, packed);
 }
 
-/// Moves `pieces` in order, without a loop.
+/// Moves `placed` in order, without a loop.
 fn straight(
     b: &mut FunctionBuilder,
     direction: Direction,
     machine: Machine,
-    pieces: &[Piece],
+    placed: &[PlacedMove],
     packed: Value,
 ) {
     match direction {
-        Direction::Pack => join::pack(b, machine, pieces, packed),
+        Direction::Pack => join::pack(b, machine, placed, packed),
         Direction::Unpack => {
             // A load for each store: splitting wider loads saves loads, which are not what
-            // unpacking waits for, and costs a shuffle or shift per piece.
-            for piece in pieces {
-                let ty = move_type(piece.bytes);
-                let value = b.ins().load(ty, super::flags(), packed, piece.packed);
-                b.ins().store(super::flags(), value, piece.mem, piece.offset);
+            // unpacking waits for, and costs a shuffle or shift per each.
+            for each in placed {
+                let ty = move_type(each.bytes);
+                let value = b.ins().load(ty, super::flags(), packed, each.packed);
+                b.ins().store(super::flags(), value, each.mem, each.offset);
             }
         }
     }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! entry:      load counts; any 0 -> return; load strides, scales, tables; derive the constants
-//! outer l:    do { … } while --left        one block pair per level, all counts known non-zero
+//! outer l:    do { … } while --left        two blocks per level, all counts known non-zero
 //! innermost:  do { U leaves } while packed != end of the last whole group
 //!             the rest of the count, binary: U/2 leaves or none, U/4 or none, … 1 or none
 //! ```
@@ -21,15 +21,15 @@ use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
 use cranelift_frontend::FunctionBuilder;
 use typepack_engine::kernel::{LeafShape, LevelShape, Shape};
 
-/// Load and store pairs that an unrolled body should reach, and the most leaves in it.
-const BODY_PAIRS: usize = 8;
+/// Moves (a load and a store each) that an unrolled body should reach, and the most leaves in it.
+const BODY_MOVES: usize = 8;
 
 /// Most leaves in the body of a table: each costs a load and a multiplication more.
 const BODY_ENTRIES: usize = 4;
 
 /// One level: its count and its addresses.
 #[derive(Clone, Copy)]
-struct Level {
+struct LevelStream {
     count: Value,
     stream: Stream,
 }
@@ -51,7 +51,7 @@ struct Kernel<'a, 'b, 'c> {
     b: &'a mut FunctionBuilder<'b>,
     shape: &'c Shape,
     machine: Machine,
-    levels: Vec<Level>,
+    levels: Vec<LevelStream>,
     inner: Innermost,
 }
 
@@ -75,7 +75,12 @@ pub(super) fn build(b: &mut FunctionBuilder, shape: &Shape, machine: Machine) {
 }
 
 /// Loads the parameter block; leaves to `exit` when a count is 0.
-fn load_levels(b: &mut FunctionBuilder, shape: &Shape, params: Value, exit: Block) -> Vec<Level> {
+fn load_levels(
+    b: &mut FunctionBuilder,
+    shape: &Shape,
+    params: Value,
+    exit: Block,
+) -> Vec<LevelStream> {
     let counts: Vec<Value> = (0..shape.levels.len())
         .map(|l| {
             let count = word(b, params, 3 * l);
@@ -90,7 +95,7 @@ fn load_levels(b: &mut FunctionBuilder, shape: &Shape, params: Value, exit: Bloc
         .iter()
         .zip(counts)
         .enumerate()
-        .map(|(l, (&shape, count))| Level {
+        .map(|(l, (&shape, count))| LevelStream {
             count,
             stream: Stream::load(b, shape, params, 3 * l + 1),
         })
@@ -98,7 +103,7 @@ fn load_levels(b: &mut FunctionBuilder, shape: &Shape, params: Value, exit: Bloc
 }
 
 /// Derives what the innermost loops need.
-fn prepare(b: &mut FunctionBuilder, shape: &Shape, params: Value, level: Level) -> Innermost {
+fn prepare(b: &mut FunctionBuilder, shape: &Shape, params: Value, level: LevelStream) -> Innermost {
     let unroll = unroll(shape, level.stream.shape);
     let leaf = match &shape.leaf {
         LeafShape::Long => None,
@@ -123,9 +128,9 @@ fn prepare(b: &mut FunctionBuilder, shape: &Shape, params: Value, level: Level) 
 
 /// How many leaves the innermost body holds.
 fn unroll(shape: &Shape, innermost: LevelShape) -> usize {
-    let Some(pairs) = leaf::pairs(&shape.leaf) else { return 1 };
-    let most = if innermost == LevelShape::Loop { BODY_PAIRS } else { BODY_ENTRIES };
-    let leaves = (BODY_PAIRS / pairs.max(1)).clamp(1, most);
+    let Some(moves) = leaf::moves_of(&shape.leaf) else { return 1 };
+    let most = if innermost == LevelShape::Loop { BODY_MOVES } else { BODY_ENTRIES };
+    let leaves = (BODY_MOVES / moves.max(1)).clamp(1, most);
     // Down to a power of two, so that whole groups are found with a mask.
     1 << leaves.ilog2()
 }

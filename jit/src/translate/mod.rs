@@ -6,7 +6,7 @@
 //! - `moves.rs`: into which loads and stores a run of bytes is cut (no code, pure arithmetic);
 //! - `leaf.rs`: the code of those moves, in both directions;
 //! - `stream.rs`: the addresses of a level;
-//! - `pair.rs`: loops and body of a fused copy, over two layouts at once;
+//! - `transfer.rs`: loops and body of a fused copy, over two layouts at once;
 //! - `join.rs`: several narrow loads into one 16-byte store, when packing;
 //! - `whitelist.rs`: the operations a kernel may consist of.
 //!
@@ -26,8 +26,8 @@ mod join;
 mod leaf;
 mod levels;
 mod moves;
-mod pair;
 mod stream;
+mod transfer;
 pub(crate) mod whitelist;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -36,7 +36,7 @@ use cranelift_codegen::ir::{AbiParam, Function, MemFlagsData, Signature, UserFun
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use std::fmt;
-use typepack_engine::kernel::{Leaf, LeafShape, Nest, PairLeaf, PairShape, Shape};
+use typepack_engine::kernel::{Leaf, LeafShape, Nest, Shape, TransferLeaf, TransferShape};
 
 /// What a kernel can be made for.
 pub(crate) trait Translate: fmt::Display {
@@ -57,13 +57,13 @@ impl Translate for Shape {
     }
 }
 
-impl Translate for PairShape {
+impl Translate for TransferShape {
     fn check(&self) -> Result<()> {
-        check_pair(self)
+        check_transfer(self)
     }
 
     fn build(&self, b: &mut FunctionBuilder, machine: Machine) {
-        pair::build(b, self, machine);
+        transfer::build(b, self, machine);
     }
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn function(
     Ok(function)
 }
 
-/// The signature of every kernel: parameter block, described memory, packed bytes (of a pair:
+/// The signature of every kernel: parameter block, described memory, packed bytes (of a fused copy:
 /// source, destination).
 pub(crate) fn signature(isa: &dyn TargetIsa) -> Signature {
     let mut signature = Signature::new(isa.default_call_conv());
@@ -128,23 +128,23 @@ fn check(shape: &Shape) -> Result<()> {
     Ok(())
 }
 
-/// As [`check`], for pairs.
-fn check_pair(shape: &PairShape) -> Result<()> {
+/// As [`check`], for fused copies.
+fn check_transfer(shape: &TransferShape) -> Result<()> {
     let refuse = |detail: String| Err(Error::new(ErrorKind::Shape, format!("{shape}: {detail}")));
-    if shape.levels.is_empty() || shape.levels.len() > PairShape::MAX_DEPTH {
-        let (depth, max) = (shape.levels.len(), PairShape::MAX_DEPTH);
+    if shape.levels.is_empty() || shape.levels.len() > TransferShape::MAX_DEPTH {
+        let (depth, max) = (shape.levels.len(), TransferShape::MAX_DEPTH);
         return refuse(format!("{depth} levels, 1 to {max} are translated"));
     }
-    let PairLeaf::Runs { runs } = &shape.leaf else { return Ok(()) };
-    if runs.is_empty() || runs.len() > PairShape::RUNS {
-        return refuse(format!("{} runs, at most {}", runs.len(), PairShape::RUNS));
+    let TransferLeaf::Runs { runs } = &shape.leaf else { return Ok(()) };
+    if runs.is_empty() || runs.len() > TransferShape::RUNS {
+        return refuse(format!("{} runs, at most {}", runs.len(), TransferShape::RUNS));
     }
-    let span = i128::from(PairShape::SPAN);
+    let span = i128::from(TransferShape::SPAN);
     for run in runs.iter() {
         let inside =
             |at: i64| i128::from(at) >= -span && i128::from(at) + i128::from(run.bytes) <= span;
         if run.bytes == 0
-            || run.bytes > PairShape::RUN_BYTES
+            || run.bytes > TransferShape::RUN_BYTES
             || !inside(run.from)
             || !inside(run.to)
         {
@@ -158,7 +158,7 @@ fn check_pair(shape: &PairShape) -> Result<()> {
 mod tests {
     use super::*;
     use crate::target::{Target, isa};
-    use typepack_engine::kernel::{Direction, LevelShape, PairRun, Run};
+    use typepack_engine::kernel::{Direction, LevelShape, Run, TransferRun};
 
     fn refused(levels: usize, leaf: LeafShape) -> bool {
         let shape =
@@ -197,25 +197,26 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_pairs() {
+    fn limits_of_transfers() {
         let (isa, machine) = isa(Target::Host).expect("a code generator");
         let refused = |levels: usize, runs: &[(i64, i64, u64)]| {
             let levels = vec![[LevelShape::Loop; 2]; levels];
-            let runs = runs.iter().map(|&(from, to, bytes)| PairRun { from, to, bytes }).collect();
-            let shape = PairShape { levels, leaf: PairLeaf::Runs { runs } };
+            let runs =
+                runs.iter().map(|&(from, to, bytes)| TransferRun { from, to, bytes }).collect();
+            let shape = TransferShape { levels, leaf: TransferLeaf::Runs { runs } };
             function(&shape, &*isa, machine).is_err()
         };
         assert!(!refused(1, &[(0, 0, 1)]));
-        assert!(!refused(PairShape::MAX_DEPTH, &[(0, 0, 64)]));
+        assert!(!refused(TransferShape::MAX_DEPTH, &[(0, 0, 64)]));
         assert!(refused(0, &[(0, 0, 1)]));
-        assert!(refused(PairShape::MAX_DEPTH + 1, &[(0, 0, 1)]));
+        assert!(refused(TransferShape::MAX_DEPTH + 1, &[(0, 0, 1)]));
         assert!(refused(1, &[]));
         assert!(refused(1, &[(0, 0, 0)]));
         assert!(refused(1, &[(0, 0, 65)]));
-        assert!(refused(1, &[(0, 0, 1); PairShape::RUNS + 1]));
-        assert!(!refused(1, &[(-PairShape::SPAN, PairShape::SPAN - 1, 1)]));
-        assert!(refused(1, &[(-PairShape::SPAN - 1, 0, 1)]));
-        assert!(refused(1, &[(0, PairShape::SPAN, 1)]));
+        assert!(refused(1, &[(0, 0, 1); TransferShape::RUNS + 1]));
+        assert!(!refused(1, &[(-TransferShape::SPAN, TransferShape::SPAN - 1, 1)]));
+        assert!(refused(1, &[(-TransferShape::SPAN - 1, 0, 1)]));
+        assert!(refused(1, &[(0, TransferShape::SPAN, 1)]));
         assert!(refused(1, &[(i64::MAX, i64::MIN, 1)]));
     }
 }

@@ -1,6 +1,6 @@
 //! The addresses of one level of one side: from iteration to iteration, and of several at once.
 //!
-//! Used by `levels.rs` for the described memory, by `pair.rs` for source and destination.
+//! Used by `levels.rs` for the described memory, by `transfer.rs` for source and destination.
 
 use super::flags;
 use cranelift_codegen::ir::{InstBuilder, Value, types};

@@ -44,7 +44,7 @@ mod tests {
     use crate::translate::function;
     use cranelift_codegen::verify_function;
     use typepack_engine::kernel::{
-        Direction, LeafShape, LevelShape, PairLeaf, PairRun, PairShape, Run, Shape,
+        Direction, LeafShape, LevelShape, Run, Shape, TransferLeaf, TransferRun, TransferShape,
     };
 
     /// Every leaf under every innermost level: Cranelift's verifier agrees and no operation is
@@ -72,20 +72,20 @@ mod tests {
         }
     }
 
-    /// As above, for pairs.
+    /// As above, for fused copies.
     #[test]
     fn all_kinds_of_pairs_verify() {
-        let run = |from, to, bytes| PairRun { from, to, bytes };
-        let mut leaves: Vec<PairLeaf> =
-            (1..=64).map(|bytes| PairLeaf::Runs { runs: [run(0, 0, bytes)].into() }).collect();
+        let run = |from, to, bytes| TransferRun { from, to, bytes };
+        let mut leaves: Vec<TransferLeaf> =
+            (1..=64).map(|bytes| TransferLeaf::Runs { runs: [run(0, 0, bytes)].into() }).collect();
         let window = [run(0, 5, 1), run(4, 6, 8), run(16, 14, 8), run(30, 22, 4), run(-9, 26, 24)];
-        leaves.extend([PairLeaf::Long, PairLeaf::Runs { runs: window.into() }]);
+        leaves.extend([TransferLeaf::Long, TransferLeaf::Runs { runs: window.into() }]);
         let kinds = [LevelShape::Loop, LevelShape::Table32, LevelShape::Table64];
         for target in [Target::X86_64, Target::Aarch64] {
             let (isa, machine) = isa(target).expect("a code generator");
             for (from, to) in kinds.iter().flat_map(|from| kinds.iter().map(move |to| (from, to))) {
                 for leaf in &leaves {
-                    let shape = PairShape { levels: vec![[*from, *to]; 2], leaf: leaf.clone() };
+                    let shape = TransferShape { levels: vec![[*from, *to]; 2], leaf: leaf.clone() };
                     let function = function(&shape, &*isa, machine).expect("translated");
                     verify_function(&function, &*isa).unwrap_or_else(|e| panic!("{shape}: {e}"));
                     assert_eq!(stranger(&function), None, "{shape}");

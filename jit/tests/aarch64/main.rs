@@ -7,7 +7,7 @@
 //! Where a tool is missing the test says so and passes, except under CI (`CI=true`), where the
 //! tools are installed by `scripts/setup` and a missing one is a failure.
 
-mod pair;
+mod transfer;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -32,8 +32,8 @@ fn kernels_run_as_aarch64_code() {
     let cases = cases();
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("aarch64");
     std::fs::create_dir_all(&directory).expect("a directory for the driver");
-    let pairs = pair::cases();
-    let header = header(&cases) + &pair::header(&pairs);
+    let transfers = transfer::cases();
+    let header = header(&cases) + &transfer::header(&transfers);
     std::fs::write(directory.join("cases.h"), header).expect("cases.h");
     let program = directory.join("driver");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/aarch64/driver.c");
@@ -56,7 +56,7 @@ fn kernels_run_as_aarch64_code() {
         .expect("the emulator runs");
     let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
     assert!(run.status.success(), "{}: {out}{err}", run.status);
-    assert_eq!(out, format!("{} kernels agree\n", 2 * cases.len() + pairs.len()));
+    assert_eq!(out, format!("{} kernels agree\n", 2 * cases.len() + transfers.len()));
 }
 
 struct Case {

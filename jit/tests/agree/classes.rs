@@ -6,7 +6,7 @@
 //! fails [`Sweep::complete`].
 
 use super::guarded::Edge;
-use super::pair::{self, Pair};
+use super::transfer::{self, Transfer};
 use super::{agree_at, block, jit, window};
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -14,7 +14,8 @@ use std::hash::Hash;
 use std::iter::successors;
 use typepack_engine::Table;
 use typepack_engine::kernel::{
-    Compiler, Direction, LeafShape, Level, LevelShape, Nest, PairLeaf, PairRun, PairShape, Shape,
+    Compiler, Direction, LeafShape, Level, LevelShape, Nest, Shape, TransferLeaf, TransferRun,
+    TransferShape,
 };
 use typepack_jit::Jit;
 
@@ -250,26 +251,26 @@ fn moves_nothing(jit: &Jit, nest: &Nest, shape: &Shape) {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum PairLeafClass {
+enum TransferLeafClass {
     Block(u64),
     Long,
     Runs,
 }
 
-impl PairLeafClass {
-    fn of(leaf: &PairLeaf) -> Self {
+impl TransferLeafClass {
+    fn of(leaf: &TransferLeaf) -> Self {
         match leaf {
-            PairLeaf::Runs { runs } => match **runs {
-                [PairRun { from: 0, to: 0, bytes }] => Self::Block(bytes),
+            TransferLeaf::Runs { runs } => match **runs {
+                [TransferRun { from: 0, to: 0, bytes }] => Self::Block(bytes),
                 _ => Self::Runs,
             },
-            PairLeaf::Long => Self::Long,
+            TransferLeaf::Long => Self::Long,
         }
     }
 
     fn all() -> impl Iterator<Item = Self> {
         successors(Some(Self::Block(1)), |leaf| match leaf {
-            Self::Block(bytes) if *bytes < PairShape::RUN_BYTES => Some(Self::Block(bytes + 1)),
+            Self::Block(bytes) if *bytes < TransferShape::RUN_BYTES => Some(Self::Block(bytes + 1)),
             Self::Block(_) => Some(Self::Long),
             Self::Long => Some(Self::Runs),
             Self::Runs => None,
@@ -283,7 +284,7 @@ impl PairLeafClass {
         }
     }
 
-    fn pair(self, levels: impl Fn(i64) -> Vec<[Level; 2]>, which: usize) -> Pair {
+    fn transfer(self, levels: impl Fn(i64) -> Vec<[Level; 2]>, which: usize) -> Transfer {
         let long = || [65, 100, 127, 128, 129, 191, 192, 193, 321][which % 9];
         let runs: [&[(i64, i64, u64)]; 3] = [
             &[(0, 0, 16), (16, 32, 8), (32, 40, 8), (40, 64, 16)],
@@ -291,29 +292,29 @@ impl PairLeafClass {
             &[(5, 0, 64)],
         ];
         match self {
-            Self::Block(bytes) => Pair::block(levels(bytes as i64 + 3), bytes),
-            Self::Long => Pair::block(levels(long() as i64 + 3), long()),
+            Self::Block(bytes) => Transfer::block(levels(bytes as i64 + 3), bytes),
+            Self::Long => Transfer::block(levels(long() as i64 + 3), long()),
             Self::Runs => {
-                let run = |&(from, to, bytes)| PairRun { from, to, bytes };
+                let run = |&(from, to, bytes)| TransferRun { from, to, bytes };
                 let runs = runs[which % 3].iter().map(run).collect();
-                Pair { levels: levels(83), runs, long: false }
+                Transfer { levels: levels(83), runs, long: false }
             }
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct PairClass {
+struct TransferClass {
     inner: [LevelShape; 2],
     depth: usize,
-    leaf: PairLeafClass,
+    leaf: TransferLeafClass,
 }
 
-impl PairClass {
-    fn of(shape: &PairShape) -> Self {
-        let PairShape { levels, leaf } = shape;
+impl TransferClass {
+    fn of(shape: &TransferShape) -> Self {
+        let TransferShape { levels, leaf } = shape;
         let inner = *levels.last().expect("a level");
-        Self { inner, depth: levels.len(), leaf: PairLeafClass::of(leaf) }
+        Self { inner, depth: levels.len(), leaf: TransferLeafClass::of(leaf) }
     }
 }
 
@@ -322,15 +323,15 @@ fn every_class_of_pairs_at_every_alignment() {
     let jit = jit();
     let mut sweep = Sweep::new();
     let classes = || {
-        (1..=PairShape::MAX_DEPTH).flat_map(|depth| {
-            let leaves = PairLeafClass::all().filter(move |leaf| leaf.at_depth(depth));
+        (1..=TransferShape::MAX_DEPTH).flat_map(|depth| {
+            let leaves = TransferLeafClass::all().filter(move |leaf| leaf.at_depth(depth));
             leaves.flat_map(move |leaf| {
                 let inners = || levels().flat_map(|from| levels().map(move |to| [from, to]));
-                inners().map(move |inner| PairClass { inner, depth, leaf })
+                inners().map(move |inner| TransferClass { inner, depth, leaf })
             })
         })
     };
-    for PairClass { inner: [from, to], depth, leaf } in classes() {
+    for TransferClass { inner: [from, to], depth, leaf } in classes() {
         let both = |count| {
             move |stride| {
                 let from = nest_levels(from, depth, count, stride);
@@ -341,21 +342,21 @@ fn every_class_of_pairs_at_every_alignment() {
             }
         };
         for inset in 0..64 {
-            let pair = leaf.pair(both(count(inset, depth)), inset);
+            let transfer = leaf.transfer(both(count(inset, depth)), inset);
             for edge in [Edge::Start, Edge::End] {
-                pair::agree_at(&jit, &pair, edge, [inset, other(inset)], "class");
-                sweep.at(PairClass::of(&pair.shape()), edge, inset);
+                transfer::agree_at(&jit, &transfer, edge, [inset, other(inset)], "class");
+                sweep.at(TransferClass::of(&transfer.shape()), edge, inset);
             }
         }
-        let pair = leaf.pair(both(9), 0);
-        let kernel = jit.pair_kernel(&pair.shape()).expect("a kernel");
+        let transfer = leaf.transfer(both(9), 0);
+        let kernel = jit.transfer_kernel(&transfer.shape()).expect("a kernel");
         for zero in 0..depth {
-            let mut params = pair.parameters();
+            let mut params = transfer.parameters();
             params[5 * zero] = 0;
             // SAFETY: one count is 0, so no memory but `params` is accessed.
             unsafe { kernel.entry()(params.as_ptr(), std::ptr::null_mut(), std::ptr::null_mut()) };
         }
-        sweep.nothing(PairClass::of(&pair.shape()));
+        sweep.nothing(TransferClass::of(&transfer.shape()));
     }
     sweep.complete(classes());
     assert_eq!(jit.counters().refusals, 0);

@@ -4,11 +4,11 @@
 //! `guarded.rs` proves that no byte outside the pages of runs is touched; this proves it for the
 //! gaps inside, where a load, a blend and a store would go unnoticed by one thread.
 
-use super::pair::Pair;
+use super::transfer::Transfer;
 use super::{block, jit, reference, window};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence};
 use typepack_engine::Table;
-use typepack_engine::kernel::{Compiler, Direction, Level, Nest, PairRun};
+use typepack_engine::kernel::{Compiler, Direction, Level, Nest, TransferRun};
 
 /// Calls of a kernel per case, at least.
 const CALLS: usize = 300;
@@ -148,11 +148,11 @@ fn unpacking_leaves_gaps_to_another_thread() {
 #[test]
 fn fused_copies_leave_gaps_to_another_thread() {
     let jit = jit();
-    let check = |pair: &Pair| {
-        let shape = pair.shape();
-        let kernel = jit.pair_kernel(&shape).expect("a kernel");
-        let runs = pair.all();
-        let span = |place: fn(&PairRun) -> i64| {
+    let check = |transfer: &Transfer| {
+        let shape = transfer.shape();
+        let kernel = jit.transfer_kernel(&shape).expect("a kernel");
+        let runs = transfer.all();
+        let span = |place: fn(&TransferRun) -> i64| {
             let low = runs.iter().map(place).min().expect("runs");
             let high = runs.iter().map(|run| place(run) + run.bytes as i64).max().expect("runs");
             (low, (high - low) as usize)
@@ -161,11 +161,11 @@ fn fused_copies_leave_gaps_to_another_thread() {
         let source = vec![VALUE; source_bytes];
         let places: Vec<(usize, usize)> =
             runs.iter().map(|run| ((run.to - to) as usize, run.bytes as usize)).collect();
-        let params = pair.parameters();
+        let params = transfer.parameters();
         let source = source.as_ptr().cast_mut().wrapping_offset(-from as isize);
         let kept = gaps_are_kept(bytes, &places, CALLS, |mem| {
             // SAFETY:
-            // - `params` has the words of the shape; its table addresses are those of `pair`;
+            // - `params` has the words of the shape; its table addresses are those of `transfer`;
             // - the runs lie in `source`, which is only read, and in the memory, whose bytes are
             //   atomics; the other thread leaves those of the runs alone.
             unsafe {
@@ -181,10 +181,10 @@ fn fused_copies_leave_gaps_to_another_thread() {
             [table(COUNT, s, false), line(COUNT, d)],
             [line(COUNT, s), table(COUNT, d, true)],
         ] {
-            check(&Pair::block(vec![level], bytes));
+            check(&Transfer::block(vec![level], bytes));
         }
     }
-    let run = |from, to, bytes| PairRun { from, to, bytes };
+    let run = |from, to, bytes| TransferRun { from, to, bytes };
     let runs = vec![run(0, 0, 16), run(16, 32, 8), run(32, 40, 8), run(40, 65, 13)];
-    check(&Pair { levels: vec![[line(COUNT, 64), line(COUNT, 96)]], runs, long: false });
+    check(&Transfer { levels: vec![[line(COUNT, 64), line(COUNT, 96)]], runs, long: false });
 }

@@ -10,9 +10,9 @@
 mod classes;
 mod gaps;
 mod guarded;
-mod pair;
 mod random;
 mod reference;
+mod transfer;
 
 use guarded::{Edge, Guarded};
 use random::Random;

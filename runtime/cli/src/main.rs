@@ -14,7 +14,6 @@ mod agree;
 mod explain;
 mod halo;
 mod info;
-mod kernel;
 mod progress;
 
 use agree::{Stop, USAGE, agree, say};

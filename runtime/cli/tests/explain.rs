@@ -59,10 +59,10 @@ fn refusals_say_where_and_leave_nothing() {
 }
 
 /// As [`explain`], with a value of `TYPEPACK_KERNEL`.
-fn kernel(arguments: &[&str], rung: &str) -> String {
+fn kernel(arguments: &[&str], strategy: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_typepack"));
     let done =
-        command.arg("explain").args(arguments).env("TYPEPACK_KERNEL", rung).output().unwrap();
+        command.arg("explain").args(arguments).env("TYPEPACK_KERNEL", strategy).output().unwrap();
     assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
     text(&done.stdout)
 }
@@ -117,14 +117,14 @@ fn a_kernel_of_short_calls_is_shown() {
 
 #[test]
 fn where_nothing_is_compiled_it_says_what_runs() {
-    for (ty, rung, line) in [
+    for (ty, strategy, line) in [
         ("contiguous(4, int)", "auto", "one memcpy"),
         ("contiguous(0, int)", "auto", "nothing to move"),
         ("vector(10, 2000, 3000, double)", "auto", "runs as one memcpy per row"),
         ("vector(1000, 1, 2, double)", "leaf", "runs as leaf "),
         ("vector(1000, 1, 2, double)", "interpreter", "runs as interpreter"),
     ] {
-        let report = kernel(&[ty, "--clif"], rung);
+        let report = kernel(&[ty, "--clif"], strategy);
         assert!(report.starts_with("no kernel") && report.contains(line), "{ty}: {report}");
         assert_eq!(report.lines().count(), 1, "{report}");
     }

@@ -2,7 +2,7 @@
 //!
 //! `endpoint/matching.rs` compares labels with what receives ask for; `envelope.rs` carries labels.
 
-use crate::Plan;
+pub use crate::status::Status;
 
 /// Largest tag a message can have (`MPI_TAG_UB`; MPI-5.0 section 9.1.2).
 #[doc(alias = "MPI_TAG_UB")]
@@ -58,31 +58,6 @@ pub enum Operation {
     Done(Status),
     /// It is in flight under this number, which [`Ongoing`](crate::Ongoing) knows.
     Pending(u64),
-}
-
-/// What a completed receive, or a probe, says about its message (`MPI_Status`).
-#[doc(alias = "MPI_Status")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status {
-    /// Rank of the sender in the communicator.
-    pub source: usize,
-    /// Tag of the message.
-    pub tag: i32,
-    /// Packed bytes of the message.
-    pub bytes: u64,
-}
-
-impl Status {
-    /// How many whole elements of `plan`'s type the message holds; `None` when its bytes are not
-    /// a whole number of elements.
-    #[doc(alias = "MPI_Get_count")]
-    pub fn count(&self, plan: &Plan) -> Option<u64> {
-        match (self.bytes, plan.element_bytes()) {
-            (0, _) => Some(0),
-            (_, 0) => None,
-            (bytes, element) => bytes.is_multiple_of(element).then(|| bytes / element),
-        }
-    }
 }
 
 /// What identifies a message to the matching, everything but its source, and what is in it.

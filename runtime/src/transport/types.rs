@@ -13,7 +13,7 @@ use crate::Plan;
 use crate::message::envelope::{BYTES, Place, Space, TYPE_MAX, TYPES};
 use crate::message::payload::Layout;
 use crate::shm::ring::Violation;
-use typepack_engine::facts::Facts;
+use typepack_engine::analysis::Facts;
 use typepack_engine::wire;
 
 /// A type that has been defined.

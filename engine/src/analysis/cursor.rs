@@ -1,0 +1,167 @@
+//! The runs of a plan, one after the other, in packed order, from any packed byte.
+//!
+//! Over `runs.rs`; `transfer/` walks two layouts in step with it, and whoever wants
+//! `(displacement, length)` lists reads them from it. It executes nothing and knows no kernel.
+
+use super::runs::RunWalk;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ir::Run;
+use crate::plan::Plan;
+
+/// A place in the packed form of `count` elements, and the run of memory that lies there.
+#[derive(Clone, Debug)]
+pub struct Cursor<'a> {
+    runs: RunWalk<'a>,
+    /// Packed bytes in all, and the first one of `run`.
+    end: u64,
+    position: u64,
+    /// What is left of the current run; 0 bytes at the end.
+    run: Run,
+    /// Length of the current run from its own beginning.
+    whole: u64,
+}
+
+impl<'a> Cursor<'a> {
+    /// A cursor at packed byte 0 of `count` elements.
+    ///
+    /// # Errors
+    ///
+    /// `count`: the packed bytes do not fit 64 bits.
+    pub fn new(plan: &'a Plan, count: u64) -> Result<Self> {
+        Self::at(plan, count, 0)
+    }
+
+    /// A cursor at packed byte `position` of `count` elements.
+    ///
+    /// # Errors
+    ///
+    /// `count`: the packed bytes do not fit 64 bits. `position`: past the end.
+    pub fn at(plan: &'a Plan, count: u64, position: u64) -> Result<Self> {
+        let end = plan.packed_bytes(count)?;
+        let runs = RunWalk::of_elements(plan.program(), end);
+        let mut cursor =
+            Self { runs, end, position: 0, run: Run { offset: 0, bytes: 0 }, whole: 0 };
+        cursor.seek(position)?;
+        Ok(cursor)
+    }
+
+    /// The packed byte this cursor is at.
+    pub fn tell(&self) -> u64 {
+        self.position
+    }
+
+    /// The rest of the run at this position, displacement from displacement 0 of the first
+    /// element; `None` at the end of the packed bytes.
+    #[inline]
+    pub fn run(&self) -> Option<Run> {
+        (self.run.bytes > 0).then_some(self.run)
+    }
+
+    /// Length in bytes of the whole run at this position, with what lies before the position.
+    #[inline]
+    pub fn whole_run(&self) -> u64 {
+        self.whole
+    }
+
+    /// Goes to packed byte `position`, forwards or backwards.
+    ///
+    /// # Errors
+    ///
+    /// `position`: past the end.
+    pub fn seek(&mut self, position: u64) -> Result<()> {
+        if position > self.end {
+            return Err(Error::new(
+                ErrorKind::Argument,
+                "position",
+                format!("{position} is not within the {} packed bytes", self.end),
+            ));
+        }
+        self.position = position;
+        self.runs.seek(position);
+        self.next_run();
+        Ok(())
+    }
+
+    /// Goes `bytes` packed bytes on, at most to the end of the current run; more is cut to that.
+    #[inline]
+    pub fn advance(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.run.bytes);
+        self.position += bytes;
+        if bytes < self.run.bytes {
+            self.run.offset = self.run.offset.wrapping_add(bytes as i64);
+            self.run.bytes -= bytes;
+        } else {
+            self.next_run();
+        }
+    }
+
+    /// Goes to the run after the current one.
+    fn next_run(&mut self) {
+        (self.run.bytes, self.whole) = (0, 0);
+        if let Some(found) = self.runs.next() {
+            (self.run, self.whole) = (found.run, found.whole);
+        }
+    }
+}
+
+impl Iterator for Cursor<'_> {
+    type Item = Run;
+
+    /// The rest of the current run; the cursor goes to the next one.
+    fn next(&mut self) -> Option<Run> {
+        let run = self.run()?;
+        self.advance(run.bytes);
+        Some(run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Datatype, Named};
+
+    fn int() -> Datatype {
+        Datatype::named(Named::INT)
+    }
+
+    fn runs(ty: &Datatype, count: u64, from: u64) -> Vec<(i64, u64)> {
+        let plan = ty.commit().unwrap();
+        let mut cursor = Cursor::new(&plan, count).unwrap();
+        cursor.seek(from).unwrap();
+        cursor.map(|run| (run.offset, run.bytes)).collect()
+    }
+
+    #[test]
+    fn runs_of_each_kind_of_level() {
+        let vector = Datatype::vector(2, 1, 2, &int()).unwrap();
+        assert_eq!(runs(&vector, 2, 0), [(0, 4), (8, 4), (12, 4), (20, 4)]);
+        assert_eq!(runs(&vector, 2, 6), [(10, 2), (12, 4), (20, 4)]);
+        let table = Datatype::indexed_block(1, &[5, 0, 3], &int()).unwrap();
+        assert_eq!(runs(&table, 1, 4), [(0, 4), (12, 4)]);
+        let list = Datatype::indexed(&[1, 3, 0, 2], &[9, 0, 5, 5], &int()).unwrap();
+        assert_eq!(runs(&list, 1, 0), [(36, 4), (0, 12), (20, 8)]);
+        assert_eq!(runs(&list, 1, 5), [(1, 11), (20, 8)]);
+        let gapped = Datatype::resized(0, 7, &int()).unwrap();
+        let list = Datatype::indexed(&[1, 3], &[9, 0], &gapped).unwrap();
+        assert_eq!(runs(&list, 1, 8), [(7, 4), (14, 4)]);
+        let byte = Datatype::named(Named::BYTE);
+        let parts = Datatype::structured(&[1, 1, 1], &[9, 0, 40], &[byte, list, vector]).unwrap();
+        assert_eq!(
+            runs(&parts, 1, 0),
+            [(9, 1), (63, 4), (0, 4), (7, 4), (14, 4), (40, 4), (48, 4)]
+        );
+    }
+
+    #[test]
+    fn contiguous_elements_are_one_run_and_the_end_has_none() {
+        assert_eq!(runs(&Datatype::contiguous(3, &int()).unwrap(), 4, 5), [(5, 43)]);
+        assert_eq!(runs(&int(), 4, 16), []);
+        assert_eq!(runs(&Datatype::contiguous(0, &int()).unwrap(), 4, 0), []);
+        let plan = int().commit().unwrap();
+        let mut cursor = Cursor::new(&plan, 4).unwrap();
+        assert_eq!(cursor.seek(17).unwrap_err().argument(), "position");
+        assert!(Cursor::new(&plan, u64::MAX).is_err());
+        cursor.advance(99);
+        assert_eq!((cursor.tell(), cursor.run()), (16, None));
+    }
+}

@@ -1,0 +1,274 @@
+//! What a layout is like: block sizes, density, order, alignment, overlap.
+//!
+//! After `plan/`, from the plan's program alone; consumers are `explain`, the runtime's choice
+//! of a path, and passes that need a proof of disjointness. One forward walk over the program
+//! sums every node up from its operands (a `Summary`), so that a type of 10^18 blocks costs as
+//! much as its description. Overlap, which needs more thought, is in `overlap.rs`, its answers in `known.rs`.
+
+use crate::ir::{Edge, Op, Program, edges};
+use crate::plan::Plan;
+
+/// An answer that may be too expensive to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// Yes, proven.
+    Yes,
+    /// No, proven.
+    No,
+    /// Not decided within the limits of the question.
+    Unknown,
+}
+
+/// Facts about one element of a layout. Runs are those of
+/// [`Iov`](crate::analysis::iov::Iov), after all passes.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Facts {
+    /// Bytes of data.
+    pub bytes: u64,
+    /// Bytes from the first to one past the last byte of data.
+    pub span: u64,
+    /// Bytes from one element to the next.
+    pub extent: i64,
+    /// Number of runs.
+    pub runs: u64,
+    /// Bytes of the shortest run; 0 without data.
+    pub shortest: u64,
+    /// Bytes of the longest run; 0 without data.
+    pub longest: u64,
+    /// The data of one element is one run of memory in packed order.
+    pub dense: bool,
+    /// Any number of elements is one run of memory.
+    pub contiguous: bool,
+    /// Every run begins at or after the end of the one before, inside one element: addresses only
+    /// grow, and nothing overlaps.
+    pub monotone: bool,
+    /// The same for any number of elements.
+    pub monotone_elements: bool,
+    /// The largest power of two that divides the offset of every run and the extent, in bytes; 2^63
+    /// when all of these are 0.
+    pub alignment: u64,
+    /// The largest power of two that divides the length of every run; 2^63 without data.
+    pub granularity: u64,
+}
+
+impl Facts {
+    /// Sums up `plan`. O(program nodes, tables and lists).
+    pub fn of(plan: &Plan) -> Self {
+        let program = plan.program();
+        let extent = plan.footprint().extent;
+        let mut facts = Self {
+            bytes: plan.element_bytes(),
+            span: 0,
+            extent,
+            runs: 0,
+            shortest: 0,
+            longest: 0,
+            dense: true,
+            contiguous: true,
+            monotone: true,
+            monotone_elements: true,
+            alignment: 1 << 63,
+            granularity: 1 << 63,
+        };
+        let Some(body) = program.body else { return facts };
+        let summaries = summarize(program);
+        // The iterations that make one element.
+        let one = summaries[body.node.index()]
+            .repeated(program.factor, program.stride)
+            .moved(body.offset);
+        let span = one.high - one.low;
+        facts.span = u64::try_from(span).unwrap_or(u64::MAX);
+        facts.monotone = one.monotone;
+        facts.monotone_elements = one.monotone && i128::from(extent) >= span;
+        facts.dense = one.monotone && span == i128::from(facts.bytes);
+        facts.contiguous = program.is_one_run();
+        facts.alignment = lowest(one.first as u64 | one.steps | extent as u64);
+        let merged = Summary::block(facts.bytes);
+        let runs = if facts.contiguous { merged } else { one };
+        (facts.runs, facts.shortest, facts.longest) = (runs.runs, runs.shortest, runs.longest);
+        facts.granularity = lowest(runs.lengths);
+        facts
+    }
+
+    /// Data bytes per byte of span: 1 for data without gaps, more only where data overlaps; 1
+    /// without data.
+    pub fn density(&self) -> f64 {
+        if self.span == 0 { 1.0 } else { self.bytes as f64 / self.span as f64 }
+    }
+
+    /// Mean bytes of a run; 0 without data.
+    pub fn mean(&self) -> f64 {
+        if self.runs == 0 { 0.0 } else { self.bytes as f64 / self.runs as f64 }
+    }
+}
+
+impl Plan {
+    /// Whether some byte occurs more than once in `count` elements. The receive buffer of such a
+    /// type is erroneous (MPI-5.0 section 5.1.11), and its unpacking has to keep typemap order.
+    ///
+    /// Proven either way for loops, tables and lists that are nested without interleaving, or
+    /// interleaved as rows and columns are; where that fails the runs of a part are sorted, up to
+    /// 2^20 runs and 64 MiB of table entries in all for one question. [`Answer::Unknown`] beyond.
+    pub fn overlaps(&self, count: u64) -> Answer {
+        super::overlap::overlaps(self.program(), count)
+    }
+}
+
+/// The lowest bit set, as a number; 2^63 for 0.
+fn lowest(bits: u64) -> u64 {
+    1 << bits.trailing_zeros().min(63)
+}
+
+/// One node, as if at displacement 0. In bytes; spans in 128 bits, since a node that wraps around
+/// (which no correct program has) must not make this panic.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Summary {
+    pub(super) runs: u64,
+    pub(super) low: i128,
+    pub(super) high: i128,
+    pub(super) shortest: u64,
+    pub(super) longest: u64,
+    /// Runs only go forward. Then the first begins at `low` and the last ends at `high`.
+    pub(super) monotone: bool,
+    /// Offset of the first run.
+    pub(super) first: i64,
+    /// Differences of offsets, or-ed. Its lowest bit is the alignment of all differences: that of
+    /// a sum is at least the lowest of its summands, which are differences themselves.
+    pub(super) steps: u64,
+    /// All lengths of runs, or-ed.
+    pub(super) lengths: u64,
+}
+
+impl Summary {
+    pub(super) const EMPTY: Self = Self {
+        runs: 0,
+        low: i128::MAX,
+        high: i128::MIN,
+        shortest: u64::MAX,
+        longest: 0,
+        monotone: true,
+        first: 0,
+        steps: 0,
+        lengths: 0,
+    };
+
+    pub(super) fn block(bytes: u64) -> Self {
+        Self {
+            runs: 1,
+            low: 0,
+            high: i128::from(bytes),
+            shortest: bytes,
+            longest: bytes,
+            lengths: bytes,
+            ..Self::EMPTY
+        }
+    }
+
+    /// Bytes from the first to one past the last.
+    pub(super) fn span(&self) -> i128 {
+        self.high.saturating_sub(self.low)
+    }
+
+    /// `count` (not 0) copies, `stride` bytes apart.
+    pub(super) fn repeated(self, count: u64, stride: i64) -> Self {
+        if count == 1 {
+            return self;
+        }
+        let last = i128::from(count - 1).saturating_mul(i128::from(stride));
+        Self {
+            runs: self.runs.saturating_mul(count),
+            low: self.low.saturating_add(last.min(0)),
+            high: self.high.saturating_add(last.max(0)),
+            monotone: self.monotone && i128::from(stride) >= self.span(),
+            steps: self.steps | stride as u64,
+            ..self
+        }
+    }
+
+    pub(super) fn moved(self, offset: i64) -> Self {
+        Self {
+            low: self.low.saturating_add(i128::from(offset)),
+            high: self.high.saturating_add(i128::from(offset)),
+            first: self.first.wrapping_add(offset),
+            ..self
+        }
+    }
+
+    /// This, and then `next`.
+    pub(super) fn then(self, next: Self) -> Self {
+        if self.runs == 0 {
+            return next;
+        }
+        Self {
+            runs: self.runs.saturating_add(next.runs),
+            low: self.low.min(next.low),
+            high: self.high.max(next.high),
+            shortest: self.shortest.min(next.shortest),
+            longest: self.longest.max(next.longest),
+            monotone: self.monotone && next.monotone && self.high <= next.low,
+            first: self.first,
+            steps: self.steps | next.steps | next.first.wrapping_sub(self.first) as u64,
+            lengths: self.lengths | next.lengths,
+        }
+    }
+}
+
+/// The summary of every node in use; the others' are empty.
+pub(super) fn summarize(program: &Program) -> Vec<Summary> {
+    let used = in_use(program);
+    let mut all: Vec<Summary> = Vec::with_capacity(used.len());
+    for (node, used) in program.nodes().iter().zip(used) {
+        let of = |edge: &Edge| all[edge.node.index()].moved(edge.offset);
+        let summary = match &node.op {
+            _ if !used => Summary::EMPTY,
+            Op::Block => Summary::block(node.bytes),
+            Op::Loop { count, stride, body } => of(body).repeated(*count, *stride),
+            Op::Table { entries, scale, body } => {
+                let body = of(body);
+                entries.iter().fold(Summary::EMPTY, |sum, entry| {
+                    sum.then(body.moved(entry.wrapping_mul(*scale)))
+                })
+            }
+            Op::Ragged { list, scale, stride, body: edge } => {
+                let (body, dense) = (of(edge), program.is_dense(*stride, *edge));
+                let each = program.node(edge.node).bytes;
+                let blocks = list.lengths.iter().zip(list.entries.iter());
+                blocks.filter(|(length, _)| *length > 0).fold(
+                    Summary::EMPTY,
+                    |sum, (length, at)| {
+                        let copies = length as u64;
+                        let block = if dense {
+                            Summary::block(copies * each).moved(edge.offset)
+                        } else {
+                            body.repeated(copies, *stride)
+                        };
+                        sum.then(block.moved(at.wrapping_mul(*scale)))
+                    },
+                )
+            }
+            Op::Seq { parts } => {
+                parts.iter().fold(Summary::EMPTY, |sum, part| sum.then(of(&part.edge)))
+            }
+        };
+        all.push(summary);
+    }
+    all
+}
+
+/// Which nodes the program's body reaches: passes leave others behind.
+fn in_use(program: &Program) -> Vec<bool> {
+    let mut used = vec![false; program.nodes().len()];
+    if let Some(body) = program.body {
+        used[body.node.index()] = true;
+    }
+    // Users come after what they use.
+    for id in (0..used.len()).rev() {
+        if used[id] {
+            for edge in edges(&program.nodes()[id].op) {
+                used[edge.node.index()] = true;
+            }
+        }
+    }
+    used
+}

@@ -1,0 +1,290 @@
+//! A layout as a list of runs of memory, from any run on, without ever making the list: what
+//! `readv`, `process_vm_readv` and file views ask for (like MPICH's `MPIX_Type_iov_len` and
+//! `MPIX_Type_iov`).
+//!
+//! After `plan/`, beside `exec/`, and over the same program. [`Iov`] counts the runs of every
+//! node once; any run, and any packed byte, is then found by division, and inside sequences and
+//! lists by a binary search over sampled sums, O(depth + log list). [`Runs`] walks on from there in
+//! amortised constant time (`runs.rs`).
+//!
+//! **What a run is.** The program's runs: a block, and an entry of a list of blocks that continue
+//! each other. They are as long as the passes could make them inside the program, and are *not*
+//! merged across iterations of a loop or across elements, even where the last run of one touches
+//! the first of the next; this keeps the number of runs a product and every run addressable (MPICH
+//! likewise gives its representation's segments). One exception: elements that continue each
+//! other without a gap are one run, whatever their count.
+
+use super::runs::RunWalk;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ir::{Edge, Op, RaggedList, Run};
+use crate::plan::Plan;
+
+/// The runs of a plan, counted. Made once per plan that is asked, and kept by whoever asks.
+///
+/// ```
+/// use typepack_engine::{Datatype, Named, iov::Iov};
+///
+/// let column = Datatype::vector(100, 2, 8, &Datatype::named(Named::DOUBLE))?;
+/// let iov = Iov::new(&column.commit()?);
+/// assert_eq!(iov.len(1)?, 100);
+/// assert_eq!(iov.below(1, 1000)?, (62, 992));
+/// let runs: Vec<_> = iov.runs(1, 97)?.map(|run| (run.offset, run.bytes)).collect();
+/// assert_eq!(runs, [(97 * 64, 16), (98 * 64, 16), (99 * 64, 16)]);
+/// # Ok::<(), typepack_engine::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Iov {
+    plan: Plan,
+    counts: Box<[u64]>,
+    /// By node; see [`Ranks`].
+    ranks: Box<[Ranks]>,
+}
+
+/// How many runs lie before part `i` of a sequence, or before entry `i` of a list of runs.
+#[derive(Clone, Debug)]
+enum Ranks {
+    /// `i` times this.
+    Uniform(u64),
+    /// Entry `k` for part or entry `k * SAMPLE`; the rest is counted.
+    Sampled(Box<[u64]>),
+}
+
+/// Parts or entries per sample.
+const SAMPLE: usize = 32;
+
+impl Ranks {
+    fn new(counts: impl ExactSizeIterator<Item = u64> + Clone) -> Self {
+        let mut all = counts.clone();
+        let first = all.next().unwrap_or(0);
+        if all.all(|count| count == first) {
+            return Self::Uniform(first);
+        }
+        let mut samples = Vec::with_capacity(counts.len().div_ceil(SAMPLE));
+        let mut before = 0;
+        for (i, count) in counts.enumerate() {
+            if i % SAMPLE == 0 {
+                samples.push(before);
+            }
+            before += count;
+        }
+        Self::Sampled(samples.into())
+    }
+
+    /// Runs before `index`; `count(i)` are those of `i`.
+    fn before(&self, index: usize, count: impl Fn(usize) -> u64) -> u64 {
+        match self {
+            Self::Uniform(each) => index as u64 * each,
+            Self::Sampled(samples) => {
+                // `index` may be the end, which a full last sample leaves without one of its own.
+                let sample = (index / SAMPLE).min(samples.len() - 1);
+                samples[sample] + (sample * SAMPLE..index).map(count).sum::<u64>()
+            }
+        }
+    }
+
+    /// The part or entry that holds run `rank` (below the total), and the runs before that run in
+    /// it.
+    fn seek(&self, rank: u64, count: impl Fn(usize) -> u64) -> (usize, u64) {
+        match self {
+            Self::Uniform(each) => ((rank / each) as usize, rank % each),
+            Self::Sampled(samples) => {
+                let sample = samples.partition_point(|&before| before <= rank) - 1;
+                let (mut index, mut rest) = (sample * SAMPLE, rank - samples[sample]);
+                while rest >= count(index) {
+                    rest -= count(index);
+                    index += 1;
+                }
+                (index, rest)
+            }
+        }
+    }
+}
+
+/// Whether entry `entry` of a list of runs is one: 1, or 0 without copies.
+fn entry_runs(list: &RaggedList, entry: usize) -> u64 {
+    u64::from(list.lengths.get(entry) > 0)
+}
+
+impl Iov {
+    /// Counts the runs of `plan`. O(program nodes and their lists); tables are not read, and lists
+    /// only for their lengths.
+    pub fn new(plan: &Plan) -> Self {
+        let program = plan.program();
+        let nodes = program.nodes().len();
+        let (mut counts, mut ranks) = (Vec::with_capacity(nodes), Vec::with_capacity(nodes));
+        for node in program.nodes() {
+            let of = |edge: &Edge, counts: &[u64]| counts[edge.node.index()];
+            let mut rank = Ranks::Uniform(1);
+            // No overflow: every run has a byte, and bytes fit.
+            let count = match &node.op {
+                Op::Block => 1,
+                Op::Loop { count, body, .. } => count * of(body, &counts),
+                Op::Table { entries, body, .. } => entries.len() as u64 * of(body, &counts),
+                Op::Ragged { list, stride, body, .. } if program.is_dense(*stride, *body) => {
+                    rank = Ranks::new((0..list.len()).map(|entry| entry_runs(list, entry)));
+                    rank.before(list.len(), |entry| entry_runs(list, entry))
+                }
+                Op::Ragged { body, .. } => {
+                    // Bytes are copies times body.
+                    node.bytes / program.node(body.node).bytes * of(body, &counts)
+                }
+                Op::Seq { parts } => {
+                    rank = Ranks::new(parts.iter().map(|part| of(&part.edge, &counts)));
+                    rank.before(parts.len(), |part| of(&parts[part].edge, &counts))
+                }
+            };
+            counts.push(count);
+            ranks.push(rank);
+        }
+        Self { plan: plan.clone(), counts: counts.into(), ranks: ranks.into() }
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Number of runs of `count` elements.
+    ///
+    /// # Errors
+    ///
+    /// Their bytes do not fit `i64`.
+    #[doc(alias = "MPIX_Type_iov_len")]
+    pub fn len(&self, count: u64) -> Result<u64> {
+        let bytes = self.plan.packed_bytes(count)?;
+        let program = self.plan.program();
+        Ok(match program.body {
+            Some(_) if program.is_one_run() => u64::from(bytes > 0),
+            Some(body) => count * program.factor * self.counts[body.node.index()],
+            None => 0,
+        })
+    }
+
+    /// How many runs of `count` elements, counted from the first, have together at most `limit`
+    /// bytes, and how many bytes those have.
+    ///
+    /// # Errors
+    ///
+    /// The bytes of `count` elements do not fit `i64`.
+    #[doc(alias = "MPIX_Type_iov_len")]
+    pub fn below(&self, count: u64, limit: u64) -> Result<(u64, u64)> {
+        let (all, bytes) = (self.len(count)?, self.plan.packed_bytes(count)?);
+        if limit >= bytes {
+            return Ok((all, bytes));
+        }
+        let program = self.plan.program();
+        let (Some(body), false) = (program.body, program.is_one_run()) else {
+            return Ok((0, 0));
+        };
+        let mut at = body.node;
+        let each = program.node(at).bytes;
+        let (mut runs, mut rest) = (limit / each * self.counts[at.index()], limit % each);
+        // What is left of the limit always ends inside node `at`.
+        while rest > 0 {
+            let node = program.node(at);
+            let (part, passed) = match &node.op {
+                Op::Block => break,
+                Op::Ragged { list, stride, body, .. } if program.is_dense(*stride, *body) => {
+                    let each = program.node(body.node).bytes;
+                    let (entry, within) = list.seek(rest / each);
+                    rest = within * each + rest % each;
+                    let ranks = &self.ranks[at.index()];
+                    runs += ranks.before(entry, |entry| entry_runs(list, entry));
+                    break;
+                }
+                Op::Loop { body, .. } | Op::Table { body, .. } | Op::Ragged { body, .. } => {
+                    let each = program.node(body.node).bytes;
+                    let copies = rest / each;
+                    rest %= each;
+                    (*body, copies * self.counts[body.node.index()])
+                }
+                Op::Seq { parts } => {
+                    let part = parts.partition_point(|part| part.end <= rest);
+                    rest -= if part == 0 { 0 } else { parts[part - 1].end };
+                    let ranks = &self.ranks[at.index()];
+                    let passed = ranks.before(part, |p| self.counts[parts[p].edge.node.index()]);
+                    (parts[part].edge, passed)
+                }
+            };
+            runs += passed;
+            at = part.node;
+        }
+        Ok((runs, limit - rest))
+    }
+
+    /// The runs of `count` elements from run number `first` on, in packed order; offsets in bytes
+    /// from displacement 0. O(depth + log list) to begin, amortised O(1) for each.
+    ///
+    /// # Errors
+    ///
+    /// There are fewer than `first` runs, or the bytes of `count` elements do not fit `i64`.
+    #[doc(alias = "MPIX_Type_iov")]
+    pub fn runs(&self, count: u64, first: u64) -> Result<Runs<'_>> {
+        let all = self.len(count)?;
+        if first > all {
+            return Err(Error::new(
+                ErrorKind::Argument,
+                "first",
+                format!("{first}, but there are only {all} runs"),
+            ));
+        }
+        let bytes = self.plan.packed_bytes(count)?;
+        let mut runs = RunWalk::of_elements(self.plan.program(), bytes);
+        if first > 0 {
+            runs.seek(self.position(first, bytes));
+        }
+        Ok(Runs(runs))
+    }
+
+    /// The packed byte at which run number `first` begins, of `bytes` packed bytes in all; their end
+    /// for the number of all runs.
+    fn position(&self, first: u64, bytes: u64) -> u64 {
+        let program = self.plan.program();
+        let (Some(body), false) = (program.body, program.is_one_run()) else {
+            return if first == 0 { 0 } else { bytes };
+        };
+        let bytes_of = |edge: &Edge| program.node(edge.node).bytes;
+        let mut at = body.node;
+        let each = self.counts[at.index()];
+        let (mut position, mut rest) = (first / each * bytes_of(&body), first % each);
+        // Run `rest` of node `at` is looked for, of which it has more: it is no block.
+        while rest > 0 {
+            let inner = match &program.node(at).op {
+                Op::Block => break,
+                Op::Ragged { list, stride, body, .. } if program.is_dense(*stride, *body) => {
+                    let ranks = &self.ranks[at.index()];
+                    let (entry, _) = ranks.seek(rest, |entry| entry_runs(list, entry));
+                    position += list.before(entry) * bytes_of(body);
+                    break;
+                }
+                Op::Loop { body, .. } | Op::Table { body, .. } | Op::Ragged { body, .. } => {
+                    let each = self.counts[body.node.index()];
+                    position += rest / each * bytes_of(body);
+                    rest %= each;
+                    *body
+                }
+                Op::Seq { parts } => {
+                    let count = |part: usize| self.counts[parts[part].edge.node.index()];
+                    let (part, within) = self.ranks[at.index()].seek(rest, count);
+                    position += if part == 0 { 0 } else { parts[part - 1].end };
+                    rest = within;
+                    parts[part].edge
+                }
+            };
+            at = inner.node;
+        }
+        position
+    }
+}
+
+/// Runs of memory in packed order ([`Iov::runs`]).
+#[derive(Clone, Debug)]
+pub struct Runs<'a>(RunWalk<'a>);
+
+impl Iterator for Runs<'_> {
+    type Item = Run;
+
+    fn next(&mut self) -> Option<Run> {
+        self.0.next().map(|found| found.run)
+    }
+}

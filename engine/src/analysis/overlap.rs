@@ -1,0 +1,478 @@
+//! Does any byte occur twice?
+//!
+//! After the summaries of `mod.rs`. A program is a hierarchy of *nests*: a chain of loops and tables
+//! (levels) over a leaf, which is a block, a sequence or a list. A nest's copies of its leaf lie at
+//! all sums of one offset per level, whatever the order of levels; so levels are sorted by their
+//! gap (the least distance of two iterations), and a level the gap of which is at least the span of
+//! everything below it in that order cannot make an overlap. That proves vectors, subarrays and
+//! darrays in any storage order, transposed columns, and tables without duplicates. Parts and
+//! entries with disjoint spans are proven one by one; records read column by column (loops of one
+//! stride) by their spans modulo that stride.
+//!
+//! What is left is decided by sorting runs, within a budget for the whole question: as many of the
+//! nest's runs as the budget allows, which proves an overlap found in them, and its absence only
+//! if they were all. Nothing here recurses, and a node is looked at once however often it is used.
+
+use super::facts::{Answer, Summary, summarize};
+use super::runs::RunWalk;
+use crate::ir::{Edge, NodeId, Op, Part, Program, RaggedList, Run, edges};
+use crate::table::Table;
+
+/// Runs that one question may sort: 16 MiB.
+const RUNS: u64 = 1 << 20;
+
+/// Words of 8 bytes that one question may sort for tables and lists: 64 MiB, a list of 1.3 million
+/// entries.
+const WORDS: usize = 1 << 23;
+
+/// Whether a byte occurs twice in `count` elements.
+pub(super) fn overlaps(program: &Program, count: u64) -> Answer {
+    let Some(body) = program.body.filter(|_| count > 0 && !program.is_one_run()) else {
+        return Answer::No;
+    };
+    let Some(iterations) = program.factor.checked_mul(count) else { return Answer::Unknown };
+    let mut question = Question {
+        program,
+        summaries: summarize(program),
+        answers: vec![Answer::Unknown; program.nodes().len()],
+        gaps: vec![None; program.nodes().len()],
+        runs: 0,
+        words: WORDS,
+    };
+    // Few runs are sorted once and all together if proofs fail; of many, those of parts.
+    let runs = u128::from(question.summaries[body.node.index()].runs) * u128::from(iterations);
+    let few = runs <= u128::from(RUNS);
+    question.runs = if few { 0 } else { RUNS };
+    let (inner, leaf) = question.levels(body.node);
+    for id in question.heads(leaf) {
+        question.answers[id.index()] = question.node(id);
+    }
+    let mut levels = vec![Dimension::Loop { count: iterations, stride: program.stride }];
+    levels.extend(inner);
+    match question.nest(levels.clone(), leaf) {
+        Answer::Unknown if few => {
+            question.runs = RUNS;
+            question.sort(&levels, leaf)
+        }
+        answer => answer,
+    }
+}
+
+struct Question<'a> {
+    program: &'a Program,
+    summaries: Vec<Summary>,
+    /// By node, for heads and leaves of nests.
+    answers: Vec<Answer>,
+    /// By node, for tables that were asked for: least distance of two entries and greatest, in
+    /// entries; the inner option is empty where the budget did not allow to find out.
+    gaps: Vec<Option<Option<(u128, u128)>>>,
+    runs: u64,
+    words: usize,
+}
+
+/// A level of a nest with more than one iteration.
+#[derive(Clone, Copy)]
+enum Dimension<'a> {
+    Loop { count: u64, stride: i64 },
+    Table { node: NodeId, entries: &'a Table, scale: i64 },
+}
+
+impl Dimension<'_> {
+    fn count(&self) -> u64 {
+        match self {
+            Self::Loop { count, .. } => *count,
+            Self::Table { entries, .. } => entries.len() as u64,
+        }
+    }
+
+    fn offset(&self, index: u64) -> i64 {
+        match self {
+            Self::Loop { stride, .. } => stride.wrapping_mul(index as i64),
+            Self::Table { entries, scale, .. } => entries.get(index as usize).wrapping_mul(*scale),
+        }
+    }
+}
+
+impl<'a> Question<'a> {
+    /// The levels above the leaf of the nest that begins at `head`, and the leaf.
+    ///
+    /// At most 63 levels have more than one iteration, since packed sizes have 63 bits.
+    fn levels(&self, head: NodeId) -> (Vec<Dimension<'a>>, NodeId) {
+        let (mut levels, mut at) = (Vec::new(), head);
+        loop {
+            let body = match &self.program.node(at).op {
+                Op::Loop { count, stride, body } => {
+                    levels.push(Dimension::Loop { count: *count, stride: *stride });
+                    body
+                }
+                Op::Table { entries, scale, body } => {
+                    levels.push(Dimension::Table { node: at, entries, scale: *scale });
+                    body
+                }
+                Op::Block | Op::Ragged { .. } | Op::Seq { .. } => break,
+            };
+            at = body.node;
+        }
+        levels.retain(|level| level.count() > 1);
+        (levels, at)
+    }
+
+    /// Heads and leaves of all nests that `leaf` is made of, `leaf` included, operands first.
+    fn heads(&self, leaf: NodeId) -> Vec<NodeId> {
+        let mut seen = vec![false; self.program.nodes().len()];
+        let (mut found, mut pending) = (Vec::new(), vec![leaf]);
+        while let Some(id) = pending.pop() {
+            if std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            found.push(id);
+            match &self.program.node(id).op {
+                Op::Loop { .. } | Op::Table { .. } => pending.push(self.levels(id).1),
+                op => pending.extend(edges(op).map(|edge| edge.node)),
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    fn summary(&self, edge: &Edge) -> Summary {
+        self.summaries[edge.node.index()].moved(edge.offset)
+    }
+
+    /// The answer for a head or leaf; the operands have theirs.
+    fn node(&mut self, id: NodeId) -> Answer {
+        if self.summaries[id.index()].monotone {
+            return Answer::No;
+        }
+        match &self.program.node(id).op {
+            Op::Block => Answer::No,
+            Op::Loop { .. } | Op::Table { .. } => {
+                let (levels, leaf) = self.levels(id);
+                self.nest(levels, leaf)
+            }
+            Op::Seq { parts } => self.sequence(id, parts),
+            Op::Ragged { list, scale, stride, body } => {
+                self.ragged(id, list, *scale, *stride, body)
+            }
+        }
+    }
+
+    /// Copies of `leaf` at all sums of the levels' offsets.
+    fn nest(&mut self, levels: Vec<Dimension<'a>>, leaf: NodeId) -> Answer {
+        let inside = self.answers[leaf.index()];
+        if inside == Answer::Yes {
+            return Answer::Yes;
+        }
+        let width = self.summaries[leaf.index()].span().unsigned_abs();
+        let mut sorted: Vec<(u128, u128, Dimension)> = Vec::with_capacity(levels.len());
+        for level in levels.into_iter().filter(|level| level.count() > 1) {
+            match self.gap(&level) {
+                Some((0, _)) => return Answer::Yes,
+                Some((gap, span)) => sorted.push((gap, span, level)),
+                // As little as can be, and as much: never proves anything.
+                None => sorted.push((0, u128::MAX, level)),
+            }
+        }
+        sorted.sort_by_key(|(gap, ..)| *gap);
+        // The levels from `cut` on cannot make an overlap.
+        let (mut cut, mut reach, mut copies) = (0, width, 1u128);
+        for (i, (gap, span, level)) in sorted.iter().enumerate() {
+            if *gap < reach {
+                cut = i + 1;
+            }
+            reach = reach.saturating_add(*span);
+            copies = copies.saturating_mul(u128::from(level.count()));
+        }
+        sorted.truncate(cut);
+        if cut == 0 {
+            return inside;
+        }
+        let node = self.program.node(leaf);
+        // More bytes than places, or two iterations closer than a block.
+        let full = copies.saturating_mul(u128::from(node.bytes)) > reach;
+        let close = sorted.iter().any(|(gap, ..)| (1..width).contains(gap));
+        if full || (close && node.op == Op::Block) {
+            return Answer::Yes;
+        }
+        let levels: Vec<Dimension> = sorted.into_iter().map(|(.., level)| level).collect();
+        self.sort(&levels, leaf)
+    }
+
+    /// Least and greatest distance of two iterations in bytes, if affordable.
+    fn gap(&mut self, level: &Dimension<'a>) -> Option<(u128, u128)> {
+        match level {
+            Dimension::Loop { count, stride } => {
+                let stride = u128::from(stride.unsigned_abs());
+                Some((stride, u128::from(count - 1) * stride))
+            }
+            Dimension::Table { node, entries, scale } => {
+                let known = match self.gaps[node.index()] {
+                    Some(known) => known,
+                    None => {
+                        let found = distances(entries, &mut self.words);
+                        self.gaps[node.index()] = Some(found);
+                        found
+                    }
+                };
+                let scale = u128::from(scale.unsigned_abs());
+                known.map(|(least, most)| (least * scale, most * scale))
+            }
+        }
+    }
+
+    fn sequence(&mut self, id: NodeId, parts: &[Part]) -> Answer {
+        let mut spans = Vec::with_capacity(parts.len());
+        let mut inside = Answer::No;
+        for part in parts {
+            inside = worse(inside, self.answers[part.edge.node.index()]);
+            let summary = self.summary(&part.edge);
+            let block = self.program.node(part.edge.node).op == Op::Block;
+            spans.push(Span { low: summary.low, high: summary.high, solid: block });
+        }
+        if inside == Answer::Yes {
+            return Answer::Yes;
+        }
+        match meet(&mut spans) {
+            Answer::Yes => Answer::Yes,
+            Answer::No => inside,
+            Answer::Unknown if self.columns(parts) => inside,
+            Answer::Unknown => self.sort(&[], id),
+        }
+    }
+
+    /// Whether the parts are loops of one stride, the bodies of which lie apart modulo that stride.
+    fn columns(&self, parts: &[Part]) -> bool {
+        let mut stride = None;
+        let mut spans = Vec::with_capacity(parts.len());
+        for part in parts {
+            let Op::Loop { stride: step, body, .. } = &self.program.node(part.edge.node).op else {
+                return false;
+            };
+            let step = i128::from(step.unsigned_abs());
+            if step == 0 || *stride.get_or_insert(step) != step {
+                return false;
+            }
+            let body = self.summary(body).moved(part.edge.offset);
+            let low = body.low.rem_euclid(step);
+            spans.push(Span { low, high: low.saturating_add(body.span()), solid: false });
+        }
+        let (Some(stride), Some(least)) = (stride, spans.iter().map(|span| span.low).min()) else {
+            return false;
+        };
+        let apart = meet(&mut spans) == Answer::No;
+        // The last must not run into the first of the next period.
+        apart && spans.iter().all(|span| span.high <= least + stride)
+    }
+
+    fn ragged(
+        &mut self,
+        id: NodeId,
+        list: &RaggedList,
+        scale: i64,
+        stride: i64,
+        body: &Edge,
+    ) -> Answer {
+        let inside = self.answers[body.node.index()];
+        if inside == Answer::Yes {
+            return Answer::Yes;
+        }
+        let copy = self.summary(body);
+        let block = self.program.node(body.node).op == Op::Block;
+        let close = i128::from(stride).abs() < copy.span();
+        let mut interleaved = false;
+        if close && list.lengths.iter().any(|length| length > 1) {
+            if block {
+                return Answer::Yes;
+            }
+            interleaved = true;
+        }
+        let words = list.len().saturating_mul(size_of::<Span>() / 8);
+        if !interleaved && words <= self.words {
+            self.words -= words;
+            let solid = block && i128::from(stride) == copy.span();
+            let mut spans: Vec<Span> = list
+                .lengths
+                .iter()
+                .zip(list.entries.iter())
+                .filter(|(length, _)| *length > 0)
+                .map(|(length, at)| {
+                    let all = copy.repeated(length as u64, stride).moved(at.wrapping_mul(scale));
+                    Span { low: all.low, high: all.high, solid: solid || (block && length == 1) }
+                })
+                .collect();
+            match meet(&mut spans) {
+                Answer::Yes => return Answer::Yes,
+                Answer::No => return inside,
+                Answer::Unknown => {}
+            }
+        }
+        self.sort(&[], id)
+    }
+
+    /// The runs of a leaf if the budget allows all, else some: of a sequence the first of every
+    /// part, since parts are what interleaves.
+    fn first_runs(&self, leaf: NodeId) -> Vec<Run> {
+        let each = self.summaries[leaf.index()].runs;
+        match &self.program.node(leaf).op {
+            Op::Seq { parts } if each > self.runs => {
+                let share = (self.runs / parts.len() as u64) as usize;
+                let runs = parts.iter().flat_map(|Part { edge, .. }| {
+                    let inner = runs_of(self.program, edge.node).take(share);
+                    inner.map(|run| Run { offset: run.offset.wrapping_add(edge.offset), ..run })
+                });
+                runs.collect()
+            }
+            _ => runs_of(self.program, leaf).take(self.runs.min(each) as usize).collect(),
+        }
+    }
+
+    /// Sorts the runs of copies of `leaf` at all sums of the levels' offsets, as many as the
+    /// budget allows.
+    fn sort(&mut self, levels: &[Dimension<'_>], leaf: NodeId) -> Answer {
+        let each = self.summaries[leaf.index()].runs;
+        let mut runs = self.first_runs(leaf);
+        let mut all = runs.len() as u64 == each;
+        for level in levels {
+            let copies = runs.len();
+            let count = level.count().min(self.runs / (copies as u64).max(1));
+            all &= count == level.count();
+            for index in 1..count {
+                let offset = level.offset(index).wrapping_sub(level.offset(0));
+                for i in 0..copies {
+                    let run = runs[i];
+                    runs.push(Run { offset: run.offset.wrapping_add(offset), ..run });
+                }
+            }
+        }
+        self.runs -= runs.len() as u64;
+        runs.sort_unstable_by_key(|run| run.offset);
+        let end = |run: &Run| i128::from(run.offset) + i128::from(run.bytes);
+        if runs.windows(2).any(|pair| end(&pair[0]) > i128::from(pair[1].offset)) {
+            Answer::Yes
+        } else if all {
+            Answer::No
+        } else {
+            Answer::Unknown
+        }
+    }
+}
+
+/// Bytes that something lies in; `solid` if it covers all of them.
+struct Span {
+    low: i128,
+    high: i128,
+    solid: bool,
+}
+
+/// Whether any two spans share a byte: no if they do not, yes if two solid ones do.
+fn meet(spans: &mut [Span]) -> Answer {
+    if !spans.is_sorted_by_key(|span| span.low) {
+        spans.sort_unstable_by_key(|span| span.low);
+    }
+    let mut answer = Answer::No;
+    // The ends of all spans so far, and of the solid ones.
+    let (mut end, mut solid_end) = (i128::MIN, i128::MIN);
+    for span in spans {
+        if span.solid && span.low < solid_end {
+            return Answer::Yes;
+        }
+        if span.low < end {
+            answer = Answer::Unknown;
+        }
+        end = end.max(span.high);
+        if span.solid {
+            solid_end = solid_end.max(span.high);
+        }
+    }
+    answer
+}
+
+/// The answer for two things that are apart.
+fn worse(a: Answer, b: Answer) -> Answer {
+    match (a, b) {
+        (Answer::Yes, _) | (_, Answer::Yes) => Answer::Yes,
+        (Answer::No, Answer::No) => Answer::No,
+        _ => Answer::Unknown,
+    }
+}
+
+/// Least and greatest distance of two of the entries (at least two). Sorts a copy of what is not
+/// monotone, if `budget` words allow it.
+fn distances(entries: &Table, budget: &mut usize) -> Option<(u128, u128)> {
+    let (mut up, mut down, mut least) = (true, true, u64::MAX);
+    for i in 1..entries.len() {
+        let (a, b) = (entries.get(i - 1), entries.get(i));
+        up &= a <= b;
+        down &= a >= b;
+        least = least.min(a.abs_diff(b));
+    }
+    let (first, last) = (entries.get(0), entries.get(entries.len() - 1));
+    if up || down || least == 0 {
+        let most = entries.iter().fold((first, last), |(a, b), e| (a.min(e), b.max(e)));
+        return Some((u128::from(least), u128::from(most.0.abs_diff(most.1))));
+    }
+    *budget = budget.checked_sub(entries.len())?;
+    let mut sorted: Vec<i64> = entries.iter().collect();
+    sorted.sort_unstable();
+    let least = sorted.windows(2).map(|pair| pair[0].abs_diff(pair[1])).min()?;
+    Some((u128::from(least), u128::from(sorted[0].abs_diff(sorted[sorted.len() - 1]))))
+}
+
+/// The runs of `node` at displacement 0.
+fn runs_of(program: &Program, node: NodeId) -> impl Iterator<Item = Run> {
+    let mut runs = RunWalk::of_node(program, node);
+    std::iter::from_fn(move || runs.next().map(|found| found.run))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_of_entries() {
+        let ask = |entries: &[i64], mut budget| distances(&Table::new(entries), &mut budget);
+        assert_eq!(ask(&[3, 5, 9], 0), Some((2, 6)));
+        assert_eq!(ask(&[9, 5, 4], 0), Some((1, 5)));
+        assert_eq!(ask(&[9, 0, 5], 0), None);
+        assert_eq!(ask(&[9, 0, 5], 3), Some((4, 9)));
+        assert_eq!(ask(&[9, 0, 9], 3), Some((0, 9)));
+        assert_eq!(ask(&[9, 0, 0, 2], 0), Some((0, 9)));
+        assert_eq!(ask(&[i64::MIN, i64::MAX], 0), Some((u128::from(u64::MAX), u64::MAX.into())));
+    }
+
+    #[test]
+    fn spans_meet() {
+        let ask = |spans: &[(i128, i128, bool)]| {
+            let span = |&(low, high, solid)| Span { low, high, solid };
+            meet(&mut spans.iter().map(span).collect::<Vec<_>>())
+        };
+        assert_eq!(ask(&[]), Answer::No);
+        assert_eq!(ask(&[(8, 12, true), (0, 8, false), (12, 13, true)]), Answer::No);
+        assert_eq!(ask(&[(8, 12, true), (0, 9, false)]), Answer::Unknown);
+        assert_eq!(ask(&[(8, 12, true), (0, 9, true)]), Answer::Yes);
+        assert_eq!(ask(&[(0, 100, true), (10, 20, false), (50, 60, true)]), Answer::Yes);
+        assert_eq!(ask(&[(0, 20, true), (10, 100, false), (50, 60, true)]), Answer::Unknown);
+    }
+
+    /// Tables too long for the words that are left: nothing is proven, and nothing wrong is said.
+    #[test]
+    fn without_words_a_table_proves_nothing() {
+        let double = crate::Datatype::named(crate::Named::DOUBLE);
+        let entries: Vec<i64> = (0..1000).map(|i| i * 7 % 1000 * 8).collect();
+        let plan = crate::Datatype::hindexed_block(1, &entries, &double).unwrap().commit().unwrap();
+        let program = plan.program();
+        let mut question = Question {
+            program,
+            summaries: summarize(program),
+            answers: vec![Answer::No; program.nodes().len()],
+            gaps: vec![None; program.nodes().len()],
+            runs: 0,
+            words: 999,
+        };
+        let body = program.body.unwrap();
+        let (levels, leaf) = question.levels(body.node);
+        assert_eq!(question.nest(levels.clone(), leaf), Answer::Unknown);
+        question.runs = 1000;
+        assert_eq!(question.nest(levels, leaf), Answer::No);
+    }
+}

@@ -1,0 +1,138 @@
+//! The runs of memory of a program, one after the other, from any packed byte.
+//!
+//! Over `ir/walk.rs`; `cursor.rs` and `iov.rs` hand them out, `overlap.rs` sorts them. A run is a
+//! block, or an entry of a list of blocks that continue each other; elements that continue each
+//! other without a gap are one run, whatever their count.
+
+use crate::ir::walk::Walk;
+use crate::ir::{Node, NodeId, Op, Program, RaggedList, Run};
+
+/// A walk over runs.
+#[derive(Clone, Debug)]
+pub(super) struct RunWalk<'a> {
+    program: &'a Program,
+    walk: Walk<'a>,
+    /// Packed bytes of all elements.
+    end: u64,
+    /// The list of blocks that the walk has come to.
+    list: Option<Entries<'a>>,
+    /// What is left of all elements as one run.
+    one: Option<Found>,
+}
+
+/// A run, or what the walk's range has of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) run: Run,
+    /// Length of the whole run in bytes.
+    pub(super) whole: u64,
+}
+
+/// What is left of a list of blocks that continue each other.
+#[derive(Clone, Debug)]
+struct Entries<'a> {
+    list: &'a RaggedList,
+    scale: i64,
+    /// Where an entry at position 0 begins.
+    at: i64,
+    /// Bytes of a copy.
+    unit: u64,
+    entry: usize,
+    /// Bytes of the entry that are not in the range.
+    skip: u64,
+    /// Bytes of the list that are in the range.
+    left: u64,
+}
+
+impl<'a> RunWalk<'a> {
+    /// The runs of all `end` packed bytes of so many elements as have them.
+    pub(super) fn of_elements(program: &'a Program, end: u64) -> Self {
+        let walk = Walk::of_elements(program, 0..end);
+        let mut runs = Self { program, walk, end, list: None, one: None };
+        runs.seek(0);
+        runs
+    }
+
+    /// The runs of `node` at displacement 0.
+    pub(super) fn of_node(program: &'a Program, node: NodeId) -> Self {
+        let walk = Walk::of_node(program, node);
+        Self { program, walk, end: program.node(node).bytes, list: None, one: None }
+    }
+
+    /// Goes to packed byte `position` of the elements, at most their end.
+    pub(super) fn seek(&mut self, position: u64) {
+        self.list = None;
+        if let (true, Some(body)) = (self.program.is_one_run(), self.program.body) {
+            let offset = body.offset.wrapping_add(position as i64);
+            let run = Run { offset, bytes: self.end - position };
+            self.one = Some(Found { run, whole: self.end }).filter(|found| found.run.bytes > 0);
+            self.walk.seek(0..0);
+        } else {
+            self.walk.seek(position..self.end);
+        }
+    }
+
+    /// The next run.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Found> {
+        if let Some(found) = self.one.take() {
+            return Some(found);
+        }
+        loop {
+            if let Some(list) = &mut self.list {
+                let found = list.next();
+                if found.is_some() {
+                    return found;
+                }
+                self.list = None;
+            }
+            let program = self.program;
+            let stop = self.walk.next(|_, node| is_runs(program, node))?;
+            let node = program.node(stop.node);
+            let Op::Ragged { list, scale, body, .. } = &node.op else {
+                let offset = stop.at.wrapping_add(stop.from as i64);
+                let run = Run { offset, bytes: stop.to - stop.from };
+                return Some(Found { run, whole: node.bytes });
+            };
+            let unit = program.node(body.node).bytes;
+            let (entry, copy) = list.seek(stop.from / unit);
+            self.list = Some(Entries {
+                list,
+                scale: *scale,
+                at: stop.at.wrapping_add(body.offset),
+                unit,
+                entry,
+                skip: copy * unit + stop.from % unit,
+                left: stop.to - stop.from,
+            });
+        }
+    }
+}
+
+/// Whether a node is a run, or a list of runs.
+fn is_runs(program: &Program, node: &Node) -> bool {
+    match &node.op {
+        Op::Block => true,
+        Op::Ragged { stride, body, .. } => program.is_dense(*stride, *body),
+        Op::Loop { .. } | Op::Table { .. } | Op::Seq { .. } => false,
+    }
+}
+
+impl Entries<'_> {
+    #[inline]
+    fn next(&mut self) -> Option<Found> {
+        while self.left > 0 && self.entry < self.list.len() {
+            let whole = self.list.lengths.get(self.entry) as u64 * self.unit;
+            let shift = self.list.entries.get(self.entry).wrapping_mul(self.scale);
+            let (skip, bytes) = (self.skip, (whole - self.skip).min(self.left));
+            self.entry += 1;
+            self.skip = 0;
+            if bytes > 0 {
+                self.left -= bytes;
+                let offset = self.at.wrapping_add(shift).wrapping_add(skip as i64);
+                return Some(Found { run: Run { offset, bytes }, whole });
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,194 @@
+//! A part of a nest: broken leaves at the ends, boxes of whole ones between them.
+//!
+//! Called by `mod.rs`, and by `walk.rs` and `ragged.rs` for the nests that they come to.
+
+use super::call::call;
+use super::stats::{self, Executor};
+use super::whole::whole;
+use crate::kernel::interpreter;
+use crate::kernel::{Level, Nest};
+use crate::plan::{NestPlan, Plan};
+use std::ops::Range;
+
+/// Executes packed bytes `range` of a nest whose outermost level makes `outer` iterations; `mem`
+/// is where displacement 0 of the nest is.
+///
+/// # Safety
+///
+/// As for [`run`](super::run), for this nest.
+#[inline]
+pub(super) unsafe fn nest<const PACK: bool>(
+    plan: &Plan,
+    planned: &NestPlan,
+    outer: u64,
+    mem: *mut u8,
+    range: Range<u64>,
+    packed: *mut u8,
+) {
+    let base = mem.wrapping_offset(planned.nest.base as isize);
+    let bytes = range.end - range.start;
+    if bytes == outer * planned.below[0].get() * planned.leaf_bytes.get() {
+        // SAFETY: as ours; the range is the whole nest.
+        return unsafe { whole::<PACK>(plan, planned, outer, mem, bytes, packed) };
+    }
+    let inner = planned.nest.levels.len() - 1;
+    if let Level::Loop { stride, .. } = planned.nest.levels[inner]
+        && (inner == 0 || inner == 1 && outer == 1)
+    {
+        // Whole leaves of one loop, what `plan/segments.rs` proposes for such a nest: one box.
+        let (first, skip) = planned.leaf_bytes.divide(range.start);
+        let (count, rest) = planned.leaf_bytes.divide(bytes);
+        if skip == 0 && rest == 0 {
+            let mut words = planned.words;
+            words[0] = outer;
+            words[3 * inner] = count;
+            let at = base.wrapping_offset((first as i64).wrapping_mul(stride) as isize);
+            // SAFETY: the parameters describe `count` leaves from leaf `first`, the range.
+            return unsafe { call::<PACK>(plan, planned, &words, at, packed, bytes) };
+        }
+    }
+    // SAFETY: as ours.
+    unsafe { partial::<PACK>(plan, planned, outer, base, range, packed) }
+}
+
+/// The general case of [`nest`]: broken leaves at the ends, boxes between them.
+///
+/// # Safety
+///
+/// As for [`nest`], with `base` as the address of the nest's base.
+unsafe fn partial<const PACK: bool>(
+    plan: &Plan,
+    planned: &NestPlan,
+    outer: u64,
+    base: *mut u8,
+    range: Range<u64>,
+    packed: *mut u8,
+) {
+    let leaf = planned.leaf_bytes.get();
+    let (item, skip) = planned.leaf_bytes.divide(range.start);
+    let mut place = Place::of(planned, outer, item);
+    let (mut left, mut packed) = (range.end - range.start, packed);
+    let broken = |place: &Place<'_>, skip: u64, bytes: u64, packed: *mut u8| {
+        let at = base.wrapping_offset(place.displacement() as isize);
+        // SAFETY: this leaf is in the nest and these bytes of it are in the range.
+        unsafe {
+            match &planned.swap {
+                None => {
+                    interpreter::part_of_leaf::<PACK>(&planned.nest.leaf, at, packed, skip, bytes)
+                }
+                Some(swap) => {
+                    let (leaf, part) = (&planned.nest.leaf, (skip, bytes));
+                    swap.part_of_leaf::<PACK>(plan.isa(), leaf, at, packed, part);
+                }
+            }
+        }
+        stats::add(Executor::Interpreter, bytes);
+    };
+    if skip != 0 {
+        let bytes = (leaf - skip).min(left);
+        broken(&place, skip, bytes, packed);
+        if bytes == left {
+            return;
+        }
+        packed = packed.wrapping_add(bytes as usize);
+        left -= bytes;
+        place.advance(planned.nest.levels.len() - 1, 1);
+    }
+    let (mut items, rest) = planned.leaf_bytes.divide(left);
+    let mut words;
+    while items > 0 {
+        words = planned.words;
+        let (shift, level) = place.next_box(items, &mut words);
+        let moved = words[3 * level] * planned.below[level].get();
+        let at = base.wrapping_offset(shift as isize);
+        // SAFETY: the parameters describe the next `moved` leaves, all whole and in the range.
+        unsafe { call::<PACK>(plan, planned, &words, at, packed, moved * leaf) };
+        packed = packed.wrapping_add((moved * leaf) as usize);
+        items -= moved;
+        place.advance(level, words[3 * level]);
+    }
+    if rest != 0 {
+        broken(&place, 0, rest, packed);
+    }
+}
+
+/// A leaf of a nest as one index per level. Found by division once and then counted on: with
+/// divisions for every box, pieces of 8 KiB of four nested loops cost 0.08 more of one call
+/// (`typepack-bench commit`, "nest of 4 loops").
+struct Place<'a> {
+    planned: &'a NestPlan,
+    /// Iterations of the outermost level.
+    outer: u64,
+    indices: [u64; Nest::MAX_DEPTH],
+}
+
+impl<'a> Place<'a> {
+    /// Leaf number `item`.
+    fn of(planned: &'a NestPlan, outer: u64, item: u64) -> Self {
+        let mut indices = [0; Nest::MAX_DEPTH];
+        let (inner, mut rest) = (planned.nest.levels.len() - 1, item);
+        for (index, &below) in indices.iter_mut().zip(&planned.below[..inner]) {
+            (*index, rest) = below.divide(rest);
+        }
+        // Below the innermost level there is one leaf.
+        indices[inner] = rest;
+        Self { planned, outer, indices }
+    }
+
+    /// Iterations of `level`.
+    fn count(&self, level: usize) -> u64 {
+        if level == 0 { self.outer } else { self.planned.words[3 * level] }
+    }
+
+    /// Displacement of the leaf from the nest's base.
+    fn displacement(&self) -> i64 {
+        let levels = self.planned.nest.levels.iter().zip(&self.indices);
+        levels.fold(0, |at: i64, (level, &index)| {
+            at.wrapping_add(match level {
+                Level::Loop { stride, .. } => (index as i64).wrapping_mul(*stride),
+                Level::Table { entries, scale } => entries.get(index as usize).wrapping_mul(*scale),
+            })
+        })
+    }
+
+    /// The largest box of whole iterations that begins here and has at most `items` (not 0) leaves:
+    /// makes the parameters of the whole nest those of the box; returns what they are relative to
+    /// and the level whose iterations the box counts.
+    #[inline]
+    fn next_box(&self, items: u64, words: &mut [u64; Nest::WORDS]) -> (i64, usize) {
+        let planned = self.planned;
+        // The outermost level at which a whole iteration begins here and fits. The innermost always
+        // does: an iteration there is one leaf.
+        let mut level = planned.nest.levels.len() - 1;
+        while level > 0 && self.indices[level] == 0 && planned.below[level - 1].get() <= items {
+            level -= 1;
+        }
+        let mut shift = 0i64;
+        for (l, (kind, &index)) in
+            planned.nest.levels[..=level].iter().zip(&self.indices).enumerate()
+        {
+            match kind {
+                Level::Loop { stride, .. } => {
+                    shift = shift.wrapping_add((index as i64).wrapping_mul(*stride));
+                }
+                Level::Table { entries, .. } => words[3 * l + 1] += index * entries.width() as u64,
+            }
+            words[3 * l] = 1;
+        }
+        let (left, below) = (self.count(level) - self.indices[level], planned.below[level]);
+        // No more leaves than the nest has bytes.
+        words[3 * level] = if left * below.get() <= items { left } else { below.divide(items).0 };
+        (shift, level)
+    }
+
+    /// Goes `count` iterations of `level` on, which has that many left.
+    fn advance(&mut self, level: usize, count: u64) {
+        let mut level = level;
+        self.indices[level] += count;
+        while level > 0 && self.indices[level] == self.count(level) {
+            self.indices[level] = 0;
+            level -= 1;
+            self.indices[level] += 1;
+        }
+    }
+}

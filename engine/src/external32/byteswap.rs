@@ -1,0 +1,150 @@
+//! external32 as a plan: types of which every element keeps its width are packed by the engine's
+//! own kernels, with elements turned round on the way (`../leaf/byteswap.rs`).
+//!
+//! Called by `mod.rs` when a type is prepared; `../exec/` executes the plan. If all elements have
+//! one width, the program is the native one, whose blocks hold whole elements because nothing else
+//! is merged. If not, it is lowered again with blocks that keep widths apart, and only widths: an
+//! `int` and a `float` that touch are one block. Types with an element that changes more than its
+//! byte order (`MPI_LONG`, truth values, x87's `long double`) have no plan; `convert.rs` converts them.
+//!
+//! Invariant: byte `i` of the plan's packed form is byte `i` of the external32 form.
+
+use super::kind::Encoding;
+use crate::datatype::Datatype;
+use crate::error::Result;
+use crate::exec;
+use crate::ir::typed::{TypedProgram, lower_parts};
+use crate::leaf::{Mover, Width, mover};
+use crate::named::Named;
+use crate::passes::pipeline;
+use crate::plan::byteswap::Widths;
+use crate::plan::footprint::Footprint;
+use crate::plan::{Plan, Settings, Strategy};
+use std::ops::Range;
+
+/// A plan for the external32 form of a type.
+#[derive(Clone, Debug)]
+pub(super) struct ByteSwapped {
+    pub(super) plan: Plan,
+    /// The width of all elements, if they have one.
+    pub(super) same: Option<Width>,
+    /// Where the one run of a contiguous plan begins, and what moves it.
+    run: Option<(i64, Mover)>,
+}
+
+impl ByteSwapped {
+    /// The plan for `ty`, which `typed` is the program of, if it has one and leaf kernels are wanted.
+    ///
+    /// # Errors
+    ///
+    /// A type that needs more program nodes than the documented limit (2^28).
+    pub(super) fn new(
+        ty: &Datatype,
+        typed: &TypedProgram,
+        settings: &Settings,
+    ) -> Result<Option<Self>> {
+        if ty.size() == 0 || settings.strategy == Some(Strategy::Interpreter) {
+            return Ok(None);
+        }
+        let (mut first, mut same) = (None, true);
+        for named in typed.named_types() {
+            let Some(parts) = Encoding::of(named).parts() else { return Ok(None) };
+            for part in parts {
+                same &= *first.get_or_insert(part.width) == part.width;
+            }
+        }
+        let Some(first) = first.and_then(Width::new) else { return Ok(None) };
+        let place = Footprint::of_datatype(ty);
+        if same {
+            let widths = if first == Width::ONE { Widths::Native } else { Widths::Same(first) };
+            let program = pipeline::optimize(ty, |_, _| {})?;
+            let plan = Plan::byteswapped(place, program, widths, settings);
+            return Ok(Some(Self::of(plan, Some(first))));
+        }
+        let (program, named) = lower_parts(ty, |named| {
+            let parts = Encoding::of(named).parts().unwrap_or(&[]);
+            parts.iter().map(|part| (part.at, stand_in(part.width)))
+        })?;
+        let width = |named: Option<Named>| named.and_then(|n| Width::new(n.size() as usize));
+        let widths = named.into_iter().map(|named| width(named).unwrap_or(Width::ONE));
+        let widths = Widths::Each(widths.collect());
+        Ok(Some(Self::of(Plan::byteswapped(place, program, widths, settings), None)))
+    }
+
+    fn of(plan: Plan, same: Option<Width>) -> Self {
+        let run = plan.contiguous().zip(plan.program().body).map(|(offset, body)| {
+            let width = plan.width(body.node);
+            (offset, mover(plan.isa(), width))
+        });
+        Self { plan, same, run }
+    }
+
+    /// Moves the bytes `range` of `count` elements; `ext` is where byte `range.start` is.
+    ///
+    /// # Safety
+    ///
+    /// - `range.end` is at most the external bytes of `count` elements, which fit `i64`, and the range
+    ///   breaks no element.
+    /// - Every byte of data in the range is valid: for reads when `PACK`, for writes otherwise.
+    /// - `ext` is valid for the range's length, the other way round.
+    /// - The two sides do not overlap.
+    #[inline]
+    pub(super) unsafe fn run<const PACK: bool>(
+        &self,
+        count: u64,
+        origin: *mut u8,
+        range: Range<u64>,
+        ext: *mut u8,
+    ) {
+        let Some((offset, mover)) = self.run else {
+            // SAFETY: our contract.
+            return unsafe { exec::run::<PACK>(&self.plan, count, origin, range, ext) };
+        };
+        let bytes = (range.end - range.start) as usize;
+        let at = origin.wrapping_offset(offset as isize).wrapping_add(range.start as usize);
+        // SAFETY: a contiguous plan's packed byte i lies at `offset + i`; both sides by contract.
+        unsafe { if PACK { mover(at, ext, bytes) } else { mover(ext, at, bytes) } };
+    }
+
+    /// The part of `range` that breaks no element, which may be empty; `typed` is the type's program.
+    pub(super) fn whole(&self, typed: &TypedProgram, range: &Range<u64>) -> Range<u64> {
+        // Bytes from the start of an element to `position`, and its length.
+        let within = |position: u64| match self.same {
+            Some(width) => (position % width.bytes() as u64, width.bytes() as u64),
+            None => typed
+                .seek(position)
+                .map_or((0, 1), |place| (place.skip, Encoding::of(place.named).bytes() as u64)),
+        };
+        let (skip, length) = within(range.start);
+        let start = if skip == 0 { range.start } else { range.start + length - skip };
+        let start = start.min(range.end);
+        let end = range.end - within(range.end).0;
+        start..end.max(start)
+    }
+}
+
+/// The named type that stands for all elements of `width` bytes.
+fn stand_in(width: usize) -> Named {
+    match width {
+        2 => Named::INT16_T,
+        4 => Named::INT32_T,
+        8 => Named::INT64_T,
+        16 => Named::INTEGER16,
+        _ => Named::BYTE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kind::Part;
+    use super::*;
+
+    #[test]
+    fn stand_ins_have_their_width() {
+        for width in [1, 2, 4, 8, 16] {
+            let named = stand_in(width);
+            let parts = Encoding::of(named).parts().unwrap();
+            assert_eq!((named.size() as usize, parts[0]), (width, Part { at: 0, width }));
+        }
+    }
+}

@@ -1,0 +1,512 @@
+//! The typed program: a loop program that keeps basic types apart.
+//!
+//! The native program (`ir/`, `passes/`) merges neighbouring basic types into byte runs, because it
+//! only moves bytes. Whoever has to know what the bytes are - `external32/`, reductions, operations
+//! of the user - lowers the same tree with typed leaves. A leaf is a run of elements of one named
+//! type, one extent apart, and merges only with neighbours of the *same* named type; pairs such as
+//! `MPI_DOUBLE_INT` are one leaf, as operations take them. Loops, tables, ragged lists and
+//! sequences are those of `ir/`, shared subtrees stay shared, index tables are the tree's own.
+//!
+//! Invariants:
+//!
+//! 1. Packed order of the elements is typemap order; nothing here reorders.
+//! 2. Positions count [`Unit`]s: a program is made for one of them. `Node::bytes` of the loop program
+//!    inside holds units, and `named[id]` is set exactly for its blocks.
+//! 3. Nothing recurses over depth and nothing expands; a position is found in O(depth + log list).
+
+mod merge;
+
+use crate::datatype::Datatype;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ir::walk::{self, Stop, Walk};
+use crate::ir::{Edge, Node, NodeId, Op, Program};
+use crate::named::Named;
+use std::ops::Range;
+
+/// What positions in a typed program count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Elements of named types; a pair is one element.
+    Element,
+    /// Bytes of the native packed form.
+    Native,
+    /// Bytes of the external32 form.
+    External32,
+}
+
+impl Unit {
+    /// Units of one element of `named`.
+    fn of(self, named: Named) -> u64 {
+        match self {
+            Self::Element => 1,
+            Self::Native => u64::from(named.size()),
+            Self::External32 => u64::from(named.external32_size()),
+        }
+    }
+}
+
+/// A loop program over runs of named types. See the [module](self) text.
+#[derive(Clone, Debug)]
+pub struct TypedProgram {
+    program: Program,
+    named: Box<[Option<Named>]>,
+    unit: Unit,
+}
+
+/// Elements of one named type: `blocks` blocks, `stride` bytes apart, of `length` elements each, one
+/// extent of the named type apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Runs {
+    /// Displacement of the first element in bytes.
+    pub offset: i64,
+    /// The type of all elements.
+    pub named: Named,
+    /// Number of blocks, at least 1.
+    pub blocks: u64,
+    /// Bytes from one block to the next; without meaning when there is one block.
+    pub stride: i64,
+    /// Elements per block, at least 1.
+    pub length: u64,
+}
+
+/// What a walk meets: whole elements, or a part of one where the range begins or ends inside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stretch {
+    /// Whole elements.
+    Runs(Runs),
+    /// Units `skip .. skip + length` of one element.
+    Part {
+        /// Displacement of the element in bytes.
+        offset: i64,
+        /// Its type.
+        named: Named,
+        /// Units of the element before the part.
+        skip: u64,
+        /// Units of the part, fewer than the element has.
+        length: u64,
+    },
+}
+
+/// Where a position is: an element and the units of it that lie before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Displacement of the element in bytes.
+    pub offset: i64,
+    /// Its type.
+    pub named: Named,
+    /// Units of the element before the position.
+    pub skip: u64,
+}
+
+impl TypedProgram {
+    /// Lowers `ty`, with positions in `unit`.
+    ///
+    /// # Errors
+    ///
+    /// A type that needs more program nodes than the documented limit (2^28).
+    pub fn lower(ty: &Datatype, unit: Unit) -> Result<Self> {
+        let (program, named) = merge::lower_typed(ty, unit)?;
+        Ok(Self { program, named: named.into(), unit })
+    }
+
+    /// The named types of all blocks, some of them repeatedly.
+    pub(crate) fn named_types(&self) -> impl Iterator<Item = Named> {
+        self.named.iter().flatten().copied()
+    }
+
+    /// What positions count.
+    pub fn unit(&self) -> Unit {
+        self.unit
+    }
+
+    /// Units of one element of the datatype.
+    pub fn element_units(&self) -> u64 {
+        self.program.element_bytes()
+    }
+
+    /// Units of `count` elements of the datatype.
+    ///
+    /// # Errors
+    ///
+    /// The product does not fit `i64`.
+    pub fn units(&self, count: u64) -> Result<u64> {
+        let each = self.element_units();
+        each.checked_mul(count).filter(|&all| i64::try_from(all).is_ok()).ok_or_else(|| {
+            let detail = format!("{count} elements of {each} units do not fit 64 bits");
+            Error::new(ErrorKind::Overflow, "count", detail)
+        })
+    }
+
+    /// The loop program, whose block lengths are in units; its `Display` prints it.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The named type of a block of [`TypedProgram::program`].
+    pub fn named(&self, node: NodeId) -> Option<Named> {
+        self.named[node.index()]
+    }
+
+    /// The element that holds unit `position` of any number of elements of the datatype; `None` for
+    /// a type without data.
+    ///
+    /// Costs O(depth + log list). `position` must be below [`TypedProgram::units`] of some count.
+    pub fn seek(&self, position: u64) -> Option<Place> {
+        let stop = walk::seek(&self.program, position, |_, node| node.op.is_block())?;
+        let named = self.named[stop.node.index()]?;
+        let unit = self.unit.of(named);
+        let offset = stop.at.wrapping_add(times(stop.from / unit, i64::from(named.extent())));
+        Some(Place { offset, named, skip: stop.from % unit })
+    }
+
+    /// Visits the elements `range` (in this program's units) of `count` elements of the datatype, in
+    /// typemap order, as runs of one named type: displacement in bytes, type, number of elements,
+    /// and bytes from one element to the next.
+    ///
+    /// Elements have their place in memory, also in types with gaps or a negative lower bound:
+    /// what an operation of the user (MPI-5.0 section 6.9.5) or a typed reduction needs.
+    ///
+    /// # Errors
+    ///
+    /// `range`: not within the `count` elements, or it breaks an element. `count`: the units do not
+    /// fit 64 bits. Nothing is visited before the bounds are known to be right; elements before a
+    /// broken last one are.
+    pub fn visit_runs(
+        &self,
+        count: u64,
+        range: Range<u64>,
+        mut visit: impl FnMut(i64, Named, u64, i64),
+    ) -> Result<()> {
+        self.walk(count, range, |piece| match piece {
+            Stretch::Runs(runs) => {
+                if runs.length == 1 && runs.blocks > 1 {
+                    visit(runs.offset, runs.named, runs.blocks, runs.stride);
+                    return Ok(());
+                }
+                let extent = i64::from(runs.named.extent());
+                if runs.stride == times(runs.length, extent) {
+                    visit(runs.offset, runs.named, runs.blocks * runs.length, extent);
+                    return Ok(());
+                }
+                for block in 0..runs.blocks {
+                    let offset = runs.offset.wrapping_add(times(block, runs.stride));
+                    visit(offset, runs.named, runs.length, extent);
+                }
+                Ok(())
+            }
+            Stretch::Part { named, skip, .. } => Err(Error::new(
+                ErrorKind::Argument,
+                "range",
+                format!("it begins or ends inside an element of {named} (skips {skip} of it)"),
+            )),
+        })
+    }
+
+    /// Walks units `range` of `count` elements of the datatype, in typemap order.
+    ///
+    /// # Errors
+    ///
+    /// `range` or `count` as for [`TypedProgram::visit_runs`], and whatever `visit` returns, which
+    /// ends the walk.
+    pub fn walk(
+        &self,
+        count: u64,
+        range: Range<u64>,
+        mut visit: impl FnMut(Stretch) -> Result<()>,
+    ) -> Result<()> {
+        let units = self.units(count)?;
+        if range.start > range.end || range.end > units {
+            let detail = format!("{}..{} is not within the {units} units", range.start, range.end);
+            return Err(Error::new(ErrorKind::Argument, "range", detail));
+        }
+        let Some(body) = self.program.body else { return Ok(()) };
+        if self.is_leaf(body.node) {
+            let looped = Looped { at: 0, stride: self.program.stride, body };
+            return self.repeated(&looped, range, &mut visit);
+        }
+        let mut walk = Walk::of_elements(&self.program, range);
+        while let Some(stop) = walk.next(|_, node| self.is_stop(node)) {
+            self.stop(stop, &mut visit)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a node is a leaf, or repeats one.
+    fn is_stop(&self, node: &Node) -> bool {
+        match &node.op {
+            Op::Block => true,
+            Op::Loop { body, .. } | Op::Table { body, .. } | Op::Ragged { body, .. } => {
+                self.is_leaf(body.node)
+            }
+            Op::Seq { .. } => false,
+        }
+    }
+
+    /// Visits a leaf, or what repeats one.
+    fn stop(&self, stop: Stop, visit: &mut impl FnMut(Stretch) -> Result<()>) -> Result<()> {
+        let Stop { node, at, from, to } = stop;
+        match &self.program.node(node).op {
+            Op::Block => self.leaf(node, at, from..to, visit),
+            Op::Loop { stride, body, .. } => {
+                self.repeated(&Looped { at, stride: *stride, body: *body }, from..to, visit)
+            }
+            Op::Table { entries, scale, body } => {
+                let bytes = self.program.node(body.node).bytes;
+                let mut from = from;
+                for i in from / bytes..to.div_ceil(bytes) {
+                    let (begin, end) = (i * bytes, to.min((i + 1) * bytes));
+                    let shift = entries.get(i as usize).wrapping_mul(*scale);
+                    let at = at.wrapping_add(shift).wrapping_add(body.offset);
+                    self.leaf(body.node, at, from - begin..end - begin, visit)?;
+                    from = end;
+                }
+                Ok(())
+            }
+            Op::Ragged { list, scale, stride, body } => {
+                let bytes = self.program.node(body.node).bytes;
+                let (mut entry, index) = list.seek(from / bytes);
+                let (mut within, mut left) = (index * bytes + from % bytes, to - from);
+                while left > 0 {
+                    let at = at.wrapping_add(list.entries.get(entry).wrapping_mul(*scale));
+                    let looped = Looped { at, stride: *stride, body: *body };
+                    let end = (list.lengths.get(entry) as u64 * bytes).min(within + left);
+                    left -= end - within;
+                    self.repeated(&looped, within..end, visit)?;
+                    within = 0;
+                    entry += 1;
+                }
+                Ok(())
+            }
+            Op::Seq { .. } => unreachable!("a walk enters sequences"),
+        }
+    }
+
+    /// Visits units `range` of a loop over a leaf: whole blocks at once, what is left of one at
+    /// either end by itself.
+    fn repeated(
+        &self,
+        looped: &Looped,
+        range: Range<u64>,
+        visit: &mut impl FnMut(Stretch) -> Result<()>,
+    ) -> Result<()> {
+        let Looped { at, stride, body } = *looped;
+        let bytes = self.program.node(body.node).bytes;
+        let mut from = range.start;
+        while from < range.end {
+            let (index, skip) = (from / bytes, from % bytes);
+            let at = at.wrapping_add(body.offset).wrapping_add(times(index, stride));
+            let left = range.end - from;
+            if skip != 0 || left < bytes {
+                let some = left.min(bytes - skip);
+                self.leaf(body.node, at, skip..skip + some, visit)?;
+                from += some;
+                continue;
+            }
+            let named = self.named[body.node.index()].ok_or_else(untyped)?;
+            let (blocks, length) = (left / bytes, bytes / self.unit.of(named));
+            visit(Stretch::Runs(Runs { offset: at, named, blocks, stride, length }))?;
+            from += blocks * bytes;
+        }
+        Ok(())
+    }
+
+    /// Visits units `range` of a leaf at displacement `at`.
+    fn leaf(
+        &self,
+        node: NodeId,
+        at: i64,
+        range: Range<u64>,
+        visit: &mut impl FnMut(Stretch) -> Result<()>,
+    ) -> Result<()> {
+        let named = self.named[node.index()].ok_or_else(untyped)?;
+        let (unit, extent) = (self.unit.of(named), i64::from(named.extent()));
+        let place = |index: u64| at.wrapping_add(times(index, extent));
+        let (mut index, skip) = (range.start / unit, range.start % unit);
+        let mut left = range.end - range.start;
+        if skip != 0 {
+            let length = left.min(unit - skip);
+            visit(Stretch::Part { offset: place(index), named, skip, length })?;
+            left -= length;
+            index += 1;
+        }
+        let length = left / unit;
+        if length > 0 {
+            let offset = place(index);
+            visit(Stretch::Runs(Runs { offset, named, blocks: 1, stride: 0, length }))?;
+        }
+        if !left.is_multiple_of(unit) {
+            let offset = place(index + length);
+            visit(Stretch::Part { offset, named, skip: 0, length: left % unit })?;
+        }
+        Ok(())
+    }
+
+    fn is_leaf(&self, node: NodeId) -> bool {
+        self.named[node.index()].is_some()
+    }
+}
+
+/// The loop program of `ty` in bytes of external32, and the named type of each of its blocks, with
+/// the elements that `parts` names in place of each element.
+///
+/// # Errors
+///
+/// As for [`TypedProgram::lower`].
+pub(crate) fn lower_parts<I: Iterator<Item = (i64, Named)>>(
+    ty: &Datatype,
+    parts: impl Fn(Named) -> I,
+) -> Result<(Program, Vec<Option<Named>>)> {
+    merge::lower_parts(ty, Unit::External32, parts)
+}
+
+#[cold]
+fn untyped() -> Error {
+    Error::new(ErrorKind::Internal, "program", "a block of no type")
+}
+
+/// A loop in use.
+struct Looped {
+    at: i64,
+    stride: i64,
+    body: Edge,
+}
+
+fn times(index: u64, stride: i64) -> i64 {
+    (index as i64).wrapping_mul(stride)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::typemap;
+
+    fn named(n: Named) -> Datatype {
+        Datatype::named(n)
+    }
+
+    /// Types that reach every operation of a typed program.
+    fn types() -> Vec<Datatype> {
+        let (int, double) = (named(Named::INT), named(Named::DOUBLE));
+        let members = [named(Named::CHAR), int.clone(), double.clone()];
+        let window = Datatype::structured(&[1, 2, 1], &[0, 4, 16], &members).unwrap();
+        let ragged = Datatype::indexed(&[1, 3, 0, 2], &[9, 0, 5, 4], &int).unwrap();
+        let gapped = Datatype::resized(-4, 12, &int).unwrap();
+        vec![
+            double.clone(),
+            Datatype::contiguous(5, &double).unwrap(),
+            Datatype::vector(3, 1, 4, &named(Named::DOUBLE_INT)).unwrap(),
+            Datatype::vector(3, 2, -4, &named(Named::LONG)).unwrap(),
+            Datatype::hvector(3, 1, 100, &Datatype::vector(2, 2, 3, &int).unwrap()).unwrap(),
+            Datatype::vector(3, 2, 3, &window).unwrap(),
+            ragged.clone(),
+            Datatype::indexed(&[1, 3, 2], &[9, 0, 5], &gapped).unwrap(),
+            Datatype::hindexed(&[2, 1], &[0, 200], &ragged).unwrap(),
+            Datatype::indexed_block(2, &[7, 0, 3, 12], &int).unwrap(),
+            Datatype::hindexed_block(2, &[100, 3, 160], &window).unwrap(),
+            Datatype::hindexed_block(1, &[40, 30, 20], &gapped).unwrap(),
+            Datatype::structured(&[2, 1], &[0, 900], &[window, ragged]).unwrap(),
+            Datatype::contiguous(0, &double).unwrap(),
+        ]
+    }
+
+    /// The elements of the typemap, as operations take them: pairs are whole.
+    fn elements(ty: &Datatype, count: u64, program: &TypedProgram) -> Vec<(i64, Named)> {
+        let mut all = Vec::new();
+        let units = program.units(count).unwrap();
+        let visit = |offset, named, n: u64, stride| {
+            all.extend((0..n as i64).map(|i| (offset + i * stride, named)));
+        };
+        program.visit_runs(count, 0..units, visit).unwrap();
+        let flat: Vec<(i64, Named)> = all
+            .iter()
+            .flat_map(|&(at, named)| match named.members() {
+                None => vec![(at, named)],
+                Some(members) => {
+                    members.iter().map(|(shift, m)| (at + i64::from(*shift), *m)).collect()
+                }
+            })
+            .collect();
+        let entries = typemap::typemap(ty);
+        let expected: Vec<(i64, Named)> = (0..count as i64)
+            .flat_map(|i| entries.iter().map(move |e| (i * ty.extent() + e.offset, e.named)))
+            .collect();
+        assert_eq!(flat, expected, "{ty:?}\n{}", program.program());
+        all
+    }
+
+    #[test]
+    fn any_range_visits_its_elements_and_seek_finds_them() {
+        for ty in types() {
+            for unit in [Unit::Element, Unit::Native, Unit::External32] {
+                let program = TypedProgram::lower(&ty, unit).unwrap();
+                for count in [1, 3] {
+                    let all = elements(&ty, count, &program);
+                    let mut starts = vec![0];
+                    for (i, &(offset, named)) in all.iter().enumerate() {
+                        let units = unit.of(named);
+                        for skip in 0..units {
+                            let place = program.seek(starts[i] + skip).unwrap();
+                            assert_eq!(place, Place { offset, named, skip }, "{ty:?}");
+                        }
+                        starts.push(starts[i] + units);
+                    }
+                    assert_eq!(starts.last(), Some(&program.units(count).unwrap()), "{ty:?}");
+                    for from in 0..starts.len() {
+                        for to in from..starts.len() {
+                            let mut met = Vec::new();
+                            let visit = |offset, named, n: u64, stride| {
+                                met.extend((0..n as i64).map(|i| (offset + i * stride, named)));
+                            };
+                            let range = starts[from]..starts[to];
+                            program.visit_runs(count, range, visit).unwrap();
+                            assert_eq!(met, all[from..to], "{ty:?} {from}..{to}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn strided_elements_are_one_run() {
+        let visits = |ty: &Datatype, count| {
+            let program = TypedProgram::lower(ty, Unit::Element).unwrap();
+            let (mut met, units) = (Vec::new(), program.units(count).unwrap());
+            let visit = |offset, named, n, stride| met.push((offset, named, n, stride));
+            program.visit_runs(count, 0..units, visit).unwrap();
+            met
+        };
+        let column = Datatype::vector(1000, 1, 7, &named(Named::DOUBLE)).unwrap();
+        assert_eq!(visits(&column, 1), [(0, Named::DOUBLE, 1000, 56)]);
+        assert_eq!(visits(&named(Named::FLOAT), 9), [(0, Named::FLOAT, 9, 4)]);
+        // User operations get whole elements at extent spacing (gaps, negative lower bound).
+        let gapped = Datatype::resized(-8, 24, &named(Named::DOUBLE_INT)).unwrap();
+        assert_eq!(visits(&gapped, 5), [(0, Named::DOUBLE_INT, 5, 24)]);
+        let rows = Datatype::vector(2, 3, 5, &named(Named::INT)).unwrap();
+        assert_eq!(visits(&rows, 1), [(0, Named::INT, 3, 4), (20, Named::INT, 3, 4)]);
+    }
+
+    #[test]
+    fn ranges_that_break_elements_or_leave_the_data_are_refused() {
+        let program = TypedProgram::lower(&named(Named::DOUBLE), Unit::Native).unwrap();
+        for range in [0..12, 4..8, 0..17] {
+            let error = program.visit_runs(2, range, |_, _, _, _| {}).unwrap_err();
+            assert_eq!((error.kind(), error.argument()), (ErrorKind::Argument, "range"));
+        }
+        let error = program.visit_runs(u64::MAX, 0..8, |_, _, _, _| {}).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Overflow);
+    }
+
+    #[test]
+    fn exponential_types_are_a_handful_of_nodes() {
+        let mut ty = named(Named::SHORT);
+        for level in 0..50 {
+            let far = 5i64 << level;
+            ty = Datatype::structured(&[1, 1], &[0, far], &[ty.clone(), ty]).unwrap();
+        }
+        let program = TypedProgram::lower(&ty, Unit::Element).unwrap();
+        assert_eq!(program.element_units(), 1 << 50);
+        assert!(program.program().nodes().len() < 200);
+        assert!(program.seek((1 << 50) - 1).is_some());
+    }
+}

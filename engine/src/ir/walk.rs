@@ -1,0 +1,306 @@
+//! The way through a program: find the place of a packed byte (`seek`), go on from there (`next`).
+//!
+//! After `lower.rs` and the passes; whoever goes through a program goes with a [`Walk`]: `exec/` to
+//! execute what is no single nest, `typed/` to visit elements, `analysis/` to list runs of memory.
+//! They differ in where they stop: a walk is given a question about nodes, enters every node of
+//! which the answer is no, and returns the others whole, or what the walk's range has of them.
+//!
+//! A position is found in O(depth + log list). The way on divides nothing: it counts the operand of
+//! each open level. The levels stand in a list, so depth is no matter of the machine's stack.
+
+use super::{Edge, Node, NodeId, Op, Program};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// A node that a walk does not enter: packed bytes `from..to` of it are in the walk's range.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stop {
+    pub(crate) node: NodeId,
+    /// Where the node's displacement 0 is, in bytes.
+    pub(crate) at: i64,
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+}
+
+/// A walk over packed bytes, in packed order.
+#[derive(Clone, Debug)]
+pub(crate) struct Walk<'a> {
+    program: &'a Program,
+    /// What is repeated, `stride` bytes apart.
+    body: Option<Edge>,
+    stride: i64,
+    iterations: u64,
+    iteration: u64,
+    /// Packed bytes that are still to come.
+    left: u64,
+    /// The first of them in the iteration, until that is entered.
+    skip: Option<u64>,
+    /// Outermost first; smaller ones need no allocation.
+    frames: SmallVec<[Frame; 4]>,
+}
+
+/// An open level: the node, where its displacement 0 is, and which operand is current.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    node: NodeId,
+    at: i64,
+    /// Iteration, entry or part.
+    index: u64,
+    /// Copy within the entry of a ragged list.
+    copy: u64,
+}
+
+/// The operand of a node that holds a packed byte, and how many of the node's bytes lie before it.
+struct Operand {
+    edge: Edge,
+    begin: u64,
+    frame: Frame,
+}
+
+impl<'a> Walk<'a> {
+    /// A walk over packed bytes `range` of so many elements as have them.
+    #[inline]
+    pub(crate) fn of_elements(program: &'a Program, range: Range<u64>) -> Self {
+        let mut walk = Self {
+            program,
+            body: program.body,
+            stride: program.stride,
+            iterations: u64::MAX,
+            iteration: 0,
+            left: 0,
+            skip: None,
+            frames: SmallVec::new(),
+        };
+        walk.seek(range);
+        walk
+    }
+
+    /// A walk over all bytes of `node` at displacement 0.
+    pub(crate) fn of_node(program: &'a Program, node: NodeId) -> Self {
+        let body = Some(Edge { offset: 0, node });
+        let left = program.node(node).bytes;
+        let frames = SmallVec::new();
+        Self { program, body, stride: 0, iterations: 1, iteration: 0, left, skip: Some(0), frames }
+    }
+
+    /// Goes to the beginning of packed bytes `range`, forwards or backwards.
+    #[inline]
+    pub(crate) fn seek(&mut self, range: Range<u64>) {
+        self.frames.clear();
+        self.left = range.end.saturating_sub(range.start);
+        let Some(body) = self.body else {
+            self.left = 0;
+            return;
+        };
+        let bytes = self.program.node(body.node).bytes;
+        self.iteration = range.start / bytes;
+        self.skip = Some(range.start % bytes);
+    }
+
+    /// The next node of which `stops` says yes, as it has to of every block; `None` at the end.
+    #[inline]
+    pub(crate) fn next(&mut self, stops: impl Fn(NodeId, &Node) -> bool) -> Option<Stop> {
+        if self.left == 0 {
+            return None;
+        }
+        let (mut edge, mut skip) = match self.skip.take() {
+            Some(skip) => (self.element()?, skip),
+            None => (self.step()?, 0),
+        };
+        loop {
+            let node = self.program.node(edge.node);
+            if stops(edge.node, node) {
+                let to = node.bytes.min(skip.saturating_add(self.left));
+                self.left -= to - skip;
+                return Some(Stop { node: edge.node, at: edge.offset, from: skip, to });
+            }
+            let operand = operand(self.program, edge, skip);
+            self.frames.push(operand.frame);
+            skip -= operand.begin;
+            edge = operand.edge;
+        }
+    }
+
+    /// The operand after the one that was visited last.
+    #[inline]
+    fn step(&mut self) -> Option<Edge> {
+        while let Some(frame) = self.frames.last_mut() {
+            let op = &self.program.node(frame.node).op;
+            if frame.step(op) {
+                return Some(frame.operand(op));
+            }
+            self.frames.pop();
+        }
+        self.iteration += 1;
+        self.element()
+    }
+
+    /// The body's use in the current iteration.
+    #[inline]
+    fn element(&self) -> Option<Edge> {
+        let body = self.body.filter(|_| self.iteration < self.iterations)?;
+        Some(moved(body, (self.iteration as i64).wrapping_mul(self.stride)))
+    }
+}
+
+/// The node of which `stops` says yes and that holds packed byte `position` of any number of
+/// elements: what the first step of a walk from there returns, without its list of levels.
+pub(crate) fn seek(
+    program: &Program,
+    position: u64,
+    stops: impl Fn(NodeId, &Node) -> bool,
+) -> Option<Stop> {
+    let body = program.body?;
+    let bytes = program.node(body.node).bytes;
+    let mut edge = moved(body, ((position / bytes) as i64).wrapping_mul(program.stride));
+    let mut from = position % bytes;
+    loop {
+        let node = program.node(edge.node);
+        if stops(edge.node, node) {
+            return Some(Stop { node: edge.node, at: edge.offset, from, to: node.bytes });
+        }
+        let operand = operand(program, edge, from);
+        from -= operand.begin;
+        edge = operand.edge;
+    }
+}
+
+/// The operand of `edge`, which is no block, that holds its byte `from`.
+#[inline]
+fn operand(program: &Program, edge: Edge, from: u64) -> Operand {
+    let op = &program.node(edge.node).op;
+    let mut frame = Frame { node: edge.node, at: edge.offset, index: 0, copy: 0 };
+    // At a beginning without a division.
+    let iteration = |body: &Edge| match from {
+        0 => (0, 0),
+        _ => {
+            let bytes = program.node(body.node).bytes;
+            (from / bytes, from / bytes * bytes)
+        }
+    };
+    let begin = match op {
+        Op::Block => unreachable!("a walk stops at every block"),
+        Op::Loop { body, .. } | Op::Table { body, .. } => {
+            let (index, begin) = iteration(body);
+            frame.index = index;
+            begin
+        }
+        Op::Ragged { list, body, .. } => {
+            let (copies, begin) = iteration(body);
+            let (entry, copy) = list.seek(copies);
+            (frame.index, frame.copy) = (entry as u64, copy);
+            begin
+        }
+        Op::Seq { parts } => {
+            let part = parts.partition_point(|part| part.end <= from);
+            frame.index = part as u64;
+            if part == 0 { 0 } else { parts[part - 1].end }
+        }
+    };
+    Operand { edge: frame.operand(op), begin, frame }
+}
+
+impl Frame {
+    /// Goes to the next operand of `op`, the frame's operation, if there is one.
+    #[inline]
+    fn step(&mut self, op: &Op) -> bool {
+        match op {
+            Op::Block => false,
+            Op::Loop { count, .. } => {
+                self.index += 1;
+                self.index < *count
+            }
+            Op::Table { entries, .. } => {
+                self.index += 1;
+                self.index < entries.len() as u64
+            }
+            Op::Seq { parts } => {
+                self.index += 1;
+                self.index < parts.len() as u64
+            }
+            Op::Ragged { list, .. } => {
+                self.copy += 1;
+                // Entries may have no copies.
+                while self.index < list.len() as u64
+                    && self.copy >= list.lengths.get(self.index as usize) as u64
+                {
+                    (self.index, self.copy) = (self.index + 1, 0);
+                }
+                self.index < list.len() as u64
+            }
+        }
+    }
+
+    /// The current operand of `op`, the frame's operation, at its displacement.
+    #[inline]
+    fn operand(&self, op: &Op) -> Edge {
+        let index = self.index as usize;
+        let (edge, shift) = match op {
+            Op::Block => (Edge { offset: 0, node: self.node }, 0),
+            Op::Loop { stride, body, .. } => (*body, (self.index as i64).wrapping_mul(*stride)),
+            Op::Table { entries, scale, body } => (*body, entries.get(index).wrapping_mul(*scale)),
+            Op::Ragged { list, scale, stride, body } => {
+                let shift = list.entries.get(index).wrapping_mul(*scale);
+                (*body, shift.wrapping_add((self.copy as i64).wrapping_mul(*stride)))
+            }
+            Op::Seq { parts } => (parts[index].edge, 0),
+        };
+        moved(edge, self.at.wrapping_add(shift))
+    }
+}
+
+fn moved(edge: Edge, by: i64) -> Edge {
+    Edge { offset: edge.offset.wrapping_add(by), ..edge }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Datatype, typemap};
+
+    /// Stops at blocks alone: their bytes are the typemap's, from any byte to any other.
+    #[test]
+    fn any_range_meets_its_bytes() {
+        for ty in [
+            "vector(3, 1, 4, int)",
+            "indexed([1, 3, 0, 2], [9, 0, 5, 5], resized(0, 7, int))",
+            "indexed([0, 2, 0], [9, 0, 5], int)",
+            "hindexed_block(1, [100, 3, 160], vector(2, 1, 3, short))",
+            "struct([1, 2], [0, 200], [vector(2, 2, 3, vector(3, 1, 2, char)), \
+             indexed([2, 1], [0, 9], int)])",
+        ] {
+            let ty: Datatype = ty.parse().unwrap();
+            let plan = ty.commit().unwrap();
+            let (program, extent) = (plan.program(), ty.extent());
+            let bytes: Vec<i64> = (0..2)
+                .flat_map(|element| {
+                    typemap::typemap(&ty).into_iter().flat_map(move |entry| {
+                        let at = element * extent + entry.offset;
+                        at..at + i64::from(entry.named.size())
+                    })
+                })
+                .collect();
+            let block = |_: NodeId, node: &Node| node.op.is_block();
+            for from in 0..bytes.len() {
+                let stop = seek(program, from as u64, block).unwrap();
+                assert_eq!(stop.at + stop.from as i64, bytes[from], "{ty:?}");
+                for to in from..=bytes.len() {
+                    let mut walk = Walk::of_elements(program, from as u64..to as u64);
+                    let mut met = Vec::new();
+                    while let Some(stop) = walk.next(block) {
+                        met.extend(stop.at + stop.from as i64..stop.at + stop.to as i64);
+                    }
+                    assert_eq!(met, bytes[from..to], "{ty:?} {from}..{to}\n{program}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_walked_of_nothing() {
+        let empty: Datatype = "contiguous(0, int)".parse().unwrap();
+        let plan = empty.commit().unwrap();
+        assert!(Walk::of_elements(plan.program(), 0..0).next(|_, _| true).is_none());
+        assert!(seek(plan.program(), 0, |_, _| true).is_none());
+    }
+}

@@ -1,0 +1,122 @@
+//! Which instruction sets leaves may use.
+//!
+//! Chosen by `plan/` once per settings, forced by `Settings::isa`; `mod.rs` picks the instance of
+//! each leaf by it. The engine reads no environment: `TYPEPACK_ISA` is the runtime's to hand over.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+/// An instruction set for leaf kernels, from the one every machine has upwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Isa {
+    /// What the target promises: 16-byte moves (SSE2, NEON).
+    Portable,
+    /// x86-64 with AVX2: 32-byte moves, byte shuffles.
+    Avx2,
+    /// x86-64 with AVX-512 F, BW, VL and VBMI, and BMI2: 64-byte moves, masked stores, byte permutes.
+    Avx512,
+}
+
+impl Isa {
+    /// All of them, whatever this machine has.
+    pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
+
+    /// The best one of this machine.
+    pub fn best() -> Self {
+        static BEST: OnceLock<Isa> = OnceLock::new();
+        *BEST.get_or_init(|| {
+            Self::ALL.into_iter().rev().find(|isa| isa.is_available()).unwrap_or(Self::Portable)
+        })
+    }
+
+    /// Whether this machine has it.
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => is_x86_feature_detected!("avx2"),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                Self::Avx2.is_available()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("avx512vbmi")
+                    && is_x86_feature_detected!("bmi2")
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx2 | Self::Avx512 => false,
+        }
+    }
+
+    /// The name that `TYPEPACK_ISA` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Isa {
+    type Err = ParseIsaError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIsaError> {
+        let named = Self::ALL.into_iter().find(|isa| isa.name() == text);
+        let isa = named.ok_or_else(|| ParseIsaError { text: text.to_owned(), known: false })?;
+        if isa.is_available() {
+            Ok(isa)
+        } else {
+            Err(ParseIsaError { text: text.to_owned(), known: true })
+        }
+    }
+}
+
+/// A text that names no instruction set of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseIsaError {
+    text: String,
+    known: bool,
+}
+
+impl fmt::Display for ParseIsaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.known {
+            write!(f, "instruction set: this machine has no {}", self.text)
+        } else {
+            write!(f, "instruction set: \"{}\" is none of portable, avx2, avx512", self.text)
+        }
+    }
+}
+
+impl std::error::Error for ParseIsaError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_or_refused() {
+        for isa in Isa::ALL {
+            let read = isa.name().parse::<Isa>();
+            if isa.is_available() {
+                assert_eq!(read, Ok(isa));
+            } else {
+                let text = read.unwrap_err().to_string();
+                assert_eq!(text, format!("instruction set: this machine has no {isa}"));
+            }
+        }
+        let error = "avx".parse::<Isa>().unwrap_err().to_string();
+        assert_eq!(error, "instruction set: \"avx\" is none of portable, avx2, avx512");
+        assert!(Isa::best().is_available());
+    }
+}

@@ -1,0 +1,209 @@
+//! Fixed-size moves: how a block of known length is copied with the registers of an instruction set.
+//!
+//! Used by `rows.rs` and `tiles.rs`. A block is covered by moves that all lie inside it, the last
+//! of which may overlap the one before: they carry the same bytes to the same places, so nothing
+//! beside the block is read or written.
+
+/// An instruction set as the loops see it: a marker type.
+pub(super) trait Machine {
+    /// Bytes of the widest move.
+    const WIDEST: usize;
+    /// Bytes of an element; moves begin and end with one. 1 where bytes are only moved.
+    const UNIT: usize = 1;
+
+    /// What a move writes of the value it has read, plain bytes: `byteswap.rs` changes their order.
+    ///
+    /// # Safety
+    ///
+    /// - The CPU has the instruction set.
+    #[inline(always)]
+    unsafe fn swapped<T: Copy>(value: T) -> T {
+        value
+    }
+}
+
+pub(super) struct Portable;
+
+impl Machine for Portable {
+    const WIDEST: usize = 16;
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) struct Avx2;
+
+#[cfg(target_arch = "x86_64")]
+impl Machine for Avx2 {
+    const WIDEST: usize = 32;
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) struct Avx512;
+
+#[cfg(target_arch = "x86_64")]
+impl Machine for Avx512 {
+    const WIDEST: usize = 64;
+}
+
+/// Copies `N` bytes as one move.
+///
+/// # Safety
+///
+/// - The CPU has the instruction set.
+/// - `from` is valid for reads of `N` bytes, `to` for writes of `N` bytes.
+#[inline(always)]
+unsafe fn one<M: Machine, const N: usize>(from: *const u8, to: *mut u8) {
+    // A value in between: all loads of a move come before its store, so that the compiler makes
+    // one of each, in a register as wide as the instruction set has.
+    // SAFETY: the caller's contract; an array of bytes needs no alignment.
+    unsafe { to.cast::<[u8; N]>().write(M::swapped(from.cast::<[u8; N]>().read())) }
+}
+
+/// Copies a block of `B` bytes.
+///
+/// # Safety
+///
+/// - The CPU has the instruction set; `B` is a multiple of its unit.
+/// - `from` is valid for reads of `B` bytes, `to` for writes of `B` bytes, and they do not overlap.
+#[inline(always)]
+pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut u8) {
+    macro_rules! moves {
+        ($width:literal) => {{
+            let mut at = 0;
+            while at + $width <= B {
+                one::<M, $width>(from.add(at), to.add(at));
+                at += $width;
+            }
+            at
+        }};
+    }
+    // SAFETY: the moves lie within the block, whose two sides the caller vouches for.
+    let whole = unsafe {
+        if M::WIDEST >= 64 && B >= 64 {
+            moves!(64)
+        } else if M::WIDEST >= 32 && B >= 32 {
+            moves!(32)
+        } else if B >= 16 {
+            moves!(16)
+        } else if B >= 8 {
+            moves!(8)
+        } else if B >= 4 {
+            moves!(4)
+        } else if B >= 2 {
+            moves!(2)
+        } else {
+            one::<M, 1>(from, to);
+            1
+        }
+    };
+    let rest = B - whole;
+    if rest == 0 {
+        return;
+    }
+    // The narrowest move that covers the rest, reaching back into the block.
+    // SAFETY: each lies within the block: its width is at most twice the rest, which is less than
+    // the moves before it.
+    unsafe {
+        match rest {
+            1 => one::<M, 1>(from.add(B - 1), to.add(B - 1)),
+            2 => one::<M, 2>(from.add(B - 2), to.add(B - 2)),
+            3..=4 => one::<M, 4>(from.add(B - 4), to.add(B - 4)),
+            5..=8 => one::<M, 8>(from.add(B - 8), to.add(B - 8)),
+            9..=16 => one::<M, 16>(from.add(B - 16), to.add(B - 16)),
+            17..=32 => one::<M, 32>(from.add(B - 32), to.add(B - 32)),
+            _ => one::<M, 64>(from.add(B - 64), to.add(B - 64)),
+        }
+    }
+}
+
+/// Copies `bytes` bytes, at least 64.
+///
+/// # Safety
+///
+/// - `bytes` is at least 64.
+/// - The CPU has the instruction set; `bytes` is a multiple of its unit.
+/// - `from` is valid for reads of `bytes` bytes, `to` for writes of as many, and they do not
+///   overlap.
+#[inline(always)]
+pub(super) unsafe fn long<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
+    let last = bytes - 64;
+    // SAFETY: the first 64 bytes of the run.
+    unsafe { block::<M, 64>(from, to) };
+    // From the second on, stores begin at cache lines: registers of 64 bytes that cross them cost
+    // two. Elements that are not aligned never begin there.
+    let mut at = if to.addr().is_multiple_of(M::UNIT) { 64 - (to.addr() % 64) } else { 64 };
+    while at < last {
+        // SAFETY: 64 bytes from `at` end at or before the run's end, `at` being below `last`.
+        unsafe { block::<M, 64>(from.add(at), to.add(at)) };
+        at += 64;
+    }
+    // SAFETY: the last 64 bytes of the run.
+    unsafe { block::<M, 64>(from.add(last), to.add(last)) };
+}
+
+/// Copies `bytes` bytes, whose number the code does not know: a few overlapping moves for short
+/// runs, whole registers in a loop for longer ones.
+///
+/// # Safety
+///
+/// - The CPU has the instruction set; `bytes` is a multiple of its unit.
+/// - `from` is valid for reads of `bytes` bytes, `to` for writes of as many, and they do not
+///   overlap.
+#[inline(always)]
+pub(super) unsafe fn run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
+    macro_rules! two {
+        ($width:literal) => {{
+            let first = from.cast::<[u8; $width]>().read();
+            let last = from.add(bytes - $width).cast::<[u8; $width]>().read();
+            to.cast::<[u8; $width]>().write(M::swapped(first));
+            to.add(bytes - $width).cast::<[u8; $width]>().write(M::swapped(last));
+        }};
+    }
+    // SAFETY: our contract. Of two moves of one width, the first begins with the run and the second
+    // ends with it; the run is at least one width long.
+    unsafe {
+        match bytes {
+            0 => {}
+            1 => two!(1),
+            2..4 => two!(2),
+            4..8 => two!(4),
+            8..16 => two!(8),
+            16..=32 => two!(16),
+            33..=64 => two!(32),
+            _ => long::<M>(from, to, bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<const B: usize>() {
+        let from: Vec<u8> = (0..B).map(|i| i as u8 + 1).collect();
+        for shift in [0, 1, 3] {
+            let mut to = vec![0xee; B + 8];
+            // SAFETY: B bytes on both sides, in buffers of their own.
+            unsafe { block::<Portable, B>(from.as_ptr(), to.as_mut_ptr().add(shift)) };
+            assert_eq!(to[shift..shift + B], from);
+            assert!(to[..shift].iter().chain(&to[shift + B..]).all(|&b| b == 0xee));
+        }
+    }
+
+    #[test]
+    fn blocks_of_every_kind_of_length() {
+        macro_rules! all { ($($b:literal)*) => { $(check::<$b>();)* } }
+        all!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 20 23 24 31 32 33 40 47 48 49 56 63 64);
+    }
+
+    #[test]
+    fn runs_of_any_length() {
+        for bytes in 0..300 {
+            let from: Vec<u8> = (0..bytes).map(|i| i as u8).collect();
+            let mut to = vec![0xee; bytes + 1];
+            // SAFETY: `bytes` bytes on both sides, in buffers of their own.
+            unsafe { run::<Portable>(from.as_ptr(), to.as_mut_ptr(), bytes) };
+            assert_eq!(to[..bytes], from);
+            assert_eq!(to[bytes], 0xee);
+        }
+    }
+}

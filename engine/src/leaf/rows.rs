@@ -1,0 +1,418 @@
+//! Rows: one level of blocks, a whole level per call.
+//!
+//! Picked by `mod.rs` for the innermost level of a nest; uses `moves.rs`. The level is a loop of
+//! constant stride or a table of offsets, the block has a length the code knows (1 to 64 bytes) or
+//! a longer one that comes with the call. Blocks are moved in packed order, so that unpacking an
+//! overlapping type ends as the typemap says.
+
+use super::Row;
+use super::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use super::moves::{Avx2, Avx512};
+use super::moves::{Machine, Portable, block, long, run};
+use crate::kernel::{LevelShape, Run};
+use std::sync::Arc;
+
+/// Longest block that has a row of its own, in bytes.
+#[cfg(target_arch = "x86_64")]
+pub(super) const FIXED: usize = crate::kernel::LeafShape::FIXED_MAX as usize;
+
+/// Longest block of a row whose blocks are moved several at a time, in bytes: up to here stores of
+/// whole registers save more than putting them together costs.
+const JOINED: usize = 8;
+
+/// Blocks that are moved in a turn of a row's loop.
+const GROUP: usize = 4;
+
+/// A level's parameters, read once: the compiler has to assume that packed bytes are written over
+/// the parameter block, and would read it again for every block.
+///
+/// A cursor stands at an iteration and moves on by several at once; the blocks of a group are at
+/// distances from it that do not change, so that a block's address is an addition and not a product
+/// (`typepack-bench peers`, d8s16 at 16 KiB).
+pub(super) trait Steps: Copy {
+    /// Where the level stands.
+    type Cursor: Copy;
+
+    /// # Safety
+    ///
+    /// `words` points to the parameters of a level of this kind, as in `kernel/`.
+    unsafe fn new(words: *const u64) -> Self;
+
+    /// At iteration 0, for a level whose displacements count from `mem`.
+    fn start(self, mem: *mut u8) -> Self::Cursor;
+
+    /// Address of the iteration `k` after the cursor's.
+    ///
+    /// # Safety
+    ///
+    /// There is such an iteration: its entry of a table is readable.
+    unsafe fn at(self, mem: *mut u8, cursor: Self::Cursor, k: usize) -> *mut u8;
+
+    /// `k` iterations on, at most one past the last.
+    fn after(self, cursor: Self::Cursor, k: usize) -> Self::Cursor;
+}
+
+/// Constant stride. The cursor is a displacement.
+#[derive(Clone, Copy)]
+pub(super) struct Strided(isize);
+
+impl Steps for Strided {
+    type Cursor = isize;
+
+    #[inline(always)]
+    unsafe fn new(words: *const u64) -> Self {
+        // SAFETY: the stride is the second word.
+        Self(unsafe { *words.add(1) } as isize)
+    }
+
+    #[inline(always)]
+    fn start(self, _: *mut u8) -> isize {
+        0
+    }
+
+    #[inline(always)]
+    unsafe fn at(self, mem: *mut u8, cursor: isize, k: usize) -> *mut u8 {
+        mem.wrapping_offset((k as isize).wrapping_mul(self.0)).wrapping_offset(cursor)
+    }
+
+    #[inline(always)]
+    fn after(self, cursor: isize, k: usize) -> isize {
+        cursor.wrapping_add((k as isize).wrapping_mul(self.0))
+    }
+}
+
+/// A table of entries of type `T`. The cursor is an entry.
+#[derive(Clone, Copy)]
+pub(super) struct Listed<T> {
+    entries: *const T,
+    scale: i64,
+}
+
+impl<T: Copy + Into<i64>> Steps for Listed<T> {
+    type Cursor = *const T;
+
+    #[inline(always)]
+    unsafe fn new(words: *const u64) -> Self {
+        // SAFETY: address and scale are the second and third word.
+        unsafe { Self { entries: *words.add(1) as *const T, scale: *words.add(2) as i64 } }
+    }
+
+    #[inline(always)]
+    fn start(self, _: *mut u8) -> *const T {
+        self.entries
+    }
+
+    #[inline(always)]
+    unsafe fn at(self, mem: *mut u8, cursor: *const T, k: usize) -> *mut u8 {
+        // SAFETY: the entry is readable.
+        let entry: i64 = unsafe { *cursor.add(k) }.into();
+        mem.wrapping_offset(entry.wrapping_mul(self.scale) as isize)
+    }
+
+    #[inline(always)]
+    fn after(self, cursor: *const T, k: usize) -> *const T {
+        cursor.wrapping_add(k)
+    }
+}
+
+/// The row for blocks of `bytes` bytes (at least 1) on a level of kind `level`.
+pub(super) fn row<const PACK: bool>(isa: Isa, level: LevelShape, bytes: u64) -> Row {
+    match level {
+        LevelShape::Loop => instance::<Strided, PACK>(isa, bytes),
+        LevelShape::Table32 => instance::<Listed<i32>, PACK>(isa, bytes),
+        LevelShape::Table64 => instance::<Listed<i64>, PACK>(isa, bytes),
+    }
+}
+
+/// Wider registers serve blocks that fill them; shorter blocks have one instance for all.
+fn instance<S: Steps, const PACK: bool>(isa: Isa, bytes: u64) -> Row {
+    let fixed = usize::try_from(bytes).unwrap_or(usize::MAX);
+    #[cfg(target_arch = "x86_64")]
+    match isa {
+        Isa::Avx512 if fixed >= FIXED => return avx512::row::<S, PACK>(fixed),
+        Isa::Avx512 | Isa::Avx2 if fixed >= 32 => return avx2::row::<S, PACK>(fixed),
+        _ => {}
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = isa;
+    portable::row::<S, PACK>(fixed)
+}
+
+/// The rows of one instruction set, for blocks of the given lengths and for longer ones.
+macro_rules! rows {
+    ($name:ident, $machine:ident, $(#[$feature:meta])? $($bytes:literal)*) => {
+        mod $name {
+            use super::*;
+
+            pub(super) fn row<S: Steps, const PACK: bool>(bytes: usize) -> Row {
+                match bytes {
+                    $($bytes => blocks::<S, PACK, $bytes>,)*
+                    _ => long_blocks::<S, PACK>,
+                }
+            }
+
+            /// # Safety
+            ///
+            /// - As for [`Row`].
+            /// - The CPU has the instruction set.
+            $(#[$feature])?
+            unsafe fn blocks<S: Steps, const PACK: bool, const B: usize>(
+                context: *const u8,
+                words: *const u64,
+                mem: *mut u8,
+                packed: *mut u8,
+            ) {
+                let _ = context;
+                // SAFETY: our contract.
+                unsafe { super::blocks::<$machine, S, PACK, B>(words, mem, packed) }
+            }
+
+            /// # Safety
+            ///
+            /// - As for [`Row`]; the context is the block length in bytes, more than 64.
+            /// - The CPU has the instruction set.
+            $(#[$feature])?
+            unsafe fn long_blocks<S: Steps, const PACK: bool>(
+                context: *const u8,
+                words: *const u64,
+                mem: *mut u8,
+                packed: *mut u8,
+            ) {
+                // SAFETY: our contract.
+                unsafe { super::long_blocks::<$machine, S, PACK>(context.addr(), words, mem, packed) }
+            }
+        }
+    };
+}
+
+rows! { portable, Portable,
+    1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
+    33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64
+}
+#[cfg(target_arch = "x86_64")]
+rows! { avx2, Avx2, #[target_feature(enable = "avx2")]
+    32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62
+    63 64
+}
+#[cfg(target_arch = "x86_64")]
+rows! { avx512, Avx512, #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")] 64 }
+
+/// The row for windows whose runs are the context, one run after the other.
+pub(super) fn windows<const PACK: bool>(level: LevelShape) -> Row {
+    match level {
+        LevelShape::Loop => window::<Strided, PACK>,
+        LevelShape::Table32 => window::<Listed<i32>, PACK>,
+        LevelShape::Table64 => window::<Listed<i64>, PACK>,
+    }
+}
+
+/// # Safety
+///
+/// As for [`Row`]; the context is an `Arc<[Run]>` that outlives the call.
+unsafe fn window<S: Steps, const PACK: bool>(
+    context: *const u8,
+    words: *const u64,
+    mem: *mut u8,
+    packed: *mut u8,
+) {
+    // SAFETY: the context is these runs.
+    let runs: &[Run] = unsafe { &*context.cast::<Arc<[Run]>>() };
+    // SAFETY: the count is the level's first word.
+    let (count, steps) = unsafe { (*words as usize, S::new(words)) };
+    let (mut cursor, mut packed) = (steps.start(mem), packed);
+    for _ in 0..count {
+        // SAFETY: the cursor stands at an iteration below the count.
+        let at = unsafe { steps.at(mem, cursor, 0) };
+        cursor = steps.after(cursor, 1);
+        for &Run { offset, bytes } in runs {
+            let mem = at.wrapping_offset(offset as isize);
+            let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
+            // SAFETY: a run of this iteration, and its place in the packed bytes.
+            unsafe { run::<Portable>(from, to, bytes as usize) };
+            packed = packed.wrapping_add(bytes as usize);
+        }
+    }
+}
+
+/// Blocks of `B` bytes.
+///
+/// # Safety
+///
+/// As for [`Row`].
+#[inline(always)]
+pub(super) unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usize>(
+    words: *const u64,
+    mem: *mut u8,
+    packed: *mut u8,
+) {
+    // SAFETY: the count is the level's first word.
+    let (count, steps) = unsafe { (*words as usize, S::new(words)) };
+    let (mut cursor, mut packed, mut left) = (steps.start(mem), packed, count);
+    while left >= GROUP {
+        // SAFETY: so many iterations are left.
+        unsafe { group::<M, S, PACK, B>(steps, mem, cursor, packed) };
+        (cursor, packed) = (steps.after(cursor, GROUP), packed.wrapping_add(GROUP * B));
+        left -= GROUP;
+    }
+    while left > 0 {
+        // SAFETY: the block of an iteration, and its place in the packed bytes.
+        unsafe { one::<M, PACK, B>(steps.at(mem, cursor, 0), packed) };
+        (cursor, packed) = (steps.after(cursor, 1), packed.wrapping_add(B));
+        left -= 1;
+    }
+}
+
+/// [`GROUP`] blocks of `B` bytes from the cursor on, in order.
+///
+/// # Safety
+///
+/// - As for [`Row`], for so many iterations from the cursor on; `packed` is where the first belongs.
+#[inline(always)]
+unsafe fn group<M: Machine, S: Steps, const PACK: bool, const B: usize>(
+    steps: S,
+    mem: *mut u8,
+    cursor: S::Cursor,
+    packed: *mut u8,
+) {
+    // SAFETY: iterations from the cursor on.
+    let at = |k| unsafe { steps.at(mem, cursor, k) };
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{__m128i, __m256i, __m512i};
+        // SAFETY: the blocks of four iterations, each a register of this machine, and their places
+        // in the packed bytes.
+        unsafe {
+            match B {
+                16 => return registers::<M, __m128i, PACK>([at(0), at(1), at(2), at(3)], packed),
+                32 if M::WIDEST >= 32 => {
+                    return registers::<M, __m256i, PACK>([at(0), at(1), at(2), at(3)], packed);
+                }
+                64 if M::WIDEST >= 64 => {
+                    return registers::<M, __m512i, PACK>([at(0), at(1), at(2), at(3)], packed);
+                }
+                _ => {}
+            }
+        }
+    }
+    if B <= JOINED && PACK {
+        // SAFETY: the blocks of four iterations, and the place of all four in the packed bytes.
+        unsafe {
+            let blocks: [[u8; B]; GROUP] = std::array::from_fn(|k| at(k).cast::<[u8; B]>().read());
+            packed.cast::<[[u8; B]; GROUP]>().write(M::swapped(blocks));
+        }
+        return;
+    }
+    for k in 0..GROUP {
+        // SAFETY: the block of an iteration, and its place in the packed bytes.
+        unsafe { one::<M, PACK, B>(at(k), packed.add(k * B)) };
+    }
+}
+
+/// Four blocks of a register each: all are loaded, then all are stored, so that stores to one cache
+/// line follow each other (`typepack-bench peers`, z1s2 and d8s16). Variables and not an array: an
+/// array would go through memory.
+///
+/// # Safety
+///
+/// - The CPU has the instruction set.
+/// - `mem` are addresses of blocks as long as `V`, and `packed` of as many bytes; one side is valid
+///   for reads, the other for writes, by the direction, and they do not overlap.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn registers<M: Machine, V: Copy, const PACK: bool>(mem: [*mut u8; GROUP], packed: *mut u8) {
+    let [m0, m1, m2, m3] = mem.map(|at| at.cast::<V>());
+    let p: *mut V = packed.cast();
+    // SAFETY: our contract; blocks that overlap when unpacking are stored in order.
+    unsafe {
+        if PACK {
+            let (a, b) = (m0.read_unaligned(), m1.read_unaligned());
+            let (c, d) = (m2.read_unaligned(), m3.read_unaligned());
+            p.write_unaligned(M::swapped(a));
+            p.add(1).write_unaligned(M::swapped(b));
+            p.add(2).write_unaligned(M::swapped(c));
+            p.add(3).write_unaligned(M::swapped(d));
+        } else {
+            let (a, b) = (p.read_unaligned(), p.add(1).read_unaligned());
+            let (c, d) = (p.add(2).read_unaligned(), p.add(3).read_unaligned());
+            m0.write_unaligned(M::swapped(a));
+            m1.write_unaligned(M::swapped(b));
+            m2.write_unaligned(M::swapped(c));
+            m3.write_unaligned(M::swapped(d));
+        }
+    }
+}
+
+/// One block of `B` bytes, in the given direction.
+///
+/// # Safety
+///
+/// - `mem` and `packed` are valid for `B` bytes, one for reads, the other for writes, by the
+///   direction, and do not overlap.
+#[inline(always)]
+unsafe fn one<M: Machine, const PACK: bool, const B: usize>(mem: *mut u8, packed: *mut u8) {
+    let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
+    // SAFETY: our contract.
+    unsafe { block::<M, B>(from, to) }
+}
+
+/// Blocks of `bytes` bytes, at least 64.
+///
+/// # Safety
+///
+/// As for [`Row`], with blocks of `bytes` bytes.
+#[inline(always)]
+pub(super) unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
+    bytes: usize,
+    words: *const u64,
+    mem: *mut u8,
+    packed: *mut u8,
+) {
+    // SAFETY: the count is the level's first word.
+    let (count, steps) = unsafe { (*words as usize, S::new(words)) };
+    let (mut cursor, mut packed) = (steps.start(mem), packed);
+    for _ in 0..count {
+        // SAFETY: the cursor stands at an iteration below the count; the block has 64 bytes or
+        // more and is valid on both sides.
+        unsafe {
+            let at = steps.at(mem, cursor, 0);
+            let (from, to) = if PACK { (at, packed) } else { (packed, at) };
+            stretch::<M>(from, to, bytes);
+        }
+        (cursor, packed) = (steps.after(cursor, 1), packed.wrapping_add(bytes));
+    }
+}
+
+/// Copies `bytes` bytes, at least 64. Where both sides begin at cache lines, whole lines go in
+/// groups; elsewhere `moves.rs` brings the stores to lines first.
+///
+/// # Safety
+///
+/// - `bytes` is at least 64.
+/// - `from` is valid for reads of `bytes` bytes, `to` for writes of as many, and they do not
+///   overlap.
+#[inline(always)]
+unsafe fn stretch<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
+    if !to.addr().is_multiple_of(64) {
+        // SAFETY: our contract.
+        return unsafe { long::<M>(from, to, bytes) };
+    }
+    let last = bytes - 64;
+    let mut at = 0;
+    while at + 3 * 64 <= last {
+        for k in 0..GROUP {
+            // SAFETY: the fourth line from `at` ends at or before the end of the run.
+            unsafe { block::<M, 64>(from.add(at + 64 * k), to.add(at + 64 * k)) };
+        }
+        at += GROUP * 64;
+    }
+    while at < last {
+        // SAFETY: 64 bytes from `at` end before the end of the run, `at` being below `last`.
+        unsafe { block::<M, 64>(from.add(at), to.add(at)) };
+        at += 64;
+    }
+    if at < bytes {
+        // SAFETY: the last 64 bytes of the run.
+        unsafe { block::<M, 64>(from.add(last), to.add(last)) };
+    }
+}

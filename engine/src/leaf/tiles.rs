@@ -1,0 +1,595 @@
+//! Tiles: two levels at once, so that memory is walked along its lines although packed order runs
+//! across them (a column type with count > 1, a transpose).
+//!
+//! Picked by `traversal.rs` and `../pair/crossed.rs` for a nest with a level whose blocks lie side by
+//! side in memory (the *near* level) while the innermost one (the *far* level) jumps. Both directions
+//! are one problem:
+//!
+//! ```text
+//! to[x * to_pitch + y * B] = from[y * from_pitch + x * B]     for x < width, y < height
+//! ```
+//!
+//! where packing has x on the near level and unpacking on the far one. Squares of elements are
+//! transposed in registers: every line of either side that a square touches is used whole at once,
+//! which also makes pitches of a power of two (all rows of a square in one cache set) harmless.
+//! Blocks that are written are disjoint, which those who pick prove first.
+
+use super::byteswap::{Swapped, Width};
+use super::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use super::moves::{Avx2, Avx512};
+use super::moves::{Machine, Portable};
+
+/// A matrix of elements to transpose, as the module's text says; pitches in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transpose {
+    pub(crate) from: *const u8,
+    pub(crate) from_pitch: isize,
+    pub(crate) to: *mut u8,
+    pub(crate) to_pitch: isize,
+    /// Elements along the contiguous side of `from`.
+    pub(crate) width: usize,
+    /// Elements along the contiguous side of `to`.
+    pub(crate) height: usize,
+}
+
+/// Transposes; the element size is the function's.
+///
+/// # Safety
+///
+/// - Every element of `from` is valid for reads, every element of `to` for writes, and no byte of
+///   `to` is a byte of `from` or of another element of `to`.
+/// - The CPU has the instruction set that the function was asked for.
+pub(crate) type Transposer = unsafe fn(Transpose);
+
+/// The machines of a byte order.
+trait Order {
+    type Portable: Machine;
+    #[cfg(target_arch = "x86_64")]
+    type Avx2: Machine;
+    #[cfg(target_arch = "x86_64")]
+    type Avx512: Machine;
+}
+
+/// Bytes stay as they are.
+struct Native;
+
+impl Order for Native {
+    type Portable = Portable;
+    #[cfg(target_arch = "x86_64")]
+    type Avx2 = Avx2;
+    #[cfg(target_arch = "x86_64")]
+    type Avx512 = Avx512;
+}
+
+/// Parts of `W` bytes are turned round.
+struct Other<const W: usize>;
+
+impl<const W: usize> Order for Other<W> {
+    type Portable = Swapped<Portable, W>;
+    #[cfg(target_arch = "x86_64")]
+    type Avx2 = Swapped<Avx2, W>;
+    #[cfg(target_arch = "x86_64")]
+    type Avx512 = Swapped<Avx512, W>;
+}
+
+/// The transposer for elements of `bytes` bytes, if there is one: 1, 2, 4, 8 and 16. Every `width`
+/// bytes of an element, a divisor of its length, are turned round.
+pub(crate) fn transposer(isa: Isa, bytes: u64, width: Width) -> Option<Transposer> {
+    match width.bytes() {
+        1 => instance::<Native>(isa, bytes),
+        2 => instance::<Other<2>>(isa, bytes),
+        4 => instance::<Other<4>>(isa, bytes),
+        8 => instance::<Other<8>>(isa, bytes),
+        _ => instance::<Other<16>>(isa, bytes),
+    }
+}
+
+fn instance<O: Order>(isa: Isa, bytes: u64) -> Option<Transposer> {
+    #[cfg(target_arch = "x86_64")]
+    match (isa, bytes) {
+        (Isa::Avx512, 8) => return Some(x86::avx512_8::<O::Avx512>),
+        (Isa::Avx512, 4) => return Some(x86::avx512_4::<O::Avx512>),
+        (Isa::Avx2, 8) => return Some(x86::avx2_8::<O::Avx2>),
+        (Isa::Avx2, 4) => return Some(x86::avx2_4::<O::Avx2>),
+        (Isa::Avx512, 2) => return Some(x86::avx512_2::<O::Avx512>),
+        (Isa::Avx512, 1) => return Some(x86::avx512_1),
+        (Isa::Avx2, 2) => return Some(x86::avx2_2::<O::Avx2>),
+        (Isa::Avx2, 1) => return Some(x86::avx2_1),
+        (_, 2) => return Some(x86::sse_2::<O::Portable>),
+        (_, 1) => return Some(x86::sse_1),
+        _ => {}
+    }
+    let _ = isa;
+    match bytes {
+        1 => Some(portable::<O::Portable, 1, 16>),
+        2 => Some(portable::<O::Portable, 2, 16>),
+        4 => Some(portable::<O::Portable, 4, 16>),
+        8 => Some(portable::<O::Portable, 8, 8>),
+        16 => Some(portable::<O::Portable, 16, 4>),
+        _ => None,
+    }
+}
+
+/// Elements of `B` bytes in squares of `N`, element by element.
+///
+/// # Safety
+///
+/// As for [`Transposer`].
+unsafe fn portable<M: Machine, const B: usize, const N: usize>(t: Transpose) {
+    // SAFETY: our contract, for a part of `t`.
+    let part = |t| unsafe { scalar::<M, B>(t) };
+    squares::<B, N>(t, part, part);
+}
+
+/// Goes through `t` square by square, the edges with `edge`. Squares come in blocks of [`BLOCK`] by
+/// [`BLOCK`], so that the pages of both sides stay in the first-level translation buffer.
+///
+/// Both functions transpose under the contract of [`Transposer`]: `square` a matrix of `N` by `N`
+/// elements, `edge` one that is less than `N` wide or high.
+#[inline(always)]
+fn squares<const B: usize, const N: usize>(
+    t: Transpose,
+    square: impl Fn(Transpose),
+    edge: impl Fn(Transpose),
+) {
+    let part = |x: usize, y: usize, width: usize, height: usize| {
+        let from = t.from.wrapping_offset(y as isize * t.from_pitch).wrapping_add(x * B);
+        let to = t.to.wrapping_offset(x as isize * t.to_pitch).wrapping_add(y * B);
+        Transpose { from, to, width, height, ..t }
+    };
+    let (width, height) = (t.width / N * N, t.height / N * N);
+    for left in (0..width).step_by(BLOCK) {
+        for top in (0..height).step_by(BLOCK) {
+            for x in (left..width.min(left + BLOCK)).step_by(N) {
+                for y in (top..height.min(top + BLOCK)).step_by(N) {
+                    square(part(x, y, N, N));
+                }
+            }
+        }
+    }
+    // The columns right of the squares, and the rows below them.
+    if width < t.width {
+        edge(part(width, 0, t.width - width, height));
+    }
+    if height < t.height {
+        edge(part(0, height, t.width, t.height - height));
+    }
+}
+
+/// Cuts an edge into pieces of at most `N` by `N` elements for `piece`, under its contract.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn pieces<const B: usize, const N: usize>(t: Transpose, piece: impl Fn(Transpose)) {
+    for x in (0..t.width).step_by(N) {
+        for y in (0..t.height).step_by(N) {
+            let from = t.from.wrapping_offset(y as isize * t.from_pitch).wrapping_add(x * B);
+            let to = t.to.wrapping_offset(x as isize * t.to_pitch).wrapping_add(y * B);
+            let (width, height) = ((t.width - x).min(N), (t.height - y).min(N));
+            piece(Transpose { from, to, width, height, ..t });
+        }
+    }
+}
+
+/// Elements along the side of a block of squares.
+const BLOCK: usize = 32;
+
+/// Elements of `B` bytes one by one, the shorter side in the inner loop.
+///
+/// # Safety
+///
+/// As for [`Transposer`], for elements of `B` bytes.
+#[inline(always)]
+unsafe fn scalar<M: Machine, const B: usize>(t: Transpose) {
+    let one = |x: usize, y: usize| {
+        let from = t.from.wrapping_offset(y as isize * t.from_pitch).wrapping_add(x * B);
+        let to = t.to.wrapping_offset(x as isize * t.to_pitch).wrapping_add(y * B);
+        // SAFETY: an element of each side.
+        unsafe { to.cast::<[u8; B]>().write(M::swapped(from.cast::<[u8; B]>().read())) };
+    };
+    if t.width < t.height {
+        for y in 0..t.height {
+            for x in 0..t.width {
+                one(x, y);
+            }
+        }
+    } else {
+        for x in 0..t.width {
+            for y in 0..t.height {
+                one(x, y);
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    //! Squares in registers. The networks are the textbook ones: interleave neighbours of one
+    //! element, then of two, four, eight.
+
+    use super::{Machine, Portable, Transpose, pieces, scalar, squares};
+    use std::arch::x86_64::*;
+
+    /// Row `i` of a square.
+    macro_rules! row {
+        ($base:expr, $i:expr, $pitch:expr) => {
+            $base.wrapping_offset($i as isize * $pitch)
+        };
+    }
+
+    /// The array of 16 values of an expression in `i`.
+    macro_rules! each_of_16 {
+        (|$i:ident| $value:expr) => {
+            each_of_16!($i $value; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+        };
+        ($i:ident $value:expr; $($number:literal)*) => {
+            [$({
+                const $i: usize = $number;
+                $value
+            }),*]
+        };
+    }
+
+    /// 8-byte elements in squares of 8.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Transposer`](super::Transposer); AVX-512 F.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    pub(super) unsafe fn avx512_8<M: Machine>(t: Transpose) {
+        let square = |t: Transpose| {
+            // SAFETY: our contract; each access is one row of a square.
+            unsafe {
+                let columns = network_8(std::array::from_fn(|i| {
+                    M::swapped(_mm512_loadu_si512(row!(t.from, i, t.from_pitch).cast()))
+                }));
+                for (i, &column) in columns.iter().enumerate() {
+                    _mm512_storeu_si512(row!(t.to, i, t.to_pitch).cast(), column);
+                }
+            }
+        };
+        let edge = |t: Transpose| {
+            let (width, height) = (0xff_u8 >> (8 - t.width), 0xff_u8 >> (8 - t.height));
+            // SAFETY: our contract; masks leave out what is beside the edge, rows below it have
+            // empty ones.
+            unsafe {
+                let columns = network_8(std::array::from_fn(|i| {
+                    let mask = if i < t.height { width } else { 0 };
+                    M::swapped(_mm512_maskz_loadu_epi64(mask, row!(t.from, i, t.from_pitch).cast()))
+                }));
+                for (i, &column) in columns.iter().enumerate().take(t.width) {
+                    _mm512_mask_storeu_epi64(row!(t.to, i, t.to_pitch).cast(), height, column);
+                }
+            }
+        };
+        squares::<8, 8>(t, square, |t| pieces::<8, 8>(t, edge));
+    }
+
+    /// The columns of 8 rows of 8 elements.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn network_8(r: [__m512i; 8]) -> [__m512i; 8] {
+        // Pairs of rows: elements 0 2 4 6 and 1 3 5 7 of both.
+        let p: [__m512i; 8] = std::array::from_fn(|i| {
+            let (a, b) = (r[i & 6], r[i | 1]);
+            if i % 2 == 0 { _mm512_unpacklo_epi64(a, b) } else { _mm512_unpackhi_epi64(a, b) }
+        });
+        // 128-bit lanes: p[2k + c] holds rows 2k, 2k+1 of columns c, c+2, c+4, c+6.
+        let (even, odd) = (quarters(p[0], p[2], p[4], p[6]), quarters(p[1], p[3], p[5], p[7]));
+        std::array::from_fn(|i| if i % 2 == 0 { even[i / 2] } else { odd[i / 2] })
+    }
+
+    /// Transposes the 128-bit lanes of four registers.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn quarters(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> [__m512i; 4] {
+        let ab_low = _mm512_shuffle_i64x2::<0x44>(a, b);
+        let ab_high = _mm512_shuffle_i64x2::<0xee>(a, b);
+        let cd_low = _mm512_shuffle_i64x2::<0x44>(c, d);
+        let cd_high = _mm512_shuffle_i64x2::<0xee>(c, d);
+        [
+            _mm512_shuffle_i64x2::<0x88>(ab_low, cd_low),
+            _mm512_shuffle_i64x2::<0xdd>(ab_low, cd_low),
+            _mm512_shuffle_i64x2::<0x88>(ab_high, cd_high),
+            _mm512_shuffle_i64x2::<0xdd>(ab_high, cd_high),
+        ]
+    }
+
+    /// 4-byte elements in squares of 16.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Transposer`](super::Transposer); AVX-512 F.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    pub(super) unsafe fn avx512_4<M: Machine>(t: Transpose) {
+        let square = |t: Transpose| {
+            // SAFETY: our contract; each access is one row of a square.
+            unsafe {
+                let columns = network_16(each_of_16!(|I| M::swapped(_mm512_loadu_si512(
+                    row!(t.from, I, t.from_pitch).cast()
+                ))));
+                for (i, &column) in columns.iter().enumerate() {
+                    _mm512_storeu_si512(row!(t.to, i, t.to_pitch).cast(), column);
+                }
+            }
+        };
+        let edge = |t: Transpose| {
+            let (width, height) = (0xffff_u16 >> (16 - t.width), 0xffff_u16 >> (16 - t.height));
+            // SAFETY: our contract; masks leave out what is beside the edge, rows below it have
+            // empty ones.
+            unsafe {
+                let columns = network_16(std::array::from_fn(|i| {
+                    let mask = if i < t.height { width } else { 0 };
+                    M::swapped(_mm512_maskz_loadu_epi32(mask, row!(t.from, i, t.from_pitch).cast()))
+                }));
+                for (i, &column) in columns.iter().enumerate().take(t.width) {
+                    _mm512_mask_storeu_epi32(row!(t.to, i, t.to_pitch).cast(), height, column);
+                }
+            }
+        };
+        squares::<4, 16>(t, square, |t| pieces::<4, 16>(t, edge));
+    }
+
+    /// The columns of 16 rows of 16 elements.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn network_16(r: [__m512i; 16]) -> [__m512i; 16] {
+        // Within lanes, four rows at a time: q[4k + c] holds rows 4k..4k+4 of columns c, c+4, c+8,
+        // c+12.
+        let q: [__m512i; 16] = each_of_16!(|I| {
+            let k = I & 12;
+            let (low, high) = if I % 4 < 2 {
+                (_mm512_unpacklo_epi32(r[k], r[k + 1]), _mm512_unpacklo_epi32(r[k + 2], r[k + 3]))
+            } else {
+                (_mm512_unpackhi_epi32(r[k], r[k + 1]), _mm512_unpackhi_epi32(r[k + 2], r[k + 3]))
+            };
+            if I.is_multiple_of(2) {
+                _mm512_unpacklo_epi64(low, high)
+            } else {
+                _mm512_unpackhi_epi64(low, high)
+            }
+        });
+        let lane = |c: usize| quarters(q[c], q[4 + c], q[8 + c], q[12 + c]);
+        let lanes = [lane(0), lane(1), lane(2), lane(3)];
+        each_of_16!(|I| lanes[I % 4][I / 4])
+    }
+
+    /// 8-byte elements in squares of 4.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Transposer`](super::Transposer); AVX2.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn avx2_8<M: Machine>(t: Transpose) {
+        // SAFETY: our contract; each access is one row of a square.
+        unsafe {
+            squares::<8, 4>(
+                t,
+                |Transpose { from, from_pitch, to, to_pitch, .. }| {
+                    let r: [__m256i; 4] = std::array::from_fn(|i| {
+                        M::swapped(_mm256_loadu_si256(row!(from, i, from_pitch).cast()))
+                    });
+                    let (a, b) =
+                        (_mm256_unpacklo_epi64(r[0], r[1]), _mm256_unpackhi_epi64(r[0], r[1]));
+                    let (c, d) =
+                        (_mm256_unpacklo_epi64(r[2], r[3]), _mm256_unpackhi_epi64(r[2], r[3]));
+                    let columns = [
+                        _mm256_permute2x128_si256::<0x20>(a, c),
+                        _mm256_permute2x128_si256::<0x20>(b, d),
+                        _mm256_permute2x128_si256::<0x31>(a, c),
+                        _mm256_permute2x128_si256::<0x31>(b, d),
+                    ];
+                    for (i, &column) in columns.iter().enumerate() {
+                        _mm256_storeu_si256(row!(to, i, to_pitch).cast(), column);
+                    }
+                },
+                |t| scalar::<M, 8>(t),
+            );
+        }
+    }
+
+    /// 4-byte elements in squares of 8.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Transposer`](super::Transposer); AVX2.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn avx2_4<M: Machine>(t: Transpose) {
+        // SAFETY: our contract; each access is one row of a square.
+        unsafe {
+            squares::<4, 8>(
+                t,
+                |Transpose { from, from_pitch, to, to_pitch, .. }| {
+                    let r: [__m256i; 8] = std::array::from_fn(|i| {
+                        M::swapped(_mm256_loadu_si256(row!(from, i, from_pitch).cast()))
+                    });
+                    let q: [__m256i; 8] = std::array::from_fn(|i| {
+                        let k = i & 4;
+                        let (low, high) = if i % 4 < 2 {
+                            (
+                                _mm256_unpacklo_epi32(r[k], r[k + 1]),
+                                _mm256_unpacklo_epi32(r[k + 2], r[k + 3]),
+                            )
+                        } else {
+                            (
+                                _mm256_unpackhi_epi32(r[k], r[k + 1]),
+                                _mm256_unpackhi_epi32(r[k + 2], r[k + 3]),
+                            )
+                        };
+                        if i % 2 == 0 {
+                            _mm256_unpacklo_epi64(low, high)
+                        } else {
+                            _mm256_unpackhi_epi64(low, high)
+                        }
+                    });
+                    for c in 0..4 {
+                        let (low, high) = (
+                            _mm256_permute2x128_si256::<0x20>(q[c], q[4 + c]),
+                            _mm256_permute2x128_si256::<0x31>(q[c], q[4 + c]),
+                        );
+                        _mm256_storeu_si256(row!(to, c, to_pitch).cast(), low);
+                        _mm256_storeu_si256(row!(to, 4 + c, to_pitch).cast(), high);
+                    }
+                },
+                |t| scalar::<M, 4>(t),
+            );
+        }
+    }
+
+    /// 2-byte elements in squares of 8.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Transposer`](super::Transposer).
+    #[inline(always)]
+    pub(super) unsafe fn sse_2<M: Machine>(t: Transpose) {
+        // SAFETY: our contract; each access is one row of a square.
+        unsafe {
+            squares::<2, 8>(
+                t,
+                |Transpose { from, from_pitch, to, to_pitch, .. }| {
+                    let mut r: [__m128i; 8] = std::array::from_fn(|i| {
+                        M::swapped(_mm_loadu_si128(row!(from, i, from_pitch).cast()))
+                    });
+                    // Three rounds of a perfect shuffle of rows i and i + 4.
+                    for _ in 0..3 {
+                        r = std::array::from_fn(|i| {
+                            let (a, b) = (r[i / 2], r[i / 2 + 4]);
+                            if i % 2 == 0 {
+                                _mm_unpacklo_epi16(a, b)
+                            } else {
+                                _mm_unpackhi_epi16(a, b)
+                            }
+                        });
+                    }
+                    for (i, &column) in r.iter().enumerate() {
+                        _mm_storeu_si128(row!(to, i, to_pitch).cast(), column);
+                    }
+                },
+                |t| scalar::<M, 2>(t),
+            );
+        }
+    }
+
+    /// A perfect shuffle of the bytes of rows i and i + 8; four rounds transpose.
+    #[inline(always)]
+    fn shuffled(r: [__m128i; 16]) -> [__m128i; 16] {
+        // SAFETY: SSE2 is part of every x86-64.
+        unsafe {
+            each_of_16!(|I| {
+                let (a, b) = (r[I / 2], r[I / 2 + 8]);
+                if I.is_multiple_of(2) { _mm_unpacklo_epi8(a, b) } else { _mm_unpackhi_epi8(a, b) }
+            })
+        }
+    }
+
+    /// 1-byte elements in squares of 16.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Transposer`](super::Transposer).
+    #[inline(always)]
+    pub(super) unsafe fn sse_1(t: Transpose) {
+        // SAFETY: our contract; each access is one row of a square.
+        unsafe {
+            squares::<1, 16>(
+                t,
+                |Transpose { from, from_pitch, to, to_pitch, .. }| {
+                    // Written out: as a loop over the array it stays one, through memory.
+                    let r = each_of_16!(|I| _mm_loadu_si128(row!(from, I, from_pitch).cast()));
+                    let r = shuffled(shuffled(shuffled(shuffled(r))));
+                    for (i, &column) in r.iter().enumerate() {
+                        _mm_storeu_si128(row!(to, i, to_pitch).cast(), column);
+                    }
+                },
+                |t| scalar::<Portable, 1>(t),
+            );
+        }
+    }
+
+    /// Instances of the same code whose instructions keep their operands, with 16 and 32 registers.
+    macro_rules! wider {
+        ($($name:ident $(<$machine:ident>)? $body:ident $features:literal)*) => {
+            $(
+                /// # Safety
+                ///
+                /// As for [`Transposer`](super::Transposer); the features.
+                #[target_feature(enable = $features)]
+                pub(super) unsafe fn $name$(<$machine: Machine>)?(t: Transpose) {
+                    // SAFETY: our contract.
+                    unsafe { $body$(::<$machine>)?(t) }
+                }
+            )*
+        };
+    }
+    wider! {
+        avx2_1 sse_1 "avx2"
+        avx2_2<M> sse_2 "avx2"
+        avx512_1 sse_1 "avx512f,avx512bw,avx512vl"
+        avx512_2<M> sse_2 "avx512f,avx512bw,avx512vl"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of an element and of the parts that are turned round.
+    const PARTS: [(usize, usize); 15] = [
+        (1, 1),
+        (2, 1),
+        (4, 1),
+        (8, 1),
+        (16, 1),
+        (2, 2),
+        (4, 2),
+        (8, 2),
+        (16, 2),
+        (4, 4),
+        (8, 4),
+        (16, 4),
+        (8, 8),
+        (16, 8),
+        (16, 16),
+    ];
+
+    /// All shapes around the squares' sizes, against the definition.
+    #[test]
+    fn every_instance_transposes_and_touches_nothing_else() {
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+            for (bytes, part) in PARTS {
+                let swapped = Width::new(part).unwrap();
+                let transpose = transposer(isa, bytes as u64, swapped).unwrap();
+                for (width, height) in
+                    [(0, 5), (1, 1), (3, 40), (16, 16), (17, 33), (40, 18), (8, 24)]
+                {
+                    for gap in [0, bytes, 7] {
+                        let (from_pitch, to_pitch) = (width * bytes + gap, height * bytes + gap);
+                        let from: Vec<u8> =
+                            (0..height * from_pitch).map(|i| (i * 7 + i / 251) as u8).collect();
+                        let mut to = vec![0xee_u8; width * to_pitch + 1];
+                        let mut expected = to.clone();
+                        for x in 0..width {
+                            for y in 0..height {
+                                let to = &mut expected[x * to_pitch + y * bytes..][..bytes];
+                                to.copy_from_slice(&from[y * from_pitch + x * bytes..][..bytes]);
+                                to.chunks_mut(part).for_each(|part| part.reverse());
+                            }
+                        }
+                        let t = Transpose {
+                            from: from.as_ptr(),
+                            from_pitch: from_pitch as isize,
+                            to: to.as_mut_ptr(),
+                            to_pitch: to_pitch as isize,
+                            width,
+                            height,
+                        };
+                        // SAFETY: both matrices lie in buffers of their own; the ISA is available.
+                        unsafe { transpose(t) };
+                        assert!(to == expected, "{isa} {bytes} {part} {width}x{height} gap {gap}");
+                    }
+                }
+            }
+        }
+    }
+}

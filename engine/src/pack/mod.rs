@@ -1,0 +1,283 @@
+//! Pack and unpack: the door to a plan for Rust callers (safe) and for the C face (raw).
+//!
+//! The safe calls know every byte a type can touch: `true_lb .. true_lb + true_extent`, for each of
+//! `count` elements. They check that against the slice once and then run unchecked.
+
+pub(crate) mod external;
+pub(crate) mod position;
+#[cfg(feature = "rayon")]
+pub(crate) mod threads;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::{pack_raw, unpack_raw};
+use crate::plan::Plan;
+use crate::plan::footprint::{Footprint, check_bounds};
+use bytemuck::{AnyBitPattern, NoUninit};
+use std::ops::Range;
+
+/// Packs `count` elements from `src`, whose first byte is the type's origin, into the front of
+/// `dst`; returns the packed bytes.
+///
+/// # Errors
+///
+/// `src`: the elements do not lie within it. `dst`: shorter than the packed bytes. `count`: the
+/// packed bytes do not fit 64 bits.
+#[doc(alias = "MPI_Pack")]
+pub fn pack<T: NoUninit>(plan: &Plan, count: u64, src: &[T], dst: &mut [u8]) -> Result<usize> {
+    let bytes = match room(of(plan), count, size_of_val(src), dst.len()) {
+        Some(bytes) => bytes,
+        None => checked(plan, count, (size_of_val(src), "src"), (dst.len(), "dst"))?,
+    };
+    // SAFETY: as in `pack_range`, for the whole range; `room` or `checked` has seen both lengths.
+    unsafe { pack_raw(plan, count, src.as_ptr().cast(), 0..bytes as u64, dst.as_mut_ptr()) };
+    Ok(bytes)
+}
+
+/// Unpacks `count` elements from the front of `src` into `dst`, whose first byte is the type's
+/// origin; returns the packed bytes used. Bytes of `dst` that the type does not cover keep their
+/// values.
+///
+/// # Errors
+///
+/// `src`: shorter than the packed bytes. `dst`: the elements do not lie within it. `count`: the
+/// packed bytes do not fit 64 bits.
+#[doc(alias = "MPI_Unpack")]
+pub fn unpack<T: NoUninit + AnyBitPattern>(
+    plan: &Plan,
+    count: u64,
+    src: &[u8],
+    dst: &mut [T],
+) -> Result<usize> {
+    let bytes = match room(of(plan), count, size_of_val(dst), src.len()) {
+        Some(bytes) => bytes,
+        None => checked(plan, count, (size_of_val(dst), "dst"), (src.len(), "src"))?,
+    };
+    // SAFETY: as in `unpack_range`, for the whole range; `room` or `checked` has seen both lengths.
+    unsafe { unpack_raw(plan, count, dst.as_mut_ptr().cast(), 0..bytes as u64, src.as_ptr()) };
+    Ok(bytes)
+}
+
+/// Packs the bytes `range` of the packed form of `count` elements into `dst`.
+///
+/// `origin` is the byte position in `src` of the type's displacement 0 (types with a negative
+/// `true_lb` reach before it). Any range may be asked for in any order.
+///
+/// # Errors
+///
+/// `src`: the elements do not lie within it. `range`: not within the packed bytes. `dst`: not
+/// exactly as long as the range.
+pub fn pack_range<T: NoUninit>(
+    plan: &Plan,
+    count: u64,
+    src: &[T],
+    origin: usize,
+    range: Range<u64>,
+    dst: &mut [u8],
+) -> Result<()> {
+    check_bounds(plan, count, origin, size_of_val(src), "src")?;
+    check_range(plan, count, &range, "dst", dst.len())?;
+    let base = src.as_ptr().cast::<u8>().wrapping_add(origin);
+    // SAFETY:
+    // - check_range: the range is within the packed bytes, which fit i64, and dst is as long;
+    // - check_bounds: every byte of the type map lies within src, initialised (NoUninit);
+    // - src and dst cannot overlap, one being borrowed mutably.
+    unsafe { pack_raw(plan, count, base, range, dst.as_mut_ptr()) };
+    Ok(())
+}
+
+/// Unpacks `src`, the bytes `range` of the packed form of `count` elements, into `dst`.
+///
+/// `origin` is the byte position in `dst` of the type's displacement 0.
+///
+/// # Errors
+///
+/// `dst`: the elements do not lie within it. `range`: not within the packed bytes. `src`: not
+/// exactly as long as the range.
+pub fn unpack_range<T: NoUninit + AnyBitPattern>(
+    plan: &Plan,
+    count: u64,
+    src: &[u8],
+    range: Range<u64>,
+    dst: &mut [T],
+    origin: usize,
+) -> Result<()> {
+    check_bounds(plan, count, origin, size_of_val(dst), "dst")?;
+    check_range(plan, count, &range, "src", src.len())?;
+    let base = dst.as_mut_ptr().cast::<u8>().wrapping_add(origin);
+    // SAFETY:
+    // - check_range: the range is within the packed bytes, which fit i64, and src is as long;
+    // - check_bounds: every byte of the type map lies within dst, and any bytes make valid values
+    //   (AnyBitPattern);
+    // - src and dst cannot overlap, one being borrowed mutably.
+    unsafe { unpack_raw(plan, count, base, range, src.as_ptr()) };
+    Ok(())
+}
+
+/// Packed bytes of an element, and where it lies.
+#[inline]
+fn of(plan: &Plan) -> (u64, &Footprint) {
+    (plan.element_bytes(), plan.footprint())
+}
+
+/// Packed bytes of `count` elements, of which `(bytes, place)` says what each packs and where it
+/// lies, if both sides have room for them and numbers are small: the checks of the usual call, in a
+/// few instructions. `None` decides nothing.
+#[inline]
+pub(crate) fn room(
+    (bytes, place): (u64, &Footprint),
+    count: u64,
+    memory: usize,
+    packed: usize,
+) -> Option<usize> {
+    let bytes = bytes.checked_mul(count)?;
+    let &Footprint { extent, true_lb, true_ub } = place;
+    let last = i64::try_from(count).ok()?.checked_sub(1)?.checked_mul(extent)?;
+    let end = last.checked_add(true_ub)?;
+    // No slice has more than `i64::MAX` bytes.
+    let fits = bytes <= packed as u64 && true_lb >= 0 && last >= 0 && end <= memory as i64;
+    fits.then_some(bytes as usize)
+}
+
+/// What [`room`] does not decide: empty messages, strides that go backwards, and refusals.
+#[cold]
+fn checked(
+    plan: &Plan,
+    count: u64,
+    (memory, memory_name): (usize, &'static str),
+    (packed, packed_name): (usize, &'static str),
+) -> Result<usize> {
+    let bytes = whole(plan, count, packed_name, packed)?;
+    check_bounds(plan, count, 0, memory, memory_name)?;
+    Ok(bytes)
+}
+
+pub(crate) fn whole(
+    plan: &Plan,
+    count: u64,
+    argument: &'static str,
+    length: usize,
+) -> Result<usize> {
+    let bytes = plan.packed_bytes(count)?;
+    if bytes > length as u64 {
+        return Err(Error::new(
+            ErrorKind::Buffer,
+            argument,
+            format!("{count} elements need {bytes} packed bytes, the buffer has {length}"),
+        ));
+    }
+    Ok(bytes as usize)
+}
+
+fn check_range(
+    plan: &Plan,
+    count: u64,
+    range: &Range<u64>,
+    argument: &'static str,
+    length: usize,
+) -> Result<()> {
+    let bytes = plan.packed_bytes(count)?;
+    if range.start > range.end || range.end > bytes {
+        return Err(Error::new(
+            ErrorKind::Argument,
+            "range",
+            format!("{}..{} is not within the {bytes} packed bytes", range.start, range.end),
+        ));
+    }
+    if range.end - range.start != length as u64 {
+        return Err(Error::new(
+            ErrorKind::Buffer,
+            argument,
+            format!("{length} bytes for a range of {}", range.end - range.start),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Datatype, Named};
+
+    fn column() -> Plan {
+        Datatype::vector(3, 1, 4, &Datatype::named(Named::F64)).unwrap().commit().unwrap()
+    }
+
+    #[test]
+    fn refusals_name_the_argument_and_write_nothing() {
+        let plan = column();
+        let (src, mut dst) = ([0f64; 9], [7u8; 24]);
+        let text = |r: Result<usize>| r.unwrap_err().to_string();
+        assert_eq!(
+            text(pack(&plan, 1, &src[..8], &mut dst)),
+            "src: 1 elements at origin 0 need bytes 0 to 72, the buffer has 64"
+        );
+        assert_eq!(
+            text(pack(&plan, 1, &src, &mut dst[..23])),
+            "dst: 1 elements need 24 packed bytes, the buffer has 23"
+        );
+        let mut memory = [0f64; 9];
+        assert_eq!(
+            text(unpack(&plan, 2, &dst, &mut memory)),
+            "src: 2 elements need 48 packed bytes, the buffer has 24"
+        );
+        let backwards = Datatype::vector(2, 1, -1, &Datatype::named(Named::F64)).unwrap();
+        let backwards = backwards.commit().unwrap();
+        assert_eq!(
+            text(pack(&backwards, 1, &src, &mut dst)),
+            "src: 1 elements at origin 0 need bytes -8 to 8, the buffer has 72"
+        );
+        pack_range(&backwards, 1, &src, 8, 0..16, &mut [0; 16]).unwrap();
+        let reversed = Range { start: 9, end: 8 };
+        for range in [0..25, reversed] {
+            let error = pack_range(&plan, 1, &src, 0, range, &mut dst).unwrap_err();
+            assert_eq!(error.argument(), "range");
+        }
+        assert_eq!(dst, [7u8; 24]);
+    }
+
+    #[test]
+    fn absurd_counts_are_refused() {
+        let plan = column();
+        for count in [u64::MAX, u64::MAX / 24, i64::MAX as u64] {
+            assert!(check_bounds(&plan, count, usize::MAX, usize::MAX, "src").is_err());
+            assert!(pack(&plan, count, &[0f64; 9], &mut [0; 24]).is_err());
+        }
+        let far = Datatype::resized(0, i64::MIN, &Datatype::named(Named::BYTE)).unwrap();
+        let far = far.commit().unwrap();
+        assert!(check_bounds(&far, u64::MAX, usize::MAX, 1, "src").is_err());
+    }
+
+    /// Bodies that are a list of nests and blocks, whole and in every two pieces.
+    #[test]
+    fn bodies_of_several_nests() {
+        let (f64, f32) = (Datatype::named(Named::F64), Datatype::named(Named::F32));
+        let wide = Datatype::vector(6, 1, 4, &f64).unwrap();
+        let narrow = Datatype::vector(7, 1, 3, &f32).unwrap();
+        let block = Datatype::contiguous(700, &f64).unwrap();
+        let types = [wide, narrow, block];
+        let ty = Datatype::structured(&[1, 1, 1], &[0, 200, 1000], &types).unwrap();
+        let plan = ty.commit().unwrap();
+        assert_eq!(plan.nests().len(), 2);
+        for count in 1..=3 {
+            let bytes = plan.packed_bytes(count).unwrap() as usize;
+            let length = (ty.extent() * count as i64) as usize;
+            let memory: Vec<u8> = (0..length).map(|i| (i * 7 % 251) as u8).collect();
+            let expected = crate::typemap::pack(&ty, count, &memory, 0);
+            let mut packed = vec![0; bytes];
+            assert_eq!(pack(&plan, count, &memory, &mut packed).unwrap(), bytes);
+            assert!(packed == expected);
+            let mut after = vec![0xee; length];
+            crate::typemap::unpack(&ty, count, &expected, &mut after, 0);
+            let mut unpacked = vec![0xee; length];
+            assert_eq!(unpack(&plan, count, &packed, &mut unpacked).unwrap(), bytes);
+            assert!(unpacked == after);
+            for cut in (0..bytes).step_by(37) {
+                packed.fill(0);
+                let (first, second) = packed.split_at_mut(cut);
+                pack_range(&plan, count, &memory, 0, 0..cut as u64, first).unwrap();
+                pack_range(&plan, count, &memory, 0, cut as u64..bytes as u64, second).unwrap();
+                assert!(packed == expected, "cut at {cut}");
+            }
+        }
+    }
+}

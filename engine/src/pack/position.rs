@@ -1,0 +1,348 @@
+//! Packing units: pack and unpack at a position that moves on (MPI-5.0 section 5.2).
+//!
+//! Beside `pack/`, whose calls these are with a window of the packed buffer. Calls that hand the
+//! position on fill one packing unit, whatever their types; it may be unpacked in other parts than
+//! it was packed in. Nothing stands in a unit but the packed data, so [`Plan::packed_bytes`] is
+//! exact for `MPI_Pack_size`, and a message is a unit.
+//!
+//! Invariant: an error moves no position and writes nothing. `external32/` uses [`room`] as well.
+//!
+//! ```
+//! use typepack_engine::{Datatype, Named, pack_at, unpack_at};
+//!
+//! let int = Datatype::named(Named::INT).commit()?;
+//! let column = Datatype::vector(2, 1, 2, &Datatype::named(Named::DOUBLE))?.commit()?;
+//! let (mut unit, mut position) = ([0u8; 100], 0);
+//! pack_at(&int, 1, &[7], &mut unit, &mut position)?;
+//! pack_at(&column, 1, &[1.0, 0.0, 2.0], &mut unit, &mut position)?;
+//! assert_eq!(position, 20);
+//!
+//! let double = Datatype::named(Named::DOUBLE).commit()?;
+//! let (mut n, mut last, mut position) = ([0], [0.0], 0);
+//! unpack_at(&int, 1, &unit, &mut position, &mut n)?;
+//! unpack_at(&double, 1, &unit, &mut position, &mut last)?;
+//! unpack_at(&double, 1, &unit, &mut position, &mut last)?;
+//! assert_eq!((n, last, position), ([7], [2.0], 20));
+//! # Ok::<(), typepack_engine::Error>(())
+//! ```
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec;
+use crate::exec::{pack_raw, unpack_raw};
+use crate::plan::Plan;
+use crate::plan::footprint::check_bounds;
+use bytemuck::{AnyBitPattern, NoUninit};
+use std::ops::Range;
+
+/// Packs `count` elements from `src`, whose first byte is the type's origin, into `dst` at byte
+/// `position`, which advances by what was packed.
+///
+/// # Errors
+///
+/// `src`: the elements do not lie within it. `position`: beyond the end of `dst`. `dst`: no room
+/// from `position` on. `count`: the packed bytes do not fit 64 bits. Nothing is written then, and
+/// `position` stays.
+#[doc(alias = "MPI_Pack")]
+pub fn pack_at<T: NoUninit>(
+    plan: &Plan,
+    count: u64,
+    src: &[T],
+    dst: &mut [u8],
+    position: &mut usize,
+) -> Result<()> {
+    check_bounds(plan, count, 0, size_of_val(src), "src")?;
+    let bytes = plan.packed_bytes(count)?;
+    let room = room(count, bytes, *position, dst.len(), "dst")?;
+    // SAFETY:
+    // - the range is all packed bytes;
+    // - check_bounds: every byte of the type map lies within src, initialised (NoUninit);
+    // - room: that many bytes of dst;
+    // - src and dst cannot overlap, one being borrowed mutably.
+    unsafe {
+        pack_raw(plan, count, src.as_ptr().cast(), 0..bytes, dst[room.clone()].as_mut_ptr());
+    }
+    *position = room.end;
+    Ok(())
+}
+
+/// Unpacks `count` elements from `src` at byte `position`, which advances by what was used, into
+/// `dst`, whose first byte is the type's origin. Bytes of `dst` that the type does not cover keep
+/// their values.
+///
+/// # Errors
+///
+/// `position`: beyond the end of `src`. `src`: it ends before the elements do. `dst`: the elements
+/// do not lie within it. `count`: the packed bytes do not fit 64 bits. Nothing is written then, and
+/// `position` stays.
+#[doc(alias = "MPI_Unpack")]
+pub fn unpack_at<T: NoUninit + AnyBitPattern>(
+    plan: &Plan,
+    count: u64,
+    src: &[u8],
+    position: &mut usize,
+    dst: &mut [T],
+) -> Result<()> {
+    check_bounds(plan, count, 0, size_of_val(dst), "dst")?;
+    let bytes = plan.packed_bytes(count)?;
+    let room = room(count, bytes, *position, src.len(), "src")?;
+    // SAFETY:
+    // - the range is all packed bytes;
+    // - check_bounds: every byte of the type map lies within dst, is initialised (NoUninit), and
+    //   any bytes make valid values (AnyBitPattern);
+    // - room: that many bytes of src;
+    // - src and dst cannot overlap, one being borrowed mutably.
+    unsafe {
+        unpack_raw(plan, count, dst.as_mut_ptr().cast(), 0..bytes, src[room.clone()].as_ptr());
+    }
+    *position = room.end;
+    Ok(())
+}
+
+/// As [`pack_at`], from the address `origin` of displacement 0 (which need not be inside an
+/// allocation itself) into the `outsize` bytes at `outbuf`.
+///
+/// # Errors
+///
+/// `position`: beyond `outsize`. `outsize`: no room from `position` on. `count`: the packed bytes
+/// do not fit 64 bits. Nothing is written then, and `position` stays.
+///
+/// # Safety
+///
+/// - Every byte of the type map of `count` elements is valid for reads.
+/// - `outbuf` is valid for writes of `outsize` bytes.
+/// - The two sides do not overlap.
+#[doc(alias = "MPI_Pack")]
+// Behind the C face a call of this would cost as much as its checks.
+#[inline(always)]
+pub unsafe fn pack_at_raw(
+    plan: &Plan,
+    count: u64,
+    origin: *const u8,
+    outbuf: *mut u8,
+    outsize: usize,
+    position: &mut usize,
+) -> Result<()> {
+    let start = *position;
+    let bytes = match quick_room(plan, count, start, outsize) {
+        Some(bytes) => bytes,
+        None => checked_room(plan, count, start, (outsize, "outsize"))?,
+    };
+    // SAFETY:
+    // - the range is all packed bytes;
+    // - the caller vouches for the memory side, for outbuf, which has room for the bytes from
+    //   `start` on, and that they do not overlap.
+    // - `quick_room` and `checked_room` return the product of count and element bytes.
+    unsafe {
+        let (memory, packed) = (origin.cast_mut(), outbuf.wrapping_add(start));
+        exec::run_all::<true>(plan, count, memory, bytes as u64, packed);
+    }
+    *position = start + bytes;
+    Ok(())
+}
+
+/// As [`unpack_at`], from the `insize` bytes at `inbuf` to the address `origin` of displacement 0
+/// (which need not be inside an allocation itself).
+///
+/// # Errors
+///
+/// `position`: beyond `insize`. `insize`: the elements go on after it. `count`: the packed bytes do
+/// not fit 64 bits. Nothing is written then, and `position` stays.
+///
+/// # Safety
+///
+/// - Every byte of the type map of `count` elements is valid for writes (and for reads under
+///   `Settings::verify`).
+/// - `inbuf` is valid for reads of `insize` bytes.
+/// - The two sides do not overlap.
+#[doc(alias = "MPI_Unpack")]
+// Behind the C face a call of this would cost as much as its checks.
+#[inline(always)]
+pub unsafe fn unpack_at_raw(
+    plan: &Plan,
+    count: u64,
+    inbuf: *const u8,
+    insize: usize,
+    position: &mut usize,
+    origin: *mut u8,
+) -> Result<()> {
+    let start = *position;
+    let bytes = match quick_room(plan, count, start, insize) {
+        Some(bytes) => bytes,
+        None => checked_room(plan, count, start, (insize, "insize"))?,
+    };
+    // SAFETY:
+    // - the range is all packed bytes;
+    // - the caller vouches for the memory side, for inbuf, which has the bytes from `start` on,
+    //   and that they do not overlap.
+    // - `quick_room` and `checked_room` return the product of count and element bytes.
+    unsafe {
+        let packed = inbuf.cast_mut().wrapping_add(start);
+        exec::run_all::<false>(plan, count, origin, bytes as u64, packed);
+    }
+    *position = start + bytes;
+    Ok(())
+}
+
+/// The packed bytes of `count` elements, if so many follow `position` in a packing unit of `size`
+/// bytes: the checks of `MPI_Pack` without the words of their errors, which [`checked_room`] finds.
+#[inline]
+fn quick_room(plan: &Plan, count: u64, position: usize, size: usize) -> Option<usize> {
+    // No more than the size of memory, so its sum with the position fits, too.
+    let bytes = usize::try_from(plan.element_bytes().checked_mul(count)?).ok()?;
+    (bytes <= isize::MAX as usize && bytes <= size.checked_sub(position)?).then_some(bytes)
+}
+
+/// As [`quick_room`], with the reason if there is no room.
+#[cold]
+fn checked_room(
+    plan: &Plan,
+    count: u64,
+    position: usize,
+    (size, argument): (usize, &'static str),
+) -> Result<usize> {
+    let bytes = plan.packed_bytes(count)?;
+    room(count, bytes, position, size, argument).map(|room| room.len())
+}
+
+/// Where `count` elements of `bytes` packed bytes in all lie in a packing unit of `size` bytes; a
+/// refusal of the size names `argument`.
+pub(crate) fn room(
+    count: u64,
+    bytes: u64,
+    position: usize,
+    size: usize,
+    argument: &'static str,
+) -> Result<Range<usize>> {
+    let Some(left) = size.checked_sub(position) else {
+        let detail = format!("{position} is beyond the {size} bytes of the packing unit");
+        return Err(Error::new(ErrorKind::Argument, "position", detail));
+    };
+    if bytes > left as u64 {
+        let detail =
+            format!("{count} elements need {bytes} bytes at position {position} of {size}");
+        return Err(Error::new(ErrorKind::Buffer, argument, detail));
+    }
+    // Not more than `left`, so it fits, and so does the sum.
+    Ok(position..position + bytes as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Datatype, Named};
+
+    fn named(named: Named) -> Datatype {
+        Datatype::named(named)
+    }
+
+    /// n ints and m doubles, packed by two calls, come out in pieces of 1, 2, 3 ... elements.
+    #[test]
+    fn a_unit_is_unpacked_in_other_parts_than_it_was_packed() {
+        let (int, double) = (named(Named::INT).commit().unwrap(), named(Named::DOUBLE));
+        let spread = Datatype::vector(4, 2, 3, &double).unwrap().commit().unwrap();
+        let double = double.commit().unwrap();
+        let ints: Vec<i32> = (0..7).map(|i| i * i - 9).collect();
+        let doubles: Vec<f64> = (0..11).map(|i| f64::from(i) / 8.0).collect();
+        let sent: Vec<f64> = (0..11).filter(|i| i % 3 < 2).map(|i| doubles[i]).collect();
+        let (mut unit, mut position) = ([0xa5; 100], 0);
+        pack_at(&int, 7, &ints, &mut unit, &mut position).unwrap();
+        assert_eq!(position, 28);
+        pack_at(&spread, 1, &doubles, &mut unit, &mut position).unwrap();
+        assert_eq!((position, &unit[92..]), (92, &[0xa5; 8][..]));
+
+        for step in 1..=7 {
+            let (mut position, mut found, mut numbers) = (0, [0; 7], [0.0; 8]);
+            for part in found.chunks_mut(step) {
+                unpack_at(&int, part.len() as u64, &unit, &mut position, part).unwrap();
+            }
+            for part in numbers.chunks_mut(step) {
+                unpack_at(&double, part.len() as u64, &unit, &mut position, part).unwrap();
+            }
+            assert_eq!((found.as_slice(), numbers.as_slice()), (&ints[..], &sent[..]));
+            assert_eq!(position, 92);
+        }
+        // One struct takes the whole unit.
+        let types = [named(Named::INT), named(Named::DOUBLE)];
+        let all = Datatype::structured(&[7, 8], &[0, 32], &types).unwrap().commit().unwrap();
+        let (mut position, mut words) = (0, [0u64; 12]);
+        unpack_at(&all, 1, &unit, &mut position, &mut words).unwrap();
+        assert_eq!((position, words[4], words[11]), (92, sent[0].to_bits(), sent[7].to_bits()));
+    }
+
+    #[test]
+    fn nothing_at_the_end_of_a_unit_is_allowed() {
+        let (int, empty) = (named(Named::INT), Datatype::contiguous(0, &named(Named::INT)));
+        let (int, empty) = (int.commit().unwrap(), empty.unwrap().commit().unwrap());
+        let mut unit = [0u8; 4];
+        for position in 0..=4 {
+            let mut at = position;
+            pack_at(&int, 0, &[0u8; 0], &mut unit, &mut at).unwrap();
+            pack_at(&empty, 3, &[0u8; 0], &mut unit, &mut at).unwrap();
+            unpack_at(&int, 0, &unit, &mut at, &mut [0u8; 0]).unwrap();
+            unpack_at(&empty, u64::MAX, &unit, &mut at, &mut [0u8; 0]).unwrap();
+            // SAFETY: no byte is moved.
+            unsafe {
+                pack_at_raw(&int, 0, std::ptr::null(), unit.as_mut_ptr(), 4, &mut at).unwrap();
+                unpack_at_raw(&empty, 9, unit.as_ptr(), 4, &mut at, std::ptr::null_mut()).unwrap();
+            }
+            assert_eq!(at, position);
+        }
+        pack_at(&int, 0, &[0u8; 0], &mut [], &mut 0).unwrap();
+    }
+
+    #[test]
+    fn refusals_name_the_argument_write_nothing_and_leave_the_position() {
+        let int = named(Named::INT).commit().unwrap();
+        let (ints, mut unit) = ([1i32, 2, 3], [7u8; 10]);
+        #[track_caller]
+        fn check(result: Result<()>, position: usize, before: usize, text: &str) {
+            assert_eq!((result.unwrap_err().to_string().as_str(), position), (text, before));
+        }
+        let huge = "count: 4611686018427387904 elements of 4 bytes do not fit 64 bits";
+        let cases: [(u64, usize, &str, &str); 6] = [
+            (3, 0, "", "3 elements need 12 bytes at position 0 of 10"),
+            (1, 7, "", "1 elements need 4 bytes at position 7 of 10"),
+            (1, 10, "", "1 elements need 4 bytes at position 10 of 10"),
+            (1, 11, "position", "11 is beyond the 10 bytes of the packing unit"),
+            (0, 11, "position", "11 is beyond the 10 bytes of the packing unit"),
+            (
+                1,
+                usize::MAX,
+                "position",
+                "18446744073709551615 is beyond the 10 bytes of the packing unit",
+            ),
+        ];
+        for (count, before, argument, detail) in cases {
+            let text = |other: &str| {
+                format!("{}: {detail}", if argument.is_empty() { other } else { argument })
+            };
+            let mut at = before;
+            check(pack_at(&int, count, &ints, &mut unit, &mut at), at, before, &text("dst"));
+            let mut back = [9i32; 3];
+            check(unpack_at(&int, count, &unit, &mut at, &mut back), at, before, &text("src"));
+            // SAFETY: refused before anything is touched; the buffers are as long as said.
+            let [packed, unpacked] = unsafe {
+                let (from, to) = (ints.as_ptr().cast(), back.as_mut_ptr().cast());
+                [
+                    pack_at_raw(&int, count, from, unit.as_mut_ptr(), 10, &mut at),
+                    unpack_at_raw(&int, count, unit.as_ptr(), 10, &mut at, to),
+                ]
+            };
+            check(packed, at, before, &text("outsize"));
+            check(unpacked, at, before, &text("insize"));
+            assert_eq!((unit, back), ([7; 10], [9; 3]));
+        }
+        // The element buffers, and counts beyond all bounds.
+        let mut at = 2;
+        let few = "src: 2 elements at origin 0 need bytes 0 to 8, the buffer has 4";
+        check(pack_at(&int, 2, &ints[..1], &mut unit, &mut at), at, 2, few);
+        let few = "dst: 2 elements at origin 0 need bytes 0 to 8, the buffer has 4";
+        check(unpack_at(&int, 2, &unit, &mut at, &mut [0i32]), at, 2, few);
+        // SAFETY: refused before anything is touched.
+        let result = unsafe {
+            pack_at_raw(&int, 1 << 62, ints.as_ptr().cast(), unit.as_mut_ptr(), 10, &mut at)
+        };
+        check(result, at, 2, huge);
+        assert_eq!(unit, [7; 10]);
+    }
+}

@@ -1,0 +1,337 @@
+//! Packs and unpacks with several threads: ranges of the packed form, cut by `plan/segments.rs`, executed
+//! like any other range by `pack/`.
+//!
+//! Threads write disjoint memory: packing, because pieces are disjoint ranges of packed bytes;
+//! unpacking, because a layout in which a byte may occur twice is unpacked by one thread, in typemap
+//! order. One thread also does what is short: waking the others costs about 12 us, so that 1 MiB is
+//! a tie and less a loss.
+
+use super::whole;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::{pack_raw, unpack_raw};
+use crate::plan::Plan;
+use crate::plan::footprint::check_bounds;
+use bytemuck::{AnyBitPattern, NoUninit};
+use rayon::ThreadPool;
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use std::fmt;
+use std::ops::Range;
+
+/// Pieces per thread: one that is late costs the others a quarter of their time at most.
+const PIECES: u64 = 4;
+
+/// Threads that pack and unpack together. They sleep between calls and end with this value.
+///
+/// ```
+/// use typepack_engine::{Datatype, Threads, pack};
+///
+/// let plan = "vector(1000000, 1, 2, double)".parse::<Datatype>()?.commit()?;
+/// let source = vec![1.5_f64; 2_000_000];
+/// let (mut one, mut many) = (vec![0_u8; 8_000_000], vec![0_u8; 8_000_000]);
+/// pack(&plan, 1, &source, &mut one)?;
+/// Threads::new(2)?.pack(&plan, 1, &source, &mut many)?;
+/// assert!(one == many);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Threads {
+    /// `None`: the caller alone.
+    pool: Option<ThreadPool>,
+}
+
+impl Threads {
+    /// Fewest packed bytes of a call that are shared among threads.
+    pub const LEAST: u64 = 4 << 20;
+
+    /// `wanted` threads, or as many as this process may use CPUs if that is less.
+    ///
+    /// # Errors
+    ///
+    /// `threads`: 0, or the system refuses to start them.
+    pub fn new(wanted: usize) -> Result<Self> {
+        if wanted == 0 {
+            return Err(Error::new(ErrorKind::Argument, "threads", "0 threads do no work"));
+        }
+        // Where the system does not tell there is one.
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        Self::exactly(wanted.min(cpus))
+    }
+
+    fn exactly(threads: usize) -> Result<Self> {
+        if threads == 1 {
+            return Ok(Self { pool: None });
+        }
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("typepack-{i}"))
+            .build()
+            .map_err(|error| {
+                let detail = format!("{threads} threads were not started: {error}");
+                Error::new(ErrorKind::Limit, "threads", detail)
+            })?;
+        Ok(Self { pool: Some(pool) })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.pool.as_ref().map_or(1, ThreadPool::current_num_threads)
+    }
+
+    /// As [`pack`](crate::pack()).
+    ///
+    /// # Errors
+    ///
+    /// As for [`pack`](crate::pack()).
+    pub fn pack<T: NoUninit>(
+        &self,
+        plan: &Plan,
+        count: u64,
+        src: &[T],
+        dst: &mut [u8],
+    ) -> Result<usize> {
+        let bytes = whole(plan, count, "dst", dst.len())?;
+        check_bounds(plan, count, 0, size_of_val(src), "src")?;
+        // SAFETY:
+        // - the range is that of `count` elements, and `dst` is as long (`whole`);
+        // - check_bounds: every byte of the type map lies within src, initialised (NoUninit);
+        // - src and dst cannot overlap, one being borrowed mutably.
+        unsafe {
+            self.pack_raw(plan, count, src.as_ptr().cast(), 0..bytes as u64, dst.as_mut_ptr())
+        };
+        Ok(bytes)
+    }
+
+    /// As [`unpack`](crate::unpack()). One thread does it where a byte may occur twice in the layout
+    /// ([`Plan::overlaps`]; the answer is kept with the plan), and under `Settings::verify`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`unpack`](crate::unpack()).
+    pub fn unpack<T: NoUninit + AnyBitPattern>(
+        &self,
+        plan: &Plan,
+        count: u64,
+        src: &[u8],
+        dst: &mut [T],
+    ) -> Result<usize> {
+        let bytes = whole(plan, count, "src", src.len())?;
+        check_bounds(plan, count, 0, size_of_val(dst), "dst")?;
+        // SAFETY:
+        // - the range is that of `count` elements, and `src` is as long (`whole`);
+        // - check_bounds: every byte of the type map lies within dst, and any bytes make valid
+        //   values (AnyBitPattern);
+        // - src and dst cannot overlap, one being borrowed mutably.
+        unsafe {
+            self.unpack_raw(plan, count, dst.as_mut_ptr().cast(), 0..bytes as u64, src.as_ptr())
+        };
+        Ok(bytes)
+    }
+
+    /// As [`pack_raw`](crate::pack_raw()).
+    ///
+    /// # Safety
+    ///
+    /// - As for [`pack_raw`](crate::pack_raw()), from any thread.
+    pub unsafe fn pack_raw(
+        &self,
+        plan: &Plan,
+        count: u64,
+        origin: *const u8,
+        range: Range<u64>,
+        dst: *mut u8,
+    ) {
+        let sides = Sides { origin: origin.cast_mut(), packed: dst };
+        self.each(plan, count, &range, true, |piece| {
+            let (origin, dst) = sides.of(piece.start - range.start);
+            // SAFETY: our contract for a part of the range; other threads write other parts of dst.
+            unsafe { pack_raw(plan, count, origin, piece, dst) }
+        });
+    }
+
+    /// As [`unpack_raw`](crate::unpack_raw()).
+    ///
+    /// # Safety
+    ///
+    /// - As for [`unpack_raw`](crate::unpack_raw()), from any thread.
+    pub unsafe fn unpack_raw(
+        &self,
+        plan: &Plan,
+        count: u64,
+        origin: *mut u8,
+        range: Range<u64>,
+        src: *const u8,
+    ) {
+        let sides = Sides { origin, packed: src.cast_mut() };
+        let disjoint = || !plan.settings().verify && plan.is_disjoint(count);
+        let shared = range.end - range.start >= Self::LEAST && self.pool.is_some() && disjoint();
+        self.each(plan, count, &range, shared, |piece| {
+            let (origin, src) = sides.of(piece.start - range.start);
+            // SAFETY: our contract for a part of the range; no byte occurs twice where there are
+            // several pieces, so other threads write other bytes.
+            unsafe { unpack_raw(plan, count, origin, piece, src) }
+        });
+    }
+
+    /// Calls `each` for pieces of `range`, several at a time if `shared` and worthwhile.
+    fn each(
+        &self,
+        plan: &Plan,
+        count: u64,
+        range: &Range<u64>,
+        shared: bool,
+        each: impl Fn(Range<u64>) + Send + Sync,
+    ) {
+        let bytes = range.end - range.start;
+        let pool = self.pool.as_ref().filter(|_| shared && bytes >= Self::LEAST);
+        let Some(pool) = pool else { return each(range.clone()) };
+        let wish = bytes.div_ceil(PIECES * self.count() as u64);
+        let mut pieces = Vec::with_capacity(PIECES as usize * self.count() + 1);
+        let mut at = range.start;
+        while at < range.end {
+            // The range is within the packed bytes, so that the plan has an answer.
+            let end = plan.segment_end(count, at, wish).map_or(range.end, |end| end.min(range.end));
+            pieces.push(at..end);
+            at = end;
+        }
+        pool.install(|| pieces.into_par_iter().with_max_len(1).for_each(each));
+    }
+}
+
+impl fmt::Debug for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Threads").field("count", &self.count()).finish()
+    }
+}
+
+/// The two sides of a call, as threads share them.
+#[derive(Clone, Copy)]
+struct Sides {
+    origin: *mut u8,
+    packed: *mut u8,
+}
+
+// SAFETY: addresses alone; what is done with them is the caller's promise, for any thread.
+unsafe impl Send for Sides {}
+// SAFETY: as above.
+unsafe impl Sync for Sides {}
+
+impl Sides {
+    /// Both sides for a piece that begins `skip` packed bytes into the range.
+    fn of(&self, skip: u64) -> (*mut u8, *mut u8) {
+        (self.origin, self.packed.wrapping_add(skip as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::typemap;
+    use crate::{Datatype, pack, unpack};
+
+    /// With three threads, whatever CPUs there are, against one; a few also against the oracle.
+    #[test]
+    fn pieces_make_the_whole() {
+        let threads = Threads::exactly(3).expect("threads");
+        assert_eq!(threads.count(), 3);
+        for (text, count) in [
+            ("vector(600000, 1, 2, double)", 1),
+            ("contiguous(5000000, char)", 1),
+            ("struct([1, 1, 1], [0, 4, 8], [char, int, double])", 400_000),
+            ("subarray([90, 90, 90], [84, 80, 83], [3, 5, 2], C, double)", 1),
+            ("resized(0, 8, vector(1024, 1, 1024, double))", 1000),
+            ("indexed_block(3, [5, 0, 11, 20], int)", 120_000),
+            ("indexed([1, 2, 5], [0, 3, 9], double)", 80_000),
+            // Overlapping, seen from one element or only from several.
+            ("vector(900000, 2, 1, double)", 1),
+            ("resized(0, 8, contiguous(2, double))", 500_000),
+            ("hvector(700000, 1, -8, double)", 1),
+        ] {
+            let ty: Datatype = text.parse().expect("a type");
+            let plan = ty.commit().expect("committed");
+            let bytes = plan.packed_bytes(count).expect("fits") as usize;
+            assert!(bytes as u64 >= Threads::LEAST, "{text}: {bytes}");
+            let low = ty.true_lb().min(ty.true_lb() + ty.extent() * (count as i64 - 1)).min(0);
+            let high = ty.true_ub().max(ty.true_ub() + ty.extent() * (count as i64 - 1));
+            let origin = (-low) as usize;
+            let memory: Vec<u8> =
+                (0..origin + high as usize).map(|i| (i * 31 % 251) as u8).collect();
+            let all = 0..bytes as u64;
+            let (mut one, mut many) = (vec![0; bytes], vec![0; bytes]);
+            crate::pack_range(&plan, count, &memory, origin, all.clone(), &mut one)
+                .expect("packed");
+            // SAFETY: `pack_range` has checked the same bounds.
+            unsafe {
+                let base = memory.as_ptr().wrapping_add(origin);
+                threads.pack_raw(&plan, count, base, all.clone(), many.as_mut_ptr());
+            }
+            assert!(one == many, "{text}");
+            if bytes < 5_000_000 {
+                assert!(one == typemap::pack(&ty, count, &memory, origin), "{text}");
+            }
+            if origin == 0 {
+                many.fill(0);
+                assert_eq!(threads.pack(&plan, count, &memory, &mut many).expect("packed"), bytes);
+                assert!(one == many, "{text}");
+            }
+
+            let packed: Vec<u8> = (0..bytes).map(|i| (i * 7 % 253) as u8).collect();
+            let (mut one, mut many) = (memory.clone(), memory.clone());
+            crate::unpack_range(&plan, count, &packed, all.clone(), &mut one, origin)
+                .expect("unpacked");
+            for _ in 0..2 {
+                many.copy_from_slice(&memory);
+                // SAFETY: `unpack_range` has checked the same bounds.
+                unsafe {
+                    let base = many.as_mut_ptr().wrapping_add(origin);
+                    threads.unpack_raw(&plan, count, base, all.clone(), packed.as_ptr());
+                }
+                assert!(one == many, "{text}");
+            }
+            // A part that begins and ends inside of a run.
+            let part = 3..bytes as u64 - 5;
+            let (mut one, mut many) = (memory.clone(), memory.clone());
+            let packed = &packed[3..bytes - 5];
+            crate::unpack_range(&plan, count, packed, part.clone(), &mut one, origin)
+                .expect("unpacked");
+            // SAFETY: as above.
+            unsafe {
+                let base = many.as_mut_ptr().wrapping_add(origin);
+                threads.unpack_raw(&plan, count, base, part, packed.as_ptr());
+            }
+            assert!(one == many, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_are_those_of_one_thread() {
+        assert_eq!(Threads::new(0).expect_err("none").kind(), ErrorKind::Argument);
+        assert!(Threads::new(usize::MAX).expect("as many as there are").count() >= 1);
+        let threads = Threads::exactly(2).expect("threads");
+        let ty: Datatype = "vector(1000000, 1, 2, double)".parse().expect("a type");
+        let plan = ty.commit().expect("committed");
+        let (mut memory, mut packed) = (vec![0_u8; 16_000_000], vec![0_u8; 8_000_000]);
+        let short = packed.len() - 1;
+        let mut texts = [(); 2].map(|()| Vec::new());
+        for (many, texts) in [true, false].into_iter().zip(&mut texts) {
+            let pack = |src: &[u8], dst: &mut [u8], count| match many {
+                true => threads.pack(&plan, count, src, dst),
+                false => pack(&plan, count, src, dst),
+            };
+            let unpack = |src: &[u8], dst: &mut [u8], count| match many {
+                true => threads.unpack(&plan, count, src, dst),
+                false => unpack(&plan, count, src, dst),
+            };
+            for refused in [
+                pack(&memory, &mut packed[..short], 1),
+                pack(&memory[..100], &mut packed, 1),
+                pack(&memory, &mut packed, u64::MAX),
+                unpack(&packed[..short], &mut memory, 1),
+                unpack(&packed, &mut memory[..100], 1),
+            ] {
+                texts.push(refused.expect_err("refused").to_string());
+            }
+            assert_eq!(pack(&memory, &mut packed, 0).expect("nothing"), 0);
+            assert_eq!(unpack(&packed, &mut memory, 1).expect("unpacked"), 8_000_000);
+        }
+        assert_eq!(texts[0], texts[1]);
+    }
+}

@@ -1,0 +1,105 @@
+//! What later rooms keep with a plan: its signature, what is known of its overlap, its external32
+//! form. Each is made when somebody first asks.
+//!
+//! Beside `mod.rs`, whose plan holds one empty pointer until then, so that a commit that needs
+//! nothing of this does not pay. This file knows no later room: what it keeps has no type here. What
+//! is kept must not refer to the plan, which would never be freed then; that is why
+//! [`Iov`](crate::iov::Iov), which holds its plan, is left to whoever asks for it.
+
+use super::Plan;
+use crate::datatype::Datatype;
+use crate::error::{Error, ErrorKind, Result};
+use std::any::Any;
+use std::sync::OnceLock;
+
+/// A room that keeps something: one value of one type, its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Room {
+    Overlap,
+    Signature,
+    External32,
+}
+
+/// The values of all rooms, by [`Room`].
+#[derive(Default)]
+pub(super) struct Kept([OnceLock<Box<dyn Any + Send + Sync>>; 3]);
+
+impl Plan {
+    /// The value of `room`, made by `make` unless it is there. A refusal is not kept; of two threads
+    /// that make one, one is dropped.
+    #[inline]
+    pub(crate) fn kept<T: Any + Send + Sync>(
+        &self,
+        room: Room,
+        make: impl FnOnce() -> Result<T>,
+    ) -> Result<&T> {
+        let slot = &self.0.kept.get_or_init(Box::default).0[room as usize];
+        let value = match slot.get() {
+            Some(value) => value,
+            None => {
+                let value = make()?;
+                slot.get_or_init(|| Box::new(value))
+            }
+        };
+        value.downcast_ref().ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "plan", format!("{room:?} keeps two types"))
+        })
+    }
+
+    /// The type of this plan, to make its `what` from.
+    ///
+    /// # Errors
+    ///
+    /// `plan`: it was decoded and has no datatype.
+    pub(crate) fn datatype_for(&self, what: &str) -> Result<&Datatype> {
+        self.datatype().ok_or_else(|| {
+            let detail = format!("decoded from bytes, it has no datatype and hence no {what}");
+            Error::new(ErrorKind::Type, "plan", detail)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Datatype, Named, Plan, pack_external, wire};
+
+    fn plan() -> Plan {
+        let column = Datatype::vector(3, 1, 2, &Datatype::named(Named::LONG)).unwrap();
+        column.commit().unwrap()
+    }
+
+    #[test]
+    fn made_once_and_shared_by_clones_and_threads() {
+        let (plan, other) = (plan(), plan());
+        let twin = plan.clone();
+        std::thread::scope(|scope| {
+            let handles: Vec<_> = (0..4)
+                .map(|_| scope.spawn(|| std::ptr::from_ref(plan.external32().unwrap()).addr()))
+                .collect();
+            let first = std::ptr::from_ref(twin.external32().unwrap()).addr();
+            assert!(handles.into_iter().all(|handle| handle.join().unwrap() == first));
+        });
+        assert!(!std::ptr::eq(plan.external32().unwrap(), other.external32().unwrap()));
+        assert_eq!(plan.external32().unwrap().element_bytes(), 12);
+        let (mut unit, mut position) = ([0; 12], 0);
+        let external = plan.external32().unwrap();
+        pack_external(external, 1, &[1i64, 0, 2, 0, 3], &mut unit, &mut position).unwrap();
+        assert_eq!(unit, [0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3]);
+        assert_eq!(plan.signature().unwrap().to_string(), "3 x integer 8");
+        assert!(std::ptr::eq(plan.signature().unwrap(), twin.signature().unwrap()));
+    }
+
+    #[test]
+    fn a_decoded_plan_has_neither() {
+        let bytes = wire::encode(&plan());
+        let decoded = wire::decode(&bytes).unwrap();
+        assert_eq!(
+            decoded.external32().unwrap_err().to_string(),
+            "plan: decoded from bytes, it has no datatype and hence no external32 form"
+        );
+        assert_eq!(
+            decoded.signature().unwrap_err().to_string(),
+            "plan: decoded from bytes, it has no datatype and hence no signature"
+        );
+    }
+}

@@ -1,0 +1,297 @@
+//! The plan: a verified program, facts about it, and for each nest the strategy of the ladder that
+//! executes it.
+//!
+//! Comes after the passes (`commit.rs`), consumed by `exec/`. A plan is immutable and shared;
+//! the only things that change are the kernel slots, which fill when a nest has moved enough bytes
+//! for the compiler's threshold.
+
+pub(crate) mod byteswap;
+pub(crate) mod cost;
+pub(crate) mod divide;
+pub(crate) mod footprint;
+mod identity;
+pub(crate) mod kept;
+mod nest_plan;
+mod nests;
+pub(crate) mod segments;
+mod settings;
+
+pub(crate) use identity::PlanName;
+pub(crate) use nest_plan::{NestPlan, Selected};
+pub(crate) use nests::BodyPart;
+pub use settings::{Settings, Strategy};
+
+use crate::datatype::Datatype;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ir::{NodeId, Program};
+use crate::kernel::{Direction, Nest};
+use crate::leaf::{self, Isa, Width};
+use byteswap::Widths;
+use footprint::Footprint;
+use kept::Kept;
+use nests::NestPlans;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// Blocks of at least this many bytes are left to memcpy by fused copies: from here on a call per
+/// row costs less than a tenth of the copy.
+pub(crate) const ROW_BYTES: u64 = 256;
+
+/// A committed datatype: what `pack` and `unpack` execute. Cloning is one reference count.
+#[derive(Clone)]
+pub struct Plan(Arc<Inner>);
+
+/// What every call reads comes first, here and in `nest_plan.rs`: where the data fill the
+/// first-level cache, each line that a call reads besides costs some 10 ns (`typepack-bench peers`,
+/// d8s16 at 16 KiB).
+#[repr(C)]
+struct Inner {
+    element_bytes: u64,
+    /// The program's, beside its neighbours here.
+    factor: u64,
+    footprint: Footprint,
+    /// Displacement of the one run, when elements continue each other without a gap.
+    contiguous: Option<i64>,
+    /// True when the first nest is the whole program, the loop over elements included.
+    whole: bool,
+    settings: Settings,
+    nests: NestPlans,
+    program: Program,
+    /// `None` where nothing is turned round.
+    widths: Option<Box<Widths>>,
+    /// `None` for a plan that was decoded.
+    datatype: Option<Datatype>,
+    /// What later rooms keep with the plan.
+    kept: OnceLock<Box<Kept>>,
+}
+
+impl Plan {
+    pub(crate) fn new(datatype: Datatype, program: Program, settings: &Settings) -> Self {
+        let footprint = Footprint::of_datatype(&datatype);
+        Self::assemble(Some(datatype), footprint, program, settings, usize::MAX)
+    }
+
+    /// A plan that turns elements round: packed bytes are those of `program`, in the other byte
+    /// order. It is executed by leaf kernels alone.
+    pub(crate) fn byteswapped(
+        footprint: Footprint,
+        program: Program,
+        widths: Widths,
+        settings: &Settings,
+    ) -> Self {
+        let settings = Settings { isa: settings.isa, ..Settings::default() };
+        Self::assemble_with(None, footprint, program, &settings, usize::MAX, widths)
+    }
+
+    /// A plan of a verified program with its footprint. At most `most_nests` nests get a plan
+    /// of their own (they need more memory than the nodes they come from); the others are walked.
+    pub(crate) fn assemble(
+        datatype: Option<Datatype>,
+        footprint: Footprint,
+        program: Program,
+        settings: &Settings,
+        most_nests: usize,
+    ) -> Self {
+        Self::assemble_with(datatype, footprint, program, settings, most_nests, Widths::Native)
+    }
+
+    #[inline]
+    fn assemble_with(
+        datatype: Option<Datatype>,
+        footprint: Footprint,
+        program: Program,
+        settings: &Settings,
+        most_nests: usize,
+        widths: Widths,
+    ) -> Self {
+        let element_bytes = program.element_bytes();
+        let contiguous = program.body.filter(|_| program.is_one_run()).map(|body| body.offset);
+        let contiguous = contiguous.filter(|_| settings.strategy != Some(Strategy::Interpreter));
+        // A plan is large: it is filled in where it stays, and so are its nests.
+        let mut plan = Arc::new_uninit();
+        let room = Arc::get_mut(&mut plan).expect("nobody else has a new allocation");
+        let inner = room.write(Inner {
+            element_bytes,
+            factor: program.factor,
+            footprint,
+            contiguous,
+            whole: false,
+            settings: Settings { isa: Some(settings.leaf_isa()), ..settings.clone() },
+            nests: NestPlans::default(),
+            program,
+            widths: (!matches!(widths, Widths::Native)).then(|| Box::new(widths)),
+            datatype,
+            kept: OnceLock::new(),
+        });
+        // One memcpy asks for no nest.
+        if contiguous.is_none() {
+            let Inner { program, nests, settings, widths, .. } = inner;
+            let widths = widths.as_deref().unwrap_or(&Widths::Native);
+            inner.whole = nests.find(program, widths, settings, most_nests);
+        }
+        // SAFETY: `room.write` has initialised it.
+        Self(unsafe { plan.assume_init() })
+    }
+
+    /// The type this plan was committed from; `None` when it was decoded ([`wire`](crate::wire)).
+    pub fn datatype(&self) -> Option<&Datatype> {
+        self.0.datatype.as_ref()
+    }
+
+    /// Where elements lie in memory.
+    pub fn footprint(&self) -> &Footprint {
+        &self.0.footprint
+    }
+
+    /// Iterations of the program's body that make one element.
+    #[inline]
+    pub(crate) fn factor(&self) -> u64 {
+        self.0.factor
+    }
+
+    /// The loop program; its `Display` prints it.
+    pub fn program(&self) -> &Program {
+        &self.0.program
+    }
+
+    /// Packed bytes of one element (the type's size).
+    pub fn element_bytes(&self) -> u64 {
+        self.0.element_bytes
+    }
+
+    /// Packed bytes of `count` elements.
+    ///
+    /// # Errors
+    ///
+    /// The product does not fit `i64`.
+    #[doc(alias = "MPI_Pack_size")]
+    pub fn packed_bytes(&self, count: u64) -> Result<u64> {
+        self.0
+            .element_bytes
+            .checked_mul(count)
+            .filter(|&bytes| i64::try_from(bytes).is_ok())
+            .ok_or_else(|| {
+                Error::new(
+                    ErrorKind::Overflow,
+                    "count",
+                    format!(
+                        "{count} elements of {} bytes do not fit 64 bits",
+                        self.0.element_bytes
+                    ),
+                )
+            })
+    }
+
+    /// True when any number of elements is one run of memory that begins at `true_lb`.
+    pub fn is_contiguous(&self) -> bool {
+        self.0.contiguous.is_some()
+    }
+
+    /// The nests of the program: the parts a kernel can execute.
+    pub fn nests(&self) -> impl ExactSizeIterator<Item = &Nest> {
+        self.0.nests.iter().map(|planned| &planned.nest)
+    }
+
+    /// The nests with their strategies and the names of what executes them now, packing and unpacking.
+    pub fn executors(&self) -> impl Iterator<Item = (&Nest, Strategy, [String; 2])> {
+        self.0.nests.iter().map(|planned| {
+            let executors =
+                [Direction::Pack, Direction::Unpack].map(|d| planned.executor(d, &self.0.settings));
+            (&planned.nest, planned.strategy, executors)
+        })
+    }
+
+    /// What executes this plan now, for people: `memcpy`, `rows`, `interpreter`, the name of a
+    /// kernel, or several of these joined by `, ` when the program has several nests.
+    pub fn kernel_name(&self, direction: Direction) -> String {
+        if self.0.contiguous.is_some() {
+            return "memcpy".into();
+        }
+        let mut names: Vec<String> = Vec::new();
+        for planned in self.0.nests.iter() {
+            let name = planned.executor(direction, &self.0.settings);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        if names.is_empty() { "interpreter".into() } else { names.join(", ") }
+    }
+
+    #[inline]
+    pub(crate) fn contiguous(&self) -> Option<i64> {
+        self.0.contiguous
+    }
+
+    #[inline]
+    pub(crate) fn whole_nest(&self) -> Option<&NestPlan> {
+        if self.0.whole { self.0.nests.first() } else { None }
+    }
+
+    /// The body as a list, where it is a short sequence of nests and blocks.
+    #[inline]
+    pub(crate) fn parts(&self) -> &[BodyPart] {
+        self.0.nests.parts()
+    }
+
+    /// The nest of a part; `None` for a block.
+    #[inline]
+    pub(crate) fn nest_of_part(&self, part: &BodyPart) -> Option<&NestPlan> {
+        self.0.nests.of_part(part)
+    }
+
+    #[inline]
+    pub(crate) fn nest_of_node(&self, node: NodeId) -> Option<&NestPlan> {
+        self.0.nests.of_node(node)
+    }
+
+    /// Bytes of the elements of block `node` that are turned round.
+    #[inline]
+    pub(crate) fn width(&self, node: NodeId) -> Width {
+        self.0.widths.as_ref().map_or(Width::ONE, |widths| widths.of(node))
+    }
+
+    /// Packed bytes of a tile, where elements are packed several at a time.
+    pub(crate) fn tile_bytes(&self) -> Option<u64> {
+        let planned = self
+            .whole_nest()
+            .filter(|_| self.0.settings.strategy != Some(Strategy::Interpreter))?;
+        // An element's bytes fit 64 bits, those of several may not: no piece is as large.
+        let column = planned.below[0].get() * planned.leaf_bytes.get();
+        leaf::tile_elements(&planned.nest)?.checked_mul(column)
+    }
+
+    /// The instruction set of leaf kernels.
+    #[inline]
+    pub(crate) fn isa(&self) -> Isa {
+        self.0.settings.isa.unwrap_or(Isa::Portable)
+    }
+
+    #[inline]
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("datatype", &self.0.datatype)
+            .field("footprint", &self.0.footprint)
+            .field("pack", &self.kernel_name(Direction::Pack))
+            .field("unpack", &self.kernel_name(Direction::Unpack))
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Inner;
+
+    /// A larger one goes through the allocator's lists of chunks of any size, and joins its neighbours
+    /// there: a tenth of making, committing and freeing a struct of 8.
+    #[test]
+    fn plans_are_quickly_allocated() {
+        // With the two counts of an `Arc`; glibc keeps chunks of up to 1032 bytes for each thread.
+        assert!(size_of::<Inner>() + 16 <= 1032, "{} bytes", size_of::<Inner>());
+    }
+}

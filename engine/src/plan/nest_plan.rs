@@ -1,0 +1,253 @@
+//! One nest of a plan: who executes it, chosen per direction at the first call.
+//!
+//! Found by `nests.rs`; `exec/` asks for what was [`Selected`], and for the compiled kernel when the
+//! cost model (`cost/`) says so. Kernel slots are the one thing of a plan that changes.
+
+use super::cost::{self, Choice};
+use super::divide::Divisor;
+use super::settings::{Settings, Strategy};
+use crate::kernel::{Direction, Kernel, Leaf, LeafShape, Level, Levels, Nest};
+use crate::leaf::{Class, Routine, Swap};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Blocks of at least this many bytes are left to memcpy row by row, also when packing and
+/// unpacking: below, loops that know the machine's registers do better (`typepack-bench peers`,
+/// faces).
+const LONG_ROW: u64 = 8 << 10;
+
+/// A nest in a plan, with what is needed to call its kernel.
+#[repr(C)]
+pub(crate) struct NestPlan {
+    slots: [KernelSlot; 2],
+    pub(crate) strategy: Strategy,
+    pub(crate) nest: Nest,
+    /// The parameter block for one whole nest, as `kernel/` lays it out, padded with zeros.
+    pub(crate) words: [u64; Nest::WORDS],
+    pub(crate) leaf_bytes: Divisor,
+    /// Iterations of all levels below level `l`, for each `l` of the nest.
+    pub(crate) below: [Divisor; Nest::MAX_DEPTH],
+    /// What is turned round in the leaf; only leaf kernels know how.
+    pub(crate) swap: Option<Box<Swap>>,
+}
+
+#[derive(Default)]
+#[repr(C)]
+struct KernelSlot {
+    /// Empty: not called yet.
+    selected: OnceLock<Selected>,
+    /// Empty: not asked yet. `None`: refused.
+    kernel: OnceLock<Option<Kernel>>,
+    /// What a kernel would have saved so far, in the unit of [`Choice::price`]. Threads that pack at
+    /// the same time may lose what another has added: then the kernel comes a little later.
+    saved: AtomicU64,
+    /// Calls that `Settings::verify` found wrong; one is enough to stop using the kernel.
+    distrusted: AtomicU64,
+}
+
+/// What was decided about a nest and a direction at the first call: most plans are used in one
+/// direction, and a commit has no time for it.
+#[repr(C)]
+pub(crate) struct Selected {
+    /// `None`: there is none, or none is wanted.
+    pub(crate) routine: Option<Routine>,
+    choice: Choice,
+}
+
+impl NestPlan {
+    /// A plan whose nest is still to be found.
+    #[inline(always)]
+    pub(super) fn empty() -> Self {
+        Self {
+            nest: Nest { base: 0, levels: Levels::default(), leaf: Leaf::Block { bytes: 1 } },
+            words: [0; Nest::WORDS],
+            below: [Divisor::ONE; Nest::MAX_DEPTH],
+            leaf_bytes: Divisor::ONE,
+            strategy: Strategy::Interpreter,
+            swap: None,
+            slots: Default::default(),
+        }
+    }
+
+    /// The plan of `nest`, in whose leaf `swap` is turned round.
+    pub(super) fn of(nest: Nest, swap: Option<Box<Swap>>, settings: &Settings) -> Self {
+        let mut planned = Self { nest, swap, ..Self::empty() };
+        planned.complete(settings);
+        planned
+    }
+
+    /// Fills in all that follows from the nest and the swap.
+    #[inline]
+    pub(super) fn complete(&mut self, settings: &Settings) {
+        self.leaf_bytes = Divisor::new(self.nest.leaf.bytes());
+        self.strategy = match self.swap {
+            Some(_) => Strategy::Leaf,
+            None => strategy_of(&self.nest, settings),
+        };
+        self.fill_block();
+        self.first_requests(settings);
+    }
+
+    /// Asks a compiler that does not wait.
+    #[inline]
+    fn first_requests(&self, settings: &Settings) {
+        let at_once = settings.compiler.as_ref().is_some_and(|c| c.threshold() == 0);
+        if at_once && self.strategy == Strategy::Kernel {
+            for direction in [Direction::Pack, Direction::Unpack] {
+                if self.selected(direction, settings).choice.most > 0 {
+                    self.request(direction, settings);
+                }
+            }
+        }
+    }
+
+    /// Fills `words` and `below`.
+    #[inline]
+    fn fill_block(&mut self) {
+        let Self { nest, words, below, .. } = self;
+        for (level, words) in nest.levels.iter().zip(words.chunks_exact_mut(3)) {
+            words.copy_from_slice(&match level {
+                Level::Loop { count, stride } => [*count, *stride as u64, 0],
+                Level::Table { entries, scale } => {
+                    [entries.len() as u64, entries.address(), *scale as u64]
+                }
+            });
+        }
+        let depth = nest.levels.len();
+        if let Leaf::Block { bytes } = nest.leaf
+            && bytes > LeafShape::FIXED_MAX
+        {
+            words[3 * depth] = bytes;
+        }
+        for l in (1..depth).rev() {
+            below[l - 1] = Divisor::new(below[l].get() * nest.levels[l].count());
+        }
+    }
+
+    fn slot(&self, direction: Direction) -> &KernelSlot {
+        &self.slots[direction as usize]
+    }
+
+    /// What was decided about a direction.
+    #[inline]
+    pub(crate) fn selected(&self, direction: Direction, settings: &Settings) -> &Selected {
+        match self.slot(direction).selected.get() {
+            Some(selected) => selected,
+            None => self.decide(direction, settings),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn decide(&self, direction: Direction, settings: &Settings) -> &Selected {
+        self.slot(direction).selected.get_or_init(|| {
+            let wanted = self.strategy == Strategy::Kernel;
+            let leaves = self.strategy == Strategy::Leaf || wanted && settings.strategy.is_none();
+            let isa = settings.leaf_isa();
+            let routine = leaves
+                .then(|| Routine::new(&self.nest, self.swap.as_deref(), direction, isa))
+                .flatten();
+            // Who asks for leaf kernels by name gets all of them from the first call on.
+            if let Some(routine) = routine.as_ref().filter(|_| settings.strategy.is_some()) {
+                routine.build(&self.nest, direction);
+            }
+            let compiler = settings.compiler.as_ref().filter(|_| wanted);
+            let choice = match (compiler.map(|compiler| compiler.threshold()), &routine) {
+                (None | Some(u64::MAX), _) => Choice::NEVER,
+                (Some(threshold), None) => {
+                    cost::choice(&self.nest, direction, isa, Class::Interpreter, threshold)
+                }
+                (Some(threshold), Some(routine)) => {
+                    let class = routine.class();
+                    cost::choice(&self.nest, direction, isa, class, threshold)
+                }
+            };
+            Selected { routine, choice }
+        })
+    }
+
+    /// The kernel to use for a call that moves `bytes` packed bytes, if it is wanted and there by
+    /// now.
+    #[inline]
+    pub(crate) fn kernel(
+        &self,
+        selected: &Selected,
+        direction: Direction,
+        bytes: u64,
+        settings: &Settings,
+    ) -> Option<&Kernel> {
+        self.kernel_for(selected, direction, bytes, 1, settings)
+    }
+
+    /// As [`NestPlan::kernel`], for `calls` calls of `bytes` bytes each.
+    #[inline]
+    pub(crate) fn kernel_for(
+        &self,
+        selected: &Selected,
+        direction: Direction,
+        bytes: u64,
+        calls: u64,
+        settings: &Settings,
+    ) -> Option<&Kernel> {
+        let (slot, choice) = (self.slot(direction), &selected.choice);
+        if bytes > choice.most {
+            return None;
+        }
+        if let Some(kernel) = slot.kernel.get() {
+            return kernel.as_ref();
+        }
+        let saving = choice.saving(bytes).saturating_mul(calls);
+        let saved = slot.saved.load(Ordering::Relaxed).saturating_add(saving);
+        slot.saved.store(saved, Ordering::Relaxed);
+        if saved < choice.price { None } else { self.request(direction, settings) }
+    }
+
+    /// Asks the compiler.
+    #[cold]
+    #[inline(never)]
+    fn request(&self, direction: Direction, settings: &Settings) -> Option<&Kernel> {
+        let compiler = settings.compiler.as_ref()?;
+        let make = || compiler.kernel(&self.nest.shape(direction));
+        self.slot(direction).kernel.get_or_init(make).as_ref()
+    }
+
+    pub(crate) fn trusted(&self, direction: Direction) -> bool {
+        self.slot(direction).distrusted.load(Ordering::Relaxed) == 0
+    }
+
+    pub(crate) fn distrust(&self, direction: Direction) {
+        self.slot(direction).distrusted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn executor(&self, direction: Direction, settings: &Settings) -> String {
+        if self.strategy == Strategy::Rows {
+            return "rows".into();
+        }
+        if !self.trusted(direction) {
+            return "interpreter".into();
+        }
+        let selected = self.selected(direction, settings);
+        let most = selected.choice.most;
+        match (self.slot(direction).kernel.get(), &selected.routine) {
+            (Some(Some(kernel)), Some(routine)) if most < u64::MAX => {
+                format!("{} up to {most} B, {}", kernel.name(), routine.name())
+            }
+            (Some(Some(kernel)), _) => kernel.name().into(),
+            (_, Some(routine)) => routine.name(),
+            _ => "interpreter".into(),
+        }
+    }
+}
+
+/// Who is to execute `nest`.
+fn strategy_of(nest: &Nest, settings: &Settings) -> Strategy {
+    let long = matches!(nest.leaf, Leaf::Block { bytes } if bytes >= LONG_ROW);
+    match settings.strategy {
+        Some(Strategy::Interpreter) => Strategy::Interpreter,
+        Some(Strategy::Leaf) => Strategy::Leaf,
+        Some(Strategy::Kernel) if settings.compiler.is_some() => Strategy::Kernel,
+        _ if long => Strategy::Rows,
+        _ if settings.compiler.is_some() => Strategy::Kernel,
+        _ => Strategy::Leaf,
+    }
+}

@@ -1,0 +1,161 @@
+//! The nests of a plan: which of them there are, and which node or part each executes.
+//!
+//! Called by `mod.rs` when a plan is made; `passes/nest.rs` says what a nest is.
+
+use super::byteswap::Widths;
+use super::nest_plan::NestPlan;
+use super::settings::Settings;
+use crate::ir::{self, Edge, NodeId, Op, Program};
+use crate::leaf::Width;
+use crate::passes::nest::{is_nest, nest_of};
+
+/// The nests of a plan. Most plans have one, which is the whole program and costs no allocation of
+/// its own: a plan stays below the KiB up to which the C library's allocator is quick
+/// (`tests::plans_are_quickly_allocated`).
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct NestPlans {
+    first: Option<NestPlan>,
+    /// Of programs that are walked.
+    walk: Option<Box<Walked>>,
+}
+
+/// What a walk needs of a program that is not one nest.
+struct Walked {
+    /// The nests after the first.
+    more: Vec<NestPlan>,
+    /// Which nest executes a node, `NO_NEST` where the walk goes on.
+    of_node: Box<[u32]>,
+    /// The program's body, where it is a short sequence of nests and blocks.
+    parts: Box<[BodyPart]>,
+}
+
+impl NestPlans {
+    pub(super) fn len(&self) -> usize {
+        let more = self.walk.as_ref().map_or(0, |walk| walk.more.len());
+        usize::from(self.first.is_some()) + more
+    }
+
+    #[inline]
+    pub(super) fn first(&self) -> Option<&NestPlan> {
+        self.first.as_ref()
+    }
+
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> Option<&NestPlan> {
+        if index == 0 { self.first() } else { self.walk.as_ref()?.more.get(index - 1) }
+    }
+
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &NestPlan> {
+        (0..self.len()).map(|index| self.get(index).expect("below the length"))
+    }
+}
+
+const NO_NEST: u32 = u32::MAX;
+
+/// Most parts of a body that is prepared as a list.
+const PARTS: usize = 64;
+
+/// A part of a body that is a sequence: a nest with a plan, or a block.
+#[derive(Clone, Copy)]
+pub(crate) struct BodyPart {
+    /// `NO_NEST` for a block.
+    nest: u32,
+    /// What is turned round in a block.
+    pub(crate) width: Width,
+    /// Displacement in the body, in bytes.
+    pub(crate) at: i64,
+    /// Packed bytes.
+    pub(crate) bytes: u64,
+}
+
+impl NestPlans {
+    /// The nest that executes a node of a program that is walked.
+    #[inline]
+    pub(super) fn of_node(&self, node: NodeId) -> Option<&NestPlan> {
+        let index = self.walk.as_ref()?.of_node[node.index()];
+        self.get(index as usize)
+    }
+
+    /// The nest of a part; `None` for a block.
+    #[inline]
+    pub(super) fn of_part(&self, part: &BodyPart) -> Option<&NestPlan> {
+        self.get(part.nest as usize)
+    }
+
+    /// The body as a list, where it is a short sequence of nests and blocks.
+    #[inline]
+    pub(super) fn parts(&self) -> &[BodyPart] {
+        self.walk.as_ref().map_or(&[], |walk| &walk.parts)
+    }
+
+    /// Plans the whole program as one nest, if one kernel can execute it with the loop over elements,
+    /// or else every node that one can execute and whose user it cannot; at most `most` nests. Says
+    /// whether it is one.
+    ///
+    /// A ragged list's body gets its plan at the list's node, with a leading loop whose count the
+    /// executor sets for each entry; any other plan stands at the node it executes.
+    pub(super) fn find(
+        &mut self,
+        program: &Program,
+        widths: &Widths,
+        settings: &Settings,
+        most: usize,
+    ) -> bool {
+        let Some(body) = program.body else { return false };
+        let outer = Some((program.factor, program.stride));
+        let planned = self.first.get_or_insert_with(NestPlan::empty);
+        if is_nest(program, body, outer, &mut planned.nest) {
+            planned.swap = widths.swap(program, body).map(Box::new);
+            planned.complete(settings);
+            return true;
+        }
+        self.first = None;
+        let mut made = Vec::new();
+        let mut of_node = vec![NO_NEST; program.nodes().len()];
+        let mut seen = vec![false; program.nodes().len()];
+        let mut pending = vec![body.node];
+        while let Some(id) = pending.pop() {
+            if std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            if made.len() >= most {
+                break;
+            }
+            let nest = match &program.node(id).op {
+                Op::Block => continue,
+                Op::Ragged { stride, body, .. } if program.is_dense(*stride, *body) => continue,
+                Op::Ragged { stride, body, .. } => nest_of(program, *body, Some((1, *stride))),
+                _ => nest_of(program, Edge { offset: 0, node: id }, None),
+            };
+            match nest {
+                Some(nest) => {
+                    // Fewer nests than nodes, and those have 32-bit ids.
+                    of_node[id.index()] = made.len() as u32;
+                    let swap = widths.swap(program, Edge { offset: 0, node: id }).map(Box::new);
+                    made.push(NestPlan::of(nest, swap, settings));
+                }
+                None => pending.extend(ir::edges(&program.node(id).op).map(|edge| edge.node)),
+            }
+        }
+        let mut listed = Box::default();
+        if let Op::Seq { parts } = &program.node(body.node).op
+            && parts.len() <= PARTS
+        {
+            let part = |edge: Edge| {
+                let (node, nest) = (program.node(edge.node), of_node[edge.node.index()]);
+                // A ragged list's nest stands for its body, and what has none is walked.
+                let is_nest = nest != NO_NEST && !matches!(node.op, Op::Ragged { .. });
+                let width = widths.of(edge.node);
+                let part = BodyPart { nest, width, at: edge.offset, bytes: node.bytes };
+                (is_nest || node.op.is_block()).then_some(part)
+            };
+            listed = parts.iter().map(|p| part(p.edge)).collect::<Option<_>>().unwrap_or_default();
+        }
+        let mut made = made.into_iter();
+        self.first = made.next();
+        let more = made.collect();
+        self.walk = Some(Box::new(Walked { more, of_node: of_node.into(), parts: listed }));
+        false
+    }
+}

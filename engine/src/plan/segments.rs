@@ -1,0 +1,324 @@
+//! Where to cut the packed form into segments that are cheap to make one by one.
+//!
+//! Beside `exec/`, which takes any range: a range that begins or ends inside a block, row or
+//! plane only costs it more calls. This file says which ranges do not. Messages in chunks, file
+//! buffers and pipelines ask here; nothing here moves a byte.
+//!
+//! Units are what the program repeats: elements, iterations of the loop over them, then the bodies
+//! of loops, tables, lists and sequences, coarse to fine. A segment ends at the coarsest unit that
+//! makes it at least three quarters as long as wished: a coarser end saves one or two calls of a
+//! kernel, a shorter segment makes one more segment of four, and the two cost about the same. Where
+//! a tile of columns is packed at once (`leaf/tiles.rs`), a tile is one more unit, and one that may
+//! be up to twice the wish: a segment of fewer columns reads every cache line again in the next.
+//!
+//! Invariants: segments are not empty, follow each other, and are never longer than the wish (twice
+//! the wish where there are tiles), or than [`SHORT`] if that is more. Nodes of at most [`SHORT`] bytes are never cut.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::ir::{Op, Program};
+use crate::plan::Plan;
+use std::iter::FusedIterator;
+use std::ops::Range;
+
+/// Packed bytes that are not worth cutting, and the grid on which long blocks are cut.
+const SHORT: u64 = 64;
+
+impl Plan {
+    /// The size of equal segments that serves this plan best: close to `wish` bytes, not more unless
+    /// a single unit of at most 64 bytes is larger (up to twice as much where columns are packed in
+    /// tiles), and such that every segment begins at a whole
+    /// element, row or block as long as all of them are equally long.
+    ///
+    /// Where parts differ in size (structs, lists of different lengths) no one size does that;
+    /// [`Plan::segments`] follows such layouts.
+    ///
+    /// ```
+    /// use typepack_engine::Datatype;
+    ///
+    /// let rows: Datatype = "vector(1000, 25, 40, double)".parse()?;
+    /// assert_eq!(rows.commit()?.segment_bytes(8192), 40 * 25 * 8);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn segment_bytes(&self, wish: u64) -> u64 {
+        let program = self.program();
+        let wish = wish.max(1);
+        let Some(body) = program.body else { return wish };
+        if let Some(bytes) = tiles(self.tile_bytes(), wish) {
+            return bytes;
+        }
+        let enough = least(wish);
+        let mut node = program.node(body.node);
+        let mut unit = program.factor * node.bytes;
+        let mut best = whole(wish, unit);
+        if best < enough {
+            unit = node.bytes;
+            best = best.max(whole(wish, unit));
+        }
+        while best < enough {
+            match &node.op {
+                Op::Loop { body, .. } | Op::Table { body, .. } => node = program.node(body.node),
+                Op::Block if unit > SHORT => return whole(wish, SHORT).max(SHORT),
+                Op::Block | Op::Ragged { .. } | Op::Seq { .. } => break,
+            }
+            unit = node.bytes;
+            best = best.max(whole(wish, unit));
+        }
+        match best {
+            0 if unit <= SHORT => unit,
+            0 => whole(wish, SHORT).max(SHORT),
+            _ => best,
+        }
+    }
+
+    /// Where a segment of about `wish` bytes that begins at packed byte `start` of `count` elements
+    /// should end: at most `wish` bytes on (at most 64 if that is more; twice as many where columns
+    /// are packed in tiles), and at the end of a whole
+    /// element, row or block where there is one near. Runs of memory much longer than the wish are
+    /// cut.
+    ///
+    /// For callers that keep their own position; [`Plan::segments`] makes the list. Costs about as
+    /// much as finding a position: O(depth + log list).
+    ///
+    /// # Errors
+    ///
+    /// `count`: the packed bytes do not fit 64 bits. `start`: at the end or beyond it.
+    pub fn segment_end(&self, count: u64, start: u64, wish: u64) -> Result<u64> {
+        let total = self.packed_bytes(count)?;
+        if start >= total {
+            let detail = format!("no segment begins at {start} of {total} packed bytes");
+            return Err(Error::new(ErrorKind::Argument, "start", detail));
+        }
+        Ok(end_of_piece(self.program(), self.tile_bytes(), total, start, wish.max(1)))
+    }
+
+    /// The packed bytes of `count` elements in segments of about `wish` bytes, each as
+    /// [`Plan::segment_end`] has it; what `pack_range` makes of them is the packed form.
+    ///
+    /// ```
+    /// use typepack_engine::Datatype;
+    ///
+    /// let plan = "struct([1, 1], [0, 4000], [vector(3, 3, 4, double), contiguous(5, int)])"
+    ///     .parse::<Datatype>()?
+    ///     .commit()?;
+    /// let segments: Vec<_> = plan.segments(2, 100)?.collect();
+    /// assert_eq!(segments, [0..92, 92..184]);
+    /// let segments: Vec<_> = plan.segments(1, 70)?.collect();
+    /// assert_eq!(segments, [0..48, 48..92]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `count`: the packed bytes do not fit 64 bits.
+    pub fn segments(&self, count: u64, wish: u64) -> Result<Segments<'_>> {
+        let total = self.packed_bytes(count)?;
+        Ok(Segments {
+            program: self.program(),
+            tile: self.tile_bytes(),
+            at: 0,
+            total,
+            wish: wish.max(1),
+        })
+    }
+}
+
+/// The segments of a packed form, in order. See [`Plan::segments`].
+#[derive(Clone, Debug)]
+pub struct Segments<'a> {
+    program: &'a Program,
+    tile: Option<u64>,
+    at: u64,
+    total: u64,
+    wish: u64,
+}
+
+impl Iterator for Segments<'_> {
+    type Item = Range<u64>;
+
+    fn next(&mut self) -> Option<Range<u64>> {
+        if self.at >= self.total {
+            return None;
+        }
+        let start = self.at;
+        self.at = end_of_piece(self.program, self.tile, self.total, start, self.wish);
+        Some(start..self.at)
+    }
+}
+
+impl FusedIterator for Segments<'_> {}
+
+/// Least length of a segment for which a coarse unit is preferred to a finer one.
+fn least(wish: u64) -> u64 {
+    wish - wish / 4
+}
+
+/// The packed bytes of a segment of whole tiles of `tile` bytes each; `None` if that is too much.
+fn tiles(tile: Option<u64>, wish: u64) -> Option<u64> {
+    tile.filter(|&tile| tile <= wish.saturating_mul(2)).map(|tile| whole(wish, tile).max(tile))
+}
+
+/// The largest multiple of `unit` up to `bytes`.
+fn whole(bytes: u64, unit: u64) -> u64 {
+    bytes / unit * unit
+}
+
+/// The end of the segment that begins at `start`, below `total`; `wish` is not 0.
+fn end_of_piece(program: &Program, tile: Option<u64>, total: u64, start: u64, wish: u64) -> u64 {
+    if let Some((tile, bytes)) = tile.zip(tiles(tile, wish)) {
+        // From wherever the segment begins to the end of a tile.
+        return whole(start.saturating_add(bytes), tile).min(total);
+    }
+    let target = start.saturating_add(wish);
+    let Some(body) = program.body.filter(|_| target < total) else { return total };
+    let enough = start + least(wish);
+    // The last end of a unit up to the target, over all levels so far; `start` if there is none.
+    let mut best = start.max(whole(target, program.factor * program.node(body.node).bytes));
+    let mut node = program.node(body.node);
+    // Where the node begins that holds packed byte `target`.
+    let mut begin = whole(target, node.bytes);
+    loop {
+        best = best.max(begin);
+        if best >= enough {
+            return best;
+        }
+        if node.bytes <= SHORT {
+            return if best > start { best } else { begin + node.bytes };
+        }
+        let inside = target - begin;
+        match &node.op {
+            Op::Block => return in_block(begin, node.bytes, target, best, start),
+            Op::Loop { body, .. } | Op::Table { body, .. } => {
+                node = program.node(body.node);
+                begin += whole(inside, node.bytes);
+            }
+            Op::Ragged { list, stride, body, .. } => {
+                let unit = program.node(body.node).bytes;
+                let copy = inside / unit;
+                let (entry, index) = list.seek(copy);
+                let entry_begin = begin + (copy - index) * unit;
+                best = best.max(entry_begin);
+                if best >= enough {
+                    return best;
+                }
+                if program.is_dense(*stride, *body) {
+                    let bytes = list.lengths.get(entry) as u64 * unit;
+                    return in_block(entry_begin, bytes, target, best, start);
+                }
+                node = program.node(body.node);
+                begin += copy * unit;
+            }
+            Op::Seq { parts } => {
+                let part = parts.partition_point(|part| part.end <= inside);
+                begin += if part == 0 { 0 } else { parts[part - 1].end };
+                node = program.node(parts[part].edge.node);
+            }
+        }
+    }
+}
+
+/// The end of a segment whose target lies in a run of `bytes` bytes from packed byte `begin` on, when
+/// the last end of a unit before it is `best`.
+fn in_block(begin: u64, bytes: u64, target: u64, best: u64, start: u64) -> u64 {
+    let cut = begin + whole(target - begin, SHORT);
+    if bytes > SHORT && cut > best {
+        return cut;
+    }
+    if best > start { best } else { (cut + SHORT).min(begin + bytes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Datatype;
+
+    fn plan(text: &str) -> Plan {
+        text.parse::<Datatype>().unwrap().commit().unwrap()
+    }
+
+    /// The lengths of the segments, which follow each other and keep the limit.
+    fn check(plan: &Plan, count: u64, wish: u64) -> Vec<u64> {
+        let total = plan.packed_bytes(count).unwrap();
+        let (mut at, mut lengths) = (0, vec![]);
+        for segment in plan.segments(count, wish).unwrap() {
+            assert_eq!(segment.start, at);
+            assert_eq!(plan.segment_end(count, at, wish).unwrap(), segment.end);
+            let length = segment.end - at;
+            assert!(length > 0 && length <= wish.max(SHORT), "{segment:?} for {wish}");
+            at = segment.end;
+            lengths.push(length);
+        }
+        assert_eq!(at, total);
+        lengths
+    }
+
+    #[test]
+    fn pieces_end_at_the_coarsest_unit_that_fits() {
+        // 10 planes of 20 rows of 5 doubles.
+        let box3 = plan("subarray([12, 30, 9], [10, 20, 5], [1, 1, 1], C, double)");
+        assert_eq!(check(&box3, 1, 2000), [1600; 5]);
+        assert_eq!(check(&box3, 1, 2300), [2280, 2280, 1840, 1600]);
+        assert_eq!(box3.segment_bytes(2000), 1600);
+        assert_eq!((box3.segment_bytes(900), box3.segment_bytes(700)), (800, 680));
+        assert_eq!((box3.segment_bytes(8000), box3.segment_bytes(10_000)), (8000, 8000));
+        assert_eq!(
+            (box3.segment_bytes(20_000), box3.segment_bytes(u64::MAX)),
+            (16_000, u64::MAX / 8000 * 8000)
+        );
+        assert_eq!(check(&box3, 4, 20_000), [16_000, 16_000]);
+        // Less than a row: blocks of 40 bytes stay whole.
+        assert_eq!(
+            (box3.segment_bytes(39), box3.segment_bytes(0), box3.segment_bytes(79)),
+            (40, 40, 40)
+        );
+        assert!(check(&box3, 1, 39).iter().all(|&length| length == 40));
+        assert_eq!(check(&box3, 1, 0).len(), 200);
+    }
+
+    #[test]
+    fn long_runs_are_cut_on_a_grid_and_short_parts_are_not() {
+        let rows = plan("vector(3, 1000, 1001, double)");
+        assert_eq!(check(&rows, 1, 3000), [2944, 2944, 2944, 2944, 2944, 2944, 2944, 2944, 448]);
+        assert_eq!(
+            (rows.segment_bytes(3000), rows.segment_bytes(9000), rows.segment_bytes(1)),
+            (2944, 8000, 64)
+        );
+        let dense = plan("contiguous(1_000_000, double)");
+        assert_eq!(check(&dense, 1, 3_000_001), [3_000_000, 3_000_000, 2_000_000]);
+        assert_eq!((dense.segment_bytes(100), dense.segment_bytes(3_000_001)), (64, 3_000_000));
+        let window = plan("struct([1, 1, 1], [0, 4, 8], [char, int, double])");
+        assert_eq!(check(&window, 1000, 100)[..2], [91, 91]);
+        assert_eq!((window.segment_bytes(100), window.segment_bytes(5)), (91, 13));
+        assert_eq!(check(&plan("contiguous(0, int)"), 7, 100), []);
+        assert_eq!(plan("contiguous(0, int)").segment_bytes(0), 1);
+    }
+
+    #[test]
+    fn parts_of_different_lengths_are_followed() {
+        let lists = plan("indexed([10, 3, 0, 7, 20], [0, 100, 3, 200, 300], int)");
+        assert_eq!(check(&lists, 3, 60), [52, 28, 64, 56, 40, 64, 56, 40, 64, 16]);
+        let copies = plan("indexed([10, 3, 0, 7, 20], [0, 100, 3, 200, 300], resized(0, 12, int))");
+        for wish in 1..=170 {
+            check(&lists, 3, wish);
+            check(&copies, 3, wish);
+        }
+    }
+
+    #[test]
+    fn the_largest_numbers_do_not_overflow() {
+        let huge = plan("vector(1_000_000_000_000_000, 1, 2, double)");
+        for start in [0, 1, (1 << 62) + 3, 8_000_000_000_000_000 - 1] {
+            for wish in [0, 1, 64, 1 << 20, 1 << 62, u64::MAX] {
+                if let Ok(end) = huge.segment_end(1, start, wish) {
+                    assert!(end > start && end - start <= wish.max(SHORT));
+                    assert!(end.is_multiple_of(8));
+                }
+            }
+        }
+        let error = huge.segment_end(1, 8_000_000_000_000_000, 1).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "start: no segment begins at 8000000000000000 of 8000000000000000 packed bytes"
+        );
+        assert_eq!(huge.segments(u64::MAX, 1).unwrap_err().argument(), "count");
+    }
+}

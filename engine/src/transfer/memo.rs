@@ -1,0 +1,130 @@
+//! What a thread remembers of the pairs it copied last: how they fit, and their kernels.
+//!
+//! Called by `mod.rs` for every copy between two layouts with gaps; asks `interpreted.rs` and `nest.rs`
+//! once per pair of plans and counts.
+//!
+//! Per thread, because a call of MPI has two types and no place for a third object, and a place in
+//! a plan would need either a lock to be replaced, or to keep what is no longer wanted. Here a
+//! lookup is a few comparisons without any atomic operation, and what is in use least recently
+//! makes room. The compiler's cache is the process's: two threads that copy one pair share code.
+
+use super::compiled::Compiled;
+use super::interpreted::Interpreted;
+use super::nest::{CALL, Nest};
+use super::transpose::Transposed;
+use super::{Side, staged};
+use crate::plan::{Plan, PlanName, Strategy};
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Pairs that a thread remembers, about 2 KiB each. An entry keeps its kernel, but nothing of its
+/// plans beyond the memory of their outermost structs.
+const REMEMBERED: usize = 16;
+
+/// How two sides fit.
+pub(super) struct Fit {
+    names: [PlanName; 2],
+    counts: [u64; 2],
+    /// For the interpreter.
+    blocks: Option<Interpreted>,
+    /// For a kernel.
+    compiled: Option<Compiled>,
+}
+
+impl Fit {
+    fn new(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Self {
+        let nest = Nest::of(src, dst);
+        let forced = |strategy| {
+            [src.plan, dst.plan].iter().any(|plan| plan.settings().strategy == Some(strategy))
+        };
+        let compiles = src.plan.settings().compiler.is_some() && !forced(Strategy::Leaf);
+        // A kernel asked for by name takes all copies.
+        let crosses = nest.as_ref().filter(|_| !(compiles && forced(Strategy::Kernel)));
+        let transposed = crosses.and_then(|nest| Transposed::of(nest, src.plan.isa()));
+        let compiled = match (nest, transposed) {
+            (Some(nest), transposed) if compiles || transposed.is_some() => {
+                Some(Compiled::new(nest, transposed))
+            }
+            _ => None,
+        };
+        // Where each side has kernels, and the pair will not, short rows are better left to those.
+        let kernels = |plan: &Plan| {
+            let settings = plan.settings();
+            settings.compiler.is_some() && settings.strategy != Some(Strategy::Interpreter)
+        };
+        let short = compiled.is_none() && kernels(src.plan) && kernels(dst.plan);
+        let blocks = Interpreted::of(src, dst).filter(|blocks| !short || blocks.row_bytes() > CALL);
+        let names = [src.plan.name(), dst.plan.name()];
+        Self { names, counts: [src.count, dst.count], blocks, compiled }
+    }
+
+    fn is_of(&self, src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> bool {
+        src.plan.is(&self.names[0])
+            && dst.plan.is(&self.names[1])
+            && self.counts == [src.count, dst.count]
+    }
+
+    /// Copies packed bytes `range`.
+    ///
+    /// # Safety
+    ///
+    /// - `self` comes from [`of`] for these two sides.
+    /// - As for [`copy_raw`](super::copy_raw), with displacement 0 at `memory`.
+    pub(super) unsafe fn copy(
+        &self,
+        src: &Side<'_, *const u8>,
+        dst: &Side<'_, *mut u8>,
+        range: Range<u64>,
+    ) {
+        let blocks = self.blocks.as_ref();
+        // SAFETY: as our contract: the fit is that of these plans and counts.
+        unsafe {
+            if let Some(compiled) = &self.compiled
+                && let Some(callee) = compiled.callee(src.plan.settings(), range.end - range.start)
+            {
+                compiled.copy(callee, blocks, src, dst, range);
+            } else if let Some(blocks) = blocks {
+                blocks.copy(src, dst, range);
+            } else {
+                staged::copy(src, dst, range);
+            }
+        }
+    }
+}
+
+/// Most recently used first.
+struct Memo([Option<Rc<Fit>>; REMEMBERED]);
+
+thread_local! {
+    static RECENT: RefCell<Memo> = const { RefCell::new(Memo([const { None }; REMEMBERED])) };
+}
+
+/// The fit of two sides, remembered or found now.
+#[inline]
+pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Rc<Fit> {
+    let known = RECENT.try_with(|recent| {
+        let mut recent = recent.borrow_mut();
+        let index = recent.0.iter().position(|fit| {
+            // Filled from the front: what follows an empty place is empty too.
+            fit.as_ref().is_none_or(|fit| fit.is_of(src, dst))
+        })?;
+        let fit = recent.0[index].clone()?;
+        recent.0[..=index].rotate_right(1);
+        Some(fit)
+    });
+    // A thread that is past its thread-local destructors remembers nothing.
+    known.ok().flatten().unwrap_or_else(|| remember(Rc::new(Fit::new(src, dst))))
+}
+
+#[cold]
+fn remember(fit: Rc<Fit>) -> Rc<Fit> {
+    let forgotten = RECENT.try_with(|recent| {
+        let mut recent = recent.borrow_mut();
+        recent.0.rotate_right(1);
+        recent.0[0].replace(fit.clone())
+    });
+    // Outside of the borrow: a kernel's owner may do anything when it is dropped.
+    drop(forgotten);
+    fit
+}

@@ -1,0 +1,237 @@
+//! Fused copy: from one layout straight into another of the same signature.
+//!
+//! Comes after `plan/`, beside `pack/`. The two programs make equal packed bytes in one order,
+//! so packed byte `i` of the source goes to where packed byte `i` of the destination lives, and no
+//! packed byte need exist. Three executors, in the order they are tried:
+//!
+//! 1. one side is one run of memory: a pack or an unpack, by the plan's own kernel;
+//! 2. both sides are loops and tables over blocks or small windows that meet in a common nest
+//!    (`nest.rs`): the kernel of the pair (`compiled.rs`), once enough bytes were copied for the
+//!    threshold of the source plan's compiler;
+//!    before that, where the two lie across each other, in an order of visits that suits memory
+//!    (`transpose.rs`: transposes in registers);
+//! 3. both sides are loops and tables over blocks of one length, or of lengths that divide each
+//!    other (`interpreted.rs`): the same, interpreted;
+//! 4. everything else (`staged.rs`): long runs are copied as they meet, short ones go through a
+//!    buffer that stays in L1, by the kernels of both plans.
+//!
+//! What was found out about a pair is remembered by the thread (`memo.rs`). All executors write a
+//! destination that overlaps itself in its typemap order, so that it ends as a pack followed by an
+//! unpack would leave it.
+
+mod compiled;
+mod interpreted;
+mod levels;
+mod memo;
+mod nest;
+mod staged;
+mod transpose;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::stats::{self, Executor};
+use crate::exec::{pack_raw, unpack_raw};
+use crate::ir::Op;
+use crate::kernel::interpreter;
+use crate::plan::Plan;
+use crate::plan::footprint::check_bounds;
+use bytemuck::{AnyBitPattern, NoUninit};
+use std::ops::Range;
+
+/// One side of a fused copy: `count` elements of `plan` in `memory`.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a, M> {
+    /// The layout.
+    pub plan: &'a Plan,
+    /// Number of elements.
+    pub count: u64,
+    /// A slice ([`copy_range`]) or the address of its first byte ([`copy_raw`]).
+    pub memory: M,
+    /// Byte position in `memory` of the type's displacement 0.
+    pub origin: usize,
+}
+
+/// Copies `src_count` elements of `src_plan` into `dst_count` elements of `dst_plan`; the first
+/// byte of each slice is the origin of its type. Returns the packed bytes moved. Bytes of `dst`
+/// that the type does not cover keep their values.
+///
+/// The result is that of a pack and an unpack of it. That both types have one signature is the
+/// caller's promise; only the packed lengths are compared.
+///
+/// # Errors
+///
+/// `dst_count`: the packed bytes of the two sides differ. `src`, `dst`: the elements do not lie
+/// within it. `count`: packed bytes that do not fit 64 bits.
+///
+/// ```
+/// use typepack_engine::{Datatype, Named, copy};
+///
+/// // Column 1 of a 3 x 4 matrix becomes column 0 of a 3 x 2 matrix.
+/// let double = Datatype::named(Named::F64);
+/// let from = Datatype::vector(3, 1, 4, &double)?.commit()?;
+/// let to = Datatype::vector(3, 1, 2, &double)?.commit()?;
+/// let matrix: Vec<f64> = (0..12).map(f64::from).collect();
+/// let mut out = [0f64; 6];
+/// assert_eq!(copy(&from, 1, &matrix[1..], &to, 1, &mut out)?, 24);
+/// assert_eq!(out, [1.0, 0.0, 5.0, 0.0, 9.0, 0.0]);
+/// # Ok::<(), typepack_engine::Error>(())
+/// ```
+#[doc(alias = "MPI_Sendrecv")]
+pub fn copy<S: NoUninit, D: NoUninit + AnyBitPattern>(
+    src_plan: &Plan,
+    src_count: u64,
+    src: &[S],
+    dst_plan: &Plan,
+    dst_count: u64,
+    dst: &mut [D],
+) -> Result<u64> {
+    let bytes = src_plan.packed_bytes(src_count)?;
+    let holds = dst_plan.packed_bytes(dst_count)?;
+    if bytes != holds {
+        return Err(Error::new(
+            ErrorKind::Truncated,
+            "dst_count",
+            format!("{dst_count} elements hold {holds} packed bytes, the source makes {bytes}"),
+        ));
+    }
+    check_bounds(src_plan, src_count, 0, size_of_val(src), "src")?;
+    check_bounds(dst_plan, dst_count, 0, size_of_val(dst), "dst")?;
+    let from = Side { plan: src_plan, count: src_count, memory: src.as_ptr().cast(), origin: 0 };
+    let memory = dst.as_mut_ptr().cast();
+    let to = Side { plan: dst_plan, count: dst_count, memory, origin: 0 };
+    // SAFETY: as in `copy_range`, for the whole range.
+    unsafe { copy_raw(from, to, 0..bytes) };
+    Ok(bytes)
+}
+
+/// Copies the bytes `range` of the packed form, from where the source has them to where the
+/// destination has them. The two sides may differ in packed length as long as both hold the range.
+///
+/// # Errors
+///
+/// `range`: not within the packed bytes of both sides. `src`, `dst`: the elements do not lie within
+/// it. `count`: packed bytes that do not fit 64 bits.
+pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
+    src: Side<'_, &[S]>,
+    dst: Side<'_, &mut [D]>,
+    range: Range<u64>,
+) -> Result<()> {
+    check_bounds(src.plan, src.count, src.origin, size_of_val(src.memory), "src")?;
+    check_bounds(dst.plan, dst.count, dst.origin, size_of_val(dst.memory), "dst")?;
+    let (from, to) = (src.plan.packed_bytes(src.count)?, dst.plan.packed_bytes(dst.count)?);
+    if range.start > range.end || range.end > from.min(to) {
+        return Err(Error::new(
+            ErrorKind::Argument,
+            "range",
+            format!(
+                "{}..{} is not within the {from} packed bytes of the source and the {to} of the \
+                 destination",
+                range.start, range.end
+            ),
+        ));
+    }
+    let memory = src.memory.as_ptr().cast::<u8>();
+    let src = Side { plan: src.plan, count: src.count, memory, origin: src.origin };
+    let memory = dst.memory.as_mut_ptr().cast::<u8>();
+    let dst = Side { plan: dst.plan, count: dst.count, memory, origin: dst.origin };
+    // SAFETY:
+    // - the range is within the packed bytes of both sides, which fit i64;
+    // - check_bounds: every byte of the type maps lies within its slice; the source's are
+    //   initialised (NoUninit), the destination's may take any value (AnyBitPattern);
+    // - the slices cannot overlap, one being borrowed mutably.
+    unsafe { copy_raw(src, dst, range) };
+    Ok(())
+}
+
+/// As [`copy_range`], without checks: for self messages and memory shared with another process.
+/// Displacement 0 of a side is at `memory + origin`, which need not be inside an allocation.
+///
+/// # Safety
+///
+/// - `range.end` is at most [`Plan::packed_bytes`] of each side's count, which fits `i64`.
+/// - Every byte of the type maps that belongs to the range is valid: for reads in the source, for
+///   writes in the destination (and for reads there under `Settings::verify`).
+/// - No byte that is read overlaps one that is written.
+pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: Range<u64>) {
+    if range.start >= range.end {
+        return;
+    }
+    let bytes = range.end - range.start;
+    let from = src.memory.wrapping_add(src.origin);
+    let to = dst.memory.wrapping_add(dst.origin);
+    let run = |at: i64| (at as isize).wrapping_add(range.start as isize);
+    match (src.plan.contiguous(), dst.plan.contiguous()) {
+        (Some(a), Some(b)) => {
+            let (from, to) = (from.wrapping_offset(run(a)), to.wrapping_offset(run(b)));
+            // SAFETY: both sides are one run, these bytes of which belong to the range.
+            unsafe { interpreter::copy::<true>(from.cast_mut(), to, bytes as usize) };
+            stats::add(Executor::Fused, bytes);
+        }
+        // SAFETY: as our contract; the range of the other side is one run from here.
+        (Some(a), None) => unsafe {
+            unpack_raw(dst.plan, dst.count, to, range.clone(), from.wrapping_offset(run(a)));
+        },
+        // SAFETY: as our contract; the range of the other side is one run from here.
+        (None, Some(b)) => unsafe {
+            pack_raw(src.plan, src.count, from, range.clone(), to.wrapping_offset(run(b)));
+        },
+        (None, None) => {
+            let src = Side { memory: from, origin: 0, ..src };
+            let dst = Side { memory: to, origin: 0, ..dst };
+            // SAFETY: as our contract, with displacement 0 at `memory`.
+            unsafe {
+                if is_ragged(src.plan) || is_ragged(dst.plan) {
+                    staged::copy(&src, &dst, range);
+                } else {
+                    memo::of(&src, &dst).copy(&src, &dst, range);
+                }
+            }
+        }
+    }
+}
+
+/// A list of unequal runs, which fits nothing; told without looking anything up.
+fn is_ragged(plan: &Plan) -> bool {
+    let program = plan.program();
+    program.body.is_some_and(|body| matches!(program.node(body.node).op, Op::Ragged { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Datatype, Named};
+
+    #[test]
+    fn refusals_name_the_argument_and_write_nothing() {
+        let double = Datatype::named(Named::F64);
+        let from = Datatype::vector(3, 1, 4, &double).unwrap().commit().unwrap();
+        let to = Datatype::vector(3, 1, 2, &double).unwrap().commit().unwrap();
+        let (src, mut dst) = ([1f64; 9], [7f64; 5]);
+        let error = copy(&from, 1, &src, &to, 2, &mut dst).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "dst_count: 2 elements hold 48 packed bytes, the source makes 24"
+        );
+        assert_eq!(copy(&from, 1, &src[1..], &to, 1, &mut dst).unwrap_err().argument(), "src");
+        assert_eq!(copy(&from, 1, &src, &to, 1, &mut dst[1..]).unwrap_err().argument(), "dst");
+        let reversed = Range { start: 9, end: 8 };
+        for range in [0..25, reversed] {
+            let from = Side { plan: &from, count: 1, memory: &src[..], origin: 0 };
+            let to = Side { plan: &to, count: 1, memory: &mut dst[..], origin: 0 };
+            assert_eq!(copy_range(from, to, range).unwrap_err().argument(), "range");
+        }
+        assert_eq!(dst, [7f64; 5]);
+    }
+
+    #[test]
+    fn equal_blocks_are_fused() {
+        let double = Datatype::named(Named::F64);
+        let from = Datatype::vector(300, 1, 4, &double).unwrap().commit().unwrap();
+        let to = Datatype::vector(60, 5, 7, &double).unwrap().commit().unwrap();
+        let src: Vec<f64> = (0..1200).map(f64::from).collect();
+        let mut dst = [0f64; 420];
+        let before = stats::bytes().fused;
+        copy(&from, 1, &src, &to, 1, &mut dst).unwrap();
+        assert!(stats::bytes().fused >= before + 2400);
+        assert_eq!((dst[0], dst[5], dst[7], dst[417]), (0.0, 0.0, 20.0, 1196.0));
+    }
+}

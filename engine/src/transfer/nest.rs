@@ -1,0 +1,348 @@
+//! The nest that two layouts have in common: what a kernel of the pair executes.
+//!
+//! Called by `memo.rs` once per pair; `compiled.rs` executes it. Three steps:
+//!
+//! 1. One leaf. Where the two sides' leaves differ in length, innermost loops are unrolled up to
+//!    the least common multiple (24 against 16 bytes: two against three), or a block that is a
+//!    multiple of the other leaf becomes a loop. The leaf's runs are cut where either side's end.
+//! 2. Common levels, from the inside out: equal counts meet; the longer of two loops is split where
+//!    the counts divide (100 against 10 x 10). The first level that does not meet is the *row*:
+//!    a call takes as many of its iterations as both sides have left.
+//! 3. Short innermost loops of short blocks are unrolled into the leaf.
+
+use super::Side;
+use super::levels::{SideLevel, SideLevels};
+use super::staged::gcd;
+use crate::ir::{Node, Op, Program, is_window};
+use crate::kernel::{LevelShape, Run, TransferLeaf, TransferRun, TransferShape};
+use crate::plan::{ROW_BYTES, Strategy};
+use std::sync::Arc;
+
+/// Most leaves of one side that make one leaf of the pair.
+const UNROLL: u64 = 8;
+
+/// Most runs in a leaf that was made of a short loop, and the longest such loop.
+const SHORT_RUNS: usize = 8;
+const SHORT_LOOP: u64 = 4;
+
+/// Fewest bytes that a call of a kernel, or a row of the interpreter, should copy on average where
+/// the rows of the two sides do not meet: with fewer, two kernels through a buffer do not lose
+/// more by the second pass than walking from row to row costs (8 B, rows of 31 against 32: a tie at
+/// 126 bytes; 64 B, rows of 5 against 7: at 187).
+pub(super) const CALL: f64 = 200.0;
+
+/// Most levels of a nest.
+const DEPTH: usize = TransferShape::MAX_DEPTH;
+
+/// A common nest, ready to be called.
+pub(super) struct Nest {
+    pub(super) shape: TransferShape,
+    /// The levels around the nest, and innermost the row of each side.
+    pub(super) from: SideLevels,
+    pub(super) to: SideLevels,
+    /// Leaves in an iteration of each level; level 0 is the row.
+    pub(super) below: [u64; DEPTH],
+    /// Packed bytes of a leaf.
+    pub(super) leaf: u64,
+    /// The parameter block; the row's count is the smaller one of the sides.
+    pub(super) words: [u64; TransferShape::WORDS],
+    /// Packed bytes of all of the pair, where the sides meet in every level and `words` describes it.
+    pub(super) whole: Option<u64>,
+}
+
+/// Source and destination of a level that both have.
+type Meeting = [SideLevel; 2];
+
+impl Nest {
+    /// The common nest of a pair, if a kernel of it is worth having (whoever there is to make it).
+    pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Option<Self> {
+        let settings = src.plan.settings();
+        let forced = |strategy| {
+            settings.strategy == Some(strategy) || dst.plan.settings().strategy == Some(strategy)
+        };
+        if forced(Strategy::Interpreter) {
+            return None;
+        }
+        let least = if forced(Strategy::Kernel) { 0.0 } else { CALL };
+        let (mut from, a) = SideLevels::of(src.plan.program(), src.count)?;
+        let (mut to, b) = SideLevels::of(dst.plan.program(), dst.count)?;
+        if a.op == Op::Block && b.op == Op::Block && a.bytes.min(b.bytes) > TransferShape::RUN_BYTES
+        {
+            // Long rows: a memcpy each does as well.
+            if a.bytes != b.bytes || (a.bytes >= ROW_BYTES && !forced(Strategy::Kernel)) {
+                return None;
+            }
+            return Self::matched(from.close(), to.close(), None, a.bytes, least);
+        }
+        let (runs, leaf) = leaf(src.plan.program(), a, &mut from, dst.plan.program(), b, &mut to)?;
+        Self::matched(from.close(), to.close(), Some(runs), leaf, least)
+    }
+
+    /// Steps 2 and 3. `runs` are `None` for blocks whose length is a parameter; where rows do not
+    /// meet, a call is to copy more than `least` bytes on average.
+    fn matched(
+        mut from: SideLevels,
+        mut to: SideLevels,
+        mut runs: Option<Vec<TransferRun>>,
+        mut leaf: u64,
+        least: f64,
+    ) -> Option<Self> {
+        // Innermost first.
+        let mut met: Vec<Meeting> = Vec::with_capacity(DEPTH);
+        let mut row = loop {
+            let (a, b) = (from.pop()?, to.pop()?);
+            let (few, many) = (a.count().min(b.count()), a.count().max(b.count()));
+            let both = if few == many {
+                [a, b]
+            } else if many.is_multiple_of(few)
+                && let Some(a) = split(a, few, &mut from)
+                && let Some(b) = split(b, few, &mut to)
+            {
+                [a, b]
+            } else {
+                break [a, b];
+            };
+            if from.is_empty() || to.is_empty() || met.len() + 1 == DEPTH {
+                break both;
+            }
+            met.push(both);
+        };
+        if let Some(runs) = &mut runs {
+            let mut short = 0;
+            while let Some(more) = met.get(short).and_then(|level| unrolled(runs, level)) {
+                (*runs, leaf) = (more, leaf * met[short][0].count());
+                short += 1;
+            }
+            met.drain(..short);
+            // A whole that is one short loop.
+            if met.is_empty()
+                && from.is_empty()
+                && to.is_empty()
+                && row[0].count() == row[1].count()
+                && let Some(more) = unrolled(runs, &row)
+            {
+                (*runs, leaf) = (more, leaf * row[0].count());
+                row = [SideLevel::Loop { count: 1, stride: 0 }; 2];
+            }
+        }
+        let meets = from.is_empty() && to.is_empty() && row[0].count() == row[1].count();
+        from.push_any(row[0])?;
+        to.push_any(row[1])?;
+        met.push(row);
+        met.reverse();
+        let mut words = [0; TransferShape::WORDS];
+        for (level, words) in met.iter().zip(words.chunks_exact_mut(5)) {
+            words[0] = level[0].count().min(level[1].count());
+            words[1..3].copy_from_slice(&level[0].words());
+            words[3..].copy_from_slice(&level[1].words());
+        }
+        if runs.is_none() {
+            words[5 * met.len()] = leaf;
+        }
+        let mut below = [1; DEPTH];
+        for l in (1..met.len()).rev() {
+            below[l - 1] = below[l] * met[l][0].count();
+        }
+        let whole = meets.then(|| row[0].count() * below[0] * leaf);
+        if !meets && mean(row[0].count(), row[1].count()) * (below[0] * leaf) as f64 <= least {
+            return None;
+        }
+        let shape = TransferShape {
+            levels: met.iter().map(|both| both.map(|level| level.shape())).collect(),
+            leaf: match runs {
+                Some(runs) => TransferLeaf::Runs { runs: Arc::from(runs) },
+                None => TransferLeaf::Long,
+            },
+        };
+        Some(Self { shape, from, to, below, leaf, words, whole })
+    }
+
+    /// Number of levels.
+    pub(super) fn depth(&self) -> usize {
+        self.shape.levels.len()
+    }
+
+    /// What iterations `index` of level `l` add on one side (0 source, 1 destination): to the base
+    /// where it is a loop, to the address of the entries where it is a table.
+    pub(super) fn shift(&self, l: usize, side: usize, index: u64) -> (i64, u64) {
+        match self.shape.levels[l][side] {
+            LevelShape::Loop => {
+                let stride = self.words[5 * l + 1 + 2 * side] as i64;
+                ((index as i64).wrapping_mul(stride), 0)
+            }
+            LevelShape::Table32 => (0, 4 * index),
+            LevelShape::Table64 => (0, 8 * index),
+        }
+    }
+}
+
+/// Iterations that can be copied at a time, on average, where rows of `a` meet rows of `b`.
+pub(super) fn mean(a: u64, b: u64) -> f64 {
+    // A row ends on one side or the other, or on both at once.
+    a as f64 * b as f64 / (a as f64 + b as f64 - gcd(a, b) as f64)
+}
+
+/// The inner `count` iterations of a level; the rest becomes the innermost level of `side`.
+fn split(level: SideLevel, count: u64, side: &mut SideLevels) -> Option<SideLevel> {
+    if level.count() == count {
+        return Some(level);
+    }
+    let SideLevel::Loop { count: all, stride } = level else { return None };
+    let outer = SideLevel::Loop { count: all / count, stride: stride.wrapping_mul(count as i64) };
+    side.push(outer)?;
+    Some(SideLevel::Loop { count, stride })
+}
+
+/// Step 1: the runs of one leaf of the pair, and its packed bytes.
+fn leaf(
+    src: &Program,
+    a: &Node,
+    from: &mut SideLevels,
+    dst: &Program,
+    b: &Node,
+    to: &mut SideLevels,
+) -> Option<(Vec<TransferRun>, u64)> {
+    let (short, long) = (a.bytes.min(b.bytes), a.bytes.max(b.bytes));
+    let both = a.bytes.checked_mul(b.bytes / gcd(a.bytes, b.bytes))?;
+    let times = (both / a.bytes, both / b.bytes);
+    let unroll = |side: &SideLevels, times| times == 1 || unrollable(side, times);
+    if times.0 <= UNROLL && times.1 <= UNROLL && unroll(from, times.0) && unroll(to, times.1) {
+        let runs = cut(&repeat(src, a, from, times.0)?, &repeat(dst, b, to, times.1)?);
+        if let Some(runs) = runs {
+            take(from, times.0)?;
+            take(to, times.1)?;
+            return Some((runs, both));
+        }
+    }
+    let (split, node) = if a.bytes == long { (&mut *from, a) } else { (&mut *to, b) };
+    if short == long || node.op != Op::Block || !long.is_multiple_of(short) {
+        return None;
+    }
+    split.push(SideLevel::Loop { count: long / short, stride: short as i64 })?;
+    let block = [Run { offset: 0, bytes: short }];
+    let runs = if a.bytes == long {
+        cut(&block, &runs_of(dst, b)?)
+    } else {
+        cut(&runs_of(src, a)?, &block)
+    };
+    Some((runs?, short))
+}
+
+/// The innermost level is a loop that can be cut into groups of `times`.
+fn unrollable(side: &SideLevels, times: u64) -> bool {
+    side.last().is_some_and(
+        |level| matches!(level, SideLevel::Loop { count, .. } if count.is_multiple_of(times)),
+    )
+}
+
+/// The runs of `times` leaves.
+fn repeat(program: &Program, node: &Node, side: &SideLevels, times: u64) -> Option<Vec<Run>> {
+    let runs = runs_of(program, node)?;
+    let stride = match side.last() {
+        Some(SideLevel::Loop { stride, .. }) if times > 1 => *stride,
+        _ => 0,
+    };
+    let copy = |i: u64| {
+        runs.iter().map(move |run| Run {
+            offset: run.offset.wrapping_add((i as i64).wrapping_mul(stride)),
+            bytes: run.bytes,
+        })
+    };
+    Some((0..times).flat_map(copy).collect())
+}
+
+/// Groups the iterations of the innermost level by `times`, which divides them.
+fn take(side: &mut SideLevels, times: u64) -> Option<()> {
+    if times > 1
+        && let Some(SideLevel::Loop { count, stride }) = side.pop()
+    {
+        let stride = stride.wrapping_mul(times as i64);
+        return side.push(SideLevel::Loop { count: count / times, stride });
+    }
+    Some(())
+}
+
+/// A block, or a sequence of a few short ones.
+fn runs_of(program: &Program, node: &Node) -> Option<Vec<Run>> {
+    match &node.op {
+        Op::Block => Some(vec![Run { offset: 0, bytes: node.bytes }]),
+        Op::Seq { parts } if is_window(program.nodes(), &node.op) => {
+            let run = |edge: crate::ir::Edge| Run {
+                offset: edge.offset,
+                bytes: program.node(edge.node).bytes,
+            };
+            Some(parts.iter().map(|part| run(part.edge)).collect())
+        }
+        _ => None,
+    }
+}
+
+/// Cuts two lists of equally many bytes where either has an end; `None` beyond a shape's limits.
+fn cut(from: &[Run], to: &[Run]) -> Option<Vec<TransferRun>> {
+    let mut runs: Vec<TransferRun> = Vec::new();
+    let (mut from, mut to) = (from.iter(), to.iter());
+    let (mut a, mut b) = (*from.next()?, *to.next()?);
+    loop {
+        let bytes = a.bytes.min(b.bytes);
+        match runs.last_mut() {
+            // Goes on where the last run ends, on both sides.
+            Some(last)
+                if last.from + last.bytes as i64 == a.offset
+                    && last.to + last.bytes as i64 == b.offset =>
+            {
+                last.bytes += bytes;
+            }
+            _ => runs.push(TransferRun { from: a.offset, to: b.offset, bytes }),
+        }
+        if !within_limits(&runs) {
+            return None;
+        }
+        let rest = |run: Run, next: Option<&Run>| match run.bytes - bytes {
+            0 => next.copied(),
+            left => Some(Run { offset: run.offset.wrapping_add(bytes as i64), bytes: left }),
+        };
+        let a_next = if a.bytes == bytes { from.next() } else { None };
+        let b_next = if b.bytes == bytes { to.next() } else { None };
+        match (rest(a, a_next), rest(b, b_next)) {
+            (Some(next_a), Some(next_b)) => (a, b) = (next_a, next_b),
+            _ => return Some(runs),
+        }
+    }
+}
+
+/// The last run keeps what [`TransferLeaf::Runs`] promises, and there are not too many.
+fn within_limits(runs: &[TransferRun]) -> bool {
+    let span = i128::from(TransferShape::SPAN);
+    runs.len() <= TransferShape::RUNS
+        && runs.last().is_none_or(|run| {
+            let inside =
+                |at: i64| i128::from(at) >= -span && i128::from(at) + i128::from(run.bytes) <= span;
+            run.bytes <= TransferShape::RUN_BYTES && inside(run.from) && inside(run.to)
+        })
+}
+
+/// The runs of all iterations of a short level of loops, if they stay few and near: control would
+/// cost more than the copy.
+fn unrolled(runs: &[TransferRun], level: &Meeting) -> Option<Vec<TransferRun>> {
+    let [SideLevel::Loop { count, stride: from }, SideLevel::Loop { stride: to, .. }] = *level
+    else {
+        return None;
+    };
+    if count > SHORT_LOOP || runs.len() * count as usize > SHORT_RUNS {
+        return None;
+    }
+    let mut all = Vec::with_capacity(runs.len() * count as usize);
+    for i in 0..count as i64 {
+        for run in runs {
+            all.push(TransferRun {
+                from: run.from.wrapping_add(i.wrapping_mul(from)),
+                to: run.to.wrapping_add(i.wrapping_mul(to)),
+                bytes: run.bytes,
+            });
+            if !within_limits(&all) {
+                return None;
+            }
+        }
+    }
+    Some(all)
+}

@@ -1,0 +1,193 @@
+//! Any two layouts: long runs straight across, short ones through a buffer in L1.
+//!
+//! Called by `mod.rs` where `interpreted.rs` does not apply, and by `interpreted.rs` for the broken blocks at
+//! the ends of a range. The rule, applied again at every position where a program has long runs:
+//!
+//! 1. A run of at least [`ALONE`] bytes on one side, shorter ones on the other: the long run is
+//!    consecutive memory, so that much is one pack or unpack, by a kernel, without a buffer.
+//! 2. Runs of at least [`LONG`] bytes on both sides: one memcpy of what they have in common.
+//! 3. Otherwise the next [`BUFFER`] bytes are packed into a buffer on the stack and unpacked from
+//!    there, while they are in L1. Control per run is what short runs cost, and the kernels of the
+//!    plans have less of it than a walk along two programs would.
+
+use super::Side;
+use crate::analysis::cursor::Cursor;
+use crate::exec::stats::{self, Executor};
+use crate::exec::{pack_raw, unpack_raw};
+use crate::ir::{Op, Program};
+use crate::kernel::interpreter;
+use crate::plan::Plan;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// Bytes of the buffer: a common L1. With half of it, which leaves room for the lines of both layouts,
+/// copies of 32 KiB lose 5 % more to the calls at the ends of each part than they gain.
+const BUFFER: u64 = 32 << 10;
+
+/// Shortest run on both sides that is copied directly; a piece then costs 20 ns of control.
+const LONG: u64 = 512;
+
+/// Shortest run on one side that is packed to, or unpacked from, in place.
+const ALONE: u64 = 4 << 10;
+
+/// Ranges of at most this many bytes are not looked at: finding a position costs as much as
+/// copying them twice.
+const SHORT: u64 = 2 << 10;
+
+/// Copies packed bytes `range`.
+///
+/// # Safety
+///
+/// As for [`copy_raw`](super::copy_raw), with displacement 0 at `memory`.
+pub(super) unsafe fn copy(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, range: Range<u64>) {
+    let mut position = range.start;
+    let chunk = chunk(src.plan, dst.plan);
+    if range.end - position > SHORT
+        && (typical_run(src.plan.program()) >= LONG || typical_run(dst.plan.program()) >= LONG)
+        && let (Ok(mut from), Ok(mut to)) =
+            (Cursor::at(src.plan, src.count, position), Cursor::at(dst.plan, dst.count, position))
+    {
+        // Buffers in a row double the distance to the next look, up to 8.
+        let mut buffers = 1;
+        loop {
+            // SAFETY: as our contract, from `position` on, where both cursors are.
+            let end = unsafe { straight(src, dst, &mut from, &mut to, range.end) };
+            buffers = if end == position { (2 * buffers).min(8) } else { 1 };
+            position = range.end.min(end - end % chunk + buffers * chunk);
+            // SAFETY: as our contract, for a part of the range.
+            unsafe { buffered(src, dst, end..position, chunk) };
+            if position == range.end || from.seek(position).is_err() || to.seek(position).is_err() {
+                break;
+            }
+        }
+    }
+    // SAFETY: as our contract, for the rest of the range.
+    unsafe { buffered(src, dst, position..range.end, chunk) };
+}
+
+/// The mean run, or more where parts of a sequence are not runs themselves: where this is short,
+/// looking at positions is not worth it.
+fn typical_run(program: &Program) -> u64 {
+    let mut next = program.body;
+    while let Some(edge) = next {
+        let node = program.node(edge.node);
+        next = match &node.op {
+            Op::Block => return node.bytes,
+            Op::Seq { parts } => return node.bytes / parts.len() as u64,
+            Op::Ragged { list, stride, body, .. } if program.is_dense(*stride, *body) => {
+                return node.bytes / list.len() as u64;
+            }
+            Op::Loop { body, .. } | Op::Table { body, .. } | Op::Ragged { body, .. } => Some(*body),
+        };
+    }
+    0
+}
+
+/// Copies without a buffer for as long as runs are long (rules 1 and 2), at most to `end`; returns
+/// the position reached.
+///
+/// # Safety
+///
+/// As for [`copy`], for the bytes from the cursors' position, which is the same, to `end`.
+unsafe fn straight(
+    src: &Side<'_, *const u8>,
+    dst: &Side<'_, *mut u8>,
+    from: &mut Cursor<'_>,
+    to: &mut Cursor<'_>,
+    end: u64,
+) -> u64 {
+    loop {
+        let position = from.tell();
+        let (Some(a), Some(b)) = (from.run(), to.run()) else { return position };
+        let left = end - position;
+        if left == 0 {
+            return position;
+        }
+        let read = src.memory.wrapping_offset(a.offset as isize);
+        let write = dst.memory.wrapping_offset(b.offset as isize);
+        let (long_a, long_b) = (from.whole_run() >= LONG, to.whole_run() >= LONG);
+        if long_a && long_b {
+            let bytes = a.bytes.min(b.bytes).min(left);
+            // SAFETY: this much of the current run of each side belongs to the range.
+            unsafe { interpreter::copy::<true>(read.cast_mut(), write, bytes as usize) };
+            stats::add(Executor::Fused, bytes);
+            from.advance(bytes);
+            to.advance(bytes);
+        } else if !long_b && a.bytes >= ALONE.min(left) {
+            let bytes = a.bytes.min(left);
+            // SAFETY: these bytes of the range are consecutive at `read`.
+            unsafe {
+                unpack_raw(dst.plan, dst.count, dst.memory, position..position + bytes, read)
+            };
+            from.advance(bytes);
+            let _ = to.seek(from.tell());
+        } else if !long_a && b.bytes >= ALONE.min(left) {
+            let bytes = b.bytes.min(left);
+            // SAFETY: these bytes of the range are consecutive at `write`.
+            unsafe { pack_raw(src.plan, src.count, src.memory, position..position + bytes, write) };
+            to.advance(bytes);
+            let _ = from.seek(to.tell());
+        } else {
+            return position;
+        }
+    }
+}
+
+/// Packed bytes that go through the buffer at a time: whole rows of both sides where that is
+/// possible, or else whole blocks, since a broken one costs calls of its own.
+fn chunk(src: &Plan, dst: &Plan) -> u64 {
+    let block = |plan: &Plan| plan.whole_nest().map_or(1, |planned| planned.leaf_bytes.get());
+    let row = |plan: &Plan| {
+        let row = plan.whole_nest().and_then(|planned| match &planned.nest.levels[..] {
+            [_, .., inner] => planned.leaf_bytes.get().checked_mul(inner.count()),
+            _ => None,
+        });
+        row.unwrap_or_else(|| block(plan))
+    };
+    let fitting = |a: u64, b: u64| {
+        let both = (a / gcd(a, b)).checked_mul(b)?;
+        (both <= BUFFER / 4).then(|| BUFFER - BUFFER % both)
+    };
+    fitting(row(src), row(dst)).or_else(|| fitting(block(src), block(dst))).unwrap_or(BUFFER)
+}
+
+pub(super) fn gcd(a: u64, b: u64) -> u64 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// The buffer, in whole cache lines.
+#[repr(align(64))]
+struct Lines([MaybeUninit<u8>; BUFFER as usize]);
+
+/// Copies packed bytes `range` through the buffer, up to the next multiple of `chunk` at a time.
+///
+/// # Safety
+///
+/// - As for [`copy`].
+/// - `chunk` is not 0 and at most [`BUFFER`].
+unsafe fn buffered(
+    src: &Side<'_, *const u8>,
+    dst: &Side<'_, *mut u8>,
+    range: Range<u64>,
+    chunk: u64,
+) {
+    if range.is_empty() {
+        return;
+    }
+    let mut buffer = Lines([MaybeUninit::uninit(); BUFFER as usize]);
+    let buffer = buffer.0.as_mut_ptr().cast::<u8>();
+    let mut position = range.start;
+    while position < range.end {
+        let end = range.end.min(position - position % chunk + chunk);
+        // SAFETY: a part of the range, no longer than the buffer, which the pack fills.
+        unsafe {
+            pack_raw(src.plan, src.count, src.memory, position..end, buffer);
+            unpack_raw(dst.plan, dst.count, dst.memory, position..end, buffer);
+        }
+        position = end;
+    }
+}

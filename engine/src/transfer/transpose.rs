@@ -1,0 +1,266 @@
+//! Fused copies whose two sides lie across each other: a transpose straight from one layout into the
+//! other, and any other pair whose packed order is a bad order to visit memory.
+//!
+//! Asked by `memo.rs` for the common nest of a pair (`nest.rs`), called by `compiled.rs` with the
+//! same parameters as a kernel, in its place. The rules are those of `../copy/traversal.rs`, for two
+//! sides:
+//!
+//! 1. A level that continues the block on both sides becomes part of the block, wherever it is.
+//! 2. Where one level continues the block in the source, another one in the destination, and one of
+//!    them is outside more lines than the first-level cache holds, the two are transposed in
+//!    registers (`../copy/tiles.rs`).
+//! 3. Where a level that shares lines on one side is outside more lines than that, without
+//!    continuing the block, or with blocks that no register transposes, the innermost level is
+//!    walked in parts, each for a chunk of that level.
+//!
+//! Only where the blocks of the destination are proved disjoint: else the later one wins, and order
+//! counts.
+
+use super::interpreted::{self, Strides};
+use super::nest::Nest;
+use crate::kernel::{LevelShape, TransferLeaf, TransferRun, TransferShape};
+use crate::leaf::Isa;
+use crate::leaf::Width;
+use crate::leaf::tiles::{Transpose, Transposer, transposer};
+use crate::leaf::traversal::{CHUNK, SQUARE, apart, column, height, stays_in_l1};
+
+const DEPTH: usize = TransferShape::MAX_DEPTH;
+
+/// The levels of a nest of loops over one block, to be visited in an order of our own.
+pub(super) struct Transposed {
+    depth: usize,
+    bytes: u64,
+    isa: Isa,
+}
+
+impl Transposed {
+    /// For `nest`, if its packed order is a bad one and another is allowed.
+    pub(super) fn of(nest: &Nest, isa: Isa) -> Option<Self> {
+        let depth = nest.depth();
+        let bytes = match &nest.shape.leaf {
+            TransferLeaf::Long => nest.words[5 * depth],
+            TransferLeaf::Runs { runs } => match **runs {
+                [TransferRun { from: 0, to: 0, bytes }] => bytes,
+                _ => return None,
+            },
+        };
+        if nest.shape.levels.iter().flatten().any(|&level| level != LevelShape::Loop) {
+            return None;
+        }
+        let transposed = Self { depth, bytes, isa };
+        let (axes, merged) = transposed.axes(&nest.words)?;
+        let mut levels = [(0, 0); DEPTH];
+        for (level, axis) in levels.iter_mut().zip(axes.levels()) {
+            *level = (axis.to.unsigned_abs(), axis.count);
+        }
+        let worth = merged || !matches!(axes.order(isa), Order::Packed);
+        (worth && apart(&mut levels[..axes.depth], axes.bytes)).then_some(transposed)
+    }
+
+    /// What the parameters `words` describe; `None` if that is nothing.
+    fn axes(&self, words: &[u64; TransferShape::WORDS]) -> Option<(Axes, bool)> {
+        let none = Axis { count: 1, from: 0, to: 0 };
+        let mut axes = Axes { levels: [none; DEPTH], depth: 0, bytes: self.bytes };
+        for words in words.chunks_exact(5).take(self.depth) {
+            match words[0] {
+                0 => return None,
+                1 => {}
+                count => {
+                    let (from, to) = (words[1] as i64, words[3] as i64);
+                    axes.levels[axes.depth] = Axis { count, from, to };
+                    axes.depth += 1;
+                }
+            }
+        }
+        let merged = axes.merge();
+        Some((axes, merged))
+    }
+
+    /// Copies what the parameters `words` describe.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Entry`](crate::kernel::Entry), for the pair that this was made for, and at most as
+    /// many iterations at any level as it was made for.
+    pub(super) unsafe fn run(
+        &self,
+        words: &[u64; TransferShape::WORDS],
+        source: *mut u8,
+        target: *mut u8,
+    ) {
+        let Some((mut axes, _)) = self.axes(words) else { return };
+        let bytes = axes.bytes;
+        let order = axes.order(self.isa);
+        let [Some(far), near] = [axes.take_far(&order), axes.take_near(&order)] else {
+            // One block.
+            let row = Strides { from: 0, to: 0, count: 1 };
+            // SAFETY: the block, on both sides.
+            return unsafe { interpreted::row_of(bytes)(source, target, row, bytes as usize) };
+        };
+        let (row, near) =
+            (interpreted::row_of(bytes), near.unwrap_or(Axis { count: 1, from: 0, to: 0 }));
+        let tile = |source: *mut u8, target: *mut u8, x: u64, width: u64| {
+            let (source, target) = near.at(x, source, target);
+            if let Order::Transposed { transpose, .. } = order {
+                let t = Transpose {
+                    from: source,
+                    from_pitch: far.from as isize,
+                    to: target,
+                    to_pitch: near.to as isize,
+                    width: width as usize,
+                    height: far.count as usize,
+                };
+                // SAFETY: `width` iterations of near and all of far at one position of the other
+                // levels; near continues the block in the source, far in the destination, whose
+                // blocks are disjoint (`of`).
+                return unsafe { transpose(t) };
+            }
+            let part = match order {
+                Order::Parts { .. } => height(far.from).min(height(far.to)),
+                _ => far.count,
+            };
+            for top in (0..far.count).step_by(part as usize) {
+                let (source, target) = far.at(top, source, target);
+                let count = part.min(far.count - top);
+                for i in 0..width {
+                    let (source, target) = near.at(i, source, target);
+                    let strides = Strides { from: far.from, to: far.to, count };
+                    // SAFETY: these iterations of far at one position of the other levels.
+                    unsafe { row(source, target, strides, bytes as usize) };
+                }
+            }
+        };
+        let whole = matches!(order, Order::Transposed { .. }) && axes.depth == 0;
+        let chunk = if whole { near.count } else { CHUNK };
+        for x in (0..near.count).step_by(chunk as usize) {
+            let width = chunk.min(near.count - x);
+            axes.walk(source, target, |source, target| tile(source, target, x, width));
+        }
+    }
+}
+
+/// One level: iterations, and the bytes between them on both sides.
+#[derive(Clone, Copy)]
+struct Axis {
+    count: u64,
+    from: i64,
+    to: i64,
+}
+
+impl Axis {
+    /// Iteration `index`.
+    #[inline(always)]
+    fn at(&self, index: u64, source: *mut u8, target: *mut u8) -> (*mut u8, *mut u8) {
+        let shift = |stride: i64| (index as i64).wrapping_mul(stride) as isize;
+        (source.wrapping_offset(shift(self.from)), target.wrapping_offset(shift(self.to)))
+    }
+}
+
+/// How the innermost loops go.
+#[derive(Clone, Copy)]
+enum Order {
+    /// As the packed bytes.
+    Packed,
+    /// `near` continues the block in the source, `far` in the destination.
+    Transposed { near: usize, far: usize, transpose: Transposer },
+    /// Parts of the innermost level for chunks of `near`.
+    Parts { near: usize },
+}
+
+/// SideLevels of at least two iterations, outermost first, over blocks of `bytes` bytes.
+struct Axes {
+    levels: [Axis; DEPTH],
+    depth: usize,
+    bytes: u64,
+}
+
+impl Axes {
+    fn levels(&self) -> &[Axis] {
+        &self.levels[..self.depth]
+    }
+
+    fn remove(&mut self, index: usize) -> Axis {
+        let axis = self.levels[index];
+        self.levels.copy_within(index + 1..self.depth, index);
+        self.depth -= 1;
+        axis
+    }
+
+    /// Takes levels that continue the block on both sides into it; whether there was one outside
+    /// the innermost level.
+    fn merge(&mut self) -> bool {
+        let mut outside = false;
+        let continues = |axis: &Axis, bytes: u64| axis.from == axis.to && axis.from as u64 == bytes;
+        while let Some(index) = self.levels().iter().position(|axis| continues(axis, self.bytes)) {
+            outside |= index + 1 < self.depth;
+            // No more bytes than the copy has.
+            self.bytes *= self.remove(index).count;
+        }
+        outside
+    }
+
+    fn order(&self, isa: Isa) -> Order {
+        let Some(last) = self.depth.checked_sub(1) else { return Order::Packed };
+        let continues = |stride: i64| stride as u64 == self.bytes;
+        let near = self.levels().iter().position(|axis| continues(axis.from));
+        let far = self.levels().iter().position(|axis| continues(axis.to));
+        // Whether lines of a side are lost between two iterations of a level.
+        let lost = |level: usize, side: fn(&Axis) -> i64| {
+            let inside = self.levels()[level + 1..].iter();
+            !stays_in_l1(column(inside.map(|axis| (axis.count, Some(side(axis))))))
+        };
+        if let (Some(near), Some(far), Some(transpose)) =
+            (near, far, transposer(isa, self.bytes, Width::ONE))
+            && (lost(near, |axis| axis.from) || lost(far, |axis| axis.to))
+            && self.levels[near].count.min(self.levels[far].count) >= SQUARE
+        {
+            return Order::Transposed { near, far, transpose };
+        }
+        let shares = |stride: i64| (1..64).contains(&stride.unsigned_abs());
+        let near = (0..last).rev().find(|&level| {
+            let axis = &self.levels[level];
+            shares(axis.from) && lost(level, |axis| axis.from)
+                || shares(axis.to) && lost(level, |axis| axis.to)
+        });
+        near.map_or(Order::Packed, |near| Order::Parts { near })
+    }
+
+    /// Removes the level that the inner loop walks.
+    fn take_far(&mut self, order: &Order) -> Option<Axis> {
+        match *order {
+            Order::Transposed { far, .. } => Some(self.remove(far)),
+            _ => Some(self.remove(self.depth.checked_sub(1)?)),
+        }
+    }
+
+    /// Removes the level around it; after [`take_far`](Self::take_far).
+    fn take_near(&mut self, order: &Order) -> Option<Axis> {
+        match *order {
+            Order::Packed => None,
+            Order::Parts { near } => Some(self.remove(near)),
+            Order::Transposed { near, far, .. } => {
+                Some(self.remove(if far < near { near - 1 } else { near }))
+            }
+        }
+    }
+
+    /// Calls `each` at every position of the levels.
+    #[inline(always)]
+    fn walk(&self, source: *mut u8, target: *mut u8, each: impl Fn(*mut u8, *mut u8)) {
+        let mut index = [0; DEPTH];
+        loop {
+            let (mut from, mut to) = (source, target);
+            for (axis, &index) in self.levels().iter().zip(&index) {
+                (from, to) = axis.at(index, from, to);
+            }
+            each(from, to);
+            let next = (0..self.depth).rev().find(|&l| {
+                index[l] = (index[l] + 1) % self.levels[l].count;
+                index[l] != 0
+            });
+            if next.is_none() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Fused copies through the engine's front door, with kernels: against pack and unpack by the
+//! typemap, with and without code memory, checked by `verify`, and after the threshold.
+
+use std::ops::Range;
+use std::sync::Arc;
+use typepack_engine::{
+    Datatype, Named, Order, Plan, Settings as EngineSettings, Side, Strategy, copy, copy_range,
+    stats, typemap,
+};
+use typepack_jit::{Jit, Mode, Settings};
+
+/// Doubles of every layout.
+const DOUBLES: i64 = 240;
+
+fn commit(ty: &Datatype, jit: &Jit, checked: bool) -> Plan {
+    // Checked: every kernel there can be, and each call held against the interpreter.
+    let (verify, strategy) = (checked, checked.then_some(Strategy::Kernel));
+    let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
+    ty.commit_with(&EngineSettings { compiler, verify, strategy, isa: None }).expect("committed")
+}
+
+/// Layouts of 240 doubles: equal blocks, blocks that divide each other, others, nests, tables.
+fn types() -> Vec<(&'static str, Datatype)> {
+    let double = Datatype::named(Named::F64);
+    let vector =
+        |count, block, stride| Datatype::vector(count, block, stride, &double).expect("a vector");
+    let nest =
+        |outer, bytes, inner: &Datatype| Datatype::hvector(outer, 1, bytes, inner).expect("a nest");
+    let places: Vec<i64> = (0..DOUBLES).map(|i| i * 77 % DOUBLES * 2).collect();
+    let blocks: Vec<i64> = (0..60).map(|i| i * 13 % 60 * 5).collect();
+    let four: Vec<i64> = (0..60).map(|i| i % 7).collect();
+    let shorts: Vec<i64> = four
+        .iter()
+        .scan(0, |at, gap| {
+            *at += gap + 4;
+            Some(*at)
+        })
+        .collect();
+    let cube = |sub: [i64; 3]| {
+        Datatype::subarray(&[12, 12, 12], &sub, &[1, 1, 1], Order::C, &double).expect("a subarray")
+    };
+    let transfer = Datatype::structured(&[1, 1], &[0, 24], &[double.clone(), double.clone()])
+        .expect("a struct");
+    vec![
+        ("stride 2", vector(DOUBLES, 1, 2)),
+        ("stride -3", vector(DOUBLES, 1, -3)),
+        ("pairs", vector(120, 2, 3)),
+        ("triples", vector(80, 3, 5)),
+        ("fives", vector(48, 5, 6)),
+        ("eights", vector(30, 8, 9)),
+        ("twelves", vector(20, 12, 16)),
+        ("forties", vector(6, 40, 41)),
+        ("10 x 24", nest(10, 600, &vector(24, 1, 3))),
+        ("24 x 10", nest(24, 200, &vector(10, 1, 2))),
+        ("7 does not divide", nest(8, 1000, &nest(5, 170, &vector(6, 1, 3)))),
+        ("interleaved", nest(120, 8, &vector(2, 1, 120))),
+        ("cube", cube([6, 10, 4])),
+        ("face", cube([10, 8, 3])),
+        ("list", Datatype::indexed_block(1, &places, &double).expect("a list")),
+        ("list of fours", Datatype::indexed_block(4, &blocks, &double).expect("a list")),
+        ("list with gaps", Datatype::indexed_block(4, &shorts, &double).expect("a list")),
+        ("members", Datatype::contiguous(120, &transfer).expect("structs")),
+        (
+            "lists in a nest",
+            nest(4, 4000, &Datatype::indexed_block(1, &blocks, &double).expect("a list")),
+        ),
+        // Unpacked into, the last of several bytes at one place stays.
+        ("overlapping", nest(80, 16, &vector(1, 3, 3))),
+    ]
+}
+
+struct Memory {
+    bytes: Vec<u8>,
+    origin: usize,
+}
+
+fn memory(ty: &Datatype, seed: usize) -> Memory {
+    let origin = 64 + (-ty.true_lb()).max(0) as usize;
+    let length = origin + ty.true_ub().max(0) as usize + 64;
+    Memory { bytes: (0..length).map(|i| ((i + seed) * 31 % 251) as u8).collect(), origin }
+}
+
+/// The displacement of every packed byte.
+fn places(ty: &Datatype) -> Vec<i64> {
+    typemap::typemap(ty).iter().flat_map(|entry| (0..8).map(|i| entry.offset + i)).collect()
+}
+
+fn check(
+    name: &str,
+    (from, a): (&Datatype, &Plan),
+    (to, b): (&Datatype, &Plan),
+    ranges: &[Range<u64>],
+) {
+    let (src, fresh) = (memory(from, 1), memory(to, 100));
+    let (read, written) = (places(from), places(to));
+    for range in ranges {
+        let mut expected = fresh.bytes.clone();
+        for k in range.start as usize..range.end as usize {
+            let at = |memory: &Memory, place: i64| (memory.origin as i64 + place) as usize;
+            expected[at(&fresh, written[k])] = src.bytes[at(&src, read[k])];
+        }
+        let mut dst = fresh.bytes.clone();
+        let source = Side { plan: a, count: 1, memory: &src.bytes[..], origin: src.origin };
+        let target = Side { plan: b, count: 1, memory: &mut dst[..], origin: fresh.origin };
+        copy_range(source, target, range.clone()).expect("copied");
+        assert!(dst == expected, "{name} {range:?}\n{}to\n{}", a.program(), b.program());
+    }
+}
+
+fn ranges() -> Vec<Range<u64>> {
+    let bytes = 8 * DOUBLES as u64;
+    let mut ranges = vec![0..bytes, 0..0, 0..1, bytes - 1..bytes, 8..bytes - 8];
+    let mut x = 12345_u64;
+    for _ in 0..60 {
+        x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let (start, end) = ((x >> 33) % (bytes + 1), (x >> 13) % (bytes + 1));
+        ranges.push(start.min(end)..start.max(end));
+    }
+    ranges
+}
+
+fn all_pairs(jit: &Jit, checked: bool) -> (usize, usize) {
+    let types: Vec<_> = types()
+        .into_iter()
+        .map(|(name, ty)| {
+            let plan = commit(&ty, jit, checked);
+            (name, ty, plan)
+        })
+        .collect();
+    let (mut kernels, mut pairs) = (0, 0);
+    for (a, from, source) in &types {
+        for (b, to, target) in &types {
+            let before = stats::bytes().fused_kernel;
+            check(&format!("{a} -> {b}"), (from, source), (to, target), &ranges());
+            kernels += usize::from(stats::bytes().fused_kernel > before);
+            pairs += 1;
+        }
+    }
+    (kernels, pairs)
+}
+
+fn eager(memory_max: u64) -> Jit {
+    Jit::new(Settings { mode: Mode::Eager, memory_max, ..Settings::default() })
+}
+
+/// One test, since the counts are the process's.
+#[test]
+fn pairs_of_layouts() {
+    let jit = eager(Settings::MEMORY_MAX);
+    let (kernels, pairs) = all_pairs(&jit, false);
+    // The others have short rows that do not meet.
+    assert!(kernels * 2 > pairs, "{kernels} of {pairs}");
+    let (forced, _) = all_pairs(&jit, true);
+    println!("of {pairs} pairs {kernels} ran on a kernel of their own, {forced} where forced");
+    assert!(forced * 5 > pairs * 4, "{forced} of {pairs}");
+    assert_eq!(jit.counters().refusals, 0);
+    assert_eq!(stats::bytes().disagreements, 0);
+
+    // No code memory: the same bytes, without kernels.
+    let denied = eager(0);
+    assert_eq!(all_pairs(&denied, false), (0, pairs));
+    assert!(denied.counters().refusals > 0);
+
+    // Kernels come when enough bytes were copied, and are the process's.
+    let lazy = Jit::new(Settings { mode: Mode::Lazy, threshold: 4000, ..Settings::default() });
+    let vector = |stride| {
+        Datatype::vector(DOUBLES, 1, stride, &Datatype::named(Named::F64)).expect("a vector")
+    };
+    let (from, to) = (commit(&vector(2), &lazy, false), commit(&vector(3), &lazy, false));
+    let src = vec![1.5_f64; 2 * DOUBLES as usize];
+    let mut counts = Vec::new();
+    for _ in 0..3 {
+        let before = stats::bytes().fused_kernel;
+        let mut dst = vec![0_f64; 3 * DOUBLES as usize];
+        copy(&from, 1, &src, &to, 1, &mut dst).expect("copied");
+        assert_eq!((dst[0], dst[1], dst[3]), (1.5, 0.0, 1.5));
+        counts.push(stats::bytes().fused_kernel - before);
+    }
+    assert_eq!(counts, [0, 0, 8 * DOUBLES as u64]);
+    assert_eq!(lazy.counters().kernels, 1);
+
+    more_pairs_than_are_remembered(&jit);
+    a_box_of_leaves_stays_inside_its_level(&jit);
+    a_kernel_asked_for_takes_crossed_pairs(&jit);
+}
+
+/// A thread forgets the pairs it has not used for long, and meets them again.
+fn more_pairs_than_are_remembered(jit: &Jit) {
+    let double = Datatype::named(Named::F64);
+    let plan =
+        |stride| commit(&Datatype::vector(100, 1, stride, &double).expect("a vector"), jit, false);
+    let (from, src) = (plan(2), vec![2.5_f64; 200]);
+    let plans: Vec<(usize, Plan)> = (2..50).map(|stride| (stride, plan(stride as i64))).collect();
+    for (stride, to) in plans.iter().chain(&plans) {
+        let mut dst = vec![0_f64; 100 * stride];
+        copy(&from, 1, &src, to, 1, &mut dst).expect("copied");
+        assert_eq!(dst.iter().filter(|value| **value == 2.5).count(), 100);
+        assert_eq!((dst[*stride], dst[99 * stride]), (2.5, 2.5));
+    }
+}
+
+/// Found by `typepack-fuzz`: a range that begins inside the innermost of three levels took more
+/// iterations of it than were left there, and went beside the row.
+fn a_box_of_leaves_stays_inside_its_level(jit: &Jit) {
+    let double = Datatype::named(Named::F64);
+    let five = Datatype::hvector(5, 1, 9, &double).expect("a vector");
+    let from = Datatype::hvector(64, 1, 60, &five).expect("a nest");
+    let row = Datatype::hvector(20, 1, 11, &double).expect("a vector");
+    let to = Datatype::hvector(16, 1, 300, &row).expect("a nest");
+    let (a, b) = (commit(&from, jit, false), commit(&to, jit, false));
+    let ranges: Vec<_> = (0..300).map(|i| i * 7..2560 - i).collect();
+    check("boxes", (&from, &a), (&to, &b), &ranges);
+}
+
+/// Pairs with an order of their own took it although kernels were forced.
+fn a_kernel_asked_for_takes_crossed_pairs(jit: &Jit) {
+    let double = Datatype::named(Named::F64);
+    let column = Datatype::vector(600, 1, 600, &double).expect("a vector");
+    let column = Datatype::resized(0, 8, &column).expect("a column");
+    let from = Datatype::contiguous(600, &column).expect("columns");
+    let to = Datatype::vector(600, 600, 610, &double).expect("rows");
+    let src: Vec<f64> = (0..600 * 600).map(f64::from).collect();
+    for strategy in [None, Some(Strategy::Kernel)] {
+        let plan = |ty: &Datatype| {
+            let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
+            let settings = EngineSettings { compiler, verify: false, strategy, isa: None };
+            ty.commit_with(&settings).expect("committed")
+        };
+        let mut dst = vec![0_f64; 600 * 610];
+        let before = stats::bytes().fused_kernel;
+        copy(&plan(&from), 1, &src, &plan(&to), 1, &mut dst).expect("copied");
+        let by_kernel = stats::bytes().fused_kernel - before;
+        assert_eq!(by_kernel, if strategy.is_some() { 8 * 600 * 600 } else { 0 }, "{strategy:?}");
+        for (x, row) in dst.chunks(610).enumerate() {
+            assert!((0..600).all(|y| row[y] == src[y * 600 + x]) && row[600..] == [0.0; 10]);
+        }
+    }
+}

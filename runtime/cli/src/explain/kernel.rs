@@ -1,0 +1,97 @@
+//! The text of one compiled kernel, for `typepack explain --clif --asm`.
+//!
+//! Called by `mod.rs` beside this file. The code generator makes all of it (`typepack_jit::report`); here is what
+//! to say where no kernel would be compiled, and how it looks. The type is committed as programs
+//! commit it, `TYPEPACK_KERNEL` and the other variables included.
+
+use std::fmt::Write;
+
+use typepack::engine::{Datatype, Direction, Strategy};
+
+use super::options::{Options, Way};
+
+/// Refuses options of kernels where none is asked for.
+pub fn check(options: &Options) -> Result<(), String> {
+    if options.clif || options.asm {
+        return match &options.svg {
+            Some(_) => Err("--svg: draws layouts, not kernels (--clif, --asm)".to_owned()),
+            None => Ok(()),
+        };
+    }
+    match (options.nest, options.direction) {
+        (Some(_), _) => Err("--nest: belongs to --clif or --asm".to_owned()),
+        (_, Some(_)) => Err("--direction: belongs to --clif or --asm".to_owned()),
+        (None, None) => Ok(()),
+    }
+}
+
+/// The kernel of a nest of `ty`, or what runs in its place.
+pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
+    let plan = typepack::commit(ty).map_err(|error| error.to_string())?;
+    if plan.element_bytes() == 0 {
+        return Ok("no kernel: there is nothing to move\n".to_owned());
+    }
+    if plan.is_contiguous() {
+        return Ok("no kernel: one memcpy moves any count of elements\n".to_owned());
+    }
+    let (number, nests) = (options.nest.unwrap_or(0), plan.nests().len());
+    let Some((nest, strategy, executors)) = plan.executors().nth(number) else {
+        return match (options.nest, nests) {
+            (_, 0) => Ok("no kernel: there is no nest, runs are copied one by one\n".to_owned()),
+            _ => Err(format!("--nest: {number} is too large, the nests are 0 to {}", nests - 1)),
+        };
+    };
+    let way = options.direction.unwrap_or(Way::Pack);
+    let (direction, runs) = match way {
+        Way::Pack => (Direction::Pack, &executors[0]),
+        Way::Unpack => (Direction::Unpack, &executors[1]),
+    };
+    let shape = nest.shape(direction);
+    let name = shape.to_string();
+    // Behind the name, what takes calls beyond the kernel's size ("up to 113 B, leaf window").
+    let beyond = runs.strip_prefix(&name).filter(|rest| rest.is_empty() || rest.starts_with(' '));
+    let Some(beyond) = beyond else {
+        let why = match strategy {
+            Strategy::Rows => "one memcpy per row".to_owned(),
+            _ => match typepack::jit().disabled() {
+                Some(reason) => format!("{runs} ({reason})"),
+                None => runs.clone(),
+            },
+        };
+        let force = "TYPEPACK_KERNEL=kernel has one compiled";
+        return Ok(format!(
+            "no kernel: \"{name}\" (nest {number} of {nests}) runs as {why}; {force}\n"
+        ));
+    };
+    let host = typepack_jit::Target::Host;
+    let report = typepack_jit::report(nest, direction, host).map_err(|error| error.to_string())?;
+    let mut out = format!(
+        "kernel {}\n  nest {number} of {nests}, {} bytes of code, compiled in {:.0} us\n",
+        report.name,
+        report.code_bytes,
+        report.compile.as_secs_f64() * 1e6,
+    );
+    // Writing to a string does not fail.
+    if !beyond.is_empty() {
+        let _ = writeln!(out, "  takes calls{beyond} beyond");
+    }
+    let _ = writeln!(out, "\nParameter block (8-byte words, for one element)");
+    for (i, (what, value)) in report.parameters.iter().enumerate() {
+        let value = match what.ends_with("address of the table") {
+            true => format!("{value:#x}"),
+            false => (*value as i64).to_string(),
+        };
+        let _ = writeln!(out, "  {i:2}  {what:38} {value:>18}");
+    }
+    for (wanted, title, body) in
+        [(options.clif, "CLIF", &report.clif), (options.asm, "Instructions", &report.assembly)]
+    {
+        if wanted {
+            let _ = writeln!(out, "\n{title}");
+            for line in body.trim_end().lines() {
+                let _ = writeln!(out, "{}", format!("  {line}").trim_end());
+            }
+        }
+    }
+    Ok(out)
+}

@@ -1,0 +1,75 @@
+//! `typepack explain`: what a datatype is, how it lies in memory, what packs it.
+//!
+//! Everything is made by the engine's `text` and by `typepack-explain`, and the text of one kernel by
+//! the code generator (`kernel.rs`); the arguments stand in `options.rs`, here are the files. One rank works,
+//! whatever the number of ranks.
+
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+
+use typepack::Universe;
+use typepack::engine::text::{self, File};
+use typepack::engine::{Datatype, Settings};
+use typepack_explain::Options as Report;
+
+use crate::agree::{FAILURE, Stop, USAGE, agree};
+
+mod kernel;
+mod options;
+
+use options::Colour;
+pub use options::Options;
+
+/// Runs the command on rank 0; the other ranks wait for its answer.
+pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
+    let world = universe.world();
+    let checked = || kernel::check(options).and_then(|()| read(options));
+    let asked = (world.rank() == 0).then(checked).transpose();
+    let asked = agree(&world, asked, USAGE)?;
+    let answer = asked.map_or(Ok(()), |(ty, count)| explained(options, &ty, count));
+    agree(&world, answer, FAILURE)
+}
+
+fn explained(options: &Options, ty: &Datatype, count: u64) -> Result<(), String> {
+    if options.clif || options.asm {
+        return print(&kernel::text(options, ty)?);
+    }
+    let count = options.count.unwrap_or(count);
+    let colour = match options.colour {
+        Colour::Auto => std::io::stdout().is_terminal(),
+        Colour::Always => true,
+        Colour::Never => false,
+    };
+    // The process-wide compiler, which `main.rs` has made eager: the report names the kernels.
+    let compiler = Some(Arc::new(typepack::jit().clone()) as Arc<_>);
+    let settings = Settings { compiler, ..Settings::default() };
+    let report = Report { count, colour, settings };
+    let report = typepack_explain::report(ty, &report).map_err(|error| error.to_string())?;
+    if let Some(path) = &options.svg {
+        let failed = |error: &dyn Display| format!("--svg: {}: {error}", path.display());
+        std::fs::write(path, typepack_explain::svg(ty, count)).map_err(|error| failed(&error))?;
+    }
+    print(&report)
+}
+
+fn print(text: &str) -> Result<(), String> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).map_err(|error| format!("standard output: {error}"))
+}
+
+/// The type, and how many elements of it the file has.
+fn read(options: &Options) -> Result<(Datatype, u64), String> {
+    let Some(path) = &options.file else {
+        let ty = text::parse(&options.ty).map_err(|error| error.render(&options.ty))?;
+        return Ok((ty, 1));
+    };
+    let failed = |error: &dyn Display| format!("--file: {}: {error}", path.display());
+    let source = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+    let file = File::parse(&source).map_err(|error| failed(&error.render(&source)))?;
+    if let Some(layout) = file.layouts().iter().find(|layout| layout.name == options.ty) {
+        return Ok((layout.datatype.clone(), layout.count));
+    }
+    let ty = file.expression(&options.ty).map_err(|error| error.render(&options.ty))?;
+    Ok((ty, 1))
+}

@@ -1,0 +1,78 @@
+//! The arguments of `typepack explain`. Read by `mod.rs` and `kernel.rs` beside this file.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// The arguments; the texts here and at `Command::Explain` in `main.rs` are the help.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  typepack explain 'vector(4, 2, 5, double)'
+  typepack explain 'resized(0, 8, vector(4, 1, 6, double))' --count 3 --svg columns.svg
+  typepack explain --file types.toml tile
+  typepack explain 'vector(9, 1, 4, double)' --asm --direction unpack
+
+Types are written as constructor calls, counts left out where lists imply them:
+  contiguous(n, T)  vector(n, length, stride, T)  hvector(n, length, bytes, T)
+  indexed([lengths], [displacements], T)  indexed_block(length, [displacements], T)  hindexed…
+  struct([lengths], [bytes], [types])  subarray([sizes], [subsizes], [starts], C, T)
+  resized(lb, extent, T)  dup(T)
+Lists may contain copies (3 x 8) and ranges (0..100 step 4); basic types are double, int, f64, ….")]
+pub struct Options {
+    /// The type: an expression, or with --file also a name of it
+    #[arg(value_name = "TYPE")]
+    pub ty: String,
+    /// Number of elements [default: that of the file's layout, else 1]
+    #[arg(long, value_name = "N", value_parser = elements, allow_hyphen_values = true)]
+    pub count: Option<u64>,
+    /// Read names of types from a TOML file
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Draw the layout to FILE
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Whether the drawing is in colour
+    #[arg(long, value_enum, default_value_t = Colour::Auto)]
+    pub colour: Colour,
+    /// Print a compiled kernel instead: its parameters, size, compile time and CLIF
+    #[arg(long)]
+    pub clif: bool,
+    /// Print a compiled kernel instead: its parameters, size, compile time and instructions
+    #[arg(long)]
+    pub asm: bool,
+    /// Whose kernel: the nest's number in the report's "Execution", from 0 [default: 0]
+    #[arg(long, value_name = "N", value_parser = nest, allow_hyphen_values = true)]
+    pub nest: Option<usize>,
+    /// Which kernel of the nest [default: pack]
+    #[arg(long, value_enum)]
+    pub direction: Option<Way>,
+}
+
+/// The direction of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Way {
+    /// From memory to packed bytes
+    Pack,
+    /// From packed bytes to memory
+    Unpack,
+}
+
+/// When to draw in colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// If standard output is a terminal
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+fn nest(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("'{text}' is not the number of a nest"))
+}
+
+fn elements(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("'{text}' is not a number of elements"))
+}
