@@ -185,12 +185,12 @@ mod tests {
         let (_segment, all) = job(3);
         assert!(all.iter().all(|one| one.connected(0).is_none()));
         let area = all[2].connect(0, 4096).expect("room");
-        assert_eq!(all[2].connect(0, 4096), Ok(area));
+        assert_eq!(all[2].connect(0, 4096).expect("the same"), area);
         assert_eq!((all[0].connected(0), all[0].connected(1)), (Some(1), None));
         assert!(all[0].written_by(1).expect("a mailbox").is_none());
         assert!(all[0].written_by(0).expect("a mailbox").is_none());
         let found = all[0].written_by(2).expect("a mailbox").expect("an area");
-        assert_eq!(all[0].written_by(2), Ok(Some(found)));
+        assert_eq!(all[0].written_by(2).expect("a mailbox"), Some(found));
         // SAFETY: both are mapped, and filled up to the first page; nobody else runs.
         unsafe {
             area.as_ptr().write(7);
