@@ -154,6 +154,19 @@ impl ChunkMemory for Area {
     }
 }
 
+/// An error of the job crate about what rank `rank` and this one know of each other.
+#[cold]
+fn of_contact(rank: usize, error: typepack_job::Error) -> Error {
+    match error.kind() {
+        // A number that this rank has not written.
+        typepack_job::ErrorKind::Argument => {
+            let detail = format!("rank {rank} broke the protocol: {error}");
+            Error::new(ErrorKind::Other, "transport", detail)
+        }
+        _ => error.into(),
+    }
+}
+
 /// This rank's place in the job.
 #[derive(Clone, Debug)]
 pub struct Fabric {
@@ -293,7 +306,7 @@ impl Fabric {
     /// # Errors
     /// Out of memory.
     pub fn contact(&self, to: usize) -> Result<Area> {
-        let base = self.contacts()?.connect(to, pair::STAMPS_AT)?;
+        let base = self.contacts()?.connect(to, pair::STAMPS_AT).map_err(|e| of_contact(to, e))?;
         Ok(Area { base })
     }
 
@@ -327,13 +340,7 @@ impl Fabric {
     /// # Errors
     /// `from` has named an area that there is not; out of address space.
     pub fn written_by(&self, from: usize) -> Result<Option<Area>> {
-        let found = self.contacts()?.written_by(from).map_err(|error| match error.kind() {
-            typepack_job::ErrorKind::Argument => {
-                let detail = format!("rank {from} broke the protocol: {error}");
-                Error::new(ErrorKind::Other, "transport", detail)
-            }
-            _ => error.into(),
-        })?;
+        let found = self.contacts()?.written_by(from).map_err(|e| of_contact(from, e))?;
         Ok(found.map(|base| Area { base }))
     }
 

@@ -64,7 +64,8 @@ impl Contacts {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoMemory`] when memory, address space or the file's areas have run out.
+    /// [`ErrorKind::NoMemory`] when memory, address space or the file's areas have run out;
+    /// [`ErrorKind::Argument`] when another process has changed what this one wrote.
     pub fn connect(&self, to: usize, filled: usize) -> Result<NonNull<u8>, Error> {
         let mut known = self.lock();
         if let Some(&number) = known.to.get(&to) {
@@ -236,6 +237,7 @@ mod tests {
             let error = all[1].written_by(0).expect_err("no such area");
             assert_eq!(error.kind(), ErrorKind::Argument, "{error}");
         }
+        all[1].mailbox_word(0).store(0, Ordering::Relaxed);
         // A count that somebody has written.
         segment.header().areas_taken.store(u64::MAX - 1, Ordering::Relaxed);
         for _ in 0..4 {
