@@ -129,9 +129,8 @@ fn head(source: &str) -> String {
 
 /// The crate's folder that a file belongs to, with a slash, or nothing for the repository itself.
 fn folder<'a>(entries: &BTreeSet<String>, file: &'a str) -> &'a str {
-    let folders = file.match_indices('/').map(|(at, _)| &file[..=at]);
-    let with = folders.filter(|folder| entries.contains(&format!("{folder}Cargo.toml")));
-    with.last().unwrap_or("")
+    let mut folders = file.rmatch_indices('/').map(|(at, _)| &file[..=at]);
+    folders.find(|folder| entries.contains(&format!("{folder}Cargo.toml"))).unwrap_or("")
 }
 
 #[test]

@@ -38,14 +38,14 @@ conversions! {
     Comm, comm_toint, comm_fromint, crate::comm::from_int;
     Datatype, type_toint, type_fromint, crate::datatype::from_int;
     Errhandler, errhandler_toint, errhandler_fromint, crate::error::handler::from_int;
-    File, file_toint, file_fromint, |integer| crate::io::FILES.from_int(integer);
+    File, file_toint, file_fromint, |integer| crate::io::FILES.of_int(integer);
     Group, group_toint, group_fromint, crate::group::from_int;
     Info, info_toint, info_fromint, crate::info::from_int;
     Message, message_toint, message_fromint, crate::p2p::matched::from_int;
     Op, op_toint, op_fromint, crate::coll::op::from_int;
     Request, request_toint, request_fromint, crate::request::from_int;
-    Session, session_toint, session_fromint, |integer| crate::session::SESSIONS.from_int(integer);
-    Win, win_toint, win_fromint, |integer| crate::rma::WINDOWS.from_int(integer);
+    Session, session_toint, session_fromint, |integer| crate::session::SESSIONS.of_int(integer);
+    Win, win_toint, win_fromint, |integer| crate::rma::WINDOWS.of_int(integer);
 }
 
 const _: () = assert!(abi::DATATYPE_NULL < LAST_PREDEFINED as usize);

@@ -340,5 +340,6 @@ pub unsafe fn get_nthkey(info: raw::Info, n: c_int, key: *mut c_char) -> Result 
         return Err(Failure::new(abi::ERR_ARG, "n", detail));
     };
     // SAFETY: the standard asks for this much room.
-    Ok(unsafe { text::write(name, key, abi::MAX_INFO_KEY, "key", None)? })
+    unsafe { text::write(name, key, abi::MAX_INFO_KEY, "key", None)? };
+    Ok(())
 }

@@ -73,6 +73,7 @@ programs! {
     handlers: [0, 2];
     objects: [0, 2];
     collectives: [0, 1, 2, 3, 4, 7];
+    started_collectives: [0, 1, 2, 3, 5, 9];
 }
 
 // Messages and requests.

@@ -3,16 +3,20 @@
 //! The runtime makes the communicator (`typepack::comm::create`), which is collective; what the face
 //! adds is local: the parent's error handler, attributes and hints where the standard says so.
 
+use super::hints::Hints;
 use super::{COMMS, Comm, On, find};
 use crate::abi;
+use crate::attribute::Attributes;
+use crate::error::handler::{Handler, HandlerCell};
 use crate::error::{Failure, Result};
 use crate::group;
 use crate::info::{self, Entry};
 use crate::out::Out;
 use crate::raw;
+use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::Arc;
-use typepack::Communicator;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use typepack::{Communicator, Duplicate, Operation};
 
 /// Writes the handle of a new communicator, or the null handle for those who got none.
 fn hand_out(parent: &Comm, made: Option<Communicator>, out: &Out<raw::Comm>) -> Result {
@@ -48,6 +52,103 @@ unsafe fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: *mut raw::Comm) -
     }
     out.set(raw::Comm(handle));
     Ok(())
+}
+
+/// A duplicate that is being made without waiting: its handle is there, the communicator comes with the
+/// operation's end. Until then the handle stands for nothing.
+#[derive(Debug)]
+pub struct Making {
+    duplicate: Duplicate,
+    handle: usize,
+    handler: Arc<HandlerCell>,
+    /// What the duplicate has besides, until it is there.
+    rest: Mutex<Option<(Attributes, Hints)>>,
+}
+
+/// The error handlers of duplicates that are not there yet, by handle.
+static IN_THE_MAKING: Mutex<BTreeMap<usize, Arc<HandlerCell>>> = Mutex::new(BTreeMap::new());
+
+fn in_the_making() -> MutexGuard<'static, BTreeMap<usize, Arc<HandlerCell>>> {
+    IN_THE_MAKING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The error handler of a duplicate that is not there yet.
+pub(super) fn handler_in_the_making(comm: raw::Comm) -> Option<Arc<HandlerCell>> {
+    in_the_making().get(&comm.0).cloned()
+}
+
+impl Making {
+    /// Starts to duplicate: handler and attributes are those of this moment (MPI-5.0 section 7.4.2).
+    ///
+    /// # Errors
+    /// The runtime's; no handle is left; the code of a copy function, and then the other ranks get their
+    /// duplicate.
+    pub fn begin(parent: &On, hints: &[Entry]) -> Result<Self> {
+        let duplicate = parent.comm.communicator.idup()?;
+        let handle = match COMMS.reserve() {
+            Ok(handle) => handle,
+            Err(failure) => return Err(give_up(parent, duplicate, failure.into())),
+        };
+        let attributes = Attributes::new();
+        if let Err(failure) = parent.comm.attributes.copy(parent.handle.0, &attributes, handle) {
+            COMMS.release(handle);
+            return Err(give_up(parent, duplicate, failure));
+        }
+        let known = Hints::default();
+        known.set(hints);
+        let handler = Arc::new(HandlerCell::new(parent.comm.handler.get()));
+        in_the_making().insert(handle, handler.clone());
+        Ok(Self { duplicate, handle, handler, rest: Mutex::new(Some((attributes, known))) })
+    }
+
+    /// The operation.
+    pub fn operation(&self) -> Operation {
+        self.duplicate.operation()
+    }
+
+    /// The handle of what is being made.
+    pub fn handle(&self) -> raw::Comm {
+        raw::Comm(self.handle)
+    }
+
+    /// The operation is complete without error: the handle stands for the communicator from now on. May
+    /// be called under the runtime's lock.
+    ///
+    /// # Errors
+    /// The operation is not complete.
+    pub fn end(&self) -> typepack::Result<()> {
+        let communicator = self.duplicate.communicator()?;
+        let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((attributes, hints)) = rest {
+            let (made, handler) =
+                (Comm::new(communicator, Handler::Return, ""), self.handler.clone());
+            COMMS.fill(self.handle, Arc::new(Comm { handler, attributes, hints, ..made }));
+            in_the_making().remove(&self.handle);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        // Neither does anything if the communicator is there.
+        if self.rest.get_mut().is_ok_and(|rest| rest.is_some()) {
+            in_the_making().remove(&self.handle);
+        }
+        COMMS.release(self.handle);
+    }
+}
+
+/// A rank that fails lets the others have their duplicate: the operation goes on, and the number that it
+/// writes stays where it is for ever.
+#[cold]
+fn give_up(parent: &On, duplicate: Duplicate, failure: Failure) -> Failure {
+    if let Operation::Pending(id) = duplicate.operation() {
+        // Without the runtime there is nothing to go on.
+        let _gone = parent.comm.messages.change(|ongoing| ongoing.forget(id));
+    }
+    std::mem::forget(duplicate);
+    failure
 }
 
 /// `MPI_Comm_dup`: with the attributes that their copy functions copy, without hints.

@@ -32,7 +32,7 @@ use typepack::{Communicator, Messages};
 pub struct Comm {
     communicator: Communicator,
     messages: Messages,
-    handler: HandlerCell,
+    handler: Arc<HandlerCell>,
     name: Mutex<Vec<u8>>,
     attributes: Attributes,
     hints: Hints,
@@ -46,7 +46,7 @@ impl Comm {
         Self {
             messages: communicator.messages(),
             communicator,
-            handler: HandlerCell::new(handler),
+            handler: Arc::new(HandlerCell::new(handler)),
             name: Mutex::new(name.into()),
             attributes: Attributes::new(),
             hints: Hints::default(),
@@ -321,12 +321,26 @@ pub unsafe fn get_name(comm: raw::Comm, name: *mut c_char, resultlen: *mut c_int
     }
 }
 
+/// The error handler of a communicator, also of one that is being made: programs set it as soon as they have
+/// the handle (mpi4py does).
+///
+/// # Errors
+/// `MPI_ERR_COMM`.
+fn handler(comm: raw::Comm) -> Result<Arc<HandlerCell>> {
+    match (find(comm), create::handler_in_the_making(comm)) {
+        (Ok(found), _) => Ok(found.handler.clone()),
+        (Err(_), Some(handler)) => Ok(handler),
+        // It may have been complete between the two looks.
+        (Err(_), None) => Ok(find(comm)?.handler.clone()),
+    }
+}
+
 /// `MPI_Comm_set_errhandler`.
 ///
 /// # Safety
 /// As the C function.
 pub unsafe fn set_errhandler(comm: raw::Comm, errhandler: raw::Errhandler) -> Result {
-    objects::set_handler(&find(comm)?.handler, Kinds::Comm, errhandler)
+    objects::set_handler(&*handler(comm)?, Kinds::Comm, errhandler)
 }
 
 /// `MPI_Comm_get_errhandler`.
@@ -335,7 +349,7 @@ pub unsafe fn set_errhandler(comm: raw::Comm, errhandler: raw::Errhandler) -> Re
 /// As the C function.
 pub unsafe fn get_errhandler(comm: raw::Comm, errhandler: *mut raw::Errhandler) -> Result {
     // SAFETY: null or writable, as the C function asks for.
-    unsafe { objects::get_handler(&find(comm)?.handler, errhandler) }
+    unsafe { objects::get_handler(&*handler(comm)?, errhandler) }
 }
 
 /// `MPI_Comm_call_errhandler`: the handler's own verdict, success if it returns.
@@ -343,6 +357,6 @@ pub unsafe fn get_errhandler(comm: raw::Comm, errhandler: *mut raw::Errhandler) 
 /// # Safety
 /// As the C function.
 pub unsafe fn call_errhandler(comm: raw::Comm, errorcode: c_int) -> Result {
-    objects::call_handler(&find(comm)?.handler, comm.0, "MPI_Comm_call_errhandler", errorcode);
+    objects::call_handler(&*handler(comm)?, comm.0, "MPI_Comm_call_errhandler", errorcode);
     Ok(())
 }

@@ -27,7 +27,8 @@ pub unsafe fn pack<W: CountWidth>(
 ) -> Result {
     comm::check(comm)?;
     // SAFETY: the arguments are those of the C call.
-    Ok(unsafe { layer::pack::<W>(inbuf, incount, datatype, outbuf, outsize, at)? })
+    unsafe { layer::pack::<W>(inbuf, incount, datatype, outbuf, outsize, at)? };
+    Ok(())
 }
 
 /// `MPI_Unpack`.
@@ -47,7 +48,8 @@ pub unsafe fn unpack<W: CountWidth>(
 ) -> Result {
     comm::check(comm)?;
     // SAFETY: the arguments are those of the C call.
-    Ok(unsafe { layer::unpack::<W>(inbuf, insize, at, outbuf, outcount, datatype)? })
+    unsafe { layer::unpack::<W>(inbuf, insize, at, outbuf, outcount, datatype)? };
+    Ok(())
 }
 
 /// `MPI_Pack_size`: exactly what packing takes.
@@ -62,5 +64,6 @@ pub unsafe fn pack_size<W: CountWidth>(
 ) -> Result {
     comm::check(comm)?;
     // SAFETY: the arguments are those of the C call.
-    Ok(unsafe { layer::pack_size::<W>(incount, datatype, size)? })
+    unsafe { layer::pack_size::<W>(incount, datatype, size)? };
+    Ok(())
 }

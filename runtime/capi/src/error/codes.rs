@@ -179,7 +179,8 @@ pub unsafe fn error_string(errorcode: c_int, target: *mut c_char, len: *mut c_in
     let len = unsafe { Out::new(len, "resultlen")? };
     let bytes = string(errorcode).ok_or_else(|| unknown("errorcode", errorcode))?;
     // SAFETY: the standard asks for this much room.
-    Ok(unsafe { text::write(&bytes, target, abi::MAX_ERROR_STRING, "string", Some(len))? })
+    unsafe { text::write(&bytes, target, abi::MAX_ERROR_STRING, "string", Some(len))? };
+    Ok(())
 }
 
 /// Strings are removed before what they are the strings of.

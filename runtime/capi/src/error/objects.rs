@@ -85,7 +85,7 @@ impl Objects {
     }
 
     /// The live handle with this integer.
-    pub fn from_int(&self, integer: c_int) -> Option<usize> {
+    pub fn of_int(&self, integer: c_int) -> Option<usize> {
         self.table.of_int(integer)
     }
 
@@ -218,7 +218,7 @@ mod tests {
         assert!(matches!(OBJECTS.handler(other), Some(Handler::Fatal)));
         // SAFETY: the handle is a local.
         unsafe { OBJECTS.check_at(&one) }.expect("a window");
-        assert_eq!(OBJECTS.from_int(one as u32 as c_int), Some(one));
+        assert_eq!(OBJECTS.of_int(one as u32 as c_int), Some(one));
         OBJECTS.table.remove(one).expect("the object");
         for wrong in [0, abi::WIN_NULL, one, other ^ (1 << 32), usize::MAX] {
             assert_eq!(

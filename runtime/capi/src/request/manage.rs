@@ -90,6 +90,18 @@ pub unsafe fn startall(count: c_int, requests: *mut raw::Request) -> Result {
     found.iter().try_for_each(|(_, request)| begin(request))
 }
 
+/// The failure of a call that collective operations do not take (MPI-5.0 sections 6.12 and 6.13); their
+/// communicator hears of it.
+#[cold]
+fn of_collective(request: &Request, what: &str) -> Failure {
+    let detail = format!("a collective operation cannot be {what}");
+    let failure = Failure::new(abi::ERR_REQUEST, "request", detail);
+    match &request.on {
+        Some(on) => on.raise(failure),
+        None => failure,
+    }
+}
+
 /// `MPI_Cancel`: a receive that no message has matched is cancelled; a send never is.
 ///
 /// # Safety
@@ -97,6 +109,9 @@ pub unsafe fn startall(count: c_int, requests: *mut raw::Request) -> Result {
 pub unsafe fn cancel(request: *mut raw::Request) -> Result {
     // SAFETY: passed on.
     let (_, _, request) = unsafe { handle(request)? };
+    if request.collective {
+        return Err(of_collective(&request, "cancelled"));
+    }
     let user = messages()?.change(|ongoing| {
         let mut running = request.lock();
         match &*running {
@@ -129,6 +144,9 @@ pub unsafe fn cancel(request: *mut raw::Request) -> Result {
 pub unsafe fn free(request: *mut raw::Request) -> Result {
     // SAFETY: passed on.
     let (out, handle, request) = unsafe { handle(request)? };
+    if request.collective && (request.persistent.is_none() || !request.is_inactive()) {
+        return Err(of_collective(&request, "freed before it is complete"));
+    }
     let mut done = None;
     let keep = messages()?.change(|ongoing| {
         let mut running = request.lock();

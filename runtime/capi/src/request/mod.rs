@@ -14,6 +14,7 @@ pub mod manage;
 
 use crate::abi;
 use crate::callback::Generalized;
+use crate::comm::create::Making;
 use crate::comm::{self, On};
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
@@ -75,6 +76,8 @@ pub enum Running {
     Send(u64),
     /// A receive of the runtime.
     Receive(u64),
+    /// A collective operation of the runtime.
+    Collective(u64),
     /// Both, and what the receive said if it is complete.
     Both(Option<u64>, Option<u64>, Outcome),
     /// All of these sends.
@@ -99,6 +102,10 @@ pub trait Start: fmt::Debug + Send + Sync {
 pub struct Request {
     on: Option<On>,
     persistent: Option<Box<dyn Start>>,
+    /// It is a collective operation.
+    collective: bool,
+    /// The communicator that it makes. Not dropped under the runtime's lock.
+    making: Option<Box<Making>>,
     /// All sends that were complete at once have one handle, which is never invalid.
     shared: bool,
     running: Mutex<Running>,
@@ -130,6 +137,9 @@ impl Request {
             (Running::Send(id), Some(on)) => {
                 ongoing.fetch(*id).map(|result| Outcome::of_send(on, result))
             }
+            (Running::Collective(id), Some(on)) => {
+                ongoing.fetch(*id).map(|result| self.of_collective(on, result.map(drop)))
+            }
             (Running::Receive(id), Some(on)) => {
                 ongoing.fetch(*id).map(|result| Outcome::of_receive(on, result))
             }
@@ -148,7 +158,10 @@ impl Request {
                 (send.is_none() && receive.is_none()).then(|| outcome.clone())
             }
             (Running::Starting | Running::Freed(_), _)
-            | (Running::Send(_) | Running::Receive(_) | Running::Both(..), None) => None,
+            | (
+                Running::Send(_) | Running::Receive(_) | Running::Collective(_) | Running::Both(..),
+                None,
+            ) => None,
         };
         match finished {
             Some(outcome) => {
@@ -159,13 +172,19 @@ impl Request {
         }
     }
 
+    /// What a collective operation says; what it makes is there from now on.
+    fn of_collective(&self, on: &On, result: typepack::Result<()>) -> Outcome {
+        let made = result.and_then(|()| self.making.as_ref().map_or(Ok(()), |making| making.end()));
+        Outcome { status: Status::empty(), failure: made.err().map(|error| on.raise(error)) }
+    }
+
     /// Gives up on an operation that can complete no more: its memory is let go.
     #[cold]
     fn abandon(&self, messages: &Messages, failure: &Failure) {
         let mut running = self.lock();
         let ids: [Option<u64>; 2] = match &*running {
             Running::Inactive | Running::Finished(_) | Running::User(_, true) => return,
-            Running::Send(id) | Running::Receive(id) => [Some(*id), None],
+            Running::Send(id) | Running::Receive(id) | Running::Collective(id) => [Some(*id), None],
             Running::Both(send, receive, _) => [*send, *receive],
             Running::Starting | Running::Flush(_) | Running::User(..) | Running::Freed(_) => {
                 [None, None]
@@ -246,13 +265,14 @@ pub fn messages() -> Result<&'static Messages> {
     }
 }
 
-fn insert(
-    on: Option<On>,
-    persistent: Option<Box<dyn Start>>,
-    running: Running,
-    shared: bool,
-) -> Result<raw::Request> {
-    let request = Request { on, persistent, shared, running: Mutex::new(running) };
+impl Request {
+    fn new(on: Option<On>, running: Running) -> Self {
+        let running = Mutex::new(running);
+        Self { on, persistent: None, collective: false, making: None, shared: false, running }
+    }
+}
+
+fn insert(request: Request) -> Result<raw::Request> {
     let request = Arc::new(request);
     match REQUESTS.insert(request.clone()) {
         Ok(handle) => Ok(raw::Request(handle)),
@@ -269,7 +289,7 @@ fn insert(
 /// # Errors
 /// No handle is left; the operation has been cut loose from its memory then.
 pub fn open(on: Option<On>, running: Running) -> Result<raw::Request> {
-    insert(on, None, running, false)
+    insert(Request::new(on, running))
 }
 
 /// A handle for an operation that can be started again and again.
@@ -277,7 +297,40 @@ pub fn open(on: Option<On>, running: Running) -> Result<raw::Request> {
 /// # Errors
 /// No handle is left.
 pub fn persistent(on: On, start: Box<dyn Start>) -> Result<raw::Request> {
-    insert(Some(on), Some(start), Running::Inactive, false)
+    insert(Request { persistent: Some(start), ..Request::new(Some(on), Running::Inactive) })
+}
+
+/// What a collective operation that has been started is.
+pub fn collective(operation: Operation) -> Running {
+    match operation {
+        Operation::Done(_) => Running::Finished(Outcome::empty()),
+        Operation::Pending(id) => Running::Collective(id),
+    }
+}
+
+/// A handle for a collective operation that has been started, and for the communicator that it makes.
+///
+/// # Errors
+/// As [`open`]; no communicator could be made.
+pub fn open_collective(
+    on: On,
+    running: Running,
+    making: Option<Box<Making>>,
+) -> Result<raw::Request> {
+    let request = Request { collective: true, making, ..Request::new(Some(on), running) };
+    if let (Running::Finished(_), Some(making)) = (&*request.lock(), &request.making) {
+        making.end()?;
+    }
+    insert(request)
+}
+
+/// A handle for a collective operation that can be started again and again.
+///
+/// # Errors
+/// No handle is left.
+pub fn persistent_collective(on: On, start: Box<dyn Start>) -> Result<raw::Request> {
+    let request = Request::new(Some(on), Running::Inactive);
+    insert(Request { persistent: Some(start), collective: true, ..request })
 }
 
 /// The handle of sends that were complete when their call returned: most of them, so they share
@@ -290,7 +343,8 @@ pub fn sent() -> Result<raw::Request> {
     if let Some(handle) = SENT.get() {
         return Ok(*handle);
     }
-    let handle = insert(None, None, Running::Finished(Outcome::empty()), true)?;
+    let request = Request::new(None, Running::Finished(Outcome::empty()));
+    let handle = insert(Request { shared: true, ..request })?;
     Ok(*SENT.get_or_init(|| handle))
 }
 

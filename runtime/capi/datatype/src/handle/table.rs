@@ -57,6 +57,16 @@ impl<T> Table<T> {
     /// # Errors
     /// `MPI_ERR_OTHER` when there are four million objects of the kind.
     pub fn insert(&self, object: Arc<T>) -> Result<usize> {
+        let handle = self.reserve()?;
+        self.fill(handle, object);
+        Ok(handle)
+    }
+
+    /// A handle for an object that comes later ([`fill`](Self::fill)); nothing is found by it until then.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn reserve(&self) -> Result<usize> {
         let mut slots = self.write();
         let again = (slots.free.len() > REST).then(|| slots.free.pop_front()).flatten();
         let place = match again {
@@ -70,9 +80,31 @@ impl<T> Table<T> {
                 Failure::new(abi::ERR_OTHER, "handle", detail)
             })?,
         };
-        let slot = &mut slots.slots[place as usize];
-        slot.object = Some(object);
-        Ok(Parts { kind: self.kind as u32, place, generation: slot.generation }.handle())
+        let generation = slots.slots[place as usize].generation;
+        Ok(Parts { kind: self.kind as u32, place, generation }.handle())
+    }
+
+    /// Gives a handle that was reserved its object.
+    pub fn fill(&self, handle: usize, object: Arc<T>) {
+        let parts = Parts::of(handle);
+        let mut slots = self.write();
+        let slot = slots.slots.get_mut(parts.place as usize);
+        if let Some(slot) = slot.filter(|slot| slot.generation == parts.generation) {
+            slot.object = Some(object);
+        }
+    }
+
+    /// Gives a handle back that was reserved and not filled.
+    pub fn release(&self, handle: usize) {
+        let parts = Parts::of(handle);
+        let mut slots = self.write();
+        let slot = slots.slots.get_mut(parts.place as usize);
+        let empty =
+            |slot: &&mut Slot<T>| slot.generation == parts.generation && slot.object.is_none();
+        if let Some(slot) = slot.filter(empty) {
+            slot.generation += 1;
+            slots.free.push_back(parts.place);
+        }
     }
 
     fn slot<'a>(&self, slots: &'a Slots<T>, handle: usize) -> Option<&'a Slot<T>> {
@@ -150,6 +182,23 @@ mod tests {
             assert_eq!(table.remove(handle), None);
         }
         assert_eq!(table.len(), 0);
+    }
+
+    #[test]
+    fn reserved_handles_have_no_object_until_they_get_one() {
+        let table = Table::new(Kind::Comm);
+        let (one, other) = (table.reserve().expect("a handle"), table.reserve().expect("a handle"));
+        assert!(one != other && !table.has(one) && table.remove(one).is_none());
+        assert_eq!(table.of_int(super::super::to_int(one)), None);
+        table.fill(one, Arc::new(1));
+        assert_eq!(table.find(one).as_deref(), Some(&1));
+        // Only what has no object is given back.
+        table.release(one);
+        table.release(other);
+        assert!(table.has(one));
+        table.fill(other, Arc::new(2));
+        assert!(!table.has(other));
+        assert_eq!((table.remove(one).as_deref(), table.len()), (Some(&1), 0));
     }
 
     #[test]

@@ -129,6 +129,12 @@ enum Lodging<T: Send + Sync + 'static> {
     Own(Box<PerThread<T>>),
 }
 
+impl<T: Send + Sync> Default for Home<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T: Send + Sync> Home<T> {
     /// None yet.
     pub const fn new() -> Self {
@@ -233,6 +239,12 @@ impl<T> Drop for Held<T> {
         } else {
             Self::end_other(self.hold, self.object);
         }
+    }
+}
+
+impl<T: Send + Sync> Default for ThreadCache<T> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
