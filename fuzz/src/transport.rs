@@ -371,7 +371,7 @@ impl Game<'_> {
             8 => u.int_in_range(0..=chunks_at - 1)?,
             _ => {
                 let mailbox = u.int_in_range(0..=1_usize)?;
-                let at = u.int_in_range(0..=line + 8)?;
+                let at = 8 * u.int_in_range(0..=2_usize)?;
                 self.write(mailbox, mailbox, at, u)?;
                 return Ok(());
             }

@@ -16,7 +16,7 @@ use crate::shm::segment::{JobFlags, Segment, atomic_u64};
 use crate::transport::fabric::Fabric;
 use crate::{Plan, Result};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What messages need not fit the rings for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,21 +144,42 @@ impl RankPair {
         self.exchanges[rank].withdraw(id)
     }
 
-    /// A word of the area of the ordered pair; `at` is taken modulo its size, and rounded down.
+    /// A word of the area of the ordered pair; `at` is taken modulo its size, and rounded down. 0 before
+    /// there has been a message from `from` to `to`. For `from == to`, what this rank reads to learn who
+    /// writes to it: its connects, then the words of its mailbox.
     pub fn word(&self, from: usize, to: usize, at: usize) -> u64 {
-        self.atomic(from, to, at).load(Ordering::Acquire)
+        if from == to {
+            return self
+                .contact_word(from, at)
+                .map_or(0, |word| word.load(Ordering::Acquire).into());
+        }
+        self.atomic(from, to, at).map_or(0, |word| word.load(Ordering::Acquire))
     }
 
-    /// Writes such a word, as either rank could.
+    /// Writes such a word, as either rank could; nothing where there is none.
     pub fn write(&self, from: usize, to: usize, at: usize, value: u64) {
-        self.atomic(from, to, at).store(value, Ordering::Release);
+        if from == to {
+            if let Some(word) = self.contact_word(from, at) {
+                word.store(value as u32, Ordering::Release);
+            }
+        } else if let Some(word) = self.atomic(from, to, at) {
+            word.store(value, Ordering::Release);
+        }
     }
 
-    fn atomic(&self, from: usize, to: usize, at: usize) -> &std::sync::atomic::AtomicU64 {
+    fn contact_word(&self, rank: usize, at: usize) -> Option<&AtomicU32> {
+        match (at / 8) % 3 {
+            0 => Some(&self.segment.slot(rank).connects),
+            from => Some(self.fabrics[rank].contacts().ok()?.mailbox_word(from - 1)),
+        }
+    }
+
+    fn atomic(&self, from: usize, to: usize, at: usize) -> Option<&AtomicU64> {
         let at = (at % pair::PAIR_BYTES) & !7;
-        // SAFETY: within the area, a multiple of 8 from a page, and the segment lives as long as
-        // the reference.
-        unsafe { atomic_u64(self.segment.pair_area(from, to).add(at)) }
+        let area = self.fabrics[from].contacts().ok()?.writes_to(to)?;
+        // SAFETY: within the area, which is as long as that in a job of two, a multiple of 8 from a
+        // page; it stays mapped as long as the fabrics, which `self` holds.
+        Some(unsafe { atomic_u64(area.as_ptr().add(at)) })
     }
 }
 

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The mapped area of one ordered pair.
 ///
-/// Invariant: `base` points to the area of a pair in a segment that outlives this value: areas
-/// live in `link.rs`, inside the message engine, which owns the fabric.
+/// Invariant: `base` points to an area that the fabric's contacts keep mapped, which outlives this value:
+/// areas live in `link.rs`, inside the message engine, which owns the fabric.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     base: NonNull<u8>,
@@ -30,8 +30,8 @@ impl Area {
     ///
     /// # Safety
     ///
-    /// - `base` is the area of an ordered pair in a mapped segment, which stays mapped for as long as
-    ///   the value is used.
+    /// - `base` is an area that is mapped, [`Layout::area_bytes`](crate::shm::layout::Layout::area_bytes)
+    ///   bytes of it, and stays mapped for as long as the value is used.
     pub(super) unsafe fn new(base: NonNull<u8>) -> Self {
         Self { base }
     }
@@ -40,7 +40,7 @@ impl Area {
     fn word(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset + 8 <= pair::CHUNKS_AT && offset.is_multiple_of(8));
         // SAFETY: every caller's offset is a constant of `pair.rs` plus a masked index, within the
-        // area and a multiple of 8; the segment outlives the area (type invariant).
+        // area and a multiple of 8; it stays mapped (type invariant).
         unsafe { atomic_u64(self.base.as_ptr().add(offset)) }
     }
 

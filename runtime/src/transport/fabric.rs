@@ -3,28 +3,40 @@
 //! Below is `shm/segment.rs`; above are `link.rs` and `progress.rs`. A job of one rank has no
 //! segment, and nothing here is ever called for another rank then.
 //!
-//! First contact, from `a` to `b` (README, steps 1 to 3): `a` fills the ring's pages of `(a, b)` and
-//! the mailbox of `b` with memory, leaves its name there, adds one to the counter of connects, rings. `b` looks at one word,
-//! that counter, to learn that somebody new writes to it.
+//! How `a` first writes to `b` is told in the job crate's `shm/contacts.rs`: it takes an area, fills the ring's
+//! pages with memory, tells `b`, calls it.
 
 use super::area::Area;
 use crate::memory::heaps::Heaps;
+use crate::shm::contacts::Contacts;
 use crate::shm::heap::Heap;
 use crate::shm::layout::State;
 use crate::shm::pair;
-use crate::shm::segment::{Segment, atomic_u32};
+use crate::shm::segment::Segment;
 use crate::shm::topology::{Distance, distance};
 use crate::sys::cma;
 use crate::sys::memory::Mapping;
 use crate::{Error, ErrorKind, Result};
 use std::num::NonZeroU32;
-use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Chunk buffers that get memory at a time.
 const CHUNKS_AT_ONCE: usize = 8;
+
+/// An error of the job crate about what rank `rank` and this one know of each other.
+#[cold]
+fn of_contact(rank: usize, error: typepack_job::Error) -> Error {
+    match error.kind() {
+        // A number that this rank has not written.
+        typepack_job::ErrorKind::Argument => {
+            let detail = format!("rank {rank} broke the protocol: {error}");
+            Error::new(ErrorKind::Other, "transport", detail)
+        }
+        _ => error.into(),
+    }
+}
 
 /// This rank's place in the job.
 #[derive(Clone, Debug)]
@@ -34,12 +46,14 @@ pub struct Fabric {
     size: usize,
     /// `None` in a job of one rank.
     heaps: Option<Arc<Heaps>>,
+    /// The areas of pairs; `None` in a job of one rank.
+    contacts: Option<Arc<Contacts>>,
 }
 
 impl Fabric {
     /// The only rank of a job without shared memory.
     pub fn alone() -> Self {
-        Self { segment: None, rank: 0, size: 1, heaps: None }
+        Self { segment: None, rank: 0, size: 1, heaps: None, contacts: None }
     }
 
     /// Rank `rank` of the job whose memory is `segment`; fills its own mailbox with memory.
@@ -49,9 +63,8 @@ impl Fabric {
     pub fn join(segment: Arc<Segment>, rank: usize) -> Result<Self> {
         let size = segment.ranks();
         let heaps = Some(Arc::new(Heaps::new(segment.clone(), rank)));
-        let fabric = Self { segment: Some(segment), rank, size, heaps };
-        fabric.reserve_mailbox(rank)?;
-        Ok(fabric)
+        let contacts = Some(Arc::new(Contacts::new(segment.clone(), rank)?));
+        Ok(Self { segment: Some(segment), rank, size, heaps, contacts })
     }
 
     /// This rank.
@@ -149,38 +162,14 @@ impl Fabric {
         self.segment.as_ref().is_some_and(|segment| segment.flags().oversubscribed)
     }
 
-    fn segment(&self) -> Result<&Segment> {
-        self.segment.as_deref().ok_or_else(|| {
+    /// The areas that this rank has to do with.
+    ///
+    /// # Errors
+    /// A job of one rank has none, and nobody asks for them.
+    pub fn contacts(&self) -> Result<&Contacts> {
+        self.contacts.as_deref().ok_or_else(|| {
             Error::new(ErrorKind::Internal, "transport", "a job of one rank has no other rank")
         })
-    }
-
-    fn area(&self, from: usize, to: usize) -> Result<Area> {
-        let base = NonNull::new(self.segment()?.pair_area(from, to)).ok_or_else(|| {
-            Error::new(ErrorKind::Internal, "transport", "a pair's area is not mapped")
-        })?;
-        // SAFETY: an area of the segment that `self` holds; who uses it holds the fabric, too.
-        Ok(unsafe { Area::new(base) })
-    }
-
-    fn reserve_mailbox(&self, rank: usize) -> Result<()> {
-        let bytes = pair::NAMES + self.size;
-        Ok(self.segment()?.reserve_pair_range(rank, rank, 0, bytes)?)
-    }
-
-    fn connects(&self, rank: usize) -> Result<&AtomicU32> {
-        let mailbox = self.segment()?.pair_area(rank, rank);
-        // SAFETY: the mailbox is a pair area of the segment that `self` holds; the offset is within
-        // it and a multiple of 4.
-        Ok(unsafe { atomic_u32(mailbox.wrapping_add(pair::CONNECTS)) })
-    }
-
-    fn name(&self, mailbox: usize, rank: usize) -> Result<&AtomicU8> {
-        debug_assert!(rank < self.size && self.size <= pair::MAX_RANKS);
-        let at = self.segment()?.pair_area(mailbox, mailbox).wrapping_add(pair::NAMES + rank);
-        // SAFETY: within the mailbox's area (`pair.rs` asserts it for MAX_RANKS names), which the
-        // segment that `self` holds keeps mapped; any byte is a valid u8.
-        Ok(unsafe { AtomicU8::from_ptr(at) })
     }
 
     /// Makes the way from this rank to `to` usable and tells `to` about it. Once per pair.
@@ -188,12 +177,9 @@ impl Fabric {
     /// # Errors
     /// Out of memory.
     pub fn contact(&self, to: usize) -> Result<Area> {
-        self.segment()?.reserve_pair_range(self.rank, to, 0, pair::STAMPS_AT)?;
-        self.reserve_mailbox(to)?;
-        self.name(to, self.rank)?.store(1, Ordering::Relaxed);
-        self.connects(to)?.fetch_add(1, Ordering::Release);
-        self.ring(to);
-        self.area(self.rank, to)
+        let base = self.contacts()?.connect(to, pair::STAMPS_AT).map_err(|e| of_contact(to, e))?;
+        // SAFETY: an area that the contacts of `self` keep mapped; who uses it holds the fabric, too.
+        Ok(unsafe { Area::new(base) })
     }
 
     /// Chunks that every pair of this job uses.
@@ -211,26 +197,24 @@ impl Fabric {
         let end = (first + CHUNKS_AT_ONCE).min(self.window());
         let at = |chunk: usize| pair::CHUNKS_AT + chunk * pair::CHUNK_BYTES;
         let start = if first == 0 { pair::STAMPS_AT } else { at(first) };
-        self.segment()?.reserve_pair_range(self.rank, to, start, at(end) - start)?;
+        self.contacts()?.reserve(to, start, at(end) - start)?;
         Ok(end)
     }
 
     /// The counter of connects of this rank: new ranks have written when it differs from `seen`.
     #[inline]
     pub fn connected(&self, seen: u32) -> Option<u32> {
-        let connects = self.connects(self.rank).ok()?.load(Ordering::Acquire);
-        (connects != seen).then_some(connects)
+        self.segment.as_ref()?.connected(self.rank, seen)
     }
 
     /// Whether `from` has written to this rank, and the area it writes to.
     ///
     /// # Errors
-    /// None but a bug.
+    /// `from` has named an area that there is not; out of address space.
     pub fn written_by(&self, from: usize) -> Result<Option<Area>> {
-        if from == self.rank || self.name(self.rank, from)?.load(Ordering::Acquire) == 0 {
-            return Ok(None);
-        }
-        self.area(from, self.rank).map(Some)
+        let found = self.contacts()?.written_by(from).map_err(|e| of_contact(from, e))?;
+        // SAFETY: an area that the contacts of `self` keep mapped; who uses it holds the fabric, too.
+        Ok(found.map(|base| unsafe { Area::new(base) }))
     }
 
     /// Wakes `rank` if it sleeps; called after every publication it may be waiting for.

@@ -1,17 +1,18 @@
 //! What lies where in the segment of a job.
 //!
 //! `segment.rs` maps it; `attach.rs` and the launcher reach it through there. The layout follows
-//! from three numbers, ranks, CPUs and bytes of a heap; offsets are computed by every process for
+//! from the numbers of ranks, slots, areas and CPUs and the bytes of a heap; offsets are computed by every process for
 //! itself and never read from shared memory.
 //!
 //! ```text
-//!        0  Header            magic, version, hash | ranks, cpus, flags, launcher | failure
-//!     4096  RankSlot[ranks]   128 B each: doorbell line, record line
-//!        .  CpuEntry[cpus]    32 B each, by the operating system's CPU number
+//!        0  Header            magic, version, hash | ranks, cpus, flags, launcher | failure | areas taken
+//!     4096  CpuEntry[cpus]    32 B each, by the operating system's CPU number
+//!        .  RankSlot[slots]   128 B each: doorbell line, record line
 //!        .  (to the next page)
-//!    pairs  pair (0,0)  pair (0,1) ... pair (P-1,P-1)    of one size, page aligned, all holes
+//! mailboxes mailbox 0  mailbox 1 ...  for each slot: in which area each other one writes to it, all holes
+//!    areas  area 0  area 1 ...   of one size, page aligned, taken at first contact, all holes
 //!        .  (to the next huge page)
-//!    heaps  heap 0  heap 1 ... heap P-1   the same number of huge pages each, all holes
+//!    heaps  heap 0  heap 1 ...   the same number of huge pages for each slot, all holes
 //! ```
 //!
 //! Invariants: zero-filled is the valid initial state of everything; all words are atomics; what
@@ -32,10 +33,14 @@ pub const VERSION: u32 = 3;
 /// Most ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
 
+/// Slots of a job, each for one process: room for those that are there at the start, the ranks, and for
+/// those that join later. Less where the size of files is limited.
+pub const MAX_SLOTS: usize = MAX_RANKS;
+
 /// Most CPUs in the topology table; beyond, a CPU counts as unknown.
 pub const MAX_CPUS: usize = 1 << 16;
 
-/// Granularity of the pair areas, in bytes.
+/// Granularity of the areas, in bytes.
 pub const PAGE: usize = 4096;
 
 /// Granularity of the heaps, in bytes: a page of the size that the machine may have besides.
@@ -75,8 +80,14 @@ pub struct Header {
     pub launcher: AtomicU32,
     /// Bytes of the heap of one rank, a multiple of [`HUGE_PAGE`].
     pub heap: AtomicU64,
+    /// Areas that the file has room for.
+    pub areas: AtomicU64,
+    /// Slots: processes that the file has room for, of which the first are the ranks.
+    pub slots: AtomicU32,
+    /// Spare, 0.
+    pub reserved2: AtomicU32,
     /// Fills up to byte 128, so that what changes during the job has lines of its own.
-    pub spare: [AtomicU64; 7],
+    pub spare: [AtomicU64; 5],
     /// 0 while all is well; else raised by one for every failure. Written by the launcher only.
     pub fail_epoch: AtomicU32,
     /// The first rank that failed, plus 1.
@@ -84,6 +95,10 @@ pub struct Header {
     /// How it failed: `0x100 | code` for an exit, `0x200 | signal`, `0x300` for an end without
     /// finalize, `0x400` for an end without having joined.
     pub failed_how: AtomicU32,
+    /// Fills the line.
+    pub spare2: [AtomicU32; 13],
+    /// Areas taken so far, from the first on. Ranks that write to another one for the first time.
+    pub areas_taken: AtomicU64,
 }
 
 /// More ranks than CPUs: nobody should spin.
@@ -119,8 +134,10 @@ pub struct RankSlot {
     pub probe_at: [AtomicU32; 2],
     /// The number, low half first. The rank.
     pub probe: [AtomicU32; 2],
+    /// Changes whenever somebody has begun to write to this rank. Anyone.
+    pub connects: AtomicU32,
     /// Fills the line.
-    pub spare2: [AtomicU32; 7],
+    pub spare2: [AtomicU32; 6],
 }
 
 /// Where a rank is in its life. Stored as a number in shared memory; see [`State::from_word`].
@@ -159,6 +176,7 @@ const _: () = {
     assert!(offset_of!(Header, launcher) == 60);
     assert!(offset_of!(Header, heap) == 64);
     assert!(offset_of!(Header, fail_epoch) == 128);
+    assert!(offset_of!(Header, areas_taken) == 192);
     assert!(size_of::<Header>() <= PAGE);
     assert!(size_of::<RankSlot>() == 128);
     assert!(offset_of!(RankSlot, doorbell) == 0);
@@ -176,6 +194,7 @@ pub const HASH: u64 = {
         size_of::<RankSlot>() as u64,
         size_of::<CpuEntry>() as u64,
         PAIR_BYTES as u64,
+        MAX_SLOTS as u64,
         super::pair::WINDOWS_BYTES as u64,
         super::pair::PRIVATE_CLAIMS as u64,
         super::pair::PRIVATE_PUSHED as u64,
@@ -205,56 +224,98 @@ pub const HASH: u64 = {
     hash
 };
 
-/// Offsets of a segment for a number of ranks and CPUs and a size of heaps, in bytes.
+/// Offsets of a segment for a number of slots, areas and CPUs and a size of heaps, in bytes. The number
+/// of ranks moves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     ranks: usize,
-    cpus: usize,
-    topology: usize,
-    pairs: usize,
-    mapped: usize,
-    heap: usize,
+    room: Room,
+    slots: usize,
+    mailboxes: usize,
+    areas: usize,
     heaps: usize,
     total: usize,
 }
 
+/// How much of each the file of a segment has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Processes.
+    pub slots: usize,
+    /// Areas of ordered pairs.
+    pub areas: usize,
+    /// Rows of the CPU table.
+    pub cpus: usize,
+    /// Bytes of the heap of each slot.
+    pub heap: usize,
+}
+
 impl Layout {
-    /// The layout for `ranks` ranks with heaps of `heap` bytes each, on a machine whose CPU numbers
-    /// are below `cpus`; `None` when one of them is out of range or the address space too small.
-    pub fn new(ranks: usize, cpus: usize, heap: usize) -> Option<Self> {
-        if ranks == 0 || ranks > MAX_RANKS || cpus > MAX_CPUS || !heap.is_multiple_of(HUGE_PAGE) {
+    /// The layout for a job that begins with `ranks` ranks; `None` when a number is out of range or the
+    /// address space too small.
+    pub fn new(ranks: usize, room: Room) -> Option<Self> {
+        let Room { slots, areas, cpus, heap } = room;
+        let fits = (1..=MAX_SLOTS).contains(&slots) && (1..=slots).contains(&ranks);
+        if !fits || areas > MAX_SLOTS * MAX_SLOTS || cpus > MAX_CPUS {
             return None;
         }
-        let topology = PAGE + ranks * size_of::<RankSlot>();
-        let pairs = (topology + cpus * size_of::<CpuEntry>()).next_multiple_of(PAGE);
-        let areas = ranks.checked_mul(ranks)?.checked_mul(pair::bytes(ranks))?;
-        let mapped = pairs.checked_add(areas)?;
+        if !heap.is_multiple_of(HUGE_PAGE) || heap.checked_mul(ranks)? > HEAPS_MAX {
+            return None;
+        }
+        let first = PAGE + cpus * size_of::<CpuEntry>();
+        let first = first.next_multiple_of(align_of::<RankSlot>());
+        let mailboxes = (first + slots * size_of::<RankSlot>()).next_multiple_of(PAGE);
+        let at = mailboxes + slots * mailbox_bytes(slots);
+        let mapped = at.checked_add(areas.checked_mul(PAIR_BYTES)?)?;
         let heaps = mapped.checked_next_multiple_of(HUGE_PAGE)?;
-        let all = heap.checked_mul(ranks).filter(|&bytes| bytes <= HEAPS_MAX)?;
+        let all = heap.checked_mul(slots)?;
         let total = if all == 0 { mapped } else { heaps.checked_add(all)? };
         isize::try_from(total).ok()?;
-        Some(Self { ranks, cpus, topology, pairs, mapped, heap, heaps, total })
+        Some(Self { ranks, room, slots: first, mailboxes, areas: at, heaps, total })
     }
 
-    /// Bytes of a heap for each of `ranks` ranks on a machine with `memory` bytes, where a file may
-    /// have `file` bytes: each could hold all of the memory, up to what the address space has room
-    /// for; less, down to nothing, where the file's limit is near.
-    pub fn heap_bytes(ranks: usize, cpus: usize, memory: u64, file: u64) -> usize {
-        let Some(rest) = Self::new(ranks, cpus, 0) else { return 0 };
-        let left = file.saturating_sub(rest.mapped.next_multiple_of(HUGE_PAGE) as u64);
-        let share = (HEAPS_MAX as u64).min(left) / ranks as u64;
-        let wanted = memory.checked_next_multiple_of(HUGE_PAGE as u64).unwrap_or(share);
-        usize::try_from(share.min(wanted)).map_or(0, |bytes| bytes / HUGE_PAGE * HUGE_PAGE)
+    /// The layout for a job of `ranks` ranks on a machine with `cpus` CPUs and `memory` bytes, where a
+    /// file may have `file` bytes: `None` when there are no or too many ranks.
+    ///
+    /// Holes cost nothing, so there is room for as many processes as a job can ever have, for all their
+    /// pairs, and heaps that could hold all of the memory, up to what the address space has room for.
+    /// Where the size of files is limited there is room for the ranks alone; for less and less in their
+    /// heaps, down to nothing; and in the end not for all pairs.
+    pub fn for_job(ranks: usize, cpus: usize, memory: u64, file: u64) -> Option<Self> {
+        if ranks == 0 || ranks > MAX_RANKS {
+            return None;
+        }
+        let wanted = memory.checked_next_multiple_of(HUGE_PAGE as u64).unwrap_or(u64::MAX);
+        let whole =
+            |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX) / HUGE_PAGE * HUGE_PAGE;
+        let heap = whole(wanted.min((HEAPS_MAX / ranks) as u64));
+        let all = Room { slots: MAX_SLOTS, areas: MAX_SLOTS * MAX_SLOTS, cpus, heap };
+        let most = Self::new(ranks, all).filter(|layout| layout.total as u64 <= file);
+        if most.is_some() {
+            return most;
+        }
+        let least = Self::new(ranks, Room { slots: ranks, areas: 0, heap: 0, ..all })?;
+        let areas = file.saturating_sub(least.total as u64) / PAIR_BYTES as u64;
+        // Two ranks are as few as can have a message on its way.
+        let areas = usize::try_from(areas).unwrap_or(usize::MAX).min(ranks * ranks).max(2);
+        let rest = Self::new(ranks, Room { areas, ..least.room })?;
+        let left = file.saturating_sub(rest.heaps as u64) / ranks as u64;
+        Self::new(ranks, Room { heap: heap.min(whole(left)), ..rest.room })
     }
 
-    /// Number of ranks.
+    /// Number of ranks at the start.
     pub fn ranks(&self) -> usize {
         self.ranks
     }
 
+    /// What there is room for.
+    pub fn room(&self) -> Room {
+        self.room
+    }
+
     /// Rows of the CPU table.
     pub fn cpus(&self) -> usize {
-        self.cpus
+        self.room.cpus
     }
 
     /// Bytes of the whole segment.
@@ -262,39 +323,39 @@ impl Layout {
         self.total
     }
 
-    /// Bytes before the heaps: what every process maps at the start.
+    /// Bytes before the mailboxes: what every process maps at the start.
     pub fn mapped(&self) -> usize {
-        self.mapped
+        self.mailboxes
     }
 
-    /// Bytes of the heap of one rank.
+    /// Bytes of the heap of one slot.
     pub fn heap(&self) -> usize {
-        self.heap
+        self.room.heap
     }
 
-    /// Offset of the heap of `rank`, [`Layout::heap`] bytes long.
+    /// Offset of the heap of `slot`, [`Layout::heap`] bytes long.
     ///
     /// # Panics
     ///
-    /// When there is no such rank.
-    pub fn heap_of(&self, rank: usize) -> usize {
-        assert!(rank < self.ranks, "rank {rank} of {}", self.ranks);
-        self.heaps + rank * self.heap
+    /// When there is no such slot.
+    pub fn heap_of(&self, slot: usize) -> usize {
+        self.check(slot);
+        self.heaps + slot * self.room.heap
     }
 
-    /// Bytes before the pair areas: what everybody uses from the start.
+    /// Bytes that everybody uses from the start: up to the last slot of a rank.
     pub fn common(&self) -> usize {
-        self.pairs
+        self.slots + self.ranks * size_of::<RankSlot>()
     }
 
-    /// Offset of the slot of `rank`.
+    /// Offset of a slot.
     ///
     /// # Panics
     ///
-    /// When there is no such rank.
-    pub fn slot(&self, rank: usize) -> usize {
-        assert!(rank < self.ranks, "rank {rank} of {}", self.ranks);
-        PAGE + rank * size_of::<RankSlot>()
+    /// When there is no such slot.
+    pub fn slot(&self, slot: usize) -> usize {
+        self.check(slot);
+        self.slots + slot * size_of::<RankSlot>()
     }
 
     /// Offset of the row of `cpu` in the topology table.
@@ -303,88 +364,148 @@ impl Layout {
     ///
     /// When there is no such row.
     pub fn cpu(&self, cpu: usize) -> usize {
-        assert!(cpu < self.cpus, "cpu {cpu} of {}", self.cpus);
-        self.topology + cpu * size_of::<CpuEntry>()
+        assert!(cpu < self.room.cpus, "cpu {cpu} of {}", self.room.cpus);
+        PAGE + cpu * size_of::<CpuEntry>()
     }
 
-    /// Offset of the area of the ordered pair `(from, to)`, [`Layout::pair_bytes`] long.
+    /// Offset of the mailbox of `slot`, [`Layout::mailbox_bytes`] long: for each other slot a word of 32 bits,
+    /// which is 0, or 1 more than the number of the area in which that one writes to this one.
     ///
     /// # Panics
     ///
-    /// When there is no such rank.
-    pub fn pair(&self, from: usize, to: usize) -> usize {
-        assert!(from < self.ranks && to < self.ranks, "pair ({from}, {to}) of {}", self.ranks);
-        self.pairs + (from * self.ranks + to) * self.pair_bytes()
+    /// When there is no such slot.
+    pub fn mailbox(&self, slot: usize) -> usize {
+        self.check(slot);
+        self.mailboxes + slot * self.mailbox_bytes()
     }
 
-    /// Bytes of the area of an ordered pair.
-    pub fn pair_bytes(&self) -> usize {
+    /// Bytes of a mailbox: whole pages.
+    pub fn mailbox_bytes(&self) -> usize {
+        mailbox_bytes(self.room.slots)
+    }
+
+    /// Offset of an area; `None` when there is no such area.
+    pub fn area(&self, number: usize) -> Option<usize> {
+        (number < self.room.areas).then(|| self.areas + number * PAIR_BYTES)
+    }
+
+    /// Bytes of an area that the pairs of this job use.
+    pub fn area_bytes(&self) -> usize {
         pair::bytes(self.ranks)
     }
+
+    fn check(&self, slot: usize) {
+        assert!(slot < self.room.slots, "slot {slot} of {}", self.room.slots);
+    }
+}
+
+const fn mailbox_bytes(slots: usize) -> usize {
+    (slots * size_of::<AtomicU32>()).next_multiple_of(PAGE)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const UNLIMITED: u64 = u64::MAX;
+
+    fn room(slots: usize, cpus: usize) -> Room {
+        Room { slots, areas: slots * slots, cpus, heap: 2 * HUGE_PAGE }
+    }
+
     #[test]
     fn parts_follow_each_other_without_overlap() {
-        for ranks in [1, 2, 3, 17, 256] {
+        for slots in [1, 2, 3, 17, 256, MAX_SLOTS] {
             for cpus in [0, 1, 2, 127, 128, 1024] {
-                let layout = Layout::new(ranks, cpus, 2 * HUGE_PAGE).expect("in range");
-                assert_eq!(layout.slot(0), PAGE);
-                assert!(layout.slot(0) >= size_of::<Header>());
-                let slots_end = layout.slot(ranks - 1) + size_of::<RankSlot>();
-                let mut end = slots_end;
+                let layout = Layout::new(1, room(slots, cpus)).expect("in range");
+                let mut end = size_of::<Header>();
                 if cpus > 0 {
-                    assert_eq!(layout.cpu(0), slots_end);
+                    assert!(layout.cpu(0) >= end);
                     end = layout.cpu(cpus - 1) + size_of::<CpuEntry>();
                 }
-                assert!(layout.common() >= end && layout.common() - end < PAGE);
-                assert_eq!(layout.pair(0, 0), layout.common());
-                assert_eq!(layout.pair(0, 0) % PAGE, 0);
-                let last = layout.pair(ranks - 1, ranks - 1);
-                assert_eq!(last + layout.pair_bytes(), layout.mapped());
-                assert!(layout.heap_of(0) >= layout.mapped());
-                assert!(layout.heap_of(0) - layout.mapped() < HUGE_PAGE);
+                assert!(layout.slot(0) >= end && layout.slot(0).is_multiple_of(128));
+                assert_eq!(layout.common(), layout.slot(0) + size_of::<RankSlot>());
+                let end = layout.slot(slots - 1) + size_of::<RankSlot>();
+                assert!(layout.mapped() >= end && layout.mapped() - end < PAGE);
+                assert_eq!((layout.mailbox(0), layout.mailbox(0) % PAGE), (layout.mapped(), 0));
+                assert!(
+                    layout.mailbox_bytes() >= 4 * slots
+                        && layout.mailbox_bytes().is_multiple_of(PAGE)
+                );
+                let end = layout.mailbox(slots - 1) + layout.mailbox_bytes();
+                assert_eq!(layout.area(0), Some(end));
+                let last = layout.area(slots * slots - 1).expect("the last area");
+                assert_eq!(layout.area(slots * slots), None);
+                assert_eq!(last, end + (slots * slots - 1) * PAIR_BYTES);
+                assert!(layout.heap_of(0) >= last + PAIR_BYTES);
+                assert!(layout.heap_of(0) - (last + PAIR_BYTES) < HUGE_PAGE);
                 assert_eq!(layout.heap_of(0) % HUGE_PAGE, 0);
-                assert_eq!(layout.heap_of(ranks - 1) + 2 * HUGE_PAGE, layout.total());
-                if ranks > 1 {
-                    assert_eq!(layout.pair(0, 1) - layout.pair(0, 0), layout.pair_bytes());
-                    assert_eq!(layout.pair(1, 0) - layout.pair(0, 0), ranks * layout.pair_bytes());
-                }
+                assert_eq!(layout.heap_of(slots - 1) + 2 * HUGE_PAGE, layout.total());
             }
         }
     }
 
+    /// Whoever joins later finds everything where it was.
+    #[test]
+    fn the_number_of_ranks_moves_nothing() {
+        let few = Layout::new(2, room(64, 8)).expect("in range");
+        let many = Layout::new(60, room(64, 8)).expect("in range");
+        let places = |layout: &Layout| {
+            let slot = 40;
+            (layout.slot(slot), layout.mailbox(slot), layout.area(4000), layout.heap_of(slot))
+        };
+        assert_eq!(places(&few), places(&many));
+        assert_eq!((few.mapped(), few.total()), (many.mapped(), many.total()));
+        let job = |ranks| Layout::for_job(ranks, 8, 1 << 30, UNLIMITED).expect("a job");
+        assert_eq!(places(&job(1)), places(&job(4096)));
+        assert_eq!(job(2).room().slots, MAX_SLOTS);
+    }
+
     #[test]
     fn numbers_out_of_range_are_refused() {
-        assert!(Layout::new(0, 2, 0).is_none());
-        assert!(Layout::new(MAX_RANKS + 1, 2, 0).is_none());
-        assert!(Layout::new(usize::MAX, 2, 0).is_none());
-        assert!(Layout::new(2, MAX_CPUS + 1, 0).is_none());
-        assert!(Layout::new(2, 2, PAGE).is_none());
-        assert!(Layout::new(2, 2, HEAPS_MAX).is_none());
-        assert!(Layout::new(2, 2, usize::MAX / HUGE_PAGE * HUGE_PAGE).is_none());
-        assert!(Layout::new(MAX_RANKS, MAX_CPUS, 0).is_some());
+        let good = room(2, 2);
+        let new = |ranks, room| Layout::new(ranks, room).is_some();
+        assert!(new(2, good) && !new(0, good) && !new(3, good) && !new(usize::MAX, good));
+        for slots in [0, MAX_SLOTS + 1, usize::MAX] {
+            assert!(!new(1, Room { slots, ..good }));
+        }
+        assert!(!new(2, Room { cpus: MAX_CPUS + 1, ..good }));
+        assert!(!new(2, Room { areas: MAX_SLOTS * MAX_SLOTS + 1, ..good }));
+        for heap in [PAGE, HEAPS_MAX, usize::MAX / HUGE_PAGE * HUGE_PAGE] {
+            assert!(!new(2, Room { heap, ..good }));
+        }
+        let most = Room { slots: MAX_SLOTS, areas: MAX_SLOTS * MAX_SLOTS, cpus: MAX_CPUS, heap: 0 };
+        assert!(new(MAX_RANKS, most));
     }
 
     #[test]
     fn heaps_hold_the_machine_and_fit_the_address_space() {
         const GIB: u64 = 1 << 30;
-        let of = |ranks, memory, file| Layout::heap_bytes(ranks, 8, memory, file) as u64;
-        assert_eq!(of(2, 24 * GIB, u64::MAX), 24 * GIB);
-        assert_eq!(of(2, 24 * GIB - 1, u64::MAX), 24 * GIB);
-        assert_eq!(of(MAX_RANKS, 1 << 42, u64::MAX), 4 * GIB);
-        assert_eq!(of(1, u64::MAX, u64::MAX), HEAPS_MAX as u64);
-        // Four areas of 2.1 MiB come first.
-        assert_eq!(of(2, 24 * GIB, GIB), 506 << 20);
-        assert_eq!(of(2, 24 * GIB, 0), 0);
-        assert_eq!(of(0, GIB, u64::MAX), 0);
+        let job = |ranks, memory, file| Layout::for_job(ranks, 8, memory, file).expect("a job");
+        let of = |ranks, memory, file| job(ranks, memory, file).heap() as u64;
+        assert_eq!(of(2, 24 * GIB, UNLIMITED), 24 * GIB);
+        assert_eq!(of(2, 24 * GIB - 1, UNLIMITED), 24 * GIB);
+        assert_eq!(of(MAX_RANKS, 1 << 42, UNLIMITED), 4 * GIB);
+        assert_eq!(of(1, u64::MAX, UNLIMITED), HEAPS_MAX as u64);
+        assert!(Layout::for_job(0, 8, GIB, UNLIMITED).is_none());
         for ranks in [1, 2, 64, MAX_RANKS] {
-            let heap = Layout::heap_bytes(ranks, MAX_CPUS, u64::MAX, u64::MAX);
-            assert!(Layout::new(ranks, MAX_CPUS, heap).is_some(), "{ranks}");
+            assert!(Layout::for_job(ranks, MAX_CPUS, u64::MAX, UNLIMITED).is_some(), "{ranks}");
         }
+    }
+
+    #[test]
+    fn a_limited_file_has_room_for_the_ranks() {
+        const GIB: u64 = 1 << 30;
+        let job = |ranks, file| Layout::for_job(ranks, 8, 24 * GIB, file).expect("a job");
+        // Four areas of 2.1 MiB come first.
+        let small = job(2, GIB);
+        assert_eq!((small.room().slots, small.room().areas, small.heap()), (2, 4, 506 << 20));
+        assert!(small.total() as u64 <= GIB);
+        // As many pairs as there is room for.
+        let crowded = job(64, GIB);
+        assert!((300..500).contains(&crowded.room().areas) && crowded.total() as u64 <= GIB);
+        // Too small for anything: making the file fails then.
+        assert_eq!((job(2, 0).heap(), job(2, 0).room().areas), (0, 2));
     }
 
     #[test]

@@ -1,9 +1,7 @@
 //! What lies in the shared area of one ordered pair of ranks, and where.
 //!
-//! `segment.rs` maps [`bytes`] bytes for every ordered pair `(from, to)`; `ring.rs` and
-//! `bulk.rs` work on the parts named here. The area `(r, r)` carries no messages (a rank's
-//! messages to itself never leave its process): it is rank `r`'s *mailbox*, where other ranks leave
-//! their name when they write to `r` for the first time, so that nobody polls untouched pages.
+//! `contacts.rs` takes an area for every ordered pair `(from, to)` that writes, and maps [`bytes`] bytes of it;
+//! `ring.rs` and `bulk.rs` work on the parts named here. A rank's messages to itself never leave its process.
 //!
 //! ```text
 //! pair (from, to), from != to                       written by
@@ -20,14 +18,9 @@
 //! 0x05000  PAYLOAD_BYTES eager payloads             from
 //! 0x15000  CHUNKS x 64 B chunk stamps               from
 //! 0x16000  CHUNKS x CHUNK_BYTES bulk data           from
-//!
-//! mailbox (r, r)
-//! 0x00000  connects: u32, changes when a name is left anyone
-//! 0x00040  MAX_RANKS bytes, 1 = that rank has written   that rank
 //! ```
 //!
-//! Invariants: every word has exactly one writer, except `connects`, which is added to once per
-//! ordered pair in the life of a job, and the claims, which both sides change by compare-and-swap
+//! Invariants: every word has exactly one writer, except the claims, which both sides change by compare-and-swap
 //! while they copy one message together (`work_split.rs`); an all-zero area is the valid empty state (the memfd gives
 //! zeros); nothing here is a pointer.
 
@@ -119,13 +112,7 @@ pub const fn bytes(ranks: usize) -> usize {
     CHUNKS_AT + window(ranks) * CHUNK_BYTES
 }
 
-/// Offset of the connect counter in a mailbox, in bytes.
-pub const CONNECTS: usize = 0;
-
-/// Offset of the names in a mailbox, in bytes.
-pub const NAMES: usize = LINE;
-
-/// Most ranks a job can have as far as this layout knows: one byte each in a mailbox.
+/// Most ranks that a job can begin with.
 pub const MAX_RANKS: usize = 4096;
 
 const _: () = assert!(SLOTS.is_power_of_two() && CHUNKS.is_power_of_two());
@@ -133,7 +120,7 @@ const _: () = assert!(PAYLOAD_BYTES.is_power_of_two() && CHUNK_BYTES.is_power_of
 const _: () = assert!(SLOTS_AT == 0x1000 && PAYLOAD_AT == 0x5000 && STAMPS_AT == 0x15000);
 const _: () = assert!(CHUNKS_AT == 0x16000 && PAIR_BYTES.is_multiple_of(4096));
 const _: () = assert!(CHUNKS * LINE <= CHUNKS_AT - STAMPS_AT);
-const _: () = assert!(NAMES + MAX_RANKS <= bytes(MAX_RANKS) && bytes(2) == PAIR_BYTES);
+const _: () = assert!(bytes(2) == PAIR_BYTES);
 const _: () = assert!(EAGER_MAX <= CHUNK_BYTES);
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The mapped segment of a job: made by the launcher (or a singleton), opened by each rank.
 //!
 //! `layout.rs` says what lies where; this file is the only one that turns offsets into pointers.
-//! `attach.rs` opens it in a rank; `heap.rs` divides this rank's heap; the transports use [`Segment::pair_area`], [`Segment::ring`]
-//! and the waiting calls; the launcher writes the header, the slots and the failure.
+//! `attach.rs` opens it in a rank; `heap.rs` divides this rank's heap; `contacts.rs` finds the areas of pairs; the transports use
+//! [`Segment::ring`] and the waiting calls; the launcher writes the header, the slots and the failure.
 //!
 //! Invariants: only atomics are ever borrowed from shared memory, never a plain `&T`; the sizes of
-//! the layout come from three numbers that are checked against the sealed size of the file at
+//! the layout come from five numbers that are checked against the sealed size of the file at
 //! [`Segment::open`] and kept in private memory from then on; a range is filled by
-//! [`Segment::reserve_pair`] before it is touched, so that running out of memory is an error and
+//! [`Segment::reserve_area`] before it is touched, so that running out of memory is an error and
 //! not a SIGBUS.
 //!
 //! The atomics are those of `core`, also in a loom build: loom's have no defined layout and cannot
@@ -15,14 +15,14 @@
 
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::doorbell::{Doorbell, Machine};
 use super::failure::{Ending, Failure};
 use super::layout::{
     FLAG_OVERSUBSCRIBED, FLAG_STDERR_TERMINAL, FLAG_STDOUT_TERMINAL, HASH, Header, Layout, MAGIC,
-    MAX_CPUS, MAX_RANKS, RankSlot, State, VERSION, VERSION_TEXT,
+    MAX_CPUS, MAX_RANKS, RankSlot, Room, State, VERSION, VERSION_TEXT,
 };
 use super::topology::{CpuEntry, CpuInfo};
 use crate::error::{Error, ErrorKind};
@@ -67,9 +67,8 @@ impl Segment {
         launcher: u32,
     ) -> Result<Self, Error> {
         let cpus = &cpus[..cpus.len().min(MAX_CPUS)];
-        let heap =
-            Layout::heap_bytes(ranks, cpus.len(), limits::machine_memory(), limits::file_size());
-        let layout = Layout::new(ranks, cpus.len(), heap).ok_or_else(|| {
+        let (memory, file) = (limits::machine_memory(), limits::file_size());
+        let layout = Layout::for_job(ranks, cpus.len(), memory, file).ok_or_else(|| {
             Error::new(ErrorKind::Argument, format!("ranks: {ranks} is outside 1 to {MAX_RANKS}"))
         })?;
         let describe = || format!("shared memory of {} bytes for {ranks} ranks", layout.total());
@@ -116,17 +115,16 @@ impl Segment {
         let ranks = header.ranks.load(Ordering::Relaxed) as usize;
         let cpus = header.cpus.load(Ordering::Relaxed) as usize;
         let bits = header.flags.load(Ordering::Relaxed);
-        let heap = usize::try_from(header.heap.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
-        let layout =
-            Layout::new(ranks, cpus, heap).filter(|l| l.total() == sealed).ok_or_else(|| {
-                Error::new(
-                    ErrorKind::Mismatch,
-                    format!(
-                        "a segment of {sealed} bytes does not fit {ranks} ranks with heaps of \
-                         {heap} bytes, {cpus} CPUs"
-                    ),
-                )
-            })?;
+        let size =
+            |word: &AtomicU64| usize::try_from(word.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        let slots = header.slots.load(Ordering::Relaxed) as usize;
+        let room = Room { slots, areas: size(&header.areas), cpus, heap: size(&header.heap) };
+        let layout = Layout::new(ranks, room).filter(|l| l.total() == sealed).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Mismatch,
+                format!("a segment of {sealed} bytes does not fit {ranks} ranks and {room:?}"),
+            )
+        })?;
         let flags = JobFlags {
             oversubscribed: bits & FLAG_OVERSUBSCRIBED != 0,
             stdout_terminal: bits & FLAG_STDOUT_TERMINAL != 0,
@@ -164,7 +162,10 @@ impl Segment {
         header.ranks.store(self.layout.ranks() as u32, Ordering::Relaxed);
         header.cpus.store(self.layout.cpus() as u32, Ordering::Relaxed);
         header.flags.store(bits, Ordering::Relaxed);
-        header.heap.store(self.layout.heap() as u64, Ordering::Relaxed);
+        let room = self.layout.room();
+        header.heap.store(room.heap as u64, Ordering::Relaxed);
+        header.areas.store(room.areas as u64, Ordering::Relaxed);
+        header.slots.store(room.slots as u32, Ordering::Relaxed);
         header.launcher.store(launcher, Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
     }
@@ -202,7 +203,7 @@ impl Segment {
         Mapping::shared(self.fd.as_fd(), at, self.layout.heap(), inherit)
     }
 
-    /// The descriptor of the segment; stays open for [`Segment::reserve_pair`].
+    /// The descriptor of the segment; stays open for [`Segment::reserve_area`].
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -254,47 +255,57 @@ impl Segment {
         State::from_word(self.slot(rank).state.load(Ordering::Acquire))
     }
 
-    /// First byte of the area of the ordered pair `(from, to)`: [`Layout::pair_bytes`] bytes at a page
-    /// boundary, zero at the start of the job, valid as long as this value lives.
+    /// The connects of `rank` (the caller): somebody has begun to write to it when they differ from `seen`.
+    #[inline]
+    pub fn connected(&self, rank: usize, seen: u32) -> Option<u32> {
+        let connects = self.slot(rank).connects.load(Ordering::Acquire);
+        (connects != seen).then_some(connects)
+    }
+
+    /// Takes an area that nobody has taken: its number.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoMemory`] when the file has room for no more.
+    pub fn take_area(&self) -> Result<usize, Error> {
+        let room = self.layout.room().areas;
+        let next = |taken: u64| (taken < room as u64).then_some(taken + 1);
+        let words = &self.header().areas_taken;
+        match words.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
+            Ok(number) => Ok(number as usize),
+            Err(_) => Err(Error::new(
+                ErrorKind::NoMemory,
+                format!("shared memory has room for {room} ways between ranks, which are taken"),
+            )),
+        }
+    }
+
+    /// Maps an area: [`Layout::area_bytes`] bytes, zero at the start of the job. It need not be kept as
+    /// long as `self`.
     ///
     /// Other processes write there at any time: access goes through atomics, or through raw copies
-    /// into private memory that tolerate any content. [`Segment::reserve_pair`] comes first.
-    ///
-    /// # Panics
-    ///
-    /// When there is no such rank.
-    pub fn pair_area(&self, from: usize, to: usize) -> *mut u8 {
-        let at = self.layout.pair(from, to);
-        // SAFETY: the layout's total is the mapping's length and the whole area at `at` is within it.
-        unsafe { self.map.base().byte_add(at) }.as_ptr()
-    }
-
-    /// Fills the area of `(from, to)` with memory; call it once before the first touch.
-    ///
-    /// The pages come from the NUMA node of the caller, so the rank that writes a ring reserves it.
+    /// into private memory that tolerate any content. [`Segment::reserve_area`] comes first.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoMemory`] when there is none left.
-    pub fn reserve_pair(&self, from: usize, to: usize) -> Result<(), Error> {
-        self.reserve_pair_range(from, to, 0, self.layout.pair_bytes())
+    /// [`ErrorKind::Argument`] when there is no such area, [`ErrorKind::NoMemory`] when address space has run
+    /// out.
+    pub fn map_area(&self, number: usize) -> Result<Mapping, Error> {
+        let at = self.area(number)? as u64;
+        Mapping::shared(self.fd.as_fd(), at, self.layout.area_bytes(), Inherit::No)
+            .map_err(|error| Error::system(format!("mapping area {number}"), error))
     }
 
-    /// Fills `len` bytes at `offset` of the area of `(from, to)`, for callers that need a part
-    /// only; whole pages are filled.
+    /// Fills `len` bytes at `offset` of an area with memory, before the first touch; whole pages.
+    ///
+    /// The pages come from the NUMA node of the caller, so the rank that writes an area reserves it.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Argument`] when the range is not within the area,
-    /// [`ErrorKind::NoMemory`] when there is none left.
-    pub fn reserve_pair_range(
-        &self,
-        from: usize,
-        to: usize,
-        offset: usize,
-        len: usize,
-    ) -> Result<(), Error> {
-        let area = self.layout.pair_bytes();
+    /// [`ErrorKind::Argument`] when the range is not within the area, [`ErrorKind::NoMemory`] when there is
+    /// none left.
+    pub fn reserve_area(&self, number: usize, offset: usize, len: usize) -> Result<(), Error> {
+        let area = self.layout.area_bytes();
         let end = offset.checked_add(len).filter(|&end| end <= area && len > 0);
         if end.is_none() {
             return Err(Error::new(
@@ -302,10 +313,16 @@ impl Segment {
                 format!("range: {len} bytes at {offset} are not within {area}"),
             ));
         }
-        let at = self.layout.pair(from, to) + offset;
+        let at = self.area(number)? + offset;
         memory::reserve(self.fd.as_fd(), at as u64, len as u64).map_err(|error| {
-            let what = format!("{len} bytes of shared memory from rank {from} to rank {to}");
-            Error::system(what, error)
+            Error::system(format!("{len} bytes of shared memory between two ranks"), error)
+        })
+    }
+
+    fn area(&self, number: usize) -> Result<usize, Error> {
+        self.layout.area(number).ok_or_else(|| {
+            let room = self.layout.room().areas;
+            Error::new(ErrorKind::Argument, format!("area: {number} is not below {room}"))
         })
     }
 
@@ -406,24 +423,14 @@ fn mismatch(header: &Header) -> Error {
     )
 }
 
-/// A `u32` in a pair area as an atomic.
+/// A `u64` in an area as an atomic.
 ///
 /// # Safety
 ///
-/// - `at` points into a pair area of a [`Segment`] that lives for `'a`, and is 4-aligned.
-pub unsafe fn atomic_u32<'a>(at: *mut u8) -> &'a AtomicU32 {
-    // SAFETY: valid, aligned and alive by the contract; any bits are a valid u32, and shared
-    // memory is accessed by atomics or raw copies only.
-    unsafe { AtomicU32::from_ptr(at.cast()) }
-}
-
-/// A `u64` in a pair area as an atomic.
-///
-/// # Safety
-///
-/// - `at` points into a pair area of a [`Segment`] that lives for `'a`, and is 8-aligned.
+/// - `at` points into an area of a [`Segment`] that is mapped for `'a`, and is 8-aligned.
 pub unsafe fn atomic_u64<'a>(at: *mut u8) -> &'a AtomicU64 {
-    // SAFETY: as in `atomic_u32`.
+    // SAFETY: valid, aligned and alive by the contract; any bits are a valid u64, and shared
+    // memory is accessed by atomics or raw copies only.
     unsafe { AtomicU64::from_ptr(at.cast()) }
 }
 
@@ -431,6 +438,7 @@ pub unsafe fn atomic_u64<'a>(at: *mut u8) -> &'a AtomicU64 {
 mod tests {
     use std::time::Instant;
 
+    use super::super::layout::MAX_SLOTS;
     use super::*;
 
     fn machine() -> Vec<CpuInfo> {
@@ -458,33 +466,6 @@ mod tests {
         assert_eq!(opened.bound_cpu(0), None);
         opened.mark_finalized(2);
         assert_eq!(made.state(2), State::Finalized);
-    }
-
-    #[test]
-    fn pair_areas_are_shared_and_separate() {
-        let made = small();
-        let opened = Segment::open(made.fd().try_clone_to_owned().expect("dup")).expect("open");
-        let area = made.layout.pair_bytes();
-        made.reserve_pair(0, 1).expect("room");
-        made.reserve_pair_range(2, 2, area - 8, 8).expect("room");
-        // SAFETY: both areas are as long and reserved where they are touched; nobody
-        // else runs.
-        unsafe {
-            made.pair_area(0, 1).write(7);
-            made.pair_area(2, 2).add(area - 1).write(9);
-            assert_eq!(opened.pair_area(0, 1).read(), 7);
-            assert_eq!(opened.pair_area(2, 2).add(area - 1).read(), 9);
-        }
-        assert!(made.reserve_pair_range(0, 1, area, 1).is_err());
-        assert!(made.reserve_pair_range(0, 1, usize::MAX, 2).is_err());
-    }
-
-    #[test]
-    fn a_job_of_many_ranks_is_only_address_space() {
-        let made = Segment::create(256, &[], JobFlags::default(), 0).expect("segment");
-        made.reserve_pair(255, 255).expect("room");
-        // SAFETY: the last byte of the last area, reserved above.
-        unsafe { made.pair_area(255, 255).add(made.layout.pair_bytes() - 1).write(1) };
     }
 
     #[test]
@@ -522,13 +503,29 @@ mod tests {
 
     #[test]
     fn counts_that_do_not_fit_the_file_are_refused() {
-        for (ranks, cpus) in [(0, 4), (2, 4), (4, 4), (u32::MAX, 4), (3, 1 << 16), (3, u32::MAX)] {
+        let refused = |made: Segment, what: &str| {
+            let fd = made.fd().try_clone_to_owned().expect("dup");
+            let error = Segment::open(fd).expect_err("refused");
+            assert_eq!(error.kind(), ErrorKind::Mismatch, "{what}");
+        };
+        let many = MAX_RANKS as u32 + 1;
+        for (ranks, cpus) in [(0, 4), (many, 4), (u32::MAX, 4), (3, 1 << 16), (3, u32::MAX)] {
             let made = small();
             made.header().ranks.store(ranks, Ordering::Relaxed);
             made.header().cpus.store(cpus, Ordering::Relaxed);
-            let fd = made.fd().try_clone_to_owned().expect("dup");
-            let error = Segment::open(fd).expect_err("refused");
-            assert_eq!(error.kind(), ErrorKind::Mismatch, "{ranks} {cpus}");
+            refused(made, &format!("{ranks} ranks, {cpus} CPUs"));
+        }
+        let slots = MAX_SLOTS as u32;
+        for wrong in [0, 2, 3, slots - 1, slots + 1, u32::MAX] {
+            let made = small();
+            made.header().slots.store(wrong, Ordering::Relaxed);
+            refused(made, &format!("{wrong} slots"));
+        }
+        let areas = (MAX_SLOTS * MAX_SLOTS) as u64;
+        for wrong in [0, areas - 1, areas + 1, u64::MAX] {
+            let made = small();
+            made.header().areas.store(wrong, Ordering::Relaxed);
+            refused(made, &format!("{wrong} areas"));
         }
     }
 
@@ -557,13 +554,15 @@ mod tests {
 
     #[test]
     fn no_ring_is_lost_between_two_threads() {
-        // The publication is a counter in the pair area; a lost wake-up would run into the
+        // The publication is a counter in an area; a lost wake-up would run into the
         // timeout, which is made long enough to be told from success.
         const ROUNDS: u64 = 20_000;
         let made = small();
-        made.reserve_pair(0, 1).expect("room");
-        // SAFETY: the area is reserved, page aligned, and lives as long as `made`.
-        let word = unsafe { std::sync::atomic::AtomicU64::from_ptr(made.pair_area(0, 1).cast()) };
+        let number = made.take_area().expect("room");
+        made.reserve_area(number, 0, 8).expect("room");
+        let area = made.map_area(number).expect("mapped");
+        // SAFETY: the area is reserved, page aligned, and lives as long as `area`.
+        let word = unsafe { std::sync::atomic::AtomicU64::from_ptr(area.base().as_ptr().cast()) };
         let started = Instant::now();
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -1,0 +1,285 @@
+//! First contact: how a process finds the area in which another one writes to it.
+//!
+//! A job has slots for processes, of which the ranks have the first; processes that join later take
+//! further ones. No area belongs to two slots from the start: the sender takes the next free one when
+//! it writes to a receiver for the first time, and says so in the receiver's mailbox (`layout.rs`).
+//! `segment.rs` gives the memory; `ring.rs`, `bulk.rs` and the claims work in what is found here.
+//!
+//! From `a` to `b`:
+//!
+//! 1. `a` adds one to the header's count of areas that are taken, fills the ring's pages of its area
+//!    with memory, and maps it;
+//! 2. `a` writes the number of the area, plus 1, into its word of the mailbox of `b` (release), adds one to
+//!    the connects of `b` (release), and calls `b`;
+//! 3. `b` looks at its connects in every turn, which is one load of a line that does not change, and
+//!    when they have changed (acquire) looks through its mailbox and maps the areas that are new to it.
+//!
+//! These are the only read-modify-writes of the transport, once per ordered pair in a job's life. A process
+//! that dies between two of the steps leaves an area that nobody uses.
+//!
+//! Invariants: a word of a mailbox has one writer; an area that has been mapped stays mapped as long as this
+//! value lives; a number from a mailbox is checked before it is used.
+
+use std::collections::HashMap;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::segment::Segment;
+use crate::error::{Error, ErrorKind};
+use crate::sys::memory::{Inherit, Mapping};
+
+/// What a process knows of the areas that it writes and reads.
+#[derive(Debug)]
+pub struct Contacts {
+    segment: Arc<Segment>,
+    slot: usize,
+    /// Who writes to this process.
+    mailbox: Mapping,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The areas that this process writes, by slot of the receiver.
+    to: HashMap<usize, usize>,
+    /// By the number of the area.
+    maps: HashMap<usize, Mapping>,
+    /// An area that was taken and for which there was no memory then.
+    spare: Option<usize>,
+}
+
+impl Contacts {
+    /// Those of the process in `slot`, which nobody else is; fills its mailbox with memory.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoMemory`] when memory or address space has run out.
+    pub fn new(segment: Arc<Segment>, slot: usize) -> Result<Self, Error> {
+        let words = segment.ranks() * size_of::<AtomicU32>();
+        let mailbox = map_mailbox(&segment, slot, 0, words)?;
+        Ok(Self { segment, slot, mailbox, known: Mutex::default() })
+    }
+
+    /// Takes and fills an area for what this process writes to `to`, tells `to` about it, and gives its
+    /// first byte. The same one when it has one already. [`Contacts::reserve`] fills the rest of it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoMemory`] when memory, address space or the file's areas have run out;
+    /// [`ErrorKind::Argument`] when another process has changed what this one wrote.
+    pub fn connect(&self, to: usize, filled: usize) -> Result<NonNull<u8>, Error> {
+        let mut known = self.lock();
+        if let Some(&number) = known.to.get(&to) {
+            return known.map(&self.segment, number);
+        }
+        let start = self.slot * size_of::<AtomicU32>();
+        let mailbox = map_mailbox(&self.segment, to, start, size_of::<AtomicU32>())?;
+        let word = word(&mailbox, self.slot);
+        let number = match word.load(Ordering::Relaxed).checked_sub(1) {
+            // By another value of this process.
+            Some(number) => number as usize,
+            None => match known.spare {
+                Some(number) => number,
+                None => *known.spare.insert(self.segment.take_area()?),
+            },
+        };
+        self.segment.reserve_area(number, 0, filled)?;
+        let at = known.map(&self.segment, number)?;
+        known.spare = known.spare.filter(|&spare| spare != number);
+        // An area's number is below 2^24.
+        word.store(number as u32 + 1, Ordering::Release);
+        known.to.insert(to, number);
+        self.segment.slot(to).connects.fetch_add(1, Ordering::Release);
+        self.segment.ring(to);
+        Ok(at)
+    }
+
+    /// The area that this process writes to `to`, if there has been contact.
+    pub fn writes_to(&self, to: usize) -> Option<NonNull<u8>> {
+        let known = self.lock();
+        Some(known.maps.get(known.to.get(&to)?)?.base())
+    }
+
+    /// Fills more of the area that this process writes to `to`: whole pages.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Argument`] when the range is not within the area, or there has been no contact;
+    /// [`ErrorKind::NoMemory`] when there is none left.
+    pub fn reserve(&self, to: usize, offset: usize, len: usize) -> Result<(), Error> {
+        let number = self.lock().to.get(&to).copied();
+        let none = || Error::new(ErrorKind::Argument, format!("to: nothing was written to {to}"));
+        self.segment.reserve_area(number.ok_or_else(none)?, offset, len)
+    }
+
+    /// The area in which `from` writes to this process, if it does.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Argument`] when `from` names an area that there is not, [`ErrorKind::NoMemory`] when
+    /// address space has run out.
+    pub fn written_by(&self, from: usize) -> Result<Option<NonNull<u8>>, Error> {
+        let number = word(&self.mailbox, from).load(Ordering::Acquire);
+        let Some(number) = number.checked_sub(1).filter(|_| from != self.slot) else {
+            return Ok(None);
+        };
+        self.lock().map(&self.segment, number as usize).map(Some)
+    }
+
+    /// The word of `from` in the mailbox of this process, for checks that write it as a process gone wild could.
+    pub fn mailbox_word(&self, from: usize) -> &AtomicU32 {
+        word(&self.mailbox, from)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+        // Nothing is half done in it at any time.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn map(&mut self, segment: &Segment, number: usize) -> Result<NonNull<u8>, Error> {
+        if let Some(map) = self.maps.get(&number) {
+            return Ok(map.base());
+        }
+        let map = segment.map_area(number)?;
+        Ok(self.maps.entry(number).or_insert(map).base())
+    }
+}
+
+/// Maps the mailbox of a slot, `len` bytes of it from `start` on filled with memory.
+fn map_mailbox(segment: &Segment, slot: usize, start: usize, len: usize) -> Result<Mapping, Error> {
+    let (at, bytes) = (segment.layout().mailbox(slot), segment.layout().mailbox_bytes());
+    let failed =
+        |error| Error::system(format!("the mailbox of slot {slot} in shared memory"), error);
+    crate::sys::memory::reserve(segment.fd(), (at + start) as u64, len as u64).map_err(failed)?;
+    Mapping::shared(segment.fd(), at as u64, bytes, Inherit::No).map_err(failed)
+}
+
+/// The word of a slot in a mailbox.
+fn word(mailbox: &Mapping, slot: usize) -> &AtomicU32 {
+    let at = slot * size_of::<AtomicU32>();
+    assert!(at < mailbox.len(), "slot {slot} of a mailbox of {} bytes", mailbox.len());
+    // SAFETY: within the mapping, which lives as long as the reference, at a multiple of 4 from a page;
+    // atomics only.
+    unsafe { AtomicU32::from_ptr(mailbox.base().as_ptr().add(at).cast()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shm::pair;
+    use crate::shm::segment::JobFlags;
+
+    fn job(ranks: usize) -> (Arc<Segment>, Vec<Contacts>) {
+        let segment = Segment::create(ranks, &[], JobFlags::default(), 0).expect("a segment");
+        let segment = Arc::new(segment);
+        let contacts = |slot| Contacts::new(segment.clone(), slot).expect("contacts");
+        let all = (0..ranks).map(contacts).collect();
+        (segment, all)
+    }
+
+    #[test]
+    fn what_one_writes_the_other_finds() {
+        let (segment, all) = job(3);
+        assert!((0..3).all(|slot| segment.connected(slot, 0).is_none()));
+        let area = all[2].connect(0, 4096).expect("room");
+        assert_eq!(all[2].connect(0, 4096).expect("the same"), area);
+        assert_eq!((segment.connected(0, 0), segment.connected(0, 1)), (Some(1), None));
+        assert!(all[0].written_by(1).expect("a mailbox").is_none());
+        assert!(all[0].written_by(0).expect("a mailbox").is_none());
+        let found = all[0].written_by(2).expect("a mailbox").expect("an area");
+        assert_eq!(all[0].written_by(2).expect("a mailbox"), Some(found));
+        // SAFETY: both are mapped, and filled up to the first page; nobody else runs.
+        unsafe {
+            area.as_ptr().write(7);
+            assert_eq!(found.as_ptr().read(), 7);
+        }
+        // The way back is another area.
+        let back = all[0].connect(2, 4096).expect("room");
+        assert_ne!(back, found);
+        // SAFETY: as above.
+        assert_eq!(unsafe { back.as_ptr().read() }, 0);
+    }
+
+    #[test]
+    fn more_of_an_area_is_filled_within_its_bounds() {
+        let (segment, all) = job(2);
+        let len = segment.layout().area_bytes();
+        assert_eq!(all[0].reserve(1, 0, 8).expect_err("none").kind(), ErrorKind::Argument);
+        let area = all[0].connect(1, 8).expect("room");
+        all[0].reserve(1, len - 8, 8).expect("room");
+        // SAFETY: the last byte of the area, which was filled just now.
+        unsafe { area.as_ptr().add(len - 1).write(9) };
+        for (offset, bytes) in [(len, 1), (usize::MAX, 2), (0, len + 1), (0, 0)] {
+            assert!(all[0].reserve(1, offset, bytes).is_err(), "{offset} {bytes}");
+        }
+    }
+
+    /// A job with as many ranks as can be is only address space, and uses memory for what is used.
+    #[test]
+    fn many_ranks_cost_what_they_use() {
+        let segment = Segment::create(pair::MAX_RANKS, &[], JobFlags::default(), 0).expect("room");
+        let segment = Arc::new(segment);
+        let last = Contacts::new(segment.clone(), pair::MAX_RANKS - 1).expect("contacts");
+        let first = Contacts::new(segment, 0).expect("contacts");
+        last.connect(0, 4096).expect("room");
+        assert!(first.written_by(pair::MAX_RANKS - 1).expect("a mailbox").is_some());
+    }
+
+    #[test]
+    fn areas_that_there_are_not_are_refused() {
+        let (segment, all) = job(2);
+        for number in [u32::MAX, segment.layout().room().areas as u32 + 1] {
+            all[1].mailbox_word(0).store(number, Ordering::Relaxed);
+            let error = all[1].written_by(0).expect_err("no such area");
+            assert_eq!(error.kind(), ErrorKind::Argument, "{error}");
+        }
+        all[1].mailbox_word(0).store(0, Ordering::Relaxed);
+        // A count that somebody has written.
+        segment.header().areas_taken.store(u64::MAX - 1, Ordering::Relaxed);
+        for _ in 0..4 {
+            assert_eq!(all[0].connect(1, 8).expect_err("none").kind(), ErrorKind::NoMemory);
+        }
+    }
+
+    /// Who has no memory for an area keeps its number, and takes no other one when it tries again.
+    #[test]
+    fn an_area_without_memory_is_not_lost() {
+        let (segment, all) = job(3);
+        let taken = || segment.header().areas_taken.load(Ordering::Relaxed);
+        // More than an area has.
+        let filled = segment.layout().area_bytes() + 1;
+        for _ in 0..3 {
+            all[0].connect(1, filled).expect_err("too much");
+            assert_eq!(taken(), 1);
+        }
+        assert!(
+            all[0].writes_to(1).is_none() && all[1].written_by(0).expect("a mailbox").is_none()
+        );
+        let first = all[0].connect(1, 8).expect("room");
+        assert_eq!(taken(), 1);
+        assert_ne!(all[0].connect(2, 8).expect("room"), first);
+        assert_eq!(taken(), 2);
+    }
+
+    /// Two processes that take areas at the same time take different ones.
+    #[test]
+    fn areas_are_taken_once() {
+        let (_segment, all) = job(16);
+        std::thread::scope(|scope| {
+            for from in &all {
+                let connect = || (0..16).for_each(|to| drop(from.connect(to, 8)));
+                scope.spawn(connect);
+            }
+        });
+        let mut numbers = std::collections::HashSet::new();
+        for (to, one) in all.iter().enumerate() {
+            for from in 0..16 {
+                let number = one.mailbox_word(from).load(Ordering::Relaxed);
+                assert!(number != 0 && numbers.insert(number), "{from} to {to}");
+            }
+        }
+    }
+}
