@@ -280,7 +280,8 @@ impl Layout {
     /// Holes cost nothing, so there is room for as many processes as a job can ever have, for all their
     /// pairs, and heaps that could hold all of the memory, up to what the address space has room for.
     /// Where the size of files is limited there is room for the ranks alone; for less and less in their
-    /// heaps, down to nothing; and in the end not for all pairs.
+    /// heaps, down to nothing. The total of a layout may be
+    /// more than `file` then: the caller refuses it.
     pub fn for_job(ranks: usize, cpus: usize, memory: u64, file: u64) -> Option<Self> {
         if ranks == 0 || ranks > MAX_RANKS {
             return None;
@@ -294,11 +295,9 @@ impl Layout {
         if most.is_some() {
             return most;
         }
-        let least = Self::new(ranks, Room { slots: ranks, areas: 0, heap: 0, ..all })?;
-        let areas = file.saturating_sub(least.total as u64) / PAIR_BYTES as u64;
-        // Two ranks are as few as can have a message on its way.
-        let areas = usize::try_from(areas).unwrap_or(usize::MAX).min(ranks * ranks).max(2);
-        let rest = Self::new(ranks, Room { areas, ..least.room })?;
+        // Fewer areas than pairs would end in a job whose ranks find no way to each other.
+        let (slots, areas) = (ranks, ranks * ranks);
+        let rest = Self::new(ranks, Room { slots, areas, heap: 0, ..all })?;
         let left = file.saturating_sub(rest.heaps as u64) / ranks as u64;
         Self::new(ranks, Room { heap: heap.min(whole(left)), ..rest.room })
     }
@@ -501,11 +500,11 @@ mod tests {
         let small = job(2, GIB);
         assert_eq!((small.room().slots, small.room().areas, small.heap()), (2, 4, 506 << 20));
         assert!(small.total() as u64 <= GIB);
-        // As many pairs as there is room for.
+        // Never fewer areas than pairs, also where the file is too small for them: it is refused then.
         let crowded = job(64, GIB);
-        assert!((300..500).contains(&crowded.room().areas) && crowded.total() as u64 <= GIB);
-        // Too small for anything: making the file fails then.
-        assert_eq!((job(2, 0).heap(), job(2, 0).room().areas), (0, 2));
+        assert_eq!((crowded.room().areas, crowded.heap()), (64 * 64, 0));
+        assert!(crowded.total() as u64 > GIB);
+        assert_eq!((job(2, 0).heap(), job(2, 0).room().areas), (0, 4));
     }
 
     #[test]

@@ -71,6 +71,14 @@ impl Segment {
         let layout = Layout::for_job(ranks, cpus.len(), memory, file).ok_or_else(|| {
             Error::new(ErrorKind::Argument, format!("ranks: {ranks} is outside 1 to {MAX_RANKS}"))
         })?;
+        if layout.total() as u64 > file {
+            let detail = format!(
+                "a job of {ranks} ranks needs a file of {} bytes, and files of this process may have \
+                 {file} (ulimit -f)",
+                layout.total()
+            );
+            return Err(Error::new(ErrorKind::NoMemory, detail));
+        }
         let describe = || format!("shared memory of {} bytes for {ranks} ranks", layout.total());
         let fd = memory::create_sealed("typepack-job", layout.total() as u64)
             .map_err(|error| Error::system(describe(), error))?;
