@@ -1,9 +1,11 @@
 //! Collective calls and grids, against results computed serially.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
+mod forbid;
 mod job;
 
-use job::{Random, forbid, ranks, ranks_with};
+use forbid::forbid;
+use job::{Random, ranks, ranks_with};
 use typepack::{Communicator, Datatype, ErrorKind, Named, Op, commit, dims_create};
 
 fn collectives(world: &Communicator) {

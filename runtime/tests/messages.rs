@@ -1,5 +1,4 @@
 //! Point-to-point messages between real ranks.
-#![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
 

@@ -2,9 +2,11 @@
 //! both, between ranks of which one dies, longer than two gibibytes.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
+mod forbid;
 mod job;
 
-use job::{Random, body, forbid, is_rank, mpiexec, ranks, ranks_with, run, text};
+use forbid::forbid;
+use job::{Random, body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,0 +1,22 @@
+//! Makes system calls fail in a rank of a test's job.
+
+/// Makes a system call fail in this process from now on.
+pub fn forbid(call: libc::c_long, error: i32) {
+    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let mut filter = [
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
+        libc::sock_filter {
+            jf: 1,
+            ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32)
+        },
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | error as u32),
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the program is as long as it says, and read during the call only.
+    let done = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+            | libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+    };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
