@@ -69,7 +69,8 @@ pub unsafe fn start<'a>(
     build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
 ) -> Result<Operation> {
     endpoint.begin(|core| {
-        // SAFETY: passed on to the caller, word for word.
+        // SAFETY: the caller keeps the memory valid until the operation is complete or detached, which is
+        // all that `Schedules::start` asks; plans are kept by the schedule.
         let started = core.with(|schedules: &mut Schedules, engine| unsafe {
             schedules.start(engine, place, build)
         });

@@ -279,9 +279,9 @@ impl Layout {
     ///
     /// Holes cost nothing, so there is room for as many processes as a job can ever have, for all their
     /// pairs, and heaps that could hold all of the memory, up to what the address space has room for.
-    /// Where the size of files is limited there is room for the ranks alone; for less and less in their
-    /// heaps, down to nothing. The total of a layout may be
-    /// more than `file` then: the caller refuses it.
+    /// Where the size of files is limited, the layout has room for the ranks at the start and their pairs,
+    /// and the heaps get what is left. When the pairs alone do not fit, the layout is larger than `file`:
+    /// the caller refuses it.
     pub fn for_job(ranks: usize, cpus: usize, memory: u64, file: u64) -> Option<Self> {
         if ranks == 0 || ranks > MAX_RANKS {
             return None;
