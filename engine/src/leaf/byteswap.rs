@@ -1,13 +1,15 @@
-//! Byte order: moves that turn elements round on their way, for `external32/`.
+//! Byte order: moves that reverse the bytes of each element between load and store, for
+//! `external32/`.
 //!
-//! A run of whole elements of 2, 4, 8 or 16 bytes in the other byte order is one shuffle per
-//! register, since no element crosses 16 bytes of a move that begins with one. So [`Swapped`] is an
-//! instruction set like those of `moves.rs`, and the loops over them - rows here, tiles in
-//! `tiles.rs`, lists in `lists.rs` - are the same for both orders. Patterns of `dense/` need not
-//! even that: their permute has the order in it. `mod.rs` picks, by the [`Swap`] of a nest.
+//! Swapping a run of whole elements of 2, 4, 8 or 16 bytes takes one shuffle per register: a move
+//! begins with an element, so no element crosses a 16-byte boundary of the register. Therefore
+//! [`Swapped`] is an instruction set like those of `moves.rs`, and the loops over them (rows in
+//! this file, tiles in `tiles.rs`, lists in `lists.rs`) serve both byte orders. Patterns of
+//! `dense/` already permute bytes; their permutation includes the byte order. `mod.rs` picks the
+//! loop by the [`Swap`] of a nest.
 //!
-//! Invariant: whoever calls passes whole elements only. Ranges that break one are
-//! `external32/mod.rs`'s to cut.
+//! Invariant: callers pass whole elements only. `external32/mod.rs` splits ranges that cut an
+//! element.
 
 use super::moves::{self, Machine, Portable};
 #[cfg(target_arch = "x86_64")]
@@ -21,15 +23,16 @@ use std::arch::x86_64::*;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Bytes of an element whose bytes change their order: 2, 4, 8 or 16; 1 if none does.
+/// Bytes of an element whose bytes are reversed: 2, 4, 8 or 16. The width is 1 if nothing is
+/// reversed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Width(u8);
 
 impl Width {
-    /// Bytes by themselves.
+    /// Elements of 1 byte.
     pub(crate) const ONE: Self = Self(1);
 
-    /// Elements of `bytes` bytes; those of 1 byte stay as they are.
+    /// Returns the width of elements of `bytes` bytes, or `None` if no element has that many bytes.
     pub(crate) fn new(bytes: usize) -> Option<Self> {
         matches!(bytes, 1 | 2 | 4 | 8 | 16).then_some(Self(bytes as u8))
     }
@@ -40,17 +43,17 @@ impl Width {
     }
 }
 
-/// What is turned round in the leaf of a nest.
+/// The elements to byte-swap in the leaf of a nest.
 #[derive(Clone, Debug)]
 pub(crate) enum Swap {
-    /// All of it, in elements of one width.
+    /// All elements of the leaf have one width.
     Same(Width),
-    /// Each run of a window in elements of a width of its own.
+    /// Each run of a window has elements of its own width.
     Each(Arc<[Width]>),
 }
 
 impl Swap {
-    /// Width of run number `i` of the leaf.
+    /// Returns the width of run number `i` of the leaf.
     #[inline]
     pub(super) fn width(&self, i: usize) -> Width {
         match self {
@@ -59,13 +62,14 @@ impl Swap {
         }
     }
 
-    /// Moves packed bytes `skip .. skip + bytes` of a leaf, whole elements.
+    /// Moves packed bytes `skip..skip + bytes` of a leaf. They are whole elements.
     ///
     /// # Safety
     ///
-    /// - The machine has `isa`; this is the leaf's swap.
-    /// - The runs of `leaf`, relative to `mem`, are valid as far as these bytes go: for reads when
-    ///   `PACK`, for writes otherwise; `packed` is, the other way round, for `bytes` bytes.
+    /// - The machine has `isa`; `self` is the leaf's swap.
+    /// - The parts of `leaf`'s runs that hold these bytes, relative to `mem`, are valid: for reads
+    ///   if `PACK`, for writes otherwise. `packed` is valid for the opposite access, for `bytes`
+    ///   bytes.
     /// - The two sides do not overlap.
     pub(crate) unsafe fn part_of_leaf<const PACK: bool>(
         &self,
@@ -87,7 +91,9 @@ impl Swap {
             }
             let bytes = (run.bytes - skip).min(left);
             let at = mem.wrapping_offset(run.offset as isize).wrapping_add(skip as usize);
-            // SAFETY: this part of the run, and its packed bytes.
+            // SAFETY: `at` and `bytes` are the part of this run that lies in the range, and
+            // `packed` is its place; the caller guarantees both. They are whole elements of the
+            // run's width.
             unsafe { copy::<PACK>(isa, self.width(i), at, packed, bytes as usize) };
             packed = packed.wrapping_add(bytes as usize);
             left -= bytes;
@@ -99,10 +105,10 @@ impl Swap {
     }
 }
 
-/// The instruction set `M` with elements of `W` bytes turned round in every move.
+/// The instruction set `M` in which every move reverses elements of `W` bytes.
 pub(super) struct Swapped<M, const W: usize>(PhantomData<M>);
 
-/// Where each byte of 64 comes from, counted within 16 bytes, for elements of `W` bytes.
+/// The source of each of 64 bytes, counted within its 16 bytes, for elements of `W` bytes.
 #[cfg(target_arch = "x86_64")]
 struct Mirror<const W: usize>;
 
@@ -118,7 +124,7 @@ impl<const W: usize> Mirror<W> {
     };
 }
 
-/// Turns elements of `W` bytes without vector instructions of a particular machine.
+/// Reverses elements of `W` bytes without vector instructions of a particular machine.
 #[inline(always)]
 fn swapped_words<T: Copy, const W: usize>(value: T) -> T {
     let mut value = value;
@@ -128,7 +134,8 @@ fn swapped_words<T: Copy, const W: usize>(value: T) -> T {
             let step = size_of::<$word>();
             let mut at = 0;
             while at + step <= size_of::<T>() {
-                // SAFETY: a word within the value, which is plain bytes.
+                // SAFETY: `at + step <= size_of::<T>()`, so the word lies within `value`. Every
+                // caller's `T` is plain bytes or a vector register, for which any bytes are valid.
                 unsafe {
                     let word = bytes.add(at).cast::<$word>();
                     word.write_unaligned($turn(word.read_unaligned()));
@@ -156,15 +163,16 @@ impl<const W: usize> Machine for Swapped<Portable, W> {
     }
 }
 
-/// A value as a register of the same size, and back; the branches that call it elsewhere are dead.
+/// Calls `turn` with `value` as a register of the same size. Callers also compile this function in
+/// branches for other sizes, which never run.
 ///
 /// # Safety
 ///
-/// - `T` and `R` have one size and any bytes make either.
+/// - `T` and `R` have the same size, and any bytes are a valid value of either.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn through<T: Copy, R: Copy>(value: T, turn: impl FnOnce(R) -> R) -> T {
-    // SAFETY: one size, any bytes, by the contract.
+    // SAFETY: the caller guarantees that `T` and `R` have the same size and accept any bytes.
     unsafe { std::mem::transmute_copy(&turn(std::mem::transmute_copy(&value))) }
 }
 
@@ -176,7 +184,8 @@ impl<const W: usize> Machine for Swapped<Avx2, W> {
     #[inline(always)]
     unsafe fn swapped<T: Copy>(value: T) -> T {
         let mirror = Mirror::<W>::BYTES.as_ptr();
-        // SAFETY: registers of the value's size; the CPU has AVX2, by the contract.
+        // SAFETY: each arm's register has the size of `T`, and `mirror` points to 64 bytes. The
+        // caller guarantees that the CPU has AVX2.
         unsafe {
             match size_of::<T>() {
                 16 => through(value, |v| _mm_shuffle_epi8(v, _mm_loadu_si128(mirror.cast()))),
@@ -195,7 +204,8 @@ impl<const W: usize> Machine for Swapped<Avx512, W> {
     #[inline(always)]
     unsafe fn swapped<T: Copy>(value: T) -> T {
         let mirror = Mirror::<W>::BYTES.as_ptr();
-        // SAFETY: registers of the value's size; the CPU has AVX-512 BW, by the contract.
+        // SAFETY: the register of the first arm has 64 bytes like `T`, and `mirror` points to 64
+        // bytes. The caller guarantees that the CPU has AVX-512 BW, and so AVX2.
         unsafe {
             match size_of::<T>() {
                 64 => through(value, |v| _mm512_shuffle_epi8(v, _mm512_loadu_si512(mirror.cast()))),
@@ -205,17 +215,18 @@ impl<const W: usize> Machine for Swapped<Avx512, W> {
     }
 }
 
-/// The move for runs of elements of `width` that are not of known length, as a function of the
-/// instruction set: `from`, `to`, bytes.
+/// A function that moves a run of elements of `width` whose length is not known at compile time.
+/// The arguments are `from`, `to` and the number of bytes.
 ///
 /// # Safety
 ///
-/// - The CPU has the instruction set that the function was asked for.
-/// - `bytes` bytes at `from` are valid for reads and as many at `to` for writes; they do not overlap.
+/// - The CPU has the instruction set that the function was made for.
+/// - `from` is valid for reads of `bytes` bytes, `to` for writes of `bytes` bytes, and they do not
+///   overlap.
 /// - `bytes` is a multiple of the width.
 pub(crate) type Mover = unsafe fn(*const u8, *mut u8, usize);
 
-/// The [`Mover`] for `width`.
+/// Returns the [`Mover`] for `width`.
 #[inline]
 pub(crate) fn mover(isa: Isa, width: Width) -> Mover {
     if width == Width::ONE {
@@ -231,40 +242,43 @@ pub(crate) fn mover(isa: Isa, width: Width) -> Mover {
     portable::mover(width)
 }
 
-/// The [`Mover`] that only moves.
+/// The [`Mover`] that does not change bytes.
 ///
 /// # Safety
 ///
-/// As for [`Mover`].
+/// The conditions of [`Mover`] hold.
 unsafe fn native(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: our contract.
+    // SAFETY: `from` is readable and `to` writable for `bytes` bytes, and they do not overlap
+    // (second condition of `Mover`).
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
 }
 
-/// As [`moves::run`], with four registers to a turn of the loop, of which all are loaded before the
-/// first is stored: nothing is waited for that lies at the same place of another page.
+/// Does what [`moves::run`] does, with four registers per iteration of the loop. All four are
+/// loaded before the first is stored, so that no load waits for a store to the same offset of
+/// another page.
 ///
 /// # Safety
 ///
-/// As for [`moves::run`].
+/// The conditions of [`moves::run`] hold.
 #[inline(always)]
 unsafe fn long_run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
-    /// Bytes up to which the loop is not entered.
+    /// Longest run, in bytes, that does not enter the loop.
     const SHORT: usize = 64;
     if bytes <= SHORT || M::WIDEST < 32 {
-        // SAFETY: our contract.
+        // SAFETY: `moves::run` gets this function's arguments, whose conditions the caller
+        // guarantees.
         return unsafe { moves::run::<M>(from, to, bytes) };
     }
-    // As in `moves::long`: the first and the last 64 bytes by themselves, stores between them begin
-    // at cache lines.
+    // The first and the last 64 bytes are moves of their own; the stores between them begin at
+    // cache lines, for the reason given in `moves::long`.
     let last = bytes - SHORT;
-    // SAFETY: the first bytes of the run.
+    // SAFETY: `bytes` is more than `SHORT`, so the first `SHORT` bytes are in the run.
     unsafe { moves::block::<M, SHORT>(from, to) };
     let mut at = if to.addr().is_multiple_of(M::UNIT) { 64 - to.addr() % 64 } else { 64 };
     macro_rules! turns {
         ($width:literal) => {
             while at + 4 * $width <= bytes {
-                // SAFETY: four registers within the run.
+                // SAFETY: `at + 4 * $width <= bytes`, so all four registers lie within the run.
                 unsafe {
                     let load = |i: usize| from.add(at + i * $width).cast::<[u8; $width]>().read();
                     let (a, b, c, d) = (load(0), load(1), load(2), load(3));
@@ -284,23 +298,25 @@ unsafe fn long_run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
         turns!(32);
     }
     while at < last {
-        // SAFETY: 64 bytes from `at` end before the run does, `at` being below `last`.
+        // SAFETY: `at` is below `last == bytes - SHORT`, so the 64 bytes from `at` end before the
+        // run's end.
         unsafe { moves::block::<M, SHORT>(from.add(at), to.add(at)) };
         at += SHORT;
     }
     if at < bytes {
-        // SAFETY: the last 64 bytes of the run.
+        // SAFETY: `last` is `bytes - SHORT`, so the move covers exactly the last 64 bytes of the
+        // run.
         unsafe { moves::block::<M, SHORT>(from.add(last), to.add(last)) };
     }
 }
 
-/// As [`interpreter::copy`], turning elements of `width`.
+/// Does what [`interpreter::copy`] does and reverses the bytes of elements of `width`.
 ///
 /// # Safety
 ///
 /// - The machine has `isa`; `bytes` is a multiple of the width.
-/// - `mem` is valid for `bytes` bytes: for reads when `PACK`, for writes otherwise; so is `packed`,
-///   the other way round. They do not overlap.
+/// - `mem` is valid for `bytes` bytes: for reads if `PACK`, for writes otherwise. `packed` is valid
+///   for the opposite access. They do not overlap.
 #[inline]
 pub(crate) unsafe fn copy<const PACK: bool>(
     isa: Isa,
@@ -310,15 +326,17 @@ pub(crate) unsafe fn copy<const PACK: bool>(
     bytes: usize,
 ) {
     if width == Width::ONE {
-        // SAFETY: our contract.
+        // SAFETY: `mem` and `packed` are valid for `bytes` bytes and do not overlap (second
+        // condition of `# Safety`).
         return unsafe { interpreter::copy::<PACK>(mem, packed, bytes) };
     }
     let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
-    // SAFETY: our contract.
+    // SAFETY: `from` is readable and `to` writable for `bytes` bytes, a multiple of `width`; the
+    // machine has `isa`. The caller guarantees all three.
     unsafe { mover(isa, width)(from, to, bytes) }
 }
 
-/// The row for blocks of `bytes` bytes of elements of `width`, which is not 1.
+/// Returns the row for blocks of `bytes` bytes with elements of `width`, which is not 1.
 pub(super) fn row<const PACK: bool>(isa: Isa, level: LevelShape, bytes: u64, width: Width) -> Row {
     match level {
         LevelShape::Loop => instance::<Strided, PACK>(isa, bytes, width),
@@ -339,13 +357,13 @@ fn instance<S: Steps, const PACK: bool>(isa: Isa, bytes: u64, width: Width) -> R
     portable::row::<S, PACK>(bytes, width)
 }
 
-/// The runs of a window and what is turned in each: the context of the rows of [`windows`].
+/// The runs of a window and the swap of each run: the context of the rows of [`windows`].
 pub(super) struct Window {
     pub(super) runs: Arc<[Run]>,
     pub(super) swap: Swap,
 }
 
-/// The row for windows, run by run.
+/// Returns the row that moves windows run by run.
 pub(super) fn windows<const PACK: bool>(isa: Isa, level: LevelShape) -> Row {
     match level {
         LevelShape::Loop => windows_of::<Strided, PACK>(isa),
@@ -365,12 +383,12 @@ fn windows_of<S: Steps, const PACK: bool>(isa: Isa) -> Row {
     window_portable::<S, PACK>
 }
 
-/// The rows of [`windows`] that move run by run.
+/// Defines a row of [`windows`] that moves run by run.
 macro_rules! run_by_run {
     ($name:ident, $machine:ident $(, #[$feature:meta])?) => {
         /// # Safety
         ///
-        /// - As for [`Row`]; the context is a [`Window`] that outlives the call.
+        /// - The conditions of [`Row`] hold. The context is a [`Window`] that outlives the call.
         /// - The CPU has the instruction set.
         $(#[$feature])?
         unsafe fn $name<S: Steps, const PACK: bool>(
@@ -379,9 +397,10 @@ macro_rules! run_by_run {
             mem: *mut u8,
             packed: *mut u8,
         ) {
-            // SAFETY: the context is a window.
+            // SAFETY: the caller guarantees that the context is a `Window` that outlives the call.
             let Window { runs, swap } = unsafe { &*context.cast::<Window>() };
-            // SAFETY: the count is the level's first word.
+            // SAFETY: `words` points to the parameters of a level of kind `S` (first condition of
+            // `Row`), of which the first is the count.
             let (count, steps) = unsafe { (*words as usize, S::new(words)) };
             let (mut cursor, mut packed) = (steps.start(mem), packed);
             for _ in 0..count {
@@ -392,7 +411,9 @@ macro_rules! run_by_run {
                     let mem = at.wrapping_offset(offset as isize);
                     let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
                     let bytes = bytes as usize;
-                    // SAFETY: a run of this iteration, and its place in the packed bytes.
+                    // SAFETY: `mem` is this run in an iteration below the count and `packed` its
+                    // place, both valid by the conditions of `Row`; the CPU has the instruction
+                    // set.
                     unsafe {
                         match swap.width(r).bytes() {
                             1 => moves::run::<Portable>(from, to, bytes),
@@ -413,12 +434,12 @@ run_by_run! { window_portable, Portable }
 #[cfg(target_arch = "x86_64")]
 run_by_run! { window_avx2, Avx2, #[target_feature(enable = "avx2")] }
 
-/// The row of [`windows`] with one masked move per run of up to 64 bytes: no jump depends on a run's
-/// length or width.
+/// The row of [`windows`] with one masked move per run of up to 64 bytes, so that no jump depends
+/// on the length or the width of a run.
 ///
 /// # Safety
 ///
-/// - As for [`Row`]; the context is a [`Window`] that outlives the call.
+/// - The conditions of [`Row`] hold. The context is a [`Window`] that outlives the call.
 /// - The CPU has [`Isa::Avx512`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
@@ -435,9 +456,10 @@ unsafe fn masked<S: Steps, const PACK: bool>(
         Mirror::<8>::BYTES,
         Mirror::<16>::BYTES,
     ];
-    // SAFETY: the context is a window.
+    // SAFETY: the caller guarantees that the context is a `Window` that outlives the call.
     let Window { runs, swap } = unsafe { &*context.cast::<Window>() };
-    // SAFETY: the count is the level's first word.
+    // SAFETY: the caller guarantees that `words` points to the parameters of a level of kind `S`;
+    // the first of them is the count.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     let (mut cursor, mut packed) = (steps.start(mem), packed);
     for _ in 0..count {
@@ -450,8 +472,9 @@ unsafe fn masked<S: Steps, const PACK: bool>(
             if bytes <= 64 {
                 let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
                 let mask = _bzhi_u64(u64::MAX, bytes as u32);
-                // SAFETY: the bytes under the mask are those of a run of this iteration, and their
-                // place in the packed bytes; others are not accessed.
+                // SAFETY: the bytes under the mask are this run in an iteration below the count,
+                // and their packed place; other bytes are not accessed. `mirror` points to 64
+                // bytes.
                 unsafe {
                     let mirror = MIRRORS[width.bytes().trailing_zeros() as usize].as_ptr();
                     let data = _mm512_maskz_loadu_epi8(mask, from.cast());
@@ -459,7 +482,8 @@ unsafe fn masked<S: Steps, const PACK: bool>(
                     _mm512_mask_storeu_epi8(to.cast(), mask, data);
                 }
             } else {
-                // SAFETY: a run of this iteration, and its place in the packed bytes.
+                // SAFETY: `mem` is this run in an iteration below the count and `packed` its place,
+                // both valid for `bytes` bytes by the conditions of `Row`.
                 unsafe { copy::<PACK>(Isa::Avx512, width, mem, packed, bytes) };
             }
             packed = packed.wrapping_add(bytes);
@@ -467,7 +491,7 @@ unsafe fn masked<S: Steps, const PACK: bool>(
     }
 }
 
-/// The instances of one instruction set.
+/// Defines the movers and rows of one instruction set.
 macro_rules! instances {
     ($name:ident, $machine:ident, [$($width:literal: $($bytes:literal)*;)*] $(, #[$feature:meta])?) => {
         mod $name {
@@ -498,16 +522,17 @@ macro_rules! instances {
 
             /// # Safety
             ///
-            /// As for [`Mover`].
+            /// The conditions of [`Mover`] hold.
             $(#[$feature])?
             unsafe fn run<const W: usize>(from: *const u8, to: *mut u8, bytes: usize) {
-                // SAFETY: our contract.
+                // SAFETY: the caller guarantees the two sides for `bytes` bytes, a multiple of `W`,
+                // and the instruction set.
                 unsafe { long_run::<Swapped<$machine, W>>(from, to, bytes) }
             }
 
             /// # Safety
             ///
-            /// - As for [`Row`].
+            /// - The conditions of [`Row`] hold, for blocks of `B` bytes.
             /// - The CPU has the instruction set.
             $(#[$feature])?
             unsafe fn fixed<S: Steps, const PACK: bool, const W: usize, const B: usize>(
@@ -517,13 +542,15 @@ macro_rules! instances {
                 packed: *mut u8,
             ) {
                 let _ = context;
-                // SAFETY: our contract.
+                // SAFETY: `blocks` has the conditions of `Row` for blocks of `B` bytes, which the
+                // caller guarantees.
                 unsafe { blocks::<Swapped<$machine, W>, S, PACK, B>(words, mem, packed) }
             }
 
             /// # Safety
             ///
-            /// - As for [`Row`]; the context is the block length in bytes, at least 64.
+            /// - The conditions of [`Row`] hold. The context is the block length in bytes, at least
+            ///   64.
             /// - The CPU has the instruction set.
             $(#[$feature])?
             unsafe fn long<S: Steps, const PACK: bool, const W: usize>(
@@ -533,13 +560,14 @@ macro_rules! instances {
                 packed: *mut u8,
             ) {
                 let bytes = context.addr();
-                // SAFETY: our contract.
+                // SAFETY: `bytes` is the block length, at least 64, and the caller guarantees the
+                // conditions of `Row` for it.
                 unsafe { long_blocks::<Swapped<$machine, W>, S, PACK>(bytes, words, mem, packed) }
             }
 
             /// # Safety
             ///
-            /// - As for [`Row`]; the context is the block length in bytes.
+            /// - The conditions of [`Row`] hold. The context is the block length in bytes.
             /// - The CPU has the instruction set.
             $(#[$feature])?
             unsafe fn any<S: Steps, const PACK: bool, const W: usize>(
@@ -549,12 +577,13 @@ macro_rules! instances {
                 packed: *mut u8,
             ) {
                 let bytes = context.addr();
-                // SAFETY: the count is the level's first word.
+                // SAFETY: the caller guarantees that `words` points to the parameters of a level of
+                // kind `S`; the first of them is the count.
                 let (count, steps) = unsafe { (*words as usize, S::new(words)) };
                 let (mut cursor, mut packed) = (steps.start(mem), packed);
                 for _ in 0..count {
-                    // SAFETY: the cursor stands at an iteration below the count; the block is valid
-                    // on both sides.
+                    // SAFETY: the cursor stands at an iteration below the count, so its block of
+                    // `bytes` bytes is valid at `at`; `packed` is the block's place.
                     unsafe {
                         let at = steps.at(mem, cursor, 0);
                         let (from, to) = if PACK { (at, packed) } else { (packed, at) };

@@ -1,10 +1,10 @@
-//! Moves the runs of an index list, which have lengths of their own.
+//! Moves the runs of an index list. Each run has its own length.
 //!
-//! Called by `exec/` for the whole entries of a list of blocks. A memcpy per entry costs a call
-//! and a mispredicted jump on the length, several times what a run of a few doubles needs. So runs
-//! of up to a register are one masked move where the CPU has such (AVX-512), and moves of a fixed
-//! size that overlap in the middle elsewhere. Nothing beside a run is read or written: what lies in
-//! the gaps may belong to another thread, or not be there.
+//! `exec/` calls [`run`] for the whole entries of a list of blocks. A memcpy per entry costs a call
+//! and a mispredicted jump on the length, several times the cost of moving a run of a few doubles.
+//! So a run of up to one register is one masked move on CPUs with AVX-512, and two overlapping
+//! moves of a fixed size on other CPUs. Nothing outside a run is read or written: the memory in the
+//! gaps may belong to another thread or may not be mapped.
 
 use super::Isa;
 use super::byteswap::{self, Swapped, Width};
@@ -15,28 +15,29 @@ use crate::ir::RaggedList;
 use crate::table::entries;
 use std::ops::Range;
 
-/// Longest run that the moves here are for; longer ones are memcpy's.
+/// Longest run that the moves of this file handle; longer runs use memcpy.
 const SHORT: usize = 64;
 
-/// A list of runs in use: `lengths[i] * unit` bytes at `mem + entries[i] * scale`.
+/// A list of runs at a memory base: run `i` has `lengths[i] * unit` bytes at `mem + entries[i] *
+/// scale`.
 #[derive(Clone, Copy)]
 pub(crate) struct Runs<'a> {
     pub(crate) list: &'a RaggedList,
     pub(crate) scale: i64,
     pub(crate) unit: u64,
     pub(crate) mem: *mut u8,
-    /// What is turned round on the way; `unit` is a multiple of it.
+    /// Bytes of the elements to byte-swap. `unit` is a multiple of `width`.
     pub(crate) width: Width,
 }
 
-/// Moves the whole runs of `range`, in order; returns where packed data goes on.
+/// Moves the whole runs of `range`, in order, and returns the packed address after the last run.
 ///
 /// # Safety
 ///
 /// - The machine has `isa`.
 /// - `range` is within the list.
-/// - Every run of it is valid: for reads when `PACK`, for writes otherwise; so is `packed`, the
-///   other way round, for the sum of their bytes.
+/// - Every run of `range` is valid: for reads if `PACK`, for writes otherwise. `packed` is valid
+///   for the opposite access, for the sum of the runs' bytes.
 /// - The two sides do not overlap.
 pub(crate) unsafe fn run<const PACK: bool>(
     isa: Isa,
@@ -46,7 +47,8 @@ pub(crate) unsafe fn run<const PACK: bool>(
 ) -> *mut u8 {
     #[cfg(target_arch = "x86_64")]
     if isa == Isa::Avx512 {
-        // SAFETY: the CPU has what the functions need; the rest is our contract.
+        // SAFETY: the machine has AVX-512, since it has `isa`; the caller guarantees `range`, its
+        // runs and the packed bytes.
         return unsafe {
             match runs.width.bytes() {
                 1 => masked::<Avx512, PACK>(runs, range, packed),
@@ -59,10 +61,12 @@ pub(crate) unsafe fn run<const PACK: bool>(
     }
     #[cfg(target_arch = "x86_64")]
     if isa == Isa::Avx2 && runs.width != Width::ONE {
-        // SAFETY: the CPU has what the function needs; the rest is our contract.
+        // SAFETY: the machine has AVX2, since it has `isa`; the other conditions are those of this
+        // function, for the same arguments.
         return unsafe { swapped_avx2::<PACK>(runs, range, packed) };
     }
-    // SAFETY: our contract.
+    // SAFETY: the caller guarantees that `range` is in the list, its runs and the packed bytes; the
+    // portable loops need no other instruction set.
     unsafe {
         match runs.width.bytes() {
             1 => overlapping::<Portable, PACK>(isa, runs, range, packed),
@@ -74,11 +78,11 @@ pub(crate) unsafe fn run<const PACK: bool>(
     }
 }
 
-/// [`run`] with elements turned round in registers of 32 bytes.
+/// Does what [`run`] does, for elements that are byte-swapped in registers of 32 bytes.
 ///
 /// # Safety
 ///
-/// - As for [`run`].
+/// - The conditions of [`run`] hold.
 /// - The CPU has [`Isa::Avx2`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
@@ -87,7 +91,8 @@ unsafe fn swapped_avx2<const PACK: bool>(
     range: Range<usize>,
     packed: *mut u8,
 ) -> *mut u8 {
-    // SAFETY: our contract.
+    // SAFETY: the caller guarantees `range`, its runs and the packed bytes; this function is
+    // compiled for AVX2, so the CPU has it.
     unsafe {
         match runs.width.bytes() {
             2 => overlapping::<Swapped<Avx2, 2>, PACK>(Isa::Avx2, runs, range, packed),
@@ -98,8 +103,8 @@ unsafe fn swapped_avx2<const PACK: bool>(
     }
 }
 
-/// Calls `short(mem, packed, bytes)` for runs of up to [`SHORT`] bytes and memcpy for longer ones;
-/// the value is where packed data goes on.
+/// Calls `short(mem, packed, bytes)` for runs of up to [`SHORT`] bytes and memcpy for longer ones.
+/// The value is the packed address after the last run.
 macro_rules! sweep {
     ($isa:expr, $runs:expr, $range:expr, $packed:expr, $pack:expr, $short:expr) => {{
         let Runs { list, scale, unit, mem, width } = $runs;
@@ -109,8 +114,9 @@ macro_rules! sweep {
             for (length, place) in runs.take(count) {
                 let bytes = (length as u64 * unit) as usize;
                 let at = mem.wrapping_offset(place.wrapping_mul(scale) as isize);
-                // SAFETY: one run of the range, and its place in the packed bytes, by the contract
-                // of `run`.
+                // SAFETY: `at` and `bytes` are one run of the range, and `packed` is its place in
+                // the packed bytes; the caller of `run` guarantees both, and that the machine has
+                // `$isa`.
                 unsafe {
                     if bytes <= SHORT {
                         $short(at, packed, bytes);
@@ -125,11 +131,11 @@ macro_rules! sweep {
     }};
 }
 
-/// [`run`] with one masked move per short run.
+/// Does what [`run`] does, with one masked move per short run.
 ///
 /// # Safety
 ///
-/// - As for [`run`].
+/// - The conditions of [`run`] hold.
 /// - The CPU has [`Isa::Avx512`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
@@ -141,15 +147,15 @@ unsafe fn masked<M: Machine, const PACK: bool>(
     use std::arch::x86_64::{_bzhi_u64, _mm512_mask_storeu_epi8, _mm512_maskz_loadu_epi8};
     /// # Safety
     ///
-    /// - As for [`byteswap::copy`], with at most [`SHORT`] bytes.
+    /// - The conditions of [`byteswap::copy`] hold, with at most [`SHORT`] bytes.
     /// - The CPU has [`Isa::Avx512`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
     #[inline]
     unsafe fn short<M: Machine, const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes: usize) {
         let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
         let mask = _bzhi_u64(u64::MAX, bytes as u32);
-        // SAFETY: the mask has one bit for each of the bytes, valid on both sides; bytes without a
-        // bit are not accessed, not even where there is no memory.
+        // SAFETY: the mask has one bit for each of the `bytes` bytes, which the caller guarantees
+        // on both sides. Bytes without a bit are not accessed, even if they are not mapped.
         unsafe {
             let data = _mm512_maskz_loadu_epi8(mask, from.cast());
             _mm512_mask_storeu_epi8(to.cast(), mask, M::swapped(data));
@@ -158,11 +164,11 @@ unsafe fn masked<M: Machine, const PACK: bool>(
     sweep!(Isa::Avx512, runs, range, packed, PACK, short::<M, PACK>)
 }
 
-/// [`run`] for any CPU.
+/// Does what [`run`] does, on any CPU.
 ///
 /// # Safety
 ///
-/// As for [`run`].
+/// The conditions of [`run`] hold.
 #[inline(always)]
 unsafe fn overlapping<M: Machine, const PACK: bool>(
     isa: Isa,
@@ -172,11 +178,12 @@ unsafe fn overlapping<M: Machine, const PACK: bool>(
 ) -> *mut u8 {
     /// # Safety
     ///
-    /// As for [`byteswap::copy`].
+    /// The conditions of [`byteswap::copy`] hold.
     #[inline(always)]
     unsafe fn short<M: Machine, const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes: usize) {
         let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
-        // SAFETY: our contract.
+        // SAFETY: the caller guarantees `bytes` readable bytes at `from` and as many writable ones
+        // at `to`, a multiple of the element's width.
         unsafe { moves::run::<M>(from, to, bytes) }
     }
     sweep!(isa, runs, range, packed, PACK, short::<M, PACK>)
@@ -196,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Runs of so many units, turned round in parts of `part` bytes.
+    /// Tests runs of whole units of `unit` bytes, byte-swapped in parts of `part` bytes.
     fn runs_of(unit: usize, part: usize) {
         let turn = |bytes: &mut [u8]| bytes.chunks_mut(part).for_each(|part| part.reverse());
         let counts: Vec<i64> = (0..90).map(|i| i * 7 % 30).collect();
@@ -233,8 +240,8 @@ mod tests {
                 let runs = Runs { list: &list, scale, unit: unit as u64, mem, width };
                 let mut packed = vec![0; expected.len() + 64];
                 let mut back = unpacked.clone();
-                // SAFETY: runs and packed bytes are in buffers of their own, as long as the sums
-                // above say.
+                // SAFETY: `memory` holds all runs of `range`, and `packed` and `back` hold the sum
+                // of their bytes; three separate buffers.
                 let ends = unsafe {
                     let start = packed.as_mut_ptr();
                     let first = run::<true>(isa, runs, range.clone(), start).offset_from(start);

@@ -1,16 +1,21 @@
-//! Leaf kernels: precompiled loops over the inner levels of a nest, picked at run time by
-//! instruction set.
+//! Leaf kernels: precompiled loops over the inner levels of a nest, one instance per instruction
+//! set, picked at run time.
 //!
-//! `plan/` asks for the [`Routine`] of a nest and a direction; `exec/` calls it with the same
-//! parameter block as a compiled kernel. A routine executes the innermost level (`rows.rs`:
-//! blocks; `dense/`: dense patterns, in the forms of `short.rs`, `lines.rs` and `gather.rs`), the
-//! levels outside are an odometer here; or that and a level along which memory is contiguous in
-//! tiles (`traversal.rs` decides, `tiles.rs` transposes in registers). Lists of unequal runs, which
-//! are no nests, are executed by `lists.rs`. `moves.rs` has the moves, `isa.rs` the instruction sets.
-//! With a [`Swap`], elements are turned round on the way (`byteswap.rs`).
+//! `plan/` asks for the [`Routine`] of a nest and a direction. `exec/` calls the routine with the
+//! parameter block that a compiled kernel takes. A routine has one of two forms:
 //!
-//! Packed bytes are what packed order says whatever the order of visits. Unpacking visits in
-//! another order only where the blocks are disjoint.
+//! - It executes the innermost level: `rows.rs` for blocks, `dense/` for dense patterns (in the
+//!   forms of `short.rs`, `lines.rs` and `gather.rs`). This file steps through the outer levels
+//!   like an odometer.
+//! - It executes the innermost level and a second level, along which memory is contiguous, in
+//!   tiles. `traversal.rs` decides whether tiles pay, `tiles.rs` transposes them in registers.
+//!
+//! `lists.rs` executes lists of runs of unequal length, which are not nests. `moves.rs` has the
+//! moves, `isa.rs` the instruction sets. With a [`Swap`], `byteswap.rs` reverses the bytes of each
+//! element between load and store.
+//!
+//! The packed bytes never depend on the order in which a kernel visits memory. Unpacking changes
+//! the order of visits only where the blocks are disjoint.
 
 mod byteswap;
 #[cfg(target_arch = "x86_64")]
@@ -33,7 +38,8 @@ use std::sync::Arc;
 use traversal::Traversal;
 pub(crate) use traversal::tile_elements;
 
-/// What there is besides a compiled kernel: what the cost model of `plan/` tells apart.
+/// What can execute a nest besides a compiled kernel. The cost model of `plan/` has one cost per
+/// class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Rows of blocks.
@@ -52,24 +58,24 @@ pub(crate) enum Class {
     Interpreter,
 }
 
-/// Executes one level of blocks: context, the level's parameters, base of the described memory,
-/// packed bytes.
+/// Executes one level of blocks. The arguments are the context, the level's parameters, the base of
+/// the described memory and the packed bytes.
 ///
 /// # Safety
 ///
-/// - `words` points to the three parameters of the level that the row was picked for, as in
-///   `kernel/`; entries of a table below the count are readable.
-/// - For every iteration the block, relative to `mem` plus its displacement, is valid for reads
+/// - `words` points to the three parameters (see `kernel/`) of the level that the row was picked
+///   for. The first `count` entries of the level's table are readable.
+/// - For every iteration, the block at `mem` plus the iteration's displacement is valid for reads
 ///   (pack) or writes (unpack).
-/// - `packed` is valid for writes (pack) or reads (unpack) of block length times count.
+/// - `packed` is valid for writes (pack) or reads (unpack) of count times the block's length.
 /// - The two sides do not overlap.
-/// - The context is what the row was picked with, the CPU has its instruction set.
+/// - The context is the value that the row was picked with. The CPU has the row's instruction set.
 type Row = unsafe fn(context: *const u8, words: *const u64, mem: *mut u8, packed: *mut u8);
 
 /// A leaf kernel for a nest and a direction.
 pub(crate) struct Routine {
     work: Work,
-    /// The order of the outer levels where packed order runs across memory.
+    /// The order of the outer levels, where consecutive packed bytes lie far apart in memory.
     traversal: Option<Box<Traversal>>,
     isa: Isa,
 }
@@ -79,7 +85,7 @@ enum Work {
     Row { row: Row, length: u64 },
     /// The innermost level, of windows, run by run.
     Runs { row: Row, runs: Arc<[Run]> },
-    /// The same, with elements turned round.
+    /// The innermost level, of windows, run by run, with byte-swapped elements.
     SwappedRuns { row: Row, window: Box<byteswap::Window> },
     /// The innermost level, by patterns of lines.
     #[cfg(target_arch = "x86_64")]
@@ -87,8 +93,9 @@ enum Work {
 }
 
 impl Routine {
-    /// The routine for `nest`, if there is one: windows need byte permutes.
-    /// With `swap`, which is about the nest's leaf, elements are turned round.
+    /// Returns the routine for `nest`, or `None` if the window needs byte permutes that `isa` does
+    /// not have. `swap` describes the elements of the nest's leaf; with it, the routine byte-swaps
+    /// them.
     pub(crate) fn new(
         nest: &Nest,
         swap: Option<&Swap>,
@@ -101,7 +108,7 @@ impl Routine {
         };
         let work = work?;
         let traversal = match work {
-            // Lines of a dense pattern are used whole in any order.
+            // A dense pattern uses every line whole, whatever the order of visits.
             #[cfg(target_arch = "x86_64")]
             Work::Dense(_) => None,
             _ => Traversal::of(nest, swap, direction, isa).map(Box::new),
@@ -153,8 +160,8 @@ impl Routine {
         Some(Work::Row { row, length })
     }
 
-    /// Makes at once what would be made after the first calls. `nest` and `direction` are those that
-    /// the routine was made for.
+    /// Builds the lazy parts now instead of after the first calls. `nest` and `direction` are the
+    /// ones that the routine was made for.
     pub(crate) fn build(&self, nest: &Nest, direction: Direction) {
         #[cfg(target_arch = "x86_64")]
         if let Work::Dense(lazy) = &self.work {
@@ -167,7 +174,7 @@ impl Routine {
         let _ = (nest, direction);
     }
 
-    /// The name that reports print.
+    /// Returns the name that reports print.
     pub(crate) fn name(&self) -> String {
         let kind = match &self.work {
             _ if self.traversal.is_some() => "tile",
@@ -179,7 +186,7 @@ impl Routine {
         format!("leaf {kind} {}", self.isa)
     }
 
-    /// What the routine is to the cost model (`plan/cost/`).
+    /// Returns the routine's class in the cost model (`plan/cost/`).
     pub(crate) fn class(&self) -> Class {
         match &self.work {
             _ if self.traversal.is_some() => Class::Tile,
@@ -190,11 +197,11 @@ impl Routine {
         }
     }
 
-    /// Executes `nest`, for which this routine was made in this direction.
+    /// Executes `nest`. This routine was made for `nest` and for the direction `PACK`.
     ///
     /// # Safety
     ///
-    /// As for [`Entry`](crate::kernel::Entry), with `words` as `params`.
+    /// The conditions of [`Entry`](crate::kernel::Entry) hold, with `words` as `params`.
     #[inline]
     pub(crate) unsafe fn run<const PACK: bool>(
         &self,
@@ -208,18 +215,23 @@ impl Routine {
             && traversal.applies::<PACK>(nest, words)
         {
             let row = |params: *const u64, mem, packed| {
-                // SAFETY: a part of the innermost level, at one position of the levels outside.
+                // SAFETY: the traversal passes the parameters of a part of the innermost level, and
+                // the two addresses of one position of the outer levels. The caller guarantees the
+                // memory of the whole nest, so also of this part.
                 unsafe { self.row::<PACK>(nest, params, mem, packed) };
             };
-            // SAFETY: our contract; the traversal applies.
+            // SAFETY: `applies` returned true for `nest` and `words`; `row` executes the innermost
+            // level; the caller guarantees the memory of the whole nest.
             return unsafe { traversal.run::<PACK>(nest, words, row, mem, packed) };
         }
         let params = words[3 * inner..].as_ptr();
         let row = |mem, packed| {
-            // SAFETY: the innermost level, at one position of the levels outside.
+            // SAFETY: `params` are the parameters of the innermost level. `positions` passes the
+            // two addresses of one position of the outer levels, whose memory the caller
+            // guarantees.
             unsafe { self.row::<PACK>(nest, params, mem, packed) };
         };
-        // Mostly the one level outside is the loop over elements, of which there is one.
+        // Often the only outer level is the loop over elements, with a count of 1.
         let once = matches!(nest.levels[0], Level::Loop { .. }) && words[0] == 1;
         if inner == 0 || inner == 1 && once {
             return row(mem, packed);
@@ -232,7 +244,8 @@ impl Routine {
     ///
     /// # Safety
     ///
-    /// As for [`Row`], for the level and leaf of the nest that this routine was made for.
+    /// The conditions of [`Row`] hold, for the level and the leaf of the nest that this routine was
+    /// made for.
     #[inline(always)]
     unsafe fn row<const PACK: bool>(
         &self,
@@ -241,7 +254,9 @@ impl Routine {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        // SAFETY: our contract; the contexts are those that the rows were picked with.
+        // SAFETY: the caller guarantees the conditions of `Row` except the context; each row gets
+        // the context that `work` picked it with: the block's length, the `Arc` of runs, or the
+        // window.
         unsafe {
             match &self.work {
                 Work::Row { row, length } => {
@@ -258,16 +273,16 @@ impl Routine {
                 Work::Dense(lazy) => lazy.run::<PACK>(nest, params, mem, packed),
             }
         }
-        // Only a lazy window asks it.
+        // Only a lazy window uses `nest`.
         #[cfg(not(target_arch = "x86_64"))]
         let _ = nest;
     }
 }
 
-/// Calls `each` with the two addresses at every position of all levels but the innermost, of which
-/// `bytes` is what it packs.
+/// Calls `each` with the memory address and the packed address of every position of the outer
+/// levels. The innermost level packs `bytes` bytes at each position.
 ///
-/// Counts of 0 at any level call nothing.
+/// If any level has a count of 0, `each` is not called.
 #[inline(always)]
 fn positions(
     nest: &Nest,
@@ -288,9 +303,9 @@ fn positions(
         pitch[l] = all;
         all *= words[3 * l];
     }
-    // SAFETY: the parameters of level `l`.
+    // SAFETY: `words[3 * l..]` holds the three parameters of level `l`.
     let steps = |l: usize| unsafe { Steps::new(&nest.levels[l], words[3 * l..].as_ptr()) };
-    // The last level outside is a plain loop, those before it an odometer.
+    // The innermost of the outer levels is a plain loop, the levels outside it are an odometer.
     let last = inner.wrapping_sub(1);
     let along = |mem: *mut u8, packed: *mut u8| {
         if inner == 0 {
@@ -298,7 +313,7 @@ fn positions(
         }
         let (steps, mut packed) = (steps(last), packed);
         for i in 0..words[3 * last] {
-            // SAFETY: an index below the level's count.
+            // SAFETY: `i` is below `words[3 * last]`, the count of level `last`.
             let shift = unsafe { steps.displacement(i) };
             each(mem.wrapping_offset(shift as isize), packed);
             packed = packed.wrapping_add(pitch[last] as usize);
@@ -309,7 +324,7 @@ fn positions(
     loop {
         let (mut mem, mut packed) = (mem, packed);
         for l in 0..outer {
-            // SAFETY: an index below the level's count.
+            // SAFETY: `index[l]` is below `words[3 * l]`, the count of level `l`.
             let shift = unsafe { steps(l).displacement(index[l]) };
             mem = mem.wrapping_offset(shift as isize);
             packed = packed.wrapping_add((index[l] * pitch[l]) as usize);

@@ -1,17 +1,19 @@
-//! Fixed-size moves: how a block of known length is copied with the registers of an instruction set.
+//! Fixed-size moves: copying a block of known length with the registers of an instruction set.
 //!
-//! Used by `rows.rs` and `tiles.rs`. A block is covered by moves that all lie inside it, the last
-//! of which may overlap the one before: they carry the same bytes to the same places, so nothing
-//! beside the block is read or written.
+//! `rows.rs` and `tiles.rs` use these functions. All moves of a block lie inside the block. The
+//! last move may overlap the one before; both write the same bytes to the overlap. So nothing
+//! outside the block is read or written.
 
-/// An instruction set as the loops see it: a marker type.
+/// An instruction set as the loops use it: a marker type.
 pub(super) trait Machine {
     /// Bytes of the widest move.
     const WIDEST: usize;
-    /// Bytes of an element; moves begin and end with one. 1 where bytes are only moved.
+    /// Bytes of an element. Moves begin and end at element boundaries. The value is 1 if bytes are
+    /// not swapped.
     const UNIT: usize = 1;
 
-    /// What a move writes of the value it has read, plain bytes: `byteswap.rs` changes their order.
+    /// Returns the value that a move stores for the loaded `value`. Plain moves store it unchanged;
+    /// `byteswap.rs` reverses the bytes of each element.
     ///
     /// # Safety
     ///
@@ -52,9 +54,10 @@ impl Machine for Avx512 {
 /// - `from` is valid for reads of `N` bytes, `to` for writes of `N` bytes.
 #[inline(always)]
 unsafe fn one<M: Machine, const N: usize>(from: *const u8, to: *mut u8) {
-    // A value in between: all loads of a move come before its store, so that the compiler makes
-    // one of each, in a register as wide as the instruction set has.
-    // SAFETY: the caller's contract; an array of bytes needs no alignment.
+    // The value passes through a variable, so that all loads of the move come before its store and
+    // the compiler emits one load and one store of the widest register.
+    // SAFETY: the caller guarantees that `from` is readable and `to` writable for `N` bytes, and
+    // that the CPU has `M`'s instruction set. An array of bytes has alignment 1.
     unsafe { to.cast::<[u8; N]>().write(M::swapped(from.cast::<[u8; N]>().read())) }
 }
 
@@ -62,7 +65,7 @@ unsafe fn one<M: Machine, const N: usize>(from: *const u8, to: *mut u8) {
 ///
 /// # Safety
 ///
-/// - The CPU has the instruction set; `B` is a multiple of its unit.
+/// - The CPU has the instruction set. `B` is a multiple of `M::UNIT`.
 /// - `from` is valid for reads of `B` bytes, `to` for writes of `B` bytes, and they do not overlap.
 #[inline(always)]
 pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut u8) {
@@ -76,7 +79,8 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
             at
         }};
     }
-    // SAFETY: the moves lie within the block, whose two sides the caller vouches for.
+    // SAFETY: every move starts at `at` with `at + width <= B`, so it lies within the `B` bytes
+    // that the caller guarantees on both sides.
     let whole = unsafe {
         if M::WIDEST >= 64 && B >= 64 {
             moves!(64)
@@ -99,9 +103,10 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
     if rest == 0 {
         return;
     }
-    // The narrowest move that covers the rest, reaching back into the block.
-    // SAFETY: each lies within the block: its width is at most twice the rest, which is less than
-    // the moves before it.
+    // Use the narrowest move that covers the rest; it may reach back into the part already moved.
+    // SAFETY: each move ends at `B`. It is less than twice as wide as `rest` or exactly `rest`
+    // wide, and the moves above covered at least that much before the rest, so it starts at or
+    // after 0.
     unsafe {
         match rest {
             1 => one::<M, 1>(from.add(B - 1), to.add(B - 1)),
@@ -115,38 +120,40 @@ pub(super) unsafe fn block<M: Machine, const B: usize>(from: *const u8, to: *mut
     }
 }
 
-/// Copies `bytes` bytes, at least 64.
+/// Copies `bytes` bytes.
 ///
 /// # Safety
 ///
 /// - `bytes` is at least 64.
-/// - The CPU has the instruction set; `bytes` is a multiple of its unit.
-/// - `from` is valid for reads of `bytes` bytes, `to` for writes of as many, and they do not
+/// - The CPU has the instruction set. `bytes` is a multiple of `M::UNIT`.
+/// - `from` is valid for reads of `bytes` bytes, `to` for writes of `bytes` bytes, and they do not
 ///   overlap.
 #[inline(always)]
 pub(super) unsafe fn long<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
     let last = bytes - 64;
-    // SAFETY: the first 64 bytes of the run.
+    // SAFETY: bytes 0..64 lie within the run, which has at least 64 bytes (first condition of `#
+    // Safety`).
     unsafe { block::<M, 64>(from, to) };
-    // From the second on, stores begin at cache lines: registers of 64 bytes that cross them cost
-    // two. Elements that are not aligned never begin there.
+    // From the second register on, stores begin at cache lines: a store of 64 bytes that crosses a
+    // line costs two. Elements that are not aligned never begin at a cache line, so they start at
+    // 64.
     let mut at = if to.addr().is_multiple_of(M::UNIT) { 64 - (to.addr() % 64) } else { 64 };
     while at < last {
-        // SAFETY: 64 bytes from `at` end at or before the run's end, `at` being below `last`.
+        // SAFETY: `at` is below `last`, so bytes `at..at + 64` end before `last + 64 == bytes`.
         unsafe { block::<M, 64>(from.add(at), to.add(at)) };
         at += 64;
     }
-    // SAFETY: the last 64 bytes of the run.
+    // SAFETY: bytes `last..last + 64` are the last 64 bytes of the run.
     unsafe { block::<M, 64>(from.add(last), to.add(last)) };
 }
 
-/// Copies `bytes` bytes, whose number the code does not know: a few overlapping moves for short
+/// Copies `bytes` bytes, a number that the compiler does not know: two overlapping moves for short
 /// runs, whole registers in a loop for longer ones.
 ///
 /// # Safety
 ///
-/// - The CPU has the instruction set; `bytes` is a multiple of its unit.
-/// - `from` is valid for reads of `bytes` bytes, `to` for writes of as many, and they do not
+/// - The CPU has the instruction set. `bytes` is a multiple of `M::UNIT`.
+/// - `from` is valid for reads of `bytes` bytes, `to` for writes of `bytes` bytes, and they do not
 ///   overlap.
 #[inline(always)]
 pub(super) unsafe fn run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
@@ -158,8 +165,9 @@ pub(super) unsafe fn run<M: Machine>(from: *const u8, to: *mut u8, bytes: usize)
             to.add(bytes - $width).cast::<[u8; $width]>().write(M::swapped(last));
         }};
     }
-    // SAFETY: our contract. Of two moves of one width, the first begins with the run and the second
-    // ends with it; the run is at least one width long.
+    // SAFETY: each arm moves `width <= bytes` bytes twice, once from the start and once up to the
+    // end, so both moves lie within the `bytes` bytes that the caller guarantees. `long` gets more
+    // than 64 bytes.
     unsafe {
         match bytes {
             0 => {}
@@ -182,7 +190,8 @@ mod tests {
         let from: Vec<u8> = (0..B).map(|i| i as u8 + 1).collect();
         for shift in [0, 1, 3] {
             let mut to = vec![0xee; B + 8];
-            // SAFETY: B bytes on both sides, in buffers of their own.
+            // SAFETY: `from` holds `B` bytes, `to` has `B + 8` and `shift` is at most 3; two
+            // separate buffers.
             unsafe { block::<Portable, B>(from.as_ptr(), to.as_mut_ptr().add(shift)) };
             assert_eq!(to[shift..shift + B], from);
             assert!(to[..shift].iter().chain(&to[shift + B..]).all(|&b| b == 0xee));
@@ -200,7 +209,7 @@ mod tests {
         for bytes in 0..300 {
             let from: Vec<u8> = (0..bytes).map(|i| i as u8).collect();
             let mut to = vec![0xee; bytes + 1];
-            // SAFETY: `bytes` bytes on both sides, in buffers of their own.
+            // SAFETY: `from` holds `bytes` bytes, `to` one more; two separate buffers.
             unsafe { run::<Portable>(from.as_ptr(), to.as_mut_ptr(), bytes) };
             assert_eq!(to[..bytes], from);
             assert_eq!(to[bytes], 0xee);

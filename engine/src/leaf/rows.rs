@@ -1,9 +1,9 @@
-//! Rows: one level of blocks, a whole level per call.
+//! Rows: one call executes one whole level of blocks.
 //!
-//! Picked by `mod.rs` for the innermost level of a nest; uses `moves.rs`. The level is a loop of
-//! constant stride or a table of offsets, the block has a length the code knows (1 to 64 bytes) or
-//! a longer one that comes with the call. Blocks are moved in packed order, so that unpacking an
-//! overlapping type ends as the typemap says.
+//! `mod.rs` picks a row for the innermost level of a nest; rows use the moves of `moves.rs`. The
+//! level is a loop of constant stride or a table of offsets. The compiler knows the block's length
+//! (1 to 64 bytes), or the call passes a longer one. Rows move blocks in packed order, so that
+//! unpacking an overlapping type gives the result that the typemap defines.
 
 use super::Row;
 use super::isa::Isa;
@@ -17,39 +17,41 @@ use std::sync::Arc;
 #[cfg(target_arch = "x86_64")]
 pub(super) const FIXED: usize = crate::kernel::LeafShape::FIXED_MAX as usize;
 
-/// Longest block of a row whose blocks are moved several at a time, in bytes: up to here stores of
-/// whole registers save more than putting them together costs.
+/// Longest block, in bytes, for which a row joins several blocks into one store. Up to this length,
+/// whole-register stores save more than joining the blocks costs.
 const JOINED: usize = 8;
 
-/// Blocks that are moved in a turn of a row's loop.
+/// Blocks that a row moves per iteration of its loop.
 const GROUP: usize = 4;
 
-/// A level's parameters, read once: the compiler has to assume that packed bytes are written over
-/// the parameter block, and would read it again for every block.
+/// A level's parameters, read once. The compiler must assume that stores of packed bytes overwrite
+/// the parameter block, and would otherwise read the parameters again for every block.
 ///
-/// A cursor stands at an iteration and moves on by several at once; the blocks of a group are at
-/// distances from it that do not change, so that a block's address is an addition and not a product
-/// (`typepack-bench peers`, d8s16 at 16 KiB).
+/// A cursor stands at an iteration and advances by several iterations at once. The blocks of a
+/// group have constant distances from the cursor, so that the address of a block costs an addition
+/// and not a product (`typepack-bench peers`, d8s16 at 16 KiB).
 pub(super) trait Steps: Copy {
-    /// Where the level stands.
+    /// A position in the level.
     type Cursor: Copy;
 
+    /// Reads the parameters.
+    ///
     /// # Safety
     ///
-    /// `words` points to the parameters of a level of this kind, as in `kernel/`.
+    /// - `words` points to the parameters (see `kernel/`) of a level of the implementing kind.
     unsafe fn new(words: *const u64) -> Self;
 
-    /// At iteration 0, for a level whose displacements count from `mem`.
+    /// Returns the cursor of iteration 0, for a level whose displacements count from `mem`.
     fn start(self, mem: *mut u8) -> Self::Cursor;
 
-    /// Address of the iteration `k` after the cursor's.
+    /// Returns the address of the `k`th iteration after the cursor's.
     ///
     /// # Safety
     ///
-    /// There is such an iteration: its entry of a table is readable.
+    /// - The level has this iteration: for a table, the iteration's entry is readable.
     unsafe fn at(self, mem: *mut u8, cursor: Self::Cursor, k: usize) -> *mut u8;
 
-    /// `k` iterations on, at most one past the last.
+    /// Returns the cursor advanced by `k` iterations, to at most one past the last.
     fn after(self, cursor: Self::Cursor, k: usize) -> Self::Cursor;
 }
 
@@ -62,7 +64,8 @@ impl Steps for Strided {
 
     #[inline(always)]
     unsafe fn new(words: *const u64) -> Self {
-        // SAFETY: the stride is the second word.
+        // SAFETY: the caller guarantees that `words` points to the parameters of a loop; the stride
+        // is the second of them.
         Self(unsafe { *words.add(1) } as isize)
     }
 
@@ -94,7 +97,8 @@ impl<T: Copy + Into<i64>> Steps for Listed<T> {
 
     #[inline(always)]
     unsafe fn new(words: *const u64) -> Self {
-        // SAFETY: address and scale are the second and third word.
+        // SAFETY: the caller guarantees that `words` points to the parameters of a table; the
+        // address is the second of them, the scale the third.
         unsafe { Self { entries: *words.add(1) as *const T, scale: *words.add(2) as i64 } }
     }
 
@@ -105,7 +109,8 @@ impl<T: Copy + Into<i64>> Steps for Listed<T> {
 
     #[inline(always)]
     unsafe fn at(self, mem: *mut u8, cursor: *const T, k: usize) -> *mut u8 {
-        // SAFETY: the entry is readable.
+        // SAFETY: the caller guarantees that the level has the `k`th iteration after the cursor, so
+        // its entry is readable.
         let entry: i64 = unsafe { *cursor.add(k) }.into();
         mem.wrapping_offset(entry.wrapping_mul(self.scale) as isize)
     }
@@ -116,7 +121,7 @@ impl<T: Copy + Into<i64>> Steps for Listed<T> {
     }
 }
 
-/// The row for blocks of `bytes` bytes (at least 1) on a level of kind `level`.
+/// Returns the row for blocks of `bytes` bytes (at least 1) on a level of kind `level`.
 pub(super) fn row<const PACK: bool>(isa: Isa, level: LevelShape, bytes: u64) -> Row {
     match level {
         LevelShape::Loop => instance::<Strided, PACK>(isa, bytes),
@@ -125,7 +130,8 @@ pub(super) fn row<const PACK: bool>(isa: Isa, level: LevelShape, bytes: u64) -> 
     }
 }
 
-/// Wider registers serve blocks that fill them; shorter blocks have one instance for all.
+/// Picks the instruction set: blocks that fill wider registers use them, shorter blocks share the
+/// portable instance.
 fn instance<S: Steps, const PACK: bool>(isa: Isa, bytes: u64) -> Row {
     let fixed = usize::try_from(bytes).unwrap_or(usize::MAX);
     #[cfg(target_arch = "x86_64")]
@@ -154,7 +160,7 @@ macro_rules! rows {
 
             /// # Safety
             ///
-            /// - As for [`Row`].
+            /// - The conditions of [`Row`] hold.
             /// - The CPU has the instruction set.
             $(#[$feature])?
             unsafe fn blocks<S: Steps, const PACK: bool, const B: usize>(
@@ -164,13 +170,15 @@ macro_rules! rows {
                 packed: *mut u8,
             ) {
                 let _ = context;
-                // SAFETY: our contract.
+                // SAFETY: the caller guarantees the conditions of `Row`, and blocks of `B` bytes:
+                // `row` picks this instance for that length only.
                 unsafe { super::blocks::<$machine, S, PACK, B>(words, mem, packed) }
             }
 
             /// # Safety
             ///
-            /// - As for [`Row`]; the context is the block length in bytes, more than 64.
+            /// - The conditions of [`Row`] hold. The context is the block length in bytes, more
+            ///   than 64.
             /// - The CPU has the instruction set.
             $(#[$feature])?
             unsafe fn long_blocks<S: Steps, const PACK: bool>(
@@ -179,7 +187,8 @@ macro_rules! rows {
                 mem: *mut u8,
                 packed: *mut u8,
             ) {
-                // SAFETY: our contract.
+                // SAFETY: the caller guarantees the conditions of `Row` for blocks of `context`
+                // bytes, more than 64.
                 unsafe { super::long_blocks::<$machine, S, PACK>(context.addr(), words, mem, packed) }
             }
         }
@@ -198,7 +207,8 @@ rows! { avx2, Avx2, #[target_feature(enable = "avx2")]
 #[cfg(target_arch = "x86_64")]
 rows! { avx512, Avx512, #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")] 64 }
 
-/// The row for windows whose runs are the context, one run after the other.
+/// Returns the row for windows. The context is the window's runs; the row moves them one after the
+/// other.
 pub(super) fn windows<const PACK: bool>(level: LevelShape) -> Row {
     match level {
         LevelShape::Loop => window::<Strided, PACK>,
@@ -209,16 +219,18 @@ pub(super) fn windows<const PACK: bool>(level: LevelShape) -> Row {
 
 /// # Safety
 ///
-/// As for [`Row`]; the context is an `Arc<[Run]>` that outlives the call.
+/// - The conditions of [`Row`] hold. The context points to an `Arc<[Run]>` that outlives the call.
 unsafe fn window<S: Steps, const PACK: bool>(
     context: *const u8,
     words: *const u64,
     mem: *mut u8,
     packed: *mut u8,
 ) {
-    // SAFETY: the context is these runs.
+    // SAFETY: the caller guarantees that the context points to an `Arc<[Run]>` that outlives the
+    // call.
     let runs: &[Run] = unsafe { &*context.cast::<Arc<[Run]>>() };
-    // SAFETY: the count is the level's first word.
+    // SAFETY: `words` points to the parameters of a level of kind `S` (first condition of `Row`),
+    // of which the first is the count.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     let (mut cursor, mut packed) = (steps.start(mem), packed);
     for _ in 0..count {
@@ -228,7 +240,8 @@ unsafe fn window<S: Steps, const PACK: bool>(
         for &Run { offset, bytes } in runs {
             let mem = at.wrapping_offset(offset as isize);
             let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
-            // SAFETY: a run of this iteration, and its place in the packed bytes.
+            // SAFETY: `at` is the address of an iteration below the count, so the run at `offset`
+            // is valid on the memory side; `packed` has advanced by the bytes of the runs before.
             unsafe { run::<Portable>(from, to, bytes as usize) };
             packed = packed.wrapping_add(bytes as usize);
         }
@@ -239,35 +252,39 @@ unsafe fn window<S: Steps, const PACK: bool>(
 ///
 /// # Safety
 ///
-/// As for [`Row`].
+/// - The conditions of [`Row`] hold, for blocks of `B` bytes.
 #[inline(always)]
 pub(super) unsafe fn blocks<M: Machine, S: Steps, const PACK: bool, const B: usize>(
     words: *const u64,
     mem: *mut u8,
     packed: *mut u8,
 ) {
-    // SAFETY: the count is the level's first word.
+    // SAFETY: `words` points to the parameters of a level of kind `S` (first condition of `Row`),
+    // of which the first is the count.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     let (mut cursor, mut packed, mut left) = (steps.start(mem), packed, count);
     while left >= GROUP {
-        // SAFETY: so many iterations are left.
+        // SAFETY: at least `GROUP` iterations are left from the cursor on, and `packed` is the
+        // place of the cursor's block.
         unsafe { group::<M, S, PACK, B>(steps, mem, cursor, packed) };
         (cursor, packed) = (steps.after(cursor, GROUP), packed.wrapping_add(GROUP * B));
         left -= GROUP;
     }
     while left > 0 {
-        // SAFETY: the block of an iteration, and its place in the packed bytes.
+        // SAFETY: at least 1 iteration is left, so the cursor's block is valid on the memory side;
+        // `packed` is its place.
         unsafe { one::<M, PACK, B>(steps.at(mem, cursor, 0), packed) };
         (cursor, packed) = (steps.after(cursor, 1), packed.wrapping_add(B));
         left -= 1;
     }
 }
 
-/// [`GROUP`] blocks of `B` bytes from the cursor on, in order.
+/// Moves [`GROUP`] blocks of `B` bytes from the cursor on, in order.
 ///
 /// # Safety
 ///
-/// - As for [`Row`], for so many iterations from the cursor on; `packed` is where the first belongs.
+/// - The conditions of [`Row`] hold for the `GROUP` iterations from the cursor on. `packed` is the
+///   place of the first block.
 #[inline(always)]
 unsafe fn group<M: Machine, S: Steps, const PACK: bool, const B: usize>(
     steps: S,
@@ -275,13 +292,15 @@ unsafe fn group<M: Machine, S: Steps, const PACK: bool, const B: usize>(
     cursor: S::Cursor,
     packed: *mut u8,
 ) {
-    // SAFETY: iterations from the cursor on.
+    // SAFETY: `k` is below `GROUP`, and the caller guarantees `GROUP` iterations from the cursor
+    // on.
     let at = |k| unsafe { steps.at(mem, cursor, k) };
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{__m128i, __m256i, __m512i};
-        // SAFETY: the blocks of four iterations, each a register of this machine, and their places
-        // in the packed bytes.
+        // SAFETY: the caller guarantees the four blocks and their `4 * B` packed bytes; each arm's
+        // register type has `B` bytes and belongs to `M`'s instruction set (SSE2 is part of every
+        // x86-64).
         unsafe {
             match B {
                 16 => return registers::<M, __m128i, PACK>([at(0), at(1), at(2), at(3)], packed),
@@ -296,7 +315,8 @@ unsafe fn group<M: Machine, S: Steps, const PACK: bool, const B: usize>(
         }
     }
     if B <= JOINED && PACK {
-        // SAFETY: the blocks of four iterations, and the place of all four in the packed bytes.
+        // SAFETY: the caller guarantees that the four blocks of `B` bytes are readable and that
+        // `packed` is writable for all four.
         unsafe {
             let blocks: [[u8; B]; GROUP] = std::array::from_fn(|k| at(k).cast::<[u8; B]>().read());
             packed.cast::<[[u8; B]; GROUP]>().write(M::swapped(blocks));
@@ -304,26 +324,30 @@ unsafe fn group<M: Machine, S: Steps, const PACK: bool, const B: usize>(
         return;
     }
     for k in 0..GROUP {
-        // SAFETY: the block of an iteration, and its place in the packed bytes.
+        // SAFETY: `k` is below `GROUP`, so the block at `at(k)` and its packed place are among the
+        // four that the caller guarantees.
         unsafe { one::<M, PACK, B>(at(k), packed.add(k * B)) };
     }
 }
 
-/// Four blocks of a register each: all are loaded, then all are stored, so that stores to one cache
-/// line follow each other (`typepack-bench peers`, z1s2 and d8s16). Variables and not an array: an
-/// array would go through memory.
+/// Moves four blocks of one register each. All loads come before all stores, so that stores to one
+/// cache line follow each other (`typepack-bench peers`, z1s2 and d8s16). The code uses four
+/// variables because an array would go through memory.
 ///
 /// # Safety
 ///
 /// - The CPU has the instruction set.
-/// - `mem` are addresses of blocks as long as `V`, and `packed` of as many bytes; one side is valid
-///   for reads, the other for writes, by the direction, and they do not overlap.
+/// - `mem` has the addresses of four blocks as long as `V`, and `packed` points to four times as
+///   many bytes. One side is valid for reads, the other for writes, depending on the direction, and
+///   they do not overlap.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn registers<M: Machine, V: Copy, const PACK: bool>(mem: [*mut u8; GROUP], packed: *mut u8) {
     let [m0, m1, m2, m3] = mem.map(|at| at.cast::<V>());
     let p: *mut V = packed.cast();
-    // SAFETY: our contract; blocks that overlap when unpacking are stored in order.
+    // SAFETY: every access is one `V` of the four blocks or of the four packed places that the
+    // caller guarantees. When unpacking, the stores go in packed order, as overlapping blocks
+    // require.
     unsafe {
         if PACK {
             let (a, b) = (m0.read_unaligned(), m1.read_unaligned());
@@ -343,24 +367,25 @@ unsafe fn registers<M: Machine, V: Copy, const PACK: bool>(mem: [*mut u8; GROUP]
     }
 }
 
-/// One block of `B` bytes, in the given direction.
+/// Moves one block of `B` bytes in the given direction.
 ///
 /// # Safety
 ///
-/// - `mem` and `packed` are valid for `B` bytes, one for reads, the other for writes, by the
-///   direction, and do not overlap.
+/// - `mem` and `packed` are valid for `B` bytes: one for reads and the other for writes, depending
+///   on the direction. They do not overlap.
 #[inline(always)]
 unsafe fn one<M: Machine, const PACK: bool, const B: usize>(mem: *mut u8, packed: *mut u8) {
     let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
-    // SAFETY: our contract.
+    // SAFETY: `from` is the side that the caller guarantees to be readable for `B` bytes, `to` the
+    // writable one, and they do not overlap.
     unsafe { block::<M, B>(from, to) }
 }
 
-/// Blocks of `bytes` bytes, at least 64.
+/// Moves blocks of `bytes` bytes.
 ///
 /// # Safety
 ///
-/// As for [`Row`], with blocks of `bytes` bytes.
+/// - The conditions of [`Row`] hold, for blocks of `bytes` bytes. `bytes` is at least 64.
 #[inline(always)]
 pub(super) unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
     bytes: usize,
@@ -368,12 +393,13 @@ pub(super) unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
     mem: *mut u8,
     packed: *mut u8,
 ) {
-    // SAFETY: the count is the level's first word.
+    // SAFETY: the caller guarantees that `words` points to the parameters of a level of kind `S`;
+    // the first of them is the count.
     let (count, steps) = unsafe { (*words as usize, S::new(words)) };
     let (mut cursor, mut packed) = (steps.start(mem), packed);
     for _ in 0..count {
-        // SAFETY: the cursor stands at an iteration below the count; the block has 64 bytes or
-        // more and is valid on both sides.
+        // SAFETY: the cursor stands at an iteration below the count, so its block of `bytes` bytes,
+        // at least 64, is valid at `at`; `packed` is the block's place.
         unsafe {
             let at = steps.at(mem, cursor, 0);
             let (from, to) = if PACK { (at, packed) } else { (packed, at) };
@@ -383,36 +409,38 @@ pub(super) unsafe fn long_blocks<M: Machine, S: Steps, const PACK: bool>(
     }
 }
 
-/// Copies `bytes` bytes, at least 64. Where both sides begin at cache lines, whole lines go in
-/// groups; elsewhere `moves.rs` brings the stores to lines first.
+/// Copies `bytes` bytes. If `to` begins at a cache line, whole lines are copied in groups;
+/// otherwise `moves.rs` first advances the stores to a line.
 ///
 /// # Safety
 ///
 /// - `bytes` is at least 64.
-/// - `from` is valid for reads of `bytes` bytes, `to` for writes of as many, and they do not
+/// - `from` is valid for reads of `bytes` bytes, `to` for writes of `bytes` bytes, and they do not
 ///   overlap.
 #[inline(always)]
 unsafe fn stretch<M: Machine>(from: *const u8, to: *mut u8, bytes: usize) {
     if !to.addr().is_multiple_of(64) {
-        // SAFETY: our contract.
+        // SAFETY: `long` has the same conditions as this function, and they hold for the same three
+        // arguments.
         return unsafe { long::<M>(from, to, bytes) };
     }
     let last = bytes - 64;
     let mut at = 0;
     while at + 3 * 64 <= last {
         for k in 0..GROUP {
-            // SAFETY: the fourth line from `at` ends at or before the end of the run.
+            // SAFETY: `at + 3 * 64 <= last == bytes - 64`, so all four lines from `at` end at or
+            // before `bytes`.
             unsafe { block::<M, 64>(from.add(at + 64 * k), to.add(at + 64 * k)) };
         }
         at += GROUP * 64;
     }
     while at < last {
-        // SAFETY: 64 bytes from `at` end before the end of the run, `at` being below `last`.
+        // SAFETY: `at` is below `last == bytes - 64`, so the 64 bytes from `at` end before `bytes`.
         unsafe { block::<M, 64>(from.add(at), to.add(at)) };
         at += 64;
     }
     if at < bytes {
-        // SAFETY: the last 64 bytes of the run.
+        // SAFETY: `last` is `bytes - 64`, so the 64 bytes from `last` are the last ones of the run.
         unsafe { block::<M, 64>(from.add(last), to.add(last)) };
     }
 }

@@ -1,5 +1,5 @@
-//! Every routine of every instruction set against the interpreter: alignments, ends at guard pages,
-//! gaps, empty levels. (Whole plans against the oracle: `fuzz/`.)
+//! Compares every routine of every instruction set with the interpreter: alignments, ends at guard
+//! pages, gaps, empty levels. (`fuzz/` compares whole plans with the oracle.)
 
 mod brief;
 #[cfg(not(miri))]
@@ -15,7 +15,7 @@ use crate::Table;
 use crate::kernel::Run;
 use crate::kernel::interpreter;
 
-/// Bytes between two pages that may not be touched.
+/// Usable bytes between two guard pages.
 #[cfg(not(miri))]
 struct Guarded {
     pages: region::Allocation,
@@ -30,24 +30,25 @@ impl Guarded {
         let mut pages = region::alloc(usable + 2 * page, region::Protection::READ_WRITE).unwrap();
         let base = pages.as_mut_ptr::<u8>();
         for guard in [base, base.wrapping_add(page + usable)] {
-            // SAFETY: a page of our own, which nothing refers to.
+            // SAFETY: the page belongs to `pages`, and nothing refers to it.
             unsafe { region::protect(guard, page, region::Protection::NONE).unwrap() };
         }
         Self { pages, usable }
     }
 
-    /// `bytes` bytes `shift` from the front, or as far from the end.
+    /// Returns `bytes` bytes that begin `shift` bytes after the front, or end `shift` bytes before
+    /// the end.
     fn place(&mut self, bytes: usize, shift: usize, at_end: bool) -> &mut [u8] {
         assert!(bytes + shift <= self.usable);
         let page = region::page::size();
         let offset = if at_end { self.usable - bytes - shift } else { shift };
         let start = self.pages.as_mut_ptr::<u8>().wrapping_add(page + offset);
-        // SAFETY: within the usable pages, zeroed by the system or written since.
+        // SAFETY: the range lies within the usable pages (assert above), which the system zeroed.
         unsafe { std::slice::from_raw_parts_mut(start, bytes) }
     }
 }
 
-/// The same numbers in every run (xorshift).
+/// Pseudo-random numbers, equal in every run (xorshift).
 struct Numbers(u64);
 
 impl Numbers {
@@ -63,7 +64,8 @@ impl Numbers {
     }
 }
 
-/// The bytes that a nest touches, relative to its base; `None` if there are none.
+/// Returns the range of bytes that a nest accesses, relative to its base; empty if it accesses
+/// none.
 fn span(nest: &Nest) -> (i64, i64) {
     let (mut low, mut high) = match &nest.leaf {
         Leaf::Block { bytes } => (0, *bytes as i64),
@@ -102,7 +104,7 @@ fn words_of(nest: &Nest) -> [u64; Nest::WORDS] {
     words
 }
 
-/// Lengths of the runs of a leaf.
+/// Returns the lengths of the runs of a leaf.
 fn lengths(leaf: &Leaf) -> Vec<u64> {
     match leaf {
         Leaf::Block { bytes } => vec![*bytes],
@@ -110,7 +112,7 @@ fn lengths(leaf: &Leaf) -> Vec<u64> {
     }
 }
 
-/// What may be turned round in a leaf: parts of one width, or of the widest in each run.
+/// Returns the swaps that fit a leaf: elements of one width, or of the widest width in each run.
 fn swaps(leaf: &Leaf) -> Vec<Swap> {
     let width = |bytes: u64| Width::new(1 << bytes.trailing_zeros().min(4)).unwrap();
     let lengths = lengths(leaf);
@@ -120,7 +122,7 @@ fn swaps(leaf: &Leaf) -> Vec<Swap> {
     same.chain([Swap::Each(lengths.iter().map(|&bytes| width(bytes)).collect())]).collect()
 }
 
-/// Turns packed bytes of whole leaves round.
+/// Byte-swaps the packed bytes of whole leaves.
 fn turn(packed: &mut [u8], leaf: &Leaf, swap: &Swap) {
     let lengths = lengths(leaf);
     for leaf in packed.chunks_exact_mut(lengths.iter().sum::<u64>() as usize) {
@@ -133,8 +135,8 @@ fn turn(packed: &mut [u8], leaf: &Leaf, swap: &Swap) {
     }
 }
 
-/// Both directions on every instruction set, memory and packed bytes placed as asked, in either byte
-/// order.
+/// Tests both directions on every instruction set and in either byte order, with memory and packed
+/// bytes at the given shift from guard pages.
 fn check(nest: &Nest, shift: usize, memory: &mut Guarded, bytes: &mut Guarded) {
     check_swap(nest, None, shift, memory, bytes);
     for swap in swaps(&nest.leaf) {
@@ -162,16 +164,17 @@ fn check_swap(
             let origin = mem.as_mut_ptr().wrapping_offset(-low as isize);
 
             let mut expected = vec![0; packed];
-            // SAFETY: all that the nest touches lies in `mem`, and the packed bytes in theirs.
+            // SAFETY: `mem` holds the whole span of the nest, and `expected` all its packed bytes.
             unsafe { interpreter::run::<true>(nest, &words, origin, expected.as_mut_ptr()) };
             swap.inspect(|swap| turn(&mut expected, &nest.leaf, swap));
             let out = bytes.place(packed, shift, at_end);
             out.fill(0);
             if let Some(routine) = Routine::new(nest, swap, Direction::Pack, isa) {
-                // The second time with all that is made after the first calls.
+                // The second iteration runs with the lazy parts built.
                 for _ in 0..2 {
                     out.fill(0);
-                    // SAFETY: as above.
+                    // SAFETY: `mem` holds the whole span of the nest, and `out` all its packed
+                    // bytes.
                     unsafe { routine.run::<true>(nest, &words, origin, out.as_mut_ptr()) };
                     assert!(
                         *out == expected,
@@ -180,10 +183,11 @@ fn check_swap(
                     );
                     routine.build(nest, Direction::Pack);
                 }
-                // Also where the order of columns would be chosen.
+                // Test the traversal even where it would not be chosen.
                 if let Some(traversal) = Traversal::forced(nest, swap, isa, &words, true) {
                     out.fill(0);
-                    // SAFETY: as above.
+                    // SAFETY: `mem` holds the span of the nest and `out` its packed bytes; `forced`
+                    // returned a traversal that is allowed for `words`.
                     unsafe {
                         let row =
                             |p: *const u64, mem, packed| routine.row::<true>(nest, p, mem, packed);
@@ -197,15 +201,16 @@ fn check_swap(
             mem.fill(0);
             let mut native = out.to_vec();
             swap.inspect(|swap| turn(&mut native, &nest.leaf, swap));
-            // SAFETY: as above.
+            // SAFETY: `mem` holds the whole span of the nest, and `native` all its packed bytes.
             unsafe { interpreter::run::<false>(nest, &words, origin, native.as_mut_ptr()) };
             let expected = mem.to_vec();
             mem.fill(0);
             if let Some(routine) = Routine::new(nest, swap, Direction::Unpack, isa) {
-                // The second time with all that is made after the first calls.
+                // The second iteration runs with the lazy parts built.
                 for _ in 0..2 {
                     mem.fill(0);
-                    // SAFETY: as above.
+                    // SAFETY: `mem` holds the whole span of the nest, and `out` all its packed
+                    // bytes.
                     unsafe { routine.run::<false>(nest, &words, origin, out.as_mut_ptr()) };
                     assert!(
                         *mem == expected,
@@ -216,7 +221,8 @@ fn check_swap(
                 }
                 if let Some(traversal) = Traversal::forced(nest, swap, isa, &words, false) {
                     mem.fill(0);
-                    // SAFETY: as above; the blocks are disjoint.
+                    // SAFETY: `mem` holds the span of the nest and `out` its packed bytes; `forced`
+                    // returns a traversal only if the blocks are disjoint.
                     unsafe {
                         let row =
                             |p: *const u64, mem, packed| routine.row::<false>(nest, p, mem, packed);
@@ -277,8 +283,8 @@ fn windows_at_every_alignment_and_count() {
     }
 }
 
-/// Periods of one line, of lines in registers and of others, two to four lines in a register, grains
-/// of bytes and of words; so many elements that stores are announced.
+/// Tests periods of one line, periods in registers and longer ones, registers of two to four lines,
+/// byte and word grains. The counts are large enough that stores are announced.
 #[test]
 fn windows_beyond_the_first_cache() {
     let (mut memory, mut bytes) = (Guarded::new(1 << 17), Guarded::new(1 << 17));
@@ -326,13 +332,13 @@ fn tiles_of_every_element_and_shape() {
                         &mut memory,
                         &mut bytes,
                     );
-                    // The same with a level in between, and one outside.
+                    // The nest again with a level in between, and with a level outside.
                     let plane = (2, pitch * rows as i64 + 3);
                     let nest = loops(&[near, plane, (rows, pitch)], leaf.clone());
                     check(&nest, shift, &mut memory, &mut bytes);
                     let nest = loops(&[plane, near, (rows, -pitch)], leaf.clone());
                     check(&nest, shift, &mut memory, &mut bytes);
-                    // Blocks that overlap: order counts.
+                    // Blocks that overlap: the order of stores matters.
                     let nest = loops(&[near, (rows, element as i64 * 2)], leaf.clone());
                     check(&nest, shift, &mut memory, &mut bytes);
                 }
@@ -372,7 +378,7 @@ fn random_nests() {
                     let wide = if numbers.next(2) == 0 { 1_i64 << 33 } else { 0 };
                     let entries: Vec<i64> =
                         (0..numbers.next(12)).map(|_| numbers.next(60) as i64 - 20).collect();
-                    // A wide table cannot be touched; one whose scale wraps to the same place can.
+                    // Memory cannot hold the offsets of a wide table, unless its scale is 0.
                     let entries: Vec<i64> = entries.iter().map(|e| e + wide).collect();
                     let scale = if wide == 0 { 1 + numbers.next(9) as i64 } else { 0 };
                     return Level::Table { entries: Table::new(&entries), scale };
@@ -397,7 +403,7 @@ fn random_nests() {
     }
 }
 
-/// Somebody else's bytes lie in the gaps: unpacking does not even write them back.
+/// Another thread writes the gaps: unpacking must not even write the old bytes back.
 #[test]
 #[cfg_attr(miri, ignore = "hours; brief.rs has a part of it")]
 fn gaps_belong_to_another_thread() {
@@ -434,8 +440,9 @@ fn gaps_belong_to_another_thread() {
                 });
                 let mem = memory.as_ptr().cast::<u8>().cast_mut();
                 for _ in 0..1000 {
-                    // SAFETY: the data bytes of `memory` (atomics may be written through shared
-                    // references), which the other thread leaves alone; 13 bytes an element suffice.
+                    // SAFETY: the routine writes only data bytes of `memory`, which the other
+                    // thread does not access; atomics may be written through shared references.
+                    // `packed` has 13 bytes per element, at least as many as an element packs.
                     unsafe { routine.run::<false>(nest, &words, mem, packed.as_mut_ptr()) };
                 }
                 done.store(true, Ordering::Relaxed);

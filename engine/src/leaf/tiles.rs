@@ -1,18 +1,19 @@
-//! Tiles: two levels at once, so that memory is walked along its lines although packed order runs
-//! across them (a column type with count > 1, a transpose).
+//! Tiles: kernels that execute two levels at once. They visit memory line by line although packed
+//! order runs across the lines (a column type with count > 1, a transpose).
 //!
-//! Picked by `traversal.rs` and `../pair/crossed.rs` for a nest with a level whose blocks lie side by
-//! side in memory (the *near* level) while the innermost one (the *far* level) jumps. Both directions
-//! are one problem:
+//! `traversal.rs` and `../transfer/transpose.rs` pick a tile kernel for a nest in which the blocks
+//! of one level lie side by side in memory (the *near* level) and the innermost level jumps (the
+//! *far* level). Both directions solve one problem:
 //!
 //! ```text
 //! to[x * to_pitch + y * B] = from[y * from_pitch + x * B]     for x < width, y < height
 //! ```
 //!
-//! where packing has x on the near level and unpacking on the far one. Squares of elements are
-//! transposed in registers: every line of either side that a square touches is used whole at once,
-//! which also makes pitches of a power of two (all rows of a square in one cache set) harmless.
-//! Blocks that are written are disjoint, which those who pick prove first.
+//! When packing, x runs along the near level; when unpacking, along the far level. The kernels
+//! transpose squares of elements in registers. A square uses every line that it touches, on both
+//! sides, whole and at once. So pitches that are a power of two (which put all rows of a square
+//! into one cache set) do no harm. The written blocks must be disjoint; the caller proves it before
+//! it picks a tile kernel.
 
 use super::byteswap::{Swapped, Width};
 use super::isa::Isa;
@@ -20,7 +21,7 @@ use super::isa::Isa;
 use super::moves::{Avx2, Avx512};
 use super::moves::{Machine, Portable};
 
-/// A matrix of elements to transpose, as the module's text says; pitches in bytes.
+/// A matrix of elements to transpose, see the module's text. Pitches are in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transpose {
     pub(crate) from: *const u8,
@@ -33,16 +34,16 @@ pub(crate) struct Transpose {
     pub(crate) height: usize,
 }
 
-/// Transposes; the element size is the function's.
+/// Transposes a matrix. The element size is fixed per function.
 ///
 /// # Safety
 ///
-/// - Every element of `from` is valid for reads, every element of `to` for writes, and no byte of
-///   `to` is a byte of `from` or of another element of `to`.
-/// - The CPU has the instruction set that the function was asked for.
+/// - Every element of `from` is valid for reads, every element of `to` for writes. No byte of `to`
+///   is a byte of `from` or of another element of `to`.
+/// - The CPU has the instruction set that the function was made for.
 pub(crate) type Transposer = unsafe fn(Transpose);
 
-/// The machines of a byte order.
+/// The machines for one byte order.
 trait Order {
     type Portable: Machine;
     #[cfg(target_arch = "x86_64")]
@@ -51,7 +52,7 @@ trait Order {
     type Avx512: Machine;
 }
 
-/// Bytes stay as they are.
+/// The bytes of an element keep their order.
 struct Native;
 
 impl Order for Native {
@@ -62,7 +63,7 @@ impl Order for Native {
     type Avx512 = Avx512;
 }
 
-/// Parts of `W` bytes are turned round.
+/// Every `W` bytes of an element are reversed.
 struct Other<const W: usize>;
 
 impl<const W: usize> Order for Other<W> {
@@ -73,8 +74,8 @@ impl<const W: usize> Order for Other<W> {
     type Avx512 = Swapped<Avx512, W>;
 }
 
-/// The transposer for elements of `bytes` bytes, if there is one: 1, 2, 4, 8 and 16. Every `width`
-/// bytes of an element, a divisor of its length, are turned round.
+/// Returns the transposer for elements of `bytes` bytes, or `None` if `bytes` is not 1, 2, 4, 8 or
+/// 16. The transposer reverses every `width` bytes of an element; `width` divides `bytes`.
 pub(crate) fn transposer(isa: Isa, bytes: u64, width: Width) -> Option<Transposer> {
     match width.bytes() {
         1 => instance::<Native>(isa, bytes),
@@ -111,22 +112,23 @@ fn instance<O: Order>(isa: Isa, bytes: u64) -> Option<Transposer> {
     }
 }
 
-/// Elements of `B` bytes in squares of `N`, element by element.
+/// Transposes elements of `B` bytes in squares of `N`, element by element.
 ///
 /// # Safety
 ///
-/// As for [`Transposer`].
+/// The conditions of [`Transposer`] hold.
 unsafe fn portable<M: Machine, const B: usize, const N: usize>(t: Transpose) {
-    // SAFETY: our contract, for a part of `t`.
+    // SAFETY: `squares` passes parts of `t`, and the caller guarantees all elements of `t`.
     let part = |t| unsafe { scalar::<M, B>(t) };
     squares::<B, N>(t, part, part);
 }
 
-/// Goes through `t` square by square, the edges with `edge`. Squares come in blocks of [`BLOCK`] by
-/// [`BLOCK`], so that the pages of both sides stay in the first-level translation buffer.
+/// Calls `square` for every full square of `t` and `edge` for the rest. Squares come in blocks of
+/// [`BLOCK`] by [`BLOCK`], so that the pages of both sides stay in the first-level translation
+/// buffer.
 ///
-/// Both functions transpose under the contract of [`Transposer`]: `square` a matrix of `N` by `N`
-/// elements, `edge` one that is less than `N` wide or high.
+/// Both functions transpose under the conditions of [`Transposer`]: `square` a matrix of `N` by `N`
+/// elements, `edge` a matrix that is less than `N` wide or high.
 #[inline(always)]
 fn squares<const B: usize, const N: usize>(
     t: Transpose,
@@ -157,7 +159,8 @@ fn squares<const B: usize, const N: usize>(
     }
 }
 
-/// Cuts an edge into parts of at most `N` by `N` elements for `part`, under its contract.
+/// Cuts an edge into parts of at most `N` by `N` elements and calls `part` for each, under the
+/// conditions of [`Transposer`].
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn parts_of<const B: usize, const N: usize>(t: Transpose, part: impl Fn(Transpose)) {
@@ -174,17 +177,18 @@ fn parts_of<const B: usize, const N: usize>(t: Transpose, part: impl Fn(Transpos
 /// Elements along the side of a block of squares.
 const BLOCK: usize = 32;
 
-/// Elements of `B` bytes one by one, the shorter side in the inner loop.
+/// Transposes elements of `B` bytes one by one, with the shorter side in the inner loop.
 ///
 /// # Safety
 ///
-/// As for [`Transposer`], for elements of `B` bytes.
+/// The conditions of [`Transposer`] hold, for elements of `B` bytes.
 #[inline(always)]
 unsafe fn scalar<M: Machine, const B: usize>(t: Transpose) {
     let one = |x: usize, y: usize| {
         let from = t.from.wrapping_offset(y as isize * t.from_pitch).wrapping_add(x * B);
         let to = t.to.wrapping_offset(x as isize * t.to_pitch).wrapping_add(y * B);
-        // SAFETY: an element of each side.
+        // SAFETY: `x < t.width` and `y < t.height`, so both addresses are elements that the caller
+        // guarantees.
         unsafe { to.cast::<[u8; B]>().write(M::swapped(from.cast::<[u8; B]>().read())) };
     };
     if t.width < t.height {
@@ -204,8 +208,8 @@ unsafe fn scalar<M: Machine, const B: usize>(t: Transpose) {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    //! Squares in registers. The networks are the textbook ones: interleave neighbours of one
-    //! element, then of two, four, eight.
+    //! Squares in registers, with the textbook networks: interleave neighbours of one element, then
+    //! of two, four and eight.
 
     use super::{Machine, Portable, Transpose, parts_of, scalar, squares};
     use std::arch::x86_64::*;
@@ -217,7 +221,7 @@ mod x86 {
         };
     }
 
-    /// The array of 16 values of an expression in `i`.
+    /// An array of 16 values: an expression in `i` for `i` from 0 to 15.
     macro_rules! each_of_16 {
         (|$i:ident| $value:expr) => {
             each_of_16!($i $value; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
@@ -230,15 +234,15 @@ mod x86 {
         };
     }
 
-    /// 8-byte elements in squares of 8.
+    /// Transposes 8-byte elements in squares of 8.
     ///
     /// # Safety
     ///
-    /// As for [`Transposer`](super::Transposer); AVX-512 F.
+    /// The conditions of [`Transposer`](super::Transposer) hold; the CPU has the features below.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     pub(super) unsafe fn avx512_8<M: Machine>(t: Transpose) {
         let square = |t: Transpose| {
-            // SAFETY: our contract; each access is one row of a square.
+            // SAFETY: `squares` passes 8 by 8 elements of `t`; each load and store is one row of 8.
             unsafe {
                 let columns = network_8(std::array::from_fn(|i| {
                     M::swapped(_mm512_loadu_si512(row!(t.from, i, t.from_pitch).cast()))
@@ -250,8 +254,8 @@ mod x86 {
         };
         let edge = |t: Transpose| {
             let (width, height) = (0xff_u8 >> (8 - t.width), 0xff_u8 >> (8 - t.height));
-            // SAFETY: our contract; masks leave out what is beside the edge, rows below it have
-            // empty ones.
+            // SAFETY: the masks have `t.width` and `t.height` bits, so only elements of the edge
+            // are accessed; loads of rows at or below `t.height` have an empty mask.
             unsafe {
                 let columns = network_8(std::array::from_fn(|i| {
                     let mask = if i < t.height { width } else { 0 };
@@ -265,7 +269,7 @@ mod x86 {
         squares::<8, 8>(t, square, |t| parts_of::<8, 8>(t, edge));
     }
 
-    /// The columns of 8 rows of 8 elements.
+    /// Returns the columns of 8 rows of 8 elements.
     #[target_feature(enable = "avx512f")]
     #[inline]
     fn network_8(r: [__m512i; 8]) -> [__m512i; 8] {
@@ -295,15 +299,16 @@ mod x86 {
         ]
     }
 
-    /// 4-byte elements in squares of 16.
+    /// Transposes 4-byte elements in squares of 16.
     ///
     /// # Safety
     ///
-    /// As for [`Transposer`](super::Transposer); AVX-512 F.
+    /// The conditions of [`Transposer`](super::Transposer) hold; the CPU has the features below.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     pub(super) unsafe fn avx512_4<M: Machine>(t: Transpose) {
         let square = |t: Transpose| {
-            // SAFETY: our contract; each access is one row of a square.
+            // SAFETY: `squares` passes 16 by 16 elements of `t`; each load and store is one row of
+            // 16.
             unsafe {
                 let columns = network_16(each_of_16!(|I| M::swapped(_mm512_loadu_si512(
                     row!(t.from, I, t.from_pitch).cast()
@@ -315,8 +320,9 @@ mod x86 {
         };
         let edge = |t: Transpose| {
             let (width, height) = (0xffff_u16 >> (16 - t.width), 0xffff_u16 >> (16 - t.height));
-            // SAFETY: our contract; masks leave out what is beside the edge, rows below it have
-            // empty ones.
+            // SAFETY: the masks select `t.width` and `t.height` elements of a row, so nothing
+            // outside the edge is accessed; loads of rows at or below `t.height` have an empty
+            // mask.
             unsafe {
                 let columns = network_16(std::array::from_fn(|i| {
                     let mask = if i < t.height { width } else { 0 };
@@ -330,7 +336,7 @@ mod x86 {
         squares::<4, 16>(t, square, |t| parts_of::<4, 16>(t, edge));
     }
 
-    /// The columns of 16 rows of 16 elements.
+    /// Returns the columns of 16 rows of 16 elements.
     #[target_feature(enable = "avx512f")]
     #[inline]
     fn network_16(r: [__m512i; 16]) -> [__m512i; 16] {
@@ -354,14 +360,15 @@ mod x86 {
         each_of_16!(|I| lanes[I % 4][I / 4])
     }
 
-    /// 8-byte elements in squares of 4.
+    /// Transposes 8-byte elements in squares of 4.
     ///
     /// # Safety
     ///
-    /// As for [`Transposer`](super::Transposer); AVX2.
+    /// The conditions of [`Transposer`](super::Transposer) hold; the CPU has AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn avx2_8<M: Machine>(t: Transpose) {
-        // SAFETY: our contract; each access is one row of a square.
+        // SAFETY: `squares` passes parts of `t`: 4 by 4 elements, of which each load and store is
+        // one row of 4, and edges for `scalar`.
         unsafe {
             squares::<8, 4>(
                 t,
@@ -388,14 +395,15 @@ mod x86 {
         }
     }
 
-    /// 4-byte elements in squares of 8.
+    /// Transposes 4-byte elements in squares of 8.
     ///
     /// # Safety
     ///
-    /// As for [`Transposer`](super::Transposer); AVX2.
+    /// The conditions of [`Transposer`](super::Transposer) hold; the CPU has AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn avx2_4<M: Machine>(t: Transpose) {
-        // SAFETY: our contract; each access is one row of a square.
+        // SAFETY: `squares` passes parts of `t`: 8 by 8 elements, of which each load and store is
+        // one row of eight 4-byte elements, and edges for `scalar`.
         unsafe {
             squares::<4, 8>(
                 t,
@@ -436,14 +444,15 @@ mod x86 {
         }
     }
 
-    /// 2-byte elements in squares of 8.
+    /// Transposes 2-byte elements in squares of 8.
     ///
     /// # Safety
     ///
-    /// As for [`Transposer`](super::Transposer).
+    /// The conditions of [`Transposer`](super::Transposer) hold.
     #[inline(always)]
     pub(super) unsafe fn sse_2<M: Machine>(t: Transpose) {
-        // SAFETY: our contract; each access is one row of a square.
+        // SAFETY: `squares` passes parts of `t`: 8 by 8 elements, of which each load and store is
+        // one row of eight 2-byte elements, and edges for `scalar`. SSE2 is part of every x86-64.
         unsafe {
             squares::<2, 8>(
                 t,
@@ -471,10 +480,10 @@ mod x86 {
         }
     }
 
-    /// A perfect shuffle of the bytes of rows i and i + 8; four rounds transpose.
+    /// Shuffles the bytes of rows i and i + 8 perfectly. Four rounds transpose the square.
     #[inline(always)]
     fn shuffled(r: [__m128i; 16]) -> [__m128i; 16] {
-        // SAFETY: SSE2 is part of every x86-64.
+        // SAFETY: the intrinsics need SSE2, which is part of every x86-64.
         unsafe {
             each_of_16!(|I| {
                 let (a, b) = (r[I / 2], r[I / 2 + 8]);
@@ -483,19 +492,20 @@ mod x86 {
         }
     }
 
-    /// 1-byte elements in squares of 16.
+    /// Transposes 1-byte elements in squares of 16.
     ///
     /// # Safety
     ///
-    /// As for [`Transposer`](super::Transposer).
+    /// The conditions of [`Transposer`](super::Transposer) hold.
     #[inline(always)]
     pub(super) unsafe fn sse_1(t: Transpose) {
-        // SAFETY: our contract; each access is one row of a square.
+        // SAFETY: `squares` passes parts of `t`: 16 by 16 elements, of which each load and store is
+        // one row of 16 bytes, and edges for `scalar`. SSE2 is part of every x86-64.
         unsafe {
             squares::<1, 16>(
                 t,
                 |Transpose { from, from_pitch, to, to_pitch, .. }| {
-                    // Written out: as a loop over the array it stays one, through memory.
+                    // Written out: the compiler would keep a loop over the array, through memory.
                     let r = each_of_16!(|I| _mm_loadu_si128(row!(from, I, from_pitch).cast()));
                     let r = shuffled(shuffled(shuffled(shuffled(r))));
                     for (i, &column) in r.iter().enumerate() {
@@ -507,16 +517,19 @@ mod x86 {
         }
     }
 
-    /// Instances of the same code whose instructions keep their operands, with 16 and 32 registers.
+    /// Compiles `$body` again with wider features: three-operand instructions, and 16 or 32
+    /// registers.
     macro_rules! wider {
         ($($name:ident $(<$machine:ident>)? $body:ident $features:literal)*) => {
             $(
                 /// # Safety
                 ///
-                /// As for [`Transposer`](super::Transposer); the features.
+                /// The conditions of [`Transposer`](super::Transposer) hold; the CPU has
+                /// `$features`.
                 #[target_feature(enable = $features)]
                 pub(super) unsafe fn $name$(<$machine: Machine>)?(t: Transpose) {
-                    // SAFETY: our contract.
+                    // SAFETY: the body has the conditions of `Transposer`, which the caller
+                    // guarantees for `t`.
                     unsafe { $body$(::<$machine>)?(t) }
                 }
             )*
@@ -534,7 +547,7 @@ mod x86 {
 mod tests {
     use super::*;
 
-    /// Bytes of an element and of the parts that are turned round.
+    /// Bytes of an element, and bytes of the parts that are reversed.
     const PARTS: [(usize, usize); 15] = [
         (1, 1),
         (2, 1),
@@ -553,7 +566,7 @@ mod tests {
         (16, 16),
     ];
 
-    /// All shapes around the squares' sizes, against the definition.
+    /// Compares shapes around the squares' sizes with the definition.
     #[test]
     fn every_instance_transposes_and_touches_nothing_else() {
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
@@ -584,7 +597,8 @@ mod tests {
                             width,
                             height,
                         };
-                        // SAFETY: both matrices lie in buffers of their own; the ISA is available.
+                        // SAFETY: `from` and `to` are separate buffers that hold `height` and
+                        // `width` lines of the given pitches; the instruction set is available.
                         unsafe { transpose(t) };
                         assert!(to == expected, "{isa} {bytes} {part} {width}x{height} gap {gap}");
                     }

@@ -1,22 +1,24 @@
-//! The traversal: in which order a nest visits memory, where packed order runs across it.
+//! The traversal: the order in which a nest visits memory, for nests whose packed order runs across
+//! memory lines.
 //!
-//! Asked by `mod.rs` for every routine, with the loop over elements as one more level. A level along
-//! which neighbours share cache lines (the *near* level: columns of a matrix, elements of a column
-//! type, planes of a transposed cube) is often outside the innermost one (the *far* level), and
-//! whole columns of lines are gone from the first-level cache before the next column needs them.
-//! Then the two are walked in tiles, the levels between them outside:
+//! `mod.rs` asks for a traversal for every routine; the loop over elements counts as one more
+//! level. The *near* level is the level along which neighbours share cache lines (columns of a
+//! matrix, elements of a column type, planes of a transposed cube). It often lies outside the
+//! innermost level, the *far* level. Then the first-level cache drops the lines of a whole column
+//! before the next column needs them. In this case the traversal walks the two levels in tiles, and
+//! the levels between them outside the tiles:
 //!
 //! ```text
 //! for each position of the levels outside near
 //!   for each chunk of near
 //!     for each position of the levels between near and far
-//!       one tile after the other: transposed in registers (tiles.rs) where elements touch and have
-//!       1, 2, 4, 8 or 16 bytes; else part of a row for each iteration of the chunk
+//!       one tile after the other: transposed in registers (tiles.rs) if elements touch and have
+//!       1, 2, 4, 8 or 16 bytes; otherwise a part of a row for each iteration of the chunk
 //! ```
 //!
-//! Any level can be near, any leaf in a tile. Packed bytes are what packed order says. Unpacking
-//! follows this order only where the leaves are proved disjoint; its far level is never a table.
-//! `../pair/crossed.rs` decides by the same rules for two layouts at once.
+//! Any level can be near, and a tile can have any leaf. The packed bytes do not depend on the
+//! traversal. Unpacking uses it only where the leaves are proved disjoint; its far level is never a
+//! table. `../transfer/transpose.rs` applies the same rules to two layouts at once.
 
 use super::byteswap::{Swap, Width};
 use super::isa::Isa;
@@ -28,36 +30,36 @@ use std::ops::Range;
 /// Bytes of a cache line.
 const LINE: u64 = 64;
 
-/// Sets of the first-level cache, and ways that may be counted on.
+/// Sets of the first-level cache, and the ways of each that the traversal counts on.
 const CACHE: (u64, u64) = (64, 8);
 
-/// Iterations of the near level between which the levels outside the tile do not move: enough for
-/// whole lines, and few enough that the packed lines being filled stay in a cache.
+/// Iterations of the near level that a tile covers before the levels outside the tile advance:
+/// enough for whole lines, and few enough that the packed lines being filled stay in a cache.
 pub(crate) const CHUNK: u64 = 64;
 
 /// Fewest elements on either side of a matrix to transpose in registers.
 pub(crate) const SQUARE: u64 = 4;
 
-/// Elements on either side that fill squares of every kind at least half.
+/// Elements on either side with which squares of every size are at least half full.
 const FULL: u64 = 8;
 
-/// Longest distance from one iteration of the near level to the next, in bytes: a line, of which
-/// longer ones share nothing.
+/// Longest distance in bytes between two iterations of the near level: iterations that are a line
+/// or more apart share no line.
 const NEAR: u64 = LINE - 1;
 
-/// How a nest is walked.
+/// The order in which a nest is walked.
 pub(super) struct Traversal {
     near: usize,
     transpose: Option<Transposer>,
-    /// Also where lines stay in the first-level cache.
+    /// Whether tiles pay even if the lines stay in the first-level cache.
     always: bool,
-    /// Memory from the first byte of a leaf to its last.
+    /// Bytes of memory from the first byte of a leaf to its last.
     span: u64,
 }
 
 impl Traversal {
-    /// The traversal of `nest`, whose leaf is turned round by `swap`, if packed order is not good
-    /// enough for a whole one.
+    /// Returns the traversal of `nest`, or `None` if packed order is fast enough. `swap` describes
+    /// the elements of the leaf.
     pub(super) fn of(
         nest: &Nest,
         swap: Option<&Swap>,
@@ -67,15 +69,15 @@ impl Traversal {
         let near = near_level(nest)?;
         let count = |l: usize| nest.levels[l].count();
         let mut traversal = Self::along(nest, swap, near, isa)?;
-        // One by one, stores cost more than loads; loads of longer elements go on at the speed of
-        // squares, or at twice that (`stays_in_l1`).
+        // Moving element by element, stores cost more than loads. Loads of longer elements run at
+        // the speed of squares, or at twice that speed (`stays_in_l1`).
         let one_by_one = direction == Direction::Pack && nest.leaf.bytes() > 2;
         traversal.always = traversal.transpose.is_some() && !one_by_one;
         let full = traversal.always && count(nest.levels.len() - 1) >= FULL;
         (full || !stays_in_l1(inside(nest, near, count))).then_some(traversal)
     }
 
-    /// The traversal of tiles along level `near` and the innermost one.
+    /// Returns the traversal of tiles along level `near` and the innermost level.
     fn along(nest: &Nest, swap: Option<&Swap>, near: usize, isa: Isa) -> Option<Self> {
         let (span, transpose) = match &nest.leaf {
             Leaf::Block { bytes } => {
@@ -94,7 +96,8 @@ impl Traversal {
         Some(Self { near, transpose, always: false, span })
     }
 
-    /// The traversal of any nest that has one, however small, where it is allowed.
+    /// Returns the traversal of any nest that has one and for which it is allowed, however small
+    /// the nest is.
     #[cfg(test)]
     pub(super) fn forced(
         nest: &Nest,
@@ -108,13 +111,13 @@ impl Traversal {
         allowed.then_some(traversal)
     }
 
-    /// Whether tiles are transposed in registers.
+    /// Returns whether tiles are transposed in registers.
     #[cfg(test)]
     pub(super) fn transposes(&self) -> bool {
         self.transpose.is_some()
     }
 
-    /// Whether this order is better than packed order at these counts, and allowed.
+    /// Returns whether this order is allowed and faster than packed order at the counts in `words`.
     #[inline]
     pub(super) fn applies<const PACK: bool>(&self, nest: &Nest, words: &[u64]) -> bool {
         let count = |l: usize| words[3 * l];
@@ -129,8 +132,9 @@ impl Traversal {
     ///
     /// # Safety
     ///
-    /// - As for [`Routine::run`](super::Routine::run), for the nest that this was made for.
-    /// - When unpacking, the leaves of the near level and the levels inside are disjoint.
+    /// - The conditions of [`Routine::run`](super::Routine::run) hold, for the nest that this
+    ///   traversal was made for.
+    /// - When unpacking, the leaves of the near level and of the levels inside it are disjoint.
     pub(super) unsafe fn run<const PACK: bool>(
         &self,
         nest: &Nest,
@@ -150,7 +154,7 @@ impl Traversal {
             pitch[l] = pitch[l + 1] * words[3 * (l + 1)];
         }
         let (columns, rows) = (words[3 * near], words[3 * far]);
-        // Below, registers stay empty.
+        // With fewer elements, registers stay mostly empty.
         let transpose = self.transpose.filter(|_| columns.min(rows) >= SQUARE);
         let chunk = if transpose.is_some() && near + 1 == far { columns } else { CHUNK };
         let step = words[3 * near + 1] as isize;
@@ -161,7 +165,9 @@ impl Traversal {
                 let width = chunk.min(columns - x);
                 walk(nest, words, near + 1..far, &pitch, (at, packed), |mem, packed| {
                     match transpose {
-                        // SAFETY: our contract, for this chunk of near and all of far.
+                        // SAFETY: the matrix is `width` iterations of near and all `rows` of far at
+                        // one position of the other levels. The caller guarantees their memory and
+                        // their packed bytes, and, when unpacking, that the leaves are disjoint.
                         Some(transpose) => unsafe {
                             let far = words[3 * far + 1] as isize;
                             transpose(matrix::<PACK>(
@@ -181,8 +187,8 @@ impl Traversal {
     }
 }
 
-/// The tile as a matrix to transpose: `width` elements side by side in memory, `height` in packed
-/// bytes; each side with the bytes from one such line to the next.
+/// Returns the tile as a matrix to transpose: `width` elements side by side in memory, `height`
+/// side by side in the packed bytes. Each side comes with its pitch in bytes.
 fn matrix<const PACK: bool>(
     (mem, far): (*mut u8, isize),
     (packed, across): (*mut u8, isize),
@@ -203,14 +209,15 @@ struct Place {
     mem: *mut u8,
     packed: *mut u8,
     /// Bytes of memory from one iteration to the next.
+    /// Bytes of memory from one iteration to the next.
     step: isize,
-    /// Packed bytes from one to the next.
+    /// Packed bytes from one iteration to the next.
     pitch: u64,
     width: u64,
 }
 
 /// Calls `row` for a part of the innermost level at each iteration of the near level, and then for
-/// the next part.
+/// the next part of the innermost level.
 #[inline(always)]
 fn parts(nest: &Nest, words: &[u64], place: &Place, row: &impl Fn(*const u64, *mut u8, *mut u8)) {
     let far = nest.levels.len() - 1;
@@ -235,10 +242,10 @@ fn parts(nest: &Nest, words: &[u64], place: &Place, row: &impl Fn(*const u64, *m
     }
 }
 
-/// Rows of a tile whose rows are `stride` bytes apart: they stay in the first-level cache until all
-/// their lines are used up.
+/// Returns the number of rows of a tile whose rows are `stride` bytes apart. The rows stay in the
+/// first-level cache until all their lines are used up.
 pub(crate) fn height(stride: i64) -> u64 {
-    /// Rows on pages of their own: the rest of the translation buffer is for the other side.
+    /// Rows that lie on pages of their own. The other side uses the rest of the translation buffer.
     const PAGES: u64 = 32;
     let lines = (sets(stride) * CACHE.1).min(64);
     match stride.unsigned_abs() {
@@ -248,22 +255,25 @@ pub(crate) fn height(stride: i64) -> u64 {
     }
 }
 
-/// Sets of the first-level cache that lines `stride` bytes apart use: they meet in one when their
-/// distance is a multiple of 4096, so strides with many factors of 2 use few.
+/// Returns the number of sets of the first-level cache that lines `stride` bytes apart use. Lines
+/// whose distance is a multiple of 4096 share a set, so strides with many factors of 2 use few
+/// sets.
 fn sets(stride: i64) -> u64 {
     CACHE.0.min(4096 >> stride.trailing_zeros().min(12))
 }
 
-/// Whether lines are still in the first-level cache when the neighbouring column needs them again,
-/// for the lines of a column and the sets that they use. Then packing column by column is the best
-/// order of doubles: one stream on the packed side (`typepack-bench commit --size 64K`, "transpose":
-/// 1.9 times as fast). Squares in registers are better for bytes and pairs of them (3.4 and 2 times
-/// as fast, `examples/orders.rs`, "columns 260"), and when unpacking (1.4 to 5 times).
+/// Returns whether the first-level cache still holds the lines of a column when the neighbouring
+/// column needs them. The argument is the number of the column's lines and the sets that they use.
+/// If the lines stay, packing column by column is the fastest order for doubles, with one stream on
+/// the packed side (`typepack-bench commit --size 64K`, "transpose": 1.9 times as fast). Squares in
+/// registers are faster for elements of 1 and 2 bytes (3.4 and 2 times as fast,
+/// `examples/orders.rs`, "columns 260"), and when unpacking (1.4 to 5 times).
 pub(crate) fn stays_in_l1((lines, sets): (u64, u64)) -> bool {
     lines <= sets * CACHE.1
 }
 
-/// The lines of a column of `levels` (count and stride, `None` for a table), and the sets they use.
+/// Returns the number of lines in a column of `levels` (count and stride, `None` for a table), and
+/// the number of cache sets that they use.
 pub(crate) fn column(levels: impl Iterator<Item = (u64, Option<i64>)>) -> (u64, u64) {
     levels.fold((1, 1), |(lines, used), (count, stride)| {
         let Some(stride) = stride else { return (lines.saturating_mul(count), CACHE.0) };
@@ -277,7 +287,7 @@ pub(crate) fn column(levels: impl Iterator<Item = (u64, Option<i64>)>) -> (u64, 
     })
 }
 
-/// [`column`] of the levels inside level `near`, with these counts.
+/// Returns [`column`] of the levels inside level `near`, with the counts that `count` returns.
 fn inside(nest: &Nest, near: usize, count: impl Fn(usize) -> u64) -> (u64, u64) {
     column((near + 1..nest.levels.len()).map(|l| (count(l), stride(&nest.levels[l]))))
 }
@@ -289,7 +299,8 @@ fn stride(level: &Level) -> Option<i64> {
     }
 }
 
-/// The loop along which lines are shared, outside the innermost level, which jumps further.
+/// Returns the loop along which neighbours share lines. It lies outside the innermost level and has
+/// a shorter stride.
 fn near_level(nest: &Nest) -> Option<usize> {
     let (far, outer) = nest.levels.split_last()?;
     let far = stride(far).map_or(u64::MAX, i64::unsigned_abs);
@@ -300,21 +311,22 @@ fn near_level(nest: &Nest) -> Option<usize> {
         .min_by_key(length)
 }
 
-/// Iterations of the outermost level that fill cache lines together, where they lie side by side.
+/// Returns how many iterations of the outermost level fill cache lines together, if they lie side
+/// by side.
 pub(crate) fn tile_elements(nest: &Nest) -> Option<u64> {
     let traversal =
         Traversal::of(nest, None, Direction::Pack, Isa::Portable).filter(|t| t.near == 0)?;
     if stays_in_l1(inside(nest, 0, |l| nest.levels[l].count())) {
         return None;
     }
-    // As many as the near level has in a line; of any leaf, at least two.
+    // The iterations of the near level that share a line, and at least two.
     let step = stride(&nest.levels[traversal.near])?.unsigned_abs();
     Some((LINE / step).max(2))
 }
 
-/// Whether the leaves, `span` bytes long, of the levels from `near` inwards are known to be
-/// disjoint: each level, from the shortest stride to the longest, jumps over all that the shorter
-/// ones cover.
+/// Returns whether the leaves, `span` bytes long, of the levels from `near` inwards are known to be
+/// disjoint: each level, from the shortest stride to the longest, jumps over all bytes that the
+/// shorter strides cover.
 fn disjoint(nest: &Nest, words: &[u64], near: usize, span: u64) -> bool {
     let mut levels = [(0, 0); Nest::MAX_DEPTH];
     let levels = &mut levels[near..nest.levels.len()];
@@ -325,8 +337,8 @@ fn disjoint(nest: &Nest, words: &[u64], near: usize, span: u64) -> bool {
     apart(levels, span)
 }
 
-/// Whether blocks of `span` bytes at all positions of `levels` (stride and count, sorted on the way)
-/// are known to be disjoint.
+/// Returns whether blocks of `span` bytes at all positions of `levels` are known to be disjoint.
+/// `levels` has stride and count; the function sorts it.
 pub(crate) fn apart(levels: &mut [(u64, u64)], span: u64) -> bool {
     levels.sort_unstable();
     let mut span = u128::from(span);
@@ -337,7 +349,8 @@ pub(crate) fn apart(levels: &mut [(u64, u64)], span: u64) -> bool {
     })
 }
 
-/// Calls `each` with the two addresses at every position of `levels`, which have no count of 0.
+/// Calls `each` with the memory address and the packed address of every position of `levels`. No
+/// level has a count of 0.
 #[inline(always)]
 fn walk(
     nest: &Nest,
@@ -351,7 +364,8 @@ fn walk(
     loop {
         let (mut mem, mut packed) = (mem, packed);
         for l in levels.clone() {
-            // SAFETY: the parameters of level `l`, an index below its count.
+            // SAFETY: `words[3 * l..]` holds the parameters of level `l`, and `index[l]` is below
+            // its count.
             let shift = unsafe {
                 Steps::new(&nest.levels[l], words[3 * l..].as_ptr()).displacement(index[l])
             };

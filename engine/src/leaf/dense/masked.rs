@@ -1,19 +1,19 @@
-//! Loads and stores of 64 bytes under a mask, and announcing a store (AVX-512).
+//! Loads and stores of 64 bytes under a mask, and announcements of stores (AVX-512).
 //!
-//! Used by `short.rs`, `lines.rs` and `gather.rs`. A mask has one bit per *grain*: a byte, or a word of 4
-//! bytes. Bytes without a bit are not accessed, not even where there is no memory. A store under a
-//! mask of bytes takes two cycles, under one of words it takes one, so that patterns of words have
-//! their own instances (Sapphire Rapids; `typepack-bench peers`, d1s2, particle).
+//! `short.rs`, `lines.rs` and `gather.rs` use these functions. A mask has one bit per *grain*: a
+//! byte, or a word of 4 bytes. Bytes without a bit are not accessed, even if they are not mapped. A
+//! store under a byte mask takes two cycles, under a word mask one. So patterns of words have their
+//! own instances (Sapphire Rapids; `typepack-bench peers`, d1s2, particle).
 
 use std::arch::x86_64::*;
 
 /// Bytes of a register, and of a cache line.
 pub(super) const LINE: usize = 64;
 
-/// A grain of bytes.
+/// A grain of one byte.
 pub(super) const BYTES: usize = 1;
 
-/// A grain of words of 4 bytes.
+/// A grain of one word of 4 bytes.
 pub(super) const WORDS: usize = 4;
 
 /// Loads the grains under `mask`.
@@ -24,7 +24,7 @@ pub(super) const WORDS: usize = 4;
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
 #[inline]
 pub(super) unsafe fn load<const GRAIN: usize>(mask: u64, from: *const u8) -> __m512i {
-    // SAFETY: our contract; other bytes are not accessed.
+    // SAFETY: the intrinsic reads only the grains under `mask`, which the caller guarantees.
     unsafe {
         match GRAIN {
             WORDS => _mm512_maskz_loadu_epi32(mask as u16, from.cast()),
@@ -41,7 +41,7 @@ pub(super) unsafe fn load<const GRAIN: usize>(mask: u64, from: *const u8) -> __m
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
 #[inline]
 pub(super) unsafe fn store<const GRAIN: usize>(mask: u64, to: *mut u8, data: __m512i) {
-    // SAFETY: our contract; other bytes are not accessed.
+    // SAFETY: the intrinsic writes only the grains under `mask`, which the caller guarantees.
     unsafe {
         match GRAIN {
             WORDS => _mm512_mask_storeu_epi32(to.cast(), mask as u16, data),
@@ -50,8 +50,8 @@ pub(super) unsafe fn store<const GRAIN: usize>(mask: u64, to: *mut u8, data: __m
     }
 }
 
-/// The mask of bytes `mask` in grains: one bit per grain, of which all bytes are under the mask or
-/// none is.
+/// Converts the byte mask `mask` to grains: one bit per grain. All bytes of a grain are under the
+/// mask, or none is.
 pub(super) fn in_grains(mask: u64, grain: usize) -> u64 {
     match grain {
         WORDS => (0..16).fold(0, |words, word| words | (mask >> (4 * word) & 1) << word),
@@ -59,23 +59,24 @@ pub(super) fn in_grains(mask: u64, grain: usize) -> u64 {
     }
 }
 
-/// A mask of the first `count` bits, at most 64.
+/// Returns a mask of the first `count` bits. `count` is at most 64.
 pub(super) fn first(count: usize) -> u64 {
     if count == 0 { 0 } else { u64::MAX >> (64 - count) }
 }
 
-/// How far ahead of a store its line is announced, in bytes.
+/// Distance in bytes between a store and the line that is announced with it.
 pub(super) const AHEAD: usize = 512;
 
-/// Says that the line of `address` will be written. Where lines come from the second-level cache,
-/// stores otherwise wait for them one by one (structs of 13 of 16 bytes, packing 256 KiB: 26 GB/s
+/// Announces a write to the line of `address`. If lines come from the second-level cache,
+/// unannounced stores wait for them one by one (structs of 13 of 16 bytes, packing 256 KiB: 26 GB/s
 /// become 34; 1 byte of 2, unpacking 16 KiB: 27 become 39). Announcing reads costs more than it
-/// brings.
+/// saves.
 #[inline(always)]
 pub(super) fn announce(address: *mut u8) {
-    // SAFETY: a hint: no access happens that could fault or be seen, whatever the address. (The
-    // intrinsic for it becomes a hint to read where the target does not promise `prfchw`; CPUs
-    // without it ignore the instruction, those with AVX-512 have it.)
+    // SAFETY: a prefetch is a hint. It accesses no memory in a way that could fault or be seen,
+    // whatever the address. The CPU has the instruction: every CPU with AVX-512 has `prefetchw`,
+    // and CPUs without it ignore it. (The intrinsic becomes a read hint if the target does not
+    // promise `prfchw`.)
     unsafe {
         std::arch::asm!(
             "prefetchw [{address}]",

@@ -1,5 +1,6 @@
-//! A little of every class of leaf kernels: few enough bytes for Miri, which executes a thousandth as
-//! fast. (`cargo miri test -p typepack-engine --lib copy::tests::brief`; portable instances only.)
+//! A small test of every class of leaf kernels, with few bytes for Miri, which is a thousand times
+//! slower. (`cargo miri test -p typepack-engine --lib leaf::tests::brief`; portable instances
+//! only.)
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! [`Guarded`] for Miri, which protects no pages and needs none: it sees every access outside.
+//! [`Guarded`] for Miri. Miri cannot protect pages and does not need to: it sees every access
+//! outside the buffer.
 
 pub(super) struct Guarded(Vec<u8>);
 
@@ -7,7 +8,7 @@ impl Guarded {
         Self(vec![0; bytes])
     }
 
-    /// As the one of `../tests.rs`.
+    /// Does what `Guarded::place` of `../tests.rs` does.
     pub(super) fn place(&mut self, bytes: usize, shift: usize, at_end: bool) -> &mut [u8] {
         let start = if at_end { self.0.len() - bytes - shift } else { shift };
         &mut self.0[start..][..bytes]
