@@ -1,8 +1,9 @@
-//! The interpreter: executes any nest from the same parameter block as a compiled kernel.
+//! The interpreter: executes any nest, from the parameter block that a compiled kernel takes.
 //!
-//! Called by `exec/` wherever there is no kernel; kernels are checked against it at run time. It
-//! walks the levels like an odometer and makes one memcpy per run; rows of hundreds of bytes run at
-//! the machine's speed this way, short blocks are what kernels are for (`leaf/`, and the compiler's).
+//! `exec/` calls the interpreter for nests without a kernel; at run time, kernels are checked
+//! against its results. The interpreter steps through the levels like an odometer and makes one
+//! memcpy per run. So it moves rows of hundreds of bytes at the machine's speed; for short blocks,
+//! kernels are faster (those of `leaf/` and the compiler's).
 
 use crate::kernel::{Leaf, Level, Nest};
 use crate::table::Table;
@@ -11,18 +12,19 @@ use crate::table::Table;
 ///
 /// # Safety
 ///
-/// - `mem` and `packed` are valid for `bytes` bytes: to read from `mem` and write to `packed` when
-///   `PACK`, the other way round otherwise.
+/// - `mem` and `packed` are valid for `bytes` bytes: `mem` for reads and `packed` for writes if
+///   `PACK`, `packed` for reads and `mem` for writes otherwise.
 /// - The two ranges do not overlap.
 #[inline(always)]
 pub(crate) unsafe fn copy<const PACK: bool>(mem: *mut u8, packed: *mut u8, bytes: usize) {
     let (from, to) = if PACK { (mem, packed) } else { (packed, mem) };
-    // SAFETY: the caller vouches for both sides and that they are apart.
+    // SAFETY: the caller guarantees that `from` is readable and `to` writable for `bytes` bytes,
+    // and that the two ranges do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
 }
 
-/// A level's parameters with its kind, read once: the compiler has to assume that packed bytes are
-/// written over the parameter block, and would read it again for every block.
+/// A level's kind and parameters, read once. The compiler must assume that stores of packed bytes
+/// overwrite the parameter block, and would otherwise read the parameters again for every block.
 #[derive(Clone, Copy)]
 pub(crate) enum Steps {
     Loop { stride: i64 },
@@ -32,14 +34,14 @@ pub(crate) enum Steps {
 }
 
 impl Steps {
-    /// The parameters of `level` that begin at `word`.
+    /// Reads the parameters of `level` that begin at `word`.
     ///
     /// # Safety
     ///
-    /// `word` points to the three parameters of `level`'s kind, laid out as in `mod.rs`.
+    /// - `word` points to the three parameters of a level of `level`'s kind (see `mod.rs`).
     #[inline(always)]
     pub(crate) unsafe fn new(level: &Level, word: *const u64) -> Self {
-        // SAFETY: three words are there, by the contract.
+        // SAFETY: the caller guarantees that `word` points to three parameters.
         let (value, scale) = unsafe { (*word.add(1), *word.add(2) as i64) };
         match level {
             Level::Loop { .. } => Self::Loop { stride: value as i64 },
@@ -55,15 +57,15 @@ impl Steps {
         }
     }
 
-    /// Displacement of iteration `index`.
+    /// Returns the displacement of iteration `index`.
     ///
     /// # Safety
     ///
-    /// Entry `index` of a table is readable.
+    /// - If the level is a table, its entry `index` is readable.
     #[inline(always)]
     pub(crate) unsafe fn displacement(self, index: u64) -> i64 {
         let i = index as usize;
-        // SAFETY: the entry is readable, by the contract.
+        // SAFETY: the caller guarantees that entry `i` of a table is readable.
         let (entry, scale) = unsafe {
             match self {
                 Self::Loop { stride } => (index as i64, stride),
@@ -76,12 +78,12 @@ impl Steps {
     }
 }
 
-/// Executes a nest: the counterpart of calling a kernel of its shape.
+/// Executes a nest, as a call of a kernel of its shape would.
 ///
 /// # Safety
 ///
-/// As for [`Entry`](crate::kernel::Entry), with `words` as `params`, and mutability of the side
-/// that is only read not required.
+/// - The conditions of [`Entry`](crate::kernel::Entry) hold, with `words` as `params`. The side
+///   that is only read may be immutable.
 pub(crate) unsafe fn run<const PACK: bool>(
     nest: &Nest,
     words: &[u64],
@@ -100,12 +102,14 @@ pub(crate) unsafe fn run<const PACK: bool>(
     loop {
         let mut at = mem;
         for (l, &index) in position[..inner].iter().enumerate() {
-            // SAFETY: parameters of level l, and an index below its count.
+            // SAFETY: `words[3 * l..]` holds the parameters of level `l`, and `index` is below its
+            // count.
             let shift =
                 unsafe { Steps::new(&nest.levels[l], params.add(3 * l)).displacement(index) };
             at = at.wrapping_offset(shift as isize);
         }
-        // SAFETY: as the caller's contract, for the innermost level at this position.
+        // SAFETY: `at` is the base of the innermost level at one position of the outer levels, and
+        // `packed` its place; the caller guarantees the memory of all positions.
         packed = unsafe {
             row::<PACK>(&nest.levels[inner], params.add(3 * inner), &nest.leaf, at, packed)
         };
@@ -124,14 +128,16 @@ pub(crate) unsafe fn run<const PACK: bool>(
     }
 }
 
-/// The innermost level. Returns where packed data goes on.
+/// Executes the innermost level and returns the packed address after it.
 ///
 /// # Safety
 ///
-/// - `word` points to the level's three parameters; every entry of a table below its count is
-///   readable.
-/// - For every iteration the leaf's runs relative to `mem` are valid (reads when `PACK`, writes
-///   otherwise), and `packed` for the leaf's bytes times the count; the sides do not overlap.
+/// - `word` points to the level's three parameters. If the level is a table, all entries below the
+///   count are readable.
+/// - For every iteration, the leaf's runs relative to `mem` are valid (for reads if `PACK`, for
+///   writes otherwise). `packed` is valid for the opposite access, for the leaf's bytes times the
+///   count.
+/// - The two sides do not overlap.
 #[inline(always)]
 unsafe fn row<const PACK: bool>(
     level: &Level,
@@ -140,26 +146,29 @@ unsafe fn row<const PACK: bool>(
     mem: *mut u8,
     mut packed: *mut u8,
 ) -> *mut u8 {
-    // SAFETY: the count is the first of the level's parameters, which are there.
+    // SAFETY: the caller guarantees that `word` points to the level's parameters, of which the
+    // first is the count.
     let (count, steps) = unsafe { (*word, Steps::new(level, word)) };
     match leaf {
         Leaf::Block { bytes } => {
             let bytes = *bytes as usize;
             for i in 0..count {
-                // SAFETY: `i` is below the count.
+                // SAFETY: `i` is below `count`, so the entry of a table is readable.
                 let at = mem.wrapping_offset(unsafe { steps.displacement(i) } as isize);
-                // SAFETY: one run of this iteration, and its place in the packed bytes.
+                // SAFETY: `at` is the block of iteration `i`, and `packed` has advanced by `i`
+                // blocks.
                 unsafe { copy::<PACK>(at, packed, bytes) };
                 packed = packed.wrapping_add(bytes);
             }
         }
         Leaf::Window { runs } => {
             for i in 0..count {
-                // SAFETY: `i` is below the count.
+                // SAFETY: `i` is below `count`, so the entry of a table is readable.
                 let at = mem.wrapping_offset(unsafe { steps.displacement(i) } as isize);
                 for run in runs.iter() {
                     let (at, bytes) = (at.wrapping_offset(run.offset as isize), run.bytes as usize);
-                    // SAFETY: one run of this iteration, and its place in the packed bytes.
+                    // SAFETY: `at` is this run in iteration `i`, and `packed` has advanced by the
+                    // bytes of the runs before it.
                     unsafe { copy::<PACK>(at, packed, bytes) };
                     packed = packed.wrapping_add(bytes);
                 }
@@ -169,13 +178,14 @@ unsafe fn row<const PACK: bool>(
     packed
 }
 
-/// Moves bytes `skip .. skip + bytes` of one leaf whose base is `mem`; `packed` is where byte
-/// `skip` goes.
+/// Moves bytes `skip..skip + bytes` of one leaf whose base is `mem`. `packed` is the place of byte
+/// `skip`.
 ///
 /// # Safety
 ///
-/// - The touched parts of the leaf's runs relative to `mem` are valid (reads when `PACK`, writes
-///   otherwise), and so is `packed` for `bytes` bytes; the sides do not overlap.
+/// - The parts of the leaf's runs that hold these bytes, relative to `mem`, are valid (for reads if
+///   `PACK`, for writes otherwise). `packed` is valid for the opposite access, for `bytes` bytes.
+/// - The two sides do not overlap.
 /// - `skip + bytes` is at most the leaf's bytes.
 pub(crate) unsafe fn part_of_leaf<const PACK: bool>(
     leaf: &Leaf,
@@ -187,7 +197,8 @@ pub(crate) unsafe fn part_of_leaf<const PACK: bool>(
     match leaf {
         Leaf::Block { .. } => {
             let at = mem.wrapping_add(skip as usize);
-            // SAFETY: this part of the run, and its packed bytes.
+            // SAFETY: `skip + bytes` is at most the block's length, so `at` has `bytes` valid
+            // bytes.
             unsafe { copy::<PACK>(at, packed, bytes as usize) };
         }
         Leaf::Window { runs } => {
@@ -199,7 +210,8 @@ pub(crate) unsafe fn part_of_leaf<const PACK: bool>(
                 }
                 let bytes = (run.bytes - skip).min(left);
                 let at = mem.wrapping_offset(run.offset as isize).wrapping_add(skip as usize);
-                // SAFETY: this part of the run, and its packed bytes.
+                // SAFETY: `bytes` is at most what this run has after `skip`, and at most what is
+                // left to move, so both sides are valid for `bytes` bytes.
                 unsafe { copy::<PACK>(at, packed, bytes as usize) };
                 packed = packed.wrapping_add(bytes as usize);
                 left -= bytes;

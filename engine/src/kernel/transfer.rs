@@ -1,8 +1,8 @@
 //! The kernel of a fused copy: two layouts walked by one nest.
 //!
-//! Beside `../kernel.rs`, whose words apply: here both sides of a level are described memory.
-//! `../transfer/nest.rs` finds the nest that two plans have in common, `../transfer/compiled.rs` calls the
-//! kernel. A level adds a displacement to each side:
+//! A fused copy has described memory on both sides; otherwise the text of `mod.rs` applies.
+//! `../transfer/nest.rs` finds the nest that two plans have in common, `../transfer/compiled.rs`
+//! calls the kernel. A level adds a displacement to each side:
 //!
 //! ```text
 //! for i0 in 0..count0 { for i1 in 0..count1 { …
@@ -15,14 +15,14 @@
 //! word 5*l     count of level l
 //! word 5*l + 1 source:      Loop: stride in bytes (signed)     Table: address of the first entry
 //! word 5*l + 2              Loop: 0                            Table: scale in bytes (signed)
-//! word 5*l + 3 destination: as word 5*l + 1
-//! word 5*l + 4              as word 5*l + 2
+//! word 5*l + 3 destination: Loop: stride in bytes (signed)     Table: address of the first entry
+//! word 5*l + 4              Loop: 0                            Table: scale in bytes (signed)
 //! word 5*depth block length in bytes                           (TransferLeaf::Long only)
 //! ```
 //!
-//! The entry point is an [`Entry`](super::Entry) that takes the source's base for `mem` and the
-//! destination's for `packed`. Stores of different runs happen in order, so that in a destination
-//! that overlaps itself the later byte wins, as an unpack would leave it.
+//! The entry point is an [`Entry`](super::Entry) that takes the base of the source for `mem` and
+//! the base of the destination for `packed`. The kernel stores the runs in order. So, if runs
+//! overlap in the destination, the last byte written stays, as after an unpack.
 
 use super::LevelShape;
 use std::fmt;
@@ -39,11 +39,12 @@ pub struct TransferRun {
     pub bytes: u64,
 }
 
-/// What one iteration of the innermost level copies.
+/// The bytes that one iteration of the innermost level copies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TransferLeaf {
-    /// Short runs in order: at most [`TransferShape::RUNS`], each of at most [`TransferShape::RUN_BYTES`]
-    /// bytes, displacements within [`TransferShape::SPAN`] bytes of 0.
+    /// Short runs in order: at most [`TransferShape::RUNS`] runs of at most
+    /// [`TransferShape::RUN_BYTES`] bytes each, with displacements within [`TransferShape::SPAN`]
+    /// bytes of 0.
     Runs {
         /// The runs.
         runs: Arc<[TransferRun]>,
@@ -52,7 +53,7 @@ pub enum TransferLeaf {
     Long,
 }
 
-/// What the code of a transfer's kernel depends on.
+/// All that the code of a transfer's kernel depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TransferShape {
     /// Source and destination of each level, outermost first; 1 to [`TransferShape::MAX_DEPTH`].
@@ -62,18 +63,19 @@ pub struct TransferShape {
 }
 
 impl TransferShape {
-    /// Deepest nest that is offered to a compiler; further levels stay in the executor.
+    /// Maximum depth of a nest that the engine passes to a compiler. The executor runs further
+    /// levels.
     pub const MAX_DEPTH: usize = 5;
     /// Words of the largest parameter block.
     pub const WORDS: usize = 5 * Self::MAX_DEPTH + 1;
-    /// Most runs of a leaf.
+    /// Maximum number of runs of a leaf.
     pub const RUNS: usize = 16;
     /// Longest run of a leaf, in bytes.
     pub const RUN_BYTES: u64 = 64;
     /// Largest distance of a run, start or end, from the base of its side, in bytes.
     pub const SPAN: i64 = 1 << 16;
 
-    /// Number of words in the parameter block.
+    /// Returns the number of words in the parameter block.
     pub fn words(&self) -> usize {
         5 * self.levels.len() + usize::from(self.leaf == TransferLeaf::Long)
     }
