@@ -1,9 +1,9 @@
 //! Calls the kernel of a transfer: a range of leaves as boxes of iterations of the common nest.
 //!
-//! Comes after `nest.rs`. Whole iterations of the row are the usual case: one call for as many as
-//! lie on the rows of both sides, all of them where the sides meet in every level. Inside an
-//! iteration of the row, at the ends of a range, a call takes the largest box that fits, as
-//! `exec/` does for one layout. Broken leaves go through `staged.rs`.
+//! Comes after `nest.rs`. Usually a call takes whole iterations of the row, as many as lie on the
+//! rows of both sides. If the sides meet in every level, one call takes all of them. Inside an
+//! iteration of the row, at the ends of a range, a call takes the largest box that fits, as `exec/`
+//! does for one layout. `staged.rs` copies broken leaves.
 
 use super::interpreted::Interpreted;
 use super::levels::Walk;
@@ -17,14 +17,14 @@ use crate::plan::Settings;
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 
-/// A common nest and what executes it: its own order of visits, or a kernel, once there is one.
+/// A common nest and its executor: an order of its own, or a kernel once the compiler has made one.
 pub(super) struct Compiled {
     nest: Nest,
     transposed: Option<Transposed>,
-    /// Empty: not asked yet. `None`: refused.
+    /// Empty: the compiler was not asked yet. `None`: the compiler refused.
     kernel: OnceCell<Option<Kernel>>,
     moved: Cell<u64>,
-    /// A call that `Settings::verify` found wrong ends the use of the kernel.
+    /// Set when `Settings::verify` finds a call wrong; ends the use of the executor.
     distrusted: Cell<bool>,
 }
 
@@ -34,7 +34,8 @@ impl Compiled {
         Self { nest, transposed, kernel, moved, distrusted }
     }
 
-    /// What to use for a call that moves `bytes` packed bytes, if there is anything by now.
+    /// Returns the executor for a call that moves `bytes` packed bytes, or `None` if there is none
+    /// yet.
     #[inline]
     pub(super) fn callee(&self, settings: &Settings, bytes: u64) -> Option<Callee<'_>> {
         if let Some(transposed) = &self.transposed {
@@ -64,8 +65,8 @@ impl Compiled {
     ///
     /// # Safety
     ///
-    /// - `self` was made for these two plans and counts, and `callee` comes from it.
-    /// - As for [`copy_raw`](super::copy_raw), with displacement 0 at `memory`.
+    /// - `self` was made for these two plans and counts, and `callee` comes from `self`.
+    /// - The conditions of [`copy_raw`](super::copy_raw) hold, with displacement 0 at `memory`.
     pub(super) unsafe fn copy(
         &self,
         callee: Callee<'_>,
@@ -77,17 +78,18 @@ impl Compiled {
         let nest = &self.nest;
         let verify = src.plan.settings().verify || dst.plan.settings().verify;
         if nest.whole == Some(range.end) && range.start == 0 && !verify {
-            // The usual call: one of the kernel, for which the block stands ready.
+            // The usual case: one call, with the parameter block as it was built.
             let a = src.memory.wrapping_offset(nest.from.base as isize).cast_mut();
             let b = dst.memory.wrapping_offset(nest.to.base as isize);
-            // SAFETY: the parameters describe all of the transfer.
+            // SAFETY: `nest.words` describes the whole transfer (`nest.whole`), and `a` and `b` are
+            // the bases of its two sides, which the caller guarantees.
             unsafe { callee.call(&nest.words, a, b) };
             return stats::add(callee.executor(), range.end);
         }
         let leaf = nest.leaf;
         let (first, last) = (range.start.div_ceil(leaf), range.end / leaf);
-        // SAFETY: the parts of `range` before, in and after the whole leaves, in packed order,
-        // which is the destination's typemap order.
+        // SAFETY: the calls copy the parts of `range` before, in and after the whole leaves, in
+        // packed order, which is the destination's typemap order.
         unsafe {
             if first >= last {
                 return interpret(blocks, src, dst, range);
@@ -106,13 +108,14 @@ impl Compiled {
         }
     }
 
-    /// As [`leaves`](Self::leaves), checking the kernel against the interpreter, whose answer
-    /// stands. What the kernel is to write holds the complement before, so that a byte it leaves
-    /// out is seen.
+    /// Does what [`leaves`](Self::leaves) does and compares the executor's result with the
+    /// interpreter's. The interpreter's result stays in the destination. Before the executor runs,
+    /// the bytes that it must write hold the complement of their values, so that a byte it leaves
+    /// out is detected.
     ///
     /// # Safety
     ///
-    /// As for [`copy`](Self::copy), for the bytes of `leaves`.
+    /// The conditions of [`copy`](Self::copy) hold, for the bytes of `leaves`.
     #[cold]
     unsafe fn verified(
         &self,
@@ -126,8 +129,9 @@ impl Compiled {
         let mut answer = vec![0u8; (range.end - range.start) as usize];
         let mut expected = answer.clone();
         let read = dst.memory.cast_const();
-        // SAFETY: all bytes belong to the range; memory that may be written may be read back under
-        // `verify` (our contract), which tells what each executor left there.
+        // SAFETY: every call moves packed bytes of `range`, which the caller guarantees; the
+        // vectors have the range's length. Reading the destination back is allowed under `verify`
+        // (second condition of `copy_raw`).
         unsafe {
             pack_raw(src.plan, src.count, src.memory, range.clone(), answer.as_mut_ptr());
             answer.iter_mut().for_each(|byte| *byte = !*byte);
@@ -143,11 +147,11 @@ impl Compiled {
         }
     }
 
-    /// Copies the leaves numbered `leaves`, which are not empty.
+    /// Copies the leaves with the numbers `leaves`. The range is not empty.
     ///
     /// # Safety
     ///
-    /// As for [`copy`](Self::copy), for the bytes of `leaves`.
+    /// The conditions of [`copy`](Self::copy) hold, for the bytes of `leaves`.
     unsafe fn leaves(
         &self,
         callee: Callee<'_>,
@@ -160,7 +164,8 @@ impl Compiled {
         let mut leaf = leaves.start;
         while leaf < leaves.end {
             let left = leaves.end - leaf;
-            // SAFETY: the sides borrow the plans, and the leaves from `leaf` on are ours to copy.
+            // SAFETY: the sides borrow the plans, and the leaves from `leaf` to `leaves.end` are in
+            // the range that the caller guarantees.
             leaf += unsafe {
                 if left >= inside && leaf.is_multiple_of(inside) {
                     self.rows(callee, source, target, leaf / inside, left / inside);
@@ -173,12 +178,12 @@ impl Compiled {
         stats::add(callee.executor(), (leaves.end - leaves.start) * self.nest.leaf);
     }
 
-    /// Copies `count` iterations of the row from number `first` on.
+    /// Copies `count` iterations of the row, beginning with number `first`.
     ///
     /// # Safety
     ///
-    /// As for [`leaves`](Self::leaves), for these iterations, with displacement 0 of the sides at
-    /// `source` and `target`.
+    /// The conditions of [`leaves`](Self::leaves) hold, for the leaves of these iterations.
+    /// Displacement 0 of the sides is at `source` and `target`.
     unsafe fn rows(
         &self,
         callee: Callee<'_>,
@@ -190,7 +195,7 @@ impl Compiled {
         let nest = &self.nest;
         let mut words = nest.words;
         let mut left = count;
-        // SAFETY: the plans are alive as long as this call.
+        // SAFETY: the caller's sides borrow both plans during this call, so they outlive the walks.
         let (mut from, mut to) =
             unsafe { (Walk::at(&nest.from, source, first), Walk::at(&nest.to, target, first)) };
         loop {
@@ -199,7 +204,8 @@ impl Compiled {
             words[0] = count;
             let a = self.enter(&mut words, 0, 0, from.inner().1, from.row);
             let b = self.enter(&mut words, 0, 1, to.inner().1, to.row);
-            // SAFETY: the parameters describe `count` iterations from here, which both rows have.
+            // SAFETY: the parameters describe `count` iterations from the walks' positions; both
+            // rows have that many left.
             unsafe { callee.call(&words, a, b) };
             left -= count;
             if left == 0 {
@@ -210,12 +216,12 @@ impl Compiled {
         }
     }
 
-    /// Copies the largest box of leaves at number `leaf`, inside one iteration of the row and at
-    /// most `left` leaves; returns how many that is.
+    /// Copies the largest box of leaves that begins at number `leaf`, lies inside one iteration of
+    /// the row, and has at most `left` leaves. Returns the number of copied leaves.
     ///
     /// # Safety
     ///
-    /// As for [`rows`](Self::rows), for these leaves.
+    /// The conditions of [`rows`](Self::rows) hold, for these leaves.
     unsafe fn part(
         &self,
         callee: Callee<'_>,
@@ -227,14 +233,14 @@ impl Compiled {
         let nest = &self.nest;
         let (row, mut rest) = (leaf / nest.below[0], leaf % nest.below[0]);
         let left = left.min(nest.below[0] - rest);
-        // The outermost level at which a whole iteration begins here and fits. The innermost
-        // always does: an iteration there is one leaf.
+        // The outermost level of which a whole iteration begins here and fits. The innermost level
+        // always qualifies: its iterations are single leaves.
         let level = (1..nest.depth())
             .find(|&l| rest.is_multiple_of(nest.below[l]) && nest.below[l] <= left)
             .unwrap_or(nest.depth() - 1);
         let mut words = nest.words;
         words[0] = 1;
-        // SAFETY: the plans are alive as long as this call.
+        // SAFETY: the caller's sides borrow both plans during this call, and the walks end with it.
         let (from, to) =
             unsafe { (Walk::at(&nest.from, source, row), Walk::at(&nest.to, target, row)) };
         let mut a = self.enter(&mut words, 0, 0, from.inner().1, from.row);
@@ -247,13 +253,14 @@ impl Compiled {
             let whole = (words[5 * l] - index).min(left / nest.below[l]);
             words[5 * l] = if l < level { 1 } else { whole };
         }
-        // SAFETY: the parameters describe leaves from `leaf` on, at most `left`, and no level has
-        // more iterations than are left in it.
+        // SAFETY: the parameters describe leaves from `leaf` on, at most `left` of them, and no
+        // level has more iterations than are left in it.
         unsafe { callee.call(&words, a, b) };
         words[5 * level] * nest.below[level]
     }
 
-    /// Enters iteration `index` of level `l` on one side: moves its base, or its entries in `words`.
+    /// Enters iteration `index` of level `l` on one side: returns the side's base after the step,
+    /// or advances its entries in `words`.
     #[inline]
     fn enter(
         &self,
@@ -270,23 +277,24 @@ impl Compiled {
     }
 }
 
-/// What executes boxes of the common nest.
+/// An executor of boxes of the common nest.
 #[derive(Clone, Copy)]
 pub(super) enum Callee<'a> {
-    /// The kernel of the shape, which the nest keeps alive.
+    /// The kernel of the nest's shape. The `Compiled` that returned it keeps its code alive.
     Kernel(Entry),
     Transposed(&'a Transposed),
 }
 
 impl Callee<'_> {
-    /// Copies what the parameters `words` describe.
+    /// Copies the leaves that the parameters `words` describe.
     ///
     /// # Safety
     ///
-    /// As for [`Entry`], for the shape of the nest that this belongs to.
+    /// The conditions of [`Entry`] hold, for the shape of the nest that this executor belongs to.
     #[inline]
     unsafe fn call(self, words: &[u64; TransferShape::WORDS], source: *mut u8, target: *mut u8) {
-        // SAFETY: our contract.
+        // SAFETY: the caller guarantees the parameters for the nest's shape; both executors were
+        // made for that nest.
         unsafe {
             match self {
                 Self::Kernel(entry) => entry(words.as_ptr(), source, target),
@@ -303,18 +311,19 @@ impl Callee<'_> {
     }
 }
 
-/// Copies `range` without the kernel.
+/// Copies `range` without the executor of the nest.
 ///
 /// # Safety
 ///
-/// As for [`Compiled::copy`], with the blocks of the same transfer.
+/// The conditions of [`Compiled::copy`] hold; `blocks` belongs to the same transfer.
 unsafe fn interpret(
     blocks: Option<&Interpreted>,
     src: &Side<'_, *const u8>,
     dst: &Side<'_, *mut u8>,
     range: Range<u64>,
 ) {
-    // SAFETY: as ours.
+    // SAFETY: the caller guarantees the range on both sides, and that `blocks` was made for these
+    // plans and counts.
     unsafe {
         match blocks {
             Some(blocks) => blocks.copy(src, dst, range),

@@ -1,9 +1,9 @@
-//! Two layouts of loops and tables over blocks of one length: two address streams, one loop.
+//! Two layouts of loops and tables over blocks of one length: two address streams in one loop.
 //!
-//! The interpreter of a transfer, and the counterpart of its kernel (`compiled.rs`). A block that is a
-//! multiple of the other side's becomes one more loop over the shorter length. The walk takes as
-//! many blocks at a time as lie on the innermost rows of both sides; the inner loop is made for the
-//! block's length and for strides or tables on either side.
+//! This is the interpreter of a transfer, the counterpart of its kernel (`compiled.rs`). If a block
+//! is a multiple of the other side's block, it becomes one more loop over the shorter length. The
+//! walk takes as many blocks at a time as lie on the innermost rows of both sides. The inner loop
+//! is specialised for the block's length and for strides or tables on either side.
 
 use super::levels::{Entries, SideLevel, SideLevels, Walk};
 use super::nest::mean;
@@ -12,12 +12,12 @@ use crate::exec::stats::{self, Executor};
 use crate::ir::Op;
 use std::ops::Range;
 
-/// A longer block is split only into at least this many shorter ones: with rows of two, control
-/// costs as much as the second pass saves (`examples/fused.rs`, 16 B -> 8 B).
+/// A longer block is split only into at least this many shorter blocks. With rows of two blocks,
+/// control costs as much as the second pass saves (`examples/fused.rs`, 16 B -> 8 B).
 const SPLIT: u64 = 3;
 
-/// From this length on a memcpy per block, which may use wider registers than this code, costs less
-/// than a loop of moves.
+/// Blocks of at least this length use memcpy, which may use wider registers than this code and then
+/// costs less than a loop of moves.
 const MEMCPY: usize = 256;
 
 /// Two sides over blocks of one length.
@@ -28,7 +28,8 @@ pub(super) struct Interpreted {
 }
 
 impl Interpreted {
-    /// Those of a transfer, if it has nothing but levels over blocks that fit.
+    /// Returns the two sides of a transfer, or `None` if a side has anything but levels over
+    /// blocks, or if the blocks' lengths do not fit.
     pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Option<Self> {
         let (mut from, a) = SideLevels::of(src.plan.program(), src.count)?;
         let (mut to, b) = SideLevels::of(dst.plan.program(), dst.count)?;
@@ -46,7 +47,7 @@ impl Interpreted {
         Some(Self { from: from.close(), to: to.close(), bytes: short })
     }
 
-    /// Bytes that lie on a row of both sides, on average.
+    /// Returns the mean number of bytes that lie on one row of both sides.
     pub(super) fn row_bytes(&self) -> f64 {
         mean(self.from.inner().count(), self.to.inner().count()) * self.bytes as f64
     }
@@ -56,7 +57,7 @@ impl Interpreted {
     /// # Safety
     ///
     /// - `self` was made for these two plans and counts.
-    /// - As for [`copy_raw`](super::copy_raw), with displacement 0 at `memory`.
+    /// - The conditions of [`copy_raw`](super::copy_raw) hold, with displacement 0 at `memory`.
     pub(super) unsafe fn copy(
         &self,
         src: &Side<'_, *const u8>,
@@ -64,8 +65,9 @@ impl Interpreted {
         range: Range<u64>,
     ) {
         let (first, last) = (range.start.div_ceil(self.bytes), range.end / self.bytes);
-        // SAFETY: the parts of `range` before, in and after the whole blocks; `first..last` are
-        // blocks of both sides. In packed order, which is the destination's typemap order.
+        // SAFETY: the calls copy the parts of `range` before, in and after the whole blocks
+        // `first..last`, which both sides have. The calls go in packed order, which is the
+        // destination's typemap order.
         unsafe {
             if first >= last {
                 return staged::copy(src, dst, range);
@@ -80,15 +82,15 @@ impl Interpreted {
         }
     }
 
-    /// Copies the blocks numbered `blocks`.
+    /// Copies the blocks with the numbers `blocks`.
     ///
     /// # Safety
     ///
-    /// As for [`copy`](Self::copy), for the bytes of these blocks.
+    /// The conditions of [`copy`](Self::copy) hold, for the bytes of these blocks.
     unsafe fn whole(&self, src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, blocks: Range<u64>) {
         let count = blocks.end - blocks.start;
-        // SAFETY: both plans are borrowed by the sides, and their blocks from `blocks.start` on
-        // are valid by our contract.
+        // SAFETY: the sides borrow both plans during this call. The caller guarantees `count` valid
+        // blocks of `self.bytes` bytes from `blocks.start` on, on both sides.
         unsafe {
             let mut from = Walk::at(&self.from, src.memory.cast_mut(), blocks.start);
             let mut to = Walk::at(&self.to, dst.memory, blocks.start);
@@ -98,7 +100,7 @@ impl Interpreted {
     }
 }
 
-/// `count` iterations on both sides, with the bytes from one to the next.
+/// `count` iterations on both sides, and the bytes between two iterations.
 #[derive(Clone, Copy)]
 pub(super) struct Strides {
     pub(super) from: i64,
@@ -110,28 +112,30 @@ pub(super) struct Strides {
 ///
 /// # Safety
 ///
-/// - The length is the one the function was asked for.
-/// - For every `i` below the count a block is valid for reads at `src` plus `i` times the source's
-///   stride, and for writes at `dst` plus `i` times the destination's.
-/// - No block that is read overlaps one that is written.
+/// - `bytes` is the length that [`row_of`] was called with.
+/// - For every `i` below the count, a block is valid for reads at `src` plus `i` times the source's
+///   stride, and for writes at `dst` plus `i` times the destination's stride.
+/// - No block that is read overlaps a block that is written.
 pub(super) type Row = unsafe fn(src: *const u8, dst: *mut u8, strides: Strides, bytes: usize);
 
-/// The row for blocks of `bytes` bytes.
+/// Returns the row for blocks of `bytes` bytes.
 pub(super) fn row_of(bytes: u64) -> Row {
     /// # Safety
     ///
-    /// As for [`Row`], for blocks that `make` copies.
+    /// The conditions of [`Row`] hold, for blocks of the length that `block` copies.
     #[inline(always)]
     unsafe fn along(src: *const u8, dst: *mut u8, strides: Strides, block: &impl Block) {
         let (from, to) = (Strided::at(strides.from, 0), Strided::at(strides.to, 0));
-        // SAFETY: our contract.
+        // SAFETY: the caller guarantees a block at every multiple of each side's stride below the
+        // count.
         unsafe { row(src, from, dst, to, strides.count, block) }
     }
     macro_rules! rows {
         ($($lengths:pat => $block:expr,)*) => {
             match bytes {
-                // SAFETY: as the contract of `Row`; each block is chosen for lengths from its half
-                // to twice that.
+                // SAFETY: the caller guarantees the conditions of `Row`, so `bytes` is in
+                // `$lengths`. An `Exact` has that one length; an `Ends<N>` is chosen for lengths
+                // from `N` to `2 * N`.
                 $($lengths => |src, dst, strides, bytes| unsafe {
                     let block: fn(usize) -> _ = $block;
                     along(src, dst, strides, &block(bytes))
@@ -161,13 +165,14 @@ pub(super) fn row_of(bytes: u64) -> Row {
     }
 }
 
-/// Calls the walk for the block's length.
+/// Calls [`walk`] with the block type for `bytes`.
 ///
 /// # Safety
 ///
-/// As for [`walk`].
+/// The conditions of [`walk`] hold, for blocks of `bytes` bytes.
 unsafe fn by_block(from: &mut Walk<'_>, to: &mut Walk<'_>, blocks: u64, bytes: usize) {
-    // SAFETY: as our contract; each `Ends` is chosen for lengths from its half to twice that.
+    // SAFETY: the caller guarantees the blocks of both walks; each arm's block type copies `bytes`
+    // bytes (`Ends<N>` is chosen for lengths from `N` to `2 * N`).
     unsafe {
         match bytes {
             1 => walk(from, to, blocks, &Exact::<1>),
@@ -195,14 +200,16 @@ unsafe fn by_block(from: &mut Walk<'_>, to: &mut Walk<'_>, blocks: u64, bytes: u
 ///
 /// # Safety
 ///
-/// - Both walks have that many blocks left, of `block`'s length.
-/// - Those of `from` are valid for reads, those of `to` for writes, and no two overlap.
+/// - Both walks have at least `blocks` blocks left, of `block`'s length.
+/// - The blocks of `from` are valid for reads, those of `to` for writes, and no block that is read
+///   overlaps a block that is written.
 unsafe fn walk(from: &mut Walk<'_>, to: &mut Walk<'_>, blocks: u64, block: &impl Block) {
     let mut left = blocks;
     while left > 0 {
         let count = from.left().min(to.left()).min(left);
         let ((source, a), (target, b)) = (from.inner(), to.inner());
-        // SAFETY: `count` blocks from here lie in the current row of each side.
+        // SAFETY: `count` is at most the number of blocks left in the current row of each walk, and
+        // at most `left`, so both rows have these blocks.
         unsafe {
             match (*source, *target) {
                 (SideLevel::Loop { stride: s, .. }, SideLevel::Loop { stride: d, .. }) => {
@@ -232,11 +239,13 @@ unsafe fn walk(from: &mut Walk<'_>, to: &mut Walk<'_>, blocks: u64, block: &impl
     }
 }
 
-/// Where block `i` of a row lies, in bytes from the row's base.
+/// The places of the blocks of a row.
 trait Places {
+    /// Returns the place of block `i`, in bytes from the row's base.
+    ///
     /// # Safety
     ///
-    /// - The row has a block `i`, and its plan is alive.
+    /// - The row has a block `i`, and the row's plan is alive.
     unsafe fn place(&self, i: u64) -> isize;
 }
 
@@ -268,18 +277,19 @@ struct Listed {
 impl Places for Listed {
     #[inline(always)]
     unsafe fn place(&self, i: u64) -> isize {
-        // SAFETY: as the contract.
+        // SAFETY: the caller guarantees that the row has block `i`, whose entry is `from + i`, and
+        // that the plan is alive.
         unsafe { self.entries.get(self.from + i) }.wrapping_mul(self.scale) as isize
     }
 }
 
-/// How one block is copied.
+/// A way to copy one block.
 trait Block {
     /// Copies one block.
     ///
     /// # Safety
     ///
-    /// - The block's length is valid for reads at `src` and for writes at `dst`.
+    /// - `src` is valid for reads and `dst` for writes of the block's length.
     /// - The two do not overlap.
     unsafe fn copy(&self, src: *const u8, dst: *mut u8);
 }
@@ -290,12 +300,13 @@ struct Exact<const N: usize>;
 impl<const N: usize> Block for Exact<N> {
     #[inline(always)]
     unsafe fn copy(&self, src: *const u8, dst: *mut u8) {
-        // SAFETY: as the contract.
+        // SAFETY: the caller guarantees `N` bytes, the block's length, on both sides without
+        // overlap.
         unsafe { std::ptr::copy_nonoverlapping(src, dst, N) }
     }
 }
 
-/// `N` to `2 * N` bytes: the first `N` and the last `N`, which may share some.
+/// Copies `N` to `2 * N` bytes: the first `N` and the last `N`, which may overlap.
 struct Ends<const N: usize> {
     bytes: usize,
 }
@@ -304,7 +315,8 @@ impl<const N: usize> Block for Ends<N> {
     #[inline(always)]
     unsafe fn copy(&self, src: *const u8, dst: *mut u8) {
         let last = self.bytes - N;
-        // SAFETY: both parts lie in the block, and what is written twice is the same byte.
+        // SAFETY: the block has at least `N` bytes, so both parts lie within it; bytes that are
+        // written twice get the same value.
         unsafe {
             std::ptr::copy_nonoverlapping(src, dst, N);
             std::ptr::copy_nonoverlapping(src.add(last), dst.add(last), N);
@@ -312,7 +324,7 @@ impl<const N: usize> Block for Ends<N> {
     }
 }
 
-/// More than 64 bytes: 64 at a time, and the last 64, which may share some with those before.
+/// Copies more than 64 bytes: 64 at a time, and the last 64, which may overlap those before.
 struct Chunks {
     bytes: usize,
 }
@@ -322,7 +334,8 @@ impl Block for Chunks {
     unsafe fn copy(&self, src: *const u8, dst: *mut u8) {
         let last = self.bytes - 64;
         let mut at = 0;
-        // SAFETY: all parts lie in the block, and what is written twice is the same byte.
+        // SAFETY: every part ends at or before `last + 64`, the block's end; bytes that are written
+        // twice get the same value.
         unsafe {
             while at < last {
                 std::ptr::copy_nonoverlapping(src.add(at), dst.add(at), 64);
@@ -333,7 +346,7 @@ impl Block for Chunks {
     }
 }
 
-/// Any length: a memcpy.
+/// Copies any length with memcpy.
 struct Long {
     bytes: usize,
 }
@@ -341,7 +354,8 @@ struct Long {
 impl Block for Long {
     #[inline(always)]
     unsafe fn copy(&self, src: *const u8, dst: *mut u8) {
-        // SAFETY: as the contract.
+        // SAFETY: the caller guarantees the block's length, `self.bytes`, on both sides without
+        // overlap.
         unsafe { std::ptr::copy_nonoverlapping(src, dst, self.bytes) }
     }
 }
@@ -350,9 +364,10 @@ impl Block for Long {
 ///
 /// # Safety
 ///
-/// - For every `i` below `count` a block is valid for reads at `src` plus the place in `from`, and
-///   for writes at `dst` plus the place in `to`.
-/// - No block that is read overlaps one that is written.
+/// - For every `i` below `count`, a block is valid for reads at `src` plus place `i` of `from`, and
+///   for writes at `dst` plus place `i` of `to`.
+/// - The plans of the rows are alive.
+/// - No block that is read overlaps a block that is written.
 #[inline(always)]
 unsafe fn row(
     src: *const u8,
@@ -363,7 +378,7 @@ unsafe fn row(
     block: &impl Block,
 ) {
     for i in 0..count {
-        // SAFETY: block `i` of both rows.
+        // SAFETY: `i` is below `count`, so the caller guarantees block `i` of both rows.
         unsafe {
             let at = src.wrapping_offset(from.place(i));
             block.copy(at, dst.wrapping_offset(to.place(i)));

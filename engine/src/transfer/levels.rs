@@ -1,19 +1,20 @@
-//! One side of a copy as levels over a leaf, and a place in it.
+//! One side of a copy as levels over a leaf, and a position in it.
 //!
-//! Read from the program by `interpreted.rs` and `nest.rs` (from the program, not from the plan's nests,
-//! which unroll short loops into windows), kept by `memo.rs` from call to call.
+//! `interpreted.rs` and `nest.rs` read levels from the program. They do not read them from the
+//! plan's nests, which unroll short loops into windows. `memo.rs` keeps levels from call to call.
 //!
-//! SideLevels name the entries of tables by address. The tables belong to the plan's program, which is
-//! immutable; whoever uses levels has been handed that plan again (`memo.rs` compares).
+//! Levels refer to the entries of a table by address. The table belongs to the plan's program,
+//! which is immutable. A copy uses levels only with the plan that they were read from (`memo.rs`
+//! compares).
 
 use crate::ir::{Node, Op, Program};
 use crate::kernel::LevelShape;
 use crate::table::Table;
 
-/// Most levels of a side. Deeper programs are left to `staged.rs`.
+/// Maximum number of levels of a side. `staged.rs` handles deeper programs.
 pub(super) const LEVELS: usize = 8;
 
-/// One level of a side. Counts are at least 2, but for the only level of a single block.
+/// One level of a side. Its count is at least 2, except for the only level of a single block.
 #[derive(Clone, Copy)]
 pub(super) enum SideLevel {
     Loop { count: u64, stride: i64 },
@@ -34,14 +35,17 @@ impl Entries {
         Self { address: table.address(), len: table.len() as u64, shape }
     }
 
+    /// Returns entry `index`.
+    ///
     /// # Safety
     ///
     /// - The plan of these entries is alive.
-    /// - `index` is below their number.
+    /// - `index` is below the number of entries.
     #[inline(always)]
     pub(super) unsafe fn get(self, index: u64) -> i64 {
         debug_assert!(index < self.len);
-        // SAFETY: an entry of a table that is alive, of the width that the shape names.
+        // SAFETY: the plan keeps the table alive; `index` is below its length; `shape` names the
+        // width of its entries.
         unsafe {
             match self.shape {
                 LevelShape::Table32 => i64::from(*(self.address as *const i32).add(index as usize)),
@@ -74,20 +78,23 @@ impl SideLevel {
         }
     }
 
+    /// Returns the displacement of iteration `index`.
+    ///
     /// # Safety
     ///
     /// - The plan of this level is alive.
-    /// - `index` is below its count.
+    /// - `index` is below the level's count.
     unsafe fn displacement(&self, index: u64) -> i64 {
         match self {
             Self::Loop { stride, .. } => (index as i64).wrapping_mul(*stride),
-            // SAFETY: as ours.
+            // SAFETY: the caller guarantees that the plan is alive and that `index` is below the
+            // count, which is the number of entries.
             Self::Table { entries, scale } => unsafe { entries.get(index) }.wrapping_mul(*scale),
         }
     }
 }
 
-/// SideLevels, outermost first.
+/// The levels of a side, outermost first.
 #[derive(Clone)]
 pub(super) struct SideLevels {
     levels: [SideLevel; LEVELS],
@@ -96,11 +103,11 @@ pub(super) struct SideLevels {
 }
 
 impl SideLevels {
-    /// Those of `count` elements, and the leaf below them: a block or a sequence. `None` where
-    /// there is anything else.
+    /// Returns the levels of `count` elements and the leaf below them: a block or a sequence.
+    /// Returns `None` if the program contains anything else or has too many levels.
     #[inline]
     pub(super) fn of(program: &Program, count: u64) -> Option<(Self, &Node)> {
-        // All zeros: the cheapest thing to fill an array with.
+        // All zeros: the cheapest value to fill an array with.
         let levels = [SideLevel::Loop { count: 0, stride: 0 }; LEVELS];
         let mut side = Self { levels, depth: 0, base: 0 };
         let mut edge = program.body?;
@@ -126,7 +133,8 @@ impl SideLevels {
     /// Adds an innermost level.
     pub(super) fn push(&mut self, level: SideLevel) -> Option<()> {
         if level.count() == 1 {
-            // SAFETY: the level was read from a plan just now, and has this iteration.
+            // SAFETY: the caller has just read the level from a plan it borrows; the level's count
+            // is 1, so iteration 0 exists.
             let displacement = unsafe { level.displacement(0) };
             self.base = self.base.wrapping_add(displacement);
             return Some(());
@@ -134,20 +142,20 @@ impl SideLevels {
         self.push_any(level)
     }
 
-    /// Takes the innermost level away.
+    /// Removes the innermost level and returns it.
     pub(super) fn pop(&mut self) -> Option<SideLevel> {
         self.depth = self.depth.checked_sub(1)?;
         Some(self.levels[self.depth])
     }
 
-    /// Adds an innermost level, also one of a single iteration.
+    /// Adds an innermost level, even if it has a single iteration.
     pub(super) fn push_any(&mut self, level: SideLevel) -> Option<()> {
         *self.levels.get_mut(self.depth)? = level;
         self.depth += 1;
         Some(())
     }
 
-    /// The innermost level, if there is one.
+    /// Returns the innermost level, or `None` if there is none.
     pub(super) fn last(&self) -> Option<&SideLevel> {
         self.levels[..self.depth].last()
     }
@@ -156,7 +164,7 @@ impl SideLevels {
         self.depth == 0
     }
 
-    /// Gives a single leaf the one level that every walk needs.
+    /// Adds the one level that every walk needs, if the side is a single leaf.
     pub(super) fn close(mut self) -> Self {
         if self.depth == 0 {
             self.levels[0] = SideLevel::Loop { count: 1, stride: 0 };
@@ -165,14 +173,14 @@ impl SideLevels {
         self
     }
 
-    /// The innermost level.
+    /// Returns the innermost level.
     #[inline]
     pub(super) fn inner(&self) -> &SideLevel {
         &self.levels[self.depth - 1]
     }
 }
 
-/// A place in a side: the base of the current innermost row and the next iteration in it.
+/// A position in a side: the base of the current innermost row and the next iteration in it.
 pub(super) struct Walk<'a> {
     levels: &'a SideLevels,
     index: [u64; LEVELS],
@@ -180,12 +188,12 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// At iteration number `item` of the innermost level, counted through all levels; displacement
-    /// 0 is at `origin`.
+    /// Returns the position of iteration `item` of the innermost level, counted through all levels.
+    /// Displacement 0 is at `origin`.
     ///
     /// # Safety
     ///
-    /// - The plan of `levels` is alive as long as the walk.
+    /// - The plan of `levels` lives as long as the walk.
     pub(super) unsafe fn at(levels: &'a SideLevels, origin: *mut u8, item: u64) -> Self {
         let mut index = [0; LEVELS];
         let mut row = origin.wrapping_offset(levels.base as isize);
@@ -197,8 +205,9 @@ impl<'a> Walk<'a> {
                 rest /= level.count();
             }
             if l + 1 < levels.depth {
-                // SAFETY: the plan is alive (our contract), the index below the count. Also where
-                // it is 0: tables may begin anywhere.
+                // SAFETY: the caller guarantees that the plan is alive; the index is below the
+                // count. An index of 0 needs the displacement too: entry 0 of a table is not always
+                // 0.
                 let shift = unsafe { level.displacement(index[l]) };
                 row = row.wrapping_offset(shift as isize);
             }
@@ -206,20 +215,20 @@ impl<'a> Walk<'a> {
         Self { levels, index, row }
     }
 
-    /// The innermost level and the next iteration of it.
+    /// Returns the innermost level and its next iteration.
     #[inline]
     pub(super) fn inner(&self) -> (&'a SideLevel, u64) {
         (self.levels.inner(), self.index[self.levels.depth - 1])
     }
 
-    /// Iterations left in the row.
+    /// Returns the iterations left in the row.
     #[inline]
     pub(super) fn left(&self) -> u64 {
         let (level, index) = self.inner();
         level.count() - index
     }
 
-    /// Goes `items` on, at most to the end of the row.
+    /// Advances by `items` iterations, at most to the end of the row.
     #[inline]
     pub(super) fn advance(&mut self, items: u64) {
         let mut l = self.levels.depth - 1;
@@ -237,7 +246,8 @@ impl<'a> Walk<'a> {
             if carry {
                 self.index[l] = 0;
             }
-            // SAFETY: the plan is alive (the contract of `at`), both indices below the count.
+            // SAFETY: the caller of `at` guarantees that the plan lives as long as the walk; both
+            // indices are below the count.
             let step = unsafe {
                 level.displacement(self.index[l]).wrapping_sub(level.displacement(before))
             };

@@ -1,12 +1,12 @@
-//! What a thread remembers of the transfers it copied last: how they fit, and their kernels.
+//! A thread's memory of its recent transfers: how their two sides fit, and their kernels.
 //!
-//! Called by `mod.rs` for every copy between two layouts with gaps; asks `interpreted.rs` and `nest.rs`
-//! once per pair of plans and counts.
+//! `mod.rs` calls [`of`] for every copy between two layouts with gaps. [`of`] asks `interpreted.rs`
+//! and `nest.rs` once per pair of plans and counts.
 //!
-//! Per thread, because a call of MPI has two types and no place for a third object, and a place in
-//! a plan would need either a lock to be replaced, or to keep what is no longer wanted. Here a
-//! lookup is a few comparisons without any atomic operation, and what is in use least recently
-//! makes room. The compiler's cache is the process's: two threads that copy one transfer share code.
+//! The memory is per thread. A call of MPI passes two types and no third object that could hold the
+//! fit. A field of a plan would need a lock, or could never drop old fits. Here, a lookup is a few
+//! comparisons without an atomic operation, and a new fit replaces the least recently used one. The
+//! compiler's cache belongs to the process: two threads that copy one transfer share its code.
 
 use super::compiled::Compiled;
 use super::interpreted::Interpreted;
@@ -18,11 +18,11 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Pairs that a thread remembers, about 2 KiB each. An entry keeps its kernel, but nothing of its
-/// plans beyond the memory of their outermost structs.
+/// Fits that a thread remembers, about 2 KiB each. A fit keeps its kernel alive, but of its plans
+/// only the memory of their outermost structs.
 const REMEMBERED: usize = 16;
 
-/// How two sides fit.
+/// How two sides fit: what can execute their copy.
 pub(super) struct Fit {
     names: [PlanName; 2],
     counts: [u64; 2],
@@ -39,7 +39,7 @@ impl Fit {
             [src.plan, dst.plan].iter().any(|plan| plan.settings().strategy == Some(strategy))
         };
         let compiles = src.plan.settings().compiler.is_some() && !forced(Strategy::Leaf);
-        // A kernel asked for by name takes all copies.
+        // A forced kernel strategy takes all copies.
         let crosses = nest.as_ref().filter(|_| !(compiles && forced(Strategy::Kernel)));
         let transposed = crosses.and_then(|nest| Transposed::of(nest, src.plan.isa()));
         let compiled = match (nest, transposed) {
@@ -48,7 +48,8 @@ impl Fit {
             }
             _ => None,
         };
-        // Where each side has kernels, and the transfer will not, short rows are better left to those.
+        // If each side has kernels and the transfer will have none, the sides' kernels copy short
+        // rows faster.
         let kernels = |plan: &Plan| {
             let settings = plan.settings();
             settings.compiler.is_some() && settings.strategy != Some(Strategy::Interpreter)
@@ -69,8 +70,8 @@ impl Fit {
     ///
     /// # Safety
     ///
-    /// - `self` comes from [`of`] for these two sides.
-    /// - As for [`copy_raw`](super::copy_raw), with displacement 0 at `memory`.
+    /// - [`of`] returned `self` for these two sides.
+    /// - The conditions of [`copy_raw`](super::copy_raw) hold, with displacement 0 at `memory`.
     pub(super) unsafe fn copy(
         &self,
         src: &Side<'_, *const u8>,
@@ -78,7 +79,8 @@ impl Fit {
         range: Range<u64>,
     ) {
         let blocks = self.blocks.as_ref();
-        // SAFETY: as our contract: the fit is that of these plans and counts.
+        // SAFETY: the caller guarantees the range on both sides, and that `self`, so also
+        // `compiled` and `blocks`, was made for these plans and counts.
         unsafe {
             if let Some(compiled) = &self.compiled
                 && let Some(callee) = compiled.callee(src.plan.settings(), range.end - range.start)
@@ -93,27 +95,27 @@ impl Fit {
     }
 }
 
-/// Most recently used first.
+/// Fits, most recently used first.
 struct Memo([Option<Rc<Fit>>; REMEMBERED]);
 
 thread_local! {
     static RECENT: RefCell<Memo> = const { RefCell::new(Memo([const { None }; REMEMBERED])) };
 }
 
-/// The fit of two sides, remembered or found now.
+/// Returns the fit of two sides, remembered or computed now.
 #[inline]
 pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Rc<Fit> {
     let known = RECENT.try_with(|recent| {
         let mut recent = recent.borrow_mut();
         let index = recent.0.iter().position(|fit| {
-            // Filled from the front: what follows an empty place is empty too.
+            // The memo fills from the front: all places after an empty place are empty.
             fit.as_ref().is_none_or(|fit| fit.is_of(src, dst))
         })?;
         let fit = recent.0[index].clone()?;
         recent.0[..=index].rotate_right(1);
         Some(fit)
     });
-    // A thread that is past its thread-local destructors remembers nothing.
+    // A thread that has run its thread-local destructors remembers nothing.
     known.ok().flatten().unwrap_or_else(|| remember(Rc::new(Fit::new(src, dst))))
 }
 
@@ -124,7 +126,7 @@ fn remember(fit: Rc<Fit>) -> Rc<Fit> {
         recent.0.rotate_right(1);
         recent.0[0].replace(fit.clone())
     });
-    // Outside of the borrow: a kernel's owner may do anything when it is dropped.
+    // Drop after the borrow ends: the drop of a kernel's owner may run any code.
     drop(forgotten);
     fit
 }

@@ -1,14 +1,16 @@
 //! The nest that two layouts have in common: what a kernel of the transfer executes.
 //!
-//! Called by `memo.rs` once per transfer; `compiled.rs` executes it. Three steps:
+//! `memo.rs` calls [`Nest::of`] once per transfer; `compiled.rs` executes the nest. There are three
+//! steps:
 //!
-//! 1. One leaf. Where the two sides' leaves differ in length, innermost loops are unrolled up to
-//!    the least common multiple (24 against 16 bytes: two against three), or a block that is a
-//!    multiple of the other leaf becomes a loop. The leaf's runs are cut where either side's end.
-//! 2. Common levels, from the inside out: equal counts meet; the longer of two loops is split where
-//!    the counts divide (100 against 10 x 10). The first level that does not meet is the *row*:
-//!    a call takes as many of its iterations as both sides have left.
-//! 3. Short innermost loops of short blocks are unrolled into the leaf.
+//! 1. Find one leaf. If the leaves of the two sides differ in length, innermost loops are unrolled
+//!    up to the least common multiple (24 against 16 bytes: two against three), or a block that is
+//!    a multiple of the other leaf becomes a loop. The leaf's runs end wherever a run of either
+//!    side ends.
+//! 2. Find common levels, from the inside out. Levels of equal count meet. If the counts divide,
+//!    the longer of two loops is split (100 against 10 x 10). The first level that does not meet is
+//!    the *row*: a call takes as many of its iterations as both sides have left.
+//! 3. Unroll short innermost loops of short blocks into the leaf.
 
 use super::Side;
 use super::levels::{SideLevel, SideLevels};
@@ -18,43 +20,45 @@ use crate::kernel::{LevelShape, Run, TransferLeaf, TransferRun, TransferShape};
 use crate::plan::{ROW_BYTES, Strategy};
 use std::sync::Arc;
 
-/// Most leaves of one side that make one leaf of the transfer.
+/// Maximum number of leaves of one side that make one leaf of the transfer.
 const UNROLL: u64 = 8;
 
-/// Most runs in a leaf that was made of a short loop, and the longest such loop.
+/// Maximum number of runs in a leaf that was made of a short loop, and the longest such loop.
 const SHORT_RUNS: usize = 8;
 const SHORT_LOOP: u64 = 4;
 
-/// Fewest bytes that a call of a kernel, or a row of the interpreter, should copy on average where
-/// the rows of the two sides do not meet: with fewer, two kernels through a buffer do not lose
-/// more by the second pass than walking from row to row costs (8 B, rows of 31 against 32: a tie at
-/// 126 bytes; 64 B, rows of 5 against 7: at 187).
+/// If the rows of the two sides do not meet, a call of a kernel, or a row of the interpreter,
+/// should copy more than this many bytes on average. With fewer, two kernels through a buffer are
+/// faster: the second pass costs less than walking from row to row (8 B, rows of 31 against 32: a
+/// tie at 126 bytes; 64 B, rows of 5 against 7: at 187).
 pub(super) const CALL: f64 = 200.0;
 
-/// Most levels of a nest.
+/// Maximum number of levels of a nest.
 const DEPTH: usize = TransferShape::MAX_DEPTH;
 
-/// A common nest, ready to be called.
+/// A common nest, with its parameters.
 pub(super) struct Nest {
     pub(super) shape: TransferShape,
-    /// The levels around the nest, and innermost the row of each side.
+    /// The levels outside the nest; the innermost of them is the row of each side.
     pub(super) from: SideLevels,
     pub(super) to: SideLevels,
-    /// Leaves in an iteration of each level; level 0 is the row.
+    /// Leaves in one iteration of each level; level 0 is the row.
     pub(super) below: [u64; DEPTH],
     /// Packed bytes of a leaf.
     pub(super) leaf: u64,
-    /// The parameter block; the row's count is the smaller one of the sides.
+    /// The parameter block. The row's count is the smaller count of the two sides.
     pub(super) words: [u64; TransferShape::WORDS],
-    /// Packed bytes of all of the transfer, where the sides meet in every level and `words` describes it.
+    /// Packed bytes of the whole transfer, if the sides meet in every level and `words` describes
+    /// all of it.
     pub(super) whole: Option<u64>,
 }
 
-/// Source and destination of a level that both have.
+/// Source and destination of a level that both sides have.
 type Meeting = [SideLevel; 2];
 
 impl Nest {
-    /// The common nest of a transfer, if a kernel of it is worth having (whoever there is to make it).
+    /// Returns the common nest of a transfer, or `None` if the sides have none or a kernel of it
+    /// would not pay. The function does not ask whether there is a compiler.
     pub(super) fn of(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>) -> Option<Self> {
         let settings = src.plan.settings();
         let forced = |strategy| {
@@ -68,7 +72,7 @@ impl Nest {
         let (mut to, b) = SideLevels::of(dst.plan.program(), dst.count)?;
         if a.op == Op::Block && b.op == Op::Block && a.bytes.min(b.bytes) > TransferShape::RUN_BYTES
         {
-            // Long rows: a memcpy each does as well.
+            // Long rows: one memcpy per row is as fast.
             if a.bytes != b.bytes || (a.bytes >= ROW_BYTES && !forced(Strategy::Kernel)) {
                 return None;
             }
@@ -78,8 +82,8 @@ impl Nest {
         Self::matched(from.close(), to.close(), Some(runs), leaf, least)
     }
 
-    /// Steps 2 and 3. `runs` are `None` for blocks whose length is a parameter; where rows do not
-    /// meet, a call is to copy more than `least` bytes on average.
+    /// Steps 2 and 3. `runs` is `None` for blocks whose length is a parameter. If rows do not meet,
+    /// a call has to copy more than `least` bytes on average.
     fn matched(
         mut from: SideLevels,
         mut to: SideLevels,
@@ -114,7 +118,7 @@ impl Nest {
                 short += 1;
             }
             met.drain(..short);
-            // A whole that is one short loop.
+            // The whole copy is one short loop.
             if met.is_empty()
                 && from.is_empty()
                 && to.is_empty()
@@ -157,13 +161,14 @@ impl Nest {
         Some(Self { shape, from, to, below, leaf, words, whole })
     }
 
-    /// Number of levels.
+    /// Returns the number of levels.
     pub(super) fn depth(&self) -> usize {
         self.shape.levels.len()
     }
 
-    /// What iterations `index` of level `l` add on one side (0 source, 1 destination): to the base
-    /// where it is a loop, to the address of the entries where it is a table.
+    /// Returns what iteration `index` of level `l` adds on one side (0 source, 1 destination). For
+    /// a loop, the first value is added to the base; for a table, the second is added to the
+    /// address of the entries.
     pub(super) fn shift(&self, l: usize, side: usize, index: u64) -> (i64, u64) {
         match self.shape.levels[l][side] {
             LevelShape::Loop => {
@@ -176,13 +181,14 @@ impl Nest {
     }
 }
 
-/// Iterations that can be copied at a time, on average, where rows of `a` meet rows of `b`.
+/// Returns the mean number of iterations that can be copied at a time, if rows of `a` meet rows of
+/// `b`.
 pub(super) fn mean(a: u64, b: u64) -> f64 {
-    // A row ends on one side or the other, or on both at once.
+    // Each part ends at the end of a row of one side, or of both sides.
     a as f64 * b as f64 / (a as f64 + b as f64 - gcd(a, b) as f64)
 }
 
-/// The inner `count` iterations of a level; the rest becomes the innermost level of `side`.
+/// Returns the inner `count` iterations of a level. The rest becomes the innermost level of `side`.
 fn split(level: SideLevel, count: u64, side: &mut SideLevels) -> Option<SideLevel> {
     if level.count() == count {
         return Some(level);
@@ -193,7 +199,7 @@ fn split(level: SideLevel, count: u64, side: &mut SideLevels) -> Option<SideLeve
     Some(SideLevel::Loop { count, stride })
 }
 
-/// Step 1: the runs of one leaf of the transfer, and its packed bytes.
+/// Step 1: returns the runs of one leaf of the transfer, and its packed bytes.
 fn leaf(
     src: &Program,
     a: &Node,
@@ -228,14 +234,14 @@ fn leaf(
     Some((runs?, short))
 }
 
-/// The innermost level is a loop that can be cut into groups of `times`.
+/// Returns whether the innermost level is a loop that can be cut into groups of `times`.
 fn unrollable(side: &SideLevels, times: u64) -> bool {
     side.last().is_some_and(
         |level| matches!(level, SideLevel::Loop { count, .. } if count.is_multiple_of(times)),
     )
 }
 
-/// The runs of `times` leaves.
+/// Returns the runs of `times` leaves.
 fn repeat(program: &Program, node: &Node, side: &SideLevels, times: u64) -> Option<Vec<Run>> {
     let runs = runs_of(program, node)?;
     let stride = match side.last() {
@@ -251,7 +257,7 @@ fn repeat(program: &Program, node: &Node, side: &SideLevels, times: u64) -> Opti
     Some((0..times).flat_map(copy).collect())
 }
 
-/// Groups the iterations of the innermost level by `times`, which divides them.
+/// Groups the iterations of the innermost level by `times`, which divides their count.
 fn take(side: &mut SideLevels, times: u64) -> Option<()> {
     if times > 1
         && let Some(SideLevel::Loop { count, stride }) = side.pop()
@@ -262,7 +268,7 @@ fn take(side: &mut SideLevels, times: u64) -> Option<()> {
     Some(())
 }
 
-/// A block, or a sequence of a few short ones.
+/// Returns the runs of a block, or of a sequence of a few short blocks.
 fn runs_of(program: &Program, node: &Node) -> Option<Vec<Run>> {
     match &node.op {
         Op::Block => Some(vec![Run { offset: 0, bytes: node.bytes }]),
@@ -277,7 +283,8 @@ fn runs_of(program: &Program, node: &Node) -> Option<Vec<Run>> {
     }
 }
 
-/// Cuts two lists of equally many bytes where either has an end; `None` beyond a shape's limits.
+/// Merges two lists of runs with equally many bytes: a run of the result ends wherever a run of
+/// either list ends. Returns `None` beyond a shape's limits.
 fn cut(from: &[Run], to: &[Run]) -> Option<Vec<TransferRun>> {
     let mut runs: Vec<TransferRun> = Vec::new();
     let (mut from, mut to) = (from.iter(), to.iter());
@@ -285,7 +292,7 @@ fn cut(from: &[Run], to: &[Run]) -> Option<Vec<TransferRun>> {
     loop {
         let bytes = a.bytes.min(b.bytes);
         match runs.last_mut() {
-            // Goes on where the last run ends, on both sides.
+            // This run continues the last run on both sides.
             Some(last)
                 if last.from + last.bytes as i64 == a.offset
                     && last.to + last.bytes as i64 == b.offset =>
@@ -310,7 +317,8 @@ fn cut(from: &[Run], to: &[Run]) -> Option<Vec<TransferRun>> {
     }
 }
 
-/// The last run keeps what [`TransferLeaf::Runs`] promises, and there are not too many.
+/// Returns whether the last run keeps the limits of [`TransferLeaf::Runs`] and the number of runs
+/// does.
 fn within_limits(runs: &[TransferRun]) -> bool {
     let span = i128::from(TransferShape::SPAN);
     runs.len() <= TransferShape::RUNS
@@ -321,8 +329,8 @@ fn within_limits(runs: &[TransferRun]) -> bool {
         })
 }
 
-/// The runs of all iterations of a short level of loops, if they stay few and near: control would
-/// cost more than the copy.
+/// Returns the runs of all iterations of a short level of loops, or `None` if they are too many or
+/// too far apart. For such a level, control would cost more than the copy.
 fn unrolled(runs: &[TransferRun], level: &Meeting) -> Option<Vec<TransferRun>> {
     let [SideLevel::Loop { count, stride: from }, SideLevel::Loop { stride: to, .. }] = *level
     else {

@@ -1,14 +1,15 @@
-//! Any two layouts: long runs straight across, short ones through a buffer in L1.
+//! Copies between any two layouts: long runs directly, short runs through a buffer in L1.
 //!
-//! Called by `mod.rs` where `interpreted.rs` does not apply, and by `interpreted.rs` for the broken blocks at
-//! the ends of a range. The rule, applied again at every position where a program has long runs:
+//! `mod.rs` uses this file if `interpreted.rs` does not apply; `interpreted.rs` uses it for the
+//! broken blocks at the ends of a range. At every position where a program has long runs, the first
+//! rule that fits applies:
 //!
-//! 1. A run of at least [`ALONE`] bytes on one side, shorter ones on the other: the long run is
-//!    consecutive memory, so that much is one pack or unpack, by a kernel, without a buffer.
-//! 2. Runs of at least [`LONG`] bytes on both sides: one memcpy of what they have in common.
+//! 1. One side has a run of at least [`ALONE`] bytes, the other side shorter runs: the long run is
+//!    consecutive memory, so its bytes are one pack or unpack by a kernel, without the buffer.
+//! 2. Both sides have runs of at least [`LONG`] bytes: their common bytes are one memcpy.
 //! 3. Otherwise the next [`BUFFER`] bytes are packed into a buffer on the stack and unpacked from
-//!    there, while they are in L1. Control per run is what short runs cost, and the kernels of the
-//!    plans have less of it than a walk along two programs would.
+//!    the buffer while they are in L1. The cost of short runs is the control per run, and the
+//!    plans' kernels have less of it than a walk along two programs.
 
 use super::Side;
 use crate::analysis::cursor::Cursor;
@@ -20,25 +21,26 @@ use crate::plan::Plan;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Bytes of the buffer: a common L1. With half of it, which leaves room for the lines of both layouts,
-/// copies of 32 KiB lose 5 % more to the calls at the ends of each part than they gain.
+/// Bytes of the buffer: the size of a common L1. Half of this size would leave room for the lines
+/// of both layouts, but copies of 32 KiB would lose 5 % more to the calls at the ends of each part
+/// than they gain.
 const BUFFER: u64 = 32 << 10;
 
-/// Shortest run on both sides that is copied directly; a piece then costs 20 ns of control.
+/// Shortest run on both sides that is copied directly. Such a piece costs 20 ns of control.
 const LONG: u64 = 512;
 
-/// Shortest run on one side that is packed to, or unpacked from, in place.
+/// Shortest run on one side that the other side is packed into, or unpacked from, in place.
 const ALONE: u64 = 4 << 10;
 
-/// Ranges of at most this many bytes are not looked at: finding a position costs as much as
-/// copying them twice.
+/// Ranges of at most this many bytes always use the buffer: finding a position in both programs
+/// costs as much as copying the bytes twice.
 const SHORT: u64 = 2 << 10;
 
 /// Copies packed bytes `range`.
 ///
 /// # Safety
 ///
-/// As for [`copy_raw`](super::copy_raw), with displacement 0 at `memory`.
+/// The conditions of [`copy_raw`](super::copy_raw) hold, with displacement 0 at `memory`.
 pub(super) unsafe fn copy(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, range: Range<u64>) {
     let mut position = range.start;
     let chunk = chunk(src.plan, dst.plan);
@@ -47,26 +49,30 @@ pub(super) unsafe fn copy(src: &Side<'_, *const u8>, dst: &Side<'_, *mut u8>, ra
         && let (Ok(mut from), Ok(mut to)) =
             (Cursor::at(src.plan, src.count, position), Cursor::at(dst.plan, dst.count, position))
     {
-        // Buffers in a row double the distance to the next look, up to 8.
+        // Each consecutive use of the buffer doubles the distance to the next search for long runs,
+        // up to 8 chunks.
         let mut buffers = 1;
         loop {
-            // SAFETY: as our contract, from `position` on, where both cursors are.
+            // SAFETY: both cursors stand at `position`, and the caller guarantees the range from
+            // there to its end.
             let end = unsafe { straight(src, dst, &mut from, &mut to, range.end) };
             buffers = if end == position { (2 * buffers).min(8) } else { 1 };
             position = range.end.min(end - end % chunk + buffers * chunk);
-            // SAFETY: as our contract, for a part of the range.
+            // SAFETY: `end..position` is a part of the range; `chunk` is at least 1 and at most
+            // `BUFFER`.
             unsafe { buffered(src, dst, end..position, chunk) };
             if position == range.end || from.seek(position).is_err() || to.seek(position).is_err() {
                 break;
             }
         }
     }
-    // SAFETY: as our contract, for the rest of the range.
+    // SAFETY: `position..range.end` is the rest of the range; `chunk` is at least 1 and at most
+    // `BUFFER`.
     unsafe { buffered(src, dst, position..range.end, chunk) };
 }
 
-/// The mean run, or more where parts of a sequence are not runs themselves: where this is short,
-/// looking at positions is not worth it.
+/// Returns the mean length of a run, or more if parts of a sequence are not single runs. If the
+/// result is short, searching for long runs does not pay.
 fn typical_run(program: &Program) -> u64 {
     let mut next = program.body;
     while let Some(edge) = next {
@@ -83,12 +89,13 @@ fn typical_run(program: &Program) -> u64 {
     0
 }
 
-/// Copies without a buffer for as long as runs are long (rules 1 and 2), at most to `end`; returns
-/// the position reached.
+/// Copies without the buffer while runs are long (rules 1 and 2), at most to `end`. Returns the
+/// position reached.
 ///
 /// # Safety
 ///
-/// As for [`copy`], for the bytes from the cursors' position, which is the same, to `end`.
+/// - Both cursors stand at the same position.
+/// - The conditions of [`copy`] hold, for the bytes from that position to `end`.
 unsafe fn straight(
     src: &Side<'_, *const u8>,
     dst: &Side<'_, *mut u8>,
@@ -108,14 +115,15 @@ unsafe fn straight(
         let (long_a, long_b) = (from.whole_run() >= LONG, to.whole_run() >= LONG);
         if long_a && long_b {
             let bytes = a.bytes.min(b.bytes).min(left);
-            // SAFETY: this much of the current run of each side belongs to the range.
+            // SAFETY: `bytes` is at most the rest of the current run of each side and of the range.
             unsafe { interpreter::copy::<true>(read.cast_mut(), write, bytes as usize) };
             stats::add(Executor::Fused, bytes);
             from.advance(bytes);
             to.advance(bytes);
         } else if !long_b && a.bytes >= ALONE.min(left) {
             let bytes = a.bytes.min(left);
-            // SAFETY: these bytes of the range are consecutive at `read`.
+            // SAFETY: the source's current run has these `bytes` bytes of the range, so they are
+            // consecutive at `read`.
             unsafe {
                 unpack_raw(dst.plan, dst.count, dst.memory, position..position + bytes, read)
             };
@@ -123,7 +131,8 @@ unsafe fn straight(
             let _ = to.seek(from.tell());
         } else if !long_a && b.bytes >= ALONE.min(left) {
             let bytes = b.bytes.min(left);
-            // SAFETY: these bytes of the range are consecutive at `write`.
+            // SAFETY: the destination's current run has these `bytes` bytes of the range, so they
+            // are consecutive at `write`.
             unsafe { pack_raw(src.plan, src.count, src.memory, position..position + bytes, write) };
             to.advance(bytes);
             let _ = from.seek(to.tell());
@@ -133,8 +142,8 @@ unsafe fn straight(
     }
 }
 
-/// Packed bytes that go through the buffer at a time: whole rows of both sides where that is
-/// possible, or else whole blocks, since a broken one costs calls of its own.
+/// Returns the packed bytes that go through the buffer at a time: whole rows of both sides if
+/// possible, else whole blocks, because a broken block costs extra calls.
 fn chunk(src: &Plan, dst: &Plan) -> u64 {
     let block = |plan: &Plan| plan.whole_nest().map_or(1, |planned| planned.leaf_bytes.get());
     let row = |plan: &Plan| {
@@ -167,7 +176,7 @@ struct Lines([MaybeUninit<u8>; BUFFER as usize]);
 ///
 /// # Safety
 ///
-/// - As for [`copy`].
+/// - The conditions of [`copy`] hold.
 /// - `chunk` is not 0 and at most [`BUFFER`].
 unsafe fn buffered(
     src: &Side<'_, *const u8>,
@@ -183,7 +192,8 @@ unsafe fn buffered(
     let mut position = range.start;
     while position < range.end {
         let end = range.end.min(position - position % chunk + chunk);
-        // SAFETY: a part of the range, no longer than the buffer, which the pack fills.
+        // SAFETY: `position..end` is a part of the range and at most `chunk` bytes long, so it fits
+        // the buffer; the pack fills the bytes that the unpack reads.
         unsafe {
             pack_raw(src.plan, src.count, src.memory, position..end, buffer);
             unpack_raw(dst.plan, dst.count, dst.memory, position..end, buffer);

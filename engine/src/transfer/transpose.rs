@@ -1,20 +1,21 @@
-//! Fused copies whose two sides lie across each other: a transpose straight from one layout into the
-//! other, and any other transfer whose packed order is a bad order to visit memory.
+//! Fused copies for which packed order is a slow order of visits: transposes from one layout into
+//! the other, and other transfers whose packed order runs across memory lines.
 //!
-//! Asked by `memo.rs` for the common nest of a transfer (`nest.rs`), called by `compiled.rs` with the
-//! same parameters as a kernel, in its place. The rules are those of `../copy/traversal.rs`, for two
-//! sides:
+//! `memo.rs` asks for the common nest of a transfer (`nest.rs`). `compiled.rs` calls
+//! [`Transposed::run`] in place of a kernel, with the kernel's parameters. The rules are those of
+//! `../leaf/traversal.rs`, for two sides:
 //!
-//! 1. A level that continues the block on both sides becomes part of the block, wherever it is.
-//! 2. Where one level continues the block in the source, another one in the destination, and one of
-//!    them is outside more lines than the first-level cache holds, the two are transposed in
-//!    registers (`../copy/tiles.rs`).
-//! 3. Where a level that shares lines on one side is outside more lines than that, without
-//!    continuing the block, or with blocks that no register transposes, the innermost level is
-//!    walked in parts, each for a chunk of that level.
+//! 1. A level that continues the block on both sides becomes part of the block, whatever its
+//!    position.
+//! 2. If one level continues the block in the source, another level continues it in the
+//!    destination, and one of the two lies outside more lines than the first-level cache holds, the
+//!    two levels are transposed in registers (`../leaf/tiles.rs`).
+//! 3. If a level shares lines on one side and lies outside more lines than the cache holds, but
+//!    rule 2 does not apply (the level does not continue the block, or no register transposes the
+//!    blocks), the innermost level is walked in parts, each for a chunk of that level.
 //!
-//! Only where the blocks of the destination are proved disjoint: else the later one wins, and order
-//! counts.
+//! The rules apply only if the blocks of the destination are proved disjoint. Otherwise the last
+//! block written to a byte wins, so the order matters.
 
 use super::interpreted::{self, Strides};
 use super::nest::Nest;
@@ -26,7 +27,7 @@ use crate::leaf::traversal::{CHUNK, SQUARE, apart, column, height, stays_in_l1};
 
 const DEPTH: usize = TransferShape::MAX_DEPTH;
 
-/// The levels of a nest of loops over one block, to be visited in an order of our own.
+/// The levels of a nest of loops over one block, visited in an order other than packed order.
 pub(super) struct Transposed {
     depth: usize,
     bytes: u64,
@@ -34,7 +35,8 @@ pub(super) struct Transposed {
 }
 
 impl Transposed {
-    /// For `nest`, if its packed order is a bad one and another is allowed.
+    /// Returns the order for `nest`, or `None` if packed order is fast or no other order is
+    /// allowed.
     pub(super) fn of(nest: &Nest, isa: Isa) -> Option<Self> {
         let depth = nest.depth();
         let bytes = match &nest.shape.leaf {
@@ -57,7 +59,8 @@ impl Transposed {
         (worth && apart(&mut levels[..axes.depth], axes.bytes)).then_some(transposed)
     }
 
-    /// What the parameters `words` describe; `None` if that is nothing.
+    /// Returns the levels that the parameters `words` describe, and whether [`Axes::merge`] merged
+    /// an outer level. Returns `None` if a count is 0.
     fn axes(&self, words: &[u64; TransferShape::WORDS]) -> Option<(Axes, bool)> {
         let none = Axis { count: 1, from: 0, to: 0 };
         let mut axes = Axes { levels: [none; DEPTH], depth: 0, bytes: self.bytes };
@@ -76,12 +79,13 @@ impl Transposed {
         Some((axes, merged))
     }
 
-    /// Copies what the parameters `words` describe.
+    /// Copies the leaves that the parameters `words` describe.
     ///
     /// # Safety
     ///
-    /// As for [`Entry`](crate::kernel::Entry), for the transfer that this was made for, and at most as
-    /// many iterations at any level as it was made for.
+    /// - The conditions of [`Entry`](crate::kernel::Entry) hold, for the transfer that `self` was
+    ///   made for.
+    /// - No level has more iterations than in that transfer.
     pub(super) unsafe fn run(
         &self,
         words: &[u64; TransferShape::WORDS],
@@ -92,9 +96,10 @@ impl Transposed {
         let bytes = axes.bytes;
         let order = axes.order(self.isa);
         let [Some(far), near] = [axes.take_far(&order), axes.take_near(&order)] else {
-            // One block.
+            // No level is left: the copy is one block.
             let row = Strides { from: 0, to: 0, count: 1 };
-            // SAFETY: the block, on both sides.
+            // SAFETY: the caller guarantees the block of `bytes` bytes on both sides; the row is
+            // that of `bytes`.
             return unsafe { interpreted::row_of(bytes)(source, target, row, bytes as usize) };
         };
         let (row, near) =
@@ -110,9 +115,10 @@ impl Transposed {
                     width: width as usize,
                     height: far.count as usize,
                 };
-                // SAFETY: `width` iterations of near and all of far at one position of the other
-                // levels; near continues the block in the source, far in the destination, whose
-                // blocks are disjoint (`of`).
+                // SAFETY: the matrix is `width` iterations of near and all iterations of far at one
+                // position of the other levels. Near continues the block in the source, far in the
+                // destination. The destination's blocks are disjoint (`of` proved it for counts at
+                // least this large).
                 return unsafe { transpose(t) };
             }
             let part = match order {
@@ -125,7 +131,9 @@ impl Transposed {
                 for i in 0..width {
                     let (source, target) = near.at(i, source, target);
                     let strides = Strides { from: far.from, to: far.to, count };
-                    // SAFETY: these iterations of far at one position of the other levels.
+                    // SAFETY: the row is `count` iterations of far at one iteration of near and one
+                    // position of the other levels, all within the levels that the caller
+                    // guarantees.
                     unsafe { row(source, target, strides, bytes as usize) };
                 }
             }
@@ -139,7 +147,7 @@ impl Transposed {
     }
 }
 
-/// One level: iterations, and the bytes between them on both sides.
+/// One level: its iterations, and the bytes between them on both sides.
 #[derive(Clone, Copy)]
 struct Axis {
     count: u64,
@@ -148,7 +156,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// Iteration `index`.
+    /// Returns the addresses of iteration `index`.
     #[inline(always)]
     fn at(&self, index: u64, source: *mut u8, target: *mut u8) -> (*mut u8, *mut u8) {
         let shift = |stride: i64| (index as i64).wrapping_mul(stride) as isize;
@@ -156,10 +164,10 @@ impl Axis {
     }
 }
 
-/// How the innermost loops go.
+/// The order of the innermost loops.
 #[derive(Clone, Copy)]
 enum Order {
-    /// As the packed bytes.
+    /// Packed order.
     Packed,
     /// `near` continues the block in the source, `far` in the destination.
     Transposed { near: usize, far: usize, transpose: Transposer },
@@ -167,7 +175,7 @@ enum Order {
     Parts { near: usize },
 }
 
-/// SideLevels of at least two iterations, outermost first, over blocks of `bytes` bytes.
+/// Levels of at least two iterations, outermost first, over blocks of `bytes` bytes.
 struct Axes {
     levels: [Axis; DEPTH],
     depth: usize,
@@ -186,14 +194,14 @@ impl Axes {
         axis
     }
 
-    /// Takes levels that continue the block on both sides into it; whether there was one outside
-    /// the innermost level.
+    /// Merges levels that continue the block on both sides into the block. Returns whether one of
+    /// them lay outside the innermost level.
     fn merge(&mut self) -> bool {
         let mut outside = false;
         let continues = |axis: &Axis, bytes: u64| axis.from == axis.to && axis.from as u64 == bytes;
         while let Some(index) = self.levels().iter().position(|axis| continues(axis, self.bytes)) {
             outside |= index + 1 < self.depth;
-            // No more bytes than the copy has.
+            // The product is at most the bytes of the copy.
             self.bytes *= self.remove(index).count;
         }
         outside
@@ -204,7 +212,7 @@ impl Axes {
         let continues = |stride: i64| stride as u64 == self.bytes;
         let near = self.levels().iter().position(|axis| continues(axis.from));
         let far = self.levels().iter().position(|axis| continues(axis.to));
-        // Whether lines of a side are lost between two iterations of a level.
+        // Whether the cache loses lines of a side between two iterations of a level.
         let lost = |level: usize, side: fn(&Axis) -> i64| {
             let inside = self.levels()[level + 1..].iter();
             !stays_in_l1(column(inside.map(|axis| (axis.count, Some(side(axis))))))
@@ -225,7 +233,7 @@ impl Axes {
         near.map_or(Order::Packed, |near| Order::Parts { near })
     }
 
-    /// Removes the level that the inner loop walks.
+    /// Removes and returns the level that the inner loop walks.
     fn take_far(&mut self, order: &Order) -> Option<Axis> {
         match *order {
             Order::Transposed { far, .. } => Some(self.remove(far)),
@@ -233,7 +241,8 @@ impl Axes {
         }
     }
 
-    /// Removes the level around it; after [`take_far`](Self::take_far).
+    /// Removes and returns the level outside the inner loop. Call after
+    /// [`take_far`](Self::take_far).
     fn take_near(&mut self, order: &Order) -> Option<Axis> {
         match *order {
             Order::Packed => None,
@@ -244,7 +253,7 @@ impl Axes {
         }
     }
 
-    /// Calls `each` at every position of the levels.
+    /// Calls `each` with the two addresses of every position of the levels.
     #[inline(always)]
     fn walk(&self, source: *mut u8, target: *mut u8, each: impl Fn(*mut u8, *mut u8)) {
         let mut index = [0; DEPTH];
