@@ -1,22 +1,23 @@
 //! Executes a plan over any byte range of its packed form.
 //!
-//! Comes after `plan/`; `pack/` is the door for callers, `transfer/` and `external32/` call it too.
-//! Cases, a file each:
+//! Comes after `plan/`. Callers enter through `pack/`; `transfer/` and `external32/` call this
+//! module too. Each case has a file:
 //!
-//! - `whole.rs`: all bytes of a nest, one call of its kernel; and of elements whose body is a short
-//!   sequence of nests and blocks, part by part.
-//! - `range.rs`: a part of a nest. The range is cut into whole leaves and at most two broken ones.
-//!   Whole leaves are *boxes* of iterations, at most two per level and one in the middle, and each
-//!   box is one call of the kernel (or of the interpreter, which takes the same parameters).
-//! - `walk.rs`: anything else is walked from the root (`ir/walk.rs`), entering only what the range
-//!   touches; the nests inside are executed as above, single blocks are copied. `ragged.rs`: lists of
-//!   unequal runs, and of nests.
+//! - `whole.rs` executes all bytes of a nest with one call of its kernel. It also executes elements
+//!   whose body is a short sequence of nests and blocks, part by part.
+//! - `range.rs` executes a part of a nest. The range is cut into whole leaves and at most two
+//!   broken leaves. The whole leaves form *boxes* of iterations, at most two per level and one in
+//!   the middle. Each box is one call of the kernel (or of the interpreter, which takes the
+//!   kernel's parameters).
+//! - `walk.rs` executes any other program. It walks the program from the root (`ir/walk.rs`),
+//!   enters only what the range touches, executes the nests inside and copies single blocks.
+//!   `ragged.rs` executes lists of unequal runs and of nests.
 //!
-//! `call.rs` picks who executes a nest, `verified.rs` checks that against the interpreter
+//! `call.rs` picks the executor of a nest, `verified.rs` compares its result with the interpreter's
 //! (`kernel/interpreter.rs`), `stats.rs` counts.
 //!
-//! The position is found by division (`seek`), never kept: any range can be executed at any time,
-//! in O(depth + log list) and the bytes moved.
+//! Every call finds its position by division (`seek`); no position is kept between calls. So any
+//! range can be executed at any time, in O(depth + log list) plus the bytes moved.
 
 mod call;
 mod ragged;
@@ -40,17 +41,19 @@ const fn direction(pack: bool) -> Direction {
     if pack { Direction::Pack } else { Direction::Unpack }
 }
 
-/// Moves the bytes `range` of the packed form of `count` elements; `packed` is where byte
-/// `range.start` is.
+/// Moves the bytes `range` of the packed form of `count` elements. `packed` is the address of byte
+/// `range.start`.
 ///
 /// # Safety
 ///
 /// - `range.end` is at most `count` times the plan's element bytes, which fits `i64`.
 /// - With `origin` as the address of displacement 0, every byte of the type map that belongs to the
-///   range is valid: for reads when `PACK`, for writes otherwise.
+///   range is valid: for reads if `PACK`, for writes otherwise (and for reads under
+///   `Settings::verify`).
 /// - `packed` is valid for the range's length: for writes when `PACK`, for reads otherwise.
 /// - The two sides do not overlap.
-/// - A plan that turns elements round is not contiguous, and the range is one of whole elements.
+/// - If the plan byte-swaps elements, the plan is not contiguous and the range covers whole
+///   elements.
 #[inline]
 pub(crate) unsafe fn run<const PACK: bool>(
     plan: &Plan,
@@ -65,33 +68,37 @@ pub(crate) unsafe fn run<const PACK: bool>(
     if let Some(offset) = plan.contiguous() {
         let bytes = range.end - range.start;
         let at = origin.wrapping_offset(offset as isize).wrapping_add(range.start as usize);
-        // SAFETY: a contiguous plan's packed byte i lies at `offset + i`; both sides by contract.
+        // SAFETY: packed byte `i` of a contiguous plan lies at `offset + i`; the caller guarantees
+        // the range on both sides.
         unsafe { copy::<PACK>(at, packed, bytes as usize) };
         stats::add(Executor::Memcpy, bytes);
     } else if let Some(planned) = plan.whole_nest() {
         let iterations = count * plan.factor();
         let bytes = range.end - range.start;
         if bytes == count * plan.element_bytes() {
-            // SAFETY: planned 0 with `iterations` on its outermost level is the whole program.
+            // SAFETY: the nest with `iterations` on its outermost level is the whole program, and
+            // the range is all of its bytes.
             return unsafe { whole::<PACK>(plan, planned, iterations, origin, bytes, packed) };
         }
-        // SAFETY: planned 0 with `iterations` on its outermost level is the whole program.
+        // SAFETY: the nest with `iterations` on its outermost level is the whole program, and the
+        // caller guarantees `range` of it.
         unsafe { nest::<PACK>(plan, planned, iterations, origin, range, packed) };
     } else if !plan.parts().is_empty() && range.end - range.start == count * plan.element_bytes() {
-        // SAFETY: the caller's contract is the list's, for the whole range.
+        // SAFETY: the range is all of `count` elements, so the caller guarantees all of them on
+        // both sides.
         unsafe { list::<PACK>(plan, count, origin, packed) };
     } else {
-        // SAFETY: the caller's contract is the walk's.
+        // SAFETY: `walk` has the conditions of this function and gets its arguments.
         unsafe { walk::<PACK>(plan, count, origin, range, packed) };
     }
 }
 
-/// As [`run`], for all of `count` elements, which are `bytes` packed bytes: what packing calls want, and
-/// short enough to stand in them.
+/// Does what [`run`] does, for all of `count` elements, which have `bytes` packed bytes. Packing
+/// calls need this case, and the code is short enough to inline.
 ///
 /// # Safety
 ///
-/// - As for [`run`], with the range `0..bytes`.
+/// - The conditions of [`run`] hold, with the range `0..bytes`.
 /// - `bytes` is `count` times the plan's element bytes.
 #[inline(always)]
 pub(crate) unsafe fn run_all<const PACK: bool>(
@@ -106,10 +113,11 @@ pub(crate) unsafe fn run_all<const PACK: bool>(
         && let Some(planned) = plan.whole_nest()
     {
         let outer = count * plan.factor();
-        // SAFETY: the first nest with `outer` on its outermost level is the whole program.
+        // SAFETY: the nest with `outer` on its outermost level is the whole program, and `bytes` is
+        // its packed size.
         return unsafe { whole::<PACK>(plan, planned, outer, origin, bytes, packed) };
     }
-    // SAFETY: as ours.
+    // SAFETY: the caller guarantees the conditions of `run` for the range `0..bytes`.
     unsafe { run::<PACK>(plan, count, origin, 0..bytes, packed) }
 }
 
@@ -130,7 +138,8 @@ pub unsafe fn pack_raw(
     range: Range<u64>,
     dst: *mut u8,
 ) {
-    // SAFETY: the contracts are the same; the memory side is only read.
+    // SAFETY: the caller guarantees the conditions of `run` for packing, which only reads from
+    // `origin`. A plan that byte-swaps is never passed to this function.
     unsafe { run::<true>(plan, count, origin.cast_mut(), range, dst) }
 }
 
@@ -152,6 +161,7 @@ pub unsafe fn unpack_raw(
     range: Range<u64>,
     src: *const u8,
 ) {
-    // SAFETY: the contracts are the same; the packed side is only read.
+    // SAFETY: the caller guarantees the conditions of `run` for unpacking, which only reads from
+    // `src`. A plan that byte-swaps is never passed to this function.
     unsafe { run::<false>(plan, count, origin, range, src.cast_mut()) }
 }

@@ -1,6 +1,6 @@
-//! Lists of unequal runs, and of nests of unequal length.
+//! Executes lists of unequal runs, and of nests of unequal length.
 //!
-//! Called by `walk.rs`. Whole entries of runs are left to `leaf/lists.rs`.
+//! `walk.rs` calls [`ragged`]. `leaf/lists.rs` moves whole entries of runs.
 
 use super::direction;
 use super::range::nest;
@@ -11,7 +11,7 @@ use crate::leaf::{copy_swapped, lists};
 use crate::plan::{NestPlan, Plan, Strategy};
 use std::ops::Range;
 
-/// A ragged list in use.
+/// A ragged list at a place in a program.
 pub(super) struct Ragged<'a> {
     pub(super) list: &'a RaggedList,
     pub(super) scale: i64,
@@ -20,14 +20,14 @@ pub(super) struct Ragged<'a> {
     pub(super) bytes: u64,
 }
 
-/// Executes a ragged list of runs, or of nests where `planned` is theirs: one search, then entry by
-/// entry.
+/// Executes a ragged list of runs, or of nests if `planned` is their plan: one search, then entry
+/// by entry.
 ///
 /// # Safety
 ///
-/// - As for [`run`](super::run), for packed bytes `range` of the list, which lies with displacement 0
-///   at `mem`; `packed` is where the first of them is.
-/// - Without `planned` the list is one of runs.
+/// - The conditions of [`run`](super::run) hold, for packed bytes `range` of the list. `mem` is the
+///   address of the list's displacement 0, `packed` that of the range's first byte.
+/// - Without `planned`, the list is a list of runs.
 pub(super) unsafe fn ragged<const PACK: bool>(
     plan: &Plan,
     planned: Option<&NestPlan>,
@@ -43,7 +43,7 @@ pub(super) unsafe fn ragged<const PACK: bool>(
     if planned.is_none() {
         stats::add(Executor::Interpreter, left);
     }
-    // Every call is checked by itself.
+    // Verification checks each call separately.
     let one_by_one = planned.is_some() && plan.settings().verify;
     while left > 0 {
         if !one_by_one && from == 0 {
@@ -55,7 +55,8 @@ pub(super) unsafe fn ragged<const PACK: bool>(
                 }
             };
             packed = match planned {
-                // SAFETY: these entries are in the range from their first byte to their last.
+                // SAFETY: entries `entry..last` lie in the range as a whole, and `left - rest` is
+                // their packed size.
                 Some(planned) if entry < last => unsafe {
                     rows::<PACK>(plan, planned, place, entry..last, mem, left - rest, packed)
                 },
@@ -65,7 +66,8 @@ pub(super) unsafe fn ragged<const PACK: bool>(
                     let (list, scale) = (place.list, place.scale);
                     let width = plan.width(place.body.node);
                     let runs = lists::Runs { list, scale, unit: bytes, mem, width };
-                    // SAFETY: as above.
+                    // SAFETY: entries `entry..last` lie in the range as a whole; the plan was made
+                    // for this machine's `isa`.
                     unsafe { lists::run::<PACK>(plan.isa(), runs, entry..last, packed) }
                 }
             };
@@ -79,14 +81,16 @@ pub(super) unsafe fn ragged<const PACK: bool>(
         let shift = place.list.entries.get(entry).wrapping_mul(place.scale);
         let mem = mem.wrapping_offset(shift as isize);
         match planned {
-            // SAFETY: the nest with `length` on its outermost level is this entry.
+            // SAFETY: the nest with `length` on its outermost level is this entry, and `from..to`
+            // are its bytes in the range.
             Some(planned) => unsafe { nest::<PACK>(plan, planned, length, mem, from..to, packed) },
             None => {
                 let mem =
                     mem.wrapping_offset(place.body.offset as isize).wrapping_add(from as usize);
                 // The entry is one run.
                 let (width, bytes) = (plan.width(place.body.node), (to - from) as usize);
-                // SAFETY: these bytes of the run are in the range.
+                // SAFETY: bytes `from..to` of this run are in the range; with a swap they are whole
+                // elements.
                 unsafe { copy_swapped::<PACK>(plan.isa(), width, mem, packed, bytes) };
             }
         }
@@ -97,14 +101,15 @@ pub(super) unsafe fn ragged<const PACK: bool>(
     }
 }
 
-/// Executes whole entries of a ragged list of nests. Who executes them is asked once, for an entry
-/// of average length: asked for each, short rows took 25 to 50 ns.
+/// Executes whole entries of a ragged list of nests. The executor is chosen once, for an entry of
+/// average length: choosing it for each entry took 25 to 50 ns, too long for short rows. Returns
+/// the packed address after the last entry.
 ///
 /// # Safety
 ///
-/// - As for [`ragged`], for the entries `range`, which is not empty: `bytes` is what they make and
-///   `packed` where the first of them is.
-/// - `mem` is where displacement 0 of the list is.
+/// - The conditions of [`ragged`] hold, for the entries `range`, which is not empty. `bytes` is
+///   their packed size, and `packed` is the address of their first packed byte.
+/// - `mem` is the address of the list's displacement 0.
 unsafe fn rows<const PACK: bool>(
     plan: &Plan,
     planned: &NestPlan,
@@ -125,8 +130,8 @@ unsafe fn rows<const PACK: bool>(
         words[0] = place.list.lengths.get(entry) as u64;
         let shift = place.list.entries.get(entry).wrapping_mul(place.scale);
         let mem = base.wrapping_offset(shift as isize);
-        // SAFETY: the nest with the entry's length on its outermost level is the entry; kernel and
-        // routine are the nest's, in this direction.
+        // SAFETY: the nest with the entry's length on its outermost level is the entry, which the
+        // caller guarantees; the kernel and the routine were made for this nest and direction.
         unsafe {
             match (kernel, &selected.routine) {
                 (Some(kernel), _) => (kernel.entry())(words.as_ptr(), mem, packed),

@@ -1,6 +1,6 @@
-//! A part of a nest: broken leaves at the ends, boxes of whole ones between them.
+//! Executes a part of a nest: broken leaves at the ends, boxes of whole leaves between them.
 //!
-//! Called by `mod.rs`, and by `walk.rs` and `ragged.rs` for the nests that they come to.
+//! `mod.rs` calls [`nest`], and `walk.rs` and `ragged.rs` call it for the nests that they reach.
 
 use super::call::call;
 use super::stats::{self, Executor};
@@ -10,12 +10,12 @@ use crate::kernel::{Level, Nest};
 use crate::plan::{NestPlan, Plan};
 use std::ops::Range;
 
-/// Executes packed bytes `range` of a nest whose outermost level makes `outer` iterations; `mem`
-/// is where displacement 0 of the nest is.
+/// Executes packed bytes `range` of a nest whose outermost level makes `outer` iterations. `mem` is
+/// the address of displacement 0 of the nest.
 ///
 /// # Safety
 ///
-/// As for [`run`](super::run), for this nest.
+/// The conditions of [`run`](super::run) hold, for this nest.
 #[inline]
 pub(super) unsafe fn nest<const PACK: bool>(
     plan: &Plan,
@@ -28,14 +28,15 @@ pub(super) unsafe fn nest<const PACK: bool>(
     let base = mem.wrapping_offset(planned.nest.base as isize);
     let bytes = range.end - range.start;
     if bytes == outer * planned.below[0].get() * planned.leaf_bytes.get() {
-        // SAFETY: as ours; the range is the whole nest.
+        // SAFETY: the range has all bytes of the nest with `outer` iterations, which the caller
+        // guarantees.
         return unsafe { whole::<PACK>(plan, planned, outer, mem, bytes, packed) };
     }
     let inner = planned.nest.levels.len() - 1;
     if let Level::Loop { stride, .. } = planned.nest.levels[inner]
         && (inner == 0 || inner == 1 && outer == 1)
     {
-        // Whole leaves of one loop, what `plan/segments.rs` proposes for such a nest: one box.
+        // Whole leaves of one loop, as `plan/segments.rs` proposes for such a nest: one box.
         let (first, skip) = planned.leaf_bytes.divide(range.start);
         let (count, rest) = planned.leaf_bytes.divide(bytes);
         if skip == 0 && rest == 0 {
@@ -43,19 +44,21 @@ pub(super) unsafe fn nest<const PACK: bool>(
             words[0] = outer;
             words[3 * inner] = count;
             let at = base.wrapping_offset((first as i64).wrapping_mul(stride) as isize);
-            // SAFETY: the parameters describe `count` leaves from leaf `first`, the range.
+            // SAFETY: the parameters describe `count` leaves from leaf `first` on, which are
+            // exactly the range.
             return unsafe { call::<PACK>(plan, planned, &words, at, packed, bytes) };
         }
     }
-    // SAFETY: as ours.
+    // SAFETY: `base` is the address of the nest's base; the other conditions are those of this
+    // function, for the same arguments.
     unsafe { partial::<PACK>(plan, planned, outer, base, range, packed) }
 }
 
-/// The general case of [`nest`]: broken leaves at the ends, boxes between them.
+/// Executes the general case of [`nest`]: broken leaves at the ends, boxes between them.
 ///
 /// # Safety
 ///
-/// As for [`nest`], with `base` as the address of the nest's base.
+/// The conditions of [`nest`] hold, with `base` as the address of the nest's base.
 unsafe fn partial<const PACK: bool>(
     plan: &Plan,
     planned: &NestPlan,
@@ -70,7 +73,8 @@ unsafe fn partial<const PACK: bool>(
     let (mut left, mut packed) = (range.end - range.start, packed);
     let broken = |place: &Place<'_>, skip: u64, bytes: u64, packed: *mut u8| {
         let at = base.wrapping_offset(place.displacement() as isize);
-        // SAFETY: this leaf is in the nest and these bytes of it are in the range.
+        // SAFETY: `at` is a leaf of the nest, and bytes `skip..skip + bytes` of the leaf are in the
+        // range that the caller guarantees. With a swap they are whole elements, as the range is.
         unsafe {
             match &planned.swap {
                 None => {
@@ -101,7 +105,8 @@ unsafe fn partial<const PACK: bool>(
         let (shift, level) = place.next_box(items, &mut words);
         let moved = words[3 * level] * planned.below[level].get();
         let at = base.wrapping_offset(shift as isize);
-        // SAFETY: the parameters describe the next `moved` leaves, all whole and in the range.
+        // SAFETY: the parameters describe the next `moved` leaves, which are whole and in the
+        // range; `moved * leaf` is their packed size.
         unsafe { call::<PACK>(plan, planned, &words, at, packed, moved * leaf) };
         packed = packed.wrapping_add((moved * leaf) as usize);
         items -= moved;
@@ -112,8 +117,8 @@ unsafe fn partial<const PACK: bool>(
     }
 }
 
-/// A leaf of a nest as one index per level. Found by division once and then counted on: with
-/// divisions for every box, pieces of 8 KiB of four nested loops cost 0.08 more of one call
+/// A leaf of a nest as one index per level. The indices are found by division once and then counted
+/// up. With divisions for every box, pieces of 8 KiB of four nested loops cost 8 % more of one call
 /// (`typepack-bench commit`, "nest of 4 loops").
 struct Place<'a> {
     planned: &'a NestPlan,
@@ -123,24 +128,24 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Leaf number `item`.
+    /// Returns the place of leaf number `item`.
     fn of(planned: &'a NestPlan, outer: u64, item: u64) -> Self {
         let mut indices = [0; Nest::MAX_DEPTH];
         let (inner, mut rest) = (planned.nest.levels.len() - 1, item);
         for (index, &below) in indices.iter_mut().zip(&planned.below[..inner]) {
             (*index, rest) = below.divide(rest);
         }
-        // Below the innermost level there is one leaf.
+        // An iteration of the innermost level is one leaf.
         indices[inner] = rest;
         Self { planned, outer, indices }
     }
 
-    /// Iterations of `level`.
+    /// Returns the iterations of `level`.
     fn count(&self, level: usize) -> u64 {
         if level == 0 { self.outer } else { self.planned.words[3 * level] }
     }
 
-    /// Displacement of the leaf from the nest's base.
+    /// Returns the displacement of the leaf from the nest's base.
     fn displacement(&self) -> i64 {
         let levels = self.planned.nest.levels.iter().zip(&self.indices);
         levels.fold(0, |at: i64, (level, &index)| {
@@ -151,14 +156,14 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// The largest box of whole iterations that begins here and has at most `items` (not 0) leaves:
-    /// makes the parameters of the whole nest those of the box; returns what they are relative to
-    /// and the level whose iterations the box counts.
+    /// Finds the largest box of whole iterations that begins here and has at most `items` leaves;
+    /// `items` is not 0. Changes `words` from the parameters of the whole nest to those of the box.
+    /// Returns the displacement of the box's base and the level whose iterations the box counts.
     #[inline]
     fn next_box(&self, items: u64, words: &mut [u64; Nest::WORDS]) -> (i64, usize) {
         let planned = self.planned;
-        // The outermost level at which a whole iteration begins here and fits. The innermost always
-        // does: an iteration there is one leaf.
+        // The outermost level of which a whole iteration begins here and fits. The innermost level
+        // always qualifies: its iterations are single leaves.
         let mut level = planned.nest.levels.len() - 1;
         while level > 0 && self.indices[level] == 0 && planned.below[level - 1].get() <= items {
             level -= 1;
@@ -176,12 +181,12 @@ impl<'a> Place<'a> {
             words[3 * l] = 1;
         }
         let (left, below) = (self.count(level) - self.indices[level], planned.below[level]);
-        // No more leaves than the nest has bytes.
+        // The product is at most the nest's leaves, so it cannot overflow.
         words[3 * level] = if left * below.get() <= items { left } else { below.divide(items).0 };
         (shift, level)
     }
 
-    /// Goes `count` iterations of `level` on, which has that many left.
+    /// Advances by `count` iterations of `level`, which has at least that many left.
     fn advance(&mut self, level: usize, count: u64) {
         let mut level = level;
         self.indices[level] += count;

@@ -1,15 +1,15 @@
-//! Counters: packed bytes by executor, whole process.
+//! Counters: packed bytes by executor, for the whole process.
 //!
-//! Written by `exec/` on every call, so they must cost next to nothing: each thread owns a block
-//! of atomics that only it writes (a load and a store, no locked instruction), and a reader adds
-//! all blocks up.
+//! `exec/` counts every call, so counting must cost next to nothing. Each thread owns a block of
+//! atomics that only this thread writes (a load and a store, no locked instruction). A reader adds
+//! up all blocks.
 
 use crate::thread::{self, SLOTS, slot};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Who moved bytes.
+/// An executor that moves bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Executor {
     Memcpy,
@@ -35,19 +35,21 @@ pub struct Bytes {
     pub leaf: u64,
     /// Compiled kernels.
     pub kernel: u64,
-    /// Fused copies, interpreted, straight from one layout to another (`copy`); what they move through a buffer
-    /// or by one pack or unpack counts there.
+    /// Interpreted fused copies from one layout straight to another (`copy`). Bytes that a fused
+    /// copy moves through a buffer, or by one pack or unpack, count for the executors of those
+    /// moves.
     pub fused: u64,
     /// Fused copies by a compiled kernel of the transfer.
     pub fused_kernel: u64,
-    /// Kernel calls that disagreed with the interpreter (`Settings::verify`); not bytes.
+    /// Kernel calls whose result differed from the interpreter's (`Settings::verify`). This is a
+    /// number of calls, not of bytes.
     pub disagreements: u64,
 }
 
-/// The counters of a thread, in a cache line of their own.
+/// The counters of a thread, in a separate cache line.
 #[repr(C, align(64))]
 struct Block {
-    /// The thread's key; 0 for nobody's.
+    /// The thread's key; 0 if the block has no owner.
     owner: AtomicUsize,
     moved: [AtomicU64; 7],
 }
@@ -60,30 +62,31 @@ impl Block {
 
 const _: () = assert!(size_of::<Block>() == 64);
 
-/// Blocks by a thread's slot. A block stays its thread's when that has ended, and is that of the next
-/// thread with the same key.
+/// The blocks, by slot of a thread. A block keeps its owner's key after the thread has ended. The
+/// next thread with this key takes over the block.
 static BLOCKS: [Block; SLOTS] = [const { Block::new(0) }; SLOTS];
 
-/// Blocks of threads whose slot was another's. They outlive their threads, so nothing is lost; the
-/// list grows with the number of such threads, 64 bytes each.
+/// The blocks of threads whose slot belongs to another thread. Blocks outlive their threads, so no
+/// count is lost. The list grows by 64 bytes for each such thread.
 static MORE: Mutex<Vec<&'static Block>> = Mutex::new(Vec::new());
 static DISAGREEMENTS: AtomicU64 = AtomicU64::new(0);
 
 fn more() -> MutexGuard<'static, Vec<&'static Block>> {
-    // The list is only pushed to: it is sound whatever a panicking thread did.
+    // The list is only pushed to, so it is valid even if a thread panicked while holding the lock.
     MORE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The block of a thread that is not in its slot.
+/// Returns the block of a thread that does not own the block in its slot.
 #[cold]
 #[inline(never)]
 fn elsewhere(key: usize) -> &'static Block {
     thread_local! {
-        /// A reference without a destructor: it works to a thread's end.
+        /// Has no destructor, so a thread can use the reference until it ends.
         static BLOCK: Cell<Option<&'static Block>> = const { Cell::new(None) };
     }
     let block = &BLOCKS[slot(key)];
-    // Nothing is read that another thread wrote before: whoever had this key has ended.
+    // Relaxed suffices: this thread reads nothing that another thread wrote before. A former thread
+    // with this key has ended.
     if block.owner.compare_exchange(0, key, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
         return block;
     }
@@ -108,13 +111,13 @@ pub(crate) fn add(executor: Executor, bytes: u64) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);
 }
 
-/// Notes a kernel call that disagreed with the interpreter.
+/// Counts a kernel call whose result differed from the interpreter's.
 #[cold]
 pub(crate) fn disagreement() {
     DISAGREEMENTS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The counts so far.
+/// Returns the counts so far.
 pub fn bytes() -> Bytes {
     let mut sum = [0u64; 7];
     for block in BLOCKS.iter().chain(more().iter().copied()) {
@@ -133,8 +136,8 @@ mod tests {
 
     #[test]
     fn every_thread_counts_also_those_whose_slot_is_taken() {
-        // More threads at once than there are slots, and as many after them. Nothing else in these
-        // tests counts as many bytes.
+        // More threads at once than there are slots, and then as many again. No other test counts
+        // bytes of this magnitude.
         const MANY: u64 = 1 << 50;
         let before = bytes().disagreements;
         for _ in 0..2 {

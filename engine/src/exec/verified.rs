@@ -1,6 +1,6 @@
-//! Kernels and leaf kernels checked against the interpreter (`Settings::verify`).
+//! Compares kernels and leaf kernels with the interpreter (`Settings::verify`).
 //!
-//! Called by `call.rs` in place of the plain call.
+//! `call.rs` calls [`call_verified`] in place of the plain call.
 
 use super::direction;
 use super::stats::{self, Executor};
@@ -8,15 +8,19 @@ use crate::kernel::Kernel;
 use crate::kernel::interpreter::{self, copy};
 use crate::plan::{NestPlan, Selected};
 
-/// As [`call`](super::call::call), checking the kernel or the routine against the interpreter (`Settings::verify`). The
-/// interpreter's answer stands; once a kernel has disagreed, this nest is the interpreter's.
+/// Does what [`call`](super::call::call) does and compares the result of the kernel or the routine
+/// with the interpreter's (`Settings::verify`). The interpreter's result stays. After a
+/// disagreement, the interpreter executes this nest.
 ///
-/// Whatever the kernel is to write holds the complement of the right answer before, so that a byte
-/// it leaves out is seen. Bytes beside the runs are not looked at: that is for the tests.
+/// Before the kernel runs, the bytes that it must write hold the complement of the right result, so
+/// that a byte it leaves out is detected. This function does not check the bytes between the runs;
+/// tests do.
 ///
 /// # Safety
 ///
-/// As for [`call`](super::call::call); when unpacking, the runs are also valid for reads.
+/// - The conditions of [`call`](super::call::call) hold. When unpacking, the runs are also valid
+///   for reads.
+/// - `kernel` and `selected` are those of `planned` in this direction.
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn call_verified<const PACK: bool>(
@@ -32,7 +36,8 @@ pub(super) unsafe fn call_verified<const PACK: bool>(
     stats::add(Executor::Interpreter, bytes);
     stats::add(if kernel.is_some() { Executor::Kernel } else { Executor::Leaf }, bytes);
     let run = |mem, packed| {
-        // SAFETY: as in `call`; the places below fulfil our contract.
+        // SAFETY: the calls below pass `mem` and a buffer of `bytes` packed bytes, which meet the
+        // conditions of `Entry`; the kernel and the routine were made for this nest and direction.
         unsafe {
             match (kernel, &selected.routine) {
                 (Some(kernel), _) => (kernel.entry())(words.as_ptr(), mem, packed),
@@ -42,7 +47,8 @@ pub(super) unsafe fn call_verified<const PACK: bool>(
         }
     };
     if !planned.trusted(dir) {
-        // SAFETY: as ours.
+        // SAFETY: the caller guarantees that `words`, `mem` and `packed` meet the conditions of
+        // `Entry` for this nest.
         return unsafe { interpreter::run::<PACK>(&planned.nest, words, mem, packed) };
     }
     let mut expected = vec![0u8; bytes as usize];
@@ -52,9 +58,9 @@ pub(super) unsafe fn call_verified<const PACK: bool>(
             *to = !from;
         }
     };
-    // SAFETY: the parameters are the caller's for every run; in place of `packed` stand buffers of
-    // as many bytes. When unpacking, memory that may be written may be read back (our contract),
-    // which tells what each executor left there.
+    // SAFETY: the caller guarantees the parameters, which every run uses with `mem`. The buffers
+    // that replace `packed` have `bytes` bytes. When unpacking, the runs are also readable (first
+    // condition of `# Safety`), so the interpreter can pack what each executor wrote.
     unsafe {
         if PACK {
             interpreter::run::<true>(&planned.nest, words, mem, expected.as_mut_ptr());

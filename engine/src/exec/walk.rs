@@ -1,7 +1,7 @@
-//! A program that is not one nest, over any range.
+//! Executes any range of a program that is not one nest.
 //!
-//! Called by `mod.rs`; `ir/walk.rs` finds the way, with stops at every nest that the plan has a kernel
-//! for, at lists (`ragged.rs`) and at blocks.
+//! `mod.rs` calls [`walk()`]. `ir/walk.rs` walks the program and stops at every nest for which the
+//! plan has a kernel, at lists (`ragged.rs`) and at blocks.
 
 use super::ragged::{Ragged, ragged};
 use super::range::nest;
@@ -16,7 +16,7 @@ use std::ops::Range;
 ///
 /// # Safety
 ///
-/// As for [`run`](super::run).
+/// The conditions of [`run`](super::run) hold.
 pub(super) unsafe fn walk<const PACK: bool>(
     plan: &Plan,
     count: u64,
@@ -38,19 +38,21 @@ pub(super) unsafe fn walk<const PACK: bool>(
         match (&node.op, plan.nest_of_node(stop.node)) {
             (Op::Ragged { list, scale, body, .. }, planned) => {
                 let place = Ragged { list, scale: *scale, body: *body, bytes: node.bytes };
-                // SAFETY: the stop is a part of the range, and stops come in packed order; the nest
-                // is the list's.
+                // SAFETY: the stop is a part of the range, and stops come in packed order, so
+                // `packed` is its place. `planned` is the plan of the list's nests.
                 unsafe { ragged::<PACK>(plan, planned, &place, mem, stop.from..stop.to, packed) };
             }
             (_, Some(planned)) => {
                 let outer = planned.words[0];
-                // SAFETY: as above; the nest executes this node at displacement 0 of `mem`.
+                // SAFETY: the stop is a part of the range with its packed place at `packed`; the
+                // nest executes this node with displacement 0 at `mem`.
                 unsafe { nest::<PACK>(plan, planned, outer, mem, stop.from..stop.to, packed) };
             }
             (_, None) => {
                 let (isa, width) = (plan.isa(), plan.width(stop.node));
                 let mem = mem.wrapping_add(stop.from as usize);
-                // SAFETY: as above; the node is a block.
+                // SAFETY: the stop is a block, or a part of one, within the range, and `packed` is
+                // its place.
                 unsafe { copy_swapped::<PACK>(isa, width, mem, packed, bytes as usize) };
                 stats::add(Executor::Interpreter, bytes);
             }

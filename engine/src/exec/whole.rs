@@ -1,6 +1,6 @@
-//! All bytes of a nest, and of elements whose body is a list of nests and blocks.
+//! Executes all bytes of a nest, or whole elements whose body is a list of nests and blocks.
 //!
-//! Called by `mod.rs` and `range.rs`; `call.rs` picks the kernel.
+//! `mod.rs` and `range.rs` call this file; `call.rs` picks the kernel.
 
 use super::call::call;
 use super::stats::{self, Executor};
@@ -8,12 +8,14 @@ use crate::kernel::Nest;
 use crate::leaf::copy_swapped;
 use crate::plan::{NestPlan, Plan};
 
-/// Executes a whole nest with `outer` iterations of the outermost level, `bytes` packed bytes. Two
-/// cases stand in the caller: the usual call of one element, and nests of one level.
+/// Executes a whole nest with `outer` iterations of the outermost level; it has `bytes` packed
+/// bytes. This function inlines two cases into its caller: the usual call with one element, and
+/// nests of one level.
 ///
 /// # Safety
 ///
-/// As for [`run`](super::run), for this nest; `mem` is where displacement 0 of the nest is.
+/// The conditions of [`run`](super::run) hold, for this nest. `mem` is the address of displacement
+/// 0 of the nest.
 #[inline(always)]
 pub(super) unsafe fn whole<const PACK: bool>(
     plan: &Plan,
@@ -24,25 +26,27 @@ pub(super) unsafe fn whole<const PACK: bool>(
     packed: *mut u8,
 ) {
     let base = mem.wrapping_offset(planned.nest.base as isize);
-    // The block of one element stands ready.
+    // The plan holds the parameter block for one element.
     if outer == planned.words[0] {
-        // SAFETY: the whole nest.
+        // SAFETY: `outer` is the count in `planned.words`, so these words describe the whole nest,
+        // and `base` is its base.
         return unsafe { call::<PACK>(plan, planned, &planned.words, base, packed, bytes) };
     }
     if planned.nest.levels.len() == 1 {
-        // SAFETY: the whole nest, which has one level.
+        // SAFETY: a nest of one level has at most 4 words; the caller guarantees the whole nest,
+        // whose base is `base`.
         return unsafe { with_outer::<PACK, 4>(plan, planned, outer, base, packed, bytes) };
     }
-    // SAFETY: the whole nest.
+    // SAFETY: `base` is the base of the nest, all of which the caller guarantees.
     unsafe { deep::<PACK>(plan, planned, outer, base, packed, bytes) }
 }
 
-/// [`whole`] for several levels and several elements; all 25 words of the largest block take as
-/// long to copy as a small call.
+/// Executes [`whole`] for several levels and several elements. Copying all 25 words of the largest
+/// block would take as long as a small call.
 ///
 /// # Safety
 ///
-/// As for [`whole`], with `base` as the address of the nest's base.
+/// The conditions of [`whole`] hold, with `base` as the address of the nest's base.
 #[inline(never)]
 unsafe fn deep<const PACK: bool>(
     plan: &Plan,
@@ -52,7 +56,8 @@ unsafe fn deep<const PACK: bool>(
     packed: *mut u8,
     bytes: u64,
 ) {
-    // SAFETY: as ours; the words of up to three levels are at most ten.
+    // SAFETY: the caller guarantees the nest at `base`; up to three levels have at most 10 words,
+    // any nest has at most `Nest::WORDS`.
     unsafe {
         match planned.nest.levels.len() {
             ..=3 => with_outer::<PACK, 10>(plan, planned, outer, base, packed, bytes),
@@ -61,11 +66,11 @@ unsafe fn deep<const PACK: bool>(
     }
 }
 
-/// Calls a nest with `outer` iterations of the outermost level, by a copy of `WORDS` words.
+/// Calls a nest with `outer` iterations of the outermost level, using a copy of `WORDS` words.
 ///
 /// # Safety
 ///
-/// - As for [`whole`], with `base` as the address of the nest's base.
+/// - The conditions of [`whole`] hold, with `base` as the address of the nest's base.
 /// - The nest's parameter block has at most `WORDS` words.
 #[inline(always)]
 unsafe fn with_outer<const PACK: bool, const WORDS: usize>(
@@ -79,7 +84,8 @@ unsafe fn with_outer<const PACK: bool, const WORDS: usize>(
     let mut words = [0; WORDS];
     words.copy_from_slice(&planned.words[..WORDS]);
     words[0] = outer;
-    // SAFETY: the whole nest, whose parameters these are.
+    // SAFETY: `words` are the nest's parameters with `outer` iterations, so they describe the whole
+    // nest at `base`.
     unsafe { call::<PACK>(plan, planned, &words, base, packed, bytes) }
 }
 
@@ -87,7 +93,7 @@ unsafe fn with_outer<const PACK: bool, const WORDS: usize>(
 ///
 /// # Safety
 ///
-/// As for [`run`](super::run), for all of `count` elements.
+/// The conditions of [`run`](super::run) hold, for all of `count` elements.
 pub(super) unsafe fn list<const PACK: bool>(
     plan: &Plan,
     count: u64,
@@ -104,14 +110,16 @@ pub(super) unsafe fn list<const PACK: bool>(
             match plan.nest_of_part(part) {
                 Some(planned) => {
                     let base = mem.wrapping_offset(planned.nest.base as isize);
-                    // SAFETY: the whole nest, which is this part of the element.
+                    // SAFETY: this part of the element is the whole nest that `planned.words`
+                    // describes, with its base at `base`.
                     unsafe {
                         call::<PACK>(plan, planned, &planned.words, base, packed, part.bytes)
                     };
                 }
                 None => {
                     let (isa, bytes) = (plan.isa(), part.bytes as usize);
-                    // SAFETY: a block of the element, and its place in the packed bytes.
+                    // SAFETY: this part of the element is a block of `bytes` bytes at `mem`, and
+                    // `packed` has advanced by the parts before.
                     unsafe { copy_swapped::<PACK>(isa, part.width, mem, packed, bytes) };
                     stats::add(Executor::Interpreter, part.bytes);
                 }
