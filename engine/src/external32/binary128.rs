@@ -1,13 +1,14 @@
-//! Floating point of 128 bits (IEEE 754 binary128) from and to x87's 80 bits, on bit patterns.
+//! Converts x87's 80-bit floating point to and from IEEE 754 binary128, on bit patterns. `kind.rs`
+//! uses this file.
 //!
 //! external32 has `MPI_LONG_DOUBLE` as 16 bytes with 15 bits of exponent and 112 bits of fraction
-//! (MPI-5.0 section 14.5.2). A C compiler's long double on x86 is x87's: the same exponent, but 63
-//! bits of fraction below an explicit integer bit. Widening is exact. Narrowing rounds to nearest,
-//! ties to even, and overflows to infinity as arithmetic would. Used by `kind.rs`.
+//! (MPI-5.0 section 14.5.2). The long double of a C compiler on x86 is x87's: it has 15 bits of
+//! exponent too, but only 63 bits of fraction, below an explicit integer bit. Widening is exact.
+//! Narrowing rounds to nearest, ties to even, and overflows to infinity, as arithmetic does.
 
 /// The exponent of infinities and NaNs in both formats.
 const SPECIAL: u16 = 0x7fff;
-/// Bits of fraction that binary128 has and x87 has not.
+/// Bits of fraction that only binary128 has.
 const EXTRA: u32 = 49;
 /// x87's explicit integer bit.
 const INTEGER: u64 = 1 << 63;
@@ -24,17 +25,17 @@ pub(crate) struct Extended {
     pub(crate) significand: u64,
 }
 
-/// The binary128 of an x87 number. Patterns that the x87 itself refuses (an integer bit missing
-/// where there has to be one) are quiet NaNs.
+/// Returns the binary128 of an x87 number. Patterns that the x87 refuses (without the integer bit
+/// where it must be set) become quiet NaNs.
 #[inline]
 pub(crate) fn from_extended(number: Extended) -> u128 {
     let Extended { head, significand } = number;
     let (sign, exponent) = (u128::from(head >> 15) << 127, head & SPECIAL);
     let fraction = u128::from(significand & !INTEGER) << EXTRA;
     let exponent = match (exponent, significand & INTEGER != 0) {
-        // Zero, and numbers below the normal range, which both formats scale alike.
+        // Zero, and numbers below the normal range, which have the same scale in both formats.
         (0, false) => 0,
-        // Pseudo-denormal: the integer bit says what an exponent of 1 would.
+        // Pseudo-denormal: the integer bit is set, as it would be with an exponent of 1.
         (0, true) => 1,
         (_, false) => return sign | (u128::from(SPECIAL) << 112) | (u128::from(QUIET) << EXTRA),
         (exponent, true) => exponent,
@@ -42,7 +43,7 @@ pub(crate) fn from_extended(number: Extended) -> u128 {
     sign | (u128::from(exponent) << 112) | fraction
 }
 
-/// The x87 number nearest to a binary128.
+/// Returns the x87 number nearest to a binary128.
 #[inline]
 pub(crate) fn to_extended(bits: u128) -> Extended {
     let sign = ((bits >> 127) as u16) << 15;
@@ -51,7 +52,7 @@ pub(crate) fn to_extended(bits: u128) -> Extended {
     if exponent == SPECIAL {
         let mut significand = INTEGER | (fraction >> EXTRA) as u64;
         if fraction != 0 && significand == INTEGER {
-            // All of the payload was in the lost bits; it must not become an infinity.
+            // The whole payload was in the lost bits. The NaN must not become an infinity.
             significand |= QUIET;
         }
         return Extended { head: sign | SPECIAL, significand };
@@ -62,10 +63,11 @@ pub(crate) fn to_extended(bits: u128) -> Extended {
     let up = lost > half || (lost == half && kept & 1 == 1);
     let (significand, carry) = kept.overflowing_add(u64::from(up));
     if carry {
-        // All ones rounded up: the next power of two, which may be the infinity.
+        // A fraction of all ones was rounded up to the next power of two, or to infinity.
         return Extended { head: sign | (exponent + 1), significand: INTEGER };
     }
-    // Below the normal range rounding up may set the integer bit: then it is the least normal.
+    // Below the normal range, rounding up may set the integer bit. The result is the least normal
+    // number.
     let exponent = if exponent == 0 && significand & INTEGER != 0 { 1 } else { exponent };
     Extended { head: sign | exponent, significand }
 }
@@ -78,7 +80,7 @@ mod tests {
         Extended { head, significand }
     }
 
-    /// Pairs that stand for the same number, worked out by hand from the two formats.
+    /// Patterns that stand for the same number, worked out by hand from the two formats.
     const EXACT: [(u16, u64, u128); 12] = [
         (0x0000, 0, 0),
         (0x8000, 0, 1 << 127),
@@ -86,7 +88,7 @@ mod tests {
         (0x3fff, 0x8000_0000_0000_0000, 0x3fff << 112),
         (0xc000, 0x8000_0000_0000_0000, 0xc000 << 112),
         (0x3fff, 0xc000_0000_0000_0000, (0x3fff << 112) | (1 << 111)),
-        // The smallest and the largest below the normal range, the smallest and largest normal.
+        // The smallest and the largest number below the normal range, and of the normal range.
         (0x0000, 1, 1 << 49),
         (0x0000, 0x7fff_ffff_ffff_ffff, ((1 << 63) - 1) << 49),
         (0x0001, 0x8000_0000_0000_0000, 1 << 112),
@@ -151,8 +153,8 @@ mod tests {
         assert_eq!(to_extended(from_extended(signaling)), signaling);
     }
 
-    /// Widening compared with exact arithmetic: `|x| = significand * 2^(e - 16383 - 63)`, and
-    /// `|q| = (1.fraction) * 2^(e - 16383)`; both as an integer times a power of two.
+    /// Compares widening with exact arithmetic: `|x| = significand * 2^(e - 16383 - 63)`, and `|q|
+    /// = (1.fraction) * 2^(e - 16383)`; both as an integer times a power of two.
     #[test]
     fn widening_is_exact_and_reversible() {
         let value = |exponent: u16, digits: u128, fraction_bits: i64| -> (u128, i64) {

@@ -1,11 +1,12 @@
-//! external32 as a plan: types of which every element keeps its width are packed by the engine's
-//! own kernels, with elements turned round on the way (`../leaf/byteswap.rs`).
+//! external32 as a plan: if every element of a type keeps its width, the engine's own kernels pack
+//! the type and reverse the bytes of the elements between load and store (`../leaf/byteswap.rs`).
 //!
-//! Called by `mod.rs` when a type is prepared; `../exec/` executes the plan. If all elements have
-//! one width, the program is the native one, whose blocks hold whole elements because nothing else
-//! is merged. If not, it is lowered again with blocks that keep widths apart, and only widths: an
-//! `int` and a `float` that touch are one block. Types with an element that changes more than its
-//! byte order (`MPI_LONG`, truth values, x87's `long double`) have no plan; `convert.rs` converts them.
+//! `mod.rs` calls [`ByteSwapped::new`] when it prepares a type; `../exec/` executes the plan. If
+//! all elements have one width, the program is the native one: only whole elements were merged, so
+//! its blocks hold whole elements. Otherwise the type is lowered again with blocks that keep
+//! elements of different widths apart. Elements of one width still share a block: an `int` and a
+//! `float` that touch are one block. Types with an element that changes more than its byte order
+//! (`MPI_LONG`, truth values, x87's `long double`) have no plan; `convert.rs` converts them.
 //!
 //! Invariant: byte `i` of the plan's packed form is byte `i` of the external32 form.
 
@@ -26,18 +27,21 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub(super) struct ByteSwapped {
     pub(super) plan: Plan,
-    /// The width of all elements, if they have one.
+    /// The width of all elements, if they have one width.
     pub(super) same: Option<Width>,
-    /// Where the one run of a contiguous plan begins, and what moves it.
+    /// For a contiguous plan: the offset of its one run, and the function that moves the run.
     run: Option<(i64, Mover)>,
 }
 
 impl ByteSwapped {
-    /// The plan for `ty`, which `typed` is the program of, if it has one and leaf kernels are wanted.
+    /// Returns the plan for `ty`, whose program is `typed`. Returns `None` if the type has no such
+    /// plan or `settings` force the interpreter.
     ///
     /// # Errors
     ///
-    /// A type that needs more program nodes than the documented limit (2^28).
+    /// Returns [`ErrorKind::Limit`](crate::error::ErrorKind::Limit) if the type needs more program
+    /// nodes than the documented limit
+    /// (2^28).
     pub(super) fn new(
         ty: &Datatype,
         typed: &TypedProgram,
@@ -79,14 +83,14 @@ impl ByteSwapped {
         Self { plan, same, run }
     }
 
-    /// Moves the bytes `range` of `count` elements; `ext` is where byte `range.start` is.
+    /// Moves the bytes `range` of `count` elements. `ext` is the address of byte `range.start`.
     ///
     /// # Safety
     ///
-    /// - `range.end` is at most the external bytes of `count` elements, which fit `i64`, and the range
-    ///   breaks no element.
-    /// - Every byte of data in the range is valid: for reads when `PACK`, for writes otherwise.
-    /// - `ext` is valid for the range's length, the other way round.
+    /// - `range.end` is at most the external bytes of `count` elements, which fit `i64`, and the
+    ///   range cuts no element.
+    /// - Every byte of data in the range is valid: for reads if `PACK`, for writes otherwise.
+    /// - `ext` is valid for the opposite access, for the range's length.
     /// - The two sides do not overlap.
     #[inline]
     pub(super) unsafe fn run<const PACK: bool>(
@@ -97,18 +101,22 @@ impl ByteSwapped {
         ext: *mut u8,
     ) {
         let Some((offset, mover)) = self.run else {
-            // SAFETY: our contract.
+            // SAFETY: the caller guarantees the range on both sides; it cuts no element, and
+            // `self.run` is `None`, so the plan is not contiguous.
             return unsafe { exec::run::<PACK>(&self.plan, count, origin, range, ext) };
         };
         let bytes = (range.end - range.start) as usize;
         let at = origin.wrapping_offset(offset as isize).wrapping_add(range.start as usize);
-        // SAFETY: a contiguous plan's packed byte i lies at `offset + i`; both sides by contract.
+        // SAFETY: packed byte `i` of a contiguous plan lies at `offset + i`, so `at` has the
+        // range's bytes. The caller guarantees both sides; the range cuts no element, so its length
+        // is a multiple of the mover's width.
         unsafe { if PACK { mover(at, ext, bytes) } else { mover(ext, at, bytes) } };
     }
 
-    /// The part of `range` that breaks no element, which may be empty; `typed` is the type's program.
+    /// Returns the part of `range` that cuts no element; it may be empty. `typed` is the type's
+    /// program.
     pub(super) fn whole(&self, typed: &TypedProgram, range: &Range<u64>) -> Range<u64> {
-        // Bytes from the start of an element to `position`, and its length.
+        // The bytes from the start of an element to `position`, and the element's length.
         let within = |position: u64| match self.same {
             Some(width) => (position % width.bytes() as u64, width.bytes() as u64),
             None => typed
@@ -123,7 +131,7 @@ impl ByteSwapped {
     }
 }
 
-/// The named type that stands for all elements of `width` bytes.
+/// Returns the named type that stands for all elements of `width` bytes.
 fn stand_in(width: usize) -> Named {
     match width {
         2 => Named::INT16_T,

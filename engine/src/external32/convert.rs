@@ -1,10 +1,11 @@
 //! The loops that convert runs of elements: one algorithm, instantiated for each kind of element
 //! and each instruction set.
 //!
-//! Called by `mod.rs` with runs from the typed program. The loops are written so that the compiler
-//! vectorises them (byte order is one shuffle per register); what the instruction set adds is wider
-//! registers, chosen at run time. Elements are converted in typemap order as far as anybody can
-//! see: both sides are raw memory, so the compiler may not assume that elements are apart.
+//! `mod.rs` calls the converters with runs from the typed program. The loops are written so that
+//! the compiler vectorises them (byte order is one shuffle per register). The instances differ only
+//! in the width of their registers; [`runs`] picks the instance at run time. Observably, elements
+//! are converted in typemap order: both sides are raw memory, so the compiler must assume that
+//! elements may overlap.
 
 use super::kind::{Encoding, Kind, LARGEST, with_kind};
 use crate::ir::typed::Runs;
@@ -13,7 +14,7 @@ use crate::named::Named;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// The functions of one kind of element.
+/// The conversion functions of one kind of element.
 pub(super) struct Converters {
     /// [`runs`] when packing, by instruction set.
     pub(super) pack: Converter,
@@ -26,14 +27,15 @@ pub(super) struct Converters {
     pub(super) sizes: (usize, usize),
 }
 
-/// Converts runs of elements; [`runs`] is the contract.
+/// Converts runs of elements. The conditions are those of [`runs`].
 type Converter = unsafe fn(&Runs, *mut u8, *mut u8) -> bool;
 
-/// Converts a part of an element: memory, external bytes, skip, length; true if the value had no
-/// counterpart (packing only). [`pack_part`] and [`Kind::unpack_part`] are the contracts.
+/// Converts a part of an element. The arguments are memory, external bytes, skip and length.
+/// Returns `true` if external32 cannot represent the value (packing only). The conditions are those
+/// of [`pack_part`] and [`Kind::unpack_part`].
 type Part = unsafe fn(*mut u8, *mut u8, usize, usize) -> bool;
 
-/// The functions for elements of `named`.
+/// Returns the functions for elements of `named`.
 pub(super) fn converters(named: Named) -> &'static Converters {
     fn of<K: Kind>() -> &'static Converters {
         const {
@@ -50,13 +52,13 @@ pub(super) fn converters(named: Named) -> &'static Converters {
     with_kind!(Encoding::of(named), of)
 }
 
-/// Converts `runs` between memory and external32; `ext` is where the first element is. True if a
-/// value had no counterpart (packing only).
+/// Converts `runs` between memory and external32. `ext` is the address of the first element.
+/// Returns `true` if external32 cannot represent a value (packing only).
 ///
 /// # Safety
 ///
 /// - `K` is the kind of the runs' named type.
-/// - With `origin` as the address of displacement 0, every element's data is valid: for reads when
+/// - With `origin` as the address of displacement 0, every element's data is valid: for reads if
 ///   `PACK`, for writes otherwise.
 /// - `ext` is valid for the elements' external bytes: for writes when `PACK`, for reads otherwise.
 /// - The two sides do not overlap.
@@ -66,23 +68,26 @@ unsafe fn runs<K: Kind, const PACK: bool>(runs: &Runs, origin: *mut u8, ext: *mu
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
-            // SAFETY: the CPU has what the function needs; the rest is our contract.
+            // SAFETY: the CPU has AVX-512 BW and VL (just tested); the caller guarantees the
+            // elements from `mem` on and their bytes at `ext`.
             return unsafe { sweep_avx512::<K, PACK>(mem, ext, blocks, stride, length) };
         }
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the CPU has what the function needs; the rest is our contract.
+            // SAFETY: the CPU has AVX2 (just tested); the caller guarantees the elements from `mem`
+            // on and their bytes at `ext`.
             return unsafe { sweep_avx2::<K, PACK>(mem, ext, blocks, stride, length) };
         }
     }
-    // SAFETY: our contract.
+    // SAFETY: `mem` is the address of the first element; the caller guarantees all elements and
+    // their bytes at `ext`.
     unsafe { convert::<K, PACK>(mem, ext, blocks, stride, length) }
 }
 
-/// [`convert`] with 64-byte registers.
+/// Does what [`convert`] does, with 64-byte registers.
 ///
 /// # Safety
 ///
-/// - As for [`convert`].
+/// - The conditions of [`convert`] hold.
 /// - The CPU has AVX-512 BW and VL.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512bw,avx512vl")]
@@ -93,15 +98,16 @@ unsafe fn sweep_avx512<K: Kind, const PACK: bool>(
     stride: i64,
     length: u64,
 ) -> bool {
-    // SAFETY: as ours.
+    // SAFETY: the caller guarantees the elements on both sides; this function only adds AVX-512 to
+    // the code of `convert`.
     unsafe { convert::<K, PACK>(mem, ext, blocks, stride, length) }
 }
 
-/// [`convert`] with 32-byte registers.
+/// Does what [`convert`] does, with 32-byte registers.
 ///
 /// # Safety
 ///
-/// - As for [`convert`].
+/// - The conditions of [`convert`] hold.
 /// - The CPU has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
@@ -112,15 +118,16 @@ unsafe fn sweep_avx2<K: Kind, const PACK: bool>(
     stride: i64,
     length: u64,
 ) -> bool {
-    // SAFETY: as ours.
+    // SAFETY: the caller guarantees the elements on both sides; this function only adds AVX2 to the
+    // code of `convert`.
     unsafe { convert::<K, PACK>(mem, ext, blocks, stride, length) }
 }
 
-/// Converts `blocks` blocks of `length` elements, `stride` bytes apart in memory.
+/// Converts `blocks` blocks of `length` elements. The blocks are `stride` bytes apart in memory.
 ///
 /// # Safety
 ///
-/// As for [`runs`], with `mem` as the address of the first element.
+/// The conditions of [`runs`] hold, with `mem` as the address of the first element.
 #[inline(always)]
 unsafe fn convert<K: Kind, const PACK: bool>(
     mem: *mut u8,
@@ -130,29 +137,33 @@ unsafe fn convert<K: Kind, const PACK: bool>(
     length: u64,
 ) -> bool {
     let unit = K::MEM as i64;
-    // Sizes of all elements together fit i64 on either side: the tree checked it.
+    // The sizes of all elements together fit i64 on either side: the datatype's constructors
+    // checked it.
     let dense = stride == unit.wrapping_mul(length as i64);
     if blocks == 1 || dense {
         if K::SAME {
             let (from, to) = if PACK { (mem, ext) } else { (ext, mem) };
-            // SAFETY: as many bytes on both sides, which do not overlap, stay what they are.
+            // SAFETY: all `blocks * length` elements are consecutive in memory, and their bytes do
+            // not change; the caller guarantees both sides, which do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(from, to, (blocks * length) as usize * K::EXT) };
             return false;
         }
-        // SAFETY: one row of all elements.
+        // SAFETY: all `blocks * length` elements are consecutive in memory, so they are one row
+        // with step `unit`.
         return unsafe { aligned_row::<K, PACK>(mem, ext, unit, blocks * length) };
     }
     if length == 1 {
-        // A step known to the compiler lets it load whole registers and drop every other element.
+        // If the compiler knows the step, it loads whole registers and drops every other element.
         return if stride == 2 * unit {
-            // SAFETY: one row of single elements.
+            // SAFETY: the blocks are single elements, `2 * unit == stride` bytes apart.
             unsafe { aligned_row::<K, PACK>(mem, ext, 2 * unit, blocks) }
         } else {
-            // SAFETY: one row of single elements.
+            // SAFETY: the blocks are single elements, `stride` bytes apart.
             unsafe { row::<K, PACK>(mem, ext, stride, blocks) }
         };
     }
-    // SAFETY: as ours.
+    // SAFETY: every arm passes `blocks` blocks of `length` elements, `stride` bytes apart, which
+    // the caller guarantees; `short_blocks` is used only for kinds without gaps.
     unsafe {
         match length {
             2 if K::WHOLE => short_blocks::<K, PACK, 2>(mem, ext, blocks, stride),
@@ -172,13 +183,13 @@ unsafe fn convert<K: Kind, const PACK: bool>(
     }
 }
 
-/// [`convert`] for blocks of `N` elements, converted in a place of their own: between buffers that
-/// might be one the compiler may not load a second element before it has stored the first.
+/// Does what [`convert`] does for blocks of `N` elements, with the conversion in local arrays.
+/// Between buffers that may overlap, the compiler must not load a second element before it has
+/// stored the first.
 ///
 /// # Safety
 ///
-/// - As for [`convert`].
-/// - Elements have no gaps ([`Kind::WHOLE`]).
+/// - The conditions of [`convert`] hold, for blocks of `N` elements.
 #[inline(always)]
 unsafe fn short_blocks<K: Kind, const PACK: bool, const N: usize>(
     mem: *mut u8,
@@ -190,7 +201,8 @@ unsafe fn short_blocks<K: Kind, const PACK: bool, const N: usize>(
     let (mut from, mut to) = ([[0u8; LARGEST]; N], [[0u8; LARGEST]; N]);
     let (from, to) = (from.as_mut_ptr().cast::<u8>(), to.as_mut_ptr().cast::<u8>());
     for _ in 0..blocks {
-        // SAFETY: one block on either side, and places that hold as many of the largest elements.
+        // SAFETY: `mem` and `ext` hold one of the caller's blocks: `N` elements without gaps on
+        // both sides. `from` and `to` each hold `N` elements of the largest size.
         unsafe {
             if PACK {
                 from.copy_from_nonoverlapping(mem, N * K::MEM);
@@ -212,13 +224,13 @@ unsafe fn short_blocks<K: Kind, const PACK: bool, const N: usize>(
     bad
 }
 
-/// As [`row`], in two pieces, so that the second begins to write at a cache line: whole registers
-/// are stored much faster where they do not cross lines (1.7 times in L1; example `external32`,
-/// contiguous doubles).
+/// Does what [`row`] does, in two pieces, so that the second piece begins to write at a cache line.
+/// Whole registers are stored much faster if they do not cross lines (1.7 times in L1; example
+/// `external32`, contiguous doubles).
 ///
 /// # Safety
 ///
-/// As for [`runs`].
+/// The conditions of [`row`] hold.
 #[inline(always)]
 unsafe fn aligned_row<K: Kind, const PACK: bool>(
     mem: *mut u8,
@@ -229,11 +241,11 @@ unsafe fn aligned_row<K: Kind, const PACK: bool>(
     let (written, bytes) = if PACK { (ext, K::EXT) } else { (mem, K::MEM) };
     let head = (written.addr().wrapping_neg() % LINE / bytes) as u64;
     let head = if written.addr().is_multiple_of(bytes) { head.min(count) } else { 0 };
-    // SAFETY: the first elements.
+    // SAFETY: `head` is at most `count`, so the first `head` elements are the caller's.
     let bad = unsafe { row::<K, PACK>(mem, ext, step, head) };
     let mem = mem.wrapping_offset((head as isize).wrapping_mul(step as isize));
     let ext = ext.wrapping_add(head as usize * K::EXT);
-    // SAFETY: the others.
+    // SAFETY: `mem` and `ext` have advanced by `head` elements, so `count - head` are left.
     bad | unsafe { row::<K, PACK>(mem, ext, step, count - head) }
 }
 
@@ -241,7 +253,7 @@ unsafe fn aligned_row<K: Kind, const PACK: bool>(
 ///
 /// # Safety
 ///
-/// As for [`runs`].
+/// The conditions of [`runs`] hold for these elements, with `mem` as the address of the first.
 #[inline(always)]
 unsafe fn row<K: Kind, const PACK: bool>(
     mem: *mut u8,
@@ -253,7 +265,8 @@ unsafe fn row<K: Kind, const PACK: bool>(
     for i in 0..count as usize {
         let at = mem.wrapping_offset((i as isize).wrapping_mul(step as isize));
         let to = ext.wrapping_add(i * K::EXT);
-        // SAFETY: element `i` on both sides.
+        // SAFETY: `i` is below `count`, so the caller guarantees element `i` at `at` and its bytes
+        // at `to`.
         unsafe {
             if PACK {
                 bad |= K::pack(at, to);
@@ -265,8 +278,8 @@ unsafe fn row<K: Kind, const PACK: bool>(
     bad
 }
 
-/// Packs bytes `skip .. skip + length` of one element's external form to `ext`. True if the value
-/// had no counterpart.
+/// Packs bytes `skip..skip + length` of one element's external form to `ext`. Returns `true` if
+/// external32 cannot represent the value.
 ///
 /// # Safety
 ///
@@ -276,29 +289,31 @@ unsafe fn row<K: Kind, const PACK: bool>(
 /// - The two sides do not overlap.
 unsafe fn pack_part<K: Kind>(mem: *mut u8, ext: *mut u8, skip: usize, length: usize) -> bool {
     let mut whole = [0u8; LARGEST];
-    // SAFETY: the element is readable, the buffer holds the largest external form.
+    // SAFETY: the caller guarantees that the element is readable; `whole` holds the largest
+    // external form.
     let bad = unsafe { K::pack(mem, whole.as_mut_ptr()) };
-    // SAFETY: the part is within the element's external form.
+    // SAFETY: `skip + length` is at most `EXT`, so the part lies within `whole`; the caller
+    // guarantees `length` writable bytes at `ext`.
     unsafe { std::ptr::copy_nonoverlapping(whole.as_ptr().add(skip), ext, length) };
     bad
 }
 
-/// [`Kind::unpack_part`] as a [`Part`].
+/// [`Kind::unpack_part`] with the signature of a [`Part`].
 ///
 /// # Safety
 ///
-/// As for [`Kind::unpack_part`].
+/// The conditions of [`Kind::unpack_part`] hold.
 unsafe fn unpack_part<K: Kind>(mem: *mut u8, ext: *mut u8, skip: usize, length: usize) -> bool {
-    // SAFETY: as ours.
+    // SAFETY: the caller guarantees the conditions of `Kind::unpack_part` for the same four values.
     unsafe { K::unpack_part(mem, skip, length, ext) };
     false
 }
 
-/// The displacement of the first element of `runs` that packing refuses, and its value.
+/// Returns the displacement of the first element of `runs` that packing refuses, and its value.
 ///
 /// # Safety
 ///
-/// - With `origin` as the address of displacement 0, every element's data is valid for reads.
+/// - With `origin` as the address of displacement 0, the data of every element is valid for reads.
 #[cold]
 pub(super) unsafe fn refused(runs: &Runs, origin: *const u8) -> Option<(i64, i128)> {
     let converters = converters(runs.named);
@@ -308,7 +323,8 @@ pub(super) unsafe fn refused(runs: &Runs, origin: *const u8) -> Option<(i64, i12
         runs.offset.wrapping_add(shift).wrapping_add(i as i64 * converters.sizes.0 as i64)
     })
     .find_map(|at| {
-        // SAFETY: an element of the runs.
+        // SAFETY: `at` is the displacement of one of the runs' elements, and the function is that
+        // of their kind.
         unsafe { (converters.refused)(origin.wrapping_offset(at as isize)) }
             .map(|value| (at, value))
     })
@@ -320,7 +336,7 @@ mod tests {
 
     type Instance = unsafe fn(*mut u8, *mut u8, u64, i64, u64) -> bool;
 
-    /// The instances of one kind that this CPU can execute, for both directions.
+    /// Returns the instances of one kind that this CPU can execute, for both directions.
     fn instances<K: Kind>() -> Vec<[Instance; 2]> {
         #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut, reason = "there is one"))]
         let mut all: Vec<[Instance; 2]> = vec![[convert::<K, true>, convert::<K, false>]];
@@ -352,9 +368,9 @@ mod tests {
                     let (mut memory, mut packed) = (source.clone(), vec![0u8; bytes + 1]);
                     let (at, to) = (memory.as_mut_ptr(), packed.as_mut_ptr());
                     // SAFETY:
-                    // - memory holds the shape with room to spare, packed its external bytes, one
-                    //   byte off any alignment; they are two allocations;
-                    // - `instances` asked the CPU.
+                    // - `memory` holds the shape with room to spare, `packed` its external bytes,
+                    //   one byte off any alignment; they are two allocations;
+                    // - `instances` returned only instances that the CPU can execute.
                     unsafe {
                         let bad = pack(at, to.add(1), blocks, stride, length);
                         unpack(at, to.add(1), blocks, stride, length);

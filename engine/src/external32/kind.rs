@@ -1,18 +1,19 @@
-//! How one element of each named type looks in external32 (MPI-5.0 section 14.5.2).
+//! The external32 form of one element of each named type (MPI-5.0 section 14.5.2).
 //!
-//! Big-endian IEEE floats and two's complement integers, no gaps, and the sizes of the standard's
-//! table: those of a machine with 32-bit `long` and 16-bit `wchar_t`, so that `MPI_LONG`,
-//! `MPI_UNSIGNED_LONG` and `MPI_WCHAR` shrink on the way out. (The table has `MPI_LONG` as 4 since
-//! MPI-2.0; mpi-forum issue 157 proposes an "external64" for what that loses. `MPI_C_BOOL` and
-//! `MPI_CXX_BOOL` are 1 byte, as in MPICH and Open MPI; pair types, which the table leaves out, are
-//! their members.) A value that does not fit is refused, never cut.
+//! external32 has big-endian IEEE floats and two's complement integers without gaps, in the sizes
+//! of the standard's table. These are the sizes of a machine with 32-bit `long` and 16-bit
+//! `wchar_t`, so packing shrinks `MPI_LONG`, `MPI_UNSIGNED_LONG` and `MPI_WCHAR`. (The table has
+//! had `MPI_LONG` as 4 bytes since MPI-2.0; mpi-forum issue 157 proposes an "external64" that keeps
+//! all 8. `MPI_C_BOOL` and `MPI_CXX_BOOL` are 1 byte, as in MPICH and Open MPI. The table leaves
+//! out pair types; they are packed as their members.) A value that does not fit is refused, never
+//! cut.
 //!
-//! Truth values: false is 0 and anything else is true, whichever of its bytes is set; both
-//! directions write 1 for true. `long double` on x86 is converted by `binary128.rs`, elsewhere it is the
-//! standard's format already.
+//! Truth values: false is 0; a value with any bit set is true. Both directions write 1 for true. On
+//! x86, `binary128.rs` converts `long double`; on other targets it has the standard's format
+//! already.
 //!
-//! [`Kind`] is the element at compile time, [`Encoding`] the same at run time, [`with_kind!`] goes from
-//! one to the other. `convert.rs` instantiates its loops for each kind.
+//! [`Kind`] is the element at compile time, [`Encoding`] the element at run time, and
+//! [`with_kind!`] maps an encoding to its kind. `convert.rs` instantiates its loops for each kind.
 
 #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 use super::binary128::{Extended, from_extended, to_extended};
@@ -22,55 +23,58 @@ use std::marker::PhantomData;
 /// Bytes of the largest element in external32, and in memory.
 pub(super) const LARGEST: usize = 32;
 
-/// A kind of element: its size on both sides and how it crosses.
+/// A kind of element: its size on both sides and its conversion.
 ///
-/// Neither side is aligned to anything.
+/// Addresses need no alignment on either side.
 pub(super) trait Kind {
     /// Bytes from one element to the next in memory (the extent of its named types).
     const MEM: usize;
     /// Bytes in external32.
     const EXT: usize;
-    /// True if both sides have the same bytes.
+    /// Whether both sides have the same bytes.
     const SAME: bool = false;
-    /// True if an element's data is all of its `MEM` bytes.
+    /// Whether all `MEM` bytes of an element are data.
     const WHOLE: bool = false;
 
-    /// Converts from memory. True if the value has no counterpart; what is written then is
-    /// unspecified.
+    /// Converts from memory. Returns `true` if external32 cannot represent the value; then the
+    /// written bytes are unspecified.
     ///
     /// # Safety
     ///
-    /// - The element's data in `mem` is valid for reads, `EXT` bytes at `ext` for writes.
+    /// - The element's data in `mem` is valid for reads, `ext` for writes of `EXT` bytes.
     /// - The two do not overlap.
     unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool;
 
-    /// Converts to memory; every external value has a counterpart. Gaps are left alone.
+    /// Converts to memory, which can represent every external value. Leaves gaps unchanged.
     ///
     /// # Safety
     ///
-    /// - `EXT` bytes at `ext` are valid for reads, the element's data in `mem` for writes.
+    /// - `ext` is valid for reads of `EXT` bytes, the element's data in `mem` for writes.
     /// - The two do not overlap.
     unsafe fn unpack(ext: *const u8, mem: *mut u8);
 
-    /// Takes bytes `skip .. skip + length` of an element's external form, fewer than all.
+    /// Stores bytes `skip..skip + length` of an element's external form, which are fewer than all.
     ///
-    /// Where bytes have no place of their own in memory, the element collects what has come in its
-    /// own storage and is converted with its last byte: its parts must come in order.
+    /// If these bytes have no place of their own in memory, the element's storage collects the
+    /// bytes that have arrived, and the last byte triggers the conversion. So the parts of an
+    /// element must come in order.
     ///
     /// # Safety
     ///
-    /// - `length` bytes at `ext` are valid for reads, and `skip + length` is at most `EXT`.
-    /// - The element's data in `mem` is valid for writes, and for reads if `skip` is not 0.
+    /// - `ext` is valid for reads of `length` bytes, and `skip + length` is at most `EXT`.
+    /// - The element's data in `mem` is valid for writes, and also for reads if `skip` is not 0.
     /// - The two do not overlap.
     unsafe fn unpack_part(mem: *mut u8, skip: usize, length: usize, ext: *const u8) {
         const { assert!(Self::EXT <= Self::MEM && Self::EXT <= LARGEST) };
         if skip + length < Self::EXT {
-            // SAFETY: the element's storage is at least as large as its external form.
+            // SAFETY: `skip + length` is below `EXT`, which is at most `MEM` (asserted), so the
+            // bytes fit the element's storage. The caller guarantees both sides.
             unsafe { std::ptr::copy_nonoverlapping(ext, mem.add(skip), length) };
             return;
         }
         let mut whole = [0u8; LARGEST];
-        // SAFETY: the first `skip` bytes were put there by the parts before; the rest is at `ext`.
+        // SAFETY: earlier parts stored the first `skip` bytes in `mem`, and the other `length`
+        // bytes are at `ext`; together they are at most `EXT` bytes, which fit `whole`.
         unsafe {
             std::ptr::copy_nonoverlapping(mem, whole.as_mut_ptr(), skip);
             std::ptr::copy_nonoverlapping(ext, whole.as_mut_ptr().add(skip), length);
@@ -78,7 +82,7 @@ pub(super) trait Kind {
         }
     }
 
-    /// The value that [`Kind::pack`] refuses, if it does.
+    /// Returns the value if [`Kind::pack`] refuses it.
     ///
     /// # Safety
     ///
@@ -89,7 +93,7 @@ pub(super) trait Kind {
     }
 }
 
-/// Unsigned integers by their bytes.
+/// Unsigned integers, used for their bytes.
 pub(super) trait Word: Copy + PartialEq {
     const ZERO: Self;
     const ONE: Self;
@@ -114,10 +118,10 @@ word!(u8, u16, u32, u64, u128);
 ///
 /// # Safety
 ///
-/// - `from` is valid for reads of a `T`, which any bytes make (integers only).
+/// - `from` is valid for reads of a `T`, and any bytes are a valid `T` (integers only).
 #[inline(always)]
 unsafe fn read<T: Copy>(from: *const u8) -> T {
-    // SAFETY: by the contract; unaligned.
+    // SAFETY: the caller guarantees a readable `T` at `from`; the read needs no alignment.
     unsafe { from.cast::<T>().read_unaligned() }
 }
 
@@ -128,11 +132,11 @@ unsafe fn read<T: Copy>(from: *const u8) -> T {
 /// - `to` is valid for writes of a `T`.
 #[inline(always)]
 unsafe fn write<T: Copy>(to: *mut u8, value: T) {
-    // SAFETY: by the contract; unaligned.
+    // SAFETY: the caller guarantees room for a `T` at `to`; the write needs no alignment.
     unsafe { to.cast::<T>().write_unaligned(value) }
 }
 
-/// The same bits on both sides, in the other byte order: integers, floats, single bytes.
+/// Elements with equal bits on both sides, in the other byte order: integers, floats, single bytes.
 pub(super) struct Bits<T>(PhantomData<T>);
 
 impl<T: Word> Kind for Bits<T> {
@@ -143,14 +147,16 @@ impl<T: Word> Kind for Bits<T> {
 
     #[inline(always)]
     unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool {
-        // SAFETY: both sides hold a `T`, by the contract.
+        // SAFETY: the element is a `T` on both sides; the caller guarantees `mem` for reads, `ext`
+        // for writes.
         unsafe { write(ext, read::<T>(mem).big_endian()) };
         false
     }
 
     #[inline(always)]
     unsafe fn unpack(ext: *const u8, mem: *mut u8) {
-        // SAFETY: both sides hold a `T`, by the contract.
+        // SAFETY: the element is a `T` on both sides; the caller guarantees `ext` for reads, `mem`
+        // for writes.
         unsafe { write(mem, read::<T>(ext).big_endian()) };
     }
 
@@ -158,13 +164,14 @@ impl<T: Word> Kind for Bits<T> {
         for i in 0..length {
             let place = skip + i;
             let place = if cfg!(target_endian = "little") { Self::EXT - 1 - place } else { place };
-            // SAFETY: `i` is below the length, the place within the element.
+            // SAFETY: `i` is below `length`, so `ext` has the byte; `skip + i` is below `EXT`, so
+            // `place` is within the element.
             unsafe { *mem.add(place) = *ext.add(i) };
         }
     }
 }
 
-/// A truth value: 0 or anything else in, 0 or 1 out.
+/// A truth value: any value but 0 is true; the conversion writes 0 or 1.
 pub(super) struct Truth<T>(PhantomData<T>);
 
 #[inline(always)]
@@ -178,14 +185,16 @@ impl<T: Word> Kind for Truth<T> {
 
     #[inline(always)]
     unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool {
-        // SAFETY: both sides hold a `T`, by the contract.
+        // SAFETY: the element is a `T` on both sides; the caller guarantees `mem` for reads, `ext`
+        // for writes.
         unsafe { write(ext, truth(read::<T>(mem)).big_endian()) };
         false
     }
 
     #[inline(always)]
     unsafe fn unpack(ext: *const u8, mem: *mut u8) {
-        // SAFETY: both sides hold a `T`, by the contract.
+        // SAFETY: the element is a `T` on both sides; the caller guarantees `ext` for reads, `mem`
+        // for writes.
         unsafe { write(mem, truth(read::<T>(ext))) };
     }
 }
@@ -201,23 +210,24 @@ macro_rules! narrowed {
 
             #[inline(always)]
             unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool {
-                // SAFETY: an element in memory, by the contract.
+                // SAFETY: the caller guarantees that `mem` holds an element of this type, readable.
                 let value = unsafe { read::<$mem>(mem) };
-                // The comparison finds what the cast cuts off.
+                // The comparison below detects bits that the cast cuts off.
                 let narrow = value as $ext;
-                // SAFETY: an element's room, by the contract.
+                // SAFETY: the caller guarantees that `ext` is writable for `EXT` bytes.
                 unsafe { write(ext, narrow.to_be()) };
                 <$mem>::from(narrow) != value
             }
 
             #[inline(always)]
             unsafe fn unpack(ext: *const u8, mem: *mut u8) {
-                // SAFETY: an element on both sides, by the contract.
+                // SAFETY: the caller guarantees `EXT` readable bytes at `ext` and a writable
+                // element at `mem`.
                 unsafe { write(mem, <$mem>::from(<$ext>::from_be(read(ext)))) };
             }
 
             unsafe fn refused(mem: *const u8) -> Option<i128> {
-                // SAFETY: an element in memory, by the contract.
+                // SAFETY: the caller guarantees that the element's data at `mem` is readable.
                 let value = unsafe { read::<$mem>(mem) };
                 <$ext>::try_from(value).is_err().then(|| i128::from(value))
             }
@@ -234,12 +244,12 @@ narrowed! {
     UnsignedLong: u64 => u32
 }
 narrowed! {
-    /// `wchar_t`, which is a signed 32-bit integer on most machines; no character is negative, and
-    /// external32 has room for the basic multilingual plane.
+    /// `wchar_t`, a signed 32-bit integer on most machines. No character is negative, and
+    /// external32 can hold the characters of the basic multilingual plane.
     WideChar: i32 => u16
 }
 
-/// x87's `long double`: ten bytes in a room of sixteen. The six bytes of padding are part of the
+/// x87's `long double`: ten bytes in a storage of sixteen. The six bytes of padding count for the
 /// type's size; unpacking clears them.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 pub(super) struct X87;
@@ -251,7 +261,8 @@ impl Kind for X87 {
 
     #[inline(always)]
     unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool {
-        // SAFETY: ten bytes of an element in memory and sixteen of room, by the contract.
+        // SAFETY: the caller guarantees that the element at `mem` is readable, of which this reads
+        // ten bytes, and that `ext` is writable for sixteen.
         unsafe {
             let (significand, head) = (read::<u64>(mem), read::<u16>(mem.add(8)));
             write(ext, from_extended(Extended { head, significand }).to_be());
@@ -261,7 +272,8 @@ impl Kind for X87 {
 
     #[inline(always)]
     unsafe fn unpack(ext: *const u8, mem: *mut u8) {
-        // SAFETY: sixteen bytes on both sides, by the contract.
+        // SAFETY: the caller guarantees sixteen readable bytes at `ext` and a writable element of
+        // sixteen bytes at `mem`.
         unsafe {
             let Extended { head, significand } = to_extended(u128::from_be(read(ext)));
             write(mem, significand);
@@ -270,14 +282,14 @@ impl Kind for X87 {
     }
 }
 
-/// What `long double` is on this machine.
+/// The kind of this machine's `long double`.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 pub(super) type LongDouble = X87;
-/// What `long double` is on this machine: the standard's own format.
+/// The kind of this machine's `long double`, which has the standard's format.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "x86")))]
 pub(super) type LongDouble = Bits<u128>;
 
-/// Two elements: `A`, and `B` at byte `AT` of `EXTENT`. Complex numbers and pair types.
+/// Two elements: `A` at byte 0 and `B` at byte `AT` of `EXTENT`. Complex numbers and pair types.
 pub(super) struct Both<A, B, const AT: usize, const EXTENT: usize>(PhantomData<(A, B)>);
 
 impl<A: Kind, B: Kind, const AT: usize, const EXTENT: usize> Kind for Both<A, B, AT, EXTENT> {
@@ -286,13 +298,15 @@ impl<A: Kind, B: Kind, const AT: usize, const EXTENT: usize> Kind for Both<A, B,
 
     #[inline(always)]
     unsafe fn pack(mem: *const u8, ext: *mut u8) -> bool {
-        // SAFETY: the members of the element on both sides.
+        // SAFETY: the members lie at 0 and `AT` of the element and at 0 and `A::EXT` of its
+        // external form; the caller guarantees `mem` for reads, `ext` for writes.
         unsafe { A::pack(mem, ext) | B::pack(mem.add(AT), ext.add(A::EXT)) }
     }
 
     #[inline(always)]
     unsafe fn unpack(ext: *const u8, mem: *mut u8) {
-        // SAFETY: the members of the element on both sides.
+        // SAFETY: the members lie at 0 and `AT` of the element and at 0 and `A::EXT` of its
+        // external form; the caller guarantees `ext` for reads, `mem` for writes.
         unsafe {
             A::unpack(ext, mem);
             B::unpack(ext.add(A::EXT), mem.add(AT));
@@ -301,7 +315,8 @@ impl<A: Kind, B: Kind, const AT: usize, const EXTENT: usize> Kind for Both<A, B,
 
     unsafe fn unpack_part(mem: *mut u8, skip: usize, length: usize, ext: *const u8) {
         let first = length.min(A::EXT.saturating_sub(skip));
-        // SAFETY: the part of each member, if there is one, or all of it.
+        // SAFETY: `first` bytes of the part belong to `A`, the others to `B`, and each member's
+        // share lies within the member. The caller guarantees both sides of the part.
         unsafe {
             member::<A>(mem, skip, first, ext);
             let skip = skip.saturating_sub(A::EXT);
@@ -310,22 +325,25 @@ impl<A: Kind, B: Kind, const AT: usize, const EXTENT: usize> Kind for Both<A, B,
     }
 
     unsafe fn refused(mem: *const u8) -> Option<i128> {
-        // SAFETY: the members of the element.
+        // SAFETY: the members lie at 0 and `AT` of the element, whose data the caller guarantees
+        // for reads.
         unsafe { A::refused(mem).or_else(|| B::refused(mem.add(AT))) }
     }
 }
 
-/// Takes a part of a member, none of it or all of it.
+/// Stores a part of a member, which may be nothing or the whole member.
 ///
 /// # Safety
 ///
-/// As for [`Kind::unpack_part`].
+/// The conditions of [`Kind::unpack_part`] hold, but the part may be the whole member.
 unsafe fn member<K: Kind>(mem: *mut u8, skip: usize, length: usize, ext: *const u8) {
     if length == K::EXT {
-        // SAFETY: all of the member.
+        // SAFETY: the part is the whole member, so `ext` is readable for `EXT` bytes and `mem`
+        // writable.
         unsafe { K::unpack(ext, mem) };
     } else if length > 0 {
-        // SAFETY: as ours.
+        // SAFETY: the part is shorter than the member; the caller guarantees the part on both
+        // sides.
         unsafe { K::unpack_part(mem, skip, length, ext) };
     }
 }
@@ -358,12 +376,12 @@ pub(super) enum Encoding {
     LongDoubleInt,
 }
 
-/// Bytes of an element that change their order together.
+/// Bytes of an element that are reversed together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     /// Displacement within the element.
     pub(super) at: i64,
-    /// Length; 1 if they stay as they are.
+    /// Length in bytes; 1 if the byte order does not matter.
     pub(super) width: usize,
 }
 
@@ -403,7 +421,7 @@ macro_rules! with_kind {
 pub(super) use with_kind;
 
 impl Encoding {
-    /// The form of `named`.
+    /// Returns the encoding of `named`.
     pub(super) fn of(named: Named) -> Self {
         match named {
             Named::LONG => Self::Long,
@@ -435,7 +453,7 @@ impl Encoding {
             | Named::COMPLEX16
             | Named::PAIR_DOUBLE_PRECISION => Self::Twice8,
             Named::COMPLEX32 => Self::Twice16,
-            // Integers, floats and characters, whose size is the table's.
+            // Integers, floats and characters whose memory size is their external32 size.
             _ => match named.size() {
                 2 => Self::Bits2,
                 4 => Self::Bits4,
@@ -446,13 +464,13 @@ impl Encoding {
         }
     }
 
-    /// What an element is made of, if all that changes is the byte order; gaps between parts are none
-    /// of its data.
+    /// Returns the parts of an element if only the byte order changes, else `None`. Gaps between
+    /// parts are not data of the element.
     pub(super) fn parts(self) -> Option<&'static [Part]> {
         const fn part(at: i64, width: usize) -> Part {
             Part { at, width }
         }
-        // There the loops of `convert.rs` are copies already.
+        // On big-endian machines the loops of `convert.rs` already are copies.
         if cfg!(target_endian = "big") {
             return None;
         }
@@ -472,7 +490,7 @@ impl Encoding {
         })
     }
 
-    /// Bytes in external32.
+    /// Returns the bytes of an element in external32.
     pub(super) fn bytes(self) -> usize {
         fn bytes<K: Kind>() -> usize {
             K::EXT
