@@ -1,16 +1,17 @@
-//! From a plan to bytes, laid out as `format.rs` says.
+//! Encodes a plan as bytes, in the layout of `format.rs`.
 //!
-//! Nodes that the passes left out of use are dropped, so that equal programs have equal encodings
-//! and a decoder can insist that every node is used.
+//! The encoder drops nodes that the passes left unused. So equal programs have equal encodings, and
+//! the decoder can require that every node is used.
 
 use super::format::{BLOCK, HEADER, LENGTH, LOOP, MAGIC, NODE, PART, RAGGED, SEQ, TABLE, VERSION};
 use crate::ir::{self, Edge, NodeId, Op, Program};
 use crate::plan::Plan;
 use crate::table::Table;
 
-/// [`encode`], if the encoding has at most `limit` bytes; a long one is not made at all.
+/// Returns [`encode`]'s bytes if there are at most `limit`. It does not build an encoding that is
+/// clearly longer.
 pub fn encode_within(plan: &Plan, limit: usize) -> Option<Vec<u8>> {
-    // Everything counted at the least that it can take, so that no short encoding is left out.
+    // Each item counts with its least size, so that no encoding within the limit is missed.
     let (ids, nodes) = renumber(plan.program());
     let least = |node: &ir::Node| match &node.op {
         Op::Block | Op::Loop { .. } => 0,
@@ -27,8 +28,8 @@ pub fn encode_within(plan: &Plan, limit: usize) -> Option<Vec<u8>> {
     Some(encode(plan)).filter(|encoding| encoding.len() <= limit)
 }
 
-/// Encodes the layout of `plan`: its program with all tables, nothing of the datatype it came from
-/// and nothing of this process.
+/// Encodes the layout of `plan`: its program with all tables. The bytes contain nothing of the
+/// plan's datatype and nothing of this process.
 pub fn encode(plan: &Plan) -> Vec<u8> {
     let (program, place) = (plan.program(), plan.footprint());
     let (ids, nodes) = renumber(program);
@@ -93,14 +94,14 @@ pub fn encode(plan: &Plan) -> Vec<u8> {
 
 const UNUSED: u32 = u32::MAX;
 
-/// The id of each node among those in use, and their number. The body, which uses all others,
-/// comes last.
+/// Returns the new id of each used node, and the number of used nodes. The body, which uses all
+/// others, comes last.
 fn renumber(program: &Program) -> (Vec<u32>, u32) {
     let mut ids = vec![UNUSED; program.nodes().len()];
     if let Some(body) = program.body {
         ids[body.node.index()] = 0;
     }
-    // Users come after operands, so one walk backwards marks everything in use.
+    // Users come after operands, so one backward walk marks every used node.
     for (i, node) in program.nodes().iter().enumerate().rev() {
         if ids[i] != UNUSED {
             ir::edges(&node.op).for_each(|edge| ids[edge.node.index()] = 0);

@@ -1,14 +1,14 @@
-//! Where each byte of an encoding is. Used by `encode.rs` and `decode.rs`.
+//! The layout of an encoding, for `encode.rs` and `decode.rs`.
 //!
-//! Numbers are little-endian; everything begins at a multiple of 8 bytes, and what pads a table to
-//! that is zero.
+//! Numbers are little-endian. Every item begins at a multiple of 8 bytes; the padding after a table
+//! is zero.
 //!
 //! ```text
-//! header   0 magic "tpkw"        4 version u32          8 length of everything u64
+//! header   0 magic "tpkw"        4 version u32          8 total length u64
 //!         16 element bytes u64  24 extent i64          32 true_lb i64     40 true_ub i64
 //!         48 factor u64         56 stride i64          64 body offset i64 72 nodes u32  76 zero
 //! nodes   80 one after the other, operands before users, the last one is the body,
-//!            each of them used
+//!            each other node has a user
 //!
 //! node     0 tag u8   1 width u8   2 width of lengths u8   3 zero   4 body u32
 //! block    8 bytes u64
@@ -21,10 +21,11 @@
 //!         16 parts: offset i64, node u32, zero u32
 //! ```
 //!
-//! Fields that a node has no use for are zero. The packed bytes of nodes are not sent: they follow.
-//! Element bytes and bounds are sent for readers that do not decode, and are refused when wrong.
+//! Fields that a node does not use are zero. The packed bytes of nodes are not sent: they follow
+//! from the program. Element bytes and bounds are sent for readers that do not decode the program.
+//! The decoder refuses wrong values.
 
-/// Version of the format. Any change of meaning is a new one; there is no negotiation.
+/// Version of the format. Any change of meaning gets a new version; there is no negotiation.
 pub const VERSION: u32 = 2;
 
 pub(super) const MAGIC: [u8; 4] = *b"tpkw";
@@ -32,7 +33,7 @@ pub(super) const MAGIC: [u8; 4] = *b"tpkw";
 /// Bytes of the header.
 pub(super) const HEADER: usize = 80;
 
-/// Where the header holds the length of everything.
+/// Offset of the total length in the header.
 pub(super) const LENGTH: usize = 8;
 
 /// Bytes of the smallest node.
