@@ -1,4 +1,4 @@
-//! What a [`Jit`](crate::Jit) has done so far. Written by `lib.rs`, read by reports.
+//! Counts of the work of a [`Jit`](crate::Jit). `lib.rs` writes them, reports read them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Counters {
     /// Kernels compiled.
     pub kernels: u64,
-    /// Requests answered with a kernel that was there.
+    /// Requests answered with a kernel from the cache.
     pub hits: u64,
-    /// Requests refused: shapes that the translator does not take, failures of the code
-    /// generator, memory denied. Repeated requests for a refused shape count again.
+    /// Requests refused: shapes outside the translator's limits, failures of the code generator,
+    /// memory denied. Repeated requests for a refused shape count again.
     pub refusals: u64,
     /// Time spent compiling, refused shapes included, in nanoseconds.
     pub compile_ns: u64,
-    /// Machine code made, in bytes.
+    /// Bytes of machine code made.
     pub code_bytes: u64,
 }
 
-/// The living numbers. Statistics only: no other memory is ordered by them.
+/// The current counts. They are statistics only: no other memory access is ordered by them.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     pub(crate) kernels: AtomicU64,
@@ -40,7 +40,7 @@ impl Live {
     }
 }
 
-/// Adds to one of the numbers.
+/// Adds to one of the counts.
 pub(crate) fn add(counter: &AtomicU64, amount: u64) {
     counter.fetch_add(amount, Ordering::Relaxed);
 }

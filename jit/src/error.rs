@@ -1,7 +1,8 @@
-//! Why a shape was refused.
+//! The reasons for which a shape is refused.
 //!
-//! Inside the flow a refusal is normal: `lib.rs` counts it and the engine's interpreter goes on.
-//! Only [`emit`](crate::emit) and [`clif`](crate::clif), which a person asks, hand it out.
+//! During normal work a refusal is not reported: `lib.rs` counts it, and the engine's interpreter
+//! executes the nest. Only functions for people, [`emit`](crate::emit), [`clif`](crate::clif) and
+//! [`report`](crate::report()), return it.
 
 use std::fmt;
 use typepack_engine::ErrorClass;
@@ -10,17 +11,17 @@ use typepack_engine::ErrorClass;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The shape is outside what the translator takes.
+    /// The shape is outside the translator's limits.
     Shape,
-    /// There is no code generator for the machine that was asked for.
+    /// There is no code generator for the requested machine.
     Target,
-    /// The code generator failed or panicked: a bug, here or in Cranelift.
+    /// The code generator failed or panicked: a bug in this crate or in Cranelift.
     CodeGeneration,
-    /// No executable memory: denied by the system, or the arena is full.
+    /// There is no executable memory: the system denied it, or the arena is full.
     Memory,
 }
 
-/// A refusal: its kind and one clear sentence.
+/// A refusal: its kind and one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -32,12 +33,12 @@ impl Error {
         Self { kind, detail: detail.into() }
     }
 
-    /// The kind.
+    /// Returns the kind.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The MPI error class of this kind (MPI-5.0 section 9.4).
+    /// Returns the MPI error class of this kind (MPI-5.0 section 9.4).
     pub fn class(&self) -> ErrorClass {
         match self.kind {
             ErrorKind::Shape | ErrorKind::Target => ErrorClass::UNSUPPORTED_OPERATION,

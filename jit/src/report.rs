@@ -1,7 +1,8 @@
-//! What a kernel is, for people: its code in two forms, its size, its price, its parameters.
+//! A report on one kernel for people: its code in two forms, its size, its compile time, its
+//! parameters.
 //!
-//! Beside the flow: `compiler.rs` makes everything anew, and nothing is published or kept.
-//! `typepack explain --clif --asm` prints it.
+//! The report is not part of a request: `compiler.rs` compiles the kernel again, and nothing is
+//! published or kept. `typepack explain --clif --asm` prints it.
 
 use crate::compiler;
 use crate::error::Result;
@@ -9,26 +10,26 @@ use crate::target::Target;
 use std::time::{Duration, Instant};
 use typepack_engine::kernel::{Direction, LeafShape, Level, Nest};
 
-/// How often a kernel is compiled to tell how long that takes: the first time in a process is longer.
+/// Number of compilations that are timed. The first compilation in a process takes longer.
 const COMPILATIONS: usize = 9;
 
 /// The kernel of a nest in one direction.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// The shape's name, which is the kernel's.
+    /// The shape's name, which is also the kernel's name.
     pub name: String,
-    /// Before optimisation, as Cranelift prints it.
+    /// The CLIF before optimisation, as Cranelift prints it.
     pub clif: String,
-    /// The machine's instructions, as Cranelift's code generator names them; constants in the code
-    /// are not among them.
+    /// The machine's instructions, as Cranelift's code generator names them, without constants that
+    /// are stored in the code.
     pub assembly: String,
     /// Length of the machine code in bytes, constants included.
     pub code_bytes: usize,
-    /// The median time of nine compilations, each setting up a code generator of its own, which a
-    /// [`Jit`](crate::Jit) does once; without publishing.
+    /// The median time of nine compilations, without publishing. Each sets up its own code
+    /// generator; a [`Jit`](crate::Jit) sets up one for all kernels.
     pub compile: Duration,
-    /// Meaning and value of each word of the parameter block for one element of the nest.
+    /// Meaning and value of each word of the parameter block, for one element of the nest.
     pub parameters: Vec<(String, u64)>,
 }
 
@@ -49,7 +50,7 @@ pub struct Report {
 ///
 /// # Errors
 ///
-/// As [`emit`](crate::emit).
+/// Returns the errors of [`emit`](crate::emit).
 pub fn report(nest: &Nest, direction: Direction, target: Target) -> Result<Report> {
     let shape = nest.shape(direction);
     let (code_bytes, assembly) = compiler::disassembly(&shape, target)?;
@@ -137,7 +138,7 @@ mod tests {
         assert_eq!(refused.expect_err("nine levels").kind(), crate::ErrorKind::Shape);
     }
 
-    /// The issue's limit for loops: less than 1 KiB of code, on the types that it names.
+    /// The limit of the issue on loops: less than 1 KiB of code for the types that the issue names.
     #[test]
     fn loops_are_less_than_a_kibibyte() {
         for text in [

@@ -1,7 +1,7 @@
-//! Golden CLIF: what the translator writes for a handful of shapes, as text in `clif/`.
+//! Golden CLIF: the translator's output for some shapes, as text in `clif/`.
 //!
-//! A change of the translator shows here as a difference to read. When it is meant, write the new
-//! text with `TYPEPACK_BLESS=1 cargo test -p typepack-jit --test clif` and commit it.
+//! A change of the translator shows as a difference in these files. If the change is intended,
+//! write the new text with `TYPEPACK_BLESS=1 cargo test -p typepack-jit --test clif` and commit it.
 
 #[path = "../../fuzz/support/blessed.rs"]
 mod blessed;
@@ -66,7 +66,7 @@ fn golden_pairs() {
     }
 }
 
-/// Holds `text` against the golden file, or writes it.
+/// Compares `text` with the golden file, or writes the file.
 fn compare(name: &str, shape: &str, target: Target, text: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif");
     let text = format!("; {shape}, {target:?}\n{text}");

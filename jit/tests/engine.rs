@@ -1,5 +1,4 @@
-//! Through the engine's front door: types committed with a [`Jit`] pack like the typemap says,
-//! and the kernels are really used.
+//! Types that the engine commits with a [`Jit`] pack as the typemap says, and the kernels are used.
 
 use std::sync::Arc;
 use typepack_engine::{
@@ -9,7 +8,7 @@ use typepack_jit::{Jit, Mode, Settings};
 
 fn commit(ty: &Datatype, jit: &Jit) -> typepack_engine::Plan {
     let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
-    // Leaf kernels would do without the compiler for some of the layouts.
+    // Without this strategy, leaf kernels would execute some of the layouts.
     let strategy = Some(Strategy::Kernel);
     ty.commit_with(&EngineSettings { compiler, strategy, ..EngineSettings::default() })
         .expect("committed")
@@ -63,7 +62,7 @@ fn committed_types_run_on_kernels() {
     assert_eq!(commit(&vector, &jit).kernel_name(Direction::Pack), "pack loop loop b8");
 }
 
-/// No code memory at all: the same results, without kernels.
+/// Without code memory the results are the same, without kernels.
 #[test]
 fn without_code_memory_the_interpreter_works() {
     let jit = Jit::new(Settings { mode: Mode::Eager, memory_max: 0, ..Settings::default() });

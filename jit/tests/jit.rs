@@ -1,4 +1,4 @@
-//! [`Jit`] as the engine sees it: modes, counters, sharing, limits.
+//! [`Jit`] as the engine uses it: modes, counters, sharing, limits.
 
 use typepack_engine::kernel::{Compiler, Direction, LeafShape, LevelShape, Shape};
 use typepack_jit::{ErrorKind, Jit, Mode, Settings};
@@ -59,7 +59,7 @@ fn no_memory_refuses_everything() {
     assert!(jit.kernel(&shape(8)).is_none());
 }
 
-/// When the arena is full, further shapes are refused, and what is there stays usable.
+/// If the arena is full, further shapes are refused, and the existing kernels stay usable.
 #[test]
 fn a_full_arena_refuses_further_shapes() {
     let memory_max = 3 * rustix::param::page_size() as u64;
@@ -71,7 +71,8 @@ fn a_full_arena_refuses_further_shapes() {
     assert!(jit.kernel(&shape(1)).is_some());
 }
 
-/// More shapes than the cache remembers, each held by nobody: pages are used again.
+/// Makes more shapes than the cache remembers and keeps none of the kernels: their pages are
+/// reused.
 #[test]
 fn forgotten_kernels_free_their_pages() {
     let memory_max = 1100 * rustix::param::page_size() as u64;

@@ -1,5 +1,5 @@
-//! Fused copies through the engine's front door, with kernels: against pack and unpack by the
-//! typemap, with and without code memory, checked by `verify`, and after the threshold.
+//! Fused copies through the engine's public calls, with kernels: compared with pack and unpack by
+//! the typemap, with and without code memory, checked by `verify`, and after the threshold.
 
 #[path = "../../fuzz/support/walk.rs"]
 mod walk;
@@ -13,17 +13,18 @@ use typepack_engine::{
 use typepack_jit::{Jit, Mode, Settings};
 use walk::places;
 
-/// Doubles of every layout.
+/// Number of doubles in every layout.
 const DOUBLES: i64 = 240;
 
 fn commit(ty: &Datatype, jit: &Jit, checked: bool) -> Plan {
-    // Checked: every kernel there can be, and each call held against the interpreter.
+    // With `verify`, every call of every possible kernel is compared with the interpreter.
     let (verify, strategy) = (checked, checked.then_some(Strategy::Kernel));
     let compiler = Some(Arc::new(jit.clone()) as Arc<_>);
     ty.commit_with(&EngineSettings { compiler, verify, strategy, isa: None }).expect("committed")
 }
 
-/// Layouts of 240 doubles: equal blocks, blocks that divide each other, others, nests, tables.
+/// Layouts of 240 doubles: equal blocks, blocks whose lengths divide each other, unrelated lengths,
+/// nests, tables.
 fn types() -> Vec<(&'static str, Datatype)> {
     let double = Datatype::named(Named::F64);
     let vector =
@@ -68,7 +69,7 @@ fn types() -> Vec<(&'static str, Datatype)> {
             "lists in a nest",
             nest(4, 4000, &Datatype::indexed_block(1, &blocks, &double).expect("a list")),
         ),
-        // Unpacked into, the last of several bytes at one place stays.
+        // For overlapping destinations, the last byte written to a place stays.
         ("overlapping", nest(80, 16, &vector(1, 3, 3))),
     ]
 }
@@ -142,12 +143,12 @@ fn eager(memory_max: u64) -> Jit {
     Jit::new(Settings { mode: Mode::Eager, memory_max, ..Settings::default() })
 }
 
-/// One test, since the counts are the process's.
+/// One test, because the counters belong to the whole process.
 #[test]
 fn pairs_of_layouts() {
     let jit = eager(Settings::MEMORY_MAX);
     let (kernels, pairs) = all_pairs(&jit, false);
-    // The others have short rows that do not meet.
+    // The other pairs have short rows that do not meet.
     assert!(kernels * 2 > pairs, "{kernels} of {pairs}");
     let (forced, _) = all_pairs(&jit, true);
     println!("of {pairs} pairs {kernels} ran on a kernel of their own, {forced} where forced");
@@ -160,7 +161,7 @@ fn pairs_of_layouts() {
     assert_eq!(all_pairs(&denied, false), (0, pairs));
     assert!(denied.counters().refusals > 0);
 
-    // Kernels come when enough bytes were copied, and are the process's.
+    // A kernel is compiled after enough bytes were copied, and the whole process shares it.
     let lazy = Jit::new(Settings { mode: Mode::Lazy, threshold: 4000, ..Settings::default() });
     let vector = |stride| {
         Datatype::vector(DOUBLES, 1, stride, &Datatype::named(Named::F64)).expect("a vector")
@@ -183,7 +184,7 @@ fn pairs_of_layouts() {
     a_kernel_asked_for_takes_crossed_pairs(&jit);
 }
 
-/// A thread forgets the pairs it has not used for long, and meets them again.
+/// A thread forgets pairs that it has not used for long, and finds them again when they return.
 fn more_pairs_than_are_remembered(jit: &Jit) {
     let double = Datatype::named(Named::F64);
     let plan =
@@ -198,8 +199,8 @@ fn more_pairs_than_are_remembered(jit: &Jit) {
     }
 }
 
-/// Found by `typepack-fuzz`: a range that begins inside the innermost of three levels took more
-/// iterations of it than were left there, and went beside the row.
+/// Found by `typepack-fuzz`: a range that began inside the innermost of three levels took more
+/// iterations of that level than were left, and wrote outside the row.
 fn a_box_of_leaves_stays_inside_its_level(jit: &Jit) {
     let double = Datatype::named(Named::F64);
     let five = Datatype::hvector(5, 1, 9, &double).expect("a vector");
@@ -211,7 +212,7 @@ fn a_box_of_leaves_stays_inside_its_level(jit: &Jit) {
     check("boxes", (&from, &a), (&to, &b), &ranges);
 }
 
-/// Pairs with an order of their own took it although kernels were forced.
+/// Pairs with their own order of visits used that order although kernels were forced.
 fn a_kernel_asked_for_takes_crossed_pairs(jit: &Jit) {
     let double = Datatype::named(Named::F64);
     let column = Datatype::vector(600, 1, 600, &double).expect("a vector");

@@ -1,8 +1,9 @@
-//! Packing: several narrow loads that land side by side leave in one 16-byte store.
+//! Joins several narrow loads into one 16-byte store, when packing.
 //!
-//! Called by `leaf.rs`. Packed bytes are one stream, so neighbours of different runs may share a
-//! store; the stores stay inside the packed bytes of the body, which the caller's moves cover
-//! exactly. When unpacking there is nothing to join: gaps between runs are not ours to write.
+//! `leaf.rs` and `transfer.rs` call [`pack`]. Packed bytes are one stream, so neighbours of
+//! different runs may share a store. The stores stay inside the packed bytes of the body, which the
+//! caller's moves cover exactly. Unpacking joins nothing: a kernel must not write the gaps between
+//! runs.
 
 use super::flags;
 use super::leaf::{PlacedMove, move_type};
@@ -13,7 +14,7 @@ use cranelift_frontend::FunctionBuilder;
 /// Bytes of a joined store.
 const WIDE: u32 = 16;
 
-/// Loads all `moves` and stores them at `packed`, in as few stores as pay on `machine`.
+/// Loads all `moves` and stores them at `packed`, joining stores if that pays on `machine`.
 pub(super) fn pack(b: &mut FunctionBuilder, machine: Machine, moves: &[PlacedMove], packed: Value) {
     let mut rest = moves;
     while let Some(first) = rest.first() {
@@ -25,8 +26,8 @@ pub(super) fn pack(b: &mut FunctionBuilder, machine: Machine, moves: &[PlacedMov
     }
 }
 
-/// How many of the first moves leave in one store: as many as fill 16 bytes if they have one
-/// length and touch, else one.
+/// Returns the number of first moves that share a store: as many as fill 16 bytes if they have one
+/// length and touch, else 1.
 fn lanes(moves: &[PlacedMove]) -> usize {
     let bytes = moves[0].bytes;
     if !(bytes == 8 || bytes == 4) {
@@ -44,7 +45,7 @@ fn load(b: &mut FunctionBuilder, each: &PlacedMove) -> Value {
     b.ins().load(move_type(each.bytes), flags(), each.mem, each.offset)
 }
 
-/// The 16 bytes of `group`, in order, as one vector.
+/// Returns the 16 bytes of `group`, in order, as one vector.
 fn joined(b: &mut FunctionBuilder, group: &[PlacedMove]) -> Value {
     let vector = match group[0].bytes {
         8 => types::I64X2,

@@ -1,7 +1,7 @@
 //! The code of one or more leaves, in both directions.
 //!
-//! Called by `levels.rs` with the addresses of the leaves of an unrolled body; uses `moves.rs` to
-//! cut runs and `join.rs` to store. Short runs are straight code; runs longer than
+//! `levels.rs` calls [`emit`] with the addresses of the leaves of an unrolled body. This file uses
+//! `moves.rs` to cut runs and `join.rs` to store. Short runs are straight code. Runs longer than
 //! [`STRAIGHT`] bytes and the Long leaf are a loop of 64-byte chunks.
 
 use super::join;
@@ -12,28 +12,28 @@ use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value, types};
 use cranelift_frontend::FunctionBuilder;
 use typepack_engine::kernel::{Direction, LeafShape, Run, Shape};
 
-/// Longest run of a window that is straight code, in bytes. Eight moves: beyond that the loop of
-/// chunks costs nothing, and 32 runs of a window stay within a few KiB of code.
+/// Longest run of a window that is straight code, in bytes. This is eight moves: for longer runs
+/// the loop of chunks costs nothing, and the 32 runs of a window stay within a few KiB of code.
 const STRAIGHT: u64 = 128;
 
 /// Bytes per iteration of the loop over a long run.
 const CHUNK: i64 = 64;
 
-/// One load and the store that belongs to it.
+/// One load and its store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlacedMove {
-    /// Address in the described memory, to which `offset` is added.
+    /// Address in the described memory, without `offset`.
     pub(super) mem: Value,
     /// Displacement of the described side in bytes.
     pub(super) offset: i32,
-    /// Displacement from the body's packed address, or from the destination's base of a fused copy, in
-    /// bytes.
+    /// Displacement in bytes from the body's packed address, or, in a fused copy, from the base of
+    /// the destination.
     pub(super) packed: i32,
     /// 1, 2, 4, 8 or 16.
     pub(super) bytes: u32,
 }
 
-/// The type whose load moves `bytes` bytes.
+/// Returns the type whose load moves `bytes` bytes.
 pub(super) fn move_type(bytes: u32) -> Type {
     match bytes {
         1 => types::I8,
@@ -41,12 +41,12 @@ pub(super) fn move_type(bytes: u32) -> Type {
         4 => types::I32,
         8 => types::I64,
         16 => types::I8X16,
-        // Not input: moves.rs makes no other.
+        // Not an input: `moves` makes no other length.
         _ => unreachable!("a move of {bytes} bytes"),
     }
 }
 
-/// Number of moves of one leaf, for choosing how far to unroll; `None` when the
+/// Returns the number of moves of one leaf, which decides how far to unroll. Returns `None` if the
 /// leaf holds a loop and must not be unrolled.
 pub(super) fn moves_of(leaf: &LeafShape) -> Option<usize> {
     match leaf {
@@ -61,8 +61,8 @@ pub(super) fn moves_of(leaf: &LeafShape) -> Option<usize> {
 
 /// Emits the leaves at `mems`, in order, from or to consecutive bytes at `packed`.
 ///
-/// `length` is the block length of a Long leaf. Runs longer than [`STRAIGHT`] need `mems` to hold
-/// one address ([`moves_of`] says so).
+/// `length` is the block length of a Long leaf. If a run is longer than [`STRAIGHT`], `mems` must
+/// hold one address ([`moves_of`] returns `None`).
 pub(super) fn emit(
     b: &mut FunctionBuilder,
     shape: &Shape,
@@ -88,7 +88,7 @@ pub(super) fn emit(
     let mut at = 0_i32;
     for &mem in mems {
         for run in runs {
-            // Both fit by the limits that translate/mod.rs checked.
+            // Both fit, by the limits that `check` in translate/mod.rs tests.
             let (offset, bytes) = (run.offset as i32, run.bytes as u32);
             if run.bytes <= STRAIGHT {
                 placed.extend(moves(bytes).into_iter().map(|m| PlacedMove {
@@ -98,7 +98,7 @@ pub(super) fn emit(
                     bytes: m.bytes,
                 }));
             } else {
-                // Keeps the order of runs, which unpacking promises.
+                // First emit the moves before this run: unpacking must keep the order of runs.
                 straight(b, shape.direction, machine, &placed, packed);
                 placed.clear();
                 let mem = b.ins().iadd_imm_s(mem, i64::from(offset));
@@ -112,7 +112,7 @@ pub(super) fn emit(
     straight(b, shape.direction, machine, &placed, packed);
 }
 
-/// Moves `placed` in order, without a loop.
+/// Emits the moves `placed` in order, without a loop.
 fn straight(
     b: &mut FunctionBuilder,
     direction: Direction,
@@ -123,8 +123,8 @@ fn straight(
     match direction {
         Direction::Pack => join::pack(b, machine, placed, packed),
         Direction::Unpack => {
-            // A load for each store: splitting wider loads saves loads, which are not what
-            // unpacking waits for, and costs a shuffle or shift per each.
+            // One load for each store. Splitting wider loads would save loads, but unpacking does
+            // not wait for loads, and each split would cost a shuffle or a shift.
             for each in placed {
                 let ty = move_type(each.bytes);
                 let value = b.ins().load(ty, super::flags(), packed, each.packed);
@@ -134,7 +134,7 @@ fn straight(
     }
 }
 
-/// Moves one run of `length` bytes, more than 64.
+/// Emits the move of one run of `length` bytes, more than 64.
 fn long_run(
     b: &mut FunctionBuilder,
     direction: Direction,
@@ -149,8 +149,9 @@ fn long_run(
     copy_run(b, from, to, length);
 }
 
-/// Copies `length` bytes, more than 64: whole chunks while more than a chunk is left, then the last
-/// 64 bytes of the run, which overlap the chunk before unless `length` is a multiple.
+/// Emits the copy of `length` bytes, more than 64: whole chunks while more than a chunk is left,
+/// then the last 64 bytes of the run. They overlap the chunk before unless `length` is a multiple
+/// of 64.
 pub(super) fn copy_run(b: &mut FunctionBuilder, from: Value, to: Value, length: Value) {
     let last = b.ins().iadd_imm_s(length, -CHUNK);
     let chunks = b.create_block();
@@ -169,7 +170,7 @@ pub(super) fn copy_run(b: &mut FunctionBuilder, from: Value, to: Value, length: 
     chunk(b, from, to, last);
 }
 
-/// Copies 64 bytes, `at` bytes into both sides.
+/// Emits the copy of 64 bytes, `at` bytes into both sides.
 fn chunk(b: &mut FunctionBuilder, from: Value, to: Value, at: Value) {
     let from = b.ins().iadd(from, at);
     let to = b.ins().iadd(to, at);

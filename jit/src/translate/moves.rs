@@ -1,8 +1,8 @@
-//! Into which moves a run of bytes is cut: pure arithmetic, no code.
+//! Cuts a run of bytes into moves. This is arithmetic; it emits no code.
 //!
-//! Called by `leaf.rs`. Invariants: every move lies inside the run, together they cover it, and
-//! their number is the least possible with moves of 1, 2, 4, 8 and 16 bytes. Moves of one run may
-//! overlap each other: they carry the same bytes to the same places.
+//! `leaf.rs` calls [`moves`]. Invariants: every move lies inside the run, the moves together cover
+//! the run, and no other choice of moves of 1, 2, 4, 8 and 16 bytes has fewer moves. Moves of one
+//! run may overlap: they write the same bytes to the overlap.
 
 /// A load and a store of 1, 2, 4, 8 or 16 bytes, `offset` bytes into the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,15 +11,16 @@ pub(super) struct Move {
     pub(super) bytes: u32,
 }
 
-/// The moves of a run of `bytes` bytes (1 to 2^20), ascending.
+/// Returns the moves of a run of `bytes` bytes (1 to 2^20), ascending.
 pub(super) fn moves(bytes: u32) -> Vec<Move> {
     let widest = if bytes >= 16 { 16 } else { 1 << bytes.ilog2() };
     let mut moves: Vec<Move> =
         (0..bytes / widest).map(|i| Move { offset: i * widest, bytes: widest }).collect();
     let rest = bytes % widest;
     if rest != 0 {
-        // One more move does, always: rest < widest, so the next power of two is at most widest
-        // and reaches back into the run. Where rest is a power of two nothing overlaps.
+        // One more move is always enough: rest < widest, so the next power of two is at most
+        // widest, and the move may reach back into the run. If rest is a power of two, nothing
+        // overlaps.
         let last = rest.next_power_of_two();
         moves.push(Move { offset: bytes - last, bytes: last });
     }

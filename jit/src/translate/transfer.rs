@@ -1,9 +1,9 @@
 //! The kernel of a fused copy: the loops and the body, with an address stream on either side.
 //!
-//! Called by `translate/mod.rs`; the counterpart of `levels.rs` and `leaf.rs`, whose shape of code
-//! it has (outer levels, groups of unrolled leaves, the rest in binary), with two differences:
-//! neither side is consecutive, so the innermost loop counts its leaves down; and a leaf's run has
-//! a place on both sides.
+//! `translate/mod.rs` calls [`build`]. This file is the counterpart of `levels.rs` and `leaf.rs`.
+//! Its code has their structure (outer levels, groups of unrolled leaves, the remaining leaves in
+//! binary), with two differences. Neither side is consecutive, so the innermost loop counts its
+//! leaves down. And a run of a leaf has a place on both sides.
 
 use super::join;
 use super::leaf::{self, PlacedMove};
@@ -14,9 +14,9 @@ use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
 use cranelift_frontend::FunctionBuilder;
 use typepack_engine::kernel::{TransferLeaf, TransferShape};
 
-/// Moves (a load and a store each) that an unrolled body should reach, and the most leaves in it: two streams
-/// need twice the registers of one.
+/// Number of moves (a load and a store each) that an unrolled body should reach.
 const BODY_MOVES: usize = 8;
+/// Maximum number of leaves in an unrolled body: two streams need twice the registers of one.
 const BODY_LEAVES: usize = 4;
 
 struct LevelStreams {
@@ -72,7 +72,8 @@ pub(super) fn build(b: &mut FunctionBuilder, shape: &TransferShape, machine: Mac
     kernel.b.ins().return_(&[]);
 }
 
-/// How many leaves the innermost body holds: a power of two, so that groups are found with a mask.
+/// Returns the number of leaves in the innermost body: a power of two, so that a mask finds the
+/// whole groups.
 fn unroll(leaf: &TransferLeaf) -> usize {
     let TransferLeaf::Runs { runs } = leaf else { return 1 };
     let moves_of_leaf: usize = runs.iter().map(|run| moves(run.bytes as u32).len()).sum();
@@ -104,7 +105,7 @@ impl Kernel<'_, '_, '_> {
         let after = self.loop_block();
         let turn = self.loop_block();
         if unroll == 1 {
-            // The count is not 0: `build` saw to it.
+            // The count is not 0: `build` has tested it.
             self.b.ins().jump(turn, &args(starts, count));
         } else {
             let groups = self.b.ins().band_imm_s(count, -(unroll as i64));
@@ -139,7 +140,7 @@ impl Kernel<'_, '_, '_> {
                     let placed: Vec<PlacedMove> = runs
                         .iter()
                         .flat_map(|run| {
-                            // All fit by the limits that translate/mod.rs checked.
+                            // All values fit, by the limits that `check_transfer` tests.
                             moves(run.bytes as u32).into_iter().map(|m| PlacedMove {
                                 mem: from,
                                 offset: run.from as i32 + m.offset as i32,
@@ -148,7 +149,7 @@ impl Kernel<'_, '_, '_> {
                             })
                         })
                         .collect();
-                    // Neighbours in the destination that come one after the other share a store.
+                    // Successive runs that touch in the destination share a store.
                     join::pack(self.b, self.machine, &placed, to);
                 }
                 (TransferLeaf::Long, Some(length)) => leaf::copy_run(self.b, from, to, length),
@@ -160,7 +161,7 @@ impl Kernel<'_, '_, '_> {
         [0, 1].map(|s| sides[s].after(self.b, cursors[s], leaves, self.multiples[s]))
     }
 
-    /// A block that takes two cursors and a count.
+    /// Makes a block that takes two cursors and a count.
     fn loop_block(&mut self) -> Block {
         let block = self.b.create_block();
         for _ in 0..3 {
@@ -169,7 +170,7 @@ impl Kernel<'_, '_, '_> {
         block
     }
 
-    /// Goes on in a block of [`loop_block`](Self::loop_block).
+    /// Continues in a block of [`loop_block`](Self::loop_block).
     fn enter(&mut self, block: Block) -> ([Cursor; 2], Value) {
         self.b.switch_to_block(block);
         let params = self.b.block_params(block);

@@ -1,13 +1,13 @@
-//! The operations that kernels consist of.
+//! The operations that a kernel may contain.
 //!
-//! Cranelift lowers some operations of some types with a panic. Every operation here has been
-//! compiled and run on both instruction sets by `tests/agree` and `tests/aarch64`;
-//! `compiler.rs` refuses a function with any other, so that a careless extension of the
-//! translator falls back to the interpreter instead of surprising a user.
+//! Cranelift panics when it lowers some operations of some types. `tests/agree` and `tests/aarch64`
+//! have compiled and run every operation of this list on both instruction sets. `compiler.rs`
+//! refuses a function with any other operation. So if an extension of the translator uses an
+//! untested operation, the engine interprets and does not fail.
 
 use cranelift_codegen::ir::{Function, Opcode};
 
-/// The first operation in `function` that is not on the list.
+/// Returns the first operation in `function` that is not in the list.
 pub(crate) fn stranger(function: &Function) -> Option<Opcode> {
     function
         .layout
@@ -47,8 +47,8 @@ mod tests {
         Direction, LeafShape, LevelShape, Run, Shape, TransferLeaf, TransferRun, TransferShape,
     };
 
-    /// Every leaf under every innermost level: Cranelift's verifier agrees and no operation is
-    /// off the list, for both instruction sets.
+    /// Tests every leaf under every innermost level for both instruction sets: Cranelift's verifier
+    /// accepts the function, and every operation is in the list.
     #[test]
     fn all_kinds_of_kernels_verify() {
         let runs = [(0, 1), (4, 8), (12, 8), (30, 4), (40, 300), (-9, 2)];
@@ -72,7 +72,8 @@ mod tests {
         }
     }
 
-    /// As above, for fused copies.
+    /// Tests fused copies: Cranelift's verifier accepts the function, and every operation is
+    /// listed.
     #[test]
     fn all_kinds_of_pairs_verify() {
         let run = |from, to, bytes| TransferRun { from, to, bytes };

@@ -1,11 +1,12 @@
-//! The same kernels as AArch64 code, run by a small C program.
+//! Runs the kernels as AArch64 code in a small C program.
 //!
-//! [`typepack_jit::emit`] writes the code of every case, in both directions, into a C header;
-//! `driver.c` walks the same nests with memcpy and compares; `aarch64-linux-gnu-gcc` links it
-//! statically and `qemu-aarch64-static` (or the machine itself, where it is AArch64) runs it.
+//! [`typepack_jit::emit`] writes the code of every case, in both directions, into a C header.
+//! `driver.c` walks the same nests with memcpy and compares the results. `aarch64-linux-gnu-gcc`
+//! links the driver statically, and `qemu-aarch64-static` runs it (an AArch64 machine runs it
+//! directly).
 //!
-//! Where a tool is missing the test says so and passes, except under CI (`CI=true`), where the
-//! tools are installed by `scripts/setup` and a missing one is a failure.
+//! If a tool is missing, the test prints a line and passes. In CI (`CI=true`) a missing tool is a
+//! failure, because `scripts/setup` installs the tools there.
 
 mod transfer;
 
@@ -48,7 +49,7 @@ fn kernels_run_as_aarch64_code() {
         .expect("the compiler runs");
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
 
-    // `timeout` because a wrong branch may run for ever.
+    // `timeout` ends the run, because a wrong branch may loop for ever.
     let run = Command::new("timeout")
         .args(["120", EMULATOR])
         .arg(&program)
@@ -64,7 +65,7 @@ struct Case {
     nest: Nest,
 }
 
-/// The nine layouts of the bench suite, then odd lengths, tables, and corner cases.
+/// Returns the nine layouts of the bench suite, then odd lengths, tables, and corner cases.
 fn cases() -> Vec<Case> {
     let double = 8;
     let (row, plane) = (130 * double, 130 * 130 * double);
@@ -130,7 +131,8 @@ fn window(name: &str, levels: Vec<Level>, runs: &[(i64, u64)]) -> Case {
     }
 }
 
-/// `cases.h`: the code, the tables and the numbers of all cases. The types are in `driver.c`.
+/// Returns the text of `cases.h`: the code, the tables and the numbers of all cases. `driver.c` has
+/// the types.
 fn header(cases: &[Case]) -> String {
     let mut text = String::new();
     let mut list = String::new();
@@ -163,7 +165,7 @@ fn header(cases: &[Case]) -> String {
     format!("{text}static const struct test_case cases[] = {{\n{list}}};\n")
 }
 
-/// A level as C; its table, if it has one, goes to `text` as `name`.
+/// Returns a level as C. If the level has a table, the table is appended to `text` as `name`.
 fn level_text(text: &mut String, name: &str, level: &Level) -> String {
     let count = level.count();
     match level {
@@ -179,7 +181,7 @@ fn level_text(text: &mut String, name: &str, level: &Level) -> String {
 
 fn array<T: ToString>(text: &mut String, kind: &str, name: &str, items: impl Iterator<Item = T>) {
     let items: Vec<String> = items.map(|item| item.to_string()).collect();
-    // One spare item: C has no empty arrays, and a table's length is not read from it.
+    // An empty table gets one item: C has no empty arrays, and the driver does not use its length.
     let empty = if items.is_empty() { "0" } else { "" };
     writeln!(text, "static const {kind} {name}[] = {{{}{empty}}};", items.join(", "))
         .expect("text");

@@ -1,18 +1,18 @@
-//! Memory between pages without access.
+//! Memory between guard pages: pages without access.
 
 use super::{Random, block, reference};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use typepack_engine::kernel::{Compiler, Direction, Level};
 use typepack_jit::Jit;
 
-/// Which end of the memory touches a page without access.
+/// The end of the memory that touches a guard page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
     Start,
     End,
 }
 
-/// Bytes with a page without access directly before ([`Edge::Start`]) or after ([`Edge::End`]).
+/// Bytes with a guard page directly before ([`Edge::Start`]) or after ([`Edge::End`]) them.
 pub struct Guarded {
     map: *mut u8,
     map_bytes: usize,
@@ -25,7 +25,8 @@ impl Guarded {
         let page = rustix::param::page_size();
         let inside = bytes.next_multiple_of(page);
         let map_bytes = inside + 2 * page;
-        // SAFETY: a fresh mapping, of which the middle becomes accessible.
+        // SAFETY: the mapping is new and belongs to this value; `inside` bytes after its first page
+        // get access.
         let map = unsafe {
             let map = rustix::mm::mmap_anonymous(
                 std::ptr::null_mut(),
@@ -46,25 +47,27 @@ impl Guarded {
     }
 
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `bytes` accessible bytes from `at` on, initialised to 0 by the system.
+        // SAFETY: `at` points to `bytes` accessible bytes of the mapping, which the system set to
+        // 0.
         unsafe { std::slice::from_raw_parts(self.at, self.bytes) }
     }
 
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and borrowed mutably with `self`.
+        // SAFETY: `at` points to `bytes` accessible bytes of the mapping; `self` is borrowed
+        // mutably, so no other reference to them exists.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.bytes) }
     }
 }
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `new`, whole.
+        // SAFETY: `new` made this mapping of `map_bytes` bytes, and no reference into it is left.
         unsafe { rustix::mm::munmap(self.map.cast(), self.map_bytes).expect("unmapped") };
     }
 }
 
-/// Packs and unpacks `count` blocks, each at the start or the end of a page of its own, with a
-/// page without access between any two.
+/// Packs and unpacks `count` blocks. Each block lies at the start or the end of its own page, with
+/// a guard page between any two.
 pub fn fenced_runs(jit: &Jit, bytes: u64, count: u64, edge: Edge) {
     let page = rustix::param::page_size();
     let stride = 2 * page;
@@ -84,7 +87,7 @@ pub fn fenced_runs(jit: &Jit, bytes: u64, count: u64, edge: Edge) {
     let fence = |mem: &mut Guarded, flags| {
         for i in 0..count as usize {
             let at = mem.bytes_mut()[stride * i + page..].as_mut_ptr();
-            // SAFETY: a whole page of the mapping.
+            // SAFETY: `at` is the start of a whole page of `mem`, to which no reference exists now.
             unsafe { rustix::mm::mprotect(at.cast(), page, flags).expect("protected") };
         }
     };
@@ -96,7 +99,8 @@ pub fn fenced_runs(jit: &Jit, bytes: u64, count: u64, edge: Edge) {
         }
         let base = mem.bytes_mut()[base as usize..].as_mut_ptr();
         fence(&mut mem, MprotectFlags::empty());
-        // SAFETY: the runs lie in accessible pages of `mem`, `packed` holds their bytes.
+        // SAFETY: `params` belongs to `nest`, whose shape the kernel has; the runs lie in
+        // accessible pages of `mem`, and `packed` has all their bytes.
         unsafe { kernel.entry()(params.as_ptr(), base, packed.bytes_mut().as_mut_ptr()) };
         fence(&mut mem, MprotectFlags::READ | MprotectFlags::WRITE);
         match direction {

@@ -1,10 +1,10 @@
 //! Compiled kernels against a reference interpreter, on random nests.
 //!
-//! Every case packs and unpacks through memory that ends at a page without access, on the side
-//! that the case picks, so that a byte read or written beside the described memory or the packed
-//! bytes is a crash; all bytes of both sides are compared afterwards, gaps included.
+//! Every case packs and unpacks through memory that touches a guard page, on the side that the case
+//! picks. So reading or writing a byte outside the described memory or the packed bytes is a crash.
+//! Afterwards the test compares all bytes of both sides, gaps included.
 //!
-//! A failing case names its seed; run it alone with `JIT_TEST_SEED=<seed> cargo test -p
+//! A failing case names its seed. Run it alone with `JIT_TEST_SEED=<seed> cargo test -p
 //! typepack-jit --test agree random`.
 
 mod classes;
@@ -45,18 +45,18 @@ fn case(jit: &Jit, seed: u64) {
     agree(jit, &nest, &random::part(&mut random, &nest), Edge::Start, &name);
 }
 
-/// All iterations of every level.
+/// Returns all iterations of every level.
 fn full(nest: &Nest) -> Vec<(u64, u64)> {
     nest.levels.iter().map(|level| (0, level.count())).collect()
 }
 
-/// Compares both directions over the iterations `part` (start, end) of every level.
+/// Compares both directions, over the iterations `part` (start, end) of every level.
 fn agree(jit: &Jit, nest: &Nest, part: &[(u64, u64)], edge: Edge, name: &str) {
     agree_at(jit, nest, part, edge, [0, 0], name);
 }
 
-/// As [`agree`], with memory and packed bytes `insets` bytes away from the page without access: the
-/// bytes in between have to keep their values, too.
+/// Does what [`agree`] does, with memory and packed bytes `insets` bytes away from the guard page.
+/// The bytes in between must keep their values.
 fn agree_at(
     jit: &Jit,
     nest: &Nest,
@@ -88,7 +88,8 @@ fn agree_at(
                 reference::pack(&runs, origin, &expected_mem, &mut expected_packed[skip[1]..]);
             }
             Direction::Unpack => {
-                // New packed bytes, or unpacking would put back what is there.
+                // Use other packed bytes, because the memory already has the values of the old
+                // ones.
                 random.fill(packed.bytes_mut());
                 expected_packed = packed.bytes().to_vec();
                 reference::unpack(&runs, origin, &expected_packed[skip[1]..], &mut expected_mem);
@@ -100,7 +101,7 @@ fn agree_at(
         // SAFETY:
         // - `params` has the words of the shape; its table addresses are those of `nest`;
         // - `mem` spans all runs of these iterations and `packed` their bytes, both writable;
-        // - they are different mappings.
+        // - `mem` and `packed` are different mappings.
         unsafe {
             kernel.entry()(params.as_ptr(), base, packed.bytes_mut()[skip[1]..].as_mut_ptr())
         };
@@ -123,7 +124,7 @@ fn whole(jit: &Jit, nest: &Nest, name: &str) {
     agree(jit, nest, &full(nest), Edge::Start, name);
 }
 
-/// Every fixed length, and counts around every unrolling.
+/// Tests every fixed length, with counts around every unrolling.
 #[test]
 fn every_length_and_count() {
     let jit = jit();
@@ -150,8 +151,8 @@ fn lengths_known_at_run_time() {
     }
 }
 
-/// When unpacking, of two runs that share bytes the later one wins: all strides below the length,
-/// forwards, backwards, and standing still.
+/// Tests overlapping runs: when unpacking, the later run wins. All strides below the length,
+/// forwards, backwards, and 0.
 #[test]
 fn overlapping_blocks_keep_their_order() {
     let jit = jit();
@@ -185,8 +186,8 @@ fn windows() {
     }
 }
 
-/// Every run between two pages without access: not a byte beside any run is touched, whatever the
-/// order of loads and stores. The packed side ends at such a page, too.
+/// Tests every run between two guard pages: no byte beside any run is accessed, whatever the order
+/// of loads and stores. The packed side ends at a guard page, too.
 #[test]
 fn runs_alone_on_their_pages() {
     let jit = jit();
@@ -199,7 +200,8 @@ fn runs_alone_on_their_pages() {
     }
 }
 
-/// No iteration anywhere: nothing is touched, whatever the other numbers and addresses are.
+/// Tests nests without an iteration: nothing is accessed, whatever the other numbers and addresses
+/// are.
 #[test]
 fn zero_counts() {
     let jit = jit();

@@ -14,7 +14,7 @@ impl Random {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def0)
     }
 
-    /// True once in `n` times.
+    /// Returns `true` with a probability of 1 in `n`.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// A nest of one to eight levels with at most a few thousand leaves.
+/// Returns a nest of one to eight levels with at most a few thousand leaves.
 pub fn nest(r: &mut Random) -> Nest {
     let depth = match r.next() % 8 {
         0..3 => 1,
@@ -92,7 +92,7 @@ fn leaf(r: &mut Random) -> Leaf {
     }
 }
 
-/// Some iterations of every level.
+/// Returns a random part of the iterations of every level.
 pub fn part(r: &mut Random, nest: &Nest) -> Vec<(u64, u64)> {
     nest.levels
         .iter()

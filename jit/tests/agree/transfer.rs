@@ -1,5 +1,5 @@
-//! Kernels of fused copies against a copy run by run: random nests over two layouts, every length,
-//! overlapping destinations, counts of nothing, memory against forbidden pages on both sides.
+//! Compares kernels of fused copies with a copy run by run: random nests over two layouts, every
+//! length, overlapping destinations, counts of 0, memory next to guard pages on both sides.
 
 use super::{Edge, Guarded, Random, random};
 use typepack_engine::kernel::{
@@ -26,7 +26,7 @@ impl Transfer {
     }
 
     pub fn shape(&self) -> TransferShape {
-        // The widths of tables as a nest tells them.
+        // The widths of tables, as in the shape of a nest.
         let shapes = |side: usize| {
             let levels = self.levels.iter().map(|level| level[side].clone()).collect();
             let nest = super::block(levels, 1);
@@ -60,7 +60,7 @@ impl Transfer {
         words
     }
 
-    /// All runs in order.
+    /// Returns all runs in order.
     pub fn all(&self) -> Vec<TransferRun> {
         let mut bases = vec![(0, 0)];
         for [from, to] in &self.levels {
@@ -96,7 +96,7 @@ fn agree(jit: &Jit, transfer: &Transfer, edge: Edge, name: &str) {
     agree_at(jit, transfer, edge, [0, 0], name);
 }
 
-/// With source and destination `insets` bytes away from the page without access.
+/// Compares a transfer with source and destination `insets` bytes away from the guard page.
 pub fn agree_at(jit: &Jit, transfer: &Transfer, edge: Edge, insets: [usize; 2], name: &str) {
     let skip = insets.map(|inset| if edge == Edge::Start { inset } else { 0 });
     let runs = transfer.all();
@@ -124,7 +124,7 @@ pub fn agree_at(jit: &Jit, transfer: &Transfer, edge: Edge, insets: [usize; 2], 
     let to = dst.bytes_mut().as_mut_ptr().wrapping_offset(-place as isize);
     // SAFETY:
     // - `params` has the words of the shape; its table addresses are those of `transfer`;
-    // - `src` and `dst` span the runs of their side, and are different mappings.
+    // - `src` and `dst` span all runs of their side, and are different mappings.
     unsafe { kernel.entry()(params.as_ptr(), from, to) };
     assert!(src.bytes() == source, "{name}: {shape} {transfer:?}: source");
     assert!(dst.bytes() == expected, "{name}: {shape} {transfer:?}: destination");
@@ -172,7 +172,7 @@ fn line(count: u64, stride: i64) -> Level {
     Level::Loop { count, stride }
 }
 
-/// Every length, and counts around the unrolling, for loops and tables on either side.
+/// Tests every length, with counts around the unrolling, for loops and tables on either side.
 #[test]
 fn every_length_and_count() {
     let jit = super::jit();
@@ -195,7 +195,7 @@ fn every_length_and_count() {
     }
 }
 
-/// Of two runs that share bytes in the destination the later one wins.
+/// Tests runs that share bytes in the destination: the later run wins.
 #[test]
 fn overlapping_destinations_keep_their_order() {
     let jit = super::jit();
