@@ -1,0 +1,145 @@
+//! The comments and string literals of a Rust source file, each with its line.
+//!
+//! The test of `// SAFETY:` texts and the example `sample_texts` read sources with this scanner. A parser
+//! such as `syn` would drop ordinary comments.
+
+/// A piece of text in a source file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// The first line of the text, counted from 1.
+    pub line: usize,
+    /// The words without comment marks and quotes, separated by single blanks.
+    pub words: String,
+    /// The text as it stands in the source.
+    pub source: String,
+    /// For a literal: the code of its statement before the literal. For a comment: the comment mark.
+    pub before: String,
+}
+
+/// The texts of one file.
+#[derive(Debug, Default)]
+pub struct Texts {
+    /// Line comments; neighbouring lines with one mark are one text.
+    pub comments: Vec<Text>,
+    /// String literals, with line continuations resolved.
+    pub literals: Vec<Text>,
+}
+
+/// Returns `text` with every run of white space as one blank.
+pub fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Reads the texts of `source`.
+pub fn read(source: &str) -> Texts {
+    let mut texts = Texts::default();
+    let mut rest = source;
+    let mut line = 1;
+    // The code since the last `;`, `{` or `}`.
+    let mut statement = String::new();
+    // Whether only white space and comments stood since the last comment, and its last line.
+    let mut joined: Option<usize> = None;
+    while let Some(first) = rest.chars().next() {
+        let taken = if rest.starts_with("//") {
+            let end = rest.find('\n').unwrap_or(rest.len());
+            comment(&mut texts.comments, &rest[..end], line, &mut joined);
+            end
+        } else if rest.starts_with("/*") {
+            joined = None;
+            rest.find("*/").map_or(rest.len(), |at| at + 2)
+        } else if let Some((length, inner)) = string(rest) {
+            joined = None;
+            let inner = resolved(inner);
+            texts.literals.push(Text {
+                line,
+                words: words(&inner),
+                source: rest[..length].to_owned(),
+                before: std::mem::take(&mut statement) + "\"\"",
+            });
+            statement.clone_from(&texts.literals[texts.literals.len() - 1].before);
+            length
+        } else if first == '\'' {
+            joined = None;
+            character(rest)
+        } else {
+            if !first.is_whitespace() {
+                joined = None;
+            }
+            statement.push(first);
+            if [';', '{', '}'].contains(&first) {
+                statement.clear();
+            }
+            first.len_utf8()
+        };
+        line += rest[..taken].matches('\n').count();
+        rest = &rest[taken..];
+    }
+    texts
+}
+
+/// Adds one line of comment, to the comment before it where the two belong together.
+fn comment(comments: &mut Vec<Text>, text: &str, line: usize, joined: &mut Option<usize>) {
+    let mark = ["//!", "///", "//"].into_iter().find(|mark| text.starts_with(mark)).unwrap_or("//");
+    let inner = &text[mark.len()..];
+    match comments.last_mut() {
+        Some(last) if *joined == Some(line - 1) && last.before == mark => {
+            last.words = words(&format!("{} {inner}", last.words));
+            last.source = format!("{}\n{text}", last.source);
+        }
+        _ => comments.push(Text {
+            line,
+            words: words(inner),
+            source: text.to_owned(),
+            before: mark.to_owned(),
+        }),
+    }
+    *joined = Some(line);
+}
+
+/// The length of the string literal that `rest` begins with, and the text between its quotes.
+fn string(rest: &str) -> Option<(usize, &str)> {
+    let prefix = rest.len() - rest.trim_start_matches(['b', 'c', 'r']).len();
+    let (raw, after) = (rest[..prefix].contains('r'), &rest[prefix..]);
+    if prefix > 2 {
+        return None;
+    }
+    if raw {
+        let hashes = after.len() - after.trim_start_matches('#').len();
+        let inner = after[hashes..].strip_prefix('"')?;
+        let close = format!("\"{}", "#".repeat(hashes));
+        let end = inner.find(&close)?;
+        return Some((prefix + hashes + 1 + end + close.len(), &inner[..end]));
+    }
+    let inner = after.strip_prefix('"')?;
+    let mut escaped = false;
+    for (at, letter) in inner.char_indices() {
+        if letter == '"' && !escaped {
+            return Some((prefix + 1 + at + 1, &inner[..at]));
+        }
+        escaped = letter == '\\' && !escaped;
+    }
+    None
+}
+
+/// A literal's text with `\` and the white space after it at line ends removed.
+fn resolved(inner: &str) -> String {
+    let mut parts = inner.split("\\\n");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.trim_start())
+}
+
+/// The length of the character literal or lifetime mark that `rest` begins with.
+fn character(rest: &str) -> usize {
+    let mut letters = rest.char_indices().skip(1);
+    match letters.next() {
+        Some((_, '\\')) => {
+            // The letter after the backslash may be a quote itself.
+            let _escaped = letters.next();
+            letters.find(|(_, letter)| *letter == '\'').map_or(rest.len(), |(at, _)| at + 1)
+        }
+        Some((at, letter)) if rest[at + letter.len_utf8()..].starts_with('\'') => {
+            at + letter.len_utf8() + 1
+        }
+        _ => 1,
+    }
+}
