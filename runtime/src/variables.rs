@@ -58,6 +58,46 @@ pub fn variables() -> Vec<Variable> {
         .collect()
 }
 
+impl Variable {
+    /// Returns what the variable does, as one sentence for the guide's reference.
+    pub fn meaning(&self) -> &'static str {
+        match self.name {
+            "TYPEPACK_JIT" => {
+                "When kernels are compiled: `off` never, `lazy` when a layout has moved enough bytes to repay the \
+                 compilation, `eager` at commit."
+            }
+            "TYPEPACK_JIT_THRESHOLD" => {
+                "With `lazy`: the cost of a compilation, stated in packed bytes. A smaller number compiles earlier."
+            }
+            "TYPEPACK_JIT_MEMORY_MAX" => "How much address space compiled kernels may take.",
+            "TYPEPACK_KERNEL" => "Forces one kind of kernel for all types.",
+            "TYPEPACK_ISA" => {
+                "The instruction set of leaf kernels: `portable`, `avx2` or `avx512`. The processor must \
+                 have the instruction set."
+            }
+            "TYPEPACK_THREADS" => {
+                "How many threads pack together in calls that take `typepack::threads()`."
+            }
+            "TYPEPACK_VERIFY" => "1 compares every kernel call with the interpreter.",
+            "TYPEPACK_CHECK_TYPES" => {
+                "1 compares the types of every message with those of its receive."
+            }
+            "TYPEPACK_EAGER_LIMIT" => "Messages up to this length are sent eagerly.",
+            "TYPEPACK_SPIN_US" => "How long a waiting rank spins before it sleeps.",
+            "TYPEPACK_CMA" => {
+                "Whether ranks may copy between their private memories by system calls."
+            }
+            "TYPEPACK_TRANSPORT" => {
+                "Forces one protocol for all messages that the protocol can carry."
+            }
+            "TYPEPACK_BIND" => "The default of `mpiexec -bind-to`.",
+            "TYPEPACK_REPORT" => "1 prints one line per rank at the end of the job.",
+            "TYPEPACK_QUIET" => "1 silences warnings.",
+            _ => "",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

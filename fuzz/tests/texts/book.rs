@@ -1,0 +1,77 @@
+//! The guide is a book: `runtime/guide/SUMMARY.md` lists every page, and mdBook renders it, where it is installed
+//! (`cargo install mdbook`), without a dead link in the pages that it makes.
+
+use super::{GUIDE, files, markdown, none, repository, text};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn the_summary_lists_every_page() {
+    let listed: BTreeSet<String> = markdown::read(&text(&format!("{GUIDE}/SUMMARY.md")))
+        .links
+        .into_iter()
+        .map(|(_, link)| format!("{GUIDE}/{link}"))
+        .collect();
+    let summary = format!("{GUIDE}/SUMMARY.md");
+    let pages: BTreeSet<String> =
+        files(GUIDE, ".md").into_iter().filter(|page| *page != summary).collect();
+    let faults: Vec<String> = pages.symmetric_difference(&listed).cloned().collect();
+    none("pages either not in SUMMARY.md or only there", &faults);
+}
+
+/// The targets of the links in a rendered page.
+fn targets(html: &str) -> impl Iterator<Item = &str> {
+    ["href=\"", "src=\""]
+        .into_iter()
+        .flat_map(|mark| html.split(mark).skip(1).filter_map(|after| after.split('"').next()))
+}
+
+#[test]
+fn the_guide_renders() {
+    let mut mdbook = Command::new("mdbook");
+    mdbook.arg("build").arg(GUIDE).current_dir(repository());
+    let done = match mdbook.output() {
+        Ok(done) => done,
+        Err(error) => {
+            println!(
+                "skipped: rendering the guide: mdbook cannot be run ({error}); cargo install mdbook"
+            );
+            return;
+        }
+    };
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "mdbook build {GUIDE}: {}\n{said}", done.status);
+    assert!(!said.contains("WARN") && !said.contains("ERROR"), "mdbook build {GUIDE}:\n{said}");
+    // The folder that book.toml names.
+    let book = repository().join("target/book");
+    let mut faults = Vec::new();
+    let mut pages = 0;
+    for page in files(GUIDE, ".md").iter().filter(|page| !page.ends_with("SUMMARY.md")) {
+        let page = page.strip_prefix(GUIDE).expect("a page of the guide").trim_start_matches('/');
+        let path = book.join(page).with_extension("html");
+        let Ok(html) = std::fs::read_to_string(&path) else {
+            faults.push(format!("{} is missing", path.display()));
+            continue;
+        };
+        pages += 1;
+        let folder = path.parent().expect("a folder");
+        for target in targets(&html) {
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            if file.contains(':') {
+                continue;
+            }
+            let file = if file.is_empty() { path.clone() } else { folder.join(Path::new(file)) };
+            if !file.exists() {
+                faults.push(format!("{page}: {target} does not exist"));
+            } else if !anchor.is_empty() && file.extension().is_some_and(|e| e == "html") {
+                let other = std::fs::read_to_string(&file).unwrap_or_default();
+                if !other.contains(&format!("id=\"{anchor}\"")) {
+                    faults.push(format!("{page}: {target} names no heading"));
+                }
+            }
+        }
+    }
+    assert!(pages > 15, "{pages} pages were rendered");
+    none("faults of the rendered guide", &faults);
+}

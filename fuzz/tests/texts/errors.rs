@@ -1,0 +1,64 @@
+//! The page on troubles quotes lines that the programs really print.
+//!
+//! Each heading of `running/troubleshooting.md` that is inline code is such a line; a word in angle brackets stands
+//! for what differs from job to job. The parts between these words stand in the string literals of one of the crates
+//! that print.
+
+use super::{GUIDE, files, none, text};
+
+#[path = "../../support/source_texts.rs"]
+mod source_texts;
+
+/// The folders whose programs and library print lines for users.
+const FOLDERS: &[&str] =
+    &["engine/src", "runtime/job/src", "runtime/launcher/src", "runtime/src", "runtime/capi/src"];
+
+/// The parts of a quoted line that do not differ from job to job.
+fn parts(line: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    for piece in line.split('<') {
+        let fixed = piece.split_once('>').map_or(piece, |(_, after)| after);
+        parts.push(source_texts::words(fixed));
+    }
+    // The marks of the programs come from one place each; single words prove nothing.
+    let bare = |part: &String| {
+        let part = part.trim_start_matches("mpiexec: ").trim_start_matches("typepack: ");
+        part.trim_matches([' ', ':', '(', ')', '\'', '"', ',']).to_owned()
+    };
+    parts.iter().map(bare).filter(|part| part.len() > 3).collect()
+}
+
+#[test]
+fn quoted_lines_are_printed() {
+    let mut literals = String::new();
+    for folder in FOLDERS {
+        for file in files(folder, ".rs") {
+            for literal in source_texts::read(&text(&file)).literals {
+                literals += &literal.words;
+                literals.push('\n');
+            }
+        }
+    }
+    let page = format!("{GUIDE}/running/troubleshooting.md");
+    let mut faults = Vec::new();
+    let mut quoted = 0;
+    for (number, line) in text(&page).lines().enumerate() {
+        let Some(quote) = line.strip_prefix("### `").and_then(|rest| rest.strip_suffix('`')) else {
+            continue;
+        };
+        quoted += 1;
+        let missing: Vec<String> =
+            parts(quote).into_iter().filter(|part| !literals.contains(part.as_str())).collect();
+        if !missing.is_empty() {
+            faults.push(format!("{page}:{}: no program prints {missing:?}", number + 1));
+        }
+    }
+    assert!(quoted > 10, "{page} quotes {quoted} lines");
+    none("quoted lines", &faults);
+}
+
+#[test]
+fn fixed_parts_are_found() {
+    let line = "mpiexec: rank <R> (pid <P>) killed by signal <S> (<NAME>)";
+    assert_eq!(parts(line), ["rank", "killed by signal"]);
+}

@@ -1,0 +1,65 @@
+//! The examples in `runtime/examples` run as jobs of several ranks: those in Rust as Cargo has built them, those in
+//! C compiled by the installed `mpicc`. `scripts/clients` runs those in Python, for which it installs mpi4py.
+
+use super::programs::{Scratch, built, shell};
+use super::{files, none, repository};
+use std::path::Path;
+
+/// The examples that exist in each language, and the numbers of ranks that each runs with.
+const EXAMPLES: &[(&str, &[usize])] =
+    &[("column", &[2]), ("halo", &[1, 2, 3, 4]), ("checkpoint", &[1, 2, 3])];
+
+fn stem(file: &str) -> &str {
+    Path::new(file).file_stem().and_then(|stem| stem.to_str()).expect("a name")
+}
+
+/// Runs one example; every rank prints a line.
+fn run(folder: &Path, program: &str, ranks: usize, faults: &mut Vec<String>) {
+    let done = shell(folder, &format!("mpiexec -n {ranks} {program}"));
+    let lines = done.text.lines().count();
+    if done.code != 0 || lines < ranks || done.text.contains("typepack:") {
+        faults.push(format!("{program} with {ranks} ranks: code {}\n{}", done.code, done.text));
+    }
+}
+
+#[test]
+fn examples_in_rust_run() {
+    let mut faults = Vec::new();
+    for (name, sizes) in EXAMPLES {
+        let program = built().join("examples").join(name).display().to_string();
+        for ranks in *sizes {
+            run(&repository(), &program, *ranks, &mut faults);
+        }
+    }
+    none("examples in Rust", &faults);
+}
+
+#[test]
+fn examples_in_c_run() {
+    let mut faults = Vec::new();
+    let scratch = Scratch::new();
+    for (name, sizes) in EXAMPLES {
+        let source = repository().join(format!("runtime/examples/c/{name}.c"));
+        let compile = format!("mpicc -Wall -Wextra -Werror {} -o {name}", source.display());
+        let done = shell(&scratch.0, &compile);
+        assert_eq!(done.code, 0, "{compile}\n{}", done.text);
+        for ranks in *sizes {
+            run(&scratch.0, &format!("./{name}"), *ranks, &mut faults);
+        }
+    }
+    none("examples in C", &faults);
+}
+
+#[test]
+fn every_language_has_every_example() {
+    for (folder, ending, others) in
+        [("rust", ".rs", &["pingpong", "ring"][..]), ("c", ".c", &[]), ("python", ".py", &[])]
+    {
+        let found = files(&format!("runtime/examples/{folder}"), ending);
+        let mut wanted: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
+        wanted.extend(others);
+        wanted.sort_unstable();
+        let found: Vec<&str> = found.iter().map(|file| stem(file)).collect();
+        assert_eq!(found, wanted, "runtime/examples/{folder}");
+    }
+}

@@ -1,0 +1,64 @@
+//! What the project's texts promise is true: links lead somewhere, the commands of the README and of the
+//! guide run, the code in the guide is the code of the examples, the guide renders.
+//!
+//! In the order of reading: `markdown.rs` reads a page; `links.rs`, `snippets.rs` and `errors.rs` compare pages
+//! with the tree; `commands.rs` and `examples.rs` run programs, which `programs.rs` finds; `book.rs` renders the
+//! guide; `sources.rs` looks at the comments of the sources; `top.rs` at the top level of the tree.
+//!
+//! A check that this machine cannot make prints `skipped: reason`, which `scripts/test` repeats at its end.
+
+mod book;
+mod commands;
+mod errors;
+mod examples;
+mod links;
+mod markdown;
+mod programs;
+mod snippets;
+mod sources;
+mod top;
+
+use std::path::{Path, PathBuf};
+
+/// The folder of the repository.
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository")
+}
+
+/// The folder of the guide, relative to the repository.
+const GUIDE: &str = "runtime/guide";
+
+/// All files below `folder` of the repository whose names end in `ending`, relative to the repository.
+fn files(folder: &str, ending: &str) -> Vec<String> {
+    fn visit(root: &Path, folder: &str, ending: &str, found: &mut Vec<String>) {
+        let path = root.join(folder);
+        let entries =
+            std::fs::read_dir(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        for entry in entries {
+            let entry = entry.expect("an entry of a folder");
+            let name = entry.file_name().into_string().expect("a name in UTF-8");
+            let place = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
+            if entry.file_type().expect("the type of an entry").is_dir() {
+                if name != "target" && name != ".git" {
+                    visit(root, &place, ending, found);
+                }
+            } else if name.ends_with(ending) {
+                found.push(place);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    visit(&repository(), folder, ending, &mut found);
+    found.sort();
+    found
+}
+
+/// The text of a file of the repository.
+fn text(path: &str) -> String {
+    std::fs::read_to_string(repository().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+/// Fails with the list of `faults`, if there are any.
+fn none(what: &str, faults: &[String]) {
+    assert!(faults.is_empty(), "{} {what}:\n{}", faults.len(), faults.join("\n"));
+}

@@ -1,0 +1,102 @@
+//! The programs of this build, installed as a user installs them, and a command with a time limit.
+
+use super::repository;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The folder of this build: `target/debug` or `target/release`.
+pub fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let exe = std::env::current_exe().expect("the path of the test");
+        // target/PROFILE/deps/TEST
+        let profile = exe.ancestors().nth(2).expect("a profile's folder").to_owned();
+        if std::env::var_os("TEST_BUILT").is_none() {
+            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+            let mut build = Command::new(cargo);
+            // The whole workspace: for fewer packages Cargo chooses other features and builds more.
+            build.args([
+                "build",
+                "--quiet",
+                "--offline",
+                "--workspace",
+                "--lib",
+                "--bins",
+                "--examples",
+            ]);
+            build.args(["--features", "typepack/ndarray"]);
+            if profile.ends_with("release") {
+                build.arg("--release");
+            }
+            let done = build.current_dir(repository()).status().expect("cargo");
+            assert!(done.success(), "building the programs: {done}");
+        }
+        profile
+    })
+}
+
+/// An installation of this build.
+pub fn prefix() -> &'static Path {
+    static PREFIX: OnceLock<PathBuf> = OnceLock::new();
+    PREFIX.get_or_init(|| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("texts-prefix");
+        // An earlier run may have left one.
+        let _may_be_missing = std::fs::remove_dir_all(&path);
+        let mut install = Command::new(repository().join("scripts/install"));
+        install.arg("--prefix").arg(&path).arg("--from").arg(built()).env_remove("DESTDIR");
+        let done = install.output().expect("scripts/install");
+        assert!(done.status.success(), "scripts/install: {done:?}");
+        path
+    })
+}
+
+/// A new folder, removed at the end.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    /// Makes a folder.
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("texts-{}-{number}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _best_effort = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a command did.
+pub struct Done {
+    /// The exit code; 124 if the time was over.
+    pub code: i32,
+    /// Standard output and standard error.
+    pub text: String,
+}
+
+/// Runs a line of shell in `folder` with the installation first in `PATH`, for a minute at most.
+pub fn shell(folder: &Path, line: &str) -> Done {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}/bin:{}:{path}", prefix().display(), built().display());
+    let mut command = Command::new("timeout");
+    command.args(["-k", "1", "60", "bash", "-c", line]).current_dir(folder).env("PATH", path);
+    command.env("HOME", folder).stdin(Stdio::null());
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TYPEPACK_")) {
+        command.env_remove(name);
+    }
+    command.env_remove("MPIEXEC_TIMEOUT").env_remove("LD_LIBRARY_PATH");
+    let done = command.output().expect("timeout and bash");
+    let text = [done.stdout, done.stderr].concat();
+    // A signal leaves no code; `timeout` turns those of the command into 128 + signal.
+    Done {
+        code: done.status.code().unwrap_or(-1),
+        text: String::from_utf8_lossy(&text).into_owned(),
+    }
+}

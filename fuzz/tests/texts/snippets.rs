@@ -1,0 +1,67 @@
+//! The code in the guide is code that a test runs: each `rust`, `c` and `python` block is a piece of an example.
+//!
+//! A block may leave lines out: a line with nothing but `…` (after a comment mark) stands for any lines.
+
+use super::{GUIDE, files, markdown, none, text};
+
+/// The lines of a text without indentation, without empty ones.
+fn lines(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
+}
+
+/// Whether the lines of `piece` stand one after the other in `whole`.
+fn contains(whole: &[&str], piece: &[&str]) -> bool {
+    let gap = |line: &&str| {
+        line.trim_start_matches(['/', '*', '#', ' ']).trim_end_matches([' ', '*', '/']) == "…"
+    };
+    let mut rest = whole;
+    for part in piece.split(gap).filter(|part| !part.is_empty()) {
+        let Some(at) = rest.windows(part.len()).position(|window| window == part) else {
+            return false;
+        };
+        rest = &rest[at + part.len()..];
+    }
+    true
+}
+
+#[test]
+fn the_code_of_the_guide_is_the_code_of_the_examples() {
+    let mut faults = Vec::new();
+    for page in files(GUIDE, ".md") {
+        for block in markdown::read(&text(&page)).blocks {
+            let (folder, ending) = match block.language.as_str() {
+                "rust" => ("rust", ".rs"),
+                "c" => ("c", ".c"),
+                "python" => ("python", ".py"),
+                "sh" | "text" | "" | "toml" => continue,
+                other => {
+                    faults.push(format!("{page}:{}: a block of `{other}`", block.line));
+                    continue;
+                }
+            };
+            let examples = files(&format!("runtime/examples/{folder}"), ending);
+            let piece = lines(&block.text);
+            if !examples.iter().any(|example| contains(&lines(&text(example)), &piece)) {
+                faults.push(format!(
+                    "{page}:{}: no example in runtime/examples/{folder} has these lines:\n{}",
+                    block.line, block.text
+                ));
+            }
+        }
+    }
+    none("blocks of code", &faults);
+}
+
+#[test]
+fn pieces_are_found() {
+    let whole = ["a", "b", "c", "d"];
+    for (piece, wanted) in [
+        (&["b", "c"][..], true),
+        (&["b", "d"], false),
+        (&["a", "// …", "d"], true),
+        (&["b", "/* … */", "a"], false),
+        (&["# …", "d"], true),
+    ] {
+        assert_eq!(contains(&whole, piece), wanted, "{piece:?}");
+    }
+}
