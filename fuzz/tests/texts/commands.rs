@@ -142,7 +142,7 @@ fn own_program(folder: &Path, line: &str, blocks: &[markdown::Block]) {
 fn every_command_of_readme_and_guide_runs() {
     let (mut skipped, mut faults) = (BTreeSet::new(), Vec::new());
     let mut pages = files(GUIDE, ".md");
-    pages.push("README.md".into());
+    pages.extend(["README.md".into(), "runtime/examples/README.md".into()]);
     for page in pages {
         run(&page, &mut skipped, &mut faults);
     }
