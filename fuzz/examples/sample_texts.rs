@@ -1,5 +1,5 @@
-//! Prints a sample of the project's texts for somebody to read: comments and error messages of the Rust
-//! sources, drawn at random.
+//! Prints a sample of the project's texts for somebody to read: comments of the Rust sources, and error messages
+//! of the Rust sources and of the scripts, drawn at random.
 //!
 //! `cargo run -p typepack-fuzz --example sample_texts -- [SEED [COMMENTS [ERRORS]]]`
 //!
@@ -20,6 +20,7 @@ use std::process::{Command, ExitCode};
 /// Code before a literal that makes the literal an error message.
 const ERRORS: &[&str] = &[
     "Err(",
+    "err(",
     "Error",
     "Failure",
     "Refusal",
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
             all.1.extend(texts.literals.into_iter().filter(is_error).map(|t| (shown.clone(), t)));
         }
     });
+    scripts(&root, &mut all.1);
     println!("seed {seed}: {comments} of {} comments", all.0.len());
     show(&draw(&mut random, all.0, comments));
     println!("\nseed {seed}: {errors} of {} error messages", all.1.len());
@@ -102,6 +104,28 @@ fn sources(folder: &Path, each: &mut impl FnMut(&Path)) {
             sources(&path, each);
         } else if name.ends_with(".rs") {
             each(&path);
+        }
+    }
+}
+
+/// Adds the lines of the scripts that print to standard error.
+fn scripts(root: &Path, errors: &mut Vec<(String, Text)>) {
+    let Ok(entries) = std::fs::read_dir(root.join("scripts")) else { return };
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        let shown = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        let source = std::fs::read_to_string(&path).unwrap_or_default();
+        let lines = source.lines().enumerate();
+        for (index, line) in lines.filter(|(_, line)| line.contains("echo") && line.contains(">&2"))
+        {
+            let text = Text {
+                line: index + 1,
+                words: source_texts::words(line),
+                source: line.to_owned(),
+                before: "echo".into(),
+            };
+            errors.push((shown.clone(), text));
         }
     }
 }
