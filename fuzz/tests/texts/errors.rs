@@ -4,10 +4,7 @@
 //! for what differs from job to job. The parts between these words stand in the string literals of one of the crates
 //! that print.
 
-use super::{GUIDE, files, none, text};
-
-#[path = "../../support/source_texts.rs"]
-mod source_texts;
+use super::{GUIDE, files, none, source_texts, text};
 
 /// The folders whose programs and library print lines for users.
 const FOLDERS: &[&str] =

@@ -15,6 +15,8 @@ mod links;
 mod markdown;
 mod programs;
 mod snippets;
+#[path = "../../support/source_texts.rs"]
+mod source_texts;
 mod sources;
 mod top;
 

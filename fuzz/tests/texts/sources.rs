@@ -2,11 +2,8 @@
 //!
 //! A text that fits many places says nothing about any of them.
 
-use super::{files, none, text};
+use super::{files, none, source_texts, text};
 use std::collections::BTreeMap;
-
-#[path = "../../support/source_texts.rs"]
-mod source_texts;
 
 /// How often one text may stand in the tree.
 const TIMES: usize = 10_000;
