@@ -6,7 +6,19 @@ use super::{files, none, source_texts, text};
 use std::collections::BTreeMap;
 
 /// How often one text may stand in the tree.
-const TIMES: usize = 10_000;
+const TIMES: usize = 5;
+
+/// Texts that are being rewritten, each with the number of places that are left.
+const LEFT: &[(&str, usize)] = &[
+    ("SAFETY: passed on.", 210),
+    ("SAFETY: as above.", 46),
+    ("SAFETY: the arguments are those of the C call.", 13),
+    ("SAFETY: the arrays are the C program's.", 9),
+    ("SAFETY: not null, and readable as an argument of both directions.", 8),
+    ("SAFETY: our contract.", 7),
+    ("SAFETY: the caller's promise.", 7),
+    ("SAFETY: the memory is the caller's promise, the size is the plan's own.", 6),
+];
 
 /// The `SAFETY` texts of a source, each with its line.
 fn safety(source: &str) -> Vec<(usize, String)> {
@@ -28,7 +40,11 @@ fn no_safety_text_stands_too_often() {
             places.entry(words).or_default().push(format!("{file}:{line}"));
         }
     }
-    let mut often: Vec<_> = places.iter().filter(|(_, places)| places.len() > TIMES).collect();
+    let allowed = |words: &str| {
+        LEFT.iter().find(|(left, _)| *left == words).map_or(TIMES, |(_, places)| *places)
+    };
+    let mut often: Vec<_> =
+        places.iter().filter(|(words, places)| places.len() > allowed(words)).collect();
     often.sort_by_key(|(_, places)| std::cmp::Reverse(places.len()));
     let faults: Vec<String> = often
         .iter()
