@@ -1,4 +1,4 @@
-//! The places that Markdown files and the heads of source files name exist.
+//! The places that READMEs and the heads of source files name exist.
 //!
 //! A name counts as a path of the repository when it is written in backticks, or stands first on a
 //! line of a fenced block without a language (the maps of folders), consists of the letters of file
@@ -9,9 +9,9 @@
 //! - is, in a block, a folder's name with a slash at the end.
 //!
 //! It may leave out the folders before it: a name without a slash, or one that begins with `src/`,
-//! `tests/`, `examples/` or `benches/`, is of the same crate (in the pages of the repository's top and of
-//! the guide: of any crate), another name with a slash may lie in any crate. Names that are no paths of the
-//! repository stand in [`FOREIGN`].
+//! `tests/`, `examples/` or `benches/`, is of the same crate (in the README of the
+//! repository: of any), another name with a slash may lie in any crate. Names that are no paths of
+//! ours stand in [`FOREIGN`].
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
-//! Runs a command in which no memory can be made executable: `deny_exec PROGRAM ARGUMENTS…`.
+//! Runs a command that cannot make memory executable: `deny_exec PROGRAM ARGUMENTS…`.
 //!
-//! `scripts/test` runs test programs under it to show that everything passes on the interpreter.
-//! The denial is the kernel's own (`PR_SET_MDWE`, Linux 6.3) and is inherited by all descendants.
-//! Exit code 125 when the kernel cannot deny, 127 when the command cannot be started.
+//! `scripts/test` uses it to show that the test programs also pass on the interpreter. The
+//! operating system denies executable memory (`PR_SET_MDWE`, Linux 6.3), and all descendants
+//! inherit the denial. Exit code 125: the system does not support the denial. Exit code 127: the
+//! command cannot be started.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let zero: libc::c_ulong = 0;
-    // SAFETY: prctl with integer arguments only; this option reads exactly these.
+    // SAFETY: this `prctl` option takes integer arguments only, and all five are given.
     let answer = unsafe { libc::prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, zero, zero, zero) };
     if answer != 0 {
         eprintln!("deny_exec: PR_SET_MDWE: {}", std::io::Error::last_os_error());

@@ -1,7 +1,7 @@
-//! Kernels against hand-written loops and against one memcpy per block, in GB/s of payload.
+//! Compares kernels with hand-written loops and with one memcpy per block, in GB/s of payload.
 //!
-//! For tuning `translate/`: `cargo run --release -p typepack-jit --example tune`. The official
-//! measurement is the bench suite's. Competitors take turns; each figure is the median of their
+//! For tuning `translate/`: `cargo run --release -p typepack-jit --example tune`. The bench suite
+//! makes the official measurements. The competitors run in turns; each figure is the median of its
 //! turns.
 
 #[path = "../tests/agree/reference.rs"]
@@ -14,7 +14,7 @@ use typepack_engine::Table;
 use typepack_engine::kernel::{Compiler, Direction, Kernel, Leaf, Level, Nest, Run};
 use typepack_jit::{Jit, Mode, Settings};
 
-/// One layout: a nest, and how a person would write the loop.
+/// One layout: a nest, and the loops that a person would write for it.
 struct Layout {
     name: &'static str,
     nest: Nest,
@@ -42,7 +42,7 @@ fn main() {
             }
         }
     }
-    // A second time, with Cranelift's own code in the caches: what the threshold is set by.
+    // Compile again, with Cranelift's own code in the caches: these times set the threshold.
     let again = Jit::new(Settings { mode: Mode::Eager, ..Settings::default() });
     for layout in layouts(1 << 10) {
         for direction in [Direction::Pack, Direction::Unpack] {
@@ -150,7 +150,7 @@ fn measure(jit: &Jit, layout: &Layout, direction: Direction) {
         .map(|run| (run.offset as usize, run.bytes as usize))
         .collect();
     let bytes: usize = blocks.iter().map(|(_, bytes)| bytes).sum();
-    // The hand loops see whole strides, the last one too.
+    // The hand-written loops read whole strides, the last stride included.
     let slack = 135_200;
     let span = blocks.iter().map(|(at, bytes)| at + bytes).max().unwrap_or(0) + slack;
     let mut mem: Vec<u8> = (0..span).map(|i| i as u8).collect();
@@ -200,12 +200,12 @@ fn measure(jit: &Jit, layout: &Layout, direction: Direction) {
 }
 
 fn run(kernel: &Kernel, params: &[u64], mem: &mut [u8], packed: &mut [u8]) {
-    // SAFETY: `params` belongs to the nest of this kernel's shape; `mem` spans its runs and
-    // `packed` their bytes (`measure`); two vectors do not overlap.
+    // SAFETY: `params` belongs to the nest of this kernel's shape; `measure` made `mem` long enough
+    // for its runs and `packed` for their bytes; they are two separate vectors.
     unsafe { kernel.entry()(params.as_ptr(), mem.as_mut_ptr(), packed.as_mut_ptr()) };
 }
 
-/// What an interpreter does at best: one libc memcpy per block.
+/// Copies with one libc memcpy per block, the best that an interpreter can do.
 fn copy_blocks(direction: Direction, blocks: &[(usize, usize)], mem: &mut [u8], packed: &mut [u8]) {
     let mut at = 0;
     for &(offset, bytes) in blocks {
@@ -218,7 +218,7 @@ fn copy_blocks(direction: Direction, blocks: &[(usize, usize)], mem: &mut [u8], 
     }
 }
 
-// The loops a person would write, with all numbers known to the compiler.
+// The loops that a person would write, with all numbers known to the compiler.
 
 fn columns<const N: usize, const STRIDE: usize>(mem: &[u8], packed: &mut [u8]) {
     for (to, from) in packed.as_chunks_mut::<N>().0.iter_mut().zip(mem.as_chunks::<STRIDE>().0) {

@@ -1,23 +1,22 @@
-//! Kernels by shape, each compiled once.
+//! Kernels by shape. Each shape is compiled once.
 //!
-//! `lib.rs` asks here before `compiler.rs`, with one cache for the shapes of nests and one for those
-//! of fused copies. The whole shape is the key and is compared in full.
-//! Refusals are kept like kernels: a shape that was refused once is not tried again while it is
-//! remembered.
+//! `lib.rs` asks the cache before `compiler.rs`. It has one cache for the shapes of nests and one
+//! for those of fused copies. The key is the whole shape, compared in full. The cache keeps
+//! refusals like kernels: it does not retry a refused shape while it remembers the refusal.
 //!
-//! Bounded: beyond [`CAPACITY`] shapes the one used least recently is forgotten. Forgetting
-//! only drops the cache's hold: plans that use the kernel keep it, and its pages, alive; a later
-//! plan of that shape compiles it anew.
+//! The cache is bounded: beyond [`CAPACITY`] shapes it forgets the least recently used shape.
+//! Forgetting drops only the cache's reference. Plans that use the kernel keep the kernel and its
+//! pages alive; a later plan of that shape compiles the shape again.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use typepack_engine::kernel::Kernel;
 
-/// Most shapes remembered. A kernel takes a page: 1024 are 4 MiB.
+/// Maximum number of remembered shapes. A kernel takes a page, so 1024 kernels take 4 MiB.
 pub(crate) const CAPACITY: usize = 1024;
 
-/// A kernel, or a refusal; empty while some thread compiles it.
+/// A kernel or a refusal; empty while a thread compiles the shape.
 type Slot = Arc<OnceLock<Option<Kernel>>>;
 
 #[derive(Debug)]
@@ -29,7 +28,7 @@ pub(crate) struct Cache<S> {
 #[derive(Debug)]
 struct Entries<S> {
     slots: HashMap<S, (Slot, u64)>,
-    /// Counts requests; the number with each slot is that of its last one.
+    /// Number of requests so far. Each slot has the number of its last request.
     clock: u64,
 }
 
@@ -39,9 +38,9 @@ impl<S: Clone + Eq + Hash> Cache<S> {
         Self { capacity, entries }
     }
 
-    /// The kernel or refusal of `shape`, made by `compile` if it is not known, and whether it was
-    /// known. Threads that ask for one shape at once wait for the one that compiles; threads that
-    /// ask for different shapes compile side by side.
+    /// Returns the kernel or refusal of `shape`, and whether the cache knew it. If not, `compile`
+    /// makes it. Threads that ask for the same shape at the same time wait for the thread that
+    /// compiles. Threads that ask for different shapes compile in parallel.
     pub(crate) fn get(
         &self,
         shape: &S,
@@ -57,7 +56,8 @@ impl<S: Clone + Eq + Hash> Cache<S> {
     }
 
     fn slot(&self, shape: &S) -> Slot {
-        // Entries are whole between any two statements that could panic.
+        // No statement that could panic leaves the entries inconsistent, so a poisoned lock is
+        // fine.
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let entries = &mut *entries;
         entries.clock += 1;
@@ -66,7 +66,7 @@ impl<S: Clone + Eq + Hash> Cache<S> {
             return slot.clone();
         }
         if entries.slots.len() >= self.capacity {
-            // A scan: a few microseconds beside the compilation that comes next.
+            // A scan takes a few microseconds, little beside the compilation that follows.
             let oldest = entries.slots.iter().min_by_key(|(_, (_, used))| *used);
             if let Some(oldest) = oldest.map(|(shape, _)| shape.clone()) {
                 entries.slots.remove(&oldest);

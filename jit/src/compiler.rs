@@ -1,8 +1,8 @@
 //! CLIF -> machine code -> published kernel.
 //!
-//! Before it: `translate/`. After it: `cache.rs` keeps the kernel, the engine calls it. Whatever
-//! goes wrong here, an error of Cranelift, a panic in it, or memory that the system denies, is an
-//! [`Error`] and thereby a refusal.
+//! Before this file: `translate/`. After it: `cache.rs` keeps the kernel, and the engine calls it.
+//! Every failure here becomes an [`Error`] and so a refusal: an error of Cranelift, a panic in
+//! Cranelift, or memory that the system denies.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Arena, CodeMemory};
@@ -25,7 +25,7 @@ pub(crate) struct CodeGenerator {
 }
 
 impl CodeGenerator {
-    /// With `memory_max` bytes of address space for code.
+    /// Makes a generator with `memory_max` bytes of address space for code.
     pub(crate) fn new(memory_max: u64) -> Result<Self> {
         let (isa, machine) = target::isa(Target::Host)?;
         let arena = Arena::new(memory_max)
@@ -33,10 +33,10 @@ impl CodeGenerator {
         Ok(Self { isa, machine, arena })
     }
 
-    /// The kernel of `shape` and the length of its code in bytes.
+    /// Returns the kernel of `shape` and the length of its code in bytes.
     pub(crate) fn compile(&self, shape: &impl Translate) -> Result<(Kernel, usize)> {
-        // What a panic may leave half done is this call's own: the context and the module, both
-        // dropped, and the arena's list, which is whole whenever its lock is free.
+        // A panic may leave the context and the module half done, but only this call owns them, and
+        // it drops both. The arena's list is consistent whenever its lock is free.
         contain(|| {
             let code = generate(shape, &*self.isa, self.machine)?;
             let kernel = self.publish(shape, &code)?;
@@ -44,10 +44,11 @@ impl CodeGenerator {
         })
     }
 
-    /// Puts `code` where it can run. One module per kernel: a module never forgets a function.
+    /// Puts `code` into executable memory. Each kernel has its own module, because a module cannot
+    /// free a single function.
     fn publish(&self, shape: &impl Translate, code: &Machinecode) -> Result<Kernel> {
         let memory = CodeMemory::new(self.arena.clone());
-        // Nothing is ever looked up: there are no symbols and no calls in a kernel.
+        // A kernel has no symbols and no calls, so the module never looks up a name.
         let names = cranelift_module::default_libcall_names();
         let mut builder = JITBuilder::with_isa(self.isa.clone(), names);
         builder.memory_provider(Box::new(memory.clone()));
@@ -58,24 +59,24 @@ impl CodeGenerator {
         module.finalize_definitions().map_err(refusal)?;
         let address = module.get_finalized_function(id);
         let published = memory.take_published();
-        // SAFETY: the bytes at `address` are a function of exactly this signature: `translate`
-        // built it so, with the calling convention of this machine.
+        // SAFETY: `translate` gave the function at `address` the signature of `Entry`, with the
+        // calling convention of this machine, and `finalize_definitions` has published it.
         let entry = unsafe { std::mem::transmute::<*const u8, Entry>(address) };
         // SAFETY:
-        // - the code implements `shape` (translate/mod.rs), and contains no call, hence nothing
-        //   that could unwind;
-        // - `published` owns its pages: they stay mapped and read-only until it is dropped.
+        // - the code implements `shape` (translate/mod.rs) and contains no call, so it cannot
+        //   unwind;
+        // - `published` owns the code's pages, which stay mapped and read-only until it is dropped.
         Ok(unsafe { Kernel::new(entry, shape.to_string().into(), Arc::new(published)) })
     }
 }
 
-/// Machine code that stands for itself.
+/// Position-independent machine code.
 pub(crate) struct Machinecode {
     pub(crate) bytes: Vec<u8>,
     pub(crate) align: u64,
 }
 
-/// Translates `shape`, and makes sure that only known operations are compiled.
+/// Translates `shape`, and refuses the result if it contains an operation outside the whitelist.
 fn context(shape: &impl Translate, isa: &dyn TargetIsa, machine: Machine) -> Result<Context> {
     let function = translate::function(shape, isa, machine)?;
     match whitelist::stranger(&function) {
@@ -86,7 +87,7 @@ fn context(shape: &impl Translate, isa: &dyn TargetIsa, machine: Machine) -> Res
     }
 }
 
-/// Translates and compiles `shape`. The code has no relocations, so it runs wherever it is put.
+/// Translates and compiles `shape`. The code has no relocations, so it runs at any address.
 fn generate(shape: &impl Translate, isa: &dyn TargetIsa, machine: Machine) -> Result<Machinecode> {
     let mut context = context(shape, isa, machine)?;
     let code = context
@@ -101,7 +102,7 @@ fn generate(shape: &impl Translate, isa: &dyn TargetIsa, machine: Machine) -> Re
     Ok(Machinecode { bytes: code.code_buffer().to_vec(), align })
 }
 
-/// [`crate::emit`].
+/// Does the work of [`crate::emit`].
 pub(crate) fn emit(shape: &impl Translate, target: Target) -> Result<Machinecode> {
     contain(|| {
         let (isa, machine) = target::isa(target)?;
@@ -109,7 +110,7 @@ pub(crate) fn emit(shape: &impl Translate, target: Target) -> Result<Machinecode
     })
 }
 
-/// The length of the code of `shape`, and its instructions as text.
+/// Returns the length of the code of `shape`, and its instructions as text.
 pub(crate) fn disassembly(shape: &impl Translate, target: Target) -> Result<(usize, String)> {
     contain(|| {
         let (isa, machine) = target::isa(target)?;
@@ -122,7 +123,7 @@ pub(crate) fn disassembly(shape: &impl Translate, target: Target) -> Result<(usi
     })
 }
 
-/// [`crate::clif`].
+/// Does the work of [`crate::clif`].
 pub(crate) fn clif(shape: &impl Translate, target: Target) -> Result<String> {
     contain(|| {
         let (isa, machine) = target::isa(target)?;
@@ -130,7 +131,7 @@ pub(crate) fn clif(shape: &impl Translate, target: Target) -> Result<String> {
     })
 }
 
-/// Runs `work`, turning a panic in it into a refusal. (The panic hook still prints its line: a
+/// Runs `work` and turns a panic in it into a refusal. (The panic hook still prints its line: a
 /// panic here is a bug that should be seen.)
 fn contain<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {

@@ -1,16 +1,18 @@
 //! Machine code for typepack's loop programs.
 //!
-//! The engine cuts a datatype into nests and asks, through its trait [`Compiler`], for the kernel
-//! of a nest's shape. [`Jit`] answers. The way of a request:
+//! The engine cuts a datatype into nests and asks for the kernel of a nest's shape through its
+//! trait [`Compiler`]. [`Jit`] implements the trait. A request takes these steps:
 //!
-//! 1. `policy.rs`: does compiling pay yet? (the engine asks after that many bytes)
-//! 2. `cache.rs`: is there a kernel, or a refusal, for this shape?
+//! 1. `policy.rs`: decides whether compiling pays yet (the number of bytes after which the engine
+//!    asks);
+//! 2. `cache.rs`: looks for a kernel, or a refusal, of this shape;
 //! 3. `translate/`: shape -> CLIF;
 //! 4. `compiler.rs`: CLIF -> machine code, for the machine that `target.rs` describes;
 //! 5. `memory.rs`: machine code -> executable pages.
 //!
-//! A step that cannot go on refuses (`error.rs`), the refusal is counted (`counters.rs`), and the
-//! engine's interpreter does the work. Nothing here fails loudly, prints, or reads the environment.
+//! A step that fails refuses the shape (`error.rs`). The refusal is counted (`counters.rs`), and
+//! the engine's interpreter does the work. This crate does not print, read the environment, or
+//! panic on a refusal.
 //!
 //! ```
 //! use typepack_engine::kernel::{Compiler, Direction, LeafShape, LevelShape, Shape};
@@ -22,7 +24,7 @@
 //!     levels: vec![LevelShape::Loop],
 //!     leaf: LeafShape::Fixed { bytes: 8 },
 //! };
-//! // A refusal is no error: the interpreter takes over.
+//! // A refusal is not an error: the interpreter executes the nest.
 //! let Some(kernel) = jit.kernel(&shape) else { return };
 //! assert_eq!(kernel.name(), "pack loop b8");
 //!
@@ -64,7 +66,7 @@ use std::time::Instant;
 use translate::Translate;
 use typepack_engine::kernel::{Compiler, Kernel, Shape, TransferShape};
 
-/// The code generator of a process: hand it to commits. Clones share kernels and counters.
+/// The code generator of a process. Pass it to commits. Clones share kernels and counters.
 #[derive(Clone)]
 pub struct Jit {
     shared: Arc<Shared>,
@@ -72,7 +74,7 @@ pub struct Jit {
 
 struct Shared {
     settings: Settings,
-    /// The reason is kept for `Debug`.
+    /// The error says why every shape is refused.
     generator: Result<CodeGenerator>,
     cache: Cache<Shape>,
     transfers: Cache<TransferShape>,
@@ -80,8 +82,8 @@ struct Shared {
 }
 
 impl Jit {
-    /// Reserves code memory and proves with a stub that code can run. Never fails: where it
-    /// cannot, or the mode is [`Mode::Off`], every shape is refused.
+    /// Reserves code memory and runs a stub to prove that code can run. Never fails: if the proof
+    /// fails, or if the mode is [`Mode::Off`], the new `Jit` refuses every shape.
     pub fn new(settings: Settings) -> Self {
         let generator = match settings.mode {
             // Nothing is mapped for a process that wants no kernels.
@@ -93,26 +95,25 @@ impl Jit {
         Self { shared: Arc::new(Shared { settings, generator, cache, transfers, counters }) }
     }
 
-    /// What was done so far.
+    /// Returns the counts so far.
     pub fn counters(&self) -> Counters {
         self.shared.counters.read()
     }
 
-    /// When kernels are compiled.
+    /// Returns the mode, which says when kernels are compiled.
     pub fn mode(&self) -> Mode {
         self.shared.settings.mode
     }
 
-    /// Why every shape is refused, where that is so: the mode is off, executable memory is denied,
+    /// Returns the reason if every shape is refused: the mode is off, executable memory is denied,
     /// or there is no code generator for this machine.
     pub fn disabled(&self) -> Option<&Error> {
         self.shared.generator.as_ref().err()
     }
 }
 
-// SAFETY:
-// - the kernel of a shape is the one that `translate/` wrote for it; the cache hands it out for
-//   that shape alone, comparing keys in full.
+// SAFETY: `translate/` wrote the kernel for exactly the requested shape. The cache compares whole
+// shapes, so it returns a kernel only for the shape that the kernel was compiled for.
 unsafe impl Compiler for Jit {
     fn threshold(&self) -> u64 {
         self.shared.settings.asks_after()
@@ -128,7 +129,7 @@ unsafe impl Compiler for Jit {
 }
 
 impl Shared {
-    /// The kernel of `shape`, from `cache` or compiled now.
+    /// Returns the kernel of `shape`, from `cache` or compiled now.
     fn kernel<S>(&self, cache: &Cache<S>, shape: &S) -> Option<Kernel>
     where
         S: Translate + Clone + Eq + Hash,
@@ -170,40 +171,41 @@ impl fmt::Debug for Jit {
     }
 }
 
-/// The machine code of `shape` for `target`: position-independent, without relocations, one
-/// function of the type [`Entry`](typepack_engine::kernel::Entry).
+/// Returns the machine code of `shape` for `target`: one position-independent function of the type
+/// [`Entry`](typepack_engine::kernel::Entry), without relocations.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Shape`] when the translator does not take the shape, [`ErrorKind::Target`] when
-/// there is no generator for the target, [`ErrorKind::CodeGeneration`] when it fails.
+/// - [`ErrorKind::Shape`] if the shape is outside the translator's limits.
+/// - [`ErrorKind::Target`] if there is no code generator for the target.
+/// - [`ErrorKind::CodeGeneration`] if the code generator fails.
 pub fn emit(shape: &Shape, target: Target) -> Result<Vec<u8>> {
     compiler::emit(shape, target).map(|code| code.bytes)
 }
 
-/// The CLIF of `shape` for `target`, as Cranelift prints it, before optimisation.
+/// Returns the CLIF of `shape` for `target`, as Cranelift prints it, before optimisation.
 ///
 /// # Errors
 ///
-/// As [`emit`].
+/// Returns the errors of [`emit`].
 pub fn clif(shape: &Shape, target: Target) -> Result<String> {
     compiler::clif(shape, target)
 }
 
-/// As [`emit`], for the kernel of a fused copy.
+/// Does what [`emit`] does, for the kernel of a fused copy.
 ///
 /// # Errors
 ///
-/// As [`emit`].
+/// Returns the errors of [`emit`].
 pub fn emit_transfer(shape: &TransferShape, target: Target) -> Result<Vec<u8>> {
     compiler::emit(shape, target).map(|code| code.bytes)
 }
 
-/// As [`clif`], for the kernel of a fused copy.
+/// Does what [`clif`] does, for the kernel of a fused copy.
 ///
 /// # Errors
 ///
-/// As [`emit`].
+/// Returns the errors of [`emit`].
 pub fn clif_transfer(shape: &TransferShape, target: Target) -> Result<String> {
     compiler::clif(shape, target)
 }

@@ -1,7 +1,7 @@
 //! Code memory: one reservation of address space, handed out in pages, W^X by whole pages.
 //!
 //! `compiler.rs` puts a kernel's bytes here through cranelift-jit's [`JITMemoryProvider`]; the
-//! kernel then holds a [`Code`]. The states of a page, each a type:
+//! kernel then holds a [`Code`]. A page has three states, and each state is a type:
 //!
 //! ```text
 //! reserved (no access) --take--> Draft (read, write) --publish--> Code (read, execute)
@@ -11,15 +11,16 @@
 //!
 //! Invariants:
 //!
-//! - No address is ever writable and executable at once, and a published page is never writable
-//!   again until its last kernel is gone.
-//! - Kernels published together share pages and die together; kernels published apart never share
-//!   a page, because the page of a running kernel cannot be made writable for the next.
-//! - Every refusal of the system is returned. The one place that cannot return, giving pages back,
-//!   keeps pages that it could not lock out of use for ever.
+//! - No address is ever writable and executable at once. A published page becomes writable again
+//!   only after its last kernel is gone.
+//! - Kernels that are published together share pages and are freed together. Kernels that are
+//!   published separately never share a page, because the page of a running kernel cannot be made
+//!   writable for the next kernel.
+//! - Every refusal of the system is returned as an error. Only the return of pages cannot report an
+//!   error: pages whose access cannot be removed stay out of use for ever.
 //!
-//! cranelift-jit's own providers are not used: one frees a module as a whole, the other panics
-//! when protection fails.
+//! cranelift-jit's own providers do not fit: one frees a module as a whole, the other panics when
+//! protection fails.
 
 use cranelift_jit::{BranchProtection, JITMemoryKind, JITMemoryProvider};
 use cranelift_module::{ModuleError, ModuleResult};
@@ -37,31 +38,33 @@ pub(crate) struct Arena {
     pages: usize,
     /// Bytes per page.
     page: usize,
-    /// Free stretches of pages: (first, length), ascending, never touching.
+    /// Free stretches of pages: (first, length), ascending; no two of them touch.
     free: Mutex<Vec<(usize, usize)>>,
 }
 
-// SAFETY: `base` is the address of a mapping that the arena owns until it is dropped; nothing in
-// it belongs to a thread, and the list of what is free is behind a mutex.
+// SAFETY: `base` is the address of a mapping that the arena owns until it is dropped. Nothing in
+// the mapping belongs to a particular thread, and the list of free pages is behind a mutex.
 unsafe impl Send for Arena {}
-// SAFETY: as above; through a shared reference pages change hands only under the mutex.
+// SAFETY: through a shared reference, the only mutable state is the list of free pages, which is
+// behind a mutex; `base`, `pages` and `page` never change.
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Reserves `bytes` (rounded down to whole pages) of address space and proves by running a
-    /// stub that this process may execute code it wrote.
+    /// Reserves `bytes` (rounded down to whole pages) of address space, and runs a stub to prove
+    /// that this process may execute code that it wrote.
     ///
     /// # Errors
     ///
-    /// What the system answered, `OutOfMemory` when there is not one page to reserve, and
-    /// `Unsupported` on processors without a stub.
+    /// Returns the system's error, `OutOfMemory` if `bytes` is less than a page, or `Unsupported`
+    /// on processors without a stub.
     pub(crate) fn new(bytes: u64) -> io::Result<Arc<Self>> {
         let page = rustix::param::page_size();
         let pages = usize::try_from(bytes).unwrap_or(usize::MAX) / page;
         if pages == 0 {
             return Err(full());
         }
-        // SAFETY: a fresh mapping at an address of the system's choice touches no other memory.
+        // SAFETY: the system chooses the address of the new mapping, so it overlaps no other
+        // memory.
         let base = unsafe {
             rustix::mm::mmap_anonymous(
                 std::ptr::null_mut(),
@@ -76,14 +79,14 @@ impl Arena {
         Ok(arena)
     }
 
-    /// Bytes of pages in use, by drafts and by code.
+    /// Returns the bytes of pages in use, by drafts and by code.
     #[cfg(test)]
     fn used(&self) -> usize {
         let free: usize = self.lock().iter().map(|&(_, length)| length).sum();
         (self.pages - free) * self.page
     }
 
-    /// Takes enough pages for `bytes`, writable.
+    /// Takes enough pages for `bytes` and makes them writable.
     fn take(self: &Arc<Self>, bytes: usize) -> io::Result<Draft> {
         let pages = bytes.max(1).div_ceil(self.page);
         let first = {
@@ -98,18 +101,18 @@ impl Arena {
             }
             first
         };
-        // From here on dropping the span gives the pages back.
+        // From here on, dropping the span returns the pages.
         let span = Span { arena: self.clone(), first, pages };
         span.protect(MprotectFlags::READ | MprotectFlags::WRITE)?;
         Ok(Draft { span, filled: 0 })
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(usize, usize)>> {
-        // The list is whole between any two statements that could panic.
+        // No statement that could panic leaves the list inconsistent, so a poisoned lock is fine.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a stretch back into the list, joined with its neighbours.
+    /// Returns a stretch to the list and joins it with its neighbours.
     fn give_back(&self, first: usize, pages: usize) {
         let mut free = self.lock();
         let mut slot = free.partition_point(|&(start, _)| start < first);
@@ -128,8 +131,9 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, whole, and no span of it is left (each holds the arena).
-        // A failure leaves address space reserved, which harms nobody and cannot be reported here.
+        // SAFETY: the arena owns the whole mapping, and no span of it is left, since each span
+        // holds the arena. If the call fails, the address space stays reserved, which does no harm
+        // and cannot be reported here.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.pages * self.page) };
     }
 }
@@ -138,7 +142,7 @@ fn full() -> io::Error {
     io::Error::new(io::ErrorKind::OutOfMemory, "the code arena is full")
 }
 
-/// Pages on loan from an arena.
+/// Pages borrowed from an arena.
 #[derive(Debug)]
 struct Span {
     arena: Arc<Arena>,
@@ -148,7 +152,7 @@ struct Span {
 
 impl Span {
     fn address(&self) -> *mut u8 {
-        // SAFETY: `first` lies inside the arena's one mapping.
+        // SAFETY: `first` is below the arena's number of pages, so the address lies in its mapping.
         unsafe { self.arena.base.as_ptr().add(self.first * self.arena.page) }
     }
 
@@ -157,8 +161,8 @@ impl Span {
     }
 
     fn protect(&self, flags: MprotectFlags) -> io::Result<()> {
-        // SAFETY: the pages belong to this span alone, so no reference into them exists but those
-        // of its owner, who changes state by value (Draft -> Code) or is being dropped.
+        // SAFETY: the pages belong to this span alone, so only the span's owner has pointers into
+        // them. The owner changes state by value (Draft -> Code) or is being dropped.
         unsafe { rustix::mm::mprotect(self.address().cast::<c_void>(), self.bytes(), flags)? };
         Ok(())
     }
@@ -166,12 +170,14 @@ impl Span {
 
 impl Drop for Span {
     fn drop(&mut self) {
-        // Locked first, emptied second, free last. Pages that cannot be locked stay out of use.
+        // Access goes first, then the memory; then the pages are free. Pages whose access cannot be
+        // removed stay out of use.
         if self.protect(MprotectFlags::empty()).is_err() {
             return;
         }
-        // Only a hint that the memory is not needed; when refused the pages merely stay resident.
-        // SAFETY: the pages belong to this span alone and nobody reads them any more.
+        // This is a hint that the memory is not needed; if the system refuses, the pages stay
+        // resident.
+        // SAFETY: the pages belong to this span alone, and nobody reads them any more.
         let _ = unsafe {
             rustix::mm::madvise(self.address().cast(), self.bytes(), Advice::LinuxDontNeed)
         };
@@ -188,7 +194,8 @@ struct Draft {
 }
 
 impl Draft {
-    /// The next `size` bytes at a multiple of `align` (a power of two), or `None` when full.
+    /// Returns the next `size` bytes at a multiple of `align` (a power of two), or `None` if they
+    /// do not fit.
     fn carve(&mut self, size: usize, align: usize) -> Option<*mut u8> {
         let start = self.filled.checked_next_multiple_of(align)?;
         let end = start.checked_add(size)?;
@@ -196,13 +203,13 @@ impl Draft {
             return None;
         }
         self.filled = end;
-        // SAFETY: `start` lies inside the span.
+        // SAFETY: `start` is at most `end`, which is at most the span's length.
         Some(unsafe { self.span.address().add(start) })
     }
 
     /// Makes the pages executable and no longer writable.
     fn publish(self) -> io::Result<Code> {
-        // SAFETY: the range is the span's own, mapped and readable.
+        // SAFETY: the first `filled` bytes of the span are mapped and readable.
         unsafe {
             wasmtime_jit_icache_coherence::clear_cache(
                 self.span.address().cast_const().cast(),
@@ -214,21 +221,21 @@ impl Draft {
     }
 }
 
-/// Published pages. While this lives, the code in them stays mapped, executable and unchanged.
+/// Published pages. While this value lives, their code stays mapped, executable and unchanged.
 #[derive(Debug)]
 pub(crate) struct Code {
     _span: Span,
 }
 
-/// What one module writes and publishes together.
+/// The pages that one module writes and publishes together.
 #[derive(Debug, Default)]
 struct Batch {
     drafts: Vec<Draft>,
     published: Vec<Code>,
 }
 
-/// The arena as a cranelift-jit module sees it. A clone stays with the compiler, which takes the
-/// published code out; dropping the module therefore frees nothing that lives.
+/// The arena as a cranelift-jit module uses it. The compiler keeps a clone and takes the published
+/// code out of it, so dropping the module frees no live code.
 #[derive(Clone, Debug)]
 pub(crate) struct CodeMemory {
     arena: Arc<Arena>,
@@ -236,12 +243,13 @@ pub(crate) struct CodeMemory {
 }
 
 impl CodeMemory {
-    /// For one module.
+    /// Makes the memory of one module.
     pub(crate) fn new(arena: Arc<Arena>) -> Self {
         Self { arena, batch: Arc::default() }
     }
 
-    /// All that was published so far; kernels hold it, and the last one to go frees the pages.
+    /// Takes all code published so far. Kernels hold it; the last kernel to be dropped frees the
+    /// pages.
     pub(crate) fn take_published(&self) -> Vec<Code> {
         std::mem::take(&mut self.lock().published)
     }
@@ -305,11 +313,12 @@ fn probe(arena: &Arc<Arena>) -> io::Result<()> {
     };
     let mut draft = arena.take(stub.len())?;
     let at = draft.carve(stub.len(), 16).ok_or_else(full)?;
-    // SAFETY: `at` has room for the stub, is writable, and nobody else knows it.
+    // SAFETY: `carve` returned `stub.len()` writable bytes at `at`, which no other code refers to.
     unsafe { std::ptr::copy_nonoverlapping(stub.as_ptr(), at, stub.len()) };
     let _code = draft.publish()?;
     wasmtime_jit_icache_coherence::pipeline_flush_mt()?;
-    // SAFETY: `at` holds a function of this type for this processor, published above and held.
+    // SAFETY: `at` holds a function of this type for this processor; it is published, and `_code`
+    // keeps it mapped.
     let run = unsafe { std::mem::transmute::<*mut u8, extern "C" fn() -> u32>(at) };
     if run() == ANSWER {
         Ok(())
@@ -390,7 +399,7 @@ mod tests {
         assert!(memory.allocate(8, 1 << 20, JITMemoryKind::Executable).is_err());
     }
 
-    /// The permission column of the mapping around `address`.
+    /// Returns the permission column of the mapping around `address`.
     fn protection(address: usize) -> String {
         let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc is mounted");
         for line in maps.lines() {

@@ -1,8 +1,9 @@
 //! When compiling pays.
 //!
-//! The engine adds up what a kernel would have saved a nest in a direction, by its table of costs
-//! (`engine/src/plan/cost/`), and asks for the kernel once that is what a compilation takes; `lib.rs`
-//! hands that number on from here, as a number of bytes.
+//! For each nest and direction, the engine adds up the time that a kernel would have saved, by its
+//! table of costs (`engine/src/plan/cost/`). It asks for the kernel when the sum reaches the cost
+//! of a compilation. This file states that cost as a number of bytes; `lib.rs` passes it to the
+//! engine.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,9 +11,9 @@ use std::str::FromStr;
 /// When kernels are compiled (`TYPEPACK_JIT`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Never: everything runs on the engine's memcpy strategies and its interpreter.
+    /// Never: memcpy, leaf kernels and the engine's interpreter do all the work.
     Off,
-    /// When a layout has moved enough bytes to repay the compilation.
+    /// After a layout has moved enough bytes to repay the compilation.
     #[default]
     Lazy,
     /// At commit.
@@ -56,30 +57,33 @@ impl fmt::Display for ParseModeError {
 
 impl std::error::Error for ParseModeError {}
 
-/// How a [`Jit`](crate::Jit) behaves. Read from no environment: the runtime hands it over.
+/// The settings of a [`Jit`](crate::Jit). This crate does not read the environment: the runtime
+/// passes the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// When to compile.
     pub mode: Mode,
-    /// What a compilation costs, in mode [`Lazy`](Mode::Lazy), as packed bytes: as much as a kernel
-    /// saves a nest of 8-byte blocks that was interpreted so far. Nests that have a good leaf kernel
-    /// move many times as many bytes before they are compiled, or are never.
+    /// The cost of a compilation in mode [`Lazy`](Mode::Lazy), in packed bytes: a kernel saves as
+    /// much time when a nest of 8-byte blocks, interpreted so far, packs that many bytes. Nests
+    /// with a fast leaf kernel move many times as many bytes before they are compiled, or are never
+    /// compiled.
     pub threshold: u64,
-    /// Most address space for code, in bytes; rounded down to whole pages. 0 refuses every shape.
+    /// Maximum address space for code, in bytes, rounded down to whole pages. 0 refuses every
+    /// shape.
     pub memory_max: u64,
 }
 
 impl Settings {
     /// The default [`threshold`](Self::threshold), in bytes.
     ///
-    /// The break-even: by then a nest has lost about as much time as its kernel takes to compile, so
-    /// that waiting costs at most twice the better choice.
-    /// Measured (`cargo run --release -p typepack-jit --example tune`, Sapphire Rapids): 190 to
-    /// 250 us per kernel, 2.5 GB/s with one memcpy per block against 15 to 50 GB/s compiled in
-    /// cache: 220 us / (1 / 2.5 - 1 / 20 ns per byte) = 630 KB.
+    /// This is the break-even point: by then a nest has lost about as much time as compiling its
+    /// kernel takes, so waiting costs at most twice the better choice.
+    /// Measured (`cargo run --release -p typepack-jit --example tune`, Sapphire Rapids): 190 to 250
+    /// us per kernel, 2.5 GB/s with one memcpy per block against 15 to 50 GB/s compiled in cache:
+    /// 220 us / (1 / 2.5 - 1 / 20 ns per byte) = 630 KB.
     pub const THRESHOLD: u64 = 512 << 10;
-    /// The default [`memory_max`](Self::memory_max), in bytes. Reserved, not used: address space
-    /// costs nothing until a kernel is there, and 1024 kernels take 4 MiB.
+    /// The default [`memory_max`](Self::memory_max), in bytes. This much address space is reserved.
+    /// Reserved space costs nothing until a kernel uses it; 1024 kernels take 4 MiB.
     pub const MEMORY_MAX: u64 = 64 << 20;
 }
 
@@ -90,7 +94,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What the engine is told: packed bytes before it asks for a kernel.
+    /// Returns the number of packed bytes after which the engine asks for a kernel.
     pub(crate) fn asks_after(&self) -> u64 {
         match self.mode {
             Mode::Off => u64::MAX,

@@ -1,17 +1,17 @@
-//! For which machine code is made, and the little in which machines differ.
+//! The machines that code is made for, and their one difference that matters here.
 //!
-//! `compiler.rs` and [`emit`](crate::emit) take the instruction set and its settings from here;
-//! `translate/` asks [`Machine`] and nothing else about the processor.
+//! `compiler.rs` and [`emit`](crate::emit) take the instruction set and its settings from this
+//! file. `translate/` uses [`Machine`] and knows nothing else about the processor.
 
 use crate::error::{Error, ErrorKind, Result};
 use cranelift_codegen::isa::{self, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 
-/// A machine to make code for.
+/// A machine that code can be made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {
-    /// This one, with all the features that it reports.
+    /// This machine, with all the features that it reports.
     Host,
     /// Any x86-64 with SSE4.1 (2008).
     X86_64,
@@ -19,23 +19,23 @@ pub enum Target {
     Aarch64,
 }
 
-/// What the translator has to know about a processor.
+/// The facts about a processor that the translator needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Machine {
-    /// Whether several narrow loads joined into one 16-byte store beat as many narrow stores.
-    /// True on x86-64. On AArch64 Cranelift builds vectors with a move through a general register
-    /// per lane, so the narrow stores stay.
+    /// Whether joining several narrow loads into one 16-byte store is faster than several narrow
+    /// stores. It is on x86-64. On AArch64 Cranelift builds a vector with one move through a
+    /// general register per lane, so there the narrow stores are faster.
     pub(crate) joins: bool,
 }
 
-/// The code generator and the facts for `target`.
+/// Returns the code generator and the facts for `target`.
 pub(crate) fn isa(target: Target) -> Result<(OwnedTargetIsa, Machine)> {
     let builder = match target {
         Target::Host => cranelift_native::builder()
             .map_err(|reason| Error::new(ErrorKind::Target, format!("this machine: {reason}")))?,
         Target::X86_64 => {
             let mut builder = lookup("x86_64-unknown-linux-gnu")?;
-            // Cranelift itself asks for these five together.
+            // Cranelift's checks require these five features together.
             for feature in ["has_sse3", "has_ssse3", "has_sse41", "has_sse42", "has_popcnt"] {
                 builder.enable(feature).map_err(|e| refuse(target, &e.to_string()))?;
             }
@@ -45,12 +45,13 @@ pub(crate) fn isa(target: Target) -> Result<(OwnedTargetIsa, Machine)> {
     };
     let mut flags = settings::builder();
     for (name, value) in [
-        // Without it compiling is 10 % faster and the loops measured the same (tune.rs). Kept: the
-        // translator writes address arithmetic plainly and leaves what repeats to the optimiser.
+        // Without optimisation compiling is 10 % faster, and the loops were equally fast (tune.rs).
+        // It stays on: the translator writes plain address arithmetic and leaves common
+        // subexpressions to the optimiser.
         ("opt_level", "speed"),
-        // Costs half as much again as compiling; tests run it (translate/whitelist.rs).
+        // The verifier takes half as long as compiling; tests run it (translate/whitelist.rs).
         ("enable_verifier", "false"),
-        // Kernels are leaves: nothing unwinds through them.
+        // Kernels are leaf functions: nothing unwinds through them.
         ("unwind_info", "false"),
         ("is_pic", "false"),
         ("enable_probestack", "false"),

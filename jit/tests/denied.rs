@@ -1,7 +1,8 @@
-//! Executable memory denied for real: the kernel refuses execute permission to pages that were
-//! ever writable. A process of its own, since the denial cannot be taken back.
+//! Executable memory that the system really denies: the kernel refuses execute permission to pages
+//! that were ever writable. The denial cannot be undone, so this test has its own process.
 //!
-//! One test only: the denial holds for the whole process, and its order matters.
+//! This file has only one test, because the denial holds for the whole process and the order
+//! matters.
 
 use typepack_engine::kernel::{
     Compiler, Direction, LeafShape, LevelShape, Shape, TransferLeaf, TransferRun, TransferShape,
@@ -32,7 +33,8 @@ fn run(kernel: &typepack_engine::kernel::Kernel) {
     let mut memory = [1_u64, 2, 3, 4, 5, 6];
     let mut packed = [0_u64; 3];
     let params = [3_u64, 16, 0];
-    // SAFETY: one level; three blocks of 8 bytes, 16 apart, in `memory`; 24 bytes in `packed`.
+    // SAFETY: the parameters are 3 blocks of 8 bytes, 16 bytes apart, which lie in `memory`;
+    // `packed` has 24 bytes; the kernel has the shape of these parameters.
     unsafe {
         kernel.entry()(params.as_ptr(), memory.as_mut_ptr().cast(), packed.as_mut_ptr().cast());
     }
@@ -45,14 +47,14 @@ fn denied_executable_memory_is_a_refusal() {
     let before = Jit::new(settings.clone());
     let early = before.kernel(&shape(8)).expect("not denied yet");
 
-    // SAFETY: takes no pointers; from here on this process gains no executable pages.
+    // SAFETY: this `prctl` takes integers only, no pointers.
     let denied = unsafe { libc::prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) };
     if denied != 0 {
         println!("skipped: PR_SET_MDWE: {}", std::io::Error::last_os_error());
         return;
     }
 
-    // Denied after the start-up probe: new shapes are refused, old kernels go on.
+    // Denied after the start-up probe: new shapes are refused, old kernels still work.
     assert!(before.kernel(&shape(16)).is_none());
     assert!(before.kernel(&shape(16)).is_none(), "refusals are remembered");
     assert!(before.kernel(&shape(8)).is_some());
@@ -61,7 +63,7 @@ fn denied_executable_memory_is_a_refusal() {
     assert_eq!((counters.kernels, counters.hits, counters.refusals), (1, 1, 3));
     run(&early);
 
-    // Denied at the start-up probe: everything is refused.
+    // Denied at the start-up probe: every shape is refused.
     let after = Jit::new(settings);
     let reason = after.disabled().expect("the probe failed");
     assert_eq!(reason.kind(), ErrorKind::Memory);

@@ -4,17 +4,18 @@
 //! ```text
 //! Datatype -> typed program in external32 bytes (../ir/typed/) -> External32
 //!     every element keeps its width -> byteswap.rs -> ../exec/, ../leaf/
-//!     else walk a range of bytes -> runs of one named type -> convert.rs, by kind.rs (binary128.rs)
+//!     otherwise walk a range of bytes -> runs of one named type -> convert.rs, by kind.rs
+//!     (binary128.rs)
 //! ```
 //!
-//! - `byteswap.rs`: a plan for the engine's kernels, where all that changes is the byte order
-//! - `kind.rs`: what an element of each named type becomes
+//! - `byteswap.rs`: a plan for the engine's kernels, for types in which only the byte order changes
+//! - `kind.rs`: the external32 form of an element of each named type
 //! - `convert.rs`: the loops over runs of elements
 //! - `binary128.rs`: x87's long double to and from binary128
 //!
-//! The packed form of `count` elements of a type is one sequence of bytes, and any range of it can
-//! be packed or unpacked on its own, in O(depth + log list) and the bytes moved: file views and
-//! segments of messages need that. Elements that a range breaks go through a small buffer.
+//! The packed form of `count` elements of a type is one sequence of bytes. Any range of it can be
+//! packed or unpacked on its own, in O(depth + log list) plus the bytes moved: file views and
+//! segments of messages need this. Elements that a range cuts go through a small buffer.
 //!
 //! ```
 //! use typepack_engine::{Datatype, External32, Named, pack_external, unpack_external};
@@ -32,7 +33,7 @@
 //! ```
 
 mod kind;
-// Elsewhere long double is binary128 already.
+// On other targets long double is already binary128.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86", test))]
 mod binary128;
 mod byteswap;
@@ -50,7 +51,7 @@ use byteswap::ByteSwapped;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of one element of `named` in external32.
+/// Returns the bytes of one element of `named` in external32.
 ///
 /// ```
 /// use typepack_engine::{Named, external32};
@@ -69,27 +70,29 @@ pub struct External32(Arc<Prepared>);
 struct Prepared {
     datatype: Datatype,
     program: TypedProgram,
-    /// Where an element lies; `None` without data.
+    /// The memory that an element covers; `None` without data.
     place: Option<Footprint>,
     byteswapped: Option<ByteSwapped>,
 }
 
 impl External32 {
-    /// Prepares `datatype`; costs as much as its tree has nodes.
+    /// Prepares `datatype`. The cost is proportional to the nodes of its tree.
     ///
     /// # Errors
     ///
-    /// A type that needs more program nodes than the documented limit (2^28).
+    /// Returns [`ErrorKind::Limit`] if the type needs more program nodes than the documented limit
+    /// (2^28).
     pub fn new(datatype: &Datatype) -> Result<Self> {
         Self::with_settings(datatype, &Settings::default())
     }
 
-    /// As [`External32::new`], with leaf kernels for the instruction set of `settings`, and none if
-    /// the interpreter is forced.
+    /// Does what [`External32::new`] does, with leaf kernels for the instruction set of `settings`,
+    /// or without leaf kernels if `settings` force the interpreter.
     ///
     /// # Errors
     ///
-    /// As for [`External32::new`].
+    /// Returns [`ErrorKind::Limit`] if the type needs more program nodes than the documented limit
+    /// (2^28).
     pub fn with_settings(datatype: &Datatype, settings: &Settings) -> Result<Self> {
         let program = TypedProgram::lower(datatype, Unit::External32)?;
         let byteswapped = ByteSwapped::new(datatype, &program, settings)?;
@@ -97,29 +100,29 @@ impl External32 {
         Ok(Self(Arc::new(Prepared { datatype: datatype.clone(), program, place, byteswapped })))
     }
 
-    /// The type that was prepared.
+    /// Returns the type that was prepared.
     pub fn datatype(&self) -> &Datatype {
         &self.0.datatype
     }
 
-    /// The typed program, whose positions are bytes of external32.
+    /// Returns the typed program, whose positions are bytes of external32.
     pub fn program(&self) -> &TypedProgram {
         &self.0.program
     }
 
-    /// Where an element lies; `None` without data.
+    /// Returns the memory that an element covers; `None` without data.
     #[inline]
     pub(crate) fn place(&self) -> Option<&Footprint> {
         self.0.place.as_ref()
     }
 
-    /// Bytes of one element in external32.
+    /// Returns the bytes of one element in external32.
     pub fn element_bytes(&self) -> u64 {
         self.0.program.element_units()
     }
 
-    /// What converts, for people: the leaf kernels of a plan, `memcpy`, or `general` for types with
-    /// elements that change more than their byte order.
+    /// Returns the name of the converter for reports: the leaf kernels of a plan, `memcpy`, or
+    /// `general` for types with elements that change more than their byte order.
     pub fn kernel_name(&self, direction: Direction) -> String {
         match &self.0.byteswapped {
             Some(byteswapped) => byteswapped.plan.kernel_name(direction),
@@ -129,7 +132,7 @@ impl External32 {
 }
 
 impl Plan {
-    /// The external32 form of this plan's type, made at the first call and kept.
+    /// Returns the external32 form of this plan's type. The first call makes it, the plan keeps it.
     ///
     /// ```
     /// use typepack_engine::{Datatype, Named, pack_external};
@@ -143,30 +146,33 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// `plan`: it was decoded and has no datatype. As for [`External32::new`].
+    /// - [`ErrorKind::Type`] for `plan` if the plan was decoded and has no datatype.
+    /// - [`ErrorKind::Limit`] if the type needs more program nodes than the documented limit
+    ///   (2^28).
     pub fn external32(&self) -> Result<&External32> {
         let ty = self.datatype_for("external32 form")?;
         self.kept(Room::External32, || External32::with_settings(ty, self.settings()))
     }
 }
 
-/// Bytes of `count` elements in external32; exact.
+/// Returns the exact number of bytes of `count` elements in external32.
 ///
 /// # Errors
 ///
-/// The product does not fit `i64`.
+/// Returns [`ErrorKind::Overflow`] if the product does not fit `i64`.
 #[doc(alias = "MPI_Pack_external_size")]
 pub fn pack_external_size(external: &External32, count: u64) -> Result<u64> {
     external.0.program.units(count)
 }
 
-/// Packs the bytes `range` of the external32 form of `count` elements, without looking at buffers.
-/// `origin` is the address of displacement 0 (it need not be inside an allocation itself).
+/// Packs the bytes `range` of the external32 form of `count` elements, without checks of the
+/// buffers. `origin` is the address of displacement 0 (it need not be inside an allocation itself).
 ///
 /// # Errors
 ///
-/// `range`: not within the packed bytes of `count` elements. `src` ([`ErrorKind::Conversion`]): a
-/// value in the range does not fit the size it has in external32.
+/// - [`ErrorKind::Argument`] for `range` if it is not within the packed bytes of `count` elements.
+/// - [`ErrorKind::Conversion`] for `src` if a value in the range does not fit its size in
+///   external32.
 ///
 /// # Safety
 ///
@@ -180,22 +186,24 @@ pub unsafe fn pack_external_raw(
     range: Range<u64>,
     dst: *mut u8,
 ) -> Result<()> {
-    // SAFETY: the contracts are the same; the memory side is only read.
+    // SAFETY: the caller guarantees the conditions of `run` for packing, which only reads from
+    // `origin`.
     unsafe { run::<true>(external, count, origin.cast_mut(), range, dst) }
 }
 
-/// Unpacks `src`, the bytes `range` of the external32 form of `count` elements, without looking at
-/// buffers; the parts of a broken element in order, as for
+/// Unpacks `src`, the bytes `range` of the external32 form of `count` elements, without checks of
+/// the buffers. The parts of a cut element must come in order, as for
 /// [`unpack_external_range`](crate::unpack_external_range).
 ///
 /// # Errors
 ///
-/// `range`: not within the packed bytes of `count` elements.
+/// Returns [`ErrorKind::Argument`] for `range` if it is not within the packed bytes of `count`
+/// elements.
 ///
 /// # Safety
 ///
 /// - Every byte of data of every element of a named type that the range touches is valid for
-///   writes, and for reads if the range begins inside the element.
+///   writes, and also for reads if the range begins inside the element.
 /// - `src` is valid for reads of the range's length.
 /// - The two sides do not overlap.
 pub unsafe fn unpack_external_raw(
@@ -205,7 +213,8 @@ pub unsafe fn unpack_external_raw(
     range: Range<u64>,
     src: *const u8,
 ) -> Result<()> {
-    // SAFETY: the contracts are the same; the packed side is only read.
+    // SAFETY: the caller guarantees the conditions of `run` for unpacking, which only reads from
+    // `src`.
     unsafe { run::<false>(external, count, origin, range, src.cast_mut()) }
 }
 
@@ -213,13 +222,13 @@ pub unsafe fn unpack_external_raw(
 ///
 /// # Errors
 ///
-/// As for [`pack_external_raw`] when `PACK`.
+/// Returns the errors of [`pack_external_raw`] when `PACK`.
 ///
 /// # Safety
 ///
-/// - As for [`pack_external_raw`] when `PACK`, for [`unpack_external_raw`] otherwise, with the range
-///   of all bytes.
-/// - `bytes` is the number of these.
+/// - The conditions of [`pack_external_raw`] (when `PACK`) or [`unpack_external_raw`] hold, with
+///   the range `0..bytes`.
+/// - `bytes` is the external size of `count` elements.
 #[inline]
 pub(crate) unsafe fn run_all<const PACK: bool>(
     external: &External32,
@@ -229,19 +238,21 @@ pub(crate) unsafe fn run_all<const PACK: bool>(
     ext: *mut u8,
 ) -> Result<()> {
     match &external.0.byteswapped {
-        // SAFETY: our contract; no element is broken.
+        // SAFETY: `0..bytes` is all of `count` elements, so it cuts no element; the caller
+        // guarantees both sides.
         Some(byteswapped) => unsafe { byteswapped.run::<PACK>(count, origin, 0..bytes, ext) },
-        // SAFETY: our contract.
+        // SAFETY: the caller guarantees `count` elements at `origin` and `bytes` external bytes at
+        // `ext`.
         None => return unsafe { convert::<PACK>(external, count, origin, 0..bytes, ext) },
     }
     Ok(())
 }
 
-/// Moves and converts the bytes `range`; `ext` is where byte `range.start` is.
+/// Moves and converts the bytes `range`. `ext` is the address of byte `range.start`.
 ///
 /// # Safety
 ///
-/// As for [`pack_external_raw`] when `PACK`, for [`unpack_external_raw`] otherwise.
+/// The conditions of [`pack_external_raw`] (when `PACK`) or [`unpack_external_raw`] hold.
 #[inline]
 unsafe fn run<const PACK: bool>(
     external: &External32,
@@ -255,30 +266,34 @@ unsafe fn run<const PACK: bool>(
     let Some(byteswapped) =
         byteswapped.as_ref().filter(|_| range.start <= range.end && range.end <= all)
     else {
-        // SAFETY: our contract. The walk refuses a range that is none.
+        // SAFETY: the caller guarantees both sides for `range`; the walk refuses a range outside
+        // the elements.
         return unsafe { convert::<PACK>(external, count, origin, range, ext) };
     };
     let whole = if range == (0..all) { range.clone() } else { byteswapped.whole(program, &range) };
     let at = |position: u64| ext.wrapping_add((position - range.start) as usize);
     if range.start < whole.start {
-        // SAFETY: our contract, for the rest of an element that the range begins in.
+        // SAFETY: `range.start..whole.start` is a part of the range, the rest of the element that
+        // the range begins in.
         unsafe { convert::<PACK>(external, count, origin, range.start..whole.start, ext)? };
     }
-    // SAFETY: our contract, for whole elements; the plan's bytes are in the same places.
+    // SAFETY: `whole` is a part of the range that cuts no element and ends at or before `all`; byte
+    // `i` of the plan's packed form is byte `i` of the external32 form.
     unsafe { byteswapped.run::<PACK>(count, origin, whole.clone(), at(whole.start)) };
     if whole.end < range.end {
         let (rest, at) = (whole.end..range.end, at(whole.end));
-        // SAFETY: our contract, for the beginning of an element that the range ends in.
+        // SAFETY: `whole.end..range.end` is a part of the range, the beginning of the element that
+        // the range ends in.
         unsafe { convert::<PACK>(external, count, origin, rest, at)? };
     }
     Ok(())
 }
 
-/// [`run`] for any type and range, run by run.
+/// Does what [`run`] does for any type and range, run by run.
 ///
 /// # Safety
 ///
-/// As for [`run`].
+/// The conditions of [`run`] hold.
 unsafe fn convert<const PACK: bool>(
     external: &External32,
     count: u64,
@@ -292,7 +307,8 @@ unsafe fn convert<const PACK: bool>(
             Stretch::Runs(runs) => {
                 let converters = convert::converters(runs.named);
                 let convert = if PACK { converters.pack } else { converters.unpack };
-                // SAFETY: elements of the type map in the range, and their place in its bytes.
+                // SAFETY: the converter is that of `runs.named`; the walk's elements lie in the
+                // range, and `ext` has advanced to their place.
                 let bad = unsafe { convert(&runs, origin, ext) };
                 (bad, runs, runs.blocks * runs.length * converters.sizes.1 as u64)
             }
@@ -300,13 +316,14 @@ unsafe fn convert<const PACK: bool>(
                 let converters = convert::converters(named);
                 let part = if PACK { converters.pack_part } else { converters.unpack_part };
                 let mem = origin.wrapping_offset(offset as isize);
-                // SAFETY: an element that the range touches, and the bytes it has of it.
+                // SAFETY: the converter is that of `named`; the range touches the element at `mem`
+                // and has `length` of its bytes from `skip` on, whose place is `ext`.
                 let bad = unsafe { part(mem, ext, skip as usize, length as usize) };
                 (bad, Runs { offset, named, blocks: 1, stride: 0, length: 1 }, length)
             }
         };
         if bad {
-            // SAFETY: the elements that were just read.
+            // SAFETY: packing has just read these elements, so their data is readable at `origin`.
             return Err(unfit(&runs, unsafe { convert::refused(&runs, origin) }));
         }
         ext = ext.wrapping_add(bytes as usize);
@@ -317,7 +334,7 @@ unsafe fn convert<const PACK: bool>(
 #[cold]
 fn unfit(runs: &Runs, found: Option<(i64, i128)>) -> Error {
     let (named, bytes) = (runs.named, size_of(runs.named));
-    // Nothing is found only if another thread changed the value in between.
+    // `refused` finds nothing only if another thread has changed the value since.
     let (at, value) = found.unwrap_or((runs.offset, 0));
     Error::new(
         ErrorKind::Conversion,

@@ -1,8 +1,8 @@
-//! What a compiled kernel is to the engine: its shape, its parameter block, its entry point.
+//! The engine's view of a compiled kernel: its shape, its parameter block, its entry point.
 //!
 //! `plan/` cuts a program into [`Nest`]s and asks a [`Compiler`] for the [`Kernel`] of a nest's
-//! [`Shape`]; `exec/` calls it. The code generator (the `jit` crate) meets the engine here and
-//! nowhere else.
+//! [`Shape`]. `exec/` calls the kernel. This module is the only connection between the engine and
+//! the code generator (the `jit` crate).
 //!
 //! # The nest
 //!
@@ -13,13 +13,14 @@
 //! ```
 //!
 //! A `Loop` level contributes `i * stride` bytes, a `Table` level `entries[i] * scale` bytes. The
-//! leaf moves one block, or a window of a few short runs, to or from the next packed bytes.
-//! Iterations happen in this order and packed bytes are consecutive (typemap order), which keeps
-//! unpacking of overlapping types right.
+//! leaf moves one block, or a window of a few short runs, to or from the next packed bytes. A
+//! kernel executes the iterations in this order and packed bytes are consecutive (typemap order),
+//! so that unpacking of overlapping types is correct.
 //!
 //! # The parameter block
 //!
-//! An array of 64-bit words; numbers live here so that all types of one shape share one kernel:
+//! An array of 64-bit words. The numbers of a nest are parameters, so that all types of one shape
+//! share one kernel:
 //!
 //! ```text
 //! word 3*l     count of level l
@@ -28,12 +29,12 @@
 //! word 3*depth block length in bytes              (LeafShape::Long only)
 //! ```
 //!
-//! A caller that wants only iterations `a..b` of a level passes `count = b - a` and moves the base
-//! pointer by `a * stride`, or the table address by `a` entries. Thus a kernel has a start and a
-//! count at every level, and any whole number of blocks is reachable with at most `2 * depth`
-//! calls. A count of 0 at any level moves nothing.
+//! To execute only iterations `a..b` of a level, a caller passes `count = b - a` and adds `a *
+//! stride` to the base pointer, or `a` entries to the table address. Thus a caller chooses start
+//! and count at every level, and at most `2 * depth` calls move any whole number of blocks. A count
+//! of 0 at any level moves nothing.
 //!
-//! Fused copies have kernels of their own, over two layouts at once: [`TransferShape`].
+//! Kernels of fused copies walk two layouts at once: see [`TransferShape`].
 
 pub(crate) mod interpreter;
 mod transfer;
@@ -50,7 +51,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Which way bytes go.
+/// The direction of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From the described layout into consecutive bytes.
@@ -79,7 +80,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// Number of iterations.
+    /// Returns the number of iterations.
     pub fn count(&self) -> u64 {
         match self {
             Self::Loop { count, .. } => *count,
@@ -88,7 +89,7 @@ impl Level {
     }
 }
 
-/// What one iteration of the innermost level moves.
+/// The bytes that one iteration of the innermost level moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leaf {
     /// One block of `bytes` bytes at the base.
@@ -106,12 +107,12 @@ pub enum Leaf {
 }
 
 impl Leaf {
-    /// Most runs of a window.
+    /// Maximum number of runs of a window.
     pub const WINDOW_RUNS: usize = WINDOW_RUNS;
     /// Largest distance of a window's run, start or end, from the window's base, in bytes.
     pub const WINDOW_SPAN: i64 = WINDOW_SPAN;
 
-    /// Packed bytes of one leaf.
+    /// Returns the packed bytes of one leaf.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Block { bytes } => *bytes,
@@ -131,8 +132,8 @@ pub struct Nest {
     pub leaf: Leaf,
 }
 
-/// The levels of a nest, outermost first. As many as most nests have need no allocation: nests are
-/// made at every commit.
+/// The levels of a nest, outermost first. Most nests have at most 3 levels, which need no
+/// allocation: every commit makes nests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Levels(SmallVec<[Level; 3]>);
 
@@ -171,14 +172,14 @@ impl From<Vec<Level>> for Levels {
 }
 
 impl Nest {
-    /// Deepest nest that is offered to a compiler; deeper programs keep outer loops in the
-    /// executor, where they cost nothing measurable.
+    /// Maximum depth of a nest that the engine passes to a compiler. The executor runs the outer
+    /// loops of deeper programs, at no measurable cost.
     pub const MAX_DEPTH: usize = 8;
 
     /// Words of the largest parameter block.
     pub const WORDS: usize = 3 * Self::MAX_DEPTH + 1;
 
-    /// The shape of this nest for `direction`.
+    /// Returns the shape of this nest for `direction`.
     pub fn shape(&self, direction: Direction) -> Shape {
         Shape {
             direction,
@@ -201,7 +202,7 @@ impl Nest {
     }
 }
 
-/// What the code of a kernel depends on. Counts, strides, scales and tables are parameters.
+/// All that the code of a kernel depends on. Counts, strides, scales and tables are parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Pack or unpack.
@@ -243,7 +244,7 @@ impl LevelShape {
     }
 }
 
-/// A leaf as far as code depends on it.
+/// The part of a leaf that the code depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LeafShape {
     /// A block of exactly `bytes` bytes, 1 to [`LeafShape::FIXED_MAX`].
@@ -266,7 +267,7 @@ impl LeafShape {
 }
 
 impl Shape {
-    /// Number of words in the parameter block.
+    /// Returns the number of words in the parameter block.
     pub fn words(&self) -> usize {
         3 * self.levels.len() + usize::from(self.leaf == LeafShape::Long)
     }
@@ -297,23 +298,24 @@ impl fmt::Display for Shape {
     }
 }
 
-/// The entry point of a kernel: parameter block, base of the described memory, packed bytes.
+/// The entry point of a kernel. The arguments are the parameter block, the base of the described
+/// memory and the packed bytes.
 ///
 /// # Safety
 ///
-/// - `params` points to the words that the shape asks for (see the module's text), valid for reads.
-/// - Table addresses in it point to at least `count` entries of the shape's width.
-/// - For every iteration the leaf's runs, relative to `mem` plus the level offsets, are valid for
-///   reads (pack) or writes (unpack); nothing else at `mem` is touched.
-/// - `packed` is valid for writes (pack) or reads (unpack) of leaf bytes times all counts.
+/// - `params` points to the words that the shape requires (see the module's text), valid for reads.
+/// - Table addresses in the block point to at least `count` entries of the shape's width.
+/// - For every iteration, the leaf's runs, relative to `mem` plus the level offsets, are valid for
+///   reads (pack) or writes (unpack). The kernel accesses nothing else at `mem`.
+/// - `packed` is valid for writes (pack) or reads (unpack) of the leaf's bytes times all counts.
 /// - The two sides do not overlap.
 ///
-/// The kernel of a [`TransferShape`] takes the parameter block of the pair, and every run of its leaf is
-/// valid for reads relative to `mem`, the source's base, and for writes relative to `packed`, the
-/// destination's.
+/// The kernel of a [`TransferShape`] takes the parameter block of that shape. Every run of its leaf
+/// is valid for reads relative to `mem`, the base of the source, and for writes relative to
+/// `packed`, the base of the destination.
 pub type Entry = unsafe extern "C" fn(params: *const u64, mem: *mut u8, packed: *mut u8);
 
-/// A compiled kernel. Holding it keeps its code alive.
+/// A compiled kernel. Its code stays mapped while the value is alive.
 #[derive(Clone)]
 pub struct Kernel {
     entry: Entry,
@@ -326,20 +328,20 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// - `entry` implements the shape it is handed out for, as the module's text says, and never
-    ///   unwinds.
-    /// - Its code stays mapped and unchanged for as long as `keep` is alive.
+    /// - `entry` implements the shape that the kernel is returned for, as the module's text says,
+    ///   and never unwinds.
+    /// - The code of `entry` stays mapped and unchanged while `keep` is alive.
     pub unsafe fn new(entry: Entry, name: Arc<str>, keep: Arc<dyn Any + Send + Sync>) -> Self {
         Self { entry, name, _keep: keep }
     }
 
-    /// The entry point; valid while this kernel is alive.
+    /// Returns the entry point, which is valid while this kernel is alive.
     #[inline]
     pub fn entry(&self) -> Entry {
         self.entry
     }
 
-    /// The name that reports print.
+    /// Returns the name that reports print.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -351,25 +353,27 @@ impl fmt::Debug for Kernel {
     }
 }
 
-/// Who makes kernels. Handed to the commit; the engine knows no code generator.
+/// A maker of kernels. The caller passes it to the commit; the engine contains no code generator.
 ///
 /// # Safety
 ///
-/// - A kernel that [`Compiler::kernel`] returns implements the shape it was asked for, not merely
-///   some shape: the engine calls it from safe code with that shape's parameters.
+/// - A kernel that [`Compiler::kernel`] returns implements the requested shape, and no other shape:
+///   the engine calls the kernel from safe code with the parameters of that shape.
 pub unsafe trait Compiler: Send + Sync + fmt::Debug {
-    /// What a compilation costs: as much as a kernel saves in packing so many bytes in blocks of 8
-    /// that would have been interpreted. A nest's kernel is asked for once it would have saved that
-    /// (`plan/cost/`). 0 asks at commit, wherever a kernel is ever the better choice; `u64::MAX` never
-    /// asks.
+    /// Returns the cost of a compilation, as a number of bytes: packing that many bytes in blocks
+    /// of 8, a kernel saves over the interpreter what its compilation takes. The engine asks for
+    /// the kernel of a nest when the kernel would have saved its compilation (`plan/cost/`). With 0
+    /// the engine asks at commit, for each nest where a kernel is ever the better choice. With
+    /// `u64::MAX` the engine never asks.
     fn threshold(&self) -> u64;
 
-    /// The kernel for `shape`, from the cache or compiled now. `None` is a refusal, and final for
-    /// the plan that asked: the interpreter does the work.
+    /// Returns the kernel for `shape`, from the cache or compiled now. `None` is a refusal; the
+    /// plan that asked never asks again and uses the interpreter.
     fn kernel(&self, shape: &Shape) -> Option<Kernel>;
 
-    /// As [`Compiler::kernel`], for the kernel of a fused copy. The entry takes the source's base
-    /// for `mem` and the destination's for `packed` ([`TransferShape`]). By default a refusal.
+    /// Returns the kernel of a fused copy, under the rules of [`Compiler::kernel`]. The entry takes
+    /// the base of the source for `mem` and the base of the destination for `packed`
+    /// ([`TransferShape`]). The default refuses.
     fn transfer_kernel(&self, shape: &TransferShape) -> Option<Kernel> {
         let _ = shape;
         None

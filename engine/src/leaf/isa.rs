@@ -1,29 +1,31 @@
-//! Which instruction sets leaves may use.
+//! The instruction sets that leaf kernels may use.
 //!
-//! Chosen by `plan/` once per settings, forced by `Settings::isa`; `mod.rs` picks the instance of
-//! each leaf by it. The engine reads no environment: `TYPEPACK_ISA` is the runtime's to hand over.
+//! `plan/` picks an instruction set once per settings; `Settings::isa` can force it. `mod.rs` picks
+//! the instance of each leaf kernel for it. The engine does not read the environment: the runtime
+//! reads `TYPEPACK_ISA` and passes it in the settings.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-/// An instruction set for leaf kernels, from the one every machine has upwards.
+/// An instruction set for leaf kernels. The order is from the one that every machine has upwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Isa {
-    /// What the target promises: 16-byte moves (SSE2, NEON).
+    /// The baseline of the target: 16-byte moves (SSE2, NEON).
     Portable,
     /// x86-64 with AVX2: 32-byte moves, byte shuffles.
     Avx2,
-    /// x86-64 with AVX-512 F, BW, VL and VBMI, and BMI2: 64-byte moves, masked stores, byte permutes.
+    /// x86-64 with AVX-512 F, BW, VL and VBMI, and BMI2: 64-byte moves, masked stores, byte
+    /// permutes.
     Avx512,
 }
 
 impl Isa {
-    /// All of them, whatever this machine has.
+    /// All instruction sets, whether this machine has them or not.
     pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
 
-    /// The best one of this machine.
+    /// Returns the best instruction set of this machine.
     pub fn best() -> Self {
         static BEST: OnceLock<Isa> = OnceLock::new();
         *BEST.get_or_init(|| {
@@ -31,7 +33,7 @@ impl Isa {
         })
     }
 
-    /// Whether this machine has it.
+    /// Returns whether this machine has the instruction set.
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
@@ -51,7 +53,7 @@ impl Isa {
         }
     }
 
-    /// The name that `TYPEPACK_ISA` takes.
+    /// Returns the name that `TYPEPACK_ISA` takes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
@@ -81,7 +83,7 @@ impl FromStr for Isa {
     }
 }
 
-/// A text that names no instruction set of this machine.
+/// The error for a text that names no instruction set of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseIsaError {
     text: String,

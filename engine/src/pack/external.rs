@@ -1,7 +1,8 @@
 //! Packing and unpacking in external32 (MPI-5.0 section 5.3): the calls that check buffers.
 //!
-//! Beside `mod.rs` and `position.rs`, which do the same for the native form; `external32/` moves and
-//! converts. Invariant: an error before the first byte moves no position and writes nothing.
+//! `mod.rs` and `position.rs` have the corresponding calls for the native form; `external32/` moves
+//! and converts. Invariant: a call that fails before the first byte changes no position and writes
+//! nothing.
 
 use super::position::room as room_at;
 use super::room as room_of;
@@ -13,17 +14,20 @@ use crate::plan::footprint::check_place;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 
-/// Packs `count` elements from `src`, whose first byte is the type's origin, into `dst` at byte
-/// `position`, which advances by what was packed (MPI-5.0 section 5.3). Successive calls make one
-/// packing unit.
+/// Packs `count` elements from `src` into `dst` at byte `position` (MPI-5.0 section 5.3). The first
+/// byte of `src` is the type's origin. `position` advances by the packed bytes. Successive calls
+/// make one packing unit.
 ///
 /// # Errors
 ///
-/// `src`: the elements do not lie within it. `position`: beyond the end of `dst`. `dst`: no room
-/// from `position` on. `count`: the bytes do not fit 64 bits. In all these cases nothing is written.
-/// `src` again, with
-/// [`ErrorKind::Conversion`]: a value does not fit the size it has in external32; then `dst` from
-/// `position` on is unspecified. `position` advances only without an error.
+/// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within it.
+/// - [`ErrorKind::Argument`] for `position` if it is beyond the end of `dst`.
+/// - [`ErrorKind::Buffer`] for `dst` if there is no room from `position` on.
+/// - [`ErrorKind::Overflow`] for `count` if the bytes do not fit 64 bits.
+/// - [`ErrorKind::Conversion`] for `src` if a value does not fit its size in external32. Then the
+///   bytes of `dst` from `position` on are unspecified.
+///
+/// All errors but the last write nothing. `position` advances only without an error.
 #[doc(alias = "MPI_Pack_external")]
 pub fn pack_external<T: NoUninit>(
     external: &External32,
@@ -37,10 +41,10 @@ pub fn pack_external<T: NoUninit>(
     let bytes = room.len() as u64;
     let base = src.as_ptr().cast::<u8>().cast_mut();
     // SAFETY:
-    // - the bytes are those of all elements;
-    // - room: every element's data lies within src, initialised (NoUninit);
-    // - room: as many bytes of dst;
-    // - src and dst cannot overlap, one being borrowed mutably.
+    // - `bytes` is the external size of `count` elements (`room`);
+    // - every element's data lies within `src` (`room`) and is initialised (NoUninit);
+    // - `room` is a range of `dst` with that many bytes;
+    // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe {
         external32::run_all::<true>(external, count, base, bytes, dst[room.clone()].as_mut_ptr())?
     };
@@ -48,15 +52,18 @@ pub fn pack_external<T: NoUninit>(
     Ok(())
 }
 
-/// Unpacks `count` elements from `src` at byte `position`, which advances by what was used, into
-/// `dst`, whose first byte is the type's origin (MPI-5.0 section 5.3). Bytes of `dst` that the type
-/// does not cover keep their values.
+/// Unpacks `count` elements from `src` at byte `position` into `dst` (MPI-5.0 section 5.3). The
+/// first byte of `dst` is the type's origin. `position` advances by the used bytes. Bytes of `dst`
+/// that the type does not cover keep their values.
 ///
 /// # Errors
 ///
-/// `position`: beyond the end of `src`. `src`: it ends before the elements do. `dst`: the elements
-/// do not lie within it. `count`: the bytes do not fit 64 bits. Nothing is written then, and
-/// `position` stays.
+/// - [`ErrorKind::Argument`] for `position` if it is beyond the end of `src`.
+/// - [`ErrorKind::Buffer`] for `src` if it ends before the elements do.
+/// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within it.
+/// - [`ErrorKind::Overflow`] for `count` if the bytes do not fit 64 bits.
+///
+/// An error writes nothing and leaves `position` unchanged.
 #[doc(alias = "MPI_Unpack_external")]
 pub fn unpack_external<T: NoUninit + AnyBitPattern>(
     external: &External32,
@@ -70,11 +77,11 @@ pub fn unpack_external<T: NoUninit + AnyBitPattern>(
     let bytes = room.len() as u64;
     let (base, ext) = (dst.as_mut_ptr().cast::<u8>(), src[room.clone()].as_ptr().cast_mut());
     // SAFETY:
-    // - the bytes are those of all elements;
-    // - room: every element's data lies within dst, is initialised (NoUninit) and may take any bytes
-    //   (AnyBitPattern);
-    // - room: as many bytes of src;
-    // - src and dst cannot overlap, one being borrowed mutably.
+    // - `bytes` is the external size of `count` elements (`room`);
+    // - every element's data lies within `dst` (`room`), is initialised (NoUninit) and may take any
+    //   value (AnyBitPattern);
+    // - `room` is a range of `src` with that many bytes;
+    // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe { external32::run_all::<false>(external, count, base, bytes, ext)? };
     *position = room.end;
     Ok(())
@@ -82,13 +89,16 @@ pub fn unpack_external<T: NoUninit + AnyBitPattern>(
 
 /// Packs the bytes `range` of the external32 form of `count` elements into `dst`.
 ///
-/// `origin` is the byte position in `src` of the type's displacement 0. Any range may be asked for
-/// in any order.
+/// `origin` is the byte position in `src` of the type's displacement 0. Ranges may come in any
+/// order.
 ///
 /// # Errors
 ///
-/// `src`: the elements do not lie within it, or (conversion) a value in the range does not fit the
-/// size it has in external32. `range`: not within the packed bytes. `dst`: not as long as the range.
+/// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within it.
+/// - [`ErrorKind::Conversion`] for `src` if a value in the range does not fit its size in
+///   external32.
+/// - [`ErrorKind::Argument`] for `range` if it is not within the packed bytes.
+/// - [`ErrorKind::Buffer`] for `dst` if it is not exactly as long as the range.
 pub fn pack_external_range<T: NoUninit>(
     external: &External32,
     count: u64,
@@ -101,22 +111,23 @@ pub fn pack_external_range<T: NoUninit>(
     check_length(&range, "dst", dst.len())?;
     let base = src.as_ptr().cast::<u8>().wrapping_add(origin);
     // SAFETY:
-    // - check_place: every element's data lies within src, initialised (NoUninit);
-    // - check_length: dst is as long as the range (which the walk checks itself);
-    // - src and dst cannot overlap, one being borrowed mutably.
+    // - every element's data lies within `src` (`check_place`) and is initialised (NoUninit);
+    // - `dst` has the range's length (`check_length`); the walk checks the range itself;
+    // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe { pack_external_raw(external, count, base, range, dst.as_mut_ptr()) }
 }
 
 /// Unpacks `src`, the bytes `range` of the external32 form of `count` elements, into `dst`.
 ///
-/// `origin` is the byte position in `dst` of the type's displacement 0. Ranges may come in any
-/// order if they do not break elements. The parts of a broken element must come in order (an element
-/// that changes its format, such as `MPI_LONG`, is converted when its last byte arrives).
+/// `origin` is the byte position in `dst` of the type's displacement 0. Ranges that cut no elements
+/// may come in any order. The parts of a cut element must come in order: an element that changes
+/// its format, such as `MPI_LONG`, is converted when its last byte arrives.
 ///
 /// # Errors
 ///
-/// `dst`: the elements do not lie within it. `range`: not within the packed bytes. `src`: not as
-/// long as the range.
+/// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within it.
+/// - [`ErrorKind::Argument`] for `range` if it is not within the packed bytes.
+/// - [`ErrorKind::Buffer`] for `src` if it is not exactly as long as the range.
 pub fn unpack_external_range<T: NoUninit + AnyBitPattern>(
     external: &External32,
     count: u64,
@@ -129,15 +140,15 @@ pub fn unpack_external_range<T: NoUninit + AnyBitPattern>(
     check_length(&range, "src", src.len())?;
     let base = dst.as_mut_ptr().cast::<u8>().wrapping_add(origin);
     // SAFETY:
-    // - check_place: every element's data lies within dst, is initialised (NoUninit) and may take
-    //   any bytes (AnyBitPattern);
-    // - check_length: src is as long as the range (which the walk checks itself);
-    // - src and dst cannot overlap, one being borrowed mutably.
+    // - every element's data lies within `dst` (`check_place`), is initialised (NoUninit) and may
+    //   take any value (AnyBitPattern);
+    // - `src` has the range's length (`check_length`); the walk checks the range itself;
+    // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe { unpack_external_raw(external, count, base, range, src.as_ptr()) }
 }
 
-/// Where the packed bytes of `count` elements belong, from `position` on; both sides with their
-/// length in bytes and the name of their argument.
+/// Returns the place of the packed bytes of `count` elements, from `position` on. Each side is its
+/// length in bytes and the name of its argument.
 #[inline]
 fn room(
     external: &External32,
@@ -158,7 +169,7 @@ fn room(
     }
 }
 
-/// [`room`] for empty messages, strides that go backwards, and refusals.
+/// Does what [`room`] does for empty messages, backward strides, and refusals.
 #[cold]
 fn checked_room(
     external: &External32,
@@ -174,7 +185,7 @@ fn checked_room(
 }
 
 fn check_length(range: &Range<u64>, argument: &'static str, length: usize) -> Result<()> {
-    // A range that is not within the packed bytes is refused by the walk.
+    // The walk refuses a range that is not within the packed bytes.
     if range.end.checked_sub(range.start) != Some(length as u64) {
         let detail = format!("{length} bytes for the range {}..{}", range.start, range.end);
         return Err(Error::new(ErrorKind::Buffer, argument, detail));

@@ -1,7 +1,8 @@
-//! Pack and unpack: the door to a plan for Rust callers (safe) and for the C face (raw).
+//! Pack and unpack: the calls on a plan for Rust callers (safe) and for the C face (raw).
 //!
-//! The safe calls know every byte a type can touch: `true_lb .. true_lb + true_extent`, for each of
-//! `count` elements. They check that against the slice once and then run unchecked.
+//! The safe calls know every byte that a type can touch: `true_lb .. true_lb + true_extent`, for
+//! each of `count` elements. They check these bytes against the slice once and then move data
+//! without further checks.
 
 pub(crate) mod external;
 pub(crate) mod position;
@@ -15,32 +16,36 @@ use crate::plan::footprint::{Footprint, check_bounds};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 
-/// Packs `count` elements from `src`, whose first byte is the type's origin, into the front of
-/// `dst`; returns the packed bytes.
+/// Packs `count` elements from `src` into the front of `dst`, and returns the number of packed
+/// bytes. The first byte of `src` is the type's origin.
 ///
 /// # Errors
 ///
-/// `src`: the elements do not lie within it. `dst`: shorter than the packed bytes. `count`: the
-/// packed bytes do not fit 64 bits.
+/// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within it.
+/// - [`ErrorKind::Buffer`] for `dst` if it is shorter than the packed bytes.
+/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
 #[doc(alias = "MPI_Pack")]
 pub fn pack<T: NoUninit>(plan: &Plan, count: u64, src: &[T], dst: &mut [u8]) -> Result<usize> {
     let bytes = match room(of(plan), count, size_of_val(src), dst.len()) {
         Some(bytes) => bytes,
         None => checked(plan, count, (size_of_val(src), "src"), (dst.len(), "dst"))?,
     };
-    // SAFETY: as in `pack_range`, for the whole range; `room` or `checked` has seen both lengths.
+    // SAFETY: `room` or `checked` showed that `count` elements lie within `src`, whose bytes are
+    // initialised (NoUninit), and that `dst` has `bytes` bytes. `dst` is borrowed mutably, so the
+    // slices do not overlap.
     unsafe { pack_raw(plan, count, src.as_ptr().cast(), 0..bytes as u64, dst.as_mut_ptr()) };
     Ok(bytes)
 }
 
-/// Unpacks `count` elements from the front of `src` into `dst`, whose first byte is the type's
-/// origin; returns the packed bytes used. Bytes of `dst` that the type does not cover keep their
-/// values.
+/// Unpacks `count` elements from the front of `src` into `dst`, and returns the number of packed
+/// bytes used. The first byte of `dst` is the type's origin. Bytes of `dst` that the type does not
+/// cover keep their values.
 ///
 /// # Errors
 ///
-/// `src`: shorter than the packed bytes. `dst`: the elements do not lie within it. `count`: the
-/// packed bytes do not fit 64 bits.
+/// - [`ErrorKind::Buffer`] for `src` if it is shorter than the packed bytes.
+/// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within it.
+/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
 #[doc(alias = "MPI_Unpack")]
 pub fn unpack<T: NoUninit + AnyBitPattern>(
     plan: &Plan,
@@ -52,7 +57,9 @@ pub fn unpack<T: NoUninit + AnyBitPattern>(
         Some(bytes) => bytes,
         None => checked(plan, count, (size_of_val(dst), "dst"), (src.len(), "src"))?,
     };
-    // SAFETY: as in `unpack_range`, for the whole range; `room` or `checked` has seen both lengths.
+    // SAFETY: `room` or `checked` showed that `count` elements lie within `dst`, whose bytes may
+    // take any value (AnyBitPattern), and that `src` has `bytes` bytes. `dst` is borrowed mutably,
+    // so the slices do not overlap.
     unsafe { unpack_raw(plan, count, dst.as_mut_ptr().cast(), 0..bytes as u64, src.as_ptr()) };
     Ok(bytes)
 }
@@ -60,12 +67,13 @@ pub fn unpack<T: NoUninit + AnyBitPattern>(
 /// Packs the bytes `range` of the packed form of `count` elements into `dst`.
 ///
 /// `origin` is the byte position in `src` of the type's displacement 0 (types with a negative
-/// `true_lb` reach before it). Any range may be asked for in any order.
+/// `true_lb` reach before it). Ranges may come in any order.
 ///
 /// # Errors
 ///
-/// `src`: the elements do not lie within it. `range`: not within the packed bytes. `dst`: not
-/// exactly as long as the range.
+/// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within it.
+/// - [`ErrorKind::Argument`] for `range` if it is not within the packed bytes.
+/// - [`ErrorKind::Buffer`] for `dst` if it is not exactly as long as the range.
 pub fn pack_range<T: NoUninit>(
     plan: &Plan,
     count: u64,
@@ -78,9 +86,11 @@ pub fn pack_range<T: NoUninit>(
     check_range(plan, count, &range, "dst", dst.len())?;
     let base = src.as_ptr().cast::<u8>().wrapping_add(origin);
     // SAFETY:
-    // - check_range: the range is within the packed bytes, which fit i64, and dst is as long;
-    // - check_bounds: every byte of the type map lies within src, initialised (NoUninit);
-    // - src and dst cannot overlap, one being borrowed mutably.
+    // - the range is within the packed bytes, which fit i64, and `dst` has the range's length
+    //   (`check_range`);
+    // - every byte of the type map lies within `src` (`check_bounds`) and is initialised
+    //   (NoUninit);
+    // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe { pack_raw(plan, count, base, range, dst.as_mut_ptr()) };
     Ok(())
 }
@@ -91,8 +101,9 @@ pub fn pack_range<T: NoUninit>(
 ///
 /// # Errors
 ///
-/// `dst`: the elements do not lie within it. `range`: not within the packed bytes. `src`: not
-/// exactly as long as the range.
+/// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within it.
+/// - [`ErrorKind::Argument`] for `range` if it is not within the packed bytes.
+/// - [`ErrorKind::Buffer`] for `src` if it is not exactly as long as the range.
 pub fn unpack_range<T: NoUninit + AnyBitPattern>(
     plan: &Plan,
     count: u64,
@@ -105,23 +116,24 @@ pub fn unpack_range<T: NoUninit + AnyBitPattern>(
     check_range(plan, count, &range, "src", src.len())?;
     let base = dst.as_mut_ptr().cast::<u8>().wrapping_add(origin);
     // SAFETY:
-    // - check_range: the range is within the packed bytes, which fit i64, and src is as long;
-    // - check_bounds: every byte of the type map lies within dst, and any bytes make valid values
+    // - the range is within the packed bytes, which fit i64, and `src` has the range's length
+    //   (`check_range`);
+    // - every byte of the type map lies within `dst` (`check_bounds`) and may take any value
     //   (AnyBitPattern);
-    // - src and dst cannot overlap, one being borrowed mutably.
+    // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe { unpack_raw(plan, count, base, range, src.as_ptr()) };
     Ok(())
 }
 
-/// Packed bytes of an element, and where it lies.
+/// Returns the packed bytes of an element, and its place in memory.
 #[inline]
 fn of(plan: &Plan) -> (u64, &Footprint) {
     (plan.element_bytes(), plan.footprint())
 }
 
-/// Packed bytes of `count` elements, of which `(bytes, place)` says what each packs and where it
-/// lies, if both sides have room for them and numbers are small: the checks of the usual call, in a
-/// few instructions. `None` decides nothing.
+/// Returns the packed bytes of `count` elements if both sides have room for them and the numbers
+/// are small: the checks of the usual call, in a few instructions. `(bytes, place)` are the packed
+/// bytes of an element and its place in memory. `None` means that this function cannot decide.
 #[inline]
 pub(crate) fn room(
     (bytes, place): (u64, &Footprint),
@@ -138,7 +150,7 @@ pub(crate) fn room(
     fits.then_some(bytes as usize)
 }
 
-/// What [`room`] does not decide: empty messages, strides that go backwards, and refusals.
+/// Checks the cases that [`room`] does not decide: empty messages, backward strides, and refusals.
 #[cold]
 fn checked(
     plan: &Plan,
@@ -247,7 +259,7 @@ mod tests {
         assert!(check_bounds(&far, u64::MAX, usize::MAX, 1, "src").is_err());
     }
 
-    /// Bodies that are a list of nests and blocks, whole and in every two pieces.
+    /// Bodies that are a list of nests and blocks, packed as a whole and in every two pieces.
     #[test]
     fn bodies_of_several_nests() {
         let (f64, f32) = (Datatype::named(Named::F64), Datatype::named(Named::F32));

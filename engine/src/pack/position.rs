@@ -1,11 +1,12 @@
-//! Packing units: pack and unpack at a position that moves on (MPI-5.0 section 5.2).
+//! Packing units: pack and unpack at a position that advances (MPI-5.0 section 5.2).
 //!
-//! Beside `pack/`, whose calls these are with a window of the packed buffer. Calls that hand the
-//! position on fill one packing unit, whatever their types; it may be unpacked in other parts than
-//! it was packed in. Nothing stands in a unit but the packed data, so [`Plan::packed_bytes`] is
-//! exact for `MPI_Pack_size`, and a message is a unit.
+//! These calls do what those of `mod.rs` do, with a window of the packed buffer. Successive calls
+//! that pass on the position fill one packing unit, whatever their types. The unit may be unpacked
+//! in other parts than it was packed in. A unit contains nothing but packed data. So
+//! [`Plan::packed_bytes`] is exact for `MPI_Pack_size`, and a message is a unit.
 //!
-//! Invariant: an error moves no position and writes nothing. `external.rs` uses [`room`] as well.
+//! Invariant: a failing call changes no position and writes nothing. `external.rs` uses [`room`]
+//! too.
 //!
 //! ```
 //! use typepack_engine::{Datatype, Named, pack_at, unpack_at};
@@ -34,14 +35,17 @@ use crate::plan::footprint::check_bounds;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::ops::Range;
 
-/// Packs `count` elements from `src`, whose first byte is the type's origin, into `dst` at byte
-/// `position`, which advances by what was packed.
+/// Packs `count` elements from `src` into `dst` at byte `position`. The first byte of `src` is the
+/// type's origin. `position` advances by the packed bytes.
 ///
 /// # Errors
 ///
-/// `src`: the elements do not lie within it. `position`: beyond the end of `dst`. `dst`: no room
-/// from `position` on. `count`: the packed bytes do not fit 64 bits. Nothing is written then, and
-/// `position` stays.
+/// - [`ErrorKind::Buffer`] for `src` if the elements do not lie within it.
+/// - [`ErrorKind::Argument`] for `position` if it is beyond the end of `dst`.
+/// - [`ErrorKind::Buffer`] for `dst` if there is no room from `position` on.
+/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
+///
+/// An error writes nothing and leaves `position` unchanged.
 #[doc(alias = "MPI_Pack")]
 pub fn pack_at<T: NoUninit>(
     plan: &Plan,
@@ -54,10 +58,11 @@ pub fn pack_at<T: NoUninit>(
     let bytes = plan.packed_bytes(count)?;
     let room = room(count, bytes, *position, dst.len(), "dst")?;
     // SAFETY:
-    // - the range is all packed bytes;
-    // - check_bounds: every byte of the type map lies within src, initialised (NoUninit);
-    // - room: that many bytes of dst;
-    // - src and dst cannot overlap, one being borrowed mutably.
+    // - `0..bytes` is the packed form of `count` elements;
+    // - every byte of the type map lies within `src` (`check_bounds`) and is initialised
+    //   (NoUninit);
+    // - `room` is a range of `dst` with `bytes` bytes;
+    // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe {
         pack_raw(plan, count, src.as_ptr().cast(), 0..bytes, dst[room.clone()].as_mut_ptr());
     }
@@ -65,15 +70,18 @@ pub fn pack_at<T: NoUninit>(
     Ok(())
 }
 
-/// Unpacks `count` elements from `src` at byte `position`, which advances by what was used, into
-/// `dst`, whose first byte is the type's origin. Bytes of `dst` that the type does not cover keep
-/// their values.
+/// Unpacks `count` elements from `src` at byte `position` into `dst`. The first byte of `dst` is
+/// the type's origin. `position` advances by the used bytes. Bytes of `dst` that the type does not
+/// cover keep their values.
 ///
 /// # Errors
 ///
-/// `position`: beyond the end of `src`. `src`: it ends before the elements do. `dst`: the elements
-/// do not lie within it. `count`: the packed bytes do not fit 64 bits. Nothing is written then, and
-/// `position` stays.
+/// - [`ErrorKind::Argument`] for `position` if it is beyond the end of `src`.
+/// - [`ErrorKind::Buffer`] for `src` if it ends before the elements do.
+/// - [`ErrorKind::Buffer`] for `dst` if the elements do not lie within it.
+/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
+///
+/// An error writes nothing and leaves `position` unchanged.
 #[doc(alias = "MPI_Unpack")]
 pub fn unpack_at<T: NoUninit + AnyBitPattern>(
     plan: &Plan,
@@ -86,11 +94,11 @@ pub fn unpack_at<T: NoUninit + AnyBitPattern>(
     let bytes = plan.packed_bytes(count)?;
     let room = room(count, bytes, *position, src.len(), "src")?;
     // SAFETY:
-    // - the range is all packed bytes;
-    // - check_bounds: every byte of the type map lies within dst, is initialised (NoUninit), and
-    //   any bytes make valid values (AnyBitPattern);
-    // - room: that many bytes of src;
-    // - src and dst cannot overlap, one being borrowed mutably.
+    // - `0..bytes` is the packed form of `count` elements;
+    // - every byte of the type map lies within `dst` (`check_bounds`), is initialised (NoUninit)
+    //   and may take any value (AnyBitPattern);
+    // - `room` is a range of `src` with `bytes` bytes;
+    // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
     unsafe {
         unpack_raw(plan, count, dst.as_mut_ptr().cast(), 0..bytes, src[room.clone()].as_ptr());
     }
@@ -98,13 +106,16 @@ pub fn unpack_at<T: NoUninit + AnyBitPattern>(
     Ok(())
 }
 
-/// As [`pack_at`], from the address `origin` of displacement 0 (which need not be inside an
-/// allocation itself) into the `outsize` bytes at `outbuf`.
+/// Does what [`pack_at`] does, from the address `origin` of displacement 0 (which need not be
+/// inside an allocation itself) into the `outsize` bytes at `outbuf`.
 ///
 /// # Errors
 ///
-/// `position`: beyond `outsize`. `outsize`: no room from `position` on. `count`: the packed bytes
-/// do not fit 64 bits. Nothing is written then, and `position` stays.
+/// - [`ErrorKind::Argument`] for `position` if it is beyond `outsize`.
+/// - [`ErrorKind::Buffer`] for `outsize` if there is no room from `position` on.
+/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
+///
+/// An error writes nothing and leaves `position` unchanged.
 ///
 /// # Safety
 ///
@@ -112,7 +123,7 @@ pub fn unpack_at<T: NoUninit + AnyBitPattern>(
 /// - `outbuf` is valid for writes of `outsize` bytes.
 /// - The two sides do not overlap.
 #[doc(alias = "MPI_Pack")]
-// Behind the C face a call of this would cost as much as its checks.
+// The C face calls this function: a call instruction would cost as much as the checks.
 #[inline(always)]
 pub unsafe fn pack_at_raw(
     plan: &Plan,
@@ -128,10 +139,11 @@ pub unsafe fn pack_at_raw(
         None => checked_room(plan, count, start, (outsize, "outsize"))?,
     };
     // SAFETY:
-    // - the range is all packed bytes;
-    // - the caller vouches for the memory side, for outbuf, which has room for the bytes from
-    //   `start` on, and that they do not overlap.
-    // - `quick_room` and `checked_room` return the product of count and element bytes.
+    // - `bytes` is `count` times the element bytes (`quick_room` or `checked_room`);
+    // - the caller guarantees the type map of `count` elements for reads (first condition of `#
+    //   Safety`);
+    // - `outbuf` is writable for `outsize` bytes, of which at least `bytes` follow `start`;
+    // - the caller guarantees that the two sides do not overlap.
     unsafe {
         let (memory, packed) = (origin.cast_mut(), outbuf.wrapping_add(start));
         exec::run_all::<true>(plan, count, memory, bytes as u64, packed);
@@ -140,13 +152,16 @@ pub unsafe fn pack_at_raw(
     Ok(())
 }
 
-/// As [`unpack_at`], from the `insize` bytes at `inbuf` to the address `origin` of displacement 0
-/// (which need not be inside an allocation itself).
+/// Does what [`unpack_at`] does, from the `insize` bytes at `inbuf` to the address `origin` of
+/// displacement 0 (which need not be inside an allocation itself).
 ///
 /// # Errors
 ///
-/// `position`: beyond `insize`. `insize`: the elements go on after it. `count`: the packed bytes do
-/// not fit 64 bits. Nothing is written then, and `position` stays.
+/// - [`ErrorKind::Argument`] for `position` if it is beyond `insize`.
+/// - [`ErrorKind::Buffer`] for `insize` if the elements continue after it.
+/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
+///
+/// An error writes nothing and leaves `position` unchanged.
 ///
 /// # Safety
 ///
@@ -155,7 +170,7 @@ pub unsafe fn pack_at_raw(
 /// - `inbuf` is valid for reads of `insize` bytes.
 /// - The two sides do not overlap.
 #[doc(alias = "MPI_Unpack")]
-// Behind the C face a call of this would cost as much as its checks.
+// The C face calls this function: a call instruction would cost as much as the checks.
 #[inline(always)]
 pub unsafe fn unpack_at_raw(
     plan: &Plan,
@@ -171,10 +186,11 @@ pub unsafe fn unpack_at_raw(
         None => checked_room(plan, count, start, (insize, "insize"))?,
     };
     // SAFETY:
-    // - the range is all packed bytes;
-    // - the caller vouches for the memory side, for inbuf, which has the bytes from `start` on,
-    //   and that they do not overlap.
-    // - `quick_room` and `checked_room` return the product of count and element bytes.
+    // - `bytes` is `count` times the element bytes (`quick_room` or `checked_room`);
+    // - the caller guarantees the type map of `count` elements for writes (first condition of `#
+    //   Safety`);
+    // - `inbuf` is readable for `insize` bytes, of which at least `bytes` follow `start`;
+    // - the caller guarantees that the two sides do not overlap.
     unsafe {
         let packed = inbuf.cast_mut().wrapping_add(start);
         exec::run_all::<false>(plan, count, origin, bytes as u64, packed);
@@ -183,16 +199,17 @@ pub unsafe fn unpack_at_raw(
     Ok(())
 }
 
-/// The packed bytes of `count` elements, if so many follow `position` in a packing unit of `size`
-/// bytes: the checks of `MPI_Pack` without the words of their errors, which [`checked_room`] finds.
+/// Returns the packed bytes of `count` elements if that many bytes follow `position` in a packing
+/// unit of `size` bytes. These are the checks of `MPI_Pack`; [`checked_room`] finds the text of an
+/// error.
 #[inline]
 fn quick_room(plan: &Plan, count: u64, position: usize, size: usize) -> Option<usize> {
-    // No more than the size of memory, so its sum with the position fits, too.
+    // `bytes` is at most the size of memory, so its sum with the position fits, too.
     let bytes = usize::try_from(plan.element_bytes().checked_mul(count)?).ok()?;
     (bytes <= isize::MAX as usize && bytes <= size.checked_sub(position)?).then_some(bytes)
 }
 
-/// As [`quick_room`], with the reason if there is no room.
+/// Does what [`quick_room`] does and returns the reason if there is no room.
 #[cold]
 fn checked_room(
     plan: &Plan,
@@ -204,8 +221,8 @@ fn checked_room(
     room(count, bytes, position, size, argument).map(|room| room.len())
 }
 
-/// Where `count` elements of `bytes` packed bytes in all lie in a packing unit of `size` bytes; a
-/// refusal of the size names `argument`.
+/// Returns the place of `count` elements, `bytes` packed bytes in all, in a packing unit of `size`
+/// bytes. An error about the size names `argument`.
 pub(crate) fn room(
     count: u64,
     bytes: u64,
@@ -222,7 +239,7 @@ pub(crate) fn room(
             format!("{count} elements need {bytes} bytes at position {position} of {size}");
         return Err(Error::new(ErrorKind::Buffer, argument, detail));
     }
-    // Not more than `left`, so it fits, and so does the sum.
+    // `bytes` is at most `left`, so the conversion and the sum fit.
     Ok(position..position + bytes as usize)
 }
 
@@ -235,7 +252,8 @@ mod tests {
         Datatype::named(named)
     }
 
-    /// n ints and m doubles, packed by two calls, come out in pieces of 1, 2, 3 ... elements.
+    /// Packs n ints and m doubles with two calls and unpacks them in pieces of 1, 2, 3 ...
+    /// elements.
     #[test]
     fn a_unit_is_unpacked_in_other_parts_than_it_was_packed() {
         let (int, double) = (named(Named::INT).commit().unwrap(), named(Named::DOUBLE));
@@ -280,7 +298,7 @@ mod tests {
             pack_at(&empty, 3, &[0u8; 0], &mut unit, &mut at).unwrap();
             unpack_at(&int, 0, &unit, &mut at, &mut [0u8; 0]).unwrap();
             unpack_at(&empty, u64::MAX, &unit, &mut at, &mut [0u8; 0]).unwrap();
-            // SAFETY: no byte is moved.
+            // SAFETY: both calls move 0 bytes, so they access no memory.
             unsafe {
                 pack_at_raw(&int, 0, std::ptr::null(), unit.as_mut_ptr(), 4, &mut at).unwrap();
                 unpack_at_raw(&empty, 9, unit.as_ptr(), 4, &mut at, std::ptr::null_mut()).unwrap();
@@ -320,7 +338,7 @@ mod tests {
             check(pack_at(&int, count, &ints, &mut unit, &mut at), at, before, &text("dst"));
             let mut back = [9i32; 3];
             check(unpack_at(&int, count, &unit, &mut at, &mut back), at, before, &text("src"));
-            // SAFETY: refused before anything is touched; the buffers are as long as said.
+            // SAFETY: the calls are refused before any access; the buffers have the stated lengths.
             let [packed, unpacked] = unsafe {
                 let (from, to) = (ints.as_ptr().cast(), back.as_mut_ptr().cast());
                 [
@@ -332,13 +350,13 @@ mod tests {
             check(unpacked, at, before, &text("insize"));
             assert_eq!((unit, back), ([7; 10], [9; 3]));
         }
-        // The element buffers, and counts beyond all bounds.
+        // Element buffers that are too small, and counts beyond all bounds.
         let mut at = 2;
         let few = "src: 2 elements at origin 0 need bytes 0 to 8, the buffer has 4";
         check(pack_at(&int, 2, &ints[..1], &mut unit, &mut at), at, 2, few);
         let few = "dst: 2 elements at origin 0 need bytes 0 to 8, the buffer has 4";
         check(unpack_at(&int, 2, &unit, &mut at, &mut [0i32]), at, 2, few);
-        // SAFETY: refused before anything is touched.
+        // SAFETY: the count is refused before any access.
         let result = unsafe {
             pack_at_raw(&int, 1 << 62, ints.as_ptr().cast(), unit.as_mut_ptr(), 10, &mut at)
         };

@@ -1,10 +1,10 @@
-//! Packs and unpacks with several threads: ranges of the packed form, cut by `plan/segments.rs`, executed
-//! like any other range by `pack/`.
+//! Packs and unpacks with several threads: `plan/segments.rs` cuts the packed form into ranges, and
+//! each thread executes ranges as `pack/` does.
 //!
-//! Threads write disjoint memory: packing, because segments are disjoint ranges of packed bytes;
-//! unpacking, because a layout in which a byte may occur twice is unpacked by one thread, in typemap
-//! order. One thread also does what is short: waking the others costs about 12 us, so that 1 MiB is
-//! a tie and less a loss.
+//! Threads write disjoint memory. When packing, segments are disjoint ranges of packed bytes. When
+//! unpacking, one thread unpacks a layout in which a byte may occur twice, in typemap order. One
+//! thread also executes short calls: waking the other threads costs about 12 us, so with 1 MiB
+//! several threads only break even, and with less they lose.
 
 use super::whole;
 use crate::error::{Error, ErrorKind, Result};
@@ -17,10 +17,11 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use std::fmt;
 use std::ops::Range;
 
-/// Segments per thread: one that is late costs the others a quarter of their time at most.
+/// Segments per thread: a late thread delays the others by at most a quarter of their time.
 const SEGMENTS: u64 = 4;
 
-/// Threads that pack and unpack together. They sleep between calls and end with this value.
+/// A pool of threads that pack and unpack together. The threads sleep between calls and end when
+/// the pool is dropped.
 ///
 /// ```
 /// use typepack_engine::{Datatype, Threads, pack};
@@ -34,24 +35,26 @@ const SEGMENTS: u64 = 4;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Threads {
-    /// `None`: the caller alone.
+    /// `None` if the calling thread works alone.
     pool: Option<ThreadPool>,
 }
 
 impl Threads {
-    /// Fewest packed bytes of a call that are shared among threads.
+    /// Fewest packed bytes of a call that several threads share.
     pub const LEAST: u64 = 4 << 20;
 
-    /// `wanted` threads, or as many as this process may use CPUs if that is less.
+    /// Makes a pool of `wanted` threads, or of as many as this process may use CPUs if that is
+    /// less.
     ///
     /// # Errors
     ///
-    /// `threads`: 0, or the system refuses to start them.
+    /// Returns [`ErrorKind::Argument`] for `threads` if `wanted` is 0, and [`ErrorKind::Limit`] if
+    /// the system cannot start the threads.
     pub fn new(wanted: usize) -> Result<Self> {
         if wanted == 0 {
             return Err(Error::new(ErrorKind::Argument, "threads", "0 threads do no work"));
         }
-        // Where the system does not tell there is one.
+        // If the system does not report its CPUs, assume one.
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         Self::exactly(wanted.min(cpus))
     }
@@ -71,16 +74,16 @@ impl Threads {
         Ok(Self { pool: Some(pool) })
     }
 
-    /// How many there are.
+    /// Returns the number of threads.
     pub fn count(&self) -> usize {
         self.pool.as_ref().map_or(1, ThreadPool::current_num_threads)
     }
 
-    /// As [`pack`](crate::pack()).
+    /// Does what [`pack`](crate::pack()) does, with several threads.
     ///
     /// # Errors
     ///
-    /// As for [`pack`](crate::pack()).
+    /// Returns the errors of [`pack`](crate::pack()).
     pub fn pack<T: NoUninit>(
         &self,
         plan: &Plan,
@@ -91,21 +94,24 @@ impl Threads {
         let bytes = whole(plan, count, "dst", dst.len())?;
         check_bounds(plan, count, 0, size_of_val(src), "src")?;
         // SAFETY:
-        // - the range is that of `count` elements, and `dst` is as long (`whole`);
-        // - check_bounds: every byte of the type map lies within src, initialised (NoUninit);
-        // - src and dst cannot overlap, one being borrowed mutably.
+        // - the range is the packed form of `count` elements, and `dst` has as many bytes
+        //   (`whole`);
+        // - every byte of the type map lies within `src` (`check_bounds`) and is initialised
+        //   (NoUninit), and both slices may be used from any thread;
+        // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
         unsafe {
             self.pack_raw(plan, count, src.as_ptr().cast(), 0..bytes as u64, dst.as_mut_ptr())
         };
         Ok(bytes)
     }
 
-    /// As [`unpack`](crate::unpack()). One thread does it where a byte may occur twice in the layout
-    /// ([`Plan::overlaps`]; the answer is kept with the plan), and under `Settings::verify`.
+    /// Does what [`unpack`](crate::unpack()) does, with several threads. One thread unpacks if a
+    /// byte may occur twice in the layout ([`Plan::overlaps`]; the plan keeps the answer), and
+    /// under `Settings::verify`.
     ///
     /// # Errors
     ///
-    /// As for [`unpack`](crate::unpack()).
+    /// Returns the errors of [`unpack`](crate::unpack()).
     pub fn unpack<T: NoUninit + AnyBitPattern>(
         &self,
         plan: &Plan,
@@ -116,21 +122,22 @@ impl Threads {
         let bytes = whole(plan, count, "src", src.len())?;
         check_bounds(plan, count, 0, size_of_val(dst), "dst")?;
         // SAFETY:
-        // - the range is that of `count` elements, and `src` is as long (`whole`);
-        // - check_bounds: every byte of the type map lies within dst, and any bytes make valid
-        //   values (AnyBitPattern);
-        // - src and dst cannot overlap, one being borrowed mutably.
+        // - the range is the packed form of `count` elements, and `src` has as many bytes
+        //   (`whole`);
+        // - every byte of the type map lies within `dst` (`check_bounds`) and may take any value
+        //   (AnyBitPattern), and both slices may be used from any thread;
+        // - `src` and `dst` cannot overlap, since `dst` is borrowed mutably.
         unsafe {
             self.unpack_raw(plan, count, dst.as_mut_ptr().cast(), 0..bytes as u64, src.as_ptr())
         };
         Ok(bytes)
     }
 
-    /// As [`pack_raw`](crate::pack_raw()).
+    /// Does what [`pack_raw`](crate::pack_raw()) does, with several threads.
     ///
     /// # Safety
     ///
-    /// - As for [`pack_raw`](crate::pack_raw()), from any thread.
+    /// - The conditions of [`pack_raw`](crate::pack_raw()) hold, for accesses from any thread.
     pub unsafe fn pack_raw(
         &self,
         plan: &Plan,
@@ -142,16 +149,18 @@ impl Threads {
         let sides = Sides { origin: origin.cast_mut(), packed: dst };
         self.each(plan, count, &range, true, |segment| {
             let (origin, dst) = sides.of(segment.start - range.start);
-            // SAFETY: our contract for a part of the range; other threads write other parts of dst.
+            // SAFETY: `segment` is a part of the range, which the caller guarantees for any thread;
+            // `origin` and `dst` are its addresses. Segments are disjoint, so other threads write
+            // other bytes of `dst`.
             unsafe { pack_raw(plan, count, origin, segment, dst) }
         });
     }
 
-    /// As [`unpack_raw`](crate::unpack_raw()).
+    /// Does what [`unpack_raw`](crate::unpack_raw()) does, with several threads.
     ///
     /// # Safety
     ///
-    /// - As for [`unpack_raw`](crate::unpack_raw()), from any thread.
+    /// - The conditions of [`unpack_raw`](crate::unpack_raw()) hold, for accesses from any thread.
     pub unsafe fn unpack_raw(
         &self,
         plan: &Plan,
@@ -165,13 +174,15 @@ impl Threads {
         let shared = range.end - range.start >= Self::LEAST && self.pool.is_some() && disjoint();
         self.each(plan, count, &range, shared, |segment| {
             let (origin, src) = sides.of(segment.start - range.start);
-            // SAFETY: our contract for a part of the range; no byte occurs twice where there are
-            // several segments, so other threads write other bytes.
+            // SAFETY: `segment` is a part of the range, which the caller guarantees for any thread;
+            // `origin` and `src` are its addresses. If there are several segments, no byte of the
+            // layout occurs twice, so other threads write other bytes.
             unsafe { unpack_raw(plan, count, origin, segment, src) }
         });
     }
 
-    /// Calls `each` for segments of `range`, several at a time if `shared` and worthwhile.
+    /// Calls `each` for segments of `range`. Several threads share the segments if `shared` is true
+    /// and the range is long enough.
     fn each(
         &self,
         plan: &Plan,
@@ -187,7 +198,7 @@ impl Threads {
         let mut segments = Vec::with_capacity(SEGMENTS as usize * self.count() + 1);
         let mut at = range.start;
         while at < range.end {
-            // The range is within the packed bytes, so that the plan has an answer.
+            // The range is within the packed bytes, so `segment_end` returns `Ok`.
             let end = plan.segment_end(count, at, wish).map_or(range.end, |end| end.min(range.end));
             segments.push(at..end);
             at = end;
@@ -209,13 +220,14 @@ struct Sides {
     packed: *mut u8,
 }
 
-// SAFETY: addresses alone; what is done with them is the caller's promise, for any thread.
+// SAFETY: the struct holds two addresses and does not access them. The caller of `pack_raw` or
+// `unpack_raw` guarantees the memory for any thread.
 unsafe impl Send for Sides {}
-// SAFETY: as above.
+// SAFETY: a shared `Sides` only copies its two addresses; accesses through them are the caller's.
 unsafe impl Sync for Sides {}
 
 impl Sides {
-    /// Both sides for a segment that begins `skip` packed bytes into the range.
+    /// Returns the two addresses for a segment that begins `skip` packed bytes into the range.
     fn of(&self, skip: u64) -> (*mut u8, *mut u8) {
         (self.origin, self.packed.wrapping_add(skip as usize))
     }
@@ -227,7 +239,8 @@ mod tests {
     use crate::typemap;
     use crate::{Datatype, pack, unpack};
 
-    /// With three threads, whatever CPUs there are, against one; a few also against the oracle.
+    /// Compares three threads, whatever the number of CPUs, with one thread; small cases also with
+    /// the oracle.
     #[test]
     fn segments_make_the_whole() {
         let threads = Threads::exactly(3).expect("threads");
@@ -240,7 +253,7 @@ mod tests {
             ("resized(0, 8, vector(1024, 1, 1024, double))", 1000),
             ("indexed_block(3, [5, 0, 11, 20], int)", 120_000),
             ("indexed([1, 2, 5], [0, 3, 9], double)", 80_000),
-            // Overlapping, seen from one element or only from several.
+            // Elements that overlap in themselves, and elements that overlap only each other.
             ("vector(900000, 2, 1, double)", 1),
             ("resized(0, 8, contiguous(2, double))", 500_000),
             ("hvector(700000, 1, -8, double)", 1),
@@ -258,7 +271,7 @@ mod tests {
             let (mut one, mut many) = (vec![0; bytes], vec![0; bytes]);
             crate::pack_range(&plan, count, &memory, origin, all.clone(), &mut one)
                 .expect("packed");
-            // SAFETY: `pack_range` has checked the same bounds.
+            // SAFETY: `pack_range` above accepted these lengths for the same arguments.
             unsafe {
                 let base = memory.as_ptr().wrapping_add(origin);
                 threads.pack_raw(&plan, count, base, all.clone(), many.as_mut_ptr());
@@ -279,20 +292,20 @@ mod tests {
                 .expect("unpacked");
             for _ in 0..2 {
                 many.copy_from_slice(&memory);
-                // SAFETY: `unpack_range` has checked the same bounds.
+                // SAFETY: `unpack_range` above accepted these lengths for the same arguments.
                 unsafe {
                     let base = many.as_mut_ptr().wrapping_add(origin);
                     threads.unpack_raw(&plan, count, base, all.clone(), packed.as_ptr());
                 }
                 assert!(one == many, "{text}");
             }
-            // A part that begins and ends inside of a run.
+            // A part that begins and ends inside a run.
             let part = 3..bytes as u64 - 5;
             let (mut one, mut many) = (memory.clone(), memory.clone());
             let packed = &packed[3..bytes - 5];
             crate::unpack_range(&plan, count, packed, part.clone(), &mut one, origin)
                 .expect("unpacked");
-            // SAFETY: as above.
+            // SAFETY: `unpack_range` above accepted this part and these lengths.
             unsafe {
                 let base = many.as_mut_ptr().wrapping_add(origin);
                 threads.unpack_raw(&plan, count, base, part, packed.as_ptr());

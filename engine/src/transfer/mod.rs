@@ -1,23 +1,23 @@
-//! Fused copy: from one layout straight into another of the same signature.
+//! Fused copy: copies from one layout straight into another layout of the same signature.
 //!
-//! Comes after `plan/`, beside `pack/`. The two programs make equal packed bytes in one order,
-//! so packed byte `i` of the source goes to where packed byte `i` of the destination lives, and no
-//! packed byte need exist. Three executors, in the order they are tried:
+//! Comes after `plan/`, beside `pack/`. The two programs have equal packed bytes in one order. So
+//! packed byte `i` of the source goes to the place of packed byte `i` of the destination, and no
+//! packed buffer is needed. There are four executors, tried in this order:
 //!
-//! 1. one side is one run of memory: a pack or an unpack, by the plan's own kernel;
-//! 2. both sides are loops and tables over blocks or small windows that meet in a common nest
-//!    (`nest.rs`): the kernel of the transfer (`compiled.rs`), once enough bytes were copied for the
-//!    threshold of the source plan's compiler;
-//!    before that, where the two lie across each other, in an order of visits that suits memory
-//!    (`transpose.rs`: transposes in registers);
-//! 3. both sides are loops and tables over blocks of one length, or of lengths that divide each
-//!    other (`interpreted.rs`): the same, interpreted;
-//! 4. everything else (`staged.rs`): long runs are copied as they meet, short ones go through a
-//!    buffer that stays in L1, by the kernels of both plans.
+//! 1. One side is one run of memory: the copy is a pack or an unpack, by the plan's own kernel.
+//! 2. Both sides are loops and tables over blocks or small windows that meet in a common nest
+//!    (`nest.rs`): the kernel of the transfer (`compiled.rs`) executes the copy once enough bytes
+//!    were copied for the threshold of the source plan's compiler. If packed order is a slow order
+//!    of visits for one of the layouts, `transpose.rs` visits memory in a better order (it
+//!    transposes in registers).
+//! 3. Both sides are loops and tables over blocks of one length, or of lengths of which one divides
+//!    the other: `interpreted.rs` copies block by block.
+//! 4. Everything else (`staged.rs`): long runs are copied directly, short runs go through a buffer
+//!    that stays in L1, by the kernels of both plans.
 //!
-//! What was found out about a transfer is remembered by the thread (`memo.rs`). All executors write a
-//! destination that overlaps itself in its typemap order, so that it ends as a pack followed by an
-//! unpack would leave it.
+//! Each thread remembers which executor fits a transfer (`memo.rs`). If runs of the destination
+//! overlap, all executors write them in its typemap order, so that the result is that of a pack
+//! followed by an unpack.
 
 mod compiled;
 mod interpreted;
@@ -50,17 +50,18 @@ pub struct Side<'a, M> {
     pub origin: usize,
 }
 
-/// Copies `src_count` elements of `src_plan` into `dst_count` elements of `dst_plan`; the first
-/// byte of each slice is the origin of its type. Returns the packed bytes moved. Bytes of `dst`
-/// that the type does not cover keep their values.
+/// Copies `src_count` elements of `src_plan` into `dst_count` elements of `dst_plan`, and returns
+/// the number of packed bytes moved. The first byte of each slice is the origin of its type. Bytes
+/// of `dst` that the type does not cover keep their values.
 ///
-/// The result is that of a pack and an unpack of it. That both types have one signature is the
-/// caller's promise; only the packed lengths are compared.
+/// The result is that of a pack followed by an unpack. The caller makes sure that both types have
+/// the same signature; the function compares only the packed lengths.
 ///
 /// # Errors
 ///
-/// `dst_count`: the packed bytes of the two sides differ. `src`, `dst`: the elements do not lie
-/// within it. `count`: packed bytes that do not fit 64 bits.
+/// - [`ErrorKind::Truncated`] for `dst_count` if the packed sizes of the two sides differ.
+/// - [`ErrorKind::Buffer`] for `src` or `dst` if the elements do not lie within the slice.
+/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
 ///
 /// ```
 /// use typepack_engine::{Datatype, Named, copy};
@@ -98,18 +99,22 @@ pub fn copy<S: NoUninit, D: NoUninit + AnyBitPattern>(
     let from = Side { plan: src_plan, count: src_count, memory: src.as_ptr().cast(), origin: 0 };
     let memory = dst.as_mut_ptr().cast();
     let to = Side { plan: dst_plan, count: dst_count, memory, origin: 0 };
-    // SAFETY: as in `copy_range`, for the whole range.
+    // SAFETY: `0..bytes` is the packed form of both sides; `check_bounds` showed that both type
+    // maps lie within their slices. The source's bytes are initialised (NoUninit), the
+    // destination's may take any value (AnyBitPattern), and `dst` is borrowed mutably, so the
+    // slices do not overlap.
     unsafe { copy_raw(from, to, 0..bytes) };
     Ok(bytes)
 }
 
-/// Copies the bytes `range` of the packed form, from where the source has them to where the
-/// destination has them. The two sides may differ in packed length as long as both hold the range.
+/// Copies the bytes `range` of the packed form from their places in the source to their places in
+/// the destination. The packed lengths of the two sides may differ if both contain the range.
 ///
 /// # Errors
 ///
-/// `range`: not within the packed bytes of both sides. `src`, `dst`: the elements do not lie within
-/// it. `count`: packed bytes that do not fit 64 bits.
+/// - [`ErrorKind::Argument`] for `range` if it is not within the packed bytes of both sides.
+/// - [`ErrorKind::Buffer`] for `src` or `dst` if the elements do not lie within the slice.
+/// - [`ErrorKind::Overflow`] for `count` if the packed bytes do not fit 64 bits.
 pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
     src: Side<'_, &[S]>,
     dst: Side<'_, &mut [D]>,
@@ -135,15 +140,16 @@ pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
     let dst = Side { plan: dst.plan, count: dst.count, memory, origin: dst.origin };
     // SAFETY:
     // - the range is within the packed bytes of both sides, which fit i64;
-    // - check_bounds: every byte of the type maps lies within its slice; the source's are
+    // - every byte of the type maps lies within its slice (`check_bounds`); the source's bytes are
     //   initialised (NoUninit), the destination's may take any value (AnyBitPattern);
-    // - the slices cannot overlap, one being borrowed mutably.
+    // - the slices cannot overlap, since one is borrowed mutably.
     unsafe { copy_raw(src, dst, range) };
     Ok(())
 }
 
-/// As [`copy_range`], without checks: for self messages and memory shared with another process.
-/// Displacement 0 of a side is at `memory + origin`, which need not be inside an allocation.
+/// Does what [`copy_range`] does, without checks: for self messages and memory shared with another
+/// process. Displacement 0 of a side is at `memory + origin`, which need not be inside an
+/// allocation.
 ///
 /// # Safety
 ///
@@ -162,22 +168,26 @@ pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: 
     match (src.plan.contiguous(), dst.plan.contiguous()) {
         (Some(a), Some(b)) => {
             let (from, to) = (from.wrapping_offset(run(a)), to.wrapping_offset(run(b)));
-            // SAFETY: both sides are one run, these bytes of which belong to the range.
+            // SAFETY: both sides are one run; these are the bytes of the run that belong to the
+            // range.
             unsafe { interpreter::copy::<true>(from.cast_mut(), to, bytes as usize) };
             stats::add(Executor::Fused, bytes);
         }
-        // SAFETY: as our contract; the range of the other side is one run from here.
+        // SAFETY: packed byte `range.start` of the destination is at `b + range.start`, and the
+        // destination is one run. The caller guarantees the source's bytes of the range.
         (Some(a), None) => unsafe {
             unpack_raw(dst.plan, dst.count, to, range.clone(), from.wrapping_offset(run(a)));
         },
-        // SAFETY: as our contract; the range of the other side is one run from here.
+        // SAFETY: packed byte `range.start` of the source is at `a + range.start`, and the source
+        // is one run. The caller guarantees the destination's bytes of the range.
         (None, Some(b)) => unsafe {
             pack_raw(src.plan, src.count, from, range.clone(), to.wrapping_offset(run(b)));
         },
         (None, None) => {
             let src = Side { memory: from, origin: 0, ..src };
             let dst = Side { memory: to, origin: 0, ..dst };
-            // SAFETY: as our contract, with displacement 0 at `memory`.
+            // SAFETY: the caller guarantees the range and both sides; `from` and `to` are their
+            // displacements 0, so `origin` is 0. `memo::of` returns the fit of these two sides.
             unsafe {
                 if is_ragged(src.plan) || is_ragged(dst.plan) {
                     staged::copy(&src, &dst, range);
@@ -189,7 +199,8 @@ pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: 
     }
 }
 
-/// A list of unequal runs, which fits nothing; told without looking anything up.
+/// Returns whether the program is a list of unequal runs, which only `staged.rs` handles. The test
+/// needs no lookup.
 fn is_ragged(plan: &Plan) -> bool {
     let program = plan.program();
     program.body.is_some_and(|body| matches!(program.node(body.node).op, Op::Ragged { .. }))

@@ -1,8 +1,9 @@
-//! From bytes, which anybody may have made, to a program and the memory it touches.
+//! Decodes bytes, which may be hostile, to a program and the memory that the program touches.
 //!
-//! Every announced number of things is held against the bytes that are left before anything is
-//! reserved, packed bytes and distances are computed in 128 bits, operands are smaller than their
-//! users; `ir/verify.rs` has the last word. Nothing here indexes by a number that was not checked.
+//! The decoder compares every stated number of items with the bytes that are left before it
+//! allocates. It computes packed bytes and distances in 128 bits. The operands of a node come
+//! before the node. At the end, `ir/verify.rs` verifies the program. The decoder never indexes with
+//! an unchecked number.
 
 use super::format::{BLOCK, HEADER, LOOP, MAGIC, NODE, PART, RAGGED, SEQ, TABLE, VERSION};
 use crate::error::{Error, ErrorKind, Result};
@@ -15,7 +16,7 @@ fn malformed(detail: impl Into<String>) -> Error {
     Error::new(ErrorKind::Argument, "wire", detail)
 }
 
-/// The program in `bytes` and its footprint.
+/// Returns the program in `bytes` and its footprint.
 pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
     let mut reader = Reader { rest: bytes };
     if reader.take(4)? != MAGIC {
@@ -60,7 +61,7 @@ pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
     if !reader.rest.is_empty() {
         return Err(malformed(format!("{} bytes after the last node", reader.rest.len())));
     }
-    // The last node is the body; every other one has a user.
+    // The last node is the body. Every other node must have a user.
     if let Some(id) = used.iter().rev().skip(1).rev().position(|used| !used) {
         return Err(malformed(format!("node {id} is not used")));
     }
@@ -74,7 +75,7 @@ pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
     Ok((program, stated))
 }
 
-/// Holds what is stated about the whole program against the program.
+/// Compares what the header states about the whole program with the program.
 fn check(program: &Program, element_bytes: u64, stated: Footprint) -> Result<()> {
     let body = program.body.map_or(0, |body| program.node(body.node).bytes);
     if program.factor == 0
@@ -95,7 +96,7 @@ fn check(program: &Program, element_bytes: u64, stated: Footprint) -> Result<()>
     Ok(())
 }
 
-/// What has not been read yet.
+/// The bytes that have not been read yet.
 struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -131,8 +132,8 @@ impl<'a> Reader<'a> {
         if self.half()? == 0 { Ok(()) } else { Err(malformed("a reserved field is not zero")) }
     }
 
-    /// Refuses `count` things of at least `bytes` bytes each if they cannot follow; returns their
-    /// number of bytes.
+    /// Returns the number of bytes of `count` items of at least `bytes` bytes each, or an error if
+    /// fewer bytes are left.
     fn promise(&self, count: u64, bytes: usize) -> Result<usize> {
         let total = u128::from(count) * bytes as u128;
         if total > self.rest.len() as u128 {
@@ -145,7 +146,7 @@ impl<'a> Reader<'a> {
         Ok(total as usize)
     }
 
-    /// The next node and the packed bytes it makes, which may be 0 or too many.
+    /// Returns the next node and its packed bytes, which may be 0 or too many.
     fn node(&mut self, program: &Program, used: &mut [bool]) -> Result<(Op, u128)> {
         let [tag, width, lengths, reserved] = self.array()?;
         let body = self.half()?;
@@ -198,7 +199,7 @@ impl<'a> Reader<'a> {
                 }
                 let promised = self.promise(count, PART)?;
                 let parts = self.take(promised)?;
-                // A first look checks the parts; the second collects them in one allocation.
+                // The first pass checks the parts; the second collects them in one allocation.
                 let mut end = 0u128;
                 for part in parts.chunks_exact(PART) {
                     let mut part = Reader { rest: part };
@@ -226,7 +227,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A table of `count` entries of `width` bytes, at least `least`, padded to a multiple of 8.
+    /// Reads a table of `count` entries of `width` bytes, at least `least`, padded to a multiple of
+    /// 8.
     fn table(&mut self, count: u64, width: u8, least: u8) -> Result<Table> {
         let bytes = match width {
             1 | 4 | 8 if width >= least => self.promise(count, usize::from(width))?,
@@ -236,7 +238,7 @@ impl<'a> Reader<'a> {
         if self.take(bytes.next_multiple_of(8) - bytes)?.iter().any(|&byte| byte != 0) {
             return Err(malformed("padding that is not zero"));
         }
-        // Chunks of exactly the width; `as_chunks` leaves no remainder.
+        // `take` returned a multiple of the width, so `as_chunks` leaves no remainder.
         Ok(match width {
             1 => Table::of_bytes(entries),
             4 => Table::Narrow(

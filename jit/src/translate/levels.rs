@@ -1,17 +1,18 @@
 //! The loops of a kernel, outermost to innermost.
 //!
-//! Called by `translate/mod.rs`; calls `leaf.rs` for the body. Shape of the code:
+//! `translate/mod.rs` calls [`build`], which calls `leaf.rs` for the body. Structure of the code:
 //!
 //! ```text
 //! entry:      load counts; any 0 -> return; load strides, scales, tables; derive the constants
 //! outer l:    do { … } while --left        two blocks per level, all counts known non-zero
 //! innermost:  do { U leaves } while packed != end of the last whole group
-//!             the rest of the count, binary: U/2 leaves or none, U/4 or none, … 1 or none
+//!             the remaining leaves, binary: U/2 leaves or none, U/4 or none, … 1 or none
 //! ```
 //!
-//! The innermost loop keeps no counter: the packed address, which moves anyway, tells the end. The
-//! rest is straight code and not a loop of single leaves, because rows shorter than U are common
-//! and their branches, the same for every row, are predicted (tune.rs, "short rows").
+//! The innermost loop has no counter: it ends when the packed address, which advances anyway,
+//! reaches its end. The remaining leaves are straight code, not a loop of single leaves: rows
+//! shorter than U are common, and the processor predicts their branches, which are the same for
+//! every row (tune.rs, "short rows").
 
 use super::leaf;
 use super::stream::{Cursor, Multiples, Stream, word};
@@ -21,10 +22,11 @@ use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
 use cranelift_frontend::FunctionBuilder;
 use typepack_engine::kernel::{LeafShape, LevelShape, Shape};
 
-/// Moves (a load and a store each) that an unrolled body should reach, and the most leaves in it.
+/// Number of moves (a load and a store each) that an unrolled body should reach, and the maximum
+/// number of its leaves.
 const BODY_MOVES: usize = 8;
 
-/// Most leaves in the body of a table: each costs a load and a multiplication more.
+/// Maximum number of leaves in the body of a table: each costs one more load and multiplication.
 const BODY_ENTRIES: usize = 4;
 
 /// One level: its count and its addresses.
@@ -34,13 +36,13 @@ struct LevelStream {
     stream: Stream,
 }
 
-/// What the innermost loops need, computed once at entry.
+/// The values that the innermost loops need, computed once at entry.
 struct Innermost {
     /// Leaves in the unrolled body; a power of two.
     unroll: usize,
-    /// Packed bytes of one leaf, where they are part of the shape.
+    /// Packed bytes of one leaf, if they are part of the shape.
     leaf: Option<i64>,
-    /// Packed bytes of the whole groups of `unroll`.
+    /// Packed bytes of all whole groups of `unroll` leaves.
     groups: Value,
     multiples: Multiples,
     /// Block length of a Long leaf.
@@ -74,7 +76,7 @@ pub(super) fn build(b: &mut FunctionBuilder, shape: &Shape, machine: Machine) {
     kernel.b.ins().return_(&[]);
 }
 
-/// Loads the parameter block; leaves to `exit` when a count is 0.
+/// Loads the parameter block; jumps to `exit` if a count is 0.
 fn load_levels(
     b: &mut FunctionBuilder,
     shape: &Shape,
@@ -102,13 +104,13 @@ fn load_levels(
         .collect()
 }
 
-/// Derives what the innermost loops need.
+/// Computes the values that the innermost loops need.
 fn prepare(b: &mut FunctionBuilder, shape: &Shape, params: Value, level: LevelStream) -> Innermost {
     let unroll = unroll(shape, level.stream.shape);
     let leaf = match &shape.leaf {
         LeafShape::Long => None,
         LeafShape::Fixed { bytes } => Some(i64::from(*bytes)),
-        // At most 32 runs of 8 KiB: translate/mod.rs checked it.
+        // At most 32 runs of 8 KiB: `check` in translate/mod.rs made sure.
         LeafShape::Window { runs } => Some(runs.iter().map(|run| run.bytes).sum::<u64>() as i64),
     };
     let length = leaf.is_none().then(|| word(b, params, 3 * shape.levels.len()));
@@ -126,12 +128,12 @@ fn prepare(b: &mut FunctionBuilder, shape: &Shape, params: Value, level: LevelSt
     Innermost { unroll, leaf, groups, multiples, length }
 }
 
-/// How many leaves the innermost body holds.
+/// Returns the number of leaves in the innermost body.
 fn unroll(shape: &Shape, innermost: LevelShape) -> usize {
     let Some(moves) = leaf::moves_of(&shape.leaf) else { return 1 };
     let most = if innermost == LevelShape::Loop { BODY_MOVES } else { BODY_ENTRIES };
     let leaves = (BODY_MOVES / moves.max(1)).clamp(1, most);
-    // Down to a power of two, so that whole groups are found with a mask.
+    // Rounded down to a power of two, so that a mask finds the whole groups.
     1 << leaves.ilog2()
 }
 
@@ -168,7 +170,7 @@ impl Kernel<'_, '_, '_> {
         let mut at = packed;
         let after = self.join_block();
         if unroll == 1 {
-            // The count is not 0: load_levels saw to it.
+            // The count is not 0: `load_levels` has tested it.
             let end = self.b.ins().iadd(at, self.inner.groups);
             self.groups(mem, cursor, at, end, after);
         } else {
@@ -194,7 +196,7 @@ impl Kernel<'_, '_, '_> {
         at
     }
 
-    /// A block that takes a cursor and a packed address.
+    /// Makes a block that takes a cursor and a packed address.
     fn join_block(&mut self) -> Block {
         let block = self.b.create_block();
         self.b.append_block_param(block, types::I64);
@@ -202,14 +204,14 @@ impl Kernel<'_, '_, '_> {
         block
     }
 
-    /// Goes on in a block of [`join_block`](Self::join_block).
+    /// Continues in a block of [`join_block`](Self::join_block).
     fn enter(&mut self, block: Block) -> (Cursor, Value) {
         self.b.switch_to_block(block);
         let params = self.b.block_params(block);
         (params[0], params[1])
     }
 
-    /// Emits `do { U leaves } while packed != end`, then goes to `after`.
+    /// Emits `do { U leaves } while packed != end`, then a jump to `after`.
     fn groups(&mut self, mem: Value, start: Cursor, packed: Value, end: Value, after: Block) {
         let turn = self.join_block();
         self.b.ins().jump(turn, &args(&[start, packed]));

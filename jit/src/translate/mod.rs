@@ -1,26 +1,28 @@
 //! Shape -> CLIF: one function `extern "C" fn(params, mem, packed)` per shape.
 //!
-//! Before it: `lib.rs` (a shape was asked for). After it: `compiler.rs` (CLIF -> bytes). The parts:
+//! Before this folder: `lib.rs` receives a request for a shape. After it: `compiler.rs` (CLIF ->
+//! bytes). The parts:
 //!
 //! - `levels.rs`: the loops, outermost to innermost, and the unrolled innermost body;
-//! - `moves.rs`: into which loads and stores a run of bytes is cut (no code, pure arithmetic);
-//! - `leaf.rs`: the code of those moves, in both directions;
+//! - `moves.rs`: cuts a run of bytes into loads and stores (arithmetic only);
+//! - `leaf.rs`: the code of these moves, in both directions;
 //! - `stream.rs`: the addresses of a level;
 //! - `transfer.rs`: loops and body of a fused copy, over two layouts at once;
-//! - `join.rs`: several narrow loads into one 16-byte store, when packing;
-//! - `whitelist.rs`: the operations a kernel may consist of.
+//! - `join.rs`: joins several narrow loads into one 16-byte store, when packing;
+//! - `whitelist.rs`: the operations that a kernel may contain.
 //!
 //! Invariants of every kernel:
 //!
-//! 1. It reads (pack) or writes (unpack) exactly the bytes of the runs, never a byte beside them.
+//! 1. It reads (pack) or writes (unpack) exactly the bytes of the runs, never a byte outside them.
 //! 2. It writes (pack) or reads (unpack) exactly the packed bytes of the call.
-//! 3. When unpacking, stores of different runs happen in typemap order, so that of two runs that
-//!    share bytes the later wins.
-//! 4. It calls nothing, traps nowhere by intent, needs no relocation, and keeps no state.
+//! 3. When unpacking, it stores runs in typemap order, so that if two runs share bytes, the later
+//!    run wins.
+//! 4. It calls nothing, contains no intended trap, needs no relocation, and keeps no state.
 //!
-//! Memory flags: `notrap` and `can_move` always, since the caller vouches for the addresses (the
-//! contract of [`Entry`](typepack_engine::kernel::Entry)); never `aligned`, since user data is not;
-//! never `readonly`, since the other side of the copy is written between loads.
+//! Memory flags: always `notrap` and `can_move`, because the caller guarantees the addresses (the
+//! conditions of [`Entry`](typepack_engine::kernel::Entry)); never `aligned`, because user data may
+//! be unaligned; never `readonly`, because the kernel writes the other side of the copy between
+//! loads.
 
 mod join;
 mod leaf;
@@ -38,9 +40,9 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use std::fmt;
 use typepack_engine::kernel::{Leaf, LeafShape, Nest, Shape, TransferLeaf, TransferShape};
 
-/// What a kernel can be made for.
+/// A shape that a kernel can be made for.
 pub(crate) trait Translate: fmt::Display {
-    /// Refuses what is beyond the limits that the engine promises to keep.
+    /// Refuses shapes beyond the limits that the engine keeps.
     fn check(&self) -> Result<()>;
 
     /// Fills the function under construction.
@@ -67,7 +69,7 @@ impl Translate for TransferShape {
     }
 }
 
-/// The kernel of `shape` as CLIF for `isa`.
+/// Returns the kernel of `shape` as CLIF for `isa`.
 pub(crate) fn function(
     shape: &impl Translate,
     isa: &dyn TargetIsa,
@@ -83,21 +85,21 @@ pub(crate) fn function(
     Ok(function)
 }
 
-/// The signature of every kernel: parameter block, described memory, packed bytes (of a fused copy:
-/// source, destination).
+/// Returns the signature of every kernel: parameter block, described memory, packed bytes (for a
+/// fused copy: parameter block, source, destination).
 pub(crate) fn signature(isa: &dyn TargetIsa) -> Signature {
     let mut signature = Signature::new(isa.default_call_conv());
     signature.params.extend([AbiParam::new(types::I64); 3]);
     signature
 }
 
-/// Flags of all accesses; see the module's text.
+/// Returns the flags of all memory accesses; see the module's text.
 fn flags() -> MemFlagsData {
     MemFlagsData::new().with_notrap().with_can_move()
 }
 
-/// The limits that `kernel.rs` of the engine promises to keep. Checked, because displacements are
-/// translated to 32-bit immediates and code size grows with the runs of a window.
+/// Checks the limits of `engine/src/kernel/mod.rs`. The translator turns displacements into 32-bit
+/// immediates, and code size grows with the runs of a window.
 fn check(shape: &Shape) -> Result<()> {
     let refuse = |detail: String| Err(Error::new(ErrorKind::Shape, format!("{shape}: {detail}")));
     if shape.levels.is_empty() || shape.levels.len() > Nest::MAX_DEPTH {
@@ -128,7 +130,7 @@ fn check(shape: &Shape) -> Result<()> {
     Ok(())
 }
 
-/// As [`check`], for fused copies.
+/// Checks the limits of `engine/src/kernel/transfer.rs` for fused copies.
 fn check_transfer(shape: &TransferShape) -> Result<()> {
     let refuse = |detail: String| Err(Error::new(ErrorKind::Shape, format!("{shape}: {detail}")));
     if shape.levels.is_empty() || shape.levels.len() > TransferShape::MAX_DEPTH {

@@ -1,6 +1,8 @@
-//! The addresses of one level of one side: from iteration to iteration, and of several at once.
+//! The addresses of one level of one side: the step from iteration to iteration, and the addresses
+//! of several iterations at once.
 //!
-//! Used by `levels.rs` for the described memory, by `transfer.rs` for source and destination.
+//! `levels.rs` uses a stream for the described memory, `transfer.rs` one each for source and
+//! destination.
 
 use super::flags;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -13,16 +15,16 @@ pub(super) struct Stream {
     pub(super) shape: LevelShape,
     /// Loop: stride in bytes. Table: bytes per unit of an entry.
     pub(super) step: Value,
-    /// Address of the first entry; for a Loop unused and equal to `step`.
+    /// Address of the first entry. A Loop does not use it; it is equal to `step`.
     pub(super) table: Value,
 }
 
-/// Where an iteration of a level stands: for a Loop the address of the current iteration, for a
+/// The position of an iteration of a level: for a Loop the address of the current iteration, for a
 /// Table the address of the current entry.
 pub(super) type Cursor = Value;
 
-/// Multiples of a Loop's stride that an unrolled body needs, computed once at entry. All absent for
-/// a Table.
+/// Multiples of a Loop's stride that an unrolled body needs, computed once at entry. A Table has
+/// none.
 #[derive(Clone, Copy)]
 pub(super) struct Multiples {
     /// Leaves in the whole body.
@@ -51,24 +53,24 @@ impl Stream {
         self.shape == LevelShape::Loop
     }
 
-    /// Bytes per table entry.
+    /// Returns the bytes per table entry.
     fn width(self) -> i64 {
         if self.shape == LevelShape::Table32 { 4 } else { 8 }
     }
 
-    /// What bodies of up to `unroll` leaves need.
+    /// Computes the multiples for bodies of up to `unroll` leaves.
     pub(super) fn multiples(self, b: &mut FunctionBuilder, unroll: usize) -> Multiples {
         let triple = (self.is_loop() && unroll >= 4).then(|| b.ins().imul_imm_s(self.step, 3));
         let group = self.is_loop().then(|| b.ins().imul_imm_s(self.step, unroll as i64));
         Multiples { unroll, triple, group }
     }
 
-    /// The cursor of the first iteration.
+    /// Returns the cursor of the first iteration.
     pub(super) fn start(self, base: Value) -> Cursor {
         if self.is_loop() { base } else { self.table }
     }
 
-    /// The cursor of the next iteration.
+    /// Returns the cursor of the next iteration.
     pub(super) fn next(self, b: &mut FunctionBuilder, cursor: Cursor) -> Cursor {
         match self.shape {
             LevelShape::Loop => b.ins().iadd(cursor, self.step),
@@ -76,7 +78,7 @@ impl Stream {
         }
     }
 
-    /// The cursor after `leaves` iterations.
+    /// Returns the cursor after `leaves` iterations.
     pub(super) fn after(
         self,
         b: &mut FunctionBuilder,
@@ -96,7 +98,7 @@ impl Stream {
         }
     }
 
-    /// Addresses of the `leaves` iterations from `cursor` on.
+    /// Returns the addresses of the `leaves` iterations from `cursor` on.
     pub(super) fn addresses(
         self,
         b: &mut FunctionBuilder,
@@ -109,7 +111,7 @@ impl Stream {
             return (0..leaves).map(|i| self.address(b, base, cursor, i)).collect();
         }
         // base, base + s, base + 2s, base + 3s, and again from base + 4s: x86-64 folds the first
-        // three forms into its addresses, AArch64 adds once each.
+        // three forms into its addressing modes, AArch64 uses one addition each.
         let mut base = cursor;
         (0..leaves)
             .map(|i| {
@@ -131,7 +133,7 @@ impl Stream {
             .collect()
     }
 
-    /// Address of iteration `i` after `cursor`; for a Loop `i` is 0.
+    /// Returns the address of iteration `i` after `cursor`. For a Loop, `i` is 0.
     pub(super) fn address(
         self,
         b: &mut FunctionBuilder,
@@ -150,7 +152,7 @@ impl Stream {
     }
 }
 
-/// Word `index` of the parameter block; at most 26 of them.
+/// Loads word `index` of the parameter block, which has at most 26 words.
 pub(super) fn word(b: &mut FunctionBuilder, params: Value, index: usize) -> Value {
     b.ins().load(types::I64, flags(), params, index as i32 * 8)
 }

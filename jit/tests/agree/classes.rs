@@ -1,9 +1,9 @@
-//! Every class of kernels, at every alignment, against pages without access, and with nothing to do.
+//! Tests every class of kernels at every alignment, against guard pages, and with counts of 0.
 //!
-//! A class is what the translator writes code of its own for: direction, kind of the innermost
-//! level, depth, leaf. The lists below come from matches without a wildcard, so that a new kind of
-//! level or leaf does not compile before it has a class, and a class of which no sample is made
-//! fails [`Sweep::complete`].
+//! A class is a set of shapes for which the translator writes the same code: direction, kind of the
+//! innermost level, depth, leaf. The lists below come from matches without a wildcard. So a new
+//! kind of level or leaf does not compile until it has a class. [`Sweep::complete`] fails for a
+//! class without a sample.
 
 use super::guarded::Edge;
 use super::transfer::{self, Transfer};
@@ -19,10 +19,11 @@ use typepack_engine::kernel::{
 };
 use typepack_jit::Jit;
 
-/// Runs beyond this length are a loop, which is not unrolled: another class of window.
+/// Longer runs of a window are a loop, which is not unrolled: a class of its own.
 const STRAIGHT: u64 = 128;
 
-/// Lengths of blocks that are tried at every depth: one move, a joined one, two moves, four.
+/// Lengths of blocks that are tested at every depth: one move, a joined move, two moves, four
+/// moves.
 const DEEP: [u32; 5] = [1, 4, 8, 12, 64];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +32,7 @@ enum LeafClass {
     Long,
     /// Several runs, all of them straight code.
     Window,
-    /// Runs that are loops among others that are not.
+    /// Several runs, of which at least one is a loop.
     WindowOfLongRuns,
 }
 
@@ -66,7 +67,7 @@ impl LeafClass {
         }
     }
 
-    /// Some nest over this leaf; `which` varies what the class leaves open.
+    /// Returns a nest over this leaf. `which` varies the properties that the class does not fix.
     fn nest(self, levels: impl Fn(i64) -> Vec<Level>, which: usize) -> Nest {
         match self {
             Self::Fixed(bytes) => block(levels(i64::from(bytes) + 3), u64::from(bytes)),
@@ -123,10 +124,10 @@ impl Class {
     }
 }
 
-/// What was tried of each class.
+/// The record of what was tested of each class.
 struct Sweep<C>(HashMap<C, Tried>);
 
-/// A bit for each of 64 insets, by edge, and whether nothing was asked of a kernel at every level.
+/// One bit for each of 64 insets, by edge, and whether counts of 0 were tested.
 #[derive(Default)]
 struct Tried {
     insets: [u64; 2],
@@ -158,9 +159,9 @@ impl<C: Copy + Debug + Eq + Hash> Sweep<C> {
     }
 }
 
-/// A level of `count` iterations that are `stride` bytes apart, in an order of its own if a table.
+/// Returns a level of `count` iterations that are `stride` bytes apart. A table has another order.
 fn level(kind: LevelShape, count: u64, stride: i64) -> Level {
-    // Not ascending where 7 does not divide the count; all different in any case.
+    // Different entries in any case; not ascending if 7 does not divide the count.
     let entries = || -> Vec<i64> {
         (0..count as i64)
             .map(|i| if count.is_multiple_of(7) { i } else { i * 7 % count as i64 })
@@ -175,8 +176,8 @@ fn level(kind: LevelShape, count: u64, stride: i64) -> Level {
     }
 }
 
-/// `depth` levels, the innermost of kind `inner` and `count` iterations; all kinds outside. The
-/// blocks of 8 levels stay within a few KiB.
+/// Returns `depth` levels. The innermost level has kind `inner` and `count` iterations; the outer
+/// levels have all kinds. Nests of 8 levels stay within a few KiB.
 fn nest_levels(inner: LevelShape, depth: usize, count: u64, stride: i64) -> Vec<Level> {
     let kinds: Vec<LevelShape> = levels().collect();
     let mut levels = vec![level(inner, count, stride)];
@@ -190,12 +191,12 @@ fn nest_levels(inner: LevelShape, depth: usize, count: u64, stride: i64) -> Vec<
     levels
 }
 
-/// A permutation of 0..64, so that the two sides are not aligned alike.
+/// A permutation of 0..64, so that the alignments of the two sides differ.
 fn other(inset: usize) -> usize {
     (inset * 29 + 7) % 64
 }
 
-/// Whole groups and every rest of an unrolled body of up to 8 leaves.
+/// Returns counts with whole groups and every remainder of an unrolled body of up to 8 leaves.
 fn count(inset: usize, depth: usize) -> u64 {
     if depth <= 2 { 8 + inset as u64 % 9 } else { 1 + inset as u64 % 9 }
 }
@@ -218,7 +219,7 @@ fn every_class_at_every_alignment() {
             let part = super::full(&nest);
             for edge in [Edge::Start, Edge::End] {
                 agree_at(&jit, &nest, &part, edge, [inset, other(inset)], "class");
-                // Both directions were compared.
+                // `agree_at` compared both directions.
                 for direction in directions() {
                     sweep.at(Class::of(&nest.shape(direction)), edge, inset);
                 }
@@ -238,7 +239,7 @@ fn every_class_at_every_alignment() {
     assert_eq!(jit.counters().refusals, 0);
 }
 
-/// A count of 0 at each level in turn: neither side is touched, which has no memory at all.
+/// Tests a count of 0 at each level in turn: neither side is accessed, so both addresses are null.
 fn moves_nothing(jit: &Jit, nest: &Nest, shape: &Shape) {
     let kernel = jit.kernel(shape).unwrap_or_else(|| panic!("{shape} refused"));
     for zero in 0..nest.levels.len() {

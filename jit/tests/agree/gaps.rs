@@ -1,8 +1,9 @@
-//! Bytes between runs belong to another thread, which writes them while a kernel unpacks or copies
-//! into the runs: not one of them may be stored, not even with the value that it had.
+//! Another thread writes the bytes between runs while a kernel unpacks or copies into the runs. The
+//! kernel must not store any of these bytes, not even with their old values.
 //!
-//! `guarded.rs` proves that no byte outside the pages of runs is touched; this proves it for the
-//! gaps inside, where a load, a blend and a store would go unnoticed by one thread.
+//! `guarded.rs` proves that a kernel accesses no byte outside the pages of runs. This file proves
+//! it for the gaps between runs. One thread alone would not notice a load, a blend and a store
+//! there.
 
 use super::transfer::Transfer;
 use super::{block, jit, reference, window};
@@ -10,18 +11,18 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence};
 use typepack_engine::Table;
 use typepack_engine::kernel::{Compiler, Direction, Level, Nest, TransferRun};
 
-/// Calls of a kernel per case, at least.
+/// Minimum number of calls of a kernel per case.
 const CALLS: usize = 300;
 
-/// What is unpacked.
+/// The value that is unpacked.
 const VALUE: u8 = 0xa5;
 
-/// Runs per case: enough for the other thread to be at it while the kernel is.
+/// Runs per case: enough that the other thread works while the kernel does.
 const COUNT: u64 = 451;
 
-/// Calls `unpack` with the memory while another thread writes and checks every byte that is in none
-/// of `runs`, (start, length): `calls` times and until the other has made some rounds. Returns
-/// whether all gaps kept what the other thread wrote.
+/// Calls `unpack` with the memory while another thread writes and checks every byte outside `runs`
+/// (start, length). Calls it at least `calls` times, and until the other thread has made some
+/// rounds. Returns whether all gaps kept the other thread's values.
 fn gaps_are_kept(
     bytes: usize,
     runs: &[(usize, usize)],
@@ -44,7 +45,8 @@ fn gaps_are_kept(
             while !done.load(Ordering::Relaxed) && kept.load(Ordering::Relaxed) {
                 value = value.wrapping_add(1);
                 gaps.iter().for_each(|byte| byte.store(value, Ordering::Relaxed));
-                // Out of this CPU's store buffer, which would answer for the cache.
+                // Empties this CPU's store buffer: otherwise the loads below would read it, not the
+                // cache.
                 fence(Ordering::SeqCst);
                 if gaps.iter().any(|byte| byte.load(Ordering::Relaxed) != value) {
                     kept.store(false, Ordering::Relaxed);
@@ -59,7 +61,7 @@ fn gaps_are_kept(
             unpack(memory.as_ptr().cast::<u8>().cast_mut());
             made += 1;
             if made > calls {
-                // One CPU for both threads: they take turns.
+                // If both threads share one CPU, they must take turns.
                 std::thread::yield_now();
             }
         }
@@ -71,15 +73,16 @@ fn gaps_are_kept(
     kept.into_inner()
 }
 
-/// That it would be noticed: here bytes in gaps are stored with the value they had. How soon depends
-/// on how the threads meet.
+/// Proves that the test would notice a wrong kernel: this one stores bytes in gaps with their old
+/// values. How soon the test notices depends on the timing of the threads.
 #[test]
 fn values_put_back_are_noticed() {
     const BYTES: usize = 2000;
     let runs: Vec<(usize, usize)> = (0..BYTES).step_by(2).map(|at| (at, 1)).collect();
     let kept = gaps_are_kept(BYTES, &runs, 10_000_000, |mem| {
         for at in 0..BYTES {
-            // SAFETY: one of the bytes, which are atomics on both threads.
+            // SAFETY: `at` is below `BYTES`, the length of the memory; both threads access its
+            // bytes as atomics.
             let byte = unsafe { AtomicU8::from_ptr(mem.add(at)) };
             let value = if at % 2 == 1 { byte.load(Ordering::Relaxed) } else { VALUE };
             byte.store(value, Ordering::Relaxed);
@@ -104,8 +107,8 @@ fn check(nest: &Nest) {
         // SAFETY:
         // - `params` has the words of the shape; its table addresses are those of `nest`;
         // - all runs lie in the memory, whose bytes are atomics and may be written through shared
-        //   references; the other thread leaves those of the runs alone;
-        // - `packed` holds the bytes of the runs and is only read.
+        //   references; the other thread does not access the bytes of the runs;
+        // - `packed` holds the bytes of the runs, and unpacking only reads it.
         unsafe { kernel.entry()(params.as_ptr(), base, packed.as_ptr().cast_mut()) };
     });
     assert!(kept, "{shape}: a gap was written");
@@ -116,7 +119,7 @@ fn line(count: u64, stride: i64) -> Level {
 }
 
 fn table(count: u64, scale: i64, wide: bool) -> Level {
-    // 7 has no divisor in common with the counts: a permutation.
+    // 7 and each count have no common divisor, so the entries are a permutation.
     let count = count as i64;
     let entries: Vec<i64> = (0..count).map(|i| i * 7 % count).collect();
     let entries = if wide { Table::Wide(entries.as_slice().into()) } else { Table::new(&entries) };
@@ -167,7 +170,7 @@ fn fused_copies_leave_gaps_to_another_thread() {
             // SAFETY:
             // - `params` has the words of the shape; its table addresses are those of `transfer`;
             // - the runs lie in `source`, which is only read, and in the memory, whose bytes are
-            //   atomics; the other thread leaves those of the runs alone.
+            //   atomics; the other thread does not access the bytes of the runs.
             unsafe {
                 kernel.entry()(params.as_ptr(), source, mem.wrapping_offset(-to as isize));
             }

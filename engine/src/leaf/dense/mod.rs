@@ -1,21 +1,22 @@
-//! Periodic windows: dense patterns of short runs moved a register at a time, with byte permutes
+//! Periodic windows: dense patterns of short runs, moved one register at a time with byte permutes
 //! and masks (AVX-512 with VBMI).
 //!
-//! Built by `mod.rs` for innermost loops whose elements ascend without overlap: structs with gaps,
-//! small blocks at small strides. Three forms share the work:
+//! `leaf/mod.rs` builds a pattern for an innermost loop whose elements ascend without overlap:
+//! structs with gaps, small blocks at small strides. Three files share the work:
 //!
-//! - `short.rs`: as many elements as 64 bytes hold, from wherever they begin; for short calls, and
-//!   for the ends of long ones;
-//! - `lines.rs`: a cache line of memory at a time;
-//! - `gather.rs`: packing two to four lines into one register, where elements fill it.
+//! - `short.rs` moves as many elements as 64 bytes hold, at any alignment; for short calls, and for
+//!   the ends of long ones;
+//! - `lines.rs` moves one cache line of memory at a time;
+//! - `gather.rs` packs two to four lines into one register, for elements that fill the register.
 //!
-//! With a [`Swap`] the permutes turn elements round as well, for nothing: as long as no element lies
-//! in two of their registers ([`can_swap`]).
+//! With a [`Swap`], the permutes also reverse the bytes of the elements, at no extra cost. This
+//! works if no element crosses two registers ([`can_swap`]).
 //!
-//! Where it pays and enough elements are to be moved, elements are taken off the front until lines
-//! of the pattern are lines of memory: a 64-byte access that crosses cache lines costs two.
+//! If aligning pays and the call moves enough elements, `short.rs` first moves elements until lines
+//! of the pattern begin at lines of memory: a 64-byte access that crosses cache lines costs two.
 //!
-//! A pattern is made once its window has moved a little ([`LazyPattern`]): many types never do.
+//! A pattern is built only after its window has moved some data ([`LazyPattern`]): the windows of
+//! many types never do.
 
 mod gather;
 mod lines;
@@ -32,46 +33,46 @@ use short::Short;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Most lines of a period. Longer ones come from odd strides of many bytes, where a line holds few
-/// elements and moves of 16 bytes do as well.
+/// Most lines of a period. Longer periods come from odd strides of many bytes: a line then holds
+/// few elements, and moves of 16 bytes are as fast.
 const STEPS: usize = 64;
 
-/// Periods that a call must move before it aligns itself.
+/// Periods that a call must move before aligning pays.
 const PERIODS_TO_ALIGN: usize = 8;
 
-/// Registers that the fewest elements fill for which anything but `short.rs` pays.
+/// Full registers that a call must move before the other methods beat `short.rs`.
 const REGISTERS: usize = 16;
 
-/// Moves of up to 16 bytes after which a pattern is made: before, making it takes longer than it
-/// could have saved. Structs of a few members are often made, used ten times and freed
-/// (`typepack-bench peers --only storm`).
+/// Moves of up to 16 bytes after which a pattern is built. Before that, building takes longer than
+/// the pattern could have saved. Programs often make structs of a few members, use them ten times
+/// and free them (`typepack-bench peers --only storm`).
 const BUILD_AFTER: u32 = 256;
 
-/// Fewest periods for which their permutes are worth loading.
+/// Fewest periods for which loading their permutes pays.
 const PERIODS: usize = 4;
 
-/// Bytes of both sides from which on lines are expected in the second-level cache: most of a first
-/// level of 48 KiB, all of one of 32 KiB.
+/// Bytes of both sides from which on lines are expected in the second-level cache: most of a
+/// first-level cache of 48 KiB, all of a first-level cache of 32 KiB.
 const NEAR: usize = 40 << 10;
 
-/// A window whose pattern is made when it has had something to do; run by run until then.
+/// A window that moves run by run until it has moved enough data, and then builds its pattern.
 pub(super) struct LazyPattern {
     built: OnceLock<Box<Pattern>>,
-    /// Moves that are left to do before. Threads that pack at the same time may lose what another
-    /// has subtracted: then it takes a little longer.
+    /// Moves that are left before the pattern is built. Of two threads that subtract at the same
+    /// time, one may lose its part; then the pattern is built a little later.
     left: AtomicU32,
     /// Moves of an element.
     moves: u32,
-    /// Executes the level until then.
+    /// Executes the level until the pattern is built.
     row: Row,
 }
 
 /// A compiled pattern, for one direction.
 pub(super) struct Pattern {
     few: Short,
-    /// Fewest elements for `long`.
+    /// Fewest elements for which `long` is used.
     many: usize,
-    /// Made at the first call that needs it: types of few elements are made and freed often.
+    /// Built by the first call that needs it: types with few elements are made and freed often.
     long: OnceLock<Long>,
     /// The pattern, ascending.
     runs: Box<[Stripe]>,
@@ -79,47 +80,48 @@ pub(super) struct Pattern {
     stride: usize,
     /// Packed bytes of an element.
     bytes: usize,
-    /// Bytes that masks count in.
+    /// Bytes per bit of a mask.
     grain: usize,
 }
 
 /// A run of an element's data.
 #[derive(Clone, Copy)]
 pub(super) struct Stripe {
-    /// From the element's first byte, in bytes.
+    /// Offset from the element's first byte, in bytes.
     pub(super) offset: usize,
     pub(super) bytes: usize,
-    /// Bytes that are turned round together: a power of two that divides the length and, if it is not
-    /// 1, the offset and the stride.
+    /// Bytes that are reversed together: a power of two that divides the length. If the width is
+    /// not 1, it also divides the offset and the stride.
     pub(super) width: usize,
 }
 
 impl Stripe {
-    /// Behind the last byte.
+    /// Returns the offset after the last byte.
     pub(super) fn end(&self) -> usize {
         self.offset + self.bytes
     }
 
-    /// Where byte `i` of the run, which is packed byte `nth` in native order, is packed.
+    /// Returns the packed position of byte `i` of the run, whose position in native order is `nth`.
     pub(super) fn swapped(&self, nth: usize, i: usize) -> usize {
         let within = i % self.width;
         nth - within + (self.width - 1 - within)
     }
 }
 
-/// How many elements are moved.
+/// The method for many elements.
 struct Long {
     method: Method,
     /// Elements of a period of lines, `1 << shift`.
     elements: usize,
     shift: u32,
-    /// Elements that move the address by the greatest power of two that divides the stride, modulo
-    /// a line.
+    /// Elements after which the address has advanced, modulo a line, by the greatest power of two
+    /// that divides the stride.
     inverse: usize,
-    /// Aligning pays.
+    /// Whether aligning pays.
     aligns: bool,
-    /// Elements that are left to `few` behind whole periods: one, so that gaps behind data are gaps
-    /// between data, and as many as fill the register that may reach past a step's own bytes.
+    /// Elements after the whole periods that are left to `few`. At least one, so that a gap after
+    /// the last whole period lies between elements; and enough to fill the register that a step may
+    /// access past its own bytes.
     spare: usize,
 }
 
@@ -128,7 +130,7 @@ enum Method {
     Gather(Gather),
 }
 
-/// What a window does compared with moving each run by itself.
+/// The benefit of a pattern over moving each run separately.
 pub(super) struct Merit {
     /// Lines of a period.
     lines: usize,
@@ -139,10 +141,11 @@ pub(super) struct Merit {
 }
 
 impl Merit {
-    /// Whether lines beat moves. A line costs a load, a permute and a store, the latter under a mask
-    /// when unpacking; blocks of 8 bytes go in pairs otherwise, and blocks of 4 bytes in fours, so
-    /// that they take fewer stores than moves, but neither as few as folding takes, nor as few as
-    /// lines half full of whole words (`typepack-bench peers`, d1s2, d1s3, f1s2, f1s3).
+    /// Returns whether lines beat moves. A line costs a load, a permute and a store; when
+    /// unpacking, the store has a mask. Without a pattern, rows move blocks of 8 bytes in pairs and
+    /// blocks of 4 bytes in fours. So these blocks take fewer stores than moves, but more than
+    /// gathering, and more than lines that are half full of whole words (`typepack-bench peers`,
+    /// d1s2, d1s3, f1s2, f1s3).
     pub(super) fn pays<const PACK: bool>(&self, leaf: &Leaf) -> bool {
         match *leaf {
             Leaf::Block { bytes: 4 | 8 } if PACK => self.moves >= 4 * self.lines,
@@ -154,8 +157,9 @@ impl Merit {
         }
     }
 
-    /// Whether rows of `count` elements are long enough inside other levels: a call for a row costs
-    /// what a compiled kernel needs for some dozens of blocks (as above, 128 B and 1 KiB).
+    /// Returns whether rows of `count` elements are long enough inside other levels. The call for a
+    /// row costs as much as some dozens of blocks cost a compiled kernel (`typepack-bench peers`,
+    /// 128 B and 1 KiB).
     pub(super) fn fills_rows(&self, leaf: &Leaf, count: u64) -> bool {
         let least = match leaf {
             Leaf::Block { bytes: ..4 } => 32,
@@ -167,7 +171,7 @@ impl Merit {
     }
 }
 
-/// The runs of a leaf as (offset, bytes).
+/// Returns the runs of a leaf as (offset, bytes).
 fn runs(leaf: &Leaf) -> impl Iterator<Item = (i64, u64)> + '_ {
     let (block, window) = match leaf {
         Leaf::Block { bytes } => (Some((0, *bytes)), None),
@@ -176,7 +180,7 @@ fn runs(leaf: &Leaf) -> impl Iterator<Item = (i64, u64)> + '_ {
     block.into_iter().chain(window.into_iter().flatten())
 }
 
-/// Whether `leaf` at a constant stride is a window, and what that brings.
+/// Returns the benefit of a pattern for `leaf` on `level`, or `None` if the two form no window.
 pub(super) fn merit(level: &Level, leaf: &Leaf) -> Option<Merit> {
     let Level::Loop { stride, .. } = *level else { return None };
     let mut end = 0_i64;
@@ -197,14 +201,15 @@ pub(super) fn merit(level: &Level, leaf: &Leaf) -> Option<Merit> {
     (lines <= STEPS).then_some(Merit { lines, elements, moves: moves * elements })
 }
 
-/// Elements `stride` bytes apart until lines repeat: a power of two.
+/// Returns the number of elements, `stride` bytes apart, after which lines repeat: a power of two.
 fn period(stride: usize) -> usize {
     LINE >> stride.trailing_zeros().min(LINE.trailing_zeros())
 }
 
-/// The inverse of the odd number `odd` modulo `power`, a power of two.
+/// Returns the inverse of the odd number `odd` modulo `power`, a power of two.
 fn inverse(odd: usize, power: usize) -> usize {
-    // odd * odd is 1 modulo 8, and each round doubles the number of right bits; 64 need two.
+    // odd * odd is 1 modulo 8, and each round doubles the number of correct bits. 64 needs two
+    // rounds.
     let mut inverse = odd;
     for _ in 0..2 {
         inverse = inverse.wrapping_mul(2_usize.wrapping_sub(odd.wrapping_mul(inverse)));
@@ -213,26 +218,26 @@ fn inverse(odd: usize, power: usize) -> usize {
 }
 
 impl LazyPattern {
-    /// A window for which [`merit`] has said yes, with the row for its leaf.
+    /// Makes a window for which [`merit`] returned `Some`, with the row for its leaf.
     pub(super) fn new(row: Row, merit: &Merit) -> Self {
         // A leaf has at most 32 runs of 256 moves.
         let moves = (merit.moves / merit.elements) as u32;
         Self { built: OnceLock::new(), left: AtomicU32::new(BUILD_AFTER), moves, row }
     }
 
-    /// A window whose pattern is there.
+    /// Makes a window whose pattern is already built.
     pub(super) fn built(window: Pattern) -> Self {
         // Nothing is left to be moved in another way.
         let row: Row = |_, _, _, _| unreachable!("the pattern is there");
         Self { built: OnceLock::from(Box::new(window)), left: AtomicU32::new(0), moves: 0, row }
     }
 
-    /// Moves elements that the parameters `words` of the innermost level of `nest` describe.
+    /// Moves the elements that `words` describes, the parameters of the innermost level of `nest`.
     ///
     /// # Safety
     ///
-    /// - As for [`Row`], with the innermost level and the leaf of `nest`, which is what the window was
-    ///   made for, as well as the direction.
+    /// - The conditions of [`Row`] hold for the innermost level and the leaf of `nest`. The window
+    ///   was made for them and for the direction `PACK`.
     /// - The CPU has AVX-512 F, BW, VL and VBMI, and BMI2.
     #[inline]
     pub(super) unsafe fn run<const PACK: bool>(
@@ -242,7 +247,8 @@ impl LazyPattern {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        // SAFETY: our contract.
+        // SAFETY: the caller guarantees the conditions of `Row` for `nest`'s innermost level and
+        // the CPU's features; `window` was built for this level and direction.
         unsafe {
             match self.built.get() {
                 Some(window) => window.run::<PACK>(words, mem, packed),
@@ -251,11 +257,11 @@ impl LazyPattern {
         }
     }
 
-    /// [`run`](Self::run) until the pattern is made.
+    /// Does what [`run`](Self::run) does while there is no pattern.
     ///
     /// # Safety
     ///
-    /// As for [`run`](Self::run).
+    /// The conditions of [`run`](Self::run) hold.
     #[cold]
     unsafe fn until_built<const PACK: bool>(
         &self,
@@ -264,25 +270,28 @@ impl LazyPattern {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        // SAFETY: the count is the level's first word.
+        // SAFETY: `words` points to the level's three parameters (first condition of `Row`), of
+        // which the first is the count.
         let count = unsafe { *words };
         let moves = count.saturating_mul(self.moves.into());
         let left = self.left.load(Ordering::Relaxed);
         if moves > left.into() {
-            // SAFETY: our contract.
+            // SAFETY: `build` makes the pattern of `nest`'s innermost level for this direction; the
+            // caller guarantees the level's memory and the CPU's features.
             return unsafe { self.build::<PACK>(nest).run::<PACK>(words, mem, packed) };
         }
-        // No more than what is left, which has 32 bits.
+        // `moves` is at most `left`, which has 32 bits.
         self.left.store(left - moves as u32, Ordering::Relaxed);
         let context = match &nest.leaf {
             Leaf::Block { bytes } => std::ptr::without_provenance(*bytes as usize),
             Leaf::Window { runs } => std::ptr::from_ref(runs).cast(),
         };
-        // SAFETY: our contract; the context is what a row of this leaf takes.
+        // SAFETY: the caller guarantees the conditions of `Row`; `context` is the value that a row
+        // of this leaf takes (the block's length, or the runs).
         unsafe { (self.row)(context, words, mem, packed) };
     }
 
-    /// The pattern for the innermost level and the leaf of `nest`.
+    /// Returns the pattern for the innermost level and the leaf of `nest`; builds it if necessary.
     pub(super) fn build<const PACK: bool>(&self, nest: &Nest) -> &Pattern {
         self.built.get_or_init(|| {
             let level = nest.levels.last().expect("a nest has a level");
@@ -291,8 +300,8 @@ impl LazyPattern {
     }
 }
 
-/// Whether all elements that are turned round are aligned to their width, so that none lies in two
-/// lines of the pattern.
+/// Returns whether all elements that are byte-swapped are aligned to their width, so that no
+/// element lies in two lines of the pattern.
 pub(super) fn can_swap(level: &Level, leaf: &Leaf, swap: &Swap) -> bool {
     let Level::Loop { stride, .. } = *level else { return false };
     runs(leaf).enumerate().all(|(i, (offset, _))| {
@@ -302,8 +311,8 @@ pub(super) fn can_swap(level: &Level, leaf: &Leaf, swap: &Swap) -> bool {
 }
 
 impl Pattern {
-    /// The pattern of `leaf` on `level`, for which [`merit`] has said yes, and [`can_swap`] if there
-    /// is a swap.
+    /// Builds the pattern of `leaf` on `level`. [`merit`] must have returned `Some` for them, and
+    /// with a swap [`can_swap`] must have returned `true`.
     pub(super) fn new<const PACK: bool>(level: &Level, leaf: &Leaf, swap: Option<&Swap>) -> Self {
         let stride = match *level {
             Level::Loop { stride, .. } => stride as usize,
@@ -331,7 +340,7 @@ impl Pattern {
             let Self { ref runs, stride, bytes, grain, .. } = *self;
             let elements = period(stride);
             let gather = if PACK { Gather::new(runs, stride) } else { None };
-            // Packing from two lines gained nothing by aligning these, or lost.
+            // Aligning the packing from two lines gained nothing or lost.
             let aligns =
                 !PACK || gather.as_ref().map_or(elements * stride > LINE, |f| f.parts() > 2);
             Long {
@@ -348,12 +357,12 @@ impl Pattern {
         })
     }
 
-    /// Moves elements that the level's parameters `words` describe: count, stride.
+    /// Moves the elements that `words` describes: the level's count and stride.
     ///
     /// # Safety
     ///
-    /// - As for [`Row`](super::Row), with the level and leaf that the window was made of, for the
-    ///   direction that it was made for.
+    /// - The conditions of [`Row`](super::Row) hold, for the level, the leaf and the direction that
+    ///   the pattern was made for.
     /// - The CPU has AVX-512 F, BW, VL and VBMI, and BMI2.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     pub(super) unsafe fn run<const PACK: bool>(
@@ -362,9 +371,11 @@ impl Pattern {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        // SAFETY: the count is the level's first word.
+        // SAFETY: `words` points to the level's three parameters (first condition of `Row`), of
+        // which the first is the count.
         let count = unsafe { *words } as usize;
-        // SAFETY: our contract.
+        // SAFETY: `count` is the level's count, so the caller guarantees memory and packed bytes of
+        // `count` elements, and the CPU's features.
         unsafe {
             if count < self.many {
                 self.few::<PACK>(count, mem, packed);
@@ -374,15 +385,16 @@ impl Pattern {
         }
     }
 
-    /// Moves `count` elements by `short.rs`.
+    /// Moves `count` elements with `short.rs`.
     ///
     /// # Safety
     ///
-    /// As for [`run`](Self::run), for so many elements.
+    /// The conditions of [`run`](Self::run) hold, for `count` elements.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     #[inline]
     unsafe fn few<const PACK: bool>(&self, count: usize, mem: *mut u8, packed: *mut u8) {
-        // SAFETY: our contract; the grain is the one it was made with.
+        // SAFETY: the caller guarantees `count` elements on both sides; each arm passes the grain
+        // that `self.few` was made with.
         unsafe {
             match self.grain {
                 WORDS => self.few.run::<PACK, WORDS>(count, mem, packed),
@@ -391,11 +403,12 @@ impl Pattern {
         }
     }
 
-    /// Moves `count` elements, whole periods of which in the method for many.
+    /// Moves `count` elements: whole periods with the method for many elements, the rest with
+    /// `short.rs`.
     ///
     /// # Safety
     ///
-    /// As for [`run`](Self::run), for so many elements.
+    /// The conditions of [`run`](Self::run) hold, for `count` elements.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     #[inline(never)]
     unsafe fn many<const PACK: bool>(&self, count: usize, mem: *mut u8, packed: *mut u8) {
@@ -408,30 +421,35 @@ impl Pattern {
         let mut done = 0;
         if long.aligns && count >= PERIODS_TO_ALIGN * long.elements {
             done = long.to_line(mem.addr());
-            // SAFETY: fewer elements than a period, and no more than there are.
+            // SAFETY: `done` is less than a period, and `count` is at least `PERIODS_TO_ALIGN`
+            // periods.
             unsafe { self.few::<PACK>(done, mem, packed) };
         }
         let (from, to) = after(done);
         done += match &long.method {
-            // SAFETY: the elements that are left.
+            // SAFETY: `from` and `to` are the two addresses after `done` of the `count` elements.
             Method::Gather(gather) => unsafe { gather.run(count - done, far, from, to) },
             Method::Lines(lines) => {
                 let periods = (count - done).saturating_sub(long.spare) >> long.shift;
-                // SAFETY: so many whole periods, with an element and 64 packed bytes after them.
+                // SAFETY: `periods` whole periods are left from `from` and `to` on, and at least
+                // `long.spare` elements after them, whose packed bytes are 64 or more.
                 unsafe { lines.run::<PACK>(periods, far, from, to) };
                 periods << long.shift
             }
         };
         let (from, to) = after(done);
-        // SAFETY: the rest.
+        // SAFETY: `from` and `to` are the addresses after `done` elements, so `count - done` are
+        // left.
         unsafe { self.few::<PACK>(count - done, from, to) };
     }
 }
 
 impl Long {
-    /// How many elements from `address` on until one begins a line, as far as elements can.
+    /// Returns the number of elements from `address` on that lie before the first element at the
+    /// start of a line. If no element starts exactly there, the closest one after it counts.
     fn to_line(&self, address: usize) -> usize {
-        // Addresses change by multiples of `unit`, of which a line has as many as a period elements.
+        // Addresses change by multiples of a unit. A line has as many units as a period has
+        // elements.
         let units = (address % LINE) >> (LINE.trailing_zeros() - self.shift);
         ((self.elements - units) * self.inverse) & (self.elements - 1)
     }

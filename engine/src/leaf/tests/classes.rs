@@ -1,8 +1,8 @@
-//! Every class of leaf kernels, on every instruction set, at every alignment from a page without
-//! access, and with nothing to do; in either byte order.
+//! Tests every class of leaf kernels on every instruction set, in either byte order, at every
+//! distance from a guard page, and with a count of 0.
 //!
-//! The classes come from matches without a wildcard: a new kind of work does not compile before it
-//! has one, and fails the test before there is a nest for it.
+//! The classes come from matches without a wildcard. So a new kind of work does not compile until
+//! it has a class, and the test fails until it has a nest for the class.
 
 use super::super::lists::{self, Runs};
 use super::*;
@@ -12,7 +12,7 @@ use std::iter::successors;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
-    /// Innermost level and length of the block, up to one beyond the fixed ones.
+    /// Innermost level and length of the block, up to one byte more than the longest fixed length.
     Row(LevelShape, u64),
     Runs(LevelShape),
     #[cfg(target_arch = "x86_64")]
@@ -21,8 +21,8 @@ enum Kind {
     Tile(u64),
 }
 
-/// Bytes that are turned round together in a leaf, 1 if none are; 0 for a window whose runs have
-/// widths of their own.
+/// Bytes that are byte-swapped together in a leaf: 1 if nothing is swapped, 0 for a window whose
+/// runs have different widths.
 type Turn = usize;
 
 fn turn_of(leaf: &Leaf, swap: Option<&Swap>) -> Turn {
@@ -49,17 +49,17 @@ impl Kind {
         }
     }
 
-    /// The kinds that there are on `isa`.
+    /// Returns the kinds that exist on `isa`.
     fn all(isa: Isa, turn: Turn) -> Vec<Self> {
         let whole = |bytes: &u64| turn != 0 && bytes.is_multiple_of(turn as u64);
-        // Any longer block is one of 65 here.
+        // A block of 65 bytes stands for all longer blocks.
         let lengths = |level| {
             let fixed = (1..=64).filter(whole).map(move |length| Self::Row(level, length));
             fixed.chain((turn != 0).then_some(Self::Row(level, 65)))
         };
         let mut all: Vec<Self> = levels().flat_map(lengths).collect();
         all.extend(levels().map(Self::Runs));
-        // Elements of 16 bytes alone are never dense enough.
+        // Elements of 16 bytes alone are never dense enough for a window.
         #[cfg(target_arch = "x86_64")]
         if isa == Isa::Avx512 && turn != 16 {
             all.push(Self::Window);
@@ -90,10 +90,10 @@ fn level(kind: LevelShape, count: u64, stride: i64) -> Level {
     Level::Table { entries, scale: stride }
 }
 
-/// Insets tried, and whether a count of 0 was.
+/// The shifts that were tried (one bit each), and whether a count of 0 was.
 type Tried = HashMap<(Kind, Turn, Isa, bool), (u64, bool)>;
 
-/// Checks `nest` at `shift` and notes what ran.
+/// Checks `nest` at `shift` and records which kind ran.
 fn sweep(tried: &mut Tried, nest: &Nest, shift: usize, room: &mut [Guarded; 2]) {
     let [memory, bytes] = room;
     check(nest, shift, memory, bytes);
@@ -124,7 +124,7 @@ fn sweep(tried: &mut Tried, nest: &Nest, shift: usize, room: &mut [Guarded; 2]) 
     }
 }
 
-/// An element of several stretches, which begin with a byte amid elements of 16 bytes.
+/// An element of several stretches. It begins with a single byte, followed by elements of 16 bytes.
 const LONG: [(i64, u64); 19] = [
     (0, 1),
     (2, 2),
@@ -154,11 +154,11 @@ fn every_class_at_every_alignment() {
     let block = |bytes| Leaf::Block { bytes };
     let nest = |levels: Vec<Level>, leaf| Nest { base: 0, levels: levels.into(), leaf };
     for shift in 0..64 {
-        // Whole groups of every width and all their rests.
+        // Whole groups of every width, with every remainder.
         let count = 16 + shift as u64 % 17;
         for kind in levels() {
             for bytes in (1..=65).chain([96, 127, 130, 300]) {
-                // Far apart: denser patterns are windows.
+                // Far apart: denser patterns would be windows.
                 let stride = bytes as i64 + 97;
                 let rows = nest(vec![level(kind, count, stride)], block(bytes));
                 sweep(&mut tried, &rows, shift, &mut room);
@@ -226,7 +226,7 @@ fn every_class_at_every_alignment() {
     assert_eq!(all, tried.len(), "more ran than there are classes");
 }
 
-/// Lists of unequal runs, which are no nests: as above.
+/// Tests lists of unequal runs, which are not nests, at every distance from a guard page.
 #[test]
 fn lists_at_every_alignment() {
     for width in [1, 2, 4, 8, 16] {
@@ -234,16 +234,16 @@ fn lists_at_every_alignment() {
     }
 }
 
-/// Runs of elements of `width` bytes, which are turned round.
+/// Tests lists of runs with byte-swapped elements of `width` bytes.
 fn lists_of(width: usize) {
     let mut room = [Guarded::new(1 << 17), Guarded::new(1 << 16)];
     let pattern = |i: usize| (i * 31 + i / 251) as u8 | 1;
-    // The last run of memory is the last of the list, and the first the first; none in between.
+    // The list's first run lies first in memory, and its last run last.
     let counts: Vec<i64> = (0..67).map(|i| i * 41 % 67).chain([3]).collect();
     let places: Vec<i64> = (0..68).map(|i| i * 70).collect();
     let length = (67 * 70 + 3) * width;
     let total: usize = counts.iter().map(|&count| count as usize).sum::<usize>() * width;
-    // Bytes of memory in packed order.
+    // Offsets in memory, in packed order.
     let order: Vec<usize> = places
         .iter()
         .zip(&counts)
@@ -272,7 +272,7 @@ fn lists_of(width: usize) {
                         mem: mem.as_mut_ptr(),
                         width: Width::new(width).unwrap(),
                     };
-                    // SAFETY: the runs lie in `mem`, their bytes in `out`.
+                    // SAFETY: `mem` holds all runs of the list, `out` the sum of their bytes.
                     let end = unsafe { lists::run::<true>(isa, list, 0..68, out.as_mut_ptr()) };
                     assert_eq!(end.addr() - out.as_ptr().addr(), total);
                     assert!(*out == expected, "{width} {isa} +{shift} end {at_end}");
@@ -280,7 +280,8 @@ fn lists_of(width: usize) {
                     out.iter_mut().for_each(|byte| *byte = !*byte);
                     let mut expected = mem.to_vec();
                     order.iter().zip(&*out).for_each(|(&at, byte)| expected[at] = *byte);
-                    // SAFETY: as above; an empty range of the list moves nothing.
+                    // SAFETY: `mem` holds all runs of the list, `out` the sum of their bytes. The
+                    // ranges of the other two calls are empty, so these calls access nothing.
                     unsafe {
                         lists::run::<false>(isa, list, 0..68, out.as_mut_ptr());
                         lists::run::<false>(isa, list, 5..5, std::ptr::null_mut());
