@@ -3,13 +3,22 @@
     suite.py --prefix P --tests DIR --excluded FILE DIRECTORY ...
 
 Each directory has a list: a program, the number of ranks, and sometimes arguments (arg=), variables (env=), a
-time limit (timeLimit=) and what else than "No Errors" is right (resultTest=). A program that fails with
-MPI_ERR_UNSUPPORTED_OPERATION counts as not built. FILE names programs (DIRECTORY/NAME # REASON) that may fail;
-one that passes with every line of its list is reported, so that the file can shrink. Exit code 1 if another one failed.
+time limit (timeLimit=) and what else than "No Errors" is right (resultTest=). How a line ended is told by what
+mpiexec and the library say, in this order:
+
+    crashes       a signal ended a rank, or the library reported a bug of its own: failed, whatever was wanted
+    hangs         the time was over: failed, whatever was wanted
+    not built     a function ended it that `typepack info --functions` lists as not built; printed with its name
+    passed        as the list wants
+    failed        everything else, a program that cannot be compiled included
+
+FILE names programs (DIRECTORY/NAME # REASON) that may fail; one that passes with every line of its list is
+reported, so that the file can shrink. Exit code 1 if another one failed.
 """
 
 import argparse
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -53,7 +62,36 @@ def lines_of(directory):
     return seen.values()
 
 
-def run(options, directory, line, seconds):
+def unbuilt(prefix):
+    """The functions that this installation does not have."""
+    command = [prefix / "bin/typepack", "info", "--functions"]
+    text = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+    return set(re.findall(r"^ +- (MPI_\w+)$", text, re.MULTILINE))
+
+
+def judge(code, output, wanted, missing):
+    """How a program ended that mpiexec has seen to its end."""
+    signal_line = re.search(r"^mpiexec: rank \d+ .*killed by (signal .*)$", output, re.MULTILINE)
+    if signal_line:
+        return f"crashes: {signal_line[1]}"
+    if "typepack bug" in output:
+        return "crashes: a bug that the library reports"
+    if re.search(r"^mpiexec: the job was ended after its", output, re.MULTILINE):
+        return "hangs"
+    ended_by = re.findall(r"(MPI_\w+): this version of typepack does not have this function", output)
+    if ended_by and missing.issuperset(ended_by):
+        return f"not built: {', '.join(sorted(set(ended_by)))}"
+    if wanted in ("TestStatus", "TestErrFatal"):
+        good = code != 0
+    else:
+        good = code == 0 and "no errors" in output.lower()
+    # An operation that is missing in a function that is there is a failure, also where one was wanted.
+    if good and "MPI_ERR_UNSUPPORTED_OPERATION" not in output:
+        return "passed"
+    return f"failed with exit code {code}"
+
+
+def run(options, directory, line, seconds, missing):
     """How a line ended, and what it wrote."""
     program = options.tests / directory / line.name
     if line.ranks > RANKS:
@@ -70,16 +108,8 @@ def run(options, directory, line, seconds):
     except subprocess.TimeoutExpired:
         # The launcher itself hangs.
         os.killpg(process.pid, signal.SIGKILL)
-        return "mpiexec hangs", process.communicate()[0].decode(errors="replace")
-    if line.wanted in ("TestStatus", "TestErrFatal"):
-        good = process.returncode != 0
-    else:
-        good = process.returncode == 0 and "no errors" in output.lower()
-    if good:
-        return "passed", output
-    if "MPI_ERR_UNSUPPORTED_OPERATION" in output:
-        return "not built", output
-    return f"failed with exit code {process.returncode}", output
+        return "hangs, and mpiexec with it", process.communicate()[0].decode(errors="replace")
+    return judge(process.returncode, output, line.wanted, missing), output
 
 
 def main():
@@ -89,18 +119,21 @@ def main():
     parser.add_argument("directories", nargs="+")
     options = parser.parse_args()
     excluded = read_excluded(options.excluded)
-    ends, failed = Counter(), []
+    ends, failed, missing = Counter(), [], unbuilt(options.prefix)
     for directory in options.directories:
         here, whole = Counter(), {}
         for line in lines_of(options.tests / directory):
             name = f"{directory}/{line.name}"
             seconds = BRIEF if name in excluded else line.seconds
-            end, output = run(options, directory, line, seconds)
+            end, output = run(options, directory, line, seconds, missing)
             good = end == "passed"
             whole[name] = whole.get(name, True) and good
             if not good and name in excluded:
                 end = "excluded"
-            elif not good and end not in ("not built", "too many ranks"):
+            elif end.startswith("not built"):
+                print(f"{directory}/{line}: {end}", flush=True)
+                end = "not built"
+            elif not good and end != "too many ranks":
                 failed.append(f"{directory}/{line}: {end}")
                 shown = "\n    ".join(output.strip().splitlines()[-12:])
                 print(f"{failed[-1]}\n    {shown}", flush=True)

@@ -1,0 +1,63 @@
+"""How suite.py judges and jobs.py reads exclusions; scripts/suite and scripts/clients run this first."""
+
+import contextlib
+import io
+import tempfile
+import unittest
+from pathlib import Path
+
+from jobs import read_excluded
+from suite import judge
+
+UNBUILT = (
+    "typepack: rank 0: MPI_Win_create: this version of typepack does not have this function "
+    "(MPI_ERR_UNSUPPORTED_OPERATION: not supported)\nmpiexec: rank 0 (pid 7) exited with code 55\n"
+)
+CRASH = "mpiexec: rank 1 (pid 8) killed by signal 11 (SIGSEGV)\n"
+HANG = "mpiexec: the job was ended after its 180 s\n"
+
+
+class Judge(unittest.TestCase):
+    def ends(self, code, output, wanted=""):
+        return judge(code, output, wanted, {"MPI_Win_create"})
+
+    def test_what_is_wanted_passes(self):
+        self.assertEqual(self.ends(0, " No Errors\n"), "passed")
+        self.assertEqual(self.ends(10, "fatal\n", "TestErrFatal"), "passed")
+        self.assertEqual(self.ends(1, "found 3 errors\n"), "failed with exit code 1")
+        self.assertEqual(self.ends(1, " No Errors\n"), "failed with exit code 1")
+        self.assertEqual(self.ends(0, "nothing\n", "TestStatus"), "failed with exit code 0")
+
+    def test_crashes_and_hangs_fail_whatever_is_wanted(self):
+        for wanted in ("", "TestStatus", "TestErrFatal"):
+            for output in (CRASH, " No Errors\n" + CRASH, UNBUILT + CRASH):
+                self.assertEqual(self.ends(139, output, wanted), "crashes: signal 11 (SIGSEGV)")
+            self.assertEqual(self.ends(124, UNBUILT + HANG, wanted), "hangs")
+        self.assertIn("bug", self.ends(1, "typepack bug: ...\n", "TestStatus"))
+
+    def test_only_functions_that_are_missing_are_not_built(self):
+        for wanted in ("", "TestStatus"):
+            self.assertEqual(self.ends(55, UNBUILT, wanted), "not built: MPI_Win_create")
+            other = UNBUILT.replace("Win_create", "Send")
+            self.assertEqual(self.ends(55, other, wanted), "failed with exit code 55")
+        half = "MPI_Reduce: op: this version of typepack has no Sum of x (MPI_ERR_UNSUPPORTED_OPERATION)\n"
+        self.assertEqual(self.ends(0, half + " No Errors\n"), "failed with exit code 0")
+
+
+class Excluded(unittest.TestCase):
+    def test_every_name_needs_a_reason(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".excluded") as file:
+            file.write("# a comment\na # one\nb.c # two # three\n")
+            file.flush()
+            self.assertEqual(read_excluded(Path(file.name)), {"a": "one", "b.c": "two # three"})
+            for line in ("d\n", "d #\n", "a # again\n"):
+                file.write(line)
+                file.flush()
+                with self.assertRaises(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+                    read_excluded(Path(file.name))
+                file.truncate(file.tell() - len(line))
+                file.seek(0, io.SEEK_END)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=["selftest"], verbosity=0)
