@@ -4,7 +4,7 @@
 //! `segment.rs` has one per rank, in its slot; `endpoint/progress.rs` sleeps on it by way of
 //! `transport/fabric.rs`. The protocol, and why no wake-up is lost, is told in `README.md` beside this
 //! file; step numbers below are its. Written over [`Kernel`], so that loom runs this very code, with
-//! the ring in front of it, in every interleaving (end of this file).
+//! the ring in front of it (end of this file; three of the models are bounded, one is ignored).
 //!
 //! Invariant: a publication happens before [`Doorbell::ring`], and a sleeper looks at everything
 //! once more between [`Doorbell::prepare`] and [`Doorbell::wait`].
@@ -253,26 +253,27 @@ mod tests {
         loom::model(|| pair(1, [true; 2]));
     }
 
-    /// An announcement that was taken back meets the call for it.
+    /// An announcement that was taken back meets the call for it; at most 4 preemptions.
     #[test]
     fn loom_nor_is_the_next_one() {
         explore(4, || pair(2, [true; 2]));
     }
 
-    /// As above, in every interleaving.
+    /// The model of `loom_nor_is_the_next_one` in every interleaving.
     #[test]
     #[ignore = "three minutes"]
     fn loom_nor_is_the_next_one_at_length() {
         loom::model(|| pair(2, [true; 2]));
     }
 
-    /// More messages than the ring has slots: neither a message nor a credit is slept on.
+    /// More messages than the ring has slots: neither a message nor a credit is slept on; at most 3
+    /// preemptions.
     #[test]
     fn loom_no_credit_is_slept_on() {
         explore(3, || pair(4, [true; 2]));
     }
 
-    /// Two senders, of which one may leave the call to the other.
+    /// Two senders, of which one may leave the call to the other; at most 2 preemptions.
     #[test]
     fn loom_one_call_serves_two_wakers() {
         explore(2, || {
