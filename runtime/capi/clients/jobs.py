@@ -1,10 +1,10 @@
 """Runs modules of mpi4py's tests as jobs of several sizes and prints a table; scripts/clients calls it.
 
-    jobs.py --prefix P --tests DIR --excluded FILE --work DIR --sizes 1,2,4 MODULE ...
+    jobs.py --prefix P --tests DIR --excluded FILE --work DIR --sizes 1,2,4 [MODULE ...]
 
-FILE names tests that are left out, one per line with a reason behind '#'. They are run too, on their own:
-one that passes at every size is reported, so that the list can shrink. A name that no module
-has is an error. The output of a job is shown only if it failed; tests that skip themselves are named with
+Without a MODULE it runs all that DIR has but those that FILE leaves out as a whole. FILE names modules and
+tests that are left out, one per line with a reason behind '#'. The tests are run too, on their own: one that
+passes at every size is reported, so that the list can shrink. A name that nothing has is an error. The output of a job is shown only if it failed; tests that skip themselves are named with
 their reason. Exit code 1 if anything failed.
 """
 
@@ -22,8 +22,8 @@ SECONDS = 300
 
 
 def read_excluded(path):
-    """Names, each of which has a reason."""
-    names = []
+    """Names with their reasons; a name without a reason ends the program."""
+    names = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         name, _, reason = line.partition("#")
         name = name.strip()
@@ -33,7 +33,7 @@ def read_excluded(path):
             sys.exit(f"clients: {path}:{number}: '{name}' has no reason (NAME # REASON)")
         if name in names:
             sys.exit(f"clients: {path}:{number}: '{name}' stands twice")
-        names.append(name)
+        names[name] = reason.strip()
     return names
 
 
@@ -121,16 +121,27 @@ def main():
     for name in ("--prefix", "--tests", "--excluded", "--work"):
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--sizes", required=True)
-    parser.add_argument("modules", nargs="+")
+    parser.add_argument("modules", nargs="*")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     sizes = [int(size) for size in options.sizes.split(",")]
     excluded = read_excluded(options.excluded)
+    there = sorted(file.stem.removeprefix("test_") for file in options.tests.glob("test_*.py"))
+    whole = {name.removeprefix("test_"): reason for name, reason in excluded.items() if "." not in name}
+    excluded = [name for name in excluded if "." in name]
+    for module in options.modules:
+        if module not in there:
+            sys.exit(f"clients: mpi4py has no module of tests 'test_{module}'")
+    unknown = [f"test_{module}" for module in whole if module not in there]
+    # Modules that are named run, excluded or not.
+    if options.modules:
+        whole = {}
+    else:
+        options.modules = [module for module in there if module not in whole]
     options.names = options.work / "excluded"
     options.names.write_text("\n".join(excluded) + "\n", encoding="utf-8")
 
     by_module = {module: [] for module in options.modules}
-    unknown = []
     for name in excluded:
         module = re.sub("^test_", "", name.split(".")[0])
         if module in by_module:
@@ -160,6 +171,8 @@ def main():
         print(f"{module:<16} {size:>3} {passed:>7} {failed:>7} {skipped:>8} {out:>9} {seconds:>8.1f}")
     for name, reason in skips.items():
         print(f"clients: skipped: {name}: {reason}")
+    for module, reason in whole.items():
+        print(f"clients: not run: test_{module}: {reason}")
     for name in unknown:
         print(f"clients: {options.excluded}: no test is called '{name}'")
     for name, each in passing.items():
@@ -168,7 +181,8 @@ def main():
     total = [sum(row[column] for row in rows) for column in (2, 3, 4)]
     # A job may fail with every test passed: a rank that crashed at its end.
     failed = max(total[1], failures)
-    print(f"{total[0]} passed, {failed} failed, {total[2]} skipped")
+    left = sum(len(names) for names in by_module.values())
+    print(f"{total[0]} passed, {failed} failed, {total[2]} skipped; {left} tests and {len(whole)} modules are left out")
     return 1 if failures or unknown else 0
 
 
