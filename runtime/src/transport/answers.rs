@@ -1,17 +1,17 @@
-//! What a sender hears of its messages: which words of the wire may come in which state.
+//! The answers that a sender receives for its messages, and the states in which each answer is allowed.
 //!
-//! | word | state of the send | what follows |
+//! | word | state of the send | effect |
 //! |---|---|---|
-//! | ACK | Unacknowledged | it is complete |
-//! | CTS | Offered | it streams through the chunks |
-//! | FIN | Offered, the RTS having said where the data lies | it is complete |
-//! | REFUSED | Offered | it is complete: the error is the receiver's |
-//! | Help | Offered, the RTS having named that memory | this rank may copy a part |
+//! | ACK | Unacknowledged | the send is complete |
+//! | CTS | Offered | the send streams through the chunks |
+//! | FIN | Offered, and the RTS said where the data lies | the send is complete |
+//! | REFUSED | Offered | the send is complete; the error belongs to the receiver |
+//! | Help | Offered, and the RTS named that memory | this rank may copy a part |
 //!
-//! Everything else is a broken protocol. A Help or a FIN may cross the Withdraw of a message: the send
-//! is still Offered then, and says so.
+//! Any other combination is a violation of the protocol. A Help or a FIN may cross the Withdraw of a
+//! message: the send is still in the state Offered then, marked as withdrawn.
 //!
-//! `peer.rs` comes here with the envelopes.
+//! `peer.rs` calls this file with the envelopes.
 
 use super::failure::broken;
 use super::in_flight::{RequestTable, Send, SendStage, Told};
@@ -21,7 +21,7 @@ use crate::message::envelope::Space;
 use crate::message::label::Status;
 use crate::shm::ring::Violation;
 
-/// The send that `from` answers, which is in one of the states that `fits` names.
+/// Returns the send that `from` answers, if `fits` accepts its state.
 fn answered<'a, R: RequestTable>(
     requests: &'a mut R,
     from: usize,
@@ -35,7 +35,7 @@ fn answered<'a, R: RequestTable>(
         .ok_or_else(|| broken(from, Violation(otherwise)))
 }
 
-/// Completes a send well.
+/// Completes a send without an error.
 fn complete<R: RequestTable>(work: &mut Work<'_, R>, id: u64) {
     let Some(send) = work.requests.send(id) else { return };
     let status =
@@ -43,10 +43,10 @@ fn complete<R: RequestTable>(work: &mut Work<'_, R>, id: u64) {
     work.requests.complete(id, Ok(status));
 }
 
-/// A synchronous message has been matched.
+/// Handles an ACK: a receive has matched a synchronous message.
 ///
 /// # Errors
-/// `from` broke the protocol.
+/// Returns `ErrorKind::Other` if `from` broke the protocol.
 pub fn ack<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Result<()> {
     let waits = |stage| stage == SendStage::Unacknowledged;
     answered(work.requests, from, id, waits, "ACK of a message that does not wait for it")?;
@@ -54,10 +54,10 @@ pub fn ack<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Res
     Ok(())
 }
 
-/// A message is to be packed: from here on it streams.
+/// Handles a CTS: the send streams through the chunks from here on.
 ///
 /// # Errors
-/// `from` broke the protocol.
+/// Returns `ErrorKind::Other` if `from` broke the protocol.
 pub fn cts<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Result<()> {
     let offered = |stage| matches!(stage, SendStage::Offered(_));
     let send = answered(work.requests, from, id, offered, "CTS of a message without an RTS")?;
@@ -66,10 +66,10 @@ pub fn cts<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Res
     Ok(())
 }
 
-/// A message has been copied from where it lay.
+/// Handles a FIN: the receiver has copied the message in place.
 ///
 /// # Errors
-/// `from` broke the protocol.
+/// Returns `ErrorKind::Other` if `from` broke the protocol.
 pub fn fin<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Result<()> {
     let told = |stage| matches!(stage, SendStage::Offered(Told::In(_) | Told::Withdrawn));
     let send =
@@ -83,10 +83,10 @@ pub fn fin<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Res
     Ok(())
 }
 
-/// The receive that has matched a message does not take it.
+/// Handles a REFUSED: a receive has matched the message and does not take it.
 ///
 /// # Errors
-/// `from` broke the protocol.
+/// Returns `ErrorKind::Other` if `from` broke the protocol.
 pub fn refused<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Result<()> {
     let offered = |stage| matches!(stage, SendStage::Offered(_));
     answered(work.requests, from, id, offered, "REFUSED of a message without an RTS")?;
@@ -94,11 +94,11 @@ pub fn refused<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) ->
     Ok(())
 }
 
-/// The receiver of a message of `bytes` bytes in `space` asks for help; false when the message has been
-/// withdrawn meanwhile.
+/// Handles a Help for a message of `bytes` bytes in `space`. Returns false if this rank has withdrawn the
+/// message in the meantime.
 ///
 /// # Errors
-/// `from` broke the protocol.
+/// Returns `ErrorKind::Other` if `from` broke the protocol.
 pub fn help<R: RequestTable>(
     work: &mut Work<'_, R>,
     from: usize,

@@ -1,14 +1,16 @@
-//! Which protocol carries a message.
+//! The choice of the protocol that carries a message.
 //!
-//! The sender chooses first, by what it knows: a short message is eager; of a long one it says where
-//! the data lies, if that is of use ([`offers`], in this order; the first protocol that does not decline
-//! writes the envelope). The receiver chooses among what it was offered, when a receive has matched
-//! ([`carriers`]). What a protocol asks to accept or decline a message is here, too: how far apart the
-//! two ranks' cores are (`fabric.rs`, from the launcher's table), how long the message is, how much of
-//! each cache line of the source belongs to it, whether the receive's memory is shared as well, and
-//! whether the ranks have anything else to do.
+//! The sender chooses first. A short message is eager. For a long message [`offers`] lists the protocols
+//! in the order in which the sender asks them; the first protocol that does not decline writes the
+//! envelope, and the envelope may say where the data lies. When a receive has matched, the receiver
+//! chooses among the protocols that the RTS allows ([`carriers`]).
 //!
-//! `peer.rs` asks for the order, `heap.rs` and `private.rs` for the rest.
+//! This file also has the rules by which a protocol accepts or declines a message. They use the distance
+//! of the two ranks' cores (`fabric.rs`, from the launcher's table), the length of the message, the part
+//! of each cache line of the source that belongs to the message, whether the receive's memory is also
+//! shared, and whether the ranks have other work.
+//!
+//! `peer.rs` asks for the orders, `heap.rs` and `private.rs` for the rules.
 
 use crate::message::envelope::Space;
 use crate::settings::Forced;
@@ -27,17 +29,17 @@ pub enum Choice {
     Private,
 }
 
-/// What the settings say about protocols.
+/// The settings that concern protocols.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms {
     /// Longest eager message in bytes.
     pub eager_limit: u64,
-    /// What `TYPEPACK_TRANSPORT` asks for.
+    /// The protocol that `TYPEPACK_TRANSPORT` forces.
     pub forced: Forced,
 }
 
-/// The protocols that a sender asks, in this order, to write the first envelope of a message of
-/// `bytes` bytes. The last one takes every message that gets to it.
+/// Returns the protocols that a sender asks, in this order, to write the first envelope of a message of
+/// `bytes` bytes. The last protocol never declines.
 #[inline]
 pub fn offers(terms: Terms, bytes: u64) -> &'static [Choice] {
     if bytes <= terms.eager_limit {
@@ -51,8 +53,8 @@ pub fn offers(terms: Terms, bytes: u64) -> &'static [Choice] {
     }
 }
 
-/// The protocols that a receiver asks, in this order, to take the data of an RTS that says that it lies
-/// in this memory. The last one takes every message that gets to it.
+/// Returns the protocols that a receiver asks, in this order, to take the data of an RTS that places its
+/// data in the memory `place`. The last protocol never declines.
 pub fn carriers(place: Option<Space>) -> &'static [Choice] {
     match place {
         None => &[Choice::Pipeline],
@@ -61,38 +63,39 @@ pub fn carriers(place: Option<Space>) -> &'static [Choice] {
     }
 }
 
-/// Bytes of each touched cache line that belong to the message, below which its data is sparse. A
-/// line comes over whole, however little of it is wanted; packed by its owner, an eighth of the lines
-/// carries the doubles of a column.
+/// Source data is sparse if fewer than this many bytes of each touched cache line belong to the message.
+/// A line crosses between cores whole, however few of its bytes are used. If the owner packs the doubles
+/// of a column, an eighth of the lines crosses.
 ///
-/// `typepack-bench pingpong`, near (60 ns), both ranks exchanging faces at a time, in us, packed
-/// against fused: doubles of a column (8 bytes of a line) 172 and 302, structs of 13 bytes 338 and
-/// 512, cells of 40 bytes (24 by our count) 704 and 913.
+/// `typepack-bench pingpong`, near (60 ns), both ranks exchange faces at a time, times in us, packed and
+/// fused: doubles of a column (8 bytes of a line) 172 and 302, structs of 13 bytes 338 and 512, cells of
+/// 40 bytes (24 by the estimate here) 704 and 913.
 const SPARSE: u64 = 32;
 
-/// What is known of a message whose receive has been matched.
+/// The facts about a message whose receive has been matched.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation {
-    /// Between the cores of the two ranks.
+    /// Distance between the cores of the two ranks.
     pub distance: Distance,
-    /// Bytes of each cache line of the source that belong to the message, in the mean.
+    /// Mean number of bytes of each cache line of the source that belong to the message.
     pub useful: u64,
-    /// Both ranks can copy: the receive's memory lies in the heap as well.
+    /// The receive's memory lies in a heap too, so that both ranks can copy.
     pub shared: bool,
-    /// The receiver has other operations under way, or goes on to other work: it has no time to
-    /// spare, nor has, most likely, the other rank.
+    /// The receiver has other operations under way, or other work after this call. It has no time to
+    /// spare, and most likely the other rank has none either.
     pub busy: bool,
 }
 
-/// Whether the data of a message in the sender's heap is copied out of it, not packed.
+/// Returns whether the receiver copies the data of a message out of the sender's heap instead of having
+/// it packed.
 ///
-/// - Far apart, data that is not sparse crosses once: two copies through chunks were measured at
-///   2 GB/s, one at 13 (notes on the Zen 4 machine).
-/// - Near, two ranks that pack and unpack at the same time move as many lines in less time than one
-///   that copies alone (contiguous 1 MiB 74 against 90 us, structs of 52 in 56 bytes 75 against 109),
-///   and two that copy together beat both (28 us and 36).
-/// - Sparse data is copied together only by ranks that have nothing else to do: x face of 128^3 60 us
-///   packed, 50 fused; but see [`SPARSE`] for exchanges.
+/// - Between far cores data that is not sparse crosses once: two copies through chunks were measured at
+///   2 GB/s, one copy at 13 GB/s (notes on the Zen 4 machine).
+/// - Between near cores two ranks that pack and unpack at the same time move as many lines in less time
+///   than one rank that copies alone (contiguous 1 MiB: 74 and 90 us; structs of 52 in 56 bytes: 75 and
+///   109 us). Two ranks that copy together need less time than either (28 us and 36 us).
+/// - Ranks copy sparse data together only if they have nothing else to do: the x face of 128^3 takes 60 us
+///   packed and 50 us fused. For exchanges see [`SPARSE`].
 pub fn is_fused(forced: Forced, situation: Situation) -> bool {
     let Situation { distance, useful, shared, busy } = situation;
     let (far, sparse) = (distance > Distance::L3, useful < SPARSE);
@@ -104,24 +107,25 @@ pub fn is_fused(forced: Forced, situation: Situation) -> bool {
     }
 }
 
-/// Shortest message in bytes that both ranks copy from private memory to private memory, near. A
-/// system call and the pages it has to look up cost more than a chunk, and what the sender writes
-/// ends in its cache. C program, both rewriting the buffer each time, near (57 ns), copied by both
-/// against the pipeline, half round trip in us: 64 KiB 9.5 and 7.6, 256 KiB 21.7 and 17.1, 1 MiB 69.9
-/// and 58.6, 4 MiB 238 and 329 (Intel MPI 314).
+/// Shortest message in bytes that both ranks copy from private memory to private memory between near
+/// cores. A system call and the page lookups in it cost more than a chunk, and the bytes that the sender
+/// writes end in the sender's cache. C program, both ranks rewrite the buffer each time, near (57 ns),
+/// half round trip in us, copied by both ranks and through the pipeline: 64 KiB 9.5 and 7.6, 256 KiB 21.7
+/// and 17.1, 1 MiB 69.9 and 58.6, 4 MiB 238 and 329 (Intel MPI 314).
 pub const SPLIT_NEAR: u64 = 2 << 20;
 
-/// The same between far cores, where chunks were measured at 2 GB/s from 1 MiB on and calls at 13 (on
-/// another machine, notes of the project; this one has no far cores to measure). Below this size a call
-/// costs more than it can gain.
+/// Shortest message in bytes that both ranks copy from private memory to private memory between far
+/// cores. From 1 MiB on chunks were measured at 2 GB/s and calls at 13 GB/s (on another machine, notes of
+/// the project; this machine has no far cores to measure). Below this size a call costs more than it can
+/// gain.
 pub const SPLIT_FAR: u64 = 128 << 10;
 
-/// Whether a message of `bytes` bytes in one run of private memory is offered with its address, to be
-/// copied by both ranks where the receive is one run as well.
+/// Returns whether a sender offers a message of `bytes` bytes in one run of private memory with its
+/// address. If the receive is one run too, both ranks then copy the message.
 ///
-/// Not on AMD's processors (`amd`): on Zen 5 the chunks are faster at every length. `typepack-bench
-/// pingpong`, contiguous, by calls and by chunks, near: 4 MiB 381 and 264 us; far: 2 MiB 135 and
-/// 88, 4 MiB 311 and 199, 16 MiB 1557 and 1170.
+/// On AMD's processors (`amd`) the answer is no, because chunks are faster at every length on Zen 5.
+/// `typepack-bench pingpong`, contiguous, times in us, by calls and through chunks: near 4 MiB 381 and
+/// 264; far 2 MiB 135 and 88, 4 MiB 311 and 199, 16 MiB 1557 and 1170.
 pub fn tells_address(forced: Forced, distance: Distance, bytes: u64, amd: bool) -> bool {
     match forced {
         Forced::Packed | Forced::Heap => false,
@@ -155,7 +159,7 @@ mod tests {
         }
     }
 
-    /// Whatever is asked first, somebody takes the message.
+    /// The last protocol of each order accepts every message.
     #[test]
     fn every_message_has_a_protocol() {
         for forced in [Forced::Nothing, Forced::Packed, Forced::Heap, Forced::Cma] {
@@ -168,8 +172,8 @@ mod tests {
         }
     }
 
-    /// From the table that the launcher ships to the way of a message: 2 packages with 2 NUMA nodes
-    /// each, a node with 2 caches of level 3, some cores without any that are known.
+    /// Leads from the launcher's table to the protocol of a message: 2 packages with 2 NUMA nodes each,
+    /// nodes with 2 level 3 caches, and some cores whose level 3 cache is unknown.
     #[test]
     fn the_table_decides() {
         use crate::shm::segment::{JobFlags, Segment};

@@ -1,8 +1,8 @@
-//! Eager: a short message is packed straight into the ring, with its envelope.
+//! Eager: the sender packs a short message straight into the ring, beside its envelope.
 //!
-//! The fast path of the runtime is [`Eager::send`], which the message engine calls for every message
-//! of at most `TYPEPACK_EAGER_LIMIT` bytes while nothing waits for the same rank. A message that has to
-//! wait, or whose sender waits for the match, comes here from the queue like a message of any other
+//! The fast path of the runtime is [`Eager::send`]. The message engine calls it for every message of at
+//! most `TYPEPACK_EAGER_LIMIT` bytes while no other message waits for the same rank. A message that has to
+//! wait, or whose sender waits for the match, comes here from the queue, like a message of any other
 //! protocol.
 
 use super::fabric::Fabric;
@@ -15,15 +15,16 @@ use crate::Result;
 use crate::message::envelope::{Envelope, INLINE_MAX};
 use crate::message::label::{Label, Status};
 
-/// The protocol; all that it keeps is in the ring.
+/// The protocol. It has no state of its own: the ring has all of it.
 #[derive(Debug, Default)]
 pub struct Eager;
 
 impl Eager {
-    /// Writes a message, if the ring has room: `pack` writes the `label.bytes` packed bytes.
+    /// Writes a message if the ring has room: `pack` writes the `label.bytes` packed bytes. Returns false
+    /// while the ring is full.
     ///
     /// # Errors
-    /// The receiver broke the protocol.
+    /// Returns `ErrorKind::Other` if the receiver broke the protocol.
     #[inline]
     pub fn send(
         tx: &mut Tx,
@@ -48,7 +49,7 @@ impl Eager {
 }
 
 impl Protocol for Eager {
-    /// From the queue: the message is complete, or waits for its ACK.
+    /// Writes a send from the queue. The send is complete afterwards, or waits for its ACK.
     fn offer<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,
@@ -57,8 +58,9 @@ impl Protocol for Eager {
     ) -> Result<Offered> {
         let Some(send) = work.requests.send(id) else { return Err(lost("a send")) };
         let (label, supply, tx) = (send.label, &send.supply, link.tx()?);
-        // SAFETY: the range is the whole message; both callers below give an address in shared memory
-        // or of a local, with room for `label.bytes` bytes, which no user layout overlaps.
+        // SAFETY: `0..label.bytes` is the whole message. Both uses of `pack` below pass the address of
+        // reserved bytes in the ring or of a local array, with room for `label.bytes` bytes; no user layout
+        // overlaps either.
         let pack = |to| unsafe { supply.pack(0..label.bytes, to) };
         if !send.synchronous {
             if !Self::send(tx, work.fabric, label, pack)? {
@@ -75,7 +77,7 @@ impl Protocol for Eager {
         Ok(Offered::Written)
     }
 
-    /// Unpacks the message straight from where it has arrived; its receive is complete.
+    /// Unpacks the message straight from the place where it has arrived, and completes its receive.
     #[inline]
     fn matched<R: RequestTable>(
         &mut self,
@@ -88,8 +90,8 @@ impl Protocol for Eager {
             return Err(lost("a receive"));
         };
         let (Label { tag, bytes, .. }, capacity) = (matched.label, receive.capacity);
-        // SAFETY: the range is within the message and within the receive; the data is readable and
-        // overlaps no user layout (promise of `Payload::new`).
+        // SAFETY: `0..bytes.min(capacity)` lies within the message and within the receive. `payload.data()`
+        // is readable for `bytes` bytes and overlaps no user layout (conditions of `Payload::new`).
         unsafe { receive.sink.unpack(0..bytes.min(capacity), payload.data()) };
         let status = Status { source: link.rank, tag, bytes };
         work.requests.complete(matched.receive, received(status, capacity, None));

@@ -1,10 +1,10 @@
-//! What connects this rank to the others: areas of pairs, first contact, doorbells, failure.
+//! The rank's connection to the other ranks: areas of pairs, first contact, doorbells, failure.
 //!
-//! Below is `shm/segment.rs`; above are `link.rs` and `progress.rs`. A job of one rank has no
-//! segment, and nothing here is ever called for another rank then.
+//! The file uses `shm/segment.rs` and serves `link.rs` and `progress.rs`. A job of one rank has no
+//! segment, and no code calls this file for another rank then.
 //!
-//! How `a` first writes to `b` is told in the job crate's `shm/contacts.rs`: it takes an area, fills the ring's
-//! pages with memory, tells `b`, calls it.
+//! The job crate's `shm/contacts.rs` describes how `a` first writes to `b`: `a` takes an area, allocates
+//! the memory of the ring's pages, names the area to `b`, and rings `b`.
 
 use super::area::Area;
 use crate::memory::heaps::Heaps;
@@ -22,14 +22,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Chunk buffers that get memory at a time.
+/// Number of chunk buffers that get memory at a time.
 const CHUNKS_AT_ONCE: usize = 8;
 
-/// An error of the job crate about what rank `rank` and this one know of each other.
+/// Converts an error of the job crate about the contact with rank `rank`.
 #[cold]
 fn of_contact(rank: usize, error: typepack_job::Error) -> Error {
     match error.kind() {
-        // A number that this rank has not written.
+        // `rank` has written a wrong area number.
         typepack_job::ErrorKind::Argument => {
             let detail = format!("rank {rank} broke the protocol: {error}");
             Error::new(ErrorKind::Other, "transport", detail)
@@ -51,15 +51,16 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// The only rank of a job without shared memory.
+    /// Returns the fabric of a job of one rank, without shared memory.
     pub fn alone() -> Self {
         Self { segment: None, rank: 0, size: 1, heaps: None, contacts: None }
     }
 
-    /// Rank `rank` of the job whose memory is `segment`; fills its own mailbox with memory.
+    /// Joins the job whose memory is `segment` as rank `rank`, and allocates the memory of this rank's
+    /// mailbox.
     ///
     /// # Errors
-    /// Out of memory.
+    /// Returns `ErrorKind::NoMemory` if memory ran out.
     pub fn join(segment: Arc<Segment>, rank: usize) -> Result<Self> {
         let size = segment.ranks();
         let heaps = Some(Arc::new(Heaps::new(segment.clone(), rank)));
@@ -67,45 +68,46 @@ impl Fabric {
         Ok(Self { segment: Some(segment), rank, size, heaps, contacts })
     }
 
-    /// This rank.
+    /// Returns this rank.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// This rank's part of the shared heap, mapped now if it has not been; `None` in a job without
-    /// one, or where the address space is too small.
+    /// Returns this rank's part of the shared heap, and maps it first if necessary. Returns `None` in a
+    /// job without a shared heap, or if the address space is too small.
     pub fn heap(&self) -> Option<&Heap> {
         self.heaps.as_ref()?.own()
     }
 
-    /// This rank's part of the shared heap, if anything was ever allocated from it.
+    /// Returns this rank's part of the shared heap if this rank ever allocated from it.
     #[inline]
     pub fn used_heap(&self) -> Option<&Heap> {
         self.heaps.as_ref()?.used()
     }
 
-    /// Bytes of the heap of each rank.
+    /// Returns the size of each rank's heap in bytes.
     pub fn heap_bytes(&self) -> u64 {
         self.heaps.as_ref().map_or(0, |heaps| heaps.bytes())
     }
 
-    /// The heap of another rank, mapped once for this process; `None` where the address space is too
-    /// small.
+    /// Returns the heap of another rank, which this process maps once. Returns `None` if the address
+    /// space is too small.
     pub fn heap_of(&self, rank: usize) -> Option<&Arc<Mapping>> {
         self.heaps.as_ref()?.of(rank)
     }
 
-    /// The table of heaps; `None` in a job of one rank.
+    /// Returns the table of heaps; `None` in a job of one rank.
     pub fn heaps(&self) -> Option<&Arc<Heaps>> {
         self.heaps.as_ref()
     }
 
-    /// How far this rank's core is from that of `rank`; as far as can be when either is not bound.
+    /// Returns the distance of this rank's core from that of `rank`; the largest distance if either rank
+    /// is not bound.
     pub fn distance(&self, rank: usize) -> Distance {
         let Some(segment) = &self.segment else { return Distance::Core };
         match (segment.bound_cpu(self.rank), segment.bound_cpu(rank)) {
@@ -114,8 +116,8 @@ impl Fabric {
         }
     }
 
-    /// Lets the other ranks of the job access the memory of this process, as far as the system does:
-    /// `number` is what they find in the slot and at the address `at`.
+    /// Permits the other ranks of the job to access the memory of this process, as far as the system
+    /// allows. They find `number` in this rank's slot and at the address `at`.
     pub fn open_memory(&self, at: u64, number: u64) {
         let Some(segment) = &self.segment else { return };
         if let Some(launcher) = segment.launcher() {
@@ -131,21 +133,21 @@ impl Fabric {
         }
     }
 
-    /// The slot of a rank.
+    /// Returns the slot of a rank.
     #[cfg(test)]
     pub fn slot_of(&self, rank: usize) -> &crate::shm::layout::RankSlot {
         self.segment.as_ref().expect("a job").slot(rank)
     }
 
-    /// Whether this rank takes part in copies between private memories.
+    /// Returns whether this rank takes part in copies between private memories.
     #[inline]
     pub fn memory_is_open(&self) -> bool {
         let slot = self.segment.as_ref().map(|segment| segment.slot(self.rank));
         slot.is_some_and(|slot| slot.probe_at[0].load(Ordering::Relaxed) != 0)
     }
 
-    /// The process of `rank`, and where in its memory it says that which number stands; `None` when
-    /// either side takes no part in such copies.
+    /// Returns the process id of `rank`, the address of its probe number, and the number. Returns `None`
+    /// if either rank takes no part in copies between private memories.
     pub fn probe_of(&self, rank: usize) -> Option<(NonZeroU32, u64, u64)> {
         let slot = self.segment.as_ref()?.slot(rank);
         let whole = |words: &[AtomicU32; 2]| {
@@ -157,42 +159,43 @@ impl Fabric {
         (self.memory_is_open() && at as u32 != 0).then_some((process, at, number))
     }
 
-    /// More ranks than CPUs.
+    /// Returns whether the job has more ranks than CPUs.
     pub fn oversubscribed(&self) -> bool {
         self.segment.as_ref().is_some_and(|segment| segment.flags().oversubscribed)
     }
 
-    /// The areas that this rank has to do with.
+    /// Returns the areas in which this rank reads or writes.
     ///
     /// # Errors
-    /// A job of one rank has none, and nobody asks for them.
+    /// Returns `ErrorKind::Internal` in a job of one rank, which has no areas. No caller asks for them.
     pub fn contacts(&self) -> Result<&Contacts> {
         self.contacts.as_deref().ok_or_else(|| {
             Error::new(ErrorKind::Internal, "transport", "a job of one rank has no other rank")
         })
     }
 
-    /// Makes the way from this rank to `to` usable and tells `to` about it. Once per pair.
+    /// Makes the direction from this rank to `to` usable and names its area to `to`. Once per pair.
     ///
     /// # Errors
-    /// Out of memory.
+    /// Returns `ErrorKind::NoMemory` if memory ran out.
     pub fn contact(&self, to: usize) -> Result<Area> {
         let base = self.contacts()?.connect(to, pair::STAMPS_AT).map_err(|e| of_contact(to, e))?;
-        // SAFETY: an area that the contacts of `self` keep mapped; who uses it holds the fabric, too.
+        // SAFETY: `connect` returns the base of a mapped area, and `self.contacts` keeps it mapped; the
+        // link that stores the value lives in the message engine, which owns `self`.
         Ok(unsafe { Area::new(base) })
     }
 
-    /// Chunks that every pair of this job uses.
+    /// Returns the number of chunks that every pair of this job uses.
     pub fn window(&self) -> usize {
         pair::window(self.size)
     }
 
-    /// Fills chunk buffers on the way to `to` with memory, from chunk `first` on, and gives the first
-    /// one that has none yet. In order, before the first transfer that uses them: who sends little
-    /// never needs all.
+    /// Allocates the memory of the next chunk buffers in the direction to `to`, from chunk `first` on, and
+    /// returns the first chunk that still has none. The sender allocates chunks in order, before the first
+    /// transfer that uses them; a sender with little data never allocates all.
     ///
     /// # Errors
-    /// Out of memory.
+    /// Returns `ErrorKind::NoMemory` if memory ran out.
     pub fn reserve_chunks(&self, to: usize, first: usize) -> Result<usize> {
         let end = (first + CHUNKS_AT_ONCE).min(self.window());
         let at = |chunk: usize| pair::CHUNKS_AT + chunk * pair::CHUNK_BYTES;
@@ -201,23 +204,25 @@ impl Fabric {
         Ok(end)
     }
 
-    /// The counter of connects of this rank: new ranks have written when it differs from `seen`.
+    /// Returns this rank's count of connects if it differs from `seen`: a new rank has written then.
     #[inline]
     pub fn connected(&self, seen: u32) -> Option<u32> {
         self.segment.as_ref()?.connected(self.rank, seen)
     }
 
-    /// Whether `from` has written to this rank, and the area it writes to.
+    /// Returns the area in which `from` writes to this rank; `None` if `from` has not written yet.
     ///
     /// # Errors
-    /// `from` has named an area that there is not; out of address space.
+    /// Returns `ErrorKind::Other` if `from` has named an area that does not exist, and
+    /// `ErrorKind::NoMemory` if the address space is too small.
     pub fn written_by(&self, from: usize) -> Result<Option<Area>> {
         let found = self.contacts()?.written_by(from).map_err(|e| of_contact(from, e))?;
-        // SAFETY: an area that the contacts of `self` keep mapped; who uses it holds the fabric, too.
+        // SAFETY: `written_by` checks the number that `from` wrote and returns the base of a mapped area,
+        // which `self.contacts` keeps mapped; the link that stores it lives beside `self` in the engine.
         Ok(found.map(|base| unsafe { Area::new(base) }))
     }
 
-    /// Wakes `rank` if it sleeps; called after every publication it may be waiting for.
+    /// Wakes `rank` if it sleeps. A rank calls this after it publishes anything that `rank` may wait for.
     #[inline]
     pub fn ring(&self, rank: usize) {
         if let Some(segment) = &self.segment {
@@ -225,24 +230,24 @@ impl Fabric {
         }
     }
 
-    /// Announces that this rank is about to sleep; everything must be looked at once more between
-    /// this and [`Fabric::sleep`].
+    /// Announces that this rank is about to sleep. The caller must check everything once more between
+    /// this call and [`Fabric::sleep`].
     pub fn announce(&self) -> u32 {
         self.segment.as_ref().map_or(0, |segment| segment.prepare_wait(self.rank))
     }
 
-    /// Takes the announcement back.
+    /// Cancels the announcement.
     pub fn withdraw(&self) {
         if let Some(segment) = &self.segment {
             segment.cancel_wait(self.rank);
         }
     }
 
-    /// Sleeps until somebody rings or the time is over. A job of one rank has nobody to wait for
-    /// but its own threads, and only lets time pass.
+    /// Sleeps until another rank or thread rings, or until `timeout` is over. A job of one rank can wait
+    /// only for its own threads, so there this call only lets time pass.
     ///
     /// # Errors
-    /// The kernel's refusal.
+    /// Returns `ErrorKind::Other` if the kernel refuses to sleep.
     pub fn sleep(&self, seen: u32, timeout: Duration) -> Result<()> {
         match &self.segment {
             Some(segment) => {
@@ -253,12 +258,12 @@ impl Fabric {
         Ok(())
     }
 
-    /// Wakes this rank's own poller: another thread of the process has given it work.
+    /// Wakes this process's poller after another thread of the process has given it work.
     pub fn rouse(&self) {
         self.ring(self.rank);
     }
 
-    /// The error of a job in which a rank has died, if one has.
+    /// Returns the error of a job in which a rank has died, if one has died.
     #[cold]
     pub fn failure(&self) -> Option<Error> {
         let segment = self.segment.as_ref()?;
@@ -272,8 +277,8 @@ impl Fabric {
         Some(Error::new(ErrorKind::ProcAborted, "job", detail))
     }
 
-    /// Waits while `rank` has a piece of somebody's memory in hand. Its own death ends that; the death
-    /// of any other rank does not.
+    /// Waits while `in_hand` says that `rank` copies a piece. The wait ends early if `rank` dies, but not
+    /// if another rank dies.
     pub fn wait_for_piece(&self, rank: usize, mut in_hand: impl FnMut() -> bool) {
         let mut looks = 0_u32;
         while in_hand() && !self.has_died(rank) {
@@ -286,7 +291,7 @@ impl Fabric {
         }
     }
 
-    /// Whether `rank` has died: it is not in the middle of anything.
+    /// Returns whether `rank` has died. A dead rank copies nothing any more.
     #[cold]
     fn has_died(&self, rank: usize) -> bool {
         self.segment.as_ref().is_some_and(|segment| segment.state(rank) == State::Dead)

@@ -1,9 +1,9 @@
-//! The two errors of this room: another rank broke the protocol, or there is a bug of ours.
+//! The two errors of the transport: another rank broke the protocol, or this library has a bug.
 
 use crate::shm::ring::Violation;
 use crate::{Error, ErrorKind};
 
-/// The error for a rank that broke the protocol.
+/// Builds the error for a rank that broke the protocol.
 #[cold]
 pub fn broken(rank: usize, violation: Violation) -> Error {
     Error::new(
@@ -13,8 +13,8 @@ pub fn broken(rank: usize, violation: Violation) -> Error {
     )
 }
 
-/// The error for an operation that a queue names and the table of requests does not have.
+/// Builds the error for an operation that a queue names and the table of requests does not have.
 #[cold]
 pub fn lost(what: &str) -> Error {
-    Error::new(ErrorKind::Internal, "transport", format!("{what} was lost"))
+    Error::new(ErrorKind::Internal, "transport", format!("the runtime lost track of {what}"))
 }

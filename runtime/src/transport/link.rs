@@ -1,10 +1,11 @@
-//! The two ways between this rank and another one: the ring each writes, and what waits for room in it.
+//! The two directions between this rank and another one: the ring that each rank writes, and the queue of
+//! envelopes that wait for room in it.
 //!
-//! `peer.rs` owns a [`Link`] and hands it to the protocols, which write and read through it. Before
-//! this file come `area.rs` (the shared memory) and `fabric.rs` (first contact).
+//! `peer.rs` owns a [`Link`] and passes it to the protocols, which write and read through it. The file
+//! uses `area.rs` (the shared memory) and `fabric.rs` (first contact).
 //!
-//! Invariants: what goes to one rank enters its ring in the order in which it was queued; nothing here
-//! ever waits, but for the end of a piece that the other rank is reading.
+//! Invariants: envelopes to one rank enter its ring in the order in which this rank queued them. Nothing
+//! here waits, except [`Tx::withdraw`], which waits until the other rank has read the current piece.
 
 use super::area::Area;
 use super::fabric::Fabric;
@@ -18,11 +19,11 @@ use crate::shm::ring::{Consumer, Producer, Room};
 use crate::shm::withdrawal;
 use std::collections::VecDeque;
 
-/// What a receiver asks of a sender whose message it copies.
+/// A receiver's request to the sender of a message that the receiver copies.
 #[derive(Clone, Copy, Debug)]
 pub struct HelpWanted {
     /// The sender's request number.
-    pub offer: u64,
+    /// Number of the receive.
     /// The receive.
     pub receive: u64,
     /// Number of the split.
@@ -31,26 +32,26 @@ pub struct HelpWanted {
     pub bytes: u64,
 }
 
-/// Something that waits for room in a ring.
+/// An item that waits for room in a ring.
 #[derive(Clone, Copy, Debug)]
 pub enum Outgoing {
     /// This envelope, which has no payload.
     Say(Envelope),
-    /// The send request with this number: its protocol is chosen when it is its turn.
+    /// The send request with this number. `peer.rs` chooses its protocol when the send is first.
     Send(u64),
-    /// The sender of a message in its heap is asked for help: its envelope says where the receive lies
-    /// in ours, for which a type may have to be defined.
+    /// A request for help to the sender of a message in its heap. The envelope names the place of the
+    /// receive in this rank's heap, and this rank may have to define a type first.
     Help(HelpWanted),
 }
 
-/// The way to another rank.
+/// The direction from this rank to another rank.
 #[derive(Debug)]
 pub struct Tx {
-    /// Where this rank writes.
+    /// The area in which this rank writes.
     pub area: Area,
     /// Types that the other rank knows.
     pub defined: Defined,
-    /// Lines for the next message.
+    /// Lines that the next message is likely to use.
     pub ready: Ready,
     rank: usize,
     ring: Producer,
@@ -71,37 +72,37 @@ impl Tx {
         }
     }
 
-    /// True when nothing waits: an eager message may go into the ring at once.
+    /// Returns whether the queue is empty; an eager message may go into the ring at once then.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Queues something behind what waits already.
+    /// Appends an item to the queue.
     pub fn push(&mut self, outgoing: Outgoing) {
         self.queue.push_back(outgoing);
     }
 
-    /// What waits first.
+    /// Returns the first item of the queue.
     pub fn first(&self) -> Option<Outgoing> {
         self.queue.front().copied()
     }
 
-    /// What waited first has been written.
+    /// Removes the first item, which has been written to the ring.
     pub fn pop(&mut self) {
         self.queue.pop_front();
     }
 
-    /// Room for an envelope with `len` bytes in the payload area; `None` while the ring is full.
+    /// Reserves room for an envelope with `len` bytes in the payload area; `None` while the ring is full.
     ///
     /// # Errors
-    /// The receiver broke the protocol.
+    /// Returns `ErrorKind::Other` if the receiver broke the protocol.
     #[inline]
     pub fn reserve(&mut self, len: usize) -> Result<Option<Room>> {
         self.ring.reserve(&self.area, len).map_err(|v| broken(self.rank, v))
     }
 
-    /// Publishes an envelope, whose payload has been written to `room`, and wakes the receiver.
+    /// Publishes an envelope whose payload the caller has written to `room`, and wakes the receiver.
     #[inline]
     pub fn publish(&mut self, fabric: &Fabric, room: Room, envelope: &Envelope) {
         let (words, used) = envelope.encode();
@@ -109,25 +110,25 @@ impl Tx {
         fabric.ring(self.rank);
     }
 
-    /// Publishes an envelope without payload. False while the ring is full.
+    /// Publishes an envelope without payload. Returns false while the ring is full.
     ///
     /// # Errors
-    /// The receiver broke the protocol.
+    /// Returns `ErrorKind::Other` if the receiver broke the protocol.
     pub fn say(&mut self, fabric: &Fabric, envelope: &Envelope) -> Result<bool> {
         let Some(room) = self.reserve(0)? else { return Ok(false) };
         self.publish(fabric, room, envelope);
         Ok(true)
     }
 
-    /// Where the next payload begins, unless it does not fit there.
+    /// Returns the offset at which the next payload begins if it fits there.
     #[inline]
     pub fn next_payload(&self) -> usize {
         self.ring.next_offset::<Area>()
     }
 
-    /// Takes back the memory of a message whose RTS has said where it lies: when this returns, the
-    /// receiver reads none of it, and will not. Waits for the end of a piece if it is reading one,
-    /// unless it has died.
+    /// Takes back the memory of a message whose RTS has said where its data lies. After the return the
+    /// receiver does not read this memory. If the receiver is reading a piece, this call waits until the
+    /// receiver has finished the piece or has died.
     pub fn withdraw(&mut self, fabric: &Fabric, id: u64) {
         self.withdrawals += 1;
         withdrawal::count(&self.area, self.withdrawals);
@@ -136,48 +137,48 @@ impl Tx {
     }
 }
 
-/// The way from another rank.
+/// The direction from another rank to this rank.
 #[derive(Debug)]
 pub struct Rx {
-    /// Where the other rank writes.
+    /// The area in which the other rank writes.
     pub area: Area,
-    /// The ring.
+    /// The consumer's end of the ring.
     pub ring: Consumer,
     /// Types that the other rank has defined.
     pub known: Known,
-    /// Messages whose data may be read where it lies.
+    /// Messages whose data this rank may read in place.
     pub offers: Offers,
 }
 
 impl Rx {
-    /// The way from a rank that has written to `area`.
+    /// Creates the direction from a rank that writes in `area`.
     pub fn new(area: Area) -> Self {
         let (ring, known) = (Consumer::default(), Known::default());
         Self { area, ring, known, offers: Offers::default() }
     }
 }
 
-/// Both ways.
+/// Both directions.
 #[derive(Debug)]
 pub struct Link {
     /// The other rank.
     pub rank: usize,
-    /// The way there, from the first contact on.
+    /// The direction to the other rank; set at the first contact.
     pub tx: Option<Tx>,
-    /// The way from there, once something has come.
+    /// The direction from the other rank; set when its first envelope arrives.
     pub rx: Option<Rx>,
 }
 
 impl Link {
-    /// No way yet.
+    /// Creates a link without either direction.
     pub fn new(rank: usize) -> Self {
         Self { rank, tx: None, rx: None }
     }
 
-    /// The way there, made now if there is none.
+    /// Returns the direction to the other rank, and makes the first contact if necessary.
     ///
     /// # Errors
-    /// Out of memory.
+    /// Returns `ErrorKind::NoMemory` if memory ran out.
     #[inline]
     pub fn contact(&mut self, fabric: &Fabric) -> Result<&mut Tx> {
         let rank = self.rank;
@@ -187,18 +188,18 @@ impl Link {
         }
     }
 
-    /// The way there.
+    /// Returns the direction to the other rank.
     ///
     /// # Errors
-    /// There is none, which is a bug.
+    /// Returns `ErrorKind::Internal` if there was no first contact, which is a bug.
     pub fn tx(&mut self) -> Result<&mut Tx> {
         self.tx.as_mut().ok_or_else(|| lost("the way to a rank"))
     }
 
-    /// Both ways.
+    /// Returns both directions.
     ///
     /// # Errors
-    /// There is none, which is a bug.
+    /// Returns `ErrorKind::Internal` if a direction does not exist yet, which is a bug.
     pub fn both(&mut self) -> Result<(&mut Tx, &mut Rx)> {
         match self {
             Self { tx: Some(tx), rx: Some(rx), .. } => Ok((tx, rx)),

@@ -1,21 +1,24 @@
-//! How bytes travel between ranks: one file per protocol, behind one trait.
+//! The transport: protocols that carry the bytes of messages between ranks, one file per protocol.
 //!
 //! | protocol | file | for | copies |
 //! |---|---|---|---|
 //! | eager | `eager.rs` | short messages | two, through the ring |
-//! | pipeline | `pipeline.rs` | everything else, if nothing better | two, through chunks, both ranks at work |
-//! | heap copy | `heap.rs` | data in the shared heap | one, by the receiver or by both |
-//! | private copy | `private.rs` | one run of private memory to one run | one, by both |
+//! | pipeline | `pipeline.rs` | messages that no other protocol carries | two, through chunks, by both ranks |
+//! | heap copy | `heap.rs` | data in the shared heap | one, by the receiver or by both ranks |
+//! | private copy | `private.rs` | one run of private memory to one run of private memory | one, by both ranks |
 //!
-//! `protocol.rs` is the trait: offer, matched, advance, withdraw. `choice.rs` chooses, `peer.rs` calls.
-//! `single_copy.rs` is what the two single copies have in common (their trait is there), `answers.rs` what a sender may hear in
-//! which state, `in_flight.rs` what is known of an operation. Below them: `link.rs` the two ways of a
-//! pair, `types.rs` the types that both ranks know by number, `offers.rs` the book of data that may be
-//! read in place, `stage.rs` where pieces are packed first, `ready.rs` lines fetched ahead, `area.rs`
-//! the shared memory of a pair, `fabric.rs` the rank's place in the job.
+//! `protocol.rs` has the trait: offer, matched, advance, withdraw. `choice.rs` chooses a protocol and
+//! `peer.rs` calls it. `single_copy.rs` has the common part of the two single copies, with their own
+//! trait. `answers.rs` lists the answers that a sender may receive in each state, and `in_flight.rs` has
+//! the state of an operation.
 //!
-//! Before this room comes `message/`, after it `endpoint/`. The protocols, with their states and
-//! orderings in numbered steps, are in `README.md` beside this file.
+//! The files below these are: `link.rs`, the two directions of a pair; `types.rs`, the types that both
+//! ranks know by number; `offers.rs`, the messages that the receiver may read in place; `stage.rs`, the
+//! private buffer in which pieces are packed first; `ready.rs`, which fetches lines ahead; `area.rs`, the
+//! shared memory of a pair; `fabric.rs`, the rank's place in the job.
+//!
+//! The folder takes messages from `message/` and serves `endpoint/`. `README.md` beside this file
+//! describes the protocols with their states and orderings in numbered steps.
 
 mod answers;
 pub(crate) mod area;

@@ -1,8 +1,9 @@
-//! Another rank as the transport sees it: the two ways, and one of each protocol.
+//! Another rank as the transport sees it: the two directions, and one instance of each protocol.
 //!
-//! The message engine (`endpoint/engine.rs`) has one [`Peer`] for each rank; it hands over sends, matched
-//! messages and what has come in, and calls [`Peer::advance`] in every turn. Here stands which protocol
-//! is called when, and nothing of how it works; `choice.rs` has the order.
+//! The message engine (`endpoint/engine.rs`) has one [`Peer`] for each rank. The engine passes sends,
+//! matched messages and received envelopes to the peer, and calls [`Peer::advance`] in every turn. This
+//! file decides when it calls which protocol, in the order of `choice.rs`; the protocols themselves have
+//! their own files.
 
 use super::answers;
 use super::choice::{self, Choice};
@@ -23,7 +24,7 @@ use crate::message::envelope::{Envelope, Place, Space};
 /// Another rank.
 #[derive(Debug)]
 pub struct Peer {
-    /// The two ways.
+    /// The two directions.
     pub link: Link,
     eager: Eager,
     pipeline: Pipeline,
@@ -32,7 +33,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A rank that nothing has been sent to.
+    /// Creates a peer for a rank to which this rank has sent nothing yet.
     pub fn new(fabric: &Fabric, rank: usize) -> Self {
         Self {
             link: Link::new(rank),
@@ -43,10 +44,11 @@ impl Peer {
         }
     }
 
-    /// The rank has written to this one: its envelopes are read from now on. False if they were already.
+    /// Begins to read the envelopes of a rank that has written to this one. Returns false if this rank
+    /// reads them already.
     ///
     /// # Errors
-    /// None but a bug.
+    /// Returns `ErrorKind::Internal` in a job of one rank, which is a bug.
     pub fn admit(&mut self, fabric: &Fabric) -> Result<bool> {
         if self.link.rx.is_some() {
             return Ok(false);
@@ -55,7 +57,7 @@ impl Peer {
         Ok(self.link.rx.is_some())
     }
 
-    /// Something waits for room, or is on its way in either direction.
+    /// Returns whether anything waits for room or is under way in either direction.
     pub fn has_work(&self) -> bool {
         self.link.tx.as_ref().is_some_and(|tx| !tx.is_idle())
             || self.pipeline.has_work()
@@ -65,7 +67,7 @@ impl Peer {
 
     // ---- at the sender ----
 
-    /// Queues a send behind what waits already, and writes what there is room for.
+    /// Appends a send to the queue, and writes as much of the queue as the ring has room for.
     ///
     /// # Errors
     /// The other rank broke the protocol; out of memory.
@@ -75,7 +77,7 @@ impl Peer {
     }
 
     /// Moves the queue into the ring as far as there is room. True when something moved.
-    ///
+    /// Moves the queue into the ring as far as there is room. Returns true if something moved.
     /// # Errors
     /// The other rank broke the protocol.
     pub fn flush<R: RequestTable>(&mut self, work: &mut Work<'_, R>) -> Result<bool> {
@@ -95,9 +97,9 @@ impl Peer {
         Ok(moved)
     }
 
-    /// Writes the first envelope of a send. False while the ring is full.
+    /// Writes the first envelope of a send. Returns false while the ring is full.
     fn offer<R: RequestTable>(&mut self, work: &mut Work<'_, R>, id: u64) -> Result<bool> {
-        // One that is gone needs no envelope.
+        // A send that has ended needs no envelope.
         let Some(send) = work.requests.send(id) else { return Ok(true) };
         for choice in choice::offers(work.terms, send.label.bytes) {
             let link = &mut self.link;
@@ -116,7 +118,7 @@ impl Peer {
         Err(lost("a send that nobody takes"))
     }
 
-    /// Uses a moment without anything to do for the next message. False if there is nothing to do.
+    /// Uses an idle moment to prepare the next message. Returns false if there is nothing to prepare.
     #[inline]
     pub fn prepare(&mut self) -> bool {
         self.pipeline.prepare(&mut self.link)
@@ -124,7 +126,7 @@ impl Peer {
 
     // ---- at the receiver ----
 
-    /// An RTS says where its data lies: checks that it can lie there.
+    /// Checks the place that an RTS names for its data.
     ///
     /// # Errors
     /// The other rank broke the protocol.
@@ -141,7 +143,7 @@ impl Peer {
         Ok(Some(Box::new(located)))
     }
 
-    /// Takes a message that a receive has matched and may have.
+    /// Takes a message that a receive has matched and does not refuse.
     ///
     /// # Errors
     /// Out of memory; the other rank broke the protocol.
@@ -168,7 +170,7 @@ impl Peer {
         mut matched: Matched,
         place: Option<Space>,
     ) -> Result<()> {
-        // First what may fail for lack of memory: nothing has been promised then.
+        // The contact may fail for lack of memory, so it comes before any change of state.
         self.link.contact(work.fabric)?;
         let receive = work.requests.receive(matched.receive);
         let Some(receive) = receive else { return Err(lost("a receive")) };
@@ -190,7 +192,7 @@ impl Peer {
         self.flush(work).map(drop)
     }
 
-    /// Tells the sender of an RTS that its message was matched and is not taken.
+    /// Answers an RTS with REFUSED: a receive has matched the message and does not take it.
     ///
     /// # Errors
     /// The other rank broke the protocol; out of memory.
@@ -201,7 +203,7 @@ impl Peer {
         self.answer(work, Envelope::Refused(offer))
     }
 
-    /// Tells a synchronous sender that its message was matched.
+    /// Answers a synchronous sender with ACK: a receive has matched the message.
     ///
     /// # Errors
     /// The other rank broke the protocol; out of memory.
@@ -220,7 +222,7 @@ impl Peer {
 
     // ---- at either end ----
 
-    /// Takes an envelope that is no message: answers, requests for help, withdrawals.
+    /// Handles an envelope that is not a message: an answer, a request for help, or a withdrawal.
     ///
     /// # Errors
     /// The other rank broke the protocol; out of memory.
@@ -245,7 +247,7 @@ impl Peer {
                 let to = rx.known.room(place, bytes, work.fabric.heap_bytes());
                 let to = to.map_err(|v| broken(from, v))?;
                 match place.space {
-                    // One that has just been withdrawn is helped no more.
+                    // A send that has just been withdrawn gets no help.
                     _ if !helps => {}
                     Space::Heap => self.heap.help(id, number, to),
                     Space::Private => self.private.help(id, number, to),
@@ -253,7 +255,7 @@ impl Peer {
                 Ok(())
             }
             Envelope::Withdraw(offer) => self.withdrawn(work, offer),
-            // Messages are matched before they come here.
+            // `endpoint/` matches messages and does not pass them here.
             Envelope::Inline(..)
             | Envelope::Eager(_)
             | Envelope::Synchronous(..)
@@ -262,7 +264,8 @@ impl Peer {
         }
     }
 
-    /// The sender has taken back the memory of a message, and packs it if it is wanted.
+    /// Handles a Withdraw: the sender has taken back the memory of a message. If a receive has matched the
+    /// message, this rank asks the sender to pack it.
     fn withdrawn<R: RequestTable>(&mut self, work: &mut Work<'_, R>, offer: u64) -> Result<()> {
         self.link.contact(work.fabric)?;
         let Some(rx) = &mut self.link.rx else { return Err(lost("the way from a rank")) };
@@ -275,7 +278,7 @@ impl Peer {
         self.flush(work).map(drop)
     }
 
-    /// Moves queues, copies and streams, all a little. True when something moved.
+    /// Moves queues, copies and streams by a bounded amount each. Returns true if something moved.
     ///
     /// # Errors
     /// The other rank broke the protocol; out of memory.
@@ -297,7 +300,7 @@ impl Peer {
         Ok(moved)
     }
 
-    /// What a protocol gives up goes through the chunks.
+    /// Passes a message that a protocol has given up to the pipeline.
     fn go_on<R: RequestTable>(&mut self, work: &mut Work<'_, R>, advance: Advance) -> Result<bool> {
         if let Advance::GaveUp(receive, offer) = advance {
             self.pipeline.take(work, &mut self.link, (receive, offer))?;
@@ -305,8 +308,8 @@ impl Peer {
         Ok(advance != Advance::Idle)
     }
 
-    /// The memory of the operation `id` is needed elsewhere: when this returns, the other rank neither
-    /// reads nor writes it, and will not.
+    /// Gives up the memory of the operation `id`. After the return the other rank neither reads nor writes
+    /// this memory.
     pub fn withdraw<R: RequestTable>(&mut self, work: &mut Work<'_, R>, id: u64) {
         let link = &mut self.link;
         self.eager.withdraw(work, link, id);

@@ -1,8 +1,8 @@
-//! What a protocol is: one way in which the bytes of a message go from its sender to its receiver.
+//! The trait of a protocol. A protocol moves the bytes of a message from its sender to its receiver.
 //!
-//! `choice.rs` chooses one for a message, `peer.rs` has one of each for every other rank, and calls
-//! them by the four verbs of [`Protocol`]. No protocol knows of another one: what one cannot carry to
-//! its end goes back to `peer.rs`, which gives it to the pipeline.
+//! `choice.rs` chooses a protocol for each message. `peer.rs` has one instance of each protocol for every
+//! other rank, and calls the four methods of [`Protocol`]. No protocol knows another one: if a protocol
+//! cannot complete a message, it returns the message to `peer.rs`, which passes it to the pipeline.
 
 use super::choice::Terms;
 use super::fabric::Fabric;
@@ -20,45 +20,45 @@ pub struct Traffic {
     pub messages: u64,
     /// Packed bytes sent.
     pub bytes: u64,
-    /// Of the messages, those that went through the ring at once.
+    /// Messages of `messages` that went through the ring at once.
     pub eager: u64,
-    /// Those that were packed into chunks.
+    /// Messages that were packed into chunks.
     pub pipelined: u64,
-    /// Those that their receivers have copied straight out of this rank's heap.
+    /// Messages that the receiver copied straight out of this rank's heap.
     pub fused: u64,
-    /// Those that both ranks have copied, between private memories.
+    /// Messages that both ranks copied between private memories.
     pub split: u64,
 }
 
-/// What of this process a protocol works with.
+/// The parts of this process that a protocol works with.
 #[derive(Debug)]
 pub struct Work<'a, R> {
     /// This rank's place in the job.
     pub fabric: &'a Fabric,
     /// Operations in flight.
     pub requests: &'a mut R,
-    /// Where pieces are packed first.
+    /// The private buffer in which pieces are packed first.
     pub stage: &'a mut Stage,
-    /// What has been sent.
+    /// Counts what this rank has sent.
     pub traffic: &'a mut Traffic,
-    /// What the settings say.
+    /// The settings that concern protocols.
     pub terms: Terms,
     /// This rank has other operations under way, or goes on to other work.
     pub busy: bool,
 }
 
-/// What a protocol says to a send that is next in the queue.
+/// The answer of a protocol to a send that is next in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offered {
-    /// It cannot carry this message.
+    /// The protocol cannot carry this message.
     Declined,
-    /// It can, but the ring is full.
+    /// The protocol can carry the message, but the ring is full.
     NoRoom,
-    /// Its first envelope is out.
+    /// The first envelope of the message is in the ring.
     Written,
 }
 
-/// The packed bytes of a short message, where they have arrived.
+/// The packed bytes of a short message at the place where they have arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload {
     data: *const u8,
@@ -67,58 +67,61 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// The bytes from `data` on.
+    /// Wraps the packed bytes that begin at `data`.
     ///
     /// # Safety
     ///
-    /// - All bytes of the message are readable from `data` on for as long as the value is used, and no
-    ///   user layout overlaps them.
+    /// - All bytes of the message are readable from `data` on for as long as the value is used.
+    /// - No user layout overlaps these bytes.
     #[inline]
     pub unsafe fn new(data: *const u8, waiting: Option<u64>) -> Self {
         Self { data, waiting }
     }
 
-    /// Where they are.
+    /// Returns the address of the first packed byte.
     #[inline]
     pub fn data(&self) -> *const u8 {
         self.data
     }
 }
 
-/// What a receive has matched.
+/// The message that a receive has matched.
 #[derive(Debug)]
 pub enum Arrival {
-    /// A message whose bytes are here.
+    /// A short message whose bytes have arrived.
     Payload(Payload),
-    /// A message that waits at its sender under this request id; perhaps where its data lies.
+    /// A message that waits at its sender under this request id, with the place of its data if the RTS
+    /// names one.
     Rts(u64, Option<Box<Located>>),
 }
 
-/// A message that the receive with this number has matched, and may have.
+/// A message that a receive has matched and does not refuse.
 #[derive(Debug)]
 pub struct Matched {
-    /// The receive.
+    /// Number of the receive.
     pub receive: u64,
     /// Tag and length of the message.
     pub label: Label,
-    /// What there is of it.
+    /// The payload or the RTS.
     pub arrival: Arrival,
 }
 
-/// What came of a protocol's work.
+/// The result of a protocol's work in one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advance {
-    /// Nothing could be moved.
+    /// The protocol could not move anything.
     Idle,
-    /// Something was moved.
+    /// The protocol moved something.
     Moved,
-    /// This receive cannot get the message of this RTS here: it is to come through the chunks.
+    /// This receive (first number) cannot read the message of this RTS (second number) in place: the
+    /// message has to go through the chunks.
     GaveUp(u64, u64),
 }
 
-/// One way of messages between this rank and another one; both ends of both directions.
+/// One way to carry messages between this rank and another one. A value serves both directions, and in
+/// each direction this rank's end.
 pub trait Protocol {
-    /// At the sender: writes the first envelope of the send `id`, if this protocol can carry it.
+    /// At the sender: writes the first envelope of the send `id` if this protocol can carry the message.
     ///
     /// # Errors
     /// The other rank broke the protocol; out of memory.
@@ -129,8 +132,8 @@ pub trait Protocol {
         id: u64,
     ) -> Result<Offered>;
 
-    /// At the receiver: begins to take a message that a receive has matched; false if this protocol
-    /// cannot carry it.
+    /// At the receiver: begins to take a message that a receive has matched. Returns false if this
+    /// protocol cannot carry it.
     ///
     /// # Errors
     /// Out of memory.
@@ -141,7 +144,7 @@ pub trait Protocol {
         matched: &mut Matched,
     ) -> Result<bool>;
 
-    /// At either end: moves a bounded amount of what was begun.
+    /// At either end: moves a bounded amount of data of operations that have begun.
     ///
     /// # Errors
     /// The other rank broke the protocol; out of memory.
@@ -154,13 +157,13 @@ pub trait Protocol {
         Ok(Advance::Idle)
     }
 
-    /// At either end: the memory of the operation `id` is needed elsewhere. When this returns, the other
-    /// rank neither reads nor writes it, and will not.
+    /// At either end: gives up the memory of the operation `id`. After the return the other rank neither
+    /// reads nor writes this memory.
     fn withdraw<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link, id: u64) {
         let _ = (work, link, id);
     }
 
-    /// Whether [`Protocol::advance`] has anything left.
+    /// Returns whether [`Protocol::advance`] has anything left to do.
     #[inline]
     fn has_work(&self) -> bool {
         false

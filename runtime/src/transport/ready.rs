@@ -1,55 +1,56 @@
-//! Lines that the next message will be written to, fetched while the rank has nothing else to do.
+//! Fetches the lines to which the next message will be written while the rank has nothing else to do.
 //!
-//! `eager.rs` and `pipeline.rs` say after each message which lines the next one would use, if it is
-//! like the last one; `peer.rs` has them fetched. The receiver has read them, and has them in its
-//! cache: a sender that waits anyway can take them back.
+//! After each message `eager.rs` and `pipeline.rs` predict the lines of the next message, under the
+//! assumption that it resembles the last one; `peer.rs` has them fetched. The receiver has read these
+//! lines, so they lie in its cache. A waiting sender has time to fetch them back.
 
 use super::area::Area;
 use crate::shm::bulk::Filler;
 use crate::shm::pair::{LINE, PAYLOAD_BYTES};
 
-/// Most bytes of the next message that a rank without anything else to do makes ready. `pingpong`,
-/// contiguous, near, none of them, 16, 32 and 64 KiB: 64 KiB 7.3, 6.8, 6.4 and 5.7 us, 16 KiB 3.2, 2.6,
-/// 2.5 and 2.2.
+/// Most bytes of the next message that an idle rank fetches. `pingpong`, contiguous, near, times in us
+/// with 0, 16, 32 and 64 KiB fetched: messages of 64 KiB 7.3, 6.8, 6.4 and 5.7; messages of 16 KiB 3.2,
+/// 2.6, 2.5 and 2.2.
 const READY_MAX: u64 = 64 << 10;
 
-/// Longest message after which that is done, in bytes: 256 KiB 19.9 and 18.5 us, 1 MiB 72 and 80.
+/// Longest message in bytes after which a rank fetches lines. Times in us without and with the fetch:
+/// 256 KiB 19.9 and 18.5, 1 MiB 72 and 80.
 const READY_LAST: u64 = 256 << 10;
 
-/// Lines made ready between two looks at what other ranks write.
+/// Number of lines that are fetched before the rank looks again at what other ranks write.
 const READY_STEP: usize = 8;
 
-/// Where those lines are, and how many are left.
+/// The place of these lines, and how many are left.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ready {
-    /// In chunks, else in the payload area.
+    /// The lines are in chunks; otherwise in the payload area.
     chunks: bool,
-    /// Where in the payload area, or how many chunks from the next one.
+    /// Offset in the payload area, or number of chunks from the next one.
     at: usize,
-    /// Lines of this chunk that are ready.
+    /// Lines of this chunk that have been fetched.
     line: usize,
-    /// Lines used of each chunk.
+    /// Lines that the message uses of each chunk.
     lines: usize,
-    /// Lines left.
+    /// Lines that are left to fetch.
     left: usize,
 }
 
 impl Ready {
-    /// `len` bytes of the payload area from `at` on.
+    /// Predicts `len` bytes of the payload area from `at` on.
     #[inline]
     pub fn payload(at: usize, len: usize) -> Self {
         Self { at, left: len.div_ceil(LINE), ..Self::default() }
     }
 
-    /// The next chunks, of a message of `total` bytes in pieces of `piece` bytes.
+    /// Predicts the next chunks, for a message of `total` bytes in pieces of `piece` bytes.
     pub fn chunks(total: u64, piece: u64) -> Self {
         let lines = (piece.min(total) as usize).div_ceil(LINE);
-        // The receiver of a longer one is still busy with lines of its own.
+        // The receiver of a longer message still works on lines of that message.
         let left = if total > READY_LAST { 0 } else { total.min(READY_MAX) };
         Self { chunks: true, lines, left: (left as usize).div_ceil(LINE), ..Self::default() }
     }
 
-    /// Makes a few lines ready. False when there are none left.
+    /// Fetches a few lines. Returns false if none are left.
     #[inline]
     pub fn prepare(&mut self, area: &Area, chunks: &Filler) -> bool {
         if self.left == 0 {
@@ -58,7 +59,7 @@ impl Ready {
         for _ in 0..READY_STEP.min(self.left) {
             if self.chunks {
                 let Some(index) = chunks.ahead(area, self.at as u64) else {
-                    // The receiver is not there yet: its lines are its own.
+                    // The receiver has not freed this chunk yet, so its lines stay with the receiver.
                     self.left = 0;
                     return true;
                 };

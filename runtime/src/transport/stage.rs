@@ -1,58 +1,59 @@
-//! A private place where pieces of messages are packed before they go into shared memory.
+//! A private buffer in which the sender packs pieces of messages before it copies them to shared memory.
 //!
-//! `endpoint/engine.rs` owns one; `eager.rs` and `pipeline.rs` pack through it. A line of shared
-//! memory that the receiver has read last lies in the receiver's cache. Stores of a register's width
-//! fetch every such line back before they change it; a long `memcpy` takes lines whole, without
-//! their bytes (`rep movsb` in libc). So what is gathered in small blocks is gathered here, in a few
-//! pages that stay in the first cache, and goes over in one copy.
+//! `endpoint/engine.rs` owns one; `pipeline.rs` packs through it. When the receiver was the last to read
+//! a line of shared memory, the line lies in the receiver's cache. A store of register width fetches such
+//! a line back before it changes the line. A long `memcpy` (`rep movsb` in libc) takes whole lines
+//! without their old bytes. So the sender gathers small blocks in this buffer, whose few pages stay in
+//! the first-level cache, and moves each piece to shared memory in one copy.
 //!
-//! 256 KiB in 512-byte blocks through chunks of 32 KiB, a C program of two threads on a Zen 5 machine,
-//! half round trip: 39.9 us with stores into the chunks, 15.9 with copies, between cores 211 ns apart;
-//! 9.0 and 8.7 between cores 50 ns apart. Non-temporal stores: 20.5 and 20.0.
+//! Measured with 256 KiB in 512-byte blocks through chunks of 32 KiB, a C program of two threads on a
+//! Zen 5 machine, half round trip. Cores 211 ns apart: 39.9 us with stores into the chunks, 15.9 us with
+//! copies, 20.5 us with non-temporal stores. Cores 50 ns apart: 9.0, 8.7 and 20.0 us.
 
 use crate::Plan;
 use crate::shm::pair::{CHUNK_BYTES, LINE};
 use typepack_engine::Cursor;
 
-/// Shortest piece that is packed here, in bytes: shorter copies are made with stores in libc as well.
+/// Shortest piece in bytes that goes through the buffer. For shorter copies libc uses stores too.
 pub const STAGE_MIN: usize = 4 << 10;
 
-/// Whole lines, so that the copy begins with one.
+/// One cache line. The buffer is made of these, so that the copy begins at the start of a line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Line(#[expect(dead_code, reason = "used by address")] [u8; LINE]);
 
-/// What is the span of an element over its data, at most, of layouts that are packed here. The lines
-/// of sparser ones cost more than the way to the other core, and this copy comes on top:
-/// `typepack-bench pingpong`, near, 8-byte blocks at stride 64, 256 KiB, here 32.2 and straight into
-/// the chunks 30.6 us; 24-byte blocks at stride 56, far, 18.4 and 39.6.
+/// Largest ratio of the span of an element to its data for layouts that go through the buffer. The lines
+/// of a sparser layout cost more than the transfer to the other core, and the extra copy comes on top.
+/// `typepack-bench pingpong`, times in us through the buffer and straight into the chunks: 256 KiB in
+/// 8-byte blocks at stride 64, near, 32.2 and 30.6; 24-byte blocks at stride 56, far, 18.4 and 39.6.
 const SPARSE: u64 = 4;
 
-/// The place; it gets its memory when it is used first.
+/// The buffer; it allocates its memory at the first use.
 #[derive(Debug, Default)]
 pub struct Stage(Vec<Line>);
 
 impl Stage {
-    /// Whether messages of this layout are better packed here: they are gathered from several runs,
-    /// and not from sparse ones. That it looks at the first run alone is enough for a layout of faces.
+    /// Returns whether messages of this layout are better packed in the buffer: they are gathered from
+    /// several runs, and the runs are not sparse. The check reads only the first run; for layouts of faces
+    /// one run is enough.
     pub fn serves(plan: &Plan, count: u64) -> bool {
         if plan.is_contiguous() {
             return false;
         }
         let (footprint, one) = (plan.footprint(), count < 2);
         let span = footprint.true_ub.abs_diff(footprint.true_lb);
-        // Elements may lie farther apart than their data.
+        // Neighbouring elements may lie farther apart than the data of one element extends.
         let span = if one { span } else { span.max(footprint.extent.unsigned_abs()) };
         span / SPARSE <= plan.element_bytes()
             || Cursor::new(plan, count)
                 .is_ok_and(|cursor| cursor.run().is_some_and(|run| run.bytes as usize >= LINE))
     }
 
-    /// Has `pack` write `len` bytes, at `to` at once or here first.
+    /// Lets `pack` write `len` bytes: directly to `to`, or into the buffer and from there to `to`.
     ///
     /// # Safety
     ///
-    /// - `pack` writes `len` bytes from the address that it is given, and nothing else.
+    /// - `pack` writes exactly the `len` bytes from the address that it receives.
     /// - `to` is valid for writes of `len` bytes.
     #[inline]
     pub unsafe fn pack(&mut self, len: usize, to: *mut u8, pack: impl FnOnce(*mut u8)) {
@@ -61,12 +62,13 @@ impl Stage {
         }
         let here = self.0.as_mut_ptr().cast::<u8>();
         pack(here);
-        // SAFETY: the lines hold `CHUNK_BYTES` initialised bytes of this process's own, `to` has
-        // room for `len`, which is no more.
+        // SAFETY: `here` is readable for `CHUNK_BYTES` initialised bytes of this buffer, `to` is writable
+        // for `len` bytes (second condition of `# Safety`), and `len <= CHUNK_BYTES` (checked above). The
+        // buffer is private to this value, so the two ranges do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(here, to, len) };
     }
 
-    /// Without memory pieces are packed to where they go.
+    /// Allocates the buffer if necessary. Returns false without memory; pieces are packed directly then.
     fn is_there(&mut self) -> bool {
         let lines = CHUNK_BYTES / LINE;
         if self.0.is_empty() && self.0.try_reserve_exact(lines).is_ok() {
@@ -100,7 +102,7 @@ mod tests {
         }
     }
 
-    /// Whatever the length, the bytes are there and nothing beside them.
+    /// For every length the stage writes all bytes of the piece and no byte beside it.
     #[test]
     fn a_piece_arrives_whole() {
         let mut stage = Stage::default();
@@ -108,11 +110,11 @@ mod tests {
             let mut to = vec![0xee; len + 2];
             let pack = |at: *mut u8| {
                 for byte in 0..len {
-                    // SAFETY: within the `len` bytes that the stage promises.
+                    // SAFETY: `byte < len`, and the stage passes an address with room for `len` bytes.
                     unsafe { at.add(byte).write((byte % 251) as u8) };
                 }
             };
-            // SAFETY: `pack` writes `len` bytes, and there is room for them.
+            // SAFETY: `pack` writes `len` bytes, and `to[1..=len]` has room for them.
             unsafe { stage.pack(len, to[1..=len].as_mut_ptr(), pack) };
             assert!((0..len).all(|byte| to[byte + 1] == (byte % 251) as u8), "{len}");
             assert_eq!((to[0], to[len + 1]), (0xee, 0xee));
