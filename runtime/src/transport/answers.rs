@@ -49,7 +49,7 @@ fn complete<R: RequestTable>(work: &mut Work<'_, R>, id: u64) {
 /// Returns `ErrorKind::Other` if `from` broke the protocol.
 pub fn ack<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Result<()> {
     let waits = |stage| stage == SendStage::Unacknowledged;
-    answered(work.requests, from, id, waits, "ACK of a message that does not wait for it")?;
+    answered(work.requests, from, id, waits, "ACK of a message that does not wait for an ACK")?;
     complete(work, id);
     Ok(())
 }
@@ -73,7 +73,7 @@ pub fn cts<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Res
 pub fn fin<R: RequestTable>(work: &mut Work<'_, R>, from: usize, id: u64) -> Result<()> {
     let told = |stage| matches!(stage, SendStage::Offered(Told::In(_) | Told::Withdrawn));
     let send =
-        answered(work.requests, from, id, told, "FIN of a message whose data nobody showed")?;
+        answered(work.requests, from, id, told, "FIN of a message whose RTS named no place")?;
     match send.stage {
         SendStage::Offered(Told::In(Space::Heap)) => work.traffic.fused += 1,
         SendStage::Offered(Told::In(Space::Private)) => work.traffic.split += 1,
@@ -109,10 +109,10 @@ pub fn help<R: RequestTable>(
         let (here, gone) = (Told::In(space), Told::Withdrawn);
         stage == SendStage::Offered(here) || stage == SendStage::Offered(gone)
     };
-    let otherwise = "help with a message whose data nobody showed";
+    let otherwise = "help with a message whose RTS named no such place";
     let send = answered(work.requests, from, id, told, otherwise)?;
     if send.label.bytes != bytes {
-        return Err(broken(from, Violation("help with a message of another length")));
+        return Err(broken(from, Violation("help with a message of a different length")));
     }
     Ok(send.stage != SendStage::Offered(Told::Withdrawn))
 }

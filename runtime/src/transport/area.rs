@@ -1,7 +1,7 @@
 //! The area of one ordered pair as the transport uses it: the ring, the chunks, and the words beside them.
 //!
-//! `fabric.rs` finds it; `link.rs` keeps one for each way. What lies where is in `shm/pair.rs`: this is
-//! the only file of the transport that knows offsets.
+//! `fabric.rs` finds the area, and `link.rs` keeps one for each direction. `shm/pair.rs` has the map of
+//! an area; this file is the only one of the transport that uses the offsets.
 
 use crate::shm::bulk::ChunkMemory;
 use crate::shm::pair;
@@ -14,24 +14,25 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The mapped area of one ordered pair.
 ///
-/// Invariant: `base` points to an area that the fabric's contacts keep mapped, which outlives this value:
-/// areas live in `link.rs`, inside the message engine, which owns the fabric.
+/// Invariant: `base` points to an area that the fabric's contacts keep mapped. The contacts outlive this
+/// value: areas live in `link.rs`, inside the message engine, and the engine owns the fabric.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     base: NonNull<u8>,
 }
 
-// SAFETY: an area is an address of shared memory that is accessed by atomics and raw copies only;
-// which thread holds it makes no difference.
+// SAFETY: an area is an address of shared memory, which all threads access only by atomics and raw
+// copies. No access depends on the thread that holds the address.
 unsafe impl Send for Area {}
 
 impl Area {
-    /// The area whose first byte is at `base`.
+    /// Wraps the area whose first byte is at `base`.
     ///
     /// # Safety
     ///
-    /// - `base` is an area that is mapped, [`Layout::area_bytes`](crate::shm::layout::Layout::area_bytes)
-    ///   bytes of it, and stays mapped for as long as the value is used.
+    /// - [`Layout::area_bytes`](crate::shm::layout::Layout::area_bytes) bytes from `base` on are a mapped
+    ///   area of the segment.
+    /// - They stay mapped for as long as the value is used.
     pub(super) unsafe fn new(base: NonNull<u8>) -> Self {
         Self { base }
     }
@@ -39,18 +40,19 @@ impl Area {
     #[inline]
     fn word(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset + 8 <= pair::CHUNKS_AT && offset.is_multiple_of(8));
-        // SAFETY: every caller's offset is a constant of `pair.rs` plus a masked index, within the
-        // area and a multiple of 8; it stays mapped (type invariant).
+        // SAFETY: each caller's offset is a constant of `pair.rs` plus a masked index, so it is a multiple
+        // of 8 and lies within the area (asserted above in debug builds). The area stays mapped for as
+        // long as `self` is used (type invariant).
         unsafe { atomic_u64(self.base.as_ptr().add(offset)) }
     }
 
-    /// The words by which both ranks share a copy between their heaps.
+    /// Returns the words by which both ranks share a copy between their heaps.
     #[inline]
     pub fn heap_split(&self) -> WorkSplit<'_, AtomicU64> {
         WorkSplit { claims: self.word(pair::HEAP_CLAIMS), pushed: self.word(pair::HEAP_PUSHED) }
     }
 
-    /// The words by which both ranks share a copy between their private memories.
+    /// Returns the words by which both ranks share a copy between their private memories.
     #[inline]
     pub fn private_split(&self) -> WorkSplit<'_, AtomicU64> {
         WorkSplit {
@@ -59,20 +61,20 @@ impl Area {
         }
     }
 
-    /// Address of the payload area's byte `offset`, which is below `PAYLOAD_BYTES`.
+    /// Returns the address of byte `offset` of the payload area. `offset` is below `PAYLOAD_BYTES`.
     #[inline]
     pub fn payload(&self, offset: usize) -> *mut u8 {
         debug_assert!(offset < pair::PAYLOAD_BYTES);
         self.base.as_ptr().wrapping_add(pair::PAYLOAD_AT + offset)
     }
 
-    /// Brings a line of the payload area or of a chunk into this core's cache, for writing. A hint,
-    /// which does nothing on machines that do not know it.
+    /// Fetches a line of the payload area or of a chunk into this core's cache for writing. The call is a
+    /// hint; machines without the instruction ignore it.
     #[inline]
     pub fn claim(address: *mut u8) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint: no access happens that could fault or be seen, whatever the address. (CPUs
-        // without the instruction ignore it.)
+        // SAFETY: `prefetchw` is a hint. It changes no memory and cannot fault at any address, and CPUs
+        // without the instruction execute it as a no-op.
         unsafe {
             std::arch::asm!(
                 "prefetchw [{address}]",
@@ -84,7 +86,7 @@ impl Area {
         let _ = address;
     }
 
-    /// Address of chunk buffer `index`, which is below `CHUNKS`.
+    /// Returns the address of chunk buffer `index`. `index` is below `CHUNKS`.
     #[inline]
     pub fn chunk(&self, index: usize) -> *mut u8 {
         debug_assert!(index < pair::CHUNKS);

@@ -1,9 +1,9 @@
 //! Heap copy: the data lies in the sender's part of the shared heap, and the receiver copies it from
 //! there straight into its own layout, by the engine's fused copy.
 //!
-//! Where the receive lies in a heap as well, both ranks copy (`single_copy.rs`): the sender, who waits
-//! anyway, helps. `choice.rs` says for which messages this pays, `types.rs` has the types by which an
-//! RTS describes its layout.
+//! If the receive's memory also lies in a heap, both ranks copy (`single_copy.rs`): the sender helps,
+//! because it would only wait otherwise. `choice.rs` decides for which messages a heap copy pays.
+//! `types.rs` has the types by which an RTS describes its layout.
 
 use super::area::Area;
 use super::choice::{self, Situation, Terms};
@@ -20,8 +20,8 @@ use crate::shm::work_split::WorkSplit;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// Shortest message that is copied by both, in bytes; shorter ones are eager as a rule. `typepack-bench
-/// pingpong`, 16 KiB in 64-byte blocks, near: 1.7 us by both, 2.4 by the receiver, 3.3 packed.
+/// Shortest message in bytes that both ranks copy; shorter ones are usually eager. `typepack-bench
+/// pingpong`, 16 KiB in 64-byte blocks, near: 1.7 us by both, 2.4 us by the receiver, 3.3 us packed.
 const HELP_MIN: u64 = 8 << 10;
 
 /// Copies from heap to heap, by the engine's fused copy.
@@ -33,12 +33,12 @@ pub type HeapCopy = SingleCopies<HeapCopier>;
 
 impl Copier for HeapCopier {
     const SPACE: Space = Space::Heap;
-    /// Smaller pieces cost more in claims (a cache line that goes to and fro) than they gain, larger
-    /// ones leave one rank waiting for the other at the end. 64 KiB contiguous, near: 4.7 us in pieces
-    /// of 4 KiB, 3.4 in pieces of 8; 1 MiB 25 to 28 us in pieces of 64 KiB.
+    /// Smaller pieces cost more in claims (a cache line moves between the cores for each) than they gain.
+    /// With larger pieces one rank waits longer for the other at the end. 64 KiB contiguous, near: 4.7 us
+    /// in pieces of 4 KiB, 3.4 us in pieces of 8 KiB; 1 MiB: 25 to 28 us in pieces of 64 KiB.
     const PIECE_MIN: u64 = 4 << 10;
     const PIECE_MAX: u64 = 64 << 10;
-    /// A message of this size is copied in one go, and a turn ends within some 100 us.
+    /// A rank copies a message of this size without a break, and a turn ends within about 100 us.
     const TURN: u64 = 1 << 20;
 
     fn split(area: &Area) -> WorkSplit<'_, AtomicU64> {
@@ -58,7 +58,7 @@ impl Copier for HeapCopier {
     fn takes(asked: Asked<'_>, from: &Located, to: &Sink, bytes: u64) -> Takes {
         let Asked { far: Far { fabric, rank }, terms, busy, next } = asked;
         let shared = match to {
-            // Two ranks copy in no order: where a byte comes twice, the order decides.
+            // Two ranks copy in no fixed order. If elements of the receive overlap, the order matters.
             Sink::Memory(to) => {
                 place_in(fabric, to, bytes).is_some() && to.plan.is_disjoint(to.count)
             }
@@ -68,7 +68,7 @@ impl Copier for HeapCopier {
         if !choice::is_fused(terms.forced, Situation { distance, useful, shared, busy }) {
             return Takes::Not;
         }
-        // Help is worth its two envelopes only for some bytes.
+        // A short message does not pay for the two extra envelopes of a request for help.
         if shared && next && bytes >= HELP_MIN { Takes::Together } else { Takes::Alone }
     }
 
@@ -80,7 +80,8 @@ impl Copier for HeapCopier {
         far.fabric.heap_of(far.rank).is_some()
     }
 
-    /// Where the receive lies is said when there is room in the ring: its type may need a definition.
+    /// Returns the request itself. The place of the receive is added when the ring has room, because its
+    /// type may need a definition.
     fn help(wanted: HelpWanted, _to: &Layout) -> Outgoing {
         Outgoing::Help(wanted)
     }
@@ -96,12 +97,12 @@ impl Copier for HeapCopier {
         let heap = far.fabric.heap_of(far.rank).ok_or(Denied)?;
         let origin = heap.base().as_ptr().wrapping_add(from.origin as usize);
         // SAFETY:
-        // - the range is within both sides (caller's promise);
-        // - the elements at `from` lie within the sender's heap (`Known::locate`), all of which is
-        //   mapped there and stays so; other processes may write them meanwhile: values may be any,
-        //   and the engine computes no address from data;
-        // - they do not overlap: the receive's memory is this process's own, also where it lies in a
-        //   heap, and no rank's heap is another's.
+        // - the range lies within both sides (first condition of `# Safety`);
+        // - the elements at `from` lie within the sender's heap (`Known::locate`), which is mapped at
+        //   `origin` as a whole and stays mapped. Other processes may write there at the same time; that
+        //   changes values only, because the engine computes no address from data;
+        // - the two sides do not overlap: the receive's memory belongs to this process, and no rank's heap
+        //   overlaps another's.
         unsafe { fetch(origin, &from.ty.plan, from.count, to, range) };
         Ok(())
     }
@@ -117,16 +118,17 @@ impl Copier for HeapCopier {
         let heap = far.fabric.heap_of(far.rank).ok_or(Denied)?;
         let origin = heap.base().as_ptr().wrapping_add(to.origin as usize);
         // SAFETY:
-        // - the range is within both sides (caller's promise);
-        // - the elements at `to` lie within the receiver's heap (`Known::room`), all of which is mapped
-        //   there, and those of the range are this rank's to write (caller's promise);
-        // - the send's memory is this process's own, also where it lies in a heap.
+        // - the range lies within both sides (first condition of `# Safety`);
+        // - the elements at `to` lie within the receiver's heap (`Known::room`), which is mapped as a
+        //   whole, and the receiver leaves the bytes of the range to this rank (second condition);
+        // - the send's memory is valid (third condition) and belongs to this process, so it does not
+        //   overlap the receiver's heap.
         unsafe { push_to(from, origin, &to.ty.plan, to.count, range) };
         Ok(())
     }
 }
 
-/// Where in this rank's heap the data of a send or a receive lies, its type defined.
+/// Returns the place of a send's or receive's data in this rank's heap, and defines its type if necessary.
 fn place(fabric: &Fabric, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Said> {
     let Some((place, plan)) = place_in(fabric, layout, bytes) else {
         return Ok(Said::Nothing);
@@ -139,8 +141,8 @@ fn place(fabric: &Fabric, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Sa
     };
     let Some(room) = tx.reserve(encoding.len())? else { return Ok(Said::NoRoom) };
     let to = tx.area.payload(room.offset);
-    // SAFETY: the room in the payload area is as long as the encoding, which lies in memory of
-    // our own.
+    // SAFETY: `to` points to room for `encoding.len()` bytes in the payload area, which was reserved above.
+    // `encoding` is a vector of this process, so the two ranges do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(encoding.as_ptr(), to, encoding.len()) };
     let bytes = encoding.len() as u64;
     tx.publish(fabric, room, &Envelope::Define { number, bytes });
@@ -149,10 +151,10 @@ fn place(fabric: &Fabric, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Sa
 }
 
 impl HeapCopy {
-    /// Writes the envelope that asks a sender for help. False while the ring is full.
+    /// Writes the envelope that asks a sender for help. Returns false while the ring is full.
     ///
     /// # Errors
-    /// The other rank broke the protocol.
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol.
     pub fn say_help<R: RequestTable>(
         work: &mut Work<'_, R>,
         link: &mut Link,
@@ -164,7 +166,7 @@ impl HeapCopy {
         let tx = link.tx()?;
         match place(work.fabric, tx, layout, bytes)? {
             Said::NoRoom => Ok(false),
-            // Without help the receiver copies all of it.
+            // Without the sender's help the receiver copies the whole message.
             Said::Nothing => Ok(true),
             Said::Place(place) => tx.say(work.fabric, &Envelope::Help { id, number, bytes, place }),
         }

@@ -1,6 +1,6 @@
-//! A send and a receive in flight: what a protocol needs to know of an operation, and how far it is.
+//! A send and a receive in flight: the facts about an operation that a protocol needs, and its state.
 //!
-//! `endpoint/requests.rs` keeps them under their numbers; protocols reach them through
+//! `endpoint/requests.rs` keeps the operations under their numbers. Protocols reach them through
 //! [`RequestTable`] and complete them.
 //!
 //! ```text
@@ -20,73 +20,73 @@ use crate::message::payload::{Sink, Supply};
 use crate::message::typecheck;
 use crate::{Error, ErrorKind, Result};
 
-/// What an RTS has said of where the data lies.
+/// What an RTS has said about the place of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Nothing: it can only be packed.
+    /// The RTS said nothing; the sender has to pack the data.
     Nothing,
-    /// In this memory: the receiver may read it at any time.
+    /// The data lies in this memory, and the receiver may read it at any time.
     In(Space),
-    /// The memory is its caller's again; an answer of before that may still come.
+    /// The sender has taken the memory back. An earlier answer of the receiver may still arrive.
     Withdrawn,
 }
 
-/// How far a send has come.
+/// The state of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendStage {
-    /// In the queue of its destination; nothing has been written yet.
+    /// The send waits in the queue of its destination; none of its envelopes is in the ring.
     Queued,
-    /// Its payload is out, and its ACK has not come.
+    /// The payload is in the ring, and the ACK has not arrived.
     Unacknowledged,
-    /// Its RTS is out (or it waits in our own unexpected queue); the receiver decides.
+    /// The RTS is in the ring, or in this rank's own unexpected queue. The receiver decides.
     Offered(Told),
-    /// Its CTS has come; so many bytes are in chunks already.
+    /// The CTS has arrived; this many bytes are in chunks already.
     Streaming(u64),
 }
 
 /// A send in flight.
 #[derive(Debug)]
 pub struct Send {
-    /// Where it goes.
+    /// The destination rank.
     pub dest: usize,
-    /// What the receiver sees.
+    /// Context, tag and length, as the receiver sees them.
     pub label: Label,
-    /// Its data.
+    /// The data.
     pub supply: Supply,
-    /// Complete only when a receive has matched it, however short it is.
+    /// The send completes only when a receive has matched it, even if it is short.
     pub synchronous: bool,
-    /// How far it has come.
+    /// The state.
     pub stage: SendStage,
 }
 
-/// A matched message on its way.
+/// A matched message that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
-    /// Its tag.
+    /// Tag of the message.
     pub tag: i32,
-    /// Its packed bytes.
+    /// Packed bytes of the message.
     pub total: u64,
-    /// Packed bytes that have been unpacked so far.
+    /// Packed bytes that this rank has unpacked so far.
     pub done: u64,
 }
 
 /// A receive in flight.
 #[derive(Debug)]
 pub struct Receive {
-    /// Context it was posted in.
+    /// Context in which the receive was posted.
     pub context: u64,
-    /// What it asked for; after the match the sender.
+    /// The requested source; after the match the sender.
     pub source: Source,
-    /// Where data goes.
+    /// The place to which the data goes.
     pub sink: Sink,
-    /// Packed bytes that fit.
+    /// Packed bytes for which the receive has room.
     pub capacity: u64,
-    /// After the match.
+    /// Set by the match.
     pub stream: Option<Stream>,
 }
 
 impl Receive {
-    /// Why this receive must not have a message with these types; see [`typecheck::refusal`].
+    /// Returns the error if this receive must refuse a message with these types; see [`typecheck::refusal`].
     #[inline]
     pub fn refusal(&self, check: bool, status: Status, types: u32) -> Option<Error> {
         match &self.sink {
@@ -98,10 +98,11 @@ impl Receive {
     }
 }
 
-/// The result of a receive of `capacity` bytes that matched a message, which it may have refused.
+/// Returns the result of a receive of `capacity` bytes that matched a message. `refusal` is the error if
+/// the receive refused the message.
 ///
 /// # Errors
-/// The refusal; a message that is longer than the receive.
+/// Returns the refusal, or `ErrorKind::Truncated` if the message is longer than the receive.
 pub fn received(status: Status, capacity: u64, refusal: Option<Error>) -> Result<Status> {
     if let Some(refusal) = refusal {
         return Err(refusal);
@@ -121,12 +122,12 @@ pub fn received(status: Status, capacity: u64, refusal: Option<Error>) -> Result
     .of_message(Status { bytes: capacity, ..status }))
 }
 
-/// The operations in flight of this process, by number.
+/// The operations of this process that are in flight, by number.
 pub trait RequestTable {
-    /// The send in flight that `id` names.
+    /// Returns the send in flight with the number `id`.
     fn send(&mut self, id: u64) -> Option<&mut Send>;
-    /// The receive in flight that `id` names.
+    /// Returns the receive in flight with the number `id`.
     fn receive(&mut self, id: u64) -> Option<&mut Receive>;
-    /// Completes an operation in flight.
+    /// Completes an operation in flight with `result`.
     fn complete(&mut self, id: u64, result: Result<Status>);
 }

@@ -23,8 +23,8 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 pub struct HelpWanted {
     /// The sender's request number.
+    pub offer: u64,
     /// Number of the receive.
-    /// The receive.
     pub receive: u64,
     /// Number of the split.
     pub number: u32,
@@ -193,7 +193,7 @@ impl Link {
     /// # Errors
     /// Returns `ErrorKind::Internal` if there was no first contact, which is a bug.
     pub fn tx(&mut self) -> Result<&mut Tx> {
-        self.tx.as_mut().ok_or_else(|| lost("the way to a rank"))
+        self.tx.as_mut().ok_or_else(|| lost("the link to a rank"))
     }
 
     /// Returns both directions.
@@ -203,7 +203,7 @@ impl Link {
     pub fn both(&mut self) -> Result<(&mut Tx, &mut Rx)> {
         match self {
             Self { tx: Some(tx), rx: Some(rx), .. } => Ok((tx, rx)),
-            _ => Err(lost("the way to or from a rank")),
+            _ => Err(lost("the link to or from a rank")),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The book of messages whose data this rank may read in place: RTS with a place, until their answer.
+//! The messages whose data this rank may read in place: each RTS with a place, until it is answered.
 //!
-//! `link.rs` keeps one for each sender. The protocols of single copies (`heap.rs`, `private.rs`) ask
-//! it before they copy, and read between [`Offers::begin`] and [`Offers::end`] only, so that a sender
-//! can take its memory back (`shm/withdrawal.rs`).
+//! `link.rs` keeps one table for each sender. The protocols of single copies (`heap.rs`, `private.rs`)
+//! ask the table before they copy, and read only between [`Offers::begin`] and [`Offers::end`], so that a
+//! sender can take its memory back (`shm/withdrawal.rs`).
 
 use super::area::Area;
 use super::failure::broken;
@@ -10,52 +10,52 @@ use crate::Result;
 use crate::shm::withdrawal;
 use std::collections::HashMap;
 
-/// The book for one sender.
+/// The table for one sender.
 #[derive(Debug, Default)]
 pub struct Offers {
-    /// RTS with a place that have not been answered, and whether they were withdrawn.
+    /// Each unanswered RTS with a place, and whether its sender has withdrawn it.
     open: HashMap<u64, bool>,
-    /// Withdrawals that have come by envelope.
+    /// Number of Withdraw envelopes that have arrived.
     withdrawals: u64,
 }
 
 impl Offers {
-    /// An RTS says where its data lies, and it can lie there.
+    /// Adds an RTS whose place was checked.
     pub fn note(&mut self, offer: u64) {
         self.open.insert(offer, false);
     }
 
-    /// The RTS has its answer: its data is not read from where it lies any more.
+    /// Removes an RTS that has its answer. This rank does not read its data in place any more.
     pub fn answer(&mut self, offer: u64) {
         if !self.open.is_empty() {
             self.open.remove(&offer);
         }
     }
 
-    /// Whether the data may be read from where it lies: the RTS said so, and was not withdrawn.
+    /// Returns whether this rank may read the data in place: the RTS has a place and is not withdrawn.
     pub fn is_open(&self, offer: u64) -> bool {
         self.open.get(&offer) == Some(&false)
     }
 
-    /// The sender has taken the memory of an RTS back.
+    /// Records that the sender has taken the memory of an RTS back.
     pub fn withdraw(&mut self, offer: u64) {
         self.withdrawals += 1;
-        // One that is not open has been answered: the two envelopes have crossed.
+        // An RTS that is not in the table has been answered: the Withdraw and the answer have crossed.
         if let Some(withdrawn) = self.open.get_mut(&offer) {
             *withdrawn = true;
         }
     }
 
-    /// Begins to read memory of the sender, which waits for [`Offers::end`] before it takes any of it
-    /// back; false while the envelope of a withdrawal has not come.
+    /// Begins to read memory of the sender. The sender waits for [`Offers::end`] before it takes any of the
+    /// memory back. Returns false if the sender has withdrawn a message and the Withdraw has not arrived.
     ///
     /// # Errors
-    /// The sender broke the protocol.
+    /// Returns `ErrorKind::Other` if the sender broke the protocol.
     pub fn begin(&self, area: &Area, rank: usize) -> Result<bool> {
         withdrawal::begin(area, self.withdrawals).map_err(|v| broken(rank, v))
     }
 
-    /// Nothing of the sender is being read, until the next [`Offers::begin`].
+    /// Ends the reading that [`Offers::begin`] began.
     pub fn end(&self, area: &Area) {
         withdrawal::end(area);
     }

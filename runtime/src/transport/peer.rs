@@ -70,7 +70,8 @@ impl Peer {
     /// Appends a send to the queue, and writes as much of the queue as the ring has room for.
     ///
     /// # Errors
-    /// The other rank broke the protocol; out of memory.
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
+    /// memory ran out.
     pub fn send<R: RequestTable>(&mut self, work: &mut Work<'_, R>, id: u64) -> Result<()> {
         self.link.contact(work.fabric)?.push(Outgoing::Send(id));
         self.flush(work).map(drop)
@@ -79,7 +80,7 @@ impl Peer {
     /// Moves the queue into the ring as far as there is room. True when something moved.
     /// Moves the queue into the ring as far as there is room. Returns true if something moved.
     /// # Errors
-    /// The other rank broke the protocol.
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol.
     pub fn flush<R: RequestTable>(&mut self, work: &mut Work<'_, R>) -> Result<bool> {
         let mut moved = false;
         while let Some(next) = self.link.tx.as_ref().and_then(Tx::first) {
@@ -115,7 +116,7 @@ impl Peer {
                 Offered::Written => return Ok(true),
             }
         }
-        Err(lost("a send that nobody takes"))
+        Err(lost("a send that every protocol declined"))
     }
 
     /// Uses an idle moment to prepare the next message. Returns false if there is nothing to prepare.
@@ -129,7 +130,7 @@ impl Peer {
     /// Checks the place that an RTS names for its data.
     ///
     /// # Errors
-    /// The other rank broke the protocol.
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol.
     pub fn locate(
         &mut self,
         fabric: &Fabric,
@@ -146,7 +147,8 @@ impl Peer {
     /// Takes a message that a receive has matched and does not refuse.
     ///
     /// # Errors
-    /// Out of memory; the other rank broke the protocol.
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
+    /// memory ran out.
     #[inline]
     pub fn accept<R: RequestTable>(
         &mut self,
@@ -195,7 +197,8 @@ impl Peer {
     /// Answers an RTS with REFUSED: a receive has matched the message and does not take it.
     ///
     /// # Errors
-    /// The other rank broke the protocol; out of memory.
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
+    /// memory ran out.
     pub fn refuse<R: RequestTable>(&mut self, work: &mut Work<'_, R>, offer: u64) -> Result<()> {
         if let Some(rx) = &mut self.link.rx {
             rx.offers.answer(offer);
@@ -206,7 +209,8 @@ impl Peer {
     /// Answers a synchronous sender with ACK: a receive has matched the message.
     ///
     /// # Errors
-    /// The other rank broke the protocol; out of memory.
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
+    /// memory ran out.
     pub fn acknowledge<R: RequestTable>(&mut self, work: &mut Work<'_, R>, id: u64) -> Result<()> {
         self.answer(work, Envelope::Ack(id))
     }
@@ -225,7 +229,8 @@ impl Peer {
     /// Handles an envelope that is not a message: an answer, a request for help, or a withdrawal.
     ///
     /// # Errors
-    /// The other rank broke the protocol; out of memory.
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
+    /// memory ran out.
     pub fn hear<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,
@@ -243,7 +248,7 @@ impl Peer {
             }
             Envelope::Help { id, number, bytes, place } => {
                 let helps = answers::help(work, from, id, (place.space, bytes))?;
-                let Some(rx) = &self.link.rx else { return Err(lost("the way from a rank")) };
+                let Some(rx) = &self.link.rx else { return Err(lost("the link from a rank")) };
                 let to = rx.known.room(place, bytes, work.fabric.heap_bytes());
                 let to = to.map_err(|v| broken(from, v))?;
                 match place.space {
@@ -268,7 +273,7 @@ impl Peer {
     /// message, this rank asks the sender to pack it.
     fn withdrawn<R: RequestTable>(&mut self, work: &mut Work<'_, R>, offer: u64) -> Result<()> {
         self.link.contact(work.fabric)?;
-        let Some(rx) = &mut self.link.rx else { return Err(lost("the way from a rank")) };
+        let Some(rx) = &mut self.link.rx else { return Err(lost("the link from a rank")) };
         rx.offers.withdraw(offer);
         let reading = self.heap.give_back(&self.link, offer);
         let Some(receive) = reading.or_else(|| self.private.give_back(&self.link, offer)) else {
@@ -281,7 +286,8 @@ impl Peer {
     /// Moves queues, copies and streams by a bounded amount each. Returns true if something moved.
     ///
     /// # Errors
-    /// The other rank broke the protocol; out of memory.
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
+    /// memory ran out.
     pub fn advance<R: RequestTable>(&mut self, work: &mut Work<'_, R>) -> Result<bool> {
         let mut moved = false;
         if self.heap.has_work() {

@@ -1,8 +1,9 @@
-//! Pipeline: a long message goes through the chunks, packed by its sender and unpacked by its receiver,
-//! both at work. Every message can go this way.
+//! Pipeline: the sender packs a long message into chunks while the receiver unpacks earlier chunks. Every
+//! message can go this way.
 //!
-//! Invariants: chunks are filled in the order of the CTS received and drained in the order of the CTS
-//! given; the ring keeps order, so both ranks agree about whose bytes a chunk holds.
+//! Invariants: the sender fills chunks in the order in which it receives the CTS, and the receiver drains
+//! them in the order in which it sends the CTS. The ring keeps order, so both ranks agree to which message
+//! the bytes of a chunk belong.
 
 use super::fabric::Fabric;
 use super::failure::{broken, lost};
@@ -20,34 +21,34 @@ use crate::shm::pair::CHUNK_BYTES;
 use crate::shm::ring::Violation;
 use std::collections::VecDeque;
 
-/// Smallest piece a streamed message is cut into, in bytes. `pingpong`, 64 KiB contiguous: 9.4 us
-/// with 8 KiB, 7.2 us with 16 KiB, 7.9 us with 32 KiB.
+/// Smallest piece of a streamed message in bytes. `pingpong`, 64 KiB contiguous: 9.4 us with pieces of
+/// 8 KiB, 7.2 us with 16 KiB, 7.9 us with 32 KiB.
 const PIECE_MIN: u64 = 16 << 10;
 
-/// Pieces a message is cut into where that makes pieces of allowed sizes: more of them let both
-/// sides overlap better.
+/// Number of pieces of a message, as far as the limits on the size of a piece allow it. More pieces let
+/// both ranks overlap their work better.
 const PIECES: u64 = 8;
 
-/// Chunks that are filled or drained before the other work gets its turn.
+/// Number of chunks that a rank fills or drains before it does other work.
 const CHUNKS_PER_TURN: usize = 2;
 
 /// Both directions between this rank and another one.
 #[derive(Debug)]
 pub struct Pipeline {
     filler: Filler,
-    /// Chunks that have memory.
+    /// Number of chunks that have memory.
     reserved: usize,
-    /// The message that is being packed goes through the stage.
+    /// Whether the message that is being packed goes through the stage.
     staged: bool,
-    /// Sends whose CTS has come.
+    /// Sends whose CTS has arrived.
     cleared: VecDeque<u64>,
     drainer: Drainer,
-    /// Receives whose CTS is on its way, or has gone.
+    /// Receives whose CTS is queued or sent.
     incoming: VecDeque<u64>,
 }
 
 impl Pipeline {
-    /// Nothing is on its way.
+    /// Creates a pipeline without messages.
     pub fn new(fabric: &Fabric) -> Self {
         Self {
             filler: Filler::new(fabric.window()),
@@ -59,15 +60,15 @@ impl Pipeline {
         }
     }
 
-    /// The CTS of a send has come: its data follows that of earlier ones.
+    /// Appends a send whose CTS has arrived to the stream.
     pub fn clear(&mut self, id: u64) {
         self.cleared.push_back(id);
     }
 
-    /// Has the sender pack the message of an RTS for this receive, which has matched it.
+    /// Answers an RTS with CTS, so that the sender packs the message for the receive that has matched it.
     ///
     /// # Errors
-    /// None but a bug.
+    /// Returns `ErrorKind::Internal` if the receive does not exist, which is a bug.
     pub fn take<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,
@@ -84,14 +85,14 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Makes lines of the next message ready, in the payload area or in the chunks. False when there
-    /// are none left.
+    /// Fetches lines of the next message, in the payload area or in the chunks. Returns false if none are
+    /// left.
     #[inline]
     pub fn prepare(&self, link: &mut Link) -> bool {
         link.tx.as_mut().is_some_and(|tx| tx.ready.prepare(&tx.area, &self.filler))
     }
 
-    /// Packs cleared messages into free chunks, a few. True when something moved.
+    /// Packs pieces of cleared messages into a few free chunks. Returns true if something moved.
     fn fill<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link) -> Result<bool> {
         let mut moved = false;
         for _ in 0..CHUNKS_PER_TURN {
@@ -113,9 +114,9 @@ impl Pipeline {
                 (total / PIECES).next_multiple_of(4096).clamp(PIECE_MIN, CHUNK_BYTES as u64);
             let end = total.min(done + piece);
             let (supply, len, to) = (&send.supply, (end - done) as usize, tx.area.chunk(index));
-            // SAFETY: the range is within the message, no longer than a chunk and than the stage; the
-            // chunk is free, thus ours to write, and neither shared memory nor the stage overlaps a
-            // user layout.
+            // SAFETY: `done..end` lies within the message and has at most `CHUNK_BYTES` bytes, which is the
+            // size of the chunk and of the stage. The chunk is free, so only this rank writes to it. No
+            // user layout overlaps shared memory or the stage.
             unsafe {
                 let pack = |to| supply.pack(done..end, to);
                 if self.staged {
@@ -139,24 +140,27 @@ impl Pipeline {
         Ok(moved)
     }
 
-    /// Unpacks full chunks, a few. True when something moved.
+    /// Unpacks a few full chunks. Returns true if something moved.
     fn drain<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link) -> Result<bool> {
         let mut moved = false;
         for _ in 0..CHUNKS_PER_TURN {
             let Some(&id) = self.incoming.front() else { break };
             let rank = link.rank;
-            let Some(rx) = &link.rx else { return Err(lost("the way from a rank")) };
+            let Some(rx) = &link.rx else { return Err(lost("the link from a rank")) };
             let next = self.drainer.next(&rx.area).map_err(|v| broken(rank, v))?;
             let Some((index, len)) = next else { break };
             let Some(receive) = work.requests.receive(id) else { return Err(lost("a receive")) };
             let Some(stream) = &mut receive.stream else { return Err(lost("a receive")) };
             let end = stream.done + len as u64;
             if end > stream.total {
-                return Err(broken(rank, Violation("more data than the message has")));
+                return Err(broken(
+                    rank,
+                    Violation("the chunks have more data than their message"),
+                ));
             }
-            // SAFETY: `end` is at most the message's bytes, which were asked for because they fit
-            // the receive; the chunk is full, thus ours to read, `len` was checked against its
-            // size, and shared memory overlaps no user layout.
+            // SAFETY: `end <= stream.total` (checked above), and this rank sent the CTS only because the
+            // receive has room for `stream.total` bytes. The chunk is full, so the sender does not write
+            // to it; `drainer.next` checked that `len` fits. No user layout overlaps shared memory.
             unsafe { receive.sink.unpack(stream.done..end, rx.area.chunk(index)) };
             stream.done = end;
             let (tag, bytes) = (stream.tag, stream.total);
@@ -173,7 +177,7 @@ impl Pipeline {
 }
 
 impl Protocol for Pipeline {
-    /// An RTS that says nothing of where the data lies.
+    /// Writes an RTS without a place.
     fn offer<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,

@@ -1,17 +1,18 @@
-//! Private copy: the data is one run of the sender's private memory, and goes in one copy to one run
-//! of the receiver's, by system calls of both ranks (CMA).
+//! Private copy: the data is one run of the sender's private memory, and goes in one copy to one run of
+//! the receiver's private memory, by system calls of both ranks (CMA).
 //!
-//! The RTS says at which address the data lies. The receiver reads pieces from the start
-//! (`process_vm_readv`), and tells the sender where they go, who writes pieces from the end
-//! (`process_vm_writev`), until they meet (`single_copy.rs`): two cores copy, once, and whoever comes
-//! late leaves the work to the other. `choice.rs` says for which messages this pays.
+//! The RTS has the address of the data. The receiver reads pieces from the start (`process_vm_readv`) and
+//! sends the address of its own run to the sender. The sender writes pieces from the end
+//! (`process_vm_writev`), until the two meet (`single_copy.rs`). Two cores copy, and each byte is copied
+//! once. A rank that comes late leaves its share to the other rank. `choice.rs` decides for which messages
+//! a private copy pays.
 //!
-//! Whether the system lets one rank access the memory of another is found out once per pair by doing
-//! it: every rank that allows it shows in its slot a number and where in its memory that stands
-//! ([`Access`]). If it does not work, the sender packs as usual and nobody notices.
+//! A rank learns whether the system lets it access the memory of another rank by one attempt per pair.
+//! Every rank that permits the access shows a number in its slot, and the address of this number in its
+//! memory ([`Access`]). If the attempt fails, the sender packs as usual, and no call returns an error.
 //!
-//! Invariants: an address that another rank has sent is used for nothing but a call in which the
-//! kernel checks it against that rank's memory; lengths come from the message alone.
+//! Invariants: an address from another rank is used only in calls in which the kernel checks it against
+//! that rank's memory. Lengths come from the message alone.
 
 use super::area::Area;
 use super::choice::{Terms, tells_address};
@@ -29,20 +30,20 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// Whether this rank can access the memory of another one.
+/// What this rank knows about its access to the memory of another rank.
 #[derive(Clone, Copy, Debug, Default)]
 enum Access {
-    /// Nobody has tried.
+    /// This rank has not tried yet.
     #[default]
     Unknown,
-    /// The process.
+    /// This rank can access the memory of this process.
     Allowed(NonZeroU32),
-    /// It cannot, or must not.
+    /// This rank cannot or must not access the memory.
     Refused,
 }
 
 impl Access {
-    /// The process of `rank`, if its memory can be accessed; tried once.
+    /// Returns the process of `rank` if this rank can access its memory. Only the first call tries.
     fn process(&mut self, far: Far<'_>) -> Option<NonZeroU32> {
         if matches!(self, Self::Unknown) {
             *self = try_access(far.fabric, far.rank).map_or(Self::Refused, Self::Allowed);
@@ -53,10 +54,11 @@ impl Access {
         }
     }
 
-    /// As [`copy`], with this process; refused for ever when that fails.
+    /// Copies like the function [`copy`], with this process. After a failure the access stays refused.
     ///
     /// # Safety
-    /// As [`copy`].
+    ///
+    /// - The bytes of the range from `ours` on are valid for what `way` does with them.
     unsafe fn copy(
         &mut self,
         way: Way,
@@ -65,7 +67,8 @@ impl Access {
         bytes: &Range<u64>,
     ) -> std::result::Result<(), Denied> {
         let Self::Allowed(process) = *self else { return Err(Denied) };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `bytes` from `ours` on is valid for `way` (the only condition
+        // of `# Safety`, which is also the only one of `copy`).
         let copied = unsafe { copy(process, way, ours, theirs, bytes) };
         if copied.is_none() {
             *self = Self::Refused;
@@ -74,28 +77,29 @@ impl Access {
     }
 }
 
-/// Reads the number that `rank` shows, and compares: the same process id may be another process in
-/// another namespace.
+/// Reads the number that `rank` shows, and compares it with the slot. In another namespace the same process
+/// id may name another process.
 #[cold]
 fn try_access(fabric: &Fabric, rank: usize) -> Option<NonZeroU32> {
     let (process, at, number) = fabric.probe_of(rank)?;
-    // What a slot says, any rank may have written: ours would have us write to our own memory. Tests
-    // have two ranks in one process.
+    // Any rank may have written the slot. With this process's own id, this rank would write to its own
+    // memory. Tests have two ranks in one process.
     if !cfg!(test) && process.get() == std::process::id() {
         return None;
     }
     let mut seen = [0u8; 8];
-    // SAFETY: the array is ours alone, and as long as the range; a read may be from anywhere.
+    // SAFETY: `seen` is a local array of 8 bytes, which the range `0..8` covers exactly. The address `at`
+    // needs no condition: the kernel checks it.
     unsafe { copy(process, Way::Read, seen.as_mut_ptr() as u64, at, &(0..8)) }?;
     (u64::from_ne_bytes(seen) == number).then_some(process)
 }
 
-/// Copies a piece between the start of our run of memory and that of `process`; `None` when the system
-/// refuses.
+/// Copies the bytes of a range between this rank's run of memory at `ours` and the run of `process`. Returns
+/// `None` if the system refuses.
 ///
 /// # Safety
 ///
-/// - The bytes of the range from `ours` are valid for what `way` does with them.
+/// - The bytes of the range from `ours` on are valid for what `way` does with them.
 unsafe fn copy(
     process: NonZeroU32,
     way: Way,
@@ -107,11 +111,12 @@ unsafe fn copy(
         let at = usize::try_from(start.wrapping_add(bytes.start)).ok()?;
         Some([cma::Range { at, len: usize::try_from(bytes.end - bytes.start).ok()? }])
     };
-    // SAFETY: our side is the caller's promise; the kernel checks the other one.
+    // SAFETY: the caller guarantees that this rank's bytes are valid for `way` (the only condition of
+    // `# Safety`). The kernel checks the other side.
     unsafe { cma::copy(process, way, &range(ours)?, &range(theirs)?) }.ok()
 }
 
-/// Where the `bytes` bytes of one run of memory are.
+/// Returns the place of one run of `bytes` bytes.
 fn whole(layout: &Layout, bytes: u64) -> Place {
     Place { space: Space::Private, number: BYTES, origin: layout.first(), count: bytes }
 }
@@ -128,11 +133,11 @@ pub type PrivateCopy = SingleCopies<PrivateCopier>;
 
 impl Copier for PrivateCopier {
     const SPACE: Space = Space::Private;
-    /// A call costs 0.5 to 1 us, which is what 16 KiB take.
+    /// A call costs 0.5 to 1 us; a copy of 16 KiB takes the same time.
     const PIECE_MIN: u64 = 32 << 10;
-    /// So that a turn ends within some 100 us.
+    /// A turn ends within about 100 us with pieces of this size.
     const PIECE_MAX: u64 = 1 << 20;
-    /// One piece.
+    /// One piece per turn.
     const TURN: u64 = 1;
 
     fn split(area: &Area) -> WorkSplit<'_, AtomicU64> {
@@ -183,8 +188,8 @@ impl Copier for PrivateCopier {
         to: &Layout,
         range: Range<u64>,
     ) -> std::result::Result<(), Denied> {
-        // SAFETY: the receive is one run of memory (only such ones are started here), of which the
-        // range is this rank's to write (caller's promise).
+        // SAFETY: the receive is one run of memory (`takes` accepts no other), and the caller guarantees
+        // that the bytes of `range` are valid and this rank's to write (third condition of `# Safety`).
         unsafe { self.reads.copy(Way::Read, to.first(), from.origin, &range) }
     }
 
@@ -195,8 +200,8 @@ impl Copier for PrivateCopier {
         to: &Located,
         range: Range<u64>,
     ) -> std::result::Result<(), Denied> {
-        // SAFETY: the send is one run of memory (only such ones are offered with an address), which
-        // is valid (caller's promise).
+        // SAFETY: the send is one run of memory (`place` names no other), and the caller guarantees that
+        // it is valid (third condition of `# Safety`).
         unsafe { self.writes.copy(Way::Write, from.first(), to.origin, &range) }
     }
 }

@@ -124,7 +124,8 @@ pub trait Protocol {
     /// At the sender: writes the first envelope of the send `id` if this protocol can carry the message.
     ///
     /// # Errors
-    /// The other rank broke the protocol; out of memory.
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
+    /// memory ran out.
     fn offer<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,
@@ -136,7 +137,7 @@ pub trait Protocol {
     /// protocol cannot carry it.
     ///
     /// # Errors
-    /// Out of memory.
+    /// Returns `ErrorKind::NoMemory` if memory ran out.
     fn matched<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,
@@ -147,7 +148,8 @@ pub trait Protocol {
     /// At either end: moves a bounded amount of data of operations that have begun.
     ///
     /// # Errors
-    /// The other rank broke the protocol; out of memory.
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol, and `ErrorKind::NoMemory` if
+    /// memory ran out.
     fn advance<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,

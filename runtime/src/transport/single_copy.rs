@@ -1,19 +1,20 @@
 //! Single copies: a message goes from layout to layout in one copy, by its receiver alone or by both
 //! ranks together.
 //!
-//! What `heap.rs` and `private.rs` have in common: the queue of messages that this rank reads, the
-//! queue of those that it helps with, and the way in which two ranks share one copy
-//! (`shm/work_split.rs`). What differs is a [`Copier`]: what an RTS says, which messages are taken, and
-//! how a piece is copied from one memory to the other.
+//! This file is the common part of `heap.rs` and `private.rs`: the queue of messages that this rank reads,
+//! the queue of messages that it helps with, and the sharing of one copy between two ranks
+//! (`shm/work_split.rs`). The different part is a [`Copier`]: it builds the place in the RTS, accepts or
+//! declines messages, and copies a piece from one memory to the other.
 //!
-//! The receiver opens a split for the message at the front of its queue and asks its sender for help.
-//! From then on the receiver claims pieces from the start, the sender from the end, and each copies
-//! what it has claimed. A sender that does not come, because it computes, has claimed nothing, and the
-//! receiver does all of it. A piece is claimed, copied and counted in one turn: no rank ever holds one
-//! while it does something else.
+//! The receiver opens a split for the message at the front of its queue and asks the sender for help.
+//! From then on the receiver claims pieces from the start and the sender claims pieces from the end, and
+//! each copies what it has claimed. A sender that computes claims nothing, and the receiver copies the
+//! whole message. A rank claims, copies and counts a piece within one turn, so no rank holds a claimed
+//! piece while it does other work.
 //!
-//! Invariants: what an RTS or a request for help says was checked before it gets here; nothing is read
-//! from the other rank's memory but data, so whatever it does meanwhile changes values only.
+//! Invariants: `types.rs` has checked every place from an RTS or from a request for help before it gets
+//! here. A rank reads only data from the other rank's memory, so concurrent writes of the other rank
+//! change values only.
 
 use super::area::Area;
 use super::choice::Terms;
@@ -46,34 +47,34 @@ pub struct Far<'a> {
     pub rank: usize,
 }
 
-/// What can be said about where the data of an operation lies.
+/// What this rank can say about the place of an operation's data.
 #[derive(Clone, Copy, Debug)]
 pub enum Said {
-    /// Nothing that is of use.
+    /// Nothing useful: the message goes another way.
     Nothing,
-    /// Nothing yet: the ring has no room for what has to be said before.
+    /// Nothing yet: the ring has no room for the definition that must come first.
     NoRoom,
-    /// This.
+    /// The place.
     Place(Place),
 }
 
-/// What a receiver knows when it decides.
+/// The facts by which a receiver decides.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// The sender.
     pub far: Far<'a>,
-    /// What the settings say.
+    /// The settings that concern protocols.
     pub terms: Terms,
-    /// This rank has other operations under way, or goes on to other work.
+    /// This rank has other operations under way, or other work after this call.
     pub busy: bool,
-    /// Its sender has no older message of this kind to wait for.
+    /// The sender has no older message of this kind to wait for.
     pub next: bool,
 }
 
-/// Who copies a message.
+/// The ranks that copy a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// Nobody: it goes another way.
+    /// Neither: another protocol carries the message.
     Not,
     /// The receiver.
     Alone,
@@ -81,47 +82,47 @@ pub enum Takes {
     Together,
 }
 
-/// How bytes get from the memory of one rank into that of another.
+/// Moves bytes from the memory of one rank into the memory of another.
 pub trait Copier {
-    /// Which memory of the other rank is read and written.
+    /// The kind of the other rank's memory that the copier reads and writes.
     const SPACE: Space;
     /// Shortest piece of a shared copy, in bytes.
     const PIECE_MIN: u64;
-    /// Longest piece, but of messages so long that there would be too many, in bytes.
+    /// Longest piece in bytes. Pieces are longer only if a message would have too many of them.
     const PIECE_MAX: u64;
-    /// Bytes that are copied before the other work gets its turn, to the next whole piece.
+    /// Bytes that a rank copies before it does other work, rounded up to the next whole piece.
     const TURN: u64;
 
-    /// The words by which two ranks share a copy.
+    /// Returns the words by which two ranks share a copy.
     fn split(area: &Area) -> WorkSplit<'_, AtomicU64>;
 
-    /// What the RTS of a message of `bytes` bytes in this rank's memory says of where its data lies.
+    /// Returns the place that the RTS of a message of `bytes` bytes in this rank's memory names.
     ///
     /// # Errors
-    /// The other rank broke the protocol.
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol.
     fn place(terms: Terms, far: Far<'_>, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Said>;
 
-    /// Whether a receive into `to` takes a message of `bytes` bytes from where it lies, and who copies.
+    /// Returns whether a receive into `to` reads a message of `bytes` bytes in place, and who copies.
     fn takes(asked: Asked<'_>, from: &Located, to: &Sink, bytes: u64) -> Takes;
 
-    /// Whether the other rank's memory can be read.
+    /// Returns whether this rank can read the other rank's memory.
     fn can_read(&mut self, far: Far<'_>) -> bool;
 
-    /// Whether it can be written.
+    /// Returns whether this rank can write the other rank's memory.
     fn can_write(&mut self, far: Far<'_>) -> bool;
 
-    /// What asks the sender for help with a receive into `to`.
+    /// Builds the request for the sender's help with a receive into `to`.
     fn help(wanted: HelpWanted, to: &Layout) -> Outgoing;
 
     /// Copies the packed bytes of `range` from the other rank's memory into a receive's layout. After
-    /// [`Denied`] the memory cannot be read any more.
+    /// [`Denied`] this rank cannot read the memory any more.
     ///
     /// # Safety
     ///
-    /// - The range lies within the packed bytes of both sides.
-    /// - `from` was checked ([`Known::locate`](super::types::Known::locate)), and the other rank does
-    ///   not need that memory elsewhere before this returns.
-    /// - The receive's memory is valid, and the bytes of the range nobody else's to write.
+    /// - `range` lies within the packed bytes of both sides.
+    /// - [`Known::locate`](super::types::Known::locate) has checked `from`, and the other rank does not
+    ///   use that memory otherwise before this call returns.
+    /// - The receive's memory is valid, and no one else writes the bytes of `range`.
     unsafe fn read(
         &mut self,
         far: Far<'_>,
@@ -131,13 +132,13 @@ pub trait Copier {
     ) -> std::result::Result<(), Denied>;
 
     /// Copies the packed bytes of `range` of a send's layout into the other rank's memory. After
-    /// [`Denied`] the memory cannot be written any more.
+    /// [`Denied`] this rank cannot write the memory any more.
     ///
     /// # Safety
     ///
-    /// - The range lies within the packed bytes of both sides.
-    /// - `to` was checked ([`Known::room`](super::types::Known::room)), and the other rank waits for
-    ///   this piece before it needs that memory elsewhere.
+    /// - `range` lies within the packed bytes of both sides.
+    /// - [`Known::room`](super::types::Known::room) has checked `to`, and the other rank waits for this
+    ///   piece before it uses that memory otherwise.
     /// - The send's memory is valid.
     unsafe fn write(
         &mut self,
@@ -154,30 +155,30 @@ struct Incoming {
     receive: u64,
     offer: u64,
     from: Located,
-    /// The sender is to be asked for help.
+    /// Whether this rank wants the sender's help.
     help: bool,
-    /// The split, once it has been.
+    /// Number of the split, once it is open.
     split: Option<u32>,
-    /// Bytes copied, without a split.
+    /// Bytes that this rank has copied without a split.
     done: u64,
-    /// Pieces of the sender, once no more can be claimed.
+    /// Number of pieces that the sender has claimed; set when it can claim no more.
     theirs: Option<u64>,
-    /// Pieces, counted from the end, of a sender that has given up, which we have copied.
+    /// Number of pieces, counted from the end, that this rank has copied for a sender that gave up.
     mended: u64,
 }
 
-/// A message of this rank that its receiver reads.
+/// A message of this rank that its receiver reads and this rank helps to copy.
 #[derive(Debug)]
 struct Helped {
     id: u64,
     split: u32,
-    /// Where in the receiver's memory the data goes.
+    /// The place in the receiver's memory.
     to: Located,
-    /// Pieces copied so far.
+    /// Number of pieces that this rank has copied so far.
     finished: u64,
 }
 
-/// How far a turn has got.
+/// The result of one turn's copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Copied {
     Nothing,
@@ -189,20 +190,20 @@ enum Copied {
 /// All single copies of one kind between this rank and another one.
 #[derive(Debug, Default)]
 pub struct SingleCopies<C> {
-    /// How pieces are copied.
+    /// The copier that moves pieces.
     pub copier: C,
     incoming: VecDeque<Incoming>,
     helped: VecDeque<Helped>,
-    /// Number of the split that was opened last.
+    /// Number of the last split that this rank opened.
     last: u32,
 }
 
 impl<C: Copier> SingleCopies<C> {
-    /// `receive` has matched the RTS `offer`, and takes its data from where it lies, after those before
-    /// it; with the sender's help, if `help`.
+    /// Queues the message of the RTS `offer`, which `receive` has matched, to be read in place. If `help`
+    /// is set, the sender is asked for help.
     ///
     /// # Errors
-    /// None but a bug.
+    /// Returns `ErrorKind::Internal` if the receive does not exist, which is a bug.
     fn start<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,
@@ -217,7 +218,7 @@ impl<C: Copier> SingleCopies<C> {
         if self.incoming.len() > 1 {
             return Ok(());
         }
-        // The sender comes the earlier the earlier it is asked.
+        // An early request brings the sender's help earlier.
         let Some(receive) = work.requests.receive(receive) else { return Err(lost("a receive")) };
         match (&receive.sink, receive.stream) {
             (Sink::Memory(to), Some(stream)) => self.ask(link, to, stream.total),
@@ -225,8 +226,8 @@ impl<C: Copier> SingleCopies<C> {
         }
     }
 
-    /// Opens a split for the message at the front, and asks its sender for help, if that is wanted and
-    /// has not been done.
+    /// Opens a split for the message at the front and asks its sender for help, if help is wanted and the
+    /// request has not been sent.
     fn ask(&mut self, link: &mut Link, to: &Layout, bytes: u64) -> Result<()> {
         let (tx, rx) = link.both()?;
         if let Some(next) = self.incoming.front_mut()
@@ -241,13 +242,13 @@ impl<C: Copier> SingleCopies<C> {
         Ok(())
     }
 
-    /// The receiver of the send `id`, whose data may still be read, asks for help.
+    /// Queues help with the send `id`: its receiver asks for help, and its data may still be read.
     pub fn help(&mut self, id: u64, split: u32, to: Located) {
         self.helped.push_back(Helped { id, split, to, finished: 0 });
     }
 
-    /// The sender has taken the memory of an RTS back, and copies no more of it. Gives the receive that
-    /// was reading it.
+    /// Handles a withdrawal: the sender has taken the memory of an RTS back and copies no more of it.
+    /// Returns the receive that was reading the memory.
     pub fn give_back(&mut self, link: &Link, offer: u64) -> Option<u64> {
         let at = self.incoming.iter().position(|incoming| incoming.offer == offer)?;
         let incoming = self.incoming.remove(at)?;
@@ -257,8 +258,8 @@ impl<C: Copier> SingleCopies<C> {
         Some(incoming.receive)
     }
 
-    /// Claims all that is left of the copy at the front, and waits for the piece that the sender has in
-    /// hand. The death of any other rank ends an operation, but not that piece.
+    /// Claims all remaining pieces of the copy at the front, and waits until the sender has finished the
+    /// piece that it is copying. The wait does not end when a third rank dies.
     fn stop_sender(&self, fabric: &Fabric, link: &Link, next: &Incoming) {
         let (Some(number), Some(rx)) = (next.split, &link.rx) else { return };
         let split = C::split(&rx.area);
@@ -269,7 +270,7 @@ impl<C: Copier> SingleCopies<C> {
         });
     }
 
-    /// Copies pieces of the message at the front from where it lies, or sees what is missing.
+    /// Copies pieces of the message at the front in place, or checks whether the sender's pieces are done.
     fn read<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,
@@ -280,7 +281,7 @@ impl<C: Copier> SingleCopies<C> {
         let Some(receive) = work.requests.receive(id) else { return Err(lost("a receive")) };
         let Some(stream) = receive.stream else { return Err(lost("a receive")) };
         let rank = link.rank;
-        // Nobody wants the rest of what goes nowhere.
+        // A receive that discards its data does not need the rest of the message.
         let mut copied = Copied::All;
         if let Sink::Memory(to) = &receive.sink {
             self.ask(link, to, stream.total)?;
@@ -305,9 +306,9 @@ impl<C: Copier> SingleCopies<C> {
                 work.requests.complete(id, Ok(status));
                 self.finish(link)
             }
-            // What could be read once cannot be read any more (another user by now, a filter, memory
-            // that is not there): as if it had never been possible, as soon as the sender writes no
-            // more.
+            // Access that once succeeded is refused now (the process has another user, a filter, or the
+            // memory is unmapped). The message restarts through the chunks, as soon as the sender writes
+            // no more pieces.
             Copied::Denied => {
                 let Some(next) = self.incoming.pop_front() else { return Ok(Advance::Idle) };
                 self.stop_sender(work.fabric, link, &next);
@@ -316,7 +317,7 @@ impl<C: Copier> SingleCopies<C> {
         }
     }
 
-    /// The message at the front is complete: its sender hears of it.
+    /// Answers the sender of the message at the front with FIN: the message is complete.
     fn finish(&mut self, link: &mut Link) -> Result<Advance> {
         let (tx, rx) = link.both()?;
         if let Some(next) = self.incoming.pop_front() {
@@ -326,13 +327,14 @@ impl<C: Copier> SingleCopies<C> {
         Ok(Advance::Moved)
     }
 
-    /// Copies pieces of a message of this rank into its receiver's memory. True when something moved.
+    /// Copies pieces of one of this rank's messages into its receiver's memory. Returns true if something
+    /// moved.
     fn write<R: RequestTable>(&mut self, work: &mut Work<'_, R>, link: &mut Link) -> Result<bool> {
         let Some(next) = self.helped.front_mut() else { return Ok(false) };
         let (rank, tx) = (link.rank, link.tx()?);
         let far = Far { fabric: work.fabric, rank };
         let (mut moved, mut budget) = (false, C::TURN);
-        // A send that is complete, or that is packed by now, needs no help.
+        // A send that is complete, or that the sender packs by now, needs no help.
         let send = work.requests.send(next.id);
         let layout = send
             .filter(|send| send.stage == SendStage::Offered(Told::In(C::SPACE)))
@@ -349,16 +351,18 @@ impl<C: Copier> SingleCopies<C> {
                 let range = cut.range(cut.pieces - 1 - index);
                 budget = budget.saturating_sub(range.end - range.start);
                 // SAFETY:
-                // - the range is within the message, for which the receiver's elements have room;
-                // - the receiver's memory was checked before `help`; the piece is claimed: nobody
-                //   else copies it, and the receive is not complete before it is counted;
-                // - the send is in flight, and its memory was not withdrawn.
+                // - `range` lies within the message, and the receiver's elements have room for the message
+                //   (`Known::room`);
+                // - `Known::room` checked the receiver's memory before `help`. This rank has claimed the
+                //   piece, so no other rank copies it, and the receive completes only after `push` counts it;
+                // - the send is in flight and not withdrawn (its stage is `Told::In`), so its memory is
+                //   valid.
                 let copied = unsafe { self.copier.write(far, layout, &next.to, range) };
                 next.finished += u64::from(copied.is_ok());
                 split.push(next.split, next.finished, copied.is_err());
                 moved = true;
                 if copied.is_err() {
-                    // It ends here: the receiver copies what this rank has claimed.
+                    // This rank stops here. The receiver copies the pieces that this rank has claimed.
                     work.fabric.ring(rank);
                     self.helped.pop_front();
                     return Ok(true);
@@ -366,8 +370,8 @@ impl<C: Copier> SingleCopies<C> {
             }
         }
         if moved {
-            // Also when the turn's share of work ends with the last piece: the receiver may sleep,
-            // and this rank may not come back for long.
+            // This rank rings even if the last piece used up the turn: the receiver may sleep, and this
+            // rank may not make another turn for a long time.
             work.fabric.ring(rank);
         }
         if budget > 0 {
@@ -378,7 +382,7 @@ impl<C: Copier> SingleCopies<C> {
 }
 
 impl<C: Copier> Protocol for SingleCopies<C> {
-    /// An RTS that says where the data lies.
+    /// Writes an RTS with the place of the data.
     fn offer<R: RequestTable>(
         &mut self,
         work: &mut Work<'_, R>,
@@ -461,13 +465,14 @@ impl<C: Copier> Protocol for SingleCopies<C> {
     }
 }
 
-/// How a message of so many bytes is cut.
+/// Returns how a message of `total` bytes is cut into pieces.
 fn cut<C: Copier>(total: u64) -> Cut {
     Cut::new(total, C::PIECE_MIN, C::PIECE_MAX)
 }
 
 impl Incoming {
-    /// One turn's work for the message of `total` bytes, between [`Offers::begin`] and [`Offers::end`].
+    /// Copies one turn's pieces of the message of `total` bytes. The caller is between [`Offers::begin`]
+    /// and [`Offers::end`].
     ///
     /// [`Offers::begin`]: super::offers::Offers::begin
     /// [`Offers::end`]: super::offers::Offers::end
@@ -480,10 +485,11 @@ impl Incoming {
         total: u64,
     ) -> std::result::Result<Copied, Violation> {
         // SAFETY: every call passes a range of the message, and
-        // - the message fits the receive, and the elements at `from` have exactly its bytes;
-        // - `from` was checked when the RTS came, and its sender waits for the end of this turn's
-        //   reading before it takes the memory back;
-        // - the receive is in flight; without a split nobody else writes, with one the piece is claimed.
+        // - the message fits the receive, and the elements at `from` have exactly the message's bytes;
+        // - `from` was checked when the RTS arrived, and its sender takes the memory back only after
+        //   `Offers::end`, which follows this call;
+        // - the receive is in flight. Without a split no other rank writes to it; with a split this rank
+        //   has claimed the piece.
         let mut copy = |range| unsafe { copier.read(far, &self.from, to, range) };
         let Some(number) = self.split else {
             let end = total.min(self.done + C::TURN);
@@ -496,7 +502,7 @@ impl Incoming {
         let (cut, split) = (cut::<C>(total), C::split(area));
         let (mut copied, mut budget) = (Copied::Nothing, C::TURN);
         while budget > 0 {
-            // Our own from the start, else one that the sender has given up.
+            // A piece from the start, or else a piece that the sender has claimed and given up.
             let mine = split.claim_front(number, cut.pieces);
             let index = match mine {
                 Some(index) => index,
@@ -505,7 +511,9 @@ impl Incoming {
                         *self.theirs.get_or_insert_with(|| split.close(number, cut.pieces));
                     let (count, given_up) = split.pushed(number);
                     if count > theirs {
-                        return Err(Violation("more pieces than were claimed"));
+                        return Err(Violation(
+                            "the sender has counted more pieces than it claimed",
+                        ));
                     }
                     if count + self.mended >= theirs {
                         return Ok(Copied::All);

@@ -1,12 +1,13 @@
-//! Types that two ranks both know by number: what lets an RTS say how its data lies in memory.
+//! Types that two ranks both know by number. With such a number an RTS describes a layout in memory.
 //!
 //! The sender (`heap.rs`) defines a type once, by its encoded form (`typepack_engine::wire`), and uses
-//! its number from then on; [`Defined`] is its book for one receiver. The receiver (`peer.rs`)
-//! keeps the plans in [`Known`]. A number is defined anew when the book is full; the ring keeps order, so
-//! both mean the same type by it, and an RTS that was accepted earlier has its plan already.
+//! its number from then on. [`Defined`] is the sender's table for one receiver. The receiver (`peer.rs`)
+//! keeps the plans in [`Known`]. When the table is full, the sender defines the oldest number again. The
+//! ring keeps order, so both ranks mean the same type by a number; an RTS that the receiver accepted
+//! earlier already holds its plan.
 //!
-//! Invariants: both sides keep at most [`TYPES`] types of at most [`TYPE_MAX`] encoded bytes each;
-//! nothing that the sender wrote is used before the engine's decoder has checked it.
+//! Invariants: both ranks keep at most [`TYPES`] types of at most [`TYPE_MAX`] encoded bytes each. The
+//! engine's decoder checks everything that the sender wrote before the receiver uses it.
 
 use super::fabric::Fabric;
 use crate::Plan;
@@ -16,10 +17,11 @@ use crate::shm::ring::Violation;
 use typepack_engine::analysis::Facts;
 use typepack_engine::wire;
 
-/// A type that has been defined.
+/// A defined type.
 #[derive(Debug)]
 struct Definition {
-    /// The plan that was last sent as this type. Held, so that no other one gets its address.
+    /// The plan that was last sent as this type. The table keeps it alive, so that no other plan gets its
+    /// address.
     plan: Plan,
     encoding: Box<[u8]>,
     identity: u128,
@@ -29,25 +31,25 @@ struct Definition {
 #[derive(Debug, Default)]
 pub struct Defined {
     types: Vec<Definition>,
-    /// The number used last: messages of one type follow each other.
+    /// The number used last. Messages of one type often follow each other.
     recent: usize,
-    /// The number that is defined anew next, once all are in use.
+    /// The number that is defined again next, once all numbers are in use.
     next: usize,
 }
 
-/// What the book says about a type.
+/// The answer of [`Defined`] for a type.
 #[derive(Debug)]
 pub enum Number {
     /// The receiver knows it under this number.
     Known(u32),
-    /// It can be defined under this number, by these bytes.
+    /// The sender can define it under this number, by these bytes.
     New(u32, Vec<u8>),
-    /// Its encoded form is too long.
+    /// The encoded form of the type is too long.
     None,
 }
 
 impl Defined {
-    /// The number of a type.
+    /// Returns the number of a type.
     pub fn number(&mut self, plan: &Plan) -> Number {
         let is = |definition: &Definition| definition.plan.is_same(plan);
         if !self.types.get(self.recent).is_some_and(is) {
@@ -57,7 +59,7 @@ impl Defined {
         Number::Known(self.recent as u32)
     }
 
-    /// The number of a type that may have been defined by an equal plan.
+    /// Returns the number of a type that an equal plan may have defined.
     #[cold]
     fn equal(&mut self, plan: &Plan) -> Number {
         let Some(encoding) = wire::encode_within(plan, TYPE_MAX) else { return Number::None };
@@ -72,7 +74,7 @@ impl Defined {
         Number::New(number as u32, encoding)
     }
 
-    /// The definition of a number has been sent.
+    /// Records that the definition of a number has been sent.
     pub fn define(&mut self, number: u32, plan: &Plan, encoding: Vec<u8>) {
         let identity = wire::identity(&encoding);
         let definition = Definition { plan: plan.clone(), encoding: encoding.into(), identity };
@@ -88,12 +90,12 @@ impl Defined {
     }
 }
 
-/// A type of the sender as the receiver has it.
+/// A type of the sender, as the receiver keeps it.
 #[derive(Clone, Debug)]
 pub struct Type {
-    /// Its layout, with kernels of this process.
+    /// The layout, with kernels of this process.
     pub plan: Plan,
-    /// Bytes of a cache line that belong to the data, in the mean over the lines that it touches.
+    /// Mean number of bytes that belong to the data in each cache line that the data touches.
     pub useful: u64,
 }
 
@@ -103,31 +105,31 @@ pub struct Known {
     types: Vec<Option<Type>>,
 }
 
-/// Where in another rank's heap a layout lies, checked.
+/// The checked place of a layout in another rank's memory.
 #[derive(Clone, Debug)]
 pub struct Located {
-    /// In which memory.
+    /// The kind of memory.
     pub space: Space,
     /// Type of the elements.
     pub ty: Type,
-    /// Elements.
+    /// Number of elements.
     pub count: u64,
-    /// Bytes from the start of the heap to displacement 0, modulo 2^64; in private memory its address,
-    /// whatever that is.
+    /// In a heap: bytes from the start of the heap to displacement 0, modulo 2^64. In private memory: an
+    /// address, which is not checked.
     pub origin: u64,
     /// Packed bytes.
     pub bytes: u64,
 }
 
 impl Known {
-    /// The type with this number is what `encoding` says; a copy that nobody else can change.
+    /// Defines type `number` by `encoding`, a private copy that no other rank can change.
     ///
     /// # Errors
-    /// [`Violation`] when it is no encoded type.
+    /// Returns a [`Violation`] if `encoding` is not an encoded type.
     pub fn define(&mut self, number: u32, encoding: &[u8]) -> std::result::Result<(), Violation> {
         debug_assert!((number as usize) < TYPES);
         let plan = crate::commit::decode(encoding);
-        let plan = plan.map_err(|_| Violation("a type that does not decode"))?;
+        let plan = plan.map_err(|_| Violation("a type definition does not decode"))?;
         let at = number as usize;
         if self.types.len() <= at {
             self.types.resize_with(at + 1, || None);
@@ -137,10 +139,11 @@ impl Known {
         Ok(())
     }
 
-    /// Checks what an RTS of `bytes` packed bytes says about a heap of `heap` bytes.
+    /// Checks the place that an RTS of `bytes` packed bytes names in a heap of `heap` bytes.
     ///
     /// # Errors
-    /// [`Violation`] for an unknown type, another number of bytes, or data outside the heap.
+    /// Returns a [`Violation`] if the type is unknown, if the elements have another number of bytes, or if
+    /// data lies outside the heap.
     pub fn locate(
         &self,
         place: Place,
@@ -149,15 +152,17 @@ impl Known {
     ) -> std::result::Result<Located, Violation> {
         let located = self.within(place, heap)?;
         if located.bytes != bytes {
-            return Err(Violation("an RTS whose elements are not as long as the message"));
+            return Err(Violation("the elements of an RTS are not as long as its message"));
         }
         Ok(located)
     }
 
-    /// Checks what a request for help with a message of `bytes` packed bytes says about a heap of `heap` bytes.
+    /// Checks the place that a request for help with a message of `bytes` packed bytes names in a heap of
+    /// `heap` bytes.
     ///
     /// # Errors
-    /// [`Violation`] for an unknown type, too little room, or data outside the heap.
+    /// Returns a [`Violation`] if the type is unknown, if the room is too small, or if data lies outside
+    /// the heap.
     pub fn room(
         &self,
         place: Place,
@@ -166,7 +171,7 @@ impl Known {
     ) -> std::result::Result<Located, Violation> {
         let located = self.within(place, heap)?;
         if located.bytes < bytes {
-            return Err(Violation("help with too little room for the message"));
+            return Err(Violation("a request for help has too little room for its message"));
         }
         Ok(located)
     }
@@ -174,28 +179,30 @@ impl Known {
     fn within(&self, place: Place, heap: u64) -> std::result::Result<Located, Violation> {
         let Place { space, number, origin, count } = place;
         let ty = if number == BYTES {
-            let plan = crate::commit::bytes().map_err(|_| Violation("bytes are no type"))?;
+            let plan = crate::commit::bytes().map_err(|_| Violation("bytes have no plan"))?;
             Type { plan: plan.clone(), useful: LINE }
         } else {
             let ty = self.types.get(number as usize).cloned().flatten();
-            ty.ok_or(Violation("data of an undefined type"))?
+            ty.ok_or(Violation("a place names an undefined type"))?
         };
-        let bytes = ty.plan.packed_bytes(count).map_err(|_| Violation("too many elements"))?;
+        let bytes =
+            ty.plan.packed_bytes(count).map_err(|_| Violation("a place has too many elements"))?;
         if space == Space::Private {
-            // Nothing is read from there but by a call in which the kernel checks the address.
+            // Only system calls access this place, and the kernel checks the address.
             return Ok(Located { space, ty, count, origin, bytes });
         }
         let (first, end) = reach(&ty.plan, count);
-        // Displacements are modulo 2^64: an origin below the heap is a negative number.
+        // Displacements are modulo 2^64, so an origin below the heap is a negative number.
         let origin_at = i128::from(origin as i64);
         if origin_at + first < 0 || origin_at + end > i128::from(heap) {
-            return Err(Violation("data outside the heap of its rank"));
+            return Err(Violation("a place lies outside the heap of its rank"));
         }
         Ok(Located { space, ty, count, origin, bytes })
     }
 }
 
-/// The bytes from the first to one past the last of `count` elements, from displacement 0.
+/// Returns the range of bytes that `count` elements touch, relative to displacement 0: the first byte and
+/// one past the last byte.
 pub fn reach(plan: &Plan, count: u64) -> (i128, i128) {
     let place = plan.footprint();
     // 64 times 64 bits, plus 64 bits: no overflow.
@@ -203,8 +210,8 @@ pub fn reach(plan: &Plan, count: u64) -> (i128, i128) {
     (last.min(0) + i128::from(place.true_lb), last.max(0) + i128::from(place.true_ub))
 }
 
-/// Where in this rank's heap a layout lies of which `bytes` packed bytes are meant, and the plan
-/// whose number the place lacks, unless it is bytes; `None` if it lies elsewhere.
+/// Returns the place of the first `bytes` packed bytes of a layout in this rank's heap, and the plan whose
+/// number the place lacks, unless the layout is plain bytes. Returns `None` if the layout lies elsewhere.
 pub fn place_in<'a>(
     fabric: &Fabric,
     layout: &'a Layout,
@@ -227,11 +234,11 @@ pub fn place_in<'a>(
 
 const LINE: u64 = crate::shm::pair::LINE as u64;
 
-/// Bytes of each cache line that `plan`'s data touches which belong to it: by density, but at least
-/// as long as its runs are and at most a line.
+/// Returns how many bytes of each touched cache line belong to `plan`'s data: an estimate from the density,
+/// but at least from the length of the runs, and at most a line.
 fn useful(plan: &Plan) -> u64 {
     let facts = Facts::of(plan);
-    // A run of `mean` bytes touches `mean / LINE + 1` lines, or fewer where runs share lines.
+    // A run of `mean` bytes touches `mean / LINE + 1` lines, or fewer if runs share lines.
     let mean = facts.mean();
     let apart = mean * LINE as f64 / (mean + LINE as f64);
     let dense = facts.density().min(1.0) * LINE as f64;
@@ -248,7 +255,7 @@ mod tests {
         Datatype::vector(count, 1, stride, &double).expect("a type").commit().expect("a plan")
     }
 
-    /// As the two sides do it.
+    /// Defines a type as the two ranks do.
     fn number(defined: &mut Defined, known: &mut Known, plan: &Plan) -> (u32, bool) {
         match defined.number(plan) {
             Number::Known(number) => (number, false),
