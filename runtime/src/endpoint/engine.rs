@@ -1,12 +1,12 @@
-//! All message state of this process, and the rules by which messages meet receives.
+//! All message state of this process, and the rules by which messages match receives.
 //!
-//! `progress.rs` owns the one [`MessageEngine`] behind its lock and turns it; `comm/` starts sends and
-//! receives here with checked arguments; bytes go through `transport/peer.rs`. A receive is matched
-//! either when it is posted (`receive`) or when a message arrives (`incoming.rs`), never
-//! otherwise, and every match is decided by `matching.rs`.
+//! `progress.rs` owns the one [`MessageEngine`] behind its lock and calls its progress. `comm/` starts
+//! sends and receives here with checked arguments. `transport/peer.rs` moves the bytes. A receive is
+//! matched in two places only: when it is posted (`receive.rs`) or when a message arrives
+//! (`incoming.rs`). `matching.rs` decides every match.
 //!
-//! Invariants: an unmatched message occupies no shared memory for longer than one turn (eager data
-//! is copied to the heap, the rest stays with its sender); nothing here waits.
+//! Invariants: an unmatched message occupies shared memory for at most one turn (the engine copies eager
+//! data to private memory, and other data stays with its sender). Nothing here waits.
 
 mod detach;
 mod incoming;
@@ -35,20 +35,20 @@ use crate::{Error, Result};
 pub use crate::transport::protocol::Traffic;
 pub use receive::{Glance, Taken};
 
-/// Envelopes taken from one ring before the others get their turn.
+/// Most envelopes that one turn takes from a ring before it reads the next ring.
 const ENVELOPES_PER_TURN: usize = 32;
 
-/// How a message is sent.
+/// The mode of a send.
 #[derive(Clone, Copy, Debug)]
 pub struct How {
-    /// Complete only when a receive has matched the message.
+    /// The send completes only when a receive has matched the message.
     pub synchronous: bool,
-    /// Where the data is until then.
+    /// The owner of the data until the send completes.
     pub backing: Backing,
 }
 
 impl How {
-    /// As an ordinary send does it.
+    /// The mode of a standard send.
     pub const STANDARD: Self = Self { synchronous: false, backing: Backing::Caller };
 }
 
@@ -57,12 +57,12 @@ impl How {
 pub struct MessageEngine {
     fabric: Fabric,
     terms: Terms,
-    /// Types of messages are compared.
+    /// Whether the types of messages are compared.
     check_types: bool,
     peers: Vec<Peer>,
-    /// The rank that was written to last.
+    /// The rank to which this rank wrote last.
     latest: usize,
-    /// There may be something to make ready for its next message.
+    /// There may be lines to fetch for the next message to `latest`.
     preparing: bool,
     readable: Vec<usize>,
     connects: u32,
@@ -70,16 +70,16 @@ pub struct MessageEngine {
     requests: Requests,
     stage: Stage,
     traffic: Traffic,
-    /// Some queue or stream of some peer may have work.
+    /// A queue or stream of a peer may have work.
     busy: bool,
-    /// The calling thread waits for what it has started, or will at once.
+    /// The calling thread waits for the operation that it starts.
     patient: bool,
-    /// Messages of this rank to itself that found no receive: what another thread probes for.
+    /// Number of messages of this rank to itself that found no receive. Another thread may probe for them.
     kept: u64,
 }
 
 impl MessageEngine {
-    /// No messages yet. `eager_limit` is at most `EAGER_MAX`.
+    /// Creates an engine without messages. `eager_limit` is at most `EAGER_MAX`.
     pub fn new(fabric: Fabric, eager_limit: u64) -> Self {
         let size = fabric.size();
         let peers = (0..size).map(|rank| Peer::new(&fabric, rank)).collect();
@@ -102,65 +102,65 @@ impl MessageEngine {
         }
     }
 
-    /// Says whether the calling thread waits from now on, or only starts something.
+    /// Sets whether the calling thread waits for what it starts from now on, or goes on to other work.
     pub fn set_patient(&mut self, patient: bool) {
         self.patient = patient;
     }
 
-    /// Sends long messages by one way only.
+    /// Forces the protocol of long messages.
     pub fn force(&mut self, forced: Forced) {
         self.terms.forced = forced;
     }
 
-    /// Compares the types of messages and receives, from now on.
+    /// Lets the engine compare the types of messages and receives from now on.
     pub fn check_types(&mut self) {
         self.check_types = true;
     }
 
-    /// What has been sent.
+    /// Returns the counters of sent messages.
     pub fn traffic(&self) -> Traffic {
         self.traffic
     }
 
-    /// The requests of this process.
+    /// Returns the requests of this process.
     pub fn requests(&mut self) -> &mut Requests {
         &mut self.requests
     }
 
-    /// The same, to look at.
+    /// Returns the requests of this process for reading.
     #[inline]
     pub fn requests_ref(&self) -> &Requests {
         &self.requests
     }
 
-    /// Counts what a thread that waits may be waiting for and no other rank rings for: completed
+    /// Counts events that a waiting thread may wait for and for which no other rank rings: completed
     /// requests, and messages of this rank to itself.
     pub fn news(&self) -> u64 {
         self.requests.completions() + self.kept
     }
 
-    /// True when no operation of this rank is in flight: a turn could only move messages from the
-    /// rings to the heap, one copy more than leaving them there.
+    /// Returns whether no operation of this rank is in flight. A turn could then only copy messages from
+    /// the rings to private memory, which costs one copy more than leaving them in the rings.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.requests.in_flight() == 0 && !self.busy
     }
 
-    /// True when no other rank waits for anything of this one: all that it has to write has been
-    /// written, and all that it has granted has come (also for a receive that was cut loose: its
-    /// sender is in the middle of it). A message to itself is not counted: nobody is left who
-    /// could receive it.
+    /// Returns whether no other rank waits for this one: this rank has written all that it has to write,
+    /// and all data for which it sent a CTS has arrived (also for a receive that was detached, because its
+    /// sender is still sending). A message of this rank to itself does not count, because no thread is left
+    /// that could receive it.
     pub fn others_are_served(&self) -> bool {
         self.requests.sends_in_flight_but_to(self.fabric.rank()) == 0
             && !self.peers.iter().any(Peer::has_work)
     }
 
-    /// Forgets a context that no communicator uses any more, unless something is queued in it.
+    /// Drops a context that no communicator uses any more, unless something is queued in it.
     pub fn close_context(&mut self, context: u64) {
         self.matching.close(context);
     }
 
-    /// A rank, and what its protocols work with.
+    /// Returns a peer and the parts that its protocols work with.
     #[inline]
     fn at(&mut self, rank: usize) -> (&mut Peer, Work<'_, Requests>) {
         let busy = !self.patient || self.requests.in_flight() > 1;
@@ -182,14 +182,15 @@ impl MessageEngine {
     ///
     /// # Safety
     ///
-    /// - The layout's memory is readable; with [`Backing::Caller`] it stays so, and unchanged,
-    ///   until the send is complete or detached.
-    /// - `label.bytes` is the packed size of its elements.
-    /// - Lent memory holds as many bytes and is nobody else's until the send is complete or
+    /// - The layout's memory is readable. With [`Backing::Caller`] it stays readable and unchanged until
+    ///   the send is complete or detached.
+    /// - `label.bytes` is the packed size of the layout's elements.
+    /// - Lent memory holds `label.bytes` bytes, and no one else uses it until the send is complete or
     ///   detached.
     ///
     /// # Errors
-    /// Out of memory; a broken protocol.
+    /// Returns `ErrorKind::NoMemory` if memory ran out, and `ErrorKind::Other` if another rank broke the
+    /// protocol.
     pub unsafe fn send(
         &mut self,
         layout: &LayoutRef<'_>,
@@ -208,7 +209,8 @@ impl MessageEngine {
         self.traffic.bytes += label.bytes;
         let status = Status { source: self.fabric.rank(), tag: label.tag, bytes: label.bytes };
         if dest == self.fabric.rank() {
-            // SAFETY: the caller promises what the callee asks for.
+            // SAFETY: `layout`, `label.bytes` and lent memory meet the three conditions of `# Safety`,
+            // which are also those of `send_self`.
             return unsafe { self.send_self(layout, label, status, how) };
         }
         self.latest = dest;
@@ -218,8 +220,8 @@ impl MessageEngine {
             let stage = &mut self.stage;
             let staged =
                 label.bytes >= STAGE_MIN as u64 && Stage::serves(layout.plan, layout.count);
-            // SAFETY: the range is the whole message (caller's promise); the destination and the
-            // stage hold as many bytes, of memory which no user layout overlaps.
+            // SAFETY: `0..label.bytes` is the whole message (second condition of `# Safety`). `to` and the
+            // stage have room for `label.bytes` bytes, and no user layout overlaps them.
             let pack = |to| unsafe {
                 let pack = |to| layout.pack(0..label.bytes, to);
                 if staged { stage.pack(label.bytes as usize, to, pack) } else { pack(to) }
@@ -229,7 +231,8 @@ impl MessageEngine {
                 return Ok(Operation::Done(status));
             }
         }
-        // SAFETY: layout, size and lent memory are the caller's promise.
+        // SAFETY: `Supply::new` asks that the layout is readable, that `label.bytes` is its packed size,
+        // and that lent memory is free: the three conditions of `# Safety`.
         let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
         let (synchronous, stage) = (how.synchronous, SendStage::Queued);
         let id =
@@ -240,8 +243,8 @@ impl MessageEngine {
         self.pending_unless(sent, id)
     }
 
-    /// An operation that is pending, unless the call that has started it fails: its caller never
-    /// learns the number, and nobody may touch its memory after that.
+    /// Returns a pending operation, unless the call that started it failed. In that case the caller never
+    /// learns the number, and this rank must not use the operation's memory any more.
     fn pending_unless(&mut self, result: Result<()>, id: u64) -> Result<Operation> {
         if result.is_err() {
             self.detach(id);

@@ -1,9 +1,9 @@
-//! Which message goes to which receive: the two queues of every communicator context.
+//! Matches messages with receives: the two queues of every communicator context.
 //!
-//! `engine.rs` asks [`Matching`] for every arriving message and every posted receive, and knows nothing of queues. Messages of one
-//! source match in the order they were sent, receives in the order they were posted (MPI-5.0
-//! section 3.5): per source there is one queue of each kind, receives from any source have their
-//! own, and numbers given on arrival and on posting decide between queues.
+//! `engine.rs` asks [`Matching`] for every arriving message and for every posted receive. Messages from
+//! one source match in the order in which they were sent, and receives in the order in which they were
+//! posted (MPI-5.0 section 3.5). Each source has one queue of each kind, and receives from any source have
+//! their own queue. Numbers given at arrival and at posting decide between queues.
 
 use crate::message::label::Label;
 use crate::message::{Source, Tag};
@@ -15,26 +15,26 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A message that arrived before its receive.
 #[derive(Debug)]
 pub enum Arrived {
-    /// Its packed bytes, copied out of the ring, and the request id under which a synchronous
-    /// sender waits for an answer.
+    /// The packed bytes, copied out of the ring, and the request id under which a synchronous sender waits
+    /// for an ACK.
     Data(Vec<u8>, Option<u64>),
-    /// It waits at its sender under this request id, which is the sender's; perhaps it is known
-    /// where its data lies.
+    /// The message waits at its sender under this request id of the sender. The place of its data is
+    /// known if the RTS named one.
     Rts(u64, Option<Box<Located>>),
-    /// It was sent by this rank to itself and waits under this request id of our own.
+    /// This rank sent the message to itself; it waits under this request id of this rank.
     Own(u64),
 }
 
 /// An unexpected message.
 #[derive(Debug)]
 pub struct Unexpected {
-    /// Its tag.
+    /// The tag.
     pub tag: i32,
-    /// Its packed bytes.
+    /// The number of packed bytes.
     pub bytes: u64,
-    /// What is known of its types.
+    /// The check bits of its types (`message/typecheck.rs`).
     pub types: u32,
-    /// Where its data is.
+    /// The place of its data.
     pub what: Arrived,
     order: u64,
 }
@@ -46,7 +46,7 @@ struct Posted {
     order: u64,
 }
 
-/// Contexts are few and ours; a multiplication spreads them well enough.
+/// Hashes contexts. This library numbers them and there are few, so a multiplication spreads them well.
 #[derive(Debug, Default)]
 struct Spread(u64);
 
@@ -73,7 +73,7 @@ pub struct Matching {
 }
 
 impl Matching {
-    /// Nothing is queued, for messages from `size` sources.
+    /// Creates empty queues for messages from `size` sources.
     pub fn new(size: usize) -> Self {
         Self { size, contexts: HashMap::default() }
     }
@@ -84,7 +84,7 @@ impl Matching {
         self.contexts.entry(context).or_insert_with(|| Queues::new(size))
     }
 
-    /// Forgets a context that no communicator uses any more, unless something is queued in it.
+    /// Drops a context that no communicator uses any more, unless something is queued in it.
     pub fn close(&mut self, context: u64) {
         if let Entry::Occupied(entry) = self.contexts.entry(context)
             && entry.get().is_empty()
@@ -93,34 +93,34 @@ impl Matching {
         }
     }
 
-    /// Queues a receive that found nothing.
+    /// Queues a receive that matched no message.
     pub fn post(&mut self, context: u64, source: Source, tag: Tag, id: u64) {
         self.queues(context).post(source, tag, id);
     }
 
-    /// Takes back a posted receive. False when it is not queued any more.
+    /// Takes back a posted receive. Returns false if it is not queued any more.
     pub fn withdraw(&mut self, context: u64, source: Source, id: u64) -> bool {
         self.queues(context).withdraw(source, id)
     }
 
-    /// The receive that a message from `source` with this label belongs to; removed from its queue.
+    /// Takes the receive that a message from `source` with this label matches out of its queue.
     #[inline]
     pub fn arrive(&mut self, source: usize, label: &Label) -> Option<u64> {
         self.queues(label.context).arrive(source, label.tag)
     }
 
-    /// Queues a message that found no receive.
+    /// Queues a message that matched no receive.
     pub fn keep(&mut self, source: usize, label: Label, what: Arrived) {
         self.queues(label.context).keep(source, label, what);
     }
 
-    /// The unexpected message that a receive from `source` with `tag` matches first, and its source.
+    /// Returns the first unexpected message that a receive from `source` with `tag` matches, and its source.
     #[inline]
     pub fn look(&mut self, context: u64, source: Source, tag: Tag) -> Option<(usize, &Unexpected)> {
         self.queues(context).look(source, tag)
     }
 
-    /// Takes that message.
+    /// Takes the first unexpected message that a receive from `source` with `tag` matches.
     #[inline]
     pub fn take(&mut self, context: u64, source: Source, tag: Tag) -> Option<(usize, Unexpected)> {
         self.queues(context).take(source, tag)
@@ -137,7 +137,7 @@ struct Queues {
 }
 
 impl Queues {
-    /// Empty queues for messages from `size` sources.
+    /// Creates empty queues for messages from `size` sources.
     fn new(size: usize) -> Self {
         Self {
             posted: (0..size).map(|_| VecDeque::new()).collect(),
@@ -147,14 +147,14 @@ impl Queues {
         }
     }
 
-    /// True when nothing is queued.
+    /// Returns whether nothing is queued.
     fn is_empty(&self) -> bool {
         self.posted_any.is_empty()
             && self.posted.iter().all(VecDeque::is_empty)
             && self.unexpected.iter().all(VecDeque::is_empty)
     }
 
-    /// Queues a receive that found nothing.
+    /// Queues a receive that matched no message.
     fn post(&mut self, source: Source, tag: Tag, id: u64) {
         self.order += 1;
         let posted = Posted { tag, id, order: self.order };
@@ -164,7 +164,7 @@ impl Queues {
         }
     }
 
-    /// Takes back a posted receive. False when it is not queued any more.
+    /// Takes back a posted receive. Returns false if it is not queued any more.
     fn withdraw(&mut self, source: Source, id: u64) -> bool {
         let queue = match source {
             Source::Any => &mut self.posted_any,
@@ -175,7 +175,7 @@ impl Queues {
         true
     }
 
-    /// The receive that a message from `source` with `tag` belongs to; removed from its queue.
+    /// Takes the receive that a message from `source` with `tag` matches out of its queue.
     #[inline]
     fn arrive(&mut self, source: usize, tag: i32) -> Option<u64> {
         let find = |queue: &VecDeque<Posted>| {
@@ -198,7 +198,7 @@ impl Queues {
         queue.remove(at).map(|posted| posted.id)
     }
 
-    /// Queues a message that found no receive.
+    /// Queues a message that matched no receive.
     fn keep(&mut self, source: usize, label: Label, what: Arrived) {
         self.order += 1;
         let Label { tag, bytes, types, .. } = label;
@@ -206,8 +206,8 @@ impl Queues {
         self.unexpected[source].push_back(Unexpected { tag, bytes, types, what, order });
     }
 
-    /// The unexpected message that a receive from `source` with `tag` matches first: its source
-    /// and its place in that source's queue.
+    /// Finds the first unexpected message that a receive from `source` with `tag` matches: its source and
+    /// its place in that source's queue.
     #[inline]
     fn find(&self, source: Source, tag: Tag) -> Option<(usize, usize)> {
         let first = |rank: usize| self.unexpected[rank].iter().position(|u| tag.accepts(u.tag));
@@ -219,12 +219,12 @@ impl Queues {
         }
     }
 
-    /// Looks at that message without taking it.
+    /// Returns the first unexpected message that a receive matches, and leaves it in its queue.
     fn look(&self, source: Source, tag: Tag) -> Option<(usize, &Unexpected)> {
         self.find(source, tag).map(|(rank, at)| (rank, &self.unexpected[rank][at]))
     }
 
-    /// Takes that message.
+    /// Takes the first unexpected message that a receive matches out of its queue.
     #[inline]
     fn take(&mut self, source: Source, tag: Tag) -> Option<(usize, Unexpected)> {
         let (rank, at) = self.find(source, tag)?;

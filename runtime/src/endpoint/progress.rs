@@ -1,20 +1,21 @@
-//! The endpoint: one lock per process, and how a call waits.
+//! The endpoint: one lock per process, and the way in which a call waits.
 //!
-//! Every operation of `comm/` takes the lock, starts or looks at something in `engine.rs`,
-//! gives it a turn, and lets go; what else is driven (`sources.rs`) is started the same way. Waiting
-//! happens here and nowhere else:
+//! Every operation of `comm/` takes the lock, starts or reads something in `engine.rs`, makes one turn of
+//! progress, and releases the lock. Operations of other sources (`sources.rs`) start in the same way. All
+//! waiting happens here (`waiting.rs`):
 //!
-//! 1. One waiting thread becomes the poller; the others sleep on a condition variable and are
-//!    called when the poller has moved something, or leaves.
-//! 2. The poller gives turns to messages and sources. While something moves, or for the spin time after it last
-//!    did, it goes on (with the lock, in short bursts).
-//! 3. Where a source has an errand ready (a user's function, a long copy), whoever finds it leaves
-//!    the poller's place, runs it without the lock, and reports.
-//! 4. It announces sleep on the shared doorbell, turns once more, looks at the failure epoch, lets
-//!    the lock go, and sleeps until somebody rings. The timeout is a safety net, not the mechanism.
+//! 1. One waiting thread becomes the poller. The other threads sleep on a condition variable; the poller
+//!    wakes them when it has moved something or stops polling.
+//! 2. The poller makes turns of messages and sources. It continues while something moves, and for the
+//!    spin time after the last move. It holds the lock in short bursts.
+//! 3. If a source has an errand ready (a user's function, a long copy), the thread that finds it stops
+//!    polling, runs the errand without the lock, and reports the end.
+//! 4. After the spin time the poller announces sleep on the shared doorbell, makes one more turn, checks the
+//!    failure epoch, releases the lock, and sleeps until a rank or thread rings. The timeout is only a
+//!    safety net.
 //!
-//! Invariants: nobody holds the lock while asleep; a panic under the lock poisons it, and then no
-//! turn ever runs again, so that memory of unfinished operations is no longer touched.
+//! Invariants: no thread sleeps with the lock. A panic under the lock poisons it; no turn runs after
+//! that, so the memory of unfinished operations is not touched any more.
 
 mod waiting;
 
@@ -32,28 +33,28 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// Looks of a blocking receive straight into the ring, before it is posted like any other.
+/// Number of times that a blocking receive looks straight into the ring before the engine posts it.
 const GLANCES: usize = 64;
 
-/// How long a sleeper believes in being called, at most.
+/// Longest time that a thread sleeps before it looks again without being woken.
 const NAP: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 struct State {
     core: Core,
-    /// A thread is polling, or asleep on the doorbell.
+    /// A thread polls, or sleeps on the doorbell.
     polled: bool,
-    /// Threads on the condition variable.
+    /// Number of threads on the condition variable.
     sleepers: usize,
     closed: bool,
-    /// What was completed outside the exchange: counted, so that waiters look again.
+    /// Counts events outside the engine, so that waiting threads look again.
     outside: u64,
-    /// As [`rests`] says.
+    /// The number of rests that [`rests`] returns.
     rests: usize,
 }
 
 impl State {
-    /// Changes when a waiter may find something that no other rank rings for.
+    /// Returns a count that changes when a waiting thread may find something for which no other rank rings.
     fn news(&self) -> u64 {
         self.core.engine.news().wrapping_add(self.outside)
     }
@@ -66,13 +67,13 @@ pub struct Endpoint {
     spin: Duration,
     state: Mutex<State>,
     called: Condvar,
-    /// Threads that found the lock taken: the poller lets it go for them.
+    /// Number of threads that found the lock taken. The poller releases it for them.
     wanting: AtomicUsize,
     contexts: AtomicU64,
 }
 
 impl Endpoint {
-    /// An endpoint without messages.
+    /// Creates an endpoint without messages.
     pub fn new(fabric: Fabric, eager_limit: u64, forced: Forced, spin: Duration) -> Self {
         fork::watch();
         let mut exchange = MessageEngine::new(fabric.clone(), eager_limit);
@@ -94,34 +95,34 @@ impl Endpoint {
         }
     }
 
-    /// Compares the types of messages and receives, from now on.
+    /// Lets the engine compare the types of messages and receives from now on.
     ///
     /// # Errors
-    /// A forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child.
     pub fn check_types(&self) -> Result<()> {
         self.change(MessageEngine::check_types)
     }
 
-    /// This rank.
+    /// Returns this rank.
     pub fn rank(&self) -> usize {
         self.fabric.rank()
     }
 
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.fabric.size()
     }
 
-    /// A communicator number that no other communicator led by this rank has.
+    /// Returns a context number that no other communicator led by this rank has.
     pub fn new_context(&self) -> u64 {
-        // 48 bits: one every microsecond for nine years.
+        // 48 bits last for nine years at one communicator per microsecond.
         (self.rank() as u64) << 48 | self.contexts.fetch_add(1, Ordering::Relaxed)
     }
 
     #[inline]
     fn lock(&self) -> Result<MutexGuard<'_, State>> {
         if fork::is_child() {
-            // Before the lock: another thread of the parent may have held it at the fork.
+            // This check precedes the lock: another thread of the parent may have held it at the fork.
             return Err(refused(ErrorKind::State));
         }
         let state = match self.state.try_lock() {
@@ -135,13 +136,13 @@ impl Endpoint {
         Ok(state)
     }
 
-    /// The lock, when another thread has it; a poller is asked for it.
+    /// Takes the lock after another thread was found to hold it. A poller releases it on request.
     #[cold]
     fn queue_up(&self) -> Result<MutexGuard<'_, State>> {
         self.insist().map_err(|_| refused(ErrorKind::Internal))
     }
 
-    /// The lock, whatever has become of the endpoint.
+    /// Takes the lock even if it is poisoned or the endpoint is closed.
     fn insist(&self) -> LockResult<MutexGuard<'_, State>> {
         self.wanting.fetch_add(1, Ordering::Relaxed);
         let state = self.state.lock();
@@ -149,13 +150,14 @@ impl Endpoint {
         state
     }
 
-    /// Whether another thread waits for the lock.
+    /// Returns whether another thread waits for the lock.
     #[inline]
     fn wanted(&self) -> bool {
         self.wanting.load(Ordering::Relaxed) > 0
     }
 
-    /// Something was started: gives it a turn and calls whoever may have got what it waits for.
+    /// Makes one turn after an operation has started, and wakes the threads whose operations may have
+    /// completed.
     #[inline]
     fn started(&self, state: &mut State, news: u64) -> Result<()> {
         if !state.core.is_idle() {
@@ -178,27 +180,32 @@ impl Endpoint {
     /// Starts a standard send.
     ///
     /// # Safety
-    /// As [`MessageEngine::send`].
+    ///
+    /// - The arguments meet the conditions of [`MessageEngine::send`].
     ///
     /// # Errors
-    /// As [`MessageEngine::send`]; not initialised any more; a forked child.
+    /// Returns the errors of [`MessageEngine::send`], and `ErrorKind::State` after finalization or in a
+    /// forked child.
     pub unsafe fn send(
         &self,
         layout: &LayoutRef<'_>,
         label: Label,
         dest: usize,
     ) -> Result<Operation> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for `layout` and `label`.
+        // `How::STANDARD` lends no memory.
         unsafe { self.send_as(layout, label, dest, How::STANDARD) }
     }
 
     /// Starts a send of any mode.
     ///
     /// # Safety
-    /// As [`MessageEngine::send`].
+    ///
+    /// - The arguments meet the conditions of [`MessageEngine::send`].
     ///
     /// # Errors
-    /// As [`MessageEngine::send`]; not initialised any more; a forked child.
+    /// Returns the errors of [`MessageEngine::send`], and `ErrorKind::State` after finalization or in a
+    /// forked child.
     #[inline]
     pub unsafe fn send_as(
         &self,
@@ -209,16 +216,16 @@ impl Endpoint {
     ) -> Result<Operation> {
         let mut state = self.lock()?;
         let news = state.news();
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for all four arguments
+        // (the only condition of `# Safety`).
         let started = unsafe { state.core.engine.send(layout, label, dest, how)? };
         self.settle(&mut state, news, started)
     }
 
-    /// The message that a receive would match now, taken out of the queue; waits for one if
-    /// `wait`.
+    /// Takes the message that a receive would match now out of the queue. Waits for one if `wait`.
     ///
     /// # Errors
-    /// As [`Endpoint::wait`].
+    /// Returns an error under the conditions of [`Endpoint::attend`].
     pub fn take(
         &self,
         context: u64,
@@ -230,13 +237,14 @@ impl Endpoint {
         if wait { self.attend(look).map(Some) } else { self.glance(look) }
     }
 
-    /// Starts the receive of a message that was taken out of the queue.
+    /// Starts the receive of a message that [`Endpoint::take`] returned.
     ///
     /// # Safety
-    /// As [`MessageEngine::receive`].
+    ///
+    /// - The arguments meet the conditions of [`MessageEngine::receive`].
     ///
     /// # Errors
-    /// As [`Endpoint::receive`].
+    /// Returns the errors of [`Endpoint::receive`].
     pub unsafe fn receive_taken(
         &self,
         layout: &LayoutRef<'_>,
@@ -245,24 +253,26 @@ impl Endpoint {
     ) -> Result<Operation> {
         let mut state = self.lock()?;
         let news = state.news();
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `layout` and
+        // `capacity`, and `receive_taken` has no others.
         let started = unsafe { state.core.engine.receive_taken(layout, capacity, taken)? };
         self.settle(&mut state, news, started)
     }
 
-    /// Waits until `look` has an answer. It runs under the lock, often: it must be short, and call
-    /// nothing of this endpoint.
+    /// Waits until `look` returns an answer. `look` runs often, and under the lock: it must be short and
+    /// must not call this endpoint.
     ///
     /// # Errors
-    /// A rank has died; another rank broke the protocol; not initialised any more.
+    /// Returns `ErrorKind::ProcAborted` if a rank has died, `ErrorKind::Other` if another rank broke the
+    /// protocol, and `ErrorKind::State` after finalization or in a forked child.
     pub fn attend<R>(&self, mut look: impl FnMut(&mut MessageEngine) -> Option<R>) -> Result<R> {
         self.wait_until(self.lock()?, |core| look(&mut core.engine))
     }
 
-    /// One turn, then the answer of `look`, if it has one.
+    /// Makes one turn, and returns the answer of `look` if it has one.
     ///
     /// # Errors
-    /// As [`Endpoint::attend`].
+    /// Returns an error under the conditions of [`Endpoint::attend`].
     pub fn glance<R>(
         &self,
         look: impl FnOnce(&mut MessageEngine) -> Option<R>,
@@ -273,8 +283,8 @@ impl Endpoint {
         if found.is_none() { self.nothing() } else { Ok(found) }
     }
 
-    /// The answer of a call that found nothing and does not wait. Its program will ask again: when
-    /// ranks share CPUs, whoever it waits for gets this one first.
+    /// Returns the answer of a call that found nothing and does not wait. Its program will call again. If
+    /// ranks share CPUs, this call first yields the CPU to the rank that the program waits for.
     fn nothing<R>(&self) -> Result<Option<R>> {
         if self.spin.is_zero() {
             std::thread::yield_now();
@@ -282,10 +292,10 @@ impl Endpoint {
         self.fabric.failure().map_or(Ok(None), Err)
     }
 
-    /// Changes something in the exchange; waiters look again.
+    /// Changes something in the engine; waiting threads look again afterwards.
     ///
     /// # Errors
-    /// Not initialised any more; a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child.
     pub fn change<R>(&self, change: impl FnOnce(&mut MessageEngine) -> R) -> Result<R> {
         let mut state = self.lock()?;
         let news = state.news();
@@ -294,10 +304,9 @@ impl Endpoint {
         Ok(result)
     }
 
-    /// Something that is no message, and that a thread may be waiting for with
-    /// [`Endpoint::attend`], has happened.
+    /// Reports an event outside the engine for which a thread may wait in [`Endpoint::attend`].
     pub fn nudge(&self) {
-        // Without the lock (forked, finalized, poisoned) nobody waits any more.
+        // If there is no lock (forked child, finalized, poisoned), no thread waits any more.
         if let Ok(mut state) = self.lock() {
             let news = state.news();
             state.outside += 1;
@@ -308,30 +317,34 @@ impl Endpoint {
     /// Starts a receive.
     ///
     /// # Safety
-    /// As [`MessageEngine::receive`].
+    ///
+    /// - `posting` meets the conditions of [`MessageEngine::receive`].
     ///
     /// # Errors
-    /// As [`MessageEngine::receive`]; not initialised any more; a forked child.
+    /// Returns the errors of [`MessageEngine::receive`], and `ErrorKind::State` after finalization or in a
+    /// forked child.
     pub unsafe fn receive(&self, posting: &Posting<'_>) -> Result<Operation> {
         let mut state = self.lock()?;
         let news = state.news();
-        // A call that only starts something goes on to other work.
+        // The caller goes on to other work after this call.
         state.core.engine.set_patient(false);
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting`.
         let started = unsafe { state.core.engine.receive(posting) };
         let settled = started.and_then(|started| self.settle(&mut state, news, started));
         state.core.engine.set_patient(true);
         settled
     }
 
-    /// Receives and waits, under one taking of the lock (two more cost a sixth of an 8-byte
-    /// message's time). Afterwards, whatever the result, nobody touches the layout's memory.
+    /// Receives and waits while it holds the lock once (taking the lock two more times costs a sixth of the
+    /// time of an 8-byte message). After the return, with success or error, no one uses the layout's
+    /// memory.
     ///
     /// # Safety
-    /// As [`MessageEngine::receive`].
+    ///
+    /// - `posting` meets the conditions of [`MessageEngine::receive`].
     ///
     /// # Errors
-    /// As [`Endpoint::receive`] and [`Endpoint::wait`].
+    /// Returns the errors of [`Endpoint::receive`] and [`Endpoint::wait`].
     pub unsafe fn receive_now(&self, posting: &Posting<'_>) -> Result<Status> {
         let mut state = self.lock()?;
         if let Source::Rank(from) = posting.source
@@ -339,7 +352,8 @@ impl Endpoint {
             && state.core.engine.is_quiet(posting.context, from, posting.tag)
         {
             for _ in 0..GLANCES {
-                // SAFETY: passed on.
+                // SAFETY: `glance` has the conditions of `MessageEngine::receive`, which the caller
+                // guarantees for `posting`. `from` is the source of `posting` (the pattern above).
                 match unsafe { state.core.engine.glance(posting, from)? } {
                     Glance::Done(status) => return Ok(status),
                     Glance::Nothing if !self.wanted() => rest(&mut state),
@@ -348,9 +362,10 @@ impl Endpoint {
             }
         }
         let news = state.news();
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees the conditions of `MessageEngine::receive` for `posting`, and no
+        // glance above has completed the receive.
         let started = unsafe { state.core.engine.receive(posting)? };
-        // A message of this rank to itself may just have been taken from under another thread.
+        // This receive may have taken a message of this rank to itself for which another thread waits.
         self.notify(&mut state, news);
         match started {
             Operation::Done(status) => Ok(status),
@@ -358,12 +373,12 @@ impl Endpoint {
         }
     }
 
-    /// The turn after a start. If it fails, the caller never learns the request's number, so its
-    /// memory is let go here.
+    /// Makes the turn that follows the start of an operation. If the turn fails, the caller never learns
+    /// the request's number, so this function detaches the operation from its memory.
     fn settle(&self, state: &mut State, news: u64, started: Operation) -> Result<Operation> {
         if let Err(error) = self.started(state, news) {
             if let Operation::Pending(id) = started {
-                // Just started: nobody can have taken an errand of it.
+                // The operation has just started, so no thread can have taken an errand of it.
                 state.core.detach(id);
             }
             return Err(error);
@@ -371,10 +386,10 @@ impl Endpoint {
         Ok(started)
     }
 
-    /// Waits for a request. Afterwards, whatever the result, nobody touches its memory.
+    /// Waits for a request. After the return, with success or error, no one uses the operation's memory.
     ///
     /// # Errors
-    /// The operation's; a rank has died; another rank broke the protocol.
+    /// Returns the error of the operation, or an error under the conditions of [`Endpoint::attend`].
     pub fn wait(&self, id: u64) -> Result<Status> {
         let waited = self.lock().and_then(|state| self.wait_for(state, id));
         self.ended(id, waited)
@@ -384,7 +399,7 @@ impl Endpoint {
         self.wait_until(state, |core| core.engine.requests().fetch(id))
     }
 
-    /// The result of a wait; one that failed leaves no operation behind.
+    /// Returns the result of a wait. If the wait failed, the operation is detached first.
     fn ended(&self, id: u64, waited: Result<Result<Status>>) -> Result<Status> {
         match waited {
             Ok(result) => result,
@@ -395,10 +410,10 @@ impl Endpoint {
         }
     }
 
-    /// The result of a request if it is complete, after one turn.
+    /// Returns the result of a request if it is complete after one turn.
     ///
     /// # Errors
-    /// As [`Endpoint::wait`].
+    /// Returns the errors of [`Endpoint::wait`].
     pub fn test(&self, id: u64) -> Result<Option<Status>> {
         let tested = self.attentive().and_then(|mut state| {
             let result = state.core.engine.requests().fetch(id);
@@ -416,18 +431,18 @@ impl Endpoint {
         }
     }
 
-    /// Lets go of an operation's memory; see [`MessageEngine::detach`].
+    /// Detaches an operation from its memory; see [`MessageEngine::detach`].
     pub fn detach(&self, id: u64) {
         if fork::is_child() {
-            // The memory is a copy that no other rank knows of.
+            // The memory is a private copy of the child, which no other rank knows.
             return;
         }
         self.let_go(|core| core.detach(id));
     }
 
-    /// Cuts something loose from its memory, also after finalization or a panic, when no turn runs any
-    /// more: other ranks read and write the memory of a copy in hand by themselves. `let_go` is asked
-    /// again while it is false.
+    /// Detaches something from its memory. This works also after finalization or a panic, when no turn
+    /// runs any more, because other ranks may still read and write the memory of a copy that both ranks
+    /// share. `let_go` is called again while it returns false.
     pub fn let_go(&self, mut let_go: impl FnMut(&mut Core) -> bool) {
         if fork::is_child() {
             // Another thread of the parent may have held the lock at the fork.
@@ -436,7 +451,7 @@ impl Endpoint {
         let mut state = self.insist().unwrap_or_else(PoisonError::into_inner);
         let news = state.news();
         while !let_go(&mut state.core) {
-            // Another thread runs an errand on the operation's memory, and calls when it is over.
+            // Another thread runs an errand on the operation's memory, and wakes this one at the end.
             state.sleepers += 1;
             let waited = self.called.wait_timeout(state, NAP);
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -445,10 +460,10 @@ impl Endpoint {
         self.notify(&mut state, news);
     }
 
-    /// Adds a source of progress, which is told its number.
+    /// Adds a source of progress. `make` receives the number of the source.
     ///
     /// # Errors
-    /// Not initialised any more; a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child.
     pub fn register<S: ProgressSource>(&self, make: impl FnOnce(u32) -> S) -> Result<()> {
         self.with_core(|core| core.register(make))
     }
@@ -456,17 +471,18 @@ impl Endpoint {
     /// Changes sources of progress.
     ///
     /// # Errors
-    /// Not initialised any more; a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child.
     pub fn with_core<R>(&self, change: impl FnOnce(&mut Core) -> R) -> Result<R> {
         Ok(change(&mut self.lock()?.core))
     }
 
-    /// Starts something in a source of progress and waits for it, under one taking of the lock.
-    /// `start` gives what `done` is asked about; when waiting fails, that is given back with the
-    /// error, so that the caller can cut it loose.
+    /// Starts an operation of a source of progress and waits for it while it holds the lock once. `start`
+    /// returns the value that `done` receives. If the wait fails, the error comes with this value, so that
+    /// the caller can detach the operation.
     ///
     /// # Errors
-    /// Those of `start`; not initialised any more; a forked child.
+    /// Returns the errors of `start` and of the wait, and `ErrorKind::State` after finalization or in a
+    /// forked child.
     #[inline]
     pub fn run<T: Copy, R>(
         &self,
@@ -484,14 +500,14 @@ impl Endpoint {
         Ok((token, self.wait_until(state, |core| done(core, token))))
     }
 
-    /// Starts something in a source of progress, and gives it a turn.
+    /// Starts an operation of a source of progress, and makes one turn.
     ///
     /// # Errors
-    /// Those of `start`; not initialised any more; a forked child.
+    /// Returns the errors of `start`, and `ErrorKind::State` after finalization or in a forked child.
     pub fn begin(&self, start: impl FnOnce(&mut Core) -> Result<Operation>) -> Result<Operation> {
         let mut state = self.lock()?;
         let news = state.news();
-        // A call that only starts something goes on to other work.
+        // The caller goes on to other work after this call.
         state.core.engine.set_patient(false);
         let started = start(&mut state.core);
         let settled = started.and_then(|started| self.settle(&mut state, news, started));
@@ -499,10 +515,10 @@ impl Endpoint {
         settled
     }
 
-    /// The message that a receive would match now; waits for one if `wait`.
+    /// Returns the message that a receive would match now. Waits for one if `wait`.
     ///
     /// # Errors
-    /// As [`Endpoint::wait`].
+    /// Returns an error under the conditions of [`Endpoint::attend`].
     pub fn probe(
         &self,
         context: u64,
@@ -520,36 +536,37 @@ impl Endpoint {
         if found.is_none() { self.nothing() } else { Ok(found) }
     }
 
-    /// One turn on behalf of a computation.
+    /// Makes one turn for a program that computes.
     ///
     /// # Errors
-    /// A rank has died; another rank broke the protocol.
+    /// Returns `ErrorKind::ProcAborted` if a rank has died, and `ErrorKind::Other` if another rank broke
+    /// the protocol.
     pub fn progress(&self) -> Result<()> {
         drop(self.attentive()?);
         self.fabric.failure().map_or(Ok(()), Err)
     }
 
-    /// Forgets a context of a communicator that nobody holds any more.
+    /// Drops the context of a communicator that has no handle any more.
     pub fn close_context(&self, context: u64) {
         if let Ok(mut state) = self.lock() {
             state.core.engine.close_context(context);
         }
     }
 
-    /// Counters.
+    /// Returns the counters of sent messages.
     ///
     /// # Errors
-    /// After finalization; in a forked child.
+    /// Returns `ErrorKind::State` after finalization or in a forked child.
     pub fn traffic(&self) -> Result<crate::endpoint::engine::Traffic> {
         Ok(self.lock()?.core.engine.traffic())
     }
 
-    /// Serves the other ranks with what they have been promised (sends on their way, receives that
-    /// were granted), then closes: later calls are errors. With `wait` false
-    /// (the program is panicking) it only closes, and the launcher sees a rank that left early.
+    /// Completes what other ranks wait for (sends under way, receives whose CTS is sent), and then closes
+    /// the endpoint: later calls are errors. With `wait` false (the program is panicking) it only closes,
+    /// and the launcher sees a rank that left early.
     ///
     /// # Errors
-    /// As [`Endpoint::wait`]; the endpoint is closed all the same.
+    /// Returns the errors of [`Endpoint::wait`]. The endpoint is closed in any case.
     pub fn finalize(&self, wait: bool) -> Result<()> {
         let state = self.lock()?;
         let sent = if wait {
@@ -568,7 +585,7 @@ impl Endpoint {
     }
 }
 
-/// Why there is no lock: a forked child, or a panic.
+/// Returns the error of a call that cannot have the lock, in a forked child or after a panic.
 #[cold]
 fn refused(kind: ErrorKind) -> Error {
     match kind {

@@ -1,8 +1,8 @@
 //! Operations in flight: a table of numbered requests.
 //!
-//! `engine.rs` opens them, the protocols of `transport/` move them on and complete them
-//! (`transport/in_flight.rs` has the states), `progress.rs` waits for them. A number carries a
-//! generation, so that a stale one, or one invented by another rank, names nothing.
+//! `engine.rs` opens requests, the protocols of `transport/` advance and complete them
+//! (`transport/in_flight.rs` has the states), and `progress.rs` waits for them. A number has a generation,
+//! so that a stale number, or a number that another rank invented, names no request.
 
 use crate::message::Status;
 use crate::transport::in_flight::{Receive, RequestTable, Send};
@@ -16,19 +16,19 @@ pub enum Request {
     Send(Send),
     /// A receive in flight.
     Receive(Receive),
-    /// Something that a source of progress does, and completes.
+    /// An operation of a source of progress, which completes it.
     Source(Owner),
-    /// Complete; the result waits to be fetched.
+    /// A complete request whose result has not been fetched.
     Done(Result<Status>),
 }
 
-/// The source of progress (`endpoint/sources.rs`) that a request belongs to, and what the source knows
-/// the request by.
+/// The source of progress (`endpoint/sources.rs`) that owns a request, and the source's name for the
+/// request.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner {
     /// Number of the source.
     pub source: u32,
-    /// What it means is the source's.
+    /// A value whose meaning the source defines.
     pub token: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct Owner {
 struct Entry {
     generation: u32,
     orphan: bool,
-    /// Who hears of the result instead of a waiter.
+    /// The source that receives the result instead of a waiting thread.
     owner: Option<Owner>,
     request: Option<Request>,
 }
@@ -48,12 +48,12 @@ pub struct Requests {
     free: Vec<u32>,
     in_flight: usize,
     completions: u64,
-    /// Results of requests that have owners.
+    /// Results of requests that have owners, not yet passed on.
     collected: VecDeque<(Owner, Result<Status>)>,
 }
 
 impl Requests {
-    /// Opens a request that is in flight.
+    /// Opens a request in flight and returns its number.
     pub fn open(&mut self, request: Request) -> u64 {
         self.in_flight += 1;
         match self.free.pop() {
@@ -78,12 +78,12 @@ impl Requests {
         (u64::from(entry.generation) == id >> 32).then_some(entry)
     }
 
-    /// The request `id` names, if it names one.
+    /// Returns the request with the number `id`, if it exists.
     pub fn get(&mut self, id: u64) -> Option<&mut Request> {
         self.entry(id)?.request.as_mut()
     }
 
-    /// The send in flight that `id` names.
+    /// Returns the send in flight with the number `id`.
     pub fn send(&mut self, id: u64) -> Option<&mut Send> {
         match self.get(id) {
             Some(Request::Send(send)) => Some(send),
@@ -91,7 +91,7 @@ impl Requests {
         }
     }
 
-    /// The receive in flight that `id` names.
+    /// Returns the receive in flight with the number `id`.
     pub fn receive(&mut self, id: u64) -> Option<&mut Receive> {
         match self.get(id) {
             Some(Request::Receive(receive)) => Some(receive),
@@ -99,7 +99,7 @@ impl Requests {
         }
     }
 
-    /// The source of progress that does what `id` names.
+    /// Returns the source of progress that works on request `id`.
     pub fn source(&mut self, id: u64) -> Option<Owner> {
         match self.get(id) {
             Some(Request::Source(owner)) => Some(*owner),
@@ -107,26 +107,26 @@ impl Requests {
         }
     }
 
-    /// The result of a request in flight goes to a source of progress: nobody waits for it.
+    /// Directs the result of a request in flight to a source of progress. No thread waits for it.
     pub fn own(&mut self, id: u64, owner: Owner) {
         if let Some(entry) = self.entry(id) {
             entry.owner = Some(owner);
         }
     }
 
-    /// The next result of a request that has an owner.
+    /// Returns the next result of a request that has an owner.
     #[inline]
     pub fn collected(&mut self) -> Option<(Owner, Result<Status>)> {
         self.collected.pop_front()
     }
 
-    /// Whether there is one.
+    /// Returns whether a result of a request with an owner is ready.
     #[inline]
     pub fn has_collected(&self) -> bool {
         !self.collected.is_empty()
     }
 
-    /// Completes a request in flight. An orphan's result is dropped with it: nobody can ask.
+    /// Completes a request in flight. An orphan and its result are dropped, because no thread has its number.
     pub fn complete(&mut self, id: u64, result: Result<Status>) {
         let Some(entry) = self.entry(id) else { return };
         let (orphan, owner) = (entry.orphan, entry.owner);
@@ -140,12 +140,12 @@ impl Requests {
         self.completions += 1;
     }
 
-    /// Whether a request has its result, or is not in the table any more.
+    /// Returns whether a request has its result, or has left the table.
     pub fn is_complete(&mut self, id: u64) -> bool {
         matches!(self.get(id), Some(Request::Done(_)) | None)
     }
 
-    /// Takes the result of a request if it is complete; the number is free afterwards.
+    /// Takes the result of a request if it is complete. The number is free afterwards.
     pub fn fetch(&mut self, id: u64) -> Option<Result<Status>> {
         match self.get(id) {
             Some(Request::Done(_)) => {}
@@ -164,7 +164,7 @@ impl Requests {
         }
     }
 
-    /// Nobody will ask for this request again: it goes when it is complete.
+    /// Makes a request an orphan: no thread will ask for it, and it leaves the table when it completes.
     pub fn orphan(&mut self, id: u64) {
         if let Some(entry) = self.entry(id) {
             entry.orphan = true;
@@ -175,7 +175,7 @@ impl Requests {
         }
     }
 
-    /// Drops a request in flight that nothing refers to any more.
+    /// Drops a request in flight to which nothing refers any more.
     pub fn cancel(&mut self, id: u64) {
         if !self.is_complete(id) {
             self.in_flight -= 1;
@@ -187,7 +187,7 @@ impl Requests {
     fn close(&mut self, id: u64) -> Option<Request> {
         let entry = self.entry(id)?;
         let request = entry.request.take();
-        // A number whose generation is used up is never handed out again.
+        // A number whose generations are used up is never used again.
         if entry.generation < u32::MAX {
             entry.generation += 1;
             self.free.push(id as u32);
@@ -195,18 +195,18 @@ impl Requests {
         request
     }
 
-    /// Requests in flight.
+    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Sends in flight to other ranks than `rank`.
+    /// Returns the number of sends in flight to ranks other than `rank`.
     pub fn sends_in_flight_but_to(&self, rank: usize) -> usize {
         let counted = |entry: &&Entry| matches!(&entry.request, Some(Request::Send(send)) if send.dest != rank);
         self.entries.iter().filter(counted).count()
     }
 
-    /// Requests completed so far: changes tell that a waiter should look again.
+    /// Returns the number of completed requests. A change means that a waiting thread should look again.
     pub fn completions(&self) -> u64 {
         self.completions
     }

@@ -1,13 +1,13 @@
-//! What the progress engine drives: the messages, and the sources of progress that stand on them.
+//! What the progress engine drives: messages, and other sources of progress that use messages.
 //!
-//! A source (schedules; later windows, files, timers) is registered once, and lives under the
-//! endpoint's lock. It hears of the messages that it owns when they are complete
-//! ([`Source::completed`]), and is called in every turn while it asks for that ([`Source::nap`]). An
-//! idle source costs nothing: a turn looks at one queue and one flag, whatever is registered.
+//! A source (for example schedules, windows, files, timers) is registered once, and lives under the
+//! endpoint's lock. The engine reports the completion of messages that a source owns
+//! ([`Source::completed`]), and gives the source a turn while it asks for turns ([`Source::nap`]). An
+//! idle source costs nothing: a turn checks one queue and one flag, however many sources exist.
 //!
-//! What takes long, or calls a user's function, a source does not do under the lock: it has an
-//! [`Errand`] ready, which any thread that waits or tests takes, runs without the lock, and reports
-//! ([`Source::ran`]). `progress.rs` does that.
+//! A source does not do long work, and does not call a user's function, under the lock. It prepares an
+//! [`Errand`]. Any thread that waits or tests takes the errand, runs it without the lock, and reports its
+//! end ([`Source::ran`]). `progress.rs` does this.
 
 use crate::endpoint::engine::MessageEngine;
 use crate::endpoint::requests::Owner;
@@ -19,43 +19,48 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A combining function of so many elements: `upper[i] = lower[i] op upper[i]`.
+/// A function that combines the given number of elements: `upper[i] = lower[i] op upper[i]`.
 pub type Combiner = unsafe fn(*const u8, *mut u8, usize);
 
-/// A user's function: lower operand, upper operand, number of the first element, elements.
+/// A user's function. Arguments: lower operand, upper operand, number of the first element, number of
+/// elements.
 type UserFunction = dyn Fn(*const u8, *mut u8, u64, u64) + Send + Sync;
 
-/// An operation that combines two vectors of elements: `upper[i] = lower[i] op upper[i]`, where `lower`
-/// comes from ranks below those of `upper`.
+/// An operation that combines two vectors of elements: `upper[i] = lower[i] op upper[i]`. `lower` comes
+/// from ranks below those of `upper`.
 ///
-/// It is owned, so that a reduction may outlive the call that starts it. It is called with the addresses
-/// of displacement 0 of the first of so many elements in both vectors, and with the number of that
-/// first element among those of the call: a reduction may be cut into pieces. It reads both, writes
-/// the elements of `upper`, and touches nothing else.
+/// The value owns its function, so that a reduction may outlive the call that starts it. The runtime calls
+/// the function with the addresses of displacement 0 of the first element in both vectors, with the number
+/// of this first element in the whole reduction (the runtime may cut a reduction into pieces), and with the
+/// number of elements. The function reads both vectors, writes the elements of `upper`, and touches
+/// nothing else.
 #[derive(Clone)]
 pub enum Combine {
-    /// A function of the library: short, calls nothing, may be called under a lock.
+    /// A function of this library: it is short, calls nothing, and may run under a lock.
     Native(Combiner),
-    /// A user's function, which is called outside every lock.
+    /// A user's function, which the runtime calls outside every lock.
     User(Arc<UserFunction>),
 }
 
 impl Combine {
-    /// A user's function of lower operand, upper operand, number of the first element, elements.
+    /// Wraps a user's function. Arguments: lower operand, upper operand, number of the first element, number
+    /// of elements.
     pub fn user(function: impl Fn(*const u8, *mut u8, u64, u64) + Send + Sync + 'static) -> Self {
         Self::User(Arc::new(function))
     }
 
-    /// Combines `elements` elements from number `first` on, which lie at these addresses.
+    /// Combines the `elements` elements at these addresses, which begin with element number `first`.
     ///
     /// # Safety
     ///
-    /// - Both are addresses of displacement 0 of as many elements of the type that the operation is
-    ///   for, readable; those at `upper` are writable and nobody else's.
+    /// - `lower` and `upper` are addresses of displacement 0 of `elements` elements of the operation's type.
+    /// - The elements at both addresses are readable.
+    /// - The elements at `upper` are writable, and no one else uses them.
     #[inline]
     pub unsafe fn call(&self, lower: *const u8, upper: *mut u8, first: u64, elements: u64) {
         match self {
-            // SAFETY: the two vectors are the caller's promise; so many elements fit into memory.
+            // SAFETY: the caller guarantees both vectors of `elements` elements (the three conditions of
+            // `# Safety`). `elements` fits in `usize`, because the vectors lie in memory.
             Self::Native(combine) => unsafe { combine(lower, upper, elements as usize) },
             Self::User(combine) => combine(lower, upper, first, elements),
         }
@@ -77,119 +82,121 @@ impl From<Combiner> for Combine {
     }
 }
 
-/// What a source wants done without the lock.
+/// Work of a source that has to run without the lock.
 #[derive(Debug)]
 pub enum Errand {
     /// Combine two vectors.
     Combine {
-        /// How.
+        /// The operation.
         with: Combine,
-        /// Displacement 0 of the first element of the lower operand.
+        /// Address of displacement 0 of the first element of the lower operand.
         lower: *const u8,
-        /// The same of the upper operand, which takes the result.
+        /// Address of displacement 0 of the first element of the upper operand, which takes the result.
         upper: *mut u8,
         /// Number of the first element.
         first: u64,
-        /// Elements.
+        /// Number of elements.
         elements: u64,
     },
-    /// Copy so many packed bytes from one layout to another.
+    /// Copy this many packed bytes from one layout to another.
     Copy(Supply, Sink, u64),
-    /// Drop a user's function: what it owns may call this library when it goes.
+    /// Drop a user's function. A value that the function owns may call this library when it is dropped.
     Drop(Combine),
 }
 
-// SAFETY: who makes an errand promises that its memory may be used from any thread until the errand
-// has been reported as run.
+// SAFETY: the source that makes an errand guarantees that any thread may use the memory of the errand until
+// the end of the errand is reported.
 unsafe impl Send for Errand {}
 
 impl Errand {
-    /// Does it.
+    /// Runs the errand.
     ///
     /// # Safety
     ///
-    /// - The memory of the errand is valid as the source that made it says (`Schedules::start`).
+    /// - The memory of the errand is valid, as the source that made it requires (`Schedules::start`).
     pub unsafe fn run(self) {
         match self {
-            // SAFETY: the two vectors are the source's promise.
+            // SAFETY: the source guarantees that `lower` and `upper` are vectors of `elements` elements,
+            // and that `upper` is the errand's alone (the condition of `# Safety`).
             Self::Combine { with, lower, upper, first, elements } => unsafe {
                 with.call(lower, upper, first, elements);
             },
-            // SAFETY: the source compares both sizes with the bytes before it makes the errand; that
-            // the sides do not overlap is its promise.
+            // SAFETY: the source has checked that both sides have at least `bytes` packed bytes, and it
+            // guarantees that they are valid and do not overlap (the condition of `# Safety`).
             Self::Copy(supply, sink, bytes) => unsafe { copy(&supply, &sink, bytes) },
             Self::Drop(with) => drop(with),
         }
     }
 }
 
-/// Something that the progress engine drives besides messages.
+/// A source of progress besides messages.
 pub trait Source: Any + fmt::Debug + Send {
-    /// A message that this source owns under `token` is complete.
+    /// Handles the completion of a message that this source owns under `token`.
     fn completed(&mut self, engine: &mut MessageEngine, token: u64, result: Result<Status>);
 
-    /// One short turn; true when something moved. Called while [`Source::nap`] asks for it.
+    /// Makes one short turn. Returns true if something moved. The engine calls it while [`Source::nap`] asks
+    /// for turns.
     ///
     /// # Errors
-    /// What ends all communication of this process.
+    /// Returns an error that ends all communication of this process.
     fn progress(&mut self, engine: &mut MessageEngine) -> Result<bool>;
 
-    /// How long a thread may sleep without giving this source a turn; `None` while it needs none.
+    /// Returns how long a thread may sleep without a turn of this source; `None` while it needs no turns.
     fn nap(&self) -> Option<Duration>;
 
-    /// Whether an errand is ready.
+    /// Returns whether an errand is ready.
     fn has_errand(&self) -> bool;
 
-    /// The next errand, and the number under which it is reported.
+    /// Returns the next errand, and the number under which its end is reported.
     fn errand(&mut self) -> Option<(u64, Errand)>;
 
-    /// The errand with this number has been run; `completed` is false when it has panicked.
+    /// Handles the end of the errand with this number. `completed` is false if it panicked.
     fn ran(&mut self, engine: &mut MessageEngine, token: u64, completed: bool);
 
-    /// Cuts the operation that a request stands for loose from its memory; see `Endpoint::detach`.
-    /// False while an errand of it is being run: to be asked again.
+    /// Detaches the operation of a request from its memory; see `Endpoint::detach`. Returns false while a
+    /// thread runs an errand of the operation; the caller has to ask again.
     fn detach(&mut self, engine: &mut MessageEngine, token: u64) -> bool;
 
-    /// Whether another rank may wait for something that this source has yet to send.
+    /// Returns whether another rank may wait for something that this source has yet to send.
     fn is_needed(&self) -> bool;
 }
 
-/// An errand on its way: where it is reported.
+/// The address to which the end of an errand is reported.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     source: u32,
     token: u64,
 }
 
-/// Messages and sources, under the endpoint's lock.
+/// Messages and sources under the endpoint's lock.
 #[derive(Debug)]
 pub struct Core {
     /// The messages of this process.
     pub engine: MessageEngine,
     sources: Vec<Box<dyn Source>>,
-    /// Some source has an errand ready.
+    /// A source has an errand ready.
     errands: bool,
-    /// The shortest nap of a source that wants turns.
+    /// The shortest nap of the sources that want turns.
     nap: Option<Duration>,
 }
 
 impl Core {
-    /// Messages, without other sources.
+    /// Creates a core with messages and without other sources.
     pub fn new(engine: MessageEngine) -> Self {
         Self { engine, sources: Vec::new(), errands: false, nap: None }
     }
 
-    /// Adds a source, which is told its number.
+    /// Adds a source. `make` receives its number.
     pub fn register<S: Source>(&mut self, make: impl FnOnce(u32) -> S) {
         let source = make(self.sources.len() as u32);
         self.sources.push(Box::new(source));
         self.look_around();
     }
 
-    /// The source of this type, with the messages.
+    /// Calls `change` with the source of this type and the messages.
     ///
     /// # Errors
-    /// None is registered.
+    /// Returns `ErrorKind::Internal` if no source of this type is registered.
     #[inline]
     pub fn with<S: Source, R>(
         &mut self,
@@ -201,38 +208,39 @@ impl Core {
                 return Ok(f(source, &mut self.engine));
             }
         }
-        Err(Error::new(ErrorKind::Internal, "source", "is not registered"))
+        Err(Error::new(ErrorKind::Internal, "source", "no source of this type is registered"))
     }
 
-    /// Notes what sources want, after a call of one of them.
+    /// Asks all sources for errands and naps, after a call to one of them.
     #[inline]
     pub fn look_around(&mut self) {
         self.errands = self.sources.iter().any(|source| source.has_errand());
         self.nap = self.sources.iter().filter_map(|source| source.nap()).min();
     }
 
-    /// Whether an errand is ready.
+    /// Returns whether an errand is ready.
     #[inline]
     pub fn has_errand(&self) -> bool {
         self.errands
     }
 
-    /// How long a thread may sleep without a turn.
+    /// Returns how long a thread may sleep without a turn.
     #[inline]
     pub fn nap(&self) -> Option<Duration> {
         self.nap
     }
 
-    /// True when a turn could move nothing but messages that nobody waits for.
+    /// Returns whether a turn could only move messages for which no operation waits.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.engine.is_idle() && !self.engine.requests_ref().has_collected()
     }
 
-    /// One turn of everything that has something to do. True when something moved.
+    /// Makes one turn of everything that has work. Returns true if something moved.
     ///
     /// # Errors
-    /// Another rank broke the protocol; out of memory.
+    /// Returns `ErrorKind::Other` if another rank broke the protocol, and `ErrorKind::NoMemory` if
+    /// memory ran out.
     #[inline]
     pub fn progress(&mut self) -> Result<bool> {
         let moved = self.engine.progress()?;
@@ -257,7 +265,7 @@ impl Core {
         Ok(moved)
     }
 
-    /// Tells sources of their messages that are complete.
+    /// Reports completed messages to the sources that own them.
     fn hand_out(&mut self, moved: &mut bool) {
         while let Some((Owner { source, token }, result)) = self.engine.requests().collected() {
             *moved = true;
@@ -267,7 +275,7 @@ impl Core {
         }
     }
 
-    /// Takes an errand.
+    /// Takes the next errand.
     pub fn errand(&mut self) -> Option<(Sent, Errand)> {
         let mut found = None;
         for (number, source) in self.sources.iter_mut().enumerate() {
@@ -280,7 +288,7 @@ impl Core {
         found
     }
 
-    /// An errand has been run, or has panicked.
+    /// Reports the end of an errand. `completed` is false if it panicked.
     pub fn ran(&mut self, sent: Sent, completed: bool) {
         if let Some(source) = self.sources.get_mut(sent.source as usize) {
             source.ran(&mut self.engine, sent.token, completed);
@@ -288,7 +296,7 @@ impl Core {
         self.look_around();
     }
 
-    /// As [`Source::detach`], for any request.
+    /// Detaches the operation of any request from its memory; see [`Source::detach`].
     pub fn detach(&mut self, id: u64) -> bool {
         let Some(Owner { source, token }) = self.engine.requests().source(id) else {
             self.engine.detach(id);
@@ -305,7 +313,7 @@ impl Core {
         done
     }
 
-    /// True when no other rank waits for anything of this one.
+    /// Returns whether no other rank waits for this one.
     pub fn others_are_served(&self) -> bool {
         self.engine.others_are_served() && !self.sources.iter().any(|source| source.is_needed())
     }

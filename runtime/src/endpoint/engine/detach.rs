@@ -1,26 +1,26 @@
 //! Operations that lose their memory or are taken back.
 //!
-//! `progress.rs` comes here when a scope ends or a wait fails, `comm/` with cancelled receives. What the
-//! other rank may be doing with the memory is ended by `transport/peer.rs`.
+//! `progress.rs` calls this file when a scope ends or a wait fails, and `comm/` calls it for cancelled
+//! receives. `transport/peer.rs` ends the use of the memory by the other rank.
 
 use super::*;
 
 impl MessageEngine {
-    /// Cuts an operation loose from the memory it was started on: afterwards nobody reads or
-    /// writes that memory, and nobody can ask for the operation's result. A send still happens,
-    /// from a copy; a receive that has been matched is read and dropped.
+    /// Detaches an operation from the memory on which it was started. Afterwards no rank reads or writes
+    /// that memory, and no thread can ask for the operation's result. A send still happens, from a copy. A
+    /// matched receive still takes its message and discards it.
     pub fn detach(&mut self, id: u64) {
         match self.requests.get(id) {
             Some(Request::Send(send)) => {
                 let (bytes, dest) = (send.label.bytes, send.dest);
-                // First nobody else reads the memory any more, then it is let go.
+                // The other rank must stop reading the memory before the copy below frees it.
                 let (peer, mut work) = self.at(dest);
                 peer.withdraw(&mut work, id);
                 if let Some(send) = work.requests.send(id) {
                     send.supply.detach(bytes);
                 }
-                // The receiver reads nothing of ours until it has been told, and this rank may not
-                // call again for long. What fails here fails in the next turn, where it is told.
+                // The receiver does not read from this rank until it has the Withdraw, and this rank may
+                // not make another turn for a long time. An error here shows again in the next turn.
                 let _later = peer.flush(&mut work);
                 self.busy = true;
             }
@@ -44,8 +44,8 @@ impl MessageEngine {
         self.requests.orphan(id);
     }
 
-    /// Takes back a receive that no message has matched; false if there is none under this number.
-    /// Its number is free afterwards.
+    /// Takes back a receive that no message has matched. Returns false if there is no such receive with
+    /// this number. The number is free afterwards.
     pub fn withdraw(&mut self, id: u64) -> bool {
         let Some(receive) = self.requests.receive(id) else { return false };
         let (context, source) = (receive.context, receive.source);

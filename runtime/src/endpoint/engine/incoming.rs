@@ -1,17 +1,18 @@
-//! Progress: one turn takes the envelopes that have arrived and moves queues and streams, all a little.
+//! Progress: one turn takes the envelopes that have arrived, and moves queues and streams a little.
 //!
-//! `progress.rs` calls [`MessageEngine::progress`] under its lock. Messages that come in are matched
-//! here; everything else that comes in is `transport/peer.rs`'s. A turn never waits, and ends after a
-//! bounded amount of work.
+//! `progress.rs` calls [`MessageEngine::progress`] under its lock. This file matches arriving messages;
+//! `transport/peer.rs` handles all other envelopes. A turn never waits, and ends after a bounded amount
+//! of work.
 
 use super::*;
 
 impl MessageEngine {
-    /// One turn: takes envelopes, moves queues and streams, all a little. True when something
+    /// Makes one turn: takes envelopes, and moves queues and streams a little. Returns true if something
     /// moved.
     ///
     /// # Errors
-    /// Another rank broke the protocol; out of memory.
+    /// Returns `ErrorKind::Other` if another rank broke the protocol, and `ErrorKind::NoMemory` if
+    /// memory ran out.
     #[inline]
     pub fn progress(&mut self) -> Result<bool> {
         if self.peers.len() == 1 {
@@ -30,8 +31,8 @@ impl MessageEngine {
         Ok(moved)
     }
 
-    /// Uses a moment in which nothing moved for what makes the next message faster. False if there is
-    /// nothing of that kind to do.
+    /// Uses a moment in which nothing moved to fetch lines for the next message. Returns false if there
+    /// are none to fetch.
     #[inline]
     pub fn prepare(&mut self) -> bool {
         if self.preparing {
@@ -70,7 +71,7 @@ impl MessageEngine {
         Ok(moved)
     }
 
-    /// Takes envelopes out of the ring of `from`.
+    /// Takes envelopes out of the ring of `from`. Returns true if there were any.
     #[inline]
     pub(super) fn read(&mut self, from: usize) -> Result<bool> {
         for taken in 0..ENVELOPES_PER_TURN {
@@ -80,26 +81,29 @@ impl MessageEngine {
             let mut payload = 0;
             match Envelope::decode(&words).map_err(|v| broken(from, v))? {
                 Envelope::Inline(label, data) => {
-                    // SAFETY: the inline payload is a local copy, at least as long as the message.
+                    // SAFETY: `data` is a local array of `INLINE_MAX` bytes, and `decode` checked that
+                    // the message is not longer. No user layout overlaps a local array.
                     let data = unsafe { Payload::new(data.as_ptr(), None) };
                     self.deliver(from, label, data)?;
                 }
                 Envelope::Eager(label) => {
                     payload = label.bytes as usize;
                     let offset = rx.ring.payload_offset::<Area>(payload);
-                    // SAFETY: the length was checked against the eager maximum, and `place` keeps
-                    // a payload of that length within the area; the bytes are ours until we
-                    // advance.
+                    // SAFETY: `decode` checked that the length is at most the eager maximum, and `place`
+                    // keeps such a payload within the area. The sender does not reuse the bytes before
+                    // this rank advances the ring below. No user layout overlaps the area.
                     let data = unsafe { Payload::new(area.payload(offset), None) };
                     self.deliver(from, label, data)?;
                 }
                 Envelope::Synchronous(label, id) => {
                     payload = label.bytes as usize;
                     let offset = rx.ring.payload_offset::<Area>(payload);
-                    // The way of the answer comes before the match: without memory for it the message
-                    // stays in the ring.
+                    // The contact for the ACK comes before the match: if there is no memory for the
+                    // contact, the message stays in the ring.
                     self.peers[from].link.contact(&self.fabric)?;
-                    // SAFETY: as for `Eager`.
+                    // SAFETY: `decode` and `place` keep the payload of a synchronous message within the
+                    // area, as for `Eager`. The sender reuses the bytes only after the ring advances
+                    // below, and no user layout overlaps them.
                     let data = unsafe { Payload::new(area.payload(offset), Some(id)) };
                     self.deliver(from, label, data)?;
                 }
@@ -107,10 +111,10 @@ impl MessageEngine {
                 Envelope::Define { number, bytes } => {
                     payload = bytes as usize;
                     let offset = rx.ring.payload_offset::<Area>(payload);
-                    // A copy, which the sender cannot change while it is decoded.
+                    // The sender cannot change this copy while the engine decodes it.
                     let mut encoding = buffer(bytes)?;
-                    // SAFETY: the length was checked against the eager maximum, as for `Eager`;
-                    // the new buffer has as many bytes.
+                    // SAFETY: `decode` checked that `bytes` is at most the eager maximum, and `place`
+                    // keeps such a payload within the area. `encoding` is a new buffer of `bytes` bytes.
                     unsafe {
                         std::ptr::copy_nonoverlapping(
                             area.payload(offset).cast_const(),
@@ -119,7 +123,7 @@ impl MessageEngine {
                         );
                     }
                     let Some(rx) = &mut self.peers[from].link.rx else {
-                        return Err(lost("the way from a rank"));
+                        return Err(lost("the link from a rank"));
                     };
                     rx.known.define(number, &encoding).map_err(|v| broken(from, v))?;
                 }
@@ -130,7 +134,7 @@ impl MessageEngine {
                 }
             }
             let Some(rx) = &mut self.peers[from].link.rx else {
-                return Err(lost("the way from a rank"));
+                return Err(lost("the link from a rank"));
             };
             if rx.ring.advance(&area, payload) {
                 self.fabric.ring(from);
@@ -139,13 +143,13 @@ impl MessageEngine {
         Ok(true)
     }
 
-    /// A short message has arrived; its sender may be waiting to hear of the match.
+    /// Delivers a short message. Its sender may wait for the ACK.
     #[inline]
     fn deliver(&mut self, from: usize, label: Label, payload: Payload) -> Result<()> {
         let Some(receive) = self.matching.arrive(from, &label) else {
             let mut copied = buffer(label.bytes)?;
-            // SAFETY: the payload has all bytes of the message (promise of `Payload::new`), the new
-            // buffer as many.
+            // SAFETY: the payload has all bytes of the message (first condition of `Payload::new`), and
+            // `copied` is a new buffer with as many bytes.
             unsafe {
                 std::ptr::copy_nonoverlapping(payload.data(), copied.as_mut_ptr(), copied.len());
             }
@@ -164,7 +168,7 @@ impl MessageEngine {
         self.accept(from, Matched { receive, label, arrival: Arrival::Payload(payload) })
     }
 
-    /// A message too long for the ring waits at `from`.
+    /// Handles the RTS of a message that waits at `from`.
     fn offered(
         &mut self,
         from: usize,
@@ -172,8 +176,8 @@ impl MessageEngine {
         offer: u64,
         place: Option<Place>,
     ) -> Result<()> {
-        // The way of the answer comes before the match: should there be no memory for it, the
-        // RTS stays in the ring and the receive in its queue.
+        // The contact for the answer comes before the match: if there is no memory for the contact, the RTS
+        // stays in the ring and the receive in its queue.
         let peer = &mut self.peers[from];
         peer.link.contact(&self.fabric)?;
         let located = peer.locate(&self.fabric, (offer, label.bytes), place)?;
@@ -193,7 +197,8 @@ impl MessageEngine {
         self.accept(from, Matched { receive, label, arrival: Arrival::Rts(offer, located) })
     }
 
-    /// Why the receive must not have a message from `from` with this label, as far as types go.
+    /// Returns the error if the receive must refuse a message from `from` with this label because of its
+    /// types.
     #[inline]
     fn refusal(&mut self, from: usize, label: &Label, receive: u64) -> Result<Option<Error>> {
         if label.types == UNKNOWN {
@@ -206,10 +211,10 @@ impl MessageEngine {
         Ok(receive.refusal(self.check_types, status, label.types))
     }
 
-    /// Gives a receive the message that it has matched, and may have.
+    /// Passes a matched message that the receive does not refuse to its peer.
     #[inline]
     pub(super) fn accept(&mut self, from: usize, matched: Matched) -> Result<()> {
-        // A payload is all there is; everything else goes on in later turns.
+        // A message with its payload is complete at once; every other message continues in later turns.
         self.busy |= !matches!(matched.arrival, Arrival::Payload(Payload { waiting: None, .. }));
         let (peer, mut work) = self.at(from);
         peer.accept(&mut work, matched)

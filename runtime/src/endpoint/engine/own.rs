@@ -1,13 +1,16 @@
 //! Messages of this rank to itself: copied from layout to layout when both sides are known, by the
-//! engine's fused copy, without any transport.
+//! engine's fused copy, without a transport.
 //!
-//! `../engine.rs` comes here with such sends; their receives end in `receive.rs`.
+//! `../engine.rs` calls this file with such sends. Their receives complete in `receive.rs`.
 
 use super::*;
 
 impl MessageEngine {
+    /// Sends a message to this rank itself.
+    ///
     /// # Safety
-    /// As `send`.
+    ///
+    /// - The arguments meet the conditions of [`MessageEngine::send`].
     pub(super) unsafe fn send_self(
         &mut self,
         layout: &LayoutRef<'_>,
@@ -24,8 +27,8 @@ impl MessageEngine {
             let refusal = receive.refusal(self.check_types, status, label.types);
             if refusal.is_none() {
                 let supply = Supply::Memory(layout.keep());
-                // SAFETY: the bytes are at most either side's; a send's and a receive's memory do
-                // not overlap (promise of the two calls).
+                // SAFETY: the count is at most the bytes of either side. The memory of a send and that of
+                // a receive are valid and do not overlap (conditions of `send` and of `receive`).
                 unsafe { copy(&supply, &receive.sink, label.bytes.min(capacity)) };
             }
             self.requests.complete(id, received(status, capacity, refusal));
@@ -33,13 +36,15 @@ impl MessageEngine {
         }
         if label.bytes <= self.terms.eager_limit && !how.synchronous {
             let mut data = buffer(label.bytes)?;
-            // SAFETY: the layout is valid by the caller's promise, the buffer has its size.
+            // SAFETY: the caller guarantees that `layout` is readable and packs to `label.bytes` bytes
+            // (conditions of `send`); `data` is a new buffer of this size.
             unsafe { layout.pack(0..label.bytes, data.as_mut_ptr()) };
             self.matching.keep(rank, label, Arrived::Data(data, None));
             self.kept += 1;
             return Ok(Operation::Done(status));
         }
-        // SAFETY: the caller promises what the callee asks for.
+        // SAFETY: `layout`, `label.bytes` and the backing meet the conditions of `send`, and
+        // `Supply::new` has no others.
         let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
         let (synchronous, stage) = (how.synchronous, SendStage::Offered(Told::Nothing));
         let send = Send { dest: rank, label, supply, synchronous, stage };

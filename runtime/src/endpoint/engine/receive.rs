@@ -1,10 +1,10 @@
-//! Receives: matched with a message that has come already, or posted for one that will come.
+//! Receives: matched with a message that has arrived already, or posted for a message that will arrive.
 //!
-//! `../engine.rs` has the state; messages that come after their receive are matched in `incoming.rs`.
+//! `../engine.rs` has the state. `incoming.rs` matches messages that arrive after their receive.
 
 use super::*;
 
-/// A message that a matched probe has taken out of the queue: only its holder can receive it.
+/// A message that a matched probe has taken out of the queue. Only the holder of this value can receive it.
 #[derive(Debug)]
 pub struct Taken {
     context: u64,
@@ -13,20 +13,20 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// What the probe says about it.
+    /// Returns the status that the probe reports.
     pub fn status(&self) -> Status {
         Status { source: self.from, tag: self.message.tag, bytes: self.message.bytes }
     }
 }
 
-/// What a receive that looks straight into a ring has found.
+/// The result of a receive that looks straight into a ring.
 #[derive(Debug)]
 pub enum Glance {
-    /// Its message: it is complete.
+    /// The ring had its message: the receive is complete.
     Done(Status),
-    /// No message at all.
+    /// The ring has no message.
     Nothing,
-    /// Something that has to go the long way.
+    /// The ring has something that the receive has to leave to the engine's normal path.
     Other,
 }
 
@@ -35,12 +35,12 @@ impl MessageEngine {
     ///
     /// # Safety
     ///
-    /// - The layout's memory is writable and nobody else's until the receive is complete or
-    ///   detached.
-    /// - `capacity` is the packed size of its elements.
+    /// - The layout's memory is writable, and no one else uses it until the receive is complete or detached.
+    /// - `capacity` is the packed size of the layout's elements.
     ///
     /// # Errors
-    /// A message longer than the receive; a broken protocol.
+    /// Returns `ErrorKind::Truncated` if the message is longer than the receive, and `ErrorKind::Other` if
+    /// another rank broke the protocol.
     pub unsafe fn receive(&mut self, posting: &Posting<'_>) -> Result<Operation> {
         let Posting { layout, capacity, context, source, tag } = *posting;
         let Some((from, message)) = self.matching.take(context, source, tag) else {
@@ -50,12 +50,13 @@ impl MessageEngine {
             self.matching.post(context, source, tag, id);
             return Ok(Operation::Pending(id));
         };
-        // SAFETY: the caller promises what the callee asks for.
+        // SAFETY: `layout` and `capacity` meet the two conditions of `# Safety`, which are also those of
+        // `receive_taken`.
         unsafe { self.receive_taken(&layout, capacity, Taken { context, from, message }) }
     }
 
-    /// Whether the next message from `from` is the first that a receive in this context could
-    /// match, and nothing else is going on that waiting for it would hold up.
+    /// Returns whether the next message from `from` is the first one that a receive in this context could
+    /// match, and no other operation would be delayed by waiting for it.
     #[inline]
     pub fn is_quiet(&mut self, context: u64, from: usize, tag: Tag) -> bool {
         self.is_idle()
@@ -63,16 +64,17 @@ impl MessageEngine {
             && self.matching.look(context, Source::Rank(from), tag).is_none()
     }
 
-    /// Receives the next message from `from`, the source of `posting`, straight out of the ring if it
-    /// is there, short, and what the receive asks for; only while [`MessageEngine::is_quiet`].
+    /// Receives the next message from `from`, the source of `posting`, straight out of the ring, if the
+    /// message is there, short, and matches the receive. Allowed only while [`MessageEngine::is_quiet`].
     ///
     /// # Safety
     ///
-    /// - The layout's memory is writable and nobody else's.
-    /// - `capacity` is the packed size of its elements.
+    /// - The layout's memory is writable, and no one else uses it.
+    /// - `capacity` is the packed size of the layout's elements.
     ///
     /// # Errors
-    /// A message longer than the receive; a broken protocol.
+    /// Returns `ErrorKind::Truncated` if the message is longer than the receive, and `ErrorKind::Other` if
+    /// another rank broke the protocol.
     #[inline]
     pub unsafe fn glance(&mut self, posting: &Posting<'_>, from: usize) -> Result<Glance> {
         let Posting { layout, capacity, context, tag, .. } = *posting;
@@ -82,24 +84,24 @@ impl MessageEngine {
         let (Envelope::Inline(label, _) | Envelope::Eager(label)) = &envelope else {
             return Ok(Glance::Other);
         };
-        // What is to be compared goes the long way, too.
+        // A message whose types have to be compared takes the normal path, too.
         if label.context != context || !tag.accepts(label.tag) || label.types != UNKNOWN {
             return Ok(Glance::Other);
         }
         let fits = label.bytes.min(capacity);
         let payload = match &envelope {
             Envelope::Inline(_, data) => {
-                // SAFETY: the payload is a local copy at least as long as the message, of which
-                // `fits` bytes are within the receive.
+                // SAFETY: `data` is a local array that is at least as long as the message, and `fits` is at
+                // most the message's bytes and at most `capacity`.
                 unsafe { layout.unpack(0..fits, data.as_ptr()) };
                 0
             }
             _ => {
                 let len = label.bytes as usize;
                 let offset = rx.ring.payload_offset::<Area>(len);
-                // SAFETY: the length was checked against the eager maximum, and `place` keeps a
-                // payload of that length within the area; it is ours until we advance, and no user
-                // layout overlaps it.
+                // SAFETY: `decode` checked that the length is at most the eager maximum, and `place` keeps
+                // such a payload within the area. The sender does not reuse the bytes before the ring
+                // advances below. No user layout overlaps the area, and `fits <= capacity`.
                 unsafe { layout.unpack(0..fits, rx.area.payload(offset)) };
                 len
             }
@@ -120,10 +122,12 @@ impl MessageEngine {
     /// Starts the receive of a message that was taken out of the queue.
     ///
     /// # Safety
-    /// As [`MessageEngine::receive`].
+    ///
+    /// - The layout's memory is writable, and no one else uses it until the receive is complete or detached.
+    /// - `capacity` is the packed size of the layout's elements.
     ///
     /// # Errors
-    /// As [`MessageEngine::receive`].
+    /// Returns the errors of [`MessageEngine::receive`].
     pub unsafe fn receive_taken(
         &mut self,
         layout: &LayoutRef<'_>,
@@ -138,7 +142,8 @@ impl MessageEngine {
         let fits = if refusal.is_some() { 0 } else { message.bytes.min(capacity) };
         match message.what {
             Arrived::Data(data, waiting) => {
-                // SAFETY: `fits` is within the receive and within the data, which is on our heap.
+                // SAFETY: `fits` is at most `capacity` and at most the length of `data`, a vector of this
+                // process that no user layout overlaps.
                 unsafe { layout.unpack(0..fits, data.as_ptr()) };
                 if let Some(id) = waiting {
                     let (peer, mut work) = self.at(from);
@@ -151,8 +156,8 @@ impl MessageEngine {
                     return Err(lost("a matched operation"));
                 };
                 let sink = Sink::Memory(layout.keep());
-                // SAFETY: `fits` is within both; a send's and a receive's memory do not overlap
-                // (promise of the two calls).
+                // SAFETY: `fits` is at most the bytes of either side. The memory of a send and that of a
+                // receive are valid and do not overlap (conditions of `send` and of this function).
                 unsafe { copy(&send.supply, &sink, fits) };
                 self.requests.complete(id, Ok(status));
                 received(status, capacity, refusal).map(Operation::Done)
@@ -175,7 +180,7 @@ impl MessageEngine {
         }
     }
 
-    /// The message that a receive would match now.
+    /// Returns the status of the message that a receive would match now.
     pub fn probe(&mut self, context: u64, source: Source, tag: Tag) -> Option<Status> {
         let (from, message) = self.matching.look(context, source, tag)?;
         Some(Status { source: from, tag: message.tag, bytes: message.bytes })

@@ -1,4 +1,4 @@
-//! The endpoint alone, without other ranks.
+//! The endpoint without other ranks.
 
 use super::super::requests::{Owner, Request};
 use super::super::sources::{Combine, Errand};
@@ -7,8 +7,8 @@ use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named};
 use std::sync::Arc;
 
-/// A thread that probes may be asleep on the doorbell when another one sends to this rank
-/// itself: no other rank rings for that.
+/// A thread that probes may sleep on the doorbell when another thread sends a message to this rank itself.
+/// No other rank rings for such a message.
 #[test]
 fn a_message_to_oneself_rouses_the_poller() {
     let byte = Datatype::named(Named::U8).commit().expect("a plan");
@@ -21,13 +21,13 @@ fn a_message_to_oneself_rouses_the_poller() {
     for bytes in [4, 8] {
         let seen = fabric.announce();
         let label = Label { context: 0, tag: 0, bytes, types: 0 };
-        // SAFETY: the array outlives the endpoint, which nobody turns after this test.
+        // SAFETY: `data` lives longer than the endpoint, which makes no turn after this test.
         unsafe { endpoint.send(&layout, label, 0) }.expect("a send");
         assert_ne!(fabric.announce(), seen, "{bytes} bytes");
     }
 }
 
-/// Does something after so many turns, and hears of nothing.
+/// A source that acts after a fixed number of turns and owns no messages.
 #[derive(Debug)]
 struct Clock {
     number: u32,
@@ -75,8 +75,8 @@ impl ProgressSource for Clock {
     }
 }
 
-/// A source that wants turns gets them from whoever waits, also in a job of one rank, and its errand
-/// is run.
+/// A waiting thread gives turns to a source that wants turns, and runs its errand, also in a job of one
+/// rank.
 #[test]
 fn a_source_gets_turns_and_errands_are_run() {
     let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");

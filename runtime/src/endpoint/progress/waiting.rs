@@ -1,25 +1,26 @@
 //! How a call waits: turns, the poller, errands, sleep.
 //!
-//! `progress.rs` starts operations and comes here to wait for them; its head says in which steps. What
-//! is driven stands in `engine.rs` and `sources.rs`.
+//! `progress.rs` starts operations and calls this file to wait for them; its `//!` text lists the steps.
+//! The turns themselves are in `engine.rs` and `sources.rs`.
 
 use super::*;
 use crate::endpoint::sources::Sent;
 use crate::sys::machine;
 
-/// Turns between two looks at the clock and at the failure epoch.
+/// Number of turns between two checks of the clock and of the failure epoch.
 const BURST: usize = 32;
 
-/// Rests (`pause` instructions) between two looks at what other ranks write. Who looks too often
-/// slows the writer down, who has to take the line away each time. Two threads that only load and
-/// store, a line per message, answering after 60 ns, one way: 150 ns without a rest, 126 with one,
-/// 112, 104 with three, 107, 111, 107, 118, 133 with eight. Not so on AMD's Zen 5: 8 bytes there and
-/// back by `typepack-bench pingpong`, half of it, near: 116 ns without a rest, 116 with one, 132, 151
-/// with three; far 381, 330, 342, 351.
+/// Number of rests (`pause` instructions) between two looks at what other ranks write. If a reader looks too
+/// often, it slows the writer, because the writer has to take the line away from the reader each time.
+///
+/// Two threads that only load and store, one line per message, 60 ns apart, one way: 150 ns with no rest,
+/// 126 with 1 rest, 112 with 2, 104 with 3, then 107, 111, 107, 118, and 133 with 8. On AMD's Zen 5 rests
+/// do not help: half a round trip of 8 bytes in `typepack-bench pingpong` with 0, 1, 2 and 3 rests takes
+/// 116, 116, 132 and 151 ns near, and 381, 330, 342 and 351 ns far.
 const RESTS: usize = 3;
 const RESTS_AMD: usize = 1;
 
-/// The rests that suit this machine.
+/// Returns the number of rests that suits this machine.
 pub(super) fn rests() -> usize {
     if machine::is_amd() { RESTS_AMD } else { RESTS }
 }
@@ -33,7 +34,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The lock, after a turn and the errands that it has made ready: for calls that do not wait.
+    /// Takes the lock, makes a turn, and runs the errands that are ready: for calls that do not wait.
     #[inline]
     pub(super) fn attentive(&self) -> Result<MutexGuard<'_, State>> {
         let mut state = self.lock()?;
@@ -53,15 +54,16 @@ impl Endpoint {
     ) -> Result<MutexGuard<'a, State>> {
         let Some((sent, errand)) = state.core.errand() else { return Ok(state) };
         drop(state);
-        // Reports also when a user's function panics.
+        // `report` also reports a user's function that panics.
         let report = Report { endpoint: self, sent, completed: false };
-        // SAFETY: the errand was made by its source, and is run before it is reported.
+        // SAFETY: the source that made the errand keeps its memory valid until the end is reported, and
+        // `report` does that only after this call.
         unsafe { errand.run() };
         report.completed();
         self.lock()
     }
 
-    /// Waits until `done` has an answer.
+    /// Waits until `done` returns an answer.
     pub(super) fn wait_until<'a, R>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -76,8 +78,8 @@ impl Endpoint {
                 state = self.run_errand(state)?;
                 continue;
             }
-            // A job of one rank has no other rank to poll: its own threads call, and sources say how
-            // long they can wait.
+            // A job of one rank has no other rank to poll. Its own threads wake this one, and the sources
+            // say how long they can wait.
             if state.polled || self.size() == 1 {
                 state.sleepers += 1;
                 let nap =
@@ -85,7 +87,7 @@ impl Endpoint {
                 let (guard, _) =
                     self.called.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner);
                 drop(guard);
-                // Through the front door again: poisoned and closed are errors there.
+                // `lock` checks again whether the endpoint is poisoned or closed, and returns an error then.
                 state = self.lock()?;
                 state.sleepers -= 1;
                 continue;
@@ -99,14 +101,14 @@ impl Endpoint {
             }
             match answer? {
                 Some(answer) => return Ok(answer),
-                // An errand.
+                // An errand is ready.
                 None => continue,
             }
         }
     }
 
-    /// The poller's loop, which ends without an answer when an errand is ready. The outer error means
-    /// that the lock is lost.
+    /// Runs the poller's loop. It ends without an answer if an errand is ready. The outer error means that
+    /// the lock is lost.
     fn poll<'a, R>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -140,14 +142,14 @@ impl Endpoint {
             };
             if moved || spinning {
                 if self.wanted() {
-                    // Other threads of this process get their chance at the lock.
+                    // Let other threads of this process take the lock.
                     drop(state);
                     std::thread::yield_now();
                     state = self.lock()?;
                 }
                 continue;
             }
-            // Sleep. What is published after this announcement rings the doorbell.
+            // Sleep. After this announcement every publisher rings the doorbell.
             let seen = self.fabric.announce();
             match self.step(&mut state, done) {
                 Ok((false, None)) if !state.core.has_errand() => {}
@@ -176,7 +178,7 @@ impl Endpoint {
         }
     }
 
-    /// One turn of the poller, and a look at what it waits for.
+    /// Makes one turn of the poller, and asks `done`.
     #[inline]
     fn step<R>(
         &self,
@@ -187,12 +189,12 @@ impl Endpoint {
         if moved && state.sleepers > 0 {
             self.called.notify_all();
         }
-        // Another thread of this process may have completed it too, so always look.
+        // Another thread of this process may have completed the operation too, so always ask.
         Ok((moved, done(&mut state.core)))
     }
 }
 
-/// Where an errand is reported.
+/// The place to which an errand's end is reported.
 struct Report<'a> {
     endpoint: &'a Endpoint,
     sent: Sent,
@@ -207,7 +209,7 @@ impl Report<'_> {
 
 impl Drop for Report<'_> {
     fn drop(&mut self) {
-        // Whatever has become of the endpoint meanwhile: somebody may wait for the memory.
+        // This works even if the endpoint is poisoned or closed: a thread may wait for the memory.
         let mut state = self.endpoint.insist().unwrap_or_else(PoisonError::into_inner);
         let news = state.news();
         state.core.ran(self.sent, self.completed);
@@ -216,7 +218,7 @@ impl Drop for Report<'_> {
     }
 }
 
-/// Leaves the lines that others write alone for a moment.
+/// Leaves lines that other ranks write alone for a moment.
 #[inline]
 pub(super) fn rest(state: &mut State) {
     if state.core.engine.prepare() {

@@ -1,5 +1,5 @@
-//! Messages out of the shared heap: against pack and unpack, with types and receives of every kind,
-//! withdrawn in the middle, and from ranks that lie about where their data is.
+//! Messages out of the shared heap: compared with pack and unpack, with types and receives of every kind,
+//! withdrawn in the middle, and from ranks that send wrong places of their data.
 
 use super::super::*;
 use super::any;
@@ -28,7 +28,7 @@ fn pair() -> [(MessageEngine, Fabric); 2] {
     })
 }
 
-/// Zeros in a heap.
+/// Allocates zeros in a heap.
 fn room(fabric: &Fabric, len: usize) -> *mut u8 {
     let heap: &Heap = fabric.heap().expect("a heap");
     heap.alloc(len, 64, true).expect("room").as_ptr()
@@ -52,7 +52,7 @@ impl Random {
     }
 }
 
-/// A type of doubles and the number of its elements that make `doubles` of them.
+/// Returns a type of doubles, and how many of its elements make `doubles` doubles.
 fn layout(random: &mut Random, doubles: u64) -> (Plan, u64) {
     let double = Datatype::named(Named::F64);
     let n = doubles as i64;
@@ -75,13 +75,13 @@ fn layout(random: &mut Random, doubles: u64) -> (Plan, u64) {
             lengths[places.len() - 1] += rest;
             (Datatype::indexed(&lengths, &places, &double).unwrap(), 1)
         }
-        // Backwards, so that displacements are negative.
+        // A negative stride makes displacements negative.
         _ => (Datatype::vector(n, 1, -3, &double).unwrap(), 1),
     };
     (ty.commit().expect("a plan"), count)
 }
 
-/// A buffer for a layout and the position of its displacement 0.
+/// Returns a buffer for a layout and the position of its displacement 0.
 fn buffer_of(fabric: &Fabric, shared: bool, plan: &Plan, count: u64) -> (Vec<u8>, *mut u8, usize) {
     let (first, end) = crate::transport::types::reach(plan, count);
     let len = (end - first) as usize + 64;
@@ -90,16 +90,21 @@ fn buffer_of(fabric: &Fabric, shared: bool, plan: &Plan, count: u64) -> (Vec<u8>
     (own, start.wrapping_offset(32 - first as isize), len)
 }
 
+/// Returns the buffer around a layout at `origin`.
+///
 /// # Safety
-/// The bytes are there.
+///
+/// - The `len` bytes that begin 32 bytes before the layout's first byte are valid, and nothing else
+///   uses them while the slice lives.
 unsafe fn around(origin: *mut u8, plan: &Plan, count: u64, len: usize) -> &'static mut [u8] {
     let (first, _) = crate::transport::types::reach(plan, count);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees `len` bytes from 32 bytes before the first byte of the layout (the
+    // only condition of `# Safety`).
     unsafe { std::slice::from_raw_parts_mut(origin.wrapping_offset(first as isize - 32), len) }
 }
 
-/// Every pair of layouts, either side in the heap or not, receives posted before and after, cut
-/// into many pieces or none: what arrives is what a pack and an unpack leave, and nothing beside it.
+/// Every pair of layouts, either side in a heap or not, receives posted before and after, cut into many
+/// pieces or none. The result equals that of a pack and an unpack, and no byte beside it changes.
 #[test]
 fn a_fetched_message_is_a_packed_and_unpacked_one() {
     let mut random = Random(5);
@@ -117,9 +122,9 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
         let (in_heap, into_heap) = (random.below(4) > 0, random.below(2) == 0);
         let (_source, from_at, from_len) = buffer_of(&mine, in_heap, &from, from_count);
         let (_target, to_at, to_len) = buffer_of(&theirs, into_heap, &to, to_count);
-        // SAFETY: made for this layout.
+        // SAFETY: `buffer_of` made `from_len` bytes around `from_at` for this layout.
         let source = unsafe { around(from_at, &from, from_count, from_len) };
-        // SAFETY: made for this layout, and apart from the other.
+        // SAFETY: `buffer_of` made `to_len` bytes around `to_at` for this layout, apart from the source.
         let target = unsafe { around(to_at, &to, to_count, to_len) };
         source.iter_mut().for_each(|byte| *byte = random.below(256) as u8);
         target.fill(0xee);
@@ -128,7 +133,8 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
             let mut packed = vec![0u8; bytes as usize];
             let (first, _) = crate::transport::types::reach(&to, to_count);
             let origin = expected.as_mut_ptr().wrapping_offset(32 - first as isize);
-            // SAFETY: whole messages between buffers of their own.
+            // SAFETY: `packed` and `expected` are vectors with room for the whole message, apart from
+            // `source` and from each other.
             unsafe {
                 typepack_engine::pack_raw(
                     &from,
@@ -144,12 +150,12 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
         let send = LayoutRef { origin: from_at, plan: &from, count: from_count };
         let receive = LayoutRef { origin: to_at, plan: &to, count: to_count };
         let posted = round % 3 == 0;
-        // SAFETY: both operations end below, before the buffers.
+        // SAFETY: both operations end below, before the buffers are freed.
         let post = |there: &mut MessageEngine| unsafe {
             there.receive(&any(receive, bytes, 3)).expect("a receive")
         };
         let early = posted.then(|| post(&mut there));
-        // SAFETY: as above.
+        // SAFETY: `source` outlives the send, which ends in this round.
         let sent = unsafe { here.send(&send, label, 1, How::STANDARD) }.expect("a send");
         if !posted {
             turn(&mut here, &mut there);
@@ -171,7 +177,7 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
             theirs.heap().expect("a heap").free(target.as_mut_ptr());
         }
     }
-    // All but those whose table is too long to be told.
+    // All messages but those whose encoded type is too long for a number.
     let traffic = here.traffic();
     assert!(traffic.fused > fused / 2 && traffic.fused <= fused, "{traffic:?}, {fused}");
     assert_eq!(traffic.fused + traffic.pipelined, 200);
@@ -183,8 +189,8 @@ fn doubles() -> (Plan, Plan) {
     (double.commit().unwrap(), vector)
 }
 
-/// The memory of a send that is cut loose belongs to its caller again at once: what arrives are the
-/// bytes that were there, whether the receiver had not matched the offer, or had begun to read.
+/// The memory of a detached send belongs to its caller at once. The bytes that were there arrive, whether
+/// the receiver had not matched the RTS yet or had begun to read.
 #[test]
 fn what_is_withdrawn_arrives_as_it_was() {
     let (double, vector) = doubles();
@@ -192,14 +198,14 @@ fn what_is_withdrawn_arrives_as_it_was() {
         let [(mut here, mine), (mut there, theirs)] = pair();
         let (bytes, count) = (8u64 << 18, 1);
         let (_, origin, len) = buffer_of(&mine, true, &vector, count);
-        // SAFETY: made for it.
+        // SAFETY: `buffer_of` made `len` bytes around `origin` for this layout.
         let source = unsafe { around(origin, &vector, count, len) };
         source.fill(7);
         let mut target = vec![0u8; bytes as usize];
         let send = LayoutRef { origin, plan: &vector, count };
         let receive = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 18 };
         let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-        // SAFETY: the buffers outlive the operations; what is cut loose is not in use afterwards.
+        // SAFETY: the buffers outlive the operations, and a detached operation does not use its buffer.
         let (id, received) = unsafe {
             let Operation::Pending(id) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
                 panic!("complete")
@@ -207,7 +213,7 @@ fn what_is_withdrawn_arrives_as_it_was() {
             if stage > 0 {
                 there.progress().unwrap();
             }
-            // A fetch of two pieces, one of which is done at stage 2; the whole at stage 3.
+            // A copy of two pieces, of which one is done at stage 2 and both at stage 3.
             let received = there.receive(&any(receive, bytes, 3)).unwrap();
             for _ in 1..stage {
                 there.progress().unwrap();
@@ -226,8 +232,8 @@ fn what_is_withdrawn_arrives_as_it_was() {
     }
 }
 
-/// A receive that is cut loose in the middle answers its sender, and is not written to any more; one
-/// that is too small refuses, and is untouched.
+/// A receive that is detached in the middle answers its sender, and no rank writes to its memory any more. A
+/// receive that is too small refuses the message, and its memory does not change.
 #[test]
 fn receives_that_are_gone_or_too_small_answer() {
     let (double, vector) = doubles();
@@ -238,7 +244,7 @@ fn receives_that_are_gone_or_too_small_answer() {
     let send = LayoutRef { origin, plan: &vector, count: 1 };
     let receive = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 18 };
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-    // SAFETY: the buffers outlive the operations.
+    // SAFETY: both buffers live to the end of the test, longer than the operations.
     unsafe {
         let Operation::Pending(sent) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
             panic!("complete")
@@ -265,7 +271,7 @@ fn receives_that_are_gone_or_too_small_answer() {
     }
 }
 
-/// Definitions and places that cannot be end the job, before anything is read or written.
+/// Impossible definitions and places end the job before the rank reads or writes anything.
 #[test]
 fn lies_about_data_are_violations() {
     let (_, vector) = doubles();
@@ -296,12 +302,12 @@ fn lies_about_data_are_violations() {
         let mut target = vec![1u8; 1 << 21];
         let double = Datatype::named(Named::U8).commit().unwrap();
         let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &double, count: 1 << 21 };
-        // SAFETY: the vector outlives the engine.
+        // SAFETY: `target` outlives `victim`, the engine that writes to it.
         unsafe { victim.receive(&any(layout, 1 << 21, 3)) }.expect("a receive");
         let mut tx = Producer::default();
         let room = tx.reserve(&area, encoding.len()).expect("credits").expect("room");
         let define = Envelope::Define { number: 0, bytes: encoding.len() as u64 };
-        // SAFETY: the room is as long.
+        // SAFETY: `room` has `encoding.len()` bytes in the payload area.
         unsafe {
             area.payload(room.offset).copy_from_nonoverlapping(encoding.as_ptr(), encoding.len());
         }
@@ -317,7 +323,7 @@ fn lies_about_data_are_violations() {
         }
         assert!(target.iter().all(|&byte| byte == 1));
     }
-    // More withdrawals by envelope than by the counter.
+    // More Withdraw envelopes than the counter says.
     let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0).expect("a segment"));
     let mut victim = MessageEngine::new(Fabric::join(segment.clone(), 0).expect("rank 0"), 8 << 10);
     let hostile = Fabric::join(segment, 1).expect("rank 1");
@@ -332,17 +338,17 @@ fn lies_about_data_are_violations() {
     let mut target = [1u8; 8];
     let byte = Datatype::named(Named::U8).commit().unwrap();
     let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &byte, count: 8 };
-    // SAFETY: the array outlives the engine.
+    // SAFETY: the array `target` outlives the engine `victim`.
     unsafe { victim.receive(&any(layout, 8, 3)) }.expect("a receive");
     assert!(victim.progress().is_err());
     assert_eq!(target, [1; 8]);
-    // Memory that is counted as withdrawn is left alone until the envelope comes.
+    // The rank leaves memory that is counted as withdrawn alone until the Withdraw arrives.
     assert_eq!(area.withdrawn().load_relaxed(), 0);
     assert_eq!(area.slots_freed().load_relaxed(), 0);
 }
 
-/// Requests for help that name nothing, or places that the rank does not have, end the job before a byte is
-/// written; a count of more pieces than there were, too.
+/// Requests for help that name no send, or places that the rank does not have, end the job before the rank
+/// writes a byte. A count of more pieces than were claimed ends the job, too.
 #[test]
 fn lies_about_help_are_violations() {
     let double = Datatype::named(Named::F64).commit().unwrap();
@@ -364,7 +370,7 @@ fn lies_about_help_are_violations() {
         let (_, origin, _) = buffer_of(&fabric, true, &double, 10_000);
         let layout = LayoutRef { origin, plan: &double, count: 10_000 };
         let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-        // SAFETY: the heap outlives the engine.
+        // SAFETY: the send's memory lies in the heap, which outlives `victim`.
         let sent = unsafe { victim.send(&layout, label, 1, How::STANDARD) }.expect("a send");
         let Operation::Pending(id) = sent else { panic!("complete") };
         let area = hostile.contact(0).expect("contact");
@@ -375,8 +381,8 @@ fn lies_about_help_are_violations() {
         tx.publish(&area, room, &words, used);
         assert!(victim.progress().is_err(), "{help:?}");
     }
-    // The sender says that it has copied more than there was.
-    // A message of several turns, the first of which opens the split.
+    // The sender counts more pieces than there were. The message takes several turns, and the first turn
+    // opens the split.
     let (bytes, count) = (3 << 20, 3 << 17);
     let [(mut here, mine), (mut there, theirs)] = pair();
     let (_, from, _) = buffer_of(&mine, true, &double, count);
@@ -384,7 +390,7 @@ fn lies_about_help_are_violations() {
     let send = LayoutRef { origin: from, plan: &double, count };
     let receive = LayoutRef { origin: to, plan: &double, count };
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-    // SAFETY: the heaps outlive the exchanges.
+    // SAFETY: both buffers lie in heaps that outlive the two engines.
     unsafe {
         there.receive(&any(receive, bytes, 3)).expect("a receive");
         here.send(&send, label, 1, How::STANDARD).expect("a send");
@@ -396,20 +402,20 @@ fn lies_about_help_are_violations() {
     assert!(error.to_string().contains("more pieces"), "{error}");
 }
 
-/// A sender whose work of one turn ends with the last piece calls the receiver, who may sleep by then,
-/// and not in its next turn only, which may be far off.
+/// If a sender's turn ends with the last piece, the sender rings the receiver in the same turn. The receiver
+/// may sleep by then, and the sender's next turn may be far off.
 #[test]
 fn who_copies_the_last_piece_calls() {
     let [(mut here, mine), (mut there, theirs)] = pair();
     let byte = Datatype::named(Named::U8).commit().unwrap();
-    // As many pieces as a turn copies.
+    // A turn copies exactly this many pieces.
     let bytes = 1 << 20;
     let (_, from, _) = buffer_of(&mine, true, &byte, bytes);
     let (_, to, _) = buffer_of(&theirs, true, &byte, bytes);
     let send = LayoutRef { origin: from, plan: &byte, count: bytes };
     let receive = LayoutRef { origin: to, plan: &byte, count: bytes };
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
-    // SAFETY: the heaps outlive the exchanges.
+    // SAFETY: both layouts lie in heaps, which live as long as the engines `here` and `there`.
     let received = unsafe {
         here.send(&send, label, 1, How::STANDARD).expect("a send");
         there.progress().expect("a turn");

@@ -1,4 +1,4 @@
-//! The engine against ranks that break the protocol, and the ends of requests.
+//! The engine against ranks that break the protocol, and the completion of requests.
 
 use super::super::*;
 use super::any;
@@ -18,8 +18,8 @@ fn job() -> (MessageEngine, Fabric) {
     (MessageEngine::new(victim, 8 << 10), Fabric::join(segment, 1).expect("rank 1"))
 }
 
-/// A rank that returns credits which it cannot have makes the call fail that meets them; the
-/// buffers of that call are its caller's again, whatever chunks and grants come afterwards.
+/// If a rank returns impossible credits, the call that meets them fails. The buffers of that call belong to
+/// its caller again, whatever chunks and CTS arrive afterwards.
 #[test]
 fn a_call_that_fails_lets_go_of_its_memory() {
     let word = Datatype::named(Named::U64).commit().expect("a plan");
@@ -29,7 +29,7 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     let layout = LayoutRef { origin, plan: &word, count: 2000 };
     let label = Label { context: 0, tag: 3, bytes: 16_000, types: UNKNOWN };
 
-    // An offer of rank 1, found by nobody yet.
+    // An RTS of rank 1 that no receive has matched.
     let area = hostile.contact(0).expect("contact");
     let mut tx = Producer::default();
     let room = tx.reserve(&area, 0).expect("credits").expect("room");
@@ -37,10 +37,10 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     tx.publish(&area, room, &words, used);
     engine.progress().expect("a turn");
 
-    // Our ring to rank 1 is full, and rank 1 writes nonsense into its credits.
+    // The ring to rank 1 is full, and rank 1 writes nonsense into its credits.
     let empty = Label { bytes: 0, ..label };
     let pending = loop {
-        // SAFETY: nothing is read for an empty message.
+        // SAFETY: an empty message has no byte to read.
         match unsafe { engine.send(&layout, empty, 1, How::STANDARD) }.expect("a send") {
             Operation::Done(_) => {}
             Operation::Pending(id) => break id,
@@ -53,7 +53,7 @@ fn a_call_that_fails_lets_go_of_its_memory() {
         .slots_freed()
         .store_relaxed(u64::MAX);
 
-    // SAFETY: the buffer outlives the engine.
+    // SAFETY: the buffer is declared before the engine, which it outlives.
     unsafe {
         engine.send(&layout, label, 1, How::STANDARD).expect_err("a send");
         engine
@@ -73,8 +73,8 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     assert!(matches!(receive.sink, Sink::Discard));
 }
 
-/// However short, a synchronous message completes when it is matched and not before: by a
-/// receive that was posted, by one that comes later, by a probe's receive, by one too small.
+/// A synchronous message of any length completes when a receive matches it, and not before: a receive that
+/// was posted, a later one, a matched probe's receive, or one that is too small.
 #[test]
 fn a_synchronous_send_ends_with_the_match() {
     let byte = Datatype::named(Named::U8).commit().expect("a plan");
@@ -89,13 +89,13 @@ fn a_synchronous_send_ends_with_the_match() {
             let capacity = if way == 3 { len / 2 } else { len };
             let to = LayoutRef { origin: buffer.as_mut_ptr(), plan: &byte, count: capacity };
             let (context, source) = (6, Source::Rank(0));
-            // SAFETY: the vectors outlive the operations, all of which end below.
+            // SAFETY: the vectors outlive the receives, all of which end below.
             let receive = |there: &mut MessageEngine| unsafe {
                 there.receive(&Posting { layout: to, capacity, context, source, tag: Tag::Any })
             };
             let posted = (way == 0).then(|| receive(&mut there).expect("a receive"));
             let label = Label { context, tag: 3, bytes: len, types: UNKNOWN };
-            // SAFETY: as above.
+            // SAFETY: the vector of `from` outlives the send, which ends below.
             let sent = unsafe { here.send(&from, label, 1, how) }.expect("a send");
             let Operation::Pending(id) = sent else { panic!("{len} bytes are complete") };
             here.progress().expect("a turn");
@@ -116,7 +116,7 @@ fn a_synchronous_send_ends_with_the_match() {
                     assert!(there.probe(context, source, Tag::Any).is_none());
                     here.progress().expect("a turn");
                     assert!(!here.requests().is_complete(id), "{len} bytes");
-                    // SAFETY: as above.
+                    // SAFETY: the vector of `to` outlives the receive, which completes here.
                     unsafe { there.receive_taken(&to, capacity, taken) }.expect("a receive");
                 }
                 _ => assert_eq!(receive(&mut there).is_err(), capacity < len),
@@ -128,7 +128,7 @@ fn a_synchronous_send_ends_with_the_match() {
     }
 }
 
-/// A receive that is taken back matches nothing; one that is matched stays.
+/// A receive that is withdrawn matches nothing. A matched receive cannot be withdrawn.
 #[test]
 fn only_unmatched_receives_are_withdrawn() {
     let word = Datatype::named(Named::U64).commit().expect("a plan");
@@ -138,7 +138,7 @@ fn only_unmatched_receives_are_withdrawn() {
     let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &word, count: 4 };
     let label = Label { context: 2, tag: 1, bytes: 32, types: UNKNOWN };
     for source in [Source::Any, Source::Rank(0)] {
-        // SAFETY: the vectors outlive the operations, all of which end below.
+        // SAFETY: the vectors outlive both receives, which end below.
         let mut receive = || unsafe {
             engine.receive(&Posting { layout: to, capacity: 32, context: 2, source, tag: Tag::Any })
         };
@@ -147,7 +147,7 @@ fn only_unmatched_receives_are_withdrawn() {
             panic!("nothing was sent");
         };
         assert!(engine.withdraw(first) && !engine.withdraw(first));
-        // SAFETY: as above.
+        // SAFETY: the send to this rank itself completes here, while its vector lives.
         unsafe { engine.send(&from, label, 0, How::STANDARD) }.expect("a send");
         assert!(!engine.withdraw(second));
         assert!(matches!(engine.requests().fetch(second), Some(Ok(_))));
@@ -155,8 +155,8 @@ fn only_unmatched_receives_are_withdrawn() {
     }
 }
 
-/// Envelopes of a rank that writes anything at all, half of them close to the truth: every
-/// answer is fine, but neither a panic nor an access outside the buffer's 64 words.
+/// A rank writes arbitrary envelopes, half of them close to valid ones. Every answer is allowed, except a
+/// panic and an access outside the buffer's 64 words.
 #[test]
 fn hostile_envelopes_are_errors() {
     let word = Datatype::named(Named::U64).commit().expect("a plan");
@@ -175,7 +175,7 @@ fn hostile_envelopes_are_errors() {
         let mut buffer = vec![0u64; 66];
         let origin = buffer[1..65].as_mut_ptr().cast();
         let layout = LayoutRef { origin, plan: &word, count: 64 };
-        // SAFETY: the buffer outlives the engine, and is looked at only after the turns.
+        // SAFETY: the buffer outlives the engine, and the test reads it only after the turns.
         unsafe {
             engine.receive(&any(layout, 512, 0)).expect("a receive");
             let label = Label { context: 0, tag: 0, bytes: 512, types: UNKNOWN };

@@ -1,5 +1,5 @@
-//! Messages between private memories: copied by both ranks, by one alone, refused by the system,
-//! withdrawn in the middle, and from ranks that lie about where their data is.
+//! Messages between private memories: copied by both ranks, by one rank alone, refused by the system,
+//! withdrawn in the middle, and from ranks that send wrong places of their data.
 
 use super::super::*;
 use super::any;
@@ -12,10 +12,10 @@ use crate::{Datatype, Named, Plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What the ranks of these tests show each other.
+/// The number that the ranks of these tests show each other.
 static NUMBER: u64 = 0x7465_7374_6e75_6d62;
 
-/// Two ranks in one process, which may access its own memory.
+/// Two ranks in one process. A process may access its own memory.
 fn pair() -> [(MessageEngine, Fabric); 2] {
     let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
     pair_in(&Arc::new(segment))
@@ -47,7 +47,7 @@ fn send(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     let count = data.len() as u64;
     let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count };
     let label = Label { context: CONTEXT, tag: 1, bytes: count, types: UNKNOWN };
-    // SAFETY: the tests end every operation, or cut it loose, before its buffer goes.
+    // SAFETY: the tests complete or detach every send before its buffer is freed.
     match unsafe { engine.send(&layout, label, 1, How::STANDARD) }.expect("a send") {
         Operation::Pending(id) => id,
         Operation::Done(_) => panic!("complete"),
@@ -58,7 +58,7 @@ fn send(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
 fn receive(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     let bytes = data.len() as u64;
     let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
-    // SAFETY: as above.
+    // SAFETY: the tests complete or detach every receive before its buffer is freed.
     let started = unsafe { engine.receive(&any(layout, bytes, CONTEXT)) };
     match started.expect("a receive") {
         Operation::Pending(id) => id,
@@ -81,7 +81,7 @@ fn finished(engine: &mut MessageEngine, id: u64, bytes: usize) {
     assert_eq!(status.bytes, bytes as u64);
 }
 
-/// All lengths around the sizes of pieces; both at work, and the receiver alone.
+/// All lengths around the sizes of pieces, copied by both ranks and by the receiver alone.
 #[test]
 fn every_length_arrives() {
     let byte = byte();
@@ -113,7 +113,7 @@ fn every_length_arrives() {
     }
 }
 
-/// Where one side is not one run, or the system does not let a rank in, the sender packs.
+/// If one side is not one run, or the system refuses the access, the sender packs.
 #[test]
 fn what_cannot_be_copied_is_packed() {
     let byte = byte();
@@ -122,11 +122,11 @@ fn what_cannot_be_copied_is_packed() {
     type Spoil = fn(&Fabric, &Fabric);
     let cases: [(Spoil, u64); 6] = [
         (|_, _| {}, 1),
-        // Another process has that id.
+        // Another process has this id.
         (|_, there| there.slot_of(0).probe[1].store(1, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(0).pid.store(0, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(0).pid.store(i32::MAX as u32, Ordering::Relaxed), 0),
-        // Either does not take part.
+        // One of the ranks does not take part.
         (|here, _| here.slot_of(0).probe_at[0].store(0, Ordering::Relaxed), 0),
         (|_, there| there.slot_of(1).probe_at[0].store(0, Ordering::Relaxed), 0),
     ];
@@ -147,7 +147,7 @@ fn what_cannot_be_copied_is_packed() {
     let (mut source, mut target) = (pattern(100_000, 1), vec![9; 150_000]);
     let sent = send(&mut here, &mut source, &byte);
     let layout = LayoutRef { origin: target.as_mut_ptr(), plan: &pairs, count: 1 };
-    // SAFETY: the buffer outlives the operation.
+    // SAFETY: `target` outlives the receive, which completes in the turns below.
     unsafe { there.receive(&any(layout, 100_000, CONTEXT)) }.expect("a receive");
     turn(&mut here, &mut there);
     finished(&mut here, sent, 100_000);
@@ -156,8 +156,8 @@ fn what_cannot_be_copied_is_packed() {
     assert!(arrived == source && target.chunks_exact(3).all(|three| three[2] == 9));
 }
 
-/// The memory of a send that is cut loose is its caller's at once, however far the copy has come;
-/// what arrives are the bytes that were there. The same for a receive, which is not written any more.
+/// The memory of a detached send belongs to its caller at once, however far the copy has come; the bytes
+/// that were there arrive. The memory of a detached receive is not written any more.
 #[test]
 fn what_is_withdrawn_is_left_alone() {
     let byte = byte();
@@ -166,7 +166,7 @@ fn what_is_withdrawn_is_left_alone() {
         for (receiver, sender_first) in [(false, false), (false, true), (true, false), (true, true)]
         {
             if receiver && stage == 0 {
-                // Nothing has matched it: it is withdrawn, and its message waits for another.
+                // No message has matched the receive: it is withdrawn, and the message waits for another one.
                 continue;
             }
             let [(mut here, _), (mut there, _)] = pair();
@@ -196,7 +196,7 @@ fn what_is_withdrawn_is_left_alone() {
                 assert!(target.iter().all(|&byte| byte == 7), "stage {stage}");
             }
             assert!(here.others_are_served() && there.others_are_served());
-            // The pair goes on.
+            // The pair still works.
             let (mut source, mut target) = (pattern(200_000, 5), vec![0; 200_000]);
             let sent = send(&mut here, &mut source, &byte);
             let received = receive(&mut there, &mut target, &byte);
@@ -208,13 +208,13 @@ fn what_is_withdrawn_is_left_alone() {
     }
 }
 
-/// A sender that cannot write leaves its pieces to the receiver; a receiver that cannot read where
-/// it is told asks for a packed message. Neither crashes anybody.
+/// A sender that cannot write leaves its pieces to the receiver. A receiver that cannot read at the named
+/// address asks for a packed message. No process crashes.
 #[test]
 fn addresses_that_lead_nowhere_are_survived() {
     let byte = byte();
     const LEN: usize = 1 << 20;
-    // The receiver lies about where the data goes.
+    // The receiver names a wrong place for the data.
     let [(mut here, mine), (_, theirs)] = pair();
     let area = theirs.contact(0).expect("contact");
     let mut source = pattern(LEN, 1);
@@ -233,7 +233,7 @@ fn addresses_that_lead_nowhere_are_survived() {
     here.detach(sent);
     drop(mine);
 
-    // The sender lies about where the data is.
+    // The sender names a wrong place of the data.
     for origin in [0, 8, u64::MAX, u64::MAX - LEN as u64 / 2, 1 << 63] {
         let [(_, hostile), (mut there, fabric)] = pair();
         let mut target = vec![1; LEN];
@@ -247,7 +247,7 @@ fn addresses_that_lead_nowhere_are_survived() {
         for _ in 0..4 {
             there.progress().expect("a turn");
         }
-        // What has come back: where the data goes, then that it is to be packed after all.
+        // The receiver has answered twice: first with the place of its buffer, then with a CTS.
         let back = fabric.contact(0).expect("contact");
         let said = |n: usize| {
             let words = std::array::from_fn(|word| back.slot(n, word + 1).load_relaxed());
@@ -259,7 +259,7 @@ fn addresses_that_lead_nowhere_are_survived() {
         assert!(target.iter().all(|&byte| byte == 1));
     }
 
-    // Lengths that do not fit, and transfers of messages that are not offered.
+    // Lengths that do not fit, and answers for messages without an RTS.
     for envelope in [
         Envelope::Rts(
             Label { context: CONTEXT, tag: 1, bytes: 100, types: UNKNOWN },
@@ -290,8 +290,8 @@ fn publish(tx: &mut Producer, area: &Area, envelope: &Envelope) {
     tx.publish(area, room, &words, used);
 }
 
-/// The death of a third rank ends the receive, but not the piece that its sender is writing: its
-/// memory is let go when that is done, or when the sender is dead.
+/// The death of a third rank ends the receive, but not the wait for the piece that its sender is writing.
+/// The receive releases its memory when the piece is done, or when the sender is dead.
 #[test]
 fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
     let byte = byte();
@@ -324,8 +324,8 @@ fn a_piece_in_hand_is_waited_for_though_another_rank_has_died() {
     }
 }
 
-/// A sender that has helped once, and then not for 65536 transfers, left a count under the number
-/// that comes again: it is not taken for one of the new transfer.
+/// A sender that has helped once, and then not in the next 65536 transfers, has left a count under a number
+/// that is used again. The receiver does not mistake the old count for one of the new transfer.
 #[test]
 fn counts_of_an_old_transfer_are_not_those_of_a_new_one() {
     let byte = byte();
@@ -344,7 +344,7 @@ fn counts_of_an_old_transfer_are_not_those_of_a_new_one() {
     assert!(source == target);
 }
 
-/// Counts of the sender that nobody claimed end the job.
+/// A sender's count of pieces that it has not claimed ends the job.
 #[test]
 fn more_pieces_than_were_claimed_are_a_violation() {
     let byte = byte();

@@ -1,5 +1,5 @@
-//! The check of types between two exchanges of one process: every way of a message, matched early and
-//! late, and ranks of which one, both or neither checks.
+//! The check of types between two engines of one process: every protocol, matched early and late, with
+//! ranks of which one, both or neither checks.
 
 use super::super::*;
 use super::any;
@@ -29,7 +29,7 @@ fn plan(named: Named) -> Plan {
     Datatype::named(named).commit().expect("a plan")
 }
 
-/// Ends both operations: the results of the send and of the receive.
+/// Completes both operations and returns the results of the send and of the receive.
 fn end(
     ranks: &mut [MessageEngine; 2],
     sent: Result<Operation>,
@@ -68,11 +68,11 @@ fn who_checks_decides() {
             let to = LayoutRef { origin, plan: &floats, count: count as u64 + 1 };
             let label = Label { context: CONTEXT, tag: 3, bytes, types: OF_LAYOUT };
             let how = How { synchronous, ..How::STANDARD };
-            // SAFETY: the vectors outlive both operations, which end below.
+            // SAFETY: the vector of `to` outlives the receive, which ends in this round.
             let receive =
                 |there: &mut MessageEngine| unsafe { there.receive(&any(to, room, CONTEXT)) };
             let early = posted.then(|| receive(&mut ranks[1]));
-            // SAFETY: as above.
+            // SAFETY: the vector of `from` outlives the send, which ends in this round.
             let sent = unsafe { ranks[0].send(&from, label, 1, how) };
             while !posted && ranks[1].probe(CONTEXT, Source::Any, Tag::Any).is_none() {
                 ranks.iter_mut().for_each(|rank| {
@@ -98,7 +98,7 @@ fn who_checks_decides() {
     }
 }
 
-/// The quick look into the ring leaves what is to be compared to the long way, and takes the rest.
+/// A glance into the ring leaves messages whose types have to be compared, and takes all others.
 #[test]
 fn a_glance_takes_nothing_that_is_to_be_compared() {
     let (ints, floats) = (plan(Named::INT), plan(Named::FLOAT));
@@ -109,9 +109,9 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
         let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &ints, count: bytes / 4 };
         let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: &floats, count: bytes / 4 };
         let label = Label { context: CONTEXT, tag: 3, bytes, types: OF_LAYOUT };
-        // A first message, which makes the ring known, and one to look at.
+        // The first message makes the ring known; the second is there for the glance.
         for _ in 0..2 {
-            // SAFETY: the vectors outlive all operations, which are complete when they return.
+            // SAFETY: the send completes before it returns (asserted below), while its vector lives.
             let sent = unsafe { ranks[0].send(&from, label, 1, How::STANDARD) };
             assert!(matches!(sent, Ok(Operation::Done(_))));
             if ranks[1].peers[0].link.rx.is_none() {
@@ -119,7 +119,7 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
                 assert!(ranks[1].take(CONTEXT, Source::Any, Tag::Any).is_some());
             }
         }
-        // SAFETY: as above.
+        // SAFETY: `target` is written only during this call.
         let glance = unsafe { ranks[1].glance(&any(to, bytes, CONTEXT), 0) };
         match (checks, glance.expect("a look")) {
             (true, Glance::Other) => assert!(target.iter().all(|&value| value == 1)),
@@ -129,7 +129,7 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
     }
 }
 
-/// Messages of a rank to itself: short and long, before and after their receives.
+/// Types are compared in messages of a rank to itself: short and long, before and after their receives.
 #[test]
 fn messages_to_oneself_are_compared() {
     let (ints, floats) = (plan(Named::INT), plan(Named::FLOAT));
@@ -143,11 +143,11 @@ fn messages_to_oneself_are_compared() {
         let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: to, count };
         let label = Label { context: CONTEXT, tag: 3, bytes: 4 * count, types: OF_LAYOUT };
         let how = How { synchronous, ..How::STANDARD };
-        // SAFETY: the vectors outlive both operations, which are complete after the two calls.
+        // SAFETY: `target` outlives the receive, which is complete after both calls.
         let receive =
             |engine: &mut MessageEngine| unsafe { engine.receive(&any(to, 4 * count, CONTEXT)) };
         let early = posted.then(|| receive(&mut engine));
-        // SAFETY: as above.
+        // SAFETY: `data` outlives the send, which is complete after both calls.
         let sent = unsafe { engine.send(&from, label, 0, how) };
         let received = early.unwrap_or_else(|| receive(&mut engine));
         let [sent, received] = [sent, received].map(|started| match started {
@@ -165,8 +165,8 @@ fn messages_to_oneself_are_compared() {
     }
 }
 
-/// Whatever a rank says about its types, its message is received, refused or truncated; void ones are
-/// refused, checked or not.
+/// Whatever a rank says about its types, its message is received, refused or truncated. Void types are
+/// refused, with and without the check.
 #[test]
 fn types_that_are_lies_are_harmless() {
     let ints = plan(Named::INT);
@@ -191,7 +191,7 @@ fn types_that_are_lies_are_harmless() {
         ring.publish(&area, room, &words, used);
         let mut target = [1u32; 4];
         let to = LayoutRef { origin: target.as_mut_ptr().cast(), plan: &ints, count: 4 };
-        // SAFETY: the array outlives the operation, which ends in the next turn.
+        // SAFETY: `target` outlives the receive, which ends in the next turn.
         let receive = unsafe { victim.receive(&any(to, 16, CONTEXT)) };
         let Ok(Operation::Pending(id)) = receive else { panic!("nothing has been read") };
         victim.progress().expect("a turn");

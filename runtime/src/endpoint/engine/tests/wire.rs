@@ -1,5 +1,5 @@
-//! The words of the wire in every state of a send: what may come does what it says, everything else is
-//! a broken protocol. And every protocol, forced, with messages of all lengths.
+//! The envelopes of the wire in every state of a send: an allowed envelope has its effect, and any other one
+//! is a broken protocol. Also every protocol, forced, with messages of all lengths.
 
 use super::super::*;
 use super::any;
@@ -16,7 +16,7 @@ const SHORT: u64 = 64;
 
 static NUMBER: u64 = 0x7769_7265_776f_7264;
 
-/// How far a send to rank 1 has come, or what else its number is.
+/// The state of a send to rank 1, or the reason why its number names no such send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     NoRequest,
@@ -46,7 +46,7 @@ fn byte() -> Plan {
     Datatype::named(Named::U8).commit().expect("a plan")
 }
 
-/// The ranks of one job in this process; each may access the others' memory, which is its own.
+/// The ranks of one job in this process. Each rank may access the memory of the others, which is its own.
 fn job<const N: usize>(eager_limit: u64) -> [(MessageEngine, Fabric); N] {
     let segment = Segment::create(N, &[], JobFlags::default(), 0).expect("a segment");
     let segment = Arc::new(segment);
@@ -58,7 +58,7 @@ fn job<const N: usize>(eager_limit: u64) -> [(MessageEngine, Fabric); N] {
     })
 }
 
-/// Memory in the heap of a rank, for as long as its job lives.
+/// Allocates memory in the heap of a rank for the life of its job.
 fn room(fabric: &Fabric, len: u64) -> *mut u8 {
     let heap = fabric.heap().expect("a heap");
     heap.alloc(len as usize, 64, true).expect("room").as_ptr()
@@ -70,7 +70,7 @@ fn say(tx: &mut Producer, area: &Area, envelope: &Envelope) {
     tx.publish(area, room, &words, used);
 }
 
-/// Everything that a receiver can say about the message `id`, and in which states it may.
+/// Returns every answer that a receiver can send for the message `id`, and the states that allow it.
 fn words(id: u64, bytes: u64) -> [(Envelope, &'static [State]); 6] {
     use State::{InHeap, InPrivate, Plain, Unacknowledged, Withdrawn};
     let help = |space| {
@@ -104,7 +104,7 @@ fn every_word_has_its_states() {
             let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
             let dest = if state == State::ToAnother { 2 } else { 1 };
             let how = How { synchronous: state == State::Unacknowledged, ..How::STANDARD };
-            // SAFETY: the heap outlives the engine.
+            // SAFETY: the memory of the send lies in the heap, which outlives the engine.
             let started = unsafe {
                 match state {
                     State::NoRequest => Ok(Operation::Pending(7 << 32)),
@@ -141,14 +141,14 @@ fn every_word_has_its_states() {
                     assert!(matches!(send.stage, SendStage::Streaming(_)), "{name}");
                 }
                 Envelope::Help { .. } => assert!(!victim.requests().is_complete(id), "{name}"),
-                // Of one that was cut loose nothing is left.
+                // Nothing is left of a detached send.
                 _ if state == State::Withdrawn => {
                     assert!(victim.requests().get(id).is_none(), "{name}");
                 }
                 _ => {
                     let status = victim.requests().fetch(id).expect(&name).expect("well");
                     assert_eq!(status.bytes, bytes, "{name}");
-                    // Once is enough.
+                    // A second answer violates the protocol.
                     say(&mut tx, &area, &envelope);
                     victim.progress().expect_err(&name);
                 }
@@ -157,7 +157,7 @@ fn every_word_has_its_states() {
     }
 }
 
-/// Help with a message of another length, or into too little room, is no help.
+/// Help with a message of another length, or with too little room, violates the protocol.
 #[test]
 fn help_with_another_message_is_a_violation() {
     let byte = byte();
@@ -166,7 +166,7 @@ fn help_with_another_message_is_a_violation() {
         victim.force(Forced::Heap);
         let layout = LayoutRef { origin: room(&fabric, LONG), plan: &byte, count: LONG };
         let label = Label { context: CONTEXT, tag: 1, bytes: LONG, types: UNKNOWN };
-        // SAFETY: the heap outlives the engine.
+        // SAFETY: the send reads from the heap of `victim`, which outlives the engine.
         let sent = unsafe { victim.send(&layout, label, 1, How::STANDARD) };
         let Ok(Operation::Pending(id)) = sent else { panic!("{sent:?}") };
         let area = hostile.contact(0).expect("contact");
@@ -179,7 +179,7 @@ fn help_with_another_message_is_a_violation() {
     }
 }
 
-/// Both sides in the heap, lengths around every border, receives posted before and after.
+/// Both sides lie in heaps, with lengths around every limit, and receives posted before and after.
 #[test]
 fn every_protocol_carries_every_length() {
     let byte = byte();
@@ -198,7 +198,7 @@ fn every_protocol_carries_every_length() {
         for len in [1, 31, 32, 33, 64, 4096, 8192, 8193, 32_768, 65_537, LONG, LONG + 1] {
             for posted in [false, true] {
                 sent += 1;
-                // SAFETY: the room is longer, and nobody else's; the operations end below.
+                // SAFETY: `room` gave `from` and `to` more than `len` bytes, and only this test uses them.
                 unsafe {
                     std::slice::from_raw_parts_mut(from, len as usize)
                         .iter_mut()
@@ -209,12 +209,12 @@ fn every_protocol_carries_every_length() {
                 let send = LayoutRef { origin: from, plan: &byte, count: len };
                 let receive = LayoutRef { origin: to, plan: &byte, count: len };
                 let label = Label { context: CONTEXT, tag: 1, bytes: len, types: UNKNOWN };
-                // SAFETY: as above.
+                // SAFETY: `to` has room for `len` bytes, and the receive ends in this round.
                 let post = |there: &mut MessageEngine| unsafe {
                     there.receive(&any(receive, len, CONTEXT)).expect("a receive")
                 };
                 let early = posted.then(|| post(&mut there));
-                // SAFETY: as above.
+                // SAFETY: `from` has `len` bytes, and the send ends in this round.
                 let sent = unsafe { here.send(&send, label, 1, How::STANDARD) }.expect("a send");
                 while !posted && there.probe(CONTEXT, Source::Any, Tag::Any).is_none() {
                     there.progress().expect("a turn");
@@ -233,7 +233,8 @@ fn every_protocol_carries_every_length() {
                     };
                     assert_eq!(status.bytes, len);
                 }
-                // SAFETY: as above; both are initialised.
+                // SAFETY: `from` and `to` have `len` and `len + 1` initialised bytes; both operations are
+                // complete, so nothing writes to either.
                 let (source, target) = unsafe {
                     let target = std::slice::from_raw_parts(to, len as usize + 1);
                     (std::slice::from_raw_parts(from, len as usize), target)
