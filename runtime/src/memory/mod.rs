@@ -1,12 +1,12 @@
-//! Memory that other ranks can copy from, and to, in place: what `MPI_Alloc_mem` gives out, buffers
-//! of Rust programs, and the fields of `halo/`.
+//! Memory that other ranks can read and write in place: blocks of `MPI_Alloc_mem`, shared buffers of Rust
+//! programs, and the fields of `halo/`.
 //!
-//! Messages of any layout whose data lies in such memory are copied once, by the receiver, from
-//! layout to layout; nothing else is different about it. It comes from this rank's part of the
-//! shared heap (`heaps.rs` has the table of all heaps) once [`init`](crate::init) has joined a job of several ranks;
-//! before, and in a job of one, it is ordinary memory.
+//! The receiver copies a message in such memory once, from layout to layout, whatever the layouts are.
+//! Otherwise the memory is ordinary. Once [`init`](crate::init) has joined a job of several ranks, the
+//! memory comes from this rank's part of the shared heap (`heaps.rs` has the table of all heaps). Before
+//! that, and in a job of one rank, it comes from the ordinary allocator.
 //!
-//! Invariant: a block belongs to one owner, and goes back where it came from when that is dropped.
+//! Invariant: a block has one owner, and returns to its allocator when the owner is dropped.
 
 pub(crate) mod heaps;
 
@@ -22,55 +22,55 @@ use crate::sys::limits;
 use crate::{Error, ErrorKind, Result};
 use heaps::Heaps;
 
-/// Bytes of a cache line: every block begins at one.
+/// Bytes of a cache line. Every block begins at the start of a line.
 const LINE: usize = 64;
 
-/// The job whose heap is used, once this process has joined one.
+/// The heaps of the job, once this process has joined one.
 static JOB: OnceLock<Arc<Heaps>> = OnceLock::new();
 
-/// From now on memory comes from this rank's heap.
+/// Takes memory from this rank's heap from now on.
 pub(crate) fn join(heaps: &Arc<Heaps>) {
-    // A process joins once (`world.rs`).
+    // A process joins only once (`world.rs`).
     let _ = JOB.set(heaps.clone());
 }
 
-/// The heaps of the job, once this process has joined one of several ranks.
+/// Returns the heaps of the job, once this process has joined a job of several ranks.
 pub(crate) fn heaps() -> Option<&'static Arc<Heaps>> {
     JOB.get()
 }
 
-/// Bytes that this process can still take: what the machine has left, or a control group or limit of
-/// this process allows, whichever is less.
+/// Returns how many bytes this process can still allocate: the smaller of the machine's free memory and the
+/// rest under a control group or limit of this process.
 pub fn available() -> u64 {
     limits::available_memory()
 }
 
-/// A block of memory of its own.
+/// An owned block of memory.
 #[derive(Debug)]
 pub struct Block {
     start: NonNull<u8>,
-    /// Of ordinary memory; `None` for a piece of the heap.
+    /// Layout of a block of ordinary memory; `None` for a block in the heap.
     layout: Option<Layout>,
 }
 
-// SAFETY: a block is an allocation without an aliasing rule of its own: whoever holds it may use it
-// from any thread, and both allocators take it back from any.
+// SAFETY: a block is a plain allocation. Its holder may use it from any thread, and both allocators free it
+// from any thread.
 unsafe impl Send for Block {}
-// SAFETY: as above; a shared block only gives its address away.
+// SAFETY: a shared reference to a block only gives its address.
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// `len` bytes at a multiple of `align`, a power of two, and of a cache line; all zeros if
-    /// `zeroed`, else of any content. Also no bytes have an address of their own.
+    /// Allocates `len` bytes at a multiple of `align` (a power of two) and of a cache line. They are zero if
+    /// `zeroed`, and arbitrary otherwise. A block of 0 bytes has an address of its own, too.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoMemory`] when the machine, a cgroup or the heap has too little left;
-    /// [`ErrorKind::Argument`] for an `align` that is no power of two.
+    /// Returns [`ErrorKind::NoMemory`] if the machine, a cgroup or the heap has too little memory left, and
+    /// [`ErrorKind::Argument`] if `align` is not a power of two.
     #[doc(alias = "MPI_Alloc_mem")]
     pub fn new(len: usize, align: usize, zeroed: bool) -> Result<Self> {
         if !align.is_power_of_two() {
-            let detail = format!("{align} is no power of two");
+            let detail = format!("{align} is not a power of two");
             return Err(Error::new(ErrorKind::Argument, "align", detail));
         }
         let align = align.max(LINE);
@@ -79,25 +79,25 @@ impl Block {
             let start = heap.alloc(len, align, zeroed).map_err(of_heap)?;
             return Ok(Self { start, layout: None });
         }
-        // SAFETY: the layout's size is not 0.
+        // SAFETY: the size of `layout` is at least 1 (`len.max(1)` above), as both allocators require.
         let start = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
         let start = NonNull::new(start).ok_or_else(|| refused(len))?;
         Ok(Self { start, layout: Some(layout) })
     }
 
-    /// The first byte.
+    /// Returns the address of the first byte.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Whether it lies in the shared heap: other ranks can copy from and to it in place.
+    /// Returns whether the block lies in the shared heap, where other ranks can read and write in place.
     pub fn is_shared(&self) -> bool {
         self.layout.is_none()
     }
 }
 
 fn refused(len: usize) -> Error {
-    Error::new(ErrorKind::NoMemory, "size", format!("{len} bytes were refused"))
+    Error::new(ErrorKind::NoMemory, "size", format!("cannot allocate {len} bytes"))
 }
 
 fn of_heap(error: typepack_job::Error) -> Error {
@@ -111,10 +111,10 @@ fn of_heap(error: typepack_job::Error) -> Error {
 impl Drop for Block {
     fn drop(&mut self) {
         match self.layout {
-            // SAFETY: `new` allocated it with this layout, and this is the only `dealloc`.
+            // SAFETY: `new` allocated the block with this layout, and this is the only `dealloc`.
             Some(layout) => unsafe { dealloc(self.start.as_ptr(), layout) },
             None => {
-                // False only in a forked child, whose copy of the books is nobody's.
+                // `free` returns false only in a forked child, whose copy of the heap's tables is unused.
                 let _ =
                     JOB.get().and_then(|heaps| heaps.used()).map(|heap| heap.free(self.as_ptr()));
             }
@@ -122,7 +122,7 @@ impl Drop for Block {
     }
 }
 
-/// `len` values in memory of its own from which other ranks can copy messages in place; from
+/// `len` values in memory that other ranks can read in place. See
 /// [`Universe::shared_buffer`](crate::Universe::shared_buffer).
 #[doc(alias = "MPI_Alloc_mem")]
 pub struct SharedBuffer<T> {
@@ -132,12 +132,12 @@ pub struct SharedBuffer<T> {
 }
 
 impl<T: Pod> SharedBuffer<T> {
-    /// `len` values, all zeros. In a job of several ranks, once it has been joined, in memory that
-    /// they share; else in ordinary memory.
+    /// Allocates `len` values, all zero. If this process has joined a job of several ranks, the memory is
+    /// shared with them; otherwise it is ordinary memory.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoMemory`] when the machine, a cgroup or the heap has too little left.
+    /// Returns [`ErrorKind::NoMemory`] if the machine, a cgroup or the heap has too little memory left.
     pub fn zeroed(len: usize) -> Result<Self> {
         let layout = Layout::array::<T>(len).map_err(|_| refused(usize::MAX))?;
         let block = Block::new(layout.size(), layout.align(), true)?;
@@ -148,16 +148,16 @@ impl<T: Pod> SharedBuffer<T> {
 impl<T: Pod> Deref for SharedBuffer<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: the block holds `len` values, aligned for them; they began as zeros and any bytes
-        // make valid ones (Pod). The block is this value's alone; other ranks read it only while a
-        // message borrows it.
+        // SAFETY: the block holds `len` aligned values. They began as zeros, and any bytes are valid values
+        // (Pod). Only this value owns the block, and other ranks read it only while a message borrows it.
         unsafe { std::slice::from_raw_parts(self.block.as_ptr().cast(), self.len) }
     }
 }
 
 impl<T: Pod> DerefMut for SharedBuffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as in `deref`, and `&mut self` makes this the only reference.
+        // SAFETY: the block holds `len` aligned and initialised values, and `&mut self` makes this the only
+        // reference to them.
         unsafe { std::slice::from_raw_parts_mut(self.block.as_ptr().cast(), self.len) }
     }
 }

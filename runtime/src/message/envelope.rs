@@ -1,36 +1,36 @@
-//! What a ring slot says: the words of the wire, encoded in seven words and checked when read.
+//! Envelopes: the content of a ring slot, encoded in seven words and checked when read.
 //!
-//! `transport/link.rs` writes envelopes, `endpoint/engine/incoming.rs` reads them; `shm/ring.rs` carries
-//! them without looking inside.
+//! `transport/link.rs` writes envelopes and `endpoint/engine/incoming.rs` reads them. `shm/ring.rs`
+//! carries the words without interpreting them.
 //!
-//! | kind | from | says |
+//! | kind | from | meaning |
 //! |---|---|---|
 //! | Inline, Eager | sender | a message, with its payload in the slot or in the payload area |
-//! | Synchronous | sender | the same, and that the sender waits for the match |
-//! | RTS | sender | a message waits at its sender; perhaps where its data lies |
-//! | ACK | receiver | a synchronous message has been matched |
-//! | CTS | receiver | a receive has matched the RTS: the data is to come through the chunks |
-//! | FIN | receiver | the data of an RTS has been copied from where it lies |
-//! | REFUSED | receiver | an RTS has been matched by a receive that does not take its data |
-//! | Help | receiver | the data is being copied; the sender may copy a part of it |
-//! | Define | sender | what a type's number means from here on |
-//! | Withdraw | sender | the data of an RTS must not be read from where it lies any more |
-//!
+//! | Synchronous | sender | a message with its payload in the payload area; the sender waits for the match |
+//! | RTS | sender | a message waits at its sender; the RTS may say where its data lies |
+//! | ACK | receiver | a receive has matched a synchronous message |
+//! | CTS | receiver | a receive has matched the RTS; the sender has to send the data through the chunks |
+//! | FIN | receiver | the receiver has copied the data of an RTS from its place |
+//! | REFUSED | receiver | a receive has matched the RTS and does not take its data |
+//! | Help | receiver | the receiver copies the data; the sender may copy a part |
+//! | Define | sender | the meaning of a type number from here on |
+//! | Withdraw | sender | the receiver must not read the data of an RTS in place any more |
 //! ```text
-//! word 0   bits 0..8 kind, bits 8..32 types of what is sent, zero where no data is or nothing is
-//!          known (`typecheck.rs`), bits 32..64 tag                 (Define: the type's number)
-//! word 1   messages: context of the communicator             (Help: number of the split; else 0)
+//! word 0   bits 0..8 kind; bits 8..32 types of the message, zero if it has no data or its types are
+//!          unknown (`typecheck.rs`); bits 32..64 tag              (Define: the type's number)
+//! word 1   messages: context of the communicator                  (Help: number of the split; else 0)
 //! word 2   messages and Help: packed bytes of the whole message
-//!          Define: bytes of the encoded type, in the payload area                      (else 0)
+//!          Define: bytes of the encoded type in the payload area  (else 0)
 //! word 3   Inline: payload bytes 0..8; all others but Eager and Define: the sender's request id
-//! word 4-6 Inline: payload bytes 8..32    RTS: 0, or where the data lies: word 4 bits 0..32 the
-//!          type's number, bits 32..40 1 for the shared heap, 2 for private memory; word 5 where
-//!          displacement 0 is: offset in the sender's heap, address in its memory; word 6 elements
-//!          Help: the same, where in the receiver's memory the data goes
+//! word 4-6 Inline: payload bytes 8..32
+//!          RTS: 0, or the place of the data in the sender: word 4 bits 0..32 the type's number, bits
+//!          32..40 1 for the shared heap or 2 for private memory; word 5 the place of displacement 0, as
+//!          an offset in the heap or an address in private memory; word 6 the number of elements
+//!          Help: the place of the data in the receiver, in the format of an RTS
 //! ```
 //!
-//! Invariant: a decoded [`Envelope`] is in range whatever the slot held; whether it makes sense to
-//! the request it names is checked by `transport/answers.rs`.
+//! Invariant: the fields of a decoded [`Envelope`] are in range, whatever the slot held.
+//! `transport/answers.rs` checks whether an envelope fits the request that it names.
 
 pub use super::label::Label;
 use super::typecheck;
@@ -53,44 +53,44 @@ const HELP: u64 = 9;
 const DEFINE: u64 = 10;
 const WITHDRAW: u64 = 11;
 
-/// Of word 0; the types are above it.
+/// Width of the kind in word 0. The types are above it.
 const KIND_BITS: u32 = 8;
 
 const _: () = assert!(typecheck::END == 1 << (32 - KIND_BITS));
 
-/// In word 4 of a place.
+/// Kind of memory in word 4 of a place.
 const IN_HEAP: u64 = 1;
 const PRIVATE: u64 = 2;
 
-/// Types that a sender can have defined to one receiver at a time.
+/// Number of types that a sender can have defined at one receiver at a time.
 pub const TYPES: usize = 64;
 
-/// The number of the type that needs no definition: one byte, elements without a gap.
+/// The number of a type that needs no definition: one byte, elements without a gap.
 pub const BYTES: u32 = u32::MAX;
 
 /// Longest encoded type that can be defined, in bytes.
 pub const TYPE_MAX: usize = EAGER_MAX;
 
-/// Which memory.
+/// A kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     /// A rank's part of the shared heap.
     Heap,
-    /// A rank's own.
+    /// A rank's private memory.
     Private,
 }
 
-/// Where the data of a message lies, or goes.
+/// The place of a message's data, or the place to which the data goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// In which memory.
+    /// The kind of memory.
     pub space: Space,
-    /// Number of the type, below [`TYPES`] or [`BYTES`].
+    /// Number of the type: below [`TYPES`], or [`BYTES`].
     pub number: u32,
-    /// Bytes from the start of the rank's heap to displacement 0, as a type's displacements are,
-    /// modulo 2^64; in private memory its address.
+    /// In a heap: bytes from the start of the rank's heap to displacement 0, modulo 2^64. In private
+    /// memory: the address of displacement 0.
     pub origin: u64,
-    /// Elements.
+    /// Number of elements.
     pub count: u64,
 }
 
@@ -113,9 +113,9 @@ impl Place {
         let space = match words[0] >> 32 {
             0 if number == 0 => return Ok(None),
             IN_HEAP if number == BYTES || (number as usize) < TYPES => Space::Heap,
-            // One run of memory.
+            // Private memory is always one run of bytes.
             PRIVATE if number == BYTES => Space::Private,
-            _ => return Err(Violation("data that lie nowhere")),
+            _ => return Err(Violation("a place in an unknown kind of memory")),
         };
         Ok(Some(Self { space, number, origin: words[1], count: words[2] }))
     }
@@ -128,18 +128,18 @@ pub enum Envelope {
     Inline(Label, [u8; INLINE_MAX]),
     /// A message whose payload is in the ring's payload area.
     Eager(Label),
-    /// A message whose payload is in the ring's payload area, and whose sender waits under this
-    /// request id for the ACK.
+    /// A message whose payload is in the ring's payload area. The sender waits under this request id for
+    /// the ACK.
     Synchronous(Label, u64),
-    /// A message that waits at its sender, under this request id; perhaps where its data lies.
+    /// A message that waits at its sender under this request id, with the place of its data if known.
     Rts(Label, u64, Option<Place>),
-    /// The synchronous message with this request id has been matched.
+    /// A receive has matched the synchronous message with this request id.
     Ack(u64),
-    /// The message with this request id is to be packed into the chunks.
+    /// The sender has to pack the message with this request id into the chunks.
     Cts(u64),
-    /// The message with this request id has been copied, whole.
+    /// The receiver has copied the whole message with this request id.
     Fin(u64),
-    /// The receive that has matched the message with this request id does not take it.
+    /// A receive has matched the message with this request id and does not take it.
     Refused(u64),
     /// The receiver copies the message with this id and asks its sender to help.
     Help {
@@ -149,22 +149,22 @@ pub enum Envelope {
         number: u32,
         /// Packed bytes of the message.
         bytes: u64,
-        /// Where in the receiver's memory the data goes; room for at least as many bytes.
+        /// The place to which the data goes in the receiver's memory, with room for `bytes` bytes or more.
         place: Place,
     },
-    /// The type with this number is, from here on, what so many bytes in the payload area encode.
+    /// From here on the type with this number is the one encoded in the payload area.
     Define {
-        /// Below [`TYPES`].
+        /// Number of the type, below [`TYPES`].
         number: u32,
         /// Bytes of the encoded type, at most [`TYPE_MAX`].
         bytes: u64,
     },
-    /// The data of the message with this id must not be read any more: the sender packs it.
+    /// The receiver must not read the data of the message with this id any more: the sender packs it.
     Withdraw(u64),
 }
 
 impl Envelope {
-    /// The words of this envelope, and how many of them matter.
+    /// Returns the words of this envelope, and how many of them matter.
     #[inline]
     pub fn encode(&self) -> ([u64; ENVELOPE_WORDS], usize) {
         let head = |kind: u64, label: &Label| {
@@ -174,14 +174,14 @@ impl Envelope {
             Self::Inline(label, payload) => {
                 let mut words = [head(INLINE, label), label.context, label.bytes, 0, 0, 0, 0];
                 for (word, bytes) in words[3..].iter_mut().zip(payload.chunks_exact(8)) {
-                    // A chunk of eight always fits; the zero is never taken.
+                    // A chunk of eight bytes always fits, so the default of zero is never used.
                     *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
                 }
                 (words, 3 + (label.bytes as usize).div_ceil(8).min(4))
             }
             Self::Eager(label) => ([head(EAGER, label), label.context, label.bytes, 0, 0, 0, 0], 3),
             Self::Rts(label, id, place) => {
-                // All seven words: what is not written is what an earlier lap left there.
+                // All seven words: a word that is not written keeps its value from an earlier lap.
                 let [a, b, c] = Place::encode(place);
                 ([head(RTS, label), label.context, label.bytes, *id, a, b, c], 7)
             }
@@ -203,14 +203,14 @@ impl Envelope {
         }
     }
 
-    /// Reads what another rank wrote.
+    /// Decodes and checks the words that another rank wrote.
     ///
     /// # Errors
-    /// [`Violation`] for an unknown kind and for any field outside its domain.
+    /// Returns a [`Violation`] if the kind is unknown or a field is outside its domain.
     #[inline]
     pub fn decode(words: &[u64; ENVELOPE_WORDS]) -> Result<Self, Violation> {
         let head = words[0] & 0xffff_ffff;
-        // Only messages have types; elsewhere any bit makes another, unknown kind.
+        // Only messages have types. In other envelopes a type bit makes the kind unknown.
         let kind = match head & ((1 << KIND_BITS) - 1) {
             message @ (INLINE | EAGER | RTS | SYNCHRONOUS) => message,
             _ => head,
@@ -219,10 +219,10 @@ impl Envelope {
         let tag = (words[0] >> 32) as u32 as i32;
         let label = Label { context: words[1], tag, bytes: words[2], types };
         if tag < 0 {
-            return Err(Violation("negative tag in an envelope"));
+            return Err(Violation("an envelope has a negative tag"));
         }
         if label.bytes > i64::MAX as u64 {
-            return Err(Violation("message length out of range"));
+            return Err(Violation("an envelope has a message length above 2^63 - 1"));
         }
         match kind {
             INLINE if label.bytes <= INLINE_MAX as u64 => {
@@ -232,27 +232,27 @@ impl Envelope {
                 }
                 Ok(Self::Inline(label, payload))
             }
-            INLINE => Err(Violation("inline message longer than a slot")),
+            INLINE => Err(Violation("an inline message is longer than a slot")),
             EAGER if label.bytes > 0 && label.bytes <= EAGER_MAX as u64 => Ok(Self::Eager(label)),
-            EAGER => Err(Violation("eager message of impossible length")),
+            EAGER => Err(Violation("an eager message is empty or too long for the payload area")),
             SYNCHRONOUS if label.bytes <= EAGER_MAX as u64 => {
                 Ok(Self::Synchronous(label, words[3]))
             }
-            SYNCHRONOUS => Err(Violation("synchronous message of impossible length")),
+            SYNCHRONOUS => Err(Violation("a synchronous message is too long for the payload area")),
             RTS if label.bytes > 0 => {
                 let place = Place::decode([words[4], words[5], words[6]])?;
                 Ok(Self::Rts(label, words[3], place))
             }
-            RTS => Err(Violation("RTS of an empty message")),
+            RTS => Err(Violation("an RTS has an empty message")),
             ACK => Ok(Self::Ack(words[3])),
             CTS => Ok(Self::Cts(words[3])),
             FIN => Ok(Self::Fin(words[3])),
             REFUSED => Ok(Self::Refused(words[3])),
             DEFINE if (tag as usize) < TYPES && (1..=TYPE_MAX as u64).contains(&label.bytes) => {
-                // Not negative (above).
+                // `tag` is not negative (checked above).
                 Ok(Self::Define { number: tag as u32, bytes: label.bytes })
             }
-            DEFINE => Err(Violation("definition of an impossible type")),
+            DEFINE => Err(Violation("a type definition has a number or length out of range")),
             WITHDRAW => Ok(Self::Withdraw(words[3])),
             HELP => {
                 let place = Place::decode([words[4], words[5], words[6]])?;
@@ -261,10 +261,10 @@ impl Envelope {
                     (Some(number), Some(place)) if label.bytes > 0 => {
                         Ok(Self::Help { id: words[3], number, bytes: label.bytes, place })
                     }
-                    _ => Err(Violation("help with nothing")),
+                    _ => Err(Violation("a request for help has no place or a wrong split number")),
                 }
             }
-            _ => Err(Violation("unknown kind of envelope")),
+            _ => Err(Violation("an envelope has an unknown kind")),
         }
     }
 }

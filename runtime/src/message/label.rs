@@ -1,6 +1,6 @@
-//! The words by which a message is known: its label, what a receive asks for, what a receive gets.
+//! The words that identify a message: its label, what a receive asks for, and what it returns.
 //!
-//! `endpoint/matching.rs` compares labels with what receives ask for; `envelope.rs` carries labels.
+//! `endpoint/matching.rs` compares labels with receives, and `envelope.rs` carries labels.
 
 pub use crate::status::Status;
 
@@ -8,7 +8,7 @@ pub use crate::status::Status;
 #[doc(alias = "MPI_TAG_UB")]
 pub const TAG_UB: i32 = i32::MAX;
 
-/// The rank a receive or probe accepts messages from.
+/// The rank from which a receive or probe accepts messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Every rank.
@@ -24,7 +24,7 @@ impl From<usize> for Source {
     }
 }
 
-/// The tag a receive or probe accepts.
+/// The tag that a receive or probe accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {
     /// Every tag.
@@ -35,7 +35,7 @@ pub enum Tag {
 }
 
 impl Tag {
-    /// Whether a message with `tag` is accepted.
+    /// Returns whether a message with `tag` is accepted.
     #[inline]
     pub(crate) fn accepts(self, tag: i32) -> bool {
         match self {
@@ -51,16 +51,16 @@ impl From<i32> for Tag {
     }
 }
 
-/// An operation that has been started.
+/// A started operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// It is complete.
+    /// The operation is complete.
     Done(Status),
-    /// It is in flight under this number, which [`Ongoing`](crate::Ongoing) knows.
+    /// The operation is in flight under this number, which [`Ongoing`](crate::Ongoing) uses.
     Pending(u64),
 }
 
-/// What identifies a message to the matching, everything but its source, and what is in it.
+/// All that identifies a message for matching except its source, and the size and types of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// Context of the communicator.
@@ -69,6 +69,6 @@ pub struct Label {
     pub tag: i32,
     /// Packed bytes of the whole message.
     pub bytes: u64,
-    /// What is known of its basic types: a number of `message/typecheck.rs`, below its `END`.
+    /// Check bits of its basic types: a number of `message/typecheck.rs`, below its `END`.
     pub types: u32,
 }

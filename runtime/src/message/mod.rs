@@ -1,8 +1,8 @@
-//! What a message is, whatever way it goes: its label, its data, its types, the words of the wire.
+//! The parts of a message, whichever protocol carries it: its label, data, types and envelope.
 //!
-//! `label.rs` has source, tag, status and label; `payload.rs` packs and unpacks any range of the data;
-//! `typecheck.rs` compares types where that is asked for; `envelope.rs` is what two ranks say to each
-//! other. After this room comes `transport/`, which moves the bytes.
+//! `label.rs` has source, tag, status and label. `payload.rs` packs and unpacks any range of the data.
+//! `typecheck.rs` compares types if the user asks for the check. `envelope.rs` has the words that two
+//! ranks exchange. The folder serves `transport/`, which moves the bytes.
 
 pub(crate) mod envelope;
 pub(crate) mod label;

@@ -1,11 +1,11 @@
-//! The two ends of a message's data: where packed bytes come from and where they go.
+//! The two ends of a message's data: the source of packed bytes and their destination.
 //!
-//! `endpoint/engine.rs` makes them from a call's arguments; the protocols of `transport/` pack and unpack any
-//! range of them; the engine does the work. This is the only file of the runtime that calls the
-//! engine's raw executors.
+//! `endpoint/engine.rs` makes both from a call's arguments. The protocols of `transport/` pack and unpack
+//! any range of them, and typepack-engine does the work. This is the only file of the runtime that calls
+//! the raw executors of typepack-engine.
 //!
-//! Invariant: the memory behind a `Layout` is valid until its request is complete or detached;
-//! that is the promise of `Messages::send` and `Messages::receive`, kept by the scopes and by the blocking calls.
+//! Invariant: the memory behind a `Layout` is valid until its request is complete or detached. Callers of
+//! `Messages::send` and `Messages::receive` guarantee this; the scopes and the blocking calls do so.
 
 use super::{Source, Tag};
 use crate::{Error, ErrorKind, Plan, Result};
@@ -18,47 +18,47 @@ use typepack_engine::Side;
 pub struct Layout {
     /// Address of displacement 0.
     pub origin: *mut u8,
-    /// The committed type; held so that freeing it while an operation is pending is legal.
+    /// The committed type. The layout holds it, so that a program may free it while an operation is pending.
     pub plan: Plan,
-    /// Elements.
+    /// Number of elements.
     pub count: u64,
 }
 
-// SAFETY: a layout is an address and a shared, immutable plan; who made it promised that the
-// memory may be used from any thread until the operation is complete (see `Messages`).
+// SAFETY: a layout is an address and a shared, immutable plan. The caller that made it guarantees that any
+// thread may use the memory until the operation is complete (see `Messages`).
 unsafe impl Send for Layout {}
 
-/// A layout as a call's arguments describe it; kept only if the operation stays in flight.
+/// A layout as a call's arguments describe it. It is kept only if the operation stays in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct LayoutRef<'a> {
     /// Address of displacement 0.
     pub origin: *mut u8,
     /// The committed type.
     pub plan: &'a Plan,
-    /// Elements.
+    /// Number of elements.
     pub count: u64,
 }
 
-/// A receive as a call's arguments describe it: where the data goes, and which messages it accepts.
+/// A receive as a call's arguments describe it: the place for the data and the accepted messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Posting<'a> {
-    /// Where the data goes.
+    /// The place for the data.
     pub layout: LayoutRef<'a>,
     /// The packed size of the layout's elements.
     pub capacity: u64,
-    /// Messages of this context.
+    /// The context of accepted messages.
     pub context: u64,
-    /// Messages from there.
+    /// The source of accepted messages.
     pub source: Source,
-    /// Messages with this tag.
+    /// The tag of accepted messages.
     pub tag: Tag,
 }
 
 impl<'a> Posting<'a> {
-    /// A receive into all elements of `layout`.
+    /// Describes a receive into all elements of `layout`.
     ///
     /// # Errors
-    /// More packed bytes than 63 bits count.
+    /// Returns an engine error if the layout has more packed bytes than 63 bits can count.
     #[inline]
     pub fn new(layout: LayoutRef<'a>, context: u64, source: Source, tag: Tag) -> Result<Self> {
         let capacity = layout.plan.packed_bytes(layout.count)?;
@@ -67,7 +67,7 @@ impl<'a> Posting<'a> {
 }
 
 impl LayoutRef<'_> {
-    /// Makes it last.
+    /// Makes an owned layout.
     pub fn keep(&self) -> Layout {
         Layout { origin: self.origin, plan: self.plan.clone(), count: self.count }
     }
@@ -77,11 +77,12 @@ impl LayoutRef<'_> {
     /// # Safety
     ///
     /// - `range` lies within the packed bytes of `count` elements, whose memory is readable.
-    /// - `dst` is valid for writes of `range.end - range.start` bytes and overlaps the layout
-    ///   nowhere.
+    /// - `dst` is writable for `range.end - range.start` bytes.
+    /// - The bytes at `dst` overlap no byte of the layout.
     #[inline]
     pub unsafe fn pack(&self, range: Range<u64>, dst: *mut u8) {
-        // SAFETY: all four conditions are the caller's promise.
+        // SAFETY: the caller guarantees the range, the readable elements, the room at `dst`, and that the
+        // two do not overlap (the conditions of `# Safety`; `pack_raw` has no others).
         unsafe { engine::pack_raw(self.plan, self.count, self.origin, range, dst) };
     }
 
@@ -90,84 +91,86 @@ impl LayoutRef<'_> {
     /// # Safety
     ///
     /// - `range` lies within the packed bytes of `count` elements, whose memory is writable.
-    /// - `src` is valid for reads of `range.end - range.start` bytes and overlaps the layout
-    ///   nowhere.
+    /// - `src` is readable for `range.end - range.start` bytes.
+    /// - The bytes at `src` overlap no byte of the layout.
     #[inline]
     pub unsafe fn unpack(&self, range: Range<u64>, src: *const u8) {
-        // SAFETY: all four conditions are the caller's promise.
+        // SAFETY: the caller guarantees the range, the writable elements, the bytes at `src`, and that the
+        // two do not overlap (the conditions of `# Safety`; `unpack_raw` has no others).
         unsafe { engine::unpack_raw(self.plan, self.count, self.origin, range, src) };
     }
 }
 
 impl Layout {
-    /// Address of the first byte of a contiguous layout.
+    /// Returns the address of the first byte of a contiguous layout.
     pub fn first(&self) -> u64 {
         (self.origin as u64).wrapping_add(self.plan.footprint().true_lb as u64)
     }
 
-    /// The same, borrowed.
+    /// Borrows the layout.
     pub fn view(&self) -> LayoutRef<'_> {
         LayoutRef { origin: self.origin, plan: &self.plan, count: self.count }
     }
 }
 
-/// Address of the packed bytes of a message in a buffer that the program has lent.
+/// The address of a message's packed bytes in a buffer that the program has lent.
 #[derive(Debug)]
 pub struct Lent(*mut u8);
 
-// SAFETY: an address; who lent the memory promised that it may be used from any thread until the
-// operation is complete or detached (see `Backing::Lent`).
+// SAFETY: the value is an address. The program that lent the memory guarantees that any thread may use it
+// until the operation is complete or detached (see `Backing::Lent`).
 unsafe impl Send for Lent {}
 
-/// What a send that cannot be completed at once keeps its data in.
+/// The memory that holds the data of a send that does not complete at once.
 #[derive(Clone, Copy, Debug)]
 pub enum Backing {
-    /// The caller's memory, as it is.
+    /// The caller's memory.
     Caller,
     /// A packed copy: the caller's memory is free when the call returns.
     Copy,
-    /// A packed copy in memory at this address, which the caller lends until the send is complete
-    /// or detached.
+    /// A packed copy at this address, in memory that the caller lends until the send is complete or
+    /// detached.
     Lent(*mut u8),
 }
 
-/// Where the packed bytes of a message come from.
+/// The source of a message's packed bytes.
 #[derive(Debug)]
 pub enum Supply {
-    /// Packed on the way, from the user's memory.
+    /// The user's memory, from which the protocol packs.
     Memory(Layout),
-    /// Packed already, in memory of our own: a send that outlived the scope that started it, or
-    /// whose memory is to be received into.
+    /// Packed bytes in a private buffer: the send outlived the scope that started it, or its memory is used
+    /// for a receive.
     Packed(Vec<u8>),
-    /// Packed already, in a buffer that the program has lent for sends.
+    /// Packed bytes in a buffer that the program has lent for sends.
     Lent(Lent),
-    /// Zeros: such a send for whose data there was no memory left. Its scope has panicked, and
-    /// the receiver must still get the bytes it has been promised.
+    /// Zeros: a detached send for whose packed copy there was no memory. Its scope has panicked, and the
+    /// receiver must still get the announced number of bytes.
     Lost,
 }
 
 impl Supply {
-    /// The supply of a send of `bytes` packed bytes that stays in flight.
+    /// Returns the supply of a send of `bytes` packed bytes that stays in flight.
     ///
     /// # Safety
     ///
     /// - The layout's memory is readable, and `bytes` is its packed size.
-    /// - Lent memory holds as many bytes, and is nobody else's until the send is complete or
-    ///   detached.
+    /// - Lent memory holds `bytes` bytes, and no one else uses it until the send is complete or detached.
     ///
     /// # Errors
-    /// Out of memory.
+    /// Returns `ErrorKind::NoMemory` if memory ran out.
     pub unsafe fn new(layout: &LayoutRef<'_>, bytes: u64, backing: Backing) -> Result<Self> {
         Ok(match backing {
             Backing::Caller => Self::Memory(layout.keep()),
             Backing::Copy => {
                 let mut packed = buffer(bytes)?;
-                // SAFETY: the layout and its size are the caller's promise, the buffer is as long.
+                // SAFETY: the layout is readable and has `bytes` packed bytes (first condition of
+                // `# Safety`). `packed` is a new buffer of `bytes` bytes, apart from the layout.
                 unsafe { layout.pack(0..bytes, packed.as_mut_ptr()) };
                 Self::Packed(packed)
             }
             Backing::Lent(start) => {
-                // SAFETY: both sides are the caller's promise.
+                // SAFETY: the layout is readable and has `bytes` packed bytes (first condition), and the
+                // lent memory at `start` holds `bytes` bytes and is free (second condition).
                 unsafe { layout.pack(0..bytes, start) };
                 Self::Lent(Lent(start))
             }
@@ -179,42 +182,43 @@ impl Supply {
     /// # Safety
     ///
     /// - `range` lies within the packed bytes of the message.
-    /// - `dst` is valid for writes of `range.end - range.start` bytes and overlaps the source
-    ///   nowhere.
+    /// - `dst` is writable for `range.end - range.start` bytes.
+    /// - The bytes at `dst` overlap no byte of the source.
     #[inline]
     pub unsafe fn pack(&self, range: Range<u64>, dst: *mut u8) {
         match self {
-            // SAFETY: the layout's memory is valid (module invariant); range and destination are
-            // the caller's promise.
+            // SAFETY: the layout's memory is valid (module invariant). The caller guarantees `range` and
+            // the room at `dst` (the conditions of `# Safety`).
             Self::Memory(layout) => unsafe { layout.view().pack(range, dst) },
             Self::Packed(bytes) => {
                 let part = &bytes[range.start as usize..range.end as usize];
-                // SAFETY: the slice is checked above, the destination is the caller's promise.
+                // SAFETY: the indexing above checked `range`. The caller guarantees that `dst` has room
+                // for it and does not overlap the source (second and third condition).
                 unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), dst, part.len()) };
             }
             Self::Lent(Lent(start)) => {
                 let len = (range.end - range.start) as usize;
                 let from = start.wrapping_add(range.start as usize);
-                // SAFETY: the lent memory holds the whole message (promise of `new`), the
-                // destination is the caller's promise.
+                // SAFETY: the lent memory holds the whole message (second condition of `new`), so it holds
+                // `range`. The caller guarantees the room at `dst`.
                 unsafe { std::ptr::copy_nonoverlapping(from, dst, len) };
             }
             Self::Lost => {
-                // SAFETY: the destination is valid for the whole range (caller's promise).
+                // SAFETY: `dst` is writable for the length of `range` (second condition of `# Safety`).
                 unsafe { std::ptr::write_bytes(dst, 0, (range.end - range.start) as usize) };
             }
         }
     }
 
-    /// Lets go of the user's memory: packs all `bytes` into memory of our own.
+    /// Releases the user's memory: packs all `bytes` bytes into a private buffer.
     pub fn detach(&mut self, bytes: u64) {
         if !matches!(self, Self::Memory(_) | Self::Lent(_)) {
             return;
         }
         *self = match buffer(bytes) {
             Ok(mut packed) => {
-                // SAFETY: the supply's memory is valid (module invariant), the range is the whole
-                // message, and the new buffer holds `bytes` bytes.
+                // SAFETY: the supply's memory is valid (module invariant), `0..bytes` is the whole message,
+                // and the new buffer holds `bytes` bytes.
                 unsafe { self.pack(0..bytes, packed.as_mut_ptr()) };
                 Self::Packed(packed)
             }
@@ -223,12 +227,12 @@ impl Supply {
     }
 }
 
-/// Where the packed bytes of a message go.
+/// The destination of a message's packed bytes.
 #[derive(Debug)]
 pub enum Sink {
-    /// Unpacked on the way, into the user's memory.
+    /// The user's memory, into which the protocol unpacks.
     Memory(Layout),
-    /// Dropped: a receive that outlived the scope that started it.
+    /// Nowhere: the receive outlived the scope that started it.
     Discard,
 }
 
@@ -238,67 +242,71 @@ impl Sink {
     /// # Safety
     ///
     /// - `range` lies within the packed bytes of the receive's `count` elements.
-    /// - `src` is valid for reads of `range.end - range.start` bytes and overlaps the sink nowhere.
+    /// - `src` is readable for `range.end - range.start` bytes, and these overlap no byte of the sink.
     #[inline]
     pub unsafe fn unpack(&self, range: Range<u64>, src: *const u8) {
         if let Self::Memory(layout) = self {
-            // SAFETY: the layout's memory is valid (module invariant); range and source are the
-            // caller's promise.
+            // SAFETY: the layout's memory is valid (module invariant). The caller guarantees `range` and
+            // the bytes at `src` (both conditions of `# Safety`).
             unsafe { layout.view().unpack(range, src) };
         }
     }
 }
 
-/// Copies the first `bytes` packed bytes of `supply` into `sink`, layout to layout.
+/// Copies the first `bytes` packed bytes of `supply` into `sink`, from layout to layout.
 ///
 /// # Safety
 ///
 /// - `bytes` is at most the packed bytes of either side.
-/// - The two sides overlap nowhere, unless each of them is one run of bytes.
+/// - The two sides do not overlap, unless each of them is one run of bytes.
 pub unsafe fn copy(supply: &Supply, sink: &Sink, bytes: u64) {
     let Sink::Memory(to) = sink else { return };
     match supply {
-        // SAFETY: passed on to the caller, whose promise is the same.
+        // SAFETY: the memory of both layouts is valid (module invariant). The caller guarantees the number
+        // of bytes and that the sides do not overlap (both conditions of `# Safety`).
         Supply::Memory(from) => unsafe { copy_layout(&from.view(), &to.view(), bytes) },
-        // SAFETY: both hold the packed bytes of the message; the rest is promised.
+        // SAFETY: `packed` holds the whole message, so at least `bytes` bytes, and a private buffer
+        // overlaps no sink. The sink has room for `bytes` bytes (first condition).
         Supply::Packed(packed) => unsafe { sink.unpack(0..bytes, packed.as_ptr()) },
-        // SAFETY: as above.
+        // SAFETY: the lent buffer holds the whole message (second condition of `Supply::new`). The caller
+        // guarantees the room of the sink and that the two do not overlap.
         Supply::Lent(Lent(start)) => unsafe { sink.unpack(0..bytes, *start) },
         Supply::Lost => {
             let zeros = [0u8; 4096];
             for at in (0..bytes).step_by(zeros.len()) {
                 let end = bytes.min(at + zeros.len() as u64);
-                // SAFETY: the range is within the sink and no longer than the zeros.
+                // SAFETY: `at..end` lies within `bytes`, for which the sink has room (first condition), and
+                // is no longer than the local array `zeros`.
                 unsafe { sink.unpack(at..end, zeros.as_ptr()) };
             }
         }
     }
 }
 
-/// Copies the first `bytes` packed bytes of `from` into `to`, layout to layout.
+/// Copies the first `bytes` packed bytes of `from` into `to`, from layout to layout.
 ///
 /// # Safety
 ///
-/// - `bytes` is at most the packed bytes of either side, whose memory is valid.
-/// - The two sides overlap nowhere, unless each of them is one run of bytes.
+/// - `bytes` is at most the packed bytes of either side, and the memory of both sides is valid.
+/// - The two sides do not overlap, unless each of them is one run of bytes.
 #[inline]
 pub unsafe fn copy_layout(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) {
     if let Some((from, to)) = overlap(from, to, bytes) {
-        // SAFETY: both runs are in valid memory (caller's promise) and hold as many bytes as the
-        // range, which is within both sides (caller's promise).
+        // SAFETY: `overlap` returned the first bytes of two runs in valid memory with at least `bytes`
+        // bytes each (first condition of `# Safety`). `ptr::copy` allows overlap.
         unsafe { std::ptr::copy(from, to, bytes as usize) };
         return;
     }
     let src =
         Side { plan: from.plan, count: from.count, memory: from.origin.cast_const(), origin: 0 };
     let dst = Side { plan: to.plan, count: to.count, memory: to.origin, origin: 0 };
-    // SAFETY: the range is within both sides, whose memory is valid and does not overlap (caller's
-    // promise; runs that do have been copied above).
+    // SAFETY: `0..bytes` lies within both sides, whose memory is valid (first condition). They do not
+    // overlap: overlapping runs were copied above, and the second condition excludes all others.
     unsafe { engine::copy_raw(src, dst, 0..bytes) };
 }
 
-/// The two runs of a message whose receive is in the memory of its send: a program's mistake, of which
-/// it is to hear nothing worse than from a C library's `memmove`.
+/// Returns the two runs of a message whose receive overlaps the memory of its send. This is an error of the
+/// program, and the result is that of a C library's `memmove`.
 #[inline]
 fn overlap(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) -> Option<(*const u8, *mut u8)> {
     if !from.plan.is_contiguous() || !to.plan.is_contiguous() {
@@ -310,49 +318,51 @@ fn overlap(from: &LayoutRef<'_>, to: &LayoutRef<'_>, bytes: u64) -> Option<(*con
     ((source as u64).abs_diff(target as u64) < bytes).then_some((source, target))
 }
 
-/// Copies the packed bytes of `range` from `count` elements of `plan`, whose displacement 0 is at
-/// `origin` in memory that another process shares, into a receive's layout.
+/// Copies the packed bytes of `range` from `count` elements of `plan` into a receive's layout.
+/// Displacement 0 of the elements is at `origin`, in memory that another process shares.
 ///
 /// # Safety
 ///
 /// - `range` lies within the packed bytes of both sides.
-/// - The source's elements are readable; their bytes may change meanwhile.
-/// - The two sides overlap nowhere.
+/// - The source's elements are readable. Another process may change their bytes at the same time.
+/// - The two sides do not overlap.
 #[inline]
 pub unsafe fn fetch(origin: *const u8, plan: &Plan, count: u64, to: &Layout, range: Range<u64>) {
     let src = Side { plan, count, memory: origin, origin: 0 };
     let dst = Side { plan: &to.plan, count: to.count, memory: to.origin, origin: 0 };
-    // SAFETY: the destination's memory is valid (module invariant), the rest is promised.
+    // SAFETY: the memory of `to` is valid (module invariant). The caller guarantees the range, the
+    // readable source, and that the sides do not overlap (the conditions of `# Safety`).
     unsafe { engine::copy_raw(src, dst, range) };
 }
 
-/// As [`fetch`], the other way: copies the packed bytes of `range` of a send's layout into `count`
-/// elements of `plan`, whose displacement 0 is at `origin` in memory that another process shares.
+/// Copies the packed bytes of `range` of a send's layout into `count` elements of `plan`. Displacement 0
+/// of the elements is at `origin`, in memory that another process shares.
 ///
 /// # Safety
 ///
 /// - `range` lies within the packed bytes of both sides.
-/// - The destination's elements are writable, and those of the range nobody else's.
-/// - The two sides overlap nowhere.
+/// - The destination's elements are writable, and no one else writes the bytes of the range.
+/// - The two sides do not overlap.
 #[inline]
 pub unsafe fn push_to(from: &Layout, origin: *mut u8, plan: &Plan, count: u64, range: Range<u64>) {
     let memory = from.origin.cast_const();
     let src = Side { plan: &from.plan, count: from.count, memory, origin: 0 };
     let dst = Side { plan, count, memory: origin, origin: 0 };
-    // SAFETY: the source's memory is valid (module invariant), the rest is promised.
+    // SAFETY: the memory of `from` is valid (module invariant). The caller guarantees the range, the
+    // writable destination, and that the sides do not overlap (the conditions of `# Safety`).
     unsafe { engine::copy_raw(src, dst, range) };
 }
 
-/// A zeroed buffer of `bytes` bytes; running out of memory is an error and not an abort.
+/// Returns a zeroed buffer of `bytes` bytes. A lack of memory is an error and does not abort the process.
 ///
 /// # Errors
-/// Out of memory.
+/// Returns `ErrorKind::NoMemory` if memory ran out.
 pub fn buffer(bytes: u64) -> Result<Vec<u8>> {
     let refused = || {
         Error::new(
             ErrorKind::NoMemory,
             "memory",
-            format!("{bytes} bytes for a buffered message were refused"),
+            format!("cannot allocate {bytes} bytes for a buffered message"),
         )
     };
     let len = usize::try_from(bytes).map_err(|_| refused())?;

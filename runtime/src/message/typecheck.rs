@@ -1,19 +1,19 @@
-//! Whether a message holds what its receive asks for: the check of types that
-//! `TYPEPACK_CHECK_TYPES=1` turns on.
+//! The check of types that `TYPEPACK_CHECK_TYPES=1` enables: whether a message has the types that its
+//! receive asks for.
 //!
-//! `endpoint/engine.rs` asks here on both sides. A sender that checks folds the hash of its signature
-//! (`typepack_engine::signature`: class and width of every basic element, in order) to 24 bits, which
-//! travel in the envelope ([`Label::types`](crate::message::envelope::Label)). A receiver that
-//! checks folds the hash of as many bytes of its own type and compares. The hash is composed, so that
-//! neither side walks over elements.
+//! `endpoint/engine.rs` calls this file at both ends. A checking sender folds the hash of its signature
+//! (`typepack_engine::signature`: class and width of every basic element, in order) to 24 bits, and the
+//! envelope carries these bits ([`Label::types`](crate::message::envelope::Label)). A checking receiver
+//! folds the hash of the same number of bytes of its own type and compares. The hash is composed, so that
+//! neither side iterates over elements.
 //!
-//! What may meet is what the engine says (`signature/matching.rs`): the message is a prefix of the
-//! receive, by class and width; packed data matches everything; bytes match bytes only. Differently
-//! from there, a message that is longer than its receive is not compared, because the hash of its
-//! front is not known: it is truncated like any other.
+//! The engine defines which types match (`signature/matching.rs`): the message is a prefix of the receive
+//! by class and width, packed data matches everything, and bytes match only bytes. There is one
+//! difference: a message that is longer than its receive is not compared, because the hash of its first
+//! part is unknown. The receive truncates it like any other message.
 //!
-//! 24 bits miss one mismatch in 16 million. A rank that lies about its types can have its data
-//! received as they are without the check, and no more.
+//! 24 bits miss one mismatch in 16 million. If a rank sends wrong check bits, the worst effect is that its
+//! data is received as it would be without the check.
 
 use super::Status;
 use super::payload::LayoutRef;
@@ -22,28 +22,29 @@ use std::fmt::Write;
 use typepack_engine::Named;
 use typepack_engine::signature::{Basic, Sameness, Signature, SignatureHash};
 
-/// Of a message about which nothing is known that could be compared: its sender does not check, it
-/// has no data, or all of it is `MPI_PACKED`.
+/// The types of a message that cannot be compared: its sender does not check, the message has no data, or
+/// all of its data is `MPI_PACKED`.
 pub const UNKNOWN: u32 = 0;
 
-/// Of a message without data that stands for one which its sender could not have: no receive takes
-/// it, also without the check. Collective calls hand it on, so that nobody waits for what a failure
-/// has stopped.
+/// The types of an empty message that replaces a message that its sender could not provide. Every receive
+/// refuses it, also without the check. Collective calls pass it on, so that no rank waits for data that a
+/// failure has stopped.
 pub const VOID: u32 = 1;
 
-/// In the label of a message that is to be sent, never in an envelope: the types are the layout's, and are
-/// found out if messages are compared. Not [`UNKNOWN`], which a packed copy of `MPI_PACKED` is.
+/// Value in the label of a message to be sent, never in an envelope: the types are those of the layout,
+/// and are computed only if messages are compared. It differs from [`UNKNOWN`], which stands for a packed
+/// copy of `MPI_PACKED`.
 pub const OF_LAYOUT: u32 = u32::MAX;
 
-/// Folds lie below this.
+/// All folds are below this number.
 pub const END: u32 = 1 << 24;
 
-/// Runs of a signature that a text has.
+/// Most runs of a signature that an error text shows.
 const SHOWN: usize = 8;
 
-/// 24 bits that stand for a signature: neither [`UNKNOWN`] nor [`VOID`].
+/// Folds a signature hash to 24 bits, which are neither [`UNKNOWN`] nor [`VOID`].
 fn fold(hash: SignatureHash) -> u32 {
-    // The finalizer of splitmix64: a short signature's hash is a small number.
+    // The finalizer of splitmix64, because the hash of a short signature is a small number.
     let mut x = (hash.value as u64) ^ ((hash.value >> 64) as u64).rotate_left(29);
     x = x.wrapping_add(hash.elements.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -53,10 +54,10 @@ fn fold(hash: SignatureHash) -> u32 {
     first + (x % u64::from(END - first)) as u32
 }
 
-/// What the envelope of a message of `count` elements says about its types.
+/// Returns the check bits for the envelope of a message of `count` elements.
 #[cold]
 pub fn of_message(plan: &Plan, count: u64) -> u32 {
-    // A plan without a datatype is no user's; a signature of more than 2^28 structs is refused.
+    // Only internal plans have no datatype. The signature of more than 2^28 structs is refused.
     let Ok(signature) = plan.signature() else { return UNKNOWN };
     match signature.hash(count) {
         Ok(hash) if hash.elements > 0 && !signature.is_packed() => fold(hash),
@@ -64,8 +65,8 @@ pub fn of_message(plan: &Plan, count: u64) -> u32 {
     }
 }
 
-/// Why a receive of `capacity` bytes must not have a message with these `types`, of which nothing is
-/// written then; `None` if it may, as far as types go.
+/// Returns the error if a receive of `capacity` bytes must refuse a message with these `types`. A refused
+/// message writes nothing. Returns `None` if the receive may take the message, as far as types matter.
 #[inline]
 pub fn refusal(
     check: bool,
@@ -88,7 +89,7 @@ fn compared(
     let Status { source, tag, bytes } = status;
     if types == VOID {
         let detail = format!(
-            "rank {source} could not have the data of its message with tag {tag}; there it says why"
+            "rank {source} failed before it had the data of its message with tag {tag}; see its error"
         );
         let received = Status { bytes: 0, ..status };
         return Some(Error::new(ErrorKind::Other, "message", detail).of_message(received));
@@ -97,13 +98,13 @@ fn compared(
         return None;
     }
     let signature = layout.plan.signature().ok()?;
-    // The message is no longer than the receive: no error.
+    // The message is not longer than the receive, so the hash exists.
     let expected = signature.hash_of_bytes(layout.count, bytes).ok()?;
     if signature.is_packed() || expected.is_some_and(|hash| fold(hash) == types) {
         return None;
     }
     let detail = format!(
-        "the message of {bytes} bytes from rank {source} with tag {tag} has other types than the \
+        "the {bytes}-byte message from rank {source} with tag {tag} has other types than the \
          receive: {} expected, {} sent",
         front(signature, layout.count, bytes),
         guess(bytes, types)
@@ -111,10 +112,10 @@ fn compared(
     Some(Error::new(ErrorKind::Type, "datatype", detail).of_message(status))
 }
 
-/// Whether data of this rank may be copied from one layout to the other, as in a message to itself.
+/// Checks the types of a copy within this rank, as those of a message from this rank to itself.
 ///
 /// # Errors
-/// [`ErrorKind::Type`] if not.
+/// Returns [`ErrorKind::Type`] if the types do not match.
 #[cold]
 pub fn own(from: (&Plan, u64), to: (&Plan, u64)) -> crate::Result<()> {
     let (Ok(sent), Ok(expected)) = (from.0.signature(), to.0.signature()) else { return Ok(()) };
@@ -127,7 +128,7 @@ pub fn own(from: (&Plan, u64), to: (&Plan, u64)) -> crate::Result<()> {
     }
 }
 
-/// The first `bytes` bytes of a signature in words, such as `2 x float 8, integer 4`.
+/// Returns the first `bytes` bytes of a signature as text, such as `2 x float 8, integer 4`.
 fn front(signature: &Signature, count: u64, bytes: u64) -> String {
     let (mut text, mut left) = (String::new(), bytes);
     let Ok(runs) = signature.runs(count) else { return text };
@@ -141,7 +142,7 @@ fn front(signature: &Signature, count: u64, bytes: u64) -> String {
         left -= elements * width + rest;
         if rest > 0 {
             let before = if text.is_empty() { "" } else { ", " };
-            // Writing into a string cannot fail.
+            // A write to a string cannot fail.
             let _ = write!(text, "{before}{rest} of {width} bytes of {}", run.basic);
         }
         if left == 0 {
@@ -158,12 +159,12 @@ fn front(signature: &Signature, count: u64, bytes: u64) -> String {
 fn list(text: &mut String, place: usize, elements: u64, basic: Basic) {
     let before = if place == 0 { "" } else { ", " };
     let times = if elements == 1 { String::new() } else { format!("{elements} x ") };
-    // Writing into a string cannot fail.
+    // A write to a string cannot fail.
     let _ = write!(text, "{before}{times}{basic}");
 }
 
-/// What a message of so many bytes with these types probably holds, in words: found if all of it is
-/// of one basic type. Of two messages in a million that are not, one is called so.
+/// Returns the probable content of a message of `bytes` bytes with these types as text. If the whole message
+/// is of one basic type, the text names this type. Of other messages, two in a million get such a text, too.
 fn guess(bytes: u64, types: u32) -> String {
     let basics = Named::all().filter_map(|named| Basic::new(named, Sameness::Representation));
     for basic in basics.filter(|basic| bytes.is_multiple_of(u64::from(basic.width()))) {
@@ -196,7 +197,7 @@ mod tests {
         Datatype::structured(&[1, 2], &[0, 8], &types).expect("a type")
     }
 
-    /// The verdict on `sent` of a receive of `count` elements of `ty`.
+    /// Returns the verdict of a receive of `count` elements of `ty` on `sent`.
     fn verdict(sent: u32, bytes: u64, ty: &Datatype, count: u64) -> Option<String> {
         let plan = plan(ty);
         let layout = LayoutRef { origin: std::ptr::null_mut(), plan: &plan, count };
@@ -237,16 +238,16 @@ mod tests {
             &[named(Named::INT32_T), named(Named::DOUBLE_PRECISION)],
         );
         assert_eq!(verdict(sent, 60, &long.expect("a type"), 3), None);
-        // One and a half pairs.
+        // One and a half elements of `pairs`.
         let types = [pairs.clone(), named(Named::INT)];
         let more = Datatype::structured(&[1, 1], &[0, 24], &types).expect("a type");
         assert_eq!(verdict(of_message(&plan(&more), 1), 24, &pairs, 2), None);
-        // Longer than the receive: another matter.
+        // A message that is longer than the receive gets another error.
         assert_eq!(verdict(sent, 60, &named(Named::CHAR), 59), None);
         assert_eq!(
             verdict(sent, 60, &named(Named::CHAR), 60).expect("a refusal"),
             format!(
-                "datatype: the message of 60 bytes from rank 3 with tag 7 has other types than the \
+                "datatype: the 60-byte message from rank 3 with tag 7 has other types than the \
                  receive: 60 x character 1 expected, something else (of several basic types, hash \
                  {sent:#08x}) sent"
             )
@@ -318,7 +319,7 @@ mod tests {
     fn own_parts_are_compared_element_by_element() {
         let (ints, pairs) = (plan(&named(Named::INT)), plan(&pairs()));
         assert_eq!(own((&ints, 1), (&pairs, 1)), Ok(()));
-        // Longer than its room: another error.
+        // A part that is longer than its room gets another error.
         assert_eq!(own((&ints, 9), (&ints, 2)), Ok(()));
         assert_eq!(
             own((&ints, 2), (&pairs, 1)).expect_err("a mismatch").to_string(),

@@ -1,24 +1,24 @@
-//! Memory that the ranks of a communicator share: windows, shared file pointers, agreement and small
-//! collective calls live in it.
+//! Memory that the ranks of a communicator share. Windows, shared file pointers, agreement and small
+//! collective calls use it.
 //!
-//! A [`SharedRegion`] has a part for each rank, in that rank's heap (`memory/heaps.rs`), which all others
-//! map. Before this room comes `comm/`, whose messages it agrees with, in a message space of their own;
-//! after it come the rooms that keep their state in regions.
+//! A [`SharedRegion`] has a part for each rank in that rank's heap (`memory/heaps.rs`), which all other
+//! ranks map. The folder uses `comm/`: the ranks agree by messages in a message space of their own. It
+//! serves the folders that keep their state in regions.
 //!
-//! How one is made, collectively:
+//! The ranks make a region together:
 //!
-//! 1. each rank takes its part from its heap, and tells all others where it is, or that there is none;
-//! 2. each maps the heaps of the others, and tells them whether it could;
-//! 3. who has heard from all that they could has a region. Otherwise all give their parts back, and all
-//!    return an error.
+//! 1. Each rank allocates its part in its heap, and sends its place, or its failure, to all others.
+//! 2. Each rank maps the heaps of the others, and sends its success or failure to all others.
+//! 3. A rank that has received success from all ranks has a region. Otherwise all ranks free their parts,
+//!    and all return an error.
 //!
-//! How one ends: each rank notes in every part that it has left, in a byte of its own, and touches
-//! the region no more. The owner of a part gives it back when all have left or are dead; until then the
-//! part waits in a list of the process (`parts.rs`), which is looked through whenever a region is made or
-//! ends. No rank waits for another, except in [`SharedRegion::free`].
+//! A region ends without a barrier. Each rank notes in every part that it has left, in a byte of its own,
+//! and does not touch the region any more. The owner of a part frees it when all ranks have left or are
+//! dead. Until then the part is in a list of the process (`parts.rs`), which the process checks whenever
+//! it makes or ends a region. No rank waits for another one, except in [`SharedRegion::free`].
 //!
-//! A rank that dies takes nothing away: its heap stays mapped. Who makes or frees a region with it
-//! gets [`ErrorKind::ProcAborted`], as in every call that waits for it.
+//! The memory of a dead rank stays available, because its heap stays mapped. A rank that makes or frees a
+//! region together with a dead rank gets [`ErrorKind::ProcAborted`], as in every call that waits for it.
 
 mod parts;
 
@@ -31,14 +31,14 @@ use parts::{OwnPart, Part};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 
-/// What a rank tells all others: whether it has done its step, and two more words.
+/// The words that a rank sends to all others: whether its step succeeded, and two more values.
 type Words = [u64; 3];
 
-/// Memory of which every rank of a communicator has a part, and in which every rank can work.
+/// Memory in which every rank of a communicator has a part, and which every rank can read and write.
 ///
-/// Parts begin with zeros. Several ranks may work on one at the same time: through atomics
-/// ([`SharedRegion::atomic`]), or through pointers ([`SharedRegion::as_ptr`]) in an order that
-/// the program takes care of. Dropping a region leaves it; its memory goes back when all ranks have left.
+/// Parts begin as zeros. Several ranks may work on one part at the same time: through atomics
+/// ([`SharedRegion::atomic`]), or through pointers ([`SharedRegion::as_ptr`]) in an order that the program
+/// ensures. Dropping a region leaves it; the memory is freed when all ranks have left.
 ///
 /// ```
 /// use std::sync::atomic::Ordering;
@@ -54,9 +54,9 @@ type Words = [u64; 3];
 /// ```
 pub struct SharedRegion {
     comm: Communicator,
-    /// By rank of the communicator.
+    /// Parts by rank of the communicator.
     parts: Vec<Part>,
-    /// Given to the list of those that wait when the region ends.
+    /// This rank's part. It moves to the list of waiting parts when the region ends.
     own: Option<OwnPart>,
 }
 
@@ -68,18 +68,17 @@ impl fmt::Debug for SharedRegion {
 }
 
 impl SharedRegion {
-    /// A region in which this rank has `bytes` bytes, which may be none, and each other rank as many as it
-    /// says. Collective: all ranks of the communicator call it, in the same order as its other
+    /// Makes a region in which this rank has `bytes` bytes, which may be 0. Each other rank gives its own
+    /// number. Collective: all ranks of the communicator call it, in one order with other calls that make
     /// regions.
     ///
     /// # Errors
-    /// The same on every rank: [`ErrorKind::NoMemory`] when a rank has too little memory left for its part,
-    /// or too little address space for those of the others. [`ErrorKind::ProcAborted`] when a rank has
-    /// died.
+    /// Returns one kind of error on all ranks: [`ErrorKind::NoMemory`] if a rank has too little memory for
+    /// its part, or too little address space for the other parts; [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Win_allocate_shared")]
     pub fn allocate(comm: &Communicator, bytes: usize) -> Result<Self> {
         parts::sweep();
-        // 1. A part of one's own.
+        // 1. This rank's part.
         let own = take(comm, bytes);
         let said = match &own {
             Ok(own) => [1, own.offset(), bytes as u64],
@@ -87,25 +86,25 @@ impl SharedRegion {
         };
         let all = tell(comm, said)?;
         let own = all_could(&all, own, "has too little memory for its part")?;
-        // 2. Those of the others.
+        // 2. The parts of the other ranks.
         let parts = find(comm, &own, &all);
         let all = match tell(comm, [parts.is_ok().into(), 0, 0]) {
             Ok(all) => all,
             Err(error) => {
-                // Others may have heard from all.
+                // Other ranks may have received success from all ranks.
                 own.leave();
                 return Err(error);
             }
         };
         let parts = all_could(&all, parts, "cannot map the memory of the others")?;
-        // 3. All have told all that they could.
+        // 3. All ranks have reported success to all.
         Ok(Self { comm: comm.clone(), parts, own: Some(own) })
     }
 
-    /// Ends the region, and gives its memory back before any rank returns. Collective.
+    /// Ends the region, and frees its memory before any rank returns. Collective.
     ///
     /// # Errors
-    /// [`ErrorKind::ProcAborted`] when a rank has died; the memory goes back when the others have left.
+    /// Returns [`ErrorKind::ProcAborted`] if a rank has died. The memory is freed when the others have left.
     #[doc(alias = "MPI_Win_free")]
     pub fn free(self) -> Result<()> {
         let comm = self.comm.clone();
@@ -115,30 +114,30 @@ impl SharedRegion {
         all.map(|_| ())
     }
 
-    /// The number of ranks that have a part.
+    /// Returns the number of ranks, each of which has a part.
     pub fn size(&self) -> usize {
         self.parts.len()
     }
 
-    /// The bytes of a rank's part; none of a rank that there is not.
+    /// Returns the bytes of a rank's part, and 0 for a rank that does not exist.
     pub fn len(&self, rank: usize) -> usize {
         self.parts.get(rank).map_or(0, Part::len)
     }
 
-    /// Whether a rank's part has no bytes.
+    /// Returns whether a rank's part has no bytes.
     pub fn is_empty(&self, rank: usize) -> bool {
         self.len(rank) == 0
     }
 
-    /// The first byte of a rank's part in this process, at a multiple of 64; valid for
-    /// [`SharedRegion::len`] bytes until the region is dropped. `None` for a rank that there is not.
+    /// Returns the address of a rank's part in this process, a multiple of 64. It is valid for
+    /// [`SharedRegion::len`] bytes until the region is dropped. `None` for a rank that does not exist.
     #[doc(alias = "MPI_Win_shared_query")]
     pub fn as_ptr(&self, rank: usize) -> Option<*mut u8> {
         self.parts.get(rank).map(Part::as_ptr)
     }
 
-    /// The word of eight bytes at byte `offset` of a rank's part. `None` where there is none: beyond the
-    /// part, or at no multiple of 8.
+    /// Returns the word of eight bytes at byte `offset` of a rank's part. Returns `None` if the word lies
+    /// beyond the part, or `offset` is not a multiple of 8.
     pub fn atomic(&self, rank: usize, offset: usize) -> Option<&AtomicU64> {
         self.parts.get(rank)?.atomic(offset)
     }
@@ -156,17 +155,17 @@ impl Drop for SharedRegion {
     }
 }
 
-/// This rank's part, with room for the notes of those who leave.
+/// Allocates this rank's part, with room for the notes of the ranks that leave.
 fn take(comm: &Communicator, bytes: usize) -> Result<OwnPart> {
     let members = comm.size();
     let refused = || {
-        let detail = format!("{bytes} bytes of memory that {members} ranks share were refused");
+        let detail = format!("cannot allocate {bytes} bytes of memory shared by {members} ranks");
         Error::new(ErrorKind::NoMemory, "bytes", detail)
     };
     let len = parts::notes(members).checked_add(bytes).ok_or_else(refused)?;
     let block = Block::new(len, parts::LINE, true)?;
     if members > 1 && !block.is_shared() {
-        // No heap: the job has none, or it has no place in the address space of this process.
+        // The job has no heap, or the heap has no place in the address space of this process.
         return Err(refused());
     }
     let group = comm.group();
@@ -174,7 +173,7 @@ fn take(comm: &Communicator, bytes: usize) -> Result<OwnPart> {
     Ok(OwnPart::new(block, members, comm.rank()))
 }
 
-/// The parts of all ranks, where they say that these are.
+/// Returns the parts of all ranks, at the places that the ranks have named.
 fn find(comm: &Communicator, own: &OwnPart, all: &[Words]) -> Result<Vec<Part>> {
     let heaps = memory::heaps();
     let part = |(rank, &[_, offset, bytes]): (usize, &Words)| {
@@ -194,8 +193,8 @@ fn find(comm: &Communicator, own: &OwnPart, all: &[Words]) -> Result<Vec<Part>> 
     all.iter().enumerate().map(part).collect()
 }
 
-/// The result of a step if all ranks have done theirs; else the error of the first that has not, which
-/// only that rank knows better.
+/// Returns the result of a step if all ranks have succeeded. Otherwise returns the error of the first rank
+/// that failed; only that rank knows the details.
 fn all_could<T>(all: &[Words], mine: Result<T>, what: &str) -> Result<T> {
     let failed = all.iter().position(|words| words[0] != 1);
     match (failed, mine) {
@@ -208,12 +207,12 @@ fn all_could<T>(all: &[Words], mine: Result<T>, what: &str) -> Result<T> {
     }
 }
 
-/// Tells all ranks three words, and gives those of all, by rank: what a rank has, it passes on twice as
-/// far in each round, so that there are log2 P of them.
+/// Sends three words to all ranks, and returns the words of all, by rank. In each round a rank passes on all
+/// words that it knows, twice as far as in the round before, so that there are log2 P rounds.
 fn tell(comm: &Communicator, mine: Words) -> Result<Vec<Words>> {
     let (size, rank) = (comm.size(), comm.rank());
     let byte = bytes()?;
-    // Those of this rank, of the next one, and so on.
+    // The words of this rank, of the next rank, and so on.
     let mut known = vec![[0; 3]; size];
     known[0] = mine;
     let mut step = 1;

@@ -1,14 +1,15 @@
-//! The parts of a region: where one is in this process, who has left it, and when its owner gives it back.
+//! The parts of a region: the place of a part in this process, the ranks that have left it, and the end of
+//! its memory.
 //!
-//! `mod.rs` makes and ends regions of them.
+//! `mod.rs` makes and ends regions of these parts.
 //!
 //! ```text
 //! part   notes: one byte per rank of the communicator, 1 = that rank has left   (whole cache lines)
 //!        data
 //! ```
 //!
-//! Invariants: a note has one writer, the rank that it is about; an owner reads notes only. A part
-//! goes back to the heap when its owner and all others have left or are dead.
+//! Invariants: only the rank that a note is about writes the note; the owner only reads notes. A part
+//! returns to the heap when its owner and all other ranks have left or are dead.
 
 use crate::memory::{self, Block};
 use crate::shm::layout::State;
@@ -19,20 +20,20 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of a cache line: parts and their data begin at one.
+/// Bytes of a cache line. Parts and their data begin at the start of a line.
 pub(super) const LINE: usize = 64;
 
-/// Parts of this process that it has left, and others perhaps not.
+/// Parts that this process owns and has left, and that other ranks may not have left yet.
 static WAITING: Mutex<Vec<OwnPart>> = Mutex::new(Vec::new());
 
-/// Bytes of the notes of `members` ranks.
+/// Returns the bytes of the notes of `members` ranks.
 pub(super) fn notes(members: usize) -> usize {
     members.next_multiple_of(LINE)
 }
 
-/// A part, as any rank of the region has it.
+/// A part, as every rank of the region sees it.
 pub(super) struct Part {
-    /// First of the notes.
+    /// The first note.
     start: NonNull<u8>,
     members: usize,
     len: usize,
@@ -40,78 +41,79 @@ pub(super) struct Part {
     _heap: Option<Arc<Mapping>>,
 }
 
-// SAFETY: a part is an address of memory that other processes use at the same time anyway; what this
-// file does with it, it does by atomics.
+// SAFETY: a part is an address of memory that several processes use at the same time. This file accesses
+// the memory only by atomics, so threads may share it too.
 unsafe impl Send for Part {}
-// SAFETY: as above.
+// SAFETY: all methods take `&self` and access the memory only by atomics.
 unsafe impl Sync for Part {}
 
 impl Part {
-    /// A part of `bytes` bytes in another rank's heap; `None` if it is not within it.
+    /// Returns a part of `bytes` bytes in another rank's heap; `None` if it does not lie within the heap.
     pub(super) fn of(heap: &Arc<Mapping>, members: usize, offset: u64, bytes: u64) -> Option<Self> {
         let (offset, len) = (usize::try_from(offset).ok()?, usize::try_from(bytes).ok()?);
         let end = offset.checked_add(notes(members))?.checked_add(len)?;
         if end > heap.len() || !offset.is_multiple_of(LINE) {
             return None;
         }
-        // SAFETY: `offset` is within the mapping, which is `heap.len()` bytes.
+        // SAFETY: `offset` is at most `end`, which is within the `heap.len()` bytes of the mapping.
         let start = unsafe { heap.base().add(offset) };
         Some(Self { start, members, len, _heap: Some(heap.clone()) })
     }
 
-    /// Bytes of data.
+    /// Returns the bytes of the data.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// First byte of the data.
+    /// Returns the address of the first byte of the data.
     pub(super) fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr().wrapping_add(notes(self.members))
     }
 
-    /// The word at byte `offset` of the data, if there is one.
+    /// Returns the word at byte `offset` of the data, if it lies within.
     pub(super) fn atomic(&self, offset: usize) -> Option<&AtomicU64> {
         let end = offset.checked_add(size_of::<AtomicU64>())?;
         if end > self.len || !offset.is_multiple_of(align_of::<AtomicU64>()) {
             return None;
         }
         // SAFETY:
-        // - the eight bytes are within the data, which stays mapped as long as `self`: in a heap that is
-        //   held here, or in a block that its owner keeps until this rank has left;
-        // - the data begins at a multiple of 64 bytes of the heap, which begins at a page;
-        // - other ranks, and this one, access it through atomics, or answer for it where they take the
-        //   pointer.
+        // - the eight bytes lie within the data, which stays mapped as long as `self`: in a heap that
+        //   `self` holds, or in a block that its owner keeps until this rank has left;
+        // - the data begins at a multiple of 64 bytes of the heap, and the heap begins at a page, so the
+        //   word is aligned;
+        // - all ranks access the word through atomics; a program that uses the pointer instead is
+        //   responsible for the order (`SharedRegion::as_ptr`).
         Some(unsafe { AtomicU64::from_ptr(self.as_ptr().wrapping_add(offset).cast()) })
     }
 
-    /// Notes that rank `rank` of the communicator, which this process is, has left.
+    /// Notes that rank `rank` of the communicator, which is this process, has left.
     pub(super) fn leave(&self, rank: usize) {
-        // A forked child is no rank, and has no other rank's heap.
+        // A forked child is not a rank, and maps no other rank's heap.
         if !fork::is_child() {
-            // Release: nothing that this rank has done to the part comes after it.
+            // Release: all accesses of this rank to the part come before the note.
             note(self.start, rank).store(1, Ordering::Release);
         }
     }
 }
 
-/// The note of a rank.
+/// Returns the note of a rank.
 fn note<'a>(start: NonNull<u8>, rank: usize) -> &'a AtomicU8 {
-    // SAFETY: callers have a part, whose notes are as many bytes as it has ranks and are mapped as long as
-    // the part is; `rank` is one of them. All accesses are atomic.
+    // SAFETY: callers have a part, which has one mapped byte of notes per rank for as long as the part
+    // lives. `rank` is a rank of the part. All accesses to notes are atomic.
     unsafe { AtomicU8::from_ptr(start.as_ptr().wrapping_add(rank)) }
 }
 
 /// The part that this process owns.
 pub(super) struct OwnPart {
     block: Block,
-    /// Ranks of the world, by rank of the communicator.
+    /// Ranks in the world, by rank of the communicator.
     members: Vec<usize>,
-    /// This process among them.
+    /// Rank of this process in the communicator.
     rank: usize,
 }
 
 impl OwnPart {
-    /// A block of zeros, with room for the notes.
+    /// Makes a part of a zeroed block with room for the notes.
     pub(super) fn new(block: Block, members: Vec<usize>, rank: usize) -> Self {
         Self { block, members, rank }
     }
@@ -121,18 +123,18 @@ impl OwnPart {
             .ok_or_else(|| Error::new(ErrorKind::Internal, "region", "a block has no address"))
     }
 
-    /// Where it is in this rank's heap; any number if it is not in a heap.
+    /// Returns the offset of the part in this rank's heap; an arbitrary number if it is not in a heap.
     pub(super) fn offset(&self) -> u64 {
         let base = memory::heaps().and_then(|heaps| heaps.used()).map(|heap| heap.base());
         base.map_or(0, |base| (self.block.as_ptr() as u64).wrapping_sub(base.as_ptr() as u64))
     }
 
-    /// The part as all ranks have it.
+    /// Returns the part as all ranks see it.
     pub(super) fn part(&self, members: usize, len: usize) -> Result<Part> {
         Ok(Part { start: self.start()?, members, len, _heap: None })
     }
 
-    /// This rank has left; the part goes back when the others have, too.
+    /// Notes that this rank has left. The part is freed when the other ranks have left, too.
     pub(super) fn leave(self) {
         if let (Ok(start), false) = (self.start(), fork::is_child()) {
             note(start, self.rank).store(1, Ordering::Release);
@@ -140,17 +142,17 @@ impl OwnPart {
         WAITING.lock().unwrap_or_else(PoisonError::into_inner).push(self);
     }
 
-    /// Whether nobody can be using it any more.
+    /// Returns whether no rank can use the part any more.
     fn is_left(&self) -> bool {
         let Ok(start) = self.start() else { return false };
-        // Acquire: what the others have done to the part came before.
+        // Acquire: all accesses of the other ranks to the part came before their notes.
         let left = |rank| note(start, rank).load(Ordering::Acquire) != 0;
         let dead = |world| memory::heaps().is_some_and(|heaps| heaps.state(world) == State::Dead);
         self.members.iter().enumerate().all(|(rank, &world)| left(rank) || dead(world))
     }
 }
 
-/// Gives back what all have left.
+/// Frees the parts that all ranks have left.
 pub(super) fn sweep() {
     if fork::is_child() {
         return;
@@ -193,7 +195,7 @@ mod tests {
         }
     }
 
-    /// What other ranks say is checked.
+    /// The place that another rank names is checked.
     #[test]
     fn places_outside_the_heap_are_refused() {
         use crate::memory::heaps::Heaps;

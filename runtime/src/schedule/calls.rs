@@ -1,8 +1,8 @@
-//! Running, starting and keeping schedules.
+//! Runs, starts and keeps schedules.
 //!
-//! A blocking call is start and wait under one taking of the lock; a nonblocking one leaves a request
-//! of the endpoint's table, which is waited for, tested, forgotten and detached like a message; a
-//! persistent one keeps the schedule.
+//! A blocking call starts a schedule and waits for it while it holds the lock once. A nonblocking call
+//! leaves a request in the endpoint's table; the program waits for, tests, frees and detaches this request
+//! like that of a message. A persistent call keeps the schedule.
 
 use super::program::Builder;
 use super::table::{Place, Schedules};
@@ -16,11 +16,12 @@ use std::sync::Arc;
 ///
 /// # Safety
 ///
-/// - The memory that `build` lists is valid for what the steps do, and nobody else's, until the call
-///   returns.
+/// - The memory that `build` lists is valid for what the steps do until the call returns.
+/// - No one else uses this memory until the call returns.
 ///
 /// # Errors
-/// Those of `build`; the first of the steps'; a rank has died.
+/// Returns the error of `build`, the error of the first failed step, or `ErrorKind::ProcAborted` if a rank
+/// has died.
 #[inline]
 pub unsafe fn run<'a>(
     endpoint: &Endpoint,
@@ -29,8 +30,8 @@ pub unsafe fn run<'a>(
 ) -> Result<()> {
     let (index, waited) = endpoint.run(
         |core| {
-            // SAFETY: the caller promises it until the call returns; then the result has been
-            // fetched, or the schedule is abandoned below.
+            // SAFETY: the caller guarantees the memory until this call returns (both conditions of
+            // `# Safety`). Before the return the result is fetched, or the schedule is abandoned below.
             let index = core.with(|schedules: &mut Schedules, engine| unsafe {
                 schedules.start_waiting(engine, place, build)
             })??;
@@ -58,11 +59,13 @@ pub unsafe fn run<'a>(
 ///
 /// # Safety
 ///
-/// - The memory that `build` lists is valid for what the steps do, and nobody else's, until the
-///   operation is complete or detached. Plans are kept.
+/// - The memory that `build` lists is valid for what the steps do until the operation is complete or
+///   detached. The schedule keeps the plans itself.
+/// - No one else uses this memory until then.
 ///
 /// # Errors
-/// Those of `build`; a rank has died; if all steps are over at once, the first of their errors.
+/// Returns the error of `build`, `ErrorKind::ProcAborted` if a rank has died, or the error of the first
+/// failed step if all steps end at once.
 pub unsafe fn start<'a>(
     endpoint: &Endpoint,
     place: Place,
@@ -70,7 +73,7 @@ pub unsafe fn start<'a>(
 ) -> Result<Operation> {
     endpoint.begin(|core| {
         // SAFETY: the caller keeps the memory valid until the operation is complete or detached, which is
-        // all that `Schedules::start` asks; plans are kept by the schedule.
+        // the only condition of `Schedules::start`. The schedule keeps the plans.
         let started = core.with(|schedules: &mut Schedules, engine| unsafe {
             schedules.start(engine, place, build)
         });
@@ -79,10 +82,10 @@ pub unsafe fn start<'a>(
     })
 }
 
-/// A schedule that is kept, to be started again and again: a persistent collective operation.
+/// A schedule that is kept and can be started again and again: a persistent collective operation.
 ///
-/// Dropping it while it runs changes nothing for the round that runs: its memory stays in use until that is
-/// over.
+/// A program may drop the value while a round runs. The round continues, and uses its memory until it
+/// ends.
 pub struct Prepared {
     endpoint: Arc<Endpoint>,
     index: u32,
@@ -98,7 +101,7 @@ impl Prepared {
     /// Keeps the steps that `build` lists.
     ///
     /// # Errors
-    /// Those of `build`; not initialised any more.
+    /// Returns the error of `build`, and `ErrorKind::State` after finalization.
     pub(crate) fn new<'a>(
         endpoint: &Arc<Endpoint>,
         place: Place,
@@ -113,14 +116,16 @@ impl Prepared {
     ///
     /// # Safety
     ///
-    /// - The memory that the operation was made with is valid for what it does, and nobody else's, until
-    ///   the round is complete or detached.
+    /// - The memory of the operation is valid for what it does, and no one else uses it, until the round is
+    ///   complete or detached.
     ///
     /// # Errors
-    /// The round before is not complete; a rank has died; if the round is over at once, its error.
+    /// Returns `ErrorKind::Request` if the previous round is not complete, `ErrorKind::ProcAborted` if a
+    /// rank has died, and the error of the round if it ends at once.
     pub unsafe fn start(&self) -> Result<Operation> {
         self.endpoint.begin(|core| {
-            // SAFETY: the caller's promise is the one that is asked for.
+            // SAFETY: the caller guarantees the memory of the operation until the round is complete or
+            // detached (the only condition of `# Safety`), as `restart` asks.
             let started = core.with(|schedules: &mut Schedules, engine| unsafe {
                 schedules.restart(engine, self.index)
             });
@@ -133,7 +138,7 @@ impl Prepared {
 impl Drop for Prepared {
     fn drop(&mut self) {
         self.endpoint.let_go(|core| {
-            // Without the table there is nothing to give back.
+            // If the table does not exist any more, there is nothing to free.
             let _gone = core.with(|schedules: &mut Schedules, _| schedules.free(self.index));
             core.look_around();
             true
@@ -141,10 +146,10 @@ impl Drop for Prepared {
     }
 }
 
-/// Makes schedules possible at this endpoint.
+/// Registers the table of schedules at this endpoint.
 ///
 /// # Errors
-/// Not initialised any more; a forked child.
+/// Returns `ErrorKind::State` after finalization or in a forked child.
 pub fn register(endpoint: &Endpoint) -> Result<()> {
     let rank = endpoint.rank();
     endpoint.register(|number| Schedules::new(number, rank))

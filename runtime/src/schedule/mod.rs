@@ -1,13 +1,13 @@
-//! Schedules: what a collective operation does, as steps that wait for each other.
+//! Schedules: the work of a collective operation as steps that wait for each other.
 //!
-//! `part.rs` has the buffers; `program.rs` the steps of one schedule and how they are listed;
-//! `table.rs` all schedules of this process, which is a source of progress: it issues steps that are
-//! ready, and goes on when their messages are complete; `calls.rs` runs one (blocking), starts one
-//! (nonblocking), or keeps one (persistent). Before this room comes `endpoint/`; after it `comm/` and
-//! `coll/`, which list the steps.
+//! `part.rs` has the buffers. `program.rs` has the steps of one schedule and the builder that lists them.
+//! `table.rs` has all schedules of this process, as a source of progress: it issues steps that are ready,
+//! and continues when their messages are complete. `calls.rs` runs a schedule (blocking), starts one
+//! (nonblocking), or keeps one (persistent). The folder uses `endpoint/`. It serves `comm/` and `coll/`,
+//! which list the steps.
 //!
-//! A rank that cannot have what it was to hand on (too long, of other types) hands on a void message
-//! instead: whoever depends on it fails as well, and nobody waits for ever.
+//! If a rank cannot provide the data that it has to pass on (too long, wrong types), it passes on a void
+//! message. All ranks that depend on this data then fail too, and no rank waits for ever.
 
 pub(crate) mod calls;
 pub(crate) mod part;

@@ -1,41 +1,41 @@
-//! The buffers of collective calls, on memory that the caller answers for.
+//! The buffers of collective calls. The caller is responsible for their memory.
 
 use crate::{Error, ErrorKind, Plan, Result};
 
-/// `count` elements of a committed type at an address: what a rank gives to a collective call, or
-/// gets from it.
+/// `count` elements of a committed type at an address: the data that a rank contributes to a collective
+/// call or receives from it.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
     /// Address of displacement 0.
     pub origin: *mut u8,
     /// The committed type.
     pub plan: &'a Plan,
-    /// Elements.
+    /// Number of elements.
     pub count: u64,
 }
 
 impl<'a> Part<'a> {
-    /// Its packed bytes.
+    /// Returns the number of packed bytes.
     ///
     /// # Errors
-    /// The number does not fit.
+    /// Returns an engine error if the number does not fit in 63 bits.
     pub fn bytes(&self) -> Result<u64> {
         Ok(self.plan.packed_bytes(self.count)?)
     }
 }
 
-/// Whether a rank's own part, of so many bytes, fills its room.
+/// Checks that a rank's own part of `bytes` bytes fills its room exactly.
 pub(super) fn check_own(bytes: u64, room: u64, rank: usize) -> Result<()> {
     if bytes > room {
-        let detail = format!("this rank's own part has {bytes} bytes, the room is {room}");
+        let detail = format!("the size of this rank's own part is {bytes} bytes, its room {room}");
         return Err(Error::new(ErrorKind::Truncated, "count", detail));
     }
     if bytes == room { Ok(()) } else { Err(unequal(rank, bytes, room)) }
 }
 
-/// The error for a rank whose part has another size than ours.
+/// Returns the error for a rank whose part has another size than this rank's.
 #[cold]
 pub(super) fn unequal(rank: usize, theirs: u64, ours: u64) -> Error {
-    let detail = format!("rank {rank} takes part with {theirs} bytes, this rank with {ours}");
+    let detail = format!("part sizes differ: rank {rank} has {theirs} bytes, this rank {ours}");
     Error::new(ErrorKind::Count, "count", detail)
 }

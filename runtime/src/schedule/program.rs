@@ -1,16 +1,16 @@
-//! The steps of one schedule, and how they are listed.
+//! The steps of one schedule, and the builder that lists them.
 //!
-//! A [`Builder`] lists steps in order; a step waits for those it is told to wait for
-//! ([`Builder::after`], [`Builder::follow`]). Steps that wait for nothing are issued in the order in
-//! which they were listed. All messages of a schedule have one tag, so that between two ranks they
-//! match in the order in which they are issued: where there are several, both sides must fix it.
+//! A [`Builder`] lists steps in order. A step waits for other steps only if the builder says so
+//! ([`Builder::after`], [`Builder::follow`]). Steps that wait for nothing are issued in the order in which
+//! they were listed. All messages of a schedule have one tag, so messages between two ranks match in the
+//! order in which they are issued. If there are several, the schedules of both ranks must fix this order.
 //!
-//! A step fails when it fails itself, or when a step fails that it comes [`after`](Builder::after). A
-//! send that fails goes out as a void message, a receive takes its message all the same, a
-//! copy or combination is left out.
+//! A step fails if its own work fails, or if a step fails that it comes [`after`](Builder::after). A failed
+//! send sends a void message. A failed receive still takes its message. A failed copy or combination does
+//! nothing.
 //!
-//! The memory of a schedule that is over is used again by the next: listing allocates nothing when
-//! it has been done once with as many steps.
+//! The next schedule reuses the memory of a schedule that has ended. Listing allocates nothing if a
+//! schedule with as many steps was listed before.
 
 use super::part::Part;
 use crate::endpoint::sources::Combine;
@@ -20,10 +20,10 @@ use crate::{Error, ErrorKind, Plan, Result};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Another rank: where messages go, and what it is called in errors.
+/// Another rank: the destination or source of messages, and its name in errors.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
-    /// Its place in the job.
+    /// Its rank in the job.
     pub slot: usize,
     /// Its rank in the communicator.
     pub rank: usize,
@@ -33,29 +33,30 @@ pub struct Peer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepId(u32);
 
-/// A plan of the caller's, which lives as long as the call waits, or our own.
+/// A plan that the caller lends while it waits, or an owned plan.
 #[derive(Debug)]
 enum PlanRef {
     Borrowed(NonNull<Plan>),
     Owned(Plan),
 }
 
-// SAFETY: a plan is immutable and shared; the borrowed one is valid until the schedule is over or
-// detached (promise of who starts it).
+// SAFETY: a plan is immutable and shared. The caller that starts the schedule guarantees that a borrowed
+// plan is valid until the schedule is over or detached.
 unsafe impl Send for PlanRef {}
 
 impl PlanRef {
     #[inline]
     fn get(&self) -> &Plan {
         match self {
-            // SAFETY: valid until the schedule is over or detached, after which nobody asks.
+            // SAFETY: the plan is valid until the schedule is over or detached, and `get` is not called
+            // after that.
             Self::Borrowed(plan) => unsafe { plan.as_ref() },
             Self::Owned(plan) => plan,
         }
     }
 }
 
-/// A part, with its plan by number.
+/// A part whose plan is given by its number in the schedule.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     origin: *mut u8,
@@ -75,32 +76,32 @@ pub(super) enum Action {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub action: Action,
-    /// Steps that it waits for, of all and of those that are not over.
+    /// Number of steps for which this step waits: all of them, and those that are not over.
     needs: u32,
     left: u32,
-    /// The first edge to a step that waits for this one.
+    /// The first edge to a step that waits for this step.
     edges: u32,
     pub failed: bool,
     pub over: bool,
-    /// The request of a message in flight; 0 is none.
+    /// The request of its message in flight; 0 if there is none.
     pub request: u64,
 }
 
-// SAFETY: addresses; who starts a schedule promises that its memory may be used from any thread until
-// it is over or detached.
+// SAFETY: a step holds addresses. The caller that starts a schedule guarantees that any thread may use the
+// memory until the schedule is over or detached.
 unsafe impl Send for Step {}
 
 #[derive(Clone, Copy, Debug)]
 struct Edge {
     to: u32,
     next: u32,
-    /// A failure goes along.
+    /// Whether a failure passes along this edge.
     fails: bool,
 }
 
 const NONE: u32 = u32::MAX;
 
-/// Bytes of scratch memory that a schedule keeps when it is over, where it may keep any.
+/// Most bytes of scratch memory that a schedule keeps after its end, if it keeps any.
 const KEPT_SCRATCH: usize = 4 << 20;
 
 /// One schedule.
@@ -112,24 +113,24 @@ pub(super) struct Schedule {
     scratch: Vec<Vec<u128>>,
     scratch_used: usize,
     pub combine: Option<Combine>,
-    /// Steps that are ready, in the order in which they became so, and how many of them have been
-    /// issued.
+    /// Steps that are ready, in the order in which they became ready.
     ready: Vec<u32>,
+    /// Number of ready steps that have been issued.
     issued: usize,
-    /// Steps that are not over.
+    /// Number of steps that are not over.
     pub open: usize,
-    /// The failure of the step that was listed first among those that failed.
+    /// The error of the failed step that was listed first.
     failure: Option<(u32, Error)>,
-    /// Nobody's memory is used any more: sends are void, receives are dropped.
+    /// The schedule uses no caller's memory any more: sends are void, and receives are dropped.
     pub void: bool,
-    /// Another rank cannot be told of a failure: this rank waits for no messages any more.
+    /// This rank cannot report a failure to another rank, and waits for no messages any more.
     pub cut_off: bool,
-    /// Errands that are being run.
+    /// Number of errands that run.
     pub errands: u32,
 }
 
 impl Schedule {
-    /// Forgets everything but memory.
+    /// Clears the schedule and keeps its memory for the next one.
     pub fn clear(&mut self, keep_scratch: bool) {
         self.steps.clear();
         self.edges.clear();
@@ -143,7 +144,7 @@ impl Schedule {
         self.rewind();
     }
 
-    /// Makes it ready to run (again).
+    /// Makes the schedule ready to run, again if necessary.
     pub fn rewind(&mut self) {
         self.ready.clear();
         self.issued = 0;
@@ -163,25 +164,25 @@ impl Schedule {
         }
     }
 
-    /// Makes the plans of the caller last.
+    /// Replaces the borrowed plans by owned ones.
     pub fn keep_plans(&mut self) {
         for plan in &mut self.plans {
             if let PlanRef::Borrowed(borrowed) = plan {
-                // SAFETY: the caller that has just listed the steps still lends it.
+                // SAFETY: the caller has just listed the steps and still lends the plan.
                 let kept = unsafe { borrowed.as_ref() }.clone();
                 *plan = PlanRef::Owned(kept);
             }
         }
     }
 
-    /// The layout of a piece.
+    /// Returns the layout of a piece.
     #[inline]
     pub fn layout(&self, piece: &Piece) -> LayoutRef<'_> {
         let plan = self.plans[piece.plan as usize].get();
         LayoutRef { origin: piece.origin, plan, count: piece.count }
     }
 
-    /// The next step that is ready.
+    /// Returns the next step that is ready.
     #[inline]
     pub fn next(&mut self) -> Option<u32> {
         match self.ready.get(self.issued) {
@@ -197,7 +198,7 @@ impl Schedule {
         }
     }
 
-    /// A step is over.
+    /// Records that a step is over, and makes steps ready that waited for it.
     #[inline]
     pub fn finish(&mut self, number: u32, outcome: Result<()>) {
         let step = &mut self.steps[number as usize];
@@ -222,12 +223,12 @@ impl Schedule {
         }
     }
 
-    /// What has become of it.
+    /// Returns the result of the schedule.
     pub fn result(&mut self) -> Result<()> {
         self.failure.take().map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// Whether another rank may wait for what it has yet to send.
+    /// Returns whether another rank may wait for a message that this schedule has yet to send.
     pub fn is_needed(&self) -> bool {
         self.steps.iter().any(|step| !step.over && matches!(step.action, Action::Send { .. }))
     }
@@ -235,7 +236,7 @@ impl Schedule {
 
 /// Lists the steps of a schedule.
 ///
-/// What is listed is memory that whoever starts the schedule answers for; plans live for `'a`.
+/// The caller that starts the schedule is responsible for the memory in its steps. Plans live for `'a`.
 #[derive(Debug)]
 pub struct Builder<'s, 'a> {
     schedule: &'s mut Schedule,
@@ -250,7 +251,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     #[inline]
     fn piece(&mut self, part: &Part<'a>) -> Result<Piece> {
         let plans = &mut self.schedule.plans;
-        // Mostly the plan of the piece before.
+        // The plan is usually that of the previous piece.
         let same = |known: &PlanRef| matches!(known, PlanRef::Borrowed(plan) if std::ptr::eq(plan.as_ptr(), part.plan));
         let plan = match plans.iter().rev().take(4).position(same) {
             Some(back) => plans.len() - 1 - back,
@@ -271,20 +272,20 @@ impl<'s, 'a> Builder<'s, 'a> {
         StepId(steps.len() as u32 - 1)
     }
 
-    /// Sends a part.
+    /// Lists a send of a part.
     ///
     /// # Errors
-    /// More bytes than can be counted.
+    /// Returns an engine error if the part has more bytes than 63 bits can count.
     #[inline]
     pub fn send(&mut self, part: &Part<'a>, to: Peer) -> Result<StepId> {
         let part = self.piece(part)?;
         Ok(self.push(Action::Send { part, to: to.slot, types: OF_LAYOUT }))
     }
 
-    /// Sends a part that has the types of `origin`, from which it will have been packed.
+    /// Lists a send of a part that has the types of `origin`. An earlier step packs it from there.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// Returns the errors of [`send`](Self::send).
     pub fn send_packed(
         &mut self,
         part: &Part<'a>,
@@ -297,31 +298,31 @@ impl<'s, 'a> Builder<'s, 'a> {
         Ok(self.push(Action::Send { part, to: to.slot, types }))
     }
 
-    /// Receives a part, of which every byte must come.
+    /// Lists a receive of a part. The message must have exactly the part's bytes.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// Returns the errors of [`send`](Self::send).
     #[inline]
     pub fn receive(&mut self, part: &Part<'a>, from: Peer) -> Result<StepId> {
         let part = self.piece(part)?;
         Ok(self.push(Action::Receive { part, from }))
     }
 
-    /// Copies a part of rank `rank`, which is this one, into another; they overlap nowhere. Their types
-    /// are compared where those of messages are.
+    /// Lists a copy from one part of this rank, `rank` in the communicator, to another one. The parts must
+    /// not overlap. Types are compared if those of messages are.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// Returns the errors of [`send`](Self::send).
     pub fn copy(&mut self, from: &Part<'a>, to: &Part<'a>, rank: usize) -> Result<StepId> {
         let compared = !from.plan.is_same(to.plan);
         let (from, to) = (self.piece(from)?, self.piece(to)?);
         Ok(self.push(Action::Copy { from, to, rank, compared }))
     }
 
-    /// Packs a part into as many bytes.
+    /// Lists the packing of a part into a part of bytes with the same size.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// Returns the errors of [`send`](Self::send).
     pub fn pack(&mut self, from: &Part<'a>, to: &Part<'a>, rank: usize) -> Result<StepId> {
         let (from, to) = (self.piece(from)?, self.piece(to)?);
         Ok(self.push(Action::Copy { from, to, rank, compared: false }))
@@ -332,24 +333,24 @@ impl<'s, 'a> Builder<'s, 'a> {
         self.schedule.combine = Some(combine.clone());
     }
 
-    /// Combines the elements at `lower` with those at `upper`, which take the result; `all` has their
-    /// type, and how many there are.
+    /// Lists a combination of the elements at `lower` with those at `upper`, which take the result. `all`
+    /// gives their type and number.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// Returns the errors of [`send`](Self::send).
     #[inline]
     pub fn combine(&mut self, lower: *const u8, upper: *mut u8, all: &Part<'a>) -> Result<StepId> {
         let (first, elements, bytes) = (0, all.count, all.bytes()?);
         Ok(self.push(Action::Combine { lower, upper, first, elements, bytes }))
     }
 
-    /// `step` waits for `earlier`, and fails with it.
+    /// Makes `step` wait for `earlier`, and fail if `earlier` fails.
     #[inline]
     pub fn after(&mut self, step: StepId, earlier: StepId) {
         self.edge(step, earlier, true);
     }
 
-    /// `step` waits for `earlier`, whatever becomes of it.
+    /// Makes `step` wait for `earlier`, whether or not `earlier` fails.
     #[inline]
     pub fn follow(&mut self, step: StepId, earlier: StepId) {
         self.edge(step, earlier, false);
@@ -364,21 +365,21 @@ impl<'s, 'a> Builder<'s, 'a> {
         *first = edges.len() as u32 - 1;
     }
 
-    /// Room of the schedule's own for `count` elements of `plan`'s type, as in a buffer of the user's:
-    /// the address of displacement 0, a multiple of 16. What it holds at first is anything.
+    /// Returns scratch memory of the schedule for `count` elements of `plan`'s type, laid out as in a user's
+    /// buffer: the address of displacement 0, a multiple of 16. Its initial content is arbitrary.
     ///
     /// # Errors
-    /// Out of memory.
+    /// Returns `ErrorKind::NoMemory` if memory ran out.
     pub fn scratch(&mut self, plan: &Plan, count: u64) -> Result<*mut u8> {
         let shape = plan.footprint();
         let last = i128::from(shape.extent) * i128::from(count.saturating_sub(1));
         let low = (i128::from(shape.true_lb) + last.min(0)).min(0);
         let high = (i128::from(shape.true_ub) + last.max(0)).max(0);
-        // Rounded down to the alignment of the memory.
+        // Rounded down to a multiple of 16, the alignment of the memory.
         let low = low.div_euclid(16) * 16;
         let words = (high - low).div_euclid(16) + 1;
         let refused = || {
-            let detail = format!("{} bytes for a partial result were refused", high - low);
+            let detail = format!("cannot allocate {} bytes for a partial result", high - low);
             Error::new(ErrorKind::NoMemory, "memory", detail)
         };
         let words = usize::try_from(words).map_err(|_| refused())?;
@@ -388,7 +389,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         }
         let block = &mut scratch[*scratch_used];
         if block.len() < words {
-            // Nothing of it is to be moved.
+            // The old content need not be moved.
             block.clear();
             block.try_reserve_exact(words).map_err(|_| refused())?;
             block.resize(words, 0);

@@ -1,11 +1,11 @@
-//! All schedules of this process: a source of progress.
+//! All schedules of this process, as a source of progress.
 //!
-//! A schedule is issued as far as its dependencies allow when it is started, and whenever a message or
-//! an errand of it is over. Short copies and combinations are done at once; long ones, and all calls
-//! of user functions, are errands (`endpoint/sources.rs`).
+//! The table issues the steps of a schedule as far as their dependencies allow: at the start, and whenever
+//! a message or an errand of the schedule is over. It does short copies and combinations at once. Long
+//! ones, and all calls of user functions, are errands (`endpoint/sources.rs`).
 //!
-//! Invariant: a place in the table is not used again before every message of its schedule is over or
-//! detached, so that nothing that is over is taken for something of the next.
+//! Invariant: a place in the table is used again only after every message of its schedule is over or
+//! detached, so a late completion is never taken for one of the next schedule.
 
 use super::part::{check_own, unequal};
 use super::program::{Action, Builder, Schedule};
@@ -22,14 +22,14 @@ use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Bytes from which a copy or combination is done without the lock.
+/// Copies and combinations of at least this many bytes run without the lock.
 const LONG: u64 = 32 << 10;
 
-/// Places in the table that keep scratch memory between schedules: as many as small programs have
-/// collective calls at once.
+/// Number of places in the table that keep scratch memory between schedules: small programs have at most
+/// this many collective calls at once.
 const KEEP_SCRATCH: usize = 2;
 
-/// Where a schedule's messages match.
+/// The context and tag with which a schedule's messages match.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// The context.
@@ -38,17 +38,17 @@ pub struct Place {
     pub tag: i32,
 }
 
-/// Rounds of a persistent operation that have different tags.
+/// Number of consecutive rounds of a persistent operation that have different tags.
 pub const ROUNDS: i32 = 16;
 
-/// Who is told that a schedule is over.
+/// The party that learns of the end of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiter {
-    /// A caller that waits, and fetches the result.
+    /// A waiting caller, which fetches the result.
     Caller,
-    /// Whoever has the request with this number.
+    /// The holder of the request with this number.
     Request(u64),
-    /// Nobody any more.
+    /// No one any more.
     Nobody,
 }
 
@@ -56,10 +56,10 @@ enum Waiter {
 enum Life {
     /// The place is free.
     Free,
-    /// Steps are being listed, or are listed and not started.
+    /// Its steps are being listed, or it is listed and not started.
     Idle,
     Running(Waiter),
-    /// Its caller has not fetched the result.
+    /// It is over, and its caller has not fetched the result.
     Over(Result<()>),
 }
 
@@ -68,13 +68,13 @@ struct Entry {
     schedule: Schedule,
     life: Life,
     place: Place,
-    /// A persistent operation has it, and starts it again.
+    /// A persistent operation owns it and starts it again.
     kept: bool,
-    /// Rounds that have been started.
+    /// Number of started rounds.
     rounds: i32,
 }
 
-/// What has become of a step that was issued.
+/// The state of a step that was issued.
 enum Issued {
     Over(Result<()>),
     InFlight(u64),
@@ -84,25 +84,25 @@ enum Issued {
 /// The schedules of this process.
 #[derive(Debug)]
 pub struct Schedules {
-    /// As a source of progress.
+    /// Number of this table as a source of progress.
     number: u32,
     /// This rank.
     rank: usize,
     entries: Vec<Entry>,
     free: Vec<u32>,
     errands: VecDeque<(u32, u32)>,
-    /// User functions that are to be dropped without the lock.
+    /// User functions to be dropped without the lock.
     dropped: Vec<Combine>,
 }
 
 impl Schedules {
-    /// None yet; this is source `number` of `rank`.
+    /// Creates an empty table, which is source `number` of rank `rank`.
     pub fn new(number: u32, rank: usize) -> Self {
         let (entries, free, dropped) = (Vec::new(), Vec::new(), Vec::new());
         Self { number, rank, entries, free, errands: VecDeque::new(), dropped }
     }
 
-    /// A place in the table with the steps that `build` lists.
+    /// Takes a place in the table for the steps that `build` lists.
     fn list<'a>(
         &mut self,
         place: Place,
@@ -136,16 +136,17 @@ impl Schedules {
         self.free.push(index);
     }
 
-    /// Starts a schedule for a caller that waits for it: gives the number under which to
-    /// [`fetch`](Self::fetch) the result, or to [`abandon`](Self::abandon) it.
+    /// Starts a schedule for a caller that waits. Returns the number under which the caller
+    /// [`fetch`](Self::fetch)es the result or [`abandon`](Self::abandon)s the schedule.
     ///
     /// # Safety
     ///
-    /// - The memory that `build` lists is valid for what its steps do, and nobody else's, until the
-    ///   result has been fetched or the schedule abandoned, as are its plans.
+    /// - The memory that `build` lists is valid for what its steps do until the result has been fetched or
+    ///   the schedule abandoned, and no one else uses it until then.
+    /// - The plans that `build` lists are valid for as long.
     ///
     /// # Errors
-    /// Those of `build`; nothing is started then.
+    /// Returns the errors of `build`; nothing is started then.
     #[inline]
     pub unsafe fn start_waiting<'a>(
         &mut self,
@@ -165,11 +166,11 @@ impl Schedules {
     ///
     /// # Safety
     ///
-    /// - The memory that `build` lists is valid for what its steps do, and nobody else's, until the
-    ///   operation is complete or detached.
+    /// - The memory that `build` lists is valid for what its steps do until the operation is complete or
+    ///   detached, and no one else uses it until then.
     ///
     /// # Errors
-    /// As [`start_waiting`](Self::start_waiting).
+    /// Returns the errors of [`start_waiting`](Self::start_waiting).
     pub unsafe fn start<'a>(
         &mut self,
         engine: &mut MessageEngine,
@@ -181,10 +182,10 @@ impl Schedules {
         self.begin(engine, index)
     }
 
-    /// Keeps a schedule that is started later: gives its number.
+    /// Keeps a schedule that is started later, and returns its number.
     ///
     /// # Errors
-    /// As [`start_waiting`](Self::start_waiting).
+    /// Returns the errors of [`start_waiting`](Self::start_waiting).
     pub fn keep<'a>(
         &mut self,
         place: Place,
@@ -197,17 +198,19 @@ impl Schedules {
         Ok(index)
     }
 
-    /// Starts one that is kept.
+    /// Starts a kept schedule.
     ///
     /// # Safety
-    /// As [`start`](Self::start).
+    ///
+    /// - The memory in the schedule's steps is valid for what they do until the operation is complete or
+    ///   detached, and no one else uses it until then.
     ///
     /// # Errors
-    /// It has been started and is not over.
+    /// Returns `ErrorKind::Request` if the schedule has been started and is not over.
     pub unsafe fn restart(&mut self, engine: &mut MessageEngine, index: u32) -> Result<Operation> {
         let entry = &mut self.entries[index as usize];
         if !matches!(entry.life, Life::Idle) {
-            let detail = "it has been started and is not complete";
+            let detail = "the operation has been started and is not complete";
             return Err(Error::new(ErrorKind::Request, "request", detail));
         }
         let round = entry.rounds % ROUNDS;
@@ -232,7 +235,7 @@ impl Schedules {
         }
     }
 
-    /// Gives back one that is kept; if it is running, when it is over.
+    /// Frees a kept schedule; a running one is freed when it is over.
     pub fn free(&mut self, index: u32) {
         let entry = &mut self.entries[index as usize];
         entry.kept = false;
@@ -241,7 +244,7 @@ impl Schedules {
         }
     }
 
-    /// The result of a schedule, once, when it is over.
+    /// Returns the result of a schedule that is over, once.
     #[inline]
     pub fn fetch(&mut self, index: u32) -> Option<Result<()>> {
         let entry = &mut self.entries[index as usize];
@@ -251,14 +254,14 @@ impl Schedules {
         let Life::Over(result) = std::mem::replace(&mut entry.life, Life::Idle) else {
             return None;
         };
-        // Its caller has it, too, so that nothing is dropped here.
+        // The caller has a clone of the operation, so this does not drop the user's function.
         entry.schedule.combine = None;
         self.release(index);
         Some(result)
     }
 
-    /// The caller that has started it waits no more: its memory is let go. False while an errand of it is being
-    /// run: to be asked again.
+    /// Releases the memory of a schedule whose caller does not wait any more. Returns false while a thread
+    /// runs an errand of it; the caller has to ask again.
     pub fn abandon(&mut self, engine: &mut MessageEngine, index: u32) -> bool {
         let entry = &mut self.entries[index as usize];
         match entry.life {
@@ -276,25 +279,25 @@ impl Schedules {
         }
     }
 
-    /// Cuts a running schedule loose from its memory, and goes on with what is left of it.
+    /// Detaches a running schedule from its memory, and continues with its remaining steps.
     fn let_go(&mut self, engine: &mut MessageEngine, index: u32) {
         self.make_void(engine, index);
         self.advance(engine, index);
     }
 
-    /// Takes the memory of a running schedule back: what it has yet to send goes out void. What it has
-    /// yet to receive is dropped, or not waited for when it is cut off.
+    /// Takes back the memory of a running schedule: its remaining sends go out void. Its remaining receives
+    /// are dropped; if the schedule is cut off, it does not wait for them.
     fn make_void(&mut self, engine: &mut MessageEngine, index: u32) {
         self.entries[index as usize].schedule.void = true;
         for number in 0..self.entries[index as usize].schedule.steps.len() {
             let step = self.entries[index as usize].schedule.steps[number];
             let number = number as u32;
-            // What is complete is in the queue of results, which comes to `completed`.
+            // The result of a completed message is queued and reaches `completed`.
             if step.request == 0 || engine.requests().get(step.request).is_none() {
                 continue;
             }
             if matches!(step.action, Action::Receive { .. }) && engine.withdraw(step.request) {
-                // Its message must be taken all the same.
+                // The schedule must still take its message.
                 self.issue(engine, index, number);
             } else {
                 engine.detach(step.request);
@@ -310,7 +313,7 @@ impl Schedules {
         });
     }
 
-    /// Does a step, or starts it.
+    /// Does or starts a step.
     #[inline]
     fn issue(&mut self, engine: &mut MessageEngine, index: u32, number: u32) {
         let entry = &mut self.entries[index as usize];
@@ -363,7 +366,7 @@ impl Schedules {
 }
 
 impl Entry {
-    /// Does a step, or starts it.
+    /// Does or starts a step.
     #[inline]
     fn issue(&mut self, number: u32, engine: &mut MessageEngine) -> Issued {
         let schedule = &self.schedule;
@@ -377,13 +380,13 @@ impl Entry {
                 let Place { context, tag } = self.place;
                 let label = Label { context, tag, bytes: part.bytes, types };
                 let layout = schedule.layout(&part);
-                // SAFETY: the memory is valid until the schedule is over or detached (promise of who
-                // has started it), which ends the send; the size is the plan's own.
+                // SAFETY: the caller that started the schedule keeps the memory valid until the schedule is
+                // over or detached, and both end the send. `part.bytes` is the packed size of the part.
                 match unsafe { engine.send(&layout, label, to, How::STANDARD) } {
                     Ok(Operation::Done(_)) => Issued::Over(Ok(())),
                     Ok(Operation::Pending(id)) => Issued::InFlight(id),
                     Err(error) => {
-                        // Whoever waits for it is to wait no more, if there is a way to say so.
+                        // The receiver must not wait any more, if a void message can tell it so.
                         match self.send_void(engine, to) {
                             Issued::InFlight(id) => engine.requests().orphan(id),
                             Issued::Over(_) | Issued::Errand => {}
@@ -408,7 +411,8 @@ impl Entry {
                     let layout = schedule.layout(&part);
                     Posting { layout, capacity: part.bytes, context, source, tag }
                 };
-                // SAFETY: as for the send.
+                // SAFETY: the caller that started the schedule leaves the memory of the receive to it until
+                // the schedule is over or detached, and both end the receive.
                 match unsafe { engine.receive(&posting) } {
                     Ok(Operation::Done(status)) => Issued::Over(self.received(number, status)),
                     Ok(Operation::Pending(id)) => Issued::InFlight(id),
@@ -425,8 +429,8 @@ impl Entry {
                 }
                 if from.bytes <= to.bytes {
                     let (source, target) = (schedule.layout(&from), schedule.layout(&to));
-                    // SAFETY: not more bytes than either side has, and they overlap nowhere (promise
-                    // of who has started the schedule).
+                    // SAFETY: `from.bytes` is at most the packed bytes of either side (checked above). The
+                    // caller that started the schedule guarantees valid memory that does not overlap.
                     unsafe { copy_layout(&source, &target, from.bytes) };
                 }
                 Issued::Over(check_own(from.bytes, to.bytes, rank))
@@ -435,20 +439,21 @@ impl Entry {
                 Some(Combine::User(_)) => Issued::Errand,
                 Some(_) if bytes >= LONG => Issued::Errand,
                 Some(combine) => {
-                    // SAFETY: so many elements lie there (promise of who has started the schedule).
+                    // SAFETY: the caller that started the schedule guarantees `elements` elements of the
+                    // operation's type at `lower` and `upper`; no other step uses those at `upper`.
                     unsafe { combine.call(lower, upper, first, elements) };
                     Issued::Over(Ok(()))
                 }
                 None => Issued::Over(Err(Error::new(
                     ErrorKind::Internal,
                     "schedule",
-                    "has a combination without an operation",
+                    "a combine step has no operation",
                 ))),
             },
         }
     }
 
-    /// Whether the types of both sides of a copy may meet.
+    /// Checks whether the types of both sides of a copy match.
     fn comparable(&self, number: u32, compared: bool) -> Result<()> {
         let Action::Copy { from, to, .. } = self.schedule.steps[number as usize].action else {
             return Ok(());
@@ -460,8 +465,8 @@ impl Entry {
         typecheck::own((from.plan, from.count), (to.plan, to.count))
     }
 
-    /// Tells a rank that what it waits for has not come to this one either. Where that fails, too, other
-    /// ranks may wait for this one for ever, and this one for them: the schedule is cut off.
+    /// Sends a void message: this rank did not get the data that `to` waits for. If this send fails too,
+    /// other ranks may wait for this rank for ever, and this rank for them, so the schedule is cut off.
     #[cold]
     fn send_void(&mut self, engine: &mut MessageEngine, to: usize) -> Issued {
         let Place { context, tag } = self.place;
@@ -471,7 +476,7 @@ impl Entry {
         };
         let layout = LayoutRef { origin: std::ptr::null_mut(), plan, count: 0 };
         let label = Label { context, tag, bytes: 0, types: VOID };
-        // SAFETY: no elements.
+        // SAFETY: the layout has no elements, so the send touches no memory.
         match unsafe { engine.send(&layout, label, to, How::STANDARD) } {
             Ok(Operation::Done(_)) => Issued::Over(Ok(())),
             Ok(Operation::Pending(id)) => Issued::InFlight(id),
@@ -482,7 +487,7 @@ impl Entry {
         }
     }
 
-    /// Whether a receive has got every byte.
+    /// Checks that a receive has got every byte of its part.
     #[inline]
     fn received(&self, number: u32, status: Status) -> Result<()> {
         match self.schedule.steps[number as usize].action {
@@ -537,7 +542,7 @@ impl ProgressSource for Schedules {
                 let with = schedule.combine.clone()?;
                 Errand::Combine { with, lower, upper, first, elements }
             }
-            // Messages are no errands.
+            // Sends and receives are not errands.
             Action::Send { .. } | Action::Receive { .. } => return None,
         };
         schedule.errands += 1;
