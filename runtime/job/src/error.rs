@@ -1,11 +1,11 @@
-//! What can go wrong with a job: making its segment, mapping it, joining it, memory of a heap.
+//! The errors of a job: making, mapping and joining its segment, and the memory of a heap.
 //!
-//! Comes first. Raised by `shm/`; the runtime's `error.rs` turns it into its own error,
-//! the launcher prints it after `mpiexec: `.
+//! This file is the lowest layer. `shm/` raises the errors. The runtime's `error.rs` converts them, and the
+//! launcher prints them after `mpiexec: `.
 
 use std::{fmt, io};
 
-/// The kind of an error of the job; each belongs to one MPI class.
+/// The kind of an error of the job. Each kind belongs to one MPI class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -13,9 +13,10 @@ pub enum ErrorKind {
     Argument,
     /// Memory or address space has run out (`MPI_ERR_NO_MEM`).
     NoMemory,
-    /// `mpiexec` and this program are of different builds (`MPI_ERR_OTHER`).
+    /// `mpiexec` and this program come from different builds (`MPI_ERR_OTHER`).
     Mismatch,
-    /// The environment says that this is a rank, but the rest does not fit (`MPI_ERR_OTHER`).
+    /// The environment says that this process is a rank, but its descriptors or numbers do not fit
+    /// (`MPI_ERR_OTHER`).
     NotARank,
     /// `mpiexec` is gone (`MPI_ERR_PROC_ABORTED`).
     LauncherGone,
@@ -23,7 +24,7 @@ pub enum ErrorKind {
     System,
 }
 
-/// An error about the job's shared memory: a kind and one clear sentence.
+/// An error about the job's shared memory: a kind and one sentence.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -32,24 +33,24 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of this kind; `detail` is the sentence.
+    /// Makes an error of this kind; `detail` is the sentence.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into(), source: None }
     }
 
-    /// A failed system call; running out of memory gets its own kind and a hint.
+    /// Makes the error of a failed system call. A lack of memory has its own kind and a hint.
     pub fn system(what: impl Into<String>, source: io::Error) -> Self {
         let mut detail = what.into();
         let no_memory =
             matches!(source.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::StorageFull);
         if no_memory {
-            detail.push_str(" (out of memory; in a container, look at its memory limit)");
+            detail.push_str(" (out of memory; in a container, check its memory limit)");
         }
         let kind = if no_memory { ErrorKind::NoMemory } else { ErrorKind::System };
         Self { kind, detail, source: Some(source) }
     }
 
-    /// The kind.
+    /// Returns the kind.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

@@ -1,10 +1,10 @@
-//! The atomics that two processes share, behind a trait that loom can stand in for.
+//! The atomics that two processes share, behind traits that loom can implement.
 //!
-//! `shm/ring.rs` and `shm/bulk.rs` are written against [`Word`], `shm/doorbell.rs` against [`Flag`] and
-//! [`Kernel`]; in the product a word is a `std` atomic inside the mapped segment, in the model
-//! checker's tests (at the end of those files) it is loom's. Only the operations that the protocol
-//! needs exist: for data there is no read-modify-write on purpose, since a process that dies between
-//! two halves of one must not stop anybody.
+//! `shm/ring.rs` and `shm/bulk.rs` use [`Word`]; `shm/doorbell.rs` uses [`Flag`] and [`Kernel`]. In the
+//! product a word is a `std` atomic inside the mapped segment. In the model checker's tests (at the end of
+//! those files) it is an atomic of loom. The traits have only the operations that the protocol needs. They
+//! have no read-modify-write for data, because a process that dies in the middle of an operation must not
+//! stop another one.
 
 use crate::sys::futex::Woken;
 use std::io;
@@ -13,45 +13,45 @@ use std::time::Duration;
 
 /// A 64-bit word with one writer and any number of readers.
 pub trait Word {
-    /// Reads without ordering anything.
+    /// Reads without ordering.
     fn load_relaxed(&self) -> u64;
-    /// Reads; what the writer did before its [`Word::store_release`] is visible afterwards.
+    /// Reads. Everything that the writer did before its [`Word::store_release`] is visible afterwards.
     fn load_acquire(&self) -> u64;
-    /// Writes without ordering anything.
+    /// Writes without ordering.
     fn store_relaxed(&self, value: u64);
-    /// Writes; publishes everything done before.
+    /// Writes, and publishes everything done before.
     fn store_release(&self, value: u64);
 }
 
 /// A 32-bit word that several ranks write: half of a doorbell.
 pub trait Flag {
-    /// Reads without ordering anything.
+    /// Reads without ordering.
     fn load_relaxed(&self) -> u32;
-    /// Reads; what the writer did before its [`Flag::add_release`] is visible afterwards.
+    /// Reads. Everything that the writer did before its [`Flag::add_release`] is visible afterwards.
     fn load_acquire(&self) -> u32;
-    /// Writes without ordering anything.
+    /// Writes without ordering.
     fn store_relaxed(&self, value: u32);
-    /// Writes, and returns what was there; ordered both ways.
+    /// Writes, and returns the old value; ordered in both directions.
     fn swap(&self, value: u32) -> u32;
-    /// Adds; publishes everything done before.
+    /// Adds, and publishes everything done before.
     fn add_release(&self, value: u32);
 }
 
-/// What ranks sleep on: the machine, or a model of it.
+/// The sleep and wake operations of the machine, or a model of them.
 pub trait Kernel {
-    /// The word that can be slept on.
+    /// The type of a word on which a rank can sleep.
     type Flag: Flag;
-    /// A full fence.
+    /// Executes a full fence.
     fn fence(&self);
-    /// Sleeps while the word is `seen`, at most for the given time.
+    /// Sleeps while the word is `seen`, for at most the given time.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     fn wait(&self, word: &Self::Flag, seen: u32, timeout: Option<Duration>) -> io::Result<Woken>;
-    /// Wakes whoever sleeps on the word.
+    /// Wakes all sleepers on the word.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Returns the kernel's error.
     fn wake(&self, word: &Self::Flag) -> io::Result<()>;
 }
 

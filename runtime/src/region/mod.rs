@@ -74,7 +74,8 @@ impl SharedRegion {
     ///
     /// # Errors
     /// Returns one kind of error on all ranks: [`ErrorKind::NoMemory`] if a rank has too little memory for
-    /// its part, or too little address space for the other parts; [`ErrorKind::ProcAborted`] if a rank has died.
+    /// its part, or too little address space for the other parts; [`ErrorKind::ProcAborted`] if a rank has
+    /// died.
     #[doc(alias = "MPI_Win_allocate_shared")]
     pub fn allocate(comm: &Communicator, bytes: usize) -> Result<Self> {
         parts::sweep();

@@ -3,9 +3,9 @@
 //! | protocol | file | for | copies |
 //! |---|---|---|---|
 //! | eager | `eager.rs` | short messages | two, through the ring |
-//! | pipeline | `pipeline.rs` | messages that no other protocol carries | two, through chunks, by both ranks |
+//! | pipeline | `pipeline.rs` | other messages | two, through chunks, by both ranks |
 //! | heap copy | `heap.rs` | data in the shared heap | one, by the receiver or by both ranks |
-//! | private copy | `private.rs` | one run of private memory to one run of private memory | one, by both ranks |
+//! | private copy | `private.rs` | one run of private memory to another | one, by both ranks |
 //!
 //! `protocol.rs` has the trait: offer, matched, advance, withdraw. `choice.rs` chooses a protocol and
 //! `peer.rs` calls it. `single_copy.rs` has the common part of the two single copies, with their own

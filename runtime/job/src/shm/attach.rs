@@ -1,12 +1,12 @@
-//! How a process joins the job it was started in.
+//! Joins the job in which this process was started.
 //!
-//! `runtime/src/world.rs` calls [`attach_from_env`] once; it finds the segment (`segment.rs`) and the control
-//! socket (`sys/channel.rs`) by the environment that `mpiexec` set, checks both, and makes this
-//! process the rank. After it come the transports. The steps are numbered in `README.md`.
+//! `runtime/src/world.rs` calls [`attach_from_env`] once. The function finds the segment (`segment.rs`) and
+//! the control socket (`sys/channel.rs`) by the environment that `mpiexec` set, checks both, and makes this
+//! process the rank. The transports follow. `README.md` numbers the steps.
 //!
-//! Invariants: a descriptor is taken over only after it has been recognised as what the
-//! environment says; at most one process ever becomes a given rank; a process that has attached
-//! dies with the launcher.
+//! Invariants: this process takes over a descriptor only after it has recognised the descriptor as what the
+//! environment says. At most one process ever becomes a given rank. A process that has attached dies with
+//! the launcher.
 
 use std::env;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
@@ -25,24 +25,23 @@ pub const JOB_FD: &str = "TYPEPACK_JOB_FD";
 pub const RANK: &str = "TYPEPACK_RANK";
 /// Number of ranks.
 pub const SIZE: &str = "TYPEPACK_SIZE";
-/// This rank among those on this machine.
+/// Number of this rank among the ranks on this machine.
 pub const LOCAL_RANK: &str = "TYPEPACK_LOCAL_RANK";
-/// The same under the name that the MPI ABI's launchers share.
+/// Number of this rank among the ranks on this machine, by the name that the MPI ABI's launchers share.
 pub const MPI_LOCAL_RANK: &str = "MPI_LOCALRANKID";
 /// Number of ranks on this machine.
 pub const MPI_LOCAL_SIZE: &str = "MPI_LOCALNRANKS";
 
-/// Number of the program that this rank runs, from 0, among those of the job.
+/// Number of the program that this rank runs among the programs of the job, from 0.
 pub const APP_NUMBER: &str = "TYPEPACK_APPNUM";
-/// How many ranks run that program.
+/// Number of ranks that run this rank's program.
 pub const APP_SIZE: &str = "TYPEPACK_APPSIZE";
-/// How many processes the user says there is room for; set when `mpiexec -usize` was given.
+/// Number of processes for which the user says there is room; set if `mpiexec -usize` was given.
 pub const UNIVERSE_SIZE: &str = "TYPEPACK_UNIVERSE_SIZE";
-/// Name of the error handler that communicators begin with; set when `mpiexec -initial-errhandler`
-/// was given.
+/// Name of the first error handler of communicators; set if `mpiexec -initial-errhandler` was given.
 pub const INITIAL_ERRHANDLER: &str = "TYPEPACK_INITIAL_ERRHANDLER";
 
-/// How often a rank that waits for the launcher looks whether it is still there.
+/// Interval at which a rank that waits for the launcher checks whether the launcher is alive.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Membership in a job: this process is rank `rank` until it ends.
@@ -52,33 +51,34 @@ pub struct Attached {
     pub segment: Arc<Segment>,
     /// This rank.
     pub rank: usize,
-    /// Kept open: its far end is how the kernel learns that the launcher died.
+    /// Open as long as this process lives: the kernel learns of the launcher's death by its far end.
     control: OwnedFd,
 }
 
 impl Attached {
-    /// Whether `mpiexec` is gone (the kernel then kills this process; a moment may pass).
+    /// Returns whether `mpiexec` is gone. The kernel then kills this process; a moment may pass.
     pub fn launcher_is_gone(&self) -> bool {
         channel::is_closed(self.control.as_fd())
     }
 }
 
-/// Joins the job that `mpiexec` started this process for; `Ok(None)` when it was started without.
+/// Joins the job for which `mpiexec` started this process. Returns `Ok(None)` if the process was started
+/// without `mpiexec`.
 ///
-/// Returns when the launcher watches this process. A second call in one process is an error, as is
-/// a call in a child of a rank or in a second program of the same rank.
+/// The function returns when the launcher watches this process. It is an error to call it twice in one
+/// process, in a child of a rank, or in a second program of one rank.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::NotARank`] when environment and descriptors do not fit together,
-/// [`ErrorKind::Mismatch`] for a launcher of another build,
-/// [`ErrorKind::LauncherGone`], or a refused system call.
+/// Returns [`ErrorKind::NotARank`] if environment and descriptors do not fit together,
+/// [`ErrorKind::Mismatch`] if the launcher is another build, [`ErrorKind::LauncherGone`] if the launcher is
+/// gone, and [`ErrorKind::System`] if the system refuses a call.
 pub fn attach_from_env() -> Result<Option<Attached>, Error> {
-    // Held over the whole function: two threads must not take over the same descriptors.
+    // Held over the whole function, so that two threads do not take over the same descriptors.
     static TAKEN: Mutex<bool> = Mutex::new(false);
     let mut taken = TAKEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
 
-    // 1. What the launcher said.
+    // 1. Read the environment.
     let Some((segment_fd, control_fd)) = descriptors()? else { return Ok(None) };
     if *taken {
         return Err(not_a_rank("this process has joined the job already".into()));
@@ -86,8 +86,8 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
     let rank = number(RANK)?;
     let size = number(SIZE)?;
 
-    // 2. Recognise before taking over: after a close-on-exec or a close these numbers may belong
-    //    to any other file of this process.
+    // 2. Recognise the descriptors before taking them over: after a close-on-exec or a close these numbers
+    //    may belong to any other file of this process.
     let recognised = recognise(segment_fd, control_fd)?;
     if !recognised {
         return Err(not_a_rank(format!(
@@ -97,14 +97,14 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
     }
     *taken = true;
     let adopt = |fd| {
-        // SAFETY: open and recognised as made by mpiexec for this rank; the flag above makes this
-        // the only place and time that takes ownership.
+        // SAFETY: `recognise` found both descriptors open and made by mpiexec for this rank. No other code
+        // of this process owns them, and `taken` makes this the only time that takes ownership.
         unsafe { channel::adopt(fd) }.map_err(|e| Error::system(JOB_FD, e))
     };
     let control = adopt(control_fd)?;
     let segment = Arc::new(Segment::open(adopt(segment_fd)?)?);
 
-    // 3. The same job?
+    // 3. Check that the numbers fit the segment.
     if size != segment.ranks() || rank >= size {
         return Err(not_a_rank(format!(
             "{RANK}={rank} and {SIZE}={size} do not fit a job of {} ranks",
@@ -118,20 +118,21 @@ pub fn attach_from_env() -> Result<Option<Attached>, Error> {
 }
 
 impl Attached {
-    /// 4. The launcher has armed the control socket for the process group it made; a wrapper that
-    ///    made a group of its own has left that one. The parent death signal is the second line.
+    /// Step 4: makes the kernel kill this process if the launcher dies. The launcher has armed the control
+    /// socket for the process group that it made. If a wrapper has made another group, this process has to
+    /// arm the socket for itself. The parent death signal is the second safeguard.
     fn die_with_the_launcher(&self) -> Result<(), Error> {
-        let failed = |e| Error::system("asking to end with mpiexec", e);
+        let failed = |e| Error::system("cannot arrange to end with mpiexec", e);
         process::die_with_parent().map_err(failed)?;
         let group = self.segment.slot(self.rank).group.load(Ordering::Acquire);
         if u32::try_from(process::own_group()) != Ok(group) {
             channel::arm(self.control.as_fd(), process::own_id()).map_err(failed)?;
         }
-        // After arming: a launcher that died before would have raised nothing.
+        // Checked after arming: the death of a launcher before that raises no signal.
         if self.launcher_is_gone() { Err(gone()) } else { Ok(()) }
     }
 
-    /// 5. Become the rank, and 6. wait until the launcher watches this process.
+    /// Step 5: becomes the rank. Step 6: waits until the launcher watches this process.
     fn register(&self) -> Result<(), Error> {
         let slot = self.segment.slot(self.rank);
         slot.state
@@ -171,17 +172,17 @@ fn gone() -> Error {
     Error::new(ErrorKind::LauncherGone, "mpiexec is gone")
 }
 
-/// Whether the two numbers are open descriptors of the right kinds.
+/// Returns whether the two numbers are open descriptors of the right kinds.
 fn recognise(segment: RawFd, control: RawFd) -> Result<bool, Error> {
-    // SAFETY: borrowed for this function only; should another thread close them meanwhile the
-    // calls below answer EBADF or describe another file, and neither is touched.
+    // SAFETY: both borrows end with this function. If another thread closes a descriptor in the meantime,
+    // the calls below fail with EBADF or describe another file; they read only its properties.
     let fds = unsafe { (channel::borrow(segment), channel::borrow(control)) };
     let (Some(segment), Some(control)) = fds else { return Ok(false) };
     let sealed = memory::sealed_len(segment).map_err(|e| Error::system(JOB_FD, e))?;
     Ok(sealed.is_some() && channel::is_control(control))
 }
 
-/// The two descriptor numbers of [`JOB_FD`], `None` when it is not set.
+/// Returns the two descriptor numbers of [`JOB_FD`], or `None` if it is not set.
 fn descriptors() -> Result<Option<(RawFd, RawFd)>, Error> {
     let Some(value) = env::var_os(JOB_FD) else { return Ok(None) };
     let parse = |text: &str| text.parse::<RawFd>().ok().filter(|&fd| fd > 2);
@@ -196,10 +197,10 @@ fn descriptors() -> Result<Option<(RawFd, RawFd)>, Error> {
     }
 }
 
-/// A small number that the launcher put into the environment.
+/// Returns a number that the launcher has put into the environment.
 fn number(name: &'static str) -> Result<usize, Error> {
     let value = env::var_os(name)
-        .ok_or_else(|| not_a_rank(format!("{JOB_FD} is set and {name} is not")))?;
+        .ok_or_else(|| not_a_rank(format!("{JOB_FD} is set, but {name} is not")))?;
     value
         .to_str()
         .and_then(|text| text.parse().ok())

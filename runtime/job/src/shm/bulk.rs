@@ -1,36 +1,37 @@
-//! The chunk buffers of one ordered pair: bulk data of matched messages, both sides at work.
+//! The chunk buffers of one ordered pair. They carry the data of long matched messages while both ranks
+//! work.
 //!
-//! `transport/pipeline.rs` streams through them what did not fit a ring slot, after the receiver has
-//! said CTS. Chunks form a stream without names: the sender fills them in the order in which
-//! CTS arrived, the receiver drains them in the order in which it gave them, so the two agree
-//! about whose bytes a chunk holds without anything being read from shared memory but its length.
+//! `transport/pipeline.rs` streams messages that do not fit the ring, after the receiver has sent CTS.
+//! Chunks carry no name of their message. The sender fills them in the order in which CTS arrive, and the
+//! receiver drains them in the order in which it sent the CTS. So both ranks agree to which message a chunk
+//! belongs, and the receiver reads only its length from shared memory.
 //!
-//! 1. The sender takes chunk `n % window` when `n - freed < window`, packs into it, writes its
-//!    length, then its stamp `n + 1` with release order.
-//! 2. The receiver sees the stamp with acquire order, checks the length against the buffer and
-//!    against what is left of the message, unpacks, and publishes `freed = n + 1`.
+//! 1. The sender takes chunk `n % window` when `n - freed < window`. It packs into the chunk, writes the
+//!    length, and then the stamp `n + 1` with release order.
+//! 2. The receiver sees the stamp with acquire order, checks the length against the buffer and against the
+//!    rest of the message, unpacks, and publishes `freed = n + 1`.
 //!
-//! While the receiver unpacks chunk `k` the sender packs `k + 1`: that is the whole point.
+//! The sender packs chunk `k + 1` while the receiver unpacks chunk `k`.
 
 use super::ring::Violation;
 use crate::sync::Word;
 
 /// The shared words of one pair's chunks.
 pub trait ChunkMemory {
-    /// The atomic word.
+    /// The type of a word.
     type Word: Word;
-    /// Bytes of one chunk.
+    /// Size of one chunk in bytes.
     const BYTES: usize;
 
-    /// The stamp of chunk `index`, below the window of both sides.
+    /// Returns the stamp of chunk `index`, which is below the window of both sides.
     fn stamp(&self, index: usize) -> &Self::Word;
-    /// The length of chunk `index`.
+    /// Returns the length of chunk `index`.
     fn length(&self, index: usize) -> &Self::Word;
-    /// Chunks that the receiver has freed, ever.
+    /// Returns the number of chunks that the receiver has freed since the start.
     fn freed(&self) -> &Self::Word;
 }
 
-/// The filling side.
+/// The sender's side.
 #[derive(Debug)]
 pub struct Filler {
     filled: u64,
@@ -39,21 +40,21 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// Nothing has been filled; the pair uses `window` chunks, a power of two.
+    /// Creates a side that has filled nothing. The pair uses `window` chunks, a power of two.
     pub fn new(window: usize) -> Self {
         debug_assert!(window.is_power_of_two());
         Self { filled: 0, freed: 0, window: window as u64 }
     }
 
-    /// The index of the next free chunk, or `None` while all are full.
+    /// Returns the index of the next free chunk, or `None` while all are full.
     ///
     /// # Errors
-    /// [`Violation`] when the drainer freed chunks that it cannot have.
+    /// Returns a [`Violation`] if the receiver freed more chunks than it can have.
     pub fn next<M: ChunkMemory>(&mut self, memory: &M) -> Result<Option<usize>, Violation> {
         if self.filled - self.freed == self.window {
             let freed = memory.freed().load_acquire();
             if freed < self.freed || freed > self.filled {
-                return Err(Violation("chunk credits out of range"));
+                return Err(Violation("the count of freed chunks is out of range"));
             }
             self.freed = freed;
             if self.filled - freed == self.window {
@@ -63,7 +64,7 @@ impl Filler {
         Ok(Some((self.filled & (self.window - 1)) as usize))
     }
 
-    /// The index of the chunk that comes `ahead` after the next one, if it is free already.
+    /// Returns the index of the chunk that comes `ahead` chunks after the next one, if it is free already.
     pub fn ahead<M: ChunkMemory>(&self, memory: &M, ahead: u64) -> Option<usize> {
         let number = self.filled + ahead;
         let free = number.wrapping_sub(memory.freed().load_acquire()) < self.window;
@@ -79,7 +80,7 @@ impl Filler {
     }
 }
 
-/// The draining side.
+/// The receiver's side.
 #[derive(Debug)]
 pub struct Drainer {
     drained: u64,
@@ -87,16 +88,16 @@ pub struct Drainer {
 }
 
 impl Drainer {
-    /// Nothing has been drained; the pair uses `window` chunks, a power of two.
+    /// Creates a side that has drained nothing. The pair uses `window` chunks, a power of two.
     pub fn new(window: usize) -> Self {
         debug_assert!(window.is_power_of_two());
         Self { drained: 0, window: window as u64 }
     }
 
-    /// Index and length of the next full chunk.
+    /// Returns index and length of the next full chunk.
     ///
     /// # Errors
-    /// [`Violation`] when the length is 0 or larger than a chunk.
+    /// Returns a [`Violation`] if the length is 0 or larger than a chunk.
     pub fn next<M: ChunkMemory>(&self, memory: &M) -> Result<Option<(usize, usize)>, Violation> {
         let index = (self.drained & (self.window - 1)) as usize;
         if memory.stamp(index).load_acquire() != self.drained + 1 {
@@ -104,7 +105,7 @@ impl Drainer {
         }
         let len = memory.length(index).load_relaxed();
         if len == 0 || len > M::BYTES as u64 {
-            return Err(Violation("chunk length out of range"));
+            return Err(Violation("the length of a chunk is 0 or larger than a chunk"));
         }
         Ok(Some((index, len as usize)))
     }
@@ -147,7 +148,7 @@ mod tests {
         Heap { words: [[word(), word()], [word(), word()]], freed: word() }
     }
 
-    /// Three chunks through two buffers in every interleaving.
+    /// Three chunks through two buffers, in every interleaving.
     #[test]
     fn loom_chunks() {
         loom::model(|| {
@@ -164,7 +165,7 @@ mod tests {
                             None => loom::thread::yield_now(),
                         }
                     };
-                    // SAFETY: a free chunk belongs to the filler until it is published.
+                    // SAFETY: only the sender uses a free chunk before it publishes the chunk.
                     theirs[index].with_mut(|cell| unsafe { *cell = n + 10 });
                     filler.publish(&*shared, n as usize + 1);
                 }
@@ -178,7 +179,7 @@ mod tests {
                     }
                 };
                 assert_eq!(len as u64, n + 1);
-                // SAFETY: a full chunk belongs to the drainer until it advances.
+                // SAFETY: only the receiver uses a full chunk before it advances.
                 cells[index].with(|cell| assert_eq!(unsafe { *cell }, n + 10));
                 drainer.advance(&*memory);
             }

@@ -1,24 +1,24 @@
-//! First contact: how a process finds the area in which another one writes to it.
+//! First contact: how a process finds the area in which another process writes to it.
 //!
-//! A job has slots for processes, of which the ranks have the first; processes that join later take
-//! further ones. No area belongs to two slots from the start: the sender takes the next free one when
-//! it writes to a receiver for the first time, and says so in the receiver's mailbox (`layout.rs`).
-//! `segment.rs` gives the memory; `ring.rs`, `bulk.rs` and the claims work in what is found here.
+//! A job has slots for processes. The ranks have the first slots, and processes that join later take others.
+//! No area belongs to a pair of slots at the start: when a sender writes to a receiver for the first time,
+//! the sender takes the next free area and writes its number into the receiver's mailbox (`layout.rs`).
+//! `segment.rs` provides the memory; `ring.rs`, `bulk.rs` and `work_split.rs` use the areas.
 //!
-//! From `a` to `b`:
+//! The first contact from `a` to `b`:
 //!
-//! 1. `a` adds one to the header's count of areas that are taken, fills the ring's pages of its area
-//!    with memory, and maps it;
+//! 1. `a` adds one to the header's count of taken areas, allocates the memory of the ring's pages of its
+//!    area, and maps the area;
 //! 2. `a` writes the number of the area, plus 1, into its word of the mailbox of `b` (release), adds one to
-//!    the connects of `b` (release), and calls `b`;
-//! 3. `b` looks at its connects in every turn, which is one load of a line that does not change, and
-//!    when they have changed (acquire) looks through its mailbox and maps the areas that are new to it.
+//!    the connects of `b` (release), and rings `b`;
+//! 3. `b` checks its connects in every turn, which is one load of a line that does not change. When the
+//!    count has changed (acquire), `b` reads its mailbox and maps the areas that are new to it.
 //!
-//! These are the only read-modify-writes of the transport, once per ordered pair in a job's life. A process
-//! that dies between two of the steps leaves an area that nobody uses.
+//! These are the only read-modify-writes of the transport outside shared copies. They happen once per ordered
+//! pair in a job's life. A process that dies between two of the steps leaves an unused area.
 //!
-//! Invariants: a word of a mailbox has one writer; an area that has been mapped stays mapped as long as this
-//! value lives; a number from a mailbox is checked before it is used.
+//! Invariants: a word of a mailbox has one writer. A mapped area stays mapped as long as this value lives.
+//! A number from a mailbox is checked before it is used.
 
 use std::collections::HashMap;
 use std::ptr::NonNull;
@@ -29,45 +29,46 @@ use super::segment::Segment;
 use crate::error::{Error, ErrorKind};
 use crate::sys::memory::{Inherit, Mapping};
 
-/// What a process knows of the areas that it writes and reads.
+/// The areas that a process writes and reads.
 #[derive(Debug)]
 pub struct Contacts {
     segment: Arc<Segment>,
     slot: usize,
-    /// Who writes to this process.
+    /// The mailbox of this process, into which others write the numbers of their areas.
     mailbox: Mapping,
     known: Mutex<Known>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    /// The areas that this process writes, by slot of the receiver.
+    /// Numbers of the areas that this process writes, by slot of the receiver.
     to: HashMap<usize, usize>,
-    /// By the number of the area.
+    /// Mapped areas, by number.
     maps: HashMap<usize, Mapping>,
-    /// An area that was taken and for which there was no memory then.
+    /// An area that was taken when there was no memory for it.
     spare: Option<usize>,
 }
 
 impl Contacts {
-    /// Those of the process in `slot`, which nobody else is; fills its mailbox with memory.
+    /// Creates the contacts of the only process in `slot`, and allocates the memory of its mailbox.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoMemory`] when memory or address space has run out.
+    /// Returns [`ErrorKind::NoMemory`] if memory or address space has run out.
     pub fn new(segment: Arc<Segment>, slot: usize) -> Result<Self, Error> {
         let words = segment.ranks() * size_of::<AtomicU32>();
         let mailbox = map_mailbox(&segment, slot, 0, words)?;
         Ok(Self { segment, slot, mailbox, known: Mutex::default() })
     }
 
-    /// Takes and fills an area for what this process writes to `to`, tells `to` about it, and gives its
-    /// first byte. The same one when it has one already. [`Contacts::reserve`] fills the rest of it.
+    /// Takes an area for this process's messages to `to`, allocates the memory of its first `filled` bytes,
+    /// names the area to `to`, and returns the address of its first byte. If this process already has such
+    /// an area, returns its address. [`Contacts::reserve`] allocates the rest.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoMemory`] when memory, address space or the file's areas have run out;
-    /// [`ErrorKind::Argument`] when another process has changed what this one wrote.
+    /// Returns [`ErrorKind::NoMemory`] if memory, address space or the file's areas have run out, and
+    /// [`ErrorKind::Argument`] if another process has changed the number that this process wrote.
     pub fn connect(&self, to: usize, filled: usize) -> Result<NonNull<u8>, Error> {
         let mut known = self.lock();
         if let Some(&number) = known.to.get(&to) {
@@ -77,7 +78,7 @@ impl Contacts {
         let mailbox = map_mailbox(&self.segment, to, start, size_of::<AtomicU32>())?;
         let word = word(&mailbox, self.slot);
         let number = match word.load(Ordering::Relaxed).checked_sub(1) {
-            // By another value of this process.
+            // Another value of this process has made the contact.
             Some(number) => number as usize,
             None => match known.spare {
                 Some(number) => number,
@@ -87,7 +88,7 @@ impl Contacts {
         self.segment.reserve_area(number, 0, filled)?;
         let at = known.map(&self.segment, number)?;
         known.spare = known.spare.filter(|&spare| spare != number);
-        // An area's number is below 2^24.
+        // The number of an area is below 2^24.
         word.store(number as u32 + 1, Ordering::Release);
         known.to.insert(to, number);
         self.segment.slot(to).connects.fetch_add(1, Ordering::Release);
@@ -95,30 +96,31 @@ impl Contacts {
         Ok(at)
     }
 
-    /// The area that this process writes to `to`, if there has been contact.
+    /// Returns the area in which this process writes to `to`, if there was a first contact.
     pub fn writes_to(&self, to: usize) -> Option<NonNull<u8>> {
         let known = self.lock();
         Some(known.maps.get(known.to.get(&to)?)?.base())
     }
 
-    /// Fills more of the area that this process writes to `to`: whole pages.
+    /// Allocates the memory of more pages of the area in which this process writes to `to`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Argument`] when the range is not within the area, or there has been no contact;
-    /// [`ErrorKind::NoMemory`] when there is none left.
+    /// Returns [`ErrorKind::Argument`] if the range is not within the area or there was no first contact, and
+    /// [`ErrorKind::NoMemory`] if memory ran out.
     pub fn reserve(&self, to: usize, offset: usize, len: usize) -> Result<(), Error> {
         let number = self.lock().to.get(&to).copied();
-        let none = || Error::new(ErrorKind::Argument, format!("to: nothing was written to {to}"));
+        let none =
+            || Error::new(ErrorKind::Argument, format!("to: no first contact with {to} yet"));
         self.segment.reserve_area(number.ok_or_else(none)?, offset, len)
     }
 
-    /// The area in which `from` writes to this process, if it does.
+    /// Returns the area in which `from` writes to this process, if there is one.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Argument`] when `from` names an area that there is not, [`ErrorKind::NoMemory`] when
-    /// address space has run out.
+    /// Returns [`ErrorKind::Argument`] if `from` names an area that does not exist, and
+    /// [`ErrorKind::NoMemory`] if address space has run out.
     pub fn written_by(&self, from: usize) -> Result<Option<NonNull<u8>>, Error> {
         let number = word(&self.mailbox, from).load(Ordering::Acquire);
         let Some(number) = number.checked_sub(1).filter(|_| from != self.slot) else {
@@ -127,13 +129,13 @@ impl Contacts {
         self.lock().map(&self.segment, number as usize).map(Some)
     }
 
-    /// The word of `from` in the mailbox of this process, for checks that write it as a process gone wild could.
+    /// Returns the word of `from` in this process's mailbox. Tests write it as a faulty process could.
     pub fn mailbox_word(&self, from: usize) -> &AtomicU32 {
         word(&self.mailbox, from)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
-        // Nothing is half done in it at any time.
+        // A panic under the lock cannot leave the maps in a half-changed state.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -148,21 +150,20 @@ impl Known {
     }
 }
 
-/// Maps the mailbox of a slot, `len` bytes of it from `start` on filled with memory.
+/// Maps the mailbox of a slot, and allocates the memory of `len` bytes of it from `start` on.
 fn map_mailbox(segment: &Segment, slot: usize, start: usize, len: usize) -> Result<Mapping, Error> {
     let (at, bytes) = (segment.layout().mailbox(slot), segment.layout().mailbox_bytes());
-    let failed =
-        |error| Error::system(format!("the mailbox of slot {slot} in shared memory"), error);
+    let failed = |error| Error::system(format!("cannot set up the mailbox of slot {slot}"), error);
     crate::sys::memory::reserve(segment.fd(), (at + start) as u64, len as u64).map_err(failed)?;
     Mapping::shared(segment.fd(), at as u64, bytes, Inherit::No).map_err(failed)
 }
 
-/// The word of a slot in a mailbox.
+/// Returns the word of a slot in a mailbox.
 fn word(mailbox: &Mapping, slot: usize) -> &AtomicU32 {
     let at = slot * size_of::<AtomicU32>();
-    assert!(at < mailbox.len(), "slot {slot} of a mailbox of {} bytes", mailbox.len());
-    // SAFETY: within the mapping, which lives as long as the reference, at a multiple of 4 from a page;
-    // atomics only.
+    assert!(at < mailbox.len(), "slot {slot} is outside a mailbox of {} bytes", mailbox.len());
+    // SAFETY: the word lies within the mapping (asserted above), which outlives the reference. `at` is a
+    // multiple of 4, and the mapping begins at a page. All processes access the word by atomics.
     unsafe { AtomicU32::from_ptr(mailbox.base().as_ptr().add(at).cast()) }
 }
 
@@ -191,15 +192,15 @@ mod tests {
         assert!(all[0].written_by(0).expect("a mailbox").is_none());
         let found = all[0].written_by(2).expect("a mailbox").expect("an area");
         assert_eq!(all[0].written_by(2).expect("a mailbox"), Some(found));
-        // SAFETY: both are mapped, and filled up to the first page; nobody else runs.
+        // SAFETY: both mappings are live and their first page has memory. No other thread uses the areas.
         unsafe {
             area.as_ptr().write(7);
             assert_eq!(found.as_ptr().read(), 7);
         }
-        // The way back is another area.
+        // The other direction uses another area.
         let back = all[0].connect(2, 4096).expect("room");
         assert_ne!(back, found);
-        // SAFETY: as above.
+        // SAFETY: `back` is mapped, its first page has memory, and no other thread writes to it.
         assert_eq!(unsafe { back.as_ptr().read() }, 0);
     }
 
@@ -210,14 +211,14 @@ mod tests {
         assert_eq!(all[0].reserve(1, 0, 8).expect_err("none").kind(), ErrorKind::Argument);
         let area = all[0].connect(1, 8).expect("room");
         all[0].reserve(1, len - 8, 8).expect("room");
-        // SAFETY: the last byte of the area, which was filled just now.
+        // SAFETY: this is the last byte of the mapped area, and `reserve` has just allocated its page.
         unsafe { area.as_ptr().add(len - 1).write(9) };
         for (offset, bytes) in [(len, 1), (usize::MAX, 2), (0, len + 1), (0, 0)] {
             assert!(all[0].reserve(1, offset, bytes).is_err(), "{offset} {bytes}");
         }
     }
 
-    /// A job with as many ranks as can be is only address space, and uses memory for what is used.
+    /// A job with the largest number of ranks costs only address space, and memory for used parts.
     #[test]
     fn many_ranks_cost_what_they_use() {
         let segment = Segment::create(pair::MAX_RANKS, &[], JobFlags::default(), 0).expect("room");
@@ -237,19 +238,19 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Argument, "{error}");
         }
         all[1].mailbox_word(0).store(0, Ordering::Relaxed);
-        // A count that somebody has written.
+        // Another process has written a wrong count.
         segment.header().areas_taken.store(u64::MAX - 1, Ordering::Relaxed);
         for _ in 0..4 {
             assert_eq!(all[0].connect(1, 8).expect_err("none").kind(), ErrorKind::NoMemory);
         }
     }
 
-    /// Who has no memory for an area keeps its number, and takes no other one when it tries again.
+    /// A process without memory for an area keeps its number, and takes no other area at the next attempt.
     #[test]
     fn an_area_without_memory_is_not_lost() {
         let (segment, all) = job(3);
         let taken = || segment.header().areas_taken.load(Ordering::Relaxed);
-        // More than an area has.
+        // More bytes than an area has.
         let filled = segment.layout().area_bytes() + 1;
         for _ in 0..3 {
             all[0].connect(1, filled).expect_err("too much");
@@ -264,7 +265,7 @@ mod tests {
         assert_eq!(taken(), 2);
     }
 
-    /// Two processes that take areas at the same time take different ones.
+    /// Two processes that take areas at the same time take different areas.
     #[test]
     fn areas_are_taken_once() {
         let (_segment, all) = job(16);

@@ -1,13 +1,13 @@
-//! The doorbell of one rank: how it sleeps, and how others wake it without a system call when it is
-//! awake.
+//! The doorbell of one rank: how the rank sleeps, and how others wake it. Ringing a rank that is awake needs
+//! no system call.
 //!
-//! `segment.rs` has one per rank, in its slot; `endpoint/progress.rs` sleeps on it by way of
-//! `transport/fabric.rs`. The protocol, and why no wake-up is lost, is told in `README.md` beside this
-//! file; step numbers below are its. Written over [`Kernel`], so that loom runs this very code, with
-//! the ring in front of it (end of this file; three of the models are bounded, one is ignored).
+//! `segment.rs` has a doorbell for each rank, in its slot. `endpoint/progress.rs` sleeps on it through
+//! `transport/fabric.rs`. `README.md` beside this file describes the protocol and why no wake-up is lost;
+//! the step numbers below are those of the README. The code is generic over [`Kernel`], so that loom runs
+//! this very code, with the ring in front of it, in its models (at the end of this file).
 //!
-//! Invariant: a publication happens before [`Doorbell::ring`], and a sleeper looks at everything
-//! once more between [`Doorbell::prepare`] and [`Doorbell::wait`].
+//! Invariant: a publication happens before [`Doorbell::ring`], and a sleeper checks everything once more
+//! between [`Doorbell::prepare`] and [`Doorbell::wait`].
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
@@ -37,10 +37,10 @@ impl Kernel for Machine {
     }
 }
 
-/// One rank's doorbell: two words of its slot, and what sleeps.
+/// The doorbell of one rank: two words of its slot, and the kernel.
 #[derive(Debug)]
 pub struct Doorbell<'a, K: Kernel> {
-    /// Changes whenever the rank is called; the word that the kernel sleeps on.
+    /// Changes with every call to the rank; the kernel sleeps on this word.
     pub word: &'a K::Flag,
     /// 1 while the rank sleeps or is about to.
     pub sleeping: &'a K::Flag,
@@ -49,44 +49,44 @@ pub struct Doorbell<'a, K: Kernel> {
 }
 
 impl<K: Kernel> Doorbell<'_, K> {
-    /// Calls the rank if it sleeps (steps 2 to 4). Comes after the publication of what it is to see.
+    /// Wakes the rank if it sleeps (steps 2 to 4). The caller has published its data before.
     #[inline]
     pub fn ring(&self) {
-        // Orders the publication before the look at `sleeping`; pairs with the fence in `prepare`.
+        // Orders the publication before the load of `sleeping`; pairs with the fence in `prepare`.
         self.kernel.fence();
         if self.sleeping.load_relaxed() != 0 && self.sleeping.swap(0) != 0 {
             self.call();
         }
     }
 
-    /// Calls the rank whether it sleeps or not.
+    /// Wakes the rank without a look at `sleeping`.
     pub fn call(&self) {
         self.word.add_release(1);
-        // A kernel without futexes fails in the sleeper, which reports it; there is nobody to
-        // tell here, and the sleeper's timeout looks again.
+        // On a kernel without futexes the sleeper fails and reports the error. The waker needs no error: the
+        // sleeper's timeout makes it look again.
         let _ = self.kernel.wake(self.word);
     }
 
-    /// Announces that the rank, which is the caller, is about to sleep (steps 5 and 6).
+    /// Announces that the calling rank is about to sleep (steps 5 and 6).
     pub fn prepare(&self) -> u32 {
         let seen = self.word.load_acquire();
-        // A swap and not a store: it comes behind the swap of a waker that found an announcement
-        // taken back already, for whoever follows the argument step by step (loom does not know
-        // that nothing comes between a swap and the value it found).
+        // This is a swap and not a store, so that it is ordered behind the swap of a waker that found an
+        // announcement already cancelled. The order makes the proof simpler, and loom needs it: loom does
+        // not know that no write comes between a swap and the value that it read.
         let _ = self.sleeping.swap(1);
         self.kernel.fence();
         seen
     }
 
-    /// Takes the announcement back (step 7).
+    /// Cancels the announcement (step 7).
     pub fn cancel(&self) {
         self.sleeping.store_relaxed(0);
     }
 
-    /// Sleeps until somebody calls, the word is not `seen` any more, or the time runs out (step 8).
+    /// Sleeps until a rank calls, the word is not `seen` any more, or the time runs out (step 8).
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// Returns the kernel's error.
     pub fn wait(&self, seen: u32, timeout: Option<Duration>) -> io::Result<Woken> {
         let woken = self.kernel.wait(self.word, seen, timeout);
         self.sleeping.store_relaxed(0);
@@ -101,15 +101,15 @@ mod tests {
     use loom::sync::atomic::{AtomicU32 as Flag32, AtomicU64 as Word64, fence};
     use loom::sync::{Arc, Condvar, Mutex};
 
-    /// A kernel whose sleepers nothing but a wake ends: a lost one is a deadlock, which loom reports.
-    /// Either fence can be left out.
+    /// A kernel in which only a wake ends a sleep. A lost wake-up is a deadlock, which loom reports. Tests
+    /// can leave out either fence.
     struct Model {
         lock: Mutex<()>,
         woken: Condvar,
         fences: [bool; 2],
     }
 
-    /// The two sides of a doorbell: each has its view of the kernel.
+    /// The kernel as seen by one side of a doorbell.
     struct Side<'a> {
         model: &'a Model,
         fences: bool,
@@ -126,7 +126,7 @@ mod tests {
 
         fn wait(&self, word: &Flag32, seen: u32, timeout: Option<Duration>) -> io::Result<Woken> {
             assert!(timeout.is_none());
-            // The kernel compares and goes to sleep under the lock that wakers take.
+            // The kernel compares and falls asleep under the lock that wakers take.
             let guard = self.model.lock.lock().expect("the model's lock");
             if word.load(Ordering::SeqCst) != seen {
                 return Ok(Woken::Changed);
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// A rank's doorbell, as in its slot.
+    /// The doorbell in a rank's slot.
     struct Slot {
         word: Flag32,
         sleeping: Flag32,
@@ -160,7 +160,7 @@ mod tests {
             Doorbell { word: &self.word, sleeping: &self.sleeping, kernel: &kernel }.ring();
         }
 
-        /// As `progress.rs` waits: look, announce, look again, sleep.
+        /// Waits as `progress.rs` does: look, announce, look again, sleep.
         fn wait_for<R>(&self, mut look: impl FnMut() -> Option<R>) -> R {
             let kernel = Side { model: &self.model, fences: self.model.fences[1] };
             let bell = Doorbell { word: &self.word, sleeping: &self.sleeping, kernel: &kernel };
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// Publishes `count` messages; rings for each. Sleeps while the ring is full.
+    /// Publishes `count` messages and rings for each. Sleeps while the ring is full.
     fn send(ring: &Ring, own: &Slot, other: &Slot, count: u64) {
         let mut tx = Producer::default();
         for n in 0..count {
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// Takes `count` messages; rings for returned credits. Sleeps while there is none.
+    /// Takes `count` messages and rings for returned credits. Sleeps while there is no message.
     fn receive(ring: &Ring, own: &Slot, other: &Slot, count: u64) {
         let mut rx = Consumer::default();
         for n in 0..count {
@@ -237,7 +237,7 @@ mod tests {
         builder.check(body);
     }
 
-    /// One rank sends to another through the ring, both asleep whenever they can be.
+    /// One rank sends to another through the ring. Both sleep whenever they can.
     fn pair(messages: u64, fences: [bool; 2]) {
         let ranks = Arc::new([Slot::new(fences), Slot::new(fences)]);
         let ring = Arc::new(Ring::new());
@@ -247,33 +247,32 @@ mod tests {
         sender.join().expect("the sender ends");
     }
 
-    /// In every interleaving the receiver is never asleep on a published message.
+    /// In every interleaving the receiver does not sleep while a published message waits.
     #[test]
     fn loom_no_message_is_slept_on() {
         loom::model(|| pair(1, [true; 2]));
     }
 
-    /// An announcement that was taken back meets the call for it; at most 4 preemptions.
+    /// A cancelled announcement meets a call.
     #[test]
     fn loom_nor_is_the_next_one() {
         explore(4, || pair(2, [true; 2]));
     }
 
-    /// The model of `loom_nor_is_the_next_one` in every interleaving.
+    /// A cancelled announcement meets a call, in every interleaving.
     #[test]
     #[ignore = "three minutes"]
     fn loom_nor_is_the_next_one_at_length() {
         loom::model(|| pair(2, [true; 2]));
     }
 
-    /// More messages than the ring has slots: neither a message nor a credit is slept on; at most 3
-    /// preemptions.
+    /// More messages than the ring has slots: no rank sleeps while a message or a credit waits.
     #[test]
     fn loom_no_credit_is_slept_on() {
         explore(3, || pair(4, [true; 2]));
     }
 
-    /// Two senders, of which one may leave the call to the other; at most 2 preemptions.
+    /// Two senders ring at the same time, and one of them may leave the call to the other.
     #[test]
     fn loom_one_call_serves_two_wakers() {
         explore(2, || {
@@ -297,7 +296,7 @@ mod tests {
         });
     }
 
-    /// The model finds what each fence is there for.
+    /// Without either fence the model finds a lost wake-up.
     #[test]
     #[should_panic(expected = "deadlock")]
     fn loom_without_the_wakers_fence_a_message_is_slept_on() {

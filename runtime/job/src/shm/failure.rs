@@ -1,27 +1,27 @@
-//! How a rank failed, in words, as an exit code, and as the word that lies in the header.
+//! The end of a failed rank: as text, as an exit code, and as a word in the header.
 //!
-//! Decided by the launcher (`launcher/src/ending.rs`), kept by `segment.rs`, read by ranks that find
-//! the failure epoch raised.
+//! The launcher decides it (`launcher/src/ending.rs`), `segment.rs` stores it, and ranks that find the
+//! failure epoch raised read it.
 //!
-//! Invariant: the first failure of a job is the one that counts.
+//! Invariant: the job reports its first failure.
 
 use std::fmt;
 
-/// How a rank came to its end before the job did.
+/// How a rank ended before the job did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It exited with a code other than 0.
     Exited(u8),
     /// A signal killed it.
     Killed(u8),
-    /// It had joined the job and ended, with code 0 or in an unknown way, without leaving it.
+    /// The rank had joined the job and ended without leaving it, with code 0 or in an unknown way.
     LeftEarly,
-    /// It exited with code 0 without joining the job that others had joined.
+    /// The rank exited with code 0 and had not joined the job that others had joined.
     NeverJoined,
 }
 
 impl Ending {
-    /// As it stands in the header.
+    /// Returns the word for the header.
     pub fn to_word(self) -> u32 {
         match self {
             Self::Exited(code) => 0x100 | u32::from(code),
@@ -31,7 +31,7 @@ impl Ending {
         }
     }
 
-    /// What a word of the header stands for.
+    /// Returns the ending for a word of the header.
     pub fn from_word(word: u32) -> Self {
         let low = word.to_le_bytes()[0];
         match word >> 8 {
@@ -42,7 +42,7 @@ impl Ending {
         }
     }
 
-    /// The exit code that stands for this end: the code, 128 + signal, or 1.
+    /// Returns the exit code for this ending: the code, 128 + signal, or 1.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Exited(code) => code,
@@ -71,7 +71,7 @@ impl fmt::Display for Ending {
 pub struct Failure {
     /// The rank that failed.
     pub rank: usize,
-    /// How.
+    /// How the rank ended.
     pub ending: Ending,
 }
 
@@ -92,7 +92,7 @@ mod tests {
         {
             assert_eq!(Ending::from_word(ending.to_word()), ending);
         }
-        // What nobody writes still means something.
+        // A word that no launcher writes still has a meaning.
         assert_eq!(Ending::from_word(u32::MAX), Ending::LeftEarly);
     }
 

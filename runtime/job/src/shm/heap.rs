@@ -1,16 +1,16 @@
-//! This rank's part of the shared heap: memory that other ranks can read, and write, in place.
+//! This rank's part of the shared heap: memory that other ranks can read and write in place.
 //!
-//! `mpiexec` makes the heaps as holes at the end of the segment (`layout.rs`), one for each rank
-//! and each as large as the machine's memory. `memory.rs` of the runtime gives out pieces of this
-//! rank's; `transport/` tells other ranks where in it a message lies, and they map it at first need.
+//! `mpiexec` makes the heaps as holes at the end of the segment (`layout.rs`), one for each rank, each as
+//! large as the machine's memory. `memory/` of the runtime allocates pieces of this rank's heap.
+//! `transport/` tells other ranks at which offset a message lies, and they map the heap at the first use.
 //!
 //! Invariants:
-//! - Only this rank gives out and takes back pieces of its heap; who else knows an offset has it
-//!   from a message.
-//! - A range has memory behind it before it is given out, so that running out of memory is an error
-//!   here and not a signal later. A cgroup that runs out does not refuse: it ends a process.
-//!   Therefore what is left is asked for first (`sys/limits.rs`), one rank at a time when little is.
-//! - Free memory goes back to the system, up to 32 MiB (`KEEP`), which makes the next piece cheap.
+//! - Only this rank allocates and frees pieces of its heap. Another rank knows an offset only from a
+//!   message.
+//! - A range has memory before it is allocated, so that a lack of memory is an error here and not a signal
+//!   later. A cgroup without memory does not refuse: the kernel ends a process. Therefore this file first
+//!   checks how much is left (`sys/limits.rs`), one rank at a time if little is left.
+//! - Freed memory returns to the system, except for 32 MiB (`KEEP`), which make the next allocation cheap.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,15 +25,14 @@ use crate::error::{Error, ErrorKind};
 use crate::sys::memory::{self, Inherit, Mapping};
 use crate::sys::{fork, limits};
 
-/// Free bytes that keep their memory.
+/// Most bytes of free pieces that keep their memory.
 const KEEP: u64 = 32 << 20;
 
-/// Memory is filled in pieces of at least this many bytes: a page at a time costs a look at the
-/// limits for each.
+/// Memory is reserved in steps of at least this many bytes. Each step checks the limits, so steps of one page
+/// would cost too much.
 const FILL: u64 = 64 << 10;
 
-/// What is left alone of the memory that the limits allow: page tables, the kernel's own, other
-/// programs.
+/// Part of the memory under the limits that heaps leave free, for page tables, the kernel and other programs.
 const MARGIN: u64 = 8 << 20;
 
 /// The heap of this rank.
@@ -48,20 +47,20 @@ pub struct Heap {
 #[derive(Debug)]
 struct State {
     free: Ranges,
-    /// What has memory behind it: whole pages.
+    /// Whole pages that have memory.
     filled: Ranges,
-    /// Start and length of what has been given out.
+    /// Start and length of allocated pieces.
     pieces: HashMap<u64, u64>,
-    /// Pieces given out, ever.
+    /// Number of pieces allocated since the start.
     count: u64,
 }
 
 impl Heap {
-    /// The heap of `rank`, which is this process, in the segment of its job.
+    /// Maps the heap of `rank`, which is this process, in the segment of its job.
     ///
     /// # Errors
     ///
-    /// The kernel's answer to the mapping; a job without heaps.
+    /// Returns the kernel's error from the mapping, and an error in a job without heaps.
     pub fn new(segment: Arc<Segment>, rank: usize) -> std::io::Result<Self> {
         let map = segment.map_heap(rank, Inherit::Yes)?;
         let mut free = Ranges::default();
@@ -71,34 +70,34 @@ impl Heap {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // What a panic could leave half done is memory that is lost, not given out twice: `alloc`
-        // takes a range out before it goes on, `free` puts it back last.
+        // A panic can lose memory, but cannot make it allocated twice: `alloc` takes a range out of the free
+        // ranges first, and `free` puts it back last.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// First byte.
+    /// Returns the address of the first byte.
     #[inline]
     pub fn base(&self) -> NonNull<u8> {
         self.map.base()
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     #[inline]
     #[expect(clippy::len_without_is_empty, reason = "a heap is never empty")]
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// `len` bytes at a multiple of `align`, a power of two, and of a cache line. Their contents
-    /// are zeros if `zeroed`, else anything.
+    /// Allocates `len` bytes at a multiple of `align` (a power of two) and of a cache line. The bytes are
+    /// zero if `zeroed`, and arbitrary otherwise.
     ///
-    /// Large pieces begin at different lines of a page, and at others in each rank: two of them at
-    /// equal offsets would meet in the same sets of a cache, and a copy between them would take the
-    /// loads of one for the stores to the other.
+    /// Large pieces begin at different lines of a page, in a different order in each rank. Two pieces at
+    /// equal offsets in their pages would use the same sets of a cache, and in a copy between them the
+    /// processor would mistake loads of one for loads of recent stores to the other.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoMemory`] when the heap, the machine or a cgroup has too little left;
+    /// Returns [`ErrorKind::NoMemory`] if the heap, the machine or a cgroup has too little memory left, and
     /// [`ErrorKind::System`] in a forked child.
     pub fn alloc(&self, len: usize, align: usize, zeroed: bool) -> Result<NonNull<u8>, Error> {
         if fork::is_child() {
@@ -108,7 +107,10 @@ impl Heap {
         let refused = || {
             Error::new(
                 ErrorKind::NoMemory,
-                format!("{len} bytes of shared memory, of which a rank has {}", self.len()),
+                format!(
+                    "cannot allocate {len} bytes: a rank's shared heap has {} bytes",
+                    self.len()
+                ),
             )
         };
         let bytes =
@@ -118,7 +120,7 @@ impl Heap {
         let page = PAGE as u64;
         let colour = (self.rank as u64 * 29 + state.count * 13) * LINE as u64 % page;
         let (step, shift) = if align > page {
-            // What is promised is the address, and the mapping begins at some page.
+            // The address must be aligned, and the mapping begins at an arbitrary page.
             (align, (self.base().as_ptr() as u64).wrapping_neg() & (align - 1))
         } else if align == LINE as u64 && bytes >= page {
             (page, colour)
@@ -136,11 +138,11 @@ impl Heap {
         }
         state.pieces.insert(start, bytes);
         state.count += 1;
-        // SAFETY: the range is within the heap, which is the length of the mapping.
+        // SAFETY: `start..start + bytes` is a range of the heap, and the mapping is as long as the heap.
         Ok(unsafe { self.base().add(start as usize) })
     }
 
-    /// Puts memory behind the pages of `range`, and zeros what has been used before if wanted.
+    /// Reserves memory for the pages of `range`, and clears the bytes that were used before if `zeroed`.
     fn fill(&self, state: &mut State, range: &Range<u64>, zeroed: bool) -> Result<(), Error> {
         let page = PAGE as u64;
         let end = range.end.next_multiple_of(page);
@@ -157,18 +159,18 @@ impl Heap {
         }
         for part in used {
             let start = self.base().as_ptr().wrapping_add(part.start as usize);
-            // SAFETY: within the range, which is free: nobody else has it.
+            // SAFETY: the bytes lie within `range`, which was free, so that no one else uses them.
             unsafe { start.write_bytes(0, (part.end - part.start) as usize) };
         }
         Ok(())
     }
 
-    /// Fills holes, if the limits allow it.
+    /// Reserves memory for holes if the limits allow it.
     fn reserve(&self, gaps: &[Range<u64>]) -> Result<(), Error> {
         let bytes: u64 = gaps.iter().map(|gap| gap.end - gap.start).sum();
         let needed = bytes.saturating_add(MARGIN);
-        // All ranks may ask at once and find the same bytes left. Where that could be too much,
-        // they ask one after the other.
+        // All ranks may check at once and find the same bytes left. If that could be too much in total, they
+        // check one after the other.
         let ranks = self.segment.ranks() as u64;
         let _turn = if limits::available_memory() < needed.saturating_mul(ranks) {
             let turn = memory::exclusive(self.segment.fd());
@@ -177,13 +179,13 @@ impl Heap {
                 return Err(Error::new(
                     ErrorKind::NoMemory,
                     format!(
-                        "{bytes} bytes of shared memory, while {} are left to this rank (out of \
-                         memory; in a container, look at its memory limit)",
+                        "cannot allocate {bytes} bytes of shared memory: this rank can still get {} bytes \
+                         (out of memory; in a container, check its memory limit)",
                         left.saturating_sub(MARGIN)
                     ),
                 ));
             }
-            // Without the lock (a file system of another kind) the look must do.
+            // Without the lock (on another kind of file system) the check alone has to do.
             turn.ok()
         } else {
             None
@@ -196,13 +198,16 @@ impl Heap {
                 for gap in &gaps[..=done] {
                     self.give_back(gap);
                 }
-                return Err(Error::system(format!("{bytes} bytes of shared memory"), error));
+                return Err(Error::system(
+                    format!("cannot allocate {bytes} bytes of shared memory"),
+                    error,
+                ));
             }
         }
         Ok(())
     }
 
-    /// Best effort: what the kernel does not take back stays filled.
+    /// Returns memory to the system. If the kernel does not take it, the pages keep their memory.
     fn give_back(&self, range: &Range<u64>) -> bool {
         let at = self.segment.layout().heap_of(self.rank) as u64;
         let len = range.end - range.start;
@@ -210,8 +215,8 @@ impl Heap {
         memory::give_back(self.segment.fd(), at + range.start, len).is_ok()
     }
 
-    /// Takes back what [`Heap::alloc`] gave out at `start`. False, and nothing happens, when it is
-    /// no such address, or in a forked child.
+    /// Frees the piece at `start`, which [`Heap::alloc`] returned. Returns false and does nothing if there
+    /// is no such piece, or in a forked child.
     pub fn free(&self, start: *mut u8) -> bool {
         if fork::is_child() {
             return false;
@@ -234,7 +239,7 @@ impl Heap {
         true
     }
 
-    /// Bytes that have memory behind them.
+    /// Returns the number of bytes that have memory.
     pub fn filled(&self) -> u64 {
         self.lock().filled.total()
     }
@@ -251,9 +256,11 @@ mod tests {
     }
 
     /// # Safety
-    /// `len` bytes at `start` are the caller's.
+    ///
+    /// - `start` is the address of an allocated piece of `len` bytes, and no other reference to it exists.
     unsafe fn bytes<'a>(start: NonNull<u8>, len: usize) -> &'a mut [u8] {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees an allocated piece of `len` bytes at `start` (the only condition of
+        // `# Safety`).
         unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
     }
 
@@ -278,21 +285,21 @@ mod tests {
         {
             let start = heap.alloc(len, align, i % 2 == 0).expect("room");
             assert_eq!(start.as_ptr() as usize % align.max(64), 0);
-            // SAFETY: just given out.
+            // SAFETY: `alloc` has just returned `start` with `len` bytes.
             let data = unsafe { bytes(start, len) };
             assert!(i % 2 != 0 || data.iter().all(|&b| b == 0));
             data.fill(i as u8 + 1);
             pieces.push((start, len, i as u8 + 1));
             if i % 3 == 2 {
                 let (start, len, mark) = pieces.swap_remove(i % pieces.len());
-                // SAFETY: not freed yet.
+                // SAFETY: the piece at `start` has `len` bytes and is freed only below.
                 assert!(unsafe { bytes(start, len) }.iter().all(|&b| b == mark));
                 assert!(heap.free(start.as_ptr()));
                 assert!(!heap.free(start.as_ptr()));
             }
         }
         for (start, len, mark) in pieces {
-            // SAFETY: not freed yet.
+            // SAFETY: the piece of `len` bytes at `start` has not been freed.
             assert!(unsafe { bytes(start, len) }.iter().all(|&b| b == mark));
             assert!(!heap.free(start.as_ptr().wrapping_add(1)));
             assert!(heap.free(start.as_ptr()));
@@ -311,12 +318,12 @@ mod tests {
         assert!(heap.filled() < 2 << 20);
         assert!(heap.free(small.as_ptr()));
         assert!(heap.filled() >= 1 << 20);
-        // SAFETY: just given out.
+        // SAFETY: `alloc` returns a piece of `1 << 20` bytes that no one else uses.
         let again = unsafe { bytes(heap.alloc(1 << 20, 64, true).expect("room"), 1 << 20) };
         assert!(again.iter().all(|&b| b == 0));
     }
 
-    /// Freed memory that is kept adds up to its limit; what is freed then may be part of a page.
+    /// Freed pieces keep their memory up to the limit. A piece that is freed then may be part of a page.
     #[test]
     fn small_pieces_are_freed_while_much_is_kept() {
         let heap = heap();

@@ -1,53 +1,53 @@
-//! What lies where in the segment of a job.
+//! The layout of a job's segment.
 //!
-//! `segment.rs` maps it; `attach.rs` and the launcher reach it through there. The layout follows
-//! from the numbers of ranks, slots, areas and CPUs and the bytes of a heap; offsets are computed by every process for
-//! itself and never read from shared memory.
+//! `segment.rs` maps the segment; `attach.rs` and the launcher access it through that file. The layout
+//! follows from the numbers of ranks, slots, areas and CPUs and the size of a heap. Every process computes
+//! the offsets itself and never reads one from shared memory.
 //!
 //! ```text
 //!        0  Header            magic, version, hash | ranks, cpus, flags, launcher | failure | areas taken
 //!     4096  CpuEntry[cpus]    32 B each, by the operating system's CPU number
 //!        .  RankSlot[slots]   128 B each: doorbell line, record line
 //!        .  (to the next page)
-//! mailboxes mailbox 0  mailbox 1 ...  for each slot: in which area each other one writes to it, all holes
+//! mailboxes mailbox 0  mailbox 1 ...  one per slot: numbers of the areas in which others write to the slot
 //!    areas  area 0  area 1 ...   of one size, page aligned, taken at first contact, all holes
 //!        .  (to the next huge page)
-//!    heaps  heap 0  heap 1 ...   the same number of huge pages for each slot, all holes
+//!    heaps  heap 0  heap 1 ...   one per slot, each of the same number of huge pages, all holes
 //! ```
 //!
-//! Invariants: zero-filled is the valid initial state of everything; all words are atomics; what
-//! different processes write lies on different cache lines; a change of anything here changes
-//! [`HASH`], by which launcher and library recognise that they do not fit.
+//! Invariants: all zeros is the valid initial state of everything. All words are atomics. Different processes
+//! write to different cache lines. Every change of the layout changes [`HASH`], by which launcher and
+//! library detect that they come from different builds.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::pair::{self, MAX_RANKS as PAIR_MAX_RANKS, PAIR_BYTES};
 use super::topology::CpuEntry;
 
-/// `"typepack"` in ASCII, first byte lowest.
+/// `"typepack"` in ASCII, with the first byte lowest.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
-/// Number of this layout; raised when the meaning of a word changes without its place.
+/// Version of this layout. It is raised when the meaning of a word changes but not its place.
 pub const VERSION: u32 = 3;
 
 /// Most ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
 
-/// Slots of a job, each for one process: room for those that are there at the start, the ranks, and for
-/// those that join later. Less where the size of files is limited.
+/// Number of slots of a job, each for one process: the ranks at the start, and processes that join later. The
+/// number is smaller if the size of files is limited.
 pub const MAX_SLOTS: usize = MAX_RANKS;
 
-/// Most CPUs in the topology table; beyond, a CPU counts as unknown.
+/// Most CPUs in the topology table. Other CPUs count as unknown.
 pub const MAX_CPUS: usize = 1 << 16;
 
 /// Granularity of the areas, in bytes.
 pub const PAGE: usize = 4096;
 
-/// Granularity of the heaps, in bytes: a page of the size that the machine may have besides.
+/// Granularity of the heaps in bytes: the size of a huge page that most machines have.
 pub const HUGE_PAGE: usize = 2 << 20;
 
-/// Most bytes of all heaps together: an eighth of the address space that a process has on x86-64,
-/// so that each rank could map all of them.
+/// Most bytes of all heaps together: an eighth of a process's address space on x86-64, so that each rank can
+/// map all of them.
 pub const HEAPS_MAX: usize = 1 << 44;
 
 /// Bytes reserved for the package version in the header.
@@ -55,8 +55,8 @@ pub const VERSION_TEXT: usize = 24;
 
 /// The header, at offset 0; padded to a page.
 ///
-/// The first four fields never move, in any version: they are what a foreign build reads to say
-/// that it does not fit.
+/// The first four fields never move in any version. A program of another build reads them to report the
+/// mismatch.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Header {
@@ -66,96 +66,97 @@ pub struct Header {
     pub hash: AtomicU64,
     /// [`VERSION`] of the launcher.
     pub version: AtomicU32,
-    /// Spare, 0.
+    /// Unused, 0.
     pub reserved: AtomicU32,
-    /// Version of the launcher's package, ASCII, zero padded, eight bytes to a word.
+    /// Version of the launcher's package: ASCII, padded with zeros, eight bytes per word.
     pub version_text: [AtomicU64; VERSION_TEXT / 8],
     /// Number of ranks.
     pub ranks: AtomicU32,
-    /// Rows of the CPU table.
+    /// Number of rows of the CPU table.
     pub cpus: AtomicU32,
     /// `FLAG_*` bits.
     pub flags: AtomicU32,
-    /// Process id of the launcher, 0 in a singleton.
+    /// Process id of the launcher; 0 in a singleton.
     pub launcher: AtomicU32,
     /// Bytes of the heap of one rank, a multiple of [`HUGE_PAGE`].
     pub heap: AtomicU64,
-    /// Areas that the file has room for.
+    /// Number of areas for which the file has room.
     pub areas: AtomicU64,
-    /// Slots: processes that the file has room for, of which the first are the ranks.
+    /// Number of slots, which is the number of processes for which the file has room. The ranks have the
+    /// first slots.
     pub slots: AtomicU32,
-    /// Spare, 0.
+    /// Unused, 0.
     pub reserved2: AtomicU32,
-    /// Fills up to byte 128, so that what changes during the job has lines of its own.
+    /// Fills up to byte 128, so that words that change during the job have their own lines.
     pub spare: [AtomicU64; 5],
-    /// 0 while all is well; else raised by one for every failure. Written by the launcher only.
+    /// 0 while no rank has failed; the launcher adds one for every failure.
     pub fail_epoch: AtomicU32,
     /// The first rank that failed, plus 1.
     pub failed_rank: AtomicU32,
-    /// How it failed: `0x100 | code` for an exit, `0x200 | signal`, `0x300` for an end without
-    /// finalize, `0x400` for an end without having joined.
+    /// How the rank failed: `0x100 | code` for an exit, `0x200 | signal`, `0x300` for an end without
+    /// finalize, `0x400` for an end without joining.
     pub failed_how: AtomicU32,
     /// Fills the line.
     pub spare2: [AtomicU32; 13],
-    /// Areas taken so far, from the first on. Ranks that write to another one for the first time.
+    /// Number of areas taken so far. A rank that writes to another rank for the first time adds one.
     pub areas_taken: AtomicU64,
 }
 
-/// More ranks than CPUs: nobody should spin.
+/// The job has more ranks than CPUs: no rank should spin.
 pub const FLAG_OVERSUBSCRIBED: u32 = 1;
-/// The launcher's standard output, where rank 0's goes, is a terminal.
+/// The launcher's standard output, which receives rank 0's output, is a terminal.
 pub const FLAG_STDOUT_TERMINAL: u32 = 2;
 /// The launcher's standard error is a terminal.
 pub const FLAG_STDERR_TERMINAL: u32 = 4;
 
-/// The slot of one rank: two cache lines, the first written by everybody, the second by the rank
-/// and the launcher.
+/// The slot of one rank: two cache lines. All processes write the first line; the rank and the launcher
+/// write the second line.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct RankSlot {
-    /// Futex word: changes whenever somebody calls this rank out of its sleep.
+    /// Futex word, which changes with every call that wakes this rank.
     pub doorbell: AtomicU32,
     /// 1 while the rank sleeps or is about to.
     pub sleeping: AtomicU32,
     /// Fills the line.
     pub spare: [AtomicU32; 14],
-    /// Process id of the rank as the launcher sees it, 0 before it registered. Launcher.
+    /// Process id of the rank as the launcher sees it; 0 before the rank registered. Written by the launcher.
     pub pid: AtomicU32,
-    /// Process group that the launcher made for this rank. Launcher.
+    /// Process group that the launcher made for this rank. Written by the launcher.
     pub group: AtomicU32,
-    /// A [`State`]. The rank, and [`State::Dead`] by the launcher.
+    /// A [`State`]. Written by the rank; the launcher writes [`State::Dead`].
     pub state: AtomicU32,
-    /// 1 once the launcher watches the registered process. Launcher.
+    /// 1 once the launcher watches the registered process. Written by the launcher.
     pub watched: AtomicU32,
-    /// First CPU this rank is bound to, plus 1; 0 when unbound. Launcher.
+    /// First CPU to which this rank is bound, plus 1; 0 if it is not bound. Written by the launcher.
     pub bound_cpu: AtomicU32,
-    /// Where in the memory of the rank a number stands that others may read to find out whether
-    /// they can, low half first; 0 if they must not. The rank.
+    /// Address of a number in the rank's memory, low half first. Others read the number to find out whether
+    /// they can access this memory. 0 if they must not. Written by the rank.
     pub probe_at: [AtomicU32; 2],
-    /// The number, low half first. The rank.
+    /// The number at the address `probe_at`, low half first. Written by the rank.
     pub probe: [AtomicU32; 2],
-    /// Changes whenever somebody has begun to write to this rank. Anyone.
+    /// Changes whenever a process has begun to write to this rank. Written by any process.
     pub connects: AtomicU32,
     /// Fills the line.
     pub spare2: [AtomicU32; 6],
 }
 
-/// Where a rank is in its life. Stored as a number in shared memory; see [`State::from_word`].
+/// The state of a rank. Shared memory stores it as a number; see [`State::from_word`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum State {
-    /// Its process (or the shell before it) exists or will; nobody has joined the job yet.
+    /// Its process (or a shell before it) exists or will exist; no process has joined the job as this rank.
     Started = 0,
     /// A process has joined the job as this rank.
     Registered = 1,
-    /// It has left the job in order.
+    /// The rank has left the job in order.
     Finalized = 2,
-    /// It is gone.
+    /// The rank is dead.
     Dead = 3,
 }
 
 impl State {
-    /// The state that `word` stands for; what nobody writes counts as dead.
+    /// Returns the state for `word`. A word that is not a state counts as dead.
     pub fn from_word(word: u32) -> Self {
         match word {
             0 => Self::Started,
@@ -185,7 +186,7 @@ const _: () = {
     assert!(PAIR_BYTES > 0 && PAIR_BYTES.is_multiple_of(PAGE));
 };
 
-/// Fingerprint of layout and build: two processes with equal hashes agree on every offset.
+/// Fingerprint of layout and build. Two processes with equal hashes agree on every offset.
 pub const HASH: u64 = {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let words = [
@@ -224,8 +225,8 @@ pub const HASH: u64 = {
     hash
 };
 
-/// Offsets of a segment for a number of slots, areas and CPUs and a size of heaps, in bytes. The number
-/// of ranks moves nothing.
+/// The offsets of a segment, computed from the numbers of slots, areas and CPUs and the size of a heap. The
+/// number of ranks does not change any offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     ranks: usize,
@@ -237,22 +238,22 @@ pub struct Layout {
     total: usize,
 }
 
-/// How much of each the file of a segment has room for.
+/// The numbers of objects for which the file of a segment has room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Processes.
+    /// Number of processes.
     pub slots: usize,
-    /// Areas of ordered pairs.
+    /// Number of areas of ordered pairs.
     pub areas: usize,
-    /// Rows of the CPU table.
+    /// Number of rows of the CPU table.
     pub cpus: usize,
-    /// Bytes of the heap of each slot.
+    /// Size of the heap of each slot in bytes.
     pub heap: usize,
 }
 
 impl Layout {
-    /// The layout for a job that begins with `ranks` ranks; `None` when a number is out of range or the
-    /// address space too small.
+    /// Computes the layout for a job that begins with `ranks` ranks. Returns `None` if a number is out of
+    /// range or the address space is too small.
     pub fn new(ranks: usize, room: Room) -> Option<Self> {
         let Room { slots, areas, cpus, heap } = room;
         let fits = (1..=MAX_SLOTS).contains(&slots) && (1..=slots).contains(&ranks);
@@ -274,14 +275,15 @@ impl Layout {
         Some(Self { ranks, room, slots: first, mailboxes, areas: at, heaps, total })
     }
 
-    /// The layout for a job of `ranks` ranks on a machine with `cpus` CPUs and `memory` bytes, where a
-    /// file may have `file` bytes: `None` when there are no or too many ranks.
+    /// Computes the layout for a job of `ranks` ranks on a machine with `cpus` CPUs and `memory` bytes. A
+    /// file may have `file` bytes. Returns `None` if `ranks` is 0 or too large.
     ///
-    /// Holes cost nothing, so there is room for as many processes as a job can ever have, for all their
-    /// pairs, and heaps that could hold all of the memory, up to what the address space has room for.
-    /// Where the size of files is limited, the layout has room for the ranks at the start and their pairs,
-    /// and the heaps get what is left. When the pairs alone do not fit, the layout is larger than `file`:
-    /// the caller refuses it.
+    /// Holes cost nothing. So there is room for as many processes as a job can ever have, for all their
+    /// pairs, and for heaps as large as the machine's memory, up to a share of the address space.
+    ///
+    /// If the size of files is limited, the layout has room for the ranks at the start and their pairs, and
+    /// the heaps get the rest. If the pairs alone do not fit, the layout is larger than `file`, and the
+    /// caller refuses it.
     pub fn for_job(ranks: usize, cpus: usize, memory: u64, file: u64) -> Option<Self> {
         if ranks == 0 || ranks > MAX_RANKS {
             return None;
@@ -295,106 +297,107 @@ impl Layout {
         if most.is_some() {
             return most;
         }
-        // Fewer areas than pairs would end in a job whose ranks find no way to each other.
+        // With fewer areas than pairs some ranks could not contact each other later.
         let (slots, areas) = (ranks, ranks * ranks);
         let rest = Self::new(ranks, Room { slots, areas, heap: 0, ..all })?;
         let left = file.saturating_sub(rest.heaps as u64) / ranks as u64;
         Self::new(ranks, Room { heap: heap.min(whole(left)), ..rest.room })
     }
 
-    /// Number of ranks at the start.
+    /// Returns the number of ranks at the start.
     pub fn ranks(&self) -> usize {
         self.ranks
     }
 
-    /// What there is room for.
+    /// Returns the numbers of objects for which there is room.
     pub fn room(&self) -> Room {
         self.room
     }
 
-    /// Rows of the CPU table.
+    /// Returns the number of rows of the CPU table.
     pub fn cpus(&self) -> usize {
         self.room.cpus
     }
 
-    /// Bytes of the whole segment.
+    /// Returns the size of the whole segment in bytes.
     pub fn total(&self) -> usize {
         self.total
     }
 
-    /// Bytes before the mailboxes: what every process maps at the start.
+    /// Returns the number of bytes before the mailboxes, which every process maps at the start.
     pub fn mapped(&self) -> usize {
         self.mailboxes
     }
 
-    /// Bytes of the heap of one slot.
+    /// Returns the size of the heap of one slot in bytes.
     pub fn heap(&self) -> usize {
         self.room.heap
     }
 
-    /// Offset of the heap of `slot`, [`Layout::heap`] bytes long.
+    /// Returns the offset of the heap of `slot`, which has [`Layout::heap`] bytes.
     ///
     /// # Panics
     ///
-    /// When there is no such slot.
+    /// Panics if there is no such slot.
     pub fn heap_of(&self, slot: usize) -> usize {
         self.check(slot);
         self.heaps + slot * self.room.heap
     }
 
-    /// Bytes that everybody uses from the start: up to the last slot of a rank.
+    /// Returns the number of bytes that all processes use from the start, up to the last slot of a rank.
     pub fn common(&self) -> usize {
         self.slots + self.ranks * size_of::<RankSlot>()
     }
 
-    /// Offset of a slot.
+    /// Returns the offset of a slot.
     ///
     /// # Panics
     ///
-    /// When there is no such slot.
+    /// Panics if there is no such slot.
     pub fn slot(&self, slot: usize) -> usize {
         self.check(slot);
         self.slots + slot * size_of::<RankSlot>()
     }
 
-    /// Offset of the row of `cpu` in the topology table.
+    /// Returns the offset of the row of `cpu` in the topology table.
     ///
     /// # Panics
     ///
-    /// When there is no such row.
+    /// Panics if there is no such row.
     pub fn cpu(&self, cpu: usize) -> usize {
-        assert!(cpu < self.room.cpus, "cpu {cpu} of {}", self.room.cpus);
+        assert!(cpu < self.room.cpus, "cpu {cpu} is not below {}", self.room.cpus);
         PAGE + cpu * size_of::<CpuEntry>()
     }
 
-    /// Offset of the mailbox of `slot`, [`Layout::mailbox_bytes`] long: for each other slot a word of 32 bits,
-    /// which is 0, or 1 more than the number of the area in which that one writes to this one.
+    /// Returns the offset of the mailbox of `slot`, which has [`Layout::mailbox_bytes`] bytes. It has a
+    /// 32-bit word for each other slot: 0, or 1 plus the number of the area in which that slot writes to
+    /// this one.
     ///
     /// # Panics
     ///
-    /// When there is no such slot.
+    /// Panics if there is no such slot.
     pub fn mailbox(&self, slot: usize) -> usize {
         self.check(slot);
         self.mailboxes + slot * self.mailbox_bytes()
     }
 
-    /// Bytes of a mailbox: whole pages.
+    /// Returns the size of a mailbox in bytes, a whole number of pages.
     pub fn mailbox_bytes(&self) -> usize {
         mailbox_bytes(self.room.slots)
     }
 
-    /// Offset of an area; `None` when there is no such area.
+    /// Returns the offset of an area; `None` if there is no such area.
     pub fn area(&self, number: usize) -> Option<usize> {
         (number < self.room.areas).then(|| self.areas + number * PAIR_BYTES)
     }
 
-    /// Bytes of an area that the pairs of this job use.
+    /// Returns the number of bytes of an area that the pairs of this job use.
     pub fn area_bytes(&self) -> usize {
         pair::bytes(self.ranks)
     }
 
     fn check(&self, slot: usize) {
-        assert!(slot < self.room.slots, "slot {slot} of {}", self.room.slots);
+        assert!(slot < self.room.slots, "slot {slot} is not below {}", self.room.slots);
     }
 }
 
@@ -444,7 +447,7 @@ mod tests {
         }
     }
 
-    /// Whoever joins later finds everything where it was.
+    /// A process that joins later finds everything at its old place.
     #[test]
     fn the_number_of_ranks_moves_nothing() {
         let few = Layout::new(2, room(64, 8)).expect("in range");
@@ -496,11 +499,11 @@ mod tests {
     fn a_limited_file_has_room_for_the_ranks() {
         const GIB: u64 = 1 << 30;
         let job = |ranks, file| Layout::for_job(ranks, 8, 24 * GIB, file).expect("a job");
-        // Four areas of 2.1 MiB come first.
+        // Four areas of 2.1 MiB come before the heaps.
         let small = job(2, GIB);
         assert_eq!((small.room().slots, small.room().areas, small.heap()), (2, 4, 506 << 20));
         assert!(small.total() as u64 <= GIB);
-        // Never fewer areas than pairs, also where the file is too small for them: it is refused then.
+        // Even if the file is too small, there are as many areas as pairs; the caller refuses the layout.
         let crowded = job(64, GIB);
         assert_eq!((crowded.room().areas, crowded.heap()), (64 * 64, 0));
         assert!(crowded.total() as u64 > GIB);

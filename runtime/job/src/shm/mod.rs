@@ -1,15 +1,15 @@
-//! The one piece of memory that all processes of a job share.
+//! The memory that all processes of a job share.
 //!
-//! `layout.rs` says what lies where, `segment.rs` maps it and gives typed access, `heap.rs` gives
-//! out what this rank has of the shared heap (`ranges.rs` keeps the books), `topology.rs` is
-//! the machine table, `attach.rs` is how a rank finds the segment that `mpiexec` made,
-//! `failure.rs` how one failed, `doorbell.rs` how one sleeps, `contacts.rs` how one finds the areas in which
-//! others write to it, `pair.rs` divides the area of one ordered pair of ranks for `ring.rs`, `bulk.rs`, `work_split.rs` and `withdrawal.rs`. The protocol between the
-//! processes is told in `README.md` beside this file.
+//! `layout.rs` defines the layout; `segment.rs` maps it and gives typed access. `heap.rs` allocates from this
+//! rank's part of the shared heap (`ranges.rs` has the free ranges). `topology.rs` is the machine table.
+//! `attach.rs` finds the segment that `mpiexec` made. `failure.rs` describes how a rank failed. `doorbell.rs`
+//! lets a rank sleep. `contacts.rs` finds the areas in which other processes write to this one. `pair.rs`
+//! divides the area of one ordered pair for `ring.rs`, `bulk.rs`, `work_split.rs` and `withdrawal.rs`.
+//! `README.md` beside this file describes the protocol between the processes.
 //!
-//! Invariants: zero-filled memory is a valid state of everything; no address that
-//! stands in it is ever followed (those of private memories go to the kernel, which checks them); a
-//! reader trusts nothing that another process can write.
+//! Invariants: all zeros is a valid state of everything. No process follows an address that it finds in
+//! shared memory; addresses of private memory go to the kernel, which checks them. A reader trusts no word
+//! that another process can write.
 
 pub mod attach;
 pub mod bulk;

@@ -1,18 +1,18 @@
-//! What lies in the shared area of one ordered pair of ranks, and where.
+//! The layout of the shared area of one ordered pair of ranks.
 //!
-//! `contacts.rs` takes an area for every ordered pair `(from, to)` that writes, and maps [`bytes`] bytes of it;
-//! `ring.rs` and `bulk.rs` work on the parts named here. A rank's messages to itself never leave its process.
+//! `contacts.rs` takes an area for every ordered pair `(from, to)` that communicates, and maps [`bytes`]
+//! bytes of it. `ring.rs` and `bulk.rs` use the parts. A rank's messages to itself never leave its process.
 //!
 //! ```text
 //! pair (from, to), from != to                       written by
 //! 0x00000  credits line: slots freed, bytes freed   to
 //! 0x00040  chunk line:   chunks freed               to
-//! 0x00080  reading line: 1 while `to` reads memory of `from`   to
-//! 0x000c0  withdrawn line: messages whose memory is gone from
-//! 0x00100  claims line:  pieces of a shared copy that are taken   both
-//! 0x00140  pushed line:  pieces that the sender has copied        from
-//! 0x00180  claims line of copies between private memories         both
-//! 0x001c0  pushed line of these                                    from
+//! 0x00080  reading line: 1 while `to` reads memory of `from`       to
+//! 0x000c0  withdrawn line: count of messages whose memory is gone  from
+//! 0x00100  claims line: claimed pieces of a shared heap copy       both
+//! 0x00140  pushed line: pieces that the sender has copied          from
+//! 0x00180  claims line of copies between private memories          both
+//! 0x001c0  pushed line of copies between private memories          from
 //! 0x00200  unused up to one page
 //! 0x01000  SLOTS x 64 B  envelope slots             from
 //! 0x05000  PAYLOAD_BYTES eager payloads             from
@@ -20,36 +20,36 @@
 //! 0x16000  CHUNKS x CHUNK_BYTES bulk data           from
 //! ```
 //!
-//! Invariants: every word has exactly one writer, except the claims, which both sides change by compare-and-swap
-//! while they copy one message together (`work_split.rs`); an all-zero area is the valid empty state (the memfd gives
-//! zeros); nothing here is a pointer.
+//! Invariants: every word has exactly one writer, except the claims, which both ranks change by
+//! compare-and-swap while they copy one message together (`work_split.rs`). All zeros is the valid empty
+//! state, and the memfd provides zeros. No word is a pointer.
 
 /// Bytes of a cache line, the unit that two cores exchange.
 pub const LINE: usize = 64;
 
-/// Envelope slots of a ring; a power of two.
+/// Number of envelope slots of a ring; a power of two.
 pub const SLOTS: usize = 256;
 
-/// Bytes of one envelope slot: one line, so that a small message moves one line.
+/// Bytes of one envelope slot: one cache line, so that a small message moves one line.
 pub const SLOT_BYTES: usize = LINE;
 
-/// Bytes of a ring's eager payload area; a power of two.
+/// Size of a ring's eager payload area in bytes; a power of two.
 pub const PAYLOAD_BYTES: usize = 64 << 10;
 
-/// Longest payload that may be sent eagerly, in bytes. A quarter of the payload area, which keeps
-/// lazily returned credits free of deadlock (`ring.rs` has the argument).
+/// Longest payload of an eager message in bytes: a quarter of the payload area. With this limit credits that
+/// are returned late cannot cause a deadlock (`ring.rs` has the proof).
 pub const EAGER_MAX: usize = PAYLOAD_BYTES / 4;
 
 /// Most chunk buffers of a pair; a power of two.
 pub const CHUNKS: usize = 64;
 
-/// Bytes of chunks that a rank's ways to all others may have together, while each has eight.
+/// Most bytes of chunks from one rank to all others together, as long as each pair has eight chunks.
 pub const WINDOWS_BYTES: usize = 8 << 20;
 
-/// Chunk buffers that a pair uses in a job of `ranks` ranks; a power of two. They are taken in turn,
-/// and with many of them a line has left the caches of both cores when it is written again: its
-/// writer need not wait until the receiver's core has given it up. `typepack-bench pingpong`, user
-/// memory, Zen 5, 8 and 64 chunks: contiguous 64 KiB near 2.11 and 1.88 us.
+/// Returns the number of chunk buffers that a pair uses in a job of `ranks` ranks; a power of two. The pair
+/// uses its chunks in turn. With many chunks a line has left the caches of both cores when it is written
+/// again, and its writer need not wait until the receiver's core has given it up. `typepack-bench pingpong`,
+/// user memory, Zen 5, contiguous 64 KiB, near: 2.11 us with 8 chunks, 1.88 us with 64.
 pub const fn window(ranks: usize) -> usize {
     let others = if ranks > 1 { ranks - 1 } else { 1 };
     let each = WINDOWS_BYTES / CHUNK_BYTES / others;
@@ -62,7 +62,7 @@ pub const fn window(ranks: usize) -> usize {
     }
 }
 
-/// Bytes of one chunk buffer.
+/// Size of one chunk buffer in bytes.
 pub const CHUNK_BYTES: usize = 32 << 10;
 
 /// Offset of the consumer's credit line, in bytes.
@@ -71,24 +71,24 @@ pub const CREDITS: usize = 0;
 /// Offset of the consumer's chunk line, in bytes.
 pub const CHUNK_CREDITS: usize = LINE;
 
-/// Offset of the line by which a receiver says that it reads the sender's memory, in bytes.
+/// Offset of the line in which a receiver says that it reads the sender's memory, in bytes.
 pub const READING: usize = 2 * LINE;
 
-/// Offset of the line in which a sender counts the messages whose memory must not be read any more,
-/// in bytes.
+/// Offset of the line in which a sender counts the messages whose memory it has withdrawn, in bytes.
 pub const WITHDRAWN: usize = 3 * LINE;
 
-/// Offset of the line on which sender and receiver claim pieces of a copy that both work on.
+/// Offset of the line on which both ranks claim pieces of a copy between heaps, in bytes.
 pub const HEAP_CLAIMS: usize = 4 * LINE;
 
-/// Offset of the line in which the sender counts the pieces it has copied.
+/// Offset of the line in which the sender counts the pieces that it has copied between heaps, in bytes.
 pub const HEAP_PUSHED: usize = 5 * LINE;
 
-/// Offset of the word by which both ranks claim pieces of a message between their private memories
+/// Offset of the word on which both ranks claim pieces of a copy between private memories
 /// (`work_split.rs`), in bytes.
 pub const PRIVATE_CLAIMS: usize = 6 * LINE;
 
-/// Offset of the word in which the sender counts the pieces of it that it has finished, in bytes.
+/// Offset of the word in which the sender counts the pieces that it has copied between private memories, in
+/// bytes.
 pub const PRIVATE_PUSHED: usize = 7 * LINE;
 
 /// Offset of the envelope slots, in bytes.
@@ -103,16 +103,16 @@ pub const STAMPS_AT: usize = PAYLOAD_AT + PAYLOAD_BYTES;
 /// Offset of the chunk buffers, in bytes.
 pub const CHUNKS_AT: usize = STAMPS_AT + 4096;
 
-/// Most bytes of one ordered pair's area: a whole number of pages.
+/// Most bytes of one ordered pair's area; a whole number of pages.
 pub const PAIR_BYTES: usize = CHUNKS_AT + CHUNKS * CHUNK_BYTES;
 
-/// Bytes of one ordered pair's area in a job of `ranks` ranks: a whole number of pages, up to the last
-/// chunk that is used.
+/// Returns the bytes of one ordered pair's area in a job of `ranks` ranks, up to the last used chunk; a whole
+/// number of pages.
 pub const fn bytes(ranks: usize) -> usize {
     CHUNKS_AT + window(ranks) * CHUNK_BYTES
 }
 
-/// Most ranks that a job can begin with.
+/// Most ranks with which a job can begin.
 pub const MAX_RANKS: usize = 4096;
 
 const _: () = assert!(SLOTS.is_power_of_two() && CHUNKS.is_power_of_two());

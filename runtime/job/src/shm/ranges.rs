@@ -1,24 +1,24 @@
-//! A set of byte ranges, and the search for a free one.
+//! A set of byte ranges, and the search for a free range.
 //!
-//! `heap.rs` keeps two: what is free, and what has memory behind it. Ranges that touch are one.
-//! The crate `range-alloc` does the first half, but searches a list and knows no alignment;
-//! programs that allocate thousands of small pieces would feel it.
+//! `heap.rs` keeps two sets: the free ranges, and the ranges that have memory. Ranges that touch are
+//! merged. The crate `range-alloc` has such a set, but it searches a list and knows no alignment, which is
+//! too slow for programs that allocate thousands of small pieces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// The set.
+/// A set of byte ranges.
 #[derive(Debug, Default)]
 pub struct Ranges {
-    /// Start to end.
+    /// End of each range by its start.
     places: BTreeMap<u64, u64>,
-    /// Length and start of the same ranges.
+    /// Length and start of each range.
     sizes: BTreeSet<(u64, u64)>,
     total: u64,
 }
 
 impl Ranges {
-    /// Bytes in the set.
+    /// Returns the number of bytes in the set.
     pub fn total(&self) -> u64 {
         self.total
     }
@@ -35,11 +35,10 @@ impl Ranges {
         self.total -= end - start;
     }
 
-    /// Ranges of the set that share a byte with `range`, or end where it begins, or begin where it
-    /// ends.
+    /// Returns the ranges of the set that share a byte with `range` or are adjacent to it.
     fn touching(&self, range: &Range<u64>) -> Vec<(u64, u64)> {
         if range.start > range.end {
-            // Whole pages of a range within a page. A tree's search would panic.
+            // The whole pages of a range within one page. The search in the tree would panic.
             return Vec::new();
         }
         let before = self.places.range(..range.start).next_back();
@@ -48,7 +47,7 @@ impl Ranges {
         before.into_iter().chain(within).map(|(start, end)| (*start, *end)).collect()
     }
 
-    /// Adds a range; gives the whole range that it is a part of now.
+    /// Adds a range, and returns the merged range that contains it.
     pub fn insert(&mut self, range: Range<u64>) -> Range<u64> {
         if range.is_empty() {
             return range;
@@ -62,7 +61,7 @@ impl Ranges {
         whole
     }
 
-    /// Takes a range out, whatever of it is in the set.
+    /// Removes a range. Parts of it need not be in the set.
     pub fn remove(&mut self, range: Range<u64>) {
         for (start, end) in self.touching(&range) {
             if end <= range.start || start >= range.end {
@@ -78,7 +77,7 @@ impl Ranges {
         }
     }
 
-    /// What of `range` is in the set.
+    /// Returns the parts of `range` that are in the set.
     pub fn within(&self, range: &Range<u64>) -> Vec<Range<u64>> {
         self.touching(range)
             .into_iter()
@@ -87,7 +86,7 @@ impl Ranges {
             .collect()
     }
 
-    /// What of `range` is not in the set.
+    /// Returns the parts of `range` that are not in the set.
     pub fn gaps(&self, range: &Range<u64>) -> Vec<Range<u64>> {
         let mut gaps = Vec::new();
         let mut at = range.start;
@@ -103,8 +102,8 @@ impl Ranges {
         gaps
     }
 
-    /// Start of a smallest range of the set that holds `len` bytes from a multiple of `align`, a
-    /// power of two, plus `shift`.
+    /// Finds a range of the set that holds `len` bytes from a multiple of `align` (a power of two) plus
+    /// `shift`, preferably a small one. Returns the start of these bytes.
     pub fn find(&self, len: u64, align: u64, shift: u64) -> Option<u64> {
         let place = |start: u64| {
             let first =
@@ -112,7 +111,7 @@ impl Ranges {
             let at = first.checked_add(shift)?;
             (at >= start).then_some(at)
         };
-        // Longer ranges hold it for certain, the others perhaps: of those only the first few are
+        // Long ranges certainly hold the bytes. Shorter ranges may hold them, and only the first few are
         // tried, so that a search stays short.
         const TRIES: usize = 8;
         let fits = |&(size, start): &(u64, u64)| {
@@ -140,7 +139,7 @@ mod tests {
         all
     }
 
-    /// A small piece was freed while much was free: it holds no whole page, and the range of its
+    /// A small piece is freed while much memory is free. The piece holds no whole page, so the range of its
     /// pages ends before it begins.
     #[test]
     fn a_range_that_ends_before_it_begins_holds_nothing() {
@@ -184,7 +183,7 @@ mod tests {
         assert_eq!(ranges.find(70, 4096, 64), Some(4160));
         assert_eq!(ranges.find(99_000, 64, 0), None);
         assert_eq!(ranges.find(u64::MAX, 64, 0), None);
-        // Many that are long enough and lie badly do not hide one that lies well.
+        // Many ranges that are long enough but badly aligned do not hide a well aligned one.
         for at in 0..100 {
             ranges.insert(1_000_064 + 8192 * at..1_004_100 + 8192 * at);
         }

@@ -1,31 +1,31 @@
 //! The single-producer single-consumer ring of one ordered pair: envelopes and eager payloads.
 //!
-//! `transport/link.rs` owns a [`Producer`] for every rank it writes to and a [`Consumer`] for every
-//! rank that writes to it; `pair.rs` says where the words lie. The indices are private to each
-//! side; what is shared is one stamp per slot and two credit words:
+//! `transport/link.rs` owns a [`Producer`] for every rank to which it writes, and a [`Consumer`] for every
+//! rank that writes to it. `pair.rs` has the offsets of the words. The indices are private to each side. The
+//! two sides share one stamp per slot and two words of credits:
 //!
 //! ```text
-//! slot (64 B)   stamp | 7 words of envelope, of which the last 4 may be 32 B of inline payload
-//!               stamp of the message n (from 0) is n + 1, so a slot's old stamp is never expected
+//! slot (64 B)   stamp | 7 words of envelope, of which the last 4 may hold 32 B of inline payload
+//!               the stamp of message n (from 0) is n + 1, so the old stamp of a slot is never expected
 //! credits       slots freed so far | payload bytes freed so far      (written by the consumer)
 //! ```
 //!
-//! 1. The producer takes slot `n % SLOTS` when `n - freed < SLOTS`, and payload bytes likewise. It
-//!    looks at the credits only when its own copy of them says that there is no room.
-//! 2. It writes payload and envelope words, then the stamp with release order.
-//! 3. The consumer reads the stamp of the next slot with acquire order (it never reads the
-//!    producer's index), copies the envelope once, and uses the copy.
-//! 4. Having used the payload it advances, and returns credits when a quarter of the ring has been
-//!    used since it last did.
+//! 1. The producer takes slot `n % SLOTS` when `n - freed < SLOTS`, and payload bytes in the same way. It
+//!    reads the credits only if its own copy of them says that there is no room.
+//! 2. The producer writes payload and envelope words, and then the stamp with release order.
+//! 3. The consumer reads the stamp of the next slot with acquire order, copies the envelope once, and uses
+//!    the copy. It never reads the producer's index.
+//! 4. After it has used the payload, the consumer advances. It returns credits when it has used a quarter of
+//!    the ring since it last returned some.
 //!
-//! A payload lies in whole lines at the place that both sides compute from the lengths alone
-//! (`place`); nothing that says where to read is ever taken from shared memory.
+//! A payload occupies whole lines. Both sides compute its place from the lengths alone (`place`), and never
+//! read a place from shared memory.
 //!
-//! Returning credits late cannot deadlock. A producer without a slot has `SLOTS` messages
-//! outstanding, at most `SLOTS / 4` of them already used: the consumer has others to use and
-//! passes the mark while doing so. A producer without payload room has more than `PAYLOAD - 2 *
-//! EAGER_MAX` bytes outstanding (at most `EAGER_MAX` are asked for, and fewer are skipped at the
-//! wrap), which is at least `PAYLOAD / 2`, more than the quarter that is returned late.
+//! Late credits cannot cause a deadlock. A producer without a slot has `SLOTS` messages outstanding, of which
+//! the consumer has used at most `SLOTS / 4`. The consumer passes the mark while it uses the others. A
+//! producer without payload room has more than `PAYLOAD - 2 * EAGER_MAX` bytes outstanding (it asks for at
+//! most `EAGER_MAX` bytes and skips fewer at the wrap). That is at least `PAYLOAD / 2`, more than the quarter
+//! that is returned late.
 
 use super::pair::LINE;
 use crate::sync::Word;
@@ -35,27 +35,28 @@ pub const ENVELOPE_WORDS: usize = 7;
 
 /// The shared words of one ring.
 pub trait RingMemory {
-    /// The atomic word.
+    /// The type of a word.
     type Word: Word;
     /// Number of slots, a power of two.
     const SLOTS: usize;
-    /// Bytes of the payload area, a power of two.
+    /// Size of the payload area in bytes, a power of two.
     const PAYLOAD: usize;
 
-    /// Word `word` (0 is the stamp) of slot `slot`, below `SLOTS`.
+    /// Returns word `word` (0 is the stamp) of slot `slot`, which is below `SLOTS`.
     fn slot(&self, slot: usize, word: usize) -> &Self::Word;
-    /// Slots that the consumer has freed, ever.
+    /// Returns the number of slots that the consumer has freed since the start.
     fn slots_freed(&self) -> &Self::Word;
-    /// Payload bytes that the consumer has freed, ever.
+    /// Returns the number of payload bytes that the consumer has freed since the start.
     fn bytes_freed(&self) -> &Self::Word;
 }
 
-/// The other side wrote something that the protocol forbids.
+/// The other side wrote something that violates the protocol; the text says what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation(pub &'static str);
 
-/// Where `len` payload bytes go when `position` bytes have been used before: the first and the
-/// last-plus-one absolute position, in whole lines and never across the end of the area.
+/// Returns the place of `len` payload bytes after `position` used bytes, as absolute positions of the first
+/// byte and of one past the last byte. The place is made of whole lines and never crosses the end of the
+/// area.
 #[inline]
 fn place(position: u64, len: usize, area: usize) -> (u64, u64) {
     let need = len.next_multiple_of(LINE) as u64;
@@ -65,7 +66,7 @@ fn place(position: u64, len: usize, area: usize) -> (u64, u64) {
     (start, start + need)
 }
 
-/// Room for one message, granted by [`Producer::reserve`].
+/// Room for one message, from [`Producer::reserve`].
 #[derive(Debug)]
 #[must_use]
 pub struct Room {
@@ -74,7 +75,7 @@ pub struct Room {
     end: u64,
 }
 
-/// The writing side.
+/// The producer's side.
 #[derive(Debug, Default)]
 pub struct Producer {
     sent: u64,
@@ -84,11 +85,11 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Room for one message with `payload` bytes outside its slot (0: all inline), or `None`
-    /// while the ring is full.
+    /// Returns room for one message with `payload` bytes outside its slot (0 if all of it is inline), or
+    /// `None` while the ring is full.
     ///
     /// # Errors
-    /// [`Violation`] when the consumer returned credits that it cannot have.
+    /// Returns a [`Violation`] if the consumer returned more credits than it can have.
     #[inline]
     pub fn reserve<M: RingMemory>(
         &mut self,
@@ -106,7 +107,7 @@ impl Producer {
         Ok(Some(Room { offset: (start as usize) & (M::PAYLOAD - 1), end }))
     }
 
-    /// Publishes the message whose payload has been written to `room`.
+    /// Publishes the message whose payload the caller has written to `room`.
     #[inline]
     pub fn publish<M: RingMemory>(
         &mut self,
@@ -124,7 +125,7 @@ impl Producer {
         memory.slot(slot, 0).store_release(self.sent);
     }
 
-    /// Where in the payload area the next payload begins, unless it does not fit there.
+    /// Returns the offset in the payload area at which the next payload begins, if it fits there.
     #[inline]
     pub fn next_offset<M: RingMemory>(&self) -> usize {
         (self.bytes as usize) & (M::PAYLOAD - 1)
@@ -138,14 +139,14 @@ impl Producer {
 
     #[cold]
     fn refresh<M: RingMemory>(&mut self, memory: &M) -> Result<(), Violation> {
-        // Acquire: the consumer's reads of the payload happened before it gave the bytes back.
+        // Acquire: the consumer read the payload before it freed the bytes.
         let slots = memory.slots_freed().load_acquire();
         let bytes = memory.bytes_freed().load_acquire();
         if slots < self.slots_freed || slots > self.sent {
-            return Err(Violation("slot credits out of range"));
+            return Err(Violation("the count of freed slots is out of range"));
         }
         if bytes < self.bytes_freed || bytes > self.bytes {
-            return Err(Violation("payload credits out of range"));
+            return Err(Violation("the count of freed payload bytes is out of range"));
         }
         self.slots_freed = slots;
         self.bytes_freed = bytes;
@@ -153,7 +154,7 @@ impl Producer {
     }
 }
 
-/// The reading side.
+/// The consumer's side.
 #[derive(Debug, Default)]
 pub struct Consumer {
     taken: u64,
@@ -163,7 +164,7 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// A copy of the next envelope, if one has been published. Does not advance.
+    /// Returns a copy of the next envelope if one has been published. Does not advance.
     #[inline]
     pub fn peek<M: RingMemory>(&self, memory: &M) -> Option<[u64; ENVELOPE_WORDS]> {
         let slot = (self.taken as usize) & (M::SLOTS - 1);
@@ -177,15 +178,15 @@ impl Consumer {
         Some(envelope)
     }
 
-    /// Offset in the payload area of the next message's payload of `len` bytes, which the caller
-    /// has checked against the eager maximum.
+    /// Returns the offset in the payload area of the next message's payload of `len` bytes. The caller has
+    /// checked `len` against the eager maximum.
     #[inline]
     pub fn payload_offset<M: RingMemory>(&self, len: usize) -> usize {
         (place(self.bytes, len, M::PAYLOAD).0 as usize) & (M::PAYLOAD - 1)
     }
 
-    /// Gives the message up, with its `payload` bytes outside the slot. True when credits were
-    /// returned: the producer may be asleep waiting for them.
+    /// Frees the message and its `payload` bytes outside the slot. Returns true if credits were returned: the
+    /// producer may be asleep and wait for them.
     #[inline]
     #[must_use]
     pub fn advance<M: RingMemory>(&mut self, memory: &M, payload: usize) -> bool {
@@ -209,7 +210,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
 
-    /// A ring on the heap; `W` decides whether loom or the machine runs it.
+    /// A ring in private memory. `W` is a word of loom or of the machine.
     struct Heap<W, const SLOTS: usize, const PAYLOAD: usize> {
         slots: Vec<[W; 8]>,
         credits: [W; 2],
@@ -257,7 +258,7 @@ mod tests {
         let memory = Plain::new(AtomicU64::default);
         let (mut tx, mut rx) = (Producer::default(), Consumer::default());
         let (mut sent, mut received) = (0u64, 0u64);
-        // Bursts of varying length meet a consumer that sometimes leaves messages behind.
+        // Bursts of varying length meet a consumer that sometimes leaves messages in the ring.
         for round in 0..5000u64 {
             for _ in 0..round % 11 {
                 let payload = (sent * 37 % 257) as usize;
@@ -310,8 +311,8 @@ mod tests {
         }
     }
 
-    /// Three messages through two slots in every interleaving: contents, order, and that payload
-    /// cells (loom checks them) are never touched by both sides at once.
+    /// Three messages through two slots, in every interleaving: contents, order, and exclusive access to
+    /// payload cells, which loom checks.
     #[test]
     fn loom_ring() {
         use loom::cell::UnsafeCell;
@@ -332,8 +333,8 @@ mod tests {
                             None => loom::thread::yield_now(),
                         }
                     };
-                    // SAFETY: the room belongs to the producer until it is published; loom
-                    // reports any access by the consumer meanwhile.
+                    // SAFETY: only the producer uses the room before it publishes; loom reports any access by
+                    // the consumer.
                     theirs[room.offset / 64].with_mut(|cell| unsafe { *cell = n + 10 });
                     tx.publish(&*shared, room, &[n, 0, 0, 0, 0, 0, 0], 1);
                 }
@@ -348,7 +349,7 @@ mod tests {
                 };
                 assert_eq!(words[0], n);
                 let offset = rx.payload_offset::<Small>(64);
-                // SAFETY: a published message belongs to the consumer until it advances.
+                // SAFETY: only the consumer uses a published message before it advances.
                 cells[offset / 64].with(|cell| assert_eq!(unsafe { *cell }, n + 10));
                 let _ = rx.advance(&*memory, 64);
             }

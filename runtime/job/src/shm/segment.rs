@@ -1,17 +1,17 @@
-//! The mapped segment of a job: made by the launcher (or a singleton), opened by each rank.
+//! The mapped segment of a job. The launcher (or a singleton) makes it, and each rank opens it.
 //!
-//! `layout.rs` says what lies where; this file is the only one that turns offsets into pointers.
-//! `attach.rs` opens it in a rank; `heap.rs` divides this rank's heap; `contacts.rs` finds the areas of pairs; the transports use
-//! [`Segment::ring`] and the waiting calls; the launcher writes the header, the slots and the failure.
+//! `layout.rs` defines the layout; only this file turns offsets into pointers. `attach.rs` opens the
+//! segment in a rank, `heap.rs` divides this rank's heap, and `contacts.rs` finds the areas of pairs. The
+//! transports use [`Segment::ring`] and the waiting calls. The launcher writes the header, the slots and
+//! the failure.
 //!
-//! Invariants: only atomics are ever borrowed from shared memory, never a plain `&T`; the sizes of
-//! the layout come from five numbers that are checked against the sealed size of the file at
-//! [`Segment::open`] and kept in private memory from then on; a range is filled by
-//! [`Segment::reserve_area`] before it is touched, so that running out of memory is an error and
-//! not a SIGBUS.
+//! Invariants: the code borrows only atomics from shared memory, never a plain `&T`. The sizes of the layout
+//! come from five numbers, which [`Segment::open`] checks against the sealed size of the file and keeps in
+//! private memory. [`Segment::reserve_area`] allocates the memory of a range before its first use, so that a
+//! lack of memory is an error and not a SIGBUS.
 //!
-//! The atomics are those of `core`, also in a loom build: loom's have no defined layout and cannot
-//! live in a mapping. What loom checks is the protocol (`pair.rs` and its users), over its own.
+//! The atomics are those of `core`, also in a loom build: loom's atomics have no defined layout and cannot
+//! live in a mapping. Loom checks the protocol (`pair.rs` and its users) over its own memory.
 
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -30,14 +30,14 @@ use crate::sys::futex::Woken;
 use crate::sys::limits;
 use crate::sys::memory::{self, Inherit, Mapping};
 
-/// What the launcher knows about the job as a whole.
+/// The properties of a job that the launcher knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobFlags {
-    /// More ranks than CPUs: waiting ranks must not spin.
+    /// The job has more ranks than CPUs: waiting ranks must not spin.
     pub oversubscribed: bool,
-    /// The output of rank 0 ends on a terminal.
+    /// The output of rank 0 goes to a terminal.
     pub stdout_terminal: bool,
-    /// The error output of rank 0 ends on a terminal.
+    /// The error output of rank 0 goes to a terminal.
     pub stderr_terminal: bool,
 }
 
@@ -53,13 +53,13 @@ pub struct Segment {
 impl Segment {
     /// Makes the segment of a job of `ranks` ranks on a machine with the given CPUs.
     ///
-    /// `launcher` is the process id of `mpiexec`, 0 for a singleton. CPUs beyond [`MAX_CPUS`] are
-    /// left out.
+    /// `launcher` is the process id of `mpiexec`, or 0 for a singleton. CPUs beyond [`MAX_CPUS`] are left
+    /// out.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Argument`] for 0 ranks or more than [`MAX_RANKS`];
-    /// [`ErrorKind::NoMemory`] when memory or address space has run out.
+    /// Returns [`ErrorKind::Argument`] if `ranks` is 0 or above [`MAX_RANKS`], and [`ErrorKind::NoMemory`] if
+    /// memory or address space has run out.
     pub fn create(
         ranks: usize,
         cpus: &[CpuInfo],
@@ -73,13 +73,14 @@ impl Segment {
         })?;
         if layout.total() as u64 > file {
             let detail = format!(
-                "a job of {ranks} ranks needs a file of {} bytes, and files of this process may have \
-                 {file} (ulimit -f)",
+                "a job of {ranks} ranks needs a file of {} bytes, but `ulimit -f` limits files to {file} \
+                 bytes",
                 layout.total()
             );
             return Err(Error::new(ErrorKind::NoMemory, detail));
         }
-        let describe = || format!("shared memory of {} bytes for {ranks} ranks", layout.total());
+        let describe =
+            || format!("cannot make {} bytes of shared memory for the job", layout.total());
         let fd = memory::create_sealed("typepack-job", layout.total() as u64)
             .map_err(|error| Error::system(describe(), error))?;
         memory::reserve(fd.as_fd(), 0, layout.common() as u64)
@@ -95,24 +96,25 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotARank`] when `fd` is no such segment,
-    /// [`ErrorKind::Mismatch`] when another build of typepack made it, else as
-    /// [`Segment::create`].
+    /// Returns [`ErrorKind::NotARank`] if `fd` is not a segment, [`ErrorKind::Mismatch`] if another build of
+    /// typepack made it, and otherwise the errors of [`Segment::create`].
     pub fn open(fd: OwnedFd) -> Result<Self, Error> {
-        let foreign =
-            || Error::new(ErrorKind::NotARank, "the inherited descriptor is no typepack segment");
+        let foreign = || {
+            Error::new(ErrorKind::NotARank, "the inherited descriptor is not a typepack segment")
+        };
         let sealed = memory::sealed_len(fd.as_fd())
-            .map_err(|error| Error::system("the inherited segment", error))?
+            .map_err(|error| Error::system("cannot read the size of the inherited segment", error))?
             .and_then(|len| usize::try_from(len).ok())
             .filter(|&len| len >= size_of::<Header>())
             .ok_or_else(foreign)?;
         let map = |bytes: usize| {
             Mapping::shared(fd.as_fd(), 0, bytes, Inherit::No).map_err(|error| {
-                Error::system(format!("mapping {bytes} bytes of shared memory"), error)
+                Error::system(format!("cannot map {bytes} bytes of shared memory"), error)
             })
         };
         let first = map(size_of::<Header>())?;
-        // SAFETY: the mapping is page aligned and as long as a header; atomics only.
+        // SAFETY: `first` begins at a page and is as long as a header. `Header` consists of atomics, for
+        // which any bits are valid and concurrent writes are no data race.
         let header = unsafe { first.base().cast::<Header>().as_ref() };
         if header.magic.load(Ordering::Acquire) != MAGIC {
             return Err(foreign());
@@ -130,7 +132,7 @@ impl Segment {
         let layout = Layout::new(ranks, room).filter(|l| l.total() == sealed).ok_or_else(|| {
             Error::new(
                 ErrorKind::Mismatch,
-                format!("a segment of {sealed} bytes does not fit {ranks} ranks and {room:?}"),
+                format!("shared memory of {sealed} bytes does not fit {ranks} ranks with {room:?}"),
             )
         })?;
         let flags = JobFlags {
@@ -166,7 +168,7 @@ impl Segment {
         }
         header.hash.store(HASH, Ordering::Relaxed);
         header.version.store(VERSION, Ordering::Relaxed);
-        // Both fit: the layout has limited them.
+        // Both numbers fit in 32 bits, because the layout limits them.
         header.ranks.store(self.layout.ranks() as u32, Ordering::Relaxed);
         header.cpus.store(self.layout.cpus() as u32, Ordering::Relaxed);
         header.flags.store(bits, Ordering::Relaxed);
@@ -178,103 +180,105 @@ impl Segment {
         header.magic.store(MAGIC, Ordering::Release);
     }
 
-    /// Number of ranks of the job.
+    /// Returns the number of ranks of the job.
     pub fn ranks(&self) -> usize {
         self.layout.ranks()
     }
 
-    /// What the launcher knows about the job, as read once at the start.
+    /// Returns the launcher's flags, as read once at the start.
     pub fn flags(&self) -> JobFlags {
         self.flags
     }
 
-    /// Offsets of the parts.
+    /// Returns the offsets of the parts.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Maps the heap of `rank`, at first need; the mapping need not be kept as long as `self`.
+    /// Maps the heap of `rank`. The mapping may outlive `self`.
     ///
-    /// This rank's own heap is inherited by `fork`, so that a child can read its parent's data;
-    /// other ranks' heaps are not.
+    /// A child of `fork` inherits this rank's own heap, so that it can read its parent's data. It does not
+    /// inherit the heaps of other ranks.
     ///
     /// # Errors
     ///
-    /// The kernel's answer (`ENOMEM` under a limit on the address space); `EINVAL` for a job
+    /// Returns the kernel's error (`ENOMEM` under a limit on the address space), and `EINVAL` in a job
     /// without heaps.
     ///
     /// # Panics
     ///
-    /// When there is no such rank.
+    /// Panics if there is no such rank.
     pub fn map_heap(&self, rank: usize, inherit: Inherit) -> std::io::Result<Mapping> {
         let at = self.layout.heap_of(rank) as u64;
         Mapping::shared(self.fd.as_fd(), at, self.layout.heap(), inherit)
     }
 
-    /// The descriptor of the segment; stays open for [`Segment::reserve_area`].
+    /// Returns the descriptor of the segment, which stays open for [`Segment::reserve_area`].
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// The header.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
-        // SAFETY: the mapping is page aligned, longer than a header (checked in `open`, given by
-        // the layout in `create`) and lives as long as `self`; `Header` consists of atomics only,
-        // for which any bits are valid and concurrent writes are no data race.
+        // SAFETY: the mapping begins at a page, is longer than a header (checked in `open`, given by the
+        // layout in `create`) and lives as long as `self`. `Header` consists of atomics, for which any bits
+        // are valid and concurrent writes are no data race.
         unsafe { self.map.base().cast::<Header>().as_ref() }
     }
 
-    /// The slot of `rank`.
+    /// Returns the slot of `rank`.
     ///
     /// # Panics
     ///
-    /// When there is no such rank.
+    /// Panics if there is no such rank.
     pub fn slot(&self, rank: usize) -> &RankSlot {
         let at = self.layout.slot(rank);
-        // SAFETY: the layout's total is the mapping's length and `at` leaves room for a slot, at a
-        // multiple of 128 from a page; atomics only, as above.
+        // SAFETY: the layout's slots lie within the mapping, which lives as long as `self`. `at` is a
+        // multiple of 128 from a page, as `RankSlot` requires, and `RankSlot` consists of atomics.
         unsafe { self.map.base().byte_add(at).cast::<RankSlot>().as_ref() }
     }
 
     fn cpu_entry(&self, cpu: usize) -> &CpuEntry {
         let at = self.layout.cpu(cpu);
-        // SAFETY: as in `slot`, at a multiple of 32 from a page.
+        // SAFETY: the layout's rows lie within the mapping, which lives as long as `self`. The offset is a
+        // multiple of 32 from a page, and `CpuEntry` consists of atomics.
         unsafe { self.map.base().byte_add(at).cast::<CpuEntry>().as_ref() }
     }
 
-    /// What is known of a CPU by its operating system number; all unknown beyond the table.
+    /// Returns the table's row for a CPU number of the operating system. A CPU beyond the table is unknown.
     pub fn cpu(&self, cpu: usize) -> CpuInfo {
         if cpu < self.layout.cpus() { self.cpu_entry(cpu).load() } else { CpuInfo::default() }
     }
 
-    /// The process of the launcher, `None` in a job without one.
+    /// Returns the process id of the launcher, or `None` in a job without a launcher.
     pub fn launcher(&self) -> Option<NonZeroU32> {
         NonZeroU32::new(self.header().launcher.load(Ordering::Relaxed))
     }
 
-    /// The CPU that `rank` is bound to (the first of its core), `None` when it is not bound.
+    /// Returns the CPU to which `rank` is bound (the first one of its core), or `None` if it is not bound.
     pub fn bound_cpu(&self, rank: usize) -> Option<usize> {
         let word = self.slot(rank).bound_cpu.load(Ordering::Relaxed);
         word.checked_sub(1).map(|cpu| cpu as usize)
     }
 
-    /// Where `rank` is in its life.
+    /// Returns the state of `rank`.
     pub fn state(&self, rank: usize) -> State {
         State::from_word(self.slot(rank).state.load(Ordering::Acquire))
     }
 
-    /// The connects of `rank` (the caller): somebody has begun to write to it when they differ from `seen`.
+    /// Returns the connects of `rank` (the caller) if they differ from `seen`: a process has begun to write
+    /// to it then.
     #[inline]
     pub fn connected(&self, rank: usize, seen: u32) -> Option<u32> {
         let connects = self.slot(rank).connects.load(Ordering::Acquire);
         (connects != seen).then_some(connects)
     }
 
-    /// Takes an area that nobody has taken: its number.
+    /// Takes an area that no process has taken, and returns its number.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoMemory`] when the file has room for no more.
+    /// Returns [`ErrorKind::NoMemory`] if the file has no room for another area.
     pub fn take_area(&self) -> Result<usize, Error> {
         let room = self.layout.room().areas;
         let next = |taken: u64| (taken < room as u64).then_some(taken + 1);
@@ -283,47 +287,47 @@ impl Segment {
             Ok(number) => Ok(number as usize),
             Err(_) => Err(Error::new(
                 ErrorKind::NoMemory,
-                format!("shared memory has room for {room} ways between ranks, which are taken"),
+                format!("shared memory has room for {room} pairs of ranks, and all are in use"),
             )),
         }
     }
 
-    /// Maps an area: [`Layout::area_bytes`] bytes, zero at the start of the job. It need not be kept as
-    /// long as `self`.
+    /// Maps an area: [`Layout::area_bytes`] bytes, zero at the start of the job. The mapping may outlive
+    /// `self`.
     ///
-    /// Other processes write there at any time: access goes through atomics, or through raw copies
-    /// into private memory that tolerate any content. [`Segment::reserve_area`] comes first.
+    /// Other processes write there at any time. All accesses must be atomics, or raw copies into private
+    /// memory that tolerate any content. [`Segment::reserve_area`] comes first.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Argument`] when there is no such area, [`ErrorKind::NoMemory`] when address space has run
-    /// out.
+    /// Returns [`ErrorKind::Argument`] if there is no such area, and [`ErrorKind::NoMemory`] if address space
+    /// has run out.
     pub fn map_area(&self, number: usize) -> Result<Mapping, Error> {
         let at = self.area(number)? as u64;
         Mapping::shared(self.fd.as_fd(), at, self.layout.area_bytes(), Inherit::No)
-            .map_err(|error| Error::system(format!("mapping area {number}"), error))
+            .map_err(|error| Error::system(format!("cannot map area {number}"), error))
     }
 
-    /// Fills `len` bytes at `offset` of an area with memory, before the first touch; whole pages.
+    /// Allocates the memory of `len` bytes at `offset` of an area, in whole pages, before their first use.
     ///
     /// The pages come from the NUMA node of the caller, so the rank that writes an area reserves it.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Argument`] when the range is not within the area, [`ErrorKind::NoMemory`] when there is
-    /// none left.
+    /// Returns [`ErrorKind::Argument`] if the range is not within the area, and [`ErrorKind::NoMemory`] if
+    /// memory ran out.
     pub fn reserve_area(&self, number: usize, offset: usize, len: usize) -> Result<(), Error> {
         let area = self.layout.area_bytes();
         let end = offset.checked_add(len).filter(|&end| end <= area && len > 0);
         if end.is_none() {
             return Err(Error::new(
                 ErrorKind::Argument,
-                format!("range: {len} bytes at {offset} are not within {area}"),
+                format!("range: {len} bytes at offset {offset} do not lie within {area} bytes"),
             ));
         }
         let at = self.area(number)? + offset;
         memory::reserve(self.fd.as_fd(), at as u64, len as u64).map_err(|error| {
-            Error::system(format!("{len} bytes of shared memory between two ranks"), error)
+            Error::system(format!("cannot reserve {len} bytes of shared memory for a pair"), error)
         })
     }
 
@@ -339,47 +343,48 @@ impl Segment {
         Doorbell { word: &slot.doorbell, sleeping: &slot.sleeping, kernel: &Machine }
     }
 
-    /// Calls `rank` if it sleeps. Comes after the publication (release store) of what it is to
-    /// see. Costs a fence and a load when the rank is awake.
+    /// Wakes `rank` if it sleeps. The caller has published its data (release store) before. If the rank is
+    /// awake, the call costs a fence and a load.
     pub fn ring(&self, rank: usize) {
         self.doorbell(rank).ring();
     }
 
-    /// Calls `rank` whether it sleeps or not.
+    /// Wakes `rank` without a check whether it sleeps.
     pub fn call(&self, rank: usize) {
         self.doorbell(rank).call();
     }
 
-    /// Announces that `rank` (the caller) is about to sleep and returns what to pass to
-    /// [`Segment::wait`]. Look once more at everything that could wake it between the two,
-    /// [`Segment::fail_epoch`] included, and take [`Segment::cancel_wait`] if there is something.
+    /// Announces that `rank` (the caller) is about to sleep. Returns the value for [`Segment::wait`]. Between
+    /// the two calls the rank must check everything once more that could wake it, [`Segment::fail_epoch`]
+    /// included, and call [`Segment::cancel_wait`] instead if it finds something.
     pub fn prepare_wait(&self, rank: usize) -> u32 {
         self.doorbell(rank).prepare()
     }
 
-    /// Takes the announcement back.
+    /// Cancels the announcement.
     pub fn cancel_wait(&self, rank: usize) {
         self.doorbell(rank).cancel();
     }
 
-    /// Sleeps until somebody rings, the doorbell is not `seen` any more, or the time runs out.
-    /// May return for no reason; the caller looks again and, if need be, prepares again.
+    /// Sleeps until a process rings, the doorbell is not `seen` any more, or the time runs out. The call may
+    /// return without a reason; the caller checks again, and prepares again if necessary.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::System`] on a kernel without futexes.
+    /// Returns [`ErrorKind::System`] on a kernel without futexes.
     pub fn wait(&self, rank: usize, seen: u32, timeout: Option<Duration>) -> Result<Woken, Error> {
         self.doorbell(rank)
             .wait(seen, timeout)
-            .map_err(|error| Error::system("waiting on the doorbell", error))
+            .map_err(|error| Error::system("cannot wait on the doorbell", error))
     }
 
-    /// 0 while nothing has failed; read on slow paths and before every sleep.
+    /// Returns the failure epoch: 0 while no rank has failed. Ranks read it on slow paths and before
+    /// sleeping.
     pub fn fail_epoch(&self) -> u32 {
         self.header().fail_epoch.load(Ordering::Acquire)
     }
 
-    /// The first failure, once [`Segment::fail_epoch`] is not 0.
+    /// Returns the first failure, once [`Segment::fail_epoch`] is not 0.
     pub fn failure(&self) -> Option<Failure> {
         if self.fail_epoch() == 0 {
             return None;
@@ -390,7 +395,7 @@ impl Segment {
         (rank < self.ranks()).then_some(Failure { rank, ending })
     }
 
-    /// The launcher's side of a failure: writes it down and calls every rank.
+    /// Records a failure and wakes every rank. Only the launcher calls this.
     pub fn declare_failure(&self, failure: Failure) {
         let header = self.header();
         if header.fail_epoch.load(Ordering::Relaxed) == 0 {
@@ -403,18 +408,18 @@ impl Segment {
         }
     }
 
-    /// Marks `rank` (the caller) as having left the job in order; its end is then no failure.
+    /// Records that `rank` (the caller) has left the job in order. Its end is then not a failure.
     pub fn mark_finalized(&self, rank: usize) {
         self.slot(rank).state.store(State::Finalized as u32, Ordering::Release);
     }
 }
 
-/// The error for a segment of another build, from the fields that never move.
+/// Returns the error for a segment of another build, from the fields that never move.
 fn mismatch(header: &Header) -> Error {
     let mut text = String::new();
     for word in &header.version_text {
         for byte in word.load(Ordering::Relaxed).to_le_bytes() {
-            // Untrusted, and it goes to a terminal.
+            // The bytes are untrusted and go to a terminal.
             if byte.is_ascii_graphic() {
                 text.push(char::from(byte));
             }
@@ -431,14 +436,15 @@ fn mismatch(header: &Header) -> Error {
     )
 }
 
-/// A `u64` in an area as an atomic.
+/// Returns a `u64` in an area as an atomic.
 ///
 /// # Safety
 ///
-/// - `at` points into an area of a [`Segment`] that is mapped for `'a`, and is 8-aligned.
+/// - `at` is a multiple of 8 and points into an area of a [`Segment`].
+/// - The area is mapped for `'a`.
 pub unsafe fn atomic_u64<'a>(at: *mut u8) -> &'a AtomicU64 {
-    // SAFETY: valid, aligned and alive by the contract; any bits are a valid u64, and shared
-    // memory is accessed by atomics or raw copies only.
+    // SAFETY: the caller guarantees that `at` is aligned and mapped for `'a` (both conditions of `# Safety`).
+    // Any bits are a valid `u64`, and processes access areas only by atomics or raw copies.
     unsafe { AtomicU64::from_ptr(at.cast()) }
 }
 
@@ -554,7 +560,7 @@ mod tests {
         made.ring(0);
         let woken = made.wait(0, seen, None).expect("futex");
         assert_eq!(woken, Woken::Changed);
-        // Awake: a ring costs nothing and leaves no trace.
+        // The rank is awake: a ring changes nothing.
         let before = made.slot(0).doorbell.load(Ordering::Relaxed);
         made.ring(0);
         assert_eq!(made.slot(0).doorbell.load(Ordering::Relaxed), before);
@@ -562,14 +568,14 @@ mod tests {
 
     #[test]
     fn no_ring_is_lost_between_two_threads() {
-        // The publication is a counter in an area; a lost wake-up would run into the
-        // timeout, which is made long enough to be told from success.
+        // The publication is a counter in an area. A lost wake-up would run into the timeout, which is long
+        // enough to be distinguished from success.
         const ROUNDS: u64 = 20_000;
         let made = small();
         let number = made.take_area().expect("room");
         made.reserve_area(number, 0, 8).expect("room");
         let area = made.map_area(number).expect("mapped");
-        // SAFETY: the area is reserved, page aligned, and lives as long as `area`.
+        // SAFETY: the first page of the area has memory, is aligned, and stays mapped as long as `area`.
         let word = unsafe { std::sync::atomic::AtomicU64::from_ptr(area.base().as_ptr().cast()) };
         let started = Instant::now();
         std::thread::scope(|scope| {

@@ -1,19 +1,18 @@
-//! The machine as the ranks see it: which core, caches, NUMA node and package a CPU belongs to.
+//! The machine as the ranks see it: the core, caches, NUMA node and package of each CPU.
 //!
-//! The launcher reads it once (`launcher/src/topology.rs`), `segment.rs` carries it as a plain
-//! table. Ranks never load hwloc. Nobody in this version asks how far two ranks are apart
-//! ([`distance`]): with one way for large messages there is nothing to choose.
+//! The launcher reads the topology once (`launcher/src/topology.rs`), and `segment.rs` carries it as a plain
+//! table. Ranks never load hwloc. `transport/choice.rs` uses [`distance`] to choose protocols.
 //!
-//! Invariant: the indices are labels, equal for CPUs that share the thing; an unknown one is
-//! `None` here and 0 in the shared table (so that zero-filled memory says "unknown"), a known
-//! index `i` is stored as `i + 1`.
+//! Invariant: an index is a label, and CPUs that share an object have equal labels. An unknown index is
+//! `None` here and 0 in the shared table, so that zeroed memory means "unknown". The table stores a known
+//! index `i` as `i + 1`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What is known of one CPU (hardware thread), in the order of the operating system's numbers.
+/// What is known of one CPU (hardware thread). CPUs are numbered as by the operating system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuInfo {
-    /// Physical core, counted over the whole machine.
+    /// Physical core, numbered over the whole machine.
     pub core: Option<u32>,
     /// Level 2 cache.
     pub l2: Option<u32>,
@@ -23,28 +22,28 @@ pub struct CpuInfo {
     pub numa: Option<u32>,
     /// Package (socket).
     pub package: Option<u32>,
-    /// Whether this job may run there.
+    /// Whether this job may run on the CPU.
     pub allowed: bool,
 }
 
-/// How far apart two CPUs are, nearest first.
+/// Distance between two CPUs, nearest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distance {
-    /// Hardware threads of one core (or the same CPU).
+    /// The CPUs are hardware threads of one core, or equal.
     Core,
-    /// One level 2 cache.
+    /// The CPUs share a level 2 cache.
     L2,
-    /// One level 3 cache.
+    /// The CPUs share a level 3 cache.
     L3,
-    /// One NUMA node.
+    /// The CPUs share a NUMA node.
     Numa,
-    /// One package.
+    /// The CPUs share a package.
     Package,
-    /// Different packages, or nothing is known.
+    /// The CPUs are in different packages, or nothing is known.
     Machine,
 }
 
-/// The nearest thing that `a` and `b` are known to share.
+/// Returns the nearest object that `a` and `b` are known to share.
 pub fn distance(a: &CpuInfo, b: &CpuInfo) -> Distance {
     let same = |x: Option<u32>, y: Option<u32>| x.is_some() && x == y;
     if same(a.core, b.core) {
@@ -82,10 +81,10 @@ pub struct CpuEntry {
 const _: () = assert!(size_of::<CpuEntry>() == 32 && align_of::<CpuEntry>() == 4);
 
 impl CpuEntry {
-    /// Writes `cpu` into the row; the launcher does so before any rank exists.
+    /// Writes `cpu` into the row. The launcher calls this before any rank exists.
     pub fn store(&self, cpu: &CpuInfo) {
         let put = |word: &AtomicU32, index: Option<u32>| {
-            // u32::MAX as an index wraps to "unknown": no machine has 4 billion of anything.
+            // The index u32::MAX wraps to "unknown"; no machine has that many objects.
             word.store(index.map_or(0, |i| i.wrapping_add(1)), Ordering::Relaxed);
         };
         put(&self.core, cpu.core);
@@ -96,7 +95,7 @@ impl CpuEntry {
         self.allowed.store(u32::from(cpu.allowed), Ordering::Relaxed);
     }
 
-    /// Reads the row; any bit pattern gives some valid value.
+    /// Reads the row. Any bit pattern gives a valid value.
     pub fn load(&self) -> CpuInfo {
         let get = |word: &AtomicU32| word.load(Ordering::Relaxed).checked_sub(1);
         CpuInfo {

@@ -1,43 +1,45 @@
-//! How a sender takes memory back that its receiver may be reading: two words of an ordered pair.
+//! How a sender takes back memory that its receiver may be reading: two words of an ordered pair.
 //!
-//! `transport/offers.rs` is the receiver's side, `transport/link.rs` the sender's. A sender may need
-//! its memory before it has been read (a scope that panics): it counts that in the word `withdrawn`,
-//! waits until `reading` is 0, and says with an envelope which message it was. The receiver sets
-//! `reading` before it looks at `withdrawn`, with a full fence between, as the sender has one between
-//! its two: either the receiver sees the count and reads nothing until the envelope has come, or the
-//! sender sees that it reads, and waits for the end of the piece.
+//! `transport/offers.rs` is the receiver's side, and `transport/link.rs` is the sender's side. A sender may
+//! need its memory before the receiver has read it (a scope that panics). The sender counts the withdrawal in
+//! the word `withdrawn`, waits until `reading` is 0, and names the message in an envelope.
+//!
+//! The receiver sets `reading` before it reads `withdrawn`, and both sides execute a full fence between their
+//! two accesses. So either the receiver sees the count and reads nothing until the envelope has come, or the
+//! sender sees that the receiver reads, and waits for the end of the piece.
 
 use super::ring::Violation;
 use crate::sync::Word;
 
 /// The two words, and a fence.
 pub trait ReadingMemory {
-    /// The atomic word.
+    /// The type of a word.
     type Word: Word;
-    /// 1 while the receiver reads memory of the sender, in place. Written by the receiver.
+    /// Returns the word that is 1 while the receiver reads memory of the sender. Written by the receiver.
     fn reading(&self) -> &Self::Word;
-    /// Messages whose memory the sender has withdrawn, ever. Written by the sender.
+    /// Returns the count of messages whose memory the sender has withdrawn. Written by the sender.
     fn withdrawn(&self) -> &Self::Word;
-    /// A full fence.
+    /// Executes a full fence.
     fn fence(&self);
 }
 
-/// The sender has withdrawn `count` messages so far. Afterwards it waits until [`is_read`] is false.
+/// Publishes that the sender has withdrawn `count` messages so far. The sender then waits until [`is_read`]
+/// is false.
 pub fn count<M: ReadingMemory>(memory: &M, count: u64) {
     memory.withdrawn().store_release(count);
     memory.fence();
 }
 
-/// Whether the receiver reads memory of the sender.
+/// Returns whether the receiver reads memory of the sender.
 pub fn is_read<M: ReadingMemory>(memory: &M) -> bool {
     memory.reading().load_acquire() != 0
 }
 
-/// Begins to read memory of the sender, of whose withdrawals `known` have come by envelope; false
-/// while there are others. If true, [`end`] must follow.
+/// Begins to read memory of the sender. `known` is the number of withdrawals that have come by envelope.
+/// Returns false while the sender has withdrawn more. If the result is true, [`end`] must follow.
 ///
 /// # Errors
-/// [`Violation`] when more have come than were counted.
+/// Returns a [`Violation`] if more withdrawals have come than the sender has counted.
 pub fn begin<M: ReadingMemory>(memory: &M, known: u64) -> Result<bool, Violation> {
     memory.reading().store_relaxed(1);
     memory.fence();
@@ -47,12 +49,12 @@ pub fn begin<M: ReadingMemory>(memory: &M, known: u64) -> Result<bool, Violation
     }
     end(memory);
     if withdrawn < known {
-        return Err(Violation("more withdrawals than were counted"));
+        return Err(Violation("more withdrawals have arrived than were counted"));
     }
     Ok(false)
 }
 
-/// Nothing of the sender is being read, until the next [`begin`].
+/// Ends the reading that [`begin`] began.
 pub fn end<M: ReadingMemory>(memory: &M) {
     memory.reading().store_release(0);
 }
@@ -83,8 +85,8 @@ mod tests {
         }
     }
 
-    /// Every interleaving: the sender changes its memory while nobody reads it, or after the receiver
-    /// was told not to.
+    /// In every interleaving the sender changes its memory only while the receiver does not read it, or after
+    /// the receiver was told not to read.
     #[test]
     fn loom_withdrawal() {
         loom::model(|| {
@@ -99,12 +101,12 @@ mod tests {
                 while is_read(&*theirs) {
                     loom::thread::yield_now();
                 }
-                // SAFETY: the receiver does not read any more; loom reports it if it does.
+                // SAFETY: the receiver does not read any more; loom reports a concurrent access.
                 theirs.memory.with_mut(|memory| unsafe { *memory = 9 });
             });
             for _ in 0..2 {
                 if begin(&*pair, 0).expect("no lie") {
-                    // SAFETY: the sender waits for `reading`; loom reports it if it does not.
+                    // SAFETY: the sender waits while `reading` is 1; loom reports a concurrent access.
                     pair.memory.with(|memory| assert_eq!(unsafe { *memory }, 7));
                     end(&*pair);
                 }

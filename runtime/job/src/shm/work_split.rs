@@ -1,20 +1,20 @@
-//! Which of two ranks copies which piece of a message that both work at: the receiver from the start,
-//! the sender from the end, until they meet.
+//! The division of one message between two ranks that copy it together: the receiver takes pieces from the
+//! start and the sender takes pieces from the end, until they meet.
 //!
-//! `transport/single_copy.rs` does the copying, from heap to heap or between private memories. Per
-//! ordered pair, and for each of the two kinds of memory, there is one word that both ranks change,
-//! each by compare-and-swap: claiming is the moment at which a piece is somebody's. A rank that comes
-//! late, or not at all, leaves its pieces to the other; a receiver that wants its memory back claims
-//! all that is left and then waits for no more than what the sender has in hand.
+//! `transport/single_copy.rs` copies the pieces, from heap to heap or between private memories. Each
+//! ordered pair has, for each of the two kinds of memory, one word that both ranks change by
+//! compare-and-swap. A piece belongs to the rank that claims it. A rank that comes late, or never, leaves
+//! its pieces to the other. A receiver that wants its memory back claims all remaining pieces, and then
+//! waits only for the piece that the sender is copying.
 //!
 //! ```text
 //! claims   number of the split (24) | pieces of the sender (20) | pieces of the receiver (20)
 //! pushed   number of the split (24) | 1: the sender has given up (1) | pieces it has finished (39)
 //! ```
 //!
-//! Invariants: a number is used for one split at a time, in the order in which the receiver opens
-//! them; `pushed` has one writer, the sender; whatever stands there, a claim is below the number of
-//! pieces that its caller passes.
+//! Invariants: a number is used for one split at a time, in the order in which the receiver opens the splits.
+//! `pushed` has one writer, the sender. Whatever value the words have, a claim is below the number of pieces
+//! that its caller passes.
 
 use crate::sync::Word;
 use std::ops::Range;
@@ -22,17 +22,17 @@ use std::ops::Range;
 /// Most pieces of a split.
 pub const PIECES_MAX: u64 = (1 << COUNT_BITS) - 1;
 
-/// Numbers of splits lie below this.
+/// All numbers of splits are below this.
 pub const NUMBERS: u32 = 1 << 24;
 
-/// Pieces of a message, where that makes pieces of allowed sizes.
+/// Number of pieces of a message, as far as the limits on the size of a piece allow it.
 const PIECES: u64 = 8;
 
 const COUNT_BITS: u32 = 20;
 const NUMBER_AT: u32 = 40;
 const GIVEN_UP: u64 = 1 << (NUMBER_AT - 1);
 
-/// How a message is cut.
+/// The division of a message into pieces.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
     total: u64,
@@ -42,15 +42,15 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// A message of `total` bytes in pieces of `min` to `max` bytes; longer ones where there would be
-    /// more than [`PIECES_MAX`].
+    /// Cuts a message of `total` bytes into pieces of `min` to `max` bytes. Pieces are longer only if there
+    /// would be more than [`PIECES_MAX`].
     pub fn new(total: u64, min: u64, max: u64) -> Self {
         let least = total.div_ceil(PIECES_MAX).max(min);
         let piece = (total / PIECES).next_multiple_of(4096).clamp(least, max.max(least));
         Self { total, piece, pieces: total.div_ceil(piece) }
     }
 
-    /// The bytes of piece `index`.
+    /// Returns the bytes of piece `index`.
     pub fn range(&self, index: u64) -> Range<u64> {
         let start = index * self.piece;
         start..self.total.min(start + self.piece)
@@ -62,7 +62,7 @@ pub trait Contended: Word {
     /// Changes the word from `seen` to `new` if it still is `seen`; acquires and releases.
     ///
     /// # Errors
-    /// What it is instead.
+    /// Returns the current value if the word is not `seen`.
     fn exchange(&self, seen: u64, new: u64) -> Result<(), u64>;
 }
 
@@ -79,19 +79,19 @@ fn pack(number: u32, theirs: u64, ours: u64) -> u64 {
     u64::from(number) << NUMBER_AT | theirs << COUNT_BITS | ours
 }
 
-/// The parts of the word: the split's number, the sender's pieces, the receiver's.
+/// Returns the parts of the word: the split's number, the sender's pieces, the receiver's pieces.
 fn parts(word: u64) -> (u32, u64, u64) {
     ((word >> NUMBER_AT) as u32, word >> COUNT_BITS & PIECES_MAX, word & PIECES_MAX)
 }
 
 impl<W: Contended> WorkSplit<'_, W> {
-    /// Begins split `number`. The receiver, before it tells the sender of it.
+    /// Begins split `number`. The receiver calls this before it tells the sender.
     pub fn open(&self, number: u32) {
         self.claims.store_release(pack(number, 0, 0));
     }
 
-    /// Begins the split after `last`, and gives its number: not the one that the sender counted last
-    /// for, who may not have come for as many splits as there are numbers.
+    /// Begins the split after `last`, and returns its number. Skips the number for which the sender counted
+    /// last, because the sender may not have come for as many splits as there are numbers.
     pub fn open_next(&self, last: u32) -> u32 {
         let after = |number: u32| (number + 1) % NUMBERS;
         let counted = (self.pushed.load_acquire() >> NUMBER_AT) as u32;
@@ -101,27 +101,27 @@ impl<W: Contended> WorkSplit<'_, W> {
         number
     }
 
-    /// The receiver's next piece from the start, `None` when there are no more.
+    /// Claims the receiver's next piece from the start. Returns `None` if no piece is left.
     #[inline]
     pub fn claim_front(&self, number: u32, pieces: u64) -> Option<u64> {
         self.change(number, pieces, |theirs, ours| (theirs, ours + 1)).map(|(_, ours)| ours)
     }
 
-    /// The sender's next piece: 0 is the last of the message. `None` when there are no more, or the
-    /// receiver is at another split.
+    /// Claims the sender's next piece; 0 is the last piece of the message. Returns `None` if no piece is
+    /// left, or if the receiver is at another split.
     #[inline]
     pub fn claim_back(&self, number: u32, pieces: u64) -> Option<u64> {
         self.change(number, pieces, |theirs, ours| (theirs + 1, ours)).map(|(theirs, _)| theirs)
     }
 
-    /// The receiver takes all that is left, and learns how many pieces the sender has.
+    /// Claims all remaining pieces for the receiver, and returns how many pieces the sender has claimed.
     pub fn close(&self, number: u32, pieces: u64) -> u64 {
         let _left = self.change(number, pieces, |theirs, _| (theirs, pieces - theirs));
-        // Nobody claims any more, unless it lies about what there is.
+        // An honest sender cannot claim any more; `min` limits what a hostile sender writes.
         parts(self.claims.load_acquire()).1.min(pieces)
     }
 
-    /// Changes the two counts, and gives what they were before.
+    /// Changes the two counts, and returns their old values.
     fn change(
         &self,
         number: u32,
@@ -143,13 +143,14 @@ impl<W: Contended> WorkSplit<'_, W> {
         }
     }
 
-    /// The sender has finished `count` pieces of the split, or gives up after them.
+    /// Publishes that the sender has finished `count` pieces of the split, and whether it gives up after
+    /// them.
     pub fn push(&self, number: u32, count: u64, gives_up: bool) {
         let end = if gives_up { GIVEN_UP } else { 0 };
         self.pushed.store_release(u64::from(number) << NUMBER_AT | end | count);
     }
 
-    /// How many pieces the sender has finished, and whether it has given up.
+    /// Returns how many pieces the sender has finished, and whether it has given up.
     pub fn pushed(&self, number: u32) -> (u64, bool) {
         let word = self.pushed.load_acquire();
         if (word >> NUMBER_AT) as u32 != number {
@@ -191,16 +192,16 @@ mod tests {
     /// How the receiver of a model ends.
     #[derive(Clone, Copy, PartialEq)]
     enum End {
-        /// With all pieces.
+        /// The receiver gets all pieces.
         Whole,
-        /// It takes its memory back after one piece.
+        /// The receiver takes its memory back after one piece.
         Closed,
-        /// With all pieces, of which the sender gives up the second that it claims.
+        /// The receiver gets all pieces; the sender gives up the second piece that it claims.
         Mended,
     }
 
-    /// Three pieces, both at work, in every interleaving. Nobody touches a piece that is the other's
-    /// (loom reports it), every piece is copied once, and after the end the memory is the receiver's.
+    /// Three pieces that both ranks copy, in every interleaving. No rank touches a piece that the other has
+    /// claimed (loom reports it), every piece is copied once, and the memory is the receiver's at the end.
     fn both(end: End) {
         loom::model(move || {
             const PIECES: u64 = 3;
@@ -216,7 +217,8 @@ mod tests {
                         split.push(1, count, true);
                         break;
                     }
-                    // SAFETY: claimed; loom reports any access by the other side.
+                    // SAFETY: the sender has claimed piece `k` from the end; loom reports a concurrent
+                    // access.
                     theirs[(PIECES - 1 - k) as usize].with_mut(|cell| unsafe { *cell += 1 });
                     count += 1;
                     split.push(1, count, false);
@@ -224,7 +226,7 @@ mod tests {
             });
             let split = words.split();
             while let Some(k) = split.claim_front(1, PIECES) {
-                // SAFETY: as above.
+                // SAFETY: the receiver has claimed piece `k`; loom reports a concurrent access.
                 cells[k as usize].with_mut(|cell| unsafe { *cell += 1 });
                 if end == End::Closed {
                     break;
@@ -238,7 +240,7 @@ mod tests {
                 }
                 if given_up {
                     let k = PIECES - 1 - (count + mended);
-                    // SAFETY: the sender has claimed it and says that it does not touch it.
+                    // SAFETY: the sender has claimed this piece and has said that it does not touch it.
                     cells[k as usize].with_mut(|cell| unsafe { *cell += 1 });
                     mended += 1;
                 } else {
@@ -246,10 +248,10 @@ mod tests {
                 }
             }
             for cell in &*cells {
-                // SAFETY: nobody else is at it any more.
+                // SAFETY: the split is closed and the sender's pieces are counted, so the sender is done.
                 cell.with_mut(|cell| unsafe { *cell += 1 });
                 if end != End::Closed {
-                    // SAFETY: as above.
+                    // SAFETY: the sender is done, and the write above has ended.
                     cell.with(|cell| assert_eq!(unsafe { *cell }, 2));
                 }
             }
@@ -272,8 +274,8 @@ mod tests {
         both(End::Mended);
     }
 
-    /// A sender that comes late, perhaps while the next split is open: no claim and no count of the old
-    /// one is taken for the new one.
+    /// A sender that comes late, perhaps while the next split is open. Its claims and counts for the old
+    /// split never count for the new one.
     #[test]
     fn loom_split_late_sender() {
         loom::model(|| {
@@ -286,7 +288,7 @@ mod tests {
             let sender = loom::thread::spawn(move || {
                 let split = shared.split();
                 if let Some(k) = split.claim_back(1, PIECES) {
-                    // SAFETY: claimed; loom reports any access by the other side.
+                    // SAFETY: the late sender has claimed this piece; loom reports a concurrent access.
                     theirs[(PIECES - 1 - k) as usize].with_mut(|cell| unsafe { *cell += 1 });
                     split.push(1, 1, false);
                 }
@@ -294,7 +296,7 @@ mod tests {
             let (split, mut number) = (words.split(), 1);
             for round in 1..=2 {
                 while let Some(k) = split.claim_front(number, PIECES) {
-                    // SAFETY: as above.
+                    // SAFETY: the receiver has claimed this piece; loom reports a concurrent access.
                     cells[k as usize].with_mut(|cell| unsafe { *cell += 1 });
                 }
                 let back = split.close(number, PIECES);
@@ -303,7 +305,7 @@ mod tests {
                     loom::thread::yield_now();
                 }
                 for cell in &*cells {
-                    // SAFETY: the split has ended.
+                    // SAFETY: the split is closed, and the sender's pieces are counted.
                     cell.with(|cell| assert_eq!(unsafe { *cell }, round));
                 }
                 number = split.open_next(number);
@@ -335,8 +337,8 @@ mod tests {
         assert_eq!((split.pushed(7), split.pushed(8)), ((1, true), (0, false)));
     }
 
-    /// The number that the sender counted last for is left out when it comes again, also past the end
-    /// of the numbers.
+    /// The number for which the sender counted last is skipped when it comes again, also after the numbers
+    /// wrap.
     #[test]
     fn a_number_that_was_counted_for_is_left_out() {
         use std::sync::atomic::AtomicU64;

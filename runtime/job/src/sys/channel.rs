@@ -1,9 +1,9 @@
 //! The control socket between `mpiexec` and one rank.
 //!
-//! A socket pair made by the launcher (`launcher/src/start.rs`), one end inherited by the rank
-//! (`shm/attach.rs`). It carries one kind of message, "this process is the rank", and one fact:
-//! the launcher's end closes when the launcher dies, however it dies. The kernel turns that fact
-//! into SIGKILL for the rank's process group ([`arm`]), without a thread or a handler anywhere.
+//! The launcher makes a socket pair (`launcher/src/start.rs`), and the rank inherits one end
+//! (`shm/attach.rs`). The socket carries one kind of message, "this process is the rank". Its launcher end
+//! closes when the launcher dies, however it dies. The kernel then sends SIGKILL to the rank's process group
+//! ([`arm`]); no thread and no handler is involved.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -18,17 +18,17 @@ use rustix::net::{
 
 use super::poll::{self, PollFd, PollFlags};
 
-/// `F_SETSIG` of `<fcntl.h>`, the same number on every Linux; the libc crate lacks it.
+/// `F_SETSIG` of `<fcntl.h>`, whose number is equal on every Linux. The libc crate lacks it.
 const F_SETSIG: i32 = 10;
 
-/// The only message: one byte; who sent it is told by the kernel.
+/// The only message: one byte. The kernel adds the identity of the sender.
 const REGISTER: u8 = b'R';
 
 /// Makes a control socket: the launcher's end and the rank's end, both close-on-exec.
 ///
 /// # Errors
 ///
-/// The kernel's answer, for instance when descriptors have run out.
+/// Returns the kernel's error, for example if there are no more descriptors.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = net::socketpair(
         AddressFamily::UNIX,
@@ -36,29 +36,29 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
         SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
         None,
     )?;
-    // The kernel then attaches the sender's true process id to each message.
+    // With this option the kernel attaches the sender's true process id to each message.
     sockopt::set_socket_passcred(&ours, true)?;
     Ok((ours, theirs))
 }
 
-/// Whether `fd` is a socket such as [`pair`] makes.
+/// Returns whether `fd` is a socket like those of [`pair`].
 pub fn is_control(fd: BorrowedFd<'_>) -> bool {
     sockopt::socket_type(fd) == Ok(SocketType::SEQPACKET)
         && sockopt::socket_domain(fd) == Ok(AddressFamily::UNIX)
 }
 
-/// Lets the kernel send SIGKILL to `target` as soon as the other end of `fd` closes.
+/// Makes the kernel send SIGKILL to `target` as soon as the other end of `fd` closes.
 ///
-/// `target` is a process id, or the negated id of a process group. Works on the open file, so the
-/// launcher does it on its copy of the rank's end and it holds for whoever inherits that end. The
-/// launcher never writes to the socket after this: data would raise the signal as well.
+/// `target` is a process id, or the negated id of a process group. The setting belongs to the open file. So
+/// the launcher sets it on its copy of the rank's end, and it holds for every process that inherits that end.
+/// The launcher never writes to the socket after this call, because data would raise the signal as well.
 ///
 /// # Errors
 ///
-/// `ESRCH` when there is no such process or group.
+/// Returns `ESRCH` if there is no such process or group.
 pub fn arm(fd: BorrowedFd<'_>, target: i32) -> io::Result<()> {
-    // libc: rustix has neither F_SETOWN nor F_SETSIG.
-    // SAFETY: fcntl with integer commands touches no memory of ours; `fd` is open.
+    // libc, because rustix has neither F_SETOWN nor F_SETSIG.
+    // SAFETY: `fd` is open, and fcntl with these commands takes integers and touches no memory.
     let done = unsafe {
         libc::fcntl(fd.as_raw_fd(), libc::F_SETOWN, target) != -1
             && libc::fcntl(fd.as_raw_fd(), F_SETSIG, libc::SIGKILL) != -1
@@ -69,24 +69,24 @@ pub fn arm(fd: BorrowedFd<'_>, target: i32) -> io::Result<()> {
     set_async(fd, true)
 }
 
-/// Takes [`arm`] back: the end of the launcher is then no longer the end of the group.
+/// Reverts [`arm`]: the group then survives the end of the launcher.
 ///
 /// # Errors
 ///
-/// `EBADF` when `fd` is not open.
+/// Returns `EBADF` if `fd` is not open.
 pub fn disarm(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_async(fd, false)
 }
 
 fn set_async(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
-    // libc: rustix's OFlags has no ASYNC on Linux.
-    // SAFETY: fcntl with integer commands touches no memory of ours; `fd` is open.
+    // libc, because rustix's OFlags has no ASYNC on Linux.
+    // SAFETY: `fd` is open, and F_GETFL takes no further argument.
     let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
     if flags == -1 {
         return Err(io::Error::last_os_error());
     }
     let flags = if on { flags | libc::O_ASYNC } else { flags & !libc::O_ASYNC };
-    // SAFETY: as above.
+    // SAFETY: `fd` is open, and F_SETFL takes the integer `flags`.
     if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags) } == -1 {
         return Err(io::Error::last_os_error());
     }
@@ -97,7 +97,7 @@ fn set_async(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// `EPIPE` or `ECONNRESET` when the launcher is gone.
+/// Returns `EPIPE` or `ECONNRESET` if the launcher is gone.
 pub fn register(fd: BorrowedFd<'_>) -> io::Result<()> {
     loop {
         match net::send(fd, &[REGISTER], SendFlags::NOSIGNAL) {
@@ -107,12 +107,12 @@ pub fn register(fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// The process that has registered through `fd` since the last call, in the launcher's numbering;
-/// `None` when there is none (yet, or any more).
+/// Returns the process that has registered through `fd` since the last call, in the launcher's numbering, or
+/// `None` if there is none.
 ///
 /// # Errors
 ///
-/// `InvalidData` when a message arrives that no rank of this build sends.
+/// Returns `InvalidData` if a message arrives that no rank of this build sends.
 pub fn registered(fd: BorrowedFd<'_>) -> io::Result<Option<rustix::process::Pid>> {
     let mut byte = [0_u8; 2];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
@@ -138,24 +138,24 @@ pub fn registered(fd: BorrowedFd<'_>) -> io::Result<Option<rustix::process::Pid>
     }
 }
 
-/// Whether the other end of `fd` is closed.
+/// Returns whether the other end of `fd` is closed.
 pub fn is_closed(fd: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
     poll::wait(&mut fds, Some(Duration::ZERO)).is_ok()
         && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
 }
 
-/// Borrows an inherited descriptor by its number, `None` when it is not open.
+/// Borrows an inherited descriptor by its number; `None` if it is not open.
 ///
 /// # Safety
 ///
-/// - The descriptor stays open for `'a`: nothing in this process closes it meanwhile.
+/// - If the descriptor is open, nothing in this process closes it during `'a`.
 pub unsafe fn borrow<'a>(raw: RawFd) -> Option<BorrowedFd<'a>> {
-    // SAFETY: fcntl takes any number and answers EBADF for one that is not open.
+    // SAFETY: F_GETFD takes any number, and fails with EBADF for one that is not open.
     if raw < 0 || unsafe { libc::fcntl(raw, libc::F_GETFD) } == -1 {
         return None;
     }
-    // SAFETY: open as just seen, and it stays open by this function's contract.
+    // SAFETY: `raw` is open (checked above), and the caller guarantees that nothing closes it during `'a`.
     Some(unsafe { BorrowedFd::borrow_raw(raw) })
 }
 
@@ -163,13 +163,13 @@ pub unsafe fn borrow<'a>(raw: RawFd) -> Option<BorrowedFd<'a>> {
 ///
 /// # Safety
 ///
-/// - `raw` is open and nothing else in this process owns or will close it.
+/// - `raw` is open, and nothing else in this process owns or closes it.
 ///
 /// # Errors
 ///
-/// The kernel's answer; impossible for an open descriptor.
+/// Returns the kernel's error, which is impossible for an open descriptor.
 pub unsafe fn adopt(raw: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: open and unowned by this function's contract.
+    // SAFETY: the caller guarantees that `raw` is open and has no other owner (the condition of `# Safety`).
     let fd = unsafe { OwnedFd::from_raw_fd(raw) };
     rustix::io::fcntl_setfd(fd.as_fd(), FdFlags::CLOEXEC)?;
     Ok(fd)

@@ -1,14 +1,13 @@
-//! Copies between the memory of two processes: `process_vm_readv`, `process_vm_writev`.
+//! Copies between the memories of two processes: `process_vm_readv` and `process_vm_writev`.
 //!
-//! `transport/private.rs` moves long messages with them where a probe has shown that the system
-//! allows it. Whether it does depends on users, namespaces, filters and Yama, none of which can be asked
-//! reliably: the probe is a read. Promises to safe callers: [`permit`] gives access to this process
-//! to nobody but the descendants of the process it names, and has no effect where everything of one
-//! user is allowed anyway.
+//! `transport/private.rs` moves long messages with these calls if a probe has shown that the system allows
+//! them. Users, namespaces, filters and Yama decide that, and none of them can be queried reliably, so the
+//! probe is a read. Promise to safe callers: [`permit`] gives access to this process only to the named
+//! process and its descendants. It has no effect where processes of one user may access each other anyway.
 //!
-//! The other process is named by its id alone. A rank's id is good for as long as the launcher holds
-//! its pidfd and has not declared its death; what a rank reads after that is the data of a message
-//! that fails.
+//! The calls name the other process by its id alone. The id of a rank is valid as long as the launcher holds
+//! its pidfd and has not declared its death. Data that a rank reads after that belongs to a message that
+//! fails.
 
 use std::io;
 use std::num::NonZeroU32;
@@ -22,13 +21,13 @@ const CALL: usize = 0x7fff_f000;
 /// A range of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// First byte.
+    /// Address of the first byte.
     pub at: usize,
-    /// Bytes.
+    /// Number of bytes.
     pub len: usize,
 }
 
-/// Which way.
+/// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// From the other process.
@@ -37,28 +36,29 @@ pub enum Way {
     Write,
 }
 
-/// Lets `process` and its descendants access the memory of this process where Yama restricts that
-/// to a process's parents: a launcher, and so the ranks, which are its descendants.
+/// Permits `process` and its descendants to access the memory of this process, where Yama restricts the
+/// access to a process's parents. `process` is the launcher, and the ranks are its descendants.
 pub fn permit(process: NonZeroU32) {
     let id = libc::c_ulong::from(process.get());
-    // SAFETY: a call with integers only. It fails where there is no Yama, and then is not needed.
+    // SAFETY: PR_SET_PTRACER takes integers and touches no memory. The call fails where there is no Yama, and
+    // then it is not needed.
     let _ = unsafe { libc::prctl(libc::PR_SET_PTRACER, id, 0, 0, 0) };
 }
 
-/// Copies all bytes of `theirs`, in the memory of `process`, to `ours` or the other way. Both sides
+/// Copies all bytes between `ours`, in this process, and `theirs`, in the memory of `process`. Both sides
 /// have the same number of bytes, cut in any way.
 ///
 /// # Safety
 ///
-/// - Our ranges are valid for writes, for [`Way::Write`] for reads, and nobody else in this process
-///   uses them meanwhile.
-/// - Their ranges for [`Way::Write`] are what the other process expects to be written; for
-///   [`Way::Read`] they may be anything.
+/// - This process's ranges are valid for writes ([`Way::Read`]) or for reads ([`Way::Write`]), and nothing
+///   else in this process uses them during the call.
+/// - For [`Way::Write`] the other process expects writes to its ranges. For [`Way::Read`] its ranges may be
+///   arbitrary.
 ///
 /// # Errors
 ///
-/// The kernel's answer: `EPERM` (not allowed), `ENOSYS` (no such call, or a filter), `ESRCH` (no such
-/// process), `EFAULT` (no such memory, on either side). Any part may have been copied then.
+/// Returns the kernel's error: `EPERM` (not allowed), `ENOSYS` (no such call, or a filter), `ESRCH` (no such
+/// process), or `EFAULT` (no such memory on either side). Any part may have been copied then.
 pub unsafe fn copy(
     process: NonZeroU32,
     way: Way,
@@ -75,8 +75,9 @@ pub unsafe fn copy(
         }
         let (near_len, far_len) = (near.len() as libc::c_ulong, far.len() as libc::c_ulong);
         let pid = libc::pid_t::try_from(process.get()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: both arrays are as long as they are said to be; what the kernel does to our
-        // memory is the caller's promise, what it does to the other process's is between the two.
+        // SAFETY: `near` and `far` are vectors, and each call gets their true lengths. The caller guarantees
+        // that the kernel may access this process's ranges (first condition) and write the other process's
+        // ranges (second condition).
         let moved = unsafe {
             let (near, far) = (near.as_ptr(), far.as_ptr());
             match way {
@@ -99,10 +100,10 @@ pub unsafe fn copy(
     }
 }
 
-/// Where a list of ranges has been worked off to.
+/// The progress through a list of ranges.
 struct Cursor<'a> {
     ranges: &'a [Range],
-    /// Bytes of the first one that are done.
+    /// Bytes of the first range that are done.
     done: usize,
 }
 
@@ -113,7 +114,7 @@ impl<'a> Cursor<'a> {
         cursor
     }
 
-    /// What the next call may be given of this side.
+    /// Fills `vectors` with the ranges of this side for the next call.
     fn fill(&self, vectors: &mut Vec<libc::iovec>) {
         vectors.clear();
         let (mut done, mut left) = (self.done, CALL);
@@ -155,7 +156,7 @@ mod tests {
         cuts.iter().map(|&(at, len)| Range { at: memory.as_ptr() as usize + at, len }).collect()
     }
 
-    /// A process may always read itself: lists of any lengths, also longer than a call takes.
+    /// A process may always read itself. The lists have any lengths, also longer than one call takes.
     #[test]
     fn lists_of_different_cuts_fit_together() {
         let from: Vec<u8> = (0..=255u8).cycle().take(9000).collect();
@@ -163,7 +164,7 @@ mod tests {
         let single: Vec<_> = (0..3000).map(|i| (3 * i, 1)).collect();
         let theirs = ranges(&from, &single);
         let ours = ranges(&to, &[(10, 0), (10, 2000), (3000, 1), (4000, 999), (0, 0)]);
-        // SAFETY: ranges of two vectors of our own.
+        // SAFETY: `ours` lies in the vector `to` and `theirs` in the vector `from`; nothing else uses them.
         unsafe { copy(me(), Way::Read, &ours, &theirs) }.expect("a read");
         let mut expected = vec![0u8; 9000];
         let places = (10..2010).chain([3000]).chain(4000..4999);
@@ -173,7 +174,7 @@ mod tests {
         assert!(to == expected);
         let ours = ranges(&from, &[(0, 5)]);
         let theirs = ranges(&to, &[(7, 3), (20, 2)]);
-        // SAFETY: as above.
+        // SAFETY: `ours` lies in the vector `from`, which is read, and `theirs` in `to`, which is written.
         unsafe { copy(me(), Way::Write, &ours, &theirs) }.expect("a write");
         assert_eq!((&to[7..10], &to[20..22]), (&from[..3], &from[3..5]));
         to.clear();
@@ -184,12 +185,12 @@ mod tests {
         let mut to = [0u8; 16];
         let ours = [Range { at: to.as_mut_ptr() as usize, len: 16 }];
         for theirs in [Range { at: 8, len: 16 }, Range { at: usize::MAX - 7, len: 16 }] {
-            // SAFETY: the array is ours; reading nowhere is allowed.
+            // SAFETY: `ours` is a local array. A read may name any address on the other side.
             let read = unsafe { copy(me(), Way::Read, &ours, &[theirs]) };
             assert_eq!(read.expect_err("an error").raw_os_error(), Some(libc::EFAULT));
         }
         let nobody = NonZeroU32::new(i32::MAX as u32).expect("not zero");
-        // SAFETY: as above.
+        // SAFETY: `ours` is a local array, and there is no process with this id.
         let read = unsafe { copy(nobody, Way::Read, &ours, &ours) };
         assert_eq!(read.expect_err("an error").raw_os_error(), Some(libc::ESRCH));
     }

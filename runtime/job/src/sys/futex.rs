@@ -1,8 +1,8 @@
-//! Sleeping on, and waking, a word of shared memory.
+//! Sleeping on a word of shared memory, and waking the sleepers.
 //!
-//! Used by `shm/doorbell.rs`. The futexes are shared ones: `FUTEX_PRIVATE_FLAG`
-//! keys a futex by address space, so a private wait in one process never hears a wake from
-//! another (the `atomic-wait` crate sets it, which is why it is not used).
+//! `shm/doorbell.rs` uses this file. The futexes are shared ones. `FUTEX_PRIVATE_FLAG` identifies a futex
+//! by its address space, so a private wait in one process never receives a wake from another process. The
+//! `atomic-wait` crate sets this flag, and is therefore not used.
 
 use std::io;
 use std::sync::atomic::AtomicU32;
@@ -11,12 +11,12 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags, Timespec};
 
-/// Why [`wait`] came back.
+/// The reason why [`wait`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// Somebody called [`wake`], or the kernel woke us for no reason: look again.
+    /// A process called [`wake`], or the kernel woke the thread without a reason. The caller looks again.
     Called,
-    /// The word was not `expected` when the kernel looked.
+    /// The word was not `expected` when the kernel read it.
     Changed,
     /// The time ran out.
     TimedOut,
@@ -24,11 +24,11 @@ pub enum Woken {
     Interrupted,
 }
 
-/// Sleeps while `*word == expected`, at most for `timeout`.
+/// Sleeps while `*word == expected`, for at most `timeout`.
 ///
 /// # Errors
 ///
-/// Whatever else the kernel answers (a system without futexes).
+/// Returns the kernel's error, for example on a system without futexes.
 pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> io::Result<Woken> {
     let timeout = timeout.map(|t| Timespec {
         tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
@@ -47,9 +47,9 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> io::R
 ///
 /// # Errors
 ///
-/// Whatever the kernel answers (a system without futexes).
+/// Returns the kernel's error, for example on a system without futexes.
 pub fn wake(word: &AtomicU32) -> io::Result<()> {
-    // The kernel takes the count as a signed number.
+    // The kernel takes the count as a signed number, so this is the largest one.
     futex::wake(word, Flags::empty(), i32::MAX as u32)?;
     Ok(())
 }

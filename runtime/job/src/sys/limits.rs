@@ -1,34 +1,34 @@
-//! How much memory this process may still have: the machine, and the cgroups that it is in.
+//! How much memory this process may still get from the machine and from its cgroups.
 //!
-//! `shm/segment.rs` sizes the heaps by the machine and by the largest file that is allowed;
-//! `shm/heap.rs` asks before it fills memory, because a cgroup that runs out of memory does not
-//! refuse it: the kernel ends a process. Read from `/proc` and from where the cgroup file systems
-//! are mounted, the old hierarchy and the new one, each group and all above it.
+//! `shm/segment.rs` sizes the heaps by the machine's memory and by the largest allowed file. `shm/heap.rs`
+//! asks before it allocates memory, because a cgroup without memory does not refuse: the kernel ends a
+//! process. The numbers come from `/proc` and from the mounted cgroup file systems, of the old hierarchy
+//! and of the new one. A group counts together with all groups above it.
 //!
-//! Promise to safe callers: none of the answers is more than a guess that was right a moment ago.
-//! What cannot be read limits nothing.
+//! Promise to safe callers: each answer is a guess that was right a moment ago. A number that cannot be read
+//! limits nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-/// Bytes of memory that the machine has.
+/// Returns the bytes of memory that the machine has.
 pub fn machine_memory() -> u64 {
     let info = rustix::system::sysinfo();
-    // `c_ulong` is `u64` here and not everywhere.
+    // `c_ulong` is `u64` on this machine, but not on every machine.
     #[expect(clippy::useless_conversion, reason = "the type differs between machines")]
     u64::from(info.totalram).saturating_mul(u64::from(info.mem_unit))
 }
 
-/// The length in bytes that a file of this process may have (`ulimit -f`): to make a longer one is
-/// a signal.
+/// Returns the largest length in bytes of a file of this process (`ulimit -f`). A process that makes a longer
+/// file gets a signal.
 pub fn file_size() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
-/// Bytes that this process can still get before the system or one of its cgroups runs out: free
-/// memory, what the kernel can take from its caches, and swap.
+/// Returns the bytes that this process can still get before the system or one of its cgroups runs out: free
+/// memory, caches that the kernel can drop, and swap.
 pub fn available_memory() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = meminfo(&text);
@@ -46,7 +46,7 @@ impl Machine {
     }
 }
 
-/// `MemAvailable` and `SwapFree`; a kernel that does not say limits nothing.
+/// Returns `MemAvailable` and `SwapFree`. If the kernel does not report them, they limit nothing.
 fn meminfo(text: &str) -> Machine {
     let field = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -66,21 +66,21 @@ struct Group {
     names: &'static Names,
 }
 
-/// What the files of a hierarchy are called.
+/// The names of the files of a hierarchy.
 #[derive(Debug, PartialEq, Eq)]
 struct Names {
     limits: &'static [&'static str],
     usage: &'static str,
     swap: &'static str,
     swap_usage: &'static str,
-    /// In the old hierarchy the limit of swap counts memory, too.
+    /// Whether the limit of swap includes memory, as in the old hierarchy.
     swap_has_memory: bool,
-    /// What of `memory.stat` the kernel can take back.
+    /// The fields of `memory.stat` that the kernel can reclaim.
     caches: &'static [&'static str],
 }
 
 const NEW: Names = Names {
-    // Beyond `high` processes are slowed down until they seem to stand.
+    // The kernel slows processes beyond `high` until they almost stop.
     limits: &["memory.max", "memory.high"],
     usage: "memory.current",
     swap: "memory.swap.max",
@@ -100,11 +100,11 @@ const OLD: Names = Names {
 
 impl Group {
     fn number(&self, name: &str) -> Option<u64> {
-        // "max" is no number: no limit.
+        // The text "max" is not a number and means that there is no limit.
         fs::read_to_string(self.folder.join(name)).ok()?.trim().parse().ok()
     }
 
-    /// Bytes that the group has left when the machine has `swap` bytes of free swap.
+    /// Returns the bytes that the group has left if the machine has `swap` bytes of free swap.
     fn left(&self, swap: u64) -> Option<u64> {
         let names = self.names;
         let limit = names.limits.iter().filter_map(|name| self.number(name)).min()?;
@@ -127,7 +127,7 @@ impl Group {
     }
 }
 
-/// The groups of this process that have limits of memory, innermost first.
+/// Returns the groups of this process that have limits of memory, innermost first.
 fn groups() -> Vec<Group> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     groups_of(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))
@@ -136,7 +136,7 @@ fn groups() -> Vec<Group> {
 fn groups_of(own: &str, mounts: &str) -> Vec<Group> {
     let mut groups = Vec::new();
     for line in own.lines() {
-        // "number:controllers:path"
+        // A line has the form "number:controllers:path".
         let mut fields = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
         let names = if controllers.is_empty() {
@@ -158,7 +158,7 @@ fn groups_of(own: &str, mounts: &str) -> Vec<Group> {
     groups
 }
 
-/// Root and mount point of a line of `mountinfo`, if it is the hierarchy that has these names.
+/// Returns root and mount point of a line of `mountinfo` if the line mounts the hierarchy with these names.
 fn mounted(line: &str, names: &Names) -> Option<(PathBuf, PathBuf)> {
     let (place, system) = line.split_once(" - ")?;
     let mut system = system.split(' ');
@@ -174,7 +174,7 @@ fn mounted(line: &str, names: &Names) -> Option<(PathBuf, PathBuf)> {
     wanted.then(|| (unescaped(root), unescaped(point)))
 }
 
-/// Blanks and the like are octal in `mountinfo`.
+/// Replaces octal escapes, which `mountinfo` uses for blanks and some other bytes.
 fn unescaped(text: &str) -> PathBuf {
     let mut parts = text.split('\\');
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -230,7 +230,7 @@ mod tests {
         let expected = old.map(|f| (f.into(), false)).into_iter();
         let expected: Vec<_> = expected.chain(new.map(|f| (f.into(), true))).collect();
         assert_eq!(folders, expected);
-        // Nothing is mounted; a path from outside of what is mounted.
+        // No hierarchy is mounted; and a path that lies outside the mounted part.
         assert_eq!(groups_of(own, ""), []);
         assert_eq!(groups_of("0::/elsewhere\n", mounts)[0].folder, Path::new("/a b"));
     }

@@ -1,15 +1,15 @@
-//! The machine's name, and its make.
+//! The machine's name and the make of its processor.
 
-/// The name of this machine in its network.
+/// Returns the network name of this machine.
 #[doc(alias = "MPI_Get_processor_name")]
 pub fn host_name() -> Vec<u8> {
     rustix::system::uname().nodename().to_bytes().to_vec()
 }
 
-/// Whether the processor is one of AMD's (or of those who build their designs): for settings that
-/// measurements have shown to differ between makes.
+/// Returns whether the processor has an AMD design. Some settings differ between makes, as measurements have
+/// shown.
 pub fn is_amd() -> bool {
-    // Of all makes only these have the extension.
+    // Only AMD's designs have this extension.
     #[cfg(target_arch = "x86_64")]
     return std::arch::is_x86_feature_detected!("sse4a");
     #[cfg(not(target_arch = "x86_64"))]

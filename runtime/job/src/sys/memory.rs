@@ -1,8 +1,8 @@
-//! Memory that processes share: a sealed memfd, its mapping, and room that is really there.
+//! Memory that processes share: a sealed memfd, its mapping, and the reservation of its memory.
 //!
-//! Used by `shm/segment.rs`. A memfd has no name: nothing to squat on, nothing left over after
-//! SIGKILL, not limited by a small `/dev/shm`. Promises to safe callers: a [`Mapping`] stays
-//! mapped, readable and writable for as long as it lives, and its file cannot shrink below it.
+//! `shm/segment.rs` uses this file. A memfd has no name, so no other program can take the name, nothing is
+//! left after SIGKILL, and a small `/dev/shm` is no limit. Promises to safe callers: a [`Mapping`] stays
+//! mapped, readable and writable as long as it lives, and its file cannot become shorter than it.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -13,19 +13,19 @@ use rustix::fs::{self, FallocateFlags, FlockOperation, MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
-/// Nobody may resize the file any more, nor take back this rule.
+/// No process may resize the file any more or remove these seals.
 const SEALS: SealFlags = SealFlags::GROW.union(SealFlags::SHRINK).union(SealFlags::SEAL);
 
 /// Creates an anonymous file of `len` bytes, all holes, and seals its size.
 ///
-/// The descriptor is close-on-exec. `name` shows up in `/proc/PID/maps` only.
+/// The descriptor is close-on-exec. `name` appears only in `/proc/PID/maps`.
 ///
 /// # Errors
 ///
-/// The kernel's answer, for instance to a `len` beyond what it can address.
+/// Returns the kernel's error, for example for a `len` that it cannot address.
 pub fn create_sealed(name: &str, len: u64) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    // Systems with vm.memfd_noexec=2 demand NOEXEC_SEAL; kernels before 6.3 do not know it.
+    // Systems with vm.memfd_noexec=2 require NOEXEC_SEAL, which kernels before 6.3 do not know.
     let fd = match fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
         Err(Errno::INVAL) => fs::memfd_create(name, flags)?,
         other => other?,
@@ -35,11 +35,11 @@ pub fn create_sealed(name: &str, len: u64) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// The size in bytes of a file made by [`create_sealed`], `None` for any other descriptor.
+/// Returns the size in bytes of a file made by [`create_sealed`], or `None` for any other descriptor.
 ///
 /// # Errors
 ///
-/// `EBADF` when the descriptor is not open.
+/// Returns `EBADF` if the descriptor is not open.
 pub fn sealed_len(fd: BorrowedFd<'_>) -> io::Result<Option<u64>> {
     match fs::fcntl_get_seals(fd) {
         Ok(seals) if seals.contains(SEALS) => {
@@ -51,14 +51,14 @@ pub fn sealed_len(fd: BorrowedFd<'_>) -> io::Result<Option<u64>> {
     }
 }
 
-/// Makes sure that `len` bytes at `offset` of a memfd have memory behind them.
+/// Reserves memory for `len` bytes at `offset` of a memfd.
 ///
-/// A hole that cannot be filled later is a SIGBUS in the middle of a copy; here it is an error.
-/// Costs a page-cache lookup per page when the memory is there already.
+/// If the system cannot fill a hole later, the process gets a SIGBUS in the middle of a copy. Here the lack
+/// of memory is an error. If the memory is there already, the call costs a page-cache lookup per page.
 ///
 /// # Errors
 ///
-/// `ENOSPC` or `ENOMEM` when memory has run out (often a container's limit).
+/// Returns `ENOSPC` or `ENOMEM` if memory has run out (often at a container's limit).
 pub fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     loop {
         match fs::fallocate(fd, FallocateFlags::empty(), offset, len) {
@@ -68,11 +68,12 @@ pub fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     }
 }
 
-/// Gives the memory behind `len` bytes at `offset` of a memfd back; they read as zeros afterwards.
+/// Returns the memory of `len` bytes at `offset` of a memfd to the system. The bytes read as zeros
+/// afterwards.
 ///
 /// # Errors
 ///
-/// The kernel's answer; there is none for a range within the file.
+/// Returns the kernel's error; a range within the file causes none.
 pub fn give_back(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     loop {
@@ -83,7 +84,7 @@ pub fn give_back(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     }
 }
 
-/// Whether shared memory gets huge pages where a mapping has asked, and only there.
+/// Returns whether the kernel gives huge pages of shared memory only to mappings that ask for them.
 fn asks_for_huge_pages() -> bool {
     static ASKS: OnceLock<bool> = OnceLock::new();
     *ASKS.get_or_init(|| {
@@ -92,16 +93,16 @@ fn asks_for_huge_pages() -> bool {
     })
 }
 
-/// The right to be the only process that works on a file, among those that ask for it; lost on
-/// drop, and when the process ends.
+/// The right to be the only process that works on a file, among processes that ask for this right. It ends on
+/// drop and when the process ends.
 #[derive(Debug)]
 pub struct Turn<'a>(BorrowedFd<'a>);
 
-/// Waits for the turn of this process. Threads of one process must take turns among themselves.
+/// Waits until this process has the right. Threads of one process must take turns among themselves.
 ///
 /// # Errors
 ///
-/// The kernel's answer; none for a memfd.
+/// Returns the kernel's error; a memfd causes none.
 pub fn exclusive(fd: BorrowedFd<'_>) -> io::Result<Turn<'_>> {
     loop {
         match fs::fcntl_lock(fd, FlockOperation::LockExclusive) {
@@ -113,103 +114,103 @@ pub fn exclusive(fd: BorrowedFd<'_>) -> io::Result<Turn<'_>> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        // It was locked, so it can be unlocked.
+        // The file is locked, so the unlock cannot fail.
         let _ = fs::fcntl_lock(self.0, FlockOperation::Unlock);
     }
 }
 
-/// Whether the child of a `fork` has a mapping, too.
+/// Whether the child of a `fork` has the mapping, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inherit {
-    /// It has not: the child of a rank must not touch what belongs to the job.
+    /// The child does not have it: the child of a rank must not touch memory of the job.
     No,
-    /// It has, with the same memory behind it: the rank's own data.
+    /// The child has it, with the same memory: it is the rank's own data.
     Yes,
 }
 
-/// A shared, writable mapping of a part of a sealed file; unmapped on drop.
+/// A shared, writable mapping of a part of a sealed file. It is unmapped on drop.
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: a mapping belongs to the process, not to the thread that made it; all access to its
-// bytes goes through atomics or raw pointers whose users answer for races.
+// SAFETY: a mapping belongs to the process, not to the thread that made it. All access to its bytes goes
+// through atomics, or through raw pointers whose users are responsible for races.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; the methods only read `base` and `len`, which never change.
+// SAFETY: the methods only read `base` and `len`, which never change.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `len` bytes at `offset` of `fd`, a multiple of the page size, with huge pages where
-    /// the system grants them. A core file of the process does not hold them: dumping a mapping
-    /// that is mostly holes would fill the holes ([`Mapping::dump`]).
+    /// Maps `len` bytes at `offset` of `fd`, a multiple of the page size, with huge pages if the system
+    /// grants them. Core files of the process leave the mapping out, because dumping a mapping that is
+    /// mostly holes would fill the holes ([`Mapping::dump`] changes this for a part).
     ///
     /// # Errors
     ///
-    /// `EINVAL` when the file is not sealed or shorter than that, or when `len` is 0; else the
-    /// kernel's answer (`ENOMEM` under an address-space limit).
+    /// Returns `EINVAL` if the file is not sealed or too short, or if `len` is 0, and otherwise the kernel's
+    /// error (`ENOMEM` under an address-space limit).
     pub fn shared(
         fd: BorrowedFd<'_>,
         offset: u64,
         len: usize,
         inherit: Inherit,
     ) -> io::Result<Self> {
-        // Checked here and not only by the caller: what follows is sound only if the file can
-        // never be shorter than the mapping.
+        // This check is here and not only in the caller, because the code below is sound only if the file can
+        // never become shorter than the mapping.
         let sealed = sealed_len(fd)?.unwrap_or(0);
         if len == 0 || offset.checked_add(len as u64).is_none_or(|end| sealed < end) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let prot = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a null hint lets the kernel choose the address, so no existing mapping is
-        // replaced; the result is owned by the `Mapping` below.
+        // SAFETY: with a null hint the kernel chooses the address, so no existing mapping is replaced. The
+        // `Mapping` below owns the result.
         let base = unsafe { mm::mmap(ptr::null_mut(), len, prot, MapFlags::SHARED, fd, offset) }?;
         let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::AddrNotAvailable)?;
         let mapping = Self { base, len };
-        // SAFETY: the range is exactly the mapping made above; this advice changes what a core
-        // file and a fork copy, and the size of pages, and nothing that a program can see.
+        // SAFETY: the range is exactly the mapping made above. The advice changes the content of core files
+        // and forks and the size of pages, but no byte that a program can see.
         let advise = |advice| unsafe { mm::madvise(mapping.base.as_ptr().cast(), len, advice) };
         if inherit == Inherit::No {
             advise(Advice::LinuxDontFork)?;
         }
-        // Best effort both: kernels may be built without either.
+        // Both are best effort: a kernel may be built without either.
         let _ = advise(Advice::LinuxDontDump);
         let _ = advise(Advice::LinuxHugepage);
         Ok(mapping)
     }
 
-    /// Whether core files of the process hold `len` bytes at `offset`, whole pages; best effort,
-    /// nothing for what is not within the mapping.
+    /// Sets whether core files of the process contain `len` bytes at `offset`, in whole pages. Best effort;
+    /// does nothing for a range outside the mapping.
     pub fn dump(&self, offset: usize, len: usize, wanted: bool) {
         if offset.checked_add(len).is_none_or(|end| end > self.len) {
             return;
         }
         let advice = if wanted { Advice::LinuxDoDump } else { Advice::LinuxDontDump };
         let start = self.base.as_ptr().wrapping_add(offset);
-        // SAFETY: the range is within the mapping; the advice changes what a core file copies.
+        // SAFETY: the range lies within the mapping (checked above), and the advice changes only core files.
         let _ = unsafe { mm::madvise(start.cast(), len, advice) };
     }
 
-    /// Puts memory behind `len` bytes at `offset`, whole pages, in huge pages where this kernel grants
-    /// them to mappings that ask ([`Mapping::shared`] asks) and not to [`reserve`]. Best effort;
-    /// [`reserve`] has to follow. Contents stay as they are.
+    /// Reserves memory for `len` bytes at `offset`, in whole pages, in huge pages. It does so only if this
+    /// kernel grants huge pages to mappings that ask ([`Mapping::shared`] asks) and not to [`reserve`].
+    /// Best effort; the caller has to call [`reserve`] afterwards. The content does not change.
     pub fn populate(&self, offset: usize, len: usize) {
         if offset.checked_add(len).is_none_or(|end| end > self.len) || !asks_for_huge_pages() {
             return;
         }
         let start = self.base.as_ptr().wrapping_add(offset);
-        // SAFETY: the range is within the mapping; its bytes are not changed. Where memory has run
-        // out the answer is an error and no signal.
+        // SAFETY: the range lies within the mapping (checked above), and the advice changes no byte. Without
+        // memory the call returns an error and raises no signal.
         let _ = unsafe { mm::madvise(start.cast(), len, Advice::LinuxPopulateWrite) };
     }
 
-    /// First byte; aligned to a page.
+    /// Returns the address of the first byte, which is aligned to a page.
     pub fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[expect(clippy::len_without_is_empty, reason = "a mapping is never empty")]
     pub fn len(&self) -> usize {
         self.len
@@ -218,9 +219,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `base` and `len` are what mmap gave and nobody else unmaps them; users of the
-        // pointers borrow from the owner of this value. Failure is impossible for such a range,
-        // and the worst outcome would be address space that stays taken.
+        // SAFETY: `base` and `len` come from mmap, and only this value unmaps them. All users of the pointers
+        // borrow from the owner of this value. The call cannot fail for such a range; the worst effect would
+        // be a loss of address space.
         let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
@@ -260,7 +261,7 @@ mod tests {
         let fd = create_sealed("typepack-test", 8192).expect("memfd");
         reserve(fd.as_fd(), 0, 8192).expect("room");
         let map = Mapping::shared(fd.as_fd(), 4096, 4096, Inherit::Yes).expect("mapping");
-        // SAFETY: the mapping is a page long and nobody else's.
+        // SAFETY: the mapping is one page long, and only this test uses it.
         unsafe {
             map.base().write(7);
             give_back(fd.as_fd(), 0, 4096).expect("a hole");

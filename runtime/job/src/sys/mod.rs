@@ -1,13 +1,13 @@
-//! Every system call of the runtime and of the launcher, one file per kernel facility.
+//! Every system call of the runtime and of the launcher, one file per facility of the kernel.
 //!
-//! Above: `../shm/segment.rs` (memory, futex, channel) and the launcher (process, signal, stream,
-//! poll, channel). Below: rustix where it covers the call, libc where it does not. Nothing here knows
-//! ranks or messages; callers turn the `io::Error`s of this folder into sentences.
+//! `../shm/segment.rs` (memory, futex, channel) and the launcher (process, signal, stream, poll, channel)
+//! use this folder. It calls rustix if rustix has the call, and libc otherwise. It does not know ranks or
+//! messages; callers turn the `io::Error`s of this folder into sentences.
 //!
 //! # Safety
 //!
-//! `unsafe` in this folder is a system call, or memory that a system call handed out. Each file
-//! says in its header what it promises to safe callers.
+//! All `unsafe` code of this folder is a system call, or an access to memory from a system call. The header
+//! of each file says what the file promises to safe callers.
 
 pub mod channel;
 pub mod clock;

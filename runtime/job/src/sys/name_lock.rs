@@ -1,8 +1,8 @@
-//! Locking something of the machine by a name that dies with the holder.
+//! Locks an object of the machine by a name that disappears with its holder.
 //!
-//! Used by `launcher/src/core_reservation.rs`. A socket bound to a name in Linux's abstract namespace: no
-//! file, no port, and the kernel takes the name back when the descriptor closes, however the
-//! process ends. Names are seen within one network namespace.
+//! `launcher/src/core_reservation.rs` uses this file. The lock is a socket bound to a name in Linux's
+//! abstract namespace. It needs no file and no port, and the kernel frees the name when the descriptor
+//! closes, however the process ends. A name is visible within one network namespace.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,17 +10,17 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-/// A locked name; given back on drop.
+/// A locked name. It is freed on drop.
 #[derive(Debug)]
 pub struct NameLock {
     _socket: OwnedFd,
 }
 
-/// Locks `name`; `None` when somebody else holds it.
+/// Locks `name`; `None` if another process holds it.
 ///
 /// # Errors
 ///
-/// The kernel's answer where sockets are not to be had, or a name of more than 100 bytes.
+/// Returns the kernel's error if there are no sockets, and an error for a name of more than 100 bytes.
 pub fn lock(name: &str) -> io::Result<Option<NameLock>> {
     let socket =
         net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;

@@ -1,6 +1,7 @@
-//! Waiting until one of several descriptors is ready.
+//! Waits until one of several descriptors is ready.
 //!
-//! Used by the launcher (`launcher/src/main.rs`, `launcher/src/watch.rs`), and by `channel.rs` to look without waiting.
+//! The launcher uses this file (`launcher/src/main.rs`, `launcher/src/watch.rs`), and `channel.rs` uses it to
+//! look without waiting.
 
 use std::io;
 use std::time::Duration;
@@ -10,12 +11,13 @@ use rustix::io::Errno;
 
 pub use rustix::event::{PollFd, PollFlags};
 
-/// Waits until one of `fds` is ready or the time is over, `None` for ever, and notes in each what
-/// it is ready for. A signal handler of the program ends it early, with nothing ready.
+/// Waits until one of `fds` is ready or the time is over (`None` waits for ever), and notes in each
+/// descriptor for what it is ready. A signal handler of the program ends the wait early, with nothing
+/// ready.
 ///
 /// # Errors
 ///
-/// The kernel's answer, for instance `ENOMEM`.
+/// Returns the kernel's error, for example `ENOMEM`.
 pub fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
     let timeout = timeout.map(|left| Timespec {
         tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),

@@ -1,8 +1,8 @@
-//! Starting processes, watching them, ending them.
+//! Starts, watches and ends processes.
 //!
-//! Used by the launcher (`launcher/src/start.rs`, `launcher/src/watch.rs`) and, for [`die_with_parent`], by
-//! `shm/attach.rs`. Between `fork` and `execve` only raw system calls run, on data prepared
-//! before: another library's lock may be held by a thread that does not exist in the child.
+//! The launcher (`launcher/src/start.rs`, `launcher/src/watch.rs`) uses this file, and `shm/attach.rs` uses
+//! [`die_with_parent`]. Between `fork` and `execve` only raw system calls run, on data prepared before,
+//! because a thread that does not exist in the child may hold a lock of another library.
 
 use std::ffi::{CStr, CString, c_char};
 use std::io;
@@ -13,7 +13,7 @@ use rustix::process::{self, Pid, PidfdFlags, Resource, Rlimit, Signal, WaitId, W
 
 use super::signal::SignalSet;
 
-/// A set of CPUs by the operating system's numbers, of any size.
+/// A set of CPUs of any size, by the operating system's numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuSet {
     words: Vec<libc::c_ulong>,
@@ -22,7 +22,7 @@ pub struct CpuSet {
 const WORD_BITS: usize = libc::c_ulong::BITS as usize;
 
 impl CpuSet {
-    /// The set of the given CPUs.
+    /// Makes the set of the given CPUs.
     pub fn new(cpus: &[usize]) -> Self {
         let mut set = Self::default();
         for &cpu in cpus {
@@ -35,12 +35,12 @@ impl CpuSet {
         set
     }
 
-    /// Whether `cpu` is in the set.
+    /// Returns whether `cpu` is in the set.
     pub fn contains(&self, cpu: usize) -> bool {
         self.words.get(cpu / WORD_BITS).is_some_and(|word| word >> (cpu % WORD_BITS) & 1 != 0)
     }
 
-    /// The CPUs of the set in ascending order.
+    /// Returns the CPUs of the set in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.words.len() * WORD_BITS).filter(|&cpu| self.contains(cpu))
     }
@@ -50,17 +50,17 @@ impl CpuSet {
     }
 }
 
-/// The CPUs on which this process may run.
+/// Returns the CPUs on which this process may run.
 ///
 /// # Errors
 ///
-/// The kernel's answer.
+/// Returns the kernel's error.
 pub fn allowed_cpus() -> io::Result<CpuSet> {
-    // The kernel refuses a mask shorter than its own; 2^18 CPUs are more than Linux can have.
+    // The kernel refuses a mask that is shorter than its own. 2^18 CPUs are more than Linux can have.
     let mut words = vec![0; 16];
     loop {
         let bytes = words.len() * size_of::<libc::c_ulong>();
-        // SAFETY: the kernel writes at most `bytes` bytes to `words`.
+        // SAFETY: the kernel writes at most `bytes` bytes, which is the size of `words`.
         let code = unsafe { libc::sched_getaffinity(0, bytes, words.as_mut_ptr().cast()) };
         if code == 0 {
             return Ok(CpuSet { words });
@@ -82,9 +82,9 @@ pub struct Command {
     pub arguments: Vec<CString>,
     /// Environment as `NAME=value`.
     pub environment: Vec<CString>,
-    /// Working directory, `None` for ours.
+    /// Working directory; `None` for this process's directory.
     pub directory: Option<CString>,
-    /// CPUs to bind the child to, `None` to leave it as it is.
+    /// CPUs to which the child is bound; `None` for this process's CPUs.
     pub cpus: Option<CpuSet>,
     /// Signals that are blocked in the child.
     pub signals: SignalSet,
@@ -92,22 +92,22 @@ pub struct Command {
     pub descriptors: Rlimit,
 }
 
-/// The descriptors that a child deals with.
+/// The descriptors that a child uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptors<'a> {
-    /// Becomes 0, 1, 2.
+    /// They become 0, 1 and 2.
     pub stdio: [BorrowedFd<'a>; 3],
-    /// Stay open across the exec under the same numbers.
+    /// They stay open across the exec under the same numbers.
     pub kept: [BorrowedFd<'a>; 2],
-    /// The child waits for one byte here before it goes on, and gives up at the end of the file.
+    /// The child waits for one byte here before it continues. At the end of the file it exits.
     pub gate: BorrowedFd<'a>,
-    /// The other end of the gate; closed in the child, so that the end of the file can come.
+    /// The other end of the gate. The child closes it, so that the end of the file can come.
     pub gate_writer: BorrowedFd<'a>,
-    /// An exec that fails writes [`ExecFailure`] here; close-on-exec.
+    /// A failed exec writes an [`ExecFailure`] here; close-on-exec.
     pub report: BorrowedFd<'a>,
 }
 
-/// What a child writes to `report` when it cannot become the program: its number and the error,
+/// The record that a child writes to `report` if it cannot become the program: its number and the error, in
 /// native byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecFailure {
@@ -118,10 +118,10 @@ pub struct ExecFailure {
 }
 
 impl ExecFailure {
-    /// Bytes of one record, less than a pipe writes at once.
+    /// Bytes of one record, which a pipe writes in one piece.
     pub const BYTES: usize = 8;
 
-    /// The record in `bytes`.
+    /// Parses the record in `bytes`.
     pub fn parse(bytes: [u8; Self::BYTES]) -> Self {
         let [a, b, c, d, e, f, g, h] = bytes;
         Self { number: u32::from_ne_bytes([a, b, c, d]), errno: i32::from_ne_bytes([e, f, g, h]) }
@@ -135,23 +135,22 @@ impl ExecFailure {
     }
 }
 
-/// Pointers to C strings, closed by a null pointer.
+/// Returns pointers to C strings, with a null pointer at the end.
 fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
 /// Forks a child that waits at its gate and then executes the command.
 ///
-/// The child is the leader of its own process group and dies with the calling *thread*, so the
-/// caller is the thread that lives longest. It must be the only thread that touches the standard
-/// descriptors meanwhile.
+/// The child is the leader of its own process group and dies with the calling *thread*, so the thread that
+/// lives longest has to call. No other thread may touch the standard descriptors during the call.
 ///
 /// # Errors
 ///
-/// The kernel's answer to fork, for instance when processes have run out. What goes wrong in the
-/// child comes through `report`.
+/// Returns the kernel's error from fork, for example if there are too many processes. Errors in the child
+/// come through `report`.
 pub fn spawn(command: &Command, number: u32, fds: Descriptors<'_>) -> io::Result<Child> {
-    // A script without "#!" is run by the shell, as execvp does.
+    // The shell runs a script without "#!", as in execvp.
     const SHELL: &CStr = c"/bin/sh";
     let arguments = pointers(&command.arguments);
     let mut script = vec![SHELL.as_ptr(), command.path.as_ptr()];
@@ -176,21 +175,22 @@ pub fn spawn(command: &Command, number: u32, fds: Descriptors<'_>) -> io::Result
         gate_writer: fds.gate_writer.as_raw_fd(),
         report: fds.report.as_raw_fd(),
         number,
-        // SAFETY: getpid has no preconditions.
+        // SAFETY: getpid has no conditions.
         parent: unsafe { libc::getpid() },
     };
-    // SAFETY: the child runs `ChildPlan::run` only, which never returns and calls nothing but
-    // async-signal-safe functions on memory that the fork has copied.
+    // SAFETY: the child runs only `ChildPlan::run`, which never returns and calls only async-signal-safe
+    // functions on memory that the fork has copied.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        // SAFETY: this is the child of a fork, and everything that `plan` points to is alive.
+        // SAFETY: this is the child of a fork, and all pointers of `plan` point to live data of this
+        // function.
         unsafe { plan.run() }
     }
     let Some(pid) = (pid > 0).then(|| Pid::from_raw(pid)).flatten() else {
         return Err(io::Error::last_os_error());
     };
-    // Both sides set the group, whoever comes first: neither may rely on the other. EACCES says
-    // that the child has executed already, having set it itself.
+    // Parent and child both set the group, so that neither depends on the other. EACCES means that the child
+    // has executed the program already, after it set the group itself.
     match process::setpgid(Some(pid), Some(pid)) {
         Ok(()) | Err(Errno::ACCESS | Errno::SRCH) => {}
         Err(error) => {
@@ -198,7 +198,7 @@ pub fn spawn(command: &Command, number: u32, fds: Descriptors<'_>) -> io::Result
             return Err(error.into());
         }
     }
-    // The child is not reaped, so the number is still its own.
+    // No one has reaped the child, so the number still belongs to it.
     match process::pidfd_open(pid, PidfdFlags::NONBLOCK) {
         Ok(pidfd) => Ok(Child { pid, pidfd }),
         Err(error) => {
@@ -208,14 +208,14 @@ pub fn spawn(command: &Command, number: u32, fds: Descriptors<'_>) -> io::Result
     }
 }
 
-/// The child's side of [`spawn`] as plain numbers and pointers.
+/// The data of [`spawn`] for the child, as plain numbers and pointers.
 struct ChildPlan {
     path: *const c_char,
     arguments: *const *const c_char,
     shell: *const c_char,
     script: *const *const c_char,
     environment: *const *const c_char,
-    /// Null to stay.
+    /// Null for the current directory.
     directory: *const c_char,
     cpus: Option<(*const libc::c_ulong, usize)>,
     signals: *const libc::sigset_t,
@@ -230,20 +230,20 @@ struct ChildPlan {
 }
 
 impl ChildPlan {
-    /// Runs in the child and never returns. Only async-signal-safe calls; nothing allocates,
-    /// nothing panics.
+    /// Runs in the child and never returns. It makes only async-signal-safe calls, allocates nothing and
+    /// never panics.
     ///
     /// # Safety
     ///
-    /// - Called in a child just made by fork.
-    /// - All pointers are valid, the lists closed by null.
+    /// - The caller is a child just made by fork.
+    /// - All pointers are valid, and the lists end with null.
     unsafe fn run(&self) -> ! {
-        // SAFETY: raw system calls on descriptors and memory of this process; pointers are valid
-        // by the contract; `_exit` ends the process without running anything of the parent's.
+        // SAFETY: the calls use descriptors and memory of this process, the pointers are valid (second
+        // condition of `# Safety`), and `_exit` ends the process without running any code of the parent.
         unsafe {
             libc::setpgid(0, 0);
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            // A parent that died before the line above sends nothing.
+            // If the parent died before the line above, no signal comes.
             if libc::getppid() != self.parent {
                 libc::_exit(127);
             }
@@ -258,7 +258,7 @@ impl ChildPlan {
             if !passed {
                 libc::_exit(127);
             }
-            // The launcher's descriptors are all above 2, so no dup2 overwrites a later source.
+            // All of the launcher's descriptors are above 2, so no dup2 overwrites a later source.
             for (target, &source) in (0..).zip(&self.stdio) {
                 if libc::dup2(source, target) == -1 {
                     self.fail();
@@ -274,10 +274,10 @@ impl ChildPlan {
             }
             libc::setrlimit(libc::RLIMIT_NOFILE, &self.descriptors);
             if let Some((words, bytes)) = self.cpus {
-                // Best effort: a CPU that went away since must not stop the job.
+                // Best effort: if a CPU has gone offline since, the job still starts.
                 libc::sched_setaffinity(0, bytes, words.cast());
             }
-            // Rust ignores SIGPIPE at its start; the rank gets the usual meaning back.
+            // Rust ignores SIGPIPE at its start; the rank gets the default action again.
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             libc::sigprocmask(libc::SIG_SETMASK, self.signals, std::ptr::null_mut());
             libc::execve(self.path, self.arguments, self.environment);
@@ -292,9 +292,10 @@ impl ChildPlan {
     ///
     /// # Safety
     ///
-    /// - As for [`ChildPlan::run`].
+    /// - The caller is [`ChildPlan::run`], in a child just made by fork.
     unsafe fn fail(&self) -> ! {
-        // SAFETY: as in `run`; the buffer is on the stack.
+        // SAFETY: `report` is open in the child, the record is a local array of `BYTES` bytes, and `_exit`
+        // runs no code of the parent.
         unsafe {
             let errno = *libc::__errno_location();
             let record = ExecFailure { number: self.number, errno }.to_bytes();
@@ -304,7 +305,7 @@ impl ChildPlan {
     }
 }
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// With a code.
@@ -313,7 +314,7 @@ pub enum Exit {
     Signal(u8),
 }
 
-/// A child of this process; not reaped on drop.
+/// A child of this process. It is not reaped on drop.
 #[derive(Debug)]
 pub struct Child {
     pid: Pid,
@@ -321,31 +322,31 @@ pub struct Child {
 }
 
 impl Child {
-    /// Process id, which is also its process group's.
+    /// Returns the process id, which is also the id of its process group.
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Becomes readable when the child has ended.
+    /// Returns a descriptor that becomes readable when the child has ended.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         std::os::fd::AsFd::as_fd(&self.pidfd)
     }
 
-    /// How the child ended, `None` while it runs. Leaves the child unreaped, so that its number
-    /// and its group's stay taken.
+    /// Returns how the child ended, or `None` while it runs. The child stays unreaped, so that its number and
+    /// that of its group stay taken.
     ///
     /// # Errors
     ///
-    /// `ECHILD` after [`Child::reap`].
+    /// Returns `ECHILD` after [`Child::reap`].
     pub fn ended(&self) -> io::Result<Option<Exit>> {
         self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT)
     }
 
-    /// Takes the ended child out of the process table.
+    /// Removes the ended child from the process table.
     ///
     /// # Errors
     ///
-    /// `ECHILD` when it is not there any more.
+    /// Returns `ECHILD` if the child has been reaped.
     pub fn reap(&self) -> io::Result<Option<Exit>> {
         self.wait(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
     }
@@ -365,19 +366,19 @@ impl Child {
     }
 }
 
-/// A descriptor for a process that is not a child; readable when the process has ended.
+/// Returns a descriptor for a process that is not a child. It becomes readable when the process has ended.
 ///
 /// # Errors
 ///
-/// `ESRCH` when it is gone already.
+/// Returns `ESRCH` if the process is gone already.
 pub fn watch(pid: Pid) -> io::Result<OwnedFd> {
     Ok(process::pidfd_open(pid, PidfdFlags::NONBLOCK)?)
 }
 
-/// How a process that is not a child ended, where the kernel tells (Linux 6.15, after its parent
-/// has reaped it); `None` elsewhere.
+/// Returns how a process that is not a child ended, if the kernel reports it (Linux 6.15, after the parent of
+/// the process has reaped it), and `None` otherwise.
 pub fn exit_of(pidfd: BorrowedFd<'_>) -> Option<Exit> {
-    /// `struct pidfd_info` of its first version.
+    /// The first version of `struct pidfd_info`.
     #[repr(C)]
     struct Info {
         mask: u64,
@@ -389,7 +390,7 @@ pub fn exit_of(pidfd: BorrowedFd<'_>) -> Option<Exit> {
     const { assert!(size_of::<Info>() == 64) };
     let request = libc::_IOWR::<Info>(0xff, 11);
     let mut info = Info { mask: WANT_EXIT, cgroup: 0, ids: [0; 11], exit_code: 0 };
-    // SAFETY: the request encodes the size of `Info`, which the kernel fills at most.
+    // SAFETY: `request` encodes the size of `Info`, and the kernel writes at most as many bytes to `info`.
     let code = unsafe { libc::ioctl(pidfd.as_raw_fd(), request, &raw mut info) };
     if code != 0 || info.mask & WANT_EXIT == 0 {
         return None;
@@ -402,41 +403,41 @@ pub fn exit_of(pidfd: BorrowedFd<'_>) -> Option<Exit> {
     }
 }
 
-/// Sends `signal` to a process held by a descriptor; an ended one is no error.
+/// Sends `signal` to the process of a descriptor. An ended process is no error.
 ///
 /// # Errors
 ///
-/// `EPERM` when the process runs as somebody else.
+/// Returns `EPERM` if the process runs as another user.
 pub fn signal_process(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
-    // libc: rustix's `Signal` is a set of names without real-time signals and 0.
+    // libc, because rustix's `Signal` has neither real-time signals nor 0.
     let none = std::ptr::null::<libc::siginfo_t>();
-    // SAFETY: a null siginfo asks for the ordinary kind of signal.
+        // SAFETY: a null siginfo is allowed and asks for an ordinary signal.
     let code = unsafe {
         libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, none, 0_u32)
     };
     gone_is_fine(code == 0)
 }
 
-/// Sends `signal` (0 to ask only) to a process group; an empty group is no error.
+/// Sends `signal` (0 to check only) to a process group. An empty group is no error.
 ///
-/// Returns whether there was anybody.
+/// Returns whether the group had any process.
 ///
 /// # Errors
 ///
-/// `EPERM` when all its processes run as somebody else.
+/// Returns `EPERM` if all its processes run as another user.
 pub fn signal_group(group: Pid, signal: i32) -> io::Result<bool> {
-    // SAFETY: kill touches no memory. A `Pid` is positive, so this is one group and never all.
+    // SAFETY: kill touches no memory. A `Pid` is positive, so `-group` is one group and never all processes.
     if unsafe { libc::kill(-group.as_raw_nonzero().get(), signal) } == 0 {
         return Ok(true);
     }
     gone_is_fine(false).map(|()| false)
 }
 
-/// Whether a process of any of `groups` runs. One that has ended and that nobody reaps does not:
-/// orphans stay like that for ever in a container whose first process reaps nothing, and keep the
-/// number of their group taken, so that asking with signal 0 is not enough.
+/// Returns whether a process of any of `groups` runs. A process that has ended but was not reaped does not
+/// count. In a container whose first process reaps nothing, orphans stay unreaped for ever and keep the
+/// number of their group taken, so that a check with signal 0 is not enough.
 ///
-/// Where `/proc` cannot be read, everybody who has a number counts as running.
+/// If `/proc` cannot be read, every process that has a number counts as running.
 pub fn any_group_runs(groups: impl IntoIterator<Item = Pid>) -> bool {
     let taken = |group: &Pid| signal_group(*group, 0).unwrap_or(false);
     let groups: Vec<Pid> = groups.into_iter().filter(taken).collect();
@@ -445,9 +446,9 @@ pub fn any_group_runs(groups: impl IntoIterator<Item = Pid>) -> bool {
     }
     let Ok(entries) = std::fs::read_dir("/proc") else { return true };
     let runs = |entry: std::fs::DirEntry| {
-        // Not a process, or gone meanwhile: nobody of ours.
+        // A failure means that this is not a process, or that it has gone.
         let stat = std::fs::read(entry.path().join("stat")).ok()?;
-        // "pid (name) state parent group ...", and a name may hold anything.
+        // The format is "pid (name) state parent group ...", and the name may contain any byte.
         let after = memchr::memrchr(b')', &stat)? + 1;
         let mut fields = std::str::from_utf8(&stat[after..]).ok()?.split_ascii_whitespace();
         let (state, group) = (fields.next()?, fields.nth(1)?.parse().ok()?);
@@ -465,44 +466,44 @@ fn gone_is_fine(done: bool) -> io::Result<()> {
     if error.raw_os_error() == Some(libc::ESRCH) { Ok(()) } else { Err(error) }
 }
 
-/// Stops this process until somebody continues it.
+/// Stops this process until another process continues it.
 pub fn stop_self() {
-    // SAFETY: no memory is involved; SIGSTOP cannot fail for oneself.
+    // SAFETY: kill touches no memory, and SIGSTOP to the own process cannot fail.
     unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
 }
 
-/// Asks the kernel to kill this process when the thread that forked it ends.
+/// Makes the kernel kill this process when the thread that forked it ends.
 ///
 /// # Errors
 ///
-/// None that is known.
+/// Returns the kernel's error; none is known.
 pub fn die_with_parent() -> io::Result<()> {
     Ok(process::set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
-/// Ends this process at once with this exit code: what the C library has buffered is written, and
-/// nothing else runs.
+/// Ends this process at once with this exit code. The C library's buffers are written first; no other code
+/// runs.
 pub fn end(code: i32) -> ! {
-    // SAFETY: a null stream means all of them.
+    // SAFETY: fflush allows a null stream, which means all streams.
     unsafe { libc::fflush(std::ptr::null_mut()) };
-    // SAFETY: no conditions.
+    // SAFETY: `_exit` has no conditions.
     unsafe { libc::_exit(code) }
 }
 
-/// This process's id.
+/// Returns this process's id.
 pub fn own_id() -> i32 {
     process::getpid().as_raw_nonzero().get()
 }
 
-/// This process's group.
+/// Returns the id of this process's group.
 pub fn own_group() -> i32 {
     process::getpgrp().as_raw_nonzero().get()
 }
 
-/// Raises the soft limit on open descriptors to the hard one and returns what it was.
+/// Raises the soft limit on open descriptors to the hard limit, and returns the old limits.
 pub fn raise_descriptor_limit() -> Rlimit {
     let old = process::getrlimit(Resource::Nofile);
-    // Best effort: without it a large job fails with a clear EMFILE.
+    // Best effort: without the higher limit a large job fails with EMFILE.
     let _ =
         process::setrlimit(Resource::Nofile, Rlimit { current: old.maximum, maximum: old.maximum });
     old

@@ -1,7 +1,7 @@
-//! Signals as data: the launcher's signals arrive through a descriptor, none through a handler.
+//! Signals as data: the launcher's signals arrive through a descriptor, not through a handler.
 //!
-//! Used by `launcher/src/watch.rs`; [`name`] also by whoever tells of a killed rank. No function
-//! here installs a handler.
+//! `launcher/src/watch.rs` uses this file, and all texts about killed ranks use [`name`]. No function here
+//! installs a handler.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -18,45 +18,45 @@ impl std::fmt::Debug for SignalSet {
 }
 
 impl SignalSet {
-    /// The set of the given signal numbers; numbers that are no signals are left out.
+    /// Makes the set of the given signals. Numbers that are not signals are left out.
     pub fn new(signals: &[i32]) -> Self {
         let mut set = MaybeUninit::uninit();
-        // SAFETY: sigemptyset initialises the whole set it is given.
+        // SAFETY: sigemptyset initialises the whole set at the pointer, which has room for it.
         let mut set = unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             set.assume_init()
         };
         for &signal in signals {
-            // SAFETY: an initialised set; a bad number is answered by EINVAL and changes nothing.
+            // SAFETY: `set` is initialised. A bad number returns EINVAL and changes nothing.
             unsafe { libc::sigaddset(&mut set, signal) };
         }
         Self(set)
     }
 
-    /// Whether `signal` is in the set.
+    /// Returns whether `signal` is in the set.
     pub fn contains(&self, signal: i32) -> bool {
-        // SAFETY: an initialised set; a bad number is answered by -1.
+        // SAFETY: the set is initialised. A bad number returns -1.
         unsafe { libc::sigismember(&self.0, signal) == 1 }
     }
 }
 
-/// Blocks `set` in this thread in addition to what is blocked, and returns what was blocked.
+/// Blocks `set` in this thread in addition to the blocked signals, and returns the signals that were blocked.
 ///
 /// # Errors
 ///
-/// None for a valid set.
+/// Returns the kernel's error; a valid set causes none.
 pub fn block(set: &SignalSet) -> io::Result<SignalSet> {
     let mut old = SignalSet::new(&[]);
-    // SAFETY: both sets are initialised and live over the call.
+    // SAFETY: both sets are initialised and outlive the call.
     let code = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set.0, &mut old.0) };
     if code == 0 { Ok(old) } else { Err(io::Error::from_raw_os_error(code)) }
 }
 
-/// Whether the program was started with `signal` ignored, as `nohup` does with SIGHUP.
+/// Returns whether the program was started with `signal` ignored, as `nohup` does with SIGHUP.
 pub fn is_ignored(signal: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: a null new action only reads; `action` is large enough, and zeroed, should the call
-    // fail, reads as the default action.
+    // SAFETY: with a null new action the call only writes the old action to `action`, which has room for it.
+    // If the call fails, `action` is still zeroed, which is the default action.
     let action = unsafe {
         libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
         action.assume_init()
@@ -64,40 +64,40 @@ pub fn is_ignored(signal: i32) -> bool {
     action.sa_sigaction == libc::SIG_IGN
 }
 
-/// Gives `signal` its usual meaning back, whatever this process was started with.
+/// Restores the default action of `signal`.
 pub fn restore(signal: i32) {
-    // SAFETY: the default action runs no code of ours; a bad number is answered by SIG_ERR.
+    // SAFETY: the default action runs no code of this process. A bad number returns SIG_ERR.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
-/// A descriptor from which the blocked signals of `set` can be read; close-on-exec, non-blocking.
+/// Returns a descriptor from which the blocked signals of `set` can be read; close-on-exec, non-blocking.
 ///
 /// # Errors
 ///
-/// The kernel's answer when descriptors have run out.
+/// Returns the kernel's error if there are no more descriptors.
 pub fn descriptor(set: &SignalSet) -> io::Result<OwnedFd> {
-    // SAFETY: an initialised set; -1 asks for a new descriptor.
+    // SAFETY: the set is initialised, and -1 asks for a new descriptor.
     let fd = unsafe { libc::signalfd(-1, &set.0, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: just made and owned by nobody else.
+    // SAFETY: signalfd has just made `fd`, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The next signal that waits in `fd`, `None` when there is none.
+/// Returns the next signal that waits in `fd`, or `None` if there is none.
 ///
 /// # Errors
 ///
-/// The kernel's answer when `fd` is no signal descriptor.
+/// Returns the kernel's error if `fd` is not a signal descriptor.
 pub fn next(fd: BorrowedFd<'_>) -> io::Result<Option<i32>> {
     let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
     let len = size_of::<libc::signalfd_siginfo>();
     loop {
-        // SAFETY: `info` has room for `len` bytes.
+        // SAFETY: `info` has room for `len` bytes, and `fd` is open.
         let got = unsafe { libc::read(fd.as_raw_fd(), info.as_mut_ptr().cast(), len) };
         if usize::try_from(got) == Ok(len) {
-            // SAFETY: zeroed at first and filled by the kernel; integers only.
+            // SAFETY: `info` was zeroed, and the kernel has filled it. It consists of integers only.
             let signal = unsafe { info.assume_init() }.ssi_signo;
             return Ok(i32::try_from(signal).ok());
         }
@@ -111,7 +111,7 @@ pub fn next(fd: BorrowedFd<'_>) -> io::Result<Option<i32>> {
     }
 }
 
-/// The name of a signal, `SIGKILL` for 9; `None` for real-time signals and numbers that are none.
+/// Returns the name of a signal, such as `SIGKILL` for 9; `None` for real-time signals and other numbers.
 pub fn name(signal: i32) -> Option<&'static str> {
     let known = [
         (libc::SIGHUP, "SIGHUP"),

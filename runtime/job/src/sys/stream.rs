@@ -1,6 +1,6 @@
-//! Byte streams that never block the caller: pipes to and from ranks, and our own output.
+//! Byte streams that never block the caller: pipes to and from ranks, and this process's output.
 //!
-//! Used by the launcher (`launcher/src/forward.rs`, `launcher/src/watch.rs`).
+//! The launcher uses this file (`launcher/src/forward.rs`, `launcher/src/watch.rs`).
 
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal};
@@ -12,42 +12,42 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 use rustix::pipe::PipeFlags;
 
-/// What a read or write that does not block came to.
+/// The result of a read or write that does not block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
-    /// So many bytes, more than none.
+    /// This number of bytes moved; it is not 0.
     Moved(usize),
-    /// Nothing at the moment.
+    /// Nothing can move at the moment.
     Later,
-    /// Nothing ever again: end of file, or no reader.
+    /// Nothing can move any more: end of file, or no reader.
     Closed,
 }
 
-/// A pipe, both ends close-on-exec: reading end, writing end.
+/// Makes a pipe and returns its reading end and its writing end, both close-on-exec.
 ///
 /// # Errors
 ///
-/// The kernel's answer when descriptors have run out.
+/// Returns the kernel's error if there are no more descriptors.
 pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// Makes reads and writes through `fd` return at once. For descriptors whose open file nobody
-/// else uses: the mode belongs to the open file, not to the descriptor.
+/// Makes reads and writes through `fd` return at once. Only for descriptors whose open file nothing else
+/// uses, because the mode belongs to the open file and not to the descriptor.
 ///
 /// # Errors
 ///
-/// The kernel's answer.
+/// Returns the kernel's error.
 pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(fd)?;
     Ok(rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
 }
 
-/// Reads what is there.
+/// Reads the available bytes, up to the length of `buffer`.
 ///
 /// # Errors
 ///
-/// The kernel's answer; `EIO` from a terminal in whose background we are.
+/// Returns the kernel's error, for example `EIO` from a terminal of which this process is in the background.
 pub fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Transfer> {
     loop {
         match rustix::io::read(fd, &mut *buffer) {
@@ -60,11 +60,11 @@ pub fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Transfer> {
     }
 }
 
-/// Writes what fits.
+/// Writes as many bytes as fit.
 ///
 /// # Errors
 ///
-/// The kernel's answer, for instance `ENOSPC`.
+/// Returns the kernel's error, for example `ENOSPC`.
 pub fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<Transfer> {
     finish_write(|| rustix::io::write(fd, bytes))
 }
@@ -81,8 +81,8 @@ fn finish_write(mut write: impl FnMut() -> rustix::io::Result<usize>) -> io::Res
     }
 }
 
-/// The pipe or terminal behind `fd` once more, as a private open file that never blocks; `None`
-/// for other kinds of files and where the system refuses.
+/// Opens the pipe or terminal behind `fd` again, as a private open file that never blocks. Returns `None` for
+/// other kinds of files and if the system refuses.
 fn open_anew(fd: BorrowedFd<'_>, kind: FileType, how: &mut OpenOptions) -> Option<OwnedFd> {
     if !matches!(kind, FileType::Fifo | FileType::CharacterDevice) {
         return None;
@@ -91,12 +91,12 @@ fn open_anew(fd: BorrowedFd<'_>, kind: FileType, how: &mut OpenOptions) -> Optio
     how.open(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok().map(OwnedFd::from)
 }
 
-/// A descriptor to read the stream behind `fd` from, without blocking where that can be had: other
-/// readers of the same pipe may be faster between our poll and our read.
+/// Returns a descriptor that reads the stream behind `fd`, without blocking if possible. Another reader of
+/// the pipe may take the bytes between the poll and the read of this process.
 ///
 /// # Errors
 ///
-/// `EBADF` when it is closed.
+/// Returns `EBADF` if `fd` is closed.
 pub fn input(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let kind = FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode);
     match open_anew(fd, kind, OpenOptions::new().read(true)) {
@@ -105,12 +105,12 @@ pub fn input(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     }
 }
 
-/// One of our standard output streams, written to without ever blocking on a slow reader.
+/// A standard output stream of this process. Writes to it never block on a slow reader.
 ///
-/// Our standard descriptors share their open file with the shell and other programs, so setting
-/// them non-blocking would change theirs too. A pipe or a terminal is opened anew through
-/// `/proc/self/fd`; a socket is written with `MSG_DONTWAIT`; a file does not make us wait. Where
-/// opening anew is refused, small writes after a poll have to do.
+/// The standard descriptors share their open file with the shell and other programs, so setting them
+/// non-blocking would change the file for those programs too. This type opens a pipe or a terminal again
+/// through `/proc/self/fd`, and writes to a socket with `MSG_DONTWAIT`; a file does not block. If the system
+/// refuses to open the stream again, the type makes small writes after a poll.
 #[derive(Debug)]
 pub struct Output {
     fd: OwnedFd,
@@ -121,14 +121,14 @@ pub struct Output {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OutputKind {
-    /// Whole writes return at once (a private open file, or a regular file).
+    /// A whole write returns at once (a private open file, or a regular file).
     Direct,
     Socket,
-    /// Blocking: only so much as a pipe that polls writable surely takes.
+    /// Writes block, so each write is as small as a writable pipe certainly takes.
     Careful,
 }
 
-/// What a pipe that polls as writable takes without blocking, in bytes.
+/// Bytes that a pipe takes without blocking if it polls as writable.
 const CAREFUL: usize = 4096;
 
 impl Output {
@@ -136,12 +136,12 @@ impl Output {
     ///
     /// # Errors
     ///
-    /// `EBADF` when it is closed.
+    /// Returns `EBADF` if `fd` is closed.
     pub fn new(fd: BorrowedFd<'_>) -> io::Result<Self> {
         let stat = rustix::fs::fstat(fd)?;
         let terminal = fd.is_terminal();
-        // A terminal reached under two names (tty and pts) still differs; then lines of standard
-        // output and error are kept whole by the terminal's own line writes only.
+        // A terminal that is open under two names (tty and pts) still has two identities. Then only the
+        // terminal's own line writes keep lines of standard output and standard error whole.
         let identity =
             if stat.st_rdev != 0 { (stat.st_rdev, 0) } else { (stat.st_dev, stat.st_ino) };
         let file = FileType::from_raw_mode(stat.st_mode);
@@ -159,31 +159,31 @@ impl Output {
         Ok(Self { fd, kind, identity, terminal })
     }
 
-    /// Whether it is a terminal.
+    /// Returns whether the stream is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.terminal
     }
 
-    /// Whether both streams end in the same file, pipe or terminal.
+    /// Returns whether both streams end in the same file, pipe or terminal.
     pub fn is_same(&self, other: &Self) -> bool {
         self.identity == other.identity
     }
 
-    /// Whether a second write may block before the next poll.
+    /// Returns whether a second write may block before the next poll.
     pub fn must_poll(&self) -> bool {
         self.kind == OutputKind::Careful
     }
 
-    /// For polling.
+    /// Returns the descriptor for polling.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Writes what fits; call it when the stream polls as writable.
+    /// Writes as many bytes as fit. The caller has polled the stream as writable.
     ///
     /// # Errors
     ///
-    /// The kernel's answer, for instance `ENOSPC`.
+    /// Returns the kernel's error, for example `ENOSPC`.
     pub fn write(&self, bytes: &[u8]) -> io::Result<Transfer> {
         match self.kind {
             OutputKind::Direct => write(self.fd(), bytes),
@@ -195,13 +195,13 @@ impl Output {
     }
 }
 
-/// Whether this process is in the foreground of the terminal behind `fd` (true for anything else
-/// than a terminal). A read in the background would stop us.
+/// Returns whether this process is in the foreground of the terminal behind `fd`; true if `fd` is not a
+/// terminal. A read in the background would stop this process.
 pub fn may_read_terminal(fd: BorrowedFd<'_>) -> bool {
     if !fd.is_terminal() {
         return true;
     }
-    // SAFETY: tcgetpgrp takes a descriptor and answers -1 where it does not apply.
+    // SAFETY: tcgetpgrp takes an open descriptor, and returns -1 if it is not a terminal.
     let foreground = unsafe { libc::tcgetpgrp(fd.as_raw_fd()) };
     foreground == super::process::own_group()
 }
@@ -224,7 +224,7 @@ mod tests {
             }
         }
         assert!(sent > 0);
-        // The mode of the original is untouched.
+        // The mode of the original open file has not changed.
         let flags = rustix::fs::fcntl_getfl(&writer).expect("flags");
         assert!(!flags.contains(OFlags::NONBLOCK));
         drop(reader);
