@@ -77,8 +77,8 @@ impl Peer {
         self.flush(work).map(drop)
     }
 
-    /// Moves the queue into the ring as far as there is room. True when something moved.
     /// Moves the queue into the ring as far as there is room. Returns true if something moved.
+    ///
     /// # Errors
     /// Returns `ErrorKind::Other` if the other rank broke the protocol.
     pub fn flush<R: RequestTable>(&mut self, work: &mut Work<'_, R>) -> Result<bool> {

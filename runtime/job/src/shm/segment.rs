@@ -99,9 +99,8 @@ impl Segment {
     /// Returns [`ErrorKind::NotARank`] if `fd` is not a segment, [`ErrorKind::Mismatch`] if another build of
     /// typepack made it, and otherwise the errors of [`Segment::create`].
     pub fn open(fd: OwnedFd) -> Result<Self, Error> {
-        let foreign = || {
-            Error::new(ErrorKind::NotARank, "the inherited descriptor is not a typepack segment")
-        };
+        let foreign =
+            || Error::new(ErrorKind::NotARank, "the inherited descriptor is not a job's segment");
         let sealed = memory::sealed_len(fd.as_fd())
             .map_err(|error| Error::system("cannot read the size of the inherited segment", error))?
             .and_then(|len| usize::try_from(len).ok())

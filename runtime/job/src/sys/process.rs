@@ -411,7 +411,7 @@ pub fn exit_of(pidfd: BorrowedFd<'_>) -> Option<Exit> {
 pub fn signal_process(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
     // libc, because rustix's `Signal` has neither real-time signals nor 0.
     let none = std::ptr::null::<libc::siginfo_t>();
-        // SAFETY: a null siginfo is allowed and asks for an ordinary signal.
+    // SAFETY: a null siginfo is allowed and asks for an ordinary signal.
     let code = unsafe {
         libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, none, 0_u32)
     };
