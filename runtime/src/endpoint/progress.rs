@@ -561,7 +561,7 @@ impl Endpoint {
         Ok(self.lock()?.core.engine.traffic())
     }
 
-    /// Completes what other ranks wait for (sends under way, receives whose CTS is sent), and then closes
+    /// Completes all operations for which other ranks wait (sends, receives whose CTS is sent), and closes
     /// the endpoint: later calls are errors. With `wait` false (the program is panicking) it only closes,
     /// and the launcher sees a rank that left early.
     ///

@@ -1,4 +1,4 @@
-//! What the progress engine drives: messages, and other sources of progress that use messages.
+//! The sources of progress: messages, and other sources that use messages.
 //!
 //! A source (for example schedules, windows, files, timers) is registered once, and lives under the
 //! endpoint's lock. The engine reports the completion of messages that a source owns

@@ -1,4 +1,4 @@
-//! The words that identify a message: its label, what a receive asks for, and what it returns.
+//! The label of a message, the source and tag that a receive asks for, and the status that it returns.
 //!
 //! `endpoint/matching.rs` compares labels with receives, and `envelope.rs` carries labels.
 

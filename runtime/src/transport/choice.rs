@@ -67,9 +67,13 @@ pub fn carriers(place: Option<Space>) -> &'static [Choice] {
 /// A line crosses between cores whole, however few of its bytes are used. If the owner packs the doubles
 /// of a column, an eighth of the lines crosses.
 ///
-/// `typepack-bench pingpong`, near (60 ns), both ranks exchange faces at a time, times in us, packed and
-/// fused: doubles of a column (8 bytes of a line) 172 and 302, structs of 13 bytes 338 and 512, cells of
-/// 40 bytes (24 by the estimate here) 704 and 913.
+/// `typepack-bench pingpong`, near (60 ns), both ranks exchange faces at the same time, in us:
+///
+/// | data | useful bytes of a line | packed | fused |
+/// |---|---|---|---|
+/// | doubles of a column | 8 | 172 | 302 |
+/// | structs of 13 bytes | 13 | 338 | 512 |
+/// | cells of 40 bytes | 24 by the estimate here | 704 | 913 |
 const SPARSE: u64 = 32;
 
 /// The facts about a message whose receive has been matched.
@@ -109,9 +113,15 @@ pub fn is_fused(forced: Forced, situation: Situation) -> bool {
 
 /// Shortest message in bytes that both ranks copy from private memory to private memory between near
 /// cores. A system call and the page lookups in it cost more than a chunk, and the bytes that the sender
-/// writes end in the sender's cache. C program, both ranks rewrite the buffer each time, near (57 ns),
-/// half round trip in us, copied by both ranks and through the pipeline: 64 KiB 9.5 and 7.6, 256 KiB 21.7
-/// and 17.1, 1 MiB 69.9 and 58.6, 4 MiB 238 and 329 (Intel MPI 314).
+/// writes end in the sender's cache. C program, both ranks rewrite the buffer each time, near (57 ns), half
+/// round trip in us:
+///
+/// | bytes | copied by both ranks | pipeline |
+/// |---|---|---|
+/// | 64 KiB | 9.5 | 7.6 |
+/// | 256 KiB | 21.7 | 17.1 |
+/// | 1 MiB | 69.9 | 58.6 |
+/// | 4 MiB | 238 | 329 (Intel MPI 314) |
 pub const SPLIT_NEAR: u64 = 2 << 20;
 
 /// Shortest message in bytes that both ranks copy from private memory to private memory between far
@@ -124,8 +134,14 @@ pub const SPLIT_FAR: u64 = 128 << 10;
 /// address. If the receive is one run too, both ranks then copy the message.
 ///
 /// On AMD's processors (`amd`) the answer is no, because chunks are faster at every length on Zen 5.
-/// `typepack-bench pingpong`, contiguous, times in us, by calls and through chunks: near 4 MiB 381 and
-/// 264; far 2 MiB 135 and 88, 4 MiB 311 and 199, 16 MiB 1557 and 1170.
+/// `typepack-bench pingpong`, contiguous, in us:
+///
+/// | bytes | by calls | through chunks |
+/// |---|---|---|
+/// | 4 MiB near | 381 | 264 |
+/// | 2 MiB far | 135 | 88 |
+/// | 4 MiB far | 311 | 199 |
+/// | 16 MiB far | 1557 | 1170 |
 pub fn tells_address(forced: Forced, distance: Distance, bytes: u64, amd: bool) -> bool {
     match forced {
         Forced::Packed | Forced::Heap => false,

@@ -20,7 +20,7 @@ use crate::message::payload::{Sink, Supply};
 use crate::message::typecheck;
 use crate::{Error, ErrorKind, Result};
 
-/// What an RTS has said about the place of the data.
+/// The place of a send's data as its RTS has named it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     /// The RTS said nothing; the sender has to pack the data.

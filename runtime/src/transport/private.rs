@@ -30,7 +30,7 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// What this rank knows about its access to the memory of another rank.
+/// The state of this rank's access to the memory of another rank.
 #[derive(Clone, Copy, Debug, Default)]
 enum Access {
     /// This rank has not tried yet.

@@ -47,7 +47,7 @@ pub struct Far<'a> {
     pub rank: usize,
 }
 
-/// What this rank can say about the place of an operation's data.
+/// The place of an operation's data, if this rank can name it.
 #[derive(Clone, Copy, Debug)]
 pub enum Said {
     /// Nothing useful: the message goes another way.
