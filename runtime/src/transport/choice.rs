@@ -69,11 +69,11 @@ pub fn carriers(place: Option<Space>) -> &'static [Choice] {
 ///
 /// `typepack-bench pingpong`, near (60 ns), both ranks exchange faces at the same time, in us:
 ///
-/// | data | useful bytes of a line | packed | fused |
-/// |---|---|---|---|
-/// | doubles of a column | 8 | 172 | 302 |
-/// | structs of 13 bytes | 13 | 338 | 512 |
-/// | cells of 40 bytes | 24 by the estimate here | 704 | 913 |
+/// | data | packed | fused |
+/// |---|---|---|
+/// | doubles of a column (8 bytes of a line) | 172 | 302 |
+/// | structs of 13 bytes | 338 | 512 |
+/// | cells of 40 bytes (24 bytes of a line by the estimate here) | 704 | 913 |
 const SPARSE: u64 = 32;
 
 /// The facts about a message whose receive has been matched.
