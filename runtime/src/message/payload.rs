@@ -143,8 +143,8 @@ pub enum Supply {
     Packed(Vec<u8>),
     /// Packed bytes in a buffer that the program has lent for sends.
     Lent(Lent),
-    /// Zeros: a detached send for whose packed copy there was no memory. Its scope has panicked, and the
-    /// receiver must still get the announced number of bytes.
+    /// Zeros: there was no memory for the packed copy of a detached send. The scope of the send has
+    /// panicked, and the receiver must still get the announced number of bytes.
     Lost,
 }
 

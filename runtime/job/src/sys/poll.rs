@@ -11,9 +11,8 @@ use rustix::io::Errno;
 
 pub use rustix::event::{PollFd, PollFlags};
 
-/// Waits until one of `fds` is ready or the time is over (`None` waits for ever), and notes in each
-/// descriptor for what it is ready. A signal handler of the program ends the wait early, with nothing
-/// ready.
+/// Waits until one of `fds` is ready or the time is over, and notes the ready events in each of them. With
+/// `None` the wait has no time limit. A signal handler of the program ends the wait early, with no events.
 ///
 /// # Errors
 ///
