@@ -91,7 +91,7 @@ impl Heap {
     /// Allocates `len` bytes at a multiple of `align` (a power of two) and of a cache line. The bytes are
     /// zero if `zeroed`, and arbitrary otherwise.
     ///
-    /// Large pieces begin at different lines of a page, in a different order in each rank. Two pieces at
+    /// Large pieces begin at different lines of a page, and at other lines in each rank. Two pieces at
     /// equal offsets in their pages would use the same sets of a cache, and in a copy between them the
     /// processor would mistake loads of one for loads of recent stores to the other.
     ///
