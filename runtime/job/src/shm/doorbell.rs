@@ -4,7 +4,8 @@
 //! `segment.rs` has a doorbell for each rank, in its slot. `endpoint/progress.rs` sleeps on it through
 //! `transport/fabric.rs`. `README.md` beside this file describes the protocol and why no wake-up is lost;
 //! the step numbers below are those of the README. The code is generic over [`Kernel`], so that loom runs
-//! this very code, with the ring in front of it, in its models (at the end of this file).
+//! this very code, with the ring in front of it, in its models at the end of this file. Three of the models
+//! are bounded, and one is ignored.
 //!
 //! Invariant: a publication happens before [`Doorbell::ring`], and a sleeper checks everything once more
 //! between [`Doorbell::prepare`] and [`Doorbell::wait`].
@@ -253,26 +254,28 @@ mod tests {
         loom::model(|| pair(1, [true; 2]));
     }
 
-    /// A cancelled announcement meets a call.
+    /// A cancelled announcement meets a call; at most 4 preemptions.
     #[test]
     fn loom_nor_is_the_next_one() {
         explore(4, || pair(2, [true; 2]));
     }
 
-    /// A cancelled announcement meets a call, in every interleaving.
+    /// The model of `loom_nor_is_the_next_one` in every interleaving.
     #[test]
     #[ignore = "three minutes"]
     fn loom_nor_is_the_next_one_at_length() {
         loom::model(|| pair(2, [true; 2]));
     }
 
-    /// More messages than the ring has slots: no rank sleeps while a message or a credit waits.
+    /// More messages than the ring has slots: no rank sleeps while a message or a credit waits; at most 3
+    /// preemptions.
     #[test]
     fn loom_no_credit_is_slept_on() {
         explore(3, || pair(4, [true; 2]));
     }
 
-    /// Two senders ring at the same time, and one of them may leave the call to the other.
+    /// Two senders ring at the same time, and one of them may leave the call to the other; at most 2
+    /// preemptions.
     #[test]
     fn loom_one_call_serves_two_wakers() {
         explore(2, || {
