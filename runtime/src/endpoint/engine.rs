@@ -102,8 +102,8 @@ impl MessageEngine {
         }
     }
 
-    /// Sets whether the calling thread waits for the operations that it starts from now on (`patient`), or goes
-    /// on to other work.
+    /// Sets whether the calling thread waits for the operations that it starts from now on (`patient`), or
+    /// goes on to other work.
     pub fn set_patient(&mut self, patient: bool) {
         self.patient = patient;
     }

@@ -73,7 +73,7 @@ impl Segment {
         })?;
         if layout.total() as u64 > file {
             let detail = format!(
-                "a job of {ranks} ranks needs a file of {} bytes, but `ulimit -f` limits files to {file} \
+                "a job of {ranks} ranks needs a file of {} bytes, but ulimit -f limits files to {file} \
                  bytes",
                 layout.total()
             );
