@@ -136,3 +136,13 @@ impl std::error::Error for Error {}
 
 /// The engine's result type.
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// Returns a number with its noun, such as `1 element` or `2 elements`, for the text of an error.
+pub(crate) fn counted<N: fmt::Display + PartialEq + From<u8>>(
+    number: N,
+    one: &str,
+    many: &str,
+) -> String {
+    let noun = if number == N::from(1) { one } else { many };
+    format!("{number} {noun}")
+}

@@ -120,16 +120,19 @@ fn refusals_say_what_is_wrong() {
     };
     assert_eq!(refuse(&|b| b[0] = 0).to_string(), "wire: not an encoded layout");
     let version = refuse(&|b| b[4] = 3);
-    assert_eq!(version.to_string(), "wire: version 3, only 2 is understood");
+    assert_eq!(version.to_string(), "wire: format version 3, only version 2 is supported");
     assert_eq!((version.kind(), version.argument()), (ErrorKind::Argument, "wire"));
     assert_eq!(refuse(&|b| b.push(0)).kind(), ErrorKind::Truncated);
     assert_eq!(refuse(&|b| b.truncate(100)).kind(), ErrorKind::Truncated);
-    assert!(refuse(&|b| b[16] += 1).to_string().contains("do not make elements of"));
+    assert!(refuse(&|b| b[16] += 1).to_string().contains("element size: the header states"));
     assert!(refuse(&|b| b[24] += 1).to_string().contains("states Footprint"));
     let mut short = node(3, 0, &[3, 4, 0, 0x1_02_03]);
     short[1] = 1;
     let short = wire::decode(&handmade(6, 0, 20, &[node(1, 0, &[2]), short])).unwrap_err();
-    assert_eq!(short.to_string(), "wire: a table with entries of 1 bytes");
+    assert_eq!(
+        short.to_string(),
+        "wire: the width of a table's entries is 1, allowed are 4 and 8, for lengths also 1"
+    );
     assert!(refuse(&|b| b[80] = 9).to_string().contains("tag 9"));
     let grow = |b: &mut Vec<u8>| {
         b.extend([0; 16]);
@@ -217,13 +220,13 @@ fn repaired(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     for _ in 0..2 {
         let Err(error) = wire::decode(&bytes) else { return Some(bytes) };
         let text = error.to_string();
-        if let Some((_, found)) = text.split_once(" for Footprint ") {
+        if let Some((_, found)) = text.split_once(", the program has Footprint ") {
             let numbers = found.split(|c: char| !c.is_ascii_digit() && c != '-');
             let numbers = numbers.filter_map(|n| n.parse::<i64>().ok());
             for (i, n) in numbers.take(3).enumerate() {
                 bytes[24 + 8 * i..32 + 8 * i].copy_from_slice(&n.to_le_bytes());
             }
-        } else if let Some((_, made)) = text.strip_prefix("wire: ")?.split_once(" iterations of ") {
+        } else if let Some((_, made)) = text.strip_prefix("wire: ")?.split_once(" * ") {
             let body: u64 = made.split(' ').next()?.parse().ok()?;
             let factor = u64::from_le_bytes(bytes[48..56].try_into().ok()?);
             bytes[16..24].copy_from_slice(&factor.checked_mul(body)?.to_le_bytes());

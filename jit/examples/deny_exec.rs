@@ -22,10 +22,10 @@ fn main() -> ExitCode {
     // SAFETY: this `prctl` option takes integer arguments only, and all five are given.
     let answer = unsafe { libc::prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, zero, zero, zero) };
     if answer != 0 {
-        eprintln!("deny_exec: PR_SET_MDWE: {}", std::io::Error::last_os_error());
+        eprintln!("deny_exec: cannot set PR_SET_MDWE: {}", std::io::Error::last_os_error());
         return ExitCode::from(125);
     }
     let error = Command::new(&program).args(arguments).exec();
-    eprintln!("deny_exec: {}: {error}", program.to_string_lossy());
+    eprintln!("deny_exec: cannot start {}: {error}", program.to_string_lossy());
     ExitCode::from(127)
 }

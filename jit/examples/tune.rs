@@ -5,7 +5,7 @@
 //! turns.
 
 #[path = "../tests/agree/reference.rs"]
-#[expect(dead_code, reason = "the copies are of the tests")]
+#[expect(dead_code, reason = "only the tests use the copies")]
 mod reference;
 
 use std::hint::black_box;
@@ -25,7 +25,7 @@ struct Layout {
 fn main() {
     let jit = Jit::new(Settings { mode: Mode::Eager, ..Settings::default() });
     if let Some(reason) = jit.disabled() {
-        println!("no kernels here: {reason}");
+        println!("no kernels: {reason}");
         return;
     }
     println!(

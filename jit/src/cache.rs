@@ -99,7 +99,7 @@ mod tests {
         assert!(!known(1));
         assert!(!known(2));
         assert!(known(1));
-        assert!(!known(3), "2 is forgotten");
+        assert!(!known(3), "the cache forgot shape 2");
         assert!(known(1));
         assert!(!known(2));
         assert!(!known(3));

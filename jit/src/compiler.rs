@@ -82,7 +82,8 @@ fn context(shape: &impl Translate, isa: &dyn TargetIsa, machine: Machine) -> Res
     match whitelist::stranger(&function) {
         None => Ok(Context::for_function(function)),
         Some(opcode) => {
-            Err(Error::new(ErrorKind::CodeGeneration, format!("{shape}: operation {opcode}")))
+            let detail = format!("{shape}: operation {opcode} is not in the whitelist");
+            Err(Error::new(ErrorKind::CodeGeneration, detail))
         }
     }
 }
@@ -95,7 +96,7 @@ fn generate(shape: &impl Translate, isa: &dyn TargetIsa, machine: Machine) -> Re
         .map_err(|e| Error::new(ErrorKind::CodeGeneration, format!("{shape}: {:?}", e.inner)))?;
     let relocations = code.buffer.relocs().len();
     if relocations != 0 {
-        let detail = format!("{shape}: {relocations} relocations in code that must have none");
+        let detail = format!("{shape}: number of relocations is {relocations}, must be 0");
         return Err(Error::new(ErrorKind::CodeGeneration, detail));
     }
     let align = u64::from(code.buffer.alignment.max(isa.function_alignment().preferred));

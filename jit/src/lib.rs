@@ -86,8 +86,8 @@ impl Jit {
     /// fails, or if the mode is [`Mode::Off`], the new `Jit` refuses every shape.
     pub fn new(settings: Settings) -> Self {
         let generator = match settings.mode {
-            // Nothing is mapped for a process that wants no kernels.
-            Mode::Off => Err(Error::new(ErrorKind::Target, "the mode is off")),
+            // In this mode the process needs no code memory, so none is reserved.
+            Mode::Off => Err(Error::new(ErrorKind::Target, "the JIT mode is off")),
             Mode::Lazy | Mode::Eager => CodeGenerator::new(settings.memory_max),
         };
         let (cache, transfers) = (Cache::new(CAPACITY), Cache::new(CAPACITY));

@@ -266,13 +266,13 @@ impl JITMemoryProvider for CodeMemory {
             JITMemoryKind::Writable | JITMemoryKind::ReadOnly => {
                 return Err(io::Error::new(
                     io::ErrorKind::Unsupported,
-                    "kernels have no data beside their code",
+                    "a kernel has no data besides its code",
                 ));
             }
         }
         let align = usize::try_from(align).ok().filter(|a| *a <= self.arena.page);
         let align = align.ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, "alignment beyond a page")
+            io::Error::new(io::ErrorKind::InvalidInput, "the alignment is larger than a page")
         })?;
         let mut batch = self.lock();
         if let Some(at) = batch.drafts.last_mut().and_then(|draft| draft.carve(size, align)) {
@@ -309,7 +309,10 @@ fn probe(arena: &Arc<Arena>) -> io::Result<()> {
     } else if cfg!(target_arch = "aarch64") {
         &[0x40, 0x05, 0x80, 0x52, 0xc0, 0x03, 0x5f, 0xd6] // mov w0, #42; ret
     } else {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, "no kernels for this processor"));
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "there is no code generator for this processor",
+        ));
     };
     let mut draft = arena.take(stub.len())?;
     let at = draft.carve(stub.len(), 16).ok_or_else(full)?;
@@ -323,7 +326,7 @@ fn probe(arena: &Arc<Arena>) -> io::Result<()> {
     if run() == ANSWER {
         Ok(())
     } else {
-        Err(io::Error::other("the probe stub gave a wrong answer"))
+        Err(io::Error::other("the probe stub returned a wrong value"))
     }
 }
 
@@ -366,7 +369,7 @@ mod tests {
         assert_eq!(protection(at), "r-xp");
         let code = memory.take_published();
         drop(memory);
-        assert_eq!(protection(at), "r-xp", "the module's handle frees nothing that lives");
+        assert_eq!(protection(at), "r-xp", "dropping the module frees no live code");
         drop(code);
         assert_eq!(protection(at), "---p");
         assert_eq!(arena.used(), 0);
@@ -387,7 +390,7 @@ mod tests {
         assert_ne!(a / page, c / page);
         assert_eq!(arena.used(), 4 * page);
         drop((one, two));
-        assert_eq!(arena.used(), 0, "unpublished drafts go with their module");
+        assert_eq!(arena.used(), 0, "dropping a module frees its unpublished drafts");
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub struct ParseModeError {
 
 impl fmt::Display for ParseModeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "JIT mode: \"{}\" is none of off, lazy, eager", self.text)
+        write!(f, "JIT mode: \"{}\" is not one of off, lazy, eager", self.text)
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
             assert_eq!(mode.to_string().parse(), Ok(mode));
         }
         let error = "Eager".parse::<Mode>().expect_err("case matters");
-        assert_eq!(error.to_string(), "JIT mode: \"Eager\" is none of off, lazy, eager");
+        assert_eq!(error.to_string(), "JIT mode: \"Eager\" is not one of off, lazy, eager");
     }
 
     #[test]

@@ -31,8 +31,9 @@ pub(crate) struct Machine {
 /// Returns the code generator and the facts for `target`.
 pub(crate) fn isa(target: Target) -> Result<(OwnedTargetIsa, Machine)> {
     let builder = match target {
-        Target::Host => cranelift_native::builder()
-            .map_err(|reason| Error::new(ErrorKind::Target, format!("this machine: {reason}")))?,
+        Target::Host => cranelift_native::builder().map_err(|reason| {
+            Error::new(ErrorKind::Target, format!("no code generator for this machine: {reason}"))
+        })?,
         Target::X86_64 => {
             let mut builder = lookup("x86_64-unknown-linux-gnu")?;
             // Cranelift's checks require these five features together.

@@ -56,7 +56,7 @@ fn denied_executable_memory_is_a_refusal() {
 
     // Denied after the start-up probe: new shapes are refused, old kernels still work.
     assert!(before.kernel(&shape(16)).is_none());
-    assert!(before.kernel(&shape(16)).is_none(), "refusals are remembered");
+    assert!(before.kernel(&shape(16)).is_none(), "the cache keeps the refusal");
     assert!(before.kernel(&shape(8)).is_some());
     assert!(before.transfer_kernel(&transfer()).is_none());
     let counters = before.counters();

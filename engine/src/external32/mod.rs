@@ -340,7 +340,7 @@ fn unfit(runs: &Runs, found: Option<(i64, i128)>) -> Error {
         ErrorKind::Conversion,
         "src",
         format!(
-            "the {named} at displacement {at} is {value}: no place in external32's {bytes} bytes"
+            "the {named} at displacement {at} is {value}, which does not fit its {bytes} bytes in external32"
         ),
     )
 }

@@ -228,7 +228,7 @@ impl LevelShape {
     pub(crate) fn of_table(entries: &Table) -> Self {
         match entries {
             Table::Short(_) => {
-                unreachable!("positions are never short: only lengths are made so")
+                unreachable!("a table of positions has short entries: only lengths may be short")
             }
             Table::Narrow(_) => Self::Table32,
             Table::Wide(_) => Self::Table64,

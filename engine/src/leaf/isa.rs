@@ -95,7 +95,7 @@ impl fmt::Display for ParseIsaError {
         if self.known {
             write!(f, "instruction set: this machine has no {}", self.text)
         } else {
-            write!(f, "instruction set: \"{}\" is none of portable, avx2, avx512", self.text)
+            write!(f, "instruction set: \"{}\" is not one of portable, avx2, avx512", self.text)
         }
     }
 }
@@ -118,7 +118,7 @@ mod tests {
             }
         }
         let error = "avx".parse::<Isa>().unwrap_err().to_string();
-        assert_eq!(error, "instruction set: \"avx\" is none of portable, avx2, avx512");
+        assert_eq!(error, "instruction set: \"avx\" is not one of portable, avx2, avx512");
         assert!(Isa::best().is_available());
     }
 }

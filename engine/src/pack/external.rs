@@ -6,7 +6,7 @@
 
 use super::position::room as room_at;
 use super::room as room_of;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, counted};
 use crate::external32::{
     self, External32, pack_external_raw, pack_external_size, unpack_external_raw,
 };
@@ -187,7 +187,12 @@ fn checked_room(
 fn check_length(range: &Range<u64>, argument: &'static str, length: usize) -> Result<()> {
     // The walk refuses a range that is not within the packed bytes.
     if range.end.checked_sub(range.start) != Some(length as u64) {
-        let detail = format!("{length} bytes for the range {}..{}", range.start, range.end);
+        let detail = format!(
+            "the buffer has {}, which is not the length of the range {}..{}",
+            counted(length as u64, "byte", "bytes"),
+            range.start,
+            range.end
+        );
         return Err(Error::new(ErrorKind::Buffer, argument, detail));
     }
     Ok(())

@@ -9,7 +9,7 @@ pub(crate) mod position;
 #[cfg(feature = "rayon")]
 pub(crate) mod threads;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, counted};
 use crate::exec::{pack_raw, unpack_raw};
 use crate::plan::Plan;
 use crate::plan::footprint::{Footprint, check_bounds};
@@ -174,7 +174,12 @@ pub(crate) fn whole(
         return Err(Error::new(
             ErrorKind::Buffer,
             argument,
-            format!("{count} elements need {bytes} packed bytes, the buffer has {length}"),
+            format!(
+                "buffer too small for {}: {} needed, the buffer has {}",
+                counted(count, "element", "elements"),
+                counted(bytes, "packed byte", "packed bytes"),
+                counted(length as u64, "byte", "bytes")
+            ),
         ));
     }
     Ok(bytes as usize)
@@ -192,14 +197,18 @@ fn check_range(
         return Err(Error::new(
             ErrorKind::Argument,
             "range",
-            format!("{}..{} is not within the {bytes} packed bytes", range.start, range.end),
+            format!("{}..{} is not within the packed form, 0..{bytes}", range.start, range.end),
         ));
     }
     if range.end - range.start != length as u64 {
         return Err(Error::new(
             ErrorKind::Buffer,
             argument,
-            format!("{length} bytes for a range of {}", range.end - range.start),
+            format!(
+                "the buffer has {}, the range has {}",
+                counted(length as u64, "byte", "bytes"),
+                counted(range.end - range.start, "byte", "bytes")
+            ),
         ));
     }
     Ok(())
@@ -225,12 +234,12 @@ mod tests {
         );
         assert_eq!(
             text(pack(&plan, 1, &src, &mut dst[..23])),
-            "dst: 1 elements need 24 packed bytes, the buffer has 23"
+            "dst: buffer too small for 1 element: 24 packed bytes needed, the buffer has 23 bytes"
         );
         let mut memory = [0f64; 9];
         assert_eq!(
             text(unpack(&plan, 2, &dst, &mut memory)),
-            "src: 2 elements need 48 packed bytes, the buffer has 24"
+            "src: buffer too small for 2 elements: 48 packed bytes needed, the buffer has 24 bytes"
         );
         let backwards = Datatype::vector(2, 1, -1, &Datatype::named(Named::F64)).unwrap();
         let backwards = backwards.commit().unwrap();

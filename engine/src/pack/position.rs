@@ -27,7 +27,7 @@
 //! # Ok::<(), typepack_engine::Error>(())
 //! ```
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, counted};
 use crate::exec;
 use crate::exec::{pack_raw, unpack_raw};
 use crate::plan::Plan;
@@ -231,12 +231,19 @@ pub(crate) fn room(
     argument: &'static str,
 ) -> Result<Range<usize>> {
     let Some(left) = size.checked_sub(position) else {
-        let detail = format!("{position} is beyond the {size} bytes of the packing unit");
+        let detail = format!(
+            "{position} is beyond the end of the packing unit of {}",
+            counted(size as u64, "byte", "bytes")
+        );
         return Err(Error::new(ErrorKind::Argument, "position", detail));
     };
     if bytes > left as u64 {
-        let detail =
-            format!("{count} elements need {bytes} bytes at position {position} of {size}");
+        let detail = format!(
+            "packing unit too small for {}: {} needed at position {position}, the unit has {}",
+            counted(count, "element", "elements"),
+            counted(bytes, "byte", "bytes"),
+            counted(size as u64, "byte", "bytes")
+        );
         return Err(Error::new(ErrorKind::Buffer, argument, detail));
     }
     // `bytes` is at most `left`, so the conversion and the sum fit.
@@ -318,16 +325,31 @@ mod tests {
         }
         let huge = "count: 4611686018427387904 elements of 4 bytes do not fit 64 bits";
         let cases: [(u64, usize, &str, &str); 6] = [
-            (3, 0, "", "3 elements need 12 bytes at position 0 of 10"),
-            (1, 7, "", "1 elements need 4 bytes at position 7 of 10"),
-            (1, 10, "", "1 elements need 4 bytes at position 10 of 10"),
-            (1, 11, "position", "11 is beyond the 10 bytes of the packing unit"),
-            (0, 11, "position", "11 is beyond the 10 bytes of the packing unit"),
+            (
+                3,
+                0,
+                "",
+                "packing unit too small for 3 elements: 12 bytes needed at position 0, the unit has 10 bytes",
+            ),
+            (
+                1,
+                7,
+                "",
+                "packing unit too small for 1 element: 4 bytes needed at position 7, the unit has 10 bytes",
+            ),
+            (
+                1,
+                10,
+                "",
+                "packing unit too small for 1 element: 4 bytes needed at position 10, the unit has 10 bytes",
+            ),
+            (1, 11, "position", "11 is beyond the end of the packing unit of 10 bytes"),
+            (0, 11, "position", "11 is beyond the end of the packing unit of 10 bytes"),
             (
                 1,
                 usize::MAX,
                 "position",
-                "18446744073709551615 is beyond the 10 bytes of the packing unit",
+                "18446744073709551615 is beyond the end of the packing unit of 10 bytes",
             ),
         ];
         for (count, before, argument, detail) in cases {

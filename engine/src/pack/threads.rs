@@ -52,7 +52,11 @@ impl Threads {
     /// the system cannot start the threads.
     pub fn new(wanted: usize) -> Result<Self> {
         if wanted == 0 {
-            return Err(Error::new(ErrorKind::Argument, "threads", "0 threads do no work"));
+            return Err(Error::new(
+                ErrorKind::Argument,
+                "threads",
+                "0 threads requested, at least 1 is required",
+            ));
         }
         // If the system does not report its CPUs, assume one.
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -68,7 +72,7 @@ impl Threads {
             .thread_name(|i| format!("typepack-{i}"))
             .build()
             .map_err(|error| {
-                let detail = format!("{threads} threads were not started: {error}");
+                let detail = format!("cannot start {threads} threads: {error}");
                 Error::new(ErrorKind::Limit, "threads", detail)
             })?;
         Ok(Self { pool: Some(pool) })

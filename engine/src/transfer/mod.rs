@@ -91,7 +91,9 @@ pub fn copy<S: NoUninit, D: NoUninit + AnyBitPattern>(
         return Err(Error::new(
             ErrorKind::Truncated,
             "dst_count",
-            format!("{dst_count} elements hold {holds} packed bytes, the source makes {bytes}"),
+            format!(
+                "a count of {dst_count} has a packed size of {holds}, the source's packed size is {bytes}"
+            ),
         ));
     }
     check_bounds(src_plan, src_count, 0, size_of_val(src), "src")?;
@@ -128,7 +130,7 @@ pub fn copy_range<S: NoUninit, D: NoUninit + AnyBitPattern>(
             ErrorKind::Argument,
             "range",
             format!(
-                "{}..{} is not within the {from} packed bytes of the source and the {to} of the \
+                "{}..{} is not within the packed form of both sides: 0..{from} in the source, 0..{to} in the \
                  destination",
                 range.start, range.end
             ),
@@ -173,13 +175,13 @@ pub unsafe fn copy_raw(src: Side<'_, *const u8>, dst: Side<'_, *mut u8>, range: 
             unsafe { interpreter::copy::<true>(from.cast_mut(), to, bytes as usize) };
             stats::add(Executor::Fused, bytes);
         }
-        // SAFETY: packed byte `range.start` of the destination is at `b + range.start`, and the
-        // destination is one run. The caller guarantees the source's bytes of the range.
+        // SAFETY: packed byte `range.start` of the source is at `a + range.start`, and the source
+        // is one run. The caller guarantees the destination's bytes of the range.
         (Some(a), None) => unsafe {
             unpack_raw(dst.plan, dst.count, to, range.clone(), from.wrapping_offset(run(a)));
         },
-        // SAFETY: packed byte `range.start` of the source is at `a + range.start`, and the source
-        // is one run. The caller guarantees the destination's bytes of the range.
+        // SAFETY: packed byte `range.start` of the destination is at `b + range.start`, and the
+        // destination is one run. The caller guarantees the source's bytes of the range.
         (None, Some(b)) => unsafe {
             pack_raw(src.plan, src.count, from, range.clone(), to.wrapping_offset(run(b)));
         },
@@ -220,7 +222,7 @@ mod tests {
         let error = copy(&from, 1, &src, &to, 2, &mut dst).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "dst_count: 2 elements hold 48 packed bytes, the source makes 24"
+            "dst_count: a count of 2 has a packed size of 48, the source's packed size is 24"
         );
         assert_eq!(copy(&from, 1, &src[1..], &to, 1, &mut dst).unwrap_err().argument(), "src");
         assert_eq!(copy(&from, 1, &src, &to, 1, &mut dst[1..]).unwrap_err().argument(), "dst");

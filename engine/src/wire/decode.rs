@@ -24,14 +24,19 @@ pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
     }
     let version = reader.half()?;
     if version != VERSION {
-        return Err(malformed(format!("version {version}, only {VERSION} is understood")));
+        return Err(malformed(format!(
+            "format version {version}, only version {VERSION} is supported"
+        )));
     }
     let length = reader.word()?;
     if length != bytes.len() as u64 {
         return Err(Error::new(
             ErrorKind::Truncated,
             "wire",
-            format!("{} bytes, of which {length} were announced", bytes.len()),
+            format!(
+                "the header states a length of {length}, the encoding's length is {}",
+                bytes.len()
+            ),
         ));
     }
     let element_bytes = reader.word()?;
@@ -54,22 +59,27 @@ pub(super) fn program(bytes: &[u8]) -> Result<(Program, Footprint)> {
     for id in 0..nodes {
         let (op, bytes) = reader.node(&program, &mut used)?;
         let bytes = i64::try_from(bytes).ok().filter(|&bytes| bytes > 0).ok_or_else(|| {
-            malformed(format!("node {id} makes {bytes} bytes, which is nothing or too much"))
+            malformed(format!(
+                "node {id} has {bytes} packed bytes, which is not between 1 and 2^63 - 1"
+            ))
         })?;
         program.push(bytes as u64, op);
     }
     if !reader.rest.is_empty() {
-        return Err(malformed(format!("{} bytes after the last node", reader.rest.len())));
+        let left = reader.rest.len();
+        return Err(malformed(format!(
+            "the encoding continues after the last node, bytes left: {left}"
+        )));
     }
     // The last node is the body. Every other node must have a user.
     if let Some(id) = used.iter().rev().skip(1).rev().position(|used| !used) {
-        return Err(malformed(format!("node {id} is not used")));
+        return Err(malformed(format!("no other node uses node {id}")));
     }
     drop(used);
     if let Some(last) = nodes.checked_sub(1) {
         program.body = Some(Edge { offset, node: NodeId(last as u32) });
     } else if offset != 0 {
-        return Err(malformed("a body offset without a body"));
+        return Err(malformed(format!("the body offset is {offset}, but there is no body")));
     }
     check(&program, element_bytes, stated)?;
     Ok((program, stated))
@@ -83,7 +93,7 @@ fn check(program: &Program, element_bytes: u64, stated: Footprint) -> Result<()>
         || program.element_bytes() != element_bytes
     {
         return Err(malformed(format!(
-            "{} iterations of {body} bytes do not make elements of {element_bytes} bytes",
+            "element size: the header states {element_bytes}, the program has {} * {body}",
             program.factor
         )));
     }
@@ -91,7 +101,9 @@ fn check(program: &Program, element_bytes: u64, stated: Footprint) -> Result<()>
         .map_err(|error| malformed(format!("not a program: {error}")))?;
     let found = Footprint::of_program(program).map_err(|error| malformed(format!("{error}")))?;
     if found != stated {
-        return Err(malformed(format!("states {stated:?} for {found:?}")));
+        return Err(malformed(format!(
+            "bounds: the header states {stated:?}, the program has {found:?}"
+        )));
     }
     Ok(())
 }
@@ -107,7 +119,10 @@ impl<'a> Reader<'a> {
             Error::new(
                 ErrorKind::Truncated,
                 "wire",
-                format!("{} bytes left where {bytes} more are needed", self.rest.len()),
+                format!(
+                    "the encoding ends too early, bytes needed: {bytes}, bytes left: {}",
+                    self.rest.len()
+                ),
             )
         })?;
         self.rest = rest;
@@ -140,7 +155,10 @@ impl<'a> Reader<'a> {
             return Err(Error::new(
                 ErrorKind::Truncated,
                 "wire",
-                format!("{} bytes left for {count} times {bytes}", self.rest.len()),
+                format!(
+                    "the encoding ends too early, bytes needed: {count} * {bytes}, bytes left: {}",
+                    self.rest.len()
+                ),
             ));
         }
         Ok(total as usize)
@@ -158,7 +176,7 @@ impl<'a> Reader<'a> {
             let bytes = program.nodes().get(node as usize).map(|node| u128::from(node.bytes));
             let bytes = bytes.ok_or_else(|| {
                 let id = program.nodes().len();
-                malformed(format!("node {id} uses node {node}, which is not before it"))
+                malformed(format!("node {id} uses node {node}, but may use earlier nodes only"))
             })?;
             used[node as usize] = true;
             Ok::<_, Error>((Edge { offset, node: NodeId(node) }, bytes))
@@ -185,17 +203,22 @@ impl<'a> Reader<'a> {
                 let entries = self.table(count, width, 4)?;
                 let lengths = self.table(count, lengths, 1)?;
                 let copies = lengths.total();
-                let copies = copies.ok_or_else(|| malformed("a list with a negative length"))?;
+                let copies =
+                    copies.ok_or_else(|| malformed("a list of runs has a negative length"))?;
                 let total = copies.saturating_mul(bytes);
                 if i64::try_from(total).is_err() {
-                    return Err(malformed(format!("a list of {copies} copies of {bytes} bytes")));
+                    return Err(malformed(format!(
+                        "the packed size of a list, {copies} * {bytes} bytes, does not fit 64 bits"
+                    )));
                 }
                 let list = Arc::new(RaggedList::new(lengths, entries));
                 (Op::Ragged { list, scale, stride, body }, total)
             }
             SEQ => {
                 if count < 2 {
-                    return Err(malformed(format!("a sequence of {count} parts")));
+                    return Err(malformed(format!(
+                        "the number of parts of a sequence is {count}, at least 2 are required"
+                    )));
                 }
                 let promised = self.promise(count, PART)?;
                 let parts = self.take(promised)?;
@@ -208,7 +231,9 @@ impl<'a> Reader<'a> {
                     part.zero()?;
                 }
                 if i64::try_from(end).is_err() {
-                    return Err(malformed(format!("a sequence of {end} bytes")));
+                    return Err(malformed(format!(
+                        "the packed size of a sequence, {end} bytes, does not fit 64 bits"
+                    )));
                 }
                 let mut end = 0;
                 let part = |part: &[u8]| {
@@ -223,7 +248,7 @@ impl<'a> Reader<'a> {
                 let total = u128::from(parts[parts.len() - 1].end);
                 (Op::Seq { parts }, total)
             }
-            _ => return Err(malformed(format!("a node with tag {tag}"))),
+            _ => return Err(malformed(format!("a node has the unknown tag {tag}"))),
         })
     }
 
@@ -232,11 +257,15 @@ impl<'a> Reader<'a> {
     fn table(&mut self, count: u64, width: u8, least: u8) -> Result<Table> {
         let bytes = match width {
             1 | 4 | 8 if width >= least => self.promise(count, usize::from(width))?,
-            _ => return Err(malformed(format!("a table with entries of {width} bytes"))),
+            _ => {
+                return Err(malformed(format!(
+                    "the width of a table's entries is {width}, allowed are 4 and 8, for lengths also 1"
+                )));
+            }
         };
         let entries = self.take(bytes)?;
         if self.take(bytes.next_multiple_of(8) - bytes)?.iter().any(|&byte| byte != 0) {
-            return Err(malformed("padding that is not zero"));
+            return Err(malformed("the padding of a table is not zero"));
         }
         // `take` returned a multiple of the width, so `as_chunks` leaves no remainder.
         Ok(match width {

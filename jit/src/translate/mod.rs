@@ -104,25 +104,35 @@ fn check(shape: &Shape) -> Result<()> {
     let refuse = |detail: String| Err(Error::new(ErrorKind::Shape, format!("{shape}: {detail}")));
     if shape.levels.is_empty() || shape.levels.len() > Nest::MAX_DEPTH {
         let (depth, max) = (shape.levels.len(), Nest::MAX_DEPTH);
-        return refuse(format!("{depth} levels, 1 to {max} are translated"));
+        return refuse(format!("number of levels is {depth}, allowed are 1 to {max}"));
     }
     match &shape.leaf {
         LeafShape::Fixed { bytes } => {
             if *bytes == 0 || u64::from(*bytes) > LeafShape::FIXED_MAX {
-                return refuse(format!("block length not in 1..={}", LeafShape::FIXED_MAX));
+                return refuse(format!(
+                    "block length is {bytes}, allowed are 1 to {}",
+                    LeafShape::FIXED_MAX
+                ));
             }
         }
         LeafShape::Long => {}
         LeafShape::Window { runs } => {
             if runs.is_empty() || runs.len() > Leaf::WINDOW_RUNS {
-                return refuse(format!("{} runs, at most {}", runs.len(), Leaf::WINDOW_RUNS));
+                return refuse(format!(
+                    "number of runs is {}, allowed are 1 to {}",
+                    runs.len(),
+                    Leaf::WINDOW_RUNS
+                ));
             }
             let span = i128::from(Leaf::WINDOW_SPAN);
             for run in runs.iter() {
                 let start = i128::from(run.offset);
                 let end = start + i128::from(run.bytes);
                 if run.bytes == 0 || start < -span || end > span {
-                    return refuse(format!("run {}+{}", run.offset, run.bytes));
+                    return refuse(format!(
+                        "run {}+{} is empty or reaches beyond -{span}..{span}",
+                        run.offset, run.bytes
+                    ));
                 }
             }
         }
@@ -135,11 +145,15 @@ fn check_transfer(shape: &TransferShape) -> Result<()> {
     let refuse = |detail: String| Err(Error::new(ErrorKind::Shape, format!("{shape}: {detail}")));
     if shape.levels.is_empty() || shape.levels.len() > TransferShape::MAX_DEPTH {
         let (depth, max) = (shape.levels.len(), TransferShape::MAX_DEPTH);
-        return refuse(format!("{depth} levels, 1 to {max} are translated"));
+        return refuse(format!("number of levels is {depth}, allowed are 1 to {max}"));
     }
     let TransferLeaf::Runs { runs } = &shape.leaf else { return Ok(()) };
     if runs.is_empty() || runs.len() > TransferShape::RUNS {
-        return refuse(format!("{} runs, at most {}", runs.len(), TransferShape::RUNS));
+        return refuse(format!(
+            "number of runs is {}, allowed are 1 to {}",
+            runs.len(),
+            TransferShape::RUNS
+        ));
     }
     let span = i128::from(TransferShape::SPAN);
     for run in runs.iter() {
@@ -150,7 +164,11 @@ fn check_transfer(shape: &TransferShape) -> Result<()> {
             || !inside(run.from)
             || !inside(run.to)
         {
-            return refuse(format!("run {}-{}+{}", run.from, run.to, run.bytes));
+            let max = TransferShape::RUN_BYTES;
+            return refuse(format!(
+                "run {}-{}+{} has not 1 to {max} bytes or reaches beyond -{span}..{span}",
+                run.from, run.to, run.bytes
+            ));
         }
     }
     Ok(())

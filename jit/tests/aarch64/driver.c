@@ -1,8 +1,8 @@
 /* Runs emitted kernels and compares them with memcpy along the same nest.
  *
  * main.rs beside this file writes cases.h and runs this program under qemu. Memory and packed
- * bytes lie between canaries; every byte of both is compared, so a kernel that touches a gap, a
- * neighbour or the byte past the end fails. */
+ * bytes lie between canaries. The program compares every byte of both, so a kernel that writes a
+ * gap, a neighbour or the byte past the end fails. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +92,7 @@ static void fill(unsigned char *p, size_t n, uint64_t seed) {
 
 typedef void kernel(const uint64_t *params, void *mem, void *packed);
 
-/* Pages with the code, which may be executed. */
+/* Makes executable pages with the code. */
 static void *executable(const unsigned char *bytes, size_t size) {
     size_t pages = (size + 4095) / 4096 * 4096;
     void *code =

@@ -68,7 +68,10 @@ fn gaps_are_kept(
         done.store(true, Ordering::Relaxed);
     });
     for (byte, covered) in memory.iter().zip(&covered) {
-        assert!(!covered || byte.load(Ordering::Relaxed) == VALUE, "not unpacked");
+        assert!(
+            !covered || byte.load(Ordering::Relaxed) == VALUE,
+            "a byte of a run was not unpacked"
+        );
     }
     kept.into_inner()
 }

@@ -1,42 +1,43 @@
-//! Packing several lines of a sparse pattern into one whole store.
+//! Packs several lines of a sparse pattern into one whole store.
 //!
-//! Built and called by `mod.rs` for long calls, where the packed bytes of an element divide 64.
-//! Elements that fill a register lie in two to four stretches of 64 bytes; each is loaded under its
-//! mask, permuted to where its data belongs and merged. Stores are whole and do not overlap, which
-//! also keeps them out of the way of loads at the same place in another page: a line at a time
-//! (`lines.rs`), these had to wait for overlapping stores (1 byte of 3, 16 KiB: 10 to 22 GB/s,
-//! depending on the buffers; 22 here).
+//! `mod.rs` builds and calls this form for long calls in which the packed bytes of an element
+//! divide 64. The elements that fill a register lie in two to four stretches of 64 bytes. Each
+//! stretch is loaded under its mask, permuted to the packed positions of its data, and merged. The
+//! stores are whole and do not overlap. So loads from the same offset of another page do not wait
+//! for them. With one line at a time (`lines.rs`), such loads waited for overlapping stores (1 byte
+//! of 3, 16 KiB: 10 to 22 GB/s, depending on the buffers; 22 GB/s with this form).
 
 use super::Stripe;
 use super::masked::{AHEAD, BYTES, LINE, announce, load};
 use std::arch::x86_64::*;
 
-/// Most stretches. Their masks are just the mask registers that there are.
+/// Most stretches of a register. Their masks use all available mask registers.
 const MOST: usize = 4;
 
 /// A stretch of 64 bytes of memory.
-#[repr(align(64))]
+#[repr(C, align(64))]
 #[derive(Clone, Copy)]
 struct Part {
-    /// Which byte of the stretch goes to each packed byte.
+    /// The byte of the stretch that goes to each packed byte.
     permute: [u8; LINE],
-    /// The data in the stretch.
+    /// The bytes of the stretch that are data.
     memory: u64,
-    /// Where it belongs in the packed bytes.
+    /// The packed bytes that come from this stretch.
     data: u64,
 }
 
-/// A pattern by packed registers.
+/// A pattern that is packed register by register.
 pub(super) struct Gather {
     parts: Box<[Part]>,
     /// Elements of a register, `1 << shift`.
     shift: u32,
-    /// Bytes from one register's elements to the next one's.
+    /// Bytes of memory from one register's elements to the next register's.
     pitch: usize,
 }
 
 impl Gather {
-    /// The pattern of `runs` (as in `short.rs`) every `stride` bytes, if it is one.
+    /// Returns the pattern of `runs` (ascending) every `stride` bytes, or `None` if the elements of
+    /// a register do not lie in two to four stretches.
     pub(super) fn new(runs: &[Stripe], stride: usize) -> Option<Self> {
         let bytes: usize = runs.iter().map(|run| run.bytes).sum();
         if !bytes.is_power_of_two() || bytes > LINE {
@@ -66,17 +67,17 @@ impl Gather {
         Some(Self { parts: parts.into(), shift, pitch: elements * stride })
     }
 
-    /// Stretches of a register.
+    /// Returns the number of stretches of a register.
     pub(super) fn parts(&self) -> usize {
         self.parts.len()
     }
 
-    /// Packs as many of `count` elements as fill registers; returns their number. `far` as in
-    /// `lines.rs`.
+    /// Packs the whole registers of `count` elements and returns the number of packed elements.
+    /// `far` says that the lines are not expected in the first-level cache.
     ///
     /// # Safety
     ///
-    /// As for [`Short::run`](super::short::Short::run), for packing.
+    /// The conditions of [`Short::run`](super::short::Short::run) hold, for packing.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     pub(super) unsafe fn run(
         &self,
@@ -88,7 +89,8 @@ impl Gather {
         let registers = count >> self.shift;
         let announced = if far { registers.saturating_sub(AHEAD / LINE + 1) } else { 0 };
         let rest = registers - announced;
-        // SAFETY: these registers and then the others, whose elements there are.
+        // SAFETY: `announced + rest` registers hold at most `count` elements, which the caller
+        // guarantees; the second call starts after the first `announced` registers.
         unsafe {
             if announced > 0 {
                 self.some::<true>(announced, mem, packed);
@@ -99,14 +101,15 @@ impl Gather {
         registers << self.shift
     }
 
-    /// Packs `registers` registers, announcing every store or none.
+    /// Packs `registers` registers. With `FAR`, every store is announced, otherwise none.
     ///
     /// # Safety
     ///
-    /// As for [`run`](Self::run), for their elements.
+    /// The conditions of [`run`](Self::run) hold, for the elements of `registers` registers.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     unsafe fn some<const FAR: bool>(&self, registers: usize, mem: *const u8, packed: *mut u8) {
-        // SAFETY: our contract; parts by their number.
+        // SAFETY: the caller guarantees the data of `registers` registers, and the parts passed are
+        // all parts of the pattern.
         unsafe {
             match *self.parts {
                 [a, b] => held::<FAR, 2>(&[a, b], self.pitch, registers, mem, packed),
@@ -118,11 +121,13 @@ impl Gather {
     }
 }
 
-/// Packs `registers` registers of `PARTS` stretches each, `pitch` bytes from one to the next.
+/// Packs `registers` registers of `PARTS` stretches each. The elements of consecutive registers are
+/// `pitch` bytes apart in memory.
 ///
 /// # Safety
 ///
-/// - The data of all stretches is valid for reads, `packed` for writes of so many registers.
+/// - The data of all stretches is valid for reads.
+/// - `packed` is valid for writes of `registers` registers.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
 #[inline]
 unsafe fn held<const FAR: bool, const PARTS: usize>(
@@ -133,7 +138,8 @@ unsafe fn held<const FAR: bool, const PARTS: usize>(
     packed: *mut u8,
 ) {
     let permutes: [__m512i; PARTS] = std::array::from_fn(|i| {
-        // SAFETY: a register of the pattern, aligned by its type.
+        // SAFETY: `permute` has 64 bytes and is the first field of a `Part`, which is `repr(C)` and
+        // aligned to 64 bytes.
         unsafe { _mm512_load_si512(parts[i].permute.as_ptr().cast()) }
     });
     let masks: [(u64, u64); PARTS] = std::array::from_fn(|i| (parts[i].memory, parts[i].data));
@@ -142,7 +148,8 @@ unsafe fn held<const FAR: bool, const PARTS: usize>(
         if FAR {
             announce(packed.wrapping_add(AHEAD));
         }
-        // SAFETY: the stretches of a register that is ours, and its packed bytes.
+        // SAFETY: `mem` and `packed` are the addresses of one of the caller's `registers`
+        // registers; masked loads access data only.
         unsafe {
             let mut data = _mm512_permutexvar_epi8(permutes[0], load::<BYTES>(masks[0].0, mem));
             for i in 1..PARTS {

@@ -1,14 +1,15 @@
-//! Whole periods of a dense pattern, a line of memory at a time.
+//! Moves whole periods of a dense pattern, one line of memory at a time.
 //!
-//! Built and called by `mod.rs` for long calls. The pattern of 64-byte lines repeats after
-//! `lcm(stride, 64)` bytes, a *period*; for each line of it, a [`Step`] says which of its bytes are
-//! data. Since elements ascend, the data of a line is consecutive in packed order: packing is one
-//! load, one permute and one store that the next step's store overlaps; unpacking is a load, the
-//! inverse permute and a store. On the memory side both go under the line's mask: gaps may be
-//! another thread's, and are neither read nor written. On the packed side whole registers go beyond
-//! a step's data, and the caller keeps as many bytes for later.
+//! `mod.rs` builds and calls this form for long calls. The pattern of 64-byte lines repeats after
+//! `lcm(stride, 64)` bytes, a *period*. For each line of a period, a [`Step`] says which of its
+//! bytes are data. Elements ascend, so the data of a line is consecutive in packed order. Packing
+//! is one load, one permute and one store, which the store of the next step overlaps. Unpacking is
+//! a load, the inverse permute and a store. On the memory side, loads and stores use the line's
+//! mask: gaps may belong to another thread, and are neither read nor written. On the packed side,
+//! whole registers reach past the data of a step, so the caller leaves at least that many packed
+//! bytes for later moves.
 //!
-//! Periods of 1, 3, 5 and 7 lines (strides that are that odd number times a power of two) keep
+//! Periods of 1, 3, 5 and 7 lines (strides that are one of these numbers times a power of two) keep
 //! their permutes and masks in registers.
 
 use super::Stripe;
@@ -16,11 +17,12 @@ use super::masked::{AHEAD, BYTES, LINE, WORDS, announce, in_grains, load, store}
 use std::arch::x86_64::*;
 
 /// One line of the pattern.
-#[repr(align(64))]
+#[repr(C, align(64))]
 struct Step {
-    /// As in `short.rs`.
+    /// Packing: the byte of the line that goes to each packed byte. Unpacking: the packed byte that
+    /// goes to each byte of the line.
     permute: [u8; LINE],
-    /// The data of the line, a bit per grain.
+    /// The data of the line, one bit per grain.
     mask: u64,
     /// Offset of the line from the period's first element, in bytes.
     mem: usize,
@@ -28,20 +30,21 @@ struct Step {
     packed: usize,
 }
 
-/// A pattern by lines, for one direction.
+/// A pattern that is moved line by line, for one direction.
 pub(super) struct Lines {
     steps: Box<[Step]>,
-    /// Bytes from one period to the next, in memory and packed.
+    /// Bytes of memory from one period to the next.
     pitch: usize,
+    /// Packed bytes from one period to the next.
     bytes: usize,
-    /// No line has more than half a register of data.
+    /// Whether no line has more than half a register of data.
     half: bool,
     grain: usize,
 }
 
 impl Lines {
-    /// The pattern of `elements` elements, the period of `runs` (as in `short.rs`) every `stride`
-    /// bytes.
+    /// Builds the pattern of `runs` (ascending) every `stride` bytes. `elements` is the number of
+    /// elements of a period.
     pub(super) fn new<const PACK: bool>(
         runs: &[Stripe],
         stride: usize,
@@ -73,7 +76,7 @@ impl Lines {
             }
         }
         let half = steps.iter().all(|step| step.mask.count_ones() as usize <= LINE / 2);
-        // Only stores are faster in words.
+        // Only stores are faster with word masks.
         let grain = if PACK { BYTES } else { grain };
         for step in &mut steps {
             step.mask = in_grains(step.mask, grain);
@@ -81,13 +84,16 @@ impl Lines {
         Self { steps: steps.into(), pitch, bytes: packed, half, grain }
     }
 
-    /// Moves `periods` whole periods; `far` where lines are not expected in the first-level cache.
+    /// Moves `periods` whole periods. `far` says that the lines are not expected in the first-level
+    /// cache.
     ///
     /// # Safety
     ///
-    /// - As for [`Short::run`](super::short::Short::run), for the elements of these periods.
-    /// - On the packed side `64` bytes after each step's first are valid, too: bytes that are
-    ///   overwritten later when packing.
+    /// - The conditions of [`Short::run`](super::short::Short::run) hold, for the elements of these
+    ///   periods.
+    /// - On the packed side, 64 bytes from each step's first packed byte on are valid. When
+    ///   packing, the bytes after the step's data are overwritten; later moves write their final
+    ///   values.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     pub(super) unsafe fn run<const PACK: bool>(
         &self,
@@ -97,10 +103,11 @@ impl Lines {
         packed: *mut u8,
     ) {
         let written = if PACK { self.bytes } else { self.pitch };
-        // No line is announced that is not ours.
+        // Announces only lines that this call writes.
         let announced = if far { periods.saturating_sub(AHEAD / written + 1) } else { 0 };
         let (rest, done) = (periods - announced, announced);
-        // SAFETY: these periods and then the others, which are as many as we may move.
+        // SAFETY: `announced + rest == periods`, which the caller guarantees; the second call
+        // starts after the first `announced` periods.
         unsafe {
             if announced > 0 {
                 self.some::<PACK, true>(announced, mem, packed);
@@ -110,11 +117,11 @@ impl Lines {
         }
     }
 
-    /// [`run`](Self::run), announcing every store or none.
+    /// Does what [`run`](Self::run) does. With `FAR`, every store is announced, otherwise none.
     ///
     /// # Safety
     ///
-    /// As for [`run`](Self::run).
+    /// The conditions of [`run`](Self::run) hold.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     unsafe fn some<const PACK: bool, const FAR: bool>(
         &self,
@@ -122,7 +129,8 @@ impl Lines {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        // SAFETY: our contract; the grain is that of the masks.
+        // SAFETY: the caller guarantees the periods. Each arm passes the grain of the masks, and 32
+        // only if no line has more than 32 bytes of data.
         unsafe {
             match (self.half, self.grain) {
                 (true, WORDS) => self.sized::<PACK, FAR, 32, WORDS>(periods, mem, packed),
@@ -133,12 +141,12 @@ impl Lines {
         }
     }
 
-    /// [`some`](Self::some), with accesses of `WIDTH` bytes on the packed side.
+    /// Does what [`some`](Self::some) does, with accesses of `WIDTH` bytes on the packed side.
     ///
     /// # Safety
     ///
-    /// - As for [`run`](Self::run).
-    /// - No line has more than `WIDTH` bytes of data; masks are of `GRAIN` bytes a bit.
+    /// - The conditions of [`run`](Self::run) hold.
+    /// - No line has more than `WIDTH` bytes of data. A bit of a mask stands for `GRAIN` bytes.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     #[inline]
     unsafe fn sized<const PACK: bool, const FAR: bool, const WIDTH: usize, const GRAIN: usize>(
@@ -147,7 +155,8 @@ impl Lines {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        // SAFETY: our contract; steps by their number.
+        // SAFETY: the caller guarantees the periods, `WIDTH` and `GRAIN`; each arm passes the
+        // number of steps that it matched.
         unsafe {
             match self.steps.len() {
                 1 => self.held::<PACK, FAR, WIDTH, GRAIN, 1>(periods, mem, packed),
@@ -159,12 +168,13 @@ impl Lines {
         }
     }
 
-    /// [`sized`](Self::sized) for `STEPS` lines a period, in registers.
+    /// Does what [`sized`](Self::sized) does for periods of `STEPS` lines, with the steps in
+    /// registers.
     ///
     /// # Safety
     ///
-    /// - As for [`sized`](Self::sized).
-    /// - There are `STEPS` steps.
+    /// - The conditions of [`sized`](Self::sized) hold.
+    /// - The pattern has `STEPS` steps.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     #[inline]
     unsafe fn held<
@@ -180,7 +190,8 @@ impl Lines {
         packed: *mut u8,
     ) {
         let permutes: [__m512i; STEPS] = std::array::from_fn(|i| {
-            // SAFETY: a register of this pattern, aligned by its type.
+            // SAFETY: `i` is below `STEPS`, the number of steps; `permute` is the first field of a
+            // `Step`, which is `repr(C)` and aligned to 64 bytes.
             unsafe { _mm512_load_si512(self.steps[i].permute.as_ptr().cast()) }
         });
         let masks: [u64; STEPS] = std::array::from_fn(|i| self.steps[i].mask);
@@ -194,7 +205,8 @@ impl Lines {
                 if FAR {
                     announce((if PACK { packed } else { mem }).wrapping_add(AHEAD));
                 }
-                // SAFETY: a step of a period that is ours.
+                // SAFETY: `mem` and `packed` are the addresses of step `i` of one of the caller's
+                // periods.
                 unsafe { line::<PACK, WIDTH, GRAIN>(permutes[i], masks[i], mem, packed) };
             }
             mem = mem.wrapping_add(pitch);
@@ -202,11 +214,11 @@ impl Lines {
         }
     }
 
-    /// [`sized`](Self::sized) for any number of lines.
+    /// Does what [`sized`](Self::sized) does for any number of lines.
     ///
     /// # Safety
     ///
-    /// As for [`sized`](Self::sized).
+    /// The conditions of [`sized`](Self::sized) hold.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     unsafe fn listed<const PACK: bool, const FAR: bool, const WIDTH: usize, const GRAIN: usize>(
         &self,
@@ -222,7 +234,9 @@ impl Lines {
                 if FAR {
                     announce((if PACK { packed } else { mem }).wrapping_add(AHEAD));
                 }
-                // SAFETY: a step of period `i`, which is one of ours; its register is aligned.
+                // SAFETY: `mem` and `packed` are the addresses of this step of period `i`, which is
+                // below `periods`; a `Step` is `repr(C)` and aligned to 64 bytes, and `permute` is
+                // its first field.
                 unsafe {
                     let permute = _mm512_load_si512(step.permute.as_ptr().cast());
                     line::<PACK, WIDTH, GRAIN>(permute, step.mask, mem, packed);
@@ -232,7 +246,7 @@ impl Lines {
     }
 }
 
-/// Moves a line with an access of `WIDTH` bytes on the packed side.
+/// Moves one line, with an access of `WIDTH` bytes on the packed side.
 ///
 /// # Safety
 ///
@@ -246,7 +260,8 @@ unsafe fn line<const PACK: bool, const WIDTH: usize, const GRAIN: usize>(
     mem: *mut u8,
     packed: *mut u8,
 ) {
-    // SAFETY: our contract.
+    // SAFETY: memory is accessed under `mask` only, the packed side for `WIDTH` bytes (32 or 64);
+    // the caller guarantees both.
     unsafe {
         if PACK {
             let line = _mm512_permutexvar_epi8(permute, load::<GRAIN>(mask, mem));

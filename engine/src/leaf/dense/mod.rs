@@ -227,8 +227,9 @@ impl LazyPattern {
 
     /// Makes a window whose pattern is already built.
     pub(super) fn built(window: Pattern) -> Self {
-        // Nothing is left to be moved in another way.
-        let row: Row = |_, _, _, _| unreachable!("the pattern is there");
+        // `run` always finds the pattern, so it never calls the row.
+        let row: Row =
+            |_, _, _, _| unreachable!("`run` finds the built pattern and never calls the row");
         Self { built: OnceLock::from(Box::new(window)), left: AtomicU32::new(0), moves: 0, row }
     }
 

@@ -1,9 +1,9 @@
-//! A few elements of a dense pattern: as many whole elements as 64 bytes hold, in one load, permute
-//! and store, both under masks.
+//! Moves a few elements of a dense pattern: as many whole elements as 64 bytes hold, with one load,
+//! one permute and one store, both under masks.
 //!
-//! Built and called by `mod.rs`, for short calls and for the ends of long ones. There is one
-//! permute and one pair of masks for all but the last elements, whose masks are the first bits of
-//! these: nothing is aligned or divided, and nothing is touched but data, on either side. Elements
+//! `mod.rs` builds and calls this form for short calls and for the ends of long ones. All moves but
+//! the last share one permute and one pair of masks; the last move uses the first bits of the
+//! masks. So this form aligns and divides nothing, and accesses only data on either side. Elements
 //! longer than 64 bytes take several such moves each.
 
 use super::Stripe;
@@ -11,28 +11,29 @@ use super::masked::{LINE, first, in_grains, load, store};
 use std::arch::x86_64::*;
 
 /// A stretch of up to 64 bytes of memory and its data.
-#[repr(align(64))]
+#[repr(C, align(64))]
 struct Stretch {
-    /// Packing: which byte of the stretch goes to each packed byte. Unpacking: which packed byte
-    /// goes to each byte of the stretch.
+    /// Packing: the byte of the stretch that goes to each packed byte. Unpacking: the packed byte
+    /// that goes to each byte of the stretch.
     permute: [u8; LINE],
-    /// The data in memory, a bit per grain.
+    /// The data in memory, one bit per grain.
     memory: u64,
-    /// The packed data, a bit per grain.
+    /// The packed data, one bit per grain.
     data: u64,
     /// Offset of the stretch from its element, in bytes.
     offset: usize,
-    /// Offset of its data in the element's packed bytes.
+    /// Offset of the stretch's data in the element's packed bytes.
     packed: usize,
 }
 
-/// A pattern by elements, for one direction.
+/// A pattern that is moved element by element, for one direction.
 pub(super) struct Short {
-    /// The first stretch, or the only one: reached without another load.
+    /// The first stretch, often the only one. It is stored inline, so that reaching it takes no
+    /// extra load.
     head: Stretch,
-    /// Those that follow, of elements longer than 64 bytes.
+    /// The other stretches of elements longer than 64 bytes.
     tail: Box<[Stretch]>,
-    /// Elements that `head` holds; 1 if there are others.
+    /// Elements that `head` holds; 1 if `tail` is not empty.
     elements: usize,
     /// Bytes between elements.
     stride: usize,
@@ -41,11 +42,13 @@ pub(super) struct Short {
 }
 
 impl Short {
-    /// The pattern of `runs` (ascending) every `stride` bytes, moved in grains of `grain` bytes.
+    /// Builds the pattern of `runs` (ascending) every `stride` bytes, moved in grains of `grain`
+    /// bytes.
     pub(super) fn new<const PACK: bool>(runs: &[Stripe], stride: usize, grain: usize) -> Self {
         let bytes = runs.iter().map(|run| run.bytes).sum();
         let extent = runs.last().map_or(0, Stripe::end);
-        // Stretches that begin with so many bytes end with the end of an element.
+        // A stretch begins at a multiple of the widest element, so that it ends at the end of an
+        // element.
         let widest = runs.iter().map(|run| run.width).max().unwrap_or(1);
         let elements =
             if extent > LINE { 1 } else { ((LINE - extent) / stride + 1).min(LINE / bytes) };
@@ -88,23 +91,23 @@ impl Short {
         Self { head, tail: stretches.collect(), elements, stride, bytes }
     }
 
-    /// Elements that one move takes, 1 if an element takes several.
+    /// Returns the number of elements of one move; 1 if an element takes several moves.
     pub(super) fn elements(&self) -> usize {
         self.elements
     }
 
-    /// Moves that an element takes, 1 if a move takes several elements.
+    /// Returns the number of moves of one element; 1 if a move takes several elements.
     pub(super) fn stretches(&self) -> usize {
         1 + self.tail.len()
     }
 
-    /// Moves `count` elements, touching nothing else on either side.
+    /// Moves `count` elements and accesses nothing else on either side.
     ///
     /// # Safety
     ///
     /// - The pattern was made for this direction and grain.
-    /// - The data of `count` elements from `mem` on is valid, for reads when packing, for writes
-    ///   otherwise; so are their packed bytes, the other way round.
+    /// - The data of `count` elements from `mem` on is valid: for reads when packing, for writes
+    ///   otherwise. The packed bytes of these elements are valid for the opposite access.
     /// - The CPU has AVX-512 F, BW, VL and VBMI, and BMI2.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     #[inline]
@@ -114,40 +117,42 @@ impl Short {
         mem: *mut u8,
         packed: *mut u8,
     ) {
-        // A store under an empty mask waits for its page where that is not there.
+        // A store under an empty mask waits for its page if the page is not mapped.
         if count == 0 {
             return;
         }
         if !self.tail.is_empty() {
-            // SAFETY: our contract.
+            // SAFETY: `long` has the conditions of this function and gets its arguments.
             return unsafe { self.long::<PACK, GRAIN>(count, mem, packed) };
         }
-        // Read once: the compiler has to assume that what is written may be this pattern.
+        // Read once: the compiler must assume that the stores may overwrite this pattern.
         let Self { ref head, elements, stride, bytes, .. } = *self;
         let (memory, data) = (head.memory, head.data);
         let (pitch, packed_pitch) = (elements * stride, elements * bytes);
         let (mut count, mut mem, mut packed) = (count, mem.wrapping_add(head.offset), packed);
-        // SAFETY: a register of this pattern, aligned by its type.
+        // SAFETY: `permute` is the first field of a `repr(C)` `Stretch`, which is aligned to 64
+        // bytes.
         let permute = unsafe { _mm512_load_si512(head.permute.as_ptr().cast()) };
         while count > elements {
-            // SAFETY: `elements` elements, all of which there are.
+            // SAFETY: more than `elements` elements are left, so the move accesses existing data
+            // only.
             unsafe { one::<PACK, GRAIN>(permute, memory, data, mem, packed) };
             mem = mem.wrapping_add(pitch);
             packed = packed.wrapping_add(packed_pitch);
             count -= elements;
         }
-        // The first `count` elements of as many as there are in a stretch.
+        // The first `count` of the elements that a stretch holds.
         let memory = _bzhi_u64(memory, ((count * stride).min(LINE) / GRAIN) as u32);
         let data = _bzhi_u64(data, (count * bytes / GRAIN) as u32);
-        // SAFETY: what is left, at least an element.
+        // SAFETY: the masks have been cut to the `count` elements that are left, at least one.
         unsafe { one::<PACK, GRAIN>(permute, memory, data, mem, packed) };
     }
 
-    /// [`run`](Self::run) for elements of several stretches.
+    /// Does what [`run`](Self::run) does for elements of several stretches.
     ///
     /// # Safety
     ///
-    /// As for [`run`](Self::run).
+    /// The conditions of [`run`](Self::run) hold.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     #[inline(never)]
     unsafe fn long<const PACK: bool, const GRAIN: usize>(
@@ -160,7 +165,9 @@ impl Short {
             let mem = mem.wrapping_add(i * self.stride);
             let packed = packed.wrapping_add(i * self.bytes);
             for stretch in std::iter::once(&self.head).chain(&self.tail) {
-                // SAFETY: the stretch lies in element `i`, which there is; its register is aligned.
+                // SAFETY: `i` is below `count`, so the caller guarantees the stretch's data on both
+                // sides; a `Stretch` is `repr(C)` and aligned to 64 bytes, and `permute` is its
+                // first field.
                 unsafe {
                     let permute = _mm512_load_si512(stretch.permute.as_ptr().cast());
                     let mem = mem.wrapping_add(stretch.offset);
@@ -176,8 +183,8 @@ impl Short {
 ///
 /// # Safety
 ///
-/// - The grains under `memory` at `mem` and those under `data` at `packed` are valid, one for reads
-///   and the other for writes, by the direction.
+/// - The grains under `memory` at `mem` and those under `data` at `packed` are valid: one side for
+///   reads and the other for writes, depending on the direction.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
 #[inline]
 unsafe fn one<const PACK: bool, const GRAIN: usize>(
@@ -187,7 +194,8 @@ unsafe fn one<const PACK: bool, const GRAIN: usize>(
     mem: *mut u8,
     packed: *mut u8,
 ) {
-    // SAFETY: our contract.
+    // SAFETY: loads and stores access only the grains under `memory` at `mem` and those under
+    // `data` at `packed`, which the caller guarantees.
     unsafe {
         if PACK {
             let bytes = _mm512_permutexvar_epi8(permute, load::<GRAIN>(memory, mem));

@@ -223,7 +223,7 @@ fn every_class_at_every_alignment() {
             }
         }
     }
-    assert_eq!(all, tried.len(), "more ran than there are classes");
+    assert_eq!(all, tried.len(), "a kernel ran that is in no class");
 }
 
 /// Tests lists of unequal runs, which are not nests, at every distance from a guard page.
@@ -251,7 +251,7 @@ fn lists_of(width: usize) {
         .flat_map(|element| (0..width).rev().map(move |byte| element * width + byte))
         .collect();
     for lengths in [
-        Table::lengths(&counts).expect("short"),
+        Table::lengths(&counts).expect("all lengths are below 256"),
         Table::new(&counts),
         Table::Wide(counts.as_slice().into()),
     ] {
