@@ -287,7 +287,7 @@ pub(crate) fn column(levels: impl Iterator<Item = (u64, Option<i64>)>) -> (u64, 
     })
 }
 
-/// Returns [`column`] of the levels inside level `near`, with the counts that `count` returns.
+/// Returns [`column()`] of the levels inside level `near`, with the counts that `count` returns.
 fn inside(nest: &Nest, near: usize, count: impl Fn(usize) -> u64) -> (u64, u64) {
     column((near + 1..nest.levels.len()).map(|l| (count(l), stride(&nest.levels[l]))))
 }

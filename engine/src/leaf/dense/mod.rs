@@ -362,7 +362,7 @@ impl Pattern {
     ///
     /// # Safety
     ///
-    /// - The conditions of [`Row`](super::Row) hold, for the level, the leaf and the direction that
+    /// - The conditions of [`Row`] hold, for the level, the leaf and the direction that
     ///   the pattern was made for.
     /// - The CPU has AVX-512 F, BW, VL and VBMI, and BMI2.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
