@@ -102,8 +102,8 @@ pub(super) unsafe fn ragged<const PACK: bool>(
 }
 
 /// Executes whole entries of a ragged list of nests. The executor is chosen once, for an entry of
-/// average length: choosing it for each entry took 25 to 50 ns, too long for short rows. Returns
-/// the packed address after the last entry.
+/// average length: with one choice per entry, a short row took 25 to 50 ns. Returns the packed
+/// address after the last entry.
 ///
 /// # Safety
 ///

@@ -118,8 +118,8 @@ unsafe fn partial<const PACK: bool>(
 }
 
 /// A leaf of a nest as one index per level. The indices are found by division once and then counted
-/// up. With divisions for every box, pieces of 8 KiB of four nested loops cost 8 % more of one call
-/// (`typepack-bench commit`, "nest of 4 loops").
+/// up. With divisions for every box, packing four nested loops in pieces of 8 KiB took 8 % of
+/// one call longer (`typepack-bench commit`, "nest of 4 loops").
 struct Place<'a> {
     planned: &'a NestPlan,
     /// Iterations of the outermost level.

@@ -16,9 +16,9 @@ const LINE: usize = 64;
 
 /// The conversion functions of one kind of element.
 pub(super) struct Converters {
-    /// [`runs`] when packing, by instruction set.
+    /// [`runs`] for packing.
     pub(super) pack: Converter,
-    /// [`runs`] when unpacking.
+    /// [`runs`] for unpacking.
     pub(super) unpack: Converter,
     pub(super) pack_part: Part,
     pub(super) unpack_part: Part,

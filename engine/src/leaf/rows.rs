@@ -248,7 +248,7 @@ unsafe fn window<S: Steps, const PACK: bool>(
     }
 }
 
-/// Blocks of `B` bytes.
+/// Moves blocks of `B` bytes.
 ///
 /// # Safety
 ///

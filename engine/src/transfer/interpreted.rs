@@ -294,7 +294,7 @@ trait Block {
     unsafe fn copy(&self, src: *const u8, dst: *mut u8);
 }
 
-/// `N` bytes: one move for powers of two up to the width of a register.
+/// Copies `N` bytes, with one move for powers of two up to the width of a register.
 struct Exact<const N: usize>;
 
 impl<const N: usize> Block for Exact<N> {

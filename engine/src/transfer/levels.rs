@@ -70,7 +70,7 @@ impl SideLevel {
         }
     }
 
-    /// The two words of this side in a parameter block.
+    /// Returns the two words of this side in a parameter block.
     pub(super) fn words(&self) -> [u64; 2] {
         match self {
             Self::Loop { stride, .. } => [*stride as u64, 0],
