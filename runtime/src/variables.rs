@@ -42,7 +42,7 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_SPIN_US", "microseconds", spin),
         ("TYPEPACK_CMA", "auto, off", "auto".into()),
         ("TYPEPACK_TRANSPORT", "auto, ring, eager, pipeline, heap, cma", "auto".into()),
-        ("TYPEPACK_BIND", "as mpiexec -bind-to", "core".into()),
+        ("TYPEPACK_BIND", "a value of mpiexec -bind-to", "core".into()),
         ("TYPEPACK_REPORT", "0, 1", "0".into()),
         ("TYPEPACK_QUIET", "0, 1", "0".into()),
     ]
