@@ -1,10 +1,10 @@
-//! external32 against native packing, doubles in cache: contiguous and every other one.
+//! Compares external32 with native packing: doubles in cache, contiguous and every second one.
 //!
 //! `cargo run --release -p typepack-engine --example external32`
 //!
-//! The candidates take turns round by round; a figure is the median over rounds. `native` is the
-//! engine's own pack without a compiler, so for the strided layout `loop` shows what a compiled
-//! native kernel is measured against as well: the loop a programmer writes.
+//! The candidates take turns round by round; a figure is the median over the rounds. `native` is the
+//! engine's own pack without a compiler. For the strided layout, `loop` shows the loop that a
+//! programmer writes, with which compiled native kernels are compared as well.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -43,7 +43,7 @@ fn main() -> typepack_engine::Result<()> {
                     unpack_external(&external, 1, black_box(&packed), &mut 0, &mut memory)
                         .expect("the buffers fit");
                 }));
-                // What was unpacked with the other byte order is not to become denormal arithmetic.
+                // Data unpacked with the other byte order must not lead to denormal arithmetic.
                 memory.iter_mut().enumerate().for_each(|(i, x)| *x = i as f64);
             }
             let rate = times.map(|mut seconds| {

@@ -1,9 +1,10 @@
-//! Fused copy against pack + unpack through a buffer of the whole packed size.
+//! Compares the fused copy with pack and unpack through a buffer of the whole packed size.
 //!
 //! `cargo run --release -p typepack-engine --example fused [-- PART-OF-A-NAME]`
 //!
-//! Each row: both ways take turns, medians of the rounds, verified first. The ratio is pack +
-//! unpack over fused: above 1 the fused copy is faster.
+//! In each row the two candidates take turns; the figures are medians of the rounds, after a
+//! verification. The ratio is the time of pack and unpack divided by the time of the fused copy: above
+//! 1 the fused copy is faster.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -92,7 +93,7 @@ fn rows() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Bytes that hold `count` elements (none of these reach below their origin).
+/// Returns bytes that hold `count` elements (none of these layouts reaches below its origin).
 fn memory(plan: &Plan, count: u64) -> Vec<u8> {
     let place = plan.footprint();
     let bytes = (count as i64 - 1) * place.extent + place.true_ub;
@@ -131,7 +132,7 @@ fn measure(row: &Row) -> Result<()> {
     Ok(())
 }
 
-/// Nanoseconds per call.
+/// Returns the nanoseconds per call.
 fn sample(mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     let (start, mut calls) = (Instant::now(), 0u32);
     loop {

@@ -1,11 +1,11 @@
-//! Layouts whose packed order runs across memory, against the same blocks in the order of memory.
+//! Compares layouts whose packed order runs across memory with the same blocks in the order of memory.
 //!
 //! `cargo run --release -p typepack-engine --example orders [-- [--random N] [PART-OF-A-NAME]]`
 //!
-//! Each row: an array's dimensions, packed outermost first, as `count:stride`, over a block in
-//! bytes. Both types cover the same bytes; the second one packs them as they lie, which no order of
-//! visits can beat by much. The ratio is how many times as long the first one takes; medians of
-//! interleaved rounds, verified against the interpreter first.
+//! Each row shows an array's dimensions as `count:stride`, packed outermost first, over a block in
+//! bytes. Both types cover the same bytes. The second type packs them in the order of memory, which no
+//! order of visits can beat by much. The ratio is the time of the first type divided by the time of the
+//! second. The figures are medians of interleaved rounds, after a comparison with the interpreter.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -15,7 +15,7 @@ const ROUNDS: usize = 7;
 /// Time of one sample, in nanoseconds.
 const SAMPLE: u128 = 500_000;
 
-/// Memory that begins with a page.
+/// Memory that begins at a page boundary.
 #[derive(Clone)]
 #[repr(align(4096))]
 struct Page {
@@ -58,7 +58,7 @@ fn fixed() -> Vec<Row> {
         block,
     };
     let mut rows = Vec::new();
-    // A cube [z][y][x] of n elements, x varying fastest, packed in each other order of its levels.
+    // A cube [z][y][x] of n elements (x varies fastest), packed in each other order of its levels.
     for (n, block) in [(32, 8), (100, 8), (128, 8), (64, 4), (64, 24)] {
         let [z, y, x] = [(n, n * n * block), (n, n * block), (n, block)];
         for (order, levels) in [
@@ -97,7 +97,7 @@ fn fixed() -> Vec<Row> {
     rows
 }
 
-/// A random array, some of its dimensions with a gap, in random order.
+/// Returns a random array, some of its dimensions with a gap, in random order.
 fn arbitrary(seed: &mut u64) -> Row {
     let mut below = |end: u64| {
         *seed ^= *seed << 13;
@@ -151,7 +151,7 @@ fn measure(row: &Row) -> Result<()> {
 
     let reach = plan.footprint().true_ub as usize;
     let bytes = plan.element_bytes() as usize;
-    // As the bench suite has them: where buffers begin decides as much as how they are walked.
+    // Buffers begin as in the bench suite: their start matters as much as the order of visits.
     let [mut memory, mut packed] =
         [reach, bytes].map(|n| vec![Page { _bytes: [0; 4096] }; n.div_ceil(4096)]);
     let (memory, packed) =
@@ -190,11 +190,12 @@ fn measure(row: &Row) -> Result<()> {
 
 fn bytes_of(pages: &mut [Page]) -> &mut [u8] {
     let (address, length) = (pages.as_mut_ptr().cast(), size_of_val(pages));
-    // SAFETY: pages are arrays of bytes, borrowed for as long, without padding between them.
+    // SAFETY: `pages` is a slice of arrays of bytes without padding between them, `length` is its
+    // length in bytes, and the result borrows `pages` for as long as the argument does.
     unsafe { std::slice::from_raw_parts_mut(address, length) }
 }
 
-/// Nanoseconds per call.
+/// Returns the nanoseconds per call.
 fn sample(mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     let (start, mut calls) = (Instant::now(), 0_u32);
     loop {

@@ -1,7 +1,7 @@
 //! Commit: from a tree to a plan.
 //!
-//! The rooms in the order of the flow: `ir/lower.rs` and the passes, verified at the end
-//! (`passes/pipeline.rs`), then the plan (`plan/`), which `exec/` and everything after it executes.
+//! The flow: `ir/lower.rs` lowers the tree, the passes run and the result is verified
+//! (`passes/pipeline.rs`), and `plan/` makes the plan, which `exec/` and the rooms after it execute.
 
 use crate::datatype::Datatype;
 use crate::error::Result;
@@ -9,21 +9,23 @@ use crate::passes::pipeline;
 use crate::plan::{Plan, Settings};
 
 impl Datatype {
-    /// Commits with the engine alone: memcpy and the interpreter.
+    /// Commits with the engine alone: the plan uses memcpy and the interpreter, no compiler.
     ///
     /// # Errors
     ///
-    /// A type that needs more program nodes than the documented limit (2^28).
+    /// Returns `ErrorKind::Limit` if the type needs more program nodes than the documented limit
+    /// (2^28).
     #[doc(alias = "MPI_Type_commit")]
     pub fn commit(&self) -> Result<Plan> {
         self.commit_with(&Settings::default())
     }
 
-    /// Commits with the given settings, which may bring a compiler.
+    /// Commits with the given settings, which may contain a compiler.
     ///
     /// # Errors
     ///
-    /// A type that needs more program nodes than the documented limit (2^28).
+    /// Returns `ErrorKind::Limit` if the type needs more program nodes than the documented limit
+    /// (2^28).
     #[doc(alias = "MPI_Type_commit")]
     pub fn commit_with(&self, settings: &Settings) -> Result<Plan> {
         let program = pipeline::optimize(self, |_, _| {})?;

@@ -1,7 +1,7 @@
-//! What can go wrong in the engine, and to which MPI error class it belongs.
+//! The errors of the engine, and the MPI error class of each.
 //!
-//! Every room of the engine returns [`Error`]; the C face turns [`Error::class`] into a return
-//! code. The text names the argument and its value, so that one printed line is enough to act on.
+//! Every room of the engine returns [`Error`]. The C face turns [`Error::class`] into a return code.
+//! The text names the argument and its value, so that one printed line is enough to find the mistake.
 
 use std::fmt;
 
@@ -71,17 +71,17 @@ pub enum ErrorKind {
     Overflow,
     /// A buffer is too small for what it must hold, or its alignment or origin is wrong.
     Buffer,
-    /// Packed data ends before, or goes on after, what the type needs.
+    /// Packed data is shorter or longer than the type needs.
     Truncated,
-    /// A value has no counterpart in the data representation asked for.
+    /// A value cannot be represented in the requested data representation.
     Conversion,
     /// A documented limit on depth or number of nodes is exceeded.
     Limit,
-    /// The engine broke one of its own invariants: a bug.
+    /// The engine violated one of its own invariants: a bug.
     Internal,
 }
 
-/// An engine error: kind, the argument's name, and one clear sentence.
+/// An engine error: its kind, the name of the argument, and one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -90,27 +90,27 @@ pub struct Error {
 }
 
 impl Error {
-    /// Builds an error about `argument`; `detail` continues the sentence `"<argument>: "`.
+    /// Makes an error about `argument`; `detail` continues the text `"<argument>: "`.
     pub fn new(kind: ErrorKind, argument: &'static str, detail: impl Into<String>) -> Self {
         Self { kind, argument, detail: detail.into() }
     }
 
-    /// The kind.
+    /// Returns the kind.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The name of the argument that was refused.
+    /// Returns the name of the argument that was refused.
     pub fn argument(&self) -> &'static str {
         self.argument
     }
 
-    /// The sentence without the argument's name.
+    /// Returns the text without the argument's name.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// The MPI error class of this kind.
+    /// Returns the MPI error class of this kind.
     pub fn class(&self) -> ErrorClass {
         match self.kind {
             ErrorKind::Count => ErrorClass::COUNT,

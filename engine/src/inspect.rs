@@ -1,9 +1,9 @@
-//! What `typepack-explain` shows of the engine's private parts, to read only.
+//! The engine's private parts that `typepack-explain` shows, read only.
 //!
-//! The last room: everything else comes before, nothing in the engine imports it. Hidden from the
-//! documentation and outside the promise of the public interface; it grows when a report shows more,
-//! and for nothing else. What is public already (a plan's program, its nests and their executors,
-//! bounds, facts) is not repeated here.
+//! This is the last room: it imports from all others, and nothing in the engine imports it. It is
+//! hidden from the documentation and not part of the stable public interface. It grows only when a
+//! report shows more. It does not repeat public items (a plan's program, its nests and their executors,
+//! bounds, facts).
 
 use crate::datatype::{self, Datatype, Order};
 use crate::error::Result;
@@ -15,8 +15,8 @@ use crate::table::Table;
 pub use crate::text::constructors::{Argument, call, parameters, types};
 pub use crate::text::print::{abridged_list, word};
 
-/// The call that made a type, as [`constructor`] tells it. Displacements and strides are in the
-/// units of that call.
+/// The call that made a type, as [`constructor`] returns it. Displacements and strides have the units
+/// of that call.
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the arguments of the MPI calls, by their names")]
 pub enum Constructor<'a> {
@@ -75,13 +75,13 @@ pub enum Constructor<'a> {
     Resized {
         old: &'a Datatype,
     },
-    /// A call that is the same as a tree of other calls, which is `layout`.
+    /// A call that is equivalent to a tree of other calls, `layout`.
     Composite {
         layout: &'a Datatype,
     },
 }
 
-/// The call that made `ty`.
+/// Returns the call that made `ty`.
 pub fn constructor(ty: &Datatype) -> Constructor<'_> {
     use datatype::Constructor as Private;
     match ty.constructor() {
@@ -118,19 +118,19 @@ pub fn constructor(ty: &Datatype) -> Constructor<'_> {
     }
 }
 
-/// The types that the call which made `ty` was given; for a composite the layout it stands for.
+/// Returns the types that were passed to the call which made `ty`; for a composite, its layout.
 pub fn children(ty: &Datatype) -> &[Datatype] {
     ty.constructor().children()
 }
 
-/// Identity of a type, for tables while the tree is alive.
+/// Returns the identity of a type, for tables. It is valid while the tree is alive.
 pub fn address(ty: &Datatype) -> *const () {
     ty.address()
 }
 
-/// The dimensions of the dense array that a subarray lies in, from the fastest to the slowest
-/// varying, each with its stride in bytes; `extent` is that of an element. The type exists, so its
-/// sizes are known to fit.
+/// Returns the dimensions of the dense array in which a subarray lies, from the fastest to the slowest
+/// varying, each with its stride in bytes. `extent` is the extent of an element. The caller passes the
+/// sizes of an existing type, so they are known to fit.
 pub fn strides(
     sizes: &[i64],
     order: Order,
@@ -139,27 +139,27 @@ pub fn strides(
     datatype::strides(sizes, order, i128::from(extent)).into_iter().flatten()
 }
 
-/// Commits `ty` as far as the program; `after` sees the program after each step, with the step's
-/// name. The first step is the lowering of the tree.
+/// Commits `ty` up to its program. `after` receives the program after each step, with the step's name.
+/// The first step is the lowering of the tree.
 ///
 /// # Errors
 ///
-/// As for [`Datatype::commit`].
+/// Returns the errors of [`Datatype::commit`].
 pub fn steps(ty: &Datatype, after: impl FnMut(&str, &Program)) -> Result<Program> {
     pipeline::optimize(ty, after)
 }
 
-/// The operands of an operation.
+/// Returns the operands of an operation.
 pub fn edges(op: &Op) -> impl Iterator<Item = Edge> + '_ {
     ir::edges(op)
 }
 
-/// The place of a node among [`Program::nodes`].
+/// Returns the index of a node in [`Program::nodes`].
 pub fn index(node: NodeId) -> usize {
     node.index()
 }
 
-/// Copies of `body` that are `stride` apart are one run.
+/// Returns true if copies of `body` that are `stride` apart form one run.
 pub fn is_dense(program: &Program, stride: i64, body: Edge) -> bool {
     program.is_dense(stride, body)
 }

@@ -1,20 +1,21 @@
-//! The datatype engine: MPI derived datatypes to loop programs that move bytes.
+//! The datatype engine: turns MPI derived datatypes into loop programs that move bytes.
 //!
-//! The flow, one room after the other:
+//! The flow, room by room:
 //!
 //! 1. [`Datatype`]: an immutable tree of constructor calls (`datatype/`), over the named types of
 //!    [`Named`];
 //! 2. [`Datatype::commit`]: lower, passes, verify, plan, as one function (`commit.rs`);
 //! 3. the loop program (`ir/`) and the passes that rewrite it (`passes/`);
 //! 4. [`Plan`]: program, facts, and the strategy that executes each nest (`plan/`, [`kernel`]);
-//! 5. [`pack`], [`unpack`] and their relatives, over any byte range (`pack/`, `exec/`), by
-//!    compiled kernels or by the interpreter (`kernel/interpreter.rs`); [`copy()`] from one layout straight into
-//!    another (`transfer/`); a plan as bytes for peers and caches ([`wire`]).
+//! 5. [`pack`], [`unpack`] and their variants work on any byte range (`pack/`, `exec/`), with compiled
+//!    kernels or with the interpreter (`kernel/interpreter.rs`). [`copy()`] moves data from one layout
+//!    straight into another (`transfer/`). [`wire`] encodes a plan as bytes for peers and caches.
 //!
-//! What a type or plan is like: [`analysis`]: [`signature`] (type matching), facts, [`iov`] (runs of memory).
+//! [`analysis`] describes a type or plan: [`signature`] (type matching), facts, [`iov`] (runs of
+//! memory).
 //!
-//! [`typemap`] is the oracle that all of this is checked against. The engine knows no operating
-//! system and no code generator: kernels come through [`kernel::Compiler`].
+//! [`typemap`] is the oracle: tests compare all of the above with it. The engine knows no operating
+//! system and no code generator; kernels come through [`kernel::Compiler`].
 //!
 //! ```
 //! use typepack_engine::{Datatype, Named, pack, unpack};
@@ -34,7 +35,8 @@
 //! # Ok::<(), typepack_engine::Error>(())
 //! ```
 
-// The layers, in the order of the flow: a file imports from its own folder or from those before it.
+// The layers, in the order of the flow: a file imports only from its own folder or from folders before
+// it.
 mod error;
 mod named;
 mod table;

@@ -1,13 +1,13 @@
 //! The named (predefined) datatypes: size, extent, alignment, MPI name and ABI value.
 //!
-//! The table at the end restates the facts of the MPI 5 ABI for an LP64 machine; the leaves of
-//! every tree in `datatype/` are these, and `ir/lower.rs` turns them into blocks. The two bound
-//! markers of MPI-1 stand behind the table's end: they have no data, and only
-//! `Datatype::type_struct` takes them.
+//! The table at the end restates the facts of the MPI 5 ABI for an LP64 machine. The leaves of every
+//! tree in `datatype/` are named types, and `ir/lower.rs` turns them into blocks. The two bound markers
+//! of MPI-1 are the last rows of the table: they have no data, and only `Datatype::type_struct` accepts
+//! them.
 
 use std::fmt;
 
-/// A named datatype (MPI-5.0 section 3.2.2), an index into the table of all of them.
+/// A named datatype (MPI-5.0 section 3.2.2): an index into the table of all named datatypes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Named(u8);
 
@@ -38,21 +38,22 @@ const fn pair(
 }
 
 impl Named {
-    /// All named datatypes that hold data, in ABI order: all but [`Named::LB`] and [`Named::UB`].
+    /// Returns all named datatypes that hold data, in ABI order: all but [`Named::LB`] and
+    /// [`Named::UB`].
     pub fn all() -> impl ExactSizeIterator<Item = Named> {
-        // The table has fewer than 256 rows: `Named` itself counts on it.
+        // The table has fewer than 256 rows, so an index fits the `u8` of `Named`.
         (0..TABLE.len() - Self::MARKERS).map(|i| Named(i as u8))
     }
 
-    /// As [`Named::all`], and the bound markers behind them.
+    /// Returns [`Named::all`] followed by the bound markers.
     pub(crate) fn all_with_markers() -> impl ExactSizeIterator<Item = Named> {
         (0..TABLE.len()).map(|i| Named(i as u8))
     }
 
-    /// Rows at the end of the table that are bound markers.
+    /// Number of rows at the end of the table that are bound markers.
     const MARKERS: usize = 2;
 
-    /// True for the bound markers of MPI-1, [`Named::LB`] and [`Named::UB`], which have size 0.
+    /// Returns true for the bound markers of MPI-1, [`Named::LB`] and [`Named::UB`], which have size 0.
     pub fn is_marker(self) -> bool {
         self == Self::LB || self == Self::UB
     }
@@ -61,37 +62,38 @@ impl Named {
         &TABLE[usize::from(self.0)]
     }
 
-    /// Position in the table, 0 up to the number of named types.
+    /// Returns the index of the row, from 0 up to the number of named types.
     pub(crate) fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    /// The MPI name, such as `MPI_DOUBLE`.
+    /// Returns the MPI name, such as `MPI_DOUBLE`.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// The handle value in the MPI 5 standard ABI.
+    /// Returns the handle value in the MPI 5 standard ABI.
     pub fn abi_value(self) -> u32 {
         self.row().abi
     }
 
-    /// The type with this ABI value.
+    /// Returns the type with this ABI value.
     pub fn from_abi_value(value: u32) -> Option<Self> {
         Self::all_with_markers().find(|n| n.row().abi == value)
     }
 
-    /// Bytes of data.
+    /// Returns the bytes of data.
     pub fn size(self) -> u32 {
         self.row().size
     }
 
-    /// Bytes from one element to the next; larger than the size for some pairs.
+    /// Returns the bytes from one element to the next; larger than the size for some pairs.
     pub fn extent(self) -> u32 {
         self.row().extent
     }
 
-    /// Bytes of an element in external32 (MPI-5.0 section 14.5.2); `external32/` converts to them.
+    /// Returns the bytes of an element in external32 (MPI-5.0 section 14.5.2), to which `external32/`
+    /// converts.
     pub fn external32_size(self) -> u32 {
         match self {
             Self::LONG | Self::UNSIGNED_LONG => 4,
@@ -101,12 +103,12 @@ impl Named {
         }
     }
 
-    /// Alignment in bytes, as a C compiler for LP64 has it.
+    /// Returns the alignment in bytes that a C compiler for LP64 uses.
     pub fn align(self) -> u32 {
         self.row().align
     }
 
-    /// The two members of a pair type such as `MPI_DOUBLE_INT`, with their offsets in bytes.
+    /// Returns the two members of a pair type such as `MPI_DOUBLE_INT`, with their offsets in bytes.
     #[inline]
     pub fn members(self) -> Option<[(u32, Named); 2]> {
         self.row().members.map(|[first, second]| {
@@ -409,7 +411,7 @@ impl Named {
     #[doc(alias = "MPI_COMPLEX32")]
     pub const COMPLEX32: Self = Self(69);
 
-    /// `MPI_LB`, the lower bound marker of MPI-1 (removed in MPI-3.0): no data, see
+    /// `MPI_LB`, the lower bound marker of MPI-1 (removed in MPI-3.0). It has no data; see
     /// [`Datatype::type_struct`](crate::Datatype::type_struct).
     #[doc(alias = "MPI_LB")]
     pub const LB: Self = Self(70);
@@ -521,7 +523,7 @@ static TABLE: [Row; 72] = [
     one("MPI_REAL16", 0x2e2, 16, 16),
     one("MPI_COMPLEX16", 0x2e3, 16, 8),
     one("MPI_COMPLEX32", 0x2eb, 32, 16),
-    // Not in the ABI: values above those of the standard.
+    // These two are not in the ABI: their values are above those of the standard.
     one("MPI_LB", 0x1210, 0, 1),
     one("MPI_UB", 0x1211, 0, 1),
 ];

@@ -1,16 +1,16 @@
 //! Integer tables in the narrowest width that holds them.
 //!
-//! Constructors keep the user's displacement and block length arrays as [`Table`]s; lowering
-//! shares them (no second copy) and kernels read them in place, which is why the width is part of
-//! a kernel's shape. The first use of fresh memory costs more than copying into it, so the copy of
-//! a list of a million short blocks is made of five bytes per block.
+//! Constructors keep the user's displacement and block length arrays as [`Table`]s. Lowering shares the
+//! tables (no second copy) and kernels read them in place, so the width is part of a kernel's shape.
+//! The first use of fresh memory costs more than the copy into it. Therefore the copy of a list of a
+//! million short blocks uses only five bytes per block.
 
 use std::sync::Arc;
 
-/// A shared, immutable array of integers, 4 or 8 bytes per entry, or 1 if it holds lengths.
+/// A shared, immutable array of integers with 4 or 8 bytes per entry, or 1 byte per entry for lengths.
 #[derive(Clone, Debug, Eq)]
 pub enum Table {
-    /// Lengths that fit `u8`. Never the positions of a level, which kernels read.
+    /// Lengths that fit `u8`. Positions, which kernels read, never have this width.
     Short(Short),
     /// Every entry fits `i32`.
     Narrow(Arc<[i32]>),
@@ -18,14 +18,14 @@ pub enum Table {
     Wide(Arc<[i64]>),
 }
 
-/// The entries of [`Table::Short`], which only the engine makes.
+/// The entries of [`Table::Short`]. Only the engine makes them.
 #[derive(Clone, Debug)]
 pub struct Short(Bytes);
 
-/// Where lengths of one byte are.
+/// The storage of one-byte lengths.
 #[derive(Clone, Debug)]
 enum Bytes {
-    /// Ones of a few blocks. Unlike shared ones they take no atomic operation.
+    /// Lengths of 1 for a few blocks. Unlike shared lengths they take no atomic operation.
     Static(&'static [u8]),
     Shared(Arc<[u8]>),
 }
@@ -50,7 +50,7 @@ impl PartialEq for Short {
 impl Eq for Short {}
 
 impl PartialEq for Table {
-    /// Tables that share their entries are equal at a glance.
+    /// Compares two tables. Tables that share their entries are equal without a look at the entries.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Short(a), Self::Short(b)) => a == b,
@@ -62,8 +62,8 @@ impl PartialEq for Table {
 }
 
 /// Evaluates an expression with the entries of a [`Table`] as an iterator of `i64`, once per width:
-/// `entries!(table, it => it.sum())`. Loops over a million entries must not ask for the width in
-/// each round.
+/// `entries!(table, it => it.sum())`. A loop over a million entries must not test the width in each
+/// round.
 macro_rules! entries {
     ($table:expr, $it:ident => $body:expr) => {
         match $table {
@@ -84,17 +84,18 @@ macro_rules! entries {
 }
 pub(crate) use entries;
 
-/// `values` made narrow, if `fits` says so of the union of their `bits`.
+/// Converts `values` to a narrower width if `fits` accepts the union of their `bits`.
 ///
-/// One pass, as reading a long array twice shows; it stops at the first part that does not fit, and
-/// the last value is looked at first, because lists often grow.
+/// The function makes one pass, because a second pass over a long array costs measurable time. It stops
+/// at the first part that does not fit. It tests the last value first, because lists often grow.
 fn narrowed<T: Copy>(
     values: &[i64],
     bits: impl Fn(i64) -> u64,
     fits: impl Fn(u64) -> bool,
     narrow: impl Fn(i64) -> T,
 ) -> Option<Arc<[T]>> {
-    /// Entries that are converted between two looks at the bits: vector loops, within a page.
+    /// Entries that are converted between two tests of the bits: enough for vector loops, within a
+    /// page.
     const PART: usize = 512;
     if !values.last().is_none_or(|&last| fits(bits(last))) {
         return None;
@@ -111,14 +112,15 @@ fn narrowed<T: Copy>(
             return None;
         }
     }
-    // SAFETY: both slices have one length and are cut the same way, so every entry was written.
+    // SAFETY: `made` and `values` have equal lengths and are cut into equal parts, and the loop wrote
+    // every entry of every part, so all entries of `made` are initialized.
     Some(unsafe { made.assume_init() })
 }
 
 impl Table {
-    /// Stores `values` in the narrower of the widths for positions that holds all of them.
+    /// Stores `values` in 32 bits per entry if all of them fit, else in 64 bits.
     pub fn new(values: &[i64]) -> Self {
-        // Above its low 32 bits this is 0 for what fits `i32`.
+        // The upper 32 bits of the result are 0 exactly if the value fits `i32`.
         let high = |value: i64| value.wrapping_add(1 << 31) as u64;
         match narrowed(values, high, |all| all >> 32 == 0, |value| value as i32) {
             Some(narrow) => Self::Narrow(narrow),
@@ -126,8 +128,8 @@ impl Table {
         }
     }
 
-    /// Stores block lengths in the narrowest width that holds all of them; `None` if one is
-    /// negative.
+    /// Stores block lengths in the narrowest width that holds all of them. Returns `None` if a length
+    /// is negative.
     pub(crate) fn lengths(values: &[i64]) -> Option<Self> {
         let bits = |value: i64| value as u64;
         if let Some(short) = narrowed(values, bits, |all| all <= 0xff, |value| value as u8) {
@@ -137,19 +139,19 @@ impl Table {
         (all >= 0).then(|| Self::new(values))
     }
 
-    /// Lengths of one byte each, as they are.
+    /// Stores lengths of one byte each.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         Self::Short(Short(Bytes::Shared(bytes.into())))
     }
 
-    /// The lengths of `count` blocks of one copy, if these are few.
+    /// Returns the lengths of `count` blocks of one copy, if `count` is at most 16.
     #[inline]
     pub(crate) fn ones(count: usize) -> Option<Self> {
         static ONES: [u8; 16] = [1; 16];
         ONES.get(..count).map(|ones| Self::Short(Short(Bytes::Static(ones))))
     }
 
-    /// The least and the greatest entry; `None` when there is no entry.
+    /// Returns the least and the greatest entry; `None` if there is no entry.
     pub fn range(&self) -> Option<(i64, i64)> {
         fn range<T: Copy + Ord>(entries: &[T]) -> Option<(T, T)> {
             let first = *entries.first()?;
@@ -162,14 +164,15 @@ impl Table {
         }
     }
 
-    /// The sum of lengths; `None` if one is negative.
+    /// Returns the sum of the lengths; `None` if a length is negative.
     pub(crate) fn total(&self) -> Option<u128> {
-        /// Sums in 64 bits, as vector loops, of parts that these hold, and the union of all bits.
+        /// Sums parts of the table in 64 bits, as vector loops; a part is short enough for its sum to
+        /// fit. Also collects the union of all bits.
         fn total<T: Copy>(entries: &[T], value: impl Fn(T) -> i64) -> Option<u128> {
             const PART: usize = 1 << 12;
             let (mut sum, mut bits) = (0, 0);
             for part in entries.chunks(PART) {
-                // A negative one wraps, and is found by its sign.
+                // A negative entry wraps the sum, but its sign bit in `bits` reveals it.
                 let add = |sum: u64, &entry: &T| sum.wrapping_add(value(entry) as u64);
                 sum += u128::from(part.iter().fold(0, add));
                 bits |= part.iter().fold(0, |bits, &entry| bits | value(entry));
@@ -185,7 +188,7 @@ impl Table {
         }
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         match self {
             Self::Short(t) => t.len(),
@@ -194,12 +197,12 @@ impl Table {
         }
     }
 
-    /// True when there is no entry.
+    /// Returns true if there is no entry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The entry at `index`; panics when out of range, like a slice.
+    /// Returns the entry at `index`; panics if `index` is out of range, like a slice.
     #[inline]
     pub fn get(&self, index: usize) -> i64 {
         match self {
@@ -209,12 +212,12 @@ impl Table {
         }
     }
 
-    /// The entries, widened.
+    /// Returns the entries, widened to `i64`.
     pub fn iter(&self) -> impl Iterator<Item = i64> + '_ {
         (0..self.len()).map(|i| self.get(i))
     }
 
-    /// Address of the first entry, for a kernel's parameter block.
+    /// Returns the address of the first entry, for a kernel's parameter block.
     pub fn address(&self) -> u64 {
         match self {
             Self::Short(t) => t.as_ptr() as u64,
@@ -223,7 +226,7 @@ impl Table {
         }
     }
 
-    /// Bytes per entry: 4 or 8, or 1.
+    /// Returns the bytes per entry: 1, 4 or 8.
     pub fn width(&self) -> usize {
         match self {
             Self::Short(_) => 1,

@@ -1,26 +1,27 @@
-//! Which thread this is, as a number, in one instruction.
+//! Identifies the current thread by a number, in one instruction.
 //!
-//! A call that packs a hundred bytes takes ten nanoseconds, and two variables of a thread in a shared
-//! library cost three: each is a call into the loader. What is kept per thread on the way of
-//! such calls is therefore found in tables by [`key`] and [`slot`]: the counters in `exec/stats.rs`, and what
-//! a thread used last in the C face (`handle/thread_cache.rs`). Roads not taken: the
-//! initial-exec model makes the loader refuse the library where its spare room for such variables is
-//! used up, and descriptors (gnu2) cost a call again.
+//! A call that packs a hundred bytes takes ten nanoseconds. Two thread-local variables in a shared
+//! library cost three of them, because each access is a call into the loader. Therefore such calls keep
+//! their per-thread data in tables that are indexed by [`key`] and [`slot`]: the counters in
+//! `exec/stats.rs`, and the handles that a thread used last in the C face (`handle/thread_cache.rs`).
+//! Two alternatives were rejected. With the initial-exec model the loader refuses the library if its
+//! spare room for such variables is used up. TLS descriptors (gnu2) cost a call again.
 //!
-//! What a table may rely on: no two live threads have the same key, and a thread's key never changes.
-//! The key of a thread that has ended may come again with another one; that thread was
-//! created after the former was done, by a chain of events that orders all that the former did
-//! before what the new one does (memory for its stack and its control block was handed on). A fork's
-//! child is one thread, with the key that it had.
+//! A table may rely on this: no two live threads have the same key, and a thread's key never changes. A
+//! new thread may get the key of a thread that has ended. Then the new thread was created after the old
+//! one had finished, and a chain of events (the memory of its stack and control block was reused)
+//! orders everything that the old thread did before everything that the new thread does. The child of a
+//! fork has one thread, which keeps its key.
 
-/// A number that no other live thread of the process has; never 0.
+/// Returns a number that no other live thread of the process has; never 0.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", target_pointer_width = "64", not(miri)))]
 #[inline(always)]
 pub fn key() -> usize {
     let key: usize;
-    // SAFETY: reads the word that `fs` points to: on Linux the platform's ABI for thread-local
-    // variables (variant II) has every thread's control block begin with its own address. Nothing is
-    // written, no flag or stack touched, and a thread reads the same value at any time.
+    // SAFETY: the instruction reads the word at `fs:0`. On Linux the x86-64 ABI for thread-local
+    // variables (variant II) puts the address of the thread's control block there, so the word is
+    // readable. The instruction writes no memory, changes no flag and does not touch the stack. A
+    // thread reads the same value every time, so `pure` holds.
     unsafe {
         std::arch::asm!(
             "mov {key}, qword ptr fs:[0]",
@@ -31,13 +32,14 @@ pub fn key() -> usize {
     key
 }
 
-/// A number that no other live thread of the process has; never 0.
+/// Returns a number that no other live thread of the process has; never 0.
 #[cfg(all(target_arch = "aarch64", target_os = "linux", not(miri)))]
 #[inline(always)]
 pub fn key() -> usize {
     let key: usize;
-    // SAFETY: reads the register that holds the address of the thread's control block, which programs
-    // may read and none may change under another's feet. Nothing else is touched.
+    // SAFETY: the instruction reads `tpidr_el0`, the register that holds the address of the thread's
+    // control block. User programs may read it, and no other thread can change it. The instruction
+    // touches nothing else.
     unsafe {
         std::arch::asm!(
             "mrs {key}, tpidr_el0",
@@ -48,7 +50,7 @@ pub fn key() -> usize {
     key
 }
 
-/// A number that no other live thread of the process has; never 0.
+/// Returns a number that no other live thread of the process has; never 0.
 #[cfg(any(
     miri,
     not(target_os = "linux"),
@@ -59,7 +61,7 @@ pub fn key() -> usize {
     of_variable()
 }
 
-/// The address of a variable that each thread has: the same by the language's means.
+/// Returns the address of a thread-local variable: the portable way to get a key.
 #[cfg(any(
     test,
     miri,
@@ -76,12 +78,13 @@ fn of_variable() -> usize {
 /// Entries of a table by [`slot`].
 pub const SLOTS: usize = 256;
 
-/// The entry of a thread in a table of [`SLOTS`]. Other threads may have the same one, so an entry
-/// says whose it is.
+/// Returns the entry of a thread in a table of [`SLOTS`] entries. Two threads may share an entry, so
+/// each entry must record its owner.
 #[inline(always)]
 pub const fn slot(key: usize) -> usize {
     // Control blocks lie pages or stacks apart: the upper bits of a product with the golden ratio
-    // spread both. With the bits below a page, distances like 0x880_0000 fill 48 slots of 128 only.
+    // spread both distances. If the bits below a page took part, distances like 0x880_0000 would fill
+    // only 48 slots of 128.
     ((key as u64 >> 12).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS.ilog2())) as usize
 }
 
@@ -114,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_key_lies_where_variables_of_threads_do() {
-        // In a program the linker knows the distance: the same for all threads.
+        // In a program the linker knows the distance: it is the same for all threads.
         let distance = || key().wrapping_sub(of_variable());
         let other = std::thread::spawn(distance).join().expect("a number");
         assert_eq!(distance(), other);

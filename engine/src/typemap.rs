@@ -1,13 +1,12 @@
-//! The naive typemap walk: the oracle that every executor is checked against.
+//! The naive typemap walk: the oracle for all executors.
 //!
-//! It follows the standard's definition of each constructor (MPI-5.0 section 5.1) word by word,
-//! writes out one entry per basic element, and copies entry by entry. It knows nothing of bounds
-//! computed elsewhere except the extent, uses none of the engine's other rooms, and is meant for
-//! tests, fuzzing and the self-check of the bench suite: its cost is proportional to the number of
-//! basic elements, and it recurses over the depth of the tree.
+//! It follows the standard's definition of each constructor (MPI-5.0 section 5.1) word by word, writes
+//! out one entry per basic element, and copies entry by entry. From the rest of the engine it uses only
+//! the extent of a type. It is meant for tests, fuzzing and the self-check of the bench suite: its cost
+//! is proportional to the number of basic elements, and it recurses over the depth of the tree.
 //!
-//! Displacements wrap: the constructor promises that every element of data has an address of 64
-//! bits, but not the blocks of length 0, nor a stride between blocks of extent 0.
+//! Displacements wrap. The constructors guarantee that every element of data has an address of 64 bits.
+//! They do not guarantee that for blocks of length 0, or for a stride between blocks of extent 0.
 
 use crate::datatype::{
     Call, Constructor, DEFAULT_ARGUMENT, Darray, Datatype, Distribution, F90, Order,
@@ -23,7 +22,7 @@ pub struct Entry {
     pub named: Named,
 }
 
-/// The typemap of one element, in typemap order.
+/// Returns the typemap of one element, in typemap order.
 pub fn typemap(ty: &Datatype) -> Vec<Entry> {
     let mut entries = Vec::new();
     walk(ty, 0, &mut entries);
@@ -91,8 +90,8 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
         }
         Constructor::Subarray { region, order, old } => {
             let [sizes, subsizes, starts] = region.parts();
-            // Visit the box in storage order: an index vector counted up like an odometer, with
-            // the fastest dimension last (C) or first (Fortran).
+            // Visit the box in storage order, like an odometer: the fastest dimension is the last (C)
+            // or the first (Fortran).
             let total: i64 = subsizes.iter().product();
             for n in 0..total {
                 let (mut rest, mut element, mut step) = (n, 0, 1);
@@ -108,7 +107,7 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
                 walk(old, at.wrapping_add(element.wrapping_mul(old.extent())), out);
             }
         }
-        // The layout that a composite holds is not looked at, except where it is a named type.
+        // The layout of a composite is ignored, except if it is a named type.
         Constructor::Composite { call, layout } => match &**call {
             Call::Darray(call) => {
                 out.extend(darray(call).iter().map(|e| Entry { offset: at + e.offset, ..*e }));
@@ -116,7 +115,7 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
             Call::F90(F90::Real { .. } | F90::Complex { .. } | F90::Integer { .. }) => {
                 walk(layout, at, out);
             }
-            // A C struct of the two.
+            // The layout of a C struct of the two types.
             Call::ValueIndex { value, index } => {
                 let align = i64::from(index.align());
                 walk(value, at, out);
@@ -126,8 +125,8 @@ fn walk(ty: &Datatype, at: i64, out: &mut Vec<Entry>) {
     }
 }
 
-/// The typemap of a distributed array, by the program text of MPI-5.0 section 5.1.4: dimension
-/// after dimension, each made of the one before by `cyclic`.
+/// Returns the typemap of a distributed array. It follows the program text of MPI-5.0 section 5.1.4:
+/// `cyclic` makes each dimension from the dimension before.
 fn darray(call: &Darray) -> Vec<Entry> {
     let dimensions = call.sizes.len();
     let mut position = vec![0; dimensions];
@@ -149,7 +148,7 @@ fn darray(call: &Darray) -> Vec<Entry> {
             (Distribution::Block | Distribution::Cyclic, argument) => i64::from(argument),
         };
         entries = cyclic(argument, size, position[d], processes, &entries, extent);
-        // The upper bound marker that `cyclic` sets; the lower one is at 0.
+        // `cyclic` sets an upper bound marker here; the lower marker is at 0.
         extent *= size;
     }
     entries
@@ -193,7 +192,7 @@ fn cyclic(
 ///
 /// # Panics
 ///
-/// When the elements do not lie within `memory`.
+/// Panics if the elements do not lie within `memory`.
 pub fn pack(ty: &Datatype, count: u64, memory: &[u8], origin: usize) -> Vec<u8> {
     let mut packed = Vec::new();
     for (start, size) in pieces(ty, count, origin) {
@@ -206,7 +205,8 @@ pub fn pack(ty: &Datatype, count: u64, memory: &[u8], origin: usize) -> Vec<u8> 
 ///
 /// # Panics
 ///
-/// When the elements do not lie within `memory`, or `packed` has another length than they need.
+/// Panics if the elements do not lie within `memory`, or if the elements need more or fewer bytes than
+/// `packed` has.
 pub fn unpack(ty: &Datatype, count: u64, packed: &[u8], memory: &mut [u8], origin: usize) {
     let mut position = 0;
     for (start, size) in pieces(ty, count, origin) {
@@ -216,7 +216,7 @@ pub fn unpack(ty: &Datatype, count: u64, packed: &[u8], memory: &mut [u8], origi
     assert_eq!(position, packed.len(), "packed data has the wrong length");
 }
 
-/// Where each basic element of `count` elements lies: start in memory and bytes.
+/// Returns, for each basic element of `count` elements, its start in memory and its bytes.
 fn pieces(ty: &Datatype, count: u64, origin: usize) -> impl Iterator<Item = (usize, usize)> {
     let (entries, extent) = (typemap(ty), ty.extent());
     (0..count).flat_map(move |i| {

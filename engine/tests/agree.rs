@@ -1,5 +1,5 @@
-//! The executors against the oracle: chosen types that reach every operation of the program and
-//! every branch of the executor, at every split point. Random types are the fuzz crate's business.
+//! Compares the executors with the oracle, at every split point. The chosen types reach every operation
+//! of the program and every branch of the executor. The fuzz crate tests random types.
 
 mod layouts;
 
@@ -7,7 +7,7 @@ use layouts::memory;
 use std::ops::Range;
 use typepack_engine::{Datatype, Named, Order, pack_range, typemap, unpack_range};
 
-/// Those of `layouts`, and some that are too large for the tests that try all pairs of them.
+/// Returns the types of `layouts`, and some types that are too large for the tests that try all pairs.
 fn types() -> Vec<(&'static str, Datatype)> {
     let (byte, int) = (Datatype::named(Named::BYTE), Datatype::named(Named::INT));
     let members = [Datatype::named(Named::CHAR), int, Datatype::named(Named::DOUBLE)];
@@ -31,7 +31,7 @@ fn types() -> Vec<(&'static str, Datatype)> {
     types
 }
 
-/// All ranges of a small packed size; for a larger one every start with some ends.
+/// Returns all ranges of a small packed size; for a larger size every start with some ends.
 fn ranges(bytes: u64) -> Vec<Range<u64>> {
     let step = if bytes <= 150 { 1 } else { 37 };
     let mut all = Vec::new();

@@ -1,4 +1,5 @@
-//! Facts against the oracle: overlap by counting every byte, block statistics from the run list.
+//! Compares facts with the oracle: overlap with a count of every byte, block statistics with the run
+//! list.
 
 mod random;
 #[path = "../../fuzz/support/walk.rs"]
@@ -15,7 +16,7 @@ fn overlaps(ty: &Datatype, count: u64) -> bool {
     !places(ty, count).into_iter().all(|byte| seen.insert(byte))
 }
 
-/// Small types are always decided, and rightly.
+/// Checks that small types are always decided, with the right answer.
 fn check_overlap(ty: &Datatype) -> [u64; 2] {
     let plan = ty.commit().unwrap();
     let mut decided = [0; 2];
@@ -90,7 +91,7 @@ fn proofs_for_types_too_large_to_sort() {
     let face =
         Datatype::subarray(&[n, n, 64], &[n / 2, n / 2, 3], &[9, 9, 9], Order::Fortran, &double)
             .unwrap();
-    // Two fields of a record, read one after the other.
+    // Two fields of a record, read one after another.
     let fields = [
         Datatype::hvector(1 << 30, 1, 24, &float).unwrap(),
         Datatype::hvector(1 << 29, 1, 24, &double).unwrap(),
@@ -129,8 +130,8 @@ fn proofs_for_types_too_large_to_sort() {
 
 #[test]
 fn what_cannot_be_decided_is_unknown() {
-    // Two combs with teeth 6 and 10 bytes apart never meet (odd and even bytes), which only
-    // number theory could tell.
+    // Two combs with teeth 6 and 10 bytes apart never meet (one has odd bytes, the other even bytes).
+    // Only number theory could prove that.
     let byte = Datatype::named(Named::BYTE);
     let teeth = [
         Datatype::hvector(1 << 40, 1, 6, &byte).unwrap(),
@@ -165,7 +166,8 @@ fn deep_and_shared_programs_are_summed_up_once() {
     assert_eq!((Facts::of(&plan).runs, plan.overlaps(1)), (100_000, Answer::No));
 }
 
-/// A tower of structs each of which interleaves with the one inside: sorted once, at the top.
+/// In a tower of structs, each struct interleaves with the struct inside. Runs are sorted once, at the
+/// top.
 #[test]
 fn an_interleaved_tower_is_sorted_once() {
     let byte = Datatype::named(Named::BYTE);
@@ -181,7 +183,8 @@ fn an_interleaved_tower_is_sorted_once() {
     assert_eq!(twice.commit().unwrap().overlaps(1), Answer::Yes);
 }
 
-/// As `random_types`, too many elements to sort: they lie apart, so one decides.
+/// The types of `random_types` with too many elements to sort. The elements are disjoint, so one
+/// element decides.
 #[test]
 fn random_types_many_times() {
     let mut decided = [0; 2];

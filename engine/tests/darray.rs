@@ -1,5 +1,5 @@
-//! Distributed arrays against a naive computation of who owns what: over all ranks every element
-//! is owned exactly once, in storage order, and bounds are those of the whole array.
+//! Compares distributed arrays with a naive computation of the owner of each element. Over all ranks
+//! every element is owned exactly once, in storage order, and the bounds are those of the whole array.
 
 use typepack_engine::Distribution::{Block, Cyclic, None};
 use typepack_engine::{
@@ -9,13 +9,14 @@ use typepack_engine::{
 /// One dimension: elements, distribution, argument, processes.
 type Dimension = (i64, Distribution, i32, i32);
 
-/// The process that owns element `i` of a dimension, from the meaning of the distribution alone.
+/// Returns the process that owns element `i` of a dimension, from the definition of the distribution
+/// alone.
 fn owner(i: i64, (size, distribution, argument, processes): Dimension) -> i64 {
     let processes = i64::from(processes);
     match distribution {
         None => 0,
         Block if argument == DEFAULT_ARGUMENT => {
-            // The least block that is enough.
+            // The least block that covers the dimension.
             let block = (1..).find(|block| block * processes >= size).unwrap();
             i / block
         }
@@ -34,7 +35,7 @@ fn darray(dimensions: &[Dimension], rank: i32, order: Order, old: &Datatype) -> 
     Datatype::darray(all, rank, &sizes, &distributions, &arguments, &processes, order, old).unwrap()
 }
 
-/// All elements in storage order, each with its rank in a grid of C order.
+/// Returns all elements in storage order, each with the rank of its owner in a grid of C order.
 fn owners(dimensions: &[Dimension], order: Order) -> Vec<i64> {
     let total: i64 = dimensions.iter().map(|d| d.0).product();
     let mut owners = Vec::new();
@@ -58,7 +59,7 @@ fn owners(dimensions: &[Dimension], order: Order) -> Vec<i64> {
     owners
 }
 
-/// All ranks of one grid.
+/// Checks all ranks of one grid.
 fn check(dimensions: &[Dimension], order: Order) {
     let old = Datatype::named(Named::INT);
     let owners = owners(dimensions, order);
@@ -87,7 +88,7 @@ fn check(dimensions: &[Dimension], order: Order) {
     assert_eq!(seen, owners.len(), "{dimensions:?}: every element exactly once");
 }
 
-/// Every distribution that is not erroneous for a size and a number of processes.
+/// Returns every legal distribution for a size and a number of processes.
 fn ways(size: i64, processes: i32) -> Vec<Dimension> {
     let mut ways = vec![];
     if processes == 1 {
@@ -177,7 +178,7 @@ fn a_share_of_a_huge_array_is_a_handful_of_nodes() {
 
 #[test]
 fn whole_blocks_are_subarrays() {
-    // What equal layouts meet in is the program.
+    // Equal layouts have equal programs.
     let double = Datatype::named(Named::DOUBLE);
     let block = DEFAULT_ARGUMENT;
     let ty = darray(&[(8, Block, block, 2), (6, Block, block, 3)], 4, Order::C, &double);

@@ -1,6 +1,6 @@
-//! Decoding and its way back: the rows of the standard's table, and over random trees that a type
-//! rebuilt from its contents is the same type. The same trees also hold the executor, the bounds
-//! and the element counts of the newer constructors against the oracle.
+//! Tests decoding and rebuilding: the rows of the standard's table; and for random trees, that a type
+//! rebuilt from its contents equals the original. The same trees compare the executor, the bounds and
+//! the element counts of the newer constructors with the oracle.
 
 #[path = "../../fuzz/support/random.rs"]
 mod random;
@@ -16,7 +16,7 @@ fn named(named: Named) -> Datatype {
     Datatype::named(named)
 }
 
-/// Envelope as `(combiner, form, ni, na, nc, nd)`.
+/// Returns the envelope as `(combiner, form, ni, na, nc, nd)`.
 fn envelope(ty: &Datatype) -> (i32, Form, usize, usize, usize, usize) {
     let e = ty.envelope();
     (e.combiner.0, e.form, e.integers, e.addresses, e.large_counts, e.datatypes)
@@ -28,7 +28,7 @@ fn rebuilt(ty: &Datatype) -> Datatype {
         .unwrap()
 }
 
-/// The whole row of a type: envelope, contents, and that the envelope counts them.
+/// Checks the whole row of a type: envelope and contents, and that the envelope counts the contents.
 #[track_caller]
 fn row(ty: &Datatype, combiner: i32, form: Form, i: &[i32], a: &[i64], c: &[i64], d: &[Named]) {
     let contents = ty.contents().unwrap();
@@ -42,7 +42,7 @@ fn row(ty: &Datatype, combiner: i32, form: Form, i: &[i32], a: &[i64], c: &[i64]
     same(ty, &rebuilt(ty));
 }
 
-/// What a rebuilt type must share with the original.
+/// Checks the properties that a rebuilt type must share with the original.
 #[track_caller]
 fn same(a: &Datatype, b: &Datatype) {
     assert_eq!(typemap::typemap(a), typemap::typemap(b), "{a:?}");
@@ -57,8 +57,8 @@ fn same_facts(a: &Datatype, b: &Datatype) {
     assert_eq!(a.envelope(), b.envelope());
 }
 
-/// The int rows of `shared/abi/combiners.csv`, which are those of MPI-2.2 section 4.1.13 (mission
-/// text on decoding): places and numbers of all arguments.
+/// The rows of the `int` form in `shared/abi/combiners.csv`, which equal those of MPI-2.2 section
+/// 4.1.13 (mission text on decoding): positions and numbers of all arguments.
 #[test]
 fn int_rows() {
     let (int, t) = (named(Named::INT), [Named::INT]);
@@ -108,7 +108,7 @@ fn darray(old: &Datatype) -> Datatype {
     .unwrap()
 }
 
-/// The large-count rows (`c` in the table).
+/// The rows of the large-count form (`c` in the table).
 #[test]
 fn large_rows() {
     let (int, t) = (named(Named::INT), [Named::INT]);
@@ -133,7 +133,7 @@ fn large_rows() {
     row(&ty, 110, form, &[], &[], &[2, 1, 2, 0, 8], &types);
     let none = large(Datatype::structured(&[], &[], &[]).unwrap());
     row(&none, 110, form, &[], &[], &[0], &[]);
-    // One form only: nothing is recorded, and a dup of a large type is a dup.
+    // These calls have one form only: nothing is recorded, and a dup of a large type is a dup.
     row(&large(int.dup()), 102, Form::Int, &[], &[], &[], &t);
     let dup = large(Datatype::contiguous(7, &int).unwrap()).dup();
     assert_eq!(envelope(&dup), (102, Form::Int, 0, 0, 0, 1));
@@ -142,7 +142,7 @@ fn large_rows() {
     assert_eq!(large(int).form(), Form::Int);
 }
 
-/// What nobody recorded decodes in the `int` form if it fits.
+/// A type without a recorded form decodes in the `int` form if its arguments fit.
 #[test]
 fn the_default_form() {
     let byte = named(Named::BYTE);
@@ -174,8 +174,8 @@ fn the_default_form() {
     assert_eq!(ty.form(), Form::Int);
 }
 
-/// MPI-2.2 section 4.1.13 (mission text): a combiner of its own only for the MPI-1 call from
-/// Fortran, with arguments in the places of the other.
+/// MPI-2.2 section 4.1.13 (mission text): only the MPI-1 call from Fortran has a combiner of its own,
+/// with the argument positions of the other call.
 #[test]
 fn the_integer_combiners() {
     let (int, t) = (named(Named::INT), [Named::INT]);
@@ -197,7 +197,7 @@ fn named_types_are_what_they_are() {
         let ty = named(n);
         assert_eq!(envelope(&ty), (101, Form::Int, 0, 0, 0, 0));
         assert!(ty.is_named() && ty.is_predefined() && ty.depth() == 0);
-        // A dup of a named type is a derived one that can be freed (mission text, rationale).
+        // A dup of a named type is a derived type that can be freed (mission text, rationale).
         assert!(!ty.dup().is_named() && !ty.dup().is_predefined());
         assert_eq!(ty.dup().contents().unwrap().datatypes[0].as_named(), Some(n));
     }
@@ -205,7 +205,7 @@ fn named_types_are_what_they_are() {
     assert_eq!(Combiner(7).to_string(), "combiner 7");
 }
 
-/// MPI-5.0 section 19.1.5: the same arguments give the same type; it is predefined and unnamed.
+/// MPI-5.0 section 19.1.5: equal arguments return one type, which is predefined and unnamed.
 #[test]
 fn fortran_kinds() {
     let real = || Datatype::f90_real(Some(15), Some(307)).unwrap();
@@ -219,7 +219,7 @@ fn fortran_kinds() {
     assert_eq!((complex.size(), complex.elements()), (16, 1));
     let integer = Datatype::f90_integer(18).unwrap();
     assert_eq!((integer.size(), typemap::typemap(&integer)[0].named), (8, Named::INTEGER8));
-    // They serve wherever a datatype does.
+    // Fortran kinds can be used wherever a datatype can.
     let column = Datatype::vector(3, 1, 4, &real()).unwrap();
     assert_eq!(column.commit().unwrap().packed_bytes(1).unwrap(), 24);
 }
@@ -350,7 +350,7 @@ impl Random {
             .unwrap()
     }
 
-    /// A type of at most about 300 elements, small enough for the oracle.
+    /// Returns a type of at most about 300 elements, small enough for the oracle.
     fn tree(&mut self, depth: i64) -> Datatype {
         if depth == 0 {
             return self.leaf();
@@ -415,7 +415,7 @@ impl Random {
     }
 }
 
-/// Decodes a whole tree and builds it again from nothing but named types.
+/// Decodes a whole tree and rebuilds it from named types only.
 fn rebuild_all(ty: &Datatype, met: &mut BTreeSet<i32>) -> Datatype {
     met.insert(ty.combiner().0);
     if ty.is_named() {
@@ -502,7 +502,7 @@ fn darray_of_one(old: &Datatype) -> Datatype {
 
 #[test]
 fn a_tower_of_empty_shares_drops_and_commits() {
-    // An empty share keeps what it has nothing of: each level holds the one below twice.
+    // An empty share still holds its old type: each level holds the level below twice.
     let mut empty = named(Named::INT);
     for _ in 0..100_000 {
         empty = Datatype::darray(2, 1, &[1], &[Distribution::Block], &[1], &[2], Order::C, &empty)

@@ -1,6 +1,6 @@
-//! external32 against the standard's table, hand-written bytes, and a conversion of the typemap
-//! entry by entry that shares nothing with the engine's. The bytes in memory are written for
-//! little-endian machines.
+//! Compares external32 with the standard's table, with hand-written bytes, and with a naive conversion
+//! of the typemap, entry by entry, which shares no code with the engine. The bytes in memory are
+//! written for little-endian machines.
 
 #![cfg(target_endian = "little")]
 
@@ -19,7 +19,7 @@ fn named(n: Named) -> Datatype {
     Datatype::named(n)
 }
 
-/// One value of each named type: its bytes in memory (little-endian, with gaps as `None`) and in
+/// Returns one value of each named type: its bytes in memory (little-endian, gaps are `None`) and in
 /// external32. A named type without a row fails the test that uses the table.
 fn vectors(named: Named) -> (Vec<Option<u8>>, Vec<u8>) {
     let long_double = || -> (Vec<u8>, Vec<u8>) {
@@ -32,7 +32,7 @@ fn vectors(named: Named) -> (Vec<Option<u8>>, Vec<u8>) {
         };
         (memory, quad)
     };
-    // 1.5 and -2.0 in each width.
+    // The values 1.5 and -2.0 in each width.
     let half = ([0x00, 0x3e], [0x3e, 0x00], [0x00, 0xc0], [0xc0, 0x00]);
     let float = ([0, 0, 0xc0, 0x3f], [0x3f, 0xc0, 0, 0], [0, 0, 0, 0xc0], [0xc0, 0, 0, 0]);
     let double = (
@@ -168,7 +168,7 @@ fn sizes_are_those_of_the_table() {
     for (n, bytes) in long_form {
         assert_eq!(size_of(n), bytes, "{n}");
     }
-    // Everything else keeps its size.
+    // All other types keep their sizes.
     for n in Named::all().filter(|n| long_form.iter().all(|(other, _)| other != n)) {
         assert_eq!(size_of(n), u64::from(n.size()), "{n}");
     }
@@ -227,14 +227,14 @@ fn any_byte_of_a_truth_value_counts() {
     assert_eq!(back, [1, 0]);
 }
 
-/// What MPI-2.2 section 4.2 (the mission text) does with `MPI_Pack`, in external32: successive calls
-/// make one packing unit, which is unpacked in parts.
+/// The examples of MPI-2.2 section 4.2 (the mission text) with `MPI_Pack`, in external32: successive
+/// calls make one packing unit, which is unpacked in parts.
 #[test]
 fn examples_of_the_mission_text() {
     let (int, float, char) = (named(Named::INT), named(Named::FLOAT), named(Named::CHAR));
     let external = |ty: &Datatype| External32::new(ty).unwrap();
 
-    // Example 4.21: two integers into one unit.
+    // Example 4.21: two integers in one unit.
     let (mut unit, mut position) = ([0u8; 1000], 0);
     pack_external(&external(&int), 1, &[7i32], &mut unit, &mut position).unwrap();
     pack_external(&external(&int), 1, &[-3i32], &mut unit, &mut position).unwrap();
@@ -243,7 +243,7 @@ fn examples_of_the_mission_text() {
     unpack_external(&external(&int), 2, &unit, &mut position, &mut both).unwrap();
     assert_eq!((both, position), ([7, -3], 8));
 
-    // Example 4.22: i and then a[0] ... a[i-1], packed as one struct, unpacked in two calls.
+    // Example 4.22: i and then a[0] ... a[i-1], packed as one struct and unpacked by two calls.
     let mut memory = [0u8; 44];
     for (k, value) in [0.5f32, 1.0, 1.5, 2.0, 2.5, 9.0, 9.0, 9.0, 9.0, 9.0].iter().enumerate() {
         memory[4 * k..4 * k + 4].copy_from_slice(&value.to_ne_bytes());
@@ -259,7 +259,7 @@ fn examples_of_the_mission_text() {
     unpack_external(&external(&float), i[0] as u64, &unit, &mut position, &mut a).unwrap();
     assert_eq!((i[0], a[..6].to_vec(), position), (5, vec![0.5, 1.0, 1.5, 2.0, 2.5, 0.0], 24));
 
-    // Example 4.23: a count and count characters; the sizes tell the room exactly.
+    // Example 4.23: a count and count characters; the pack sizes are the exact length of the buffer.
     let text = b"packed";
     let size = pack_external_size(&external(&int), 1).unwrap()
         + pack_external_size(&external(&char), text.len() as u64).unwrap();
@@ -301,7 +301,7 @@ fn without_room_nothing_is_written() {
     assert_eq!((unit, position, memory), ([5; 8], 1, [3; 2]));
 }
 
-/// A conversion of one basic type that knows only what the standard says; `None`: no counterpart.
+/// Converts one basic type by the text of the standard alone; `None` if the value has no counterpart.
 fn naive_pack(n: Named, memory: &[u8]) -> Option<Vec<u8>> {
     let swapped = |bytes: &[u8]| bytes.iter().rev().copied().collect::<Vec<u8>>();
     let name = n.name();
@@ -331,7 +331,7 @@ fn naive_pack(n: Named, memory: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// x87's number in `memory`, bit by bit of the significand.
+/// Converts x87's number in `memory`, bit by bit of the significand.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 fn naive_quad(memory: &[u8]) -> Vec<u8> {
     let (head, integer) = (u16::from_le_bytes([memory[8], memory[9]]), memory[7] >> 7 == 1);
@@ -340,7 +340,7 @@ fn naive_quad(memory: &[u8]) -> Vec<u8> {
     if exponent != 0 && !integer {
         (exponent, bits[0]) = (0x7fff, true);
     } else {
-        // The 63 bits below the integer bit, from the most significant.
+        // The 63 bits below the integer bit, beginning with the most significant bit.
         for (i, bit) in bits.iter_mut().take(63).enumerate() {
             *bit = memory[7 - (i + 1) / 8] >> (7 - (i + 1) % 8) & 1 == 1;
         }
@@ -352,7 +352,7 @@ fn naive_quad(memory: &[u8]) -> Vec<u8> {
     external
 }
 
-/// long double is binary128 here.
+/// On these machines long double is binary128.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "x86")))]
 fn naive_quad(memory: &[u8]) -> Vec<u8> {
     memory.iter().rev().copied().collect()
@@ -391,13 +391,13 @@ fn naive_x87(external: &[u8]) -> Vec<u8> {
     external.iter().rev().copied().collect()
 }
 
-/// A random tree of at most `depth` constructors above named types.
+/// Returns a random tree of at most `depth` constructors above named types.
 fn tree(random: &mut Random, depth: u32) -> Datatype {
     let all: Vec<Named> = Named::all().filter(|n| n.size() > 0).collect();
     tree_of(random, depth, &all)
 }
 
-/// The same above those of `all`.
+/// Returns a random tree of at most `depth` constructors above the named types in `all`.
 fn tree_of(random: &mut Random, depth: u32, all: &[Named]) -> Datatype {
     if depth == 0 || random.below(8) == 0 {
         return named(all[random.below(all.len() as u64) as usize]);
@@ -454,8 +454,8 @@ fn tree_of(random: &mut Random, depth: u32, all: &[Named]) -> Datatype {
     .expect("a small tree")
 }
 
-/// Memory of random bytes around `count` elements in which, overlaps aside, values that have to be
-/// small are small.
+/// Returns memory of random bytes around `count` elements. Values that must be small for their
+/// conversion are small, except where elements overlap.
 fn memory(ty: &Datatype, count: u64, random: &mut Random) -> (Vec<u8>, usize) {
     let last = (count as i64 - 1) * ty.extent();
     let low = (ty.true_lb() + last.min(0)).min(0);
@@ -476,7 +476,7 @@ fn memory(ty: &Datatype, count: u64, random: &mut Random) -> (Vec<u8>, usize) {
     (bytes, origin)
 }
 
-/// Where each basic element of `count` elements lies in memory.
+/// Returns the position in memory of each basic element of `count` elements.
 fn entries(ty: &Datatype, count: u64, origin: usize) -> Vec<(usize, Named)> {
     let entries = typemap::typemap(ty);
     (0..count as i64)
@@ -488,10 +488,10 @@ fn entries(ty: &Datatype, count: u64, origin: usize) -> Vec<(usize, Named)> {
         .collect()
 }
 
-/// The interpreter or leaf kernels of one of the machine's instruction sets.
+/// Returns settings for the interpreter, or for leaf kernels of one of the machine's instruction sets.
 fn settings(random: &mut Random) -> Settings {
     let mut isas: Vec<Isa> = Isa::ALL.into_iter().filter(|isa| isa.is_available()).collect();
-    // Most often the best one.
+    // The best instruction set is chosen most often.
     isas.push(Isa::best());
     match random.below(isas.len() as u64 + 1) as usize {
         0 => Settings { strategy: Some(Strategy::Interpreter), ..Settings::default() },
@@ -499,8 +499,8 @@ fn settings(random: &mut Random) -> Settings {
     }
 }
 
-/// Compares everything the engine does with `count` elements of `ty` with the naive conversion.
-/// Returns whether the values could be packed at all.
+/// Compares all external32 calls of the engine on `count` elements of `ty` with the naive conversion.
+/// Returns whether the values could be packed.
 fn agree(ty: &Datatype, count: u64, random: &mut Random) -> bool {
     let external = External32::with_settings(ty, &settings(random)).unwrap();
     let (source, origin) = memory(ty, count, random);
@@ -520,7 +520,7 @@ fn agree(ty: &Datatype, count: u64, random: &mut Random) -> bool {
     let expected = pieces.concat();
     assert_eq!(packed, expected, "{ty:?} x {count}\n{}", external.program().program());
 
-    // Every range if there are few, random ones otherwise.
+    // All ranges if there are few of them, else random ranges.
     let ranges: Vec<(u64, u64)> = if bytes <= 40 {
         (0..=bytes).flat_map(|from| (from..=bytes).map(move |to| (from, to))).collect()
     } else {
@@ -533,12 +533,12 @@ fn agree(ty: &Datatype, count: u64, random: &mut Random) -> bool {
         assert_eq!(part, expected[from as usize..to as usize], "{ty:?} x {count}: {from}..{to}");
     }
 
-    // The elements in two calls, one behind the other in a unit.
+    // The elements are packed by two calls, one after the other in a unit.
     for first in 0..=count {
         let (mut unit, mut position) = (vec![0u8; bytes as usize + 3], 3);
         let second = origin as i64 + first as i64 * ty.extent();
         for (start, part) in [(origin as i64, first), (second, count - first)] {
-            // The origin of a type may lie where its memory does not.
+            // The origin of a type may lie outside its memory.
             let Some(source) = source.get(start as usize..).filter(|_| ty.true_lb() >= 0) else {
                 continue;
             };
@@ -580,7 +580,7 @@ fn every_named_type_at_every_split() {
             let far = Datatype::vector(2, 2, 3, &named(n)).unwrap();
             assert!(agree(&Datatype::resized(0, 512, &far).unwrap(), count, &mut random), "{n}");
         }
-        // Long enough for every register width, and for all of their ends.
+        // These counts fill every register width, and reach all remainders.
         for count in [31, 64, 129] {
             assert!(agree(&named(n), count, &mut random), "{n}");
             let strided = Datatype::vector(count as i64, 1, 2, &named(n)).unwrap();
@@ -601,7 +601,8 @@ fn random_trees() {
     assert!(fit > 3000, "only {fit} types could be packed");
 }
 
-/// Types of which only the byte order changes have plans: every instruction set, lists and windows.
+/// Types for which only the byte order changes have plans: tests every instruction set, lists and
+/// windows.
 #[test]
 fn random_trees_that_keep_their_widths() {
     let all = [
@@ -618,7 +619,7 @@ fn random_trees_that_keep_their_widths() {
     ];
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     for i in 0..6000 {
-        // One type, two, or any.
+        // The tree has one named type, two, or any.
         let some = random.below(all.len() as u64 - 1) as usize;
         let some = if i % 3 == 2 { &all[..] } else { &all[some..some + 1 + i % 3] };
         let ty = tree_of(&mut random, 4, some);
@@ -628,7 +629,7 @@ fn random_trees_that_keep_their_widths() {
     }
 }
 
-/// Loops long enough for windows of lines, tiles and joined blocks, and for all of their ends.
+/// Loops long enough for windows of lines, tiles and joined blocks, with all remainders.
 #[test]
 fn long_regular_layouts() {
     let mut random = Random(17);
@@ -662,7 +663,7 @@ fn doubles_are_one_run_and_deep_towers_work() {
     let program = |ty: &Datatype| External32::new(ty).unwrap().program().program().to_string();
     let dense = Datatype::contiguous(3, &Datatype::contiguous(4, &double).unwrap()).unwrap();
     assert_eq!(program(&dense), "elements 1 x 96\n  block 96 @0\n");
-    // Neighbours of different types stay apart, also of equal size.
+    // Neighbours of different types stay separate, even if their sizes are equal.
     let mixed = [double.clone(), named(Named::INT64_T), named(Named::INT64_T)];
     let mixed = Datatype::structured(&[1, 1, 2], &[0, 8, 16], &mixed).unwrap();
     assert_eq!(program(&mixed), "elements 1 x 32\n  seq 2 @0\n    block 8 @0\n    block 24 @8\n");
@@ -676,7 +677,7 @@ fn doubles_are_one_run_and_deep_towers_work() {
     let mut packed = [0; 8];
     pack_external(&external, 2, &[1i64, 0, 2], &mut packed, &mut 0).unwrap();
     assert_eq!(packed, [0, 0, 0, 1, 0, 0, 0, 2]);
-    // A tower that no level of which folds away.
+    // No level of this tower folds away.
     let mut ty = named(Named::BYTE);
     for level in 0..2_000 {
         let types = [ty, named(Named::CHAR)];
@@ -689,7 +690,7 @@ fn doubles_are_one_run_and_deep_towers_work() {
     assert_eq!(packed, typemap::pack(&ty, 1, &memory, 0));
 }
 
-/// One run of every length, from and to any address, by every instruction set.
+/// One run of every length, from any address to any address, by every instruction set.
 #[test]
 fn runs_of_any_length_and_alignment() {
     for (n, width) in [(Named::SHORT, 2), (Named::INT, 4), (Named::DOUBLE, 8)] {

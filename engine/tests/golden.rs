@@ -1,13 +1,13 @@
-//! What the passes make of known types: text files under `golden/`, replayed.
+//! Compares the programs of known types after each pass with the text files in `golden/`.
 //!
-//! A golden file holds cases. `== TITLE` begins one; each `= TYPE` in it is a type expression,
-//! followed by its loop program after every pass that changed it. The types of one case describe
-//! the same layout: their last programs must be equal, displacements, extent and all.
-//! `ddtbench.csv` lists the layouts of DDTBench, which `golden/ddtbench.rs` turns into expressions;
-//! their last programs are in `ddtbench.programs`.
+//! A golden file contains cases. `== TITLE` begins a case. Each `= TYPE` in it is a type expression,
+//! followed by its loop program after every pass that changed it. All types of one case describe one
+//! layout, so their final programs must be equal, including displacements and extent. `ddtbench.csv`
+//! lists the layouts of DDTBench, and `golden/ddtbench.rs` turns them into expressions; their final
+//! programs are in `ddtbench.programs`.
 //!
-//! `TYPEPACK_BLESS=1 cargo test -p typepack-engine --test golden` rewrites the programs; it still
-//! refuses types that do not meet, wrong runs and wrong bytes.
+//! `TYPEPACK_BLESS=1 cargo test -p typepack-engine --test golden` rewrites the programs. It still fails
+//! for types of one case with different programs, for wrong runs and for wrong bytes.
 
 #[path = "../../fuzz/support/blessed.rs"]
 mod blessed;
@@ -27,14 +27,14 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// The program after each step of a commit: the step's name and the text.
+/// Returns the program after each step of a commit: the step's name and the text.
 fn steps(ty: &Datatype) -> Vec<(String, String)> {
     let mut steps = Vec::new();
     inspect::steps(ty, |step, program| steps.push((step.to_owned(), program.to_string()))).unwrap();
     steps
 }
 
-/// The program after each pass that changed it.
+/// Returns the program after each pass that changed it.
 fn trace(steps: &[(String, String)]) -> String {
     let (mut out, mut last) = (String::new(), "");
     for (step, program) in steps {
@@ -59,7 +59,7 @@ fn every_pass_does_what_it_did_and_equal_layouts_meet() {
     for path in &paths {
         let wanted = fs::read_to_string(path).unwrap();
         let mut found = String::new();
-        // The case, its first type and what that became.
+        // The current case, its first type and the final program of that type.
         let mut meeting: Option<(String, String)> = None;
         let mut title = "";
         for line in wanted.lines() {
@@ -105,7 +105,7 @@ fn ddtbench_has_its_runs_its_bytes_and_its_programs() {
         programs.insert(name, program);
     }
     blessed(&folder().join("ddtbench.programs"), &found);
-    // A vector ends with its data, a subarray with its array: only the extent may differ.
+    // A vector ends with its data, a subarray with its array: only the extents may differ.
     let data = |program: &str| program.split_once('\n').map(|(_, data)| data.to_owned());
     let mut pairs = 0;
     for (name, program) in &programs {

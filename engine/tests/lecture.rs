@@ -1,6 +1,6 @@
-//! The examples of E. Gabriel's lecture "MPI derived datatypes", slide by slide, with its numbers.
-//! What it sends is packed here and unpacked at the receiver. The pages of MPI-2.2 among the
-//! mission texts are in `mpi22.rs`; README.md has the list of all examples.
+//! The examples of E. Gabriel's lecture "MPI derived datatypes", slide by slide, with its numbers. For
+//! an example that sends, the test packs at the sender and unpacks at the receiver. `mpi22.rs` has the
+//! pages of MPI-2.2 among the mission texts; README.md lists all examples.
 
 use std::mem::offset_of;
 use typepack_engine::analysis::Answer;
@@ -39,8 +39,8 @@ struct Longer {
     d: f32,
 }
 
-/// Slide "Type map vs. type signature": {(char, 0), (int, 8), (double, 16)}. The places are
-/// illustrative; a C compiler has the int at 4 and the double at 8.
+/// Slide "Type map vs. type signature": {(char, 0), (int, 8), (double, 16)}. The displacements are
+/// illustrative; a C compiler places the int at 4 and the double at 8.
 #[test]
 fn mystruct_as_the_lecture_and_as_a_compiler_places_it() {
     let types = [Named::CHAR, Named::INT, Named::DOUBLE];
@@ -64,7 +64,8 @@ fn displacements_by_address() {
     assert_eq!(ty.extent() as usize, size_of::<MyStruct>());
     let plan = ty.commit().unwrap();
     let mut packed = [0; 13];
-    // SAFETY: one element of the struct's own layout, at its address; 13 bytes of packed data.
+    // SAFETY: `data` has the layout of the plan's one element and is readable; `packed` has room for
+    // the 13 packed bytes and is another variable, so the two do not overlap.
     unsafe { pack_raw(&plan, 1, (&raw const data).cast(), 0..13, packed.as_mut_ptr()) };
     assert_eq!(packed[0], data.a);
     assert_eq!(packed[1..5], data.b.to_ne_bytes());
@@ -88,8 +89,7 @@ fn constructors_of_the_slides() {
     assert_eq!(elements(&bytes), elements(&indexed));
 }
 
-/// Slide "Example using MPI_Type_vector": a column of an 8 x 8 matrix; which one depends on the
-/// pointer.
+/// Slide "Example using MPI_Type_vector": a column of an 8 x 8 matrix; the pointer selects the column.
 #[test]
 fn any_column_of_a_matrix() {
     let column = Datatype::vector(8, 1, 8, &named(Named::DOUBLE)).unwrap().commit().unwrap();
@@ -121,7 +121,7 @@ fn two_members_of_many_structs_need_the_markers() {
     let simple =
         Datatype::type_struct(&[1, 1], &[b, c], &[int.clone(), double.clone()], Binding::C)
             .unwrap();
-    // The next element begins in the middle of a struct: only the first one is right.
+    // The next element begins in the middle of a struct, so only the first element is right.
     assert_eq!((simple.lb(), simple.extent()), (4, 16));
     assert_ne!(simple.extent() as usize, size_of::<Longer>());
 
@@ -137,10 +137,12 @@ fn two_members_of_many_structs_need_the_markers() {
         (0..5).map(|i| Longer { a: 7, b: i, c: f64::from(i) / 4.0, d: 1.0 }).collect();
     let plan = ty.commit().unwrap();
     let mut packed = vec![0; 60];
-    // SAFETY: five elements one struct apart, all in the vector; 60 bytes of packed data.
+    // SAFETY: the five elements are one struct apart, and `data` holds all of them; `packed` has room
+    // for the 60 packed bytes and is another allocation.
     unsafe { pack_raw(&plan, 5, data.as_ptr().cast(), 0..60, packed.as_mut_ptr()) };
     let mut back = [Longer::default(); 5];
-    // SAFETY: as above, written this time.
+    // SAFETY: the five elements are one struct apart, and `back` holds all of them and is writable;
+    // `packed` holds the 60 packed bytes and is another allocation.
     unsafe { unpack_raw(&plan, 5, back.as_mut_ptr().cast(), 0..60, packed.as_ptr()) };
     for (i, (from, to)) in data.iter().zip(&back).enumerate() {
         assert_eq!(packed[12 * i..12 * i + 4], from.b.to_ne_bytes());
@@ -149,7 +151,7 @@ fn two_members_of_many_structs_need_the_markers() {
 }
 
 /// The markers are sticky (slides "The MPI-2 view of the same problem"): they act from inside other
-/// types, the extreme ones win, there is no way to erase them but `resized`.
+/// types, the extreme markers win, and only `resized` erases them.
 #[test]
 fn markers_are_sticky() {
     let (lb, int, ub) = (named(Named::LB), named(Named::INT), named(Named::UB));
@@ -161,7 +163,7 @@ fn markers_are_sticky() {
     let two = Datatype::contiguous(2, &first).unwrap();
     assert_eq!((bounds(&two), offsets(&two)), ((-3, 15, 18, 8), vec![0, 9]));
 
-    // Data outside does not move them; only one that lies further out does.
+    // Data outside the markers does not move them; only a marker further out does.
     let types = [int.clone(), first.clone(), int.clone()];
     let wide = Datatype::structured(&[1; 3], &[-100, 0, 100], &types).unwrap();
     assert_eq!((bounds(&wide), wide.true_lb(), wide.true_ub()), ((-3, 6, 9, 12), -100, 104));
@@ -171,7 +173,7 @@ fn markers_are_sticky() {
     assert_eq!(bounds(&outer), (-20, 30, 50, 4));
     let inner = Datatype::type_struct(&[1; 3], &places[..3], &types[..3], Binding::C).unwrap();
     assert_eq!(bounds(&inner), (-3, 6, 9, 4));
-    // A block length of 0 is no marker.
+    // A marker with block length 0 has no effect.
     let none = Datatype::type_struct(&[1, 0, 0], &places[..3], &types[..3], Binding::C).unwrap();
     assert_eq!(bounds(&none), (-3, 6, 9, 4));
 
@@ -180,8 +182,8 @@ fn markers_are_sticky() {
     assert_eq!(bounds(&Datatype::contiguous(3, &erased).unwrap()), (0, 12, 12, 12));
 }
 
-/// One marker alone: the data decide the other side, with the padding of a struct; without data the
-/// other bound is in the same place.
+/// A single marker: the data decide the other side, with the padding of a struct. Without data, the
+/// other bound is at the same position.
 #[test]
 fn one_marker() {
     let (lb, int, ub) = (named(Named::LB), named(Named::INT), named(Named::UB));
@@ -206,7 +208,8 @@ fn one_marker() {
     }
 }
 
-/// Slide "Examples using MPI_Type_get_contents": where struct and contiguous put their arguments.
+/// Slide "Examples using MPI_Type_get_contents": the positions of the arguments of struct and
+/// contiguous.
 #[test]
 fn contents_of_the_slides() {
     let types = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);
@@ -224,8 +227,8 @@ fn contents_of_the_slides() {
     assert_eq!((contents.integers[0], contents.datatypes[0].as_named()), (4, Some(Named::INT)));
 }
 
-/// Slide "Derived Datatype examples": a column and a row of a matrix, in C and in Fortran, where
-/// they change places.
+/// Slide "Derived Datatype examples": a column and a row of a matrix, in C and in Fortran. In Fortran
+/// the two change places.
 #[test]
 fn columns_and_rows_in_c_and_in_fortran() {
     let double = named(Named::DOUBLE);
@@ -237,8 +240,8 @@ fn columns_and_rows_in_c_and_in_fortran() {
         pack(plan, 1, &matrix[at..], &mut packed).unwrap();
         packed.chunks(8).map(|b| f64::from_ne_bytes(b.try_into().unwrap())).collect::<Vec<_>>()
     };
-    // 4 rows of 5 in C: row 2, column 3. The same memory in Fortran is 5 rows by 4 columns, of which
-    // these are column 2 and row 3.
+    // The matrix has 4 rows of 5 in C: this is row 2 and column 3. In Fortran the same memory has 5
+    // rows and 4 columns, and these are column 2 and row 3.
     assert_eq!(values(&line, 5 * 2), [10.0, 11.0, 12.0, 13.0, 14.0]);
     assert_eq!(values(&across, 3), [3.0, 8.0, 13.0, 18.0]);
     let box_of = |sizes: [i64; 2], subsizes: [i64; 2], starts: [i64; 2], order| {
@@ -251,8 +254,8 @@ fn columns_and_rows_in_c_and_in_fortran() {
     assert_eq!(box_of([5, 4], [1, 4], [3, 0], Order::Fortran), values(&across, 3));
 }
 
-/// Slide "How to describe noncontiguous data structures": the list of `<address, size>` that a
-/// list-I/O interface takes, with the gaps between the members.
+/// Slide "How to describe noncontiguous data structures": the list of `<address, size>` for a list-I/O
+/// interface, with the gaps between the members.
 #[test]
 fn a_struct_as_a_list_of_addresses_and_sizes() {
     let types = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);
@@ -260,15 +263,15 @@ fn a_struct_as_a_list_of_addresses_and_sizes() {
         let ty = Datatype::structured(&[1; 3], &[0, gap1, gap2], &types).unwrap();
         let iov = Iov::new(&ty.commit().unwrap());
         let runs: Vec<_> = iov.runs(1, 0).unwrap().map(|run| (run.offset, run.bytes)).collect();
-        // Of <baseaddr + gap1, sizeof(int)> and <baseaddr + gap2, sizeof(double)> at 4 and 8, which
-        // touch, the passes make one run.
+        // <baseaddr + gap1, sizeof(int)> and <baseaddr + gap2, sizeof(double)> touch if they are at 4
+        // and 8. Then the passes join them into one run.
         let apart = vec![(0, 1), (gap1, 4), (gap2, 8)];
         assert_eq!(runs, if gap1 == 4 { vec![(0, 1), (4, 12)] } else { apart });
     }
 }
 
-/// Slide "...or in MPI terminology...": `MPI_Type_struct` and `MPI_Type_create_struct` take the same
-/// lists and make the same type.
+/// Slide "...or in MPI terminology...": `MPI_Type_struct` and `MPI_Type_create_struct` take equal lists
+/// and make equal types.
 #[test]
 fn the_two_struct_calls_are_one() {
     let types = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);
@@ -294,12 +297,12 @@ fn displacements_of_any_kind() {
     let words: Vec<u32> =
         packed.chunks(4).map(|b| u32::from_ne_bytes(b.try_into().unwrap())).collect();
     assert_eq!(words, [5, 1, 2, 4, 5]);
-    // The int at 8 is there twice: it may be sent, not received into.
+    // The int at 8 occurs twice: the type may be sent, but must not be received.
     assert_eq!(plan.overlaps(1), Answer::Yes);
 }
 
-/// Slide "Type map vs. Type signature": signatures have to match, the counts unrolled; a receiver
-/// must not overlap; a message need not fill the receive buffer.
+/// Slide "Type map vs. Type signature": signatures must match after the counts are unrolled; a receive
+/// buffer must not overlap itself; a message need not fill the receive buffer.
 #[test]
 fn matching_by_the_signature_with_the_counts_unrolled() {
     let members = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);
@@ -330,8 +333,8 @@ fn matching_by_the_signature_with_the_counts_unrolled() {
     assert_eq!(ints.commit().unwrap().overlaps(2), Answer::No);
 }
 
-/// Slide on contiguous: `int myvec[4]` sent as one element; an element of a derived type begins
-/// exactly where the one before ends, gaps at the end included.
+/// Slide on contiguous: `int myvec[4]` is sent as one element. An element of a derived type begins
+/// exactly at the end of the element before, including gaps at that end.
 #[test]
 fn contiguous_of_a_named_and_of_a_derived_type() {
     let (int, mut packed, mut back) = (named(Named::INT), [0; 16], [0i32; 4]);
@@ -349,15 +352,15 @@ fn contiguous_of_a_named_and_of_a_derived_type() {
     assert_eq!((padded.extent(), three.extent()), (16, 48));
 }
 
-/// Slide "...simple description..." and the next: with the simple type only the first element of
-/// five is right.
+/// Slide "...simple description..." and the next slide: with the simple type only the first of five
+/// elements is right.
 #[test]
 fn without_markers_only_the_first_element_is_right() {
     let (b, c) = (offset_of!(Longer, b) as i64, offset_of!(Longer, c) as i64);
     let types = [Named::INT, Named::DOUBLE].map(named);
     let simple = Datatype::structured(&[1, 1], &[b, c], &types).unwrap().commit().unwrap();
-    // Five structs in bytes: the wrong elements reach into padding, which a `Longer` leaves
-    // uninitialised.
+    // The test stores five structs as bytes: the wrong elements reach into padding, which is
+    // uninitialized in a `Longer`.
     let mut data = [[0u64; 3]; 5];
     for (i, one) in data.iter_mut().enumerate() {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(one);
@@ -373,8 +376,8 @@ fn without_markers_only_the_first_element_is_right() {
     assert_eq!([0, 1, 2, 3, 4].map(right), [true, false, false, false, false]);
 }
 
-/// Slide "Duplicating a datatype": the copy is a type of its own with everything the same, and what
-/// the original commits to.
+/// Slide "Duplicating a datatype": the duplicate is a separate type with equal properties, and it
+/// commits to an equal plan.
 #[test]
 fn a_duplicate_commits_to_the_same() {
     let ty = Datatype::vector(3, 2, 3, &named(Named::INT)).unwrap();
@@ -407,8 +410,8 @@ fn indexed_block_and_darray() {
     assert_eq!([share(0), share(1), share(2)], [vec![0, 1, 6, 7], vec![2, 3], vec![4, 5]]);
 }
 
-/// Slides "MPI_Type_get_envelope" and "MPI_Type_get_contents": the combiners it lists with the sizes
-/// of the arrays, and that returned derived types are equivalent copies.
+/// Slides "MPI_Type_get_envelope" and "MPI_Type_get_contents": the combiners with the sizes of the
+/// arrays; and that returned derived types are equivalent copies.
 #[test]
 fn envelopes_of_the_slides() {
     let int = named(Named::INT);

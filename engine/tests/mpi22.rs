@@ -1,7 +1,7 @@
 //! The examples of the pages of MPI-2.2 among the mission texts, with their numbers: sections 4.1.12
 //! and 4.1.13 (addresses, decoding), 4.2 (pack and unpack), 13.4 (data access) and 16.3.6 (types of
-//! other languages). What an example sends is packed here and unpacked at the receiver. The table
-//! of section 4.1.13 is in `decode.rs`; README.md has the list of all examples.
+//! other languages). For an example that sends, the test packs at the sender and unpacks at the
+//! receiver. `decode.rs` tests the table of section 4.1.13; README.md lists all examples.
 
 use typepack_engine::analysis::Answer;
 use typepack_engine::signature::Signature;
@@ -22,7 +22,7 @@ fn address<T>(of: &T) -> i64 {
     (&raw const *of).addr() as i64
 }
 
-/// MPI-2.2 section 4.1.13 (the end of its program is the mission text on packing): a program that
+/// MPI-2.2 section 4.1.13 (the mission text on packing has the end of its program): a program that
 /// prints a type by decoding it knows every combiner.
 #[test]
 fn a_printing_program_decodes_to_the_leaves() {
@@ -47,7 +47,7 @@ fn a_printing_program_decodes_to_the_leaves() {
     assert_eq!(text, "struct[2, 1, 2][0, 64](dup[][](vector[8, 1, 8][](MPI_DOUBLE)), MPI_INT)");
 }
 
-/// MPI-2.2 section 4.1.12 and example 4.22: a type of absolute addresses, used from `MPI_BOTTOM`.
+/// MPI-2.2 section 4.1.12 and example 4.22: a type of absolute addresses, used with `MPI_BOTTOM`.
 #[test]
 fn absolute_addresses_from_bottom() {
     let i = 3i32;
@@ -60,9 +60,10 @@ fn absolute_addresses_from_bottom() {
     let size = plan.packed_bytes(1).unwrap();
     assert_eq!(size, 4 + 4 * 3);
     let bottom = std::ptr::with_exposed_provenance(0);
-    // What is reached from address 0 has to be exposed.
+    // Memory that is accessed by an absolute address must have exposed provenance.
     let _ = ((&raw const i).expose_provenance(), a.as_ptr().expose_provenance());
-    // SAFETY: with the origin at address 0 the type covers `i` and `a[0..3]`, both alive.
+    // SAFETY: with the origin at address 0 the type covers `i` and `a[0..3]`, which are alive and
+    // readable; `buffer` has room for `size` bytes and is another variable.
     unsafe { pack_raw(&plan, 1, bottom, 0..size, buffer.as_mut_ptr()) };
     // "Unpack i", "unpack a[0]...a[i-1]".
     assert_eq!(buffer[..4], i.to_ne_bytes());
@@ -71,8 +72,8 @@ fn absolute_addresses_from_bottom() {
     }
 }
 
-/// MPI-2.2 example 16.16: the absolute type of a Fortran array `REAL R(5)`, in a struct behind a
-/// count: "the message sent contains an int count of 5, followed by the 5 REAL entries".
+/// MPI-2.2 example 16.16: the absolute type of a Fortran array `REAL R(5)`, in a struct after a count:
+/// "the message sent contains an int count of 5, followed by the 5 REAL entries".
 #[test]
 fn a_type_from_another_language() {
     let (count, r) = (5i32, [1.0f32, 2.0, 3.0, 4.0, 5.0]);
@@ -83,7 +84,8 @@ fn a_type_from_another_language() {
     let plan = ty.commit().unwrap();
     let _ = ((&raw const count).expose_provenance(), r.as_ptr().expose_provenance());
     let mut packed = [0; 24];
-    // SAFETY: with the origin at address 0 the type covers `count` and `r`, both alive.
+    // SAFETY: with the origin at address 0 the type covers `count` and `r`, which are alive and
+    // readable; `packed` has room for 24 bytes and is another variable.
     unsafe { pack_raw(&plan, 1, std::ptr::with_exposed_provenance(0), 0..24, packed.as_mut_ptr()) };
     assert_eq!(packed[..4], count.to_ne_bytes());
     assert_eq!(packed[4..], *r.map(f32::to_ne_bytes).as_flattened());
@@ -100,7 +102,7 @@ fn elements_move_a_file_pointer() {
 }
 
 /// Section 4.1.12, rule 3: `v + i` is a valid address in the same storage. Displacements from
-/// `MPI_BOTTOM` and displacements from a variable reach the same bytes.
+/// `MPI_BOTTOM` and displacements from a variable reach equal bytes.
 #[test]
 fn absolute_and_relative_displacements_agree() {
     let array = [1.5f64, 2.5, 3.5, 4.5, 5.5];
@@ -109,7 +111,9 @@ fn absolute_and_relative_displacements_agree() {
     let relative = Datatype::hindexed(&[2, 1], &[24, 0], &named(Named::DOUBLE)).unwrap();
     let (mut one, mut other) = ([0; 24], [0; 24]);
     let _ = array.as_ptr().expose_provenance();
-    // SAFETY: with the origin at address 0, or at `array`, the types cover members 3, 4 and 0 of it.
+    // SAFETY: with the origin at address 0, or at `array`, the types cover members 3, 4 and 0 of
+    // `array`, which is alive and readable; the two destinations have room for 24 bytes and are other
+    // variables.
     unsafe {
         let bottom = std::ptr::with_exposed_provenance(0);
         pack_raw(&absolute.commit().unwrap(), 1, bottom, 0..24, one.as_mut_ptr());
@@ -120,8 +124,8 @@ fn absolute_and_relative_displacements_agree() {
     assert_eq!(one, *[4.5f64, 5.5, 1.5].map(f64::to_ne_bytes).as_flattened());
 }
 
-/// Section 4.1.13, the program with `LARGE` = 1000, for a type of every combiner it describes: the
-/// envelope says how large the arrays are and the contents fill exactly these.
+/// Section 4.1.13, the program with `LARGE` = 1000, for a type of every combiner in the section: the
+/// envelope states the sizes of the arrays, and the contents fill exactly these sizes.
 #[test]
 fn arrays_of_1000_are_large_enough() {
     const LARGE: usize = 1000;
@@ -133,7 +137,7 @@ fn arrays_of_1000_are_large_enough() {
         Datatype::darray(6, 1, &[8, 9], &how, &arguments, &[2, 3], Order::Fortran, &int)
     };
     let fortran = Binding::Fortran;
-    // The sizes as formulas of the text: ni, na, nd.
+    // The sizes by the formulas of the text: ni, na, nd.
     let made = [
         (Ok(int.dup()), (0, 0, 1)),
         (Datatype::contiguous(7, &int), (1, 0, 1)),
@@ -166,8 +170,8 @@ fn arrays_of_1000_are_large_enough() {
     assert!(int.contents().is_err(), "erroneous for a named type");
 }
 
-/// Section 4.1.13, rationale: a duplicate can be told from the predefined type it copies, and a
-/// returned predefined type compares equal.
+/// Section 4.1.13, rationale: a duplicate differs from the predefined type it copies, and a returned
+/// predefined type compares equal.
 #[test]
 fn predefined_types_come_back_as_themselves() {
     let (int, dup) = (named(Named::INT), named(Named::INT).dup());
@@ -179,7 +183,7 @@ fn predefined_types_come_back_as_themselves() {
 /// later part may depend on the content of a former part".
 #[test]
 fn a_later_part_depends_on_a_former_one() {
-    // Messages of a kind, and then that many ints or doubles.
+    // The unit has messages of two numbers (a kind and a count), and then that many ints or doubles.
     let (int, double) = (plan(Named::INT), plan(Named::DOUBLE));
     let (mut unit, mut end) = (vec![0; 64], 0);
     pack_at(&int, 2, &[2i32, 3], &mut unit, &mut end).unwrap();
@@ -203,7 +207,7 @@ fn a_later_part_depends_on_a_former_one() {
     assert_eq!((seen.as_str(), position, end), ("[0.5, 1.5, 2.5] [70, 80] ", 48, 48));
 }
 
-/// Section 4.2: columns of a matrix unpacked one by one are what one call packs.
+/// Section 4.2: the columns of a matrix, unpacked one by one, equal the data that one call packs.
 #[test]
 fn a_message_in_parts() {
     let column = Datatype::vector(4, 1, 3, &named(Named::INT)).unwrap().commit().unwrap();
@@ -225,7 +229,7 @@ fn a_message_in_parts() {
 
 /// Section 4.2: a packing unit holds "the equivalent information that would have been stored in a
 /// message by one send call with a send buffer that is the concatenation of the individual send
-/// buffers"; it can be received with any datatype, and any message as `MPI_PACKED`.
+/// buffers". It can be received with any datatype, and any message can be received as `MPI_PACKED`.
 #[test]
 fn a_unit_is_the_message_of_the_concatenation() {
     let (ints, doubles) = ([1i32, 2, 3, 4], [0.25f64, 0.5]);
@@ -239,7 +243,8 @@ fn a_unit_is_the_message_of_the_concatenation() {
     let mut message = [0; 24];
     let _ = (ints.as_ptr().expose_provenance(), doubles.as_ptr().expose_provenance());
     let bottom = std::ptr::with_exposed_provenance(0);
-    // SAFETY: with the origin at address 0 the type covers parts of `ints` and all of `doubles`.
+    // SAFETY: with the origin at address 0 the type covers parts of `ints` and all of `doubles`, which
+    // are alive and readable; `message` has room for 24 bytes and is another variable.
     unsafe { pack_raw(&all.commit().unwrap(), 1, bottom, 0..24, message.as_mut_ptr()) };
     assert_eq!((position, unit), (24, message));
 
@@ -250,8 +255,9 @@ fn a_unit_is_the_message_of_the_concatenation() {
     assert!(sent.matches(1, &packed, 23).unwrap().is_err());
 }
 
-/// Section 4.2, advice on `MPI_UNPACK`: the count is what is unpacked, and the size of the message is
-/// the increment of the position; `MPI_PACK_SIZE` bounds the increment (here it is equal).
+/// Section 4.2, advice on `MPI_UNPACK`: the count is the number of elements to unpack, and the size of
+/// the message is the increment of the position. `MPI_PACK_SIZE` bounds the increment (here the two are
+/// equal).
 #[test]
 fn positions_grow_by_the_pack_size() {
     let types = [Named::CHAR, Named::INT, Named::DOUBLE].map(named);
@@ -269,7 +275,7 @@ fn positions_grow_by_the_pack_size() {
     }
 }
 
-/// Example 4.21: `i` and `j` packed one after the other into 1000 bytes, sent as `MPI_PACKED`,
+/// Example 4.21: `i` and `j` are packed one after the other into 1000 bytes, sent as `MPI_PACKED` and
 /// received as two ints.
 #[test]
 fn example_4_21() {
@@ -285,7 +291,7 @@ fn example_4_21() {
 }
 
 /// Example 4.22: `i` followed by `a[0] ... a[i-1]`, packed with one type of absolute addresses from
-/// `MPI_BOTTOM`, unpacked by two calls; the send of the type itself carries the same bytes.
+/// `MPI_BOTTOM` and unpacked by two calls. A send with the type itself carries equal bytes.
 #[test]
 fn example_4_22() {
     let i = 4i32;
@@ -297,11 +303,13 @@ fn example_4_22() {
     let _ = ((&raw const i).expose_provenance(), a.as_ptr().expose_provenance());
     let bottom = std::ptr::with_exposed_provenance(0);
     let (mut buff, mut position) = ([0u8; 1000], 0);
-    // SAFETY: with the origin at address 0 the type covers `i` and `a[0..4]`; 1000 bytes of `buff`.
+    // SAFETY: with the origin at address 0 the type covers `i` and `a[0..4]`, which are alive and
+    // readable; `buff` has 1000 bytes, as stated, and is another variable.
     unsafe { pack_at_raw(&newtype, 1, bottom, buff.as_mut_ptr(), 1000, &mut position).unwrap() };
     assert_eq!(position, 20);
     let mut message = [0; 20];
-    // SAFETY: as above, with 20 bytes of packed data.
+    // SAFETY: with the origin at address 0 the type covers `i` and `a[0..4]`, which are alive and
+    // readable; `message` has room for the 20 packed bytes and is another variable.
     unsafe { pack_raw(&newtype, 1, bottom, 0..20, message.as_mut_ptr()) };
     assert_eq!(buff[..20], message);
 
@@ -313,7 +321,7 @@ fn example_4_22() {
 }
 
 /// Example 4.23: each process packs a count and count characters into a buffer of exactly the pack
-/// sizes; the root gathers the units behind each other and concatenates the characters.
+/// sizes. The root gathers the units one after another and concatenates the characters.
 #[test]
 fn example_4_23() {
     let (int, char) = (plan(Named::INT), plan(Named::CHAR));
@@ -350,9 +358,9 @@ fn example_4_23() {
     assert_eq!(cbuf[..concat_pos], *strings.concat().as_bytes());
 }
 
-/// Section 13.4.1, data access conventions: the signature of the datatype is that of some number of
-/// copies of the etype; no overlapping datatype is read into; `MPI_GET_COUNT` and
-/// `MPI_GET_ELEMENTS` tell what was accessed.
+/// Section 13.4.1, data access conventions: the signature of the datatype equals that of some number of
+/// copies of the etype; an overlapping datatype is not used for reading; `MPI_GET_COUNT` and
+/// `MPI_GET_ELEMENTS` return how much was accessed.
 #[test]
 fn what_a_file_access_asks_of_its_datatype() {
     let (int, double) = (named(Named::INT), named(Named::DOUBLE));
@@ -366,12 +374,12 @@ fn what_a_file_access_asks_of_its_datatype() {
     assert_eq!(copies(&Datatype::structured(&[1, 1], &[0, 8], &[double, int]).unwrap()), None);
     let twice = Datatype::hvector(2, 1, 0, &etype).unwrap().commit().unwrap();
     assert_eq!((twice.overlaps(1), etype.commit().unwrap().overlaps(3)), (Answer::Yes, Answer::No));
-    // A read that reaches the end of the file after one element and a half.
+    // A read reaches the end of the file after one and a half elements.
     assert_eq!((etype.get_count(16), etype.get_elements(16)), (None, Some(3)));
     assert_eq!((etype.get_count(24), etype.get_elements(24)), (Some(2), Some(4)));
 }
 
-/// Section 13.4, first page: a copy of a datatype (as `MPI_FILE_GET_VIEW` returns it) has an equal
+/// Section 13.4, first page: a copy of a datatype (such as `MPI_FILE_GET_VIEW` returns) has an equal
 /// typemap.
 #[test]
 fn a_view_returns_types_with_equal_typemaps() {
@@ -381,8 +389,8 @@ fn a_view_returns_types_with_equal_typemaps() {
     assert_eq!((returned.lb(), returned.extent()), (filetype.lb(), filetype.extent()));
 }
 
-/// Section 16.3.6, "Datatypes": an accessor gives the same answer, whatever language made the type:
-/// the MPI-1 call from Fortran differs from that from C in its combiner only.
+/// Section 16.3.6, "Datatypes": an accessor returns the same value, whatever language made the type.
+/// The MPI-1 call from Fortran differs from the call from C only in its combiner.
 #[test]
 fn types_are_the_same_in_all_languages() {
     let int = named(Named::INTEGER);

@@ -1,5 +1,5 @@
-//! What the passes make of descriptions: equal layouts meet in one program, and no program is
-//! larger than its description.
+//! Tests the programs of descriptions after the passes: equal layouts have one program, and no program
+//! is larger than its description.
 
 use typepack_engine::kernel::Direction;
 use typepack_engine::{Datatype, Named, Order};
@@ -60,7 +60,8 @@ fn a_short_loop_beside_a_block_is_a_window() {
     let plan = ty.commit().unwrap();
     assert_eq!(plan.program().to_string().matches("block 4 @").collect::<String>(), runs);
     assert_eq!(plan.nests().len(), 1);
-    // A run that goes on where the loop ends is one with it; this was walked, part by part.
+    // A run that continues at the end of the loop is joined with it. Before, this type was walked part
+    // by part.
     let char = Datatype::named(Named::CHAR);
     let two = Datatype::vector(2, 1, 4, &char).unwrap();
     let three = Datatype::structured(&[1, 1], &[0, 5], &[two, char]).unwrap();
@@ -87,7 +88,7 @@ fn a_list_of_unequal_rows_is_a_table_while_that_is_short() {
     assert!(listed(&[1, 15]) && !listed(&[1, 16]));
     let long: Vec<i64> = (0..5461).map(|i| i % 3 + 1).collect();
     assert!(listed(&long[..4000]) && !listed(&long));
-    // Bytes between copies that are no multiple of those that positions count in.
+    // The distance between copies is not a multiple of the unit of the positions.
     let three = Datatype::resized(0, 3, &Datatype::named(Named::CHAR)).unwrap();
     let odd = Datatype::hindexed(&[1, 3, 2], &[1, 10, 40], &three).unwrap();
     assert!(program(&odd).contains("table i32 x 1 [1 10 13 16 40 43]"), "{}", program(&odd));
@@ -115,7 +116,7 @@ fn a_type_of_2_to_the_60_elements_is_a_handful_of_nodes() {
     }
     assert_eq!(ty.size(), 1 << 60);
     assert_eq!(program(&ty).lines().count(), 2);
-    // The same with structs that use their child twice: shared, not expanded.
+    // The structs here use their child twice: the nodes are shared, not expanded.
     let mut ty = Datatype::named(Named::BYTE);
     for level in 0..50 {
         let far = 3i64 << level;

@@ -1,5 +1,5 @@
-//! Every rule that makes a call erroneous, one row each: what was called, the error's kind, its
-//! MPI class and its text, which names the argument and the value.
+//! Every rule that makes a call erroneous, one row each: the call, the error's kind, its MPI class and
+//! its text, which names the argument and the value.
 
 use typepack_engine::Distribution::{Block, Cyclic, None as Whole};
 use typepack_engine::{
@@ -51,7 +51,7 @@ fn counts_and_lengths() {
     refused(Datatype::hindexed_block(-5, &[0], &t), COUNT, "blocklength: -5 is negative");
     let text = format!("count: {} is negative", i64::MIN);
     refused(Datatype::contiguous(i64::MIN, &t), COUNT, &text);
-    // Also where nothing else would be looked at.
+    // The error is found even if no other check would look at the value.
     refused(Datatype::vector(0, -1, 0, &t), COUNT, "blocklength: -1 is negative");
     refused(Datatype::hvector(0, -1, 0, &t), COUNT, "blocklength: -1 is negative");
     refused(Datatype::indexed_block(-1, &[], &t), COUNT, "blocklength: -1 is negative");
@@ -64,7 +64,7 @@ fn counts_and_lengths() {
     refused(Datatype::structured(&[1], &[0], &[t.clone(), t.clone()]), COUNT, text);
 }
 
-/// What looks erroneous and is not (MPI-5.0 section 5.1): zero counts and lengths, any stride and
+/// Calls that look erroneous but are not (MPI-5.0 section 5.1): zero counts and lengths, any stride and
 /// displacement, negative and zero extents.
 #[test]
 fn what_is_not_refused() {
@@ -117,7 +117,7 @@ fn sizes_and_places_beyond_64_bits() {
     }
 }
 
-/// The largest number of a regular call, or the entry that lies too far away.
+/// The error names the largest number of a regular call, or the entry that lies too far away.
 #[test]
 fn overflow_names_argument_and_value() {
     const MAX: i64 = i64::MAX;
@@ -200,7 +200,7 @@ fn subarrays() {
     refuse(&[4], &[2], &[-1], text);
     let text = "starts: dimension 0: 3 is not between 0 and 2 (size 4, subsize 2)";
     refuse(&[4], &[2], &[3], text);
-    // Every dimension is looked at, in the caller's numbering in both orders.
+    // Every dimension is checked, and the error uses the caller's numbering in both orders.
     refuse(&[4, 4, -1], &[1, 1, 1], &[0, 0, 0], "sizes: dimension 2: -1 is less than 1");
     let text = "subsizes: dimension 1: -2 is not between 1 and the size 4";
     refuse(&[4, 4, 4], &[1, -2, 1], &[0, 0, 0], text);
@@ -302,7 +302,7 @@ fn distributed_arrays() {
         };
         assert!(make(whole, &old).is_ok());
     }
-    // A process that has nothing is no error, nor is a block larger than its dimension.
+    // A process with an empty share is no error, nor is a block larger than its dimension.
     let last = Call { rank: 5, arguments: &[9, 100], ..good() };
     assert_eq!(make(last, &old).unwrap().size(), 0);
     for value in [-1, 0, 12, 15, 19, i32::MAX] {

@@ -1,5 +1,5 @@
-//! Signatures against the typemap: runs, hashes of every prefix, matching, and types too large to
-//! expand.
+//! Compares signatures with the typemap: runs, hashes of every prefix, matching. Also tests types too
+//! large to expand.
 
 mod random;
 
@@ -18,7 +18,7 @@ fn basics(ty: &Datatype, count: u64, sameness: Sameness) -> Vec<Basic> {
     one.repeat(count as usize)
 }
 
-/// `a * base + token`, one bit of the base at a time.
+/// Computes `a * base + token`, one bit of the base at a time.
 fn horner(value: u128, token: u32) -> u128 {
     let (p, mut answer, mut a) = (SignatureHash::MODULUS, 0, value);
     for bit in 0..127 {
@@ -156,8 +156,8 @@ fn packed_matches_anything_that_fits_and_byte_only_bytes() {
     assert!(mixed.matches(1, &mixed, 1).unwrap().is_ok());
 }
 
-/// The rule of the lecture: signatures match with the count multiplied out, and a message need not
-/// fill the receive buffer.
+/// The rule of the lecture: signatures match after the counts are multiplied out, and a message need
+/// not fill the receive buffer.
 #[test]
 fn a_message_may_be_shorter() {
     let members = [named(Named::CHAR), named(Named::INT), named(Named::DOUBLE)];
@@ -192,7 +192,7 @@ fn a_type_of_2_to_the_60_elements_is_hashed_at_once() {
     assert!(bytes.hash(8).is_err(), "2^63 bytes do not fit");
     assert_eq!(bytes.run_list(7, 10).unwrap().runs.len(), 1);
 
-    // Structs that use their child twice, with something between: 2^50 runs, shared.
+    // The structs use their child twice, with a short between: 2^50 runs, shared nodes.
     let (mut ty, mut other) = (named(Named::BYTE), named(Named::BYTE));
     let short = named(Named::SHORT);
     for level in 0..50 {
@@ -213,7 +213,7 @@ fn a_type_of_2_to_the_60_elements_is_hashed_at_once() {
     let list = a.run_list(1, 1000).unwrap();
     assert_eq!((list.runs.len(), list.truncated), (1000, true));
     let mismatch = a.matches(1, &b, 1).unwrap().unwrap_err();
-    // The middle of the first struct of level 21.
+    // This is the middle of the first struct of level 21.
     assert_eq!(mismatch.element, (1 << 21) - 1);
     assert_eq!(mismatch.expected.map(|basic| basic.to_string()), Some("character 1".into()));
     for n in [0, 1, 2, (1 << 40) + 12345, 1 << 50] {
@@ -221,13 +221,13 @@ fn a_type_of_2_to_the_60_elements_is_hashed_at_once() {
         assert!(n < 1 << 21 || front != b.prefix_hash(1, n).unwrap());
         assert_eq!(front.elements, n);
     }
-    // Every struct begins and ends with its child: the first 2^k - 1 elements are one of 2^k bytes and
-    // as many shorts in between.
+    // Every struct begins and ends with its child. So the first 2^k - 1 elements are those of a struct
+    // with 2^k bytes and the shorts between them.
     for k in [1, 7, 20, 50] {
         let (elements, bytes) = ((1 << (k + 1)) - 1, (1 << k) + 2 * ((1 << k) - 1));
         let front = a.prefix_hash(1, elements).unwrap();
         assert_eq!(a.hash_of_bytes(1, bytes).unwrap(), Some(front));
-        // A short comes next.
+        // The next element is a short.
         if k < 50 {
             assert_eq!(a.hash_of_bytes(1, bytes + 1).unwrap(), None);
         }

@@ -1,4 +1,4 @@
-//! Fused copies against pack and unpack by the oracle, for pairs of layouts that reach every
+//! Compares fused copies with pack and unpack by the oracle, for pairs of layouts that reach every
 //! executor, over many ranges.
 
 mod layouts;
@@ -10,7 +10,7 @@ use std::ops::Range;
 use typepack_engine::{Datatype, Named, Side, copy, copy_range, stats, typemap, unpack_range};
 use walk::places;
 
-/// Copies `range` and compares all of the destination, gaps and surroundings included.
+/// Copies `range` and compares the whole destination, including gaps and surroundings.
 fn check(name: &str, (from, n): (&Datatype, u64), (to, m): (&Datatype, u64), range: Range<u64>) {
     let (src, origin) = memory(from, n, 1);
     let (mut dst, place) = memory(to, m, 90);
@@ -20,7 +20,8 @@ fn check(name: &str, (from, n): (&Datatype, u64), (to, m): (&Datatype, u64), ran
     if range.start == 0 && range.end == into.packed_bytes(m).unwrap() {
         typemap::unpack(to, m, &packed[..range.end as usize], &mut expected, place);
     } else {
-        // The oracle unpacks whole elements only; `agree.rs` holds this one against it.
+        // The oracle unpacks only whole elements, so this uses `unpack_range`, which `agree.rs`
+        // compares with the oracle.
         let part = &packed[range.start as usize..range.end as usize];
         unpack_range(&into, m, part, range.clone(), &mut expected, place).unwrap();
     }
@@ -104,7 +105,7 @@ fn every_block_length() {
     }
 }
 
-/// Ranges beyond the buffer's length, with runs on either side of each threshold.
+/// Ranges longer than the buffer, with runs on both sides of each threshold.
 #[test]
 fn large_layouts_through_every_rule() {
     let byte = Datatype::named(Named::BYTE);
@@ -140,8 +141,8 @@ fn large_layouts_through_every_rule() {
     assert!(stats::bytes().fused > before);
 }
 
-/// Transposes and other orders across each other, dense and with gaps, forwards and backwards, in
-/// two and three dimensions; and destinations that overlap themselves, where order counts.
+/// Transposes and other orders that cross, dense and with gaps, forwards and backwards, in two and
+/// three dimensions. Also destinations that overlap themselves, where the order matters.
 #[test]
 fn layouts_across_each_other() {
     let byte = Datatype::named(Named::BYTE);
@@ -154,13 +155,13 @@ fn layouts_across_each_other() {
         let (m, n) = (24, 38);
         let pages = (n, 4096);
         let pairs = [
-            // Columns to rows, rows to columns.
+            // From columns to rows, and from rows to columns.
             ([(m, bytes), pages], [(m, n * bytes + 8), (n, bytes)]),
             ([(n, m * bytes + 8), (m, bytes)], [(n, bytes), (m, 4096)]),
             ([(m, bytes), pages], [(m, 4096), (n, bytes)]),
-            // The same order on both sides, which is not that of memory.
+            // Both sides have one order, which is not the order of memory.
             ([(m, bytes), pages], [(m, bytes), (n, m * bytes + 24)]),
-            // Gaps between neighbours; backwards.
+            // Gaps between neighbours, and negative strides.
             ([(m, 2 * bytes), pages], [(m, n * bytes * 3), (n, 3 * bytes)]),
             ([(m, -bytes), pages], [(m, n * bytes), (n, -bytes)]),
             // The destination overlaps itself.
@@ -211,7 +212,7 @@ fn lengths_may_differ_only_for_ranges() {
     assert_eq!(copy(&int, 0, &src, &vector, 0, &mut dst).unwrap(), 0);
 }
 
-/// A cursor's runs, one by one, are the typemap.
+/// The runs of a cursor, taken one by one, are the typemap.
 #[test]
 fn cursors_from_every_position() {
     for (name, ty) in small() {

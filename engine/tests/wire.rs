@@ -1,5 +1,5 @@
-//! The wire form: what comes back is the layout that was sent, and bytes that nobody encoded are
-//! refused or describe something that stays within the bounds it shows.
+//! Tests the wire form: a decoded layout equals the encoded one. Bytes that `encode` did not make are
+//! refused, or describe a layout that stays within its stated bounds.
 
 mod handmade;
 mod layouts;
@@ -51,7 +51,7 @@ fn round_trips() {
         let bytes = wire::encode(&plan);
         assert_eq!(wire::encode_within(&plan, bytes.len()).as_ref(), Some(&bytes));
         assert_eq!(wire::encode_within(&plan, bytes.len() - 1), None);
-        // Decoding computes the footprint from the program; the datatype's came from the calls.
+        // Decoding computes the footprint from the program; the original footprint came from the calls.
         let back = wire::decode(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(back.footprint(), plan.footprint(), "{name}");
         assert_eq!(back.element_bytes(), plan.element_bytes(), "{name}");
@@ -91,7 +91,7 @@ fn equal_layouts_have_one_identity() {
     assert_ne!(identity(&vector), identity(&other));
 }
 
-/// Bytes of each kind of node, and their identity: these change only with `wire::VERSION`.
+/// The bytes of each kind of node, and their identity. They change only with `wire::VERSION`.
 #[test]
 fn the_format_is_fixed() {
     let mut table = node(3, 0, &[3, 4, 0, 0x2_0000_0001, 0]);
@@ -147,7 +147,7 @@ fn every_truncation_is_refused() {
         let bytes = wire::encode(&ty.commit().unwrap());
         for end in 0..bytes.len() {
             assert!(wire::decode(&bytes[..end]).is_err(), "{name} cut at {end}");
-            // With the announced length corrected, so that the rest of the decoder sees it.
+            // The stated length is corrected, so that the rest of the decoder sees the cut.
             let mut cut = bytes[..end].to_vec();
             if end >= 16 {
                 cut[8..16].copy_from_slice(&(end as u64).to_le_bytes());
@@ -162,7 +162,7 @@ fn every_changed_byte() {
     let mut decoded = 0;
     for (name, ty) in small() {
         let bytes = wire::encode(&ty.commit().unwrap());
-        // All values for some types, some bits for the others.
+        // All values for some types, a few values for the others.
         let values: Vec<u8> = match name {
             "ragged of ragged" | "table of windows" | "struct of nests" => (1..=255).collect(),
             _ => vec![1, 2, 3, 16, 64, 128, 255],
@@ -175,13 +175,13 @@ fn every_changed_byte() {
             }
         }
     }
-    // Displacements inside can change without a trace outside: some must come through, or this test
-    // tests nothing.
+    // Displacements inside a layout can change without an effect on its bounds. Some such changes must
+    // be accepted, or this test tests nothing.
     assert!(decoded > 100, "{decoded}");
 }
 
-/// Extreme numbers, with everything that is stated about the whole corrected where it can be, so
-/// that the arithmetic behind it is reached.
+/// Extreme numbers. The statements about the whole are corrected where possible, so that the decoder
+/// reaches the arithmetic behind them.
 #[test]
 fn extreme_words() {
     let extremes = [
@@ -206,8 +206,8 @@ fn extreme_words() {
                 let end = bytes.len().min(at + 8);
                 bytes[at..end].copy_from_slice(&value.to_le_bytes()[..end - at]);
                 decoded += u32::from(survives(&bytes));
-                // The words of the header that follow from the others, from the error's text: the
-                // shortest way to a header that fits.
+                // The header words that follow from other words are taken from the error's text: that
+                // is the shortest way to a consistent header.
                 decoded += u32::from(repaired(bytes).is_some_and(|bytes| survives(&bytes)));
             }
         }
@@ -215,7 +215,7 @@ fn extreme_words() {
     assert!(decoded > 1000, "{decoded}");
 }
 
-/// The bytes with the stated bounds replaced by those the decoder found.
+/// Replaces the stated bounds by those that the decoder found.
 fn repaired(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     for _ in 0..2 {
         let Err(error) = wire::decode(&bytes) else { return Some(bytes) };
@@ -237,7 +237,7 @@ fn repaired(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Decodes; what decodes is executed in guarded memory of exactly the size it says it needs.
+/// Decodes the bytes; a decoded plan is executed in guarded memory of exactly the size that it states.
 fn survives(bytes: &[u8]) -> bool {
     let Ok(plan) = wire::decode(bytes) else { return false };
     assert_eq!(wire::encode(&plan), bytes, "a second encoding of one program");
@@ -254,13 +254,14 @@ fn execute(plan: &Plan, count: u64) {
     let low = last.min(0) + i128::from(place.true_lb);
     let high = last.max(0) + i128::from(place.true_ub);
     let mut walk = Cursor::at(plan, count, bytes / 2).unwrap().take(100);
-    // Further apart than addresses go, displacements wrap; no memory holds such elements.
+    // If displacements exceed the range of addresses, they wrap; no memory holds such elements.
     let addressable = i64::try_from(low).is_ok() && i64::try_from(high).is_ok();
     assert!(walk.all(|run| {
         let (first, end) = (i128::from(run.offset), i128::from(run.offset) + i128::from(run.bytes));
         !addressable || low <= first && end <= high
     }));
-    // An origin is a position in memory: types that begin after theirs still need it inside.
+    // An origin is a position in memory, so a type that begins after its origin still needs the origin
+    // inside.
     let low = low.min(0);
     let length = high.max(0) - low;
     if length > 1 << 16 {
@@ -286,7 +287,8 @@ fn execute(plan: &Plan, count: u64) {
     }
 }
 
-/// A buffer that touches a page without access, after its end or before its beginning.
+/// A buffer that lies against a page without access: its end before the page, or its beginning after
+/// the page.
 struct Guarded {
     pages: region::Allocation,
     start: usize,
@@ -299,7 +301,8 @@ impl Guarded {
         let inner = length.next_multiple_of(page).max(page);
         let pages = region::alloc(inner + 2 * page, region::Protection::READ_WRITE).unwrap();
         let base = pages.as_ptr::<u8>();
-        // SAFETY: the first and the last page of this allocation, which nobody uses.
+        // SAFETY: these are the first and the last page of the allocation above, and nothing refers to
+        // them.
         unsafe {
             region::protect(base, page, region::Protection::NONE).unwrap();
             region::protect(base.add(page + inner), page, region::Protection::NONE).unwrap();
@@ -309,7 +312,8 @@ impl Guarded {
     }
 
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: zeroed pages of ours, readable and writable between the two guards.
+        // SAFETY: the allocation was zeroed, and its pages between the two guards are readable and
+        // writable; `self` is borrowed mutably, so this is the only reference.
         unsafe {
             let start = self.pages.as_mut_ptr::<u8>().add(self.start);
             std::slice::from_raw_parts_mut(start, self.length)
@@ -323,7 +327,7 @@ fn programs_100_000_levels_deep() {
     let mut parts = vec![node(1, 0, &[1])];
     for i in 0..100_000 {
         loops.push(node(2, i, &[1, 8, 0]));
-        // The part before, and the block again, one byte further on.
+        // A part is the node before, followed by the block one byte further on.
         parts.push(node(5, 0, &[2, 0, u64::from(i), u64::from(i) + 1, 0]));
     }
     assert!(survives(&handmade(4, 4, 8, &loops)));
@@ -335,7 +339,8 @@ fn programs_100_000_levels_deep() {
     assert!(packed == memory[50_000..51_000]);
 }
 
-/// One child used twice at every level: 2^60 bytes from 60 nodes, and no more work than the range.
+/// One child is used twice at every level: 2^60 bytes from 60 nodes. The work depends only on the
+/// range.
 #[test]
 fn exponential_programs() {
     let mut nodes = vec![node(1, 0, &[1])];

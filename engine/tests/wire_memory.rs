@@ -1,5 +1,5 @@
-//! Decoding allocates at most four times its input and 64 KiB. A test of its own: the allocator
-//! that counts serves the whole process.
+//! Tests that decoding allocates at most four times its input and 64 KiB. This is a test binary of its
+//! own, because the counting allocator serves the whole process.
 
 #[path = "../../fuzz/support/counting_allocator.rs"]
 mod counting_allocator;
@@ -9,7 +9,7 @@ use counting_allocator::most_allocated;
 use handmade::{handmade, node};
 use typepack_engine::{Datatype, Named, wire};
 
-/// Decodes and returns whether that worked; panics when it took too much memory.
+/// Decodes and returns whether that succeeded; panics if it took too much memory.
 fn decode(name: &str, bytes: &[u8]) -> bool {
     let (plan, peak) = most_allocated(|| wire::decode(bytes));
     let bound = 4 * bytes.len() + (64 << 10);
@@ -29,7 +29,7 @@ fn sequence(parts: impl ExactSizeIterator<Item = (u32, u64)>) -> Vec<u8> {
 
 #[test]
 fn at_most_four_times_the_input() {
-    // Layouts as they are.
+    // Encodings of real layouts.
     let int = Datatype::named(Named::INT);
     let places: Vec<i64> = (0..100_000).map(|i| i * 3 + i % 2).collect();
     let lengths: Vec<i64> = (0..100_000).map(|i| 1 + i % 5).collect();
@@ -45,7 +45,7 @@ fn at_most_four_times_the_input() {
     ] {
         let bytes = wire::encode(&ty.commit().unwrap());
         assert!(decode(name, &bytes), "{name}");
-        // Counts that promise more than there is.
+        // The counts state more than the bytes hold.
         for word in [72, 80, 88, 96, 104, 112] {
             for value in [u64::MAX, 1 << 28, 1 << 40, bytes.len() as u64] {
                 let mut bytes = bytes.clone();
@@ -57,7 +57,7 @@ fn at_most_four_times_the_input() {
         }
     }
 
-    // Programs made to need much memory for few bytes.
+    // These programs need much memory for few bytes.
     let n = 20_000u32;
     let size = u64::from(n);
     let blocks: Vec<Vec<u8>> = (0..n)
@@ -87,7 +87,7 @@ fn at_most_four_times_the_input() {
     sites.push(sequence((0..n).map(|i| (9 + i, 64 * u64::from(i)))));
     assert!(decode("nests", &handmade(32 * size, ub, ub, &sites)));
 
-    // The same below lists, each of which needs a loop of its own.
+    // Many nests below lists; each list needs a loop of its own.
     let mut sites = sites[..8].to_vec();
     let lists = (0..n).map(|_| {
         let mut bytes = node(4, 7, &[1, 1, 0, 64, 0, 1]);

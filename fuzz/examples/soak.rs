@@ -1,9 +1,9 @@
 //! The campaign of `scripts/soak`: random types, model = oracle = interpreter = JIT, on all
 //! processors.
 //!
-//! Usage: `soak [TYPES [SEED]]`, 1,000,000 types and seed 0 by default. Prints progress, and at the
-//! end one line with the counts; a difference is shrunk, printed as a line for
-//! `fuzz/regressions/`, and ends the campaign with exit code 1.
+//! Usage: `soak [TYPES [SEED]]`, by default 1,000,000 types and seed 0. It prints progress, and at the
+//! end one line with the counts. A difference is shrunk and printed as a line for `fuzz/regressions/`,
+//! and the campaign ends with exit code 1.
 
 use arbitrary::Unstructured;
 use std::process::ExitCode;
@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 use typepack_fuzz::{Case, Checker, Effort, Executors, Mode, Stream, shrink};
 
-/// Types that one checker sees: after that a new JIT starts with an empty kernel cache.
+/// Types per checker: after that a new JIT starts with an empty kernel cache.
 const BATCH: u64 = 2000;
 /// Batches between two lines of progress.
 const PROGRESS: u64 = 10;
-/// Every so many types one is tried with all ranges.
+/// One type in this many is tried with all ranges.
 const THOROUGH_EVERY: u64 = 200;
 
 #[derive(Default)]
@@ -38,7 +38,7 @@ struct Campaign {
 }
 
 impl Campaign {
-    /// Takes batch after batch until there are none.
+    /// Checks batch after batch until none is left.
     fn work(&self) {
         loop {
             let first = self.next.fetch_add(BATCH, Ordering::Relaxed);
@@ -54,7 +54,7 @@ impl Campaign {
                     return;
                 }
             }
-            // A worker that panicked took no lock.
+            // A worker that panicked did not hold the lock.
             let mut tally = self.tally.lock().expect("no worker panics with the lock");
             tally.types += batch.types;
             tally.plans += batch.plans;
@@ -69,7 +69,8 @@ impl Campaign {
 
     fn one(&self, checker: &mut Checker, index: u64, batch: &mut Tally) -> Result<(), String> {
         let bytes = Stream::new(self.seed, index).bytes(1000);
-        // One in four of any kind or tiny, two regular ones: those have kernels.
+        // One type in four is of any kind, one is tiny, two are regular, because regular types have
+        // kernels.
         let mode = [Mode::Any, Mode::Regular, Mode::Tiny, Mode::Regular][index as usize % 4];
         let case = Case::generate(&mut Unstructured::new(&bytes), mode)
             .map_err(|e| format!("type {index}: {e}"))?;

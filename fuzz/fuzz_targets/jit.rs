@@ -1,4 +1,4 @@
-//! cargo-fuzz target: compiled kernels against the model.
+//! cargo-fuzz target: compares compiled kernels with the model.
 //!
 //! A failure prints the case as one line; put it into `fuzz/regressions/`. A fault in compiled
 //! code ends the process without that line: run the artifact again with `FUZZ_TRACE=1`.

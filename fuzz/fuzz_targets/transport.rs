@@ -1,4 +1,4 @@
-//! cargo-fuzz target: two ranks, and a hand that writes into their shared memory.
+//! cargo-fuzz target: two ranks while a hand writes into their shared memory.
 #![no_main]
 
 use arbitrary::Unstructured;

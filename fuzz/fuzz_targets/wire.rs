@@ -1,6 +1,6 @@
 //! cargo-fuzz target: the wire form of layouts, and its decoder on hostile bytes.
 //!
-//! A failure prints the case as one line; the mutations are those of the seed behind it.
+//! A failure prints the case as one line and the seed of the mutations.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -17,7 +17,7 @@ fuzz_target!(|input: (u64, Case, &[u8])| {
         if let Err(reason) = checker.check(&case, &mut Stream::new(seed, 0), 8) {
             panic!("{case}, seed {seed}\n{reason}");
         }
-        // What the fuzzer made itself, the magic number aside, which it need not find.
+        // The second text is the fuzzer's text after the magic number, which the fuzzer need not find.
         let hostile = [b"tpkw\x01\0\0\0", bytes].concat();
         for bytes in [bytes, &hostile] {
             if let Err(reason) = checker.check_bytes(bytes) {

@@ -1,21 +1,21 @@
-//! Holds the engine and the JIT against the model, for one case.
+//! Compares the engine and the JIT with the model, for one case.
 //!
-//! Comes after `generate.rs` or `parse.rs`. For a type and a count it checks:
+//! The case comes from `generate.rs` or `parse.rs`. For a type and a count this file checks:
 //!
 //! 1. size, bounds and true bounds, and the engine's own typemap, against `model.rs`;
 //! 2. the engine's oracle (`typepack_engine::typemap`) in both directions;
-//! 3. that the safe calls refuse memory that is one byte short, and accept what suffices;
+//! 3. that the safe calls refuse memory that is one byte short, and accept memory that is long enough;
 //! 4. for every executor: packing and unpacking of the whole, and of packed byte ranges (all of
 //!    them where the case is small enough, else every split point or a sample).
 //!
-//! Every buffer has the exact length and lies against a forbidden page (`guard.rs`); the other end
-//! carries a canary. Unpacking goes into memory filled with a canary pattern, and all of it is
-//! compared: bytes that the type does not cover, or that lie outside of the range, must keep their
-//! value, and where entries overlap the last one in typemap order must win.
+//! Every buffer has the exact length and lies against a forbidden page (`guard.rs`); the other end has
+//! a canary. Unpacking writes into memory that is filled with a canary pattern, and all of that memory
+//! is compared. Bytes that the type does not cover, or that lie outside the range, must keep their
+//! value. Where entries overlap, the last one in typemap order must win.
 //!
-//! The parts serve the checks of other rooms too (`fused_copy.rs`, `segments.rs`, `wire.rs`,
-//! `decode_rebuild.rs`). The expectation is a list with the address of every packed byte: packing byte `k` reads
-//! `address[k]`, unpacking writes it, in this order.
+//! The checks of other rooms use parts of this file (`fused_copy.rs`, `segments.rs`, `wire.rs`,
+//! `decode_rebuild.rs`). The expectation is a list with the address of every packed byte: packing byte
+//! `k` reads `address[k]`, unpacking writes it, in this order.
 
 use crate::generate::{Case, MAX_TOTAL_ENTRIES, MAX_TOUCHED};
 use crate::guard::{Guarded, Side};
@@ -27,10 +27,10 @@ use typepack_engine::kernel::Direction;
 use typepack_engine::{Datatype, Isa, Plan, Settings, Strategy, typemap};
 use typepack_jit::{Jit, Mode};
 
-/// Whose plans are checked.
+/// The executors that are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Executors {
-    /// What works without a code generator.
+    /// The engine without a code generator.
     Interpreter,
     /// The JIT, compiling at commit.
     Jit,
@@ -39,7 +39,7 @@ pub enum Executors {
 }
 
 impl Executors {
-    /// Settings of commits, each with a name for messages, and the JIT in them.
+    /// Returns the settings of the commits, each with a name for messages, and the JIT in them.
     pub(crate) fn settings(self) -> (Vec<(&'static str, Settings)>, Option<Jit>) {
         let forced = |compiler: Option<&Jit>, strategy| Settings {
             compiler: compiler.map(|jit| Arc::new(jit.clone()) as _),
@@ -65,8 +65,8 @@ impl Executors {
     }
 }
 
-/// How many packed byte ranges are tried per executor and direction; less where a case spans much
-/// memory.
+/// How many packed byte ranges are tried per executor and direction. There are fewer if a case spans
+/// much memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// All pairs up to 24 packed bytes, all split points up to 128, and a few at random.
@@ -76,9 +76,10 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// Packed bytes up to which all pairs, and all split points, are tried; random ranges; and
-    /// bytes of memory that may be compared (each range compares all of the case's memory), above
-    /// which only a sample of the ranges is tried.
+    /// Returns four limits: the packed bytes up to which all pairs are tried; those up to which all
+    /// split points are tried; the number of random ranges; and the bytes of memory that may be
+    /// compared. Each range compares all of the case's memory; above the last limit only a sample of
+    /// the ranges is tried.
     fn limits(self) -> (usize, usize, usize, usize) {
         match self {
             Effort::Quick => (24, 128, 6, 2 << 20),
@@ -87,7 +88,7 @@ impl Effort {
     }
 }
 
-/// What a check did.
+/// The counts of a check.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Report {
     /// Packed bytes of the case.
@@ -96,18 +97,18 @@ pub struct Report {
     pub ranges: u64,
     /// Executors that were tried.
     pub plans: u64,
-    /// Did compiled code take part in packing?
+    /// True if compiled code took part in packing.
     pub kernel: bool,
-    /// Is the type contiguous (and so has no use for a kernel)?
+    /// True if the type is contiguous, so that it needs no kernel.
     pub contiguous: bool,
 }
 
-/// Longest packed data of a case within the generator's bounds: 32 bytes is the widest named type.
+/// Maximum packed bytes of a case within the generator's bounds: the widest named type has 32 bytes.
 pub(crate) const MAX_PACKED: usize = MAX_TOTAL_ENTRIES as usize * 32;
-/// Bytes after (or before) a buffer that must not change.
+/// Bytes after (or before) a buffer that must keep their values.
 pub(crate) const CANARY: usize = 64;
 
-/// Buffers and compilers that are used for case after case.
+/// The buffers and compilers of a checker, which many cases share.
 pub struct Checker {
     settings: Vec<(&'static str, Settings)>,
     jit: Option<Jit>,
@@ -116,21 +117,21 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// A checker with its own JIT.
+    /// Makes a checker with its own JIT.
     ///
     /// # Panics
     ///
-    /// When the system denies a few MiB of memory or its protection.
+    /// Panics if the system denies a few MiB of memory or its protection.
     pub fn new(executors: Executors) -> Self {
         let (settings, jit) = executors.settings();
         Self { jit, ..Self::with(settings) }
     }
 
-    /// A checker of plans that are committed with `settings`, each with a name for messages.
+    /// Makes a checker of plans that are committed with `settings`, each with a name for messages.
     ///
     /// # Panics
     ///
-    /// As [`Checker::new`].
+    /// Panics if the system denies a few MiB of memory or its protection.
     pub fn with(settings: Vec<(&'static str, Settings)>) -> Self {
         let guarded = |bytes| Guarded::new(bytes + CANARY).expect("guarded memory for the checks");
         Self {
@@ -141,12 +142,12 @@ impl Checker {
         }
     }
 
-    /// The JIT in use.
+    /// Returns the JIT in use.
     pub fn jit(&self) -> Option<&Jit> {
         self.jit.as_ref()
     }
 
-    /// Checks one case; `Err` says what differed, without the case itself.
+    /// Checks one case; `Err` states the difference, without the case itself.
     pub fn check(&mut self, case: &Case, effort: Effort) -> Result<Report, String> {
         let model = case.model().ok_or("the case exceeds the generator's bounds")?;
         let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;
@@ -206,18 +207,19 @@ pub(crate) fn same_bounds(ty: &Datatype, model: &Model) -> Result<(), String> {
     Ok(())
 }
 
-/// The memory of a case and what must come out.
+/// The memory of a case, and the expected results.
 pub(crate) struct Scene {
-    /// Position in the touched memory of every packed byte.
+    /// For every packed byte, its position in the touched memory.
     pub(crate) addresses: Vec<usize>,
     /// Displacement of the first touched byte, relative to the origin.
     pub(crate) low: i64,
     /// Contents of the touched memory before packing.
     pub(crate) source: Vec<u8>,
-    /// What packing must give.
+    /// The expected result of packing.
     pub(crate) packed: Vec<u8>,
-    /// What is unpacked. Not the result of packing: where the type overlaps itself that would
-    /// hold equal bytes for equal places, and any order of writing would pass.
+    /// The data that is unpacked. It differs from the result of packing: where the type overlaps
+    /// itself, that result would have equal bytes for equal positions, and any order of writing would
+    /// pass.
     pub(crate) data: Vec<u8>,
     /// Contents of the touched memory before unpacking.
     pub(crate) canary: Vec<u8>,
@@ -225,7 +227,7 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn new(case: &Case, model: &Model) -> Self {
-        // Within bounds: `Case::model` has checked it.
+        // The numbers fit: `Case::model` checked them.
         let (low, high) = model.touched(case.count).unwrap_or((0, 0));
         let addresses: Vec<usize> =
             model.addresses(case.count).into_iter().map(|a| (a - low) as usize).collect();
@@ -237,7 +239,8 @@ impl Scene {
         Self { addresses, low, source, packed, data, canary }
     }
 
-    /// A copy of touched memory from the origin on, for calls that take a slice and a position.
+    /// Returns a copy of the touched memory that begins at the origin, for calls that take a slice and
+    /// a position.
     pub(crate) fn with_origin(&self, touched: &[u8]) -> (Vec<u8>, usize) {
         let before = self.low.max(0) as usize;
         let origin = (-self.low).max(0) as usize;
@@ -248,7 +251,7 @@ impl Scene {
         (memory, origin)
     }
 
-    /// What unpacking `range` into the canary must leave.
+    /// Returns the memory that unpacking `range` into the canary must produce.
     pub(crate) fn unpacked(&self, range: Range<usize>) -> Vec<u8> {
         let mut memory = self.canary.clone();
         for k in range {
@@ -284,7 +287,7 @@ pub(crate) fn difference(what: &str, found: &[u8], expected: &[u8]) -> Result<()
     ))
 }
 
-/// One plan on one scene.
+/// One plan and one scene.
 struct Run<'a> {
     scene: &'a Scene,
     plan: &'a Plan,
@@ -322,7 +325,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The safe calls agree with the raw ones and refuse what is too short.
+    /// Checks that the safe calls agree with the raw calls and refuse buffers that are too short.
     fn safe_calls(&self) -> Result<(), String> {
         let (scene, count) = (self.scene, self.count);
         let total = scene.packed.len() as u64;
@@ -370,9 +373,10 @@ impl Run<'_> {
         let dst = packed[at.clone()].as_mut_ptr();
         let origin = self.memory.whole()[place].as_ptr().wrapping_offset(-self.scene.low as isize);
         let bytes = range.start as u64..range.end as u64;
-        // SAFETY: the scene's memory holds every byte that `count` elements touch, by the model;
-        // its first byte is `low` bytes from `origin`. `dst` has exactly the range's length, and
-        // the range lies within the packed size. The two sides are different allocations.
+        // SAFETY: the model says which bytes `count` elements touch, and the scene's memory holds all
+        // of them; its first byte is `low` bytes from `origin`. `dst` has exactly the length of
+        // `range`, which lies within the packed size. Source and destination are two allocations, so
+        // they do not overlap.
         unsafe { typepack_engine::pack_raw(self.plan, self.count, origin, bytes, dst) };
         let packed = self.packed.whole();
         let expected = &self.scene.packed[range.clone()];
@@ -383,7 +387,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Unpacks `range` into memory that holds the canary pattern, which it puts back.
+    /// Unpacks `range` into memory that holds the canary pattern, and restores the pattern afterwards.
     fn unpack(
         &mut self,
         range: Range<usize>,
@@ -401,7 +405,9 @@ impl Run<'_> {
         let origin = memory[place.clone()].as_mut_ptr();
         let origin = origin.wrapping_offset(-self.scene.low as isize);
         let bytes = range.start as u64..range.end as u64;
-        // SAFETY: as in `pack`, with the roles of the two sides exchanged.
+        // SAFETY: the scene's memory holds all bytes that `count` elements touch and is writable. `src`
+        // has exactly the length of `range`, which lies within the packed size. Source and destination
+        // are two allocations, so they do not overlap.
         unsafe { typepack_engine::unpack_raw(self.plan, self.count, origin, bytes, src) };
         for k in range.clone() {
             expected[self.scene.addresses[k]] = self.scene.data[k];
@@ -421,7 +427,7 @@ impl Run<'_> {
     }
 }
 
-/// The bytes beside a placed buffer, on the side without a forbidden page.
+/// Returns the bytes beside a placed buffer, on the side without a forbidden page.
 pub(crate) fn canaries(buffer: &Range<usize>, side: Side, capacity: usize) -> Range<usize> {
     match side {
         Side::Front => buffer.end..(buffer.end + CANARY).min(capacity),
@@ -429,7 +435,7 @@ pub(crate) fn canaries(buffer: &Range<usize>, side: Side, capacity: usize) -> Ra
     }
 }
 
-/// The packed byte ranges to try, the whole first, where each costs `memory` compared bytes.
+/// Returns the packed byte ranges to try, the whole first; each range costs `memory` compared bytes.
 pub(crate) fn ranges(total: usize, memory: usize, effort: Effort) -> Vec<Range<usize>> {
     let (pairs, splits, random, compared) = effort.limits();
     let mut list = Vec::new();
@@ -448,7 +454,7 @@ pub(crate) fn ranges(total: usize, memory: usize, effort: Effort) -> Vec<Range<u
     for i in 0..if total > pairs { random.min(affordable) } else { 0 } {
         let start = stream.below(total as u64 + 1) as usize;
         let longest = total - start;
-        // Short ranges end inside of a block more often than long ones.
+        // Short ranges end inside a block more often than long ones.
         let most = if i % 2 == 0 { longest } else { longest.min(100) };
         list.push(start..start + stream.below(most as u64 + 1) as usize);
     }

@@ -1,16 +1,17 @@
-//! Holds decoding against the model: a type that is rebuilt from its contents, all the way down, is
-//! the same type.
+//! Compares decoding with the model: a type that is rebuilt from its contents, at all levels, must
+//! equal the original.
 //!
-//! Comes after `generate.rs`. Checked at every node: the envelope's numbers are those of the
-//! contents, named types refuse contents, and the rebuilt type has the envelope of the original;
-//! of the whole: bounds, typemap and signature, in the `int` and in the large form.
+//! The case comes from `generate.rs`. At every node the check compares the numbers of the envelope with
+//! the contents, requires that named types refuse contents, and compares the envelopes of the rebuilt
+//! type and the original. For the whole type it compares bounds, typemap and signature, in the `int`
+//! and in the large form.
 
 use crate::check::same_bounds;
 use crate::generate::Case;
 use typepack_engine::signature::{Sameness, Signature};
 use typepack_engine::{Combiner, Datatype, Form};
 
-/// Checks one case; `Err` says what differed.
+/// Checks one case; `Err` states the difference.
 pub fn check(case: &Case) -> Result<(), String> {
     let model = case.model().ok_or("the case exceeds the generator's bounds")?;
     let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;

@@ -1,7 +1,7 @@
-//! Holds the fused copy of a pair of layouts against the model.
+//! Compares the fused copy of a pair of layouts with the model.
 //!
-//! Comes after `pair.rs`. Both sides lie in guarded memory of the exact length with canaries; for
-//! every packed byte range the destination must be what an unpack of the packed source leaves,
+//! The pair comes from `pair.rs`. Both sides lie in guarded memory of the exact length with canaries.
+//! For every packed byte range, the destination must equal the result of unpacking the packed source,
 //! gaps included, and the source must not change.
 
 use crate::check::{CANARY, Effort, Executors, Scene, canaries, difference, ranges};
@@ -11,30 +11,30 @@ use crate::pair::Pair;
 use std::sync::Arc;
 use typepack_engine::{Plan, Settings, Strategy, copy, copy_raw, stats};
 
-/// Buffers and compilers that are used for pair after pair.
+/// The buffers and compilers of a checker, which many pairs share.
 pub struct CopyChecker {
     settings: Vec<(&'static str, Settings)>,
     src: Guarded,
     dst: Guarded,
-    /// Pairs so far.
+    /// The pairs so far, by executor.
     pub pairs: Pairs,
 }
 
-/// What executed the pairs that were checked.
+/// The executors of the pairs that were checked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pairs {
-    /// Those that a compiled kernel of the pair took part in.
+    /// Pairs that a compiled fused kernel copied, at least in part.
     pub kernel: u64,
-    /// Those without one, although there is data and a gap on both sides.
+    /// Pairs without such a kernel, although both sides have data and a gap.
     pub other: u64,
 }
 
 impl CopyChecker {
-    /// A checker with its own JIT.
+    /// Makes a checker with its own JIT.
     ///
     /// # Panics
     ///
-    /// When the system denies a MiB of memory or its protection.
+    /// Panics if the system denies a MiB of memory or its protection.
     pub fn new(executors: Executors) -> Self {
         let guarded =
             || Guarded::new(MAX_TOUCHED as usize + CANARY).expect("guarded memory for the checks");
@@ -48,7 +48,7 @@ impl CopyChecker {
         Self { settings, src: guarded(), dst: guarded(), pairs: Pairs::default() }
     }
 
-    /// Checks one pair with every executor; returns the ranges copied.
+    /// Checks one pair with every executor; returns the number of ranges copied.
     pub fn check(&mut self, pair: &Pair, effort: Effort) -> Result<u64, String> {
         let bounds = "the pair exceeds the generator's bounds";
         let models = (pair.from.model().ok_or(bounds)?, pair.to.model().ok_or(bounds)?);
@@ -76,7 +76,7 @@ impl CopyChecker {
         if after.disagreements > before.disagreements {
             return Err("a kernel disagreed with the interpreter".into());
         }
-        // Of the whole process: exact where no other thread copies.
+        // The counter belongs to the whole process. It is exact if no other thread copies.
         let kernel = after.fused_kernel > before.fused_kernel;
         self.pairs.kernel += u64::from(kernel);
         self.pairs.other += u64::from(gaps && !kernel);
@@ -116,10 +116,10 @@ impl Run<'_> {
                 let (plan, count) = (self.plans.1, self.pair.to.count);
                 let written = typepack_engine::Side { plan, count, memory, origin: 0 };
                 // SAFETY:
-                // - the range lies within the packed bytes, which are equal on both sides;
-                // - each memory holds every byte that its elements touch, by the model; its first
-                //   byte is `low` bytes from the origin;
-                // - the two are different allocations.
+                // - `range` lies within the packed bytes, whose number is equal on both sides;
+                // - the model says which bytes the elements touch, and each memory holds all of them;
+                //   its first byte is `low` bytes from the origin;
+                // - the two memories are two allocations, so they do not overlap.
                 unsafe { copy_raw(read, written, range.start as u64..range.end as u64) };
                 for k in range.clone() {
                     expected[to.addresses[k]] = from.packed[k];
@@ -141,7 +141,7 @@ impl Run<'_> {
         Ok(copied)
     }
 
-    /// The safe call on slices that begin at the origin: where no data lies before it.
+    /// Calls the safe copy on slices that begin at the origin, if no data lies before the origin.
     fn safe_call(&self) -> Result<(), String> {
         let (from, to) = self.scenes;
         if from.low < 0 || to.low < 0 {

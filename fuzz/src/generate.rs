@@ -1,9 +1,9 @@
 //! Random cases from random bytes: a datatype tree and a count.
 //!
-//! Takes any [`Unstructured`]: a fuzzer's input, or `stream.rs`. Every node is
-//! modelled (`model.rs`) as it is made and dropped again when it would exceed the bounds below, so
-//! every case that comes out can be checked in full by `check.rs`. Out of bytes means the simplest
-//! choice everywhere, so that shorter inputs are simpler cases.
+//! The input is any [`Unstructured`]: a fuzzer's bytes, or `stream.rs`. Every node is modelled
+//! (`model.rs`) when it is made, and discarded if it would exceed the bounds below. So `check.rs` can
+//! check every case in full. If the bytes run out, every choice is the simplest one, so shorter inputs
+//! are simpler cases.
 
 use crate::model::Model;
 use crate::recipe::{Block, Dimension, F90, Recipe, Spread, StructCall, is_marker};
@@ -11,20 +11,20 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use std::fmt;
 use typepack_engine::{DEFAULT_ARGUMENT, Distribution, Named, Order};
 
-/// Most type map entries of one element.
+/// Maximum number of type map entries of one element.
 pub const MAX_ENTRIES: usize = 1500;
-/// Largest displacement or bound of one element, in bytes either way.
+/// Maximum displacement or bound of one element, in bytes in either direction.
 pub const MAX_REACH: i64 = 96 << 10;
-/// Most type map entries of all elements of a case.
+/// Maximum number of type map entries of all elements of a case.
 pub const MAX_TOTAL_ENTRIES: u64 = 6000;
-/// Most nodes that a walk over one element visits (see [`Model::visits`]).
+/// Maximum number of nodes that a walk over one element visits (see [`Model::visits`]).
 pub const MAX_VISITS: u64 = 20_000;
-/// Most bytes of memory that a case spans.
+/// Maximum number of bytes of memory that a case spans.
 pub const MAX_TOUCHED: i64 = 512 << 10;
-/// Deepest tree, counted in constructors.
+/// Maximum depth of a tree, counted in constructors.
 pub const MAX_DEPTH: u32 = 6;
 
-/// A datatype and how many of it.
+/// A datatype and a count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     /// The datatype.
@@ -34,20 +34,20 @@ pub struct Case {
 }
 
 impl fmt::Display for Case {
-    /// One line, which `parse.rs` reads back.
+    /// Prints one line, which `parse.rs` reads back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} * {}", self.count, self.recipe)
     }
 }
 
-/// What kind of types to prefer.
+/// The kind of types that the generator prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Every constructor with any argument that is legal.
+    /// Every constructor with any legal argument.
     Any,
-    /// Loop nests and tables over blocks and small structs: what kernels are compiled for.
+    /// Loop nests and tables over blocks and small structs, for which kernels are compiled.
     Regular,
-    /// A few bytes, so that every split can be tried.
+    /// Types of a few bytes, so that every split can be tried.
     Tiny,
 }
 
@@ -83,7 +83,7 @@ impl Case {
         Ok(Case { recipe, count })
     }
 
-    /// The model of this case, when it is within the bounds that [`crate::Checker`] works in.
+    /// Returns the model of this case if it is within the bounds of [`crate::Checker`].
     pub fn model(&self) -> Option<Model> {
         let model = Model::of(&self.recipe, MAX_ENTRIES).filter(|_| !is_marker(&self.recipe));
         model.filter(|m| in_reach(m) && fits(m, self.count))
@@ -140,7 +140,8 @@ impl Generator<'_, '_> {
             let all: Vec<Named> = Named::all().collect();
             *self.u.choose(&all)?
         };
-        // Types that are made without an element type; rare, as every tree ends in a leaf.
+        // Types that are made without an element type. They are rare, because every tree ends in a
+        // leaf.
         let recipe =
             match if self.mode == Mode::Regular { 0 } else { self.u.int_in_range(0..=19)? } {
                 18 => Recipe::F90(self.f90()?),
@@ -184,7 +185,7 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// One dimension of a distributed array.
+    /// Makes one dimension of a distributed array.
     fn spread(&mut self) -> Result<Spread> {
         let size: i64 = self.u.int_in_range(1..=if self.mode == Mode::Tiny { 4 } else { 14 })?;
         let processes = self.u.int_in_range(1..=4)?;
@@ -202,7 +203,7 @@ impl Generator<'_, '_> {
         Ok(Spread { size, distribution, argument, processes })
     }
 
-    /// A struct of mixed members: in a row with gaps as a C compiler would, or anywhere.
+    /// Makes a struct of mixed members: in a row with gaps, as a C compiler places them, or anywhere.
     fn structure(&mut self, depth: u32) -> Result<(Recipe, Model)> {
         let most = if self.mode == Mode::Tiny { 3 } else { 6 };
         let members = self.u.int_in_range(1..=most)?;
@@ -252,7 +253,7 @@ impl Generator<'_, '_> {
         }
     }
 
-    /// One constructor around `old`.
+    /// Makes one constructor call around `old`.
     fn wrap(&mut self, old: Recipe, child: &Model) -> Result<Recipe> {
         let old = Box::new(old);
         let kinds = if self.mode == Mode::Regular { 9 } else { 14 };
@@ -318,7 +319,7 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// A count or a block length; `shorter` counts the multiplications it takes part in.
+    /// Makes a count or a block length; `shorter` is the number of products in which it is a factor.
     fn count(&mut self, child: &Model, shorter: u32) -> Result<i64> {
         let room = (MAX_ENTRIES / child.entries.len().max(1)).max(1) as i64;
         let most = match self.mode {
@@ -349,7 +350,7 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// A displacement in bytes without any pattern.
+    /// Makes a displacement in bytes without any pattern.
     fn wild_bytes(&mut self, child: &Model) -> Result<i64> {
         Ok(match self.u.int_in_range(0..=3)? {
             0 => child.extent() * self.u.int_in_range(-3..=8)?,
@@ -359,8 +360,8 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// Block starts: evenly spaced, a forward walk, or anywhere (also backwards and on top of
-    /// each other).
+    /// Makes block starts: evenly spaced, in ascending order, or anywhere (also backwards and
+    /// overlapping).
     fn displacements(&mut self, bytes: bool, count: i64, child: &Model) -> Result<Vec<i64>> {
         let unit = if bytes { child.extent().clamp(-4096, 4096) } else { 1 };
         let kind = self.u.int_in_range(0..=4)?;

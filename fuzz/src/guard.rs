@@ -1,22 +1,22 @@
 //! Memory with a forbidden page on either side.
 //!
-//! `check.rs` places buffers of the exact length against the front or the back page, so that a
-//! kernel that reads or writes one byte too far faults at once. Sanitizers do not see loads of
-//! JIT-compiled code, and canaries do not see reads at all; this does both.
+//! `check.rs` places buffers of the exact length against the front or the back page. So a kernel that
+//! reads or writes one byte too far faults at once. Sanitizers do not see the loads of JIT-compiled
+//! code, and canaries do not detect reads; guarded memory detects both.
 //!
-//! Memory protection comes from the `region` crate (the code generator brings it anyway), so that
-//! this crate makes no system call of its own.
+//! The `region` crate protects the memory (the code generator needs that crate anyway), so this crate
+//! makes no system calls of its own.
 
 use region::Protection;
 
-/// An allocation between two pages that may not be touched.
+/// An allocation between two pages that must not be touched.
 pub struct Guarded {
     allocation: region::Allocation,
     page: usize,
     capacity: usize,
 }
 
-/// Against which forbidden page a buffer lies.
+/// The forbidden page against which a buffer lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The byte before the buffer is forbidden.
@@ -26,14 +26,14 @@ pub enum Side {
 }
 
 impl Guarded {
-    /// Memory for buffers of up to `capacity` bytes. Fails when the system denies it.
+    /// Allocates memory for buffers of up to `capacity` bytes. Fails if the system denies it.
     pub fn new(capacity: usize) -> region::Result<Self> {
         let page = region::page::size();
         let capacity = capacity.next_multiple_of(page).max(page);
         let mut allocation = region::alloc(capacity + 2 * page, Protection::READ_WRITE)?;
         let first = allocation.as_mut_ptr::<u8>();
-        // SAFETY: both pages lie inside the allocation made above, nothing refers to them, and
-        // `buffer` never hands them out.
+        // SAFETY: both pages lie inside `allocation`, which was made above. No reference to them
+        // exists, and `place` and `whole` never return any of their bytes.
         unsafe {
             region::protect(first, page, Protection::NONE)?;
             region::protect(first.add(page + capacity), page, Protection::NONE)?;
@@ -41,14 +41,14 @@ impl Guarded {
         Ok(Self { allocation, page, capacity })
     }
 
-    /// Largest buffer, in bytes.
+    /// Returns the maximum length of a buffer, in bytes.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Position of a buffer of `length` bytes within [`Guarded::whole`].
+    /// Returns the position of a buffer of `length` bytes within [`Guarded::whole`].
     ///
-    /// Panics when `length` exceeds the capacity: callers bound their cases first.
+    /// Panics if `length` exceeds the capacity: callers must bound their cases first.
     pub fn place(&self, length: usize, side: Side) -> std::ops::Range<usize> {
         assert!(length <= self.capacity, "{length} bytes exceed the guarded {}", self.capacity);
         match side {
@@ -57,11 +57,11 @@ impl Guarded {
         }
     }
 
-    /// All bytes between the forbidden pages.
+    /// Returns all bytes between the forbidden pages.
     pub fn whole(&mut self) -> &mut [u8] {
         let first = self.allocation.as_mut_ptr::<u8>();
-        // SAFETY: `capacity` bytes after the first page are mapped readable and writable and were
-        // zeroed by the system; the unique borrow of `self` makes this the only reference.
+        // SAFETY: the `capacity` bytes after the first page are mapped readable and writable, and the
+        // system zeroed them. `self` is borrowed mutably, so this is the only reference.
         unsafe { std::slice::from_raw_parts_mut(first.add(self.page), self.capacity) }
     }
 }

@@ -1,18 +1,18 @@
 //! Random datatypes, and the checks that hold for all of them.
 //!
-//! The flow, by file: `stream.rs` (seeded bytes; a fuzzer brings its own) -> `generate.rs` (bytes
-//! to a [`Case`]: a tree and a count) -> `recipe.rs` (the tree, printed as one line and built into
-//! an engine datatype), `parse.rs` (the line back to a tree) -> `model.rs` (what the standard says
-//! about the tree, computed without the engine) -> `check.rs` (engine, interpreter and JIT against
-//! the model, in memory from `guard.rs`) -> `shrink.rs` (the smallest case that still fails).
+//! The flow, by file: `stream.rs` (seeded bytes; a fuzzer brings its own) -> `generate.rs` (makes a
+//! [`Case`] of bytes: a tree and a count) -> `recipe.rs` (the tree, printed as one line and built into
+//! an engine datatype), `parse.rs` (parses the line) -> `model.rs` (the standard's definition of the
+//! tree, computed without the engine) -> `check.rs` (compares engine, interpreter and JIT with the
+//! model, in memory from `guard.rs`) -> `shrink.rs` (the smallest case that still fails).
 //!
-//! Beside it, for the engine's other rooms: `pair.rs` (two layouts of one signature) ->
-//! `fused_copy.rs` and `signature.rs`; `decode_rebuild.rs`, `wire.rs`, `text.rs` and `segments.rs`
-//! take a case as it is. For the runtime: `transport.rs` plays two ranks in hostile memory.
+//! For the engine's other rooms: `pair.rs` makes two layouts of one signature, which `fused_copy.rs`
+//! and `signature.rs` check; `decode_rebuild.rs`, `wire.rs`, `text.rs` and `segments.rs` check a single
+//! case. For the runtime: `transport.rs` plays two ranks in hostile memory.
 //!
 //! The fuzz targets (`fuzz_targets/`), the property tests (`tests/`) and the campaign
-//! (`examples/soak.rs`) are glue around these checks. Nothing here prints or exits: a failed check
-//! is an `Err` with the reason.
+//! (`examples/soak.rs`) are glue around these checks. The library neither prints nor exits: a failed
+//! check is an `Err` with the reason.
 //!
 //! ```
 //! use typepack_fuzz::{Checker, Effort, Executors, Case};

@@ -1,14 +1,14 @@
-//! What the standard says about a datatype, computed naively and without the engine.
+//! The standard's definition of a datatype, computed naively and without the engine.
 //!
-//! `check.rs` holds the engine's bounds, its typemap and every packed byte against this. The only
-//! thing taken from the engine is the table of named types. Expanding to one entry per named type
-//! is the point: simple enough to be obviously right.
+//! `check.rs` compares the engine's bounds, its typemap and every packed byte with this model. The
+//! model takes only the table of named types from the engine. It expands a type to one entry per named
+//! type on purpose: that is simple enough to be obviously right.
 //!
-//! Source: MPI-5.0 section 5.1, the type map of each constructor, and 5.1.6 and 5.1.7 for lower
-//! bound, upper bound and extent. A type made by `resized` carries explicit bounds, and a type
-//! that contains such types takes its own bounds from those alone. The markers of MPI-1
-//! (MPI-1.1 section 3.12.3) are such a bound on one side: each side is decided by itself.
-//! Distributed arrays: who owns an element is asked of every element of the array.
+//! Source: MPI-5.0 section 5.1 for the type map of each constructor, and 5.1.6 and 5.1.7 for lower
+//! bound, upper bound and extent. A type made by `resized` has explicit bounds, and a type that
+//! contains such types takes its own bounds from them alone. The markers of MPI-1 (MPI-1.1 section
+//! 3.12.3) are explicit bounds on one side; each side is decided separately. For a distributed array,
+//! the model computes the owner of every element of the array.
 
 use crate::recipe::{Block, Dimension, F90, Recipe, Spread, StructCall, is_marker};
 use typepack_engine::{DEFAULT_ARGUMENT, Distribution, Named, Order};
@@ -22,18 +22,18 @@ pub struct Model {
     pub lb: i64,
     /// Upper bound.
     pub ub: i64,
-    /// Was the lower (upper) bound set by `resized` or by a marker, here or in a part?
+    /// True if `resized` or a marker set the lower (upper) bound, here or in a part.
     pub explicit: (bool, bool),
-    /// Nodes that a walk over the tree visits. Copies of empty types add nothing to the type map,
-    /// but a naive walk enters every one of them: towers of them would take it hours.
+    /// Number of nodes that a walk over the tree visits. Copies of empty types add nothing to the type
+    /// map, but a naive walk enters every copy, and a tower of such types would take hours.
     pub visits: u64,
 }
 
-/// Where a copy of a type goes, in bytes.
+/// The position of a copy of a type, in bytes, and its model.
 type Place<'a> = (i64, &'a Model);
 
 impl Model {
-    /// The model of `recipe`; `None` when a number does not fit 64 bits or the type map would
+    /// Computes the model of `recipe`; `None` if a number does not fit 64 bits or if the type map would
     /// have more than `most` entries.
     pub fn of(recipe: &Recipe, most: usize) -> Option<Model> {
         let children: Option<Vec<Model>> =
@@ -41,7 +41,7 @@ impl Model {
         Model::compose(recipe, &children?, most)
     }
 
-    /// The model of `recipe` from the models of its element types.
+    /// Computes the model of `recipe` from the models of its element types.
     pub fn compose(recipe: &Recipe, children: &[Model], most: usize) -> Option<Model> {
         let element = children.first();
         let takes_markers = match recipe {
@@ -131,28 +131,28 @@ impl Model {
         Model { entries, lb: 0, ub: i64::from(named.extent()), explicit, visits: 1 }
     }
 
-    /// Bytes of data.
+    /// Returns the bytes of data.
     pub fn size(&self) -> i64 {
         self.entries.iter().map(|(_, named)| i64::from(named.size())).sum()
     }
 
-    /// Distance of consecutive elements.
+    /// Returns the distance between consecutive elements.
     pub fn extent(&self) -> i64 {
         self.ub - self.lb
     }
 
-    /// First byte of data; 0 when there is none.
+    /// Returns the offset of the first byte of data; 0 without data.
     pub fn true_lb(&self) -> i64 {
         self.entries.iter().map(|(offset, _)| *offset).min().unwrap_or(0)
     }
 
-    /// One past the last byte of data; 0 when there is none.
+    /// Returns the offset one past the last byte of data; 0 without data.
     pub fn true_ub(&self) -> i64 {
         self.entries.iter().map(|(offset, n)| offset + i64::from(n.size())).max().unwrap_or(0)
     }
 
-    /// Bytes that `count` elements touch: the first, and one past the last. `None` when it does
-    /// not fit 64 bits.
+    /// Returns the range of bytes that `count` elements touch: the first, and one past the last.
+    /// Returns `None` if there are no bytes or if the range does not fit 64 bits.
     pub fn touched(&self, count: u64) -> Option<(i64, i64)> {
         if count == 0 || self.entries.is_empty() {
             return Some((0, 0));
@@ -162,7 +162,7 @@ impl Model {
         Some((low, self.true_ub().checked_add(shift.max(0))?))
     }
 
-    /// The memory address of every packed byte of `count` elements, relative to the origin.
+    /// Returns the memory address of every packed byte of `count` elements, relative to the origin.
     pub fn addresses(&self, count: u64) -> Vec<i64> {
         let mut addresses = Vec::new();
         for element in 0..count as i64 {
@@ -175,7 +175,7 @@ impl Model {
     }
 }
 
-/// Adds the copies of `old` that one block makes.
+/// Adds the copies of `old` in one block.
 fn run<'a>(
     block: Block,
     unit: i64,
@@ -201,9 +201,9 @@ fn blocks(list: &[Block], unit: i64, old: &Model, most: usize) -> Option<Model> 
     union(&places, most)
 }
 
-/// The type map of copies in order, and its bounds: for each side those of the parts where it is
-/// explicit if there are any, else of all parts that have data. Where only one side has a bound,
-/// from a marker, the other is in the same place.
+/// Returns the type map of copies in order, and its bounds. If a side is explicit in some parts, these
+/// parts decide the side; otherwise all parts that have data decide it. If only one side has a bound,
+/// set by a marker, the other bound is at the same position.
 fn union(places: &[Place<'_>], most: usize) -> Option<Model> {
     let mut entries = Vec::new();
     for (start, old) in places {
@@ -234,9 +234,10 @@ fn union(places: &[Place<'_>], most: usize) -> Option<Model> {
     Some(Model { entries, lb, ub, explicit, visits })
 }
 
-/// MPI-5.0 section 5.1.3: the part's elements in the array's order, and the whole array's extent.
+/// Computes a subarray (MPI-5.0 section 5.1.3): the part's elements in the array's order, and the
+/// extent of the whole array.
 fn subarray(order: Order, dimensions: &[Dimension], old: &Model, most: usize) -> Option<Model> {
-    // Slowest dimension first, whatever the order.
+    // The slowest dimension comes first, in both orders.
     let mut dims = dimensions.to_vec();
     if order == Order::Fortran {
         dims.reverse();
@@ -264,7 +265,8 @@ fn subarray(order: Order, dimensions: &[Dimension], old: &Model, most: usize) ->
     Some(Model { lb: 0, ub: whole.checked_mul(old.extent())?, explicit: (true, true), ..model })
 }
 
-/// MPI-5.0 section 5.1.4. `None` also for arguments that the call refuses, which shrinking makes.
+/// Computes a distributed array (MPI-5.0 section 5.1.4). Also returns `None` for arguments that the
+/// call refuses; shrinking makes such arguments.
 fn darray(
     order: Order,
     rank: i32,
@@ -272,7 +274,7 @@ fn darray(
     old: &Model,
     most: usize,
 ) -> Option<Model> {
-    // Position in the grid: C order, last dimension fastest, whatever the array's order.
+    // The grid is numbered in C order, last dimension fastest, in both orders of the array.
     let mut rest = i64::from(rank);
     let mut owned: Vec<(i64, Vec<i64>)> = Vec::new();
     for dim in dimensions.iter().rev() {
@@ -298,7 +300,7 @@ fn darray(
     if rest != 0 || rank < 0 || dimensions.is_empty() {
         return None;
     }
-    // `owned` is last dimension first; slowest first is what the loop below needs.
+    // `owned` has the last dimension first; the loop below needs the slowest dimension first.
     if order == Order::C {
         owned.reverse();
     }
@@ -318,8 +320,8 @@ fn darray(
     Some(Model { lb: 0, ub: whole.checked_mul(old.extent())?, explicit: (true, true), ..model })
 }
 
-/// The named type of a Fortran 90 kind (MPI-5.0 section 19.1.5), with the kinds that compilers for
-/// LP64 machines have; `None` where no kind is enough.
+/// Returns the named type of a Fortran 90 kind (MPI-5.0 section 19.1.5), with the kinds of compilers
+/// for LP64 machines; `None` if no kind suffices.
 fn f90(kind: F90) -> Option<Named> {
     let extended = cfg!(target_arch = "x86_64");
     let reals = [
@@ -350,7 +352,7 @@ fn f90(kind: F90) -> Option<Named> {
     }
 }
 
-/// MPI-5.0 section 6.9.4: a C struct of the two.
+/// Computes a value-index pair (MPI-5.0 section 6.9.4): a C struct of the two types.
 fn value_index(value: Named, index: Named) -> Model {
     let offset = i64::from(value.size().next_multiple_of(index.align()));
     let end = offset + i64::from(index.size());
@@ -378,13 +380,13 @@ mod tests {
         // MPI-5.0 example 5.2: {(double, 0), (char, 8)} has extent 16.
         let pair = model("struct([1@0 double, 1@8 char])");
         assert_eq!((pair.size(), pair.lb, pair.extent()), (9, 0, 16));
-        // Example of vector with blocks of 3 at stride 4, and of a negative stride.
+        // A vector with blocks of 3 at stride 4, and a vector with a negative stride.
         let vector = "vector(2, 3, 4, struct([1@0 double, 1@8 char]))";
         let offsets: Vec<i64> = model(vector).entries.iter().map(|e| e.0).collect();
         assert_eq!(offsets, [0, 8, 16, 24, 32, 40, 64, 72, 80, 88, 96, 104]);
         let back = model("vector(3, 1, -2, struct([1@0 double, 1@8 char]))");
         assert_eq!((back.true_lb(), back.lb, back.ub), (-64, -64, 16));
-        // A resized part decides the bounds of what contains it: {-3, int at 0, 6} twice.
+        // A resized part decides the bounds of the whole: {-3, int at 0, 6} twice.
         let explicit = model("contiguous(2, resized(-3, 9, int))");
         assert_eq!((explicit.lb, explicit.ub, explicit.true_ub()), (-3, 15, 13));
     }
@@ -407,12 +409,12 @@ mod tests {
 
     #[test]
     fn markers_are_sticky() {
-        // MPI-1.1 section 3.12.3: lb at -3, ub at 6 around an int, and two of it.
+        // MPI-1.1 section 3.12.3: lb at -3 and ub at 6 around an int, and two copies of that.
         let marked = "mpi1_struct([1@-3 lb, 1@0 int, 1@6 ub])";
         assert_eq!((model(marked).lb, model(marked).ub, model(marked).extent()), (-3, 6, 9));
         let two = model(&format!("contiguous(2, {marked})"));
         assert_eq!((two.lb, two.ub), (-3, 15));
-        // One side only: the other is natural, and padded.
+        // Only one side is explicit: the other bound is natural, and padded.
         let lower = model("mpi1_struct([1@-8 lb, 1@0 int, 1@4 char])");
         assert_eq!((lower.lb, lower.ub), (-8, 8));
         assert_eq!(Model::of(&"contiguous(1, lb)".parse().expect("a recipe"), 10), None);
@@ -420,7 +422,7 @@ mod tests {
 
     #[test]
     fn distributed_arrays_deal_out_their_elements() {
-        // MPI-5.0 section 5.1.4: cyclic blocks of 2 of 7 elements over 2 processes.
+        // MPI-5.0 section 5.1.4: 7 elements in cyclic blocks of 2 over 2 processes.
         let offsets =
             |text: &str| -> Vec<i64> { model(text).entries.iter().map(|e| e.0).collect() };
         assert_eq!(offsets("darray(c, 0, [7:cyclic/2/2], char)"), [0, 1, 4, 5]);

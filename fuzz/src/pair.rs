@@ -1,9 +1,9 @@
-//! Pairs: two layouts of one signature.
+//! Makes pairs: two layouts of one signature.
 //!
-//! Takes a case from `generate.rs`, writes out its basic types with the help of `model.rs`, and
-//! realises the same list once more by an unrelated tree: a list that repeats becomes a loop or a
-//! table over one period, any other is cut into the members of a struct. `fused_copy.rs` and
-//! `signature.rs` check what comes out.
+//! The input is a case from `generate.rs`. This file writes out its basic types with the help of
+//! `model.rs`, and builds an unrelated tree with the same list of basic types. If the list repeats, the
+//! tree is a loop or a table over one period; any other list is cut into the members of a struct.
+//! `fused_copy.rs` and `signature.rs` check the pair.
 
 use crate::generate::{Case, MAX_ENTRIES, Mode, fits, in_reach};
 use crate::model::Model;
@@ -12,17 +12,17 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use std::fmt;
 use typepack_engine::Named;
 
-/// Two cases with the same basic types in the same order.
+/// Two cases with equal basic types in equal order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
-    /// What is sent.
+    /// The layout that is sent.
     pub from: Case,
-    /// Where it is received.
+    /// The layout into which it is received.
     pub to: Case,
 }
 
 impl fmt::Display for Pair {
-    /// Two cases, as two lines.
+    /// Prints the two cases on two lines.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\n{}", self.from, self.to)
     }
@@ -35,14 +35,14 @@ impl<'a> Arbitrary<'a> for Pair {
     }
 }
 
-/// The basic types of all elements of a case, in order.
+/// Returns the basic types of all elements of a case, in order.
 pub fn basics(model: &Model, count: u64) -> Vec<Named> {
     (0..count).flat_map(|_| model.entries.iter().map(|(_, named)| *named)).collect()
 }
 
 impl Pair {
-    /// Draws a pair: one side from [`Case::generate`], the other realised from its signature; now
-    /// and then both are realised.
+    /// Draws a pair: one side comes from [`Case::generate`], and the other side is built from its
+    /// signature. Sometimes both sides are built.
     pub fn generate(u: &mut Unstructured<'_>, mode: Mode) -> Result<Pair> {
         let first = Case::generate(u, mode)?;
         let model = first.model().ok_or(arbitrary::Error::IncorrectFormat)?;
@@ -54,7 +54,7 @@ impl Pair {
     }
 }
 
-/// A case of exactly these basic types; `None` when it would not fit the bounds of cases.
+/// Builds a case of exactly these basic types; `None` if it would not fit the bounds of cases.
 fn case(u: &mut Unstructured<'_>, list: &[Named]) -> Option<Case> {
     let count = *u.choose(&repeats(list)).ok()?;
     let (recipe, model) = realise(u, &list[..list.len() / count], 0).ok()??;
@@ -62,7 +62,8 @@ fn case(u: &mut Unstructured<'_>, list: &[Named]) -> Option<Case> {
     (in_reach(&model) && fits(&model, count)).then_some(Case { recipe, count })
 }
 
-/// Into how many equal parts the list can be cut: 1 first, then rising.
+/// Returns the numbers of equal parts into which the list can be cut, in ascending order; the first is
+/// 1.
 fn repeats(list: &[Named]) -> Vec<usize> {
     let equal = |parts: usize| {
         let period = list.len() / parts;
@@ -98,7 +99,7 @@ fn realise(
     Ok(compose(Recipe::Resized { lb, extent, old: Box::new(leaf) }, &[model]))
 }
 
-/// A struct of consecutive parts of the list, next to each other in memory or not, in any order.
+/// Builds a struct of consecutive parts of the list, adjacent in memory or not, in any order.
 fn members(
     u: &mut Unstructured<'_>,
     list: &[Named],
@@ -111,14 +112,14 @@ fn members(
     }
     cuts.sort_unstable();
     if !list.is_empty() && cuts.len() == 2 {
-        // One member would repeat this question for ever.
+        // A single member would lead to an endless recursion.
         cuts.insert(1, (list.len() / 2).max(1));
     }
     let (mut members, mut models) = (Vec::new(), Vec::new());
     let (mut low, mut high) = (0i64, 0i64);
     for ends in cuts.windows(2).filter(|ends| ends[0] < ends[1]) {
         let part = &list[ends[0]..ends[1]];
-        // Random cuts may all fall on one end.
+        // The random cuts may all be at one end, so that one part is the whole list.
         let made = if part.len() == list.len() {
             let half = list.len() / 2;
             let halves =
@@ -149,7 +150,7 @@ fn members(
     Ok(model.map(|model| (recipe, model)))
 }
 
-/// A loop or a table over one period of the list.
+/// Builds a loop or a table over one period of the list.
 fn copies(
     u: &mut Unstructured<'_>,
     list: &[Named],
@@ -161,7 +162,7 @@ fn copies(
         return Ok(None);
     };
     let old = Box::new(old);
-    // Blocks of this many copies, if they divide the copies.
+    // Blocks have this many copies if the number divides the copies.
     let length = u.int_in_range(1..=copies.min(8))?;
     let length = if copies.is_multiple_of(length) { length } else { 1 };
     let (count, blocklength) = ((copies / length) as i64, length as i64);
@@ -175,7 +176,7 @@ fn copies(
         places.reverse();
     }
     if u.ratio(1, 6)? {
-        // Neighbours change places: no order and no loop is left.
+        // Neighbours are swapped, so no order and no loop is left.
         places.chunks_exact_mut(2).for_each(|two| two.swap(0, 1));
     }
     let stride = span + gap;

@@ -1,13 +1,13 @@
-//! Reads back the one-line text that `recipe.rs` and `generate.rs` print.
+//! Parses the one-line text that `recipe.rs` and `generate.rs` print.
 //!
-//! Used for regression files and by whoever pastes a failure message into a test.
+//! Regression files use it, and so do developers who paste a failure message into a test.
 
 use crate::generate::Case;
 use crate::recipe::{Block, Dimension, F90, Recipe, Spread, StructCall, word};
 use std::str::FromStr;
 use typepack_engine::{DEFAULT_ARGUMENT, Distribution, Named, Order};
 
-/// Why a text is not a case.
+/// The error of a text that is not a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     position: usize,
@@ -25,7 +25,7 @@ impl std::error::Error for ParseError {}
 impl FromStr for Case {
     type Err = ParseError;
 
-    /// Reads `count * recipe`.
+    /// Parses `count * recipe`.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let mut reader = Reader { text, position: 0 };
         let count = reader.number()?;
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A number and the comma after it.
+    /// Parses a number and the comma after it.
     fn argument(&mut self) -> Result<i64, ParseError> {
         let number = self.number()?;
         self.token(",")?;
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         i32::try_from(number).map_err(|_| self.error("a 32-bit number"))
     }
 
-    /// A number, or the word that stands for none.
+    /// Parses a number, or the word that stands for no number.
     fn given(&mut self) -> Result<Option<i32>, ParseError> {
         if self.accept("undefined") { Ok(None) } else { self.int().map(Some) }
     }

@@ -1,11 +1,12 @@
-//! A datatype as plain data: the constructor calls, before the engine sees them.
+//! A datatype as plain data: the constructor calls before the engine sees them.
 //!
-//! Made by `generate.rs` and `parse.rs`, changed by `shrink.rs`, described by `model.rs`, built by
-//! [`Recipe::build`]. Its text is one line that `parse.rs` reads back, so that a failure message
-//! is a regression file: `resized(-8, 64, vector(2, 1, -2, double))`. Arguments stand in the
-//! standard's order; a block is written `blocklength@displacement`, a dimension of a subarray
-//! `size:subsize@start` and one of a distributed array `size:distribution/argument/processes`; a named
-//! type is its MPI name without the prefix, in lower case.
+//! `generate.rs` and `parse.rs` make recipes, `shrink.rs` simplifies them, `model.rs` computes their
+//! meaning, and [`Recipe::build`] builds the engine's datatype. A recipe prints as one line that
+//! `parse.rs` reads back, so a failure message is a regression file: `resized(-8, 64, vector(2, 1, -2,
+//! double))`. Arguments have the standard's order. A block is written `blocklength@displacement`, a
+//! dimension of a subarray `size:subsize@start`, and a dimension of a distributed array
+//! `size:distribution/argument/processes`. A named type is its MPI name without the prefix, in lower
+//! case.
 
 use std::fmt;
 use typepack_engine::{
@@ -26,7 +27,7 @@ pub enum Recipe {
     },
     /// `MPI_Type_vector`, or `MPI_Type_create_hvector` when `bytes`.
     Vector {
-        /// Is the stride in bytes, or in extents of `old`?
+        /// True if the stride is in bytes, false if it is in extents of `old`.
         bytes: bool,
         /// Number of blocks.
         count: i64,
@@ -39,7 +40,7 @@ pub enum Recipe {
     },
     /// `MPI_Type_indexed`, or `MPI_Type_create_hindexed` when `bytes`.
     Indexed {
-        /// Are displacements in bytes, or in extents of `old`?
+        /// True if displacements are in bytes, false if they are in extents of `old`.
         bytes: bool,
         /// The blocks in order.
         blocks: Vec<Block>,
@@ -48,7 +49,7 @@ pub enum Recipe {
     },
     /// `MPI_Type_create_indexed_block`, or `MPI_Type_create_hindexed_block` when `bytes`.
     IndexedBlock {
-        /// Are displacements in bytes, or in extents of `old`?
+        /// True if displacements are in bytes, false if they are in extents of `old`.
         bytes: bool,
         /// Elements per block.
         blocklength: i64,
@@ -59,14 +60,14 @@ pub enum Recipe {
     },
     /// `MPI_Type_create_struct`, or `MPI_Type_struct` of MPI-1.
     Struct {
-        /// Which of the calls.
+        /// The call that makes the struct.
         call: StructCall,
         /// The members in order.
         members: Vec<(Block, Recipe)>,
     },
     /// `MPI_Type_create_subarray`
     Subarray {
-        /// Which dimension varies fastest.
+        /// The order of the dimensions in memory.
         order: Order,
         /// The dimensions.
         dimensions: Vec<Dimension>,
@@ -75,9 +76,9 @@ pub enum Recipe {
     },
     /// `MPI_Type_create_darray`; the group has as many processes as the grid.
     Darray {
-        /// Which dimension varies fastest.
+        /// The order of the dimensions in memory.
         order: Order,
-        /// The process whose share it is.
+        /// The process that owns the share.
         rank: i32,
         /// The dimensions.
         dimensions: Vec<Spread>,
@@ -125,16 +126,16 @@ pub struct Dimension {
     pub size: i64,
     /// Length of the part.
     pub subsize: i64,
-    /// Where the part starts.
+    /// Start of the part.
     pub start: i64,
 }
 
-/// Which call makes a struct.
+/// The call that makes a struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StructCall {
     /// `MPI_Type_create_struct`
     Create,
-    /// `MPI_Type_struct` in C, which takes bound markers among its members.
+    /// `MPI_Type_struct` in C, which accepts bound markers among its members.
     Mpi1,
     /// `MPI_TYPE_STRUCT` in Fortran.
     Fortran,
@@ -145,7 +146,7 @@ pub enum StructCall {
 pub struct Spread {
     /// Elements of the whole array.
     pub size: i64,
-    /// How they are dealt out.
+    /// How the elements are distributed.
     pub distribution: Distribution,
     /// Elements per block, or [`DEFAULT_ARGUMENT`].
     pub argument: i32,
@@ -153,24 +154,24 @@ pub struct Spread {
     pub processes: i32,
 }
 
-/// A Fortran 90 kind by what was asked for; `None` is `MPI_UNDEFINED`.
+/// The arguments of a Fortran 90 kind; `None` is `MPI_UNDEFINED`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum F90 {
     /// Decimal digits and decimal exponent range.
     Real(Option<i32>, Option<i32>),
-    /// As for real.
+    /// Decimal digits and decimal exponent range.
     Complex(Option<i32>, Option<i32>),
     /// Decimal digits.
     Integer(i32),
 }
 
-/// True for the bound markers of MPI-1.
+/// Returns true for the bound markers of MPI-1.
 pub fn is_marker(recipe: &Recipe) -> bool {
     matches!(recipe, Recipe::Named(named) if named.is_marker())
 }
 
 impl Recipe {
-    /// Calls the engine's constructors.
+    /// Builds the datatype with the engine's constructors.
     pub fn build(&self) -> Result<Datatype> {
         match self {
             Self::Named(named) => Ok(Datatype::named(*named)),
@@ -228,7 +229,8 @@ impl Recipe {
                 let types = [Datatype::named(*value), Datatype::named(*index)];
                 match Datatype::get_value_index(&types[0], &types[1])? {
                     Some(pair) => Ok(pair),
-                    // The same call, with an error for pairs that do not exist.
+                    // `from_contents` makes the same call, and returns an error for pairs that do not
+                    // exist.
                     None => Datatype::from_contents(Combiner::VALUE_INDEX, &[], &[], &[], &types),
                 }
             }
@@ -237,7 +239,7 @@ impl Recipe {
         }
     }
 
-    /// The element types, in order; empty for a named type.
+    /// Returns the element types, in order; empty for a named type.
     pub fn children(&self) -> Vec<&Recipe> {
         match self {
             Self::Named(_) | Self::F90(_) | Self::ValueIndex { .. } => Vec::new(),
@@ -253,7 +255,7 @@ impl Recipe {
         }
     }
 
-    /// The same call with other element types; `children` must have as many entries as
+    /// Returns this call with other element types; `children` must have as many entries as
     /// [`Recipe::children`].
     pub fn with_children(&self, children: Vec<Recipe>) -> Recipe {
         let mut recipe = self.clone();
@@ -282,7 +284,7 @@ impl Recipe {
     }
 }
 
-/// The text of a named type: `MPI_LONG_INT` is `long_int`.
+/// Returns the text of a named type: `MPI_LONG_INT` is `long_int`.
 pub fn word(named: Named) -> String {
     named.name().trim_start_matches("MPI_").to_ascii_lowercase()
 }

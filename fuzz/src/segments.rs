@@ -1,7 +1,8 @@
-//! Holds packing and unpacking in parts against the model: any partition gives what one call gives.
+//! Compares packing and unpacking in parts with the model: every partition must give the result of one
+//! call.
 //!
-//! Comes after `generate.rs`. Parts are packed in order and in any order; they are unpacked in order,
-//! into memory that starts as a canary pattern, and the memory is compared after every part.
+//! The case comes from `generate.rs`. Parts are packed in order and in random order. They are unpacked
+//! in order, into memory that starts as a canary pattern, and the memory is compared after every part.
 
 use crate::check::{Executors, Scene, difference};
 use crate::generate::Case;
@@ -9,13 +10,13 @@ use crate::stream::Stream;
 use std::ops::Range;
 use typepack_engine::{Cursor, Settings, pack_range, unpack_range};
 
-/// Compilers that are used for case after case.
+/// The compilers of a checker, which many cases share.
 pub struct SegmentChecker {
     settings: Vec<(&'static str, Settings)>,
 }
 
 impl SegmentChecker {
-    /// A checker with its own JIT.
+    /// Makes a checker with its own JIT.
     pub fn new(executors: Executors) -> Self {
         Self { settings: executors.settings().0 }
     }
@@ -42,10 +43,10 @@ impl SegmentChecker {
     }
 }
 
-/// Consecutive ranges that cover `0..total`: of one length, or of random ones, some empty.
+/// Returns consecutive ranges that cover `0..total`: of one length, or of random lengths, some empty.
 fn partition(total: usize, stream: &mut Stream) -> Vec<Range<usize>> {
     let most = 1 + stream.below((total as u64).clamp(1, 4096)) as usize;
-    // Every part compares all of the memory: not too many of them.
+    // Every part compares all of the memory, so there must not be too many parts.
     let most = most.max(total / 40);
     let equal = stream.below(2) == 0;
     let (mut parts, mut at) = (Vec::new(), 0);
@@ -107,7 +108,7 @@ fn unpack_parts(
     Ok(())
 }
 
-/// The cursor's runs are the addresses, from any position on.
+/// Checks that the cursor's runs are the expected addresses, from any position.
 fn cursor(
     plan: &typepack_engine::Plan,
     count: u64,

@@ -1,15 +1,15 @@
-//! The smallest case that still fails: greedy, deterministic, and independent of how the case was
-//! generated.
+//! Finds the smallest case that still fails. The search is greedy and deterministic, and it does not
+//! depend on how the case was generated.
 //!
-//! Comes after a failed `check.rs`; what it returns is what goes into `regressions/`.
+//! It runs after a failed `check.rs`; its result belongs into `regressions/`.
 
 use crate::generate::Case;
 use crate::recipe::Recipe;
 
-/// Steps after which shrinking stops; each runs the check once.
+/// Maximum number of steps; each step runs the check once.
 const MOST_STEPS: usize = 3000;
 
-/// Simplifies `case` for as long as `fails` holds. `fails(&case)` is assumed to hold at the start.
+/// Simplifies `case` while `fails` holds. The caller guarantees that `fails(case)` holds at the start.
 pub fn shrink(case: &Case, mut fails: impl FnMut(&Case) -> bool) -> Case {
     let mut best = case.clone();
     let mut steps = 0;
@@ -19,7 +19,7 @@ pub fn shrink(case: &Case, mut fails: impl FnMut(&Case) -> bool) -> Case {
             if steps > MOST_STEPS {
                 return best;
             }
-            // Bounds first: a candidate the checker could not hold is no progress.
+            // The bounds are tested first: a candidate beyond the checker's bounds is no progress.
             if candidate.model().is_some() && fails(&candidate) {
                 best = candidate;
                 continue 'again;
@@ -29,8 +29,8 @@ pub fn shrink(case: &Case, mut fails: impl FnMut(&Case) -> bool) -> Case {
     }
 }
 
-/// Simpler cases, simplest first. Each is smaller in a well-founded order (fewer nodes, fewer
-/// list items, or numbers closer to 0), so shrinking ends.
+/// Returns simpler cases, simplest first. Each of them is smaller in a well-founded order (fewer nodes,
+/// fewer list items, or numbers closer to 0), so shrinking ends.
 fn candidates(case: &Case) -> Vec<Case> {
     let mut list: Vec<Case> = smaller(&case.recipe)
         .into_iter()
@@ -58,7 +58,7 @@ fn smaller(recipe: &Recipe) -> Vec<Recipe> {
     list
 }
 
-/// Numbers closer to 0, for one argument.
+/// Returns numbers closer to 0, for one argument.
 fn numbers(value: i64) -> Vec<i64> {
     let mut list = vec![0, value.signum(), value / 2, value - value.signum()];
     list.retain(|&n| n.unsigned_abs() < value.unsigned_abs());
@@ -66,7 +66,7 @@ fn numbers(value: i64) -> Vec<i64> {
     list
 }
 
-/// Shorter lists: halves, then single items left out.
+/// Returns shorter lists: halves, then lists without a single item.
 fn lists<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
     let half = items.len() / 2;
     let mut list = Vec::new();
@@ -223,7 +223,7 @@ mod tests {
             "17 * struct([2@8 contiguous(3, int), 4@100 vector(9, 2, -5, dup(double))])"
                 .parse()
                 .expect("a case");
-        // Pretend that any negative stride over at least two blocks is wrong.
+        // This test treats any negative stride over at least two blocks as wrong.
         let fails = |case: &Case| {
             let text = case.to_string();
             text.contains("vector(")

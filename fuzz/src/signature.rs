@@ -1,9 +1,9 @@
-//! Holds signatures against the list of basic types that the model writes out.
+//! Compares signatures with the list of basic types that the model writes out.
 //!
-//! Comes after `pair.rs`. Elements, runs, single elements, whole and prefix hashes of both sides of
-//! a pair (prefixes in elements and in bytes) against the list, under both rules of what is the
-//! same basic type; and what matches against the comparison of lists: the pair itself, shorter and
-//! longer messages, and one more case that has nothing to do with it.
+//! The pair comes from `pair.rs`. For both sides of a pair, the check compares elements, runs, single
+//! elements, and whole and prefix hashes (prefixes in elements and in bytes) with the list, under both
+//! rules of equality of basic types. It compares the results of matching with a comparison of the
+//! lists: for the pair itself, for shorter and longer messages, and for an unrelated case.
 
 use crate::generate::Case;
 use crate::pair::{Pair, basics};
@@ -15,7 +15,7 @@ use typepack_engine::signature::{Basic, Sameness, Signature, SignatureHash};
 struct Written {
     signature: Signature,
     count: u64,
-    /// Of one element.
+    /// The basic types of one element.
     element: Vec<Basic>,
 }
 
@@ -36,7 +36,7 @@ impl Written {
     }
 }
 
-/// A polynomial over the tokens, term by term, modulo 2^127 - 1.
+/// Computes the polynomial over the tokens, term by term, modulo 2^127 - 1.
 fn hash(list: &[Basic]) -> SignatureHash {
     let value = list.iter().fold(0u128, |sum, basic| {
         reduced(times(sum, SignatureHash::BASE) + u128::from(basic.token()))
@@ -44,12 +44,12 @@ fn hash(list: &[Basic]) -> SignatureHash {
     SignatureHash { elements: list.len() as u64, value }
 }
 
-/// Below the modulus, of a number below twice that.
+/// Reduces a number below twice the modulus.
 fn reduced(number: u128) -> u128 {
     if number >= SignatureHash::MODULUS { number - SignatureHash::MODULUS } else { number }
 }
 
-/// The product modulo 2^127 - 1, bit by bit: sums of two stay below 2^128.
+/// Returns the product modulo 2^127 - 1, bit by bit: the sum of two reduced numbers is below 2^128.
 fn times(a: u128, b: u128) -> u128 {
     let (mut product, mut power, mut rest) = (0u128, a, b);
     while rest > 0 {
@@ -124,7 +124,7 @@ fn describe(side: &Written, stream: &mut Stream) -> Result<(), String> {
         }
     }
     let total: u64 = list.iter().map(|basic| u64::from(basic.width())).sum();
-    // Writing a hash out is most of the time of this check.
+    // Computing a hash term by term takes most of the time of this check.
     for _ in 0..2 {
         let bytes = stream.below(total + 1);
         let (mut elements, mut end) = (0, 0);
@@ -162,7 +162,7 @@ fn matching(a: &Written, send: u64, b: &Written, recv: u64) -> Result<(), String
     let found = a.signature.matches(send, &b.signature, recv).map_err(|e| e.to_string())?;
     let say =
         |expected: String| format!("{send} sent, {recv} received: {found:?}, expected {expected}");
-    // Packed data: whether a side is packed is asked of its type, whatever the count.
+    // A side is packed if its type is packed, for any count.
     if sent.is_empty() {
         return if found.is_ok() { Ok(()) } else { Err(say("a match".into())) };
     }

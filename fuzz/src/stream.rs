@@ -1,7 +1,8 @@
-//! A deterministic stream of random bytes (SplitMix64), the property tests' stand-in for a fuzzer.
+//! A deterministic stream of random bytes (SplitMix64); the property tests use it in place of a fuzzer.
 //!
-//! Feeds `generate.rs`. Own code because the tests need no more than this, and because the stream
-//! must never change: a seed and an index in a failure message name one case for good.
+//! `generate.rs` reads the stream. It is our own code, because the tests need no more than this and
+//! because the stream must never change: a seed and an index in a failure message identify one case
+//! forever.
 
 /// A SplitMix64 generator.
 #[derive(Clone, Debug)]
@@ -10,14 +11,14 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of `seed`; streams of different `index` are unrelated.
+    /// Makes the stream of `seed`; streams of different `index` are unrelated.
     pub fn new(seed: u64, index: u64) -> Self {
         let mut stream = Self { state: seed };
         stream.state = stream.next_u64() ^ index.wrapping_mul(0xd134_2543_de82_ef95);
         stream
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -26,7 +27,7 @@ impl Stream {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which is not 0. The bias of the modulus does not matter here.
+    /// Returns a number below `bound`, which is not 0. The bias of the modulus does not matter here.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next_u64() % bound
     }
@@ -38,7 +39,7 @@ impl Stream {
         }
     }
 
-    /// The next `count` bytes.
+    /// Returns the next `count` bytes.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         self.fill(&mut bytes);

@@ -1,7 +1,7 @@
-//! Holds the text form against the model, and its reader against any text.
+//! Compares the text form with the model, and feeds its parser with any text.
 //!
-//! Comes after `generate.rs`. What is printed must read back as the same type and print the same
-//! again; a mutated text must be refused, or be a type whose own text reads back.
+//! The case comes from `generate.rs`. A printed text must parse as an equal type, which must print as
+//! the same text. A mutated text must be refused, or be a type whose own text parses.
 
 use crate::check::same_bounds;
 use crate::generate::Case;
@@ -9,8 +9,8 @@ use crate::stream::Stream;
 use typepack_engine::text::{parse, print};
 use typepack_engine::{Datatype, typemap};
 
-/// Checks the text of one case, and `mutations` mutations drawn from `stream`; returns how many of
-/// those were types.
+/// Checks the text of one case, and `mutations` mutations drawn from `stream`; returns how many of the
+/// mutations were types.
 pub fn check(case: &Case, stream: &mut Stream, mutations: u64) -> Result<u64, String> {
     let model = case.model().ok_or("the case exceeds the generator's bounds")?;
     let ty = case.recipe.build().map_err(|e| format!("constructor refused: {e}"))?;
@@ -25,11 +25,11 @@ pub fn check(case: &Case, stream: &mut Stream, mutations: u64) -> Result<u64, St
     Ok(types)
 }
 
-/// Checks any text at all; `true` when it is a type.
+/// Checks any text; returns true if it is a type.
 pub fn check_text(text: &str) -> Result<bool, String> {
     match parse(text) {
         Err(error) => {
-            // Drawing the place must work for any text, too.
+            // Drawing the position must work for any text, too.
             if error.to_string().is_empty() {
                 Err(format!("{text:?}: no message"))
             } else {
@@ -41,7 +41,7 @@ pub fn check_text(text: &str) -> Result<bool, String> {
             let back = parse(&printed).map_err(|e| format!("{text}\nprints {printed}\n{e}"))?;
             let same = (back.size(), back.lb(), back.ub(), back.true_lb(), back.true_ub())
                 == (ty.size(), ty.lb(), ty.ub(), ty.true_lb(), ty.true_ub());
-            // Mutated counts make types that nobody can write out.
+            // Mutated counts make types that are too large for a typemap.
             let small = ty.size() < 1 << 12 && printed.len() < 1 << 9 && few(&ty);
             if !same || small && typemap::typemap(&back) != typemap::typemap(&ty) {
                 return Err(format!("{text}\nprints {printed}\nwhich is another type"));
@@ -52,7 +52,7 @@ pub fn check_text(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Whether a walk over the typemap ends soon: empty types may be repeated without end.
+/// Returns true if a walk over the typemap ends soon: empty types may be repeated very often.
 fn few(ty: &Datatype) -> bool {
     let text = print(ty);
     !text.split(|c: char| !c.is_ascii_digit()).any(|number| number.len() > 2)
@@ -64,7 +64,8 @@ fn again(back: &Datatype, text: &str) -> Result<(), String> {
     if printed == text { Ok(()) } else { Err(format!("{text}\nprints again as {printed}")) }
 }
 
-/// One to three changes: a character, a piece left out, repeated or replaced by a word.
+/// Makes one to three changes: replaces a character, or removes a piece, repeats it, or replaces it by
+/// a word.
 fn mutate(text: &str, stream: &mut Stream) -> String {
     let mut bytes: Vec<u8> = text.bytes().collect();
     let words = [

@@ -1,14 +1,15 @@
-//! Two ranks that exchange messages while something else writes into their shared memory.
+//! Two ranks exchange messages while a third party writes into their shared memory.
 //!
-//! Comes after `generate.rs`. Both ranks are real (`typepack::RankPair`), and so are most of their
-//! messages: eager, waiting, streamed, fetched out of the heap, of random types. Between their turns
-//! a hand changes what lies in slots, payloads (encoded types among them), stamps, lengths, credits,
-//! mailboxes, or anywhere, and forges envelopes. In some cases the ranks compare types. Whatever it does,
-//! a rank may see an error of the other or wrong data, but:
+//! The layouts come from `generate.rs`. Both ranks are real (`typepack::RankPair`), and so are most of
+//! their messages: eager, waiting, streamed, fetched from the heap, of random types. Between their
+//! turns a *hand* changes words in slots, payloads (including encoded types), stamps, lengths, credits,
+//! mailboxes, or anywhere, and forges envelopes. In some cases the ranks compare types. Whatever the
+//! hand does, a rank may see an error of the other rank or wrong data, but:
 //!
-//! - sources stay as they are, and nothing beside the data of a receive is written;
-//! - no error is one that only a bug of ours can be ([`ErrorKind::Internal`]), nothing panics;
-//! - whoever runs the check watches that no length from shared memory asks for much memory.
+//! - sources keep their values, and a receive writes only its own data;
+//! - no error is of a kind that only a bug of typepack can cause ([`ErrorKind::Internal`]), and nothing
+//!   panics;
+//! - the caller of the check verifies that no length from shared memory leads to a large allocation.
 
 use crate::check::CANARY;
 use crate::generate::{Case, MAX_TOUCHED, Mode};
@@ -19,20 +20,20 @@ use std::ops::Range;
 use typepack::{Error, ErrorKind, Plan, RankPair, RankPairWays as Ways, Source, Tag};
 use typepack_engine::{Datatype, Named};
 
-/// Most operations of a case.
+/// Maximum number of operations of a case.
 const OPERATIONS: usize = 8;
 
 /// Fills memory that a receive must not touch, and all memory between cases.
 const KEPT: u8 = 0xc3;
 
-/// What became of the cases.
+/// The outcomes of the cases.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fates {
-    /// Cases in which a rank saw that the other broke the protocol.
+    /// Cases in which a rank saw that the other rank broke the protocol.
     pub refused: u64,
     /// Operations that were started.
     pub started: u64,
-    /// Operations that ended well, or were complete at once.
+    /// Operations that completed without an error, or were complete at once.
     pub complete: u64,
     /// Words that the hand wrote.
     pub written: u64,
@@ -43,9 +44,9 @@ pub struct Fates {
 struct Layout {
     plan: Plan,
     count: u64,
-    /// First touched byte, from displacement 0.
+    /// First touched byte, relative to displacement 0.
     low: i64,
-    /// For each touched byte.
+    /// One entry per touched byte; true for data.
     data: Vec<bool>,
 }
 
@@ -60,10 +61,10 @@ struct Operation {
     before: Vec<u8>,
 }
 
-/// Memory that is used for case after case.
+/// The memory of a checker, which many cases share.
 pub struct TransportChecker {
     memory: Vec<Guarded>,
-    /// What has happened so far.
+    /// The outcomes so far.
     pub fates: Fates,
 }
 
@@ -74,11 +75,11 @@ impl Default for TransportChecker {
 }
 
 impl TransportChecker {
-    /// A checker.
+    /// Makes a checker.
     ///
     /// # Panics
     ///
-    /// When the system denies a few MiB of memory or its protection.
+    /// Panics if the system denies a few MiB of memory or its protection.
     pub fn new() -> Self {
         let guarded =
             |_| Guarded::new(MAX_TOUCHED as usize + CANARY).expect("guarded memory for the checks");
@@ -87,7 +88,7 @@ impl TransportChecker {
         Self { memory, fates: Fates::default() }
     }
 
-    /// Plays one case; what the bytes do not say is the simplest.
+    /// Plays one case; where the bytes run out, every choice is the simplest one.
     pub fn check(&mut self, u: &mut Unstructured<'_>) -> Result<(), String> {
         let mut choose = || -> arbitrary::Result<_> {
             let limit = *u.choose(&[0, 64, 1024, 8192])?;
@@ -97,8 +98,8 @@ impl TransportChecker {
             Ok((limit, ways, focus, u.int_in_range(4..=60_u8)?, u.ratio(1, 4)?))
         };
         let Ok((limit, ways, focus, steps, check)) = choose() else { return Ok(()) };
-        // SAFETY: what lies in the ranks' heaps is judged by what a rank gone wild may do to it, byte
-        // by byte; nothing else is kept there.
+        // SAFETY: this check expects that a rank may read and write any byte of the ranks' heaps. It
+        // keeps only the buffers of the test there, and it does not rely on their contents.
         let mut pair = unsafe { RankPair::new(limit, ways) }.map_err(|e| format!("no job: {e}"))?;
         if check {
             pair.check_types();
@@ -113,11 +114,11 @@ impl TransportChecker {
             broken: [false; 2],
         };
         for _ in 0..steps {
-            // Out of bytes: the end.
+            // The bytes have run out, so the case ends.
             let Ok(step) = u.int_in_range(0..=15_u8) else { break };
             match step {
                 0..=3 => game.start(u)?,
-                // What has just been written, and is read at once.
+                // The hand changes a word that has just been written and is read next.
                 4..=6 => {
                     game.start(u)?;
                     game.hand(u);
@@ -147,7 +148,7 @@ impl TransportChecker {
     }
 }
 
-/// What the hand is after.
+/// The part of the memory that the hand changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Focus {
     Envelopes,
@@ -167,7 +168,7 @@ struct Game<'a> {
     broken: [bool; 2],
 }
 
-/// An error that hostile memory may cause.
+/// Returns an error unless hostile memory may cause `error`.
 fn fair(what: &str, error: &Error) -> Result<(), String> {
     match error.kind() {
         ErrorKind::Internal => Err(format!("{what}: {error}")),
@@ -175,7 +176,7 @@ fn fair(what: &str, error: &Error) -> Result<(), String> {
     }
 }
 
-/// A random layout: of the generator's types, or rows of bytes that make a long message.
+/// Makes a random layout: a type of the generator, or rows of bytes that make a long message.
 fn layout(u: &mut Unstructured<'_>) -> arbitrary::Result<Option<Layout>> {
     if u.ratio(2, 3)? {
         let mode = *u.choose(&[Mode::Regular, Mode::Any, Mode::Tiny])?;
@@ -203,7 +204,7 @@ fn layout(u: &mut Unstructured<'_>) -> arbitrary::Result<Option<Layout>> {
 
 impl Game<'_> {
     fn start(&mut self, u: &mut Unstructured<'_>) -> Result<(), String> {
-        // The other side of the last operation, or something new.
+        // The operation is the other side of the last operation, or a new one.
         let last = self.last.take().filter(|_| u.ratio(1, 2).unwrap_or(false));
         let choose = || -> arbitrary::Result<_> {
             let choice = u.int_in_range(0..=255_u8)?;
@@ -232,10 +233,11 @@ impl Game<'_> {
         Stream::new(5, len as u64).fill(&mut whole[place.clone()]);
         let before = whole[place.clone()].to_vec();
         let mut start = whole[place.clone()].as_mut_ptr();
-        // What a receive in the heap gets is not looked at: the other rank may write there.
+        // The result of a receive in the heap is not compared: the other rank may write there.
         if shared {
             let Some(room) = self.pair.shared(rank, len) else { return Ok(()) };
-            // SAFETY: both are as long; the new room is nobody else's.
+            // SAFETY: `before` has `len` bytes, and `room` was just allocated with `len` bytes in the
+            // rank's heap, so nothing else uses `room`, and the two do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(before.as_ptr(), room, len) };
             start = room;
         }
@@ -243,8 +245,8 @@ impl Game<'_> {
         let (plan, count) = (&layout.plan, layout.count);
         let tags = if choice & 32 == 0 { Tag::Any } else { Tag::Is(tag) };
         let source = if choice & 64 == 0 { Source::Any } else { Source::Rank(1 - rank) };
-        // SAFETY: the memory holds what the model says that the elements touch, and is used for
-        // nothing else until the pair is dropped, in `end`.
+        // SAFETY: the memory at `origin` holds all bytes that the elements touch according to the
+        // model. Nothing else uses the memory until `end` drops the pair.
         let started = unsafe {
             if receive {
                 self.pair.receive(rank, (origin, plan, count), source, tags)
@@ -257,7 +259,8 @@ impl Game<'_> {
             Ok(id) => id,
             Err(error) => {
                 fair("start", &error)?;
-                // A receive that is too small is the only start that fails in a sound job.
+                // In a sound job, the only start that fails is a receive with a buffer that is too
+                // small.
                 self.broken[rank] |= error.kind() != ErrorKind::Truncated;
                 None
             }
@@ -290,7 +293,7 @@ impl Game<'_> {
         }
     }
 
-    /// So many small messages that the ring is full, or a few that fill the payload area.
+    /// Sends enough small messages to fill the ring, or a few messages that fill the payload area.
     fn burst(&mut self, u: &mut Unstructured<'_>) -> Result<(), String> {
         static BYTES: [u8; 8192] = [9; 8192];
         let mut choose = || -> arbitrary::Result<_> {
@@ -303,7 +306,7 @@ impl Game<'_> {
             if self.broken[rank] {
                 break;
             }
-            // SAFETY: the bytes are never written, and as many as the length says.
+            // SAFETY: `BYTES` is a static that nothing writes, and `len` is at most its length.
             let sent = unsafe { self.pair.send(rank, (BYTES.as_ptr(), &plan, len), 2, false) };
             if let Err(error) = sent {
                 fair("send", &error)?;
@@ -313,9 +316,9 @@ impl Game<'_> {
         Ok(())
     }
 
-    /// Changes something in shared memory.
+    /// Changes a word in shared memory.
     fn hand(&mut self, u: &mut Unstructured<'_>) {
-        // Out of bytes: nothing more.
+        // If the bytes have run out, nothing is changed.
         let _ = self.try_hand(u);
     }
 
@@ -324,7 +327,7 @@ impl Game<'_> {
         let [slots, slot_bytes, chunks, line] = RankPair::SLOTS;
         let from = usize::from(u.arbitrary::<bool>()?);
         let to = 1 - from;
-        // The newest slot: stamps that the hand has made up are none.
+        // Finds the newest slot. Stamps that the hand made up do not count.
         let stamp = |slot: usize| {
             let stamp = self.pair.word(from, to, slots_at + slot * slot_bytes);
             if stamp < 1000 { stamp } else { 0 }
@@ -339,14 +342,14 @@ impl Game<'_> {
             Focus::All => u.int_in_range(0..=9_u8)?,
         };
         let at = match chosen {
-            // An envelope that has been written, perhaps read: most often the newest.
+            // An envelope that has been written and perhaps read; most often the newest one.
             0..=2 => {
                 let back = *u.choose(&[0, 0, 0, 1, 2, 3])?;
                 let slot = (last + slots - back) % slots;
                 slots_at + slot * slot_bytes + 8 * u.int_in_range(0..=7_usize)?
             }
             3 => return self.forge(u, (from, to), (last + 1) % slots, stamp + 1),
-            // Stamp or length of a chunk.
+            // The stamp or the length of a chunk.
             4 => {
                 let newest = |chunk: &usize| self.pair.word(from, to, stamps_at + chunk * line);
                 let chunk = match u.ratio(2, 3)? {
@@ -364,9 +367,9 @@ impl Game<'_> {
                 }
                 at
             }
-            // Credits, and what else has a line of its own.
+            // The credits, and other words that have a cache line of their own.
             5 => line / 8 * u.int_in_range(0..=8_usize)? * 8 + 8 * u.int_in_range(0..=1_usize)?,
-            // A payload: near the start, where short histories write.
+            // A payload near its start, where short cases write.
             6 | 7 => payload_at + 8 * u.int_in_range(0..=300_usize)?,
             8 => u.int_in_range(0..=chunks_at - 1)?,
             _ => {
@@ -380,7 +383,7 @@ impl Game<'_> {
         self.write(from, to, at, u)
     }
 
-    /// Writes a word that is close to what is there, or to what might be, or neither.
+    /// Writes a word that is close to the current value, close to a plausible value, or neither.
     fn write(
         &mut self,
         from: usize,
@@ -403,7 +406,7 @@ impl Game<'_> {
         Ok(())
     }
 
-    /// An envelope that its sender knows nothing of.
+    /// Forges an envelope that no rank sent.
     fn forge(
         &mut self,
         u: &mut Unstructured<'_>,
@@ -412,7 +415,7 @@ impl Game<'_> {
         stamp: u64,
     ) -> arbitrary::Result<()> {
         let at = RankPair::PARTS[0] + slot * RankPair::SLOTS[1];
-        // Answers (5 to 9) need a request to be of any use.
+        // Kinds 5 to 9 are answers, which have an effect only with a request.
         let kind = *u.choose(&[0, 1, 2, 3, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 11, 12])?;
         let tag = u.int_in_range(0..=2_u64)?;
         let mut words = [stamp, kind | tag << 32, 0, 0, 0, 0, 0, 0];
@@ -430,7 +433,7 @@ impl Game<'_> {
         Ok(())
     }
 
-    /// Looks at all memory.
+    /// Checks all memory.
     fn end(mut self) -> Result<(), String> {
         for operation in &self.operations {
             let done = match operation.id {
@@ -447,7 +450,7 @@ impl Game<'_> {
                 None => {}
             }
         }
-        // From here on nobody turns the ranks, so nothing is written any more.
+        // No rank runs after this point, so nothing more is written.
         drop(self.pair);
         self.fates.refused += u64::from(self.broken != [false; 2]);
         for operation in &self.operations {
@@ -473,7 +476,7 @@ impl Game<'_> {
     }
 }
 
-/// Lengths, offsets and counts at which something begins or ends.
+/// Makes lengths, offsets and counts at the limits of the transport's parts.
 fn value(u: &mut Unstructured<'_>) -> arbitrary::Result<u64> {
     let edge = *u.choose(&[
         0,

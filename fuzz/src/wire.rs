@@ -1,9 +1,9 @@
-//! Holds the wire form of layouts against the model, and its decoder against hostile bytes.
+//! Compares the wire form of layouts with the model, and feeds its decoder with hostile bytes.
 //!
-//! Comes after `generate.rs`. An encoding must decode to a plan that packs and unpacks as the model
-//! says, and encode to the same bytes again. Mutations of it must be refused or execute within the
-//! footprint that the decoded plan claims, which is what safe calls check buffers against: here the
-//! footprint lies between forbidden pages and canaries.
+//! The case comes from `generate.rs`. An encoding must decode to a plan that packs and unpacks as the
+//! model says, and that encodes to the same bytes. A mutated encoding must be refused, or execute
+//! within the footprint that the decoded plan states. Safe calls check buffers against that footprint;
+//! here it lies between forbidden pages and canaries.
 
 use crate::check::{CANARY, Scene, canaries, difference};
 use crate::generate::Case;
@@ -11,23 +11,23 @@ use crate::guard::{Guarded, Side};
 use crate::stream::Stream;
 use typepack_engine::{Plan, pack_range, pack_raw, unpack_range, unpack_raw, wire};
 
-/// Largest footprint, and most packed bytes, of a mutated layout that is executed.
+/// Maximum footprint, and maximum number of packed bytes, of a mutated layout that is executed.
 const MOST: i128 = 64 << 10;
 
-/// Buffers that are used for case after case.
+/// The buffers of a checker, which many cases share.
 pub struct WireChecker {
     memory: Guarded,
     packed: Guarded,
 }
 
-/// What became of mutated encodings.
+/// The outcomes of mutated encodings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fates {
-    /// Not decoded.
+    /// Encodings that the decoder refused.
     pub refused: u64,
-    /// Decoded, but too large to execute here.
+    /// Encodings that were decoded, but are too large to execute here.
     pub large: u64,
-    /// Decoded and executed.
+    /// Encodings that were decoded and executed.
     pub executed: u64,
 }
 
@@ -38,11 +38,11 @@ impl Default for WireChecker {
 }
 
 impl WireChecker {
-    /// A checker.
+    /// Makes a checker.
     ///
     /// # Panics
     ///
-    /// When the system denies some memory or its protection.
+    /// Panics if the system denies some memory or its protection.
     pub fn new() -> Self {
         let guarded =
             || Guarded::new(MOST as usize + CANARY).expect("guarded memory for the checks");
@@ -81,7 +81,7 @@ impl WireChecker {
         Ok(fates)
     }
 
-    /// Checks any bytes at all, as a fuzzer brings them.
+    /// Checks any bytes, such as those of a fuzzer.
     pub fn check_bytes(&mut self, bytes: &[u8]) -> Result<(), String> {
         if let Ok(plan) = wire::decode(bytes) {
             self.execute(&plan)?;
@@ -89,7 +89,7 @@ impl WireChecker {
         Ok(())
     }
 
-    /// Packs and unpacks some elements within the footprint; `false` when they are too large.
+    /// Packs and unpacks some elements within the footprint; returns false if they are too large.
     fn execute(&mut self, plan: &Plan) -> Result<bool, String> {
         let place = plan.footprint();
         let mut executed = false;
@@ -97,8 +97,8 @@ impl WireChecker {
             let shift = i128::from(place.extent) * i128::from(count - 1);
             let low = i128::from(place.true_lb) + shift.min(0);
             let span = i128::from(place.true_ub) + shift.max(0) - low;
-            // The claim itself does not depend on what is stated: a plan that makes bytes reads
-            // them from somewhere.
+            // The next test does not depend on the stated footprint: a plan that makes bytes must read
+            // them from some memory.
             let Ok(total) = plan.packed_bytes(count) else { continue };
             if total > MOST as u64 || span > MOST {
                 continue;
@@ -116,13 +116,14 @@ impl WireChecker {
                 ];
                 self.memory.whole()[around[0].clone()].fill(0xc3);
                 self.packed.whole()[around[1].clone()].fill(0xc3);
-                // The low 64 bits: addresses are numbers modulo 2^64.
+                // The cast keeps the low 64 bits: addresses are numbers modulo 2^64.
                 let back = (low as i64).wrapping_neg() as isize;
                 let origin = self.memory.whole()[memory].as_mut_ptr().wrapping_offset(back);
                 let bytes = self.packed.whole()[packed].as_mut_ptr();
-                // SAFETY: `memory` holds the footprint that the plan claims, which is computed from
-                // the program by the decoder and is what is put to the test here: the memory is
-                // guarded, so a wrong claim faults or hits a canary. `packed` has the total length.
+                // SAFETY: `memory` holds the footprint that the plan states. The decoder computed it
+                // from the program, and this check tests it: the memory is guarded, so a wrong
+                // footprint faults or hits a canary. `packed` has `total` bytes and is another
+                // allocation.
                 unsafe {
                     pack_raw(plan, count, origin, 0..total, bytes);
                     unpack_raw(plan, count, origin, 0..total, bytes);
@@ -157,8 +158,8 @@ fn round_trip(plan: &Plan, count: u64, scene: &Scene) -> Result<(), String> {
     difference("decoded: unpack_range", &memory, &expected)
 }
 
-/// One to four changes: bytes, whole numbers (the format is made of words of 8 and 4 bytes), and
-/// lengths, with the announced length corrected or not.
+/// Makes one to four changes: bytes, whole numbers (the format consists of words of 8 and 4 bytes), and
+/// lengths, with or without a correction of the stated length.
 fn mutate(encoding: &[u8], stream: &mut Stream) -> Vec<u8> {
     let mut bytes = encoding.to_vec();
     for _ in 0..=stream.below(4) {
@@ -188,7 +189,7 @@ fn mutate(encoding: &[u8], stream: &mut Stream) -> Vec<u8> {
                 bytes[at..at + 8].copy_from_slice(&new.to_le_bytes());
             }
             _ => {
-                // Part of the encoding once more, elsewhere.
+                // A part of the encoding is inserted a second time, at another position.
                 let length = stream.below(49) as usize & !7;
                 let part: Vec<u8> = bytes.iter().skip(at & !7).take(length).copied().collect();
                 let to = stream.below(bytes.len() as u64 / 8 + 1) as usize * 8;

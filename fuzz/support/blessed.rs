@@ -1,13 +1,13 @@
-//! Files in the repository that a test makes: goldens, generated pages. One way to compare and to
-//! rewrite them for every crate of the workspace.
+//! Compares a file in the repository with the text that a test makes (goldens, generated pages), and
+//! rewrites the file on demand. All crates of the workspace use this file.
 //!
-//! `TYPEPACK_BLESS=1 cargo test …` writes what was made; read the difference before committing it.
-//! Not a snapshot library: a golden file here holds inputs and comments beside the outputs, and tests
-//! run where there is no cargo (under an emulator), which such a library calls.
+//! `TYPEPACK_BLESS=1 cargo test …` writes the text; read the difference before you commit it. A
+//! snapshot library does not fit: a golden file here has inputs and comments beside the outputs, and
+//! some tests run without cargo (under an emulator), which such a library calls.
 
 use std::path::Path;
 
-/// Panics unless the file at `path` is what was `made`; under `TYPEPACK_BLESS` writes it first.
+/// Panics unless the file at `path` equals `made`. With `TYPEPACK_BLESS` it writes the file first.
 pub fn blessed(path: &Path, made: &str) {
     if std::env::var_os("TYPEPACK_BLESS").is_some() {
         std::fs::write(path, made).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -1,9 +1,10 @@
-//! A command refuses its arguments.
+//! Checks that a command refuses wrong arguments.
 
 use std::process::Output;
 
-/// Runs the command with each list of arguments: exit code 2, one line on standard error that
-/// begins with `begin` and holds the part beside the arguments, and nothing on standard output.
+/// Runs the command with each list of arguments. Each run must end with exit code 2, print nothing on
+/// standard output, and print one line on standard error. The line begins with `begin` and contains the
+/// text that is paired with the arguments.
 pub fn refused(run: impl Fn(&[&str]) -> Output, begin: &str, faults: &[(&[&str], &str)]) {
     for (arguments, part) in faults {
         let output = run(arguments);

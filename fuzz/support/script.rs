@@ -4,9 +4,10 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Makes a program of these lines. Another process writes it: a file that this one has open for
-/// writing is open in every child that a test beside has forked and that has not yet executed its
-/// own program, and the kernel executes nothing that somebody can write ("text file busy").
+/// Makes an executable script of these lines. Another process writes the file: if this process had the
+/// file open for writing, a child that another test has forked would have it open, too, until that
+/// child executes its own program. The kernel refuses to execute a file that is open for writing ("text
+/// file busy").
 pub fn executable(path: &Path, lines: &str) {
     let mut writer = Command::new("sh");
     writer.args(["-c", r#"cat > "$0" && chmod 755 "$0""#]).arg(path).stdin(Stdio::piped());

@@ -1,8 +1,8 @@
-//! The reference walk: where packed bytes lie, by the oracle and nothing else.
+//! The reference walk: computes the positions of packed bytes with the oracle alone.
 
 use typepack_engine::{Datatype, typemap};
 
-/// The displacement of every packed byte of `count` elements, in packed order.
+/// Returns the displacement of every packed byte of `count` elements, in packed order.
 pub fn places(ty: &Datatype, count: u64) -> Vec<i64> {
     let entries = typemap::typemap(ty);
     let mut all = Vec::new();

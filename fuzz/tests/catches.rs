@@ -1,4 +1,4 @@
-//! The checker finds faults: kernels with one deliberate mistake each are caught.
+//! Checks that the checker finds faults: it must catch kernels with one deliberate mistake each.
 
 use std::sync::Arc;
 use typepack_engine::kernel::{
@@ -7,24 +7,24 @@ use typepack_engine::kernel::{
 use typepack_engine::{Direction, Settings, Strategy, stats};
 use typepack_fuzz::{Case, Checker, Effort, Pair, Stream, signature};
 
-/// A kernel for one loop over 8-byte blocks, right up to the mistake number `MISTAKE`.
+/// A kernel for one loop over 8-byte blocks, correct except for mistake number `MISTAKE`.
 ///
 /// # Safety
 ///
-/// As [`Entry`] says, for the shape `loop b8`.
+/// - The arguments meet the conditions of [`Entry`] for the shape `loop b8`.
 unsafe extern "C" fn kernel<const PACK: bool, const MISTAKE: u8>(
     params: *const u64,
     mem: *mut u8,
     packed: *mut u8,
 ) {
-    // SAFETY: by the contract of `Entry`, with one level and no length.
+    // SAFETY: `params` has two words, because the shape `loop b8` has one level and no length.
     let (count, stride) = unsafe { (*params, *params.add(1) as isize) };
     for i in 0..count as usize {
         let i = if MISTAKE == 1 { count as usize - 1 - i } else { i };
         let (mem, packed) = (mem.wrapping_offset(i as isize * stride), packed.wrapping_add(8 * i));
         let bytes = if MISTAKE == 2 && count > 3 && i == 3 { 7 } else { 8 };
-        // SAFETY: iteration `i` by the contract of `Entry`. Mistake 3 is a ninth byte: written
-        // into a gap of the test's type, which its memory contains.
+        // SAFETY: the conditions of `Entry` cover block `i` of `mem` and of `packed`. Mistake 3 writes
+        // a ninth byte; it falls into a gap of the test's type, and the test's memory contains the gap.
         unsafe {
             if PACK {
                 mem.copy_to_nonoverlapping(packed, bytes);
@@ -45,8 +45,8 @@ struct Mistaken {
 }
 
 // SAFETY:
-// - kernels are returned for the shape `loop b8` alone, which they implement up to the mistakes that
-//   the test is about; those stay within the test's memory.
+// - `kernel` returns kernels only for the shape `loop b8`, and they implement it except for the
+//   mistakes under test; those stay within the test's memory.
 unsafe impl Compiler for Mistaken {
     fn threshold(&self) -> u64 {
         0
@@ -59,25 +59,26 @@ unsafe impl Compiler for Mistaken {
             Direction::Pack => self.pack,
             Direction::Unpack => self.unpack,
         };
-        // SAFETY: the functions above implement this shape, up to the mistakes that the test is
-        // about, which stay within its memory; they are part of this program and never unwind.
+        // SAFETY: the functions above implement this shape except for the mistakes under test, which
+        // stay within the test's memory. They are part of this program, so they stay mapped, and they
+        // never unwind.
         right.then(|| unsafe { Kernel::new(entry, "mistaken".into(), Arc::new(())) })
     }
 }
 
-/// As [`kernel`], from one layout to another.
+/// A kernel like [`kernel`] that copies from one layout to another.
 ///
 /// # Safety
 ///
-/// As [`Entry`] says, for the shape `copy loop-loop b8`.
+/// - The arguments meet the conditions of [`Entry`] for the shape `copy loop-loop b8`.
 unsafe extern "C" fn copier<const MISTAKE: u8>(params: *const u64, src: *mut u8, dst: *mut u8) {
-    // SAFETY: by the contract of `Entry`, with one level of two loops.
+    // SAFETY: `params` has at least four words, because the shape has one level with a stride per side.
     let (count, from, to) = unsafe { (*params, *params.add(1) as isize, *params.add(3) as isize) };
     for i in 0..count as isize {
         let i = if MISTAKE == 1 { count as isize - 1 - i } else { i };
         let bytes = if MISTAKE == 2 && i == 3 { 7 } else { 8 };
         let (src, dst) = (src.wrapping_offset(i * from), dst.wrapping_offset(i * to));
-        // SAFETY: iteration `i` by the contract of `Entry`.
+        // SAFETY: the conditions of `Entry` cover block `i` of both sides.
         unsafe { src.copy_to_nonoverlapping(dst, bytes) };
     }
 }
@@ -86,8 +87,8 @@ unsafe extern "C" fn copier<const MISTAKE: u8>(params: *const u64, src: *mut u8,
 struct Copier(Entry);
 
 // SAFETY:
-// - kernels are returned for the shape `copy loop-loop b8` alone, which they implement up to the
-//   mistakes that the test is about; those stay within the test's memory.
+// - `transfer_kernel` returns kernels only for the shape `copy loop-loop b8`, and they implement it
+//   except for the mistakes under test; those stay within the test's memory.
 unsafe impl Compiler for Copier {
     fn threshold(&self) -> u64 {
         0
@@ -98,7 +99,8 @@ unsafe impl Compiler for Copier {
     }
 
     fn transfer_kernel(&self, shape: &TransferShape) -> Option<Kernel> {
-        // SAFETY: as for `Mistaken`.
+        // SAFETY: `copier` implements this shape except for the mistakes under test, which stay within
+        // the test's memory. It is part of this program, so it stays mapped, and it never unwinds.
         (shape.to_string() == "copy loop-loop b8")
             .then(|| unsafe { Kernel::new(self.0, "mistaken".into(), Arc::new(())) })
     }
@@ -106,7 +108,7 @@ unsafe impl Compiler for Copier {
 
 fn settings(pack: Entry, unpack: Entry) -> Settings {
     let compiler = Some(Arc::new(Mistaken { pack, unpack }) as _);
-    // Leaf kernels would do without the compiler here.
+    // Without a forced strategy, leaf kernels would run here and the compiler would not be asked.
     Settings { compiler, strategy: Some(Strategy::Kernel), ..Settings::default() }
 }
 
@@ -147,8 +149,8 @@ fn the_wrong_order_is_caught_where_blocks_overlap() {
     assert!(reason.contains("unpack"), "{reason}");
 }
 
-/// `Settings::verify`: the interpreter's answer stands, a kernel that left a byte out or wrote in
-/// the wrong order is counted once and not used again, and a right one stays.
+/// Tests `Settings::verify`: the interpreter's result is used; a kernel that leaves out a byte or
+/// writes in the wrong order is counted once and not used again; a correct kernel stays.
 #[test]
 fn verification_drops_a_mistaken_kernel() {
     let right = settings(kernel::<true, 0>, kernel::<false, 0>);
@@ -162,7 +164,8 @@ fn verification_drops_a_mistaken_kernel() {
         let case: Case = case.parse().expect("a case");
         let plan = case.recipe.build().and_then(|ty| ty.commit_with(&verified)).expect("a plan");
         let before = stats::bytes().disagreements;
-        // Not what packing gives: where blocks overlap that would hide any order of writing.
+        // The data is not the result of packing: where blocks overlap, that would hide the order of
+        // writing.
         let data: [u8; 160] = std::array::from_fn(|i| i as u8);
         let (mut memory, mut packed) = ([7u8; 320], [0u8; 160]);
         for _ in 0..3 {
@@ -174,7 +177,7 @@ fn verification_drops_a_mistaken_kernel() {
             let dropped = plan.kernel_name(direction) == "interpreter";
             assert_eq!(dropped, directions.contains(&direction), "{case}: {direction:?}");
         }
-        // All ranges, gaps included, against the model.
+        // Compares all ranges, gaps included, with the model.
         Checker::with(vec![("verified", verified)]).check(&case, Effort::Thorough).expect("agrees");
     }
     for (entry, to, faults) in [
@@ -187,7 +190,7 @@ fn verification_drops_a_mistaken_kernel() {
     }
 }
 
-/// As above, for the kernel of a fused copy into the layout `to`.
+/// Tests `Settings::verify` for the kernel of a fused copy into the layout `to`.
 fn a_mistaken_copier_is_dropped(entry: Entry, to: &str, faults: u64) {
     let compiler = Some(Arc::new(Copier(entry)) as _);
     let verified = Settings { compiler, verify: true, ..Settings::default() };
@@ -214,7 +217,7 @@ fn a_mistaken_copier_is_dropped(entry: Entry, to: &str, faults: u64) {
     assert_eq!(after.fused_kernel - before.fused_kernel, calls * 160);
 }
 
-/// A pair whose sides do not have one signature, and a mismatch that only one rule sees.
+/// Tests a pair whose sides have different signatures, and a mismatch that only one rule detects.
 #[test]
 fn a_false_pair_is_caught() {
     let check = |from: &str, to: &str| {

@@ -1,28 +1,28 @@
-//! The places that READMEs and the heads of source files name exist.
+//! Checks that the paths in READMEs and in the heads of source files exist.
 //!
-//! A name counts as a path of the repository when it is written in backticks, or stands first on a
-//! line of a fenced block without a language (the maps of folders), consists of the letters of file
+//! A word counts as a path of the repository if it is written in backticks, or stands first on a line
+//! of a fenced block without a language (the maps of folders). It must consist of the letters of file
 //! names, `/`, `*` and `{a,b}`, and
 //!
-//! - ends in `.rs`, `.md`, `.toml`, `.csv`, `.c`, `.h` or `.py`, or
-//! - begins with a folder of the repository's top and a slash, or
-//! - is, in a block, a folder's name with a slash at the end.
+//! - end in `.rs`, `.md`, `.toml`, `.csv`, `.c`, `.h` or `.py`, or
+//! - begin with a folder at the repository's top and a slash, or
+//! - be, in a block, a folder's name with a slash at the end.
 //!
-//! It may leave out the folders before it: a name without a slash, or one that begins with `src/`,
-//! `tests/`, `examples/` or `benches/`, is of the same crate (in the README of the
-//! repository: of any), another name with a slash may lie in any crate. Names that are no paths of
-//! ours stand in [`FOREIGN`].
+//! A path may leave out the folders before it. A name without a slash, or one that begins with `src/`,
+//! `tests/`, `examples/` or `benches/`, belongs to the same crate (in the README of the repository: to
+//! any crate). Another name with a slash may lie in any crate. Names that look like paths but are not
+//! ours are listed in [`FOREIGN`].
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Files that others have, or that commands write.
+/// Files of other projects, and files that commands write.
 const FOREIGN: &[&str] = &["fuzz/artifacts/", "fuzz/corpus/", "mpi.h", "mpi_abi.h"];
 
 /// Endings of files that the repository has.
 const ENDINGS: &[&str] = &[".rs", ".md", ".toml", ".csv", ".c", ".h", ".py"];
 
-/// All files and folders of the repository, folders with a slash at the end, relative to its top.
+/// Returns all files and folders of the repository, relative to its top; folders end with a slash.
 fn entries(root: &Path) -> BTreeSet<String> {
     fn visit(folder: &Path, prefix: &str, entries: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(folder).expect("a folder") {
@@ -45,7 +45,7 @@ fn entries(root: &Path) -> BTreeSet<String> {
     all
 }
 
-/// `a/{b,c}.rs` as `a/b.rs` and `a/c.rs`.
+/// Expands `a/{b,c}.rs` to `a/b.rs` and `a/c.rs`.
 fn expand(path: &str) -> Vec<String> {
     let Some((before, rest)) = path.split_once('{') else { return vec![path.to_owned()] };
     let Some((inside, after)) = rest.split_once('}') else { return vec![path.to_owned()] };
@@ -53,7 +53,7 @@ fn expand(path: &str) -> Vec<String> {
     inside.split(',').flat_map(one).collect()
 }
 
-/// Whether `name` is what `pattern` says, where `*` stands for anything but a slash.
+/// Returns whether `name` matches `pattern`, in which `*` stands for any text without a slash.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
@@ -65,8 +65,8 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Whether `path`, possibly with folders left out before it, is below `folder`, or anywhere when it
-/// has a slash and does not begin with one of the folders that every crate has.
+/// Returns whether `path`, possibly with folders left out before it, exists below `folder`. A path with
+/// a slash may exist anywhere, unless it begins with a folder that every crate has.
 fn exists(entries: &BTreeSet<String>, folder: &str, path: &str) -> bool {
     let wanted = path.trim_start_matches("./");
     let is = |name: &str| {
@@ -85,7 +85,7 @@ fn exists(entries: &BTreeSet<String>, folder: &str, path: &str) -> bool {
     })
 }
 
-/// Whether a word looks like a path of the repository.
+/// Returns whether a word looks like a path of the repository.
 fn is_path(word: &str, tops: &BTreeSet<&str>, in_block: bool) -> bool {
     let letters = |letter: char| letter.is_ascii_alphanumeric() || "_-./*{},".contains(letter);
     let name = word.trim_end_matches('/');
@@ -99,10 +99,10 @@ fn is_path(word: &str, tops: &BTreeSet<&str>, in_block: bool) -> bool {
             || in_block && word.ends_with('/'))
 }
 
-/// The paths that a text names, each with its line.
+/// Returns the paths that a text names, each with its line.
 fn named<'a>(text: &'a str, tops: &BTreeSet<&str>) -> Vec<(usize, &'a str)> {
     let mut found = Vec::new();
-    // The language of the block that a line stands in.
+    // The language of the block that contains the line.
     let mut block: Option<&str> = None;
     for (index, line) in text.lines().enumerate() {
         let mut take = |word: &'a str, in_block: bool| {
@@ -121,13 +121,14 @@ fn named<'a>(text: &'a str, tops: &BTreeSet<&str>) -> Vec<(usize, &'a str)> {
     found
 }
 
-/// The lines of a source file's head, and empty lines in the place of the others.
+/// Returns the lines of a source file's head, with empty lines in place of the other lines.
 fn head(source: &str) -> String {
     let lines = source.lines().map(|line| line.trim_start().strip_prefix("//!").unwrap_or(""));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The crate's folder that a file belongs to, with a slash, or nothing for the repository itself.
+/// Returns the folder of the crate to which a file belongs, with a slash; empty for the repository
+/// itself.
 fn folder<'a>(entries: &BTreeSet<String>, file: &'a str) -> &'a str {
     let mut folders = file.rmatch_indices('/').map(|(at, _)| &file[..=at]);
     folders.find(|folder| entries.contains(&format!("{folder}Cargo.toml"))).unwrap_or("")

@@ -1,8 +1,8 @@
 //! Random types: model = oracle = interpreter = JIT, whole and in parts, gaps untouched.
 //!
-//! The streams are fixed, so every run checks the same types. `FUZZ_CASES` multiplies the number
-//! (a percentage, 100 by default), `FUZZ_SEED` takes another stream, and `FUZZ_TRACE=1` prints each
-//! case before it runs, for a fault that ends the process.
+//! The streams are fixed, so every run checks the same types. `FUZZ_CASES` scales the number (in
+//! percent, 100 by default), `FUZZ_SEED` selects another stream, and `FUZZ_TRACE=1` prints each case
+//! before it runs, for a fault that ends the process.
 
 use arbitrary::Unstructured;
 use std::io::Write;
@@ -10,9 +10,9 @@ use typepack_engine::stats;
 use typepack_fuzz::{Case, Checker, Effort, Executors, Mode, Stream, shrink};
 
 const SEED: u64 = 0x7479_7065_7061_636b;
-/// Cases that one checker sees: after that a new JIT starts with an empty kernel cache.
+/// Cases per checker: after that a new JIT starts with an empty kernel cache.
 const CASES_PER_JIT: u64 = 2000;
-/// Every so many cases one is tried with all ranges.
+/// One case in this many is tried with all ranges.
 const THOROUGH_EVERY: u64 = 40;
 
 #[derive(Default)]
@@ -33,7 +33,7 @@ fn number(name: &str, default: u64) -> u64 {
     }
 }
 
-/// Past the test harness's capture, so that the figures are always seen.
+/// Prints past the test harness's capture, so that the figures are always visible.
 fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("stderr");
 }

@@ -27,7 +27,7 @@ fn all_regressions_pass() {
         }
     }
     assert!(cases > 20, "only {cases} cases found");
-    // The engine offers only what the translator takes: their limits agree.
+    // The engine offers only shapes that the translator accepts, because their limits agree.
     let refusals = checker.jit().map(|jit| jit.counters().refusals);
     assert_eq!(refusals, Some(0), "a shape of these cases was refused");
 }

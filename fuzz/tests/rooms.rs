@@ -1,8 +1,8 @@
-//! Random types and pairs through the engine's rooms beside packing: fused copy, decoding, wire
-//! form, text form, packing in parts, signatures.
+//! Random types and pairs in the engine's other rooms: fused copy, decoding, wire form, text form,
+//! packing in parts, signatures.
 //!
-//! The streams are fixed. `FUZZ_CASES` multiplies the numbers (a percentage, 100 by default),
-//! `FUZZ_SEED` takes other streams.
+//! The streams are fixed. `FUZZ_CASES` scales the numbers (in percent, 100 by default), `FUZZ_SEED`
+//! selects other streams.
 
 use arbitrary::Unstructured;
 use std::io::Write;
@@ -20,12 +20,12 @@ fn number(name: &str, default: u64) -> u64 {
     }
 }
 
-/// Past the test harness's capture, so that the figures are always seen.
+/// Prints past the test harness's capture, so that the figures are always visible.
 fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("stderr");
 }
 
-/// Bytes and a mode for each of `cases` cases, and a stream for the check's own choices.
+/// Runs `run` for each case, with bytes, a mode, and a stream for the check's own choices.
 fn each(room: u64, cases: u64, mut run: impl FnMut(&mut Unstructured<'_>, Mode, Stream)) -> u64 {
     let cases = cases * number("FUZZ_CASES", 100) / 100;
     let seed = number("FUZZ_SEED", SEED) ^ room;
@@ -46,7 +46,7 @@ fn cases(
     let done = each(room, cases, |u, mode, stream| {
         let case = Case::generate(u, mode).expect("enough bytes");
         if let Err(reason) = check(&case, &mut stream.clone()) {
-            // The same choices again for each candidate.
+            // Each candidate gets the same choices.
             let small = shrink(&case, |case| check(case, &mut stream.clone()).is_err());
             let small_reason = check(&small, &mut stream.clone()).err().unwrap_or_default();
             panic!("{case}\n  {reason}\nshrunk to:\n  {small}\n  {small_reason}");

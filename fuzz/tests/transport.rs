@@ -1,8 +1,8 @@
-//! Hostile bytes in rings, chunks, credits and encoded types, many times.
+//! Many cases of hostile bytes in rings, chunks, credits and encoded types.
 //!
-//! The streams are fixed. `FUZZ_CASES` multiplies the number (a percentage, 100 by default),
-//! `FUZZ_SEED` takes other streams, `FUZZ_TRACE=1` prints the number of each case before it runs, and
-//! `FUZZ_ONLY=17` runs that one alone.
+//! The streams are fixed. `FUZZ_CASES` scales the number (in percent, 100 by default), `FUZZ_SEED`
+//! selects other streams, `FUZZ_TRACE=1` prints the number of each case before it runs, and
+//! `FUZZ_ONLY=17` runs only case 17.
 
 #[path = "../support/counting_allocator.rs"]
 mod counting_allocator;
@@ -16,7 +16,7 @@ use typepack_fuzz::{Stream, TransportChecker};
 const SEED: u64 = 0x7261_6e6b_735f_7631;
 const CASES: u64 = 6000;
 
-/// More than any honest case needs; less than any length that is made up asks for.
+/// More memory than any honest case needs, and less than a made-up length would ask for.
 const MOST: usize = 48 << 20;
 
 fn number(name: &str) -> Option<u64> {
@@ -50,7 +50,7 @@ fn hostile_memory_is_refused_or_harmless() {
     writeln!(std::io::stderr(), "transport: {cases} cases, {fates:?}, at most {most} bytes")
         .expect("stderr");
     if only.is_none() && cases >= 1000 {
-        // Neither all is refused at once nor nothing ever.
+        // Some cases must be refused, but not all.
         assert!(fates.refused > cases / 10 && fates.refused < cases, "{fates:?}");
         assert!(fates.complete > fates.started / 5, "{fates:?}");
     }

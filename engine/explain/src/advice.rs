@@ -1,7 +1,7 @@
-//! What a person who sends this type may want to know.
+//! Advice for a person who sends this type.
 //!
-//! Each piece of advice states a fact about the type, and what to write instead. Facts come from
-//! the tree's bounds, the program and small windows of memory; nothing here expands a layout.
+//! Each piece of advice states a fact about the type and a better description. The facts come from the
+//! tree's bounds, the program and small windows of memory; no function here expands a layout.
 
 use crate::blocks::Blocks;
 use crate::pieces::{Counts, Piece, pieces};
@@ -9,15 +9,16 @@ use typepack_engine::inspect::{self, Constructor};
 use typepack_engine::ir::{Op, Program};
 use typepack_engine::{Datatype, Plan, Table, text};
 
-/// Pieces that are compared when looking for overlaps.
+/// Maximum number of pieces that are compared in the search for overlaps.
 const COMPARED: usize = 1 << 16;
-/// Runs up to this many bytes share their cache line with others that are not sent.
+/// Runs of at most this many bytes share their cache line with bytes that are not sent.
 const SMALL: u64 = 32;
-/// Small runs from this number on are worth a word.
+/// Minimum number of small runs that is worth a piece of advice.
 const MANY: i128 = 32;
 
-/// Advice for sending `count` elements of the plan's type, one sentence or two each. About a plan
-/// without a datatype (a decoded one) there is nothing to advise: nobody here described it.
+/// Returns advice for sending `count` elements of the plan's type, one or two sentences each. For a
+/// plan without a datatype (a decoded plan) there is no advice, because nobody in this process
+/// described the type.
 pub fn advice(plan: &Plan, count: u64) -> Vec<String> {
     let mut advice = Vec::new();
     let Some(ty) = plan.datatype() else { return advice };
@@ -36,7 +37,7 @@ pub fn advice(plan: &Plan, count: u64) -> Vec<String> {
     advice
 }
 
-/// Elements that do not follow each other.
+/// Advises on elements that do not follow each other.
 fn extent(ty: &Datatype, count: u64, advice: &mut Vec<String>) {
     let (extent, reach) = (ty.extent(), ty.true_extent());
     if overlap(ty, 1) {
@@ -66,14 +67,14 @@ fn extent(ty: &Datatype, count: u64, advice: &mut Vec<String>) {
     });
 }
 
-/// Whether two of the first elements use a byte twice; false if that is not known.
+/// Returns whether two of the first elements use one byte; false if that is unknown.
 fn overlap(ty: &Datatype, count: u64) -> bool {
     let count = count.min(64);
     if i128::from(ty.size()) > i128::from(ty.true_extent()) {
         return true;
     }
     let counts = Counts::new(ty);
-    // Lists are only walked if they are short enough to be walked for each element.
+    // Lists are only walked if they are short enough for a walk per element.
     if counts.of(ty).saturating_mul(i128::from(count)) > 1 << 20 {
         return false;
     }
@@ -89,7 +90,7 @@ fn overlap(ty: &Datatype, count: u64) -> bool {
         })
 }
 
-/// The type below copies and resized types.
+/// Returns the type below duplicates and resized types.
 fn essence(mut ty: &Datatype) -> &Datatype {
     while let Constructor::Dup { old } | Constructor::Resized { old, .. } = inspect::constructor(ty)
     {
@@ -98,7 +99,8 @@ fn essence(mut ty: &Datatype) -> &Datatype {
     ty
 }
 
-/// Structs whose members lie inside each other: the outermost struct, also of an array of them.
+/// Advises on structs whose members interleave in memory: the outermost struct, or the struct
+/// in an array.
 fn members(ty: &Datatype, advice: &mut Vec<String>) {
     let mut at = ty;
     let (blocklengths, displacements, types) = loop {
@@ -106,7 +108,7 @@ fn members(ty: &Datatype, advice: &mut Vec<String>) {
             Constructor::Struct { blocklengths, displacements, types } => {
                 break (blocklengths, displacements, types);
             }
-            // The structs inside a composite are not the user's.
+            // The structs inside a composite were not written by the user.
             Constructor::Composite { .. } => return,
             _ => match inspect::children(at).first() {
                 Some(old) => old,
@@ -137,7 +139,7 @@ fn members(ty: &Datatype, advice: &mut Vec<String>) {
     }
 }
 
-/// Contiguous types that are described as something else.
+/// Advises on contiguous types that are described by other constructors.
 fn plain(ty: &Datatype, advice: &mut Vec<String>) {
     let mut described = ty;
     let mut long = false;
@@ -173,7 +175,7 @@ fn plain(ty: &Datatype, advice: &mut Vec<String>) {
     }
 }
 
-/// Index lists that are regular, or that no kernel executes.
+/// Advises on index lists that are regular, or that no kernel executes.
 fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
     let regular = |table: &Table| {
         let step = |i| table.get(i + 1).wrapping_sub(table.get(i));
@@ -212,7 +214,7 @@ fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
     }
 }
 
-/// Many small runs, a cache line for each.
+/// Advises on many small runs, each of which costs a cache line.
 fn small(ty: &Datatype, program: &Program, count: u64, advice: &mut Vec<String>) {
     let Some(blocks) = Blocks::of(program) else { return };
     let sparse = ty.size() < ty.true_extent() / 4;
@@ -240,7 +242,7 @@ fn small(ty: &Datatype, program: &Program, count: u64, advice: &mut Vec<String>)
     });
 }
 
-/// An expression for a sentence.
+/// Returns an expression that is short enough for a sentence.
 fn short(ty: &Datatype) -> String {
     let expression = text::abridge(ty);
     if expression.len() > 60 { "…".to_owned() } else { expression }

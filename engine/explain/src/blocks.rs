@@ -1,8 +1,8 @@
-//! The runs of memory that a committed type copies: how many, how long, how dense.
+//! The runs of memory that a committed type copies: their number, their lengths, their density.
 //!
-//! Read off the program after the passes, node by node, so the cost is that of the program and its
-//! tables, not of the layout. Runs that touch across iterations count as two: that is how they are
-//! copied.
+//! The numbers are read from the program after the passes, node by node. So the cost depends on the
+//! program and its tables, not on the layout. Runs that touch across iterations count as two runs,
+//! because they are copied as two.
 
 use std::fmt::Write;
 use typepack_engine::Plan;
@@ -14,9 +14,9 @@ use typepack_engine::ir::{Op, Program};
 pub(crate) struct Blocks {
     /// Number of runs.
     pub(crate) runs: i128,
-    /// Bytes of the shortest.
+    /// Bytes of the shortest run.
     pub(crate) least: u64,
-    /// Bytes of the longest.
+    /// Bytes of the longest run.
     pub(crate) most: u64,
 }
 
@@ -35,7 +35,7 @@ impl Blocks {
         }
     }
 
-    /// The runs of one element. `None` for a type without data.
+    /// Returns the runs of one element; `None` for a type without data.
     pub(crate) fn of(program: &Program) -> Option<Self> {
         let body = program.body?;
         let mut done: Vec<Self> = Vec::with_capacity(program.nodes().len());
@@ -70,7 +70,7 @@ impl Blocks {
     }
 }
 
-/// Runs, their lengths, density and holes, in lines.
+/// Prints the number of runs, their lengths, density and holes.
 pub fn blocks(plan: &Plan) -> String {
     let place = plan.footprint();
     let (size, reach) = (plan.element_bytes(), place.true_ub - place.true_lb);

@@ -1,15 +1,15 @@
 //! Reports and drawings of a datatype, as strings, for people.
 //!
-//! After the engine and before the tools: reads the tree, the program and the plan, and changes
-//! nothing. What the engine does not show to everybody comes from its hidden `inspect`. Every part is a
-//! function of its own; [`report`] puts them together. The cost is that of a commit, whatever the
-//! size of the layout: large types are abridged, never expanded.
+//! This crate comes after the engine and before the tools. It reads the tree, the program and the plan,
+//! and changes nothing. The engine's private parts come from its hidden module `inspect`. Every section
+//! is a function of its own; [`report`] joins the sections. The cost is that of a commit, for any size
+//! of the layout: large types are abridged, never expanded.
 //!
 //! - `tree.rs`: constructor tree, bounds, signature
 //! - `blocks.rs`: runs of memory; `summary.rs`: what each pass did; `passes.rs`: programs and
 //!   kernels; `advice.rs`
-//! - `pieces.rs`: what lies in a window of memory; `picture.rs`: what is worth drawing of it
-//! - `terminal.rs`, `svg.rs`: the drawing
+//! - `pieces.rs`: the elements in a window of memory; `picture.rs`: which of them are drawn
+//! - `terminal.rs`, `svg.rs`: the drawings
 //!
 //! ```
 //! use typepack_engine::Datatype;
@@ -51,14 +51,14 @@ pub use tree::{bounds, signature, tree};
 use std::fmt::Write;
 use typepack_engine::{Datatype, Result, Settings, text};
 
-/// What a report is of.
+/// The options of a report.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Number of elements: drawn, and meant by the advice.
+    /// Number of elements that the drawing shows and the advice is about.
     pub count: u64,
-    /// Whether the drawing uses ANSI colours.
+    /// True if the drawing uses ANSI colours.
     pub colour: bool,
-    /// What the commit may use; with a compiler the report names its kernels.
+    /// The settings of the commit; with a compiler, the report names its kernels.
     pub settings: Settings,
 }
 
@@ -68,11 +68,11 @@ impl Default for Options {
     }
 }
 
-/// Everything there is to say about `ty`, in sections.
+/// Returns the whole report about `ty`, in sections.
 ///
 /// # Errors
 ///
-/// As for [`Datatype::commit`].
+/// Returns the errors of [`Datatype::commit`].
 pub fn report(ty: &Datatype, options: &Options) -> Result<String> {
     let plan = ty.commit_with(&options.settings)?;
     let mut out = text::abridge(ty);

@@ -1,15 +1,15 @@
-//! The loop program before and after each pass, and what executes its nests.
+//! The loop program before and after each pass, and the executors of its nests.
 
 use std::fmt::{self, Write};
 use typepack_engine::ir::Program;
 use typepack_engine::{Datatype, Direction, Plan, Result, inspect};
 
-/// Characters of one program's text; the rest is left out.
+/// Maximum number of characters of one program's text; the rest is left out.
 const SHOWN: usize = 4000;
-/// Nests that are listed.
+/// Maximum number of nests that are listed.
 const NESTS: usize = 8;
 
-/// A string that refuses to grow beyond a limit, so that printing ends there.
+/// A string that refuses to grow beyond a limit, so that printing stops there.
 struct Limited(String);
 
 impl Write for Limited {
@@ -22,8 +22,8 @@ impl Write for Limited {
     }
 }
 
-/// A program as text, cut after a few thousand characters: programs share nodes, their text does
-/// not.
+/// Prints a program, cut after a few thousand characters: the nodes of a program are shared, but its
+/// text repeats them.
 fn limited(program: &Program) -> String {
     let mut text = Limited(String::new());
     if write!(text, "{program}").is_err() {
@@ -34,25 +34,25 @@ fn limited(program: &Program) -> String {
     text.0
 }
 
-/// The program after each step of a commit: the step's name and the text.
+/// Returns the program after each step of a commit: the step's name and the program's text.
 ///
-/// The first step is the lowering of the tree. A step that changed nothing has the text of the one
+/// The first step is the lowering of the tree. A step that changed nothing has the text of the step
 /// before.
 ///
 /// # Errors
 ///
-/// As for [`Datatype::commit`].
+/// Returns the errors of [`Datatype::commit`].
 pub fn explain_passes(ty: &Datatype) -> Result<Vec<(String, String)>> {
     let mut steps = Vec::new();
     inspect::steps(ty, |step, program| steps.push((step.to_owned(), limited(program))))?;
     Ok(steps)
 }
 
-/// The steps of a commit that changed the program, in lines.
+/// Prints the steps of a commit that changed the program.
 ///
 /// # Errors
 ///
-/// As for [`Datatype::commit`].
+/// Returns the errors of [`Datatype::commit`].
 pub fn passes(ty: &Datatype) -> Result<String> {
     let (mut out, mut last, mut idle) = (String::new(), String::new(), 0);
     for (step, text) in explain_passes(ty)? {
@@ -71,7 +71,8 @@ pub fn passes(ty: &Datatype) -> Result<String> {
     Ok(out)
 }
 
-/// What executes a plan now: for each nest its shape, its strategy and the executors of both ways.
+/// Prints the current executors of a plan: for each nest its shape, its strategy, and the executors for
+/// packing and unpacking.
 pub fn kernels(plan: &Plan) -> String {
     if plan.element_bytes() == 0 {
         return "nothing to execute\n".to_owned();

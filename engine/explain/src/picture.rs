@@ -1,36 +1,38 @@
-//! What a drawing shows: rows of memory, the columns worth drawing, and what lies in each cell.
+//! Chooses the content of a drawing: rows of memory, the columns to draw, and the elements in each
+//! cell.
 //!
-//! Between `pieces.rs` (what is where) and the two that draw, `terminal.rs` and `svg.rs`. Rows are
-//! wrapped at a stride of the type. Rows and columns are chosen so that a drawing stays small: of
-//! many rows the first and last, of long stretches that look alike their ends.
+//! The input comes from `pieces.rs` (which elements lie where); `terminal.rs` and `svg.rs` draw the
+//! result. Rows are wrapped at a stride of the type. Rows and columns are chosen so that a drawing
+//! stays small: of many rows the first and the last are drawn, of long stretches that look alike only
+//! the ends.
 
 use crate::pieces::{Counts, Piece, Shape, block, pieces, shape};
 use std::ops::Range;
 use typepack_engine::inspect::{self, Constructor};
 use typepack_engine::{Datatype, Named, Order};
 
-/// Cells of a row that is drawn in full, and most cells of any row.
+/// Maximum number of cells of a row that is drawn in full, and of any row after cutting.
 const WIDTH: i128 = 64;
-/// Rows of a drawing that is not abridged.
+/// Maximum number of rows of a drawing that is not abridged.
 const ROWS: i128 = 20;
-/// Of more rows: the first of the data, and the last.
+/// Of an abridged drawing: number of rows at the start of the data, and at the end.
 const FIRST: i128 = 9;
 const LAST: i128 = 3;
-/// Cells that are drawn at each end of a stretch that is cut short.
+/// Number of cells that are drawn at each end of a stretch that is cut.
 const ENDS: i128 = 3;
-/// Pieces of memory in one drawing.
+/// Maximum number of pieces of memory in one drawing.
 const PIECES: usize = 1 << 14;
-/// Elements up to which each is numbered.
+/// Maximum number of elements that are numbered.
 const NUMBERED: i128 = 400;
-/// Characters of a row up to which there is room for the numbers.
+/// Maximum width of a row, in characters, that has room for the numbers.
 pub(crate) const NUMBERS: i128 = 120;
-/// Elements of the type up to which the end of each one's extent is marked.
+/// Maximum number of elements of the type for which each end of extent is marked.
 const MARKED: u64 = 8;
 
 /// One line of a drawing.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Line {
-    /// Memory from this byte on.
+    /// Memory that begins at this byte.
     Row(i128),
     /// This many rows are left out.
     Skipped(i128),
@@ -43,13 +45,13 @@ pub(crate) enum Line {
 pub(crate) enum Slot {
     /// The cell at this byte of the row.
     Cell(i128),
-    /// Cells are left out from this byte of the row on.
+    /// Cells are left out; the first of them is at this byte of the row.
     Skip(i128),
-    /// Where an extent may end, at this byte of the row.
+    /// An extent may end at this byte of the row.
     Mark(i128),
 }
 
-/// A basic element that lies in a cell.
+/// A basic element in a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cover {
     pub(crate) named: Named,
@@ -67,25 +69,25 @@ pub(crate) struct Picture {
     pub(crate) slots: Vec<Slot>,
     /// The basic types, in the order of their colours.
     pub(crate) types: Vec<Named>,
-    /// Whether elements are few enough to be numbered.
+    /// True if there are few enough elements to number them.
     pub(crate) numbered: bool,
-    /// Whether everything that lies in the rows is drawn.
+    /// True if all data in the rows is drawn.
     pub(crate) complete: bool,
     pub(crate) overlaps: bool,
     pub(crate) gaps: bool,
-    /// Whether rows have more in them than a line has room for.
+    /// True if the rows have more cells than a line has room for.
     crowded: bool,
     /// Bytes of a row.
     pitch: i128,
-    /// From the first to the last byte of data and extents.
+    /// The range from the first to the last byte of data and extents.
     memory: Range<i128>,
-    /// Ends of extents: row start and byte of the row.
+    /// Ends of extents: start of the row, and byte within the row.
     marks: Vec<(i128, i128)>,
     pieces: Vec<Piece>,
 }
 
 impl Picture {
-    /// The drawing of `count` elements. `None` if there is no data.
+    /// Makes the drawing of `count` elements; `None` if there is no data.
     pub(crate) fn new(ty: &Datatype, count: u64) -> Option<Self> {
         if ty.size() == 0 || count == 0 {
             return None;
@@ -98,8 +100,8 @@ impl Picture {
         {
             return Some(picture);
         }
-        // Nothing to wrap at: one row if it is short enough, else rows of a round length. Numbers
-        // are worth a few rows more: without a stride they alone tell the order.
+        // Without a stride there is one row if it is short enough, else rows of a round length. Numbers
+        // justify a few more rows: without a stride only they show the order.
         let one = memory.wrapped(memory.high - memory.low, None);
         if one.as_ref().is_some_and(|one| one.numbered && one.width() > NUMBERS) {
             let rows = memory.wrapped(32 * unit, None);
@@ -114,8 +116,8 @@ impl Picture {
         one.or_else(|| memory.wrapped(32 * unit, None)).or_else(|| memory.cut(32 * unit, None))
     }
 
-    /// The elements that have bytes in the cell at `at` bytes of the row that begins at `row`, in
-    /// packed order.
+    /// Returns the elements that have bytes in the cell at `at` bytes of the row that begins at `row`,
+    /// in packed order.
     pub(crate) fn covers(&self, row: i128, at: i128) -> Vec<Cover> {
         let cell = row + at..row + at + self.cell;
         let mut covers = Vec::new();
@@ -131,60 +133,61 @@ impl Picture {
         covers
     }
 
-    /// Whether the cell belongs to the data or an extent: rows begin before and end after these.
+    /// Returns true if the cell belongs to data or an extent. The first row may begin before them, and
+    /// the last row may end after them.
     pub(crate) fn within(&self, row: i128, at: i128) -> bool {
         self.memory.contains(&(row + at))
     }
 
-    /// Whether an extent ends at byte `at` of the row that begins at `row`.
+    /// Returns true if an extent ends at byte `at` of the row that begins at `row`.
     pub(crate) fn ends(&self, row: i128, at: i128) -> bool {
         self.marks.contains(&(row, at))
     }
 
-    /// Position of a basic type among the colours.
+    /// Returns the index of a basic type among the colours.
     pub(crate) fn colour(&self, named: Named) -> usize {
         self.types.iter().position(|&t| t == named).unwrap_or(0)
     }
 
-    /// Bytes of a row.
+    /// Returns the bytes of a row.
     pub(crate) fn pitch(&self) -> i128 {
         self.pitch
     }
 
-    /// Least number of cells that an element has.
+    /// Returns the least number of cells of an element.
     pub(crate) fn narrowest(&self) -> i128 {
         let cells = self.types.iter().map(|t| i128::from(t.size()) / self.cell);
         cells.min().unwrap_or(1).max(1)
     }
 
-    /// Characters per cell that numbers need.
+    /// Returns the number of characters per cell that numbers need.
     pub(crate) fn digits(&self) -> i128 {
         let digits = self.largest_number().to_string().len() as i128;
         ((digits + self.narrowest()) / self.narrowest()).max(1)
     }
 
-    /// Characters of a row with numbers.
+    /// Returns the number of characters of a row with numbers.
     pub(crate) fn width(&self) -> i128 {
         self.slots.len() as i128 * self.digits()
     }
 
-    /// The largest number that is drawn.
+    /// Returns the largest number that is drawn.
     pub(crate) fn largest_number(&self) -> i128 {
         self.pieces.iter().map(|piece| piece.first + piece.count - 1).max().unwrap_or(0)
     }
 }
 
-/// The memory that a drawing is of.
+/// The memory that a drawing shows.
 struct Memory<'a> {
     ty: &'a Datatype,
     count: u64,
     counts: Counts,
-    /// From the lower bound or the first byte of data to the upper bound or the last one.
+    /// The lower bound or the first byte of data, whichever is lower; and the corresponding upper end.
     low: i128,
     high: i128,
-    /// The same for data alone.
+    /// The range of the data alone.
     data: Range<i128>,
-    /// Where extents end.
+    /// The ends of the extents.
     ends: Vec<i128>,
 }
 
@@ -195,8 +198,8 @@ impl<'a> Memory<'a> {
         let (before, after) = (last.min(0), last.max(0));
         let data = wide(ty.true_lb()) + before..wide(ty.true_ub()) + after;
         let (lb, ub) = (wide(ty.lb()), wide(ty.ub()));
-        // A far away bound of an element (absolute addresses, huge strides) is no reason to draw
-        // what is between.
+        // A far away bound of an element (absolute addresses, huge strides) does not justify drawing
+        // the memory between the data and the bound.
         let low = data.start.min(lb.min(ub) + before);
         let high = data.end.max(lb.max(ub) + after);
         let marked = if count <= MARKED { count } else { 1 };
@@ -208,7 +211,7 @@ impl<'a> Memory<'a> {
         self.cut(pitch, plane).filter(|picture| !picture.crowded)
     }
 
-    /// The picture with rows of `pitch` bytes.
+    /// Makes the picture with rows of `pitch` bytes.
     fn cut(&self, pitch: i128, plane: Option<i128>) -> Option<Picture> {
         let base = if plane.is_some() { 0 } else { self.low };
         let row_of = |at: i128| (at - base).div_euclid(pitch);
@@ -220,7 +223,7 @@ impl<'a> Memory<'a> {
             let room = PIECES / rows.len();
             let window = start..start + pitch;
             let (mut more, all) = pieces(self.ty, self.count, &self.counts, &window, room);
-            // A piece that reaches into several rows is found in each.
+            // A piece that spans several rows is found in each of them.
             if previous == Some(row - 1) {
                 more.retain(|piece| piece.at >= start || !found.contains(piece));
             }
@@ -229,7 +232,7 @@ impl<'a> Memory<'a> {
             found.extend(more);
         }
         if rows.len() as i128 > ROWS / 2 {
-            // Of an abridged drawing, rows without data are the first to go.
+            // If the drawing is abridged, rows without data are removed first.
             let (first, last) = (rows[0], rows[rows.len() - 1]);
             let abridged = last - first + 1 > rows.len() as i128;
             rows.retain(|&row| {
@@ -254,7 +257,7 @@ impl<'a> Memory<'a> {
             .ends
             .iter()
             .map(|&end| {
-                // An end between two rows belongs to the upper one.
+                // An end between two rows belongs to the upper row.
                 let row = base + row_of(end - 1) * pitch;
                 (row, end - row)
             })
@@ -301,7 +304,7 @@ impl<'a> Memory<'a> {
         Some(picture)
     }
 
-    /// The rows to draw, of all `rows`.
+    /// Chooses the rows to draw among `rows`.
     fn rows(&self, rows: Range<i128>, row_of: impl Fn(i128) -> i128) -> Vec<i128> {
         if rows.end - rows.start <= ROWS {
             return rows.collect();
@@ -326,7 +329,7 @@ fn gcd(a: i128, b: i128) -> i128 {
     a
 }
 
-/// Lines for the chosen rows, with what is left out between them.
+/// Returns the lines for the chosen rows, with marks for the rows that are left out.
 fn lines(rows: &[i128], base: i128, pitch: i128, plane: Option<i128>) -> Vec<Line> {
     let mut lines = Vec::new();
     for (i, &row) in rows.iter().enumerate() {
@@ -344,8 +347,8 @@ fn lines(rows: &[i128], base: i128, pitch: i128, plane: Option<i128>) -> Vec<Lin
     lines
 }
 
-/// The columns: between two cuts all rows look alike, so that the middle may be left out. And
-/// whether that is still too much for one line, in which case it is cut short.
+/// Returns the columns. Between two cuts all rows look alike, so the middle may be left out. The second
+/// result is true if there are still too many columns for one line; then they are cut.
 fn slots(
     cuts: &[i128],
     marks: &[i128],
@@ -379,7 +382,7 @@ fn slots(
     (slots, false)
 }
 
-/// Bytes of the smallest basic type inside.
+/// Returns the bytes of the smallest basic type inside.
 fn smallest(ty: &Datatype) -> u32 {
     let mut seen = std::collections::HashSet::new();
     let (mut pending, mut size) = (vec![ty], u32::MAX);
@@ -397,10 +400,10 @@ fn smallest(ty: &Datatype) -> u32 {
     size
 }
 
-/// Where to wrap rows, and where planes end.
+/// Returns the byte count at which rows wrap, and the byte count at which planes end.
 ///
-/// A subarray is wrapped at its rows. Otherwise the longest stride that fits a row is taken, along
-/// the parts with most data; if none fits, the shortest.
+/// A subarray wraps at its rows. For other types, the function follows the parts with most data and
+/// takes the longest stride that fits a row; if no stride fits, it takes the shortest.
 fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) {
     let mut candidates: Vec<i128> = Vec::new();
     if count > 1 {
@@ -411,14 +414,14 @@ fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) 
         if let Constructor::Subarray { sizes, order, old, .. } = inspect::constructor(at)
             && sizes.len() > 1
         {
-            // The `d`-th dimension from the fastest varying one.
+            // `length(d)` is the size of dimension `d`, counted from the fastest varying dimension.
             let length = |d: usize| {
                 i128::from(sizes[if order == Order::C { sizes.len() - 1 - d } else { d }])
             };
             let row = length(0) * i128::from(old.extent());
             if row > 0 {
                 let plane = (sizes.len() > 2).then(|| row * length(1));
-                // Elements further in would lie in the wrong rows.
+                // Elements at deeper strides would lie in the wrong rows.
                 let plain = candidates.iter().all(|c| c % row == 0) && at.lb() == ty.lb();
                 return (Some(row), plane.filter(|_| plain && ty.true_lb() >= 0));
             }
@@ -451,7 +454,7 @@ fn pitch(ty: &Datatype, count: u64, unit: i128) -> (Option<i128>, Option<i128>) 
     (fitting.or_else(|| candidates.iter().copied().min()), None)
 }
 
-/// A stride that rows can be wrapped at: one that leaves a gap behind what it repeats.
+/// Returns a stride at which rows can wrap: a stride that leaves a gap after the repeated part.
 fn stride(step: i128, span: i128) -> Option<i128> {
     (step.abs() > span).then_some(step.abs())
 }

@@ -1,9 +1,9 @@
-//! The basic elements that lie in a window of memory, without expanding the rest of the type.
+//! Finds the basic elements in a window of memory, without expanding the rest of the type.
 //!
-//! For `picture.rs`. A type is seen as one of three shapes: a leaf, a grid of copies of one type, or
-//! a list of blocks; iterations that cannot reach the window are skipped by division, so that a
-//! window of a type with 2^60 elements costs its own elements and the depth. The walk keeps its
-//! state on the heap and gives up after [`STEPS`] steps.
+//! `picture.rs` uses this file. A type has one of three shapes: a leaf, a grid of copies of one type,
+//! or a list of blocks. Iterations that cannot reach the window are skipped by a division. So a window
+//! of a type with 2^60 elements costs as much as the elements in the window and the depth. The walk
+//! keeps its state on the heap and stops after [`STEPS`] steps.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,13 +11,13 @@ use std::rc::Rc;
 use typepack_engine::inspect::{self, Constructor, strides};
 use typepack_engine::{Datatype, Named};
 
-/// Steps after which a window is left incomplete.
+/// Maximum number of steps; after that the window stays incomplete.
 const STEPS: usize = 1 << 22;
 
-/// Neighbouring elements of one basic type, consecutive in memory and in packed order.
+/// Adjacent elements of one basic type, consecutive in memory and in packed order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Piece {
-    /// Where the first element begins, in bytes.
+    /// Position of the first element, in bytes.
     pub(crate) at: i128,
     pub(crate) named: Named,
     /// Number of elements.
@@ -32,20 +32,20 @@ impl Piece {
     }
 }
 
-/// What a type does with its parts.
+/// The way in which a type places its parts.
 pub(crate) enum Shape<'a> {
     Leaf(Named),
-    /// Copies of `child`: levels of (count, step in bytes), outermost first, the first at `at`.
+    /// Copies of `child`: levels of (count, step in bytes), outermost first; the first copy is at `at`.
     Grid {
         at: i128,
         levels: Rc<[(i128, i128)]>,
         child: &'a Datatype,
     },
-    /// This many blocks, given by [`block`].
+    /// This many blocks; [`block`] returns each of them.
     List(usize),
 }
 
-/// The shape of a type. Sizes fit: the type exists.
+/// Returns the shape of a type. Sizes fit, because the type exists.
 pub(crate) fn shape(ty: &Datatype) -> Shape<'_> {
     let grid =
         |at, levels: &[(i128, i128)], child| Shape::Grid { at, levels: levels.into(), child };
@@ -85,7 +85,8 @@ pub(crate) fn shape(ty: &Datatype) -> Shape<'_> {
     }
 }
 
-/// Block `index` of a type that is a list: copies, displacement in bytes, and of what.
+/// Returns block `index` of a list type: the number of copies, the displacement in bytes, and the type
+/// of the copies.
 pub(crate) fn block(ty: &Datatype, index: usize) -> Option<(i128, i128, &Datatype)> {
     let (length, at, unit, old) = match inspect::constructor(ty) {
         Constructor::Indexed { blocklengths, displacements, old } => {
@@ -108,7 +109,7 @@ pub(crate) fn block(ty: &Datatype, index: usize) -> Option<(i128, i128, &Datatyp
     Some((i128::from(length), i128::from(at) * i128::from(unit), old))
 }
 
-/// Numbers of basic elements of a type and of all its parts.
+/// The number of basic elements of a type and of all its parts.
 pub(crate) struct Counts(HashMap<*const (), i128>);
 
 impl Counts {
@@ -125,7 +126,8 @@ impl Counts {
                 pending.extend(distinct.map(|copies| (&copies[0], false)));
                 continue;
             }
-            // At most one element a byte, so the sum fits: unless the type has no bytes at all.
+            // There is at most one element per byte, so the sum fits. A type without bytes is a special
+            // case.
             let count = match shape(ty) {
                 _ if ty.size() == 0 => 0,
                 Shape::Leaf(named) => 1 + i128::from(named.members().is_some()),
@@ -142,7 +144,7 @@ impl Counts {
         counts
     }
 
-    /// Basic elements of `ty`, which is a part of the type these counts are of.
+    /// Returns the number of basic elements of `ty`, which is a part of the counted type.
     pub(crate) fn of(&self, ty: &Datatype) -> i128 {
         self.0.get(&inspect::address(ty)).copied().unwrap_or(0)
     }
@@ -161,7 +163,7 @@ enum Task<'a> {
         next: i128,
         end: i128,
     },
-    /// Blocks from `next` on.
+    /// The blocks that begin at index `next`.
     List {
         ty: &'a Datatype,
         at: i128,
@@ -174,7 +176,7 @@ enum Task<'a> {
 #[derive(Clone)]
 struct Grid<'a> {
     levels: Rc<[(i128, i128)]>,
-    /// Levels that are fixed already.
+    /// Number of levels whose iteration is already chosen.
     depth: usize,
     child: &'a Datatype,
     at: i128,
@@ -182,7 +184,8 @@ struct Grid<'a> {
 }
 
 impl Grid<'_> {
-    /// Lowest byte, and one past the highest, of the levels from `depth` on, relative to `at`.
+    /// Returns the lowest byte, and one past the highest byte, of the levels from `depth`, relative to
+    /// `at`.
     fn span(&self, depth: usize) -> (i128, i128) {
         let (mut low, mut high) =
             (i128::from(self.child.true_lb()), i128::from(self.child.true_ub()));
@@ -195,8 +198,8 @@ impl Grid<'_> {
     }
 }
 
-/// The pieces of `count` elements of `ty` that reach into `window`, in packed order, and whether
-/// these are all. At most `most` pieces.
+/// Returns the pieces of `count` elements of `ty` that reach into `window`, in packed order, but at
+/// most `most` pieces; and whether these are all pieces.
 pub(crate) fn pieces(
     ty: &Datatype,
     count: u64,
@@ -277,7 +280,7 @@ pub(crate) fn pieces(
                 pending.push(Task::Grid(inner));
             }
             Task::List { ty, at, mut first, next, length } => {
-                // Blocks of a list are mostly of one type: it is looked up once.
+                // Most lists have blocks of one type, so the type is looked up once.
                 let mut known: Option<(&Datatype, i128)> = None;
                 for index in next..length {
                     steps += 1;
@@ -307,7 +310,7 @@ pub(crate) fn pieces(
     (out, true)
 }
 
-/// Appends a piece, to the last one if it continues that.
+/// Appends a piece, or joins it with the last piece if it continues that piece.
 fn push(out: &mut Vec<Piece>, piece: Piece) {
     match out.last_mut() {
         Some(last)
@@ -321,13 +324,14 @@ fn push(out: &mut Vec<Piece>, piece: Piece) {
     }
 }
 
-/// The iterations `i` of `0..count` for which `low + i * step .. high + i * step` meets `window`.
+/// Returns the iterations `i` of `0..count` for which `low + i * step .. high + i * step` meets
+/// `window`.
 fn reaching(count: i128, step: i128, low: i128, high: i128, window: &Range<i128>) -> (i128, i128) {
     let meets = |i: i128| low + i * step < window.end && high + i * step > window.start;
     if step == 0 {
         return if meets(0) { (0, count) } else { (0, 0) };
     }
-    // From the first i behind one edge to the first i beyond the other.
+    // The range goes from the first i past one edge to the first i past the other edge.
     let size = step.abs();
     let (from, to) = if step > 0 {
         ((window.start - high).div_euclid(size) + 1, (window.end - low - 1).div_euclid(size) + 1)
@@ -342,7 +346,7 @@ mod tests {
     use super::*;
     use typepack_engine::typemap::typemap;
 
-    /// Elements one by one: position, type, packed number.
+    /// Returns the elements one by one: position, type, packed number.
     fn expanded(pieces: &[Piece]) -> Vec<(i128, Named, i128)> {
         pieces
             .iter()

@@ -1,7 +1,7 @@
-//! What each pass did, in one line: the program in numbers before and after.
+//! The effect of each pass in one line: the program in numbers before and after.
 //!
-//! Beside `passes.rs`, which prints the programs themselves. Numbers are of what is in use: passes
-//! leave nodes behind that nothing refers to.
+//! `passes.rs` prints the programs themselves. The numbers count only nodes in use: passes leave unused
+//! nodes behind.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write};
@@ -17,7 +17,7 @@ pub struct Measures {
     pub nodes: u64,
     /// Nodes that are blocks of bytes.
     pub blocks: u64,
-    /// Nodes that are loops; the one over elements is not a node.
+    /// Nodes that are loops; the loop over elements is not a node.
     pub loops: u64,
     /// Nodes that are tables: one position per repetition.
     pub tables: u64,
@@ -25,18 +25,18 @@ pub struct Measures {
     pub lists: u64,
     /// Nodes that are sequences.
     pub sequences: u64,
-    /// Repetitions and sequences on the deepest way from the element to a block.
+    /// Repetitions and sequences on the deepest path from the element to a block.
     pub levels: u64,
     /// Entries of tables and lists.
     pub entries: u64,
-    /// Bytes of these entries.
+    /// Bytes of the entries.
     pub entry_bytes: u64,
     /// Iterations of the loop over elements that make one element.
     pub factor: u64,
 }
 
 impl Measures {
-    /// Measures `program`. O(nodes).
+    /// Measures `program`, in O(nodes).
     pub fn of(program: &Program) -> Self {
         let mut measures = Self { factor: program.factor, ..Self::default() };
         let Some(body) = program.body else { return measures };
@@ -49,7 +49,7 @@ impl Measures {
                 measures.entry_bytes += (table.len() * table.width()) as u64;
             }
         };
-        // Operands stand before their users.
+        // Operands come before their users.
         for (at, node) in nodes.iter().enumerate().rev() {
             if !used[at] {
                 continue;
@@ -84,7 +84,7 @@ impl Measures {
         measures
     }
 
-    /// The numbers with their names, those of people's interest first.
+    /// Returns the numbers with their names, the most interesting first.
     fn rows(&self) -> [(&'static str, u64); 10] {
         [
             ("nodes", self.nodes),
@@ -102,7 +102,7 @@ impl Measures {
 }
 
 impl fmt::Display for Measures {
-    /// What is not 0: `3 nodes, 2 levels, 2 loops, 1 block`.
+    /// Prints the numbers that are not 0: `3 nodes, 2 levels, 2 loops, 1 block`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = self.rows();
         let told = rows.iter().take(9).filter(|(_, number)| *number > 0);
@@ -118,22 +118,23 @@ impl fmt::Display for Measures {
     }
 }
 
-/// One step of a commit and what it made of the program.
+/// One step of a commit and its effect on the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PassSummary {
     /// The pass; `lower` for the first step.
     pub pass: String,
-    /// The program it got; `None` for the first step.
+    /// The program before the pass; `None` for the first step.
     pub before: Option<Measures>,
-    /// The program it left.
+    /// The program after the pass.
     pub after: Measures,
-    /// Whether it changed anything: offsets, strides and lengths are not among the measures.
+    /// True if the pass changed anything, including offsets, strides and lengths, which are not
+    /// measured.
     pub changed: bool,
 }
 
 impl fmt::Display for PassSummary {
-    /// One line: what is different.
+    /// Prints the differences in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.pass)?;
         let Some(before) = self.before else { return write!(f, "{}", self.after) };
@@ -152,7 +153,7 @@ impl fmt::Display for PassSummary {
     }
 }
 
-/// What every step of the commit of `ty` did.
+/// Returns the effect of every step of the commit of `ty`.
 ///
 /// ```
 /// use typepack_engine::Datatype;
@@ -165,7 +166,7 @@ impl fmt::Display for PassSummary {
 ///
 /// # Errors
 ///
-/// As for [`Datatype::commit`].
+/// Returns the errors of [`Datatype::commit`].
 pub fn pass_summaries(ty: &Datatype) -> Result<Vec<PassSummary>> {
     let mut steps: Vec<PassSummary> = Vec::new();
     let mut last: Option<Program> = None;
@@ -181,11 +182,11 @@ pub fn pass_summaries(ty: &Datatype) -> Result<Vec<PassSummary>> {
     Ok(steps)
 }
 
-/// The steps of a commit that changed the program, a line each.
+/// Prints the steps of a commit that changed the program, one per line.
 ///
 /// # Errors
 ///
-/// As for [`Datatype::commit`].
+/// Returns the errors of [`Datatype::commit`].
 pub fn summary(ty: &Datatype) -> Result<String> {
     let mut out = String::new();
     for step in pass_summaries(ty)?.iter().filter(|step| step.changed) {

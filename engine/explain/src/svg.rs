@@ -1,6 +1,6 @@
-//! A drawing as SVG: a string, no library.
+//! Draws as SVG: the result is a string, no library is needed.
 //!
-//! Draws what `picture.rs` has chosen, like `terminal.rs`. Lengths are in pixels.
+//! Draws the content that `picture.rs` chose, like `terminal.rs`. Lengths are in pixels.
 
 use crate::picture::{Cover, Line, Picture, Slot};
 use std::fmt::Write;
@@ -17,18 +17,18 @@ const END: &str = "#c0392b";
 const ROW: f64 = 24.0;
 const BETWEEN: f64 = 5.0;
 const MARGIN: f64 = 16.0;
-/// Width of all cells that a drawing tries to keep below.
+/// Maximum width of all cells that a drawing tries to keep.
 const WIDEST: f64 = 900.0;
-/// Width of a character of a number, and of one of the small text.
+/// Width of a digit of a number, and of a character of the small text.
 const DIGIT: f64 = 7.0;
 const SMALL: f64 = 6.7;
 const SKIP: f64 = 22.0;
 
-/// `count` elements of `ty` as an SVG document.
+/// Draws `count` elements of `ty` as an SVG document.
 ///
-/// Rows of memory from left to right and top to bottom, wrapped at a stride of the type; colours
-/// are basic types, grey is a hole, hatched an overlap, numbers are the packed order, dashed is
-/// where an extent ends. Long rows and large types are abridged.
+/// Rows of memory go from left to right and from top to bottom, wrapped at a stride of the type.
+/// Colours are basic types, grey is a hole, hatched is an overlap, numbers are the packed order, and a
+/// dashed line is the end of an extent. Long rows and large types are abridged.
 pub fn svg(ty: &Datatype, count: u64) -> String {
     let mut title = text::abridge(ty);
     if title.chars().count() > 110 {
@@ -191,7 +191,7 @@ fn figure(picture: &Picture, covers: &[Cover], x: f64, width: f64, canvas: &mut 
         canvas.rect(x, width, HOLE, 0.0);
         return;
     };
-    // A hair of white between neighbours.
+    // A thin white line separates neighbours.
     let (x, width) = (x + 0.5, width - 1.0);
     let fill = COLOURS[picture.colour(first.named) % COLOURS.len()];
     canvas.rect(x, width, fill, 2.0);

@@ -1,7 +1,8 @@
-//! A drawing as text for a terminal, with or without colours.
+//! Draws as text for a terminal, with or without colours.
 //!
-//! Draws what `picture.rs` has chosen. Without colours basic types differ by shade and packed
-//! numbers stand below the cells; with colours (ANSI, 256 of them) numbers stand in the cells.
+//! Draws the content that `picture.rs` chose. Without colours, basic types differ by shade, and the
+//! packed numbers stand below the cells. With colours (ANSI, 256 colours), the numbers stand in the
+//! cells.
 
 use crate::picture::{Cover, Line, NUMBERS, Picture, Slot};
 use std::fmt::Write;
@@ -14,7 +15,7 @@ const GAP: char = '·';
 const OVERLAP: char = '▞';
 const END: char = '┊';
 
-/// A cell of text: what is drawn, and in which colour.
+/// A character of the drawing: its meaning, which decides its colour.
 #[derive(Clone, Copy, PartialEq)]
 enum Ink {
     Plain,
@@ -23,9 +24,9 @@ enum Ink {
     Overlap(usize),
 }
 
-/// `count` elements of `ty`, drawn with characters.
+/// Draws `count` elements of `ty` with characters.
 ///
-/// Rows of memory are wrapped at a stride of the type; each begins with the displacement of its
+/// Rows of memory are wrapped at a stride of the type. Each row begins with the displacement of its
 /// first byte. Long rows and large types are abridged.
 pub fn drawing(ty: &Datatype, count: u64, colour: bool) -> String {
     let Some(picture) = Picture::new(ty, count) else {
@@ -65,7 +66,7 @@ fn labels(picture: &Picture) -> usize {
     starts.max().unwrap_or(1).max(4)
 }
 
-/// One row: its characters, and the line of numbers below.
+/// Draws one row: its characters, and the line of numbers below.
 fn row(
     picture: &Picture,
     start: i128,
@@ -122,7 +123,7 @@ fn row(
     (cells, numbers)
 }
 
-/// The number of the element that begins at `at`, `+` if there are several.
+/// Returns the number of the element that begins at `at`, with `+` if there are several.
 fn number(covers: &[Cover], at: i128, room: usize) -> Option<String> {
     let mut starting = covers.iter().filter(|cover| cover.at == at);
     let first = starting.next()?.order.to_string();
@@ -143,7 +144,7 @@ fn figure(
     cells: &mut Vec<(char, Ink)>,
 ) {
     let Some(first) = covers.first() else {
-        // One dot for each cell, however wide.
+        // A gap has one dot per cell, whatever the width of the cell.
         for i in 0..length {
             cells.push((if i % width == 0 { GAP } else { ' ' }, Ink::Faint));
         }
@@ -155,7 +156,7 @@ fn figure(
         1 => (SHADES[index % SHADES.len()], Ink::Type(index)),
         _ => (OVERLAP, Ink::Overlap(index)),
     };
-    // Wide cells leave a space, so that neighbours can be told apart.
+    // Wide cells end with a space, which separates neighbours.
     let space = usize::from(width > 1);
     cells.extend(std::iter::repeat_n((glyph, ink), length - space));
     cells.extend(std::iter::repeat_n((' ', Ink::Plain), space));

@@ -1,6 +1,6 @@
 //! The constructor tree, the bounds and the signature of a type, as lines of text.
 //!
-//! From `datatype/` alone. Deep and wide trees are cut short; a part that is used in several places
+//! This file needs only `datatype/`. Deep and wide trees are cut. A part that is used in several places
 //! is shown in each, up to the limit.
 
 use crate::pieces::{Shape, block, shape};
@@ -11,16 +11,16 @@ use typepack_engine::inspect::{
 };
 use typepack_engine::{Datatype, Named, Table};
 
-/// Lines of a tree.
+/// Maximum number of lines of a tree.
 const LINES: usize = 48;
-/// Levels of a tree.
+/// Maximum number of levels of a tree.
 const LEVELS: usize = 24;
-/// Different children of a struct that are shown.
+/// Maximum number of different children of a struct that are shown.
 const CHILDREN: usize = 8;
-/// Bytes of a signature.
+/// Maximum number of bytes of a signature.
 const SIGNATURE: usize = 160;
 
-/// The constructor calls, one a line, parts indented below wholes.
+/// Prints the constructor calls, one per line, with parts indented below wholes.
 pub fn tree(ty: &Datatype) -> String {
     let mut out = String::new();
     let (mut lines, mut pending) = (0, vec![(ty, 0, 1)]);
@@ -68,7 +68,7 @@ pub fn tree(ty: &Datatype) -> String {
     out
 }
 
-/// Size, bounds, true bounds and alignment, in bytes.
+/// Prints size, bounds, true bounds and alignment, in bytes.
 pub fn bounds(ty: &Datatype) -> String {
     let rows = [
         ("size", ty.size()),
@@ -82,7 +82,7 @@ pub fn bounds(ty: &Datatype) -> String {
     ];
     let width = rows.iter().map(|(_, value)| value.to_string().len()).max().unwrap_or(1);
     let mut out = String::new();
-    // Two columns, read downwards: half as long and easier to compare.
+    // Two columns, to be read downwards: half as many lines, and easier to compare.
     for i in 0..rows.len() / 2 {
         let ((a, x), (b, y)) = (rows[i], rows[i + rows.len() / 2]);
         let _ = writeln!(out, "{a:<10} {x:>width$}    {b:<11} {y:>width$}");
@@ -95,11 +95,11 @@ enum Sequence {
     Empty,
     /// Copies of one basic type.
     Uniform(Named, i128),
-    /// Anything else, written out, cut to [`SIGNATURE`] bytes.
+    /// Any other sequence as text, cut to [`SIGNATURE`] bytes.
     Mixed(String),
 }
 
-/// Copies of a sequence.
+/// Returns `copies` copies of a sequence.
 fn times(copies: i128, inner: &Sequence) -> Sequence {
     match inner {
         _ if copies == 0 => Sequence::Empty,
@@ -110,8 +110,8 @@ fn times(copies: i128, inner: &Sequence) -> Sequence {
     }
 }
 
-/// A text that was cut already is cut again when it has grown: sequences that hold one child twice
-/// would double it at every level.
+/// Cuts a text to the limit. A text that was already cut is cut again after it has grown: a sequence
+/// that contains one child twice would double it at every level.
 fn cut(text: String) -> String {
     if text.len() <= SIGNATURE {
         return text;
@@ -129,7 +129,8 @@ fn written(sequence: &Sequence) -> String {
     }
 }
 
-/// The basic types in packed order, run lengths written as `3 x double`, cut short when long.
+/// Prints the basic types in packed order. Run lengths are written as `3 x double`; a long signature is
+/// cut.
 pub fn signature(ty: &Datatype) -> String {
     let mut done: HashMap<*const (), Sequence> = HashMap::new();
     let mut pending = vec![(ty, false)];
@@ -163,7 +164,7 @@ pub fn signature(ty: &Datatype) -> String {
     written(&done[&address(ty)])
 }
 
-/// Sequences one after the other; equal basic types that meet become one run.
+/// Joins sequences; adjacent runs of one basic type become one run.
 fn join<'a>(parts: impl Iterator<Item = (i128, &'a Sequence)>) -> Sequence {
     let mut text = String::new();
     let mut last = Sequence::Empty;

@@ -1,8 +1,8 @@
-//! Reports and drawings of small types as they are meant to look, and of hostile ones as far as
-//! that they end soon and fit a screen.
+//! Compares reports and drawings of small types with their expected texts. Checks for hostile types
+//! that their reports end soon and fit a screen.
 //!
-//! `golden/drawings.txt` holds drawings that a person has looked at; `TYPEPACK_BLESS=1 cargo test -p
-//! typepack-explain` rewrites it.
+//! A person has checked the drawings in `golden/drawings.txt`; `TYPEPACK_BLESS=1 cargo test -p
+//! typepack-explain` rewrites the file.
 
 #[path = "../../../fuzz/support/blessed.rs"]
 mod blessed;
@@ -85,7 +85,7 @@ fn blocks_are_counted_without_expanding() {
     );
 }
 
-/// The runs that a report tells are those that the list of DDTBench's layouts gives.
+/// A report states the number of runs that the list of DDTBench's layouts states.
 #[test]
 fn runs_of_ddtbench_are_told() {
     let csv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/ddtbench.csv");
@@ -211,7 +211,7 @@ fn advice_fits_the_type() {
         "double",
         "contiguous(7, double)",
         "struct([1, 1], [0, 8], [int, double])",
-        // No table is left of these, and still no vector says the same.
+        // No table is left of these types, but no vector describes them either.
         "indexed([1, 2, 3, 4], [0, 4, 9, 20], int)",
         "indexed_block(2, [0..60 step 3, 100], int)",
     ] {
@@ -235,7 +235,7 @@ fn an_svg_has_every_element_and_balances() {
     assert!(explain::svg(&parse("contiguous(0, int)").unwrap(), 1).contains("no data"));
 }
 
-/// Types that describe far more than can be drawn or printed.
+/// Types that describe far more than a drawing or a text can show.
 #[test]
 fn hostile_types_are_explained_in_little_space() {
     let mut gapped = parse("resized(0, 2, byte)").unwrap();
@@ -247,7 +247,7 @@ fn hostile_types_are_explained_in_little_space() {
         let far = 3i64 << level;
         doubling = Datatype::structured(&[1, 1], &[0, far], &[doubling.clone(), doubling]).unwrap();
     }
-    // Its signature is one too long for the report, at every level twice that of the one below.
+    // The signature is too long for the report, and at every level twice as long as the level below.
     let mut unlike = Datatype::named(Named::CHAR);
     for level in 0..50 {
         let between = [Named::INT, Named::SHORT][level % 2];
@@ -299,7 +299,7 @@ fn a_report_has_its_sections_in_order() {
     );
 }
 
-/// Without a stride the numbers are all that tells the order, so there are rows for them.
+/// Without a stride only the numbers show the order, so the drawing has rows for them.
 #[test]
 fn an_unordered_list_is_numbered() {
     let ty = parse("indexed_block(1, [5, 3, 9, 1, 0, 77, 44, 200, 13, 8, 90, 91, 92], float)");

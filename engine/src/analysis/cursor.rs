@@ -1,41 +1,43 @@
-//! The runs of a plan, one after the other, in packed order, from any packed byte.
+//! A cursor over the runs of a plan, in packed order, from any packed byte.
 //!
-//! Over `runs.rs`; `transfer/` walks two layouts in step with it, and whoever wants
-//! `(displacement, length)` lists reads them from it. It executes nothing and knows no kernel.
+//! The cursor uses `runs.rs`. `transfer/` walks two layouts in step with two cursors; other callers
+//! read `(displacement, length)` lists from a cursor. It executes nothing and knows no kernel.
 
 use super::runs::RunWalk;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::Run;
 use crate::plan::Plan;
 
-/// A place in the packed form of `count` elements, and the run of memory that lies there.
+/// A position in the packed form of `count` elements, and the run of memory at that position.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     runs: RunWalk<'a>,
-    /// Packed bytes in all, and the first one of `run`.
+    /// Number of packed bytes.
     end: u64,
+    /// Packed byte at which `run` begins.
     position: u64,
-    /// What is left of the current run; 0 bytes at the end.
+    /// The rest of the current run; 0 bytes at the end.
     run: Run,
     /// Length of the current run from its own beginning.
     whole: u64,
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at packed byte 0 of `count` elements.
+    /// Makes a cursor at packed byte 0 of `count` elements.
     ///
     /// # Errors
     ///
-    /// `count`: the packed bytes do not fit 64 bits.
+    /// Returns `ErrorKind::Overflow` about `count` if the packed bytes do not fit 64 bits.
     pub fn new(plan: &'a Plan, count: u64) -> Result<Self> {
         Self::at(plan, count, 0)
     }
 
-    /// A cursor at packed byte `position` of `count` elements.
+    /// Makes a cursor at packed byte `position` of `count` elements.
     ///
     /// # Errors
     ///
-    /// `count`: the packed bytes do not fit 64 bits. `position`: past the end.
+    /// Returns `ErrorKind::Overflow` about `count` if the packed bytes do not fit 64 bits,
+    /// `ErrorKind::Argument` about `position` if it is past the end.
     pub fn at(plan: &'a Plan, count: u64, position: u64) -> Result<Self> {
         let end = plan.packed_bytes(count)?;
         let runs = RunWalk::of_elements(plan.program(), end);
@@ -45,29 +47,29 @@ impl<'a> Cursor<'a> {
         Ok(cursor)
     }
 
-    /// The packed byte this cursor is at.
+    /// Returns the packed byte at which this cursor is.
     pub fn tell(&self) -> u64 {
         self.position
     }
 
-    /// The rest of the run at this position, displacement from displacement 0 of the first
-    /// element; `None` at the end of the packed bytes.
+    /// Returns the rest of the run at this position; its displacement is relative to displacement 0 of
+    /// the first element. Returns `None` at the end of the packed bytes.
     #[inline]
     pub fn run(&self) -> Option<Run> {
         (self.run.bytes > 0).then_some(self.run)
     }
 
-    /// Length in bytes of the whole run at this position, with what lies before the position.
+    /// Returns the length in bytes of the whole run at this position, including the part before it.
     #[inline]
     pub fn whole_run(&self) -> u64 {
         self.whole
     }
 
-    /// Goes to packed byte `position`, forwards or backwards.
+    /// Moves to packed byte `position`, forwards or backwards.
     ///
     /// # Errors
     ///
-    /// `position`: past the end.
+    /// Returns `ErrorKind::Argument` if `position` is past the end.
     pub fn seek(&mut self, position: u64) -> Result<()> {
         if position > self.end {
             return Err(Error::new(
@@ -82,7 +84,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Goes `bytes` packed bytes on, at most to the end of the current run; more is cut to that.
+    /// Moves forward by `bytes` packed bytes, but at most to the end of the current run.
     #[inline]
     pub fn advance(&mut self, bytes: u64) {
         let bytes = bytes.min(self.run.bytes);
@@ -95,7 +97,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes to the run after the current one.
+    /// Moves to the run after the current run.
     fn next_run(&mut self) {
         (self.run.bytes, self.whole) = (0, 0);
         if let Some(found) = self.runs.next() {
@@ -107,7 +109,7 @@ impl<'a> Cursor<'a> {
 impl Iterator for Cursor<'_> {
     type Item = Run;
 
-    /// The rest of the current run; the cursor goes to the next one.
+    /// Returns the rest of the current run and moves to the next run.
     fn next(&mut self) -> Option<Run> {
         let run = self.run()?;
         self.advance(run.bytes);

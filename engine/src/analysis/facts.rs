@@ -1,14 +1,14 @@
-//! What a layout is like: block sizes, density, order, alignment, overlap.
+//! Facts about a layout: block sizes, density, order, alignment, overlap.
 //!
-//! After `plan/`, from the plan's program alone; consumers are `explain`, the runtime's choice
-//! of a path, and passes that need a proof of disjointness. One forward walk over the program
-//! sums every node up from its operands (a `Summary`), so that a type of 10^18 blocks costs as
-//! much as its description. Overlap, which needs more thought, is in `overlap.rs`, its answers in `known.rs`.
+//! The input is the program of a plan (`plan/`). The facts serve `explain`, the runtime's choice of a
+//! protocol, and passes that need a proof of disjointness. One forward walk over the program computes a
+//! `Summary` of every node from its operands, so a type of 10^18 blocks costs as much as its
+//! description. `overlap.rs` finds overlap, which takes more work; `known.rs` stores the answers.
 
 use crate::ir::{Edge, Op, Program, edges};
 use crate::plan::Plan;
 
-/// An answer that may be too expensive to find.
+/// An answer to a question that may be too expensive to decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// Yes, proven.
@@ -40,20 +40,20 @@ pub struct Facts {
     pub dense: bool,
     /// Any number of elements is one run of memory.
     pub contiguous: bool,
-    /// Every run begins at or after the end of the one before, inside one element: addresses only
-    /// grow, and nothing overlaps.
+    /// Every run begins at or after the end of the run before, inside one element: addresses only grow,
+    /// and nothing overlaps.
     pub monotone: bool,
-    /// The same for any number of elements.
+    /// Like `monotone`, for any number of elements.
     pub monotone_elements: bool,
-    /// The largest power of two that divides the offset of every run and the extent, in bytes; 2^63
-    /// when all of these are 0.
+    /// The largest power of two that divides the offset of every run and the extent, in bytes; 2^63 if
+    /// all of them are 0.
     pub alignment: u64,
     /// The largest power of two that divides the length of every run; 2^63 without data.
     pub granularity: u64,
 }
 
 impl Facts {
-    /// Sums up `plan`. O(program nodes, tables and lists).
+    /// Computes the facts of `plan`, in O(program nodes, tables and lists).
     pub fn of(plan: &Plan) -> Self {
         let program = plan.program();
         let extent = plan.footprint().extent;
@@ -73,7 +73,7 @@ impl Facts {
         };
         let Some(body) = program.body else { return facts };
         let summaries = summarize(program);
-        // The iterations that make one element.
+        // All iterations that make one element.
         let one = summaries[body.node.index()]
             .repeated(program.factor, program.stride)
             .moved(body.offset);
@@ -91,37 +91,38 @@ impl Facts {
         facts
     }
 
-    /// Data bytes per byte of span: 1 for data without gaps, more only where data overlaps; 1
-    /// without data.
+    /// Returns the data bytes per byte of span: 1 for data without gaps, more than 1 only if data
+    /// overlaps, 1 without data.
     pub fn density(&self) -> f64 {
         if self.span == 0 { 1.0 } else { self.bytes as f64 / self.span as f64 }
     }
 
-    /// Mean bytes of a run; 0 without data.
+    /// Returns the mean length of a run in bytes; 0 without data.
     pub fn mean(&self) -> f64 {
         if self.runs == 0 { 0.0 } else { self.bytes as f64 / self.runs as f64 }
     }
 }
 
 impl Plan {
-    /// Whether some byte occurs more than once in `count` elements. The receive buffer of such a
-    /// type is erroneous (MPI-5.0 section 5.1.11), and its unpacking has to keep typemap order.
+    /// Returns whether some byte occurs more than once in `count` elements. Such a type is erroneous in
+    /// a receive buffer (MPI-5.0 section 5.1.11), and it must be unpacked in typemap order.
     ///
-    /// Proven either way for loops, tables and lists that are nested without interleaving, or
-    /// interleaved as rows and columns are; where that fails the runs of a part are sorted, up to
-    /// 2^20 runs and 64 MiB of table entries in all for one question. [`Answer::Unknown`] beyond.
+    /// A proof decides the question for loops, tables and lists that are nested without interleaving,
+    /// or interleaved like rows and columns. If there is no proof, the runs of a part are sorted, with
+    /// a limit for each question: 2^20 runs, and 64 MiB of table entries. Beyond the limit the answer
+    /// is [`Answer::Unknown`].
     pub fn overlaps(&self, count: u64) -> Answer {
         super::overlap::overlaps(self.program(), count)
     }
 }
 
-/// The lowest bit set, as a number; 2^63 for 0.
+/// Returns the lowest set bit of `bits`; 2^63 for 0.
 fn lowest(bits: u64) -> u64 {
     1 << bits.trailing_zeros().min(63)
 }
 
-/// One node, as if at displacement 0. In bytes; spans in 128 bits, since a node that wraps around
-/// (which no correct program has) must not make this panic.
+/// The summary of one node at displacement 0, in bytes. Spans have 128 bits: no correct program has a
+/// node that wraps around, but such a node must not cause a panic here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Summary {
     pub(super) runs: u64,
@@ -129,12 +130,12 @@ pub(super) struct Summary {
     pub(super) high: i128,
     pub(super) shortest: u64,
     pub(super) longest: u64,
-    /// Runs only go forward. Then the first begins at `low` and the last ends at `high`.
+    /// Runs only go forward: the first run begins at `low` and the last run ends at `high`.
     pub(super) monotone: bool,
     /// Offset of the first run.
     pub(super) first: i64,
-    /// Differences of offsets, or-ed. Its lowest bit is the alignment of all differences: that of
-    /// a sum is at least the lowest of its summands, which are differences themselves.
+    /// All differences of offsets, or-ed. The lowest bit is the alignment of all differences: a sum is
+    /// at least as aligned as its least aligned summand, and the summands are differences themselves.
     pub(super) steps: u64,
     /// All lengths of runs, or-ed.
     pub(super) lengths: u64,
@@ -165,12 +166,12 @@ impl Summary {
         }
     }
 
-    /// Bytes from the first to one past the last.
+    /// Returns the bytes from the first to one past the last.
     pub(super) fn span(&self) -> i128 {
         self.high.saturating_sub(self.low)
     }
 
-    /// `count` (not 0) copies, `stride` bytes apart.
+    /// Returns the summary of `count` (not 0) copies, `stride` bytes apart.
     pub(super) fn repeated(self, count: u64, stride: i64) -> Self {
         if count == 1 {
             return self;
@@ -195,7 +196,7 @@ impl Summary {
         }
     }
 
-    /// This, and then `next`.
+    /// Returns the summary of this node followed by `next`.
     pub(super) fn then(self, next: Self) -> Self {
         if self.runs == 0 {
             return next;
@@ -214,7 +215,7 @@ impl Summary {
     }
 }
 
-/// The summary of every node in use; the others' are empty.
+/// Returns the summary of every node in use; unused nodes have empty summaries.
 pub(super) fn summarize(program: &Program) -> Vec<Summary> {
     let used = in_use(program);
     let mut all: Vec<Summary> = Vec::with_capacity(used.len());
@@ -256,13 +257,13 @@ pub(super) fn summarize(program: &Program) -> Vec<Summary> {
     all
 }
 
-/// Which nodes the program's body reaches: passes leave others behind.
+/// Returns which nodes the program's body reaches. Passes leave unused nodes behind.
 fn in_use(program: &Program) -> Vec<bool> {
     let mut used = vec![false; program.nodes().len()];
     if let Some(body) = program.body {
         used[body.node.index()] = true;
     }
-    // Users come after what they use.
+    // Users have larger ids than their operands.
     for id in (0..used.len()).rev() {
         if used[id] {
             for edge in edges(&program.nodes()[id].op) {

@@ -1,25 +1,25 @@
-//! A layout as a list of runs of memory, from any run on, without ever making the list: what
-//! `readv`, `process_vm_readv` and file views ask for (like MPICH's `MPIX_Type_iov_len` and
+//! A layout as a list of runs of memory that starts at any run. The list is never stored. `readv`,
+//! `process_vm_readv` and file views need such lists (MPICH has `MPIX_Type_iov_len` and
 //! `MPIX_Type_iov`).
 //!
-//! After `plan/`, beside `exec/`, and over the same program. [`Iov`] counts the runs of every
-//! node once; any run, and any packed byte, is then found by division, and inside sequences and
-//! lists by a binary search over sampled sums, O(depth + log list). [`Runs`] walks on from there in
-//! amortised constant time (`runs.rs`).
+//! This file works on the program of a plan, like `exec/`. [`Iov`] counts the runs of every node once.
+//! After that, a division finds any run or packed byte in a loop, and a binary search over sampled sums
+//! finds it in sequences and lists: O(depth + log list). From there [`Runs`] walks in amortised
+//! constant time (`runs.rs`).
 //!
-//! **What a run is.** The program's runs: a block, and an entry of a list of blocks that continue
-//! each other. They are as long as the passes could make them inside the program, and are *not*
-//! merged across iterations of a loop or across elements, even where the last run of one touches
-//! the first of the next; this keeps the number of runs a product and every run addressable (MPICH
-//! likewise gives its representation's segments). One exception: elements that continue each
-//! other without a gap are one run, whatever their count.
+//! **Definition of a run.** A run is a block of the program, or an entry of a list whose blocks
+//! continue each other. Runs are as long as the passes could make them inside the program. They are
+//! *not* merged across iterations of a loop or across elements, even if the last run of one touches the
+//! first run of the next. So the number of runs is a product, and every run can be addressed by number
+//! (MPICH likewise returns the segments of its own representation). There is one exception: elements
+//! that continue each other without a gap are one run, for any count.
 
 use super::runs::RunWalk;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Edge, Op, RaggedList, Run};
 use crate::plan::Plan;
 
-/// The runs of a plan, counted. Made once per plan that is asked, and kept by whoever asks.
+/// The runs of a plan, counted. The caller makes an `Iov` once per plan and stores it.
 ///
 /// ```
 /// use typepack_engine::{Datatype, Named, iov::Iov};
@@ -36,16 +36,16 @@ use crate::plan::Plan;
 pub struct Iov {
     plan: Plan,
     counts: Box<[u64]>,
-    /// By node; see [`Ranks`].
+    /// One entry per node; see [`Ranks`].
     ranks: Box<[Ranks]>,
 }
 
-/// How many runs lie before part `i` of a sequence, or before entry `i` of a list of runs.
+/// The number of runs before part `i` of a sequence, or before entry `i` of a list of runs.
 #[derive(Clone, Debug)]
 enum Ranks {
-    /// `i` times this.
+    /// The number of runs is `i` times this value.
     Uniform(u64),
-    /// Entry `k` for part or entry `k * SAMPLE`; the rest is counted.
+    /// Entry `k` is the number for part or entry `k * SAMPLE`; the rest is counted.
     Sampled(Box<[u64]>),
 }
 
@@ -70,20 +70,21 @@ impl Ranks {
         Self::Sampled(samples.into())
     }
 
-    /// Runs before `index`; `count(i)` are those of `i`.
+    /// Returns the number of runs before `index`; `count(i)` is the number of runs of `i`.
     fn before(&self, index: usize, count: impl Fn(usize) -> u64) -> u64 {
         match self {
             Self::Uniform(each) => index as u64 * each,
             Self::Sampled(samples) => {
-                // `index` may be the end, which a full last sample leaves without one of its own.
+                // `index` may be one past the last entry. If the last sample is full, that position has
+                // no sample of its own.
                 let sample = (index / SAMPLE).min(samples.len() - 1);
                 samples[sample] + (sample * SAMPLE..index).map(count).sum::<u64>()
             }
         }
     }
 
-    /// The part or entry that holds run `rank` (below the total), and the runs before that run in
-    /// it.
+    /// Returns the part or entry that holds run `rank` (below the total), and the number of runs before
+    /// that run in it.
     fn seek(&self, rank: u64, count: impl Fn(usize) -> u64) -> (usize, u64) {
         match self {
             Self::Uniform(each) => ((rank / each) as usize, rank % each),
@@ -100,14 +101,14 @@ impl Ranks {
     }
 }
 
-/// Whether entry `entry` of a list of runs is one: 1, or 0 without copies.
+/// Returns the number of runs of entry `entry` of a list of runs: 1, or 0 if the entry has no copies.
 fn entry_runs(list: &RaggedList, entry: usize) -> u64 {
     u64::from(list.lengths.get(entry) > 0)
 }
 
 impl Iov {
-    /// Counts the runs of `plan`. O(program nodes and their lists); tables are not read, and lists
-    /// only for their lengths.
+    /// Counts the runs of `plan`, in O(program nodes and their lists). Tables are not read; of lists
+    /// only the lengths are read.
     pub fn new(plan: &Plan) -> Self {
         let program = plan.program();
         let nodes = program.nodes().len();
@@ -115,7 +116,7 @@ impl Iov {
         for node in program.nodes() {
             let of = |edge: &Edge, counts: &[u64]| counts[edge.node.index()];
             let mut rank = Ranks::Uniform(1);
-            // No overflow: every run has a byte, and bytes fit.
+            // The product fits: every run has at least one byte, and the bytes fit.
             let count = match &node.op {
                 Op::Block => 1,
                 Op::Loop { count, body, .. } => count * of(body, &counts),
@@ -125,7 +126,7 @@ impl Iov {
                     rank.before(list.len(), |entry| entry_runs(list, entry))
                 }
                 Op::Ragged { body, .. } => {
-                    // Bytes are copies times body.
+                    // A node's bytes are copies times the bytes of its body.
                     node.bytes / program.node(body.node).bytes * of(body, &counts)
                 }
                 Op::Seq { parts } => {
@@ -139,16 +140,16 @@ impl Iov {
         Self { plan: plan.clone(), counts: counts.into(), ranks: ranks.into() }
     }
 
-    /// The plan.
+    /// Returns the plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Number of runs of `count` elements.
+    /// Returns the number of runs of `count` elements.
     ///
     /// # Errors
     ///
-    /// Their bytes do not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit `i64`.
     #[doc(alias = "MPIX_Type_iov_len")]
     pub fn len(&self, count: u64) -> Result<u64> {
         let bytes = self.plan.packed_bytes(count)?;
@@ -160,12 +161,12 @@ impl Iov {
         })
     }
 
-    /// How many runs of `count` elements, counted from the first, have together at most `limit`
-    /// bytes, and how many bytes those have.
+    /// Returns how many runs of `count` elements, counted from the first, have at most `limit` bytes
+    /// together, and how many bytes they have.
     ///
     /// # Errors
     ///
-    /// The bytes of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit `i64`.
     #[doc(alias = "MPIX_Type_iov_len")]
     pub fn below(&self, count: u64, limit: u64) -> Result<(u64, u64)> {
         let (all, bytes) = (self.len(count)?, self.plan.packed_bytes(count)?);
@@ -179,7 +180,7 @@ impl Iov {
         let mut at = body.node;
         let each = program.node(at).bytes;
         let (mut runs, mut rest) = (limit / each * self.counts[at.index()], limit % each);
-        // What is left of the limit always ends inside node `at`.
+        // The rest of the limit always ends inside node `at`.
         while rest > 0 {
             let node = program.node(at);
             let (part, passed) = match &node.op {
@@ -212,12 +213,13 @@ impl Iov {
         Ok((runs, limit - rest))
     }
 
-    /// The runs of `count` elements from run number `first` on, in packed order; offsets in bytes
-    /// from displacement 0. O(depth + log list) to begin, amortised O(1) for each.
+    /// Returns the runs of `count` elements from run number `first`, in packed order. Offsets are in
+    /// bytes from displacement 0. The start costs O(depth + log list), each run amortised O(1).
     ///
     /// # Errors
     ///
-    /// There are fewer than `first` runs, or the bytes of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Argument` if there are fewer than `first` runs, `ErrorKind::Overflow` if the
+    /// bytes of `count` elements do not fit `i64`.
     #[doc(alias = "MPIX_Type_iov")]
     pub fn runs(&self, count: u64, first: u64) -> Result<Runs<'_>> {
         let all = self.len(count)?;
@@ -236,8 +238,8 @@ impl Iov {
         Ok(Runs(runs))
     }
 
-    /// The packed byte at which run number `first` begins, of `bytes` packed bytes in all; their end
-    /// for the number of all runs.
+    /// Returns the packed byte at which run number `first` begins, out of `bytes` packed bytes; the end
+    /// if `first` is the number of all runs.
     fn position(&self, first: u64, bytes: u64) -> u64 {
         let program = self.plan.program();
         let (Some(body), false) = (program.body, program.is_one_run()) else {
@@ -247,7 +249,8 @@ impl Iov {
         let mut at = body.node;
         let each = self.counts[at.index()];
         let (mut position, mut rest) = (first / each * bytes_of(&body), first % each);
-        // Run `rest` of node `at` is looked for, of which it has more: it is no block.
+        // The loop looks for run `rest` of node `at`. The node has more than `rest` runs, so it is not
+        // a block.
         while rest > 0 {
             let inner = match &program.node(at).op {
                 Op::Block => break,

@@ -1,24 +1,25 @@
-//! What was found out about a plan's overlap, kept with the plan.
+//! The known answers about a plan's overlap, stored with the plan.
 //!
-//! `overlap.rs` answers each question anew, which for long lists means sorting them; `pack/threads.rs`
-//! and the runtime ask before every copy that several do at once.
+//! `overlap.rs` computes each answer anew, and for long lists it sorts them. `pack/threads.rs` and the
+//! runtime ask before every copy that several threads or ranks share, so the answers are stored here.
 
 use super::Answer;
 use crate::plan::Plan;
 use crate::plan::kept::Room;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is known about overlap of a plan. More elements never overlap less.
+/// The known answers about overlap of a plan. If `n` elements overlap, so do more than `n`.
 #[derive(Debug, Default)]
 struct KnownOverlap {
-    /// So many elements have no byte twice.
+    /// This many elements are known to have no byte twice.
     disjoint: AtomicU64,
-    /// The complement of the fewest elements that may have one; 0 is not known.
+    /// The complement of the smallest number of elements that may have a byte twice; 0 if unknown.
     overlapping: AtomicU64,
 }
 
 impl KnownOverlap {
-    /// Whether `count` elements of `plan`, whose answers these are, are known to have no byte twice.
+    /// Returns whether `count` elements of `plan`, to which these answers belong, are known to have no
+    /// byte twice.
     fn is_none(&self, plan: &Plan, count: u64) -> bool {
         if count <= self.disjoint.load(Ordering::Relaxed) {
             return true;
@@ -26,7 +27,7 @@ impl KnownOverlap {
         if count >= !self.overlapping.load(Ordering::Relaxed) {
             return false;
         }
-        // Statistics of a sort: answers do not contradict each other, and nothing is ordered by them.
+        // Relaxed is enough: answers do not contradict each other, and no other memory depends on them.
         match plan.overlaps(count) {
             Answer::No => {
                 self.disjoint.fetch_max(count, Ordering::Relaxed);
@@ -41,10 +42,11 @@ impl KnownOverlap {
 }
 
 impl Plan {
-    /// Whether `count` elements are known to have no byte twice, so that parts of them may be
-    /// unpacked in any order, and at once. The answer of [`Plan::overlaps`], asked once and kept.
+    /// Returns whether `count` elements are known to have no byte twice. Then parts of them may be
+    /// unpacked in any order and at the same time. The answer is that of [`Plan::overlaps`], computed
+    /// once and stored.
     pub fn is_disjoint(&self, count: u64) -> bool {
-        // Nothing is made that could be refused.
+        // An error is impossible here, because the closure always succeeds.
         self.kept(Room::Overlap, || Ok(KnownOverlap::default()))
             .is_ok_and(|known| known.is_none(self, count))
     }

@@ -1,31 +1,32 @@
-//! Does any byte occur twice?
+//! Decides whether a byte occurs twice in a layout.
 //!
-//! After the summaries of `mod.rs`. A program is a hierarchy of *nests*: a chain of loops and tables
-//! (levels) over a leaf, which is a block, a sequence or a list. A nest's copies of its leaf lie at
-//! all sums of one offset per level, whatever the order of levels; so levels are sorted by their
-//! gap (the least distance of two iterations), and a level the gap of which is at least the span of
-//! everything below it in that order cannot make an overlap. That proves vectors, subarrays and
-//! darrays in any storage order, transposed columns, and tables without duplicates. Parts and
-//! entries with disjoint spans are proven one by one; records read column by column (loops of one
-//! stride) by their spans modulo that stride.
+//! The input is the summaries of `facts.rs`. A program is a hierarchy of *nests*. A nest is a chain of
+//! loops and tables (levels) over a leaf, which is a block, a sequence or a list. The copies of the
+//! leaf lie at all sums of one offset per level, and the order of levels does not matter. So the levels
+//! are sorted by their gap, the least distance of two iterations. A level cannot cause an overlap if
+//! its gap is at least the span of everything below it in that order. This proves vectors, subarrays
+//! and darrays in any storage order, transposed columns, and tables without duplicates. Parts and
+//! entries with disjoint spans are proven one by one. Records that are read column by column (loops of
+//! one stride) are proven by their spans modulo that stride.
 //!
-//! What is left is decided by sorting runs, within a budget for the whole question: as many of the
-//! nest's runs as the budget allows, which proves an overlap found in them, and its absence only
-//! if they were all. Nothing here recurses, and a node is looked at once however often it is used.
+//! The remaining cases are decided by sorting runs, within a budget for the whole question. As many
+//! runs of the nest are sorted as the budget allows. An overlap among them is proof of an overlap; the
+//! absence of an overlap is proof only if all runs were sorted. No function here recurses, and a node
+//! is examined once, however often it is used.
 
 use super::facts::{Answer, Summary, summarize};
 use super::runs::RunWalk;
 use crate::ir::{Edge, NodeId, Op, Part, Program, RaggedList, Run, edges};
 use crate::table::Table;
 
-/// Runs that one question may sort: 16 MiB.
+/// Maximum number of runs that one question may sort (16 MiB of them).
 const RUNS: u64 = 1 << 20;
 
-/// Words of 8 bytes that one question may sort for tables and lists: 64 MiB, a list of 1.3 million
-/// entries.
+/// Maximum number of 8-byte words that one question may sort for tables and lists: 64 MiB, a list of
+/// 1.3 million entries.
 const WORDS: usize = 1 << 23;
 
-/// Whether a byte occurs twice in `count` elements.
+/// Returns whether a byte occurs twice in `count` elements.
 pub(super) fn overlaps(program: &Program, count: u64) -> Answer {
     let Some(body) = program.body.filter(|_| count > 0 && !program.is_one_run()) else {
         return Answer::No;
@@ -39,7 +40,8 @@ pub(super) fn overlaps(program: &Program, count: u64) -> Answer {
         runs: 0,
         words: WORDS,
     };
-    // Few runs are sorted once and all together if proofs fail; of many, those of parts.
+    // If there are few runs, all of them are sorted together after the proofs fail. If there are many,
+    // only the runs of parts are sorted.
     let runs = u128::from(question.summaries[body.node.index()].runs) * u128::from(iterations);
     let few = runs <= u128::from(RUNS);
     question.runs = if few { 0 } else { RUNS };
@@ -61,10 +63,10 @@ pub(super) fn overlaps(program: &Program, count: u64) -> Answer {
 struct Question<'a> {
     program: &'a Program,
     summaries: Vec<Summary>,
-    /// By node, for heads and leaves of nests.
+    /// One answer per node, for heads and leaves of nests.
     answers: Vec<Answer>,
-    /// By node, for tables that were asked for: least distance of two entries and greatest, in
-    /// entries; the inner option is empty where the budget did not allow to find out.
+    /// Per node, for the tables examined so far: the least and the greatest distance of two entries,
+    /// counted in entries. The inner option is `None` if the budget did not suffice.
     gaps: Vec<Option<Option<(u128, u128)>>>,
     runs: u64,
     words: usize,
@@ -94,9 +96,9 @@ impl Dimension<'_> {
 }
 
 impl<'a> Question<'a> {
-    /// The levels above the leaf of the nest that begins at `head`, and the leaf.
+    /// Returns the levels above the leaf of the nest that begins at `head`, and the leaf.
     ///
-    /// At most 63 levels have more than one iteration, since packed sizes have 63 bits.
+    /// At most 63 levels have more than one iteration, because packed sizes have 63 bits.
     fn levels(&self, head: NodeId) -> (Vec<Dimension<'a>>, NodeId) {
         let (mut levels, mut at) = (Vec::new(), head);
         loop {
@@ -117,7 +119,7 @@ impl<'a> Question<'a> {
         (levels, at)
     }
 
-    /// Heads and leaves of all nests that `leaf` is made of, `leaf` included, operands first.
+    /// Returns heads and leaves of all nests inside `leaf`, including `leaf`, operands first.
     fn heads(&self, leaf: NodeId) -> Vec<NodeId> {
         let mut seen = vec![false; self.program.nodes().len()];
         let (mut found, mut pending) = (Vec::new(), vec![leaf]);
@@ -139,7 +141,7 @@ impl<'a> Question<'a> {
         self.summaries[edge.node.index()].moved(edge.offset)
     }
 
-    /// The answer for a head or leaf; the operands have theirs.
+    /// Computes the answer for a head or leaf. Its operands already have answers.
     fn node(&mut self, id: NodeId) -> Answer {
         if self.summaries[id.index()].monotone {
             return Answer::No;
@@ -157,7 +159,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Copies of `leaf` at all sums of the levels' offsets.
+    /// Computes the answer for copies of `leaf` at all sums of the levels' offsets.
     fn nest(&mut self, levels: Vec<Dimension<'a>>, leaf: NodeId) -> Answer {
         let inside = self.answers[leaf.index()];
         if inside == Answer::Yes {
@@ -169,12 +171,13 @@ impl<'a> Question<'a> {
             match self.gap(&level) {
                 Some((0, _)) => return Answer::Yes,
                 Some((gap, span)) => sorted.push((gap, span, level)),
-                // As little as can be, and as much: never proves anything.
+                // An unknown gap counts as 0 and an unknown span as the maximum, so the level proves
+                // nothing.
                 None => sorted.push((0, u128::MAX, level)),
             }
         }
         sorted.sort_by_key(|(gap, ..)| *gap);
-        // The levels from `cut` on cannot make an overlap.
+        // The levels from `cut` on cannot cause an overlap.
         let (mut cut, mut reach, mut copies) = (0, width, 1u128);
         for (i, (gap, span, level)) in sorted.iter().enumerate() {
             if *gap < reach {
@@ -188,7 +191,8 @@ impl<'a> Question<'a> {
             return inside;
         }
         let node = self.program.node(leaf);
-        // More bytes than places, or two iterations closer than a block.
+        // There is an overlap if there are more bytes than positions, or if two iterations are closer
+        // than a block.
         let full = copies.saturating_mul(u128::from(node.bytes)) > reach;
         let close = sorted.iter().any(|(gap, ..)| (1..width).contains(gap));
         if full || (close && node.op == Op::Block) {
@@ -198,7 +202,7 @@ impl<'a> Question<'a> {
         self.sort(&levels, leaf)
     }
 
-    /// Least and greatest distance of two iterations in bytes, if affordable.
+    /// Returns the least and the greatest distance of two iterations in bytes, if the budget suffices.
     fn gap(&mut self, level: &Dimension<'a>) -> Option<(u128, u128)> {
         match level {
             Dimension::Loop { count, stride } => {
@@ -240,7 +244,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Whether the parts are loops of one stride, the bodies of which lie apart modulo that stride.
+    /// Returns whether the parts are loops of one stride whose bodies are disjoint modulo that stride.
     fn columns(&self, parts: &[Part]) -> bool {
         let mut stride = None;
         let mut spans = Vec::with_capacity(parts.len());
@@ -260,7 +264,7 @@ impl<'a> Question<'a> {
             return false;
         };
         let apart = meet(&mut spans) == Answer::No;
-        // The last must not run into the first of the next period.
+        // The last body must not reach into the first body of the next period.
         apart && spans.iter().all(|span| span.high <= least + stride)
     }
 
@@ -309,8 +313,8 @@ impl<'a> Question<'a> {
         self.sort(&[], id)
     }
 
-    /// The runs of a leaf if the budget allows all, else some: of a sequence the first of every
-    /// part, since parts are what interleaves.
+    /// Returns all runs of a leaf if the budget suffices. Otherwise it returns some runs; for a sequence
+    /// the first runs of every part, because overlaps arise between parts.
     fn first_runs(&self, leaf: NodeId) -> Vec<Run> {
         let each = self.summaries[leaf.index()].runs;
         match &self.program.node(leaf).op {
@@ -326,8 +330,8 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Sorts the runs of copies of `leaf` at all sums of the levels' offsets, as many as the
-    /// budget allows.
+    /// Sorts the runs of copies of `leaf` at all sums of the levels' offsets, as many as the budget
+    /// allows.
     fn sort(&mut self, levels: &[Dimension<'_>], leaf: NodeId) -> Answer {
         let each = self.summaries[leaf.index()].runs;
         let mut runs = self.first_runs(leaf);
@@ -357,20 +361,21 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Bytes that something lies in; `solid` if it covers all of them.
+/// A range that contains some bytes of data; `solid` if it contains no other bytes.
 struct Span {
     low: i128,
     high: i128,
     solid: bool,
 }
 
-/// Whether any two spans share a byte: no if they do not, yes if two solid ones do.
+/// Decides whether two spans share a byte. The answer is no if no spans meet, yes if two solid spans
+/// meet.
 fn meet(spans: &mut [Span]) -> Answer {
     if !spans.is_sorted_by_key(|span| span.low) {
         spans.sort_unstable_by_key(|span| span.low);
     }
     let mut answer = Answer::No;
-    // The ends of all spans so far, and of the solid ones.
+    // `end` is the end of all spans so far, `solid_end` the end of the solid spans.
     let (mut end, mut solid_end) = (i128::MIN, i128::MIN);
     for span in spans {
         if span.solid && span.low < solid_end {
@@ -387,7 +392,7 @@ fn meet(spans: &mut [Span]) -> Answer {
     answer
 }
 
-/// The answer for two things that are apart.
+/// Combines the answers for two disjoint parts.
 fn worse(a: Answer, b: Answer) -> Answer {
     match (a, b) {
         (Answer::Yes, _) | (_, Answer::Yes) => Answer::Yes,
@@ -396,8 +401,8 @@ fn worse(a: Answer, b: Answer) -> Answer {
     }
 }
 
-/// Least and greatest distance of two of the entries (at least two). Sorts a copy of what is not
-/// monotone, if `budget` words allow it.
+/// Returns the least and the greatest distance of two entries (there are at least two). Sorts a copy of
+/// the entries if they are not monotone and `budget` words suffice.
 fn distances(entries: &Table, budget: &mut usize) -> Option<(u128, u128)> {
     let (mut up, mut down, mut least) = (true, true, u64::MAX);
     for i in 1..entries.len() {
@@ -418,7 +423,7 @@ fn distances(entries: &Table, budget: &mut usize) -> Option<(u128, u128)> {
     Some((u128::from(least), u128::from(sorted[0].abs_diff(sorted[sorted.len() - 1]))))
 }
 
-/// The runs of `node` at displacement 0.
+/// Returns the runs of `node` at displacement 0.
 fn runs_of(program: &Program, node: NodeId) -> impl Iterator<Item = Run> {
     let mut runs = RunWalk::of_node(program, node);
     std::iter::from_fn(move || runs.next().map(|found| found.run))
@@ -454,7 +459,8 @@ mod tests {
         assert_eq!(ask(&[(0, 20, true), (10, 100, false), (50, 60, true)]), Answer::Unknown);
     }
 
-    /// Tables too long for the words that are left: nothing is proven, and nothing wrong is said.
+    /// With too few words for its tables, the question proves nothing, and does not return a wrong
+    /// answer.
     #[test]
     fn without_words_a_table_proves_nothing() {
         let double = crate::Datatype::named(crate::Named::DOUBLE);

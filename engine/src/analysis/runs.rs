@@ -1,8 +1,8 @@
-//! The runs of memory of a program, one after the other, from any packed byte.
+//! The runs of memory of a program, in packed order, from any packed byte.
 //!
-//! Over `ir/walk.rs`; `cursor.rs` and `iov.rs` hand them out, `overlap.rs` sorts them. A run is a
-//! block, or an entry of a list of blocks that continue each other; elements that continue each
-//! other without a gap are one run, whatever their count.
+//! This file uses `ir/walk.rs`. `cursor.rs` and `iov.rs` return the runs to callers, `overlap.rs` sorts
+//! them. A run is a block, or an entry of a list whose blocks continue each other. Elements that
+//! continue each other without a gap are one run, for any count.
 
 use crate::ir::walk::Walk;
 use crate::ir::{Node, NodeId, Op, Program, RaggedList, Run};
@@ -14,13 +14,13 @@ pub(super) struct RunWalk<'a> {
     walk: Walk<'a>,
     /// Packed bytes of all elements.
     end: u64,
-    /// The list of blocks that the walk has come to.
+    /// The list of blocks at which the walk is.
     list: Option<Entries<'a>>,
-    /// What is left of all elements as one run.
+    /// The rest of all elements, if they are one run.
     one: Option<Found>,
 }
 
-/// A run, or what the walk's range has of it.
+/// A run, or the part of a run that lies in the walk's range.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) run: Run,
@@ -28,24 +28,24 @@ pub(super) struct Found {
     pub(super) whole: u64,
 }
 
-/// What is left of a list of blocks that continue each other.
+/// The rest of a list whose blocks continue each other.
 #[derive(Clone, Debug)]
 struct Entries<'a> {
     list: &'a RaggedList,
     scale: i64,
-    /// Where an entry at position 0 begins.
+    /// Position of an entry whose displacement is 0.
     at: i64,
-    /// Bytes of a copy.
+    /// Bytes of one copy.
     unit: u64,
     entry: usize,
-    /// Bytes of the entry that are not in the range.
+    /// Bytes of the current entry that lie before the range.
     skip: u64,
-    /// Bytes of the list that are in the range.
+    /// Remaining bytes of the list in the range.
     left: u64,
 }
 
 impl<'a> RunWalk<'a> {
-    /// The runs of all `end` packed bytes of so many elements as have them.
+    /// Starts a walk over the runs of all `end` packed bytes of as many elements as have them.
     pub(super) fn of_elements(program: &'a Program, end: u64) -> Self {
         let walk = Walk::of_elements(program, 0..end);
         let mut runs = Self { program, walk, end, list: None, one: None };
@@ -53,13 +53,13 @@ impl<'a> RunWalk<'a> {
         runs
     }
 
-    /// The runs of `node` at displacement 0.
+    /// Starts a walk over the runs of `node` at displacement 0.
     pub(super) fn of_node(program: &'a Program, node: NodeId) -> Self {
         let walk = Walk::of_node(program, node);
         Self { program, walk, end: program.node(node).bytes, list: None, one: None }
     }
 
-    /// Goes to packed byte `position` of the elements, at most their end.
+    /// Moves to packed byte `position` of the elements, at most to their end.
     pub(super) fn seek(&mut self, position: u64) {
         self.list = None;
         if let (true, Some(body)) = (self.program.is_one_run(), self.program.body) {
@@ -72,7 +72,7 @@ impl<'a> RunWalk<'a> {
         }
     }
 
-    /// The next run.
+    /// Returns the next run.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Found> {
         if let Some(found) = self.one.take() {
@@ -109,7 +109,7 @@ impl<'a> RunWalk<'a> {
     }
 }
 
-/// Whether a node is a run, or a list of runs.
+/// Returns true if a node is a run or a list of runs.
 fn is_runs(program: &Program, node: &Node) -> bool {
     match &node.op {
         Op::Block => true,

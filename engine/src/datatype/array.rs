@@ -6,24 +6,24 @@
 use super::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Where a subarray lies in its array: sizes, subsizes and starts of all dimensions, in elements.
+/// The position of a subarray in its array: sizes, subsizes and starts of all dimensions, in elements.
 #[derive(Clone, Debug)]
 pub(crate) struct Region(Box<[i64]>);
 
 impl Region {
-    /// The three slices have one length.
+    /// Joins the three slices, which have equal lengths.
     fn new(sizes: &[i64], subsizes: &[i64], starts: &[i64]) -> Self {
         Self([sizes, subsizes, starts].concat().into())
     }
 
-    /// Sizes, subsizes and starts.
+    /// Returns sizes, subsizes and starts.
     pub(crate) fn parts(&self) -> [&[i64]; 3] {
         let (sizes, rest) = self.0.split_at(self.0.len() / 3);
         let (subsizes, starts) = rest.split_at(rest.len() / 2);
         [sizes, subsizes, starts]
     }
 
-    /// Sizes of the whole array.
+    /// Returns the sizes of the whole array.
     pub(crate) fn sizes(&self) -> &[i64] {
         self.parts()[0]
     }
@@ -32,16 +32,16 @@ impl Region {
 /// Storage order of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// Last index fastest (`MPI_ORDER_C`).
+    /// The last index varies fastest (`MPI_ORDER_C`).
     #[doc(alias = "MPI_ORDER_C")]
     C,
-    /// First index fastest (`MPI_ORDER_FORTRAN`).
+    /// The first index varies fastest (`MPI_ORDER_FORTRAN`).
     #[doc(alias = "MPI_ORDER_FORTRAN")]
     Fortran,
 }
 
 impl Order {
-    /// The value in the MPI 5 standard ABI.
+    /// Returns the value in the MPI 5 standard ABI.
     pub fn abi_value(self) -> i32 {
         match self {
             Self::C => 12,
@@ -49,13 +49,13 @@ impl Order {
         }
     }
 
-    /// The order with this ABI value.
+    /// Returns the order with this ABI value.
     pub fn from_abi_value(value: i32) -> Option<Self> {
         [Self::C, Self::Fortran].into_iter().find(|order| order.abi_value() == value)
     }
 }
 
-/// Dimensions from the slowest to the fastest varying.
+/// Returns the dimensions from the slowest to the fastest varying.
 pub(super) fn slowest_first(
     dimensions: usize,
     order: Order,
@@ -66,7 +66,7 @@ pub(super) fn slowest_first(
     })
 }
 
-/// Checks that there is a dimension, and not more of them than an `int` counts.
+/// Checks that the array has at least one dimension and no more dimensions than an `int` can count.
 pub(super) fn check_dimensions(sizes: &[i64]) -> Result<()> {
     if sizes.is_empty() {
         return Err(Error::new(ErrorKind::Argument, "sizes", "no dimensions given"));
@@ -78,7 +78,7 @@ pub(super) fn check_dimensions(sizes: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// Number of elements of the whole array.
+/// Returns the number of elements of the whole array.
 pub(crate) fn elements(sizes: &[i64]) -> Result<i128> {
     let mut total = 1i64;
     for &size in sizes {
@@ -93,14 +93,14 @@ pub(crate) fn elements(sizes: &[i64]) -> Result<i128> {
     Ok(i128::from(total))
 }
 
-/// The dimensions of a dense array of elements `extent` bytes apart, from the fastest to the
-/// slowest varying, each with its stride in bytes.
+/// Returns the dimensions of a dense array whose elements lie `extent` bytes apart, from the fastest to
+/// the slowest varying, each with its stride in bytes.
 pub(crate) fn strides(
     sizes: &[i64],
     order: Order,
     extent: i128,
 ) -> Result<impl Iterator<Item = (usize, i128)> + '_> {
-    // Every stride divides the whole, so checking the whole checks all of them.
+    // Every stride divides the total size, so the check of the total covers all strides.
     elements(sizes)?;
     let mut next = extent;
     Ok(slowest_first(sizes.len(), order).rev().map(move |dimension| {
@@ -111,15 +111,17 @@ pub(crate) fn strides(
 }
 
 impl Datatype {
-    /// The box of `subsizes` elements that begins at `starts` in an array of `sizes` elements.
+    /// Creates the box of `subsizes` elements that begins at `starts` in an array of `sizes` elements.
     ///
     /// All three slices have one entry per dimension, in elements of `old`. The new type's lower
     /// bound is 0 and its extent is that of the whole array (MPI-5.0 section 5.1.3).
     ///
     /// # Errors
     ///
-    /// No dimensions, slices of different lengths, a size below 1, a subsize below 1 or above the
-    /// size, a start that pushes the box over the edge, or an array of more than `i64::MAX` bytes.
+    /// Returns `ErrorKind::Argument` if there are no dimensions, if the slices have different lengths,
+    /// if a size is below 1, if a subsize is below 1 or above its size, or if a start puts the box over
+    /// the edge of the array. Returns `ErrorKind::Overflow` if the array has more than `i64::MAX`
+    /// bytes.
     #[doc(alias = "MPI_Type_create_subarray")]
     pub fn subarray(
         sizes: &[i64],

@@ -1,10 +1,10 @@
-//! Size, bounds, true bounds, alignment, number of elements and depth of a type: the only place
-//! that computes them.
+//! Size, bounds, true bounds, alignment, number of elements and depth of a type. No other file
+//! computes them.
 //!
-//! Called once per node by `Datatype::build`, from the constructor and the bounds of its children,
-//! never from the typemap. All products and sums are checked into 64 bits. They are taken in 64, and
-//! once more in 128 when one of them does not fit: it may be hidden by a marker, and if not, the
-//! error says what it would be.
+//! `Datatype::build` calls this file once per node. The input is the constructor and the bounds of its
+//! children, never the typemap. All products and sums are checked to fit 64 bits. They are computed in
+//! 64 bits first. If a number does not fit, they are computed again in 128 bits: a marker may hide the
+//! number, and otherwise the error states its value.
 //!
 //! Rules (MPI-5.0 sections 5.1 and 5.1.6 to 5.1.8):
 //!
@@ -12,12 +12,12 @@
 //!   marker. `resized` sets a pair of markers and erases those inside; markers survive any further
 //!   constructor (they are "sticky").
 //! - `MPI_LB` (`MPI_UB`) is a lower (upper) marker and nothing else. A type with one marker and no
-//!   data has its other bound in the same place: extent 0.
-//! - A type without entries and markers has bounds 0.
-//! - Without an upper marker a struct is padded: its extent is rounded up to the largest alignment
-//!   of its basic types. Other constructors are not padded (their extents then are what their
-//!   arguments say; MPICH reads the standard in the same way, Open MPI pads every constructor).
-//! - True bounds look at data only.
+//!   data has its other bound at the same position: extent 0.
+//! - A type without entries and without markers has bounds 0.
+//! - A struct without an upper marker is padded: its extent is rounded up to the largest alignment of
+//!   its basic types. Other constructors are not padded, so their extents are what their arguments say.
+//!   (MPICH reads the standard the same way; Open MPI pads every constructor.)
+//! - True bounds take only data into account.
 
 use super::array;
 use super::{Call, Constructor};
@@ -26,14 +26,14 @@ use crate::named::Named;
 use crate::table::{Table, entries};
 use std::ops::BitAnd;
 
-/// One bound of a type and where it comes from. The order of kinds is the order of precedence.
+/// Where a bound of a type comes from. Later variants take precedence over earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
-    /// No entry, no marker.
+    /// The type has no entry and no marker.
     Absent,
-    /// From the data.
+    /// The bound comes from the data.
     Natural,
-    /// From a marker.
+    /// The bound comes from a marker.
     Marker,
 }
 
@@ -44,7 +44,7 @@ struct Edge {
     origin: Origin,
 }
 
-/// What is known of a type without looking at its typemap. All in bytes.
+/// The properties of a type that are known without a look at its typemap. All are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) size: i64,
@@ -55,12 +55,12 @@ pub(crate) struct Bounds {
     /// Basic types in the typemap; a pair counts as two.
     pub(crate) elements: i64,
     pub(crate) align: u32,
-    /// Calls from here to the deepest predefined type, which has 0; stays at its largest value.
+    /// Number of nested calls down to the deepest predefined type, which has depth 0. Saturates.
     pub(crate) depth: u32,
 }
 
-/// What bounds are computed in: `i64`, where the first number that does not fit ends the attempt,
-/// or `i128`, where all sums fit and products saturate, which is refused at the end.
+/// The integers in which bounds are computed. With `i64`, the first number that does not fit ends the
+/// attempt. With `i128`, all sums fit and products saturate; a saturated value is refused at the end.
 trait Integer: Copy + Ord + From<i64> + Into<i128> + TryFrom<i128> + BitAnd<Output = Self> {
     const MIN: Self;
     const MAX: Self;
@@ -76,7 +76,7 @@ trait Integer: Copy + Ord + From<i64> + Into<i128> + TryFrom<i128> + BitAnd<Outp
     }
 }
 
-/// Ends an attempt in 64 bits; nobody sees it.
+/// Ends an attempt in 64 bits. The caller repeats the computation in 128 bits and drops this error.
 #[cold]
 fn too_wide() -> Error {
     Error::new(ErrorKind::Overflow, "datatype", "a number does not fit 64 bits")
@@ -119,14 +119,14 @@ impl Integer for i128 {
     }
 }
 
-/// One bound in the making.
+/// One bound while it is being computed.
 struct Side<I> {
     at: I,
     origin: Origin,
 }
 
 impl<I: Integer> Side<I> {
-    /// Takes a bound into account: of the highest precedence the one that `keep` prefers.
+    /// Takes a bound into account: among the bounds of the highest precedence, `keep` chooses.
     #[inline(always)]
     fn add(&mut self, at: I, origin: Origin, keep: impl Fn(I, I) -> I) {
         if origin > self.origin {
@@ -137,15 +137,15 @@ impl<I: Integer> Side<I> {
     }
 }
 
-/// Builds bounds up from placed copies.
+/// Collects the bounds of placed copies.
 struct Union<I> {
     size: I,
-    /// Modulo 2^64: not more than the size, so exact when that fits.
+    /// Computed modulo 2^64. The number is not above the size, so it is exact if the size fits.
     elements: i64,
     depth: u32,
     lower: Side<I>,
     upper: Side<I>,
-    /// First and last byte of data; the first is above the last when there is none.
+    /// First and last byte of data. Without data, the first is above the last.
     first: I,
     last: I,
     align: u32,
@@ -165,8 +165,8 @@ impl<I: Integer> Union<I> {
         }
     }
 
-    /// Adds `copies` copies of `old`, the displacements of which lie between `low` and `high` and
-    /// reach both. No copies add nothing but depth.
+    /// Adds `copies` copies of `old`. `low` and `high` are the least and the greatest displacement of a
+    /// copy. Zero copies add nothing but depth.
     #[inline(always)]
     fn place(&mut self, old: &Bounds, copies: I, low: I, high: I) -> Result<()> {
         self.depth = self.depth.max(old.depth);
@@ -186,10 +186,10 @@ impl<I: Integer> Union<I> {
         Ok(())
     }
 
-    /// Rounds the extent up to the alignment, unless a marker decides.
+    /// Rounds the extent up to the alignment, unless a marker sets the upper bound.
     fn pad(&mut self) -> Result<()> {
         if self.lower.origin != Origin::Absent && self.upper.origin == Origin::Natural {
-            // A power of two, like every alignment.
+            // Every alignment is a power of two.
             let align = i64::from(self.align);
             let extent = self.upper.at.minus(self.lower.at)?;
             let padded = extent.plus(I::from(align - 1))? & I::from(-align);
@@ -249,12 +249,12 @@ impl Bounds {
         self.upper.at
     }
 
-    /// Fits: checked when the bounds were made.
+    /// Returns the extent. It fits 64 bits: `finish` checked that.
     fn extent(&self) -> i64 {
         self.ub() - self.lb()
     }
 
-    /// Bounds of a named type.
+    /// Returns the bounds of a named type.
     pub(crate) fn named(named: Named) -> Self {
         let edge = |at: u32, marker| {
             let origin = match named.is_marker() {
@@ -281,7 +281,7 @@ impl Bounds {
         }
     }
 
-    /// Bounds of the type that `constructor` makes.
+    /// Computes the bounds of the type that `constructor` makes.
     #[inline]
     pub(crate) fn of(constructor: &Constructor) -> Result<Self> {
         Self::computed::<i64>(constructor).or_else(|_| Self::computed::<i128>(constructor))
@@ -374,8 +374,8 @@ impl Bounds {
     }
 }
 
-/// The product, saturated. Factors of 64 bits, that is nearly all, take one instruction instead of
-/// a call, and constructors are to cost no more than their allocation.
+/// Multiplies and saturates. Nearly all factors fit 64 bits; for those the product takes one
+/// instruction instead of a call. A constructor should not cost more than its allocation.
 #[inline]
 fn times(a: i128, b: i128) -> i128 {
     match (i64::try_from(a), i64::try_from(b)) {
@@ -384,7 +384,7 @@ fn times(a: i128, b: i128) -> i128 {
     }
 }
 
-/// `count` blocks of `blocklength` copies, `stride` bytes apart (contiguous: one block).
+/// Places `count` blocks of `blocklength` copies, `stride` bytes apart (contiguous: one block).
 #[inline(always)]
 fn repeat<I: Integer>(
     union: &mut Union<I>,
@@ -397,8 +397,8 @@ fn repeat<I: Integer>(
     if count == 0 || blocklength == 0 {
         return union.place(old, zero, zero, zero);
     }
-    // Three 64-bit factors (count, stride in extents, extent) can exceed even 128 bits; a
-    // saturated product is refused like any other that does not fit 64.
+    // The product of three 64-bit factors (count, stride in extents, extent) can exceed even 128 bits.
+    // A saturated product is refused like any other number that does not fit 64 bits.
     let outer = I::from(count - 1).times(stride)?;
     let inner = I::from(blocklength - 1).times(old.extent().into())?;
     let low = displacement(outer.min(zero).plus(inner.min(zero))?)?;
@@ -406,7 +406,7 @@ fn repeat<I: Integer>(
     union.place(old, I::from(count).times(blocklength.into())?, low, high)
 }
 
-/// One block of `blocklength` copies at `at` bytes.
+/// Places one block of `blocklength` copies at `at` bytes.
 #[inline(always)]
 fn block<I: Integer>(union: &mut Union<I>, old: &Bounds, blocklength: i64, at: I) -> Result<()> {
     if blocklength == 1 {
@@ -419,7 +419,7 @@ fn block<I: Integer>(union: &mut Union<I>, old: &Bounds, blocklength: i64, at: I
     union.place(old, blocklength.into(), low, high)
 }
 
-/// [`Union::place`] of what was found in 128 bits, with displacements that may not fit 64.
+/// Calls [`Union::place`] with numbers computed in 128 bits; the displacements may not fit 64 bits.
 fn place_wide<I: Integer>(
     union: &mut Union<I>,
     old: &Bounds,
@@ -431,7 +431,7 @@ fn place_wide<I: Integer>(
     union.place(old, I::of(copies)?, I::of(low)?, I::of(high)?)
 }
 
-/// Blocks of `blocklength` copies at each of `displacements` times `unit` bytes: only the least
+/// Places blocks of `blocklength` copies at each of `displacements` times `unit` bytes. Only the least
 /// and the greatest displacement matter.
 fn scatter_equal<I: Integer>(
     union: &mut Union<I>,
@@ -450,7 +450,7 @@ fn scatter_equal<I: Integer>(
     place_wide(union, old, copies, low, high)
 }
 
-/// Blocks of `blocklengths[i]` copies at `displacements[i] * unit` bytes.
+/// Places blocks of `blocklengths[i]` copies at `displacements[i] * unit` bytes.
 fn scatter<I: Integer>(
     union: &mut Union<I>,
     old: &Bounds,
@@ -459,8 +459,8 @@ fn scatter<I: Integer>(
     unit: i128,
 ) -> Result<()> {
     let extent = i128::from(old.extent());
-    // Whether 64 bits hold every sum below, so that millions of entries need no wider ones. What
-    // fits 32 bits needs no look at the entries.
+    // Decides whether 64 bits hold every sum below, so that millions of entries need no wider sums. A
+    // table of 32-bit entries is not scanned.
     let (least, greatest) = match displacements {
         Table::Wide(_) => displacements.range().unwrap_or((0, 0)),
         _ => (i64::from(i32::MIN), i64::from(i32::MAX)),
@@ -471,14 +471,14 @@ fn scatter<I: Integer>(
     let largest = times(magnitude, unit.abs()).saturating_add(farthest);
     let (copies, low, high) = match (i64::try_from(unit), i64::try_from(extent)) {
         (Ok(unit), Ok(extent)) if largest <= i128::from(i64::MAX) => {
-            // Lists usually count in copies, which takes no multiplication.
+            // Lists usually count in copies. Then the loop needs no multiplication.
             let in_copies = unit == extent && unit != 0;
             let (copies, low, high) = entries!(blocklengths, lengths => entries!(displacements, at => {
                 let blocks = lengths.zip(at);
                 if in_copies { span(blocks, 1, 1) } else { span(blocks, unit, extent) }
             }));
             match in_copies {
-                // With a negative extent the highest one lies lowest.
+                // If the extent is negative, the highest index has the lowest address.
                 true => {
                     let (a, b) = (times(low.into(), unit.into()), times(high.into(), unit.into()));
                     (copies, a.min(b), a.max(b))
@@ -504,8 +504,9 @@ fn scatter<I: Integer>(
     place_wide(union, old, copies, low, high)
 }
 
-/// Copies in all, and the least and the greatest displacement of a copy; all displacements of copies
-/// are known to fit 64 bits. (Those of empty blocks may wrap, and are not looked at.)
+/// Returns the number of copies, and the least and the greatest displacement of a copy. The caller has
+/// checked that all displacements of copies fit 64 bits. (Displacements of empty blocks may wrap; they
+/// are ignored.)
 #[inline(always)]
 fn span(blocks: impl Iterator<Item = (i64, i64)>, unit: i64, extent: i64) -> (i128, i64, i64) {
     let (mut copies, mut low, mut high) = (0i128, i64::MAX, i64::MIN);
@@ -521,7 +522,7 @@ fn span(blocks: impl Iterator<Item = (i64, i64)>, unit: i64, extent: i64) -> (i1
     (copies, low, high)
 }
 
-/// A displacement has to fit 64 bits by itself: programs hold it as such.
+/// Checks that a displacement fits 64 bits by itself: programs hold it as an `i64`.
 #[inline(always)]
 fn displacement<I: Integer>(bytes: I) -> Result<I> {
     #[cold]
@@ -544,13 +545,13 @@ mod tests {
     use super::*;
     use crate::datatype::{Datatype, Order};
 
-    /// Both widths, of what the constructor calls of these types made.
+    /// Computes bounds in both widths for the constructor call of `ty`.
     fn both(ty: &Datatype) -> [Result<Bounds>; 2] {
         let call = ty.constructor();
         [Bounds::computed::<i64>(call), Bounds::computed::<i128>(call)]
     }
 
-    /// Found in review: the displacement of an empty block overflowed (and was not used).
+    /// A review found that the unused displacement of an empty block overflowed.
     #[test]
     fn empty_blocks_may_lie_anywhere() {
         let double = crate::Datatype::named(Named::DOUBLE);
@@ -599,7 +600,7 @@ mod tests {
         assert!(narrow.is_err());
         assert_eq!(wide.as_ref(), Ok(ty.bounds()));
         assert_eq!((ty.lb(), ty.ub()), (0, 4));
-        // What does not fit is said in full.
+        // The error states the number that does not fit.
         let far = Datatype::resized(0, i64::MAX, &int).unwrap();
         let error = Datatype::hindexed(&[1], &[8], &far).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Overflow);

@@ -1,9 +1,9 @@
 //! The constructors of derived datatypes and the checks of their arguments.
 //!
-//! Counts and block lengths may be 0 and must not be negative; strides and displacements may be
-//! anything. Arrays that belong together must have the same length. What an argument list makes
-//! of the address space is checked in `bounds.rs`. Subarrays are in `array.rs`, distributed arrays
-//! in `darray.rs`, predefined types in `predefined.rs`, the calls of MPI-1 in `mpi1.rs`.
+//! Counts and block lengths may be 0 and must not be negative; strides and displacements may have any
+//! value. Arrays that belong together must have equal lengths. `bounds.rs` checks that the resulting
+//! layout fits the address space. Subarrays are in `array.rs`, distributed arrays in `darray.rs`,
+//! predefined types in `predefined.rs`, the calls of MPI-1 in `mpi1.rs`.
 
 use super::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
@@ -16,7 +16,7 @@ fn check_count(argument: &'static str, value: i64) -> Result<()> {
     Ok(())
 }
 
-/// The block lengths of a list, none of which may be negative.
+/// Stores the block lengths of a list. A negative block length is refused.
 fn block_lengths(argument: &'static str, values: &[i64]) -> Result<Table> {
     Table::lengths(values).ok_or_else(|| {
         let index = values.iter().position(|&value| value < 0).unwrap_or_default();
@@ -39,7 +39,7 @@ fn check_lengths(argument: &'static str, length: usize, blocks: usize) -> Result
     Ok(())
 }
 
-/// Refuses counts that an `int` does not hold.
+/// Refuses counts that do not fit an `int`.
 pub(super) fn check_int(argument: &'static str, values: &[i64]) -> Result<()> {
     match values.iter().find(|&&value| value > i64::from(i32::MAX)) {
         Some(value) => {
@@ -49,8 +49,8 @@ pub(super) fn check_int(argument: &'static str, values: &[i64]) -> Result<()> {
     }
 }
 
-/// The block lengths of a struct. Nearly all are a few ones: a table of its own is a tenth of the
-/// instructions of making and dropping such a struct.
+/// Stores the block lengths of a struct. Most structs have a few members and only block lengths of 1. A
+/// separate table for them would cost a tenth of the instructions of making and dropping such a struct.
 #[inline]
 fn struct_lengths(blocklengths: &[i64]) -> Result<Table> {
     match Table::ones(blocklengths.len()) {
@@ -59,7 +59,7 @@ fn struct_lengths(blocklengths: &[i64]) -> Result<Table> {
     }
 }
 
-/// The call of a struct, checked except for what its types are.
+/// Makes the call of a struct. Everything is checked except the kinds of its types (bound markers).
 #[inline]
 pub(super) fn struct_call(
     blocklengths: &[i64],
@@ -77,23 +77,25 @@ pub(super) fn struct_call(
 }
 
 impl Datatype {
-    /// `count` copies of `old`, one extent apart (MPI-5.0 section 5.1.2).
+    /// Creates a type of `count` copies of `old`, one extent apart (MPI-5.0 section 5.1.2).
     ///
     /// # Errors
     ///
-    /// A negative count, or bounds that do not fit 64 bits.
+    /// Returns `ErrorKind::Count` if `count` is negative, `ErrorKind::Overflow` if a bound does not fit
+    /// 64 bits.
     #[doc(alias = "MPI_Type_contiguous")]
     pub fn contiguous(count: i64, old: &Datatype) -> Result<Self> {
         check_count("count", count)?;
         Self::build(Constructor::Contiguous { count, old: old.clone() })
     }
 
-    /// `count` blocks of `blocklength` copies of `old`; blocks begin `stride` extents of `old`
-    /// apart (MPI-5.0 section 5.1.2).
+    /// Creates a type of `count` blocks of `blocklength` copies of `old`. The blocks begin `stride`
+    /// extents of `old` apart (MPI-5.0 section 5.1.2).
     ///
     /// # Errors
     ///
-    /// A negative count or block length, or bounds that do not fit 64 bits.
+    /// Returns `ErrorKind::Count` if `count` or `blocklength` is negative, `ErrorKind::Overflow` if a
+    /// bound does not fit 64 bits.
     #[doc(alias = "MPI_Type_vector")]
     pub fn vector(count: i64, blocklength: i64, stride: i64, old: &Datatype) -> Result<Self> {
         check_count("count", count)?;
@@ -101,11 +103,12 @@ impl Datatype {
         Self::build(Constructor::Vector { count, blocklength, stride, old: old.clone() })
     }
 
-    /// As [`Datatype::vector`], with the stride in bytes.
+    /// Like [`Datatype::vector`], but the stride is in bytes.
     ///
     /// # Errors
     ///
-    /// A negative count or block length, or bounds that do not fit 64 bits.
+    /// Returns `ErrorKind::Count` if `count` or `blocklength` is negative, `ErrorKind::Overflow` if a
+    /// bound does not fit 64 bits.
     #[doc(alias = "MPI_Type_create_hvector")]
     pub fn hvector(
         count: i64,
@@ -123,12 +126,13 @@ impl Datatype {
         })
     }
 
-    /// One block of `blocklengths[i]` copies at `displacements[i]` extents of `old` for every `i`
-    /// (MPI-5.0 section 5.1.2).
+    /// Creates a type with one block of `blocklengths[i]` copies of `old` for every `i`. Block `i`
+    /// begins at `displacements[i]` extents of `old` (MPI-5.0 section 5.1.2).
     ///
     /// # Errors
     ///
-    /// Arrays of different length, a negative block length, or bounds that do not fit 64 bits.
+    /// Returns `ErrorKind::Count` if the arrays have different lengths or a block length is negative,
+    /// `ErrorKind::Overflow` if a bound does not fit 64 bits.
     #[doc(alias = "MPI_Type_indexed")]
     pub fn indexed(blocklengths: &[i64], displacements: &[i64], old: &Datatype) -> Result<Self> {
         let lengths = block_lengths("blocklengths", blocklengths)?;
@@ -140,11 +144,12 @@ impl Datatype {
         })
     }
 
-    /// As [`Datatype::indexed`], with the displacements in bytes.
+    /// Like [`Datatype::indexed`], but the displacements are in bytes.
     ///
     /// # Errors
     ///
-    /// Arrays of different length, a negative block length, or bounds that do not fit 64 bits.
+    /// Returns `ErrorKind::Count` if the arrays have different lengths or a block length is negative,
+    /// `ErrorKind::Overflow` if a bound does not fit 64 bits.
     #[doc(alias = "MPI_Type_create_hindexed")]
     pub fn hindexed(
         blocklengths: &[i64],
@@ -160,12 +165,13 @@ impl Datatype {
         })
     }
 
-    /// One block of `blocklength` copies at each of `displacements`, in extents of `old`
-    /// (MPI-5.0 section 5.1.2).
+    /// Creates a type with one block of `blocklength` copies of `old` at each of `displacements`, which
+    /// count in extents of `old` (MPI-5.0 section 5.1.2).
     ///
     /// # Errors
     ///
-    /// A negative block length, or bounds that do not fit 64 bits.
+    /// Returns `ErrorKind::Count` if `blocklength` is negative, `ErrorKind::Overflow` if a bound does
+    /// not fit 64 bits.
     #[doc(alias = "MPI_Type_create_indexed_block")]
     pub fn indexed_block(blocklength: i64, displacements: &[i64], old: &Datatype) -> Result<Self> {
         check_count("blocklength", blocklength)?;
@@ -176,11 +182,12 @@ impl Datatype {
         })
     }
 
-    /// As [`Datatype::indexed_block`], with the displacements in bytes.
+    /// Like [`Datatype::indexed_block`], but the displacements are in bytes.
     ///
     /// # Errors
     ///
-    /// A negative block length, or bounds that do not fit 64 bits.
+    /// Returns `ErrorKind::Count` if `blocklength` is negative, `ErrorKind::Overflow` if a bound does
+    /// not fit 64 bits.
     #[doc(alias = "MPI_Type_create_hindexed_block")]
     pub fn hindexed_block(
         blocklength: i64,
@@ -195,13 +202,14 @@ impl Datatype {
         })
     }
 
-    /// One block of `blocklengths[i]` copies of `types[i]` at `displacements_bytes[i]` for every
-    /// `i` (MPI-5.0 section 5.1.2). Without an upper bound marker the extent is rounded up to the
-    /// largest alignment of the basic types inside.
+    /// Creates a type with one block of `blocklengths[i]` copies of `types[i]` at
+    /// `displacements_bytes[i]` for every `i` (MPI-5.0 section 5.1.2). Without an upper bound marker
+    /// the extent is rounded up to the largest alignment of the basic types inside.
     ///
     /// # Errors
     ///
-    /// Arrays of different length, a negative block length, or bounds that do not fit 64 bits.
+    /// Returns `ErrorKind::Count` if the arrays have different lengths or a block length is negative,
+    /// `ErrorKind::Overflow` if a bound does not fit 64 bits.
     #[doc(alias = "MPI_Type_create_struct")]
     pub fn structured(
         blocklengths: &[i64],
@@ -211,18 +219,18 @@ impl Datatype {
         Self::build(struct_call(blocklengths, displacements_bytes, types)?)
     }
 
-    /// `old` with lower bound `lb` and extent `extent`, both in bytes; any extent is allowed, also
-    /// 0 and negative ones (MPI-5.0 section 5.1.7).
+    /// Creates a copy of `old` with lower bound `lb` and extent `extent`, both in bytes. Any extent is
+    /// allowed, including 0 and negative ones (MPI-5.0 section 5.1.7).
     ///
     /// # Errors
     ///
-    /// `lb + extent` does not fit 64 bits.
+    /// Returns `ErrorKind::Overflow` if `lb + extent` does not fit 64 bits.
     #[doc(alias = "MPI_Type_create_resized")]
     pub fn resized(lb: i64, extent: i64, old: &Datatype) -> Result<Self> {
         Self::build(Constructor::Resized { lb, extent, old: old.clone() })
     }
 
-    /// A new type equal to this one (MPI-5.0 section 5.1.10).
+    /// Creates a new type equal to this type (MPI-5.0 section 5.1.10).
     #[doc(alias = "MPI_Type_dup")]
     pub fn dup(&self) -> Self {
         Self::build_with_markers(Constructor::Dup { old: self.clone() })

@@ -1,34 +1,34 @@
 //! Distributed arrays: one process's share of an array that is spread over a grid of processes
 //! (MPI-5.0 section 5.1.4).
 //!
-//! A share is a tree of simpler calls, built here: a subarray where every dimension is one run of
-//! indices, else one strided loop and one shorter last block per dimension, innermost first. The
-//! call itself is kept for decoding (`decode.rs`) and for the oracle, which follows the standard's
-//! own definition instead.
+//! This file builds a share as a tree of simpler calls. If the share is one run of indices in every
+//! dimension, the tree is a subarray. Otherwise each dimension becomes one strided loop and one shorter
+//! last block, innermost dimension first. The call itself is kept for decoding (`decode.rs`) and for
+//! the oracle, which follows the standard's own definition instead.
 
 use super::array::{Order, check_dimensions, elements, slowest_first};
 use super::{Call, Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
 
-/// How a dimension of the array is spread over its dimension of the process grid.
+/// How a dimension of the array is distributed over its dimension of the process grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Distribution {
-    /// Not spread: every process has all of it (`MPI_DISTRIBUTE_NONE`). The distribution argument
-    /// is ignored.
+    /// Every process has the whole dimension (`MPI_DISTRIBUTE_NONE`). The distribution argument is
+    /// ignored.
     #[doc(alias = "MPI_DISTRIBUTE_NONE")]
     None,
-    /// One block for each process (`MPI_DISTRIBUTE_BLOCK`) of as many elements as the distribution
-    /// argument says; by default the least number that is enough.
+    /// Each process has one block (`MPI_DISTRIBUTE_BLOCK`). The distribution argument is the number of
+    /// elements in a block; by default it is the least number that covers the dimension.
     #[doc(alias = "MPI_DISTRIBUTE_BLOCK")]
     Block,
-    /// Blocks of as many elements as the distribution argument says, by default 1, dealt out in
-    /// turn (`MPI_DISTRIBUTE_CYCLIC`).
+    /// Blocks go to the processes in turn (`MPI_DISTRIBUTE_CYCLIC`). The distribution argument is the
+    /// number of elements in a block, by default 1.
     #[doc(alias = "MPI_DISTRIBUTE_CYCLIC")]
     Cyclic,
 }
 
 impl Distribution {
-    /// The value in the MPI 5 standard ABI.
+    /// Returns the value in the MPI 5 standard ABI.
     pub fn abi_value(self) -> i32 {
         match self {
             Self::None => 16,
@@ -37,18 +37,18 @@ impl Distribution {
         }
     }
 
-    /// The distribution with this ABI value.
+    /// Returns the distribution with this ABI value.
     pub fn from_abi_value(value: i32) -> Option<Self> {
         [Self::None, Self::Block, Self::Cyclic].into_iter().find(|d| d.abi_value() == value)
     }
 }
 
-/// The default distribution argument (`MPI_DISTRIBUTE_DFLT_DARG`). The standard ABI gives it the
-/// value 19, so that blocks of exactly 19 elements cannot be asked for.
+/// The default distribution argument (`MPI_DISTRIBUTE_DFLT_DARG`). The standard ABI gives it the value
+/// 19, so a call cannot ask for blocks of exactly 19 elements.
 #[doc(alias = "MPI_DISTRIBUTE_DFLT_DARG")]
 pub const DEFAULT_ARGUMENT: i32 = 19;
 
-/// The arguments of a call, one entry per dimension where there are several.
+/// The arguments of a call; lists have one entry per dimension.
 #[derive(Clone, Debug)]
 pub(crate) struct Darray {
     pub(crate) size: i32,
@@ -61,12 +61,12 @@ pub(crate) struct Darray {
     pub(crate) old: Datatype,
 }
 
-/// What a process has of one dimension: blocks of `block` elements, `every` elements apart.
+/// One process's share of one dimension: blocks of `block` elements that begin `every` elements apart.
 struct Share {
     first: i64,
     block: i64,
     every: i64,
-    /// Whole blocks, and the elements of a shorter one behind them.
+    /// Number of whole blocks, and the number of elements in the shorter block after them.
     blocks: i64,
     rest: i64,
 }
@@ -82,8 +82,9 @@ impl Share {
             Distribution::Cyclic if default => 1,
             Distribution::Block | Distribution::Cyclic => i64::from(argument),
         };
-        // A block is at most 2^31 - 1 elements or the whole array, and so are the processes: only
-        // `every` and `first` can leave 64 bits, and then there is no second block or no first.
+        // A block has at most 2^31 - 1 elements or the whole array, and there are at most 2^31 - 1
+        // processes. So only `every` and `first` can exceed 64 bits. Then the share has no second
+        // block, or no block at all.
         let every = block.saturating_mul(processes);
         let first = block.saturating_mul(at);
         if first >= size {
@@ -100,7 +101,7 @@ impl Share {
         }
     }
 
-    /// Number of elements, when they are one run.
+    /// Returns the number of elements if they are one run.
     fn run(&self) -> Option<i64> {
         match (self.blocks, self.rest) {
             (0, rest) => Some(rest),
@@ -123,7 +124,8 @@ fn check_lengths(dimensions: usize, others: [(&'static str, usize); 3]) -> Resul
     Ok(())
 }
 
-/// Position of process `rank` in a grid numbered in C order, whatever the order of the array.
+/// Returns the position of process `rank` in a grid that is numbered in C order; the order of the array
+/// does not matter.
 fn coordinates(rank: i32, processes: &[i32]) -> Vec<i32> {
     let mut rest = rank;
     let mut coordinates = vec![0; processes.len()];
@@ -195,7 +197,7 @@ impl Darray {
         Ok(())
     }
 
-    /// The tree of simpler calls that this call stands for.
+    /// Builds the tree of simpler calls that has the layout of this call.
     fn layout(&self) -> Result<Datatype> {
         let (sizes, old) = (&self.sizes, &self.old);
         let too_large = || {
@@ -225,7 +227,7 @@ impl Darray {
         let mut ty = old.clone();
         for d in slowest_first(sizes.len(), self.order).rev() {
             let (share, extent) = (&shares[d], ty.extent());
-            // All of these lie in the array, so their places fit if its bytes do.
+            // All these indices lie in the array, so their byte offsets fit if the array's bytes do.
             let place = |index: i64| index.checked_mul(extent).ok_or_else(too_large);
             let (first, every) = (place(share.first)?, share.every.saturating_mul(extent));
             let blocks = Datatype::hvector(share.blocks, share.block, every, &ty)?;
@@ -243,21 +245,21 @@ impl Darray {
 }
 
 impl Datatype {
-    /// What process `rank` of `size` has of an array of `sizes` elements of `old` that is spread
-    /// over a grid of `processes` (MPI-5.0 section 5.1.4).
+    /// Creates the share of process `rank` of `size` processes in an array of `sizes` elements of `old`
+    /// that is distributed over a grid of `processes` (MPI-5.0 section 5.1.4).
     ///
     /// `sizes`, `distributions`, `arguments` and `processes` have one entry per dimension;
-    /// `arguments` are numbers of elements, or [`DEFAULT_ARGUMENT`]. Processes are numbered in the
-    /// grid in C order (last dimension fastest), also for an array in Fortran order. The new
-    /// type's lower bound is 0 and its extent is that of the whole array; a process may have
-    /// nothing of it.
+    /// `arguments` are numbers of elements, or [`DEFAULT_ARGUMENT`]. The grid numbers its processes in
+    /// C order (last dimension fastest), even if the array is in Fortran order. The new type's lower
+    /// bound is 0 and its extent is that of the whole array. A share may be empty.
     ///
     /// # Errors
     ///
-    /// No dimensions, slices of different lengths, a size, a number of processes or a distribution
-    /// argument below 1, a rank outside the group, a grid that does not have `size` processes,
-    /// more than one process in a dimension that is not distributed, blocks too small for the
-    /// array, or an array of more than `i64::MAX` bytes.
+    /// Returns `ErrorKind::Argument` if there are no dimensions, if the slices have different lengths,
+    /// if a size, a number of processes or a distribution argument is below 1, if the rank is outside
+    /// the group, if the grid does not have `size` processes, if a dimension that is not distributed
+    /// has more than one process, or if the blocks are too small for the array. Returns
+    /// `ErrorKind::Overflow` if the array has more than `i64::MAX` bytes.
     #[doc(alias = "MPI_Type_create_darray")]
     #[expect(clippy::too_many_arguments, reason = "the arguments of MPI_Type_create_darray")]
     pub fn darray(

@@ -1,9 +1,10 @@
-//! Decoding: which call made a type, and its arguments (MPI-5.0 section 5.1.13).
+//! Decoding: returns the call that made a type, and its arguments (MPI-5.0 section 5.1.13).
 //!
-//! The other way round is `rebuild.rs`; the two must agree row by row. Calls with counts decode in
-//! one of two forms: the one with `int` counts, and the large-count one of the calls that end in
-//! `_c`. A type says which call made it where that was recorded ([`Datatype::with_form`]);
-//! otherwise it decodes in the `int` form if all its arguments fit, and else in the large one.
+//! `rebuild.rs` does the reverse; the two files must agree row by row. A call with counts decodes in
+//! one of two forms: the form with `int` counts, or the large-count form of the calls that end in `_c`.
+//! If the form was recorded when the type was made ([`Datatype::with_form`]), the type decodes in the
+//! recorded form. Otherwise the type decodes in the `int` form if all its arguments fit, and in the
+//! large form if not.
 
 use super::{Call, Constructor, Datatype, F90, Handle, Node};
 use crate::error::{Error, ErrorKind, Result};
@@ -27,7 +28,7 @@ macro_rules! combiners {
                 pub const $name: Self = Self($value);
             )*
 
-            /// The MPI name, if the value is one of the standard's.
+            /// Returns the MPI name if the standard defines this value.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some($alias),)*
@@ -70,20 +71,20 @@ impl fmt::Display for Combiner {
     }
 }
 
-/// In which form a call is decoded.
+/// The form in which a call is decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// Counts are integers of 32 bits, displacements in bytes are addresses. Calls without a large
-    /// form have this one.
+    /// Counts are integers of 32 bits, displacements in bytes are addresses. Calls without a large form
+    /// decode in this form.
     Int,
-    /// Counts and displacements are large counts: the call was one of those that end in `_c`.
+    /// Counts and displacements are large counts: the call's name ends in `_c`.
     Large,
-    /// As [`Form::Int`], with an `_INTEGER` combiner: a Fortran call of MPI-1
+    /// Like [`Form::Int`], with an `_INTEGER` combiner: the type was made by a Fortran call of MPI-1
     /// ([`Binding::Fortran`](super::Binding::Fortran)).
     Fortran,
 }
 
-/// How a type was made and how many arguments the call had ([`Datatype::envelope`]).
+/// Which call made a type, and how many arguments the call had ([`Datatype::envelope`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// The call.
@@ -101,8 +102,8 @@ pub struct Envelope {
     pub datatypes: usize,
 }
 
-/// The arguments of the call that made a type ([`Datatype::contents`]), in the places of MPI-5.0
-/// section 5.1.13.
+/// The arguments of the call that made a type ([`Datatype::contents`]), in the positions that MPI-5.0
+/// section 5.1.13 defines.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
     /// Integers.
@@ -111,7 +112,7 @@ pub struct Contents {
     pub addresses: Vec<i64>,
     /// Large counts.
     pub large_counts: Vec<i64>,
-    /// Datatypes: the very ones that the call was given.
+    /// Datatypes: the objects that were passed to the call, not copies.
     pub datatypes: Vec<Datatype>,
 }
 
@@ -124,7 +125,7 @@ fn table_fits(table: &Table) -> bool {
 }
 
 impl Constructor {
-    /// True when the `int` form can hold the arguments.
+    /// Returns true if the `int` form can hold the arguments.
     fn fits_int(&self) -> bool {
         match self {
             Self::Named(_) | Self::Dup { .. } | Self::Resized { .. } => true,
@@ -145,7 +146,7 @@ impl Constructor {
             Self::HindexedBlock { blocklength, displacements, .. } => {
                 fits(&[*blocklength]) && i32::try_from(displacements.len()).is_ok()
             }
-            // Starts and subsizes are not above the sizes.
+            // Starts and subsizes are not greater than the sizes.
             Self::Subarray { region, .. } => fits(region.sizes()),
             Self::Composite { call, .. } => match &**call {
                 Call::Darray(darray) => fits(&darray.sizes),
@@ -154,7 +155,7 @@ impl Constructor {
         }
     }
 
-    /// True for the calls that have a twin with large counts.
+    /// Returns true if the call has a variant with large counts.
     fn has_large_form(&self) -> bool {
         match self {
             Self::Named(_) | Self::Dup { .. } => false,
@@ -171,16 +172,16 @@ struct Writer {
 }
 
 impl Writer {
-    /// An argument that is an integer in all forms.
+    /// Adds an argument that is an integer in all forms.
     fn int(&mut self, value: i32) {
         self.contents.integers.push(value);
     }
 
-    /// An argument that is an integer, or a large count.
+    /// Adds an argument that is an integer or a large count, depending on the form.
     fn count(&mut self, value: i64) {
         match self.form {
             Form::Large => self.contents.large_counts.push(value),
-            // `form()` answers these forms only when all arguments fit.
+            // `form()` returns these forms only if all arguments fit.
             Form::Int | Form::Fortran => self.contents.integers.push(value as i32),
         }
     }
@@ -189,7 +190,7 @@ impl Writer {
         values.for_each(|value| self.count(value));
     }
 
-    /// An argument in bytes: an address, or a large count.
+    /// Adds an argument in bytes: an address or a large count, depending on the form.
     fn address(&mut self, value: i64) {
         match self.form {
             Form::Large => self.contents.large_counts.push(value),
@@ -203,8 +204,9 @@ impl Writer {
 }
 
 impl Datatype {
-    /// The form in which this type decodes: the recorded one, or the `int` form if all arguments
-    /// fit it and the large one if not. Calls that have no large form decode in the `int` form.
+    /// Returns the form in which this type decodes: the recorded form if there is one, else the `int`
+    /// form if all arguments fit it, else the large form. Calls that have no large form decode in the
+    /// `int` form.
     pub fn form(&self) -> Form {
         match self.0.form {
             Some(form) => form,
@@ -213,14 +215,15 @@ impl Datatype {
         }
     }
 
-    /// This type with the form recorded in which it decodes: [`Form::Large`] for the calls that end
-    /// in `_c`, [`Form::Int`] for the others. Nothing is recorded for calls that have one form only
-    /// (named types, `dup`, Fortran 90 kinds, value-index pairs).
+    /// Records the form in which this type decodes: [`Form::Large`] for the calls that end in `_c`,
+    /// [`Form::Int`] for the others. For calls that have only one form (named types, `dup`, Fortran 90
+    /// kinds, value-index pairs) this function records nothing.
     ///
     /// # Errors
     ///
-    /// [`Form::Int`] for arguments of more than 32 bits, and [`Form::Fortran`], which
-    /// [`Datatype::type_hvector`] and its like record.
+    /// Returns `ErrorKind::Overflow` for [`Form::Int`] if an argument needs more than 32 bits. Returns
+    /// `ErrorKind::Argument` for [`Form::Fortran`], which only [`Datatype::type_hvector`] and the other
+    /// calls of MPI-1 record.
     pub fn with_form(self, form: Form) -> Result<Self> {
         if !self.constructor().has_large_form() {
             return Ok(self);
@@ -245,9 +248,9 @@ impl Datatype {
         Ok(self.recorded(form))
     }
 
-    /// This type with `form` recorded, which must be one that it has.
+    /// Records `form`, which must be a form that this type has.
     pub(super) fn recorded(mut self, form: Form) -> Self {
-        // A type that was just made, the usual case, is not shared yet.
+        // Usually the type was just made and is not shared yet.
         let unshared = match &mut self.0 {
             Handle::Made(node) => Arc::get_mut(node),
             Handle::Named(_) => None,
@@ -264,7 +267,7 @@ impl Datatype {
         self
     }
 
-    /// Which call made this type.
+    /// Returns the call that made this type.
     pub fn combiner(&self) -> Combiner {
         let fortran = self.0.form == Some(Form::Fortran);
         match self.constructor() {
@@ -293,10 +296,11 @@ impl Datatype {
         }
     }
 
-    /// Which call made this type, and how many arguments of each kind [`Datatype::contents`] gives.
+    /// Returns the call that made this type, and how many arguments of each kind [`Datatype::contents`]
+    /// returns.
     #[doc(alias = "MPI_Type_get_envelope")]
     pub fn envelope(&self) -> Envelope {
-        // Integers, addresses, datatypes; and in the large form integers, large counts.
+        // Integers, addresses, datatypes; then the integers and the large counts of the large form.
         let (integers, addresses, datatypes, large_integers, large_counts) =
             match self.constructor() {
                 Constructor::Named(_) => (0, 0, 0, 0, 0),
@@ -348,12 +352,12 @@ impl Datatype {
         Envelope { combiner, form, integers, addresses, large_counts, datatypes }
     }
 
-    /// The arguments of the call that made this type. The datatypes are those that the call was
-    /// given, as they are: derived ones may be used, and freed by dropping them.
+    /// Returns the arguments of the call that made this type. The datatypes are the objects that were
+    /// passed to the call. Derived ones may be used, and are freed by dropping them.
     ///
     /// # Errors
     ///
-    /// A named type: it was made by no call.
+    /// Returns `ErrorKind::Type` for a named type: no call made it.
     #[doc(alias = "MPI_Type_get_contents")]
     pub fn contents(&self) -> Result<Contents> {
         let mut to = Writer { form: self.form(), contents: Contents::default() };
@@ -410,7 +414,7 @@ impl Datatype {
             }
             Constructor::Subarray { region, order, old } => {
                 let [sizes, subsizes, starts] = region.parts();
-                // The constructors refuse more dimensions than fit.
+                // The constructors refuse more dimensions than fit an `i32`.
                 to.int(sizes.len() as i32);
                 to.counts(sizes.iter().chain(subsizes).chain(starts).copied());
                 to.int(order.abi_value());

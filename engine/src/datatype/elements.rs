@@ -1,26 +1,26 @@
-//! How many elements a number of packed bytes is: what a receive that came up short has received
-//! (MPI-5.0 sections 3.2.5 and 5.1.11); and how many bytes a number of elements is.
+//! Converts between packed bytes and elements: how many elements a short receive has received
+//! (MPI-5.0 sections 3.2.5 and 5.1.11), and how many bytes a number of elements has.
 //!
-//! Walks down from the type to the one basic element where the bytes end. All children of a call
-//! but a struct have the same size, so that a division finds the child; a struct of more than a
-//! few members keeps sampled prefix sums of its sizes from the first question on.
+//! The functions walk down from the type to the basic element where the bytes end. All children of a
+//! call other than a struct have equal sizes, so a division finds the child. A struct with more than 16
+//! members stores sampled prefix sums of its sizes at the first query.
 
 use super::{Constructor, Datatype};
 use crate::table::Table;
 
-/// Packed bytes and basic elements before a member of a struct.
+/// Packed bytes and basic elements that come before a member of a struct.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     bytes: u64,
     elements: u64,
 }
 
-/// Members per mark, and the longest struct that is searched without marks.
+/// Members per mark; a struct with at most this many members is searched without marks.
 const SAMPLE: usize = 16;
 
 impl Datatype {
-    /// The number of whole elements of this type in `bytes` packed bytes, or `None` when the last
-    /// one is not whole (`MPI_UNDEFINED` in C).
+    /// Returns the number of whole elements of this type in `bytes` packed bytes, or `None` if the last
+    /// element is incomplete (`MPI_UNDEFINED` in C).
     #[doc(alias = "MPI_Get_count")]
     pub fn get_count(&self, bytes: u64) -> Option<u64> {
         match self.size() as u64 {
@@ -29,9 +29,9 @@ impl Datatype {
         }
     }
 
-    /// The number of basic elements in the first `bytes` packed bytes of a message of this type,
-    /// of any count, or `None` when the last one is not whole (`MPI_UNDEFINED` in C). The two
-    /// members of a pair are two basic elements.
+    /// Returns the number of basic elements in the first `bytes` packed bytes of a message of this
+    /// type, for any count, or `None` if the last basic element is incomplete (`MPI_UNDEFINED` in C).
+    /// The two members of a pair are two basic elements.
     #[doc(alias = "MPI_Get_elements")]
     pub fn get_elements(&self, bytes: u64) -> Option<u64> {
         let (mut ty, mut rest, mut done) = (self, bytes, 0);
@@ -43,7 +43,7 @@ impl Datatype {
             if size == 0 {
                 return None;
             }
-            // No more elements than bytes, at every step: this fits.
+            // The number fits: at every step there are no more elements than bytes.
             done += rest / size * ty.elements() as u64;
             rest %= size;
             if rest == 0 {
@@ -60,15 +60,15 @@ impl Datatype {
                     done += before.elements;
                     &types[member]
                 }
-                // With data, hence with a child.
+                // This call has data, so it has a child.
                 other => &other.children()[0],
             };
         }
     }
 
-    /// The packed bytes of the first `elements` basic elements of a message of this type, of any
-    /// count: the inverse of [`Datatype::get_elements`]. `None` when they do not fit `i64`, or when
-    /// there are elements to count and the type has none.
+    /// Returns the number of packed bytes in the first `elements` basic elements of a message of this
+    /// type, for any count. This is the inverse of [`Datatype::get_elements`]. Returns `None` if the
+    /// bytes do not fit `i64`, or if `elements` is above 0 and the type has no elements.
     #[doc(alias = "MPI_Status_set_elements")]
     pub fn elements_bytes(&self, elements: u64) -> Option<u64> {
         let (mut ty, mut rest, mut done) = (self, elements, 0u64);
@@ -87,7 +87,7 @@ impl Datatype {
             }
             ty = match ty.constructor() {
                 Constructor::Named(named) => {
-                    // Only a pair has more than one element, and one of them is left.
+                    // Only a pair has more than one element, and here one of its two elements is left.
                     let first = named.members().map(|[(_, first), _]| u64::from(first.size()))?;
                     (rest, done) = (0, done.checked_add(first)?);
                     ty
@@ -99,14 +99,14 @@ impl Datatype {
                     done = done.checked_add(before.bytes)?;
                     &types[member]
                 }
-                // With elements, hence with a child.
+                // This call has elements, so it has a child.
                 other => &other.children()[0],
             };
         }
     }
 
-    /// The member of this struct that holds packed byte `at`, or element `at`, as `place` says
-    /// which; and what is before it.
+    /// Returns the member of this struct that holds packed byte `at` or element `at`, and the bytes and
+    /// elements before that member. `place` selects the unit of `at`.
     fn member(
         &self,
         blocklengths: &Table,
@@ -135,7 +135,7 @@ impl Datatype {
                 }
                 marks.into()
             });
-            // The first mark is 0 and never above.
+            // The first mark is 0, so it is never above `at`.
             let sample = marks.partition_point(|&mark| place(mark) <= at) - 1;
             (member, before) = (sample * SAMPLE, marks[sample]);
         }
@@ -153,7 +153,7 @@ impl Datatype {
 mod tests {
     use crate::{Datatype, Named, typemap};
 
-    /// Every number of bytes of a few elements, against the typemap.
+    /// Compares the result with the typemap, for every number of bytes in a few elements.
     fn check(ty: &Datatype) {
         let sizes: Vec<u64> =
             typemap::typemap(ty).iter().map(|entry| u64::from(entry.named.size())).collect();

@@ -1,19 +1,19 @@
-//! The datatype tree: what the user said, kept as it was said.
+//! The datatype tree: keeps the user's constructor calls unchanged.
 //!
-//! First room of the flow. A node holds its constructor call (that is what decoding will return)
-//! and its bounds; it is immutable and shared, so a type used in many places exists once. Next
-//! room: `commit.rs`, which lowers the tree to a program.
+//! This is the first room of the flow. A node holds its constructor call (decoding returns it) and its
+//! bounds. Nodes are immutable and shared, so a type that is used in many places exists once. The next
+//! room is `commit.rs`, which lowers the tree to a program.
 //!
 //! - `construct.rs`: the constructors and their argument checks
 //! - `array.rs`, `darray.rs`: subarrays, distributed arrays
 //! - `predefined.rs`: the unnamed predefined types (Fortran 90 kinds, value-index pairs)
 //! - `mpi1.rs`: the calls and bound markers of MPI-1
-//! - `bounds.rs`: size, lower and upper bounds, true bounds, alignment; the only place
-//! - `elements.rs`: how many basic elements a number of packed bytes is
-//! - `decode.rs`, `rebuild.rs`: envelope and contents, and the way back
+//! - `bounds.rs`: size, lower and upper bounds, true bounds, alignment; no other file computes them
+//! - `elements.rs`: how many basic elements a number of packed bytes holds
+//! - `decode.rs`, `rebuild.rs`: envelope and contents of a type, and a type from its contents
 //!
-//! Invariants: bounds of a node fit 64 bits; nothing here recurses over the depth of the tree,
-//! dropping included.
+//! Invariants: the bounds of a node fit 64 bits; no function here recurses over the depth of the tree,
+//! and neither does dropping a tree.
 
 mod array;
 mod bounds;
@@ -46,19 +46,19 @@ use std::sync::{Arc, OnceLock};
 
 /// An MPI datatype: an immutable, shared tree of constructor calls.
 ///
-/// Cloning is one reference count. A datatype describes memory; [`Datatype::commit`] turns it into
-/// a [`Plan`](crate::Plan) that moves bytes.
+/// A clone costs one reference count. A datatype describes memory; [`Datatype::commit`] turns it into a
+/// [`Plan`](crate::Plan) that moves bytes.
 #[derive(Clone)]
 #[doc(alias = "MPI_Datatype")]
 pub struct Datatype(Handle);
 
-/// Who keeps a node. Named types are in nearly every tree: without a count they cost no atomic
-/// operation, and threads that make types do not meet at them.
+/// The owner of a node. Named types occur in nearly every tree. They have no reference count, so they
+/// cost no atomic operation, and threads that make types do not contend for them.
 #[derive(Clone)]
 enum Handle {
     /// A named type, which lives as long as the process.
     Named(&'static Node),
-    /// A type that a call made.
+    /// A type that a constructor call made.
     Made(Arc<Node>),
 }
 
@@ -77,13 +77,13 @@ impl Deref for Handle {
 pub(crate) struct Node {
     pub(crate) constructor: Constructor,
     pub(crate) bounds: Bounds,
-    /// How the call is decoded, when it was said (`decode.rs`).
+    /// The form in which the call is decoded, if it was recorded (`decode.rs`).
     form: Option<Form>,
-    /// Sampled prefix sums of a long struct, made at the first question (`elements.rs`).
+    /// Sampled prefix sums of a long struct, computed at the first query (`elements.rs`).
     marks: OnceLock<Box<[elements::Mark]>>,
 }
 
-/// The call that made a type. Displacements and strides are in the units of that call.
+/// The call that made a type. Displacements and strides have the units of that call.
 #[derive(Clone, Debug)]
 pub(crate) enum Constructor {
     Named(Named),
@@ -141,15 +141,15 @@ pub(crate) enum Constructor {
         extent: i64,
         old: Datatype,
     },
-    /// A call that is the same as a tree of other calls. Everything but decoding, printing and the
-    /// oracle looks at `layout` only, which has the same typemap and bounds.
+    /// A call that is equivalent to a tree of other calls, `layout`, which has the same typemap and
+    /// bounds. Decoding, printing and the oracle use `call`; everything else uses only `layout`.
     Composite {
         call: Box<Call>,
         layout: Datatype,
     },
 }
 
-/// The calls that are held as a [`Constructor::Composite`].
+/// The calls that are stored as a [`Constructor::Composite`].
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
     Darray(Darray),
@@ -158,7 +158,7 @@ pub(crate) enum Call {
 }
 
 impl Constructor {
-    /// The types this call was given; for a composite the layout it stands for.
+    /// Returns the types that were passed to this call; for a composite, its layout.
     pub(crate) fn children(&self) -> &[Datatype] {
         match self {
             Self::Named(_) => &[],
@@ -177,7 +177,7 @@ impl Constructor {
         }
     }
 
-    /// The MPI name of the call.
+    /// Returns the MPI name of the call.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Named(named) => named.name(),
@@ -208,7 +208,7 @@ impl Node {
 }
 
 impl Datatype {
-    /// The named type `named` as a datatype. Allocates nothing after the first call.
+    /// Returns the named type `named` as a datatype. Only the first call allocates.
     pub fn named(named: Named) -> Self {
         static ALL: OnceLock<Vec<Node>> = OnceLock::new();
         let all = ALL.get_or_init(|| {
@@ -219,8 +219,8 @@ impl Datatype {
         Self(Handle::Named(&all[named.index()]))
     }
 
-    /// Makes a node from types that are not bound markers. The bounds are computed here, for every
-    /// constructor.
+    /// Makes a node whose children are not bound markers, and computes its bounds. All constructors use
+    /// this function.
     fn build(constructor: Constructor) -> Result<Self> {
         let children = constructor.children();
         if let Some(marker) = children.iter().find_map(|child| child.as_marker()) {
@@ -256,84 +256,87 @@ impl Datatype {
         &self.0.bounds
     }
 
-    /// True when the two are one object: a clone, or a predefined type asked for twice. Equal calls
-    /// make different objects.
+    /// Returns true if the two are one object: a clone, or a predefined type requested twice. Equal
+    /// calls make different objects.
     pub fn is_same(&self, other: &Datatype) -> bool {
         self.address() == other.address()
     }
 
-    /// Identity of the node, for memo tables while the tree is alive.
+    /// Returns the identity of the node, for memo tables. It is valid while the tree is alive.
     pub(crate) fn address(&self) -> *const () {
         std::ptr::from_ref::<Node>(&self.0).cast()
     }
 
-    /// Bytes of data in one element (packed size).
+    /// Returns the bytes of data in one element (packed size).
     #[doc(alias = "MPI_Type_size")]
     pub fn size(&self) -> i64 {
         self.bounds().size
     }
 
-    /// Lower bound in bytes; 0 for a type without entries.
+    /// Returns the lower bound in bytes; 0 for a type without entries.
     #[doc(alias = "MPI_Type_get_extent")]
     #[doc(alias = "MPI_Type_lb")]
     pub fn lb(&self) -> i64 {
         self.bounds().lb()
     }
 
-    /// Upper bound in bytes: lower bound plus extent.
+    /// Returns the upper bound in bytes: lower bound plus extent.
     #[doc(alias = "MPI_Type_ub")]
     pub fn ub(&self) -> i64 {
         self.bounds().ub()
     }
 
-    /// Distance in bytes from one element to the next; may be 0 or negative (resized types).
+    /// Returns the distance in bytes from one element to the next; it may be 0 or negative (resized
+    /// types).
     #[doc(alias = "MPI_Type_get_extent")]
     #[doc(alias = "MPI_Type_extent")]
     pub fn extent(&self) -> i64 {
-        // Checked at construction.
+        // `bounds.rs` checked at construction that the difference fits.
         self.ub() - self.lb()
     }
 
-    /// First byte of data, in bytes from the origin; markers and padding do not count.
+    /// Returns the offset of the first byte of data, in bytes from the origin; markers and padding do
+    /// not count.
     #[doc(alias = "MPI_Type_get_true_extent")]
     pub fn true_lb(&self) -> i64 {
         self.bounds().true_lb
     }
 
-    /// One past the last byte of data.
+    /// Returns the offset one past the last byte of data.
     pub fn true_ub(&self) -> i64 {
         self.bounds().true_ub
     }
 
-    /// Bytes from the first to one past the last byte of data.
+    /// Returns the bytes from the first to one past the last byte of data.
     #[doc(alias = "MPI_Type_get_true_extent")]
     pub fn true_extent(&self) -> i64 {
         self.true_ub() - self.true_lb()
     }
 
-    /// Largest alignment of the basic types inside, in bytes.
+    /// Returns the largest alignment of the basic types inside, in bytes.
     pub fn align(&self) -> u32 {
         self.bounds().align
     }
 
-    /// Number of basic types in the typemap; a pair such as `MPI_DOUBLE_INT` counts as two.
+    /// Returns the number of basic types in the typemap; a pair such as `MPI_DOUBLE_INT` counts as two.
     pub fn elements(&self) -> i64 {
         self.bounds().elements
     }
 
-    /// Constructor calls from this type down to the deepest predefined type, which itself has 0.
-    /// Stays at its largest value in trees that are deeper.
+    /// Returns the number of constructor calls from this type down to the deepest predefined type,
+    /// which itself has depth 0. The depth saturates in deeper trees.
     pub fn depth(&self) -> u32 {
         self.bounds().depth
     }
 
-    /// True for the named types, those whose combiner is [`Combiner::NAMED`].
+    /// Returns true for the named types, whose combiner is [`Combiner::NAMED`].
     pub fn is_named(&self) -> bool {
         self.as_named().is_some()
     }
 
-    /// True for the types that cannot be freed: the named ones, and the unnamed ones that
-    /// [`Datatype::f90_real`] and its like and [`Datatype::get_value_index`] return.
+    /// Returns true for the types that cannot be freed: the named types, and the unnamed types that
+    /// [`Datatype::f90_real`], [`Datatype::f90_complex`], [`Datatype::f90_integer`] and
+    /// [`Datatype::get_value_index`] return.
     pub fn is_predefined(&self) -> bool {
         match self.constructor() {
             Constructor::Named(_) => true,
@@ -342,15 +345,15 @@ impl Datatype {
         }
     }
 
-    /// Bytes of a named type of which copies are one run, hence without a hole or padding; 0 for one
-    /// without data.
+    /// Returns the bytes of a named type whose copies form one run (no hole, no padding); 0 for a named
+    /// type without data.
     #[inline]
     pub(crate) fn named_run(&self) -> Option<u64> {
         let named = matches!(self.0, Handle::Named(_));
         (named && self.size() == self.extent()).then_some(self.size() as u64)
     }
 
-    /// The named type, when this is one.
+    /// Returns the named type if this type is one.
     pub fn as_named(&self) -> Option<Named> {
         match self.constructor() {
             Constructor::Named(named) => Some(*named),
@@ -366,7 +369,7 @@ impl From<Named> for Datatype {
 }
 
 impl fmt::Debug for Datatype {
-    /// One line: the outermost constructor and the bounds (a tree may be too large to print).
+    /// Prints one line: the outermost constructor and the bounds (a tree may be too large to print).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -382,7 +385,7 @@ impl fmt::Debug for Datatype {
 }
 
 impl Drop for Node {
-    /// Takes the tree apart on the heap: a tree may be deeper than the machine stack.
+    /// Takes the tree apart with a list on the heap: a tree may be deeper than the machine stack.
     fn drop(&mut self) {
         type Pending = SmallVec<[Arc<Node>; 4]>;
         fn take(constructor: &mut Constructor, pending: &mut Pending) {
@@ -390,8 +393,9 @@ impl Drop for Node {
             let children = match constructor {
                 Constructor::Named(_) => return,
                 Constructor::Composite { layout, .. } => {
-                    // The call may hold the types that the layout is made of: the list has the
-                    // last reference only once the call is gone.
+                    // The call may hold the types of which the layout is made. So `pending` must get
+                    // the layout before `constructor` drops the call: only then does `pending` hold the
+                    // last reference.
                     if let Handle::Made(node) = std::mem::replace(&mut layout.0, byte()) {
                         pending.push(node);
                     }

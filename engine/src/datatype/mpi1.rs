@@ -1,9 +1,9 @@
 //! The constructor calls and bound markers of MPI-1 (deprecated in MPI-2.0, removed in MPI-3.0).
 //!
-//! They are here because programs and textbooks still use them. The C calls are the calls of today
-//! under other names, except that `MPI_Type_struct` takes the markers [`Named::LB`](crate::Named)
-//! and `UB`; the Fortran calls took displacements in default integers, and types made by them
-//! decode with combiners of their own (MPI-2.2 section 4.1.13). Bounds: `bounds.rs`.
+//! Programs and textbooks still use them. The C calls are today's calls under other names, except that
+//! `MPI_Type_struct` accepts the markers [`Named::LB`](crate::Named) and `UB`. The Fortran calls took
+//! displacements in default integers, and types made by them decode with combiners of their own
+//! (MPI-2.2 section 4.1.13). `bounds.rs` computes the bounds.
 //!
 //! `MPI_Type_lb`, `MPI_Type_ub` and `MPI_Type_extent` are [`Datatype::lb`], [`Datatype::ub`] and
 //! [`Datatype::extent`].
@@ -11,13 +11,13 @@
 use super::{Datatype, Form, construct};
 use crate::error::{Error, ErrorKind, Result};
 
-/// From which language an MPI-1 constructor was called.
+/// The language from which an MPI-1 constructor was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Binding {
-    /// C: displacements are addresses. Decodes as today's call does.
+    /// C: displacements are addresses. The type decodes like one made by today's call.
     C,
-    /// Fortran: displacements are default integers of 32 bits, narrower than an address. Decodes
-    /// with an `_INTEGER` combiner.
+    /// Fortran: displacements are default integers of 32 bits, narrower than an address. The type
+    /// decodes with an `_INTEGER` combiner.
     Fortran,
 }
 
@@ -43,11 +43,12 @@ impl Binding {
 }
 
 impl Datatype {
-    /// The MPI-1 name of [`Datatype::hvector`].
+    /// Calls [`Datatype::hvector`], under its MPI-1 name.
     ///
     /// # Errors
     ///
-    /// As there, and counts (for [`Binding::Fortran`] also a stride) of more than 32 bits.
+    /// Returns the errors of [`Datatype::hvector`], and `ErrorKind::Overflow` if a count (for
+    /// [`Binding::Fortran`] also the stride) needs more than 32 bits.
     #[doc(alias = "MPI_Type_hvector")]
     pub fn type_hvector(
         count: i64,
@@ -62,12 +63,12 @@ impl Datatype {
         binding.record(Self::hvector(count, blocklength, stride_bytes, old)?)
     }
 
-    /// The MPI-1 name of [`Datatype::hindexed`].
+    /// Calls [`Datatype::hindexed`], under its MPI-1 name.
     ///
     /// # Errors
     ///
-    /// As there, and block lengths (for [`Binding::Fortran`] also displacements) of more than 32
-    /// bits.
+    /// Returns the errors of [`Datatype::hindexed`], and `ErrorKind::Overflow` if a block length (for
+    /// [`Binding::Fortran`] also a displacement) needs more than 32 bits.
     #[doc(alias = "MPI_Type_hindexed")]
     pub fn type_hindexed(
         blocklengths: &[i64],
@@ -80,18 +81,19 @@ impl Datatype {
         binding.record(Self::hindexed(blocklengths, displacements_bytes, old)?)
     }
 
-    /// The MPI-1 form of [`Datatype::structured`], and the only call that takes the bound markers
-    /// [`Named::LB`](crate::Named::LB) and [`Named::UB`](crate::Named::UB) among its types.
+    /// Creates a struct as [`Datatype::structured`] does, under its MPI-1 name. Only this call accepts
+    /// the bound markers [`Named::LB`](crate::Named::LB) and [`Named::UB`](crate::Named::UB) among its
+    /// types.
     ///
-    /// A marker has no data. The new type's lower bound is the least displacement of a lower
-    /// marker in it, those of its members' members included, and its upper bound the greatest of
-    /// an upper marker; where there is none the data decide. Markers cannot be moved inwards again
-    /// except by [`Datatype::resized`], which erases them.
+    /// A marker has no data. The new type's lower bound is the least displacement of a lower marker
+    /// inside it, at any depth. Its upper bound is the greatest displacement of an upper marker.
+    /// Without a marker, the data decide. Only [`Datatype::resized`] can move a marker inwards again,
+    /// because it erases the markers inside.
     ///
     /// # Errors
     ///
-    /// As for [`Datatype::structured`], and block lengths (for [`Binding::Fortran`] also
-    /// displacements) of more than 32 bits.
+    /// Returns the errors of [`Datatype::structured`], and `ErrorKind::Overflow` if a block length (for
+    /// [`Binding::Fortran`] also a displacement) needs more than 32 bits.
     #[doc(alias = "MPI_Type_struct")]
     pub fn type_struct(
         blocklengths: &[i64],

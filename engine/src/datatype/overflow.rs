@@ -1,18 +1,18 @@
-//! Which argument of a constructor call is to blame when its layout does not fit 64 bits.
+//! Finds the argument that makes the layout of a constructor call exceed 64 bits.
 //!
-//! After `bounds.rs`, which finds that out from sums and products and can only say what they would
-//! be. Here the call is looked at again, to name the argument and the value that a caller should
-//! look at: the first entry of a list that is too far away by itself, else the entries that are
-//! furthest; the largest of the numbers of a regular call. Runs for refused calls only.
+//! `bounds.rs` computes sums and products, so its error can only state their values. This file looks at
+//! the call again and names the argument and the value that the caller should check. In a list this is
+//! the first entry that is too far away by itself, else the entries that are furthest apart. In a
+//! regular call it is the largest number. Only refused calls run this code.
 
 use super::{Constructor, Datatype};
 use crate::error::{Error, ErrorKind};
 use crate::table::Table;
 
-/// `error`, found in the bounds of `constructor`, as an error of the call's argument.
+/// Turns `error`, found in the bounds of `constructor`, into an error about an argument of the call.
 #[cold]
 pub(super) fn of_argument(constructor: &Constructor, error: Error) -> Error {
-    // What the call's own checks say names its argument already.
+    // The errors of the call's own checks already name the argument.
     if !matches!(error.argument(), "displacement" | "datatype") {
         return error;
     }
@@ -67,15 +67,15 @@ fn largest(arguments: [(&'static str, i64); 3]) -> (&'static str, String) {
     (worst.0, worst.1.to_string())
 }
 
-/// Blocks of `(length, displacement, extent of what they hold)`, displacements in units of `unit`
-/// bytes.
+/// Finds the entry to name among blocks `(length, displacement, extent of the block's type)`.
+/// Displacements are in units of `unit` bytes.
 fn scattered(
     blocks: impl Iterator<Item = (i64, i64, i128)>,
     unit: i128,
     displacements: &Table,
 ) -> (&'static str, String) {
     for (entry, (length, displacement, extent)) in blocks.enumerate() {
-        // 64 times 64 bits, and their sum, fit 128.
+        // A product of two 64-bit numbers fits 128 bits, and so does the sum of two such products.
         let first = i128::from(displacement) * unit;
         let bytes = i128::from(length) * extent;
         if length > 0 && i64::try_from(first).is_err() {
@@ -105,7 +105,7 @@ fn equal_blocks(
     scattered(blocks, unit, displacements)
 }
 
-/// No entry is too far by itself: all of them together are.
+/// Describes all entries: none is too far away by itself, but the distance between them is too large.
 fn apart(displacements: &Table) -> (&'static str, String) {
     let least = displacements.iter().min().unwrap_or(0);
     let most = displacements.iter().max().unwrap_or(0);

@@ -1,8 +1,8 @@
 //! The predefined types that have no name: Fortran 90 kinds (MPI-5.0 section 19.1.5) and pairs for
-//! `MPI_MINLOC` and `MPI_MAXLOC` (section 6.9.4); and the named type of a class and size.
+//! `MPI_MINLOC` and `MPI_MAXLOC` (section 6.9.4). Also finds the named type of a class and size.
 //!
-//! An unnamed type is made at the first call and kept for the life of the process: the same
-//! arguments give the same datatype, and there are not many arguments that are not refused.
+//! An unnamed type is made at the first call and kept for the life of the process, so equal arguments
+//! return one datatype. The table stays small, because few argument lists are valid.
 
 use super::{Call, Constructor, Datatype};
 use crate::error::{Error, ErrorKind, Result};
@@ -10,7 +10,7 @@ use crate::named::Named;
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// An argument that was not given (`MPI_UNDEFINED`), as it appears in decoded integers.
+/// The value of an argument that was not given (`MPI_UNDEFINED`), as it appears in decoded integers.
 #[doc(alias = "MPI_UNDEFINED")]
 pub const UNDEFINED: i32 = -32766;
 
@@ -33,7 +33,8 @@ impl TypeClass {
     pub const COMPLEX: Self = Self(194);
 }
 
-/// The arguments of a call that makes a Fortran 90 kind; `UNDEFINED` where none was given.
+/// The arguments of a call that makes a Fortran 90 kind; `UNDEFINED` for an argument that was not
+/// given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum F90 {
     Real { precision: i32, range: i32 },
@@ -50,7 +51,7 @@ impl F90 {
         }
     }
 
-    /// The named type with the representation of this kind.
+    /// Returns the named type that represents this kind.
     fn named(self) -> Result<Named> {
         match self {
             Self::Real { precision, range } => real_kind(precision, range).map(|k| k.real),
@@ -60,7 +61,7 @@ impl F90 {
     }
 }
 
-/// A kind of real: decimal digits, decimal exponent range, and the named types that have it.
+/// A kind of real: decimal digits, decimal exponent range, and the named types that represent it.
 struct RealKind {
     precision: i32,
     range: i32,
@@ -74,9 +75,9 @@ impl RealKind {
     }
 }
 
-/// The kinds in the order in which `selected_real_kind` prefers them, as Fortran compilers for
-/// LP64 machines have them. Half precision is no kind there. Only x86 has one between double and
-/// quadruple: 80 bits in 16 bytes, C's `long double`.
+/// The kinds in the order in which `selected_real_kind` prefers them, as in Fortran compilers for LP64
+/// machines. Half precision is not among them. Only x86 has a kind between double and quadruple: C's
+/// `long double`, 80 bits in 16 bytes.
 const REAL_KINDS: &[RealKind] = &[
     RealKind::new(6, 37, Named::REAL4, Named::COMPLEX8),
     RealKind::new(15, 307, Named::REAL8, Named::COMPLEX16),
@@ -112,7 +113,7 @@ fn real_kind(precision: i32, range: i32) -> Result<&'static RealKind> {
     not_negative("precision", precision)?;
     not_negative("range", range)?;
     let last = &REAL_KINDS[REAL_KINDS.len() - 1];
-    // An argument that is not given is below all others.
+    // An argument that is not given is below all valid values.
     if precision > last.precision {
         return refuse(
             "precision",
@@ -146,7 +147,8 @@ fn integer_kind(range: i32) -> Result<Named> {
     }
 }
 
-/// True for what `MPI_MINLOC` can compare: integers and reals (MPI-5.0 section 6.9.2).
+/// Returns true for the types that `MPI_MINLOC` can compare: integers and reals (MPI-5.0 section
+/// 6.9.2).
 fn is_ordered(named: Named) -> bool {
     is_integer(named)
         || matches!(
@@ -163,7 +165,7 @@ fn is_ordered(named: Named) -> bool {
         )
 }
 
-/// True for the C and Fortran integers and the integers of all languages.
+/// Returns true for the C and Fortran integers and for the language-independent integers.
 fn is_integer(named: Named) -> bool {
     matches!(
         named,
@@ -203,10 +205,10 @@ enum Key {
     ValueIndex(Named, Named),
 }
 
-/// The type that was made for `key`, or the one that `make` makes now.
+/// Returns the type stored for `key`; at the first call, `make` makes it.
 fn cached(key: Key, make: impl FnOnce() -> Result<Datatype>) -> Result<Datatype> {
     static MADE: LazyLock<Mutex<HashMap<Key, Datatype>>> = LazyLock::new(Mutex::default);
-    // A panic elsewhere cannot leave the map half changed.
+    // A panic elsewhere cannot leave the map half changed, so a poisoned lock is usable.
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(ty) = made.get(&key) {
         return Ok(ty.clone());
@@ -225,52 +227,55 @@ impl Datatype {
         })
     }
 
-    /// The type of a Fortran variable `real(selected_real_kind(precision, range))`: at least so
-    /// many decimal digits and so large a decimal exponent (MPI-5.0 section 19.1.5). The same
-    /// arguments give the same datatype.
+    /// Returns the type of a Fortran variable `real(selected_real_kind(precision, range))`: a real with
+    /// at least `precision` decimal digits and a decimal exponent range of at least `range` (MPI-5.0
+    /// section 19.1.5). Equal arguments return the same datatype.
     ///
     /// # Errors
     ///
-    /// Neither argument given, a negative one, or one that no kind satisfies.
+    /// Returns `ErrorKind::Argument` if both arguments are `None`, or if an argument is negative or no
+    /// kind satisfies it.
     #[doc(alias = "MPI_Type_create_f90_real")]
     pub fn f90_real(precision: Option<i32>, range: Option<i32>) -> Result<Self> {
         let (precision, range) = (given("precision", precision)?, given("range", range)?);
         Self::f90(F90::Real { precision, range })
     }
 
-    /// The type of a Fortran variable `complex(selected_real_kind(precision, range))`. The same
-    /// arguments give the same datatype.
+    /// Returns the type of a Fortran variable `complex(selected_real_kind(precision, range))`. Equal
+    /// arguments return the same datatype.
     ///
     /// # Errors
     ///
-    /// As for [`Datatype::f90_real`].
+    /// Returns `ErrorKind::Argument` if both arguments are `None`, or if an argument is negative or no
+    /// kind satisfies it.
     #[doc(alias = "MPI_Type_create_f90_complex")]
     pub fn f90_complex(precision: Option<i32>, range: Option<i32>) -> Result<Self> {
         let (precision, range) = (given("precision", precision)?, given("range", range)?);
         Self::f90(F90::Complex { precision, range })
     }
 
-    /// The type of a Fortran variable `integer(selected_int_kind(range))`: all integers of so many
-    /// decimal digits (MPI-5.0 section 19.1.5). The same argument gives the same datatype.
+    /// Returns the type of a Fortran variable `integer(selected_int_kind(range))`: an integer that
+    /// holds all numbers of `range` decimal digits (MPI-5.0 section 19.1.5). Equal arguments return the
+    /// same datatype.
     ///
     /// # Errors
     ///
-    /// A negative range, or one that no kind satisfies.
+    /// Returns `ErrorKind::Argument` if `range` is negative or no kind satisfies it.
     #[doc(alias = "MPI_Type_create_f90_integer")]
     pub fn f90_integer(range: i32) -> Result<Self> {
         Self::f90(F90::Integer { range })
     }
 
-    /// The predefined pair of a value and an index for `MPI_MINLOC` and `MPI_MAXLOC` (MPI-5.0
-    /// section 6.9.4): laid out like a C struct of the two.
+    /// Returns the predefined pair of a value and an index for `MPI_MINLOC` and `MPI_MAXLOC` (MPI-5.0
+    /// section 6.9.4). The pair has the layout of a C struct of the two types.
     ///
-    /// A named pair such as `MPI_FLOAT_INT` where there is one. There is an unnamed pair of any
-    /// other real or integer with any integer; all other combinations have none, and the answer is
-    /// `None` (`MPI_DATATYPE_NULL` in C). The same arguments give the same datatype.
+    /// If a named pair such as `MPI_FLOAT_INT` exists, this function returns it. Any other real or
+    /// integer forms an unnamed pair with any integer. For all other combinations the result is `None`
+    /// (`MPI_DATATYPE_NULL` in C). Equal arguments return the same datatype.
     ///
     /// # Errors
     ///
-    /// Those of [`Datatype::structured`]; no pair is known that has any.
+    /// Returns the errors of [`Datatype::structured`]; no known pair causes one.
     #[doc(alias = "MPI_Type_get_value_index")]
     pub fn get_value_index(value: &Datatype, index: &Datatype) -> Result<Option<Self>> {
         let (Some(first), Some(second)) = (value.as_named(), index.as_named()) else {
@@ -295,12 +300,13 @@ impl Datatype {
         Ok(Some(pair))
     }
 
-    /// The named type of a class that has `size` bytes: `MPI_INTEGER4`, `MPI_REAL8` and so on
+    /// Returns the named type of a class that has `size` bytes, such as `MPI_INTEGER4` or `MPI_REAL8`
     /// (MPI-5.0 section 19.1.5).
     ///
     /// # Errors
     ///
-    /// A value that is no class, or a size that no type of the class has.
+    /// Returns `ErrorKind::Argument` if `class` is not a class, or if no type of the class has `size`
+    /// bytes.
     #[doc(alias = "MPI_Type_match_size")]
     pub fn match_size(class: TypeClass, size: i32) -> Result<Self> {
         let types: &[Named] = match class {
@@ -324,7 +330,7 @@ impl Datatype {
     }
 }
 
-/// An argument as it is decoded. The value that means "not given" cannot be given.
+/// Returns an argument as it is decoded. A caller may not pass the value that means "not given".
 fn given(argument: &'static str, value: Option<i32>) -> Result<i32> {
     match value {
         Some(UNDEFINED) => refuse(argument, format!("{UNDEFINED} is negative")),

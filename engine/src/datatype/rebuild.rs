@@ -1,13 +1,13 @@
-//! A type from its decoded call: the other half of `decode.rs`.
+//! Builds a type from its decoded call: the inverse of `decode.rs`.
 //!
-//! Takes what MPI's queries return, from whatever library; every length and value is checked, and
-//! the call that is found is made through the ordinary constructors, which check the rest.
+//! The input is what MPI's queries return, possibly from another library. So this file checks every
+//! length and value, and then calls the ordinary constructors, which check the rest.
 
 use super::{Binding, Combiner, Datatype, Distribution, Form, Order, UNDEFINED};
 use crate::error::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
 
-/// The four arrays, with what is checked of them.
+/// The four arrays, and the methods that check them.
 struct Reader<'a> {
     combiner: Combiner,
     integers: &'a [i32],
@@ -20,7 +20,7 @@ fn wrong<T>(kind: ErrorKind, argument: &'static str, detail: String) -> Result<T
     Err(Error::new(kind, argument, detail))
 }
 
-/// The arguments of a call. Those of most calls are few: then they take no allocation.
+/// The arguments of a call. Most calls have few arguments, which then need no allocation.
 type Arguments = SmallVec<[i64; 32]>;
 
 fn widened(values: &[i32]) -> Arguments {
@@ -28,7 +28,8 @@ fn widened(values: &[i32]) -> Arguments {
 }
 
 impl<'a> Reader<'a> {
-    /// Refuses arrays of other lengths than these: integers, addresses, large counts, types.
+    /// Refuses arrays whose lengths differ from the given numbers of integers, addresses, large counts
+    /// and types.
     fn expect(&self, integers: u64, addresses: u64, counts: u64, types: u64) -> Result<()> {
         for (argument, length, expected) in [
             ("integers", self.integers.len(), integers),
@@ -44,12 +45,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Large counts say that the call had the large form.
+    /// Returns the form of the call: large counts mean that the call had the large form.
     fn form(&self) -> Form {
         if self.counts.is_empty() { Form::Int } else { Form::Large }
     }
 
-    /// The count that a list of counts begins with, which says how long the others are.
+    /// Returns the count at the start of a list of counts. It determines the lengths of the other
+    /// lists.
     fn count(&self, argument: &'static str, values: &[i64]) -> Result<u64> {
         match values {
             [] => wrong(ErrorKind::Count, argument, format!("no entries for {}", self.combiner)),
@@ -61,7 +63,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Number of dimensions, at `at` of the integers.
+    /// Returns the number of dimensions, which is integer number `at`.
     fn dimensions(&self, at: usize) -> Result<u64> {
         match self.integers.get(at) {
             Some(&dimensions) if dimensions >= 1 => Ok(dimensions as u64),
@@ -86,8 +88,9 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The arguments of a call whose `int` form has counts first and then `addresses` of them in
-    /// bytes: `count`, `more` counts, and `per` counts and `bytes` addresses for each of `count`.
+    /// Returns the arguments of a call that begins with a number of blocks `count`. In the `int` form
+    /// the integers are `count`, `more` further counts, and `per` counts for each block; the addresses
+    /// are `bytes` for each block.
     fn list(
         &self,
         more: u64,
@@ -113,7 +116,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The arguments of a call with a fixed number of counts and addresses.
+    /// Returns the arguments of a call with a fixed number of counts and addresses.
     fn fixed(&self, counts: u64, addresses: u64) -> Result<Arguments> {
         match self.form() {
             Form::Large => {
@@ -129,7 +132,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// As [`Reader::fixed`] or [`Reader::list`], for the combiners that have no large form.
+    /// Returns the binding of a combiner that has no large form; refuses large counts.
     fn binding(&self) -> Result<Binding> {
         match self.form() {
             Form::Large => wrong(
@@ -147,15 +150,16 @@ impl<'a> Reader<'a> {
 }
 
 impl Datatype {
-    /// The type that the call `combiner` makes of these arguments, in the places of MPI-5.0 section
-    /// 5.1.13: what [`Datatype::envelope`] and [`Datatype::contents`] gave for it. Large counts say
-    /// that the call had the large form, which is recorded.
+    /// Creates the type that the call `combiner` makes of these arguments. The arguments are in the
+    /// positions of MPI-5.0 section 5.1.13, as [`Datatype::envelope`] and [`Datatype::contents`] return
+    /// them. If there are large counts, the call had the large form, and the type records that.
     ///
     /// # Errors
     ///
-    /// [`Combiner::NAMED`] (named types are made by no call), an unknown combiner, arrays that are
-    /// not exactly as long as the call needs, a value that means nothing in its place, and whatever
-    /// the call itself refuses.
+    /// Returns `ErrorKind::Type` for [`Combiner::NAMED`] (no call makes a named type) and for a
+    /// value-index pair that does not exist. Returns `ErrorKind::Count` if an array does not have the
+    /// length that the call needs. Returns `ErrorKind::Argument` for an unknown combiner and for a
+    /// value that is not valid at its position. Also returns every error of the call itself.
     pub fn from_contents(
         combiner: Combiner,
         integers: &[i32],

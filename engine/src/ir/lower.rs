@@ -1,10 +1,9 @@
-//! Tree to program, constructor by constructor, without any cleverness: that is for the passes.
-//! Except for one thing: what is one run of memory stays a [`Lowered::Run`] until something makes it
-//! more than that, and only then becomes a node. Most types are runs in a loop or a struct of
-//! runs, and need no pass then.
+//! Lowers a tree to a program, constructor by constructor. Optimizations are left to the passes, with
+//! one exception: a single run of memory stays a [`Lowered::Run`] until a user needs a node for it.
+//! Most types are runs in a loop, or a struct of runs; these need no pass after lowering.
 //!
-//! Comes after `datatype/`, before `passes/`. Walks the tree with a list on the heap, and lowers a
-//! type that occurs many times once, so that trees that share subtrees (which may describe
+//! This file comes after `datatype/` and before `passes/`. It walks the tree with a list on the heap.
+//! It lowers a type that occurs many times only once, so trees with shared subtrees (which may describe
 //! exponentially many elements) stay small. Types without data lower to nothing.
 
 use super::{Edge, Node, NodeId, Op, Part, Program, RaggedList};
@@ -16,25 +15,25 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Most nodes of a program; a tree that needs more is refused at commit.
+/// Maximum number of nodes in a program. Commit refuses a tree that needs more.
 pub(crate) const MAX_NODES: usize = 1 << 28;
 
-/// How many nodes back a block of the same length is looked for.
+/// How many nodes back the search for a block of equal length goes.
 const LOOK_BACK: usize = 8;
 
-/// Makes the leaf of a named type in place of native blocks (`typed/`).
+/// Makes the leaf of a named type; used instead of native blocks (`typed/`).
 pub(crate) type Leaf<'a> = &'a mut dyn FnMut(&mut Program, Named) -> Edge;
 
-/// Lowers `ty`; the program's outer loop runs over elements one extent apart.
+/// Lowers `ty`. The program's outer loop runs over elements that are one extent apart.
 pub(crate) fn lower(ty: &Datatype) -> Result<Program> {
     lower_with(ty, None)
 }
 
-/// As [`lower`], with leaves made by `leaf`. A leaf may not be larger than the type's native size,
-/// for which the tree has checked that sums fit.
+/// Lowers `ty` with leaves made by `leaf`. A leaf may not be larger than the type's native size: the
+/// tree checked that sums of native sizes fit.
 pub(crate) fn lower_with(ty: &Datatype, leaf: Option<Leaf<'_>>) -> Result<Program> {
     let mut lowering = Lowering { program: Program::new(ty.extent()), done: Memo::default(), leaf };
-    // Most types: one call over named types, for which nothing has to be remembered.
+    // Most types are one call over named types. Then nothing has to be remembered.
     if lowering.leaf.is_none() && ty.constructor().children().iter().all(Datatype::is_named) {
         let lowered = lowering.node(ty)?;
         lowering.program.body = lowered.map(|lowered| lowering.edge(lowered));
@@ -47,7 +46,7 @@ pub(crate) fn lower_with(ty: &Datatype, leaf: Option<Leaf<'_>>) -> Result<Progra
         let children = top.constructor().children();
         let before = pending.len();
         if top.size() > 0 {
-            // Named types, which most children are, are lowered when their first user is.
+            // Most children are named types. A named type is lowered when its user is lowered.
             for child in children {
                 if !child.is_named() && lowering.done.get(child).is_none() {
                     pending.push(child);
@@ -69,7 +68,7 @@ struct Lowering<'a> {
     leaf: Option<Leaf<'a>>,
 }
 
-/// What a type with data is lowered to, placed relative to its user.
+/// The lowered form of a type with data, placed relative to its user.
 #[derive(Clone, Copy)]
 enum Lowered {
     /// One run of bytes, not a node yet.
@@ -94,7 +93,7 @@ impl Lowered {
         }
     }
 
-    /// The run that `self` and then `next` make, if they are runs that touch.
+    /// Returns the run that `self` and then `next` form, if both are runs and they touch.
     fn joined(self, next: Self) -> Option<Self> {
         match (self, next) {
             (Self::Run { offset, bytes }, Self::Run { offset: at, bytes: more })
@@ -118,14 +117,14 @@ fn append(members: &mut Parts, next: Lowered) {
     }
 }
 
-/// Every finished type: what it is lowered to, at displacement 0, or nothing if it has no data.
+/// The lowered form, at displacement 0, of every finished type, or `None` for a type without data.
 ///
-/// A list while it is short, since most trees have two or three nodes and committing them is to
-/// cost less than hashing them would; a map from then on.
+/// A short memo is a list, since most trees have two or three nodes, and committing such a tree must
+/// not cost as much as hashing its nodes. A longer memo is a map.
 #[derive(Default)]
 struct Memo {
     few: SmallVec<[(*const (), Option<Lowered>); Memo::FEW]>,
-    /// Made when it is needed: even an empty map costs its keys.
+    /// Made on demand: even an empty map costs its hash keys.
     many: Option<HashMap<*const (), Option<Lowered>>>,
 }
 
@@ -149,10 +148,10 @@ impl Memo {
 }
 
 impl Lowering<'_> {
-    /// What a type is lowered to: one that is done, named, or whose children are done.
+    /// Returns the lowered form of a type that is named, is already lowered, or has lowered children.
     #[inline(always)]
     fn finish(&mut self, ty: &Datatype) -> Result<Option<Lowered>> {
-        // A named type that is a run costs less than a look.
+        // A named type that is a run costs less to lower than to look up.
         match (&self.leaf, ty.constructor()) {
             (None, Constructor::Named(named)) => Ok(self.named(*named)),
             _ => self.finish_made(ty),
@@ -169,19 +168,19 @@ impl Lowering<'_> {
         Ok(lowered)
     }
 
-    /// What a child is lowered to. A type with data has a child with data.
+    /// Returns the lowered form of a child that has data. A type with data has a child with data.
     fn child(&mut self, old: &Datatype) -> Result<Lowered> {
         self.finish(old)?.ok_or_else(|| {
             Error::new(ErrorKind::Internal, "datatype", "data without a child that has data")
         })
     }
 
-    /// Lowers one type whose children are done or named.
+    /// Lowers one type whose children are lowered or named.
     fn node(&mut self, ty: &Datatype) -> Result<Option<Lowered>> {
         if ty.size() == 0 {
             return Ok(None);
         }
-        // A call makes a node for each child and a few more.
+        // A call makes one node per child and a few more.
         if self.program.nodes().len() + ty.constructor().children().len() >= MAX_NODES {
             return Err(Error::new(
                 ErrorKind::Limit,
@@ -204,7 +203,7 @@ impl Lowering<'_> {
             Constructor::Vector { count, blocklength, stride, old } => {
                 let body = self.child(old)?;
                 let block = self.repeat(*blocklength, old.extent(), body);
-                // With one block the stride is never used and may be anything.
+                // With one block the stride is unused and may have any value.
                 self.repeat(*count, stride.wrapping_mul(old.extent()), block)
             }
             Constructor::Hvector { count, blocklength, stride, old } => {
@@ -251,7 +250,8 @@ impl Lowering<'_> {
                 let mut lowered = self.child(old)?;
                 let extent = i128::from(old.extent());
                 for (d, stride) in crate::datatype::strides(sizes, *order, extent)? {
-                    // Fits: with data, all elements of the array have addresses of 64 bits.
+                    // The stride fits: the type has data, so all elements of the array have 64-bit
+                    // addresses.
                     let stride = stride as i64;
                     lowered = self.repeat(subsizes[d], stride, lowered);
                     lowered = lowered.moved(starts[d].wrapping_mul(stride));
@@ -269,14 +269,16 @@ impl Lowering<'_> {
         }
     }
 
-    /// A node over `body`, which lies at 0 in it: displacements are the user's.
+    /// Makes a node over `body`. The body is placed at 0 in the node; its displacement moves to the
+    /// user.
     fn push(&mut self, bytes: u64, body: Lowered, op: impl FnOnce(Edge) -> Op) -> Lowered {
         let Edge { offset, node } = self.edge(body);
         let node = self.program.push(bytes, op(Edge { offset: 0, node }));
         Lowered::Node(Edge { offset, node })
     }
 
-    /// What a type is lowered to, as a node. Equal runs of a struct become one, if it has not many others.
+    /// Returns the lowered form as a node. Equal runs of a struct share a node if few nodes lie between
+    /// them.
     #[inline]
     fn edge(&mut self, lowered: Lowered) -> Edge {
         match lowered {
@@ -285,20 +287,20 @@ impl Lowering<'_> {
         }
     }
 
-    /// A block of `bytes` bytes: an equal one among the latest nodes, or a new one.
+    /// Returns a block of `bytes` bytes: an equal block among the latest nodes, or a new node.
     #[inline]
     fn block(&mut self, bytes: u64) -> NodeId {
         let nodes = self.program.nodes();
         let equal = |node: &Node| node.bytes == bytes && node.op.is_block();
         let back = nodes.iter().rev().take(LOOK_BACK).position(equal);
         match back {
-            // Programs have fewer nodes than ids.
+            // A program has fewer nodes than there are ids.
             Some(back) => NodeId((nodes.len() - 1 - back) as u32),
             None => self.program.push(bytes, Op::Block),
         }
     }
 
-    /// A named type: one run, or two where a pair has a hole between its members.
+    /// Lowers a named type: one run, or two runs if a pair has a hole between its members.
     #[inline(always)]
     fn named(&mut self, named: Named) -> Option<Lowered> {
         match named.members() {
@@ -318,7 +320,7 @@ impl Lowering<'_> {
         self.seq(&runs)
     }
 
-    /// `count` copies (at least one), `stride` bytes apart. One copy is the body itself.
+    /// Lowers `count` copies (at least one), `stride` bytes apart. One copy is the body itself.
     #[inline(always)]
     fn repeat(&mut self, count: i64, stride: i64, body: Lowered) -> Lowered {
         if count == 1 { body } else { self.repeat_many(count, stride, body) }
@@ -348,16 +350,17 @@ impl Lowering<'_> {
         stride: i64,
         body: Lowered,
     ) -> Lowered {
-        // No length is negative, and the sum fits: the tree checked it.
+        // No length is negative and the sum fits: the tree checked both.
         let copies = lengths.total().unwrap_or_default() as u64;
         let list = Arc::new(RaggedList::new(lengths.clone(), at.clone()));
         let bytes = self.bytes(body) * copies;
         self.push(bytes, body, |body| Op::Ragged { list, scale, stride, body })
     }
 
-    /// A struct of a few named types, as [`Self::seq`] makes it. In numbers of 64 bits, which stay in
-    /// registers or are read as they were written: parts that are copied while their stores are
-    /// under way took two thirds of the time of lowering a struct of 8.
+    /// Lowers a struct of a few named types, with the result of [`Self::seq`]. It works on arrays of
+    /// 64-bit numbers, which stay in registers or are read in the width in which they were written. The
+    /// earlier version copied parts while their stores were still in flight; that took two thirds of
+    /// the time of lowering a struct of 8 members.
     #[inline]
     fn record(&mut self, lengths: &Table, places: &Table, types: &[Datatype]) -> Option<Lowered> {
         const FEW: usize = 16;
@@ -368,12 +371,12 @@ impl Lowering<'_> {
         let mut runs = 0;
         for (i, old) in types.iter().enumerate() {
             let (each, length) = (old.named_run()?, lengths.get(i) as u64);
-            // The tree has checked that sums fit.
+            // The tree checked that sums fit.
             let (offset, bytes) = (places.get(i), each * length);
             if bytes == 0 {
                 continue;
             }
-            // No end is beyond 64 bits, or it would not fit the tree's bounds.
+            // No end exceeds 64 bits; otherwise it would not fit the tree's bounds.
             if runs > 0 && offsets[runs - 1].wrapping_add(sizes[runs - 1] as i64) == offset {
                 sizes[runs - 1] += bytes;
             } else {
@@ -424,10 +427,10 @@ mod tests {
     #[test]
     fn runs_that_touch_are_one_node_and_equal_runs_share_one() {
         let [char, int, double] = [Named::CHAR, Named::INT, Named::DOUBLE].map(Datatype::named);
-        // 0..1 and 4..16: two runs and the sequence.
+        // 0..1 and 4..16: two runs and the sequence, so 3 nodes.
         let members = [char, int.clone(), double.clone()];
         assert_eq!(nodes(&Datatype::structured(&[1; 3], &[0, 4, 8], &members).unwrap()), 3);
-        // Doubles and ints by turns, with gaps: still two runs and the sequence.
+        // Doubles and ints alternate, with gaps: still two runs and the sequence.
         let types: Vec<Datatype> = [double, int].into_iter().cycle().take(1000).collect();
         let places: Vec<i64> = (0..1000).map(|i| i * 16).collect();
         assert_eq!(nodes(&Datatype::structured(&[1; 1000], &places, &types).unwrap()), 3);
@@ -442,7 +445,7 @@ mod tests {
         assert_eq!((nodes(&ty), ty.size()), (1, 1 << 60));
     }
 
-    /// Structs of named types are lowered without parts: as if there were no such way.
+    /// `record` lowers structs of named types without parts; the result must equal that of `seq`.
     #[test]
     fn records_are_what_any_struct_is() {
         let named = [Named::CHAR, Named::SHORT, Named::INT, Named::DOUBLE, Named::DOUBLE_INT]
@@ -454,7 +457,7 @@ mod tests {
         };
         for round in 0..3000 {
             let members = 1 + next(17) as usize;
-            // Mostly touching ones, or all of one type, or anywhere.
+            // The members mostly touch, or all have one type, or lie anywhere.
             let types: Vec<&Datatype> = (0..members)
                 .map(|_| if round % 5 == 0 { &named[2] } else { &named[next(5) as usize] })
                 .collect();

@@ -1,15 +1,15 @@
 //! The loop program that a datatype is lowered to: runs in packed order, held compactly.
 //!
-//! `lower.rs` makes it from the tree, the passes in `passes/` rewrite it, `verify.rs` checks it
-//! after each of them, `text.rs` prints it, `plan/` cuts it into nests.
+//! `lower.rs` makes a program from the tree. The passes in `passes/` rewrite it, `verify.rs` checks it
+//! after each pass, `text.rs` prints it, and `plan/` cuts it into nests.
 //!
-//! A program is an arena of nodes; a node's operands have smaller ids, so one forward walk sees
-//! children before parents and nothing recurses. A node has no position of its own: an [`Edge`]
-//! adds the displacement of a use, so that one node serves many places. Regular types of any size
-//! are a few nodes; index tables are shared with the tree.
+//! A program is an arena of nodes. A node's operands have smaller ids, so one forward walk sees
+//! children before parents and nothing recurses. A node has no position of its own: an [`Edge`] adds
+//! the displacement of a use, so one node serves many places. A regular type of any size is a few
+//! nodes; index tables are shared with the tree.
 //!
-//! Sizes in packed bytes fit `i64` (the tree checked it). Displacements are added with wrapping
-//! arithmetic: a partial sum may leave the range although every address does not.
+//! Sizes in packed bytes fit `i64` (the tree checked that). Displacements are added with wrapping
+//! arithmetic: a partial sum may exceed 64 bits although every address fits.
 
 pub(crate) mod lower;
 pub mod text;
@@ -30,7 +30,7 @@ impl NodeId {
     }
 }
 
-/// A use of a node, `offset` bytes from where its user is.
+/// A use of a node, at `offset` bytes from the position of its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
     /// Displacement in bytes.
@@ -39,7 +39,7 @@ pub struct Edge {
     pub node: NodeId,
 }
 
-/// One node: what it does and how many packed bytes that makes (never 0).
+/// One node: its operation and the number of packed bytes it makes (never 0).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// Packed bytes.
@@ -59,7 +59,7 @@ pub enum Op {
         count: u64,
         /// Bytes from one iteration to the next.
         stride: i64,
-        /// What is repeated.
+        /// The node that is repeated.
         body: Edge,
     },
     /// `body` at `entries[i] * scale` for every `i`.
@@ -68,7 +68,7 @@ pub enum Op {
         entries: Table,
         /// Bytes per unit of a position.
         scale: i64,
-        /// What is repeated.
+        /// The node that is repeated.
         body: Edge,
     },
     /// For every `i`, `lengths[i]` copies of `body`, `stride` bytes apart, the first at
@@ -80,18 +80,18 @@ pub enum Op {
         scale: i64,
         /// Bytes from one copy to the next.
         stride: i64,
-        /// What is repeated.
+        /// The node that is repeated.
         body: Edge,
     },
-    /// The parts one after the other.
+    /// The parts, one after another.
     Seq {
-        /// The parts and where they end in packed bytes.
+        /// The parts, each with its end in packed bytes.
         parts: Box<[Part]>,
     },
 }
 
 impl Op {
-    /// Whether this is [`Op::Block`]; unlike a comparison, one instruction.
+    /// Returns true for [`Op::Block`]. Unlike a comparison, this takes one instruction.
     #[inline]
     pub(crate) fn is_block(&self) -> bool {
         matches!(self, Self::Block)
@@ -101,14 +101,14 @@ impl Op {
 /// A part of a [`Op::Seq`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Part {
-    /// What and where.
+    /// The node of the part, and its displacement.
     pub edge: Edge,
     /// Packed bytes of the sequence up to and including this part.
     pub end: u64,
 }
 
-/// The index list of a [`Op::Ragged`], with sampled prefix sums so that any copy is found without
-/// expanding the list.
+/// The index list of a [`Op::Ragged`], with sampled prefix sums. They find any copy without an
+/// expansion of the list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RaggedList {
     /// Copies per entry.
@@ -117,19 +117,19 @@ pub struct RaggedList {
     pub entries: Table,
     /// `samples[k]`: number of copies before entry `k * SAMPLE`.
     samples: Box<[u64]>,
-    /// Every `STEP`-th sample, the part of a search that would miss the cache most often; empty
-    /// when one step holds all samples.
+    /// Every `STEP`-th sample: the part of a search that would miss the cache most often. Empty if one
+    /// step holds all samples.
     tops: Box<[u64]>,
 }
 
 impl RaggedList {
-    /// Entries per sample of the prefix sums: the samples cost 1/16 of a narrow table, and a seek
-    /// ends with at most this many steps.
+    /// Entries per sample of the prefix sums. The samples take 1/16 of the memory of a narrow table,
+    /// and a seek ends with at most this many steps.
     const SAMPLE: usize = 32;
     /// Samples per top.
     const STEP: usize = 64;
 
-    /// Builds the samples. Lengths must be non-negative and their sum must fit 63 bits.
+    /// Computes the samples. Lengths must be non-negative and their sum must fit 63 bits.
     pub(crate) fn new(lengths: Table, entries: Table) -> Self {
         fn sample<T>(all: &[T], sum: impl Fn(&[T]) -> u64) -> Vec<u64> {
             let mut next = 0;
@@ -141,7 +141,7 @@ impl RaggedList {
             samples
         }
         let samples = match &lengths {
-            // A sample of bytes sums up to 16 bits, which makes it a few vector instructions.
+            // The lengths of a sample are bytes, whose sum fits 16 bits: a few vector instructions.
             Table::Short(all) => {
                 sample(all, |part| part.iter().map(|&length| u16::from(length)).sum::<u16>().into())
             }
@@ -157,18 +157,18 @@ impl RaggedList {
         Self { lengths, entries, samples: samples.into(), tops }
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.lengths.len()
     }
 
-    /// True when there is no entry.
+    /// Returns true if there is no entry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The entry that holds copy number `copy`, and the number of that copy within the entry.
-    /// `copy` must be below the total.
+    /// Returns the entry that holds copy number `copy`, and the number of that copy within the entry.
+    /// `copy` must be less than the total number of copies.
     pub fn seek(&self, copy: u64) -> (usize, u64) {
         let above = self.tops.partition_point(|&before| before <= copy);
         let top = above.saturating_sub(1) * Self::STEP;
@@ -184,7 +184,7 @@ impl RaggedList {
         (entry + steps, rest)
     }
 
-    /// Number of copies before entry `entry`, which may be the end.
+    /// Returns the number of copies before entry `entry`, which may be one past the last.
     pub(crate) fn before(&self, entry: usize) -> u64 {
         let Some(sample) = self.samples.len().checked_sub(1) else { return 0 };
         let sample = sample.min(entry / Self::SAMPLE);
@@ -192,7 +192,8 @@ impl RaggedList {
         self.samples[sample] + rest.map(|entry| self.lengths.get(entry) as u64).sum::<u64>()
     }
 
-    /// How many of `lengths` come before copy `rest`, and its number within the next.
+    /// Returns how many of `lengths` come before copy `rest`, and the copy's number within the next
+    /// entry.
     fn walk<T>(lengths: &[T], mut rest: u64, length: impl Fn(&T) -> u64) -> (usize, u64) {
         for (steps, entry) in lengths.iter().enumerate() {
             let length = length(entry);
@@ -201,7 +202,7 @@ impl RaggedList {
             }
             rest -= length;
         }
-        // Not reached for a copy below the total.
+        // This point is not reached if the copy is below the total.
         (lengths.len(), rest)
     }
 }
@@ -209,8 +210,8 @@ impl RaggedList {
 /// A whole program: `factor * count` iterations of `body`, `stride` bytes apart, for `count`
 /// elements.
 ///
-/// The loop over elements is part of the program, so that passes can merge it with the loops
-/// inside: `factor` iterations make one element (1 unless `passes/count.rs` merged a loop).
+/// The loop over elements is part of the program, so that passes can merge it with the loops inside.
+/// `factor` iterations make one element (1 unless `passes/count.rs` merged a loop).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
     nodes: Vec<Node>,
@@ -218,7 +219,7 @@ pub struct Program {
     pub factor: u64,
     /// Bytes from one iteration to the next.
     pub stride: i64,
-    /// What is repeated; `None` for a type without data.
+    /// The node that is repeated; `None` for a type without data.
     pub body: Option<Edge>,
 }
 
@@ -227,13 +228,13 @@ impl Program {
         Self { nodes: Vec::with_capacity(4), factor: 1, stride, body: None }
     }
 
-    /// The node `id`.
+    /// Returns the node `id`.
     #[inline]
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
     }
 
-    /// All nodes, operands before users. Some may be out of use after passes.
+    /// Returns all nodes, operands before users. After passes some nodes may be unused.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
@@ -244,24 +245,25 @@ impl Program {
 
     pub(crate) fn push(&mut self, bytes: u64, op: Op) -> NodeId {
         self.nodes.push(Node { bytes, op });
-        // `lower.rs` refuses trees with more nodes than ids.
+        // `lower.rs` refuses trees that need more nodes than there are ids.
         NodeId((self.nodes.len() - 1) as u32)
     }
 
-    /// Copies of `body` that are `stride` apart are one run: a ragged list of them is a list of runs.
+    /// Returns true if copies of `body` that are `stride` apart form one run. Then a ragged list over
+    /// `body` is a list of runs.
     #[inline]
     pub(crate) fn is_dense(&self, stride: i64, body: Edge) -> bool {
         let node = self.node(body.node);
         node.op.is_block() && i128::from(stride) == i128::from(node.bytes)
     }
 
-    /// Whether any number of elements is one run.
+    /// Returns true if any number of elements is one run.
     #[inline]
     pub(crate) fn is_one_run(&self) -> bool {
         self.body.is_some_and(|body| self.is_dense(self.stride, body))
     }
 
-    /// Packed bytes of one element.
+    /// Returns the packed bytes of one element.
     pub fn element_bytes(&self) -> u64 {
         self.body.map_or(0, |body| self.factor * self.node(body.node).bytes)
     }
@@ -276,13 +278,13 @@ pub struct Run {
     pub bytes: u64,
 }
 
-/// Most runs of a window: a sequence of blocks that a nest has for its leaf.
+/// Maximum number of runs in a window. A window is a sequence of blocks that is the leaf of a nest.
 pub(crate) const WINDOW_RUNS: usize = 32;
 
-/// Largest distance of a window's run, start or end, from the window's base, in bytes.
+/// Maximum distance in bytes from a window's base to the start or end of a run in the window.
 pub(crate) const WINDOW_SPAN: i64 = 4096;
 
-/// A sequence that fits a window: few short blocks close together, the first at 0.
+/// Returns true for a sequence that is a window: few short blocks close together, the first at 0.
 pub(crate) fn is_window(nodes: &[Node], op: &Op) -> bool {
     let Op::Seq { parts } = op else { return false };
     let span = -WINDOW_SPAN..=WINDOW_SPAN;
@@ -295,7 +297,7 @@ pub(crate) fn is_window(nodes: &[Node], op: &Op) -> bool {
         })
 }
 
-/// The edges of an operation.
+/// Returns the edges of an operation.
 pub(crate) fn edges(op: &Op) -> impl Iterator<Item = Edge> + '_ {
     let (one, many): (Option<Edge>, &[Part]) = match op {
         Op::Block => (None, &[]),

@@ -1,6 +1,6 @@
-//! A program as text, for people, `explain` and golden files.
+//! Prints a program as text, for people, `explain` and golden files.
 //!
-//! One operation a line, indented by depth, displacements in bytes after `@`:
+//! Each operation takes one line, indented by depth, with its displacement in bytes after `@`:
 //!
 //! ```text
 //! elements 1 x 32
@@ -8,25 +8,25 @@
 //!     block 8 @0
 //! ```
 //!
-//! Large tables show their first entries only, deep programs their first levels, and the whole ends
-//! after `LINES` operations: a node that is used in many places is printed in each, and sequences
-//! that use their child twice would print exponentially many.
+//! A large table prints only its first entries, a deep program only its first levels. The
+//! text ends after `LINES` operations: a node is printed at each of its uses, so a tower of sequences
+//! that use their child twice would print exponentially many lines.
 
 use super::{Edge, Op, Program};
 use crate::table::Table;
 use std::fmt;
 
-/// Entries of a table or list, and parts of a sequence, that are printed.
+/// Maximum number of table entries, list entries and parts of a sequence that are printed.
 const SHOWN: usize = 16;
-/// Levels that are printed.
+/// Maximum number of levels that are printed.
 const LEVELS: usize = 32;
-/// Operations that are printed.
+/// Maximum number of operations that are printed.
 const LINES: usize = 1000;
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "elements {} x {}", self.factor, self.stride)?;
-        // Operands not shown have no edge.
+        // `None` stands for operands that are not shown.
         let mut pending: Vec<(Option<Edge>, usize)> =
             self.body.iter().map(|&edge| (Some(edge), 1)).collect();
         let mut lines = 0;
@@ -110,7 +110,7 @@ mod tests {
         assert!(text(17).ends_with("\n    …\n"), "{}", text(17));
     }
 
-    /// Every sequence uses the one below it twice: 2^31 operations in the first 32 levels.
+    /// Every sequence uses the sequence below it twice: 2^31 operations in the first 32 levels.
     #[test]
     fn a_shared_tower_prints_a_bounded_text() {
         let mut ty = Datatype::named(Named::BYTE);

@@ -1,15 +1,15 @@
 //! The invariants of a program, checked after lowering and after every pass.
 //!
-//! 1. An operand's id is smaller than its user's (hence no cycles).
-//! 2. No node makes 0 packed bytes, and a node's packed bytes are what its operation says: block
-//!    length, count times body, sum of lengths times body, sum of parts.
-//! 3. Loops run at least once, tables, lists and sequences are not empty; part ends increase.
-//! 4. The two tables of a ragged list have one length, and no length in it is negative.
-//! 5. The program's element bytes equal the type's size, and the program has a body exactly if
-//!    that is not 0.
+//! 1. An operand's id is smaller than its user's id, so there are no cycles.
+//! 2. No node makes 0 packed bytes. A node's packed bytes equal the value that its operation implies:
+//!    block length, count times body, sum of lengths times body, sum of parts.
+//! 3. Loops run at least once; tables, lists and sequences are not empty; part ends increase.
+//! 4. The two tables of a ragged list have equal lengths, and no length in the list is negative.
+//! 5. The program's element bytes equal the type's size, and the program has a body exactly if the size
+//!    is not 0.
 //!
-//! Runs once at every commit, and in debug builds after every pass. It is not a proof that the
-//! program means the tree: that is what the oracle is for.
+//! The verifier runs once at every commit, and in debug builds after every pass. It does not prove that
+//! the program has the meaning of the tree; tests compare that with the oracle.
 
 use super::{Edge, Op, Program};
 use crate::error::{Error, ErrorKind, Result};
@@ -18,11 +18,11 @@ fn broken(detail: String) -> Error {
     Error::new(ErrorKind::Internal, "program", detail)
 }
 
-/// Checks every invariant of `program`, which is to make `size` packed bytes per element.
+/// Checks every invariant of `program`, which must make `size` packed bytes per element.
 ///
 /// # Errors
 ///
-/// The first invariant that does not hold, as an internal error.
+/// Returns `ErrorKind::Internal` with the first invariant that does not hold.
 pub fn verify(program: &Program, size: u64) -> Result<()> {
     for (id, node) in program.nodes().iter().enumerate() {
         let body = |edge: &Edge| match program.nodes()[..id].get(edge.node.index()) {

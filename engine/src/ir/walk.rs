@@ -1,22 +1,25 @@
-//! The way through a program: find the place of a packed byte (`seek`), go on from there (`next`).
+//! Walks through a program: finds the position of a packed byte (`seek`) and continues from there
+//! (`next`).
 //!
-//! After `lower.rs` and the passes; whoever goes through a program goes with a [`Walk`]: `exec/` to
-//! execute what is no single nest, `typed/` to visit elements, `analysis/` to list runs of memory.
-//! They differ in where they stop: a walk is given a question about nodes, enters every node of
-//! which the answer is no, and returns the others whole, or what the walk's range has of them.
+//! Programs come from `lower.rs` and the passes. All rooms that go through a program use a [`Walk`]:
+//! `exec/` executes the parts that are not a single nest, `typed/` visits elements, `analysis/` lists
+//! runs of memory. They differ in where they stop. The caller passes a predicate over nodes. The walk
+//! enters every node that the predicate rejects. It returns the other nodes, whole or clipped to the
+//! walk's range.
 //!
-//! A position is found in O(depth + log list). The way on divides nothing: it counts the operand of
-//! each open level. The levels stand in a list, so depth is no matter of the machine's stack.
+//! A position is found in O(depth + log list). The steps after that need no division: they count the
+//! operands of each open level. The levels are stored in a list, so depth does not use the machine
+//! stack.
 
 use super::{Edge, Node, NodeId, Op, Program};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// A node that a walk does not enter: packed bytes `from..to` of it are in the walk's range.
+/// A node that the walk does not enter. Packed bytes `from..to` of the node lie in the walk's range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop {
     pub(crate) node: NodeId,
-    /// Where the node's displacement 0 is, in bytes.
+    /// Position of the node's displacement 0, in bytes.
     pub(crate) at: i64,
     pub(crate) from: u64,
     pub(crate) to: u64,
@@ -26,31 +29,31 @@ pub(crate) struct Stop {
 #[derive(Clone, Debug)]
 pub(crate) struct Walk<'a> {
     program: &'a Program,
-    /// What is repeated, `stride` bytes apart.
+    /// The repeated node; iterations are `stride` bytes apart.
     body: Option<Edge>,
     stride: i64,
     iterations: u64,
     iteration: u64,
-    /// Packed bytes that are still to come.
+    /// Packed bytes that remain.
     left: u64,
-    /// The first of them in the iteration, until that is entered.
+    /// Position of the first remaining byte within its iteration, until the walk enters the iteration.
     skip: Option<u64>,
-    /// Outermost first; smaller ones need no allocation.
+    /// The open levels, outermost first. Up to four levels need no allocation.
     frames: SmallVec<[Frame; 4]>,
 }
 
-/// An open level: the node, where its displacement 0 is, and which operand is current.
+/// An open level: the node, the position of its displacement 0, and the current operand.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     node: NodeId,
     at: i64,
-    /// Iteration, entry or part.
+    /// Index of the iteration, entry or part.
     index: u64,
-    /// Copy within the entry of a ragged list.
+    /// Index of the copy within the entry of a ragged list.
     copy: u64,
 }
 
-/// The operand of a node that holds a packed byte, and how many of the node's bytes lie before it.
+/// The operand of a node that holds a packed byte, and how many of the node's bytes come before it.
 struct Operand {
     edge: Edge,
     begin: u64,
@@ -58,7 +61,7 @@ struct Operand {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk over packed bytes `range` of so many elements as have them.
+    /// Starts a walk over packed bytes `range` of as many elements as the range needs.
     #[inline]
     pub(crate) fn of_elements(program: &'a Program, range: Range<u64>) -> Self {
         let mut walk = Self {
@@ -75,7 +78,7 @@ impl<'a> Walk<'a> {
         walk
     }
 
-    /// A walk over all bytes of `node` at displacement 0.
+    /// Starts a walk over all bytes of `node` at displacement 0.
     pub(crate) fn of_node(program: &'a Program, node: NodeId) -> Self {
         let body = Some(Edge { offset: 0, node });
         let left = program.node(node).bytes;
@@ -83,7 +86,7 @@ impl<'a> Walk<'a> {
         Self { program, body, stride: 0, iterations: 1, iteration: 0, left, skip: Some(0), frames }
     }
 
-    /// Goes to the beginning of packed bytes `range`, forwards or backwards.
+    /// Moves to the beginning of packed bytes `range`, forwards or backwards.
     #[inline]
     pub(crate) fn seek(&mut self, range: Range<u64>) {
         self.frames.clear();
@@ -97,7 +100,7 @@ impl<'a> Walk<'a> {
         self.skip = Some(range.start % bytes);
     }
 
-    /// The next node of which `stops` says yes, as it has to of every block; `None` at the end.
+    /// Returns the next node that `stops` accepts; `None` at the end. `stops` must accept every block.
     #[inline]
     pub(crate) fn next(&mut self, stops: impl Fn(NodeId, &Node) -> bool) -> Option<Stop> {
         if self.left == 0 {
@@ -121,7 +124,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The operand after the one that was visited last.
+    /// Returns the operand after the last visited operand.
     #[inline]
     fn step(&mut self) -> Option<Edge> {
         while let Some(frame) = self.frames.last_mut() {
@@ -135,7 +138,7 @@ impl<'a> Walk<'a> {
         self.element()
     }
 
-    /// The body's use in the current iteration.
+    /// Returns the edge of the body in the current iteration.
     #[inline]
     fn element(&self) -> Option<Edge> {
         let body = self.body.filter(|_| self.iteration < self.iterations)?;
@@ -143,8 +146,9 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The node of which `stops` says yes and that holds packed byte `position` of any number of
-/// elements: what the first step of a walk from there returns, without its list of levels.
+/// Returns the node that `stops` accepts and that holds packed byte `position` of any number of
+/// elements. The first step of a walk from `position` returns the same node, but this function needs no
+/// list of levels.
 pub(crate) fn seek(
     program: &Program,
     position: u64,
@@ -165,12 +169,12 @@ pub(crate) fn seek(
     }
 }
 
-/// The operand of `edge`, which is no block, that holds its byte `from`.
+/// Returns the operand of `edge` that holds its byte `from`. The node of `edge` is not a block.
 #[inline]
 fn operand(program: &Program, edge: Edge, from: u64) -> Operand {
     let op = &program.node(edge.node).op;
     let mut frame = Frame { node: edge.node, at: edge.offset, index: 0, copy: 0 };
-    // At a beginning without a division.
+    // A position at the beginning needs no division.
     let iteration = |body: &Edge| match from {
         0 => (0, 0),
         _ => {
@@ -201,7 +205,7 @@ fn operand(program: &Program, edge: Edge, from: u64) -> Operand {
 }
 
 impl Frame {
-    /// Goes to the next operand of `op`, the frame's operation, if there is one.
+    /// Moves to the next operand of `op`, the frame's operation, and returns whether there is one.
     #[inline]
     fn step(&mut self, op: &Op) -> bool {
         match op {
@@ -220,7 +224,7 @@ impl Frame {
             }
             Op::Ragged { list, .. } => {
                 self.copy += 1;
-                // Entries may have no copies.
+                // Entries may have 0 copies.
                 while self.index < list.len() as u64
                     && self.copy >= list.lengths.get(self.index as usize) as u64
                 {
@@ -231,7 +235,7 @@ impl Frame {
         }
     }
 
-    /// The current operand of `op`, the frame's operation, at its displacement.
+    /// Returns the current operand of `op`, the frame's operation, at its displacement.
     #[inline]
     fn operand(&self, op: &Op) -> Edge {
         let index = self.index as usize;
@@ -258,7 +262,7 @@ mod tests {
     use super::*;
     use crate::{Datatype, typemap};
 
-    /// Stops at blocks alone: their bytes are the typemap's, from any byte to any other.
+    /// The walk stops at blocks only. Their bytes are those of the typemap, for every range.
     #[test]
     fn any_range_meets_its_bytes() {
         for ty in [

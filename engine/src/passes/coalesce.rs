@@ -1,6 +1,6 @@
-//! Runs of memory that touch, in packed order, become one run.
+//! Joins runs of memory that touch, in packed order.
 //!
-//! After `fold.rs`. Rule numbers: `README.md`.
+//! This pass comes after `fold.rs`. `README.md` lists the rules by number.
 
 use super::{Builder, rewrite_unless};
 use crate::ir::{Edge, Node, Op, Part, Program, RaggedList};
@@ -30,7 +30,7 @@ pub(crate) fn coalesce(program: &mut Program) -> bool {
     })
 }
 
-/// Nothing here touches anything. Says no of all lists of runs.
+/// Returns true if no runs in `op` touch. Returns false for all lists of runs.
 #[inline]
 pub(super) fn is_coalesced(nodes: &[Node], op: &Op) -> bool {
     match op {
@@ -43,12 +43,12 @@ pub(super) fn is_coalesced(nodes: &[Node], op: &Op) -> bool {
     }
 }
 
-/// Copies of `node` that are `stride` apart form one run.
+/// Returns true if copies of `node` that are `stride` apart form one run.
 pub(super) fn dense(node: &Node, stride: i64) -> bool {
     node.op.is_block() && i128::from(stride) == i128::from(node.bytes)
 }
 
-/// Block `b` continues block `a`.
+/// Returns true if block `b` continues block `a`.
 fn touches(nodes: &[Node], a: Edge, b: Edge) -> bool {
     let (first, second) = (&nodes[a.node.index()], &nodes[b.node.index()]);
     first.op.is_block()
@@ -78,14 +78,14 @@ fn sequence(builder: &mut Builder, bytes: u64, parts: Box<[Part]>) -> Edge {
     builder.push(bytes, Op::Seq { parts: merged[..].into() })
 }
 
-/// The list with entries joined that continue each other; `None` if there are none.
+/// Returns the list with touching entries joined; `None` if no entries touch.
 fn merge_entries(list: &RaggedList, scale: i64, stride: i64) -> Option<RaggedList> {
-    // Ends of entries are addresses of the type or one past, so 64 bits hold them unless one is the
-    // last address there is; wrapping arithmetic finds the same places equal.
+    // The end of an entry is an address of the type or one past it, so it fits 64 bits unless it is the
+    // last possible address. Wrapping arithmetic finds equal positions in both cases.
     let touching = entries!(&list.lengths, lengths => entries!(&list.entries, at => {
         let blocks = lengths.zip(at.clone()).zip(at.skip(1));
         match scale == stride {
-            // Counted in copies: no multiplication, and no exit, which makes it a vector loop.
+            // The entries count copies: no multiplication and no early exit, so this is a vector loop.
             true => blocks.fold(false, |touching, ((length, at), next)| {
                 touching | (at.wrapping_add(length) == next)
             }),
@@ -111,6 +111,6 @@ fn merge_entries(list: &RaggedList, scale: i64, stride: i64) -> Option<RaggedLis
         }
         end = Some(start.wrapping_add(length.wrapping_mul(stride)));
     }
-    // Sums of lengths fit 63 bits, so none is negative.
+    // Sums of lengths fit 63 bits, so no length is negative.
     Some(RaggedList::new(Table::lengths(&lengths)?, Table::new(&positions)))
 }

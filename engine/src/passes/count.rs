@@ -1,11 +1,11 @@
-//! The loop over elements merges with an outermost loop that continues seamlessly.
+//! Merges the loop over elements with an outermost loop that continues seamlessly.
 //!
-//! The last pass. A type whose elements continue each other (`resized` columns, contiguous rows,
-//! dense vectors) then runs as one loop over all elements, whatever their count.
+//! This is the last pass. A type whose elements continue each other (`resized` columns, contiguous
+//! rows, dense vectors) then runs as one loop over all elements, for any count.
 
 use crate::ir::{Edge, Op, Program};
 
-/// Merges as many outermost loops as continue into the next element.
+/// Merges the outermost loops that continue into the next element.
 pub(crate) fn fold_count(program: &mut Program) {
     while let Some(body) = program.body {
         let Op::Loop { count, stride, body: inner } = program.node(body.node).op else { return };

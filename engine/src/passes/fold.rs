@@ -1,13 +1,14 @@
-//! Levels that do nothing disappear, levels that continue each other merge.
+//! Removes levels that do nothing, and merges levels that continue each other.
 //!
-//! After `tables.rs`, before `coalesce.rs`. Rule numbers: `README.md`.
+//! This pass comes after `tables.rs` and before `coalesce.rs`. `README.md` lists the rules by number.
 
 use super::{Builder, moved, rewrite_unless};
 use crate::ir::{Edge, Node, Op, Part, Program, WINDOW_RUNS};
 use crate::table::Table;
 use smallvec::SmallVec;
 
-/// Longest sequence that splicing may make; beyond, nested sequences stay nested (rule 2).
+/// Maximum length of a sequence after splicing. Nested sequences that would exceed it stay nested (rule
+/// 2).
 const SPLICED: usize = WINDOW_RUNS;
 
 /// The parts of a sequence while it is rewritten.
@@ -38,7 +39,8 @@ pub(crate) fn fold(program: &mut Program) -> bool {
     })
 }
 
-/// Nothing to fold here. Says no of some folded sequences of other things than blocks.
+/// Returns true if there is nothing to fold. Returns false for some folded sequences of nodes other
+/// than blocks.
 #[inline]
 pub(super) fn is_folded(nodes: &[Node], op: &Op) -> bool {
     match op {
@@ -58,7 +60,7 @@ pub(super) fn is_folded(nodes: &[Node], op: &Op) -> bool {
     }
 }
 
-/// The loop that `inner` is, if `stride` is what one whole run of it covers.
+/// Returns the loop `inner` if `stride` equals the bytes that one whole run of `inner` covers.
 #[inline]
 fn congruent(stride: i64, inner: &Op) -> Option<(u64, i64, Edge)> {
     match inner {
@@ -71,7 +73,7 @@ fn congruent(stride: i64, inner: &Op) -> Option<(u64, i64, Edge)> {
     }
 }
 
-/// Pushes `make(body at 0)` and gives the body's offset to the users instead.
+/// Pushes `make(body at 0)`, and moves the body's offset to the edge that users get.
 fn hoist(builder: &mut Builder, bytes: u64, body: Edge, make: impl FnOnce(Edge) -> Op) -> Edge {
     builder.changed |= body.offset != 0;
     let edge = builder.push(bytes, make(Edge { offset: 0, ..body }));
@@ -110,8 +112,8 @@ fn sequence(builder: &mut Builder, bytes: u64, parts: &[Part]) -> Edge {
     moved(builder.push(bytes, Op::Seq { parts }), first)
 }
 
-/// Joins neighbouring parts where one goes on where a loop before it ends: a loop with the same
-/// body and stride, or one more body. Returns whether there were any.
+/// Joins neighbouring parts if a part continues the loop before it. Such a part is a loop with the same
+/// body and stride, or one more body. Returns whether it joined any parts.
 fn join_loops(builder: &mut Builder, edges: &mut Edges) -> bool {
     let mut joined = Edges::new();
     for &edge in edges.iter() {
@@ -128,7 +130,7 @@ fn join_loops(builder: &mut Builder, edges: &mut Edges) -> bool {
     shorter
 }
 
-/// The loop that `first` and `second` make together.
+/// Returns the loop that `first` and `second` form together.
 fn continued(builder: &mut Builder, first: Edge, second: Edge) -> Option<Edge> {
     let repeated = |edge: Edge| match builder.node(edge).op {
         Op::Loop { count, stride, body } => Some((count, stride, moved(body, edge.offset))),
@@ -155,7 +157,7 @@ fn continued(builder: &mut Builder, first: Edge, second: Edge) -> Option<Edge> {
     Some(moved(edge, body.offset))
 }
 
-/// The parts with sequences among them replaced by their own parts, if that stays short.
+/// Returns the parts with nested sequences replaced by their own parts, if the result is short enough.
 fn splice(builder: &Builder, edges: &[Edge]) -> Option<Edges> {
     let length = |edge: &Edge| match &builder.node(*edge).op {
         Op::Seq { parts } => parts.len(),
@@ -177,7 +179,7 @@ fn splice(builder: &Builder, edges: &[Edge]) -> Option<Edges> {
     Some(flat)
 }
 
-/// A sequence of equal parts as a loop, or as a table if it is too long for a window.
+/// Makes a loop of a sequence of equal parts, or a table if the sequence is too long for a window.
 fn equal_parts(builder: &mut Builder, bytes: u64, edges: &[Edge]) -> Option<Edge> {
     let first = edges[0];
     let body = Edge { offset: 0, node: first.node };
@@ -192,7 +194,7 @@ fn equal_parts(builder: &mut Builder, bytes: u64, edges: &[Edge]) -> Option<Edge
     Some(moved(builder.replace(bytes, op), first.offset))
 }
 
-/// What at least two equal parts are.
+/// The replacement for at least two equal parts.
 enum Equality {
     /// A loop with this stride.
     Even(i64),
@@ -200,7 +202,7 @@ enum Equality {
     Scattered,
 }
 
-/// Whether the parts (at least two) are equal and better off as something else than a sequence.
+/// Returns the replacement if the parts (at least two) are equal and a sequence is not the best form.
 fn equality(
     nodes: &[Node],
     edges: impl ExactSizeIterator<Item = Edge> + Clone,

@@ -1,9 +1,10 @@
-//! Short sequences become windows; blocks too far apart for one become a list of runs, or a table
-//! when they are equally long.
+//! Turns short sequences into windows. Sequences of blocks too far apart for a window become lists of
+//! runs, or tables if the blocks have equal lengths.
 //!
-//! Once, after the rounds: while other passes splice and merge, blocks are parts of a sequence,
-//! whatever constructor they come from. But no kernel executes such a sequence, and a walk over it
-//! is several times slower than one over a list. Rule numbers: `README.md`.
+//! Runs once, after the rounds: while other passes splice and merge, blocks from all constructors
+//! should be parts of a sequence. But no kernel executes a sequence that is not a window, and a walk
+//! over such a sequence is several times slower than a walk over a list. `README.md` lists the rules by
+//! number.
 
 use super::unroll::unrolled;
 use super::{Builder, rewrite};
@@ -11,7 +12,7 @@ use crate::ir::{Edge, Op, Part, Program, RaggedList, is_window};
 use crate::table::Table;
 use std::sync::Arc;
 
-/// Makes windows, lists and tables of sequences that are no windows.
+/// Replaces sequences that are not windows by windows, lists and tables.
 pub(crate) fn gather(program: &mut Program) {
     let nodes = program.nodes();
     let sequence = |op: &Op| matches!(op, Op::Seq { .. }) && !is_window(nodes, op);
@@ -38,8 +39,8 @@ pub(crate) fn gather(program: &mut Program) {
     });
 }
 
-/// The list or table of `parts`, and where its displacement 0 is; `None` if they are not all
-/// blocks.
+/// Returns the list or table of `parts`, and the position of its displacement 0; `None` if some parts
+/// are not blocks.
 fn runs(builder: &mut Builder, parts: &[Part]) -> Option<(i64, Op)> {
     let blocks = parts.iter().map(|part| match builder.node(part.edge) {
         node if node.op.is_block() => Some(node.bytes as i64),

@@ -1,8 +1,8 @@
 //! The rewrites between lowering and plan, one file each.
 //!
-//! Order and repetition are in `pipeline.rs`; the rules every rewrite obeys are in `README.md`
-//! beside this file. A pass is one forward walk that rebuilds the program: operands first, each
-//! node offered to the pass's rule with its operands already rewritten.
+//! `pipeline.rs` defines order and repetition; `README.md` beside this file lists the rules that every
+//! rewrite obeys. A pass is one forward walk that rebuilds the program, operands first. The pass's rule
+//! receives each node after its operands have been rewritten.
 
 mod coalesce;
 mod count;
@@ -16,11 +16,11 @@ mod unroll;
 use crate::ir::{Edge, Node, NodeId, Op, Part, Program, WINDOW_RUNS, WINDOW_SPAN};
 use smallvec::SmallVec;
 
-/// How many nodes back an equal node is looked for: enough for the members of a struct, and little
-/// enough that a large program is still rebuilt in linear time.
+/// How many nodes back the search for an equal node goes. It covers the members of a struct, and it is
+/// short enough to rebuild a large program in linear time.
 const LOOK_BACK: usize = 32;
 
-/// What a rule builds with: the new program's nodes so far, and whether a rule has applied.
+/// The state of a rebuild: the new program's nodes so far, and whether a rule has applied.
 struct Builder {
     nodes: Vec<Node>,
     changed: bool,
@@ -31,8 +31,9 @@ impl Builder {
         &self.nodes[edge.node.index()]
     }
 
-    /// The node with this operation: an equal one among the latest, or a new one. Equal parts of
-    /// a description thus become one node, which is how sequences of them are recognised.
+    /// Returns a node with this operation: an equal node among the latest nodes, or a new node. Equal
+    /// parts of a description thus become one node, and passes recognise sequences of equal parts by
+    /// that.
     fn push(&mut self, bytes: u64, op: Op) -> Edge {
         let node = Node { bytes, op };
         let first = self.nodes.len().saturating_sub(LOOK_BACK);
@@ -44,21 +45,22 @@ impl Builder {
         Edge { offset: 0, node: NodeId(index as u32) }
     }
 
-    /// As [`Builder::push`], noting that the program changed.
+    /// Pushes like [`Builder::push`], and records that the program changed.
     fn replace(&mut self, bytes: u64, op: Op) -> Edge {
         self.changed = true;
         self.push(bytes, op)
     }
 }
 
-/// `edge`, moved by `offset` bytes.
+/// Returns `edge`, moved by `offset` bytes.
 fn moved(edge: Edge, offset: i64) -> Edge {
     Edge { offset: edge.offset.wrapping_add(offset), ..edge }
 }
 
-/// Whether no pass but `count.rs` would change anything, for the programs that most types are
-/// from the start: loops over a block, and windows. One look, where asking each pass costs a small
-/// struct a fifth of its commit. Says no of some programs that no pass changes.
+/// Returns true if no pass except `count.rs` would change the program. It covers the programs that most
+/// types are from the start: loops over a block, and windows. One test replaces a question to each
+/// pass, which takes a fifth of the commit of a small struct. It returns false for some programs that
+/// no pass changes.
 fn is_settled(program: &Program) -> bool {
     let nodes = program.nodes();
     nodes.iter().all(|node| match &node.op {
@@ -71,7 +73,8 @@ fn is_settled(program: &Program) -> bool {
     })
 }
 
-/// A window of blocks that neither touch nor are all equally long (those may be a loop).
+/// Returns true for a window of blocks that do not touch and do not all have equal lengths (equal
+/// blocks may be a loop).
 fn is_settled_window(nodes: &[Node], parts: &[Part]) -> bool {
     let (mut end, mut unequal) = (None, false);
     let first = nodes[parts[0].edge.node.index()].bytes;
@@ -90,8 +93,8 @@ fn is_settled_window(nodes: &[Node], parts: &[Part]) -> bool {
         && unequal
 }
 
-/// [`rewrite`], unless every node is `settled`: then `rule` would change nothing. Most types are
-/// settled from the start, and asking is much cheaper than rebuilding.
+/// Calls [`rewrite`], unless every node is `settled`: then `rule` would change nothing. Most types are
+/// settled from the start, and the test is much cheaper than a rebuild.
 #[inline]
 fn rewrite_unless(
     settled: impl Fn(&[Node], &Op) -> bool,
@@ -105,8 +108,8 @@ fn rewrite_unless(
     false
 }
 
-/// Rebuilds `program` with `rule`, which gets each node with its operands rewritten and returns
-/// what its users are to use instead. Returns whether the rule changed anything.
+/// Rebuilds `program` with `rule`. The rule receives each node with its operands rewritten and returns
+/// the edge that the node's users must use instead. Returns whether the rule changed anything.
 fn rewrite(program: &mut Program, mut rule: impl FnMut(&mut Builder, Node) -> Edge) -> bool {
     let old = std::mem::take(program.nodes_mut());
     let mut builder = Builder { nodes: Vec::with_capacity(old.len() + 1), changed: false };

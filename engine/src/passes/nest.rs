@@ -1,24 +1,25 @@
 //! Nests: the chains of loops and tables over one block or window that a kernel executes.
 //!
-//! The last rewrite before the plan: `plan/` asks it for every node that one kernel may execute.
-//! Very short innermost loops become windows on the way.
+//! This is the last rewrite before the plan: `plan/` calls it for every node that one kernel may
+//! execute. It turns very short innermost loops into windows.
 
 use crate::ir::{Edge, Op, Program, Run, is_window};
 use crate::kernel::{Leaf, Level, Levels, Nest};
 
-/// Innermost loops of at most this many short blocks are unrolled into a window.
+/// An innermost loop of at most this many short blocks is unrolled into a window.
 const UNROLLED_LOOP: u64 = 4;
 
-/// Longest block of an innermost loop that is unrolled into a window, in bytes.
+/// Maximum length in bytes of a block in an innermost loop that is unrolled into a window.
 const UNROLLED_BLOCK: u64 = 16;
 
-/// The nest of `edge` below the level `outer`, if it is one and not too deep.
+/// Returns the nest of `edge` below the level `outer`, if `edge` is a nest and not too deep.
 pub(crate) fn nest_of(program: &Program, edge: Edge, outer: Option<(u64, i64)>) -> Option<Nest> {
     let mut nest = Nest { base: 0, levels: Levels::default(), leaf: Leaf::Block { bytes: 1 } };
     is_nest(program, edge, outer, &mut nest).then_some(nest)
 }
 
-/// As [`nest_of`], into `nest`, which is without levels. Leaves anything there if it says no.
+/// Stores the nest in `nest`, which has no levels yet. If the result is false, the content of `nest` is
+/// arbitrary.
 #[inline]
 pub(crate) fn is_nest(
     program: &Program,
@@ -58,7 +59,7 @@ pub(crate) fn is_nest(
             Op::Ragged { .. } | Op::Seq { .. } => return false,
         }
     };
-    // A loop of very few short blocks costs more in control than in copying.
+    // A loop of very few short blocks costs more in loop control than in copying.
     if let (Some(&Level::Loop { count, stride }), Leaf::Block { bytes }) = (levels.last(), &leaf)
         && levels.len() > 1
         && count <= UNROLLED_LOOP

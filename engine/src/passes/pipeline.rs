@@ -1,18 +1,19 @@
 //! The passes in order: from a tree to the program that a plan executes.
 //!
-//! Called by `commit.rs`, and by `external32/` and `explain` for programs without a plan of their
-//! own. Lower, rewrite until nothing changes, gather, merge the loop over elements, verify.
+//! `commit.rs` calls this file; `external32/` and `explain` call it for programs without a plan of
+//! their own. The steps: lower, rewrite until nothing changes, gather, merge the loop over elements,
+//! verify.
 
 use super::{coalesce, count, fold, gather, is_settled, tables};
 use crate::datatype::Datatype;
 use crate::error::Result;
 use crate::ir::{Program, lower, verify};
 
-/// Rounds after which rewriting stops even if a pass could still do something. Two or three are
-/// usual; more only pay for towers of structs.
+/// Maximum number of rounds; rewriting stops after it even if a pass could still change something. Two
+/// or three rounds are usual. More rounds help only with towers of structs.
 const ROUNDS: usize = 16;
 
-/// Lowers `ty` and rewrites the program; `after` sees it after each step.
+/// Lowers `ty` and rewrites the program. `after` receives the program after each step.
 pub(crate) fn optimize(ty: &Datatype, mut after: impl FnMut(&str, &Program)) -> Result<Program> {
     let mut check = |step: &str, program: &Program| {
         debug_check(program, ty);
@@ -32,10 +33,10 @@ pub(crate) fn optimize(ty: &Datatype, mut after: impl FnMut(&str, &Program)) -> 
     Ok(program)
 }
 
-/// The rewrites of [`rewritten`], in this order.
+/// The names of the rewrites in [`rewritten`], in order.
 const STEPS: [&str; 4] = ["regularize", "fold", "coalesce", "gather"];
 
-/// All rewrites but that of the loop over elements.
+/// Runs all rewrites except the rewrite of the loop over elements.
 fn rewritten(mut program: Program, mut after: impl FnMut(&str, &Program)) -> Program {
     let [regularize, fold, coalesce, gather] = STEPS;
     for _ in 0..ROUNDS {
@@ -54,7 +55,7 @@ fn rewritten(mut program: Program, mut after: impl FnMut(&str, &Program)) -> Pro
     program
 }
 
-/// Finds a pass that breaks an invariant where it happens; the check that decides is the last one.
+/// Stops at the pass that breaks an invariant. The check at the end of the pipeline runs in all builds.
 fn debug_check(program: &Program, ty: &Datatype) {
     if cfg!(debug_assertions)
         && let Err(error) = verify::verify(program, ty.size() as u64)

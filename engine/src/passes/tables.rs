@@ -1,6 +1,7 @@
-//! Tables that are more regular than they look become loops, short lists of runs sequences.
+//! Turns regular tables into loops, and short lists of runs into sequences.
 //!
-//! Comes first, so that `fold.rs` and `coalesce.rs` see the loops. Rule numbers: `README.md`.
+//! This pass comes first, so that `fold.rs` and `coalesce.rs` see the loops. `README.md` lists the
+//! rules by number.
 
 use super::coalesce::dense;
 use super::{Builder, moved, rewrite};
@@ -9,10 +10,9 @@ use crate::table::Table;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Turns regular lists into tables and regular tables into loops. Returns whether it changed
-/// anything.
+/// Turns regular lists into tables, and regular tables into loops. Returns whether it changed anything.
 pub(crate) fn regularize(program: &mut Program) -> bool {
-    // Most types have no table at all, and rebuilding a program costs two allocations.
+    // Most types have no table, and rebuilding a program costs two allocations.
     if !program.nodes().iter().any(|n| matches!(n.op, Op::Table { .. } | Op::Ragged { .. })) {
         return false;
     }
@@ -94,16 +94,16 @@ fn ragged(
     builder.replace(bytes, Op::Table { entries: list.entries.clone(), scale, body: block })
 }
 
-/// Most copies of a list that are listed one by one: 64 KiB of the widest entries.
+/// Maximum number of copies that are listed one by one: 64 KiB of the widest entries.
 const COPIES: u64 = 8192;
 
-/// Most copies per entry, on average, that are listed one by one.
+/// Maximum average number of copies per entry for which copies are listed one by one.
 const SHARE: u64 = 8;
 
-/// Where each copy of a list of unequal rows is, in units of `scale`: the list of a nest, which a
-/// kernel executes whole, where rows of one to a few blocks would be a call each (`typepack-bench
-/// guidelines`, seed 2: 10 to 50 times a loop by hand). `None` for long lists and long rows, which
-/// `exec/` goes through row by row.
+/// Returns the position of each copy in a list of unequal rows, in units of `scale`. The result is the
+/// table of a nest, which one kernel call executes. Otherwise each row of one or a few blocks would
+/// take a call (`typepack-bench guidelines`, seed 2: 10 to 50 times the time of a hand-written loop).
+/// Returns `None` for long lists and long rows, which `exec/` executes row by row.
 fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
     let total = list.lengths.total()?;
     if total > u128::from(COPIES.min(SHARE * list.len() as u64)) {
@@ -111,7 +111,7 @@ fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
     }
     let step = match scale {
         0 => (stride == 0).then_some(0)?,
-        // `wrapping_rem`: one case of a division overflows, and has no remainder.
+        // `wrapping_rem`, because the division `i64::MIN / -1` overflows; its remainder is 0.
         _ if stride.wrapping_rem(scale) == 0 => stride.checked_div(scale)?,
         _ => return None,
     };
@@ -124,8 +124,8 @@ fn copies(list: &RaggedList, scale: i64, stride: i64) -> Option<Table> {
     Some(Table::new(&copies))
 }
 
-/// A short list of runs as the sequence that a struct of them is, so that both end as one window,
-/// or as the same list again if they are too far apart (`gather.rs`).
+/// Turns a short list of runs into the sequence that a struct of these runs would be. Both then become
+/// one window. If the runs are too far apart, `gather.rs` makes the list again.
 fn runs(builder: &mut Builder, bytes: u64, list: &RaggedList, scale: i64, body: Edge) -> Edge {
     builder.changed = true;
     let each = builder.node(body).bytes;
@@ -141,8 +141,8 @@ fn runs(builder: &mut Builder, bytes: u64, list: &RaggedList, scale: i64, body: 
     builder.push(bytes, Op::Seq { parts })
 }
 
-/// A table of two or more rows of one length and one step: that length and step. The starts of the
-/// rows are a table again, which the next round looks at.
+/// Returns length and step of the rows if the table consists of two or more rows of equal length and
+/// step. The starts of the rows form a new table, which the next round examines.
 fn rows(entries: &Table) -> Option<(usize, i64)> {
     if entries.len() < 4 {
         return None;
@@ -155,14 +155,15 @@ fn rows(entries: &Table) -> Option<(usize, i64)> {
     equal.then_some((row, step))
 }
 
-/// Most loops a table is cut into.
+/// Maximum number of loops into which a table is cut.
 const STRETCHES: usize = 4;
 
-/// Least entries per loop when there are several: below, the loops' own cost shows.
+/// Minimum number of entries per loop if there are several loops: with fewer entries the loops' own
+/// cost shows.
 const STRETCH: usize = 8;
 
-/// A table as few stretches of constant step: first entry, number of entries, step. `None` when
-/// that would be more than [`STRETCHES`], or short ones.
+/// Cuts a table into as few stretches of constant step as possible: first entry, number of entries,
+/// step. Returns `None` if the table needs more than [`STRETCHES`] stretches, or short ones.
 fn stretches(entries: &Table) -> Option<SmallVec<[(i64, u64, i64); STRETCHES]>> {
     let mut found: SmallVec<[(i64, u64, i64); STRETCHES]> = SmallVec::new();
     let mut next = 0;

@@ -1,23 +1,25 @@
-//! Sequences of a few short loops become sequences of blocks, if these are a window.
+//! Turns sequences of a few short loops into sequences of blocks, if the blocks form a window.
 //!
-//! Used by `gather.rs`, once, after the rounds. A part of a sequence costs a call of a kernel for
-//! each element, 20 to 50 ns, which is what hundreds of bytes in a window take: `struct {int a[15]
-//! every 20 bytes; int b}` took 50 ns an element as two parts and is one move per int as a window
-//! (`typepack-bench guidelines`, seed 2). Not in the rounds, where what is spliced into a longer
-//! sequence should be as few parts as possible. Rule numbers: `README.md`.
+//! `gather.rs` uses this file once, after the rounds. A part of a sequence costs a kernel call for each
+//! element. A call takes 20 to 50 ns; in that time a window moves hundreds of bytes. Example: `struct
+//! {int a[15] every 20 bytes; int b}` took 50 ns per element as two parts; as a window it takes one
+//! move per int (`typepack-bench guidelines`, seed 2). Unrolling is not part of the rounds, because a
+//! sequence that is spliced into a longer one should have as few parts as possible. `README.md` lists
+//! the rules by number.
 
 use super::{Builder, moved};
 use crate::ir::{Edge, Op, Part, WINDOW_RUNS, WINDOW_SPAN};
 use smallvec::SmallVec;
 
-/// Levels that are opened: each has two operands or more, so that a sixth would make more runs than
-/// a window has.
+/// Maximum number of levels that are opened. Each level has at least two operands, so a sixth level
+/// would make more runs than a window holds.
 const LEVELS: usize = 5;
 
 type Edges = SmallVec<[Edge; WINDOW_RUNS]>;
 
-/// The blocks of `parts` in order, touching ones merged, the first at 0, and where that is. `None`
-/// if they are blocks already, or no window.
+/// Returns the blocks of `parts` in order, with touching blocks merged and the first at 0, and the
+/// position of the first. Returns `None` if all parts are blocks already, or if the blocks do not form
+/// a window.
 pub(super) fn unrolled(builder: &mut Builder, parts: &[Part]) -> Option<(i64, Box<[Part]>)> {
     let first = parts.iter().map(|part| part.edge);
     if parts.len() > WINDOW_RUNS || first.clone().all(|edge| is_block(builder, edge)) {
@@ -37,7 +39,8 @@ fn is_block(builder: &Builder, edge: Edge) -> bool {
     builder.node(edge).op.is_block()
 }
 
-/// `edges` with the operands of what is no block in its place; `None` if these are too many.
+/// Replaces each edge that is not a block by the edges of its operands; `None` if the result is too
+/// long.
 fn opened(builder: &Builder, edges: &[Edge]) -> Option<Edges> {
     let mut opened = Edges::new();
     for &edge in edges {
@@ -61,7 +64,7 @@ fn opened(builder: &Builder, edges: &[Edge]) -> Option<Edges> {
     Some(opened)
 }
 
-/// What [`unrolled`] returns, of blocks.
+/// Computes the result of [`unrolled`] from blocks.
 fn window(builder: &mut Builder, blocks: &[Edge]) -> Option<(i64, Box<[Part]>)> {
     let first = blocks[0].offset;
     let mut runs: SmallVec<[(i64, u64); WINDOW_RUNS]> = SmallVec::new();
@@ -78,7 +81,7 @@ fn window(builder: &mut Builder, blocks: &[Edge]) -> Option<(i64, Box<[Part]>)> 
         let end = at.checked_add_unsigned(bytes);
         at >= -WINDOW_SPAN && end.is_some_and(|end| end <= WINDOW_SPAN)
     };
-    // Rounds that ended early may leave blocks that all touch: not for here to see.
+    // If the rounds ended early, all blocks may touch. This function does not handle that case.
     if runs.len() < 2 || !runs.iter().all(fits) {
         return None;
     }

@@ -1,12 +1,12 @@
-//! The widths of elements that a plan turns round, for external32.
+//! The widths of the elements that a plan byte-swaps, for external32.
 //!
-//! Made by `external32/byteswap.rs`, asked by `plan/` for the nests it prepares and by `exec/` for
-//! blocks that it walks. `leaf/byteswap.rs` does the turning.
+//! `external32/byteswap.rs` makes these widths. `plan/` asks for them for the nests it prepares, and
+//! `exec/` for the blocks that it walks. `leaf/byteswap.rs` swaps the bytes.
 
 use crate::ir::{Edge, NodeId, Op, Program};
 use crate::leaf::{Swap, Width};
 
-/// What a plan turns round on the way: nothing, but for `external32/`.
+/// Which elements a plan byte-swaps. Only plans of `external32/` swap any.
 #[derive(Debug, Default)]
 pub(crate) enum Widths {
     #[default]
@@ -27,7 +27,7 @@ impl Widths {
         }
     }
 
-    /// What is turned round in the leaf of the nest that begins at `edge`.
+    /// Returns the byte swap for the leaf of the nest that begins at `edge`.
     pub(crate) fn swap(&self, program: &Program, edge: Edge) -> Option<Swap> {
         let widths = match self {
             Self::Native => return None,

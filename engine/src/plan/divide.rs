@@ -1,42 +1,43 @@
-//! Division by numbers that are known long before what they divide.
+//! Division by numbers that are known long before their dividends.
 //!
-//! Made by `plan/` for the levels of a nest, used by `exec/` to find a packed position. Where
-//! both numbers fit 32 bits a quotient is a product with the reciprocal (Granlund and Montgomery,
-//! 1994): four divisions in a row, each waiting for the one before, were a tenth of the time of a
-//! piece of 8 KiB (`typepack-bench commit`, "box of wide planes").
+//! `plan/` makes divisors for the levels of a nest, and `exec/` uses them to find a packed position. If
+//! both numbers fit 32 bits, the quotient is a product with the reciprocal (Granlund and Montgomery,
+//! 1994). Before that, four dependent divisions took a tenth of the time of a piece of 8 KiB
+//! (`typepack-bench commit`, "box of wide planes").
 
 /// A divisor with its reciprocal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Divisor {
     by: u64,
-    /// 2^64 / by, rounded up; 0 for those that divide the long way.
+    /// 2^64 / by, rounded up; 0 for divisors that need a division instruction.
     reciprocal: u64,
 }
 
 impl Divisor {
     pub(crate) const ONE: Self = Self { by: 1, reciprocal: 0 };
 
-    /// `by` is not 0.
+    /// Makes a divisor; `by` is not 0.
     #[inline]
     pub(crate) fn new(by: u64) -> Self {
         let short = (2..=u64::from(u32::MAX)).contains(&by);
         Self { by, reciprocal: if short { u64::MAX / by + 1 } else { 0 } }
     }
 
-    /// The number itself.
+    /// Returns the divisor as a number.
     #[inline]
     pub(crate) fn get(self) -> u64 {
         self.by
     }
 
-    /// Quotient and remainder.
+    /// Returns quotient and remainder.
     #[inline]
     pub(crate) fn divide(self, number: u64) -> (u64, u64) {
         let quotient = if self.by == 1 {
             number
         } else if self.reciprocal != 0 && u32::try_from(number).is_ok() {
-            // The reciprocal is too large by less than by / 2^64, which the number, below 2^32,
-            // makes less than 1 / by as long as by is below 2^32, too.
+            // The reciprocal divided by 2^64 exceeds 1 / by by at most 2^-64. The number is below 2^32,
+            // so the product exceeds the quotient by less than 2^-32. That is less than 1 / by, because
+            // `by` is below 2^32, too.
             ((u128::from(number) * u128::from(self.reciprocal)) >> 64) as u64
         } else {
             number / self.by

@@ -1,32 +1,31 @@
-//! The memory that elements of a plan touch: what safe calls check buffers against.
+//! The memory that the elements of a plan touch. Safe calls check their buffers against it.
 //!
-//! A plan that was committed takes it from the datatype (`datatype/bounds.rs`, from the
-//! constructor calls); a plan that was decoded (`wire/`) has no datatype, and what its sender says
-//! proves nothing, so it is computed from the program that will run. `tests/wire.rs` holds the two
-//! against each other.
+//! A committed plan takes its footprint from the datatype (`datatype/bounds.rs`). A decoded plan
+//! (`wire/`) has no datatype, and the values that its sender states prove nothing. So its footprint is
+//! computed from the program that will run. `tests/wire.rs` compares the two.
 
 use super::Plan;
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Edge, Op, Program};
 
-/// Where the elements of a plan lie. All in bytes.
+/// The memory range of the elements of a plan. All values are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
-    /// From one element to the next; may be negative.
+    /// Distance from one element to the next; may be negative.
     pub extent: i64,
-    /// First byte of data of an element, from its origin.
+    /// First byte of data of an element, relative to its origin.
     pub true_lb: i64,
     /// One past the last byte of data of an element.
     pub true_ub: i64,
 }
 
-/// The bytes a node touches: `length` bytes from `low`, relative to the node's displacement 0.
+/// The bytes that a node touches: `length` bytes from `low`, relative to the node's displacement 0.
 ///
-/// The executors add displacements with wrapping arithmetic, so `low` is a number modulo 2^64 and
-/// the bytes are `low + t` modulo 2^64 for `t` below `length`. That holds for any program, and it
-/// is exact for one lowered from a datatype, where distances between data fit 64 bits although
-/// partial sums of displacements may not.
+/// The executors add displacements with wrapping arithmetic. So `low` is a number modulo 2^64, and the
+/// bytes are `low + t` modulo 2^64 for `t` below `length`. That holds for any program. It is exact for
+/// a program lowered from a datatype: there, distances between data fit 64 bits although partial sums
+/// of displacements may not.
 #[derive(Clone, Copy)]
 struct Reach {
     low: i64,
@@ -38,14 +37,14 @@ impl Reach {
         Self { low: self.low.wrapping_add(offset), ..self }
     }
 
-    /// This reach at every displacement from `low` to `high`.
+    /// Returns the union of this reach at every displacement from `low` to `high`.
     fn swept(self, low: i128, high: i128) -> Result<Self> {
         let length = high
             .checked_sub(low)
             .and_then(|sweep| sweep.checked_add(i128::from(self.length)))
             .and_then(|length| i64::try_from(length).ok())
             .ok_or_else(too_far)?;
-        // The low 64 bits: displacements are numbers modulo 2^64.
+        // The cast keeps the low 64 bits: displacements are numbers modulo 2^64.
         Ok(Self { low: self.low.wrapping_add(low as i64), length })
     }
 
@@ -63,17 +62,17 @@ fn too_far() -> Error {
 }
 
 impl Footprint {
-    /// What the constructor calls say.
+    /// Returns the footprint that the constructor calls define.
     pub(crate) fn of_datatype(ty: &Datatype) -> Self {
         Self { extent: ty.extent(), true_lb: ty.true_lb(), true_ub: ty.true_ub() }
     }
 
-    /// What the program will touch. Operands must come before users and node bytes be right
-    /// (`ir/verify.rs`).
+    /// Computes the bytes that the program will touch. Operands must come before their users, and the
+    /// byte counts of nodes must be right (`ir/verify.rs` checks both).
     ///
     /// # Errors
     ///
-    /// An extent or a distance between data that does not fit 64 bits.
+    /// Returns `ErrorKind::Overflow` if the extent or a distance between data does not fit 64 bits.
     pub(crate) fn of_program(program: &Program) -> Result<Self> {
         let extent = i128::from(program.factor) * i128::from(program.stride);
         let extent = i64::try_from(extent).map_err(|_| too_far())?;
@@ -115,12 +114,12 @@ impl Footprint {
     }
 }
 
-/// Checks that `count` elements whose displacement 0 is byte `origin` lie within a buffer of
-/// `length` bytes.
+/// Checks that `count` elements lie within a buffer of `length` bytes, if their displacement 0 is byte
+/// `origin` of the buffer.
 ///
 /// # Errors
 ///
-/// They do not; the error names `argument`.
+/// Returns `ErrorKind::Buffer` about `argument` if the elements do not lie within the buffer.
 pub fn check_bounds(
     plan: &Plan,
     count: u64,
@@ -132,7 +131,7 @@ pub fn check_bounds(
     check_place(place, count, origin, length, argument)
 }
 
-/// As [`check_bounds`], for elements that lie at `place`; `None` for those without data.
+/// Checks like [`check_bounds`], for elements that lie at `place`; `None` for elements without data.
 pub(crate) fn check_place(
     place: Option<&Footprint>,
     count: u64,
@@ -143,7 +142,8 @@ pub(crate) fn check_place(
     let Some(place) = place.filter(|_| count > 0) else {
         return Ok(());
     };
-    // 64 times 64 bits fit; adding to that might not, and then the answer is no in any case.
+    // A product of two 64-bit numbers fits 128 bits. The sum may saturate, and then the elements do not
+    // fit in any case.
     let last = i128::from(count - 1) * i128::from(place.extent);
     let first = last.min(0).saturating_add(origin as i128 + i128::from(place.true_lb));
     let end = last.max(0).saturating_add(origin as i128 + i128::from(place.true_ub));
@@ -159,14 +159,15 @@ pub(crate) fn check_place(
     Ok(())
 }
 
-/// `reach` at `i * stride` for `i` below `count`, which is at least 1.
+/// Returns the union of `reach` at `i * stride` for `i` below `count`, which is at least 1.
 fn repeated(reach: Reach, count: u64, stride: i64) -> Result<Reach> {
-    // A count and a stride of 64 bits: the product fits 128.
+    // A 64-bit count times a 64-bit stride fits 128 bits.
     let last = (i128::from(count) - 1) * i128::from(stride);
     reach.swept(last.min(0), last.max(0))
 }
 
-/// `reach` at `entry * scale`, and at the further copies of that entry, `stride` apart.
+/// Returns the union of `reach` at `entry * scale` and at the other copies of that entry, `stride`
+/// apart, over all entries.
 fn scattered(
     reach: Reach,
     places: impl Iterator<Item = (i64, i64)>,
@@ -175,7 +176,7 @@ fn scattered(
 ) -> Result<Reach> {
     let (mut low, mut high) = (i128::MAX, i128::MIN);
     for (entry, copies) in places.filter(|&(_, copies)| copies > 0) {
-        // Two products of 64 bits each: below 2^127 together.
+        // Each product of two 64-bit numbers fits 127 bits, so the sum fits.
         let first = i128::from(entry) * i128::from(scale);
         let last = first + i128::from(copies - 1) * i128::from(stride);
         low = low.min(first.min(last));

@@ -1,29 +1,31 @@
-//! Which plan is which: what is remembered about plans is found by these.
+//! The identity of plans. Tables that store facts about plans use it as a key.
 //!
-//! Beside `plan/`; asked by `transfer/memo.rs` and by the runtime's book of the types that a peer knows.
+//! `transfer/memo.rs` and the runtime's table of the types that a peer knows use this file.
 
 use super::{Inner, Plan};
 use std::sync::{Arc, Weak};
 
-/// Tells plans apart, for what is remembered about them (`transfer/memo.rs`).
+/// Distinguishes plans in a table of facts about them (`transfer/memo.rs`).
 pub(crate) struct PlanName(Weak<Inner>);
 
 impl Plan {
-    /// Whether this is the plan of one and the same commit (or decoding), not only an equal one.
+    /// Returns true if both are the plan of one commit (or of one decoding). Equal plans of two commits
+    /// are not the same.
     #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// A name of this plan that no other plan takes while it is held; it keeps no contents alive.
+    /// Returns a name of this plan. While the name is held, no other plan takes it. The name does not
+    /// keep the plan's contents alive.
     pub(crate) fn name(&self) -> PlanName {
         PlanName(Arc::downgrade(&self.0))
     }
 
-    /// True when `name` is this plan's.
+    /// Returns true if `name` is the name of this plan.
     #[inline]
     pub(crate) fn is(&self, name: &PlanName) -> bool {
-        // A name keeps the allocation, so no other plan gets its address.
+        // A name keeps the allocation, so no other plan gets the address.
         std::ptr::eq(Arc::as_ptr(&self.0), name.0.as_ptr())
     }
 }

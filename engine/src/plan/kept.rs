@@ -1,10 +1,11 @@
-//! What later rooms keep with a plan: its signature, what is known of its overlap, its external32
-//! form. Each is made when somebody first asks.
+//! Values that later rooms store with a plan: its signature, the known answers about its overlap, its
+//! external32 form. Each value is made at the first request.
 //!
-//! Beside `mod.rs`, whose plan holds one empty pointer until then, so that a commit that needs
-//! nothing of this does not pay. This file knows no later room: what it keeps has no type here. What
-//! is kept must not refer to the plan, which would never be freed then; that is why
-//! [`Iov`](crate::iov::Iov), which holds its plan, is left to whoever asks for it.
+//! Until the first request the plan holds one empty pointer (`mod.rs`), so a commit that needs none of
+//! the values does not pay for them. This file knows no later room, so it stores the values without
+//! their types. A stored value must not refer to the plan, because then the plan would never be freed.
+//! For that reason [`Iov`](crate::iov::Iov), which holds its plan, is stored by its callers and not
+//! here.
 
 use super::Plan;
 use crate::datatype::Datatype;
@@ -12,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use std::any::Any;
 use std::sync::OnceLock;
 
-/// A room that keeps something: one value of one type, its own.
+/// A room that stores a value. Each room stores one value of one type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Room {
     Overlap,
@@ -25,8 +26,8 @@ pub(crate) enum Room {
 pub(super) struct Kept([OnceLock<Box<dyn Any + Send + Sync>>; 3]);
 
 impl Plan {
-    /// The value of `room`, made by `make` unless it is there. A refusal is not kept; of two threads
-    /// that make one, one is dropped.
+    /// Returns the value of `room`. If there is none, `make` makes it. An error is not stored. If two
+    /// threads make a value at the same time, one of the two values is dropped.
     #[inline]
     pub(crate) fn kept<T: Any + Send + Sync>(
         &self,
@@ -46,11 +47,11 @@ impl Plan {
         })
     }
 
-    /// The type of this plan, to make its `what` from.
+    /// Returns the type of this plan. The caller makes the plan's `what` from it.
     ///
     /// # Errors
     ///
-    /// `plan`: it was decoded and has no datatype.
+    /// Returns `ErrorKind::Type` about `plan` if the plan was decoded and has no datatype.
     pub(crate) fn datatype_for(&self, what: &str) -> Result<&Datatype> {
         self.datatype().ok_or_else(|| {
             let detail = format!("decoded from bytes, it has no datatype and hence no {what}");

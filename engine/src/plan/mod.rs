@@ -1,9 +1,8 @@
-//! The plan: a verified program, facts about it, and for each nest the strategy of the ladder that
-//! executes it.
+//! The plan: a verified program, facts about it, and for each nest the strategy that executes it.
 //!
-//! Comes after the passes (`commit.rs`), consumed by `exec/`. A plan is immutable and shared;
-//! the only things that change are the kernel slots, which fill when a nest has moved enough bytes
-//! for the compiler's threshold.
+//! `commit.rs` makes a plan after the passes, and `exec/` executes it. A plan is immutable and shared.
+//! Only its kernel slots change: a slot is filled when its nest has moved enough bytes for the
+//! compiler's threshold.
 
 pub(crate) mod byteswap;
 pub(crate) mod cost;
@@ -33,35 +32,35 @@ use nests::NestPlans;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// Blocks of at least this many bytes are left to memcpy by fused copies: from here on a call per
-/// row costs less than a tenth of the copy.
+/// Fused copies leave blocks of at least this many bytes to memcpy: for such blocks a call per row
+/// costs less than a tenth of the copy.
 pub(crate) const ROW_BYTES: u64 = 256;
 
-/// A committed datatype: what `pack` and `unpack` execute. Cloning is one reference count.
+/// A committed datatype, which `pack` and `unpack` execute. A clone costs one reference count.
 #[derive(Clone)]
 pub struct Plan(Arc<Inner>);
 
-/// What every call reads comes first, here and in `nest_plan.rs`: where the data fill the
-/// first-level cache, each line that a call reads besides costs some 10 ns (`typepack-bench peers`,
+/// The fields that every call reads come first, here and in `nest_plan.rs`. If the data fill the
+/// first-level cache, each further line that a call reads costs some 10 ns (`typepack-bench peers`,
 /// d8s16 at 16 KiB).
 #[repr(C)]
 struct Inner {
     element_bytes: u64,
-    /// The program's, beside its neighbours here.
+    /// A copy of the program's factor, next to the other fields that every call reads.
     factor: u64,
     footprint: Footprint,
-    /// Displacement of the one run, when elements continue each other without a gap.
+    /// Displacement of the single run, if elements continue each other without a gap.
     contiguous: Option<i64>,
-    /// True when the first nest is the whole program, the loop over elements included.
+    /// True if the first nest is the whole program, including the loop over elements.
     whole: bool,
     settings: Settings,
     nests: NestPlans,
     program: Program,
-    /// `None` where nothing is turned round.
+    /// `None` if no element is byte-swapped.
     widths: Option<Box<Widths>>,
-    /// `None` for a plan that was decoded.
+    /// `None` for a decoded plan.
     datatype: Option<Datatype>,
-    /// What later rooms keep with the plan.
+    /// Values that later rooms store with the plan.
     kept: OnceLock<Box<Kept>>,
 }
 
@@ -71,8 +70,8 @@ impl Plan {
         Self::assemble(Some(datatype), footprint, program, settings, usize::MAX)
     }
 
-    /// A plan that turns elements round: packed bytes are those of `program`, in the other byte
-    /// order. It is executed by leaf kernels alone.
+    /// Makes a plan that byte-swaps elements: its packed bytes are those of `program` in the other byte
+    /// order. Only leaf kernels execute it.
     pub(crate) fn byteswapped(
         footprint: Footprint,
         program: Program,
@@ -83,8 +82,8 @@ impl Plan {
         Self::assemble_with(None, footprint, program, &settings, usize::MAX, widths)
     }
 
-    /// A plan of a verified program with its footprint. At most `most_nests` nests get a plan
-    /// of their own (they need more memory than the nodes they come from); the others are walked.
+    /// Makes a plan of a verified program with its footprint. At most `most_nests` nests get a plan of
+    /// their own (a nest plan needs more memory than its nodes); the other nests are walked.
     pub(crate) fn assemble(
         datatype: Option<Datatype>,
         footprint: Footprint,
@@ -107,7 +106,7 @@ impl Plan {
         let element_bytes = program.element_bytes();
         let contiguous = program.body.filter(|_| program.is_one_run()).map(|body| body.offset);
         let contiguous = contiguous.filter(|_| settings.strategy != Some(Strategy::Interpreter));
-        // A plan is large: it is filled in where it stays, and so are its nests.
+        // A plan is large. So it is initialized in its allocation, and so are its nests.
         let mut plan = Arc::new_uninit();
         let room = Arc::get_mut(&mut plan).expect("nobody else has a new allocation");
         let inner = room.write(Inner {
@@ -123,47 +122,48 @@ impl Plan {
             datatype,
             kept: OnceLock::new(),
         });
-        // One memcpy asks for no nest.
+        // A plan that is one memcpy needs no nest.
         if contiguous.is_none() {
             let Inner { program, nests, settings, widths, .. } = inner;
             let widths = widths.as_deref().unwrap_or(&Widths::Native);
             inner.whole = nests.find(program, widths, settings, most_nests);
         }
-        // SAFETY: `room.write` has initialised it.
+        // SAFETY: `room.write` above initialized the whole `Inner` in this allocation.
         Self(unsafe { plan.assume_init() })
     }
 
-    /// The type this plan was committed from; `None` when it was decoded ([`wire`](crate::wire)).
+    /// Returns the type from which this plan was committed; `None` for a decoded plan
+    /// ([`wire`](crate::wire)).
     pub fn datatype(&self) -> Option<&Datatype> {
         self.0.datatype.as_ref()
     }
 
-    /// Where elements lie in memory.
+    /// Returns the memory range of the plan's elements.
     pub fn footprint(&self) -> &Footprint {
         &self.0.footprint
     }
 
-    /// Iterations of the program's body that make one element.
+    /// Returns the iterations of the program's body that make one element.
     #[inline]
     pub(crate) fn factor(&self) -> u64 {
         self.0.factor
     }
 
-    /// The loop program; its `Display` prints it.
+    /// Returns the loop program; its `Display` prints it.
     pub fn program(&self) -> &Program {
         &self.0.program
     }
 
-    /// Packed bytes of one element (the type's size).
+    /// Returns the packed bytes of one element (the type's size).
     pub fn element_bytes(&self) -> u64 {
         self.0.element_bytes
     }
 
-    /// Packed bytes of `count` elements.
+    /// Returns the packed bytes of `count` elements.
     ///
     /// # Errors
     ///
-    /// The product does not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the product does not fit `i64`.
     #[doc(alias = "MPI_Pack_size")]
     pub fn packed_bytes(&self, count: u64) -> Result<u64> {
         self.0
@@ -182,17 +182,18 @@ impl Plan {
             })
     }
 
-    /// True when any number of elements is one run of memory that begins at `true_lb`.
+    /// Returns true if any number of elements is one run of memory that begins at `true_lb`.
     pub fn is_contiguous(&self) -> bool {
         self.0.contiguous.is_some()
     }
 
-    /// The nests of the program: the parts a kernel can execute.
+    /// Returns the nests of the program: the parts that a kernel can execute.
     pub fn nests(&self) -> impl ExactSizeIterator<Item = &Nest> {
         self.0.nests.iter().map(|planned| &planned.nest)
     }
 
-    /// The nests with their strategies and the names of what executes them now, packing and unpacking.
+    /// Returns the nests with their strategies and the names of their current executors for packing and
+    /// unpacking.
     pub fn executors(&self) -> impl Iterator<Item = (&Nest, Strategy, [String; 2])> {
         self.0.nests.iter().map(|planned| {
             let executors =
@@ -201,8 +202,9 @@ impl Plan {
         })
     }
 
-    /// What executes this plan now, for people: `memcpy`, `rows`, `interpreter`, the name of a
-    /// kernel, or several of these joined by `, ` when the program has several nests.
+    /// Returns the name of the current executor of this plan, for people: `memcpy`, `rows`,
+    /// `interpreter`, or the name of a kernel. If the program has several nests, their names are joined
+    /// by `, `.
     pub fn kernel_name(&self, direction: Direction) -> String {
         if self.0.contiguous.is_some() {
             return "memcpy".into();
@@ -227,13 +229,13 @@ impl Plan {
         if self.0.whole { self.0.nests.first() } else { None }
     }
 
-    /// The body as a list, where it is a short sequence of nests and blocks.
+    /// Returns the parts of the body, if it is a short sequence of nests and blocks.
     #[inline]
     pub(crate) fn parts(&self) -> &[BodyPart] {
         self.0.nests.parts()
     }
 
-    /// The nest of a part; `None` for a block.
+    /// Returns the nest of a part; `None` for a block.
     #[inline]
     pub(crate) fn nest_of_part(&self, part: &BodyPart) -> Option<&NestPlan> {
         self.0.nests.of_part(part)
@@ -244,23 +246,23 @@ impl Plan {
         self.0.nests.of_node(node)
     }
 
-    /// Bytes of the elements of block `node` that are turned round.
+    /// Returns the width in bytes of the elements of block `node` that are byte-swapped.
     #[inline]
     pub(crate) fn width(&self, node: NodeId) -> Width {
         self.0.widths.as_ref().map_or(Width::ONE, |widths| widths.of(node))
     }
 
-    /// Packed bytes of a tile, where elements are packed several at a time.
+    /// Returns the packed bytes of a tile, if several elements are packed at a time.
     pub(crate) fn tile_bytes(&self) -> Option<u64> {
         let planned = self
             .whole_nest()
             .filter(|_| self.0.settings.strategy != Some(Strategy::Interpreter))?;
-        // An element's bytes fit 64 bits, those of several may not: no segment is as large.
+        // The bytes of one element fit 64 bits; those of several may not. No segment is that large.
         let column = planned.below[0].get() * planned.leaf_bytes.get();
         leaf::tile_elements(&planned.nest)?.checked_mul(column)
     }
 
-    /// The instruction set of leaf kernels.
+    /// Returns the instruction set of leaf kernels.
     #[inline]
     pub(crate) fn isa(&self) -> Isa {
         self.0.settings.isa.unwrap_or(Isa::Portable)
@@ -287,11 +289,11 @@ impl fmt::Debug for Plan {
 mod tests {
     use super::Inner;
 
-    /// A larger one goes through the allocator's lists of chunks of any size, and joins its neighbours
-    /// there: a tenth of making, committing and freeing a struct of 8.
+    /// A larger plan would use the allocator's lists of chunks of any size, and would be joined with
+    /// neighbouring chunks there. That takes a tenth of making, committing and freeing a struct of 8.
     #[test]
     fn plans_are_quickly_allocated() {
-        // With the two counts of an `Arc`; glibc keeps chunks of up to 1032 bytes for each thread.
+        // 16 bytes for the two counts of an `Arc`. glibc caches chunks of up to 1032 bytes per thread.
         assert!(size_of::<Inner>() + 16 <= 1032, "{} bytes", size_of::<Inner>());
     }
 }

@@ -1,7 +1,7 @@
-//! One nest of a plan: who executes it, chosen per direction at the first call.
+//! One nest of a plan, and its executor, which is chosen per direction at the first call.
 //!
-//! Found by `nests.rs`; `exec/` asks for what was [`Selected`], and for the compiled kernel when the
-//! cost model (`cost/`) says so. Kernel slots are the one thing of a plan that changes.
+//! `nests.rs` finds the nests. `exec/` asks for the [`Selected`] executor, and for the compiled kernel
+//! if the cost model (`cost/`) recommends it. Kernel slots are the only part of a plan that changes.
 
 use super::cost::{self, Choice};
 use super::divide::Divisor;
@@ -11,51 +11,51 @@ use crate::leaf::{Class, Routine, Swap};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Blocks of at least this many bytes are left to memcpy row by row, also when packing and
-/// unpacking: below, loops that know the machine's registers do better (`typepack-bench peers`,
-/// faces).
+/// Packing and unpacking leave blocks of at least this many bytes to memcpy, one call per row. For
+/// shorter blocks, loops that know the machine's registers are faster (`typepack-bench peers`, faces).
 const LONG_ROW: u64 = 8 << 10;
 
-/// A nest in a plan, with what is needed to call its kernel.
+/// A nest in a plan, with the values that a call of its kernel needs.
 #[repr(C)]
 pub(crate) struct NestPlan {
     slots: [KernelSlot; 2],
     pub(crate) strategy: Strategy,
     pub(crate) nest: Nest,
-    /// The parameter block for one whole nest, as `kernel/` lays it out, padded with zeros.
+    /// The parameter block for one whole nest, in the layout of `kernel/`, padded with zeros.
     pub(crate) words: [u64; Nest::WORDS],
     pub(crate) leaf_bytes: Divisor,
-    /// Iterations of all levels below level `l`, for each `l` of the nest.
+    /// For each level `l` of the nest, the iterations of all levels below `l`.
     pub(crate) below: [Divisor; Nest::MAX_DEPTH],
-    /// What is turned round in the leaf; only leaf kernels know how.
+    /// The byte swap in the leaf; only leaf kernels can do it.
     pub(crate) swap: Option<Box<Swap>>,
 }
 
 #[derive(Default)]
 #[repr(C)]
 struct KernelSlot {
-    /// Empty: not called yet.
+    /// Empty until the first call.
     selected: OnceLock<Selected>,
-    /// Empty: not asked yet. `None`: refused.
+    /// Empty until the compiler is asked; `None` if it refused.
     kernel: OnceLock<Option<Kernel>>,
-    /// What a kernel would have saved so far, in the unit of [`Choice::price`]. Threads that pack at
-    /// the same time may lose what another has added: then the kernel comes a little later.
+    /// The time that a kernel would have saved so far, in the unit of [`Choice::price`]. Threads that
+    /// pack at the same time may overwrite each other's additions; then the kernel comes a little
+    /// later.
     saved: AtomicU64,
-    /// Calls that `Settings::verify` found wrong; one is enough to stop using the kernel.
+    /// Number of calls that `Settings::verify` found wrong. After one such call the kernel is not used.
     distrusted: AtomicU64,
 }
 
-/// What was decided about a nest and a direction at the first call: most plans are used in one
-/// direction, and a commit has no time for it.
+/// The decision about a nest and a direction, made at the first call: most plans are used in one
+/// direction, and the decision would make a commit slower.
 #[repr(C)]
 pub(crate) struct Selected {
-    /// `None`: there is none, or none is wanted.
+    /// `None` if there is no routine, or none is wanted.
     pub(crate) routine: Option<Routine>,
     choice: Choice,
 }
 
 impl NestPlan {
-    /// A plan whose nest is still to be found.
+    /// Makes a plan whose nest is set later.
     #[inline(always)]
     pub(super) fn empty() -> Self {
         Self {
@@ -69,14 +69,14 @@ impl NestPlan {
         }
     }
 
-    /// The plan of `nest`, in whose leaf `swap` is turned round.
+    /// Makes the plan of `nest`, with the byte swap `swap` in its leaf.
     pub(super) fn of(nest: Nest, swap: Option<Box<Swap>>, settings: &Settings) -> Self {
         let mut planned = Self { nest, swap, ..Self::empty() };
         planned.complete(settings);
         planned
     }
 
-    /// Fills in all that follows from the nest and the swap.
+    /// Computes the fields that follow from the nest and the swap.
     #[inline]
     pub(super) fn complete(&mut self, settings: &Settings) {
         self.leaf_bytes = Divisor::new(self.nest.leaf.bytes());
@@ -88,7 +88,7 @@ impl NestPlan {
         self.first_requests(settings);
     }
 
-    /// Asks a compiler that does not wait.
+    /// Requests the kernels at once if the compiler does not wait for a threshold.
     #[inline]
     fn first_requests(&self, settings: &Settings) {
         let at_once = settings.compiler.as_ref().is_some_and(|c| c.threshold() == 0);
@@ -101,7 +101,7 @@ impl NestPlan {
         }
     }
 
-    /// Fills `words` and `below`.
+    /// Computes `words` and `below`.
     #[inline]
     fn fill_block(&mut self) {
         let Self { nest, words, below, .. } = self;
@@ -128,7 +128,7 @@ impl NestPlan {
         &self.slots[direction as usize]
     }
 
-    /// What was decided about a direction.
+    /// Returns the decision for a direction.
     #[inline]
     pub(crate) fn selected(&self, direction: Direction, settings: &Settings) -> &Selected {
         match self.slot(direction).selected.get() {
@@ -147,7 +147,7 @@ impl NestPlan {
             let routine = leaves
                 .then(|| Routine::new(&self.nest, self.swap.as_deref(), direction, isa))
                 .flatten();
-            // Who asks for leaf kernels by name gets all of them from the first call on.
+            // If the settings ask for leaf kernels by name, all of them are built at the first call.
             if let Some(routine) = routine.as_ref().filter(|_| settings.strategy.is_some()) {
                 routine.build(&self.nest, direction);
             }
@@ -166,8 +166,8 @@ impl NestPlan {
         })
     }
 
-    /// The kernel to use for a call that moves `bytes` packed bytes, if it is wanted and there by
-    /// now.
+    /// Returns the kernel for a call that moves `bytes` packed bytes, if a kernel is wanted and
+    /// available.
     #[inline]
     pub(crate) fn kernel(
         &self,
@@ -179,7 +179,7 @@ impl NestPlan {
         self.kernel_for(selected, direction, bytes, 1, settings)
     }
 
-    /// As [`NestPlan::kernel`], for `calls` calls of `bytes` bytes each.
+    /// Returns the kernel like [`NestPlan::kernel`], for `calls` calls of `bytes` bytes each.
     #[inline]
     pub(crate) fn kernel_for(
         &self,
@@ -202,7 +202,7 @@ impl NestPlan {
         if saved < choice.price { None } else { self.request(direction, settings) }
     }
 
-    /// Asks the compiler.
+    /// Requests the kernel from the compiler.
     #[cold]
     #[inline(never)]
     fn request(&self, direction: Direction, settings: &Settings) -> Option<&Kernel> {
@@ -239,7 +239,7 @@ impl NestPlan {
     }
 }
 
-/// Who is to execute `nest`.
+/// Returns the strategy that executes `nest`.
 fn strategy_of(nest: &Nest, settings: &Settings) -> Strategy {
     let long = matches!(nest.leaf, Leaf::Block { bytes } if bytes >= LONG_ROW);
     match settings.strategy {

@@ -1,6 +1,6 @@
-//! The nests of a plan: which of them there are, and which node or part each executes.
+//! The nests of a plan, and which node or part each nest executes.
 //!
-//! Called by `mod.rs` when a plan is made; `passes/nest.rs` says what a nest is.
+//! `mod.rs` calls this file when it makes a plan; `passes/nest.rs` defines what a nest is.
 
 use super::byteswap::Widths;
 use super::nest_plan::NestPlan;
@@ -9,24 +9,24 @@ use crate::ir::{self, Edge, NodeId, Op, Program};
 use crate::leaf::Width;
 use crate::passes::nest::{is_nest, nest_of};
 
-/// The nests of a plan. Most plans have one, which is the whole program and costs no allocation of
-/// its own: a plan stays below the KiB up to which the C library's allocator is quick
+/// The nests of a plan. Most plans have one nest, which is the whole program and needs no allocation of
+/// its own. A plan stays below the KiB up to which the C library's allocator is fast
 /// (`tests::plans_are_quickly_allocated`).
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct NestPlans {
     first: Option<NestPlan>,
-    /// Of programs that are walked.
+    /// Only for programs that are walked.
     walk: Option<Box<Walked>>,
 }
 
-/// What a walk needs of a program that is not one nest.
+/// The data that a walk needs if the program is not one nest.
 struct Walked {
     /// The nests after the first.
     more: Vec<NestPlan>,
-    /// Which nest executes a node, `NO_NEST` where the walk goes on.
+    /// The index of the nest that executes a node; `NO_NEST` if the walk enters the node.
     of_node: Box<[u32]>,
-    /// The program's body, where it is a short sequence of nests and blocks.
+    /// The program's body, if it is a short sequence of nests and blocks.
     parts: Box<[BodyPart]>,
 }
 
@@ -53,7 +53,7 @@ impl NestPlans {
 
 const NO_NEST: u32 = u32::MAX;
 
-/// Most parts of a body that is prepared as a list.
+/// Maximum number of parts of a body that is stored as a list.
 const PARTS: usize = 64;
 
 /// A part of a body that is a sequence: a nest with a plan, or a block.
@@ -61,7 +61,7 @@ const PARTS: usize = 64;
 pub(crate) struct BodyPart {
     /// `NO_NEST` for a block.
     nest: u32,
-    /// What is turned round in a block.
+    /// Width of the elements that are byte-swapped in a block.
     pub(crate) width: Width,
     /// Displacement in the body, in bytes.
     pub(crate) at: i64,
@@ -70,31 +70,32 @@ pub(crate) struct BodyPart {
 }
 
 impl NestPlans {
-    /// The nest that executes a node of a program that is walked.
+    /// Returns the nest that executes a node of a walked program.
     #[inline]
     pub(super) fn of_node(&self, node: NodeId) -> Option<&NestPlan> {
         let index = self.walk.as_ref()?.of_node[node.index()];
         self.get(index as usize)
     }
 
-    /// The nest of a part; `None` for a block.
+    /// Returns the nest of a part; `None` for a block.
     #[inline]
     pub(super) fn of_part(&self, part: &BodyPart) -> Option<&NestPlan> {
         self.get(part.nest as usize)
     }
 
-    /// The body as a list, where it is a short sequence of nests and blocks.
+    /// Returns the parts of the body, if it is a short sequence of nests and blocks.
     #[inline]
     pub(super) fn parts(&self) -> &[BodyPart] {
         self.walk.as_ref().map_or(&[], |walk| &walk.parts)
     }
 
-    /// Plans the whole program as one nest, if one kernel can execute it with the loop over elements,
-    /// or else every node that one can execute and whose user it cannot; at most `most` nests. Says
-    /// whether it is one.
+    /// Plans the nests of a program, at most `most` of them. If one kernel can execute the whole
+    /// program with the loop over elements, that is the only nest. Otherwise every node becomes a nest
+    /// that one kernel can execute and whose user no kernel can execute. Returns whether the whole
+    /// program is one nest.
     ///
-    /// A ragged list's body gets its plan at the list's node, with a leading loop whose count the
-    /// executor sets for each entry; any other plan stands at the node it executes.
+    /// The plan of a ragged list's body stands at the node of the list. It has a leading loop whose
+    /// count the executor sets for each entry. Any other plan stands at the node that it executes.
     pub(super) fn find(
         &mut self,
         program: &Program,
@@ -130,7 +131,7 @@ impl NestPlans {
             };
             match nest {
                 Some(nest) => {
-                    // Fewer nests than nodes, and those have 32-bit ids.
+                    // There are fewer nests than nodes, and nodes have 32-bit ids.
                     of_node[id.index()] = made.len() as u32;
                     let swap = widths.swap(program, Edge { offset: 0, node: id }).map(Box::new);
                     made.push(NestPlan::of(nest, swap, settings));
@@ -144,7 +145,7 @@ impl NestPlans {
         {
             let part = |edge: Edge| {
                 let (node, nest) = (program.node(edge.node), of_node[edge.node.index()]);
-                // A ragged list's nest stands for its body, and what has none is walked.
+                // A ragged list's nest stands for the body of the list, so the list itself is walked.
                 let is_nest = nest != NO_NEST && !matches!(node.op, Op::Ragged { .. });
                 let width = widths.of(edge.node);
                 let part = BodyPart { nest, width, at: edge.offset, bytes: node.bytes };

@@ -1,18 +1,19 @@
-//! Where to cut the packed form into segments that are cheap to make one by one.
+//! Cuts the packed form into segments that are cheap to make one by one.
 //!
-//! Beside `exec/`, which takes any range: a range that begins or ends inside a block, row or
-//! plane only costs it more calls. This file says which ranges do not. Messages in chunks, file
-//! buffers and pipelines ask here; nothing here moves a byte.
+//! `exec/` accepts any range. A range that begins or ends inside a block, row or plane needs more calls
+//! there. This file finds the ranges that do not. Messages in chunks, file buffers and pipelines ask
+//! this file; it moves no bytes itself.
 //!
-//! Units are what the program repeats: elements, iterations of the loop over them, then the bodies
-//! of loops, tables, lists and sequences, coarse to fine. A segment ends at the coarsest unit that
-//! makes it at least three quarters as long as wished: a coarser end saves one or two calls of a
-//! kernel, a shorter segment makes one more segment of four, and the two cost about the same. Where
-//! a tile of columns is packed at once (`leaf/tiles.rs`), a tile is one more unit, and one that may
-//! be up to twice the wish: a segment of fewer columns reads every cache line again in the next.
+//! Units are the parts that the program repeats: elements, iterations of the loop over them, then the
+//! bodies of loops, tables, lists and sequences, coarse to fine. A segment ends at the coarsest unit
+//! that makes it at least three quarters as long as wished. A coarser end saves one or two kernel
+//! calls; a shorter segment makes one more segment of four; the two cost about the same. Where a tile
+//! of columns is packed at once (`leaf/tiles.rs`), a tile is one more unit, and a tile may be up to
+//! twice the wish: a segment of fewer columns would read every cache line again in the next segment.
 //!
-//! Invariants: segments are not empty, follow each other, and are never longer than the wish (twice
-//! the wish where there are tiles), or than [`SHORT`] if that is more. Nodes of at most [`SHORT`] bytes are never cut.
+//! Invariants: segments are not empty and follow each other. A segment is never longer than the wish
+//! (twice the wish with tiles) or [`SHORT`], whichever is more. Nodes of at most [`SHORT`] bytes are
+//! never cut.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ir::{Op, Program};
@@ -20,17 +21,17 @@ use crate::plan::Plan;
 use std::iter::FusedIterator;
 use std::ops::Range;
 
-/// Packed bytes that are not worth cutting, and the grid on which long blocks are cut.
+/// Nodes of at most this many packed bytes are not cut; longer blocks are cut on a grid of this size.
 const SHORT: u64 = 64;
 
 impl Plan {
-    /// The size of equal segments that serves this plan best: close to `wish` bytes, not more unless
-    /// a single unit of at most 64 bytes is larger (up to twice as much where columns are packed in
-    /// tiles), and such that every segment begins at a whole
-    /// element, row or block as long as all of them are equally long.
+    /// Returns the size of equal segments that suits this plan best. It is close to `wish` bytes and
+    /// not above, unless a single unit of at most 64 bytes is larger (with tiles of columns, it may be
+    /// up to twice the wish). Every segment begins at a whole element, row or block as long as these
+    /// have equal lengths.
     ///
-    /// Where parts differ in size (structs, lists of different lengths) no one size does that;
-    /// [`Plan::segments`] follows such layouts.
+    /// If parts have different sizes (structs, lists of different lengths), no single size has this
+    /// property; [`Plan::segments`] adapts to such layouts.
     ///
     /// ```
     /// use typepack_engine::Datatype;
@@ -70,18 +71,18 @@ impl Plan {
         }
     }
 
-    /// Where a segment of about `wish` bytes that begins at packed byte `start` of `count` elements
-    /// should end: at most `wish` bytes on (at most 64 if that is more; twice as many where columns
-    /// are packed in tiles), and at the end of a whole
-    /// element, row or block where there is one near. Runs of memory much longer than the wish are
-    /// cut.
+    /// Returns the best end of a segment of about `wish` bytes that begins at packed byte `start` of
+    /// `count` elements. The segment has at most `wish` bytes (or 64 if that is more; twice as many if
+    /// columns are packed in tiles). It ends at the end of a whole element, row or block if there is
+    /// one near. Runs of memory much longer than the wish are cut.
     ///
-    /// For callers that keep their own position; [`Plan::segments`] makes the list. Costs about as
-    /// much as finding a position: O(depth + log list).
+    /// This function is for callers that keep their own position; [`Plan::segments`] makes the list. It
+    /// costs about as much as finding a position: O(depth + log list).
     ///
     /// # Errors
     ///
-    /// `count`: the packed bytes do not fit 64 bits. `start`: at the end or beyond it.
+    /// Returns `ErrorKind::Overflow` about `count` if the packed bytes do not fit 64 bits,
+    /// `ErrorKind::Argument` about `start` if it is at or past the end.
     pub fn segment_end(&self, count: u64, start: u64, wish: u64) -> Result<u64> {
         let total = self.packed_bytes(count)?;
         if start >= total {
@@ -91,8 +92,8 @@ impl Plan {
         Ok(end_of_segment(self.program(), self.tile_bytes(), total, start, wish.max(1)))
     }
 
-    /// The packed bytes of `count` elements in segments of about `wish` bytes, each as
-    /// [`Plan::segment_end`] has it; what `pack_range` makes of them is the packed form.
+    /// Returns the packed bytes of `count` elements as segments of about `wish` bytes, which end as
+    /// [`Plan::segment_end`] defines. `pack_range` over all segments makes the packed form.
     ///
     /// ```
     /// use typepack_engine::Datatype;
@@ -109,7 +110,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// `count`: the packed bytes do not fit 64 bits.
+    /// Returns `ErrorKind::Overflow` about `count` if the packed bytes do not fit 64 bits.
     pub fn segments(&self, count: u64, wish: u64) -> Result<Segments<'_>> {
         let total = self.packed_bytes(count)?;
         Ok(Segments {
@@ -147,34 +148,35 @@ impl Iterator for Segments<'_> {
 
 impl FusedIterator for Segments<'_> {}
 
-/// Least length of a segment for which a coarse unit is preferred to a finer one.
+/// Returns the minimum length of a segment for which a coarse unit is preferred to a finer one.
 fn least(wish: u64) -> u64 {
     wish - wish / 4
 }
 
-/// The packed bytes of a segment of whole tiles of `tile` bytes each; `None` if that is too much.
+/// Returns the packed bytes of a segment of whole tiles of `tile` bytes each; `None` if a tile is too
+/// large.
 fn tiles(tile: Option<u64>, wish: u64) -> Option<u64> {
     tile.filter(|&tile| tile <= wish.saturating_mul(2)).map(|tile| whole(wish, tile).max(tile))
 }
 
-/// The largest multiple of `unit` up to `bytes`.
+/// Returns the largest multiple of `unit` up to `bytes`.
 fn whole(bytes: u64, unit: u64) -> u64 {
     bytes / unit * unit
 }
 
-/// The end of the segment that begins at `start`, below `total`; `wish` is not 0.
+/// Returns the end of the segment that begins at `start`, below `total`; `wish` is not 0.
 fn end_of_segment(program: &Program, tile: Option<u64>, total: u64, start: u64, wish: u64) -> u64 {
     if let Some((tile, bytes)) = tile.zip(tiles(tile, wish)) {
-        // From wherever the segment begins to the end of a tile.
+        // The segment may begin anywhere; it ends at the end of a tile.
         return whole(start.saturating_add(bytes), tile).min(total);
     }
     let target = start.saturating_add(wish);
     let Some(body) = program.body.filter(|_| target < total) else { return total };
     let enough = start + least(wish);
-    // The last end of a unit up to the target, over all levels so far; `start` if there is none.
+    // The last end of a unit up to the target, over all levels so far; `start` if there is no such end.
     let mut best = start.max(whole(target, program.factor * program.node(body.node).bytes));
     let mut node = program.node(body.node);
-    // Where the node begins that holds packed byte `target`.
+    // The start of the node that holds packed byte `target`.
     let mut begin = whole(target, node.bytes);
     loop {
         best = best.max(begin);
@@ -216,8 +218,8 @@ fn end_of_segment(program: &Program, tile: Option<u64>, total: u64, start: u64, 
     }
 }
 
-/// The end of a segment whose target lies in a run of `bytes` bytes from packed byte `begin` on, when
-/// the last end of a unit before it is `best`.
+/// Returns the end of a segment whose target lies in a run of `bytes` bytes that begins at packed byte
+/// `begin`. `best` is the last end of a unit before the run.
 fn in_block(begin: u64, bytes: u64, target: u64, best: u64, start: u64) -> u64 {
     let cut = begin + whole(target - begin, SHORT);
     if bytes > SHORT && cut > best {
@@ -235,7 +237,8 @@ mod tests {
         text.parse::<Datatype>().unwrap().commit().unwrap()
     }
 
-    /// The lengths of the segments, which follow each other and keep the limit.
+    /// Returns the lengths of the segments, after a check that they follow each other and keep the
+    /// limit.
     fn check(plan: &Plan, count: u64, wish: u64) -> Vec<u64> {
         let total = plan.packed_bytes(count).unwrap();
         let (mut at, mut lengths) = (0, vec![]);
@@ -253,7 +256,7 @@ mod tests {
 
     #[test]
     fn segments_end_at_the_coarsest_unit_that_fits() {
-        // 10 planes of 20 rows of 5 doubles.
+        // The layout is 10 planes of 20 rows of 5 doubles.
         let box3 = plan("subarray([12, 30, 9], [10, 20, 5], [1, 1, 1], C, double)");
         assert_eq!(check(&box3, 1, 2000), [1600; 5]);
         assert_eq!(check(&box3, 1, 2300), [2280, 2280, 1840, 1600]);
@@ -265,7 +268,7 @@ mod tests {
             (16_000, u64::MAX / 8000 * 8000)
         );
         assert_eq!(check(&box3, 4, 20_000), [16_000, 16_000]);
-        // Less than a row: blocks of 40 bytes stay whole.
+        // The wish is less than a row: blocks of 40 bytes stay whole.
         assert_eq!(
             (box3.segment_bytes(39), box3.segment_bytes(0), box3.segment_bytes(79)),
             (40, 40, 40)

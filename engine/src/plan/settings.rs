@@ -1,4 +1,4 @@
-//! What a commit may use, and the strategies it chooses from.
+//! The settings of a commit, and the strategies from which it chooses.
 
 use crate::kernel::Compiler;
 use crate::leaf::Isa;
@@ -14,32 +14,33 @@ pub enum Strategy {
     Rows,
     /// A leaf kernel: precompiled loops for the inner levels, by instruction set.
     Leaf,
-    /// A compiled kernel, once there is one; a leaf kernel or the interpreter until then.
+    /// A compiled kernel when it is ready; until then a leaf kernel or the interpreter.
     Kernel,
     /// The interpreter.
     Interpreter,
 }
 
-/// What a commit may use. The default is the engine alone.
+/// The settings of a commit. The default uses the engine alone.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Who compiles kernels, if anybody.
+    /// The compiler of kernels, if there is one.
     pub compiler: Option<Arc<dyn Compiler>>,
-    /// Check every kernel call against the interpreter; a kernel that disagrees is dropped, the
-    /// interpreter's answer stands, and `stats::bytes().disagreements` counts it. Memory that is
-    /// unpacked into is read as well and holds other values in between.
+    /// Checks every kernel call against the interpreter. If a kernel disagrees, the interpreter's
+    /// result is used, the kernel is dropped, and `stats::bytes().disagreements` counts it. Unpacking
+    /// then also reads the memory it writes, and that memory holds other values for a moment.
     pub verify: bool,
-    /// Force one strategy for all nests: [`Strategy::Interpreter`]; [`Strategy::Leaf`], without compiled kernels
-    /// and also where rows would be chosen; or [`Strategy::Kernel`], without leaf kernels and also where
-    /// rows would be chosen. Contiguous types stay on memcpy unless the interpreter is forced.
+    /// Forces one strategy for all nests. [`Strategy::Interpreter`] forces the interpreter.
+    /// [`Strategy::Leaf`] forces leaf kernels: no compiled kernels and no rows. [`Strategy::Kernel`]
+    /// forces compiled kernels: no leaf kernels and no rows. Contiguous types stay on memcpy unless the
+    /// interpreter is forced.
     pub strategy: Option<Strategy>,
-    /// The instruction set of leaf kernels; the best one of this machine if `None` or if this
-    /// machine does not have it.
+    /// The instruction set of leaf kernels. If it is `None`, or if this machine does not have it, the
+    /// best one of this machine is used.
     pub isa: Option<Isa>,
 }
 
 impl Settings {
-    /// What leaf kernels may use; the least when the interpreter is forced.
+    /// Returns the instruction set of leaf kernels; the least one if the interpreter is forced.
     pub(super) fn leaf_isa(&self) -> Isa {
         match self.strategy {
             Some(Strategy::Interpreter) => Isa::Portable,

@@ -1,7 +1,8 @@
-//! The table of constructors: what each is called, what it takes, how it is made, and back.
+//! The table of constructors: the name, the parameters and the call of each, and the way back from a
+//! type to its call.
 //!
-//! `parse.rs` and `print.rs` know nothing of any particular constructor. A new one is a row of
-//! [`ROWS`] and an arm of [`call`]; a test checks that the two agree.
+//! `parse.rs` and `print.rs` know no particular constructor. To add a constructor, add a row to
+//! [`ROWS`] and an arm to [`call`]; a test checks that the two agree.
 
 use crate::datatype::{
     Binding, Call, Constructor, DEFAULT_ARGUMENT, Datatype, Distribution, F90, Order, UNDEFINED,
@@ -9,12 +10,12 @@ use crate::datatype::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::table::Table;
 
-/// What an argument may be.
+/// The form of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// One number, or one of the parameter's words.
+    /// One number, or one of the words that the parameter defines.
     Number,
-    /// A list of these.
+    /// A list of numbers or words.
     Numbers,
     /// A type.
     Type,
@@ -32,7 +33,7 @@ pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) words: Words,
-    /// Whether only words will do.
+    /// True if the parameter accepts words but no numbers.
     pub(crate) words_only: bool,
 }
 
@@ -67,7 +68,7 @@ const ARGUMENTS: Parameter = Parameter {
     words_only: false,
 };
 
-/// A number that a Fortran 90 kind may leave open.
+/// Makes the parameter of a Fortran 90 kind: a number that may be left undefined.
 const fn digits(name: &'static str) -> Parameter {
     Parameter {
         name,
@@ -81,7 +82,7 @@ const fn part(name: &'static str) -> Parameter {
     Parameter { name, kind: Kind::Type, words: &[], words_only: false }
 }
 
-/// A value for a parameter, of the parameter's kind.
+/// The value of an argument, in the form that its parameter asks for.
 #[derive(Debug)]
 pub(crate) enum Value {
     Number(i64),
@@ -107,7 +108,7 @@ impl Values {
         if let Value::Numbers(list) = &self.0[index] { list } else { unreachable!("{KIND}") }
     }
 
-    /// A number that the call takes as an `int`.
+    /// Returns a number that the call takes as an `int`.
     fn small(&self, index: usize, name: &'static str) -> Result<i32> {
         narrow(name, self.number(index))
     }
@@ -149,7 +150,7 @@ fn distribution(value: &i64) -> Result<Distribution> {
 
 fn structured(values: &Values) -> Result<Datatype> {
     let (lengths, at, types) = (values.numbers(0), values.numbers(1), values.types(2));
-    // Only the call of MPI-1 takes bound markers.
+    // Only the MPI-1 call accepts bound markers.
     if types.iter().any(|ty| ty.as_named().is_some_and(|named| named.is_marker())) {
         return Datatype::type_struct(lengths, at, types, Binding::C);
     }
@@ -273,7 +274,8 @@ pub(crate) static ROWS: &[Row] = &[
     Row { name: "value_index", parameters: &[part("value"), part("index")], make: value_index },
 ];
 
-/// The constructor that `word` names: its name here or, as in C, `MPI_Type_[create_]` before it.
+/// Returns the constructor that `word` names: by its name in the table, or by its C name with
+/// `MPI_Type_` or `MPI_Type_create_` in front.
 pub(crate) fn find(word: &str) -> Option<&'static Row> {
     let lower = word.to_ascii_lowercase();
     let short = lower.strip_prefix("mpi_type_").unwrap_or(&lower);
@@ -281,7 +283,7 @@ pub(crate) fn find(word: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.name == short)
 }
 
-/// The types that the call which made `ty` was given.
+/// Returns the types that were passed to the call which made `ty`.
 pub fn types(ty: &Datatype) -> Vec<&Datatype> {
     match ty.constructor() {
         Constructor::Composite { call, .. } => match &**call {
@@ -293,7 +295,7 @@ pub fn types(ty: &Datatype) -> Vec<&Datatype> {
     }
 }
 
-/// The names of a constructor's parameters.
+/// Returns the names of a constructor's parameters.
 pub fn parameters(name: &str) -> impl Iterator<Item = &'static str> {
     let row = ROWS.iter().find(|row| row.name == name);
     row.into_iter().flat_map(|row| row.parameters.iter().map(|parameter| parameter.name))
@@ -303,9 +305,9 @@ pub fn parameters(name: &str) -> impl Iterator<Item = &'static str> {
 pub enum Argument<'a> {
     /// A number.
     Number(i64),
-    /// A word that stands for a number.
+    /// A word that stands for a number, such as `default`.
     Word(&'static str),
-    /// A list that the tree keeps as a table.
+    /// A list that the tree stores as a table.
     Table(&'a Table),
     /// A list.
     Numbers(&'a [i64]),
@@ -313,11 +315,11 @@ pub enum Argument<'a> {
     Type(&'a Datatype),
     /// The types of a struct.
     Types(&'a [Datatype]),
-    /// A short list, entries as they are written.
+    /// A short list; the entries are already text.
     Texts(Vec<String>),
 }
 
-/// The arguments of a call that stands for a tree of others.
+/// Returns the arguments of a composite call.
 fn composite(call: &Call) -> Vec<Argument<'_>> {
     let digits = |number: i32| match number {
         UNDEFINED => Argument::Word("undefined"),
@@ -360,8 +362,8 @@ fn order(order: Order) -> Argument<'static> {
     })
 }
 
-/// The call that made `ty`: the constructor's name and its arguments, in the order of its row.
-/// `None` for named types.
+/// Returns the call that made `ty`: the constructor's name and its arguments, in the order of its row.
+/// Returns `None` for named types.
 pub fn call(ty: &Datatype) -> Option<(&'static str, Vec<Argument<'_>>)> {
     use Argument::{Number, Numbers, Table, Type, Types};
     let constructor = ty.constructor();
@@ -399,9 +401,9 @@ mod tests {
     use super::*;
     use crate::named::Named;
 
-    /// Arguments that fit every row: lists of two ones, and 1 where a number is wanted.
+    /// Returns arguments that fit every row: lists of two ones, and 1 for a number.
     fn sample(row: &Row) -> Values {
-        // No named pair is made of two of these.
+        // No named pair has two members of this type.
         let int = || Datatype::named(Named::INT64_T);
         let value = |parameter: &Parameter| match parameter.kind {
             Kind::Number if parameter.name == "rank" => Value::Number(0),

@@ -1,13 +1,14 @@
-//! Why a text is not a type, and where.
+//! The error of a text that is not a type, with its position.
 //!
-//! Made by `reader.rs` and `parse.rs`. The one-line form names line and column; [`ParseError::render`]
-//! draws the line with carets below the place.
+//! `reader.rs` and `parse.rs` make these errors. The one-line form states line and column;
+//! [`ParseError::render`]
+//! draws the line with carets below the position.
 
 use memchr::{memchr, memchr_iter, memrchr};
 use std::fmt;
 use std::ops::Range;
 
-/// A text that is not a type: what is wrong and where.
+/// The error of a text that is not a type: what is wrong and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     pub(crate) message: String,
@@ -17,7 +18,7 @@ pub struct ParseError {
     refusal: Option<crate::Error>,
 }
 
-/// Characters of a line that [`ParseError::render`] shows before and after the place.
+/// Characters of the line that [`ParseError::render`] shows before and after the position.
 const SHOWN: usize = 60;
 
 impl ParseError {
@@ -32,39 +33,40 @@ impl ParseError {
         }
     }
 
-    /// A constructor that refused its arguments.
+    /// Makes the error of a constructor that refused its arguments.
     pub(crate) fn refused(text: &str, span: Range<usize>, name: &str, error: crate::Error) -> Self {
         let mut refused = Self::new(text, span, format!("{name}: {error}"));
         refused.refusal = Some(error);
         refused
     }
 
-    /// The bytes of the text that are wrong; empty at the end of the text.
+    /// Returns the range of bytes that is wrong; an empty range at the end of the text.
     pub fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 
-    /// Line, from 1.
+    /// Returns the line, counted from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// Column in characters, from 1.
+    /// Returns the column in characters, counted from 1.
     pub fn column(&self) -> usize {
         self.column
     }
 
-    /// What is wrong, without the place.
+    /// Returns the message without the position.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The engine's error, when the text was understood and a constructor refused its arguments.
+    /// Returns the engine's error if the text was well-formed and a constructor refused its arguments.
     pub fn refusal(&self) -> Option<&crate::Error> {
         self.refusal.as_ref()
     }
 
-    /// The message and the line of `text` (the text that was parsed) with carets below the place:
+    /// Returns the message and the line of `text` (the text that was parsed) with carets below the
+    /// position:
     ///
     /// ```text
     /// 1:15: expected `,` and then `stride`, found `1024`
@@ -93,17 +95,17 @@ impl ParseError {
     }
 }
 
-/// `text` up to its first line feed.
+/// Returns `text` up to its first line feed.
 pub(crate) fn first_line(text: &str) -> &str {
     &text[..memchr(b'\n', text.as_bytes()).unwrap_or(text.len())]
 }
 
-/// `text` from behind its last line feed.
+/// Returns the part of `text` after its last line feed.
 fn last_line(text: &str) -> &str {
     &text[memrchr(b'\n', text.as_bytes()).map_or(0, |at| at + 1)..]
 }
 
-/// Control characters would move the carets away from their place.
+/// Replaces a control character by a space: it would shift the carets.
 fn plain(c: char) -> char {
     if c.is_control() { ' ' } else { c }
 }

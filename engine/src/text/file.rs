@@ -11,8 +11,9 @@
 //! count = 4                             # optional, 1
 //! ```
 //!
-//! Uses `parse.rs` for the expressions; errors carry the place in the file. Names are resolved with
-//! a list on the heap, parts before wholes; a name that needs itself is refused with its circle.
+//! `parse.rs` parses the expressions; errors state the position in the file. Names are resolved with a
+//! list on the heap, and every type is built after the types that it uses. A name that depends on
+//! itself is refused, and the error shows the cycle.
 
 use super::reader::Reader;
 use super::{ParseError, parse, parse_in};
@@ -23,17 +24,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use toml::Spanned;
 
-/// A file of types: names, and layouts to work with.
+/// A file of types: named types, and layouts.
 #[derive(Clone, Debug)]
 pub struct File {
     types: BTreeMap<String, Datatype>,
     layouts: Vec<Layout>,
 }
 
-/// One layout of a file: a type and how many elements of it.
+/// One layout of a file: a type and a number of elements.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// The name, or the expression if it has none.
+    /// The name, or the expression if the layout has no name.
     pub name: String,
     /// The type.
     pub datatype: Datatype,
@@ -41,8 +42,7 @@ pub struct Layout {
     pub count: u64,
 }
 
-/// A file that cannot be read: TOML that is none, or an expression in it that is wrong. The place
-/// is that in the file.
+/// The error of a file: invalid TOML, or a wrong expression. The position is the position in the file.
 pub type FileError = ParseError;
 
 #[derive(Deserialize)]
@@ -64,12 +64,12 @@ struct RawLayout {
 }
 
 impl File {
-    /// Reads a file's text.
+    /// Parses the text of a file.
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong, with its place: TOML, an unknown key, an expression, a name
-    /// that cannot be one or needs itself, a negative count.
+    /// Returns the first error with its position: invalid TOML, an unknown key, a wrong expression, a
+    /// name that is not valid or depends on itself, a negative count.
     pub fn parse(text: &str) -> Result<Self, FileError> {
         let raw: Raw = toml::from_str(text).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
@@ -98,26 +98,26 @@ impl File {
         Ok(Self { types: scope.into_iter().collect(), layouts })
     }
 
-    /// The type with this name.
+    /// Returns the type with this name.
     pub fn get(&self, name: &str) -> Option<&Datatype> {
         self.types.get(name)
     }
 
-    /// All named types, by name.
+    /// Returns all named types, ordered by name.
     pub fn types(&self) -> impl ExactSizeIterator<Item = (&str, &Datatype)> {
         self.types.iter().map(|(name, ty)| (name.as_str(), ty))
     }
 
-    /// The layouts, in the order of the file.
+    /// Returns the layouts, in the order of the file.
     pub fn layouts(&self) -> &[Layout] {
         &self.layouts
     }
 
-    /// Reads an expression that may use the names of this file.
+    /// Parses an expression that may use the names of this file.
     ///
     /// # Errors
     ///
-    /// As for [`parse`].
+    /// Returns a [`ParseError`] as [`parse`] does.
     pub fn expression(&self, text: &str) -> Result<Datatype, ParseError> {
         if self.types.is_empty() {
             return parse(text);
@@ -129,13 +129,13 @@ impl File {
 
 type Definitions = BTreeMap<Spanned<String>, Spanned<String>>;
 
-/// Builds every named type, each after those it uses.
+/// Builds every named type after the types that it uses.
 fn resolve(text: &str, types: &Definitions) -> Result<HashMap<String, Datatype>, FileError> {
     let by_name: HashMap<&str, &Spanned<String>> =
         types.iter().map(|(name, value)| (name.get_ref().as_str(), value)).collect();
     let mut scope = HashMap::new();
     for start in types.keys() {
-        // Each name with the names it uses that are still to be looked at.
+        // Each entry is a name and the names it uses that are not resolved yet.
         let mut path: Vec<(&str, std::vec::IntoIter<&str>)> = Vec::new();
         let mut next = Some(start.get_ref().as_str());
         while next.is_some() || !path.is_empty() {
@@ -165,7 +165,7 @@ fn resolve(text: &str, types: &Definitions) -> Result<HashMap<String, Datatype>,
     Ok(scope)
 }
 
-/// The words of an expression: the names it may use are among them.
+/// Returns the words of an expression. They include all names that the expression may use.
 fn words(expression: &str) -> impl Iterator<Item = &str> {
     let mut reader = Reader::new(expression);
     std::iter::from_fn(move || {
@@ -182,15 +182,15 @@ fn words(expression: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `span` made to lie within `text`, at character boundaries.
+/// Clips `span` to `text`, at character boundaries.
 fn inside(text: &str, span: Range<usize>) -> Range<usize> {
     let floor = |at: usize| (0..=at.min(text.len())).rev().find(|&i| text.is_char_boundary(i));
     let (start, end) = (floor(span.start).unwrap_or(0), floor(span.end).unwrap_or(0));
     start..end.max(start)
 }
 
-/// An error of the expression `value`, with its place in the file. Where the string is written
-/// with escapes, places inside cannot be told apart and the whole string is meant.
+/// Moves an error of the expression `value` to its position in the file. If the string contains
+/// escapes, positions inside it cannot be computed, and the error marks the whole string.
 fn moved(text: &str, value: &Spanned<String>, error: ParseError) -> FileError {
     let outer = inside(text, value.span());
     let verbatim = memmem::find(text[outer.clone()].as_bytes(), value.get_ref().as_bytes());

@@ -1,22 +1,22 @@
 //! Datatypes as text: one-line expressions, and files that name them.
 //!
-//! A way into `datatype/` (and back out) for command lines, golden files and benches. Everything an
-//! expression can say is a constructor call; nothing is computed here but integers.
+//! Command lines, golden files and benches make types from text, and print types as text. Everything
+//! that an expression can say is a constructor call; this module computes nothing but integers.
 //!
-//! - `constructors.rs`: the table of constructors, what each takes and how it is called
+//! - `constructors.rs`: the table of constructors, with the name and parameters of each
 //! - `reader.rs`: words, numbers, lists
 //! - `parse.rs`: expressions to types; `print.rs`: types to expressions
-//! - `error.rs`: what is wrong, where, drawn with a caret
+//! - `error.rs`: what is wrong and where, drawn with carets
 //! - `file.rs`: TOML files of named types and layouts (feature `text-file`)
 //!
 //! # Grammar
 //!
 //! ```text
-//! text     = { name "=" type ";" } type [ ";" ]      bindings, then the type that is meant
+//! text     = { name "=" type ";" } type [ ";" ]      bindings, then the result
 //! type     = constructor "(" [ argument { "," argument } ] ")"
 //!          | named type                              double, MPI_DOUBLE, f64, 2int, …
 //!          | name                                    bound before, or in the file
-//! argument = number | word | numbers | type | types  as the constructor's table row says
+//! argument = number | word | numbers | type | types  depends on the constructor's table row
 //! numbers  = "[" [ run { "," run } [ "," ] ] "]"
 //! run      = number | word
 //!          | number "x" (number | word)              copies: `3 x 8` is `8, 8, 8`
@@ -27,11 +27,11 @@
 //! factor   = digits | "-" factor | "(" number ")"    digits may contain `_`
 //! ```
 //!
-//! `#` begins a comment that ends with the line. Letter case does not matter, except in bound
-//! names; constructors may be written as in C (`MPI_Type_create_hvector`). The arguments are those
-//! of the MPI calls without the counts that the lists imply, the old type last. Words are `C` and
-//! `Fortran`, `block`, `cyclic`, `none` and `default` (darray), `undefined` (f90_real). How a call
-//! is decoded (its integer or large-count form) is not part of the text:
+//! `#` begins a comment, which ends with the line. Letter case does not matter, except in bound names.
+//! Constructors may have their C names (`MPI_Type_create_hvector`). The arguments are those of the MPI
+//! calls, without the counts that the lists imply; the old type is the last argument. Words are `C` and
+//! `Fortran`, `block`, `cyclic`, `none` and `default` (darray), `undefined` (f90_real). The text does
+//! not state in which form a call decodes (`int` or large counts):
 //!
 //! ```
 //! use typepack_engine::Datatype;
@@ -44,8 +44,8 @@
 //! # Ok::<(), typepack_engine::text::ParseError>(())
 //! ```
 //!
-//! Nesting of types is limited by memory alone, nesting of parentheses in numbers by
-//! [`MAX_PARENTHESES`], the entries of all lists of a text by [`MAX_ENTRIES`].
+//! Only memory limits the nesting of types. [`MAX_PARENTHESES`] limits the nesting of parentheses in
+//! numbers, [`MAX_ENTRIES`] the entries of all lists of a text.
 
 pub(crate) mod constructors;
 mod error;
@@ -61,16 +61,16 @@ pub use file::{File, FileError, Layout};
 pub use parse::{parse, parse_in};
 pub use print::{abridge, print};
 
-/// Most entries that all lists of one text may have together.
+/// Maximum number of entries in all lists of one text together.
 pub const MAX_ENTRIES: usize = 1 << 24;
 
-/// Deepest nesting of parentheses and signs within a number.
+/// Maximum nesting of parentheses and signs within a number.
 pub const MAX_PARENTHESES: usize = 64;
 
 impl std::str::FromStr for crate::Datatype {
     type Err = ParseError;
 
-    /// Reads an expression; see [`parse`].
+    /// Parses an expression; see [`parse`].
     fn from_str(text: &str) -> Result<Self, ParseError> {
         parse(text)
     }

@@ -1,7 +1,8 @@
-//! Expressions to types.
+//! Parses expressions to types.
 //!
-//! Uses `reader.rs` for numbers and `constructors.rs` for what to read. Open constructor calls are
-//! a list on the heap: an expression may be nested as deeply as it is long.
+//! `reader.rs` reads numbers and lists; `constructors.rs` says which arguments to read. Open
+//! constructor calls are stored in a list on the heap, because an expression may be nested as deeply as
+//! it is long.
 
 use super::ParseError;
 use super::constructors::{self, Kind, ROWS, Row, Value, Values};
@@ -12,21 +13,21 @@ use crate::named::Named;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Reads a type; the grammar is in the module's text.
+/// Parses a type. The [module](super) documentation has the grammar.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong and where, be it grammar, an unknown name, or arguments that the
+/// Returns the first error and its position: a grammar error, an unknown name, or arguments that the
 /// constructor refuses.
 pub fn parse(text: &str) -> Result<Datatype, ParseError> {
     parse_in(text, &HashMap::new())
 }
 
-/// As [`parse`], in a scope of names that are bound already.
+/// Parses a type like [`parse`], in a scope of names that are already bound.
 ///
 /// # Errors
 ///
-/// As for [`parse`].
+/// Returns a [`ParseError`] as [`parse`] does.
 pub fn parse_in(text: &str, scope: &HashMap<String, Datatype>) -> Result<Datatype, ParseError> {
     let mut parser = Parser { reader: Reader::new(text), outer: scope, bound: HashMap::new() };
     loop {
@@ -50,7 +51,7 @@ pub fn parse_in(text: &str, scope: &HashMap<String, Datatype>) -> Result<Datatyp
     }
 }
 
-/// The named type that `word` is: by its MPI name, with or without `MPI_`, or its Rust name.
+/// Returns the named type for `word`: its MPI name, with or without `MPI_`, or its Rust name.
 pub(crate) fn named(word: &str) -> Option<Named> {
     const RUST: [(&str, Named); 11] = [
         ("i8", Named::I8),
@@ -74,7 +75,7 @@ pub(crate) fn named(word: &str) -> Option<Named> {
         .or_else(|| RUST.iter().find(|(name, _)| *name == word).map(|(_, named)| *named))
 }
 
-/// Why `name` cannot be bound, if it cannot.
+/// Returns the reason why `name` cannot be bound, or `None` if it can.
 pub(crate) fn unbindable(name: &str) -> Option<String> {
     if name.starts_with(|c: char| c.is_ascii_digit())
         || name.is_empty()
@@ -106,13 +107,13 @@ struct Call {
     start: usize,
     values: Values,
     spans: Vec<Range<usize>>,
-    /// Types of a list that is being read, and copies of the next one.
+    /// The list of types that is being read, and the number of copies of its next type.
     types: Option<(Vec<Datatype>, usize)>,
     argument_start: usize,
 }
 
 impl Parser<'_> {
-    /// `name =`, if the text goes on with it.
+    /// Reads `name =`, if the text continues with a binding.
     fn binding(&mut self) -> Result<Option<String>, ParseError> {
         let start = self.reader.position();
         let word = self.reader.peek_word();
@@ -136,7 +137,7 @@ impl Parser<'_> {
         let mut calls: Vec<Call> = Vec::new();
         loop {
             let mut finished = self.begin(&mut calls)?;
-            // Hand a finished type to the call that waits for it, which may finish that in turn.
+            // Deliver a finished type to the call that waits for it. This may finish that call in turn.
             while let Some(ty) = finished.take() {
                 let Some(call) = calls.last_mut() else { return Ok(ty) };
                 self.deliver(call, ty)?;
@@ -148,7 +149,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a name, or opens a call; a type if that is already complete.
+    /// Reads a name, or opens a call. Returns a type if the type is already complete.
     fn begin(&mut self, calls: &mut Vec<Call>) -> Result<Option<Datatype>, ParseError> {
         let start = self.reader.position();
         let word = self.reader.peek_word();
@@ -206,7 +207,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reads arguments up to the next type (false) or the end of the call (true).
+    /// Reads arguments up to the next type (returns false) or up to the end of the call (returns true).
     fn read_arguments(&mut self, call: &mut Call) -> Result<bool, ParseError> {
         if call.types.is_some() {
             return self.next_of_list(call);
@@ -240,8 +241,8 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// Goes on with a list of types: copies and a type (false), or the list's end and then as
-    /// `read_arguments`.
+    /// Continues a list of types. Reads copies and a type (returns false), or the end of the list and
+    /// then the arguments after it, as `read_arguments` does.
     fn next_of_list(&mut self, call: &mut Call) -> Result<bool, ParseError> {
         if self.reader.accept("]") {
             let (types, _) = call.types.take().unwrap_or_default();
@@ -249,7 +250,7 @@ impl Parser<'_> {
             call.spans.push(self.reader.since(call.argument_start));
             return self.read_arguments(call);
         }
-        // `2int` is a type, `2 x int` is not.
+        // `2int` is a type, `2 x int` is two copies of a type.
         let is_named = named(self.reader.peek_word()).is_some();
         let copies = if is_named { 1 } else { self.reader.copies()? };
         if let Some((_, next)) = &mut call.types {
@@ -268,13 +269,13 @@ impl Parser<'_> {
     }
 }
 
-/// A word, short enough for a message.
+/// Clips a word to a length that suits a message.
 fn clipped(word: &str) -> String {
-    // Words are ASCII.
+    // Words are ASCII, so any index is a character boundary.
     if word.len() > 40 { format!("{}…", &word[..40]) } else { word.to_owned() }
 }
 
-/// `; did you mean …?`, if one of `names` is close enough to be meant.
+/// Returns `; did you mean …?` if one of `names` is similar to `word`.
 fn nearest(word: &str, names: impl Iterator<Item = String>) -> String {
     let word = word.to_ascii_lowercase();
     let word = word.strip_prefix("mpi_").unwrap_or(&word);
@@ -289,7 +290,7 @@ fn nearest(word: &str, names: impl Iterator<Item = String>) -> String {
         .map_or_else(String::new, |(_, name)| format!("; did you mean `{name}`?"))
 }
 
-/// Insertions, deletions and replacements that make `b` of `a`.
+/// Returns the number of insertions, deletions and replacements that turn `a` into `b`.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

@@ -1,8 +1,8 @@
-//! Types to expressions.
+//! Prints types as expressions.
 //!
-//! The inverse of `parse.rs`: [`print()`] writes every argument, and binds a name to each type that
-//! is used in several places, so that the text is as small as the tree and the tree that is read
-//! back shares what this one shares. [`abridge`] is for people and leaves out what is long.
+//! The inverse of `parse.rs`: [`print()`] writes every argument. It binds a name to each type that is
+//! used in several places. So the text is as small as the tree, and the tree that is parsed from it
+//! shares the same subtrees. [`abridge`] prints for people and leaves out long parts.
 
 use super::constructors::{Argument, call, types};
 use crate::datatype::Datatype;
@@ -11,22 +11,22 @@ use crate::table::Table;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// Entries of a list that [`abridge`] shows.
+/// Number of list entries that [`abridge`] shows.
 const SHOWN: usize = 6;
-/// Types that [`abridge`] shows.
+/// Number of types that [`abridge`] shows.
 const TYPES: usize = 24;
-/// Levels that [`abridge`] shows.
+/// Number of levels that [`abridge`] shows.
 const LEVELS: usize = 8;
 
-/// The word for a named type: its MPI name without the prefix, in lower case.
+/// Returns the word for a named type: its MPI name without the prefix, in lower case.
 pub fn word(named: Named) -> String {
     named.name().trim_start_matches("MPI_").to_ascii_lowercase()
 }
 
-/// `ty` as an expression that [`parse`](super::parse) reads back as an equal tree.
+/// Prints `ty` as an expression; [`parse`](super::parse) turns the expression into an equal tree.
 ///
-/// The text is proportional to the tree and its index arrays, in which runs of equal or equally
-/// distant numbers are written as such.
+/// The length of the text is proportional to the tree and its index arrays. Sequences of equal or
+/// equally distant numbers are written as copies and ranges.
 pub fn print(ty: &Datatype) -> String {
     let (order, uses) = uses(ty);
     let mut names = HashMap::new();
@@ -44,8 +44,8 @@ pub fn print(ty: &Datatype) -> String {
     text
 }
 
-/// All derived types below and with `ty`, each once, parts before wholes; and how often each is
-/// used (neighbouring copies in a struct count once).
+/// Returns all derived types in `ty`, including `ty`, each once, parts before wholes; and how often
+/// each is used (adjacent copies in a struct count once).
 fn uses(ty: &Datatype) -> (Vec<&Datatype>, HashMap<*const (), usize>) {
     let mut order = Vec::new();
     let mut uses: HashMap<*const (), usize> = HashMap::new();
@@ -134,8 +134,8 @@ fn expression(ty: &Datatype, names: &HashMap<*const (), String>, out: &mut Strin
     }
 }
 
-/// A list with runs of three and more equal numbers as copies, and of four and more equally
-/// distant ones as ranges.
+/// Writes a list. Three or more equal numbers become copies, four or more equally distant numbers
+/// become a range.
 fn list(length: usize, get: impl Fn(usize) -> i64, out: &mut String) {
     out.push('[');
     let step = |i: usize| i128::from(get(i + 1)) - i128::from(get(i));
@@ -156,13 +156,13 @@ fn list(length: usize, get: impl Fn(usize) -> i64, out: &mut String) {
         if run >= 3 && distance == 0 {
             let _ = write!(out, "{run} x {first}");
         } else if run >= 4 {
-            // One past the last, on the side where the range goes.
+            // The end is one past the last number, in the direction of the range.
             let _ = write!(out, "{first}..{}", i128::from(get(end - 1)) + distance.signum());
             if distance != 1 {
                 let _ = write!(out, " step {distance}");
             }
         } else {
-            // The rest of a short run may begin a longer one.
+            // The rest of a short run may be the start of a longer run.
             end = at + 1;
             let _ = write!(out, "{first}");
         }
@@ -171,7 +171,7 @@ fn list(length: usize, get: impl Fn(usize) -> i64, out: &mut String) {
     out.push(']');
 }
 
-/// `ty` as a short expression for people: long lists, wide structs and deep trees end in `…`.
+/// Prints `ty` as a short expression for people: long lists, wide structs and deep trees end in `…`.
 pub fn abridge(ty: &Datatype) -> String {
     enum Part<'a> {
         Type(&'a Datatype, usize),
@@ -239,7 +239,7 @@ pub fn abridge(ty: &Datatype) -> String {
     out
 }
 
-/// The first entries of a list, and how many there are if there are more.
+/// Prints the first entries of a list, and the number of entries if not all are shown.
 pub fn abridged_list(table: &Table) -> String {
     let mut text = String::new();
     if table.len() <= 64 {

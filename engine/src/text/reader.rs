@@ -1,7 +1,7 @@
-//! Words, numbers and lists of a text.
+//! Reads words, numbers and lists of a text for `parse.rs`.
 //!
-//! Used by `parse.rs`. The reader has a position and only moves forward; every refusal names what
-//! was expected there and what was found. Numbers are computed in 128 bits.
+//! The reader has a position and only moves forward. Every error states what was expected at the
+//! position and what was found. Numbers are computed in 128 bits.
 
 use super::constructors::Parameter;
 use super::error::first_line;
@@ -11,7 +11,7 @@ use std::ops::Range;
 pub(crate) struct Reader<'a> {
     text: &'a str,
     position: usize,
-    /// List entries read so far, in all lists.
+    /// Number of list entries read so far, in all lists.
     entries: usize,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Reader<'a> {
         Self { text, position: 0, entries: 0 }
     }
 
-    /// Skips white space and comments; the position is that of the next token.
+    /// Skips white space and comments, and returns the position of the next token.
     pub(crate) fn position(&mut self) -> usize {
         loop {
             let rest = self.text[self.position..].trim_start();
@@ -60,12 +60,12 @@ impl<'a> Reader<'a> {
         ParseError::refused(self.text, span, name, error)
     }
 
-    /// The text from `start` to here.
+    /// Returns the range from `start` to the current position.
     pub(crate) fn since(&self, start: usize) -> Range<usize> {
         start..self.position.max(start)
     }
 
-    /// `expected …, found` the token at the position.
+    /// Makes an error: `expected …, found` the token at the position.
     pub(crate) fn expected(&mut self, what: impl std::fmt::Display) -> ParseError {
         let rest = self.rest();
         let word = rest.bytes().take_while(|&b| in_word(b)).count();
@@ -87,13 +87,14 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// The word at the position (letters, digits, `_`), without moving; empty if there is none.
+    /// Returns the word at the position (letters, digits, `_`) without moving; empty if there is no
+    /// word.
     pub(crate) fn peek_word(&mut self) -> &'a str {
         let rest = self.rest();
         &rest[..rest.bytes().take_while(|&b| in_word(b)).count()]
     }
 
-    /// The text behind `word`, which is at the position.
+    /// Returns the text after `word`, which is at the position.
     pub(crate) fn ahead(&mut self, word: &str) -> &'a str {
         &self.rest()[word.len()..]
     }
@@ -102,12 +103,12 @@ impl<'a> Reader<'a> {
         self.rest().starts_with(token)
     }
 
-    /// Moves behind a word that `peek_word` has returned.
+    /// Moves past a word that `peek_word` has returned.
     pub(crate) fn skip(&mut self, word: &str) {
         self.position += word.len();
     }
 
-    /// Moves behind the next character that is neither space nor comment; false at the end.
+    /// Moves past the next character that is neither space nor comment; returns false at the end.
     #[cfg(feature = "text-file")]
     pub(crate) fn skip_character(&mut self) -> bool {
         let length = self.rest().chars().next().map_or(0, char::len_utf8);
@@ -115,7 +116,7 @@ impl<'a> Reader<'a> {
         length > 0
     }
 
-    /// A number for the parameter `name`, in 64 bits.
+    /// Reads a number for the parameter `name`, in 64 bits.
     fn value(&mut self, parameter: &Parameter) -> Result<i64> {
         let word = self.peek_word();
         let is_word = |entry: &&(&str, i64)| entry.0.eq_ignore_ascii_case(word);
@@ -140,12 +141,12 @@ impl<'a> Reader<'a> {
             .map_err(|_| self.error(self.since(start), format!("{value} does not fit 64 bits")))
     }
 
-    /// One number or word.
+    /// Reads one number or word.
     pub(crate) fn number(&mut self, parameter: &Parameter) -> Result<i64> {
         self.value(parameter)
     }
 
-    /// A list of numbers, copies and ranges.
+    /// Reads a list of numbers, copies and ranges.
     pub(crate) fn numbers(&mut self, parameter: &Parameter) -> Result<Vec<i64>> {
         if !self.accept("[") {
             return Err(self.expected(format_args!("`[` and the {}", parameter.name)));
@@ -175,7 +176,7 @@ impl<'a> Reader<'a> {
         }
         let first = self.expression(&what(parameter), 0)?;
         if parameter.words_only && !self.rest_begins("x") && !self.rest_begins("X") {
-            // Only a number of copies of a word may stand here.
+            // Only a number of copies of a word may stand at this position.
             let expected = format!("expected {}", what(parameter));
             return Err(self.error(self.since(start), expected));
         }
@@ -208,12 +209,12 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// `x` after a number. Nothing else that may follow one begins with this letter.
+    /// Accepts `x` after a number. No other token that may follow a number begins with this letter.
     fn accept_times(&mut self) -> bool {
         self.accept("x") || self.accept("X")
     }
 
-    /// The `number x` before a type of a list, if there is one: how many copies.
+    /// Reads the `number x` before a type of a list, if it is there, and returns the number of copies.
     pub(crate) fn copies(&mut self) -> Result<usize> {
         let start = self.position();
         let mut copies = 1;
@@ -224,7 +225,7 @@ impl<'a> Reader<'a> {
             }
         }
         self.count_entries(copies, start)?;
-        // Counted: between 0 and the limit.
+        // `count_entries` checked that the number is between 0 and the limit.
         Ok(copies as usize)
     }
 
@@ -243,7 +244,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Sums of products; `what` is what an error expects where a number begins.
+    /// Reads a sum of products. An error says that `what` was expected if no number begins here.
     fn expression(&mut self, what: &str, depth: usize) -> Result<i128> {
         let start = self.position();
         let mut sum = self.product(what, depth)?;
@@ -270,7 +271,7 @@ impl<'a> Reader<'a> {
         Ok(product)
     }
 
-    /// Recurses into parentheses and signs, at most [`MAX_PARENTHESES`] deep.
+    /// Reads a factor. Recurses into parentheses and signs, at most [`MAX_PARENTHESES`] deep.
     fn factor(&mut self, what: &str, depth: usize) -> Result<i128> {
         let start = self.position();
         let bracket = self.accept("(");
@@ -296,13 +297,13 @@ impl<'a> Reader<'a> {
             return Err(self.expected(what));
         }
         if rest.starts_with("0x") || rest.starts_with("0X") {
-            // Not `0 x 10`, which nobody means.
+            // This is not `0 x 10`: nobody writes 0 copies without spaces.
             return Err(self.expected("a decimal number"));
         }
         let mut value = 0i128;
         for digit in rest[..length].bytes().filter(u8::is_ascii_digit) {
             let next = value.checked_mul(10).and_then(|v| v.checked_add(i128::from(digit - b'0')));
-            // The smallest number is written with a minus sign, hence the unsigned bound.
+            // The smallest number is written with a minus sign, so the bound is that of `u64`.
             if next.is_none_or(|v| v > i128::from(u64::MAX)) {
                 let span = self.position..self.position + length;
                 return Err(self.error(span, "the number does not fit 64 bits"));
@@ -313,7 +314,8 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Every intermediate result stays far within 128 bits, so that sums of them cannot overflow.
+    /// Checks that an intermediate result stays far within 128 bits, so that sums of such results
+    /// cannot overflow.
     fn wide(&self, value: Option<i128>, start: usize) -> Result<i128> {
         value
             .filter(|v| v.unsigned_abs() < 1 << 100)
@@ -321,7 +323,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What an argument is, for errors.
+/// Describes an argument, for errors.
 pub(crate) fn what(parameter: &Parameter) -> String {
     let name = parameter.name;
     if parameter.words.is_empty() {
@@ -337,7 +339,7 @@ pub(crate) fn what(parameter: &Parameter) -> String {
     format!("{}{or} for `{name}`", words.join(" or "))
 }
 
-/// Number of values from `first` on, `step` apart, before `end`. The step is not 0.
+/// Returns the number of values from `first`, `step` apart, before `end`. The step is not 0.
 fn range_length(first: i128, end: i128, step: i128) -> i128 {
     let distance = if step > 0 { end - first } else { first - end };
     if distance <= 0 { 0 } else { (distance - 1) / step.abs() + 1 }

@@ -1,20 +1,19 @@
-//! The layouts of DDTBench: the rows of `ddtbench.csv`, constructor nests turned into type
+//! The layouts of DDTBench: turns the constructor nests in the rows of `ddtbench.csv` into type
 //! expressions.
 //!
-//! Comes before `../golden.rs`, which parses the expressions, and a test of `typepack-explain`. A nest
-//! leaves out what its row says
-//! once: the element, C order, where the arrays of a struct lie, and the index lists (`idx[D]`: the
-//! first of a shuffle of `0..D`). The list of a row is the same wherever the row names it.
+//! `../golden.rs` and a test of `typepack-explain` parse the expressions. A nest leaves out values that
+//! its row states once: the element, C order, the positions of the arrays of a struct, and the index
+//! lists (`idx[D]`: the first numbers of a shuffle of `0..D`). All index lists of one row are equal.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use typepack_engine::text::parse;
 
-/// A layout and what is known of it.
+/// A layout and its known properties.
 pub struct Row<'a> {
     /// Its name in DDTBench.
     pub name: &'a str,
-    /// As a type expression.
+    /// The layout as a type expression.
     pub expression: String,
     /// Number of runs of memory.
     pub runs: u64,
@@ -22,15 +21,15 @@ pub struct Row<'a> {
     pub bytes: u64,
 }
 
-/// The rows of `ddtbench.csv`.
+/// Returns the rows of `ddtbench.csv`.
 pub fn rows(csv: &str) -> Vec<Row<'_>> {
     let rows: Vec<Vec<&str>> = csv.lines().skip(1).map(|line| line.split(';').collect()).collect();
     let nests: BTreeMap<&str, &str> = rows.iter().map(|row| (row[0], row[2])).collect();
     let mut all = Vec::with_capacity(rows.len());
     for row in &rows {
         let (name, element, constructor) = (row[0], row[1], row[2]);
-        // The arrays of a WRF row are placed by its subarray form, which knows where a region
-        // begins in its array.
+        // The subarray form of a WRF row places its arrays, because only that form states where a
+        // region begins in its array.
         let arrays = match name.strip_suffix("_vec") {
             Some(stem) => nests[format!("{stem}_sa").as_str()],
             None => constructor,
@@ -42,9 +41,9 @@ pub fn rows(csv: &str) -> Vec<Row<'_>> {
     all
 }
 
-/// The expression for `nest` over `element`. Members of a struct lie in arrays of their own, placed
-/// one after the other with gaps that differ; where a member begins in its array is what `arrays`,
-/// the same nest in subarray form or `nest` itself, says.
+/// Returns the expression for `nest` over `element`. Each member of a struct lies in an array of its
+/// own. The arrays are placed one after another with different gaps. `arrays` is the subarray form of
+/// the nest, or `nest` itself; it states where a member begins in its array.
 fn expression(nest: &str, arrays: &str, element: &str) -> String {
     let element = match element {
         "c128" => "c_double_complex",
@@ -58,7 +57,7 @@ fn expression(nest: &str, arrays: &str, element: &str) -> String {
         (String::new(), String::new(), String::new(), String::new());
     for (i, (member, array)) in members.iter().zip(&arrays).enumerate() {
         let array = parse(&ty(array, element)).unwrap();
-        // Where the forms differ, only the subarray knows its start.
+        // If the two forms differ, only the subarray form states the start.
         let start = if member.starts_with("subarray") { 0 } else { array.true_lb() };
         writeln!(text, "m{i} = {};", ty(member, element)).unwrap();
         let comma = if i == 0 { "" } else { ", " };
@@ -70,7 +69,7 @@ fn expression(nest: &str, arrays: &str, element: &str) -> String {
     format!("{text}struct([{ones}], [{at}], [{names}])")
 }
 
-/// The members of a struct, each as often as it is repeated.
+/// Returns the members of a struct, each as often as it is repeated.
 fn members(nest: &str) -> Option<Vec<&str>> {
     let inner = nest.strip_prefix("struct(")?.strip_suffix(')')?;
     let mut all = Vec::new();
@@ -85,7 +84,7 @@ fn members(nest: &str) -> Option<Vec<&str>> {
 fn ty(nest: &str, element: &str) -> String {
     let Some((name, arguments)) = nest.split_once('(') else { return element.to_owned() };
     let mut arguments = split(arguments.strip_suffix(')').unwrap(), ',');
-    // The old type is left out where it is the element.
+    // The nest leaves out the old type if it is the element.
     let last = *arguments.last().unwrap();
     let old = if last.ends_with(')') {
         ty(arguments.pop().unwrap(), element)
@@ -108,7 +107,7 @@ fn ty(nest: &str, element: &str) -> String {
     }
 }
 
-/// The first `length` of a shuffle of `0..D`, times the factor before `idx[D]`.
+/// Returns the first `length` numbers of a shuffle of `0..D`, times the factor before `idx[D]`.
 fn list(text: &str, length: usize) -> Vec<u64> {
     let (factor, rest) = text.split_once('*').unwrap_or(("1", text));
     let factor: u64 = factor.parse().unwrap();
@@ -126,7 +125,7 @@ fn list(text: &str, length: usize) -> Vec<u64> {
     all[..length].iter().map(|index| factor * index).collect()
 }
 
-/// `text` cut at the marks that are in no parentheses or brackets.
+/// Splits `text` at the marks that are not inside parentheses or brackets.
 fn split(text: &str, mark: char) -> Vec<&str> {
     let mut depth = 0;
     let at_mark = |c: char| {

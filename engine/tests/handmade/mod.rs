@@ -2,7 +2,8 @@
 
 use typepack_engine::wire;
 
-/// A program of `nodes` with `true_lb` 0, the last node its body, stated to be as given.
+/// Encodes a program of `nodes` with `true_lb` 0. The last node is its body. The header states the
+/// given sizes.
 pub fn handmade(element_bytes: u64, true_ub: i64, extent: i64, nodes: &[Vec<u8>]) -> Vec<u8> {
     let body: Vec<u8> = nodes.concat();
     let mut bytes = b"tpkw".to_vec();
@@ -16,7 +17,7 @@ pub fn handmade(element_bytes: u64, true_ub: i64, extent: i64, nodes: &[Vec<u8>]
     bytes
 }
 
-/// A node without tables: its tag, its body, and what follows.
+/// Encodes a node without tables: its tag, its body, and the words after them.
 pub fn node(tag: u8, body: u32, words: &[u64]) -> Vec<u8> {
     let mut bytes = vec![tag, 0, 0, 0];
     bytes.extend(body.to_le_bytes());

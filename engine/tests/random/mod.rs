@@ -1,5 +1,5 @@
-//! Types for the tests of this folder: a few chosen ones, and random trees small enough to be
-//! expanded. The full generator of the project is in `typepack-fuzz`, which depends on the engine.
+//! Types for the tests of this folder: chosen types, and random trees that are small enough to expand.
+//! The project's full generator is in `typepack-fuzz`, which depends on the engine.
 
 #[path = "../../../fuzz/support/random.rs"]
 mod numbers;
@@ -8,7 +8,7 @@ pub use numbers::Random;
 use typepack_engine::{Datatype, Named, Order};
 
 impl Random {
-    /// A count up to `high`: rarely 0, which empties whatever is built on it.
+    /// Returns a count up to `high`. It is rarely 0, because 0 makes every type above it empty.
     fn count(&mut self, high: i64) -> i64 {
         if self.below(16) == 0 { 0 } else { self.between(1, high) }
     }
@@ -22,7 +22,7 @@ impl Random {
     }
 }
 
-/// A random tree of at most `levels` constructors above named types.
+/// Returns a random tree of at most `levels` constructors above named types.
 pub fn datatype(random: &mut Random, levels: u32) -> Datatype {
     const NAMED: [Named; 8] = [
         Named::INT,
@@ -62,7 +62,7 @@ pub fn datatype(random: &mut Random, levels: u32) -> Datatype {
             let order = if random.below(2) == 0 { Order::C } else { Order::Fortran };
             Datatype::subarray(&[3, 4], &[2, random.between(1, 3)], &[1, 1], order, &old)
         }
-        // Structs of one type twice, of different types, and of equal types built twice.
+        // A struct with one type twice, with different types, and with equal types built twice.
         9 => {
             let at = [0, extent + random.between(0, 16), 2 * extent + random.between(0, 40)];
             Datatype::structured(&[1, 1, 2], &at, &[old.clone(), old.clone(), old])
@@ -77,7 +77,7 @@ pub fn datatype(random: &mut Random, levels: u32) -> Datatype {
     .expect("small arguments of the right form")
 }
 
-/// `number` random trees with at most `entries` basic elements.
+/// Returns `number` random trees with at most `entries` basic elements.
 pub fn datatypes(seed: u64, number: usize, entries: i64) -> Vec<Datatype> {
     let mut random = Random(seed);
     let mut all = Vec::with_capacity(number);
@@ -86,18 +86,18 @@ pub fn datatypes(seed: u64, number: usize, entries: i64) -> Vec<Datatype> {
         let levels = 2 + random.below(4) as u32;
         let ty = datatype(&mut random, levels);
         empty += usize::from(ty.size() == 0);
-        // A basic element has at most 8 bytes here.
+        // A basic element has at most 8 bytes in these types.
         if ty.size() <= 8 * entries && (ty.size() > 0 || empty.is_multiple_of(16)) {
             all.push(ty);
         }
     }
-    // What the tests say about a sample is worth as much as the sample.
+    // A test of random types is only as good as its sample.
     let large = all.iter().filter(|ty| ty.size() >= 32).count();
     assert!(large > number / 2, "only {large} of {number} random types have 32 bytes or more");
     all
 }
 
-/// Types that each reach another operation or rule of the program.
+/// Returns types that each reach a different operation or rule of the program.
 pub fn chosen() -> Vec<Datatype> {
     let named = Datatype::named;
     let (byte, int, double) = (named(Named::BYTE), named(Named::INT), named(Named::DOUBLE));

@@ -1,10 +1,11 @@
-//! Walks the files of a crate and collects what each takes from the others.
+//! Walks the files of a crate and collects the imports of each file from the others.
 //!
-//! Counted are `use` declarations, paths in expressions, types and patterns, paths in what macros are
-//! given and in what they write, macros by their name, and calls of a type's own methods that stand
-//! in another file than the type, where the receiver's type is plain to see (`self`, a parameter,
-//! a field of these): a type may have `impl` blocks in several rooms. Not seen are calls through
-//! traits, calls on other receivers, and paths in the strings of attributes.
+//! The following count as imports: `use` declarations; paths in expressions, types and patterns; paths
+//! in the arguments of macros and in their definitions; macros by their name; and calls of a type's own
+//! methods if the method is defined in another file than the type (a type may have `impl` blocks in
+//! several rooms). For a method call, the receiver's type must be obvious: `self`, a parameter, or a
+//! field of these. Calls through traits, calls on other receivers, and paths in the strings of
+//! attributes are not counted.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,7 +18,7 @@ use syn::visit::{self, Visit};
 use crate::resolve::Home;
 use crate::source::{Namespace, Tree, attributes, flatten, only_tests};
 
-/// One import: `from` takes `written`, which lives in `to`.
+/// One import: the file `from` uses the path `written`, which is defined in `to`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Import {
     pub from: String,
@@ -26,7 +27,7 @@ pub struct Import {
     pub written: String,
 }
 
-/// The imports between the files of a crate, without those of a file from itself.
+/// Returns the imports between the files of a crate. Imports of a file from itself are left out.
 pub fn imports(tree: &Tree) -> BTreeSet<Import> {
     let types = Types::new(tree);
     let mut imports = BTreeSet::new();
@@ -45,7 +46,7 @@ pub fn imports(tree: &Tree) -> BTreeSet<Import> {
     imports
 }
 
-/// What the crate's own types have: methods outside traits, and fields.
+/// The methods (outside traits) and the fields of the crate's own types.
 #[derive(Default)]
 struct Types {
     methods: HashMap<(Home, String), Method>,
@@ -55,7 +56,7 @@ struct Types {
 struct Method {
     /// The module of the `impl` block.
     module: usize,
-    /// The type of the result, where it is one of the crate's.
+    /// The type of the result, if it is one of the crate's types.
     gives: Option<Home>,
 }
 
@@ -116,7 +117,7 @@ impl Types {
     }
 }
 
-/// The crate's own type behind references and owning pointers.
+/// Returns the crate's own type behind references and owning pointers.
 fn home_of_type(
     tree: &Tree,
     module: usize,
@@ -147,7 +148,7 @@ fn home_of_type(
     }
 }
 
-/// The names of a path; none for one that begins with `::`, which leads out of the crate.
+/// Returns the names of a path; none for a path that begins with `::`, which leads out of the crate.
 fn segments(path: &syn::Path) -> Vec<String> {
     if path.leading_colon.is_some() {
         return Vec::new();
@@ -161,7 +162,7 @@ struct Walk<'a> {
     module: usize,
     /// The type of the `impl` block.
     this: Option<Home>,
-    /// The types of a function's variables, where they are plain.
+    /// The types of a function's variables, if they are obvious.
     locals: HashMap<String, Home>,
     imports: &'a mut BTreeSet<Import>,
 }
@@ -192,14 +193,14 @@ impl Walk<'_> {
         }
     }
 
-    /// A function of a type, by its name: an import from the file of the `impl` block.
+    /// Adds a function of a type, found by its name: an import from the file of the `impl` block.
     fn method(&mut self, this: &Home, name: &str, line: usize, written: &str) {
         if let Some(method) = self.types.methods.get(&(this.clone(), name.to_owned())) {
             self.add(method.module, line, written);
         }
     }
 
-    /// The crate's own type of an expression, where it is plain.
+    /// Returns the crate's own type of an expression, if it is obvious.
     fn type_of(&self, expression: &syn::Expr) -> Option<Home> {
         match expression {
             syn::Expr::Path(path) if path.path.is_ident("self") => self.this.clone(),
@@ -225,7 +226,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A function with its own variables.
+    /// Walks a function, which has its own variables.
     fn function(&mut self, signature: &syn::Signature, walk: impl FnOnce(&mut Self)) {
         let outer = std::mem::take(&mut self.locals);
         for input in &signature.inputs {
@@ -241,8 +242,9 @@ impl Walk<'_> {
         self.locals = outer;
     }
 
-    /// Paths in the tokens of a macro that are no list of expressions: those that begin with `crate`,
-    /// `self` or `super`, and, unless the tokens are a macro's definition, those that begin with a name.
+    /// Collects paths in the tokens of a macro that are not a list of expressions. These are the paths
+    /// that begin with `crate`, `self` or `super` and, unless the tokens are a macro's definition, the
+    /// paths that begin with a name.
     fn tokens(&mut self, tokens: TokenStream, definition: bool) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut at = 0;
@@ -274,13 +276,14 @@ impl Walk<'_> {
     }
 }
 
-/// Whether `tokens` begin with `::`.
+/// Returns whether `tokens` begin with `::`.
 fn is_separator(tokens: &[TokenTree]) -> bool {
     let [TokenTree::Punct(first), TokenTree::Punct(second), ..] = tokens else { return false };
     (first.as_char(), first.spacing(), second.as_char()) == (':', Spacing::Joint, ':')
 }
 
-/// The paths that begin with the identifier at `at`, several for `a::{b, c}`, and where they end.
+/// Returns the paths that begin with the identifier at `at` (several for `a::{b, c}`), and where they
+/// end.
 fn read_path(tokens: &[TokenTree], at: usize) -> (Vec<Vec<String>>, usize) {
     let TokenTree::Ident(first) = &tokens[at] else { return (Vec::new(), at + 1) };
     let mut path = vec![first.to_string()];
@@ -357,7 +360,8 @@ impl<'ast> Visit<'ast> for Walk<'_> {
     }
 
     fn visit_fn_arg(&mut self, argument: &'ast syn::FnArg) {
-        // Not the pattern: `function` has entered the name's type, `visit_pat_ident` forgets it.
+        // The pattern is not visited: `function` has stored the name's type, and `visit_pat_ident`
+        // would remove it.
         match argument {
             syn::FnArg::Typed(typed) => self.visit_type(&typed.ty),
             syn::FnArg::Receiver(receiver) => self.visit_type(&receiver.ty),
@@ -427,7 +431,7 @@ impl<'ast> Visit<'ast> for Walk<'_> {
         let expressions = Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated;
         match expressions.parse2(invocation.tokens.clone()) {
             Ok(expressions) => {
-                // The expressions live shorter than the file: a walk of their own.
+                // The expressions do not live as long as the file, so they need a separate walk.
                 let mut inner = Walk {
                     tree: self.tree,
                     types: self.types,

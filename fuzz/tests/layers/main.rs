@@ -1,13 +1,15 @@
-//! No import circles: the folders of a crate form layers, and a file imports from its own folder or
-//! from folders before it. `order.toml` beside this file is the order; every source file has its
-//! place there. The imports are read from the sources themselves, see `imports.rs`.
+//! Checks that there are no import circles. The folders of a crate form layers, and a file imports only
+//! from its own folder or from folders before it. `order.toml` beside this file defines the order;
+//! every source file has a place in it. The imports are read from the sources themselves
+//! (`imports.rs`).
 //!
-//! In the order of reading: `source.rs` parses a crate, `resolve.rs` looks names up, `imports.rs`
-//! collects what a file takes from others, `order.rs` holds that against the list, `manifests.rs` does the
-//! same between crates, and `planted.rs` shows that each kind of circle is found.
+//! Read the files in this order: `source.rs` parses a crate, `resolve.rs` looks names up, `imports.rs`
+//! collects the imports of a file, `order.rs` compares them with the list, `manifests.rs` compares the
+//! dependencies between crates with the list, and `planted.rs` shows that the check finds each kind of
+//! circle.
 //!
-//! Tests are exempt: `#[cfg(test)]` modules, `tests/`, examples and benchmarks.
-//! The layers are printed, past the test runner, which would keep them to itself.
+//! Tests are exempt: `#[cfg(test)]` modules, `tests/`, examples and benchmarks. The test prints the
+//! layers directly to standard output, because the test runner would capture them.
 
 mod imports;
 mod manifests;
@@ -21,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use order::List;
 
-/// The repository.
+/// Returns the folder of the repository.
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository")
 }

@@ -1,6 +1,7 @@
-//! The direction of dependencies between the crates of the workspace, from their `Cargo.toml` files.
+//! Checks the direction of dependencies between the crates of the workspace, from their `Cargo.toml`
+//! files.
 //!
-//! What a crate is tested with is exempt: `[dev-dependencies]` may lead anywhere.
+//! Test dependencies are exempt: `[dev-dependencies]` may lead anywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,7 +10,7 @@ use toml::{Table, Value};
 
 use crate::order::List;
 
-/// The names under which the workspace offers its own crates, each with its folder.
+/// Returns the workspace's crates by name, each with its folder.
 fn members(root: &Path) -> (Vec<String>, BTreeMap<String, String>) {
     let manifest = read(&root.join("Cargo.toml"));
     let workspace = manifest["workspace"].as_table().expect("[workspace]");
@@ -31,7 +32,7 @@ fn read(path: &Path) -> Table {
     text.parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The crates that a manifest names outside `[dev-dependencies]`, for any target.
+/// Returns the crates that a manifest names outside `[dev-dependencies]`, for any target.
 fn dependencies(manifest: &Table) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut take = |section: &Table| {
@@ -49,7 +50,7 @@ fn dependencies(manifest: &Table) -> BTreeSet<String> {
     names
 }
 
-/// What is wrong, a line each.
+/// Returns the faults, one line each.
 pub fn check(root: &Path, list: &List) -> Vec<String> {
     let (members, names) = members(root);
     let mut faults = Vec::new();
@@ -84,12 +85,12 @@ pub fn check(root: &Path, list: &List) -> Vec<String> {
             }
         }
     }
-    // A list that allows a circle allows too much: Cargo would refuse most of them, but not all.
+    // A list that allows a circle allows too much. Cargo would refuse most circles, but not all.
     faults.extend(circle(list, &names));
     faults
 }
 
-/// A circle in what the list allows.
+/// Returns a circle that the list allows, if there is one.
 fn circle(list: &List, names: &BTreeMap<String, String>) -> Option<String> {
     let mut left: Vec<_> = list.crates.iter().collect();
     loop {

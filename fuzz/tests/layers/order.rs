@@ -1,4 +1,5 @@
-//! The list of layers, and what the imports of a crate say to it. After `imports.rs`.
+//! The list of layers, and the comparison of a crate's imports with it. `imports.rs` collects the
+//! imports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -35,22 +36,22 @@ impl List {
     }
 }
 
-/// What was found out about a crate.
+/// The result of the check of a crate.
 pub struct Findings {
-    /// What is wrong, a line each.
+    /// The faults, one line each.
     pub faults: Vec<String>,
-    /// The layers in their order, each with those it imports from.
+    /// The layers in order, each with the layers from which it imports.
     pub layers: String,
 }
 
-/// The place of `file` in `layers`: the longest entry that covers it.
+/// Returns the position of `file` in `layers`: the longest entry that covers it.
 fn place(layers: &[String], file: &str) -> Option<usize> {
     let covers = |entry: &str| entry == file || (entry.ends_with('/') && file.starts_with(entry));
     let covering = layers.iter().enumerate().filter(|(_, entry)| covers(entry));
     covering.max_by_key(|(_, entry)| entry.len()).map(|(index, _)| index)
 }
 
-/// Holds `sources` against `layers`; `prefix` stands before the files' names in messages.
+/// Compares `sources` with `layers`; `prefix` stands before the names of files in messages.
 pub fn check(prefix: &str, sources: &Sources, layers: &[String]) -> Findings {
     let tree = Tree::new(sources);
     let mut faults = Vec::new();

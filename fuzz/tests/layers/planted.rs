@@ -1,5 +1,5 @@
-//! Planted circles: each small tree holds one import against the order, written in its own way, and the
-//! check has to name it.
+//! Planted circles: each small tree has one import against the order, each written in a different way.
+//! The check must report every one of them.
 
 use crate::order::check;
 use crate::source::Sources;
@@ -14,8 +14,8 @@ fn faults(layers: &[&str], files: &[(&str, &str)]) -> Vec<String> {
 /// The order of the planted trees.
 const ORDER: [&str; 3] = ["low/", "high/", "lib.rs"];
 
-/// Checks that a crate with `low` as the text of `low/part.rs` and `more` has exactly one fault, at `line`, and
-/// that the fault names both files.
+/// Checks that a crate with the text `low` in `low/part.rs`, and with the files `more`, has exactly one
+/// fault, at `line`, and that the fault names both files.
 #[track_caller]
 fn caught(line: usize, low: &str, more: &[(&str, &str)]) {
     let mut files = vec![
@@ -35,7 +35,7 @@ fn caught(line: usize, low: &str, more: &[(&str, &str)]) {
     assert!(faults[0].starts_with(&at) && faults[0].contains("lives in high/"), "{}", faults[0]);
 }
 
-/// A crate like those of [`caught`], but without a fault.
+/// Checks that a crate like those of [`caught`] has no fault.
 #[track_caller]
 fn passes(low: &str) {
     let files = [
@@ -119,7 +119,7 @@ fn a_macro_by_its_name() {
         "crate::high::loud!();\n",
         &[("high/mod.rs", high), ("lib.rs", "mod high;\nmod low;\n")],
     );
-    // Textual scope.
+    // The macro is in textual scope.
     let root = "#[macro_use]\nmod high;\nmod low;\n";
     caught(1, "pub fn f() { loud!() }\n", &[("high/mod.rs", high), ("lib.rs", root)]);
 }
@@ -143,7 +143,7 @@ fn through_a_re_export_of_a_folder() {
 #[test]
 fn through_a_glob() {
     caught(1, "use crate::high::room::*;\n", &[]);
-    // Only the name tells that the glob of the crate's names leads up.
+    // Only the name shows that the glob of the crate's names leads up.
     let lib = "mod high;\nmod low;\npub use high::room::*;\n";
     let files = [
         ("lib.rs", lib),
@@ -160,7 +160,7 @@ fn through_a_glob() {
 
 #[test]
 fn through_a_module_that_was_imported() {
-    // The declaration itself is one fault; what is reached through it is counted, too.
+    // The declaration itself is one fault; a use of a name that it imports is another fault.
     let low = "use crate::high;\npub fn f() { high::room::deep() }\n";
     let files = [
         ("lib.rs", "mod high;\nmod low;\n"),
@@ -184,7 +184,7 @@ fn through_a_module_that_was_imported() {
 
 #[test]
 fn a_method_from_another_room() {
-    // The type lives below, one of its `impl` blocks above.
+    // The type is defined in the lower layer; one of its `impl` blocks is in the upper layer.
     let files = |low: &str| {
         let files = [
             ("lib.rs", "mod high;\nmod low;\n".to_owned()),

@@ -1,20 +1,20 @@
-//! Looks a path up from a module, through `use` declarations, globs and re-exports, to the place where
-//! the thing lives. After `source.rs`, before `imports.rs`.
+//! Resolves a path in a module, through `use` declarations, globs and re-exports, to the place where
+//! its item is defined. The sources come from `source.rs`; `imports.rs` uses the result.
 
 use std::collections::HashSet;
 
 use crate::source::{Meaning, Namespace, Tree};
 
-/// What a path names.
+/// The item that a path names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Home {
     Module(usize),
-    /// A name of a module: an item, or something that a macro may have made there.
+    /// A name in a module: an item, or a name that a macro may have defined there.
     Item(usize, String),
 }
 
 impl Home {
-    /// The module that a thing belongs to.
+    /// Returns the module to which an item belongs.
     pub fn module(&self) -> usize {
         match self {
             Home::Module(module) | Home::Item(module, _) => *module,
@@ -25,14 +25,14 @@ impl Home {
 type Seen = HashSet<(usize, String)>;
 
 impl Tree {
-    /// The homes of `path` as it is written in `module`: none when it leads out of the crate, several
-    /// when the name has several meanings. `wanted` narrows the meaning of the last segment.
+    /// Returns the homes of `path` as it is written in `module`: none if it leads out of the crate,
+    /// several if the name has several meanings. `wanted` restricts the meaning of the last segment.
     pub fn resolve(&self, module: usize, path: &[String], wanted: Option<Namespace>) -> Vec<Home> {
         self.resolve_prefix(module, path, wanted).into_iter().map(|(home, _)| home).collect()
     }
 
-    /// As [`resolve`](Self::resolve), with the number of segments that were used: the rest of a path
-    /// names something inside an item, such as a function of a type.
+    /// Resolves like [`resolve`](Self::resolve), and returns the number of segments that were used. The
+    /// rest of a path names something inside an item, such as a function of a type.
     pub fn resolve_prefix(
         &self,
         module: usize,
@@ -63,13 +63,13 @@ impl Tree {
                 name => {
                     let wanted = if last { wanted } else { Some(Namespace::Type) };
                     let mut homes = self.lookup(here, name, wanted, seen);
-                    // A type behind a name that is a value, too, such as a unit structure.
+                    // A type whose name is also a value, such as a unit structure.
                     if homes.is_empty() && !last {
                         homes = self.lookup(here, name, None, seen);
                     }
                     if homes.is_empty() {
-                        // A macro may have made a name that nothing in the module tells of; a name that
-                        // is told of leads out of the crate.
+                        // If nothing in the module declares the name, a macro may have defined it. A
+                        // declared name leads out of the crate.
                         let made = rooted && !self.modules[here].names.contains_key(name);
                         let home = made.then(|| (Home::Item(here, name.to_owned()), index + 1));
                         return home.into_iter().collect();
@@ -92,7 +92,7 @@ impl Tree {
         if rooted { vec![(Home::Module(here), path.len())] } else { Vec::new() }
     }
 
-    /// What `name` means in `module`.
+    /// Returns the meanings of `name` in `module`.
     fn lookup(
         &self,
         module: usize,
@@ -115,7 +115,7 @@ impl Tree {
                         homes.push(home);
                     }
                 }
-                // `use serde;` leads to itself: nothing in the crate.
+                // `use serde;` leads to itself, so it names nothing in the crate.
                 Meaning::Import(path) => {
                     homes.extend(
                         self.follow(module, path, wanted, seen).into_iter().map(|(home, _)| home),
@@ -133,7 +133,7 @@ impl Tree {
                 }
             }
         }
-        // The same name may be asked for again on another way.
+        // Another path may ask for the same name again.
         seen.remove(&(module, name.to_owned()));
         homes
     }

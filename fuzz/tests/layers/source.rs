@@ -1,17 +1,17 @@
-//! The sources of one crate, parsed: files, modules, and the names of each module.
+//! The parsed sources of one crate: files, modules, and the names of each module.
 //!
-//! First of the test's files: `resolve.rs` looks names up in what stands here, `imports.rs` walks the
-//! files. Sources come as a map from path to text, so that planted trees need no disk.
+//! This is the first of the test's files: `resolve.rs` looks names up here, and `imports.rs` walks the
+//! files. Sources are a map from path to text, so planted trees need no disk.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use syn::{Attribute, Item, ItemUse, UseTree};
 
-/// Paths below the source folder, with `/`, and their texts.
+/// The paths below the source folder, with `/`, and their texts.
 pub type Sources = BTreeMap<String, String>;
 
-/// All `.rs` files below `folder`.
+/// Reads all `.rs` files below `folder`.
 pub fn read(folder: &Path) -> Sources {
     fn visit(folder: &Path, prefix: &str, sources: &mut Sources) {
         let entries = std::fs::read_dir(folder);
@@ -35,7 +35,7 @@ pub fn read(folder: &Path) -> Sources {
     sources
 }
 
-/// What a name can stand for in a module, besides a child module.
+/// The meanings that a name can have in a module, besides a child module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Namespace {
     Type,
@@ -60,7 +60,7 @@ pub struct Module {
     pub names: HashMap<String, Vec<Meaning>>,
     /// Paths of `use path::*`.
     pub globs: Vec<Vec<String>>,
-    /// Inline modules by their place in the file: their items are read from the parent's syntax.
+    /// Inline modules by their place in the file; their items are read from the parent's syntax.
     pub inline: HashMap<String, usize>,
 }
 
@@ -68,10 +68,10 @@ pub struct Module {
 #[derive(Default)]
 pub struct Tree {
     pub modules: Vec<Module>,
-    /// The files that are compiled outside tests, with one module each and their syntax. A file that
-    /// two programs share stands here once per program.
+    /// The files that are compiled outside tests, each with its module and its syntax. A file that two
+    /// programs share is listed once per program.
     pub files: Vec<(usize, syn::File)>,
-    /// `macro_rules!` by name: these may be used below their definition without a path.
+    /// `macro_rules!` by name. These macros may be used below their definition without a path.
     pub macros: HashMap<String, usize>,
     /// Files that only tests reach.
     pub tests: BTreeSet<String>,
@@ -80,7 +80,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Parses `sources` from the roots that a crate's folder has.
+    /// Parses `sources`, starting at the roots of a crate's folder.
     pub fn new(sources: &Sources) -> Self {
         let mut tree = Self::default();
         let program = |path: &&String| path.starts_with("bin/") && path.matches('/').count() == 1;
@@ -92,7 +92,7 @@ impl Tree {
         tree
     }
 
-    /// The files that neither a root nor a test reaches.
+    /// Returns the files that neither a root nor a test reaches.
     pub fn unreached<'a>(&self, sources: &'a Sources) -> Vec<&'a str> {
         let reached: BTreeSet<&str> =
             self.modules.iter().map(|module| module.file.as_str()).collect();
@@ -133,7 +133,7 @@ impl Tree {
         self.modules[module].names.entry(name.to_string()).or_default().push(meaning);
     }
 
-    /// Enters the names that `items` give to `module`.
+    /// Adds the names that `items` define to `module`.
     fn items(&mut self, sources: &Sources, items: &[Item], module: usize, folder: &str) {
         use Namespace::{Macro, Type, Value};
         for item in items {
@@ -183,7 +183,7 @@ impl Tree {
         }
     }
 
-    /// A `use` declaration, also one inside a function: its names count as the module's.
+    /// Adds a `use` declaration. If it stands inside a function, its names still count as the module's.
     fn import(&mut self, module: usize, declaration: &ItemUse) {
         for (path, name) in flatten(declaration) {
             match name {
@@ -247,7 +247,7 @@ fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// `a/../b` as `b`.
+/// Returns `a/../b` as `b`.
 fn normal(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -260,7 +260,7 @@ fn normal(path: &str) -> String {
     parts.join("/")
 }
 
-/// The leaves of a `use` declaration: path and name, no name for `*`.
+/// Returns the leaves of a `use` declaration: path and name; `*` has no name.
 pub fn flatten(declaration: &ItemUse) -> Vec<(Vec<String>, Option<String>)> {
     fn walk(tree: &UseTree, path: &[String], leaves: &mut Vec<(Vec<String>, Option<String>)>) {
         let with = |name: &syn::Ident| [path, &[name.to_string()]].concat();
@@ -268,7 +268,7 @@ pub fn flatten(declaration: &ItemUse) -> Vec<(Vec<String>, Option<String>)> {
             UseTree::Path(inner) => walk(&inner.tree, &with(&inner.ident), leaves),
             UseTree::Group(group) => group.items.iter().for_each(|tree| walk(tree, path, leaves)),
             UseTree::Glob(_) => leaves.push((path.to_vec(), None)),
-            // `use a::{self}` names `a`; `use super::{self}` is no Rust.
+            // `use a::{self}` names `a`; `use super::{self}` is not valid Rust.
             UseTree::Name(name) if name.ident == "self" => {
                 leaves.push((path.to_vec(), path.last().cloned()));
             }
@@ -286,7 +286,7 @@ pub fn flatten(declaration: &ItemUse) -> Vec<(Vec<String>, Option<String>)> {
     leaves
 }
 
-/// Whether `attributes` keep something out of every build but that of the tests: `#[cfg(test)]`,
+/// Returns whether `attributes` exclude an item from all builds except tests: `#[cfg(test)]`,
 /// `#[cfg(all(test, …))]` or `#[test]`.
 pub fn only_tests(attributes: &[Attribute]) -> bool {
     fn demands_test(meta: &syn::Meta) -> bool {
@@ -309,7 +309,7 @@ pub fn only_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// The attributes of an item.
+/// Returns the attributes of an item.
 pub fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(item) => &item.attrs,

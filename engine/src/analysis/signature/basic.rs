@@ -1,19 +1,19 @@
 //! Basic types as signatures compare them: by class and width, or by name.
 //!
-//! First room of the signature; `build.rs` makes the leaves of a signature with it. The classes
-//! follow the groups of MPI-5.0 section 6.9.2 (C integers, floating point, logical, complex, byte)
-//! and the contract of the project: `MPI_LONG` and `MPI_INT64_T` match, and so do C and Fortran
-//! types of one representation.
+//! This is the first room of the signature; `build.rs` makes the leaves of a signature from basic
+//! types. The classes follow the groups of MPI-5.0 section 6.9.2 (C integers, floating point, logical,
+//! complex, byte) and the contract of the project: `MPI_LONG` and `MPI_INT64_T` match, and so do C and
+//! Fortran types with one representation.
 //!
-//! - Signed and unsigned integers are one class: section 6.9.2 has them in one group, the copy is the
-//!   same, and codes that send `MPI_INT` where the other side counts in `MPI_UNSIGNED` are common
-//!   and harmless. The strict variant tells them apart.
+//! - Signed and unsigned integers are one class. Section 6.9.2 has them in one group, and the copy is
+//!   identical. Programs often send `MPI_INT` to a receiver that counts in `MPI_UNSIGNED`, which is
+//!   harmless. The strict variant distinguishes the two.
 //! - `MPI_CHAR`, `MPI_CHARACTER` and `MPI_WCHAR` are characters; `MPI_SIGNED_CHAR` and
-//!   `MPI_UNSIGNED_CHAR` are integers, as the standard has it.
-//! - `long double` is a class of its own: 80 significant bits in 16 bytes on x86-64, where `REAL*16`
-//!   is IEEE binary128; bytes of one are garbage as the other.
-//! - `MPI_BYTE` and `MPI_PACKED` are classes of their own: bytes match bytes only (section 3.3.1).
-//!   What packed data may meet is `matching.rs`'s business.
+//!   `MPI_UNSIGNED_CHAR` are integers, as the standard defines.
+//! - `long double` is a separate class. On x86-64 it has 80 significant bits in 16 bytes, while
+//!   `REAL*16` is IEEE binary128; the bytes of one are garbage if read as the other.
+//! - `MPI_BYTE` and `MPI_PACKED` are separate classes: bytes match only bytes (section 3.3.1).
+//!   `matching.rs` decides what packed data matches.
 
 use crate::named::Named;
 use std::fmt;
@@ -34,16 +34,16 @@ pub enum Class {
     LongComplex,
     /// Fortran `LOGICAL`, C and C++ `bool`.
     Logical,
-    /// Characters, wide ones included.
+    /// Characters, including wide characters.
     Character,
     /// Untyped bytes.
     Byte,
-    /// Parts of packing units.
+    /// Parts of packing units (`MPI_PACKED`).
     Packed,
 }
 
 impl Class {
-    /// The class of a basic type; `None` for the pair types, which consist of two.
+    /// Returns the class of a basic type; `None` for pair types, which consist of two basic types.
     pub fn of(named: Named) -> Option<Self> {
         if named.members().is_some() {
             return None;
@@ -67,7 +67,7 @@ impl Class {
     }
 }
 
-/// Every basic type, by class.
+/// All basic types, by class.
 const CLASSES: &[(&[Named], Class)] = &[
     (
         &[
@@ -149,13 +149,13 @@ const CLASSES: &[(&[Named], Class)] = &[
     (&[Named::PACKED], Class::Packed),
 ];
 
-/// What counts as the same basic type.
+/// The rule by which two basic types are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Sameness {
-    /// Same class and width; the rule of the project.
+    /// Equal class and equal width; the rule of the project.
     #[default]
     Representation,
-    /// Same name (MPI-5.0 section 3.3.1: "identical names").
+    /// Equal name (MPI-5.0 section 3.3.1: "identical names").
     Name,
 }
 
@@ -175,8 +175,8 @@ pub enum Basic {
 }
 
 impl Basic {
-    /// `named` under `sameness`; `None` for a pair type, which is two basic types, and for a type
-    /// that has no data.
+    /// Returns `named` under the rule `sameness`; `None` for a pair type, which is two basic types, and
+    /// for a type without data.
     pub fn new(named: Named, sameness: Sameness) -> Option<Self> {
         let class = Class::of(named).filter(|_| named.size() > 0)?;
         Some(match sameness {
@@ -185,7 +185,7 @@ impl Basic {
         })
     }
 
-    /// Bytes of one element in memory.
+    /// Returns the bytes of one element in memory.
     pub fn width(self) -> u32 {
         match self {
             Self::Representation { width, .. } => width,
@@ -200,9 +200,9 @@ impl Basic {
         }
     }
 
-    /// The number that stands for this type in a hash: never 0, different for different types,
-    /// below 2^32. Representations have the class in bits 16 to 23 and the width below; names have
-    /// bit 24 set and the ABI value below.
+    /// Returns the number for this type in a hash. It is never 0, it is below 2^32, and different types
+    /// have different numbers. A representation has the class in bits 16 to 23 and the width below. A
+    /// name has bit 24 set and the ABI value below.
     pub fn token(self) -> u32 {
         match self {
             Self::Representation { class, width } => (class as u32 + 1) << 16 | width,
@@ -212,7 +212,7 @@ impl Basic {
 }
 
 impl fmt::Display for Basic {
-    /// `integer 8`, or the MPI name.
+    /// Prints class and width, such as `integer 8`, or the MPI name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Representation { class, width } => write!(f, "{} {width}", class.name()),

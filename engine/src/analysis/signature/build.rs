@@ -1,7 +1,7 @@
-//! Tree to signature, children first, with lists on the heap; a type that occurs many times is
-//! visited once.
+//! Builds a signature from a tree, children first, with lists on the heap. A type that occurs many
+//! times is visited once.
 //!
-//! Comes after `datatype/`; `mod.rs` says what the result looks like.
+//! The tree comes from `datatype/`; `mod.rs` describes the result.
 
 use super::hash::Affine;
 use super::{Basic, Inner, Kind, Node, NodeId, Repeated, SAMPLE, Sameness, Sample, Signature};
@@ -13,24 +13,25 @@ use crate::plan::kept::Room;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Most nodes of a signature: one for each struct at most, and a struct takes more than 100 bytes.
+/// Maximum number of nodes of a signature. Each struct makes at most one node, and a struct takes more
+/// than 100 bytes.
 const MAX_NODES: usize = 1 << 28;
 
 impl Signature {
-    /// The signature of `ty` over class and width. O(nodes of the tree and struct members).
+    /// Returns the signature of `ty` over class and width, in O(nodes of the tree and struct members).
     ///
     /// # Errors
     ///
-    /// A type with more than 2^28 different structs.
+    /// Returns `ErrorKind::Limit` if the type has more than 2^28 different structs.
     pub fn of(ty: &Datatype) -> Result<Self> {
         Self::with(ty, Sameness::Representation)
     }
 
-    /// The signature of `ty` with the given rule of what is the same basic type.
+    /// Returns the signature of `ty` under the given rule of equality of basic types.
     ///
     /// # Errors
     ///
-    /// A type with more than 2^28 different structs.
+    /// Returns `ErrorKind::Limit` if the type has more than 2^28 different structs.
     pub fn with(ty: &Datatype, sameness: Sameness) -> Result<Self> {
         let mut builder = Builder {
             sameness,
@@ -41,7 +42,7 @@ impl Signature {
         };
         let mut pending = vec![ty];
         while let Some(&top) = pending.last() {
-            // First of all: a type may be pending many times, and have many children.
+            // This test comes first, because a type may be pending many times and have many children.
             if builder.finished(top).is_some() {
                 pending.pop();
                 continue;
@@ -64,19 +65,19 @@ struct Builder {
     sameness: Sameness,
     nodes: Vec<Node>,
     basics: HashMap<Basic, NodeId>,
-    /// Sequences by number of elements and hash; what is found is compared.
+    /// Sequences by number of elements and hash. A sequence found here is still compared.
     sequences: HashMap<(u64, Affine), NodeId>,
-    /// Signatures of finished types, `None` for those without data.
+    /// The signatures of finished types, `None` for types without data.
     done: HashMap<*const (), Option<Repeated>>,
 }
 
 impl Builder {
     fn finished(&self, ty: &Datatype) -> Option<Option<Repeated>> {
-        // No memo entry for what has no data: it may be a large tree, and is of no interest.
+        // Types without data get no memo entry: such a type may be a large tree, and nobody needs it.
         if ty.size() == 0 { Some(None) } else { self.done.get(&ty.address()).copied() }
     }
 
-    /// The signature of a type with data, the children of which are finished.
+    /// Returns the signature of a type with data whose children are finished.
     fn item(&mut self, ty: &Datatype) -> Result<Option<Repeated>> {
         let internal = |detail| Err(Error::new(ErrorKind::Internal, "datatype", detail));
         match ty.constructor() {
@@ -100,7 +101,7 @@ impl Builder {
                 let Some(item) = self.finished(old).flatten() else {
                     return internal("data without a child that has data");
                 };
-                // Only repetition adds data, so sizes tell how often.
+                // Only repetition adds data, so the sizes determine the number of copies.
                 let copies = (ty.size() / old.size()) as u64;
                 Ok(Some(Repeated { count: item.count * copies, ..item }))
             }
@@ -156,7 +157,7 @@ impl Builder {
         Ok(Repeated { count: 1, node })
     }
 
-    /// The items one after the other, compressed.
+    /// Makes a compressed sequence of the items.
     fn sequence(&mut self, items: Vec<Repeated>) -> Result<Option<Repeated>> {
         let mut parts: Vec<Repeated> = Vec::with_capacity(items.len().min(16));
         for item in items {
@@ -206,7 +207,7 @@ impl Builder {
 }
 
 impl Node {
-    /// Runs of `count` (not 0) repetitions.
+    /// Returns the number of runs of `count` (not 0) repetitions.
     pub(super) fn runs_of(&self, count: u64) -> u64 {
         match self.kind {
             Kind::Basic(_) => 1,
@@ -217,10 +218,10 @@ impl Node {
     }
 }
 
-/// How often the shortest list is repeated of which `parts` is a repetition: 1 for most. By the
-/// failure function of Knuth, Morris and Pratt.
+/// Returns how often `parts` repeats its shortest period: 1 for most lists. It uses the failure
+/// function of Knuth, Morris and Pratt.
 fn repetitions(parts: &[Repeated]) -> usize {
-    // Most structs end differently from how a repetition would; no table for these.
+    // A repetition contains its last part more than once. Most structs do not, so they need no table.
     let Some(last) = parts.last() else { return 1 };
     if parts.len() < 4 || !parts[..parts.len() - 1].contains(last) {
         return 1;
@@ -238,11 +239,13 @@ fn repetitions(parts: &[Repeated]) -> usize {
 }
 
 impl Plan {
-    /// The signature of this plan's type by class and width, made at the first call and kept.
+    /// Returns the signature of this plan's type by class and width. The first call computes it and
+    /// stores it.
     ///
     /// # Errors
     ///
-    /// `plan`: it was decoded and has no datatype. As for [`Signature::of`].
+    /// Returns `ErrorKind::Type` about `plan` if the plan was decoded and has no datatype. Also returns
+    /// the errors of [`Signature::of`].
     pub fn signature(&self) -> Result<&Signature> {
         let ty = self.datatype_for("signature")?;
         self.kept(Room::Signature, || Signature::of(ty))
@@ -285,7 +288,7 @@ mod tests {
         let long = signature(&[1; 1000], &[&int, &double].repeat(500));
         assert_eq!((long.0.nodes.len(), long.elements()), (3, 1000));
         assert_eq!(signature(&[3, 0, 4], &[&int, &double, &int]).to_string(), "7 x integer 4");
-        // Two structs of the same members are one node.
+        // Two structs with equal members are one node.
         let pair = || Datatype::structured(&[1, 1], &[0, 8], &[int.clone(), double.clone()]);
         let (a, b) = (pair().unwrap(), pair().unwrap());
         assert_eq!(signature(&[1, 1], &[&a, &b]).0.root.unwrap().count, 2);

@@ -1,31 +1,30 @@
 //! The signature hash: a polynomial over the basic elements, composable in both directions.
 //!
-//! Used by `build.rs` and `mod.rs` to hash a signature without expanding it; `matching.rs`
-//! compares its values. For elements with tokens `t1 … tn` ([`Basic::token`](super::Basic::token))
-//! the value is
+//! `build.rs` and `mod.rs` use it to hash a signature without expanding it; `matching.rs` compares its
+//! values. For elements with tokens `t1 … tn` ([`Basic::token`](super::Basic::token)) the value is
 //!
 //! ```text
 //! t1 B^(n-1) + t2 B^(n-2) + … + tn   mod P        P = 2^127 - 1
 //! ```
 //!
-//! Appending a sequence is one multiplication and one addition; repeating it `k` times is squaring,
-//! O(log k). A prime beyond 2^64 is needed because one signature may have 2^63 elements: with two
-//! 61-bit primes the powers of the base would come round within it and the bound below would be
-//! empty.
+//! To append a sequence takes one multiplication and one addition. To repeat a sequence `k` times takes
+//! O(log k) squarings. The prime must exceed 2^64, because one signature may have 2^63 elements. With
+//! two 61-bit primes the powers of the base would repeat within a signature, and the bound below would
+//! be empty.
 //!
 //! **Collisions.** Two different sequences of at most `n` elements (their lengths may differ, tokens
-//! are not 0) have the same value for at most `n` of the `P` possible bases: for a base chosen at
-//! random, a probability of `n / 2^127`, 2^-107 for a million elements and 2^-64 for the longest
-//! signature. The base is fixed, the same in all processes, and public, so somebody who wants a
-//! collision can make one: the hash finds mistakes, it does not keep out an attacker. The base
-//! generates the multiplicative group, so no two positions of a signature have the same weight.
+//! are not 0) have equal values for at most `n` of the `P` possible bases. For a base chosen at random
+//! that is a probability of `n / 2^127`: 2^-107 for a million elements, 2^-64 for the longest
+//! signature. The base is fixed, public, and equal in all processes, so an attacker can construct a
+//! collision. The hash finds mistakes; it does not protect against attacks. The base generates the
+//! multiplicative group, so no two positions of a signature have equal weights.
 
-/// Elements of a signature and their hash: what a message carries so that its receiver can check
-/// types.
+/// The number of elements of a signature and their hash. A message carries both, so that its receiver
+/// can check types.
 ///
-/// Equal sequences of basic types have equal hashes. Different ones of at most `n` elements have
-/// different hashes but for a probability of `n / 2^127` (over the choice of the base, which is
-/// fixed; this is no protection against somebody who constructs a collision).
+/// Equal sequences of basic types have equal hashes. Different sequences of at most `n` elements have
+/// different hashes except with a probability of `n / 2^127` (over the choice of the base; the base is
+/// fixed, so the hash is no protection against a constructed collision).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SignatureHash {
     /// Number of basic elements.
@@ -39,29 +38,29 @@ impl SignatureHash {
     pub const EMPTY: Self = Self { elements: 0, value: 0 };
     /// The prime modulus.
     pub const MODULUS: u128 = (1 << 127) - 1;
-    /// The base of the polynomial: the first primitive root among the first 128 bits, modulo the
-    /// prime, of SHA-256 of `typepack type signature 0`, `… 1` and so on.
+    /// The base of the polynomial. It is the first primitive root in this list: for the texts `typepack
+    /// type signature 0`, `… 1` and so on, the first 128 bits of the text's SHA-256, modulo the prime.
     pub const BASE: u128 = 0x05e3_3e99_c3c5_7a49_2a79_9827_514f_b1fb;
 
-    /// The hash of these elements followed by those of `next`. O(log of `next.elements`).
+    /// Returns the hash of these elements followed by those of `next`, in O(log of `next.elements`).
     ///
-    /// Meant for sequences of at most 2^64 - 1 elements in all; beyond, the number wraps.
+    /// It is meant for sequences of at most 2^64 - 1 elements; beyond that the number wraps.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         Affine::of(self).then(Affine::of(next)).hash(self.elements.wrapping_add(next.elements))
     }
 
-    /// The hash of these elements `count` times. O(log of the number of elements).
+    /// Returns the hash of these elements repeated `count` times, in O(log of the number of elements).
     ///
-    /// Meant for sequences of at most 2^64 - 1 elements in all; beyond, the number wraps.
+    /// It is meant for sequences of at most 2^64 - 1 elements; beyond that the number wraps.
     #[must_use]
     pub fn repeat(self, count: u64) -> Self {
         Affine::of(self).repeat(count).hash(self.elements.wrapping_mul(count))
     }
 }
 
-/// Appending a sequence as a map `x -> scale * x + sum` of the hash of what came before; `scale` is
-/// the base to the power of the sequence's length.
+/// The appending of a sequence, as a map `x -> scale * x + sum` of the hash of the elements before it.
+/// `scale` is the base to the power of the sequence's length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Affine {
     scale: u128,
@@ -69,10 +68,10 @@ pub(super) struct Affine {
 }
 
 impl Affine {
-    /// No elements.
+    /// The map for no elements.
     pub(super) const EMPTY: Self = Self { scale: 1, sum: 0 };
 
-    /// One element.
+    /// Returns the map for one element.
     pub(super) const fn one(token: u32) -> Self {
         Self { scale: SignatureHash::BASE, sum: token as u128 }
     }
@@ -108,30 +107,30 @@ impl Affine {
     }
 }
 
-/// `a + b` modulo the prime, for reduced arguments.
+/// Returns `a + b` modulo the prime, for reduced arguments.
 const fn add(a: u128, b: u128) -> u128 {
     reduce(a + b)
 }
 
-/// A sum of two reduced numbers, or any number below 2^128, reduced.
+/// Reduces a sum of two reduced numbers, or any number below 2^128.
 const fn reduce(a: u128) -> u128 {
     let folded = (a & SignatureHash::MODULUS) + (a >> 127);
     if folded >= SignatureHash::MODULUS { folded - SignatureHash::MODULUS } else { folded }
 }
 
-/// `a * b` modulo the prime, for reduced arguments.
+/// Returns `a * b` modulo the prime, for reduced arguments.
 const fn mul(a: u128, b: u128) -> u128 {
     const LOW: u128 = (1 << 64) - 1;
     let (a1, a0, b1, b0) = (a >> 64, a & LOW, b >> 64, b & LOW);
-    // a b = a1 b1 2^128 + (a1 b0 + a0 b1) 2^64 + a0 b0, where a1 and b1 have 63 bits, 2^127 = 1,
-    // and each summand below is less than 2^127 + 2^65.
+    // a b = a1 b1 2^128 + (a1 b0 + a0 b1) 2^64 + a0 b0. Here a1 and b1 have 63 bits, 2^127 = 1, and
+    // each summand below is less than 2^127 + 2^65.
     let high = (a1 * b1) << 1;
     let middle = a1 * b0 + a0 * b1;
     let middle = ((middle & (LOW >> 1)) << 64) + (middle >> 63);
     add(add(reduce(high), reduce(middle)), reduce(a0 * b0))
 }
 
-/// The base to the power `exponent`.
+/// Returns the base to the power `exponent`.
 fn power_of_base(exponent: u64) -> u128 {
     const SQUARES: [u128; 64] = {
         let mut squares = [SignatureHash::BASE; 64];
@@ -154,7 +153,7 @@ fn power_of_base(exponent: u64) -> u128 {
 mod tests {
     use super::*;
 
-    /// Schoolbook: double and add.
+    /// Multiplies by doubling and adding.
     fn slow_mul(a: u128, b: u128) -> u128 {
         let (mut answer, mut a) = (0u128, a % SignatureHash::MODULUS);
         for bit in 0..127 {

@@ -1,16 +1,16 @@
-//! Whether what was sent may be received (MPI-5.0 sections 3.3.1 and 3.2.4).
+//! Decides whether a message may be received into a buffer (MPI-5.0 sections 3.3.1 and 3.2.4).
 //!
-//! Last room of the signature. The rules:
+//! This is the last room of the signature. The rules:
 //!
-//! - The basic types that were sent must be a prefix of those the receiver gave: a message may be
-//!   shorter than the receive buffer, down to nothing, and may end inside an element.
-//! - "The type `MPI_PACKED` can match any other type": where everything on one side is
-//!   `MPI_PACKED`, only the bytes must fit. Packed elements inside a struct with others match packed
-//!   elements only; the standard gives such a mixture no meaning.
-//! - `MPI_BYTE` matches `MPI_BYTE` only. Programs that receive bytes from a typed send work here
-//!   as elsewhere as long as nobody checks; whoever asks for the check is told.
-//! - A message longer than the receive buffer is told apart (`MPI_ERR_TRUNCATE`), after its
-//!   common part has been compared.
+//! - The basic types of the message must be a prefix of the basic types of the receive buffer. A
+//!   message may be shorter than the buffer, even empty, and may end inside an element.
+//! - "The type `MPI_PACKED` can match any other type": if everything on one side is `MPI_PACKED`, only
+//!   the bytes must fit. Packed elements in a struct with other elements match only packed elements;
+//!   the standard defines no meaning for such a mixture.
+//! - `MPI_BYTE` matches only `MPI_BYTE`. A program that receives a typed send as bytes works, as with
+//!   other MPI libraries, unless it asks for the check; then the check reports the mismatch.
+//! - A message longer than the receive buffer is a separate error (`MPI_ERR_TRUNCATE`). It is reported
+//!   after the common part has been compared.
 
 use super::hash::Affine;
 use super::{Basic, Kind, NodeId, Signature, SignatureHash};
@@ -18,20 +18,20 @@ use crate::error::{Error, ErrorClass, ErrorKind, Result};
 use crate::named::Named;
 use std::fmt;
 
-/// The first place where a message and a receive buffer disagree.
+/// The first position at which a message and a receive buffer disagree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mismatch {
-    /// Number of the basic element, from 0; for packed data the number of bytes that fit.
+    /// Number of the basic element, counted from 0; for packed data the number of bytes that fit.
     pub element: u64,
-    /// What the sender has there.
+    /// The basic type in the message.
     pub sent: Basic,
-    /// What the receiver has there; `None` when its buffer ends before.
+    /// The basic type in the receive buffer; `None` if the buffer ends before this position.
     pub expected: Option<Basic>,
 }
 
 impl Mismatch {
-    /// `MPI_ERR_TRUNCATE` when the message is too long, else `MPI_ERR_TYPE`.
+    /// Returns `MPI_ERR_TRUNCATE` if the message is too long, else `MPI_ERR_TYPE`.
     pub fn class(&self) -> ErrorClass {
         if self.expected.is_none() { ErrorClass::TRUNCATE } else { ErrorClass::TYPE }
     }
@@ -67,16 +67,16 @@ impl From<Mismatch> for Error {
 }
 
 impl Signature {
-    /// Whether `send_count` elements of this datatype may be received as `recv_count` of `recv`:
-    /// `Ok(Err(…))` says where they first disagree.
+    /// Decides whether `send_count` elements of this datatype may be received as `recv_count` elements
+    /// of `recv`. `Ok(Err(…))` contains the first position at which they disagree.
     ///
-    /// Two prefix hashes where they match, about 60 pairs at most where they do not. Equal hashes
-    /// count as equal signatures ([`SignatureHash`]).
+    /// The comparison takes two prefix hashes if the signatures match, and at most about 60 pairs if
+    /// they do not. Equal hashes count as equal signatures ([`SignatureHash`]).
     ///
     /// # Errors
     ///
-    /// The bytes of one side do not fit `i64`, or the two sides compare basic types by different
-    /// rules.
+    /// Returns `ErrorKind::Overflow` if the bytes of one side do not fit `i64`, `ErrorKind::Argument`
+    /// if the two sides compare basic types by different rules.
     pub fn matches(
         &self,
         send_count: u64,
@@ -95,7 +95,7 @@ impl Signature {
             return Ok(Ok(()));
         };
         if self.is_packed() || recv.is_packed() {
-            // No overflow: `elements_of` checked both.
+            // No overflow: `elements_of` checked both products.
             let (bytes, fit) = (self.bytes() * send_count, recv.bytes() * recv_count);
             let mismatch = Mismatch { element: fit, sent: first, expected: None };
             return Ok(if bytes <= fit { Ok(()) } else { Err(mismatch) });
@@ -109,7 +109,7 @@ impl Signature {
         };
         let mut element = common;
         if !agree(common)? {
-            // The shortest prefix that disagrees ends with the element looked for.
+            // The shortest prefix that disagrees ends with the first wrong element.
             let (mut good, mut bad) = (0, common);
             while bad - good > 1 {
                 let middle = good + (bad - good) / 2;
@@ -126,16 +126,16 @@ impl Signature {
         }))
     }
 
-    /// Whether a message, of which only the hash came along, may be received as `count` elements of
-    /// this datatype: [`Signature::matches`] as a receiver can ask it. False also for a message of
-    /// more basic elements than there is room for.
+    /// Decides whether a message may be received as `count` elements of this datatype, if only the hash
+    /// of the message is known. This is [`Signature::matches`] for a receiver. It also returns false if
+    /// the message has more basic elements than the buffer has room for.
     ///
-    /// A hash does not say how many bytes were sent; where one side is all `MPI_PACKED` their number
-    /// is left to the caller, who has the message.
+    /// A hash does not contain the number of bytes. If one side is entirely `MPI_PACKED`, the caller,
+    /// which has the message, must check the number of bytes.
     ///
     /// # Errors
     ///
-    /// The bytes of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit `i64`.
     pub fn accepts(&self, count: u64, sent: SignatureHash) -> Result<bool> {
         let room = self.elements_of(count)?;
         if sent.elements == 0 || self.is_packed() {
@@ -149,7 +149,7 @@ impl Signature {
         Ok(sent.elements <= room && self.prefix_hash(count, sent.elements)? == sent)
     }
 
-    /// Whether there is data and all of it is `MPI_PACKED`, which matches everything.
+    /// Returns true if there is data and all of it is `MPI_PACKED`, which matches everything.
     pub fn is_packed(&self) -> bool {
         let packed = |node: NodeId| match self.node(node).kind {
             Kind::Basic(basic) => basic.is_packed(),

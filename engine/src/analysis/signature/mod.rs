@@ -1,24 +1,24 @@
 //! The type signature: the sequence of basic types of a datatype, without their displacements
 //! (MPI-5.0 section 5.1), held compactly.
 //!
-//! Comes from the tree (`datatype/`), beside `commit.rs`; consumers are type checks at run time,
-//! file views and `explain`.
+//! The input is the tree (`datatype/`). Signatures serve type checks at run time, file views and
+//! `explain`.
 //!
-//! - `basic.rs`: what counts as one basic type (class and width, or the name)
+//! - `basic.rs`: when two basic types are equal (class and width, or the name)
 //! - `hash.rs`: the composable hash
-//! - `build.rs`: tree to signature
-//! - `runs.rs`: the signature as a run-length list, and printed
+//! - `build.rs`: makes a signature from a tree
+//! - `runs.rs`: the signature as a run-length list, and its printed form
 //! - `matching.rs`: whether a message may be received
 //!
-//! Every constructor but the struct repeats its only child, so its signature is the child's some
-//! number of times, whatever its displacements: a `Repeated`. Only structs (and pairs) make nodes.
-//! Thus index tables never appear here, and a tower of any other constructors is one item.
-//! Sequences are compressed further: neighbours of one signature join, equal sequences are one
-//! node, a sequence that is a repetition becomes one.
+//! Every constructor except the struct repeats its only child, so its signature is a number of
+//! repetitions of the child's signature, whatever the displacements: a `Repeated`. Only structs (and
+//! pairs) make nodes. So index tables never appear here, and a tower of other constructors is one item.
+//! Sequences are compressed further: neighbours with one signature are joined, equal sequences are one
+//! node, and a sequence that repeats a shorter one is stored as a repetition.
 //!
-//! Invariants: operands have smaller ids than their users; no item is empty; a sequence has at
-//! least two parts, is not a repetition of a shorter one, and neighbouring parts have different
-//! nodes (hence at least two runs). Numbers of elements fit `i64`, as sizes do.
+//! Invariants: operands have smaller ids than their users. No item is empty. A sequence has at least
+//! two parts and is not a repetition of a shorter sequence; neighbouring parts have different nodes (so
+//! a sequence has at least two runs). Numbers of elements fit `i64`, because sizes do.
 
 mod basic;
 mod build;
@@ -35,7 +35,7 @@ use crate::error::{Error, ErrorKind, Result};
 use hash::Affine;
 use std::sync::Arc;
 
-/// The signature of a datatype. Cloning is one reference count; it does not keep the type alive.
+/// The signature of a datatype. A clone costs one reference count; it does not keep the type alive.
 ///
 /// ```
 /// use typepack_engine::{Datatype, Named, signature::Signature};
@@ -45,7 +45,7 @@ use std::sync::Arc;
 /// let signature = Signature::of(&Datatype::vector(500, 2, 4, &pair)?)?;
 /// assert_eq!(signature.to_string(), "1000 x (integer 4, 2 x float 8)");
 /// assert_eq!(signature.elements(), 3000);
-/// // What a message of one and a half pairs carries, seen by its receiver.
+/// // The hash of a message of one and a half pairs, computed by its receiver.
 /// assert_eq!(signature.prefix_hash(1, 4)?, {
 ///     let sent = Signature::of(&pair)?;
 ///     sent.hash(1)?.then(sent.prefix_hash(1, 1)?)
@@ -73,7 +73,7 @@ struct Repeated {
     node: NodeId,
 }
 
-/// One repetition of a node, summed up.
+/// Properties of one repetition of a node.
 struct Node {
     elements: u64,
     /// Bytes in memory.
@@ -90,12 +90,12 @@ enum Kind {
     Basic(Basic),
     Sequence {
         parts: Box<[Repeated]>,
-        /// What lies before part `k * SAMPLE`.
+        /// The sums before part `k * SAMPLE`, for each `k`.
         samples: Box<[Sample]>,
     },
 }
 
-/// Elements, bytes and hash of the first parts of a sequence.
+/// Elements, bytes and hash of the first parts of a sequence, summed up.
 #[derive(Clone, Copy)]
 struct Sample {
     elements: u64,
@@ -103,7 +103,7 @@ struct Sample {
     hash: Affine,
 }
 
-/// What a place in a signature is counted in.
+/// The unit in which a position in a signature is counted.
 #[derive(Clone, Copy)]
 enum Unit {
     Elements,
@@ -111,7 +111,7 @@ enum Unit {
 }
 
 impl Unit {
-    /// The length of one repetition of a node; never 0.
+    /// Returns the length of one repetition of a node; never 0.
     fn length(self, node: &Node) -> u64 {
         match self {
             Self::Elements => node.elements,
@@ -127,8 +127,8 @@ impl Unit {
     }
 }
 
-/// Parts per sample of a sequence: a prefix costs a binary search and at most this many steps, and
-/// the samples a fifth of the parts.
+/// Parts per sample of a sequence. A prefix costs a binary search and at most this many steps; the
+/// samples take a fifth of the memory of the parts.
 const SAMPLE: usize = 16;
 
 impl Signature {
@@ -136,31 +136,31 @@ impl Signature {
         &self.0.nodes[id.0 as usize]
     }
 
-    /// What counts as the same basic type in this signature.
+    /// Returns the rule by which this signature compares basic types.
     pub fn sameness(&self) -> Sameness {
         self.0.sameness
     }
 
-    /// Basic elements in one element of the datatype.
+    /// Returns the number of basic elements in one element of the datatype.
     pub fn elements(&self) -> u64 {
         self.0.root.map_or(0, |root| root.count * self.node(root.node).elements)
     }
 
-    /// Bytes of data in one element of the datatype (its size).
+    /// Returns the bytes of data in one element of the datatype (its size).
     pub fn bytes(&self) -> u64 {
         self.0.root.map_or(0, |root| root.count * self.node(root.node).bytes)
     }
 
-    /// Basic elements in `count` elements of the datatype.
+    /// Returns the number of basic elements in `count` elements of the datatype.
     ///
     /// # Errors
     ///
-    /// Their bytes do not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit `i64`.
     pub fn elements_of(&self, count: u64) -> Result<u64> {
         Ok(self.root(count)?.map_or(0, |root| root.count * self.node(root.node).elements))
     }
 
-    /// The signature of `count` elements, with everything about it known to fit.
+    /// Returns the signature of `count` elements, after a check that their bytes fit.
     fn root(&self, count: u64) -> Result<Option<Repeated>> {
         let bytes = u128::from(self.bytes()) * u128::from(count);
         if i64::try_from(bytes).is_err() {
@@ -170,16 +170,16 @@ impl Signature {
                 format!("{count} elements of {} bytes do not fit 64 bits", self.bytes()),
             ));
         }
-        // An element has at least one byte, so numbers of elements fit as well.
+        // A basic element has at least one byte, so the numbers of elements fit as well.
         let whole = |root: Repeated| Repeated { count: root.count * count, ..root };
         Ok(self.0.root.filter(|_| count > 0).map(whole))
     }
 
-    /// The hash of `count` elements of the datatype. O(log count).
+    /// Returns the hash of `count` elements of the datatype, in O(log count).
     ///
     /// # Errors
     ///
-    /// Their bytes do not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit `i64`.
     pub fn hash(&self, count: u64) -> Result<SignatureHash> {
         Ok(self.root(count)?.map_or(SignatureHash::EMPTY, |root| {
             let node = self.node(root.node);
@@ -187,12 +187,13 @@ impl Signature {
         }))
     }
 
-    /// The hash of the first `elements` basic elements of `count` elements of the datatype.
+    /// Returns the hash of the first `elements` basic elements of `count` elements of the datatype, in
     /// O(depth of nested structs + log elements).
     ///
     /// # Errors
     ///
-    /// There are fewer basic elements, or their bytes do not fit `i64`.
+    /// Returns `ErrorKind::Argument` if there are fewer basic elements, `ErrorKind::Overflow` if the
+    /// bytes of `count` elements do not fit `i64`.
     pub fn prefix_hash(&self, count: u64, elements: u64) -> Result<SignatureHash> {
         let all = self.elements_of(count)?;
         if elements > all {
@@ -209,9 +210,9 @@ impl Signature {
         Ok(hash)
     }
 
-    /// The hash of the basic elements in the first `bytes` bytes of the data of `count` elements of
-    /// the datatype, as a message of that length holds them; `None` when they end inside a basic
-    /// element. O(depth of nested structs + log elements).
+    /// Returns the hash of the basic elements in the first `bytes` bytes of the data of `count`
+    /// elements of the datatype. A message of that length has this hash. Returns `None` if the bytes
+    /// end inside a basic element. The cost is O(depth of nested structs + log elements).
     ///
     /// ```
     /// use typepack_engine::{Datatype, Named, signature::Signature};
@@ -226,10 +227,11 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// There are fewer bytes, or those of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Argument` if the data has fewer bytes, `ErrorKind::Overflow` if the bytes of
+    /// `count` elements do not fit `i64`.
     pub fn hash_of_bytes(&self, count: u64, bytes: u64) -> Result<Option<SignatureHash>> {
         let root = self.root(count)?;
-        // No overflow: `root` has checked it.
+        // No overflow: `root` checked the product.
         let all = self.bytes() * count;
         if bytes > all {
             return Err(Error::new(
@@ -243,8 +245,8 @@ impl Signature {
         Ok((rest == 0).then_some(hash))
     }
 
-    /// The hash of the first `length` units of `item`, at most its own, and what is left of them
-    /// inside a basic element.
+    /// Returns the hash of the first `length` units of `item` (at most all of them), and the number of
+    /// units that remain inside a basic element.
     fn prefix(&self, item: Repeated, length: u64, unit: Unit) -> (SignatureHash, u64) {
         let (mut hash, mut elements) = (Affine::EMPTY, 0);
         let (_, rest) = self.descend(item, length, unit, |passed, of, count| {
@@ -254,7 +256,7 @@ impl Signature {
         (hash.hash(elements), rest)
     }
 
-    /// The basic element number `index`, counted through any number of elements of the datatype;
+    /// Returns basic element number `index`, counted through any number of elements of the datatype;
     /// `None` for a type without data.
     pub fn basic_at(&self, index: u64) -> Option<Basic> {
         let one = self.0.root?;
@@ -263,10 +265,11 @@ impl Signature {
         Some(self.node(reached).first)
     }
 
-    /// Goes to place `index` of `item` (at most its length), gives what lies before it to `passed`
-    /// as hashes with their numbers of elements and counts, in order, and returns the node that
-    /// starts there (that of `item`, or the innermost one that ends there, if `index` is the
-    /// length), or the basic one that contains the place, and how far it is inside.
+    /// Moves to position `index` of `item` (at most its length). It passes the items before the
+    /// position to `passed`, in order, as hashes with their numbers of elements and counts. It returns
+    /// the node that starts at the position, or the basic node that contains the position, and the
+    /// distance inside that node. If `index` is the length, it returns the node of `item`, or the
+    /// innermost node that ends there.
     fn descend(
         &self,
         item: Repeated,
@@ -303,9 +306,10 @@ impl Signature {
         }
     }
 
-    /// How many copies of `other`, one after the other, have this signature: for the rule that a
-    /// file type is made of copies of the etype (MPI-5.0 section 14.1.1). `None` when no number has,
-    /// or the two compare basic types differently; 0 for a type without data.
+    /// Returns how many copies of `other`, one after another, have this signature. File views need it:
+    /// a file type consists of copies of the etype (MPI-5.0 section 14.1.1). Returns `None` if no
+    /// number of copies has this signature or if the two compare basic types by different rules, and 0
+    /// for a type without data.
     pub fn copies_of(&self, other: &Signature) -> Option<u64> {
         if self.sameness() != other.sameness() {
             return None;
@@ -318,14 +322,15 @@ impl Signature {
             return None;
         }
         let copies = mine / theirs;
-        // Sizes fit, so neither hash fails where the signatures agree.
+        // Sizes fit, so neither hash fails if the signatures agree.
         let equal = self.hash(1).ok()? == other.hash(copies).ok()?;
         equal.then_some(copies)
     }
 }
 
 impl PartialEq for Signature {
-    /// Same basic types in the same order, by hash, and the same rule of comparison.
+    /// Returns true for equal basic types in equal order, compared by hash, and equal rules of
+    /// comparison.
     fn eq(&self, other: &Self) -> bool {
         self.sameness() == other.sameness() && self.hash(1) == other.hash(1)
     }

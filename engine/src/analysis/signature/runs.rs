@@ -1,7 +1,8 @@
-//! The signature as a run-length list, produced as it is asked for, and as text.
+//! The signature as a run-length list, computed on demand, and as text.
 //!
-//! After `build.rs`. The walk keeps one frame per nested struct on the heap and yields each run in
-//! amortised constant time: every repetition of a sequence holds at least one boundary of runs.
+//! `build.rs` makes the signature. The walk keeps one frame per nested struct on the heap. It yields
+//! each run in amortised constant time, because every repetition of a sequence contains at least one
+//! boundary between runs.
 
 use super::{Basic, Kind, NodeId, Signature};
 use crate::error::Result;
@@ -21,16 +22,16 @@ pub struct SignatureRun {
 pub struct SignatureRunList {
     /// The runs, in typemap order.
     pub runs: Vec<SignatureRun>,
-    /// True when there are more.
+    /// True if there are more runs.
     pub truncated: bool,
 }
 
 impl Signature {
-    /// The maximal runs of `count` elements of the datatype, in typemap order, one at a time.
+    /// Returns an iterator over the maximal runs of `count` elements of the datatype, in typemap order.
     ///
     /// # Errors
     ///
-    /// The bytes of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit `i64`.
     pub fn runs(&self, count: u64) -> Result<SignatureRuns<'_>> {
         let mut runs = SignatureRuns { signature: self, frames: Vec::new(), held: None };
         if let Some(root) = self.root(count)? {
@@ -46,21 +47,21 @@ impl Signature {
         Ok(runs)
     }
 
-    /// Number of maximal runs of `count` elements of the datatype. O(1).
+    /// Returns the number of maximal runs of `count` elements of the datatype, in O(1).
     ///
     /// # Errors
     ///
-    /// The bytes of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit `i64`.
     pub fn run_count(&self, count: u64) -> Result<u64> {
         Ok(self.root(count)?.map_or(0, |root| self.node(root.node).runs_of(root.count)))
     }
 
-    /// The first runs of `count` elements of the datatype, at most `cap` of them: memory and time
-    /// depend on `cap` and the depth, never on how large the type is.
+    /// Returns the first runs of `count` elements of the datatype, at most `cap` of them. Memory and
+    /// time depend on `cap` and the depth, not on the size of the type.
     ///
     /// # Errors
     ///
-    /// The bytes of `count` elements do not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the bytes of `count` elements do not fit `i64`.
     pub fn run_list(&self, count: u64, cap: usize) -> Result<SignatureRunList> {
         let total = self.run_count(count)?;
         let runs = self.runs(count)?.take(cap).collect();
@@ -73,27 +74,27 @@ impl Signature {
 pub struct SignatureRuns<'a> {
     signature: &'a Signature,
     frames: Vec<Frame>,
-    /// A run that may go on.
+    /// A run that the next part may extend.
     held: Option<SignatureRun>,
 }
 
-/// A sequence under way.
+/// A sequence that is being walked.
 #[derive(Clone)]
 struct Frame {
     node: NodeId,
-    /// The next part.
+    /// Index of the next part.
     part: usize,
-    /// Repetitions to go, this one included.
+    /// Remaining repetitions, including the current one.
     left: u64,
 }
 
 impl SignatureRuns<'_> {
-    /// The next part that is a basic type; neighbours may have one type.
+    /// Returns the next part that is a basic type. Adjacent parts may have one type.
     fn part(&mut self) -> Option<SignatureRun> {
         loop {
             let frame = self.frames.last_mut()?;
             let Kind::Sequence { parts, .. } = &self.signature.node(frame.node).kind else {
-                // Frames are made for sequences only.
+                // Only sequences have frames, so this line is not reached.
                 return None;
             };
             let Some(part) = parts.get(frame.part) else {
@@ -133,16 +134,16 @@ impl Iterator for SignatureRuns<'_> {
     }
 }
 
-/// Parts that are printed in all, and nested structs.
+/// Maximum number of parts that are printed, and of nested structs.
 const SHOWN_PARTS: usize = 48;
 const SHOWN_LEVELS: usize = 6;
 
 impl fmt::Display for Signature {
-    /// One line such as `1000 x (integer 4, 2 x float 8)`; what is too long or too deep ends in
-    /// `…`.
+    /// Prints one line such as `1000 x (integer 4, 2 x float 8)`; a part that is too long or too deep
+    /// ends in `…`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(root) = self.0.root else { return f.write_str("empty") };
-        // Sequences under way, by node and next part.
+        // The open sequences: the node and the index of the next part.
         let mut open: Vec<(NodeId, usize)> = Vec::new();
         let mut shown = 0;
         let mut next = Some(root);

@@ -1,8 +1,8 @@
-//! Tree to typed program: the lowering of `ir/lower.rs` with leaves of one type each, merged where
-//! that keeps types apart.
+//! Lowers a tree to a typed program: the lowering of `ir/lower.rs`, with leaves of one type each,
+//! which are merged only if their types stay distinct.
 //!
-//! Called by `ir/typed/`. Not the passes of `passes/`: those compare and merge blocks by their bytes,
-//! which is right for bytes and wrong for types.
+//! `ir/typed/` calls this file. It does not use the passes of `passes/`, which compare and merge blocks
+//! by their bytes: that is right for bytes and wrong for types.
 
 use super::Unit;
 use crate::datatype::Datatype;
@@ -12,13 +12,13 @@ use crate::named::Named;
 use crate::table::Table;
 use std::sync::Arc;
 
-/// The program of `ty` in units, and the named type of each of its blocks.
+/// Returns the program of `ty` in units, and the named type of each of its blocks.
 pub(super) fn lower_typed(ty: &Datatype, unit: Unit) -> Result<(Program, Vec<Option<Named>>)> {
     lower_parts(ty, unit, |named| std::iter::once((0, named)))
 }
 
-/// As [`lower_typed`], with the elements that `parts` names, at their displacements, for each
-/// element of the type.
+/// Lowers `ty` like [`lower_typed`], but replaces each element by the elements that `parts` returns, at
+/// their displacements.
 pub(super) fn lower_parts<I: Iterator<Item = (i64, Named)>>(
     ty: &Datatype,
     unit: Unit,
@@ -85,10 +85,11 @@ fn moved(edge: Edge, offset: i64) -> Edge {
     Edge { offset: edge.offset.wrapping_add(offset), ..edge }
 }
 
-/// Most parts that sequences inside a sequence may come to; a window's (`../kernel.rs`) have room.
+/// Maximum number of parts after sequences inside a sequence are spliced. A window (`kernel/mod.rs`)
+/// has room for as many.
 const SPLICED: usize = WINDOW_RUNS;
 
-/// The program under construction: operands first, each node merged with its operands.
+/// The program under construction: operands first. Each new node is merged with its operands.
 struct Merging {
     program: Program,
     named: Vec<Option<Named>>,
@@ -105,15 +106,15 @@ impl Merging {
         self.program.node(edge.node).bytes
     }
 
-    /// Type and bytes in memory of a leaf.
+    /// Returns the type of a leaf and its bytes in memory.
     fn leaf(&self, edge: Edge) -> Option<(Named, i128)> {
         let named = self.named[edge.node.index()]?;
         let length = self.units(edge) / self.unit.of(named);
         Some((named, i128::from(length) * i128::from(named.extent())))
     }
 
-    /// `body` repeated: one leaf if its elements continue each other, one loop if it is a loop that
-    /// goes on in the same step.
+    /// Repeats `body`. The result is one leaf if its elements continue each other, or one loop if
+    /// `body` is a loop that continues in the same step.
     fn repeat(&mut self, count: u64, stride: i64, body: Edge) -> Edge {
         let units = self.units(body) * count;
         if count == 1 {
@@ -137,7 +138,8 @@ impl Merging {
         moved(self.push(units, Op::Loop { count, stride, body }, None), offset)
     }
 
-    /// `body` at the entries of a table; a loop if they have a constant step.
+    /// Places `body` at the entries of a table; the result is a loop if the entries have a constant
+    /// step.
     fn table(&mut self, entries: &Table, scale: i64, body: Edge) -> Edge {
         let first = entries.get(0);
         let step = if entries.len() == 1 { Some(0) } else { entries.get(1).checked_sub(first) };
@@ -153,7 +155,7 @@ impl Merging {
         moved(self.push(units, op, None), body.offset)
     }
 
-    /// `edges`, with the parts of short sequences in place of these.
+    /// Returns `edges`, with short sequences replaced by their parts.
     fn spliced(&self, edges: &[Edge]) -> Vec<Edge> {
         let mut all = Vec::with_capacity(edges.len());
         for &edge in edges {
@@ -167,8 +169,8 @@ impl Merging {
         all
     }
 
-    /// Parts one after the other; leaves of one type that touch become one leaf, equal parts at a
-    /// constant step a loop.
+    /// Makes a sequence of parts. Leaves of one type that touch become one leaf; equal parts at a
+    /// constant step become a loop.
     fn sequence(&mut self, edges: &[Edge]) -> Edge {
         let mut merged: Vec<Edge> = Vec::with_capacity(edges.len());
         for edge in self.spliced(edges) {
@@ -212,7 +214,7 @@ impl Merging {
     }
 }
 
-/// Merges as many outermost loops as continue into the next element.
+/// Merges the outermost loops that continue into the next element.
 fn fold_count(program: &mut Program) {
     while let Some(body) = program.body {
         let Op::Loop { count, stride, body: inner } = program.node(body.node).op else { return };

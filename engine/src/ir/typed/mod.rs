@@ -1,18 +1,19 @@
 //! The typed program: a loop program that keeps basic types apart.
 //!
 //! The native program (`ir/`, `passes/`) merges neighbouring basic types into byte runs, because it
-//! only moves bytes. Whoever has to know what the bytes are - `external32/`, reductions, operations
-//! of the user - lowers the same tree with typed leaves. A leaf is a run of elements of one named
-//! type, one extent apart, and merges only with neighbours of the *same* named type; pairs such as
-//! `MPI_DOUBLE_INT` are one leaf, as operations take them. Loops, tables, ragged lists and
-//! sequences are those of `ir/`, shared subtrees stay shared, index tables are the tree's own.
+//! only moves bytes. Some rooms have to know the types of the bytes: `external32/`, reductions,
+//! user-defined operations. They lower the same tree with typed leaves. A leaf is a run of elements of
+//! one named type, one extent apart, and merges only with neighbours of the *same* named type. Pairs
+//! such as `MPI_DOUBLE_INT` are one leaf, because operations take whole pairs. Loops, tables, ragged
+//! lists and sequences are those of `ir/`. Shared subtrees stay shared, and index tables are shared
+//! with the tree.
 //!
 //! Invariants:
 //!
-//! 1. Packed order of the elements is typemap order; nothing here reorders.
-//! 2. Positions count [`Unit`]s: a program is made for one of them. `Node::bytes` of the loop program
-//!    inside holds units, and `named[id]` is set exactly for its blocks.
-//! 3. Nothing recurses over depth and nothing expands; a position is found in O(depth + log list).
+//! 1. The packed order of elements is typemap order; no function here reorders them.
+//! 2. Positions count [`Unit`]s, and a program is made for one unit. In the loop program inside,
+//!    `Node::bytes` counts units, and `named[id]` is set exactly for blocks.
+//! 3. No function recurses over depth or expands a list; a position is found in O(depth + log list).
 
 mod merge;
 
@@ -23,7 +24,7 @@ use crate::ir::{Edge, Node, NodeId, Op, Program};
 use crate::named::Named;
 use std::ops::Range;
 
-/// What positions in a typed program count.
+/// The unit that positions in a typed program count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Elements of named types; a pair is one element.
@@ -35,7 +36,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Units of one element of `named`.
+    /// Returns the units of one element of `named`.
     fn of(self, named: Named) -> u64 {
         match self {
             Self::Element => 1,
@@ -53,8 +54,8 @@ pub struct TypedProgram {
     unit: Unit,
 }
 
-/// Elements of one named type: `blocks` blocks, `stride` bytes apart, of `length` elements each, one
-/// extent of the named type apart.
+/// Elements of one named type: `blocks` blocks, `stride` bytes apart. Each block has `length` elements,
+/// one extent of the named type apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Runs {
     /// Displacement of the first element in bytes.
@@ -63,13 +64,13 @@ pub struct Runs {
     pub named: Named,
     /// Number of blocks, at least 1.
     pub blocks: u64,
-    /// Bytes from one block to the next; without meaning when there is one block.
+    /// Bytes from one block to the next; meaningless if there is one block.
     pub stride: i64,
     /// Elements per block, at least 1.
     pub length: u64,
 }
 
-/// What a walk meets: whole elements, or a part of one where the range begins or ends inside it.
+/// An item of a walk: whole elements, or a part of one element if the range begins or ends inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stretch {
     /// Whole elements.
@@ -87,7 +88,7 @@ pub enum Stretch {
     },
 }
 
-/// Where a position is: an element and the units of it that lie before.
+/// A position: an element, and the number of its units that come before the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Displacement of the element in bytes.
@@ -103,32 +104,33 @@ impl TypedProgram {
     ///
     /// # Errors
     ///
-    /// A type that needs more program nodes than the documented limit (2^28).
+    /// Returns `ErrorKind::Limit` if the type needs more program nodes than the documented limit
+    /// (2^28).
     pub fn lower(ty: &Datatype, unit: Unit) -> Result<Self> {
         let (program, named) = merge::lower_typed(ty, unit)?;
         Ok(Self { program, named: named.into(), unit })
     }
 
-    /// The named types of all blocks, some of them repeatedly.
+    /// Returns the named types of all blocks; a type may occur more than once.
     pub(crate) fn named_types(&self) -> impl Iterator<Item = Named> {
         self.named.iter().flatten().copied()
     }
 
-    /// What positions count.
+    /// Returns the unit that positions count.
     pub fn unit(&self) -> Unit {
         self.unit
     }
 
-    /// Units of one element of the datatype.
+    /// Returns the units of one element of the datatype.
     pub fn element_units(&self) -> u64 {
         self.program.element_bytes()
     }
 
-    /// Units of `count` elements of the datatype.
+    /// Returns the units of `count` elements of the datatype.
     ///
     /// # Errors
     ///
-    /// The product does not fit `i64`.
+    /// Returns `ErrorKind::Overflow` if the product does not fit `i64`.
     pub fn units(&self, count: u64) -> Result<u64> {
         let each = self.element_units();
         each.checked_mul(count).filter(|&all| i64::try_from(all).is_ok()).ok_or_else(|| {
@@ -137,20 +139,20 @@ impl TypedProgram {
         })
     }
 
-    /// The loop program, whose block lengths are in units; its `Display` prints it.
+    /// Returns the loop program, whose block lengths are in units; its `Display` prints it.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// The named type of a block of [`TypedProgram::program`].
+    /// Returns the named type of a block of [`TypedProgram::program`].
     pub fn named(&self, node: NodeId) -> Option<Named> {
         self.named[node.index()]
     }
 
-    /// The element that holds unit `position` of any number of elements of the datatype; `None` for
-    /// a type without data.
+    /// Returns the element that holds unit `position` of any number of elements of the datatype; `None`
+    /// for a type without data.
     ///
-    /// Costs O(depth + log list). `position` must be below [`TypedProgram::units`] of some count.
+    /// The cost is O(depth + log list). `position` must be below [`TypedProgram::units`] of some count.
     pub fn seek(&self, position: u64) -> Option<Place> {
         let stop = walk::seek(&self.program, position, |_, node| node.op.is_block())?;
         let named = self.named[stop.node.index()]?;
@@ -160,17 +162,18 @@ impl TypedProgram {
     }
 
     /// Visits the elements `range` (in this program's units) of `count` elements of the datatype, in
-    /// typemap order, as runs of one named type: displacement in bytes, type, number of elements,
-    /// and bytes from one element to the next.
+    /// typemap order, as runs of one named type. `visit` receives the displacement in bytes, the type,
+    /// the number of elements, and the bytes from one element to the next.
     ///
-    /// Elements have their place in memory, also in types with gaps or a negative lower bound:
-    /// what an operation of the user (MPI-5.0 section 6.9.5) or a typed reduction needs.
+    /// Each element is at its position in memory, also in types with gaps or a negative lower bound.
+    /// User-defined operations (MPI-5.0 section 6.9.5) and typed reductions need this.
     ///
     /// # Errors
     ///
-    /// `range`: not within the `count` elements, or it breaks an element. `count`: the units do not
-    /// fit 64 bits. Nothing is visited before the bounds are known to be right; elements before a
-    /// broken last one are.
+    /// Returns `ErrorKind::Argument` about `range` if the range does not lie within the `count`
+    /// elements or divides an element. Returns `ErrorKind::Overflow` about `count` if the units do not
+    /// fit 64 bits. The function checks the bounds before it visits anything. If the range divides its
+    /// last element, the elements before that one are visited.
     pub fn visit_runs(
         &self,
         count: u64,
@@ -204,10 +207,8 @@ impl TypedProgram {
 
     /// Walks units `range` of `count` elements of the datatype, in typemap order.
     ///
-    /// # Errors
-    ///
-    /// `range` or `count` as for [`TypedProgram::visit_runs`], and whatever `visit` returns, which
-    /// ends the walk.
+    /// Returns the errors of [`TypedProgram::visit_runs`] for a `count` or a `range` out of bounds. If
+    /// `visit` returns an error, the walk ends and returns it.
     pub fn walk(
         &self,
         count: u64,
@@ -231,7 +232,7 @@ impl TypedProgram {
         Ok(())
     }
 
-    /// Whether a node is a leaf, or repeats one.
+    /// Returns true if a node is a leaf or repeats a leaf.
     fn is_stop(&self, node: &Node) -> bool {
         match &node.op {
             Op::Block => true,
@@ -242,7 +243,7 @@ impl TypedProgram {
         }
     }
 
-    /// Visits a leaf, or what repeats one.
+    /// Visits a leaf, or a node that repeats a leaf.
     fn stop(&self, stop: Stop, visit: &mut impl FnMut(Stretch) -> Result<()>) -> Result<()> {
         let Stop { node, at, from, to } = stop;
         match &self.program.node(node).op {
@@ -281,8 +282,8 @@ impl TypedProgram {
         }
     }
 
-    /// Visits units `range` of a loop over a leaf: whole blocks at once, what is left of one at
-    /// either end by itself.
+    /// Visits units `range` of a loop over a leaf: whole blocks together, a divided block at either end
+    /// separately.
     fn repeated(
         &self,
         looped: &Looped,
@@ -346,12 +347,12 @@ impl TypedProgram {
     }
 }
 
-/// The loop program of `ty` in bytes of external32, and the named type of each of its blocks, with
-/// the elements that `parts` names in place of each element.
+/// Returns the loop program of `ty` in bytes of external32, and the named type of each of its blocks.
+/// The elements that `parts` returns replace each element.
 ///
 /// # Errors
 ///
-/// As for [`TypedProgram::lower`].
+/// Returns the errors of [`TypedProgram::lower`].
 pub(crate) fn lower_parts<I: Iterator<Item = (i64, Named)>>(
     ty: &Datatype,
     parts: impl Fn(Named) -> I,
@@ -364,7 +365,7 @@ fn untyped() -> Error {
     Error::new(ErrorKind::Internal, "program", "a block of no type")
 }
 
-/// A loop in use.
+/// A loop and its displacement.
 struct Looped {
     at: i64,
     stride: i64,
@@ -384,7 +385,7 @@ mod tests {
         Datatype::named(n)
     }
 
-    /// Types that reach every operation of a typed program.
+    /// Returns types that contain every operation of a typed program.
     fn types() -> Vec<Datatype> {
         let (int, double) = (named(Named::INT), named(Named::DOUBLE));
         let members = [named(Named::CHAR), int.clone(), double.clone()];
@@ -409,7 +410,7 @@ mod tests {
         ]
     }
 
-    /// The elements of the typemap, as operations take them: pairs are whole.
+    /// Returns the elements of the typemap as operations take them: pairs are whole.
     fn elements(ty: &Datatype, count: u64, program: &TypedProgram) -> Vec<(i64, Named)> {
         let mut all = Vec::new();
         let units = program.units(count).unwrap();
@@ -479,7 +480,7 @@ mod tests {
         let column = Datatype::vector(1000, 1, 7, &named(Named::DOUBLE)).unwrap();
         assert_eq!(visits(&column, 1), [(0, Named::DOUBLE, 1000, 56)]);
         assert_eq!(visits(&named(Named::FLOAT), 9), [(0, Named::FLOAT, 9, 4)]);
-        // User operations get whole elements at extent spacing (gaps, negative lower bound).
+        // User-defined operations get whole elements at extent spacing (gaps, negative lower bound).
         let gapped = Datatype::resized(-8, 24, &named(Named::DOUBLE_INT)).unwrap();
         assert_eq!(visits(&gapped, 5), [(0, Named::DOUBLE_INT, 5, 24)]);
         let rows = Datatype::vector(2, 3, 5, &named(Named::INT)).unwrap();

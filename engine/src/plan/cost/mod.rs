@@ -1,114 +1,115 @@
-//! The cost model: what executors of a nest take, and from that who executes calls of which size
-//! and when a compilation pays.
+//! The cost model: the times of all executors of a nest. They determine which executor runs calls of
+//! which size, and when a compilation pays.
 //!
-//! Asked by `plan/` at the first call of a nest in a direction. `table.rs` holds what was measured;
-//! here is the arithmetic. A call takes a fixed time, a time for every execution of the innermost
-//! level (a *row*) and one for every *run*: a block, a line of a window, or a move of up to 16 bytes.
-//! Two executors are two straight lines over the number of outermost iterations; where they cross
-//! lies the size up to which a compiled kernel is called.
+//! `plan/` asks at the first call of a nest in a direction. `table.rs` holds the measurements; this
+//! file holds the arithmetic. A call takes a fixed time, a time for every execution of the innermost
+//! level (a *row*), and a time for every *run*: a block, a line of a window, or a move of up to 16
+//! bytes. The times of two executors are two straight lines over the number of outermost iterations. At
+//! the size where the lines cross, the better executor changes.
 //!
-//! A kernel is asked for when what it would have saved so far is what its compilation takes. Without
-//! knowledge of what is to come nobody does better than that in the worst case: waiting longer costs
-//! those who stay, compiling earlier those who leave.
+//! A kernel is requested when it would have saved as much time so far as its compilation takes. Without
+//! knowledge of the future no rule is better in the worst case: a later request costs the programs that
+//! go on, an earlier request those that stop.
 //!
-//! The figures are of data in the first-level cache. Farther out all executors wait for memory;
-//! there the difference counts for too much, and a kernel comes a little early.
+//! The measurements are for data in the first-level cache. For data farther away, all executors wait
+//! for memory. The model then overrates the difference, and a kernel comes a little early.
 
 mod table;
 
 use crate::kernel::{Direction, Leaf, LeafShape, Level, Nest};
 use crate::leaf::{Class, Isa};
 
-/// What an executor takes, in picoseconds.
+/// The times of an executor, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cost {
-    /// Each call.
+    /// Time of each call.
     call: u32,
-    /// Each execution of the innermost level.
+    /// Time of each execution of the innermost level.
     row: u32,
-    /// Each block of that size, 64 bytes of a longer block, line or move.
+    /// Time of each block of the given size; for longer blocks, lines and moves, of each 64 bytes.
     run: u32,
 }
 
-/// Block sizes of [`Blocks`]: up to 1, 2, 4, 8, 16, 32, 64 bytes, and longer.
+/// Number of block sizes in [`Blocks`]: up to 1, 2, 4, 8, 16, 32, 64 bytes, and longer.
 const SIZES: usize = 8;
 
 /// Costs by block size.
 type Blocks = [Cost; SIZES];
 
-/// What leaf kernels of an instruction set take in a direction.
+/// The costs of the leaf kernels of an instruction set in a direction.
 #[derive(Debug)]
 struct Leaves {
     /// Blocks at a constant stride.
     strided: Blocks,
     /// Blocks at listed displacements.
     listed: Blocks,
-    /// Windows by lines: with a period of one line, and of several.
+    /// Windows by lines: with a period of one line, and with a longer period.
     window: [Cost; 2],
-    /// Windows run by run: each move.
+    /// Windows run by run, for each move.
     runs: Cost,
 }
 
-/// What compiled kernels take in a direction.
+/// The costs of compiled kernels in a direction.
 #[derive(Debug)]
 struct Kernels {
     strided: Blocks,
     listed: Blocks,
-    /// Windows: each move.
+    /// Windows, for each move.
     window: Cost,
 }
 
-/// Who executes calls of which size, and when to compile.
+/// Which executor runs calls of which size, and when to compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Choice {
-    /// Calls of more packed bytes are not the kernel's. 0: no kernel is wanted.
+    /// The kernel runs calls of at most this many packed bytes. 0: no kernel is wanted.
     pub(crate) most: u64,
-    /// The kernel is asked for when it would have saved so much, in picoseconds.
+    /// The kernel is requested when it would have saved this much time, in picoseconds.
     pub(crate) price: u64,
-    /// What it saves of each call.
+    /// The time saved in each call.
     call: i64,
-    /// What it saves of each KiB.
+    /// The time saved in each KiB.
     kib: i64,
 }
 
-/// What a byte of the compiler's threshold stands for, in picoseconds. The threshold is a number of
-/// bytes for people: so many, in blocks of 8 bytes, one memcpy each, take as much longer than
-/// compiled as a compilation takes (2.5 against 20 GB/s; `cargo run --release -p typepack-jit
-/// --example tune`).
+/// The time that a byte of the compiler's threshold stands for, in picoseconds. The threshold is a
+/// number of bytes, because people find bytes easier. Moving that many bytes in blocks of 8 bytes with
+/// one memcpy each, instead of a compiled kernel, loses as much time as a compilation takes (2.5
+/// against 20 GB/s; `cargo run --release -p typepack-jit --example tune`).
 const BYTE: u64 = 350;
 
-/// What lines of windows take beyond the first-level cache, as part of what the table makes kernels
-/// look like there: windows announce their stores and fill whole registers, kernels lose a quarter to
-/// a half (`typepack-bench peers`, d1s2 and f1s3 at 16 KiB and 256 KiB: 60 and 29 GB/s by lines, 41 and
-/// 17 compiled, where the table has the two within a tenth).
+/// Correction for windows by lines beyond the first-level cache. There, windows announce their stores
+/// and fill whole registers, while kernels lose a quarter to a half of their speed (`typepack-bench
+/// peers`, d1s2 and f1s3 at 16 KiB and 256 KiB: 60 and 29 GB/s by lines, 41 and 17 compiled; in the
+/// table the two differ by less than a tenth).
 const FAR: f64 = 0.7;
 
 impl Choice {
-    /// No kernel.
+    /// The choice of no kernel.
     pub(crate) const NEVER: Self = Self { most: 0, price: u64::MAX, call: 0, kib: 0 };
 
-    /// What a kernel saves of a call that moves `bytes` bytes, in picoseconds.
+    /// Returns the time that a kernel saves in a call that moves `bytes` bytes, in picoseconds.
     #[inline]
     pub(crate) fn saving(&self, bytes: u64) -> u64 {
-        /// Keeps products within 64 bits; a call of 4 GiB pays any compilation.
+        /// Keeps products within 64 bits; a call of 4 GiB pays for any compilation.
         const MOST: u64 = 1 << 32;
         let of_bytes = (bytes.min(MOST) as i64).wrapping_mul(self.kib) >> 10;
         u64::try_from(self.call.wrapping_add(of_bytes)).unwrap_or(0)
     }
 }
 
-/// A straight line: picoseconds of a call over the iterations of the outermost level.
+/// A straight line: the time of a call, in picoseconds, as a function of the iterations of the
+/// outermost level.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     fixed: f64,
     each: f64,
 }
 
-/// What a call of a nest does, for each iteration of the outermost level.
+/// The work of a call of a nest, for each iteration of the outermost level.
 struct Tally<'a> {
     nest: &'a Nest,
-    /// Executions of the innermost level; 0 where it is the outermost.
+    /// Executions of the innermost level; 0 if it is the outermost level.
     rows: f64,
     leaves: f64,
 }
@@ -126,7 +127,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The time with `cost`, when a leaf is `runs` of its runs.
+    /// Returns the time with `cost` if a leaf has `runs` runs.
     fn line(&self, cost: Cost, runs: f64) -> Line {
         let (call, row) = (f64::from(cost.call), f64::from(cost.row));
         let first = if self.rows == 0.0 { row } else { 0.0 };
@@ -144,7 +145,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Moves of up to 16 bytes that a leaf takes.
+    /// Returns the number of moves of up to 16 bytes in a leaf.
     fn moves(&self) -> f64 {
         match &self.nest.leaf {
             Leaf::Block { bytes } => bytes.div_ceil(16) as f64,
@@ -159,11 +160,11 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// What else could execute it; `None` where a kernel never pays.
+    /// Returns the time of the alternative to a kernel; `None` if a kernel never pays.
     fn other(&self, class: Class, costs: &Leaves, interpreter: Cost) -> Option<Line> {
         let leaf = &self.nest.leaf;
         Some(match (class, leaf) {
-            // They are for strides at which everybody else waits for caches.
+            // Tiles are for strides at which all other executors wait for caches.
             (Class::Tile, _) => return None,
             (Class::Row, Leaf::Block { bytes }) => {
                 self.of_blocks(&costs.strided, &costs.listed, *bytes)
@@ -186,8 +187,8 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// Who is to execute `nest` in `direction`: a kernel that is still to be compiled by a compiler with
-/// this threshold, or what is there already, of class `class` and instruction set `isa`.
+/// Chooses between a kernel that is still to be compiled, by a compiler with this threshold, and the
+/// available executor of class `class` and instruction set `isa`, for `nest` in `direction`.
 pub(crate) fn choice(
     nest: &Nest,
     direction: Direction,
@@ -214,19 +215,19 @@ pub(crate) fn choice(
     decide(other, kernel, bytes, price)
 }
 
-/// The choice where there is no leaf kernel because a compiled one was asked for by name: it takes
-/// all calls, also of blocks so long that the interpreter's memcpy does as well.
+/// Returns the choice if a compiled kernel was requested by name, so that there is no leaf kernel. The
+/// kernel takes all calls, even with blocks so long that the interpreter's memcpy is as fast.
 fn forced(interpreter: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
-    /// Picoseconds per KiB that are saved in any case, so that a kernel comes at all.
+    /// Minimum saving in picoseconds per KiB; with it a kernel is always requested in the end.
     const LEAST: i64 = 1024 * 10;
     let kib = (interpreter.each - kernel.each) * 1024.0 / bytes;
     Choice { most: u64::MAX, price, call: 0, kib: (kib as i64).max(LEAST) }
 }
 
-/// The choice between what is there and a kernel, when an outermost iteration packs `bytes` bytes
+/// Chooses between the available executor and a kernel, if an outermost iteration packs `bytes` bytes
 /// and a compilation takes `price`.
 fn decide(other: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
-    /// Differences below this part are noise of the table.
+    /// Differences below this fraction are noise of the table.
     const NOISE: f64 = 0.04;
     let call = other.fixed - kernel.fixed;
     let each = match other.each - kernel.each {
@@ -235,9 +236,10 @@ fn decide(other: Line, kernel: Line, bytes: f64, price: u64) -> Choice {
     };
     let most = match (call > 0.0, each) {
         (true, 0.0..) => u64::MAX,
-        // Up to where the lines cross.
+        // The kernel takes calls up to the size where the lines cross.
         (true, _) => (call / -each * bytes) as u64,
-        // From where they cross on, which is a few runs: not worth a second limit.
+        // The kernel takes calls from the size where the lines cross. That is a few runs, which does
+        // not justify a second limit.
         (false, each) if each > 0.0 => u64::MAX,
         _ => return Choice::NEVER,
     };
