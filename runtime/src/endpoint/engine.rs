@@ -3,7 +3,9 @@
 //! `progress.rs` owns the one [`MessageEngine`] behind its lock and turns it; `comm/` starts sends and
 //! receives here with checked arguments; bytes go through `transport/peer.rs`. A receive is matched
 //! either when it is posted (`receive`) or when a message arrives (`incoming.rs`), never
-//! otherwise, and every match is decided by `matching.rs`.
+//! otherwise. `matching.rs` decides every match, with one exception: a blocking receive that finds its
+//! message at the head of the ring, with both queues empty, takes the message without a queue
+//! (`engine/receive.rs`, `glance`).
 //!
 //! Invariants: an unmatched message occupies no shared memory for longer than one turn (eager data
 //! is copied to the heap, the rest stays with its sender); nothing here waits.
@@ -214,7 +216,7 @@ impl MessageEngine {
         self.latest = dest;
         self.preparing = label.bytes > INLINE_MAX as u64;
         let tx = self.peers[dest].link.contact(&self.fabric)?;
-        if label.bytes <= self.terms.eager_limit && !how.synchronous && tx.is_idle() {
+        if self.terms.is_eager(label.bytes) && !how.synchronous && tx.is_idle() {
             let stage = &mut self.stage;
             let staged =
                 label.bytes >= STAGE_MIN as u64 && Stage::serves(layout.plan, layout.count);

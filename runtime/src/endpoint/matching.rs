@@ -1,6 +1,7 @@
 //! Which message goes to which receive: the two queues of every communicator context.
 //!
-//! `engine.rs` asks [`Matching`] for every arriving message and every posted receive, and knows nothing of queues. Messages of one
+//! `engine/incoming.rs` asks [`Matching`] for every message that arrives, `engine/receive.rs` for every receive that
+//! is posted, `engine/own.rs` for messages of a rank to itself. None of them knows the queues. Messages of one
 //! source match in the order they were sent, receives in the order they were posted (MPI-5.0
 //! section 3.5): per source there is one queue of each kind, receives from any source have their
 //! own, and numbers given on arrival and on posting decide between queues.

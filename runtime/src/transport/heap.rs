@@ -20,10 +20,6 @@ use crate::shm::work_split::WorkSplit;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// Shortest message that is copied by both, in bytes; shorter ones are eager as a rule. `typepack-bench
-/// pingpong`, 16 KiB in 64-byte blocks, near: 1.7 us by both, 2.4 by the receiver, 3.3 packed.
-const HELP_MIN: u64 = 8 << 10;
-
 /// Copies from heap to heap, by the engine's fused copy.
 #[derive(Debug, Default)]
 pub struct HeapCopier;
@@ -69,7 +65,7 @@ impl Copier for HeapCopier {
             return Takes::Not;
         }
         // Help is worth its two envelopes only for some bytes.
-        if shared && next && bytes >= HELP_MIN { Takes::Together } else { Takes::Alone }
+        if shared && next && bytes >= choice::HELP_MIN { Takes::Together } else { Takes::Alone }
     }
 
     fn can_read(&mut self, far: Far<'_>) -> bool {

@@ -31,7 +31,7 @@ impl MessageEngine {
             self.requests.complete(id, received(status, capacity, refusal));
             return Ok(Operation::Done(status));
         }
-        if label.bytes <= self.terms.eager_limit && !how.synchronous {
+        if self.terms.is_eager(label.bytes) && !how.synchronous {
             let mut data = buffer(label.bytes)?;
             // SAFETY: the layout is valid by the caller's promise, the buffer has its size.
             unsafe { layout.pack(0..label.bytes, data.as_mut_ptr()) };
