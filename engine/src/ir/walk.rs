@@ -117,10 +117,9 @@ impl<'a> Walk<'a> {
                 self.left -= to - skip;
                 return Some(Stop { node: edge.node, at: edge.offset, from: skip, to });
             }
-            let operand = operand(self.program, edge, skip);
-            self.frames.push(operand.frame);
-            skip -= operand.begin;
-            edge = operand.edge;
+            let (index, copy, operand, rest) = enter(self.program, node, edge, skip);
+            self.frames.push(Frame { node: edge.node, at: edge.offset, index, copy });
+            (edge, skip) = (operand, rest);
         }
     }
 
@@ -163,9 +162,7 @@ pub(crate) fn seek(
         if stops(edge.node, node) {
             return Some(Stop { node: edge.node, at: edge.offset, from, to: node.bytes });
         }
-        let operand = operand(program, edge, from);
-        from -= operand.begin;
-        edge = operand.edge;
+        (_, _, edge, from) = enter(program, node, edge, from);
     }
 }
 
@@ -179,29 +176,34 @@ fn operand(program: &Program, edge: Edge, from: u64) -> Operand {
         0 => (0, 0),
         _ => {
             let bytes = program.node(body.node).bytes;
-            (from / bytes, from / bytes * bytes)
+            let iteration = from / bytes;
+            (iteration, from - iteration * bytes)
         }
     };
-    let begin = match op {
+    let at = |body: &Edge, shift: i64| moved(*body, edge.offset.wrapping_add(shift));
+    match &node.op {
         Op::Block => unreachable!("a walk stops at every block"),
-        Op::Loop { body, .. } | Op::Table { body, .. } => {
-            let (index, begin) = iteration(body);
-            frame.index = index;
-            begin
+        Op::Loop { stride, body, .. } => {
+            let (index, rest) = divide(body);
+            (index, 0, at(body, (index as i64).wrapping_mul(*stride)), rest)
         }
-        Op::Ragged { list, body, .. } => {
-            let (copies, begin) = iteration(body);
+        Op::Table { entries, scale, body } => {
+            let (index, rest) = divide(body);
+            (index, 0, at(body, entries.get(index as usize).wrapping_mul(*scale)), rest)
+        }
+        Op::Ragged { list, scale, stride, body } => {
+            let (copies, rest) = divide(body);
             let (entry, copy) = list.seek(copies);
-            (frame.index, frame.copy) = (entry as u64, copy);
-            begin
+            let shift = list.entries.get(entry).wrapping_mul(*scale);
+            let shift = shift.wrapping_add((copy as i64).wrapping_mul(*stride));
+            (entry as u64, copy, at(body, shift), rest)
         }
         Op::Seq { parts } => {
             let part = parts.partition_point(|part| part.end <= from);
-            frame.index = part as u64;
-            if part == 0 { 0 } else { parts[part - 1].end }
+            let before = if part == 0 { 0 } else { parts[part - 1].end };
+            (part as u64, 0, at(&parts[part].edge, 0), from - before)
         }
-    };
-    Operand { edge: frame.operand(op), begin, frame }
+    }
 }
 
 impl Frame {
@@ -253,6 +255,7 @@ impl Frame {
     }
 }
 
+#[inline]
 fn moved(edge: Edge, by: i64) -> Edge {
     Edge { offset: edge.offset.wrapping_add(by), ..edge }
 }

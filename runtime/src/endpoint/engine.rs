@@ -1,9 +1,11 @@
 //! All message state of this process, and the rules by which messages match receives.
 //!
-//! `progress.rs` owns the one [`MessageEngine`] behind its lock and calls its progress. `comm/` starts
-//! sends and receives here with checked arguments. `transport/peer.rs` moves the bytes. A receive is
-//! matched in two places only: when it is posted (`receive.rs`) or when a message arrives
-//! (`incoming.rs`). `matching.rs` decides every match.
+//! `progress.rs` owns the one [`MessageEngine`] behind its lock and turns it; `comm/` starts sends and
+//! receives here with checked arguments; bytes go through `transport/peer.rs`. A receive is matched
+//! either when it is posted (`receive`) or when a message arrives (`incoming.rs`), never
+//! otherwise. `matching.rs` decides every match, with one exception: a blocking receive that finds its
+//! message at the head of the ring, with both queues empty, takes the message without a queue
+//! (`engine/receive.rs`, `glance`).
 //!
 //! Invariants: an unmatched message occupies shared memory for at most one turn (the engine copies eager
 //! data to private memory, and other data stays with its sender). Nothing here waits.
@@ -217,7 +219,7 @@ impl MessageEngine {
         self.latest = dest;
         self.preparing = label.bytes > INLINE_MAX as u64;
         let tx = self.peers[dest].link.contact(&self.fabric)?;
-        if label.bytes <= self.terms.eager_limit && !how.synchronous && tx.is_idle() {
+        if self.terms.is_eager(label.bytes) && !how.synchronous && tx.is_idle() {
             let stage = &mut self.stage;
             let staged =
                 label.bytes >= STAGE_MIN as u64 && Stage::serves(layout.plan, layout.count);

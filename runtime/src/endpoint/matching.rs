@@ -1,9 +1,10 @@
 //! Matches messages with receives: the two queues of every communicator context.
 //!
-//! `engine.rs` asks [`Matching`] for every arriving message and for every posted receive. Messages from
-//! one source match in the order in which they were sent, and receives in the order in which they were
-//! posted (MPI-5.0 section 3.5). Each source has one queue of each kind, and receives from any source have
-//! their own queue. Numbers given at arrival and at posting decide between queues.
+//! `engine/incoming.rs` asks [`Matching`] for every message that arrives, `engine/receive.rs` for every receive that
+//! is posted, `engine/own.rs` for messages of a rank to itself. None of them knows the queues. Messages of one
+//! source match in the order they were sent, receives in the order they were posted (MPI-5.0
+//! section 3.5): per source there is one queue of each kind, receives from any source have their
+//! own, and numbers given on arrival and on posting decide between queues.
 
 use crate::message::label::Label;
 use crate::message::{Source, Tag};

@@ -5,12 +5,8 @@
 //! envelope, and the envelope may say where the data lies. When a receive has matched, the receiver
 //! chooses among the protocols that the RTS allows ([`carriers`]).
 //!
-//! This file also has the rules by which a protocol accepts or declines a message. They use the distance
-//! of the two ranks' cores (`fabric.rs`, from the launcher's table), the length of the message, the part
-//! of each cache line of the source that belongs to the message, whether the receive's memory is also
-//! shared, and whether the ranks have other work.
-//!
-//! `peer.rs` asks for the orders, `heap.rs` and `private.rs` for the rules.
+//! `peer.rs` asks for the order, `heap.rs` and `private.rs` for the rest; `endpoint/engine.rs` asks
+//! [`Terms::is_eager`] before it opens a request.
 
 use crate::message::envelope::Space;
 use crate::settings::Forced;
@@ -42,7 +38,7 @@ pub struct Terms {
 /// `bytes` bytes. The last protocol never declines.
 #[inline]
 pub fn offers(terms: Terms, bytes: u64) -> &'static [Choice] {
-    if bytes <= terms.eager_limit {
+    if terms.is_eager(bytes) {
         return &[Choice::Eager];
     }
     match terms.forced {

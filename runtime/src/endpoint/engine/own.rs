@@ -34,7 +34,7 @@ impl MessageEngine {
             self.requests.complete(id, received(status, capacity, refusal));
             return Ok(Operation::Done(status));
         }
-        if label.bytes <= self.terms.eager_limit && !how.synchronous {
+        if self.terms.is_eager(label.bytes) && !how.synchronous {
             let mut data = buffer(label.bytes)?;
             // SAFETY: the caller guarantees that `layout` is readable and packs to `label.bytes` bytes
             // (conditions of `send`); `data` is a new buffer of this size.
