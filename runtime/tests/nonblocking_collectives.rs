@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 use typepack::{
     Collective, Combine, Communicator, Datatype, ErrorKind, Named, Op, Operation, Operator, Part,
-    Plan, commit,
+    Plan, SendMode, commit,
 };
 
 /// Words of an element, whatever its layout.
@@ -551,6 +551,89 @@ fn the_function_of_a_call_that_was_not_started_is_dropped() {
         world.progress().unwrap();
         assert_eq!(Arc::strong_count(&owned), 1);
         world.barrier().unwrap();
+    });
+}
+
+/// Calls that are over at once move what else is under way: `call` makes one, until the file is there that
+/// rank 1 makes when it has received a long message.
+fn deliver_meanwhile(
+    world: &Communicator,
+    mut call: impl FnMut() -> bool,
+    mut served: impl FnMut(),
+) {
+    const LEN: usize = 1 << 20;
+    let byte = commit(&Datatype::named(Named::U8)).unwrap();
+    let mut job = [std::process::id().cast_signed()];
+    let number = commit(&Datatype::named(Named::I32)).unwrap();
+    world.broadcast(&mut job, &number, 1, 0).unwrap();
+    let name = format!("typepack-delivered-{}", job[0]);
+    let delivered = std::env::temp_dir().join(name);
+    if world.rank() == 0 {
+        let data = vec![5u8; LEN];
+        let started = std::time::Instant::now();
+        let messages = world.messages();
+        // SAFETY: the vector lives until the operation is complete.
+        let sent = unsafe {
+            messages.send(SendMode::Standard, data.as_ptr(), &byte, LEN as u64, 1, 3).unwrap()
+        };
+        while !delivered.exists() && call() {
+            assert!(started.elapsed() < Duration::from_secs(20), "the message does not move");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(delivered.exists(), "the message does not move");
+        messages.finish(sent).unwrap();
+        std::fs::remove_file(&delivered).unwrap();
+    } else {
+        let mut data = vec![0u8; LEN];
+        world.recv(&mut data, &byte, LEN as u64, 0, 3).unwrap();
+        assert!(data.iter().all(|&byte| byte == 5));
+        std::fs::write(&delivered, "").unwrap();
+        served();
+    }
+}
+
+/// A broadcast is over at once at its root.
+#[test]
+fn broadcasts_that_are_over_at_once_make_progress() {
+    let (name, env) =
+        ("broadcasts_that_are_over_at_once_make_progress", [("TYPEPACK_TRANSPORT", "ring")]);
+    ranks_with(2, name, &env, |world| {
+        let call = || {
+            world.broadcast_slice(&mut [1u64], 0).unwrap();
+            true
+        };
+        let served = || {
+            let mut go_on = [1u64];
+            while go_on == [1] {
+                world.broadcast_slice(&mut go_on, 0).unwrap();
+            }
+        };
+        deliver_meanwhile(world, call, served);
+        if world.rank() == 0 {
+            world.broadcast_slice(&mut [0u64], 0).unwrap();
+        }
+    });
+}
+
+/// A receive is over at once when its message is there.
+#[test]
+fn receives_that_are_over_at_once_make_progress() {
+    let (name, env) =
+        ("receives_that_are_over_at_once_make_progress", [("TYPEPACK_TRANSPORT", "ring")]);
+    ranks_with(2, name, &env, |world| {
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        let mut left = 5000;
+        if world.rank() == 0 {
+            for _ in 0..left {
+                world.send(&[1i64], &word, 1, 0, 1).unwrap();
+            }
+        }
+        let call = || {
+            world.recv(&mut [0i64], &word, 1, 0, 1).unwrap();
+            left -= 1;
+            left > 0
+        };
+        deliver_meanwhile(world, call, || {});
     });
 }
 
