@@ -34,6 +34,7 @@ pub mod recipe;
 pub mod record;
 pub mod regret;
 pub mod report;
+pub mod split;
 pub mod storm;
 pub mod suite;
 pub mod suite_report;

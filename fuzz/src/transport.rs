@@ -131,7 +131,7 @@ impl TransportChecker {
                     game.turn((1 - step % 2).into())?;
                 }
                 10 => game.hand(u),
-                11 => game.withdraw(u),
+                11 => game.cancel_receive(u),
                 12 => game.burst(u)?,
                 _ => {
                     for _ in 0..=step % 3 {
@@ -282,12 +282,12 @@ impl Game<'_> {
         Ok(())
     }
 
-    fn withdraw(&mut self, u: &mut Unstructured<'_>) {
+    fn cancel_receive(&mut self, u: &mut Unstructured<'_>) {
         let Ok(at) = u.choose_index(self.operations.len().max(1)) else { return };
         let Some(operation) = self.operations.get_mut(at) else { return };
         if let (Some(id), true, false) =
             (operation.id, operation.receive, self.broken[operation.rank])
-            && self.pair.withdraw(operation.rank, id)
+            && self.pair.cancel_receive(operation.rank, id)
         {
             operation.id = None;
         }

@@ -10,7 +10,8 @@
 //!
 //! A path may leave out the folders before it. A name without a slash, or one that begins with `src/`,
 //! `tests/`, `examples/` or `benches/`, belongs to the same crate (in the README of the repository: to
-//! any crate). Another name with a slash may lie in any crate. Names that look like paths but are not
+//! any crate). Another name with a slash may lie in any crate. A name that begins
+//! with `../` starts at the folder of the file that names it. Names that look like paths but are not
 //! ours are listed in [`FOREIGN`].
 
 use std::collections::BTreeSet;
@@ -65,6 +66,34 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
+/// Returns a path that begins with `../` and that `file` names as a path from the top. Returns `None` for
+/// every other path, and for a path that leaves the repository.
+fn from_top(file: &str, path: &str) -> Option<String> {
+    path.starts_with("../").then_some(())?;
+    let mut folders: Vec<&str> = file.split('/').collect();
+    folders.pop();
+    let mut rest = path;
+    while let Some(below) = rest.strip_prefix("../") {
+        folders.pop()?;
+        rest = below;
+    }
+    folders.push(rest);
+    Some(folders.join("/"))
+}
+
+/// Returns whether a path exists that `file` names. `folder` is the crate of `file`.
+fn is_there(entries: &BTreeSet<String>, (file, folder): (&str, &str), path: &str) -> bool {
+    if !path.starts_with("../") {
+        return exists(entries, folder, path);
+    }
+    from_top(file, path).is_some_and(|path| {
+        entries.iter().any(|entry| {
+            matches(&path, entry)
+                || entry.strip_suffix('/').is_some_and(|name| matches(&path, name))
+        })
+    })
+}
+
 /// Returns whether `path`, possibly with folders left out before it, exists below `folder`. A path with
 /// a slash may exist anywhere, unless it begins with a folder that every crate has.
 fn exists(entries: &BTreeSet<String>, folder: &str, path: &str) -> bool {
@@ -92,9 +121,10 @@ fn is_path(word: &str, tops: &BTreeSet<&str>, in_block: bool) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     !word.is_empty()
         && word.chars().all(letters)
-        && !word.starts_with(['.', '/', '*', '-'])
+        && (word.starts_with("../") || !word.starts_with(['.', '/', '*', '-']))
         && !FOREIGN.contains(&word)
-        && (ENDINGS.iter().any(|ending| last.len() > ending.len() && last.ends_with(ending))
+        && (word.starts_with("../")
+            || ENDINGS.iter().any(|ending| last.len() > ending.len() && last.ends_with(ending))
             || word.split_once('/').is_some_and(|(top, _)| tops.contains(top))
             || in_block && word.ends_with('/'))
 }
@@ -147,7 +177,8 @@ fn every_path_that_is_named_exists() {
         // The guide is about the whole tree.
         let folder = if file.starts_with("runtime/guide/") { "" } else { folder(&entries, file) };
         for (line, path) in named(&text, &tops) {
-            for path in expand(path).iter().filter(|path| !exists(&entries, folder, path)) {
+            for path in expand(path).iter().filter(|path| !is_there(&entries, (file, folder), path))
+            {
                 faults.push(format!("{file}:{line}: `{path}`"));
             }
         }
@@ -158,12 +189,12 @@ fn every_path_that_is_named_exists() {
 #[test]
 fn paths_are_told_from_other_words() {
     let tops = BTreeSet::from(["engine", "scripts"]);
-    let text = "See `engine/src/a.rs`, `b.rs`, `x/y`, `scripts/test`, `--flag`, `*.csv`.\n\
+    let text = "See `engine/src/a.rs`, `b.rs`, `x/y`, `scripts/test`, `--flag`, `*.csv`, `../c/d.rs`.\n\
                 ```\nroom/   `c.rs`\nplain word\nfile.rs what\n```\n```sh\ncd d.rs\n```\n";
-    let paths = ["engine/src/a.rs", "b.rs", "scripts/test", "room/", "file.rs"];
+    let paths = ["engine/src/a.rs", "b.rs", "scripts/test", "../c/d.rs", "room/", "file.rs"];
     let found: Vec<&str> = named(text, &tops).into_iter().map(|(_, path)| path).collect();
     assert_eq!(found, paths);
-    assert_eq!(named(text, &tops)[3].0, 3);
+    assert_eq!(named(text, &tops)[4].0, 3);
 }
 
 #[test]
@@ -186,6 +217,17 @@ fn a_path_that_is_gone_is_found() {
     }
     assert!(exists(&entries, "jit/", "plan/mod.rs") && !exists(&entries, "jit/", "mod.rs"));
     assert!(exists(&entries, "engine/", "src/plan/") && !exists(&entries, "jit/", "src/plan/"));
+    let file = ("engine/src/plan/mod.rs", "engine/");
+    for there in
+        ["../plan/mod.rs", "../plan/", "../../Cargo.toml", "../../src/plan", "../plan/*.rs"]
+    {
+        assert!(is_there(&entries, file, there), "{there}");
+    }
+    // A planted one: the folder was renamed. And one that leaves the repository.
+    for gone in ["../pair/crossed.rs", "../mod.rs", "../Cargo.toml", "../../../../x.rs"] {
+        assert!(!is_there(&entries, file, gone), "{gone}");
+    }
+    assert!(is_there(&entries, file, "mod.rs") && !is_there(&entries, file, "plan.rs"));
     assert_eq!(expand("a/{b,c}.rs"), ["a/b.rs", "a/c.rs"]);
     assert_eq!(folder(&entries, "engine/src/plan/mod.rs"), "engine/");
     assert_eq!(folder(&entries, "README.md"), "");

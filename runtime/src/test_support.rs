@@ -34,7 +34,7 @@ pub enum RankPairWays {
 pub struct RankPair {
     segment: Arc<Segment>,
     fabrics: [Fabric; 2],
-    exchanges: [MessageEngine; 2],
+    engines: [MessageEngine; 2],
 }
 
 impl RankPair {
@@ -59,21 +59,21 @@ impl RankPair {
     pub unsafe fn new(eager_limit: u64, ways: RankPairWays) -> Result<Self> {
         let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0)?);
         let fabrics = [Fabric::join(segment.clone(), 0)?, Fabric::join(segment.clone(), 1)?];
-        let exchanges = fabrics.clone().map(|fabric| {
-            let mut exchange = MessageEngine::new(fabric, eager_limit.min(pair::EAGER_MAX as u64));
-            exchange.force(match ways {
+        let engines = fabrics.clone().map(|fabric| {
+            let mut engine = MessageEngine::new(fabric, eager_limit.min(pair::EAGER_MAX as u64));
+            engine.force(match ways {
                 RankPairWays::Any => Forced::Nothing,
                 RankPairWays::Packed => Forced::Packed,
                 RankPairWays::Heap => Forced::Heap,
             });
-            exchange
+            engine
         });
-        Ok(Self { segment, fabrics, exchanges })
+        Ok(Self { segment, fabrics, engines })
     }
 
     /// Both ranks compare the types of messages, from now on.
     pub fn check_types(&mut self) {
-        self.exchanges.iter_mut().for_each(MessageEngine::check_types);
+        self.engines.iter_mut().for_each(MessageEngine::check_types);
     }
 
     /// Memory in the heap of a rank: zeros, for as long as the pair lives.
@@ -102,7 +102,7 @@ impl RankPair {
         let label = Label { context: 0, tag, bytes: plan.packed_bytes(count)?, types: OF_LAYOUT };
         let how = How { synchronous, ..How::STANDARD };
         // SAFETY: the memory is the caller's promise, and the label has its packed size.
-        number(unsafe { self.exchanges[rank].send(&layout, label, 1 - rank, how) })
+        number(unsafe { self.engines[rank].send(&layout, label, 1 - rank, how) })
     }
 
     /// Starts a receive: its number, unless it is complete.
@@ -123,7 +123,7 @@ impl RankPair {
     ) -> Result<Option<u64>> {
         let posting = Posting::new(LayoutRef { origin, plan, count }, 0, source, tag)?;
         // SAFETY: the memory is the caller's promise, and the capacity its packed size.
-        number(unsafe { self.exchanges[rank].receive(&posting) })
+        number(unsafe { self.engines[rank].receive(&posting) })
     }
 
     /// One turn of a rank. True when something moved.
@@ -131,17 +131,17 @@ impl RankPair {
     /// # Errors
     /// The other rank broke the protocol.
     pub fn turn(&mut self, rank: usize) -> Result<bool> {
-        self.exchanges[rank].progress()
+        self.engines[rank].progress()
     }
 
     /// The result of an operation, if it is complete.
     pub fn fetch(&mut self, rank: usize, id: u64) -> Option<Result<Status>> {
-        self.exchanges[rank].requests().fetch(id)
+        self.engines[rank].requests().fetch(id)
     }
 
-    /// Takes back a receive that no message has matched.
-    pub fn withdraw(&mut self, rank: usize, id: u64) -> bool {
-        self.exchanges[rank].withdraw(id)
+    /// Cancels a receive that no message has matched.
+    pub fn cancel_receive(&mut self, rank: usize, id: u64) -> bool {
+        self.engines[rank].cancel_receive(id)
     }
 
     /// A word of the area of the ordered pair; `at` is taken modulo its size, and rounded down. 0 before

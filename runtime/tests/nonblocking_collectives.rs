@@ -6,11 +6,12 @@ mod job;
 use job::{Random, is_rank, mpiexec, ranks, ranks_with, run};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use typepack::{
     Collective, Combine, Communicator, Datatype, ErrorKind, Named, Op, Operation, Operator, Part,
-    Plan, commit,
+    Plan, SendMode, commit,
 };
 
 /// Words of an element, whatever its layout.
@@ -288,6 +289,7 @@ campaigns! {
     three_ranks 3;
     four_ranks 4;
     five_ranks 5;
+    six_ranks 6;
     seven_ranks 7;
     eight_ranks 8;
     nine_ranks 9;
@@ -450,6 +452,229 @@ fn a_users_function_that_panics_fails_its_call_alone() {
     });
 }
 
+/// Rank 1's function panics, those of the other ranks do nothing.
+fn panicking(rank: usize) -> Combine {
+    Combine::user(move |_, _, _, _| assert_ne!(rank, 1, "on purpose"))
+}
+
+/// The call that panics is over when it has panicked: nothing writes to its memory any more, and the other
+/// ranks are in step.
+fn panic_in_blocking_calls(world: &Communicator) {
+    let word = commit(&Datatype::named(Named::I64)).unwrap();
+    let (rank, combine) = (world.rank(), panicking(world.rank()));
+    for len in [1, 20_000] {
+        let (mine, mut sum) = (vec![1i64; len], vec![0i64; len]);
+        let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
+        // SAFETY: both vectors live until the call returns or panics.
+        let ended = catch_unwind(AssertUnwindSafe(|| unsafe {
+            world.allreduce_raw(send, recv, &word, len as u64, &combine)
+        }));
+        if rank == 1 {
+            let panic = ended.expect_err("the function's panic");
+            let text = panic.downcast_ref::<String>().expect("its message");
+            assert!(text.contains("on purpose"), "{text}");
+        } else {
+            // Whatever the result is, this rank's function did not panic.
+            let _result = ended.expect("no panic");
+        }
+        sum.fill(9);
+        let mut all = [1i64];
+        world.allreduce(&mut all, Op::Sum).unwrap();
+        world.barrier().unwrap();
+        assert_eq!(all, [world.size() as i64]);
+        assert!(sum.iter().all(|&word| word == 9), "rank {rank}, {len} words");
+    }
+}
+
+#[test]
+fn a_panic_in_a_blocking_reduction_ends_it_at_4_ranks() {
+    ranks(4, "a_panic_in_a_blocking_reduction_ends_it_at_4_ranks", panic_in_blocking_calls);
+}
+
+#[test]
+fn a_panic_in_a_blocking_reduction_ends_it_at_7_ranks() {
+    ranks(7, "a_panic_in_a_blocking_reduction_ends_it_at_7_ranks", panic_in_blocking_calls);
+}
+
+/// A thread that waits for something else runs the function that panics: what it waits for is not touched,
+/// and the operation of the function fails.
+#[test]
+fn a_panic_does_not_unwind_an_unrelated_receive() {
+    ranks(2, "a_panic_does_not_unwind_an_unrelated_receive", |world| {
+        const LEN: usize = 1000;
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        let combine = panicking(1 - world.rank());
+        let mut sum = vec![1i64; 8];
+        let (recv, plan, count) = (sum.as_mut_ptr().cast(), &word, 8);
+        let call = Collective::Allreduce { send: None, recv, plan, count, combine: &combine };
+        // SAFETY: the vector lives until the operation is complete.
+        let operation = unsafe { world.start_raw(&call).unwrap() };
+        if world.rank() == 0 {
+            let mut got = vec![0i64; LEN];
+            world.recv(&mut got, &word, LEN as u64, 1, 9).unwrap();
+            assert!(got.iter().all(|&word| word == 77));
+            let error = world.messages().finish(operation).unwrap_err();
+            assert!(error.to_string().contains("panicked"), "{error}");
+        } else {
+            let _whatever = world.messages().finish(operation);
+            std::thread::sleep(Duration::from_millis(100));
+            world.send(&[77i64; LEN], &word, LEN as u64, 0, 9).unwrap();
+        }
+        world.barrier().unwrap();
+    });
+}
+
+/// One call fails while its steps are listed, when it has the user's function already: the function is
+/// dropped by the next call that makes progress.
+#[test]
+fn the_function_of_a_call_that_was_not_started_is_dropped() {
+    ranks(2, "the_function_of_a_call_that_was_not_started_is_dropped", |world| {
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        let owned = Arc::new(());
+        let held = owned.clone();
+        let combine = Combine::user(move |_, _, _, _| drop(held.clone()));
+        let mut sum = [1i64];
+        let recv = sum.as_mut_ptr().cast();
+        // SAFETY: nothing is started, as there is no memory for so many elements.
+        let error =
+            unsafe { world.allreduce_raw(None, recv, &word, 1 << 58, &combine) }.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoMemory);
+        let call = Collective::Allreduce {
+            send: None,
+            recv,
+            plan: &word,
+            count: 1 << 58,
+            combine: &combine,
+        };
+        assert_eq!(world.prepare_raw(&call).unwrap_err().kind(), ErrorKind::NoMemory);
+        drop(combine);
+        world.progress().unwrap();
+        assert_eq!(Arc::strong_count(&owned), 1);
+        world.barrier().unwrap();
+    });
+}
+
+/// Calls that are over at once move what else is under way: `call` makes one, until the file is there that
+/// rank 1 makes when it has received a long message.
+fn deliver_meanwhile(
+    world: &Communicator,
+    mut call: impl FnMut() -> bool,
+    mut served: impl FnMut(),
+) {
+    const LEN: usize = 1 << 20;
+    let byte = commit(&Datatype::named(Named::U8)).unwrap();
+    let mut job = [std::process::id().cast_signed()];
+    let number = commit(&Datatype::named(Named::I32)).unwrap();
+    world.broadcast(&mut job, &number, 1, 0).unwrap();
+    let name = format!("typepack-delivered-{}", job[0]);
+    let delivered = std::env::temp_dir().join(name);
+    if world.rank() == 0 {
+        let data = vec![5u8; LEN];
+        let started = std::time::Instant::now();
+        let messages = world.messages();
+        // SAFETY: the vector lives until the operation is complete.
+        let sent = unsafe {
+            messages.send(SendMode::Standard, data.as_ptr(), &byte, LEN as u64, 1, 3).unwrap()
+        };
+        while !delivered.exists() && call() {
+            assert!(started.elapsed() < Duration::from_secs(20), "the message does not move");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(delivered.exists(), "the message does not move");
+        messages.finish(sent).unwrap();
+        std::fs::remove_file(&delivered).unwrap();
+    } else {
+        let mut data = vec![0u8; LEN];
+        world.recv(&mut data, &byte, LEN as u64, 0, 3).unwrap();
+        assert!(data.iter().all(|&byte| byte == 5));
+        std::fs::write(&delivered, "").unwrap();
+        served();
+    }
+}
+
+/// A broadcast is over at once at its root.
+#[test]
+fn broadcasts_that_are_over_at_once_make_progress() {
+    let (name, env) =
+        ("broadcasts_that_are_over_at_once_make_progress", [("TYPEPACK_TRANSPORT", "ring")]);
+    ranks_with(2, name, &env, |world| {
+        let call = || {
+            world.broadcast_slice(&mut [1u64], 0).unwrap();
+            true
+        };
+        let served = || {
+            let mut go_on = [1u64];
+            while go_on == [1] {
+                world.broadcast_slice(&mut go_on, 0).unwrap();
+            }
+        };
+        deliver_meanwhile(world, call, served);
+        if world.rank() == 0 {
+            world.broadcast_slice(&mut [0u64], 0).unwrap();
+        }
+    });
+}
+
+/// A receive is over at once when its message is there.
+#[test]
+fn receives_that_are_over_at_once_make_progress() {
+    let (name, env) =
+        ("receives_that_are_over_at_once_make_progress", [("TYPEPACK_TRANSPORT", "ring")]);
+    ranks_with(2, name, &env, |world| {
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        let mut left = 5000;
+        if world.rank() == 0 {
+            for _ in 0..left {
+                world.send(&[1i64], &word, 1, 0, 1).unwrap();
+            }
+        }
+        let call = || {
+            world.recv(&mut [0i64], &word, 1, 0, 1).unwrap();
+            left -= 1;
+            left > 0
+        };
+        deliver_meanwhile(world, call, || {});
+    });
+}
+
+/// The messages of a schedule are its own: nobody else takes their results or takes them back.
+#[test]
+fn messages_of_a_collective_operation_are_its_own() {
+    ranks(3, "messages_of_a_collective_operation_are_its_own", |world| {
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        let (rank, size) = (world.rank(), world.size());
+        if rank != 0 {
+            world.recv(&mut [0i64], &word, 1, 0, 0).unwrap();
+        }
+        // SAFETY: a barrier has no memory.
+        let operation = unsafe { world.start_raw(&Collective::Barrier).unwrap() };
+        if rank == 0 {
+            let Operation::Pending(own) = operation else { panic!("the others have not come") };
+            let messages = world.messages();
+            for index in 0..64u64 {
+                for generation in 1..64 {
+                    let id = generation << 32 | index;
+                    if id == own {
+                        continue;
+                    }
+                    messages
+                        .change(|ongoing| {
+                            assert!(!ongoing.cancel_receive(id));
+                            assert!(ongoing.fetch(id).is_none_or(|result| result.is_err()));
+                            ongoing.forget(id);
+                        })
+                        .unwrap();
+                    messages.abandon(Operation::Pending(id));
+                }
+            }
+            for other in 1..size {
+                world.send(&[0i64], &word, 1, other, 0).unwrap();
+            }
+        }
+        world.messages().finish(operation).unwrap();
+    });
+}
+
 #[test]
 fn threads_have_collective_calls_on_communicators_of_their_own() {
     ranks(3, "threads_have_collective_calls_on_communicators_of_their_own", |world| {
@@ -527,6 +752,36 @@ fn duplicates_overlap_and_may_be_dropped() {
         drop(duplicates);
         last.barrier().unwrap();
         world.barrier().unwrap();
+    });
+}
+
+/// A duplicate has no communicator before its operation is complete, and none if the operation fails: also at
+/// the rank that knows the number from the start.
+#[test]
+fn a_duplicate_that_is_not_complete_has_no_communicator() {
+    let name = "a_duplicate_that_is_not_complete_has_no_communicator";
+    ranks_with(2, name, &[("TYPEPACK_EAGER_LIMIT", "0")], |world| {
+        let word = commit(&Datatype::named(Named::I64)).unwrap();
+        if world.rank() == 0 {
+            let (good, bad) = (world.idup().unwrap(), world.idup().unwrap());
+            for duplicate in [&good, &bad] {
+                assert!(matches!(duplicate.operation(), Operation::Pending(_)));
+                assert_eq!(duplicate.communicator().unwrap_err().kind(), ErrorKind::Request);
+            }
+            world.messages().abandon(bad.operation());
+            world.send(&[0i64], &word, 1, 1, 0).unwrap();
+            good.wait().unwrap().barrier().unwrap();
+            world.barrier().unwrap();
+            assert_eq!(bad.communicator().unwrap_err().kind(), ErrorKind::Request);
+        } else {
+            world.recv(&mut [0i64], &word, 1, 0, 0).unwrap();
+            let (good, bad) = (world.idup().unwrap(), world.idup().unwrap());
+            good.wait().unwrap().barrier().unwrap();
+            // Rank 0 has sent the number, or a void message.
+            let finished = world.messages().finish(bad.operation());
+            assert_eq!(bad.communicator().is_ok(), finished.is_ok());
+            world.barrier().unwrap();
+        }
     });
 }
 

@@ -94,7 +94,7 @@ fn a_panic_in_a_scope_cuts_operations_loose() {
             assert!(got.iter().all(|&v| v == 4));
             world.barrier().unwrap();
             assert!(early.iter().chain(&never).all(|&v| v == 9));
-            // A receive that was not matched before the panic is withdrawn: its message is there.
+            // A receive that was not matched before the panic is cancelled: its message is there.
             if world.iprobe(1, 2).unwrap().is_some() {
                 world.recv(&mut got, &word, LARGE as u64, 1, 2).unwrap();
             }

@@ -4,7 +4,7 @@
 //! are checked once before the loop, and memory and packed bytes are slices, so that the compiler
 //! knows they do not overlap. Nothing is unrolled or vectorised by hand, and nothing is held back:
 //! `scripts/bench` builds this crate alone as a shared object for the machine
-//! (`-C target-cpu=native`), which `typepack-bench` loads (`../../src/hand.rs`). Without it the same
+//! (`-C target-cpu=native`), which `typepack-bench` loads (`../../src/competitor/hand.rs`). Without it the same
 //! loops are part of that command, twice: for any machine, and for AVX-512. `../hand.c` is the same
 //! in C. Lists check every entry, as safe Rust does; the bounds of loops are checked once before.
 

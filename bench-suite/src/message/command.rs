@@ -12,6 +12,7 @@ use super::suite::{Effort, Measured, measure};
 use super::summary;
 use super::whole::{self, ROWS, What};
 use crate::builds::{self, Compared};
+use crate::split;
 use std::path::{Path, PathBuf};
 
 /// Where `scripts/bench` installs what is measured.
@@ -273,7 +274,7 @@ fn libraries(arguments: &MessageArguments) -> Result<Vec<Library>, Fault> {
     let mut list: Vec<Library> = Vec::new();
     for text in &arguments.prefix {
         let number = list.len();
-        let (name, path) = match text.split_once('=') {
+        let (name, path) = match split::once(text, b'=') {
             Some((name, path)) => (name.to_owned(), path),
             None if number == 0 => (TYPEPACK.to_owned(), text.as_str()),
             None => (format!("{TYPEPACK}-{}", number + 1), text.as_str()),

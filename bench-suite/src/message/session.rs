@@ -6,6 +6,7 @@
 
 use super::library::Library;
 use crate::buffer::{Buffer, PAGE};
+use crate::split;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::fs::File;
@@ -337,7 +338,7 @@ fn parse(answer: &str) -> Option<Turn> {
 }
 
 fn extent(answer: &str) -> Option<Extent> {
-    let (payload, lines) = answer.strip_prefix("ok ")?.split_once(' ')?;
+    let (payload, lines) = split::once(answer.strip_prefix("ok ")?, b' ')?;
     let lines: u64 = lines.parse().ok()?;
     Some(Extent { payload: payload.parse().ok()?, touched: lines.checked_mul(64)? })
 }
@@ -449,7 +450,7 @@ fn stay_on(command: &mut Command, cpus: &[usize]) {
 
 /// The numbers of `0,1`.
 fn cpu_list(text: &str) -> Vec<usize> {
-    let mut list: Vec<usize> = text.split(',').filter_map(|cpu| cpu.parse().ok()).collect();
+    let mut list: Vec<usize> = split::commas(text).filter_map(|cpu| cpu.parse().ok()).collect();
     list.dedup();
     list
 }

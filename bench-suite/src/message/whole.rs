@@ -6,6 +6,7 @@
 use super::library::Library;
 use super::session::{finish, wait};
 use crate::measure::median;
+use crate::split;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -205,7 +206,7 @@ fn kill(library: &Library, program: &Path) -> Result<f64, String> {
     let mut victim = None;
     for _ in 0..2 {
         let line = job.line(PATIENCE)?;
-        let (rank, process) = line.split_once(' ').ok_or(format!("said {line}"))?;
+        let (rank, process) = split::once(&line, b' ').ok_or(format!("said {line}"))?;
         if rank == "1" {
             victim = process.parse().ok().and_then(Pid::from_raw);
         }

@@ -18,6 +18,7 @@ use crate::competitor::Competitor;
 use crate::layout::Layout;
 use crate::measure::{calibrate, turn};
 use crate::prepare::Bench;
+use crate::split;
 use std::io::{BufRead, Write};
 use std::path::Path;
 use typepack_engine::Datatype;
@@ -48,7 +49,7 @@ pub fn serve(library: &Path) -> Result<(), String> {
     let mut ready = None;
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|e| format!("standard input: {e}"))?;
-        let reply = match line.split_once(' ') {
+        let reply = match split::once(&line, b' ') {
             Some((word @ ("layout" | "storm"), rest)) => {
                 // The old buffers first: large layouts would not fit twice.
                 ready = None;

@@ -2,6 +2,7 @@
 //!
 //! `session.rs` starts them. Nothing is opened here.
 
+use crate::split;
 use std::path::{Path, PathBuf};
 
 /// A peer MPI.
@@ -23,7 +24,7 @@ impl Peer {
     ///
     /// One line: an empty name or path.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let (name, path) = match text.split_once('=') {
+        let (name, path) = match split::once(text, b'=') {
             Some((name, path)) => (name.to_owned(), PathBuf::from(path)),
             None => {
                 let path = PathBuf::from(text);

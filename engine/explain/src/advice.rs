@@ -5,6 +5,7 @@
 
 use crate::blocks::Blocks;
 use crate::pieces::{Counts, Piece, pieces};
+use memchr::memchr;
 use typepack_engine::inspect::{self, Constructor};
 use typepack_engine::ir::{Op, Program};
 use typepack_engine::{Datatype, Plan, Table, text};
@@ -161,13 +162,13 @@ fn plain(ty: &Datatype, advice: &mut Vec<String>) {
     if let (true, Some((count, name))) = (long, signature.split_once(" x "))
         && count.bytes().all(|b| b.is_ascii_digit())
         && ty.true_lb() == 0
-        && !name.contains(',')
+        && memchr(b',', name.as_bytes()).is_none()
     {
         advice.push(format!(
             "this is contiguous memory described the long way: contiguous({count}, {name}), or {name} \
              with a count, is the same"
         ));
-    } else if long && signature.contains(',') {
+    } else if long && memchr(b',', signature.as_bytes()).is_some() {
         advice.push(
             "there are no holes: this is one run of memory, and moves at the speed of memcpy"
                 .into(),

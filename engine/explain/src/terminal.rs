@@ -5,6 +5,7 @@
 //! cells.
 
 use crate::picture::{Cover, Line, NUMBERS, Picture, Slot};
+use memchr::memchr;
 use std::fmt::Write;
 use typepack_engine::{Datatype, inspect};
 
@@ -131,8 +132,10 @@ fn number(covers: &[Cover], at: i128, room: usize) -> Option<String> {
     if text.len() < room.max(2) {
         return Some(text);
     }
-    let first = text.split(',').next().unwrap_or_default();
-    Some(if first.len() == text.len() { text } else { format!("{first}+") })
+    Some(match memchr(b',', text.as_bytes()) {
+        Some(comma) => format!("{}+", &text[..comma]),
+        None => text,
+    })
 }
 
 fn figure(

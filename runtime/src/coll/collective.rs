@@ -6,9 +6,9 @@
 
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::sources::Combine;
-use crate::schedule::calls;
+use crate::schedule::Part;
+use crate::schedule::calls::{self, Kept};
 use crate::schedule::program::{Builder, Peer};
-use crate::schedule::{Part, Prepared};
 use crate::{Error, ErrorKind, Plan, Result};
 
 /// A collective call of one rank.
@@ -103,6 +103,34 @@ pub enum Collective<'a> {
     },
 }
 
+/// A collective operation that is kept, to be started again and again: see
+/// [`Communicator::prepare_raw`].
+///
+/// It keeps its communicator's message spaces. Dropping it while it runs changes nothing for the round that
+/// runs: its memory stays in use until that is over.
+#[derive(Debug)]
+pub struct Prepared {
+    // Dropped first: the communicator is needed until the schedule is given back.
+    kept: Kept,
+    _keep: Communicator,
+}
+
+impl Prepared {
+    /// Starts a round.
+    ///
+    /// # Safety
+    ///
+    /// - The memory that the operation was made with is valid for what it does, and nobody else's, until
+    ///   the round is complete or detached.
+    ///
+    /// # Errors
+    /// The round before is not complete; a rank has died; if the round is over at once, its error.
+    pub unsafe fn start(&self) -> Result<Operation> {
+        // SAFETY: the caller promises that the memory is valid until the round is complete or detached.
+        unsafe { self.kept.start() }
+    }
+}
+
 impl Communicator {
     /// Makes a collective call, and waits for it.
     ///
@@ -151,13 +179,23 @@ impl Communicator {
     /// # Errors
     /// As [`run_raw`](Self::run_raw).
     pub fn prepare_raw(&self, call: &Collective<'_>) -> Result<Prepared> {
-        Prepared::new(self.endpoint(), self.next_persistent_place(), |steps| self.list(steps, call))
+        let place = self.next_persistent_place();
+        let kept = Kept::new(self.endpoint(), place, |steps| self.list(steps, call))?;
+        Ok(Prepared { kept, _keep: self.clone() })
     }
 
     /// Says that this rank makes no call here where others make a collective one: it has failed before
     /// the call could be made. Later calls of the ranks match again.
+    #[doc(hidden)]
     pub fn skip_collective(&self) {
         let _unused = self.next_place();
+    }
+
+    /// Says that this rank prepares no operation here where others call [`prepare_raw`](Self::prepare_raw):
+    /// it has failed before the call could be made. Operations that the ranks prepare later match again.
+    #[doc(hidden)]
+    pub fn skip_persistent(&self) {
+        let _unused = self.next_persistent_place();
     }
 
     #[inline]

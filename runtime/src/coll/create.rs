@@ -8,6 +8,7 @@
 
 use crate::comm::{Communicator, Group, Operation};
 use crate::commit::bytes;
+use crate::endpoint::sources::Combine;
 use crate::schedule::program::Builder;
 use crate::schedule::table::Place;
 use crate::schedule::{Part, calls};
@@ -23,8 +24,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Duplicate {
     parent: Communicator,
     operation: Operation,
-    /// The number of the duplicate, which the schedule writes.
-    number: Arc<AtomicU64>,
+    number: Arc<Number>,
+}
+
+/// The number of a duplicate that is being made.
+#[derive(Debug)]
+struct Number {
+    /// What the broadcast reads or writes, under the endpoint's lock.
+    sent: AtomicU64,
+    /// The number, once the broadcast is complete without error on this rank; [`UNKNOWN`] before.
+    published: AtomicU64,
+}
+
+/// The last step of a duplicate's schedule: publishes the number. It may be read without the lock.
+///
+/// # Safety
+///
+/// - `sent` is readable for 8 bytes.
+/// - `published` is the address of an `AtomicU64` that is valid and accessed by atomic operations only.
+unsafe fn publish(sent: *const u8, published: *mut u8, _elements: usize) {
+    // SAFETY: the caller guarantees that `sent` is readable for 8 bytes (first condition of `# Safety`).
+    let number = unsafe { sent.cast::<u64>().read_unaligned() };
+    // SAFETY: `published` is such an address (second condition of `# Safety`).
+    unsafe { AtomicU64::from_ptr(published.cast()) }.store(number, Ordering::Release);
 }
 
 impl Duplicate {
@@ -36,10 +58,13 @@ impl Duplicate {
     /// The duplicate, once the operation is complete without error.
     ///
     /// # Errors
-    /// The operation is not complete.
+    /// The operation is not complete, or has failed.
     pub fn communicator(&self) -> Result<Communicator> {
-        match self.number.load(Ordering::Acquire) {
-            UNKNOWN => Err(Error::new(ErrorKind::Request, "request", "it is not complete")),
+        match self.number.published.load(Ordering::Acquire) {
+            UNKNOWN => {
+                let detail = "the duplicate is not complete, or has failed";
+                Err(Error::new(ErrorKind::Request, "request", detail))
+            }
             number => self.parent.same_ranks(number),
         }
     }
@@ -120,13 +145,19 @@ impl Communicator {
     #[doc(alias = "MPI_Comm_idup")]
     pub fn idup(&self) -> Result<Duplicate> {
         let first = if self.rank() == 0 { self.endpoint().new_context() } else { UNKNOWN };
-        let (place, number) = (self.next_place(), Arc::new(AtomicU64::new(first)));
-        let part = Part { origin: number.as_ptr().cast(), plan: bytes()?, count: 8 };
-        // SAFETY: the number lives in the result, which lets the operation go before it; until the
-        // operation is complete nobody relies on what the number is.
+        let (sent, published) = (AtomicU64::new(first), AtomicU64::new(UNKNOWN));
+        let (place, number) = (self.next_place(), Arc::new(Number { sent, published }));
+        let at = |number: &AtomicU64| number.as_ptr().cast::<u8>();
+        let part = Part { origin: at(&number.sent), plan: bytes()?, count: 8 };
+        // SAFETY: both words live in the result, which lets the operation go before it drops them. Only
+        // the schedule accesses `sent`, and only `publish` writes `published`, by an atomic store.
         let operation = unsafe {
             calls::start(self.endpoint(), place, |steps| {
-                self.broadcast_steps(steps, &part, 0, &[])
+                self.broadcast_steps(steps, &part, 0, &[])?;
+                steps.operation(&Combine::Native(publish));
+                let last = steps.combine(at(&number.sent), at(&number.published), &part)?;
+                steps.after_all(last);
+                Ok(())
             })?
         };
         Ok(Duplicate { parent: self.clone(), operation, number })

@@ -31,8 +31,8 @@ mod reduce;
 mod scope;
 
 pub use crate::endpoint::sources::{Combine, Combiner};
-pub use crate::schedule::{Part, Prepared};
+pub use crate::schedule::Part;
 pub use allreduce::{Op, Reducible};
-pub use collective::Collective;
+pub use collective::{Collective, Prepared};
 pub use create::Duplicate;
 pub use operator::{NoCombiner, Operator};

@@ -1,4 +1,4 @@
-//! Communicators: checked arguments in front of the message exchange.
+//! Communicators: checked arguments in front of the message engine.
 //!
 //! This file has the communicator and its blocking calls; `scope.rs` the safe nonblocking ones,
 //! `raw.rs` the ones that leave memory to the caller, `group.rs` groups. All of them check rank, tag,
@@ -22,7 +22,7 @@ use crate::message::payload::{LayoutRef, Posting};
 use crate::message::typecheck::OF_LAYOUT;
 pub use crate::message::{Operation, Source, Status, Tag};
 
-use crate::endpoint::progress::Endpoint;
+use crate::endpoint::progress::{Endpoint, OnUnwind};
 use crate::message::envelope::Label;
 use crate::schedule::table::{Place, ROUNDS};
 use crate::{Error, ErrorKind, Plan, Result};
@@ -196,19 +196,19 @@ impl Communicator {
         self.shared.peers.world_rank(rank, argument, kind)
     }
 
-    /// A source as the exchange knows it.
+    /// A source as the message engine knows it.
     #[inline]
     pub(crate) fn world_source(&self, source: Source) -> Result<Source> {
         self.shared.peers.world_source(source)
     }
 
-    /// A status of the exchange, as this communicator's.
+    /// A status of the message engine, as this communicator's.
     #[inline]
     pub(crate) fn local(&self, status: Status) -> Result<Status> {
         self.shared.peers.status(status)
     }
 
-    /// A result of the exchange, as this communicator's.
+    /// A result of the message engine, as this communicator's.
     #[inline]
     pub(crate) fn local_start(&self, started: Operation) -> Result<Operation> {
         match started {
@@ -396,12 +396,18 @@ impl Communicator {
         // operations are complete or detached; the borrows are disjoint.
         let receive =
             unsafe { self.start_receive(&incoming, source.into(), recv_tag.into(), Space::User)? };
+        let mut guard = OnUnwind::new(|| {
+            if let Operation::Pending(id) = receive {
+                self.shared.endpoint.detach(id);
+            }
+        });
         // SAFETY: as above.
         let sent = unsafe { self.start_send(&outgoing, dest, send_tag, Space::User) }
             .and_then(|started| self.finish(started));
-        if let (Err(_), Operation::Pending(id)) = (&sent, &receive) {
-            self.shared.endpoint.detach(*id);
+        if sent.is_err() {
+            guard.call();
         }
+        guard.disarm();
         sent?;
         self.finish(receive)
     }

@@ -196,7 +196,7 @@ impl Messages {
     /// # Errors
     /// A rank has died. Operations that were waited for go on: [`abandon`](Self::abandon).
     pub fn wait_until<R>(&self, mut look: impl FnMut(&mut Ongoing<'_>) -> Option<R>) -> Result<R> {
-        self.endpoint.attend(|exchange| look(&mut Ongoing(exchange)))
+        self.endpoint.attend(|engine| look(&mut Ongoing(engine)))
     }
 
     /// Makes progress, then gives the answer of `look` if it has one.
@@ -204,7 +204,7 @@ impl Messages {
     /// # Errors
     /// As [`wait_until`](Self::wait_until).
     pub fn look<R>(&self, look: impl FnOnce(&mut Ongoing<'_>) -> Option<R>) -> Result<Option<R>> {
-        self.endpoint.glance(|exchange| look(&mut Ongoing(exchange)))
+        self.endpoint.glance(|engine| look(&mut Ongoing(engine)))
     }
 
     /// Changes operations, without making progress; waiters look again.
@@ -212,7 +212,7 @@ impl Messages {
     /// # Errors
     /// The job has been left.
     pub fn change<R>(&self, change: impl FnOnce(&mut Ongoing<'_>) -> R) -> Result<R> {
-        self.endpoint.change(|exchange| change(&mut Ongoing(exchange)))
+        self.endpoint.change(|engine| change(&mut Ongoing(engine)))
     }
 
     /// Waits for one operation. Afterwards, whatever the result, its memory is the caller's again.
@@ -244,7 +244,7 @@ impl Messages {
     }
 
     /// Cuts an operation loose from its memory, without waiting: a send still happens, from a
-    /// copy; a receive is withdrawn, or its message read and dropped.
+    /// copy; a receive is cancelled, or its message read and dropped.
     pub fn abandon(&self, operation: Operation) {
         if let Operation::Pending(id) = operation {
             self.endpoint.detach(id);
@@ -266,7 +266,8 @@ impl Messages {
     }
 }
 
-/// The operations in flight, while nothing else moves them.
+/// The operations in flight, while nothing else moves them. The messages of a collective operation are
+/// the operation's own: no method ends one of them.
 #[derive(Debug)]
 pub struct Ongoing<'a>(&'a mut MessageEngine);
 
@@ -281,15 +282,17 @@ impl Ongoing<'_> {
         self.0.requests().is_complete(id)
     }
 
-    /// Takes back a receive that no message has matched; its number is free then.
+    /// Cancels a receive that no message has matched; its number is free then.
     #[doc(alias = "MPI_Cancel")]
-    pub fn withdraw(&mut self, id: u64) -> bool {
-        self.0.withdraw(id)
+    pub fn cancel_receive(&mut self, id: u64) -> bool {
+        !self.0.requests().is_owned(id) && self.0.cancel_receive(id)
     }
 
     /// Nobody will ask for this operation's result; it goes on, and its memory stays in use.
     #[doc(alias = "MPI_Request_free")]
     pub fn forget(&mut self, id: u64) {
-        self.0.requests().orphan(id);
+        if !self.0.requests().is_owned(id) {
+            self.0.requests().orphan(id);
+        }
     }
 }

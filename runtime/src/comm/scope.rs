@@ -58,7 +58,7 @@ impl Communicator {
     /// The first error of an operation that `f` left to the scope. All have ended all the same.
     ///
     /// # Panics
-    /// When `f` does; then sends still happen, from copies, and receives are withdrawn.
+    /// When `f` does; then sends still happen, from copies, and receives are cancelled.
     pub fn scope<'env, R>(
         &self,
         f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,

@@ -163,6 +163,12 @@ impl MessageEngine {
         self.matching.close(context);
     }
 
+    /// Returns the number of contexts that have queues.
+    #[cfg(test)]
+    pub fn contexts(&self) -> usize {
+        self.matching.contexts()
+    }
+
     /// Returns a peer and the parts that its protocols work with.
     #[inline]
     fn at(&mut self, rank: usize) -> (&mut Peer, Work<'_, Requests>) {
@@ -176,6 +182,21 @@ impl MessageEngine {
             busy,
         };
         (&mut self.peers[rank], work)
+    }
+
+    /// Calls a protocol step of the peer `rank`. The peer may keep work for later turns, for example an
+    /// envelope that finds the ring full: every call that may queue something goes through here, so that
+    /// no such work is overlooked.
+    fn with_peer<T>(
+        &mut self,
+        rank: usize,
+        step: impl FnOnce(&mut Peer, &mut Work<'_, Requests>) -> Result<T>,
+    ) -> Result<T> {
+        let (peer, mut work) = self.at(rank);
+        let result = step(peer, &mut work);
+        let left = peer.has_work();
+        self.busy |= left;
+        result
     }
 
     // ---- starting ----
@@ -240,9 +261,7 @@ impl MessageEngine {
         let (synchronous, stage) = (how.synchronous, SendStage::Queued);
         let id =
             self.requests.open(Request::Send(Send { dest, label, supply, synchronous, stage }));
-        let (peer, mut work) = self.at(dest);
-        let sent = peer.send(&mut work, id);
-        self.busy = true;
+        let sent = self.with_peer(dest, |peer, work| peer.send(work, id));
         self.pending_unless(sent, id)
     }
 

@@ -94,14 +94,20 @@ impl Matching {
         }
     }
 
+    /// Returns the number of contexts that have queues.
+    #[cfg(test)]
+    pub fn contexts(&self) -> usize {
+        self.contexts.len()
+    }
+
     /// Queues a receive that matched no message.
     pub fn post(&mut self, context: u64, source: Source, tag: Tag, id: u64) {
         self.queues(context).post(source, tag, id);
     }
 
-    /// Takes back a posted receive. Returns false if it is not queued any more.
-    pub fn withdraw(&mut self, context: u64, source: Source, id: u64) -> bool {
-        self.queues(context).withdraw(source, id)
+    /// Removes a posted receive from its queue. Returns false if it is not queued any more.
+    pub fn cancel_receive(&mut self, context: u64, source: Source, id: u64) -> bool {
+        self.queues(context).cancel_receive(source, id)
     }
 
     /// Takes the receive that a message from `source` with this label matches out of its queue.
@@ -165,8 +171,8 @@ impl Queues {
         }
     }
 
-    /// Takes back a posted receive. Returns false if it is not queued any more.
-    fn withdraw(&mut self, source: Source, id: u64) -> bool {
+    /// Removes a posted receive from its queue. Returns false if it is not queued any more.
+    fn cancel_receive(&mut self, source: Source, id: u64) -> bool {
         let queue = match source {
             Source::Any => &mut self.posted_any,
             Source::Rank(rank) => &mut self.posted[rank],
@@ -275,12 +281,12 @@ mod tests {
     }
 
     #[test]
-    fn a_withdrawn_receive_matches_nothing() {
+    fn a_cancelled_receive_matches_nothing() {
         let mut m = Queues::new(1);
         m.post(Source::Rank(0), Tag::Any, 1);
         m.post(Source::Any, Tag::Any, 2);
-        assert!(m.withdraw(Source::Rank(0), 1));
-        assert!(!m.withdraw(Source::Rank(0), 1));
+        assert!(m.cancel_receive(Source::Rank(0), 1));
+        assert!(!m.cancel_receive(Source::Rank(0), 1));
         assert_eq!(m.arrive(0, 0), Some(2));
     }
 }

@@ -19,6 +19,7 @@
 
 mod waiting;
 
+pub(crate) use self::waiting::OnUnwind;
 use self::waiting::{rest, rests};
 use super::engine::{Glance, How, MessageEngine, Taken};
 use super::sources::{Core, Source as ProgressSource};
@@ -76,13 +77,13 @@ impl Endpoint {
     /// Creates an endpoint without messages.
     pub fn new(fabric: Fabric, eager_limit: u64, forced: Forced, spin: Duration) -> Self {
         fork::watch();
-        let mut exchange = MessageEngine::new(fabric.clone(), eager_limit);
-        exchange.force(forced);
+        let mut engine = MessageEngine::new(fabric.clone(), eager_limit);
+        engine.force(forced);
         Self {
             fabric,
             spin,
             state: Mutex::new(State {
-                core: Core::new(exchange),
+                core: Core::new(engine),
                 polled: false,
                 sleepers: 0,
                 closed: false,
@@ -167,6 +168,12 @@ impl Endpoint {
         Ok(())
     }
 
+    /// A turn for what else is under way, in a call that was over at once: every call makes progress.
+    #[inline]
+    fn turn_unless_idle(&self, state: &mut State) -> Result<()> {
+        if state.core.is_idle() { Ok(()) } else { self.turn(state) }
+    }
+
     #[inline]
     fn notify(&self, state: &mut State, news: u64) {
         if state.sleepers > 0 {
@@ -233,7 +240,7 @@ impl Endpoint {
         tag: Tag,
         wait: bool,
     ) -> Result<Option<Taken>> {
-        let look = |exchange: &mut MessageEngine| exchange.take(context, source, tag);
+        let look = |engine: &mut MessageEngine| engine.take(context, source, tag);
         if wait { self.attend(look).map(Some) } else { self.glance(look) }
     }
 
@@ -368,7 +375,10 @@ impl Endpoint {
         // This receive may have taken a message of this rank to itself for which another thread waits.
         self.notify(&mut state, news);
         match started {
-            Operation::Done(status) => Ok(status),
+            Operation::Done(status) => {
+                self.turn_unless_idle(&mut state)?;
+                Ok(status)
+            }
             Operation::Pending(id) => self.ended(id, self.wait_for(state, id)),
         }
     }
@@ -395,8 +405,12 @@ impl Endpoint {
         self.ended(id, waited)
     }
 
+    /// Waits for a request; cuts it loose when the wait unwinds.
     fn wait_for(&self, state: MutexGuard<'_, State>, id: u64) -> Result<Result<Status>> {
-        self.wait_until(state, |core| core.engine.requests().fetch(id))
+        let guard = OnUnwind::new(|| self.detach(id));
+        let waited = self.wait_until(state, |core| core.engine.requests().fetch(id));
+        guard.disarm();
+        waited
     }
 
     /// Returns the result of a wait. If the wait failed, the operation is detached first.
@@ -477,8 +491,8 @@ impl Endpoint {
     }
 
     /// Starts an operation of a source of progress and waits for it while it holds the lock once. `start`
-    /// returns the value that `done` receives. If the wait fails, the error comes with this value, so that
-    /// the caller can detach the operation.
+    /// returns the value that `done` receives. If the wait fails or unwinds, `abandon` detaches
+    /// the operation. While `abandon` returns false, it is called again later.
     ///
     /// # Errors
     /// Returns the errors of `start` and of the wait, and `ErrorKind::State` after finalization or in a
@@ -488,16 +502,24 @@ impl Endpoint {
         &self,
         start: impl FnOnce(&mut Core) -> Result<T>,
         mut done: impl FnMut(&mut Core, T) -> Option<R>,
-    ) -> Result<(T, Result<R>)> {
+        mut abandon: impl FnMut(&mut Core, T) -> bool,
+    ) -> Result<R> {
         let mut state = self.lock()?;
         let news = state.news();
-        let token = start(&mut state.core)?;
-        if let Some(answer) = done(&mut state.core, token) {
-            self.notify(&mut state, news);
-            return Ok((token, Ok(answer)));
-        }
+        let started = start(&mut state.core);
         self.notify(&mut state, news);
-        Ok((token, self.wait_until(state, |core| done(core, token))))
+        let token = started?;
+        if let Some(answer) = done(&mut state.core, token) {
+            self.turn_unless_idle(&mut state)?;
+            return Ok(answer);
+        }
+        let mut guard = OnUnwind::new(|| self.let_go(|core| abandon(core, token)));
+        let waited = self.wait_until(state, |core| done(core, token));
+        if waited.is_err() {
+            guard.call();
+        }
+        guard.disarm();
+        waited
     }
 
     /// Starts an operation of a source of progress, and makes one turn.
@@ -527,7 +549,7 @@ impl Endpoint {
         wait: bool,
     ) -> Result<Option<Status>> {
         if wait {
-            let found = self.attend(|exchange| exchange.probe(context, source, tag))?;
+            let found = self.attend(|engine| engine.probe(context, source, tag))?;
             return Ok(Some(found));
         }
         let mut state = self.attentive()?;
@@ -549,7 +571,7 @@ impl Endpoint {
     /// Drops the context of a communicator that has no handle any more.
     pub fn close_context(&self, context: u64) {
         if let Ok(mut state) = self.lock() {
-            state.core.engine.close_context(context);
+            state.core.close_context(context);
         }
     }
 

@@ -114,6 +114,11 @@ impl Requests {
         }
     }
 
+    /// Returns whether a request belongs to a source of progress. No caller may end such a request.
+    pub fn is_owned(&mut self, id: u64) -> bool {
+        self.entry(id).is_some_and(|entry| entry.owner.is_some())
+    }
+
     /// Returns the next result of a request that has an owner.
     #[inline]
     pub fn collected(&mut self) -> Option<(Owner, Result<Status>)> {
@@ -147,10 +152,11 @@ impl Requests {
 
     /// Takes the result of a request if it is complete. The number is free afterwards.
     pub fn fetch(&mut self, id: u64) -> Option<Result<Status>> {
+        let owned = self.is_owned(id);
         match self.get(id) {
             Some(Request::Done(_)) => {}
-            Some(_) => return None,
-            None => {
+            Some(_) if !owned => return None,
+            _ => {
                 return Some(Err(Error::new(
                     ErrorKind::Request,
                     "request",
@@ -258,6 +264,18 @@ mod tests {
             assert!(requests.fetch(id).expect("an answer").is_err());
         }
         assert_eq!(requests.in_flight(), 1);
+    }
+
+    #[test]
+    fn the_result_of_a_request_with_an_owner_is_no_callers() {
+        let mut requests = Requests::default();
+        let id = requests.open(receive());
+        requests.own(id, Owner { source: 3, token: 4 });
+        assert!(requests.is_owned(id));
+        assert!(requests.fetch(id).expect("an answer").is_err());
+        requests.complete(id, Ok(Status { source: 0, tag: 0, bytes: 0 }));
+        assert!(!requests.is_owned(id));
+        assert!(requests.collected().is_some());
     }
 
     #[test]

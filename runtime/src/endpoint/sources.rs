@@ -82,6 +82,9 @@ impl From<Combiner> for Combine {
     }
 }
 
+/// The payload of a panic of a user's function.
+pub type Panic = Box<dyn Any + Send>;
+
 /// Work of a source that has to run without the lock.
 #[derive(Debug)]
 pub enum Errand {
@@ -150,12 +153,23 @@ pub trait Source: Any + fmt::Debug + Send {
     /// Returns the next errand, and the number under which its end is reported.
     fn errand(&mut self) -> Option<(u64, Errand)>;
 
-    /// Handles the end of the errand with this number. `completed` is false if it panicked.
-    fn ran(&mut self, engine: &mut MessageEngine, token: u64, completed: bool);
+    /// Handles the end of the errand with this number. `panic` is the payload if the errand panicked. The
+    /// source keeps the payload if a caller waits for the operation, which panics with it; otherwise the
+    /// source returns the payload.
+    fn ran(
+        &mut self,
+        engine: &mut MessageEngine,
+        token: u64,
+        panic: Option<Panic>,
+    ) -> Option<Panic>;
 
     /// Detaches the operation of a request from its memory; see `Endpoint::detach`. Returns false while a
     /// thread runs an errand of the operation; the caller has to ask again.
     fn detach(&mut self, engine: &mut MessageEngine, token: u64) -> bool;
+
+    /// Notes that the context of a dropped communicator has been closed. An operation that still runs in
+    /// the context closes it again at its end, so that no queues of the context are left.
+    fn context_closed(&mut self, context: u64);
 
     /// Returns whether another rank may wait for something that this source has yet to send.
     fn is_needed(&self) -> bool;
@@ -288,16 +302,23 @@ impl Core {
         found
     }
 
-    /// Reports the end of an errand. `completed` is false if it panicked.
-    pub fn ran(&mut self, sent: Sent, completed: bool) {
-        if let Some(source) = self.sources.get_mut(sent.source as usize) {
-            source.ran(&mut self.engine, sent.token, completed);
-        }
+    /// Reports the end of an errand. `panic` is the payload if the errand panicked. Returns a payload that
+    /// no caller waits for. The caller must drop the payload without the lock.
+    pub fn ran(&mut self, sent: Sent, panic: Option<Panic>) -> Option<Panic> {
+        let left = match self.sources.get_mut(sent.source as usize) {
+            Some(source) => source.ran(&mut self.engine, sent.token, panic),
+            None => panic,
+        };
         self.look_around();
+        left
     }
 
     /// Detaches the operation of any request from its memory; see [`Source::detach`].
     pub fn detach(&mut self, id: u64) -> bool {
+        if self.engine.requests().is_owned(id) {
+            // It is its source's: the caller has no such operation.
+            return true;
+        }
         let Some(Owner { source, token }) = self.engine.requests().source(id) else {
             self.engine.detach(id);
             return true;
@@ -311,6 +332,14 @@ impl Core {
         }
         self.look_around();
         done
+    }
+
+    /// Forgets the context of a communicator that has been dropped.
+    pub fn close_context(&mut self, context: u64) {
+        self.engine.close_context(context);
+        for source in &mut self.sources {
+            source.context_closed(context);
+        }
     }
 
     /// Returns whether no other rank waits for this one.

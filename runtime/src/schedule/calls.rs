@@ -9,7 +9,9 @@ use super::table::{Place, Schedules};
 use crate::Result;
 use crate::endpoint::progress::Endpoint;
 use crate::message::Operation;
+use std::cell::Cell;
 use std::fmt;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 /// Runs the steps that `build` lists, and waits for them.
@@ -22,37 +24,56 @@ use std::sync::Arc;
 /// # Errors
 /// Returns the error of `build`, the error of the first failed step, or `ErrorKind::ProcAborted` if a rank
 /// has died.
+///
+/// # Panics
+/// Panics if a user's function of the schedule has panicked, on any thread. The schedule is over or
+/// abandoned before.
 #[inline]
 pub unsafe fn run<'a>(
     endpoint: &Endpoint,
     place: Place,
     build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
 ) -> Result<()> {
-    let (index, waited) = endpoint.run(
+    // The panic of a user's function, which this call is to panic with.
+    let panic = Cell::new(None);
+    let waited = endpoint.run(
         |core| {
-            // SAFETY: the caller guarantees the memory until this call returns (both conditions of
-            // `# Safety`). Before the return the result is fetched, or the schedule is abandoned below.
+            // SAFETY: the caller guarantees the memory until this call returns or unwinds (both
+            // conditions of `# Safety`). Before that the result is fetched, or the schedule is abandoned.
             let index = core.with(|schedules: &mut Schedules, engine| unsafe {
                 schedules.start_waiting(engine, place, build)
-            })??;
-            core.look_around();
-            Ok(index)
-        },
-        |core, index| match core.with(|schedules: &mut Schedules, _| schedules.fetch(index)) {
-            Ok(found) => found,
-            Err(error) => Some(Err(error)),
-        },
-    )?;
-    match waited {
-        Ok(result) => result,
-        Err(error) => {
-            endpoint.let_go(|core| {
-                core.with(|schedules: &mut Schedules, engine| schedules.abandon(engine, index))
-                    .unwrap_or(true)
             });
-            Err(error)
-        }
+            core.look_around();
+            index?
+        },
+        |core, index| {
+            let found = core.with(|schedules: &mut Schedules, _| {
+                let found = schedules.fetch(index);
+                if let Some(Err(_)) = &found {
+                    panic.set(schedules.take_panic(index));
+                }
+                found
+            });
+            match found {
+                Ok(found) => found,
+                Err(error) => Some(Err(error)),
+            }
+        },
+        |core, index| {
+            let abandoned = core.with(|schedules: &mut Schedules, engine| {
+                if let Some(found) = schedules.take_panic(index) {
+                    panic.set(Some(found));
+                }
+                schedules.abandon(engine, index)
+            });
+            core.look_around();
+            abandoned.unwrap_or(true)
+        },
+    );
+    if let Some(panic) = panic.take() {
+        resume_unwind(panic);
     }
+    waited?
 }
 
 /// Starts the steps that `build` lists.
@@ -82,22 +103,22 @@ pub unsafe fn start<'a>(
     })
 }
 
-/// A schedule that is kept and can be started again and again: a persistent collective operation.
+/// A schedule that is kept and can be started again and again.
 ///
 /// A program may drop the value while a round runs. The round continues, and uses its memory until it
 /// ends.
-pub struct Prepared {
+pub struct Kept {
     endpoint: Arc<Endpoint>,
     index: u32,
 }
 
-impl fmt::Debug for Prepared {
+impl fmt::Debug for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Prepared").field(&self.index).finish()
+        f.debug_tuple("Kept").field(&self.index).finish()
     }
 }
 
-impl Prepared {
+impl Kept {
     /// Keeps the steps that `build` lists.
     ///
     /// # Errors
@@ -107,8 +128,11 @@ impl Prepared {
         place: Place,
         build: impl FnOnce(&mut Builder<'_, 'a>) -> Result<()>,
     ) -> Result<Self> {
-        let keep = |schedules: &mut Schedules| schedules.keep(place, build);
-        let index = endpoint.with_core(|core| core.with(|schedules, _| keep(schedules))?)??;
+        let index = endpoint.with_core(|core| {
+            let index = core.with(|schedules: &mut Schedules, _| schedules.keep(place, build));
+            core.look_around();
+            index?
+        })??;
         Ok(Self { endpoint: endpoint.clone(), index })
     }
 
@@ -135,7 +159,7 @@ impl Prepared {
     }
 }
 
-impl Drop for Prepared {
+impl Drop for Kept {
     fn drop(&mut self) {
         self.endpoint.let_go(|core| {
             // If the table does not exist any more, there is nothing to free.

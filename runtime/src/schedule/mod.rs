@@ -14,5 +14,4 @@ pub(crate) mod part;
 pub(crate) mod program;
 pub(crate) mod table;
 
-pub use calls::Prepared;
 pub use part::Part;

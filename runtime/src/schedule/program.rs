@@ -56,9 +56,9 @@ impl PlanRef {
     }
 }
 
-/// A part whose plan is given by its number in the schedule.
+/// The memory that a step reads or writes: a part whose plan is given by its number in the schedule.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
+pub(super) struct Operand {
     origin: *mut u8,
     count: u64,
     pub bytes: u64,
@@ -67,9 +67,9 @@ pub(super) struct Piece {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
-    Send { part: Piece, to: usize, types: u32 },
-    Receive { part: Piece, from: Peer },
-    Copy { from: Piece, to: Piece, rank: usize, compared: bool },
+    Send { part: Operand, to: usize, types: u32 },
+    Receive { part: Operand, from: Peer },
+    Copy { from: Operand, to: Operand, rank: usize, compared: bool },
     Combine { lower: *const u8, upper: *mut u8, first: u64, elements: u64, bytes: u64 },
 }
 
@@ -175,11 +175,11 @@ impl Schedule {
         }
     }
 
-    /// Returns the layout of a piece.
+    /// Returns the layout of an operand.
     #[inline]
-    pub fn layout(&self, piece: &Piece) -> LayoutRef<'_> {
-        let plan = self.plans[piece.plan as usize].get();
-        LayoutRef { origin: piece.origin, plan, count: piece.count }
+    pub fn layout(&self, operand: &Operand) -> LayoutRef<'_> {
+        let plan = self.plans[operand.plan as usize].get();
+        LayoutRef { origin: operand.origin, plan, count: operand.count }
     }
 
     /// Returns the next step that is ready.
@@ -249,9 +249,9 @@ impl<'s, 'a> Builder<'s, 'a> {
     }
 
     #[inline]
-    fn piece(&mut self, part: &Part<'a>) -> Result<Piece> {
+    fn operand(&mut self, part: &Part<'a>) -> Result<Operand> {
         let plans = &mut self.schedule.plans;
-        // The plan is usually that of the previous piece.
+        // The plan is usually that of the previous operand.
         let same = |known: &PlanRef| matches!(known, PlanRef::Borrowed(plan) if std::ptr::eq(plan.as_ptr(), part.plan));
         let plan = match plans.iter().rev().take(4).position(same) {
             Some(back) => plans.len() - 1 - back,
@@ -261,7 +261,7 @@ impl<'s, 'a> Builder<'s, 'a> {
             }
         };
         let bytes = part.plan.packed_bytes(part.count)?;
-        Ok(Piece { origin: part.origin, count: part.count, bytes, plan: plan as u32 })
+        Ok(Operand { origin: part.origin, count: part.count, bytes, plan: plan as u32 })
     }
 
     #[inline]
@@ -278,7 +278,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// Returns an engine error if the part has more bytes than 63 bits can count.
     #[inline]
     pub fn send(&mut self, part: &Part<'a>, to: Peer) -> Result<StepId> {
-        let part = self.piece(part)?;
+        let part = self.operand(part)?;
         Ok(self.push(Action::Send { part, to: to.slot, types: OF_LAYOUT }))
     }
 
@@ -294,7 +294,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         checked: bool,
     ) -> Result<StepId> {
         let types = if checked { of_message(origin.plan, origin.count) } else { UNKNOWN };
-        let part = self.piece(part)?;
+        let part = self.operand(part)?;
         Ok(self.push(Action::Send { part, to: to.slot, types }))
     }
 
@@ -304,7 +304,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// Returns the errors of [`send`](Self::send).
     #[inline]
     pub fn receive(&mut self, part: &Part<'a>, from: Peer) -> Result<StepId> {
-        let part = self.piece(part)?;
+        let part = self.operand(part)?;
         Ok(self.push(Action::Receive { part, from }))
     }
 
@@ -315,7 +315,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// Returns the errors of [`send`](Self::send).
     pub fn copy(&mut self, from: &Part<'a>, to: &Part<'a>, rank: usize) -> Result<StepId> {
         let compared = !from.plan.is_same(to.plan);
-        let (from, to) = (self.piece(from)?, self.piece(to)?);
+        let (from, to) = (self.operand(from)?, self.operand(to)?);
         Ok(self.push(Action::Copy { from, to, rank, compared }))
     }
 
@@ -324,7 +324,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// # Errors
     /// Returns the errors of [`send`](Self::send).
     pub fn pack(&mut self, from: &Part<'a>, to: &Part<'a>, rank: usize) -> Result<StepId> {
-        let (from, to) = (self.piece(from)?, self.piece(to)?);
+        let (from, to) = (self.operand(from)?, self.operand(to)?);
         Ok(self.push(Action::Copy { from, to, rank, compared: false }))
     }
 
@@ -348,6 +348,13 @@ impl<'s, 'a> Builder<'s, 'a> {
     #[inline]
     pub fn after(&mut self, step: StepId, earlier: StepId) {
         self.edge(step, earlier, true);
+    }
+
+    /// Makes `step` wait for all steps that were listed before it. `step` fails if any of them fails.
+    pub fn after_all(&mut self, step: StepId) {
+        for earlier in 0..step.0 {
+            self.after(step, StepId(earlier));
+        }
     }
 
     /// Makes `step` wait for `earlier`, whether or not `earlier` fails.

@@ -12,7 +12,7 @@ use super::program::{Action, Builder, Schedule};
 use crate::commit::bytes;
 use crate::endpoint::engine::{How, MessageEngine};
 use crate::endpoint::requests::{Owner, Request};
-use crate::endpoint::sources::{Combine, Errand, Source as ProgressSource};
+use crate::endpoint::sources::{Combine, Errand, Panic, Source as ProgressSource};
 use crate::message::envelope::Label;
 use crate::message::payload::{LayoutRef, Posting, Sink, Supply, copy_layout};
 use crate::message::typecheck::{self, VOID};
@@ -72,6 +72,8 @@ struct Entry {
     kept: bool,
     /// Number of started rounds.
     rounds: i32,
+    /// Its communicator has gone: the context is closed again when the schedule is over.
+    closing: bool,
 }
 
 /// The state of a step that was issued.
@@ -93,13 +95,22 @@ pub struct Schedules {
     errands: VecDeque<(u32, u32)>,
     /// User functions to be dropped without the lock.
     dropped: Vec<Combine>,
+    /// With what user functions of schedules have panicked whose callers wait, by schedule.
+    panics: Vec<(u32, Panic)>,
 }
 
 impl Schedules {
     /// Creates an empty table, which is source `number` of rank `rank`.
     pub fn new(number: u32, rank: usize) -> Self {
-        let (entries, free, dropped) = (Vec::new(), Vec::new(), Vec::new());
-        Self { number, rank, entries, free, errands: VecDeque::new(), dropped }
+        Self {
+            number,
+            rank,
+            entries: Vec::new(),
+            free: Vec::new(),
+            errands: VecDeque::new(),
+            dropped: Vec::new(),
+            panics: Vec::new(),
+        }
     }
 
     /// Takes a place in the table for the steps that `build` lists.
@@ -110,7 +121,14 @@ impl Schedules {
     ) -> Result<u32> {
         let index = self.free.pop().unwrap_or_else(|| {
             let (schedule, life) = (Schedule::default(), Life::Free);
-            self.entries.push(Entry { schedule, life, place, kept: false, rounds: 0 });
+            self.entries.push(Entry {
+                schedule,
+                life,
+                place,
+                kept: false,
+                rounds: 0,
+                closing: false,
+            });
             self.entries.len() as u32 - 1
         });
         let entry = &mut self.entries[index as usize];
@@ -133,6 +151,7 @@ impl Schedules {
         entry.life = Life::Free;
         entry.kept = false;
         entry.rounds = 0;
+        entry.closing = false;
         self.free.push(index);
     }
 
@@ -260,6 +279,13 @@ impl Schedules {
         Some(result)
     }
 
+    /// Returns the payload with which a user's function of the schedule has panicked, for the caller that
+    /// started the schedule. The caller must drop the payload without the lock.
+    pub fn take_panic(&mut self, index: u32) -> Option<Panic> {
+        let at = self.panics.iter().position(|&(other, _)| other == index)?;
+        Some(self.panics.swap_remove(at).1)
+    }
+
     /// Releases the memory of a schedule whose caller does not wait any more. Returns false while a thread
     /// runs an errand of it; the caller has to ask again.
     pub fn abandon(&mut self, engine: &mut MessageEngine, index: u32) -> bool {
@@ -296,10 +322,14 @@ impl Schedules {
             if step.request == 0 || engine.requests().get(step.request).is_none() {
                 continue;
             }
-            if matches!(step.action, Action::Receive { .. }) && engine.withdraw(step.request) {
+            if matches!(step.action, Action::Receive { .. }) && engine.cancel_receive(step.request)
+            {
                 // The schedule must still take its message.
                 self.issue(engine, index, number);
             } else {
+                // The result must not come to `completed`: `detach` may complete a queued send at once,
+                // and the step is finished here.
+                engine.requests().orphan(step.request);
                 engine.detach(step.request);
                 self.entries[index as usize].schedule.finish(number, Ok(()));
             }
@@ -355,6 +385,9 @@ impl Schedules {
             return;
         }
         entry.life = Life::Idle;
+        if entry.closing {
+            engine.close_context(entry.place.context);
+        }
         if !entry.kept {
             self.release(index);
         }
@@ -549,22 +582,35 @@ impl ProgressSource for Schedules {
         Some((u64::from(index) << 32 | u64::from(number), errand))
     }
 
-    fn ran(&mut self, engine: &mut MessageEngine, token: u64, completed: bool) {
+    fn ran(
+        &mut self,
+        engine: &mut MessageEngine,
+        token: u64,
+        panic: Option<Panic>,
+    ) -> Option<Panic> {
         if token == u64::MAX {
-            return;
+            return panic;
         }
         let (index, number) = ((token >> 32) as u32, token as u32);
-        let schedule = &mut self.entries[index as usize].schedule;
+        let entry = &mut self.entries[index as usize];
+        let schedule = &mut entry.schedule;
         schedule.errands -= 1;
         let outcome = match schedule.steps[number as usize].action {
-            _ if !completed => {
+            _ if panic.is_some() => {
                 Err(Error::new(ErrorKind::Internal, "op", "a user's function has panicked"))
             }
             Action::Copy { from, to, rank, .. } => check_own(from.bytes, to.bytes, rank),
             _ => Ok(()),
         };
         schedule.finish(number, outcome);
+        let mut left = panic;
+        if matches!(entry.life, Life::Running(Waiter::Caller))
+            && !self.panics.iter().any(|&(other, _)| other == index)
+        {
+            self.panics.extend(left.take().map(|panic| (index, panic)));
+        }
         self.advance(engine, index);
+        left
     }
 
     fn detach(&mut self, engine: &mut MessageEngine, token: u64) -> bool {
@@ -579,8 +625,18 @@ impl ProgressSource for Schedules {
         true
     }
 
+    fn context_closed(&mut self, context: u64) {
+        for entry in &mut self.entries {
+            entry.closing |=
+                matches!(entry.life, Life::Running(_)) && entry.place.context == context;
+        }
+    }
+
     fn is_needed(&self) -> bool {
         let running = |entry: &&Entry| matches!(entry.life, Life::Running(_));
         self.entries.iter().filter(running).any(|entry| entry.schedule.is_needed())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -237,7 +237,7 @@ impl Fabric {
     }
 
     /// Cancels the announcement.
-    pub fn withdraw(&self) {
+    pub fn cancel_wait(&self) {
         if let Some(segment) = &self.segment {
             segment.cancel_wait(self.rank);
         }

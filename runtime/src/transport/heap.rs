@@ -8,9 +8,7 @@
 use super::area::Area;
 use super::choice::{self, Situation, Terms};
 use super::fabric::Fabric;
-use super::in_flight::RequestTable;
-use super::link::{HelpWanted, Link, Outgoing, Tx};
-use super::protocol::Work;
+use super::link::Tx;
 use super::single_copy::{Asked, Copier, Denied, Far, Said, SingleCopies, Takes};
 use super::types::{Located, Number, place_in};
 use crate::Result;
@@ -80,10 +78,8 @@ impl Copier for HeapCopier {
         far.fabric.heap_of(far.rank).is_some()
     }
 
-    /// Returns the request itself. The place of the receive is added when the ring has room, because its
-    /// type may need a definition.
-    fn help(wanted: HelpWanted, _to: &Layout) -> Outgoing {
-        Outgoing::Help(wanted)
+    fn room(far: Far<'_>, tx: &mut Tx, to: &Layout, bytes: u64) -> Result<Said> {
+        place(far.fabric, tx, to, bytes)
     }
 
     #[inline]
@@ -148,27 +144,4 @@ fn place(fabric: &Fabric, tx: &mut Tx, layout: &Layout, bytes: u64) -> Result<Sa
     tx.publish(fabric, room, &Envelope::Define { number, bytes });
     tx.defined.define(number, plan, encoding);
     Ok(Said::Place(Place { number, ..place }))
-}
-
-impl HeapCopy {
-    /// Writes the envelope that asks a sender for help. Returns false while the ring is full.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::Other` if the other rank broke the protocol.
-    pub fn say_help<R: RequestTable>(
-        work: &mut Work<'_, R>,
-        link: &mut Link,
-        wanted: HelpWanted,
-    ) -> Result<bool> {
-        let HelpWanted { offer: id, receive, number, bytes } = wanted;
-        let Some(receive) = work.requests.receive(receive) else { return Ok(true) };
-        let Sink::Memory(layout) = &receive.sink else { return Ok(true) };
-        let tx = link.tx()?;
-        match place(work.fabric, tx, layout, bytes)? {
-            Said::NoRoom => Ok(false),
-            // Without the sender's help the receiver copies the whole message.
-            Said::Nothing => Ok(true),
-            Said::Place(place) => tx.say(work.fabric, &Envelope::Help { id, number, bytes, place }),
-        }
-    }
 }

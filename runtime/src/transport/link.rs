@@ -14,7 +14,7 @@ use super::offers::Offers;
 use super::ready::Ready;
 use super::types::{Defined, Known};
 use crate::Result;
-use crate::message::envelope::Envelope;
+use crate::message::envelope::{Envelope, Space};
 use crate::shm::ring::{Consumer, Producer, Room};
 use crate::shm::withdrawal;
 use std::collections::VecDeque;
@@ -22,6 +22,8 @@ use std::collections::VecDeque;
 /// A receiver's request to the sender of a message that the receiver copies.
 #[derive(Clone, Copy, Debug)]
 pub struct HelpWanted {
+    /// The memory that both ranks copy between: whose protocol writes the envelope.
+    pub space: Space,
     /// The sender's request number.
     pub offer: u64,
     /// Number of the receive.
@@ -39,8 +41,9 @@ pub enum Outgoing {
     Say(Envelope),
     /// The send request with this number. `peer.rs` chooses its protocol when the send is first.
     Send(u64),
-    /// A request for help to the sender of a message in its heap. The envelope names the place of the
-    /// receive in this rank's heap, and this rank may have to define a type first.
+    /// A request for help to the sender of a message. The protocol of the copy writes the envelope when the
+    /// request is the first in the queue. The envelope names the place of the receive, and this rank may
+    /// have to define a type first.
     Help(HelpWanted),
 }
 

@@ -87,7 +87,10 @@ impl Peer {
             let written = match next {
                 Outgoing::Say(envelope) => self.link.tx()?.say(work.fabric, &envelope)?,
                 Outgoing::Send(id) => self.offer(work, id)?,
-                Outgoing::Help(wanted) => HeapCopy::say_help(work, &mut self.link, wanted)?,
+                Outgoing::Help(wanted) => match wanted.space {
+                    Space::Heap => self.heap.ask_for_help(work, &mut self.link, wanted)?,
+                    Space::Private => self.private.ask_for_help(work, &mut self.link, wanted)?,
+                },
             };
             if !written {
                 break;

@@ -17,11 +17,11 @@
 use super::area::Area;
 use super::choice::{Terms, tells_address};
 use super::fabric::Fabric;
-use super::link::{HelpWanted, Outgoing, Tx};
+use super::link::Tx;
 use super::single_copy::{Asked, Copier, Denied, Far, Said, SingleCopies, Takes};
 use super::types::Located;
 use crate::Result;
-use crate::message::envelope::{BYTES, Envelope, Place, Space};
+use crate::message::envelope::{BYTES, Place, Space};
 use crate::message::payload::{Layout, Sink};
 use crate::shm::work_split::WorkSplit;
 use crate::sys::cma::{self, Way};
@@ -176,9 +176,8 @@ impl Copier for PrivateCopier {
         self.writes.process(far).is_some()
     }
 
-    fn help(wanted: HelpWanted, to: &Layout) -> Outgoing {
-        let HelpWanted { offer: id, number, bytes, .. } = wanted;
-        Outgoing::Say(Envelope::Help { id, number, bytes, place: whole(to, bytes) })
+    fn room(_far: Far<'_>, _tx: &mut Tx, to: &Layout, bytes: u64) -> Result<Said> {
+        Ok(Said::Place(whole(to, bytes)))
     }
 
     unsafe fn read(

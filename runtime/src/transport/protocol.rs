@@ -7,7 +7,7 @@
 use super::choice::Terms;
 use super::fabric::Fabric;
 use super::in_flight::RequestTable;
-use super::link::Link;
+use super::link::{HelpWanted, Link};
 use super::stage::Stage;
 use super::types::Located;
 use crate::Result;
@@ -144,6 +144,21 @@ pub trait Protocol {
         link: &mut Link,
         matched: &mut Matched,
     ) -> Result<bool>;
+
+    /// At the receiver: writes the envelope that asks the sender of a message for help. Returns false while
+    /// the ring is full.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol.
+    fn ask_for_help<R: RequestTable>(
+        &mut self,
+        work: &mut Work<'_, R>,
+        link: &mut Link,
+        wanted: HelpWanted,
+    ) -> Result<bool> {
+        let _ = (work, link, wanted);
+        Ok(true)
+    }
 
     /// At either end: moves a bounded amount of data of operations that have begun.
     ///

@@ -111,8 +111,11 @@ pub trait Copier {
     /// Returns whether this rank can write the other rank's memory.
     fn can_write(&mut self, far: Far<'_>) -> bool;
 
-    /// Builds the request for the sender's help with a receive into `to`.
-    fn help(wanted: HelpWanted, to: &Layout) -> Outgoing;
+    /// Returns the place that a request for help names for a receive of `bytes` bytes into `to`.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol.
+    fn room(far: Far<'_>, tx: &mut Tx, to: &Layout, bytes: u64) -> Result<Said>;
 
     /// Copies the packed bytes of `range` from the other rank's memory into a receive's layout. After
     /// [`Denied`] this rank cannot read the memory any more.
@@ -221,14 +224,14 @@ impl<C: Copier> SingleCopies<C> {
         // An early request brings the sender's help earlier.
         let Some(receive) = work.requests.receive(receive) else { return Err(lost("a receive")) };
         match (&receive.sink, receive.stream) {
-            (Sink::Memory(to), Some(stream)) => self.ask(link, to, stream.total),
+            (Sink::Memory(_), Some(stream)) => self.ask(link, stream.total),
             _ => Ok(()),
         }
     }
 
     /// Opens a split for the message at the front and asks its sender for help, if help is wanted and the
     /// request has not been sent.
-    fn ask(&mut self, link: &mut Link, to: &Layout, bytes: u64) -> Result<()> {
+    fn ask(&mut self, link: &mut Link, bytes: u64) -> Result<()> {
         let (tx, rx) = link.both()?;
         if let Some(next) = self.incoming.front_mut()
             && next.help
@@ -236,8 +239,9 @@ impl<C: Copier> SingleCopies<C> {
         {
             self.last = C::split(&rx.area).open_next(self.last);
             next.split = Some(self.last);
-            let (offer, receive) = (next.offer, next.receive);
-            tx.push(C::help(HelpWanted { offer, receive, number: self.last, bytes }, to));
+            let (space, offer, receive) = (C::SPACE, next.offer, next.receive);
+            let number = self.last;
+            tx.push(Outgoing::Help(HelpWanted { space, offer, receive, number, bytes }));
         }
         Ok(())
     }
@@ -284,7 +288,7 @@ impl<C: Copier> SingleCopies<C> {
         // A receive that discards its data does not need the rest of the message.
         let mut copied = Copied::All;
         if let Sink::Memory(to) = &receive.sink {
-            self.ask(link, to, stream.total)?;
+            self.ask(link, stream.total)?;
             let (_, rx) = link.both()?;
             let Some(next) = self.incoming.front_mut() else { return Ok(Advance::Idle) };
             copied = Copied::Denied;
@@ -430,6 +434,26 @@ impl<C: Copier> Protocol for SingleCopies<C> {
         let from = Located::clone(from);
         self.start(work, link, (matched.receive, offer), from, takes == Takes::Together)?;
         Ok(true)
+    }
+
+    fn ask_for_help<R: RequestTable>(
+        &mut self,
+        work: &mut Work<'_, R>,
+        link: &mut Link,
+        wanted: HelpWanted,
+    ) -> Result<bool> {
+        let HelpWanted { offer: id, receive, number, bytes, .. } = wanted;
+        // A receive that is over, or that drops its message, needs no help.
+        let Some(receive) = work.requests.receive(receive) else { return Ok(true) };
+        let Sink::Memory(layout) = &receive.sink else { return Ok(true) };
+        let far = Far { fabric: work.fabric, rank: link.rank };
+        let tx = link.tx()?;
+        match C::room(far, tx, layout, bytes)? {
+            Said::NoRoom => Ok(false),
+            // Without help the receiver copies all of it.
+            Said::Nothing => Ok(true),
+            Said::Place(place) => tx.say(work.fabric, &Envelope::Help { id, number, bytes, place }),
+        }
     }
 
     fn advance<R: RequestTable>(

@@ -63,11 +63,14 @@ pub unsafe fn make(
         // SAFETY: null or writable, as the caller promises.
         Way::Start(request) => unsafe { begin(&on, request, &mut made, call) },
         // SAFETY: as above.
-        Way::Prepare(hints, request) => return unsafe { keep(&on, hints, request, call) },
+        Way::Prepare(hints, request) => unsafe { keep(&on, hints, request, &mut made, call) },
     };
     if result.is_err() && !made {
         // The other ranks make the call: their next one has to meet this rank's next one.
-        communicator.skip_collective();
+        match way {
+            Way::Run | Way::Start(_) => communicator.skip_collective(),
+            Way::Prepare(..) => communicator.skip_persistent(),
+        }
     }
     result
 }
@@ -98,6 +101,7 @@ unsafe fn keep(
     on: &On,
     hints: raw::Info,
     request: *mut raw::Request,
+    made: &mut bool,
     call: impl FnOnce(&Communicator, Make<'_>) -> Result,
 ) -> Result {
     // SAFETY: null or writable, as the caller promises.
@@ -107,6 +111,7 @@ unsafe fn keep(
     }
     let communicator = on.comm.communicator();
     call(communicator, &mut |call| {
+        *made = true;
         let prepared = communicator.prepare_raw(call).map_err(Failure::from)?;
         out.set(request::persistent_collective(on.clone(), Box::new(Persistent(prepared)))?);
         Ok(())

@@ -119,7 +119,7 @@ pub unsafe fn cancel(request: *mut raw::Request) -> Result {
                 Err(Failure::new(abi::ERR_REQUEST, "request", "it has not been started"))
             }
             Running::Receive(id) => {
-                if ongoing.withdraw(*id) {
+                if ongoing.cancel_receive(*id) {
                     let mut outcome = Outcome::empty();
                     outcome.status.set_cancelled(true);
                     *running = Running::Finished(outcome);

@@ -1,4 +1,4 @@
-//! The tables of the MPI 5 standard ABI (`../abi/*.csv`), and what is generated from them.
+//! The tables of the MPI 5 standard ABI (`../../abi/*.csv`), and what is generated from them.
 //!
 //! Build scripts and tests use this crate; no program that runs under MPI links it. `rows.rs` reads the
 //! tables. From the rows come the constants (`constants.rs`), the exported functions of the C face

@@ -1,4 +1,4 @@
-//! The tables of the ABI (`../abi/*.csv`) as rows. What a C type is in Rust is `ctype.rs`'s answer.
+//! The tables of the ABI (`../../abi/*.csv`) as rows. What a C type is in Rust is `ctype.rs`'s answer.
 
 use std::path::Path;
 

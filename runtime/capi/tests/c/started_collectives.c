@@ -324,6 +324,24 @@ static void refused(MPI_Comm comm)
     RAISES(MPI_ERR_ARG, MPI_Comm_idup(comm, NULL, &request));
     RAISES(MPI_ERR_INFO, MPI_Comm_idup_with_info(comm, (MPI_Info)0x77777, &none, &request));
     CHECK(request == MPI_REQUEST_NULL && none == MPI_COMM_NULL && sum == -1);
+    /* A rank alone that fails to make a persistent operation: the next ones of all ranks meet. */
+    MPI_Request kept = MPI_REQUEST_NULL;
+    int value = rank == 0 ? 17 : -1;
+    if (rank == size - 1) {
+        RAISES(MPI_ERR_COUNT, MPI_Bcast_init(&value, -1, MPI_INT, 0, comm, MPI_INFO_NULL, &kept));
+        RAISES(MPI_ERR_INFO, MPI_Bcast_init(&value, 1, MPI_INT, 0, comm, (MPI_Info)0x77777, &kept));
+        RAISES(MPI_ERR_ARG, MPI_Bcast_init(&value, 1, MPI_INT, 0, comm, MPI_INFO_NULL, NULL));
+        CHECK(kept == MPI_REQUEST_NULL);
+    } else
+        for (int i = 0; i < 3; i++) {
+            OK(MPI_Bcast_init(&value, 1, MPI_INT, 0, comm, MPI_INFO_NULL, &kept));
+            OK(MPI_Request_free(&kept));
+        }
+    OK(MPI_Bcast_init(&value, 1, MPI_INT, 0, comm, MPI_INFO_NULL, &kept));
+    OK(MPI_Start(&kept));
+    OK(MPI_Wait(&kept, MPI_STATUS_IGNORE));
+    CHECK(value == 17);
+    OK(MPI_Request_free(&kept));
     /* A rank alone that is wrong: its calls meet those of the others all the same. */
     if (rank == size - 1)
         RAISES(MPI_ERR_TYPE, MPI_Ireduce(&mine, &sum, 1, MPI_DATATYPE_NULL, MPI_SUM, rank, comm, &request));

@@ -14,26 +14,28 @@ impl MessageEngine {
             Some(Request::Send(send)) => {
                 let (bytes, dest) = (send.label.bytes, send.dest);
                 // The other rank must stop reading the memory before the copy below frees it.
-                let (peer, mut work) = self.at(dest);
-                peer.withdraw(&mut work, id);
-                if let Some(send) = work.requests.send(id) {
-                    send.supply.detach(bytes);
-                }
-                // The receiver does not read from this rank until it has the Withdraw, and this rank may
-                // not make another turn for a long time. An error here shows again in the next turn.
-                let _later = peer.flush(&mut work);
-                self.busy = true;
+                let _later = self.with_peer(dest, |peer, work| {
+                    peer.withdraw(work, id);
+                    if let Some(send) = work.requests.send(id) {
+                        send.supply.detach(bytes);
+                    }
+                    // The receiver does not read from this rank until it has the Withdraw, and this rank
+                    // may not make another turn for a long time. An error here shows again in the next turn.
+                    peer.flush(work)
+                });
             }
             Some(Request::Receive(receive)) => {
                 let (context, source) = (receive.context, receive.source);
                 if receive.stream.is_none() {
-                    self.matching.withdraw(context, source, id);
+                    self.matching.cancel_receive(context, source, id);
                     self.requests.cancel(id);
                     return;
                 }
                 if let Source::Rank(from) = source {
-                    let (peer, mut work) = self.at(from);
-                    peer.withdraw(&mut work, id);
+                    let _no_error = self.with_peer(from, |peer, work| {
+                        peer.withdraw(work, id);
+                        Ok(())
+                    });
                 }
                 if let Some(receive) = self.requests.receive(id) {
                     receive.sink = Sink::Discard;
@@ -44,12 +46,12 @@ impl MessageEngine {
         self.requests.orphan(id);
     }
 
-    /// Takes back a receive that no message has matched. Returns false if there is no such receive with
+    /// Cancels a receive that no message has matched. Returns false if there is no such receive with
     /// this number. The number is free afterwards.
-    pub fn withdraw(&mut self, id: u64) -> bool {
+    pub fn cancel_receive(&mut self, id: u64) -> bool {
         let Some(receive) = self.requests.receive(id) else { return false };
         let (context, source) = (receive.context, receive.source);
-        if receive.stream.is_some() || !self.matching.withdraw(context, source, id) {
+        if receive.stream.is_some() || !self.matching.cancel_receive(context, source, id) {
             return false;
         }
         self.requests.cancel(id);

@@ -43,12 +43,13 @@ impl MessageEngine {
 
     #[cold]
     pub(super) fn admit(&mut self, connects: u32) -> Result<()> {
-        self.connects = connects;
         for (from, peer) in self.peers.iter_mut().enumerate() {
             if peer.admit(&self.fabric)? {
                 self.readable.push(from);
             }
         }
+        // Only now: where one area cannot be mapped, the next turn tries again.
+        self.connects = connects;
         Ok(())
     }
 
@@ -128,9 +129,7 @@ impl MessageEngine {
                     rx.known.define(number, &encoding).map_err(|v| broken(from, v))?;
                 }
                 answer => {
-                    let (peer, mut work) = self.at(from);
-                    peer.hear(&mut work, &answer)?;
-                    self.busy = true;
+                    self.with_peer(from, |peer, work| peer.hear(work, &answer))?;
                 }
             }
             let Some(rx) = &mut self.peers[from].link.rx else {
@@ -159,9 +158,7 @@ impl MessageEngine {
         if let Some(refusal) = self.refusal(from, &label, receive)? {
             self.requests.complete(receive, Err(refusal));
             if let Some(id) = payload.waiting {
-                let (peer, mut work) = self.at(from);
-                peer.acknowledge(&mut work, id)?;
-                self.busy = true;
+                self.with_peer(from, |peer, work| peer.acknowledge(work, id))?;
             }
             return Ok(());
         }
@@ -190,9 +187,7 @@ impl MessageEngine {
         if refusal.is_some() || label.bytes > capacity {
             let status = Status { source: from, tag: label.tag, bytes: label.bytes };
             self.requests.complete(receive, received(status, capacity, refusal));
-            self.busy = true;
-            let (peer, mut work) = self.at(from);
-            return peer.refuse(&mut work, offer);
+            return self.with_peer(from, |peer, work| peer.refuse(work, offer));
         }
         self.accept(from, Matched { receive, label, arrival: Arrival::Rts(offer, located) })
     }
@@ -214,9 +209,11 @@ impl MessageEngine {
     /// Passes a matched message that the receive does not refuse to its peer.
     #[inline]
     pub(super) fn accept(&mut self, from: usize, matched: Matched) -> Result<()> {
-        // A message with its payload is complete at once; every other message continues in later turns.
-        self.busy |= !matches!(matched.arrival, Arrival::Payload(Payload { waiting: None, .. }));
-        let (peer, mut work) = self.at(from);
-        peer.accept(&mut work, matched)
+        if matches!(matched.arrival, Arrival::Payload(Payload { waiting: None, .. })) {
+            // The message is complete at once, and no answer has to be queued.
+            let (peer, mut work) = self.at(from);
+            return peer.accept(&mut work, matched);
+        }
+        self.with_peer(from, |peer, work| peer.accept(work, matched))
     }
 }

@@ -146,8 +146,7 @@ impl MessageEngine {
                 // process that no user layout overlaps.
                 unsafe { layout.unpack(0..fits, data.as_ptr()) };
                 if let Some(id) = waiting {
-                    let (peer, mut work) = self.at(from);
-                    peer.acknowledge(&mut work, id)?;
+                    self.with_peer(from, |peer, work| peer.acknowledge(work, id))?;
                 }
                 received(status, capacity, refusal).map(Operation::Done)
             }
@@ -164,9 +163,7 @@ impl MessageEngine {
             }
             Arrived::Rts(offer, located) => {
                 if message.bytes > capacity || refusal.is_some() {
-                    let (peer, mut work) = self.at(from);
-                    peer.refuse(&mut work, offer)?;
-                    self.busy = true;
+                    self.with_peer(from, |peer, work| peer.refuse(work, offer))?;
                     return received(status, capacity, refusal).map(Operation::Done);
                 }
                 let sink = Sink::Memory(layout.keep());

@@ -1,7 +1,7 @@
 //! The endpoint without other ranks.
 
 use super::super::requests::{Owner, Request};
-use super::super::sources::{Combine, Errand};
+use super::super::sources::{Combine, Errand, Panic};
 use super::*;
 use crate::shm::segment::{JobFlags, Segment};
 use crate::{Datatype, Named};
@@ -59,16 +59,24 @@ impl ProgressSource for Clock {
         Some((7, Errand::Drop(nothing)))
     }
 
-    fn ran(&mut self, engine: &mut MessageEngine, token: u64, completed: bool) {
-        assert!(token == 7 && completed);
+    fn ran(
+        &mut self,
+        engine: &mut MessageEngine,
+        token: u64,
+        panic: Option<Panic>,
+    ) -> Option<Panic> {
+        assert!(token == 7 && panic.is_none());
         if let Some(id) = self.request.take() {
             engine.requests().complete(id, Ok(Status { source: 0, tag: 0, bytes: 0 }));
         }
+        panic
     }
 
     fn detach(&mut self, _: &mut MessageEngine, _: u64) -> bool {
         true
     }
+
+    fn context_closed(&mut self, _: u64) {}
 
     fn is_needed(&self) -> bool {
         false

@@ -4,8 +4,8 @@
 //! The turns themselves are in `engine.rs` and `sources.rs`.
 
 use super::*;
-use crate::endpoint::sources::Sent;
 use crate::sys::machine;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Number of turns between two checks of the clock and of the failure epoch.
 const BURST: usize = 32;
@@ -52,7 +52,8 @@ impl Endpoint {
         Ok(state)
     }
 
-    /// Runs one errand without the lock.
+    /// Runs one errand without the lock. The thread that runs it need not be the one that waits for its
+    /// operation: a user's function that panics fails that operation, and unwinds no other call.
     #[cold]
     pub(super) fn run_errand<'a>(
         &'a self,
@@ -60,12 +61,17 @@ impl Endpoint {
     ) -> Result<MutexGuard<'a, State>> {
         let Some((sent, errand)) = state.core.errand() else { return Ok(state) };
         drop(state);
-        // `report` also reports a user's function that panics.
-        let report = Report { endpoint: self, sent, completed: false };
-        // SAFETY: the source that made the errand keeps its memory valid until the end is reported, and
-        // `report` does that only after this call.
-        unsafe { errand.run() };
-        report.completed();
+        // SAFETY: the source that made the errand keeps its memory valid until the end is reported, which
+        // happens below, only after this call.
+        let ran = catch_unwind(AssertUnwindSafe(|| unsafe { errand.run() }));
+        // This works even if the endpoint is poisoned or closed: a thread may wait for the memory.
+        let mut state = self.insist().unwrap_or_else(PoisonError::into_inner);
+        let news = state.news();
+        let panic = state.core.ran(sent, ran.err());
+        state.outside += 1;
+        self.notify(&mut state, news);
+        drop(state);
+        drop(panic);
         self.lock()
     }
 
@@ -160,7 +166,7 @@ impl Endpoint {
             match self.step(&mut state, done) {
                 Ok((false, None)) if !state.core.has_errand() => {}
                 other => {
-                    self.fabric.withdraw();
+                    self.fabric.cancel_wait();
                     match other {
                         Ok((_, Some(answer))) => return Ok((state, Ok(Some(answer)))),
                         Ok((_, None)) if state.core.has_errand() => return Ok((state, Ok(None))),
@@ -170,7 +176,7 @@ impl Endpoint {
                 }
             }
             if let Some(error) = self.fabric.failure() {
-                self.fabric.withdraw();
+                self.fabric.cancel_wait();
                 return Ok((state, Err(error)));
             }
             let nap = state.core.nap().map_or(NAP, |nap| nap.min(NAP));
@@ -200,27 +206,30 @@ impl Endpoint {
     }
 }
 
-/// The place to which an errand's end is reported.
-struct Report<'a> {
-    endpoint: &'a Endpoint,
-    sent: Sent,
-    completed: bool,
-}
+/// A guard that calls a function when the call that holds the guard unwinds. A call that returns disarms
+/// the guard.
+pub(crate) struct OnUnwind<F: FnMut()>(F);
 
-impl Report<'_> {
-    fn completed(mut self) {
-        self.completed = true;
+impl<F: FnMut()> OnUnwind<F> {
+    pub(crate) fn new(function: F) -> Self {
+        Self(function)
+    }
+
+    /// Calls the function now.
+    pub(crate) fn call(&mut self) {
+        (self.0)();
+    }
+
+    /// The call returns: the function is not called any more.
+    #[inline]
+    pub(crate) fn disarm(self) {
+        std::mem::forget(self);
     }
 }
 
-impl Drop for Report<'_> {
+impl<F: FnMut()> Drop for OnUnwind<F> {
     fn drop(&mut self) {
-        // This works even if the endpoint is poisoned or closed: a thread may wait for the memory.
-        let mut state = self.endpoint.insist().unwrap_or_else(PoisonError::into_inner);
-        let news = state.news();
-        state.core.ran(self.sent, self.completed);
-        state.outside += 1;
-        self.endpoint.notify(&mut state, news);
+        (self.0)();
     }
 }
 

@@ -128,9 +128,9 @@ fn a_synchronous_send_ends_with_the_match() {
     }
 }
 
-/// A receive that is withdrawn matches nothing. A matched receive cannot be withdrawn.
+/// A receive that is cancelled matches nothing. A matched receive cannot be cancelled.
 #[test]
-fn only_unmatched_receives_are_withdrawn() {
+fn only_unmatched_receives_are_cancelled() {
     let word = Datatype::named(Named::U64).commit().expect("a plan");
     let (mut engine, _other) = job();
     let (mut data, mut buffer) = (vec![5u64; 4], vec![0u64; 4]);
@@ -146,10 +146,10 @@ fn only_unmatched_receives_are_withdrawn() {
         let (Operation::Pending(first), Operation::Pending(second)) = (first, second) else {
             panic!("nothing was sent");
         };
-        assert!(engine.withdraw(first) && !engine.withdraw(first));
+        assert!(engine.cancel_receive(first) && !engine.cancel_receive(first));
         // SAFETY: the send to this rank itself completes here, while its vector lives.
         unsafe { engine.send(&from, label, 0, How::STANDARD) }.expect("a send");
-        assert!(!engine.withdraw(second));
+        assert!(!engine.cancel_receive(second));
         assert!(matches!(engine.requests().fetch(second), Some(Ok(_))));
         assert_eq!((engine.requests().in_flight(), buffer[3]), (0, 5));
     }

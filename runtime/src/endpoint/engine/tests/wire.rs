@@ -254,3 +254,57 @@ fn every_protocol_carries_every_length() {
         assert!(here.others_are_served() && there.others_are_served());
     }
 }
+
+/// Eager messages of `bytes` bytes that go into an empty ring before one has to wait.
+fn ring_room(plan: &Plan, bytes: u64) -> usize {
+    let [(mut engine, _), _] = job::<2>(8 << 10);
+    let mut data = [0u8; SHORT as usize];
+    let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
+    let label = Label { context: CONTEXT, tag: 2, bytes, types: UNKNOWN };
+    for sent in 0.. {
+        // SAFETY: the array is longer, and outlives the engine, which nobody turns after this loop.
+        match unsafe { engine.send(&layout, label, 1, How::STANDARD) }.expect("a send") {
+            Operation::Done(_) => {}
+            Operation::Pending(_) => return sent,
+        }
+    }
+    unreachable!("a ring without end")
+}
+
+/// The ACK of an unexpected synchronous message finds a full ring and an empty queue: nothing else
+/// is left to do at the receiver, but the ACK is written as soon as there is room.
+#[test]
+fn an_ack_into_a_full_ring_is_written_later() {
+    let byte = byte();
+    for bytes in [1, SHORT] {
+        let room = ring_room(&byte, bytes);
+        let [(mut sender, _), (mut receiver, _)] = job::<2>(8 << 10);
+        let mut data = [7u8; SHORT as usize];
+        let layout = LayoutRef { origin: data.as_mut_ptr(), plan: &byte, count: bytes };
+        let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
+        let how = How { synchronous: true, ..How::STANDARD };
+        // SAFETY: the array is longer, and outlives both engines.
+        let sent = unsafe { sender.send(&layout, label, 1, how) };
+        let Ok(Operation::Pending(id)) = sent else { panic!("{sent:?}") };
+        receiver.progress().expect("a turn");
+        let label = Label { tag: 2, ..label };
+        for _ in 0..room {
+            // SAFETY: the array is longer, and outlives both engines.
+            let filled = unsafe { receiver.send(&layout, label, 0, How::STANDARD) };
+            assert!(matches!(filled, Ok(Operation::Done(_))), "{filled:?}");
+        }
+        let mut got = [0u8; SHORT as usize];
+        let to = LayoutRef { origin: got.as_mut_ptr(), plan: &byte, count: bytes };
+        // SAFETY: the array is longer, and the receive is over when the call returns.
+        let received = unsafe { receiver.receive(&any(to, bytes, CONTEXT)) };
+        assert!(matches!(received, Ok(Operation::Done(_))), "{received:?}");
+        assert!(!receiver.is_idle(), "an ACK has yet to be written");
+        for _ in 0..1000 {
+            sender.progress().expect("a turn");
+            receiver.progress().expect("a turn");
+        }
+        let status = sender.requests().fetch(id).expect("an ACK").expect("well");
+        assert_eq!(status.bytes, bytes);
+        assert!(sender.others_are_served() && receiver.others_are_served());
+    }
+}

@@ -1,0 +1,119 @@
+//! Schedules of two ranks in one process, turned by hand.
+
+use super::*;
+use crate::endpoint::sources::Core;
+use crate::schedule::Part;
+use crate::schedule::program::Peer;
+use crate::shm::segment::{JobFlags, Segment};
+use crate::transport::fabric::Fabric;
+use std::sync::Arc;
+
+const CONTEXT: u64 = 3;
+const TAG: i32 = 5;
+
+/// Rank 0 with schedules, and the messages of rank 1.
+fn job() -> (Core, MessageEngine) {
+    let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
+    let segment = Arc::new(segment);
+    let [first, second] = [0, 1].map(|rank| {
+        let fabric = Fabric::join(segment.clone(), rank).expect("a rank");
+        MessageEngine::new(fabric, 4096)
+    });
+    let mut core = Core::new(first);
+    core.register(|number| Schedules::new(number, 0));
+    (core, second)
+}
+
+/// Starts a schedule that sends `data` to rank 1.
+fn start_send(core: &mut Core, data: &mut [u8; 8]) -> Operation {
+    let part = Part { origin: data.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
+    let place = Place { context: CONTEXT, tag: TAG };
+    let started = core.with(|schedules: &mut Schedules, engine| {
+        // SAFETY: the callers keep the array until the schedule is over or detached.
+        unsafe {
+            schedules.start(engine, place, |steps| {
+                steps.send(&part, Peer { slot: 1, rank: 1 }).map(drop)
+            })
+        }
+    });
+    started.expect("registered").expect("started")
+}
+
+/// A send that waits for room in the ring is detached when there is room: it goes out during the
+/// detach, and its step is finished once.
+#[test]
+fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
+    let (mut core, mut other) = job();
+    let mut data = [1u8; 8];
+    let layout = LayoutRef { origin: data.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
+    let label = Label { context: CONTEXT, tag: 0, bytes: 8, types: typecheck::UNKNOWN };
+    let mut sent = 0;
+    let last = loop {
+        // SAFETY: the array outlives both engines.
+        let started = unsafe { core.engine.send(&layout, label, 1, How::STANDARD) };
+        sent += 1;
+        if let Operation::Pending(id) = started.expect("a send") {
+            break id;
+        }
+    };
+    let mut word = [2u8; 8];
+    let Operation::Pending(id) = start_send(&mut core, &mut word) else {
+        panic!("the ring is not full");
+    };
+    while other.progress().expect("a turn") {}
+    assert!(core.detach(id), "no errand runs");
+    word.fill(9);
+    for _ in 0..100 {
+        core.progress().expect("a turn");
+        other.progress().expect("a turn");
+    }
+    let status = core.engine.requests().fetch(last).expect("an end").expect("well");
+    assert_eq!(status.bytes, 8);
+    assert!(core.is_idle() && core.others_are_served());
+    // All have come: the last with the data that it was detached from.
+    let mut got = [0u8; 8];
+    for message in 0..=sent {
+        let layout = LayoutRef { origin: got.as_mut_ptr(), ..layout };
+        let (source, tag) = (Source::Rank(0), Tag::Any);
+        let posting = Posting { layout, capacity: 8, context: CONTEXT, source, tag };
+        // SAFETY: the array outlives both engines.
+        let received = unsafe { other.receive(&posting) }.expect("a receive");
+        let tag = if message == sent { TAG } else { 0 };
+        assert_eq!(received, Operation::Done(Status { source: 0, tag, bytes: 8 }));
+    }
+    assert_eq!(got, [2; 8]);
+}
+
+/// A communicator goes before its schedule is over: the schedule leaves no queues of the context behind.
+#[test]
+fn a_schedule_that_outlives_its_communicator_closes_the_context() {
+    let (mut core, mut other) = job();
+    let mut data = [1u8; 8];
+    let part = Part { origin: data.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
+    let place = Place { context: CONTEXT, tag: TAG };
+    let started = core.with(|schedules: &mut Schedules, engine| {
+        // SAFETY: the array outlives the schedule.
+        unsafe {
+            schedules.start(engine, place, |steps| {
+                let peer = Peer { slot: 1, rank: 1 };
+                let first = steps.receive(&part, peer)?;
+                let second = steps.receive(&part, peer)?;
+                steps.after(second, first);
+                Ok(())
+            })
+        }
+    });
+    let Ok(Ok(Operation::Pending(id))) = started else { panic!("{started:?}") };
+    core.close_context(CONTEXT);
+    assert_eq!(core.engine.contexts(), 1);
+    let mut word = [3u8; 8];
+    let layout = LayoutRef { origin: word.as_mut_ptr(), plan: bytes().expect("a plan"), count: 8 };
+    let label = Label { context: CONTEXT, tag: TAG, bytes: 8, types: typecheck::UNKNOWN };
+    for _ in 0..2 {
+        // SAFETY: the array outlives both engines.
+        unsafe { other.send(&layout, label, 0, How::STANDARD) }.expect("a send");
+        core.progress().expect("a turn");
+    }
+    core.engine.requests().fetch(id).expect("an end").expect("well");
+    assert_eq!((core.engine.contexts(), data), (0, [3; 8]));
+}
