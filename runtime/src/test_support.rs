@@ -6,7 +6,7 @@
 //! `progress.rs`. What a test writes is what a rank gone wild could write.
 
 use crate::endpoint::engine::{How, MessageEngine};
-use crate::message::envelope::Label;
+use crate::message::label::{Label, Sender, Slot};
 use crate::message::payload::{LayoutRef, Posting};
 use crate::message::typecheck::OF_LAYOUT;
 use crate::message::{Operation, Source, Status, Tag};
@@ -58,6 +58,10 @@ impl RankPair {
     /// Out of memory.
     pub unsafe fn new(eager_limit: u64, ways: RankPairWays) -> Result<Self> {
         let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0)?);
+        for rank in 0..2 {
+            // Both ranks read all words of their mailboxes, which a test may write.
+            segment.slot(rank).writers.store(2, Ordering::Relaxed);
+        }
         let fabrics = [Fabric::join(segment.clone(), 0)?, Fabric::join(segment.clone(), 1)?];
         let engines = fabrics.clone().map(|fabric| {
             let mut engine = MessageEngine::new(fabric, eager_limit.min(pair::EAGER_MAX as u64));
@@ -102,7 +106,7 @@ impl RankPair {
         let label = Label { context: 0, tag, bytes: plan.packed_bytes(count)?, types: OF_LAYOUT };
         let how = How { synchronous, ..How::STANDARD };
         // SAFETY: the memory is the caller's promise, and the label has its packed size.
-        number(unsafe { self.engines[rank].send(&layout, label, 1 - rank, how) })
+        number(unsafe { self.engines[rank].send(&layout, label, Slot::new(1 - rank), how) })
     }
 
     /// Starts a receive: its number, unless it is complete.
@@ -121,6 +125,10 @@ impl RankPair {
         source: Source,
         tag: Tag,
     ) -> Result<Option<u64>> {
+        let source = match source {
+            Source::Any => Sender::Any,
+            Source::Rank(rank) => Sender::Slot(Slot::new(rank)),
+        };
         let posting = Posting::new(LayoutRef { origin, plan, count }, 0, source, tag)?;
         // SAFETY: the memory is the caller's promise, and the capacity its packed size.
         number(unsafe { self.engines[rank].receive(&posting) })

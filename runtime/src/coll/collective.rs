@@ -233,7 +233,7 @@ impl Communicator {
     /// A rank, where messages go.
     #[inline]
     pub(super) fn peer(&self, rank: usize) -> Result<Peer> {
-        Ok(Peer { slot: self.world_rank(rank, "rank", ErrorKind::Rank)?, rank })
+        Ok(Peer { slot: self.slot(rank, "rank", ErrorKind::Rank)?, rank })
     }
 }
 

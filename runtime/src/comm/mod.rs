@@ -5,8 +5,8 @@
 //! count and buffer first and start nothing when a check fails; then `endpoint/progress.rs` does the
 //! work. Collective calls, those that make communicators among them, are in `coll/`, grids in `topo/`.
 //!
-//! Invariant: ranks of a communicator become ranks of the world here, on the way in
-//! (`world_rank`), and statuses become the communicator's again on the way out (`local`); `peers.rs`
+//! Invariant: ranks of a communicator become slots of the job here, on the way in
+//! (`slot`), and statuses become the communicator's again on the way out (`local`); `peers.rs`
 //! knows which ranks these are.
 
 mod group;
@@ -23,7 +23,7 @@ use crate::message::typecheck::OF_LAYOUT;
 pub use crate::message::{Operation, Source, Status, Tag};
 
 use crate::endpoint::progress::{Endpoint, OnUnwind};
-use crate::message::envelope::Label;
+use crate::message::label::{Label, Sender, Slot};
 use crate::schedule::table::{Place, ROUNDS};
 use crate::{Error, ErrorKind, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -196,10 +196,21 @@ impl Communicator {
         self.shared.peers.world_rank(rank, argument, kind)
     }
 
+    /// The slot of `rank`.
+    #[inline]
+    pub(crate) fn slot(
+        &self,
+        rank: usize,
+        argument: &'static str,
+        kind: ErrorKind,
+    ) -> Result<Slot> {
+        self.shared.peers.slot(rank, argument, kind)
+    }
+
     /// A source as the message engine knows it.
     #[inline]
-    pub(crate) fn world_source(&self, source: Source) -> Result<Source> {
-        self.shared.peers.world_source(source)
+    fn sender(&self, source: Source) -> Result<Sender> {
+        self.shared.peers.sender(source)
     }
 
     /// A status of the message engine, as this communicator's.
@@ -241,7 +252,7 @@ impl Communicator {
         tag: i32,
         space: Space,
     ) -> Result<Operation> {
-        let dest = self.world_rank(dest, "dest", ErrorKind::Rank)?;
+        let dest = self.slot(dest, "dest", ErrorKind::Rank)?;
         check_tag(tag)?;
         let bytes = layout.plan.packed_bytes(layout.count)?;
         let label = Label { context: self.context(space), tag, bytes, types: OF_LAYOUT };
@@ -261,7 +272,7 @@ impl Communicator {
         tag: Tag,
         space: Space,
     ) -> Result<Operation> {
-        let source = self.world_source(source)?;
+        let source = self.sender(source)?;
         check_receive_tag(tag)?;
         let posting = Posting::new(*layout, self.context(space), source, tag)?;
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
@@ -360,7 +371,7 @@ impl Communicator {
     ) -> Result<Status> {
         let layout = writable(buf, origin, plan, count, "buf")?;
         let (source, tag) = (source.into(), tag.into());
-        let source = self.world_source(source)?;
+        let source = self.sender(source)?;
         check_receive_tag(tag)?;
         let posting = Posting::new(layout, self.context(Space::User), source, tag)?;
         // SAFETY: the slice is mutably borrowed until the call returns, after which the operation
@@ -432,7 +443,7 @@ impl Communicator {
     }
 
     fn look(&self, source: Source, tag: Tag, wait: bool) -> Result<Option<Status>> {
-        let source = self.world_source(source)?;
+        let source = self.sender(source)?;
         check_receive_tag(tag)?;
         let found = self.shared.endpoint.probe(self.context(Space::User), source, tag, wait)?;
         found.map(|status| self.local(status)).transpose()

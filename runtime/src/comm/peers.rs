@@ -1,13 +1,14 @@
 //! The door of a communicator: whose ranks its calls name, and which ranks of the world these are.
 //!
-//! `mod.rs` asks it for every destination, source, root and status; below this room every rank is one
-//! of the world. In an ordinary communicator calls name the ranks of its own group. Between two groups
-//! they name the ranks of the other one: a rank then is in the local group, and everybody whom it
-//! sends to or hears from is in the remote group.
+//! `mod.rs` asks it for every destination, source, root and status, `raw.rs` for ranks of the world; below
+//! this room every process is known by its slot in the job. In an ordinary communicator calls name the
+//! ranks of its own group. Between two groups they name the ranks of the other one: a rank then is in the
+//! local group, and everybody whom it sends to or hears from is in the remote group.
 //!
 //! Invariant: this process is a member of the local group, as `rank`.
 
 use super::group::Group;
+use crate::message::label::{Sender, Slot};
 use crate::message::{Source, Status};
 use crate::{Error, ErrorKind, Result};
 
@@ -85,15 +86,29 @@ impl Peers {
         }
     }
 
+    /// The slot of a rank that a call names.
+    ///
+    /// # Errors
+    /// There is no such rank: an error of this kind about this argument.
+    #[inline]
+    pub(super) fn slot(
+        &self,
+        rank: usize,
+        argument: &'static str,
+        kind: ErrorKind,
+    ) -> Result<Slot> {
+        Ok(slot_of(self.world_rank(rank, argument, kind)?))
+    }
+
     /// A source that a call names, as the message engine knows it.
     ///
     /// # Errors
     /// There is no such rank.
     #[inline]
-    pub(super) fn world_source(&self, source: Source) -> Result<Source> {
+    pub(super) fn sender(&self, source: Source) -> Result<Sender> {
         Ok(match source {
-            Source::Any => Source::Any,
-            Source::Rank(rank) => Source::Rank(self.world_rank(rank, "source", ErrorKind::Rank)?),
+            Source::Any => Sender::Any,
+            Source::Rank(rank) => Sender::Slot(self.slot(rank, "source", ErrorKind::Rank)?),
         })
     }
 
@@ -122,6 +137,21 @@ impl Peers {
         let group = if self.remote.is_some() { "remote group" } else { "communicator" };
         let detail = format!("{rank} is not a rank of a {group} of {}", self.named().size());
         Error::new(kind, argument, detail)
+    }
+}
+
+/// The slot of a rank of the world: it has the rank's own number.
+#[inline]
+pub(super) fn slot_of(world: usize) -> Slot {
+    Slot::new(world)
+}
+
+/// A source among the ranks of the world, as the message engine knows it.
+#[inline]
+pub(super) fn sender_of(source: Source) -> Sender {
+    match source {
+        Source::Any => Sender::Any,
+        Source::Rank(world) => Sender::Slot(slot_of(world)),
     }
 }
 
@@ -156,8 +186,8 @@ mod tests {
         let peers = Peers::within(local, 1).expect("a member");
         assert_eq!((peers.rank(), peers.local().size()), (1, 3));
         assert_eq!(peers.world_rank(0, "dest", ErrorKind::Rank), Ok(4));
-        assert_eq!(peers.world_source(Source::Rank(2)), Ok(Source::Rank(2)));
-        assert_eq!(peers.world_source(Source::Any), Ok(Source::Any));
+        assert_eq!(peers.sender(Source::Rank(2)), Ok(Sender::Slot(Slot::new(2))));
+        assert_eq!(peers.sender(Source::Any), Ok(Sender::Any));
         assert_eq!(peers.status(status(4)).expect("a member").source, 0);
         let error = peers.world_rank(3, "root", ErrorKind::Root).expect_err("no rank");
         assert_eq!(error.kind(), ErrorKind::Root);
@@ -175,7 +205,7 @@ mod tests {
         assert_eq!(here.world_rank(0, "dest", ErrorKind::Rank), Ok(7));
         assert_eq!(there.world_rank(0, "dest", ErrorKind::Rank), Ok(4));
         assert_eq!(there.world_rank(2, "dest", ErrorKind::Rank), Ok(2));
-        assert_eq!(here.world_source(Source::Rank(1)), Ok(Source::Rank(0)));
+        assert_eq!(here.sender(Source::Rank(1)), Ok(Sender::Slot(Slot::new(0))));
         // What rank 2 of the local group sends to rank 1 of the remote one comes from rank 2.
         assert_eq!(here.world_rank(1, "dest", ErrorKind::Rank), Ok(0));
         assert_eq!(there.status(status(2)).expect("a peer").source, 2);

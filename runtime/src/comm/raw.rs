@@ -3,6 +3,7 @@
 //! The halo exchange and the C face use [`Messages`]; safe programs use `scope.rs`. Operations end in
 //! `progress.rs`.
 
+use super::peers::{sender_of, slot_of};
 use super::{Communicator, Space};
 use crate::endpoint::engine::{How, MessageEngine, Taken};
 use crate::endpoint::progress::Endpoint;
@@ -102,12 +103,12 @@ impl Messages {
         let how = How { synchronous: mode == SendMode::Synchronous, backing };
         let label = Label { context: self.context, tag, bytes, types: OF_LAYOUT };
         // SAFETY: the memory is the caller's promise, the size is the plan's own.
-        unsafe { self.endpoint.send_as(&layout, label, dest, how) }
+        unsafe { self.endpoint.send_as(&layout, label, slot_of(dest), how) }
     }
 
     #[inline]
     fn posting<'a>(&self, layout: LayoutRef<'a>, source: Source, tag: Tag) -> Result<Posting<'a>> {
-        Posting::new(layout, self.context, source, tag)
+        Posting::new(layout, self.context, sender_of(source), tag)
     }
 
     /// Starts a receive of at most `count` elements.
@@ -178,7 +179,7 @@ impl Messages {
     /// # Errors
     /// A rank has died.
     pub fn probe(&self, source: Source, tag: Tag, wait: bool) -> Result<Option<Status>> {
-        self.endpoint.probe(self.context, source, tag, wait)
+        self.endpoint.probe(self.context, sender_of(source), tag, wait)
     }
 
     /// The same, taken out of the queue.
@@ -187,7 +188,7 @@ impl Messages {
     /// A rank has died.
     #[doc(alias = "MPI_Mprobe")]
     pub fn take(&self, source: Source, tag: Tag, wait: bool) -> Result<Option<Matched>> {
-        Ok(self.endpoint.take(self.context, source, tag, wait)?.map(Matched))
+        Ok(self.endpoint.take(self.context, sender_of(source), tag, wait)?.map(Matched))
     }
 
     /// Waits until `look` has an answer. It is called often, under the lock of all communication:

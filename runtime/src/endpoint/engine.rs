@@ -18,10 +18,10 @@ mod receive;
 use super::matching::{Arrived, Matching, Unexpected};
 use super::requests::{Request, Requests};
 use crate::message::envelope::{Envelope, INLINE_MAX, Place};
-use crate::message::label::Label;
+use crate::message::label::{Label, Sender, Slot};
 use crate::message::payload::{Backing, LayoutRef, Posting, Sink, Supply, buffer, copy};
 use crate::message::typecheck::{self, OF_LAYOUT, UNKNOWN};
-use crate::message::{Operation, Source, Status, Tag};
+use crate::message::{Operation, Status, Tag};
 use crate::settings::Forced;
 use crate::transport::area::Area;
 use crate::transport::choice::Terms;
@@ -61,6 +61,7 @@ pub struct MessageEngine {
     terms: Terms,
     /// Whether the types of messages are compared.
     check_types: bool,
+    /// By slot: the ranks of the world, and processes that have joined later and been met.
     peers: Vec<Peer>,
     /// The rank to which this rank wrote last.
     latest: usize,
@@ -169,6 +170,14 @@ impl MessageEngine {
         self.matching.contexts()
     }
 
+    /// Makes the peers of the slots up to `slot` that have none: their processes may have joined later.
+    #[inline]
+    fn meet(&mut self, slot: usize) {
+        while slot >= self.peers.len() {
+            self.peers.push(Peer::new(&self.fabric, self.peers.len()));
+        }
+    }
+
     /// Returns a peer and the parts that its protocols work with.
     #[inline]
     fn at(&mut self, rank: usize) -> (&mut Peer, Work<'_, Requests>) {
@@ -201,8 +210,8 @@ impl MessageEngine {
 
     // ---- starting ----
 
-    /// Starts a send of `label.bytes` packed bytes to rank `dest`. Their types are what the label says,
-    /// or the layout's for `OF_LAYOUT`.
+    /// Starts a send of `label.bytes` packed bytes to the process in slot `dest`. Their types are what the
+    /// label says, or the layout's for `OF_LAYOUT`.
     ///
     /// # Safety
     ///
@@ -219,7 +228,7 @@ impl MessageEngine {
         &mut self,
         layout: &LayoutRef<'_>,
         label: Label,
-        dest: usize,
+        dest: Slot,
         how: How,
     ) -> Result<Operation> {
         let mut label = label;
@@ -232,12 +241,13 @@ impl MessageEngine {
         self.traffic.messages += 1;
         self.traffic.bytes += label.bytes;
         let status = Status { source: self.fabric.rank(), tag: label.tag, bytes: label.bytes };
-        if dest == self.fabric.rank() {
+        if dest.index() == self.fabric.rank() {
             // SAFETY: `layout`, `label.bytes` and lent memory meet the three conditions of `# Safety`,
             // which are also those of `send_self`.
             return unsafe { self.send_self(layout, label, status, how) };
         }
-        self.latest = dest;
+        self.meet(dest.index());
+        self.latest = dest.index();
         self.preparing = label.bytes > INLINE_MAX as u64;
         let tx = self.peers[dest].link.contact(&self.fabric)?;
         if self.terms.is_eager(label.bytes) && !how.synchronous && tx.is_idle() {
@@ -261,7 +271,7 @@ impl MessageEngine {
         let (synchronous, stage) = (how.synchronous, SendStage::Queued);
         let id =
             self.requests.open(Request::Send(Send { dest, label, supply, synchronous, stage }));
-        let sent = self.with_peer(dest, |peer, work| peer.send(work, id));
+        let sent = self.with_peer(dest.index(), |peer, work| peer.send(work, id));
         self.pending_unless(sent, id)
     }
 

@@ -6,8 +6,8 @@
 //! section 3.5): per source there is one queue of each kind, receives from any source have their
 //! own, and numbers given on arrival and on posting decide between queues.
 
-use crate::message::label::Label;
-use crate::message::{Source, Tag};
+use crate::message::Tag;
+use crate::message::label::{Label, Sender, Slot};
 use crate::transport::types::Located;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -101,35 +101,35 @@ impl Matching {
     }
 
     /// Queues a receive that matched no message.
-    pub fn post(&mut self, context: u64, source: Source, tag: Tag, id: u64) {
+    pub fn post(&mut self, context: u64, source: Sender, tag: Tag, id: u64) {
         self.queues(context).post(source, tag, id);
     }
 
     /// Removes a posted receive from its queue. Returns false if it is not queued any more.
-    pub fn cancel_receive(&mut self, context: u64, source: Source, id: u64) -> bool {
+    pub fn cancel_receive(&mut self, context: u64, source: Sender, id: u64) -> bool {
         self.queues(context).cancel_receive(source, id)
     }
 
     /// Takes the receive that a message from `source` with this label matches out of its queue.
     #[inline]
-    pub fn arrive(&mut self, source: usize, label: &Label) -> Option<u64> {
+    pub fn arrive(&mut self, source: Slot, label: &Label) -> Option<u64> {
         self.queues(label.context).arrive(source, label.tag)
     }
 
     /// Queues a message that matched no receive.
-    pub fn keep(&mut self, source: usize, label: Label, what: Arrived) {
+    pub fn keep(&mut self, source: Slot, label: Label, what: Arrived) {
         self.queues(label.context).keep(source, label, what);
     }
 
     /// Returns the first unexpected message that a receive from `source` with `tag` matches, and its source.
     #[inline]
-    pub fn look(&mut self, context: u64, source: Source, tag: Tag) -> Option<(usize, &Unexpected)> {
+    pub fn look(&mut self, context: u64, source: Sender, tag: Tag) -> Option<(Slot, &Unexpected)> {
         self.queues(context).look(source, tag)
     }
 
     /// Takes the first unexpected message that a receive from `source` with `tag` matches.
     #[inline]
-    pub fn take(&mut self, context: u64, source: Source, tag: Tag) -> Option<(usize, Unexpected)> {
+    pub fn take(&mut self, context: u64, source: Sender, tag: Tag) -> Option<(Slot, Unexpected)> {
         self.queues(context).take(source, tag)
     }
 }
@@ -162,20 +162,20 @@ impl Queues {
     }
 
     /// Queues a receive that matched no message.
-    fn post(&mut self, source: Source, tag: Tag, id: u64) {
+    fn post(&mut self, source: Sender, tag: Tag, id: u64) {
         self.order += 1;
         let posted = Posted { tag, id, order: self.order };
         match source {
-            Source::Any => self.posted_any.push_back(posted),
-            Source::Rank(rank) => self.posted[rank].push_back(posted),
+            Sender::Any => self.posted_any.push_back(posted),
+            Sender::Slot(slot) => of(&mut self.posted, slot).push_back(posted),
         }
     }
 
     /// Removes a posted receive from its queue. Returns false if it is not queued any more.
-    fn cancel_receive(&mut self, source: Source, id: u64) -> bool {
+    fn cancel_receive(&mut self, source: Sender, id: u64) -> bool {
         let queue = match source {
-            Source::Any => &mut self.posted_any,
-            Source::Rank(rank) => &mut self.posted[rank],
+            Sender::Any => &mut self.posted_any,
+            Sender::Slot(slot) => of(&mut self.posted, slot),
         };
         let Some(at) = queue.iter().position(|posted| posted.id == id) else { return false };
         queue.remove(at);
@@ -184,21 +184,21 @@ impl Queues {
 
     /// Takes the receive that a message from `source` with `tag` matches out of its queue.
     #[inline]
-    fn arrive(&mut self, source: usize, tag: i32) -> Option<u64> {
+    fn arrive(&mut self, source: Slot, tag: i32) -> Option<u64> {
         let find = |queue: &VecDeque<Posted>| {
             queue.iter().enumerate().find(|(_, p)| p.tag.accepts(tag)).map(|(i, p)| (i, p.order))
         };
-        let named = find(&self.posted[source]);
+        let named = self.posted.get(source.index()).and_then(find);
         let any = if self.posted_any.is_empty() { None } else { find(&self.posted_any) };
         let (queue, at) = match (named, any) {
             (Some((i, first)), Some((j, second))) => {
                 if first < second {
-                    (&mut self.posted[source], i)
+                    (of(&mut self.posted, source), i)
                 } else {
                     (&mut self.posted_any, j)
                 }
             }
-            (Some((i, _)), None) => (&mut self.posted[source], i),
+            (Some((i, _)), None) => (of(&mut self.posted, source), i),
             (None, Some((j, _))) => (&mut self.posted_any, j),
             (None, None) => return None,
         };
@@ -206,46 +206,62 @@ impl Queues {
     }
 
     /// Queues a message that matched no receive.
-    fn keep(&mut self, source: usize, label: Label, what: Arrived) {
+    fn keep(&mut self, source: Slot, label: Label, what: Arrived) {
         self.order += 1;
         let Label { tag, bytes, types, .. } = label;
         let order = self.order;
-        self.unexpected[source].push_back(Unexpected { tag, bytes, types, what, order });
+        let message = Unexpected { tag, bytes, types, what, order };
+        of(&mut self.unexpected, source).push_back(message);
     }
 
     /// Finds the first unexpected message that a receive from `source` with `tag` matches: its source and
     /// its place in that source's queue.
     #[inline]
-    fn find(&self, source: Source, tag: Tag) -> Option<(usize, usize)> {
-        let first = |rank: usize| self.unexpected[rank].iter().position(|u| tag.accepts(u.tag));
+    fn find(&self, source: Sender, tag: Tag) -> Option<(Slot, usize)> {
+        let first = |queue: &VecDeque<Unexpected>| queue.iter().position(|u| tag.accepts(u.tag));
         match source {
-            Source::Rank(rank) => first(rank).map(|at| (rank, at)),
-            Source::Any => (0..self.unexpected.len())
-                .filter_map(|rank| first(rank).map(|at| (rank, at)))
-                .min_by_key(|&(rank, at)| self.unexpected[rank][at].order),
+            Sender::Slot(slot) => {
+                self.unexpected.get(slot.index()).and_then(first).map(|at| (slot, at))
+            }
+            Sender::Any => self
+                .unexpected
+                .iter()
+                .enumerate()
+                .filter_map(|(slot, queue)| first(queue).map(|at| (Slot::new(slot), at)))
+                .min_by_key(|&(slot, at)| self.unexpected[slot.index()][at].order),
         }
     }
 
     /// Returns the first unexpected message that a receive matches, and leaves it in its queue.
-    fn look(&self, source: Source, tag: Tag) -> Option<(usize, &Unexpected)> {
-        self.find(source, tag).map(|(rank, at)| (rank, &self.unexpected[rank][at]))
+    fn look(&self, source: Sender, tag: Tag) -> Option<(Slot, &Unexpected)> {
+        self.find(source, tag).map(|(slot, at)| (slot, &self.unexpected[slot.index()][at]))
     }
 
     /// Takes the first unexpected message that a receive matches out of its queue.
     #[inline]
-    fn take(&mut self, source: Source, tag: Tag) -> Option<(usize, Unexpected)> {
-        let (rank, at) = self.find(source, tag)?;
-        self.unexpected[rank].remove(at).map(|message| (rank, message))
+    fn take(&mut self, source: Sender, tag: Tag) -> Option<(Slot, Unexpected)> {
+        let (slot, at) = self.find(source, tag)?;
+        self.unexpected[slot.index()].remove(at).map(|message| (slot, message))
     }
+}
+
+/// Returns the queue of a slot. The queue is made now if there is none: the process may have joined later.
+#[inline]
+fn of<T>(queues: &mut Vec<VecDeque<T>>, slot: Slot) -> &mut VecDeque<T> {
+    let index = slot.index();
+    if index >= queues.len() {
+        queues.resize_with(index + 1, VecDeque::new);
+    }
+    &mut queues[index]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn offered(message: Option<(usize, Unexpected)>) -> Option<(usize, u64)> {
-        message.map(|(rank, m)| match m.what {
-            Arrived::Rts(id, _) => (rank, id),
+    fn offered(message: Option<(Slot, Unexpected)>) -> Option<(usize, u64)> {
+        message.map(|(slot, m)| match m.what {
+            Arrived::Rts(id, _) => (slot.index(), id),
             other => panic!("{other:?}"),
         })
     }
@@ -253,15 +269,15 @@ mod tests {
     #[test]
     fn receives_match_in_posting_order_across_queues() {
         let mut m = Queues::new(3);
-        m.post(Source::Any, Tag::Is(5), 1);
-        m.post(Source::Rank(2), Tag::Any, 2);
-        m.post(Source::Rank(2), Tag::Is(5), 3);
-        m.post(Source::Any, Tag::Any, 4);
-        assert_eq!(m.arrive(2, 7), Some(2));
-        assert_eq!(m.arrive(2, 5), Some(1));
-        assert_eq!(m.arrive(2, 5), Some(3));
-        assert_eq!(m.arrive(1, 5), Some(4));
-        assert_eq!(m.arrive(1, 5), None);
+        m.post(Sender::Any, Tag::Is(5), 1);
+        m.post(Sender::Slot(Slot::new(2)), Tag::Any, 2);
+        m.post(Sender::Slot(Slot::new(2)), Tag::Is(5), 3);
+        m.post(Sender::Any, Tag::Any, 4);
+        assert_eq!(m.arrive(Slot::new(2), 7), Some(2));
+        assert_eq!(m.arrive(Slot::new(2), 5), Some(1));
+        assert_eq!(m.arrive(Slot::new(2), 5), Some(3));
+        assert_eq!(m.arrive(Slot::new(1), 5), Some(4));
+        assert_eq!(m.arrive(Slot::new(1), 5), None);
         assert!(m.is_empty());
     }
 
@@ -270,23 +286,35 @@ mod tests {
         let mut m = Queues::new(2);
         for (source, tag, id) in [(1, 0, 10), (0, 1, 11), (1, 1, 12), (0, 0, 13)] {
             let label = Label { context: 0, tag, bytes: 8, types: 0 };
-            m.keep(source, label, Arrived::Rts(id, None));
+            m.keep(Slot::new(source), label, Arrived::Rts(id, None));
         }
-        assert_eq!(m.look(Source::Any, Tag::Is(1)).map(|(rank, _)| rank), Some(0));
-        assert_eq!(offered(m.take(Source::Any, Tag::Is(1))), Some((0, 11)));
-        assert_eq!(offered(m.take(Source::Rank(1), Tag::Is(1))), Some((1, 12)));
-        assert_eq!(offered(m.take(Source::Any, Tag::Any)), Some((1, 10)));
-        assert_eq!(offered(m.take(Source::Rank(1), Tag::Any)), None);
-        assert_eq!(offered(m.take(Source::Any, Tag::Any)), Some((0, 13)));
+        assert_eq!(m.look(Sender::Any, Tag::Is(1)).map(|(slot, _)| slot.index()), Some(0));
+        assert_eq!(offered(m.take(Sender::Any, Tag::Is(1))), Some((0, 11)));
+        assert_eq!(offered(m.take(Sender::Slot(Slot::new(1)), Tag::Is(1))), Some((1, 12)));
+        assert_eq!(offered(m.take(Sender::Any, Tag::Any)), Some((1, 10)));
+        assert_eq!(offered(m.take(Sender::Slot(Slot::new(1)), Tag::Any)), None);
+        assert_eq!(offered(m.take(Sender::Any, Tag::Any)), Some((0, 13)));
     }
 
     #[test]
     fn a_cancelled_receive_matches_nothing() {
         let mut m = Queues::new(1);
-        m.post(Source::Rank(0), Tag::Any, 1);
-        m.post(Source::Any, Tag::Any, 2);
-        assert!(m.cancel_receive(Source::Rank(0), 1));
-        assert!(!m.cancel_receive(Source::Rank(0), 1));
-        assert_eq!(m.arrive(0, 0), Some(2));
+        m.post(Sender::Slot(Slot::new(0)), Tag::Any, 1);
+        m.post(Sender::Any, Tag::Any, 2);
+        assert!(m.cancel_receive(Sender::Slot(Slot::new(0)), 1));
+        assert!(!m.cancel_receive(Sender::Slot(Slot::new(0)), 1));
+        assert_eq!(m.arrive(Slot::new(0), 0), Some(2));
+    }
+
+    #[test]
+    fn slots_beyond_the_first_have_queues_when_they_need_them() {
+        let mut m = Queues::new(1);
+        let late = Slot::new(9);
+        assert_eq!(m.arrive(late, 0), None);
+        assert!(m.look(Sender::Slot(late), Tag::Any).is_none());
+        m.keep(late, Label { context: 0, tag: 2, bytes: 8, types: 0 }, Arrived::Rts(7, None));
+        assert_eq!(offered(m.take(Sender::Any, Tag::Any)), Some((9, 7)));
+        m.post(Sender::Slot(late), Tag::Any, 3);
+        assert_eq!(m.arrive(late, 0), Some(3));
     }
 }

@@ -23,9 +23,9 @@ pub(crate) use self::waiting::OnUnwind;
 use self::waiting::{rest, rests};
 use super::engine::{Glance, How, MessageEngine, Taken};
 use super::sources::{Core, Source as ProgressSource};
-use crate::message::envelope::Label;
+use crate::message::label::{Label, Sender, Slot};
 use crate::message::payload::{LayoutRef, Posting};
-use crate::message::{Operation, Source, Status, Tag};
+use crate::message::{Operation, Status, Tag};
 use crate::settings::Forced;
 use crate::sys::fork;
 use crate::transport::fabric::Fabric;
@@ -197,7 +197,7 @@ impl Endpoint {
         &self,
         layout: &LayoutRef<'_>,
         label: Label,
-        dest: usize,
+        dest: Slot,
     ) -> Result<Operation> {
         // SAFETY: the caller guarantees the conditions of `MessageEngine::send` for `layout` and `label`.
         // `How::STANDARD` lends no memory.
@@ -218,7 +218,7 @@ impl Endpoint {
         &self,
         layout: &LayoutRef<'_>,
         label: Label,
-        dest: usize,
+        dest: Slot,
         how: How,
     ) -> Result<Operation> {
         let mut state = self.lock()?;
@@ -236,7 +236,7 @@ impl Endpoint {
     pub fn take(
         &self,
         context: u64,
-        source: Source,
+        source: Sender,
         tag: Tag,
         wait: bool,
     ) -> Result<Option<Taken>> {
@@ -354,7 +354,7 @@ impl Endpoint {
     /// Returns the errors of [`Endpoint::receive`] and [`Endpoint::wait`].
     pub unsafe fn receive_now(&self, posting: &Posting<'_>) -> Result<Status> {
         let mut state = self.lock()?;
-        if let Source::Rank(from) = posting.source
+        if let Sender::Slot(from) = posting.source
             && !self.spin.is_zero()
             && state.core.engine.is_quiet(posting.context, from, posting.tag)
         {
@@ -544,7 +544,7 @@ impl Endpoint {
     pub fn probe(
         &self,
         context: u64,
-        source: Source,
+        source: Sender,
         tag: Tag,
         wait: bool,
     ) -> Result<Option<Status>> {

@@ -208,7 +208,7 @@ impl Requests {
 
     /// Returns the number of sends in flight to ranks other than `rank`.
     pub fn sends_in_flight_but_to(&self, rank: usize) -> usize {
-        let counted = |entry: &&Entry| matches!(&entry.request, Some(Request::Send(send)) if send.dest != rank);
+        let counted = |entry: &&Entry| matches!(&entry.request, Some(Request::Send(send)) if send.dest.index() != rank);
         self.entries.iter().filter(counted).count()
     }
 
@@ -236,13 +236,13 @@ impl RequestTable for Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Source;
+    use crate::message::label::Sender;
     use crate::message::payload::Sink;
 
     fn receive() -> Request {
         Request::Receive(Receive {
             context: 0,
-            source: Source::Any,
+            source: Sender::Any,
             sink: Sink::Discard,
             capacity: 0,
             stream: None,

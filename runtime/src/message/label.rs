@@ -24,6 +24,37 @@ impl From<usize> for Source {
     }
 }
 
+/// The place of a process in the job. The shared memory has a part for each slot, and messages go to slots. A
+/// rank of the world has the slot with its own number. A process that joins the job later has a slot after
+/// those of the ranks, and no rank in the world.
+///
+/// Only `comm/peers.rs` makes slots from ranks. The message engine knows no ranks of communicators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot(usize);
+
+impl Slot {
+    /// The slot with this number.
+    #[inline]
+    pub(crate) fn new(index: usize) -> Self {
+        Self(index)
+    }
+
+    /// Its number.
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// The process from which a receive or probe accepts messages, for the message engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// Every process.
+    Any,
+    /// The process in this slot.
+    Slot(Slot),
+}
+
 /// The tag that a receive or probe accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tag {

@@ -1,6 +1,6 @@
 //! The parts of a message, whichever protocol carries it: its label, data, types and envelope.
 //!
-//! `label.rs` has source, tag, status and label. `payload.rs` packs and unpacks any range of the data.
+//! `label.rs` has source, slot, tag, status and label. `payload.rs` packs and unpacks any range of the data.
 //! `typecheck.rs` compares types if the user asks for the check. `envelope.rs` has the words that two
 //! ranks exchange. The folder serves `transport/`, which moves the bytes.
 

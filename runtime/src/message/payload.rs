@@ -7,7 +7,8 @@
 //! Invariant: the memory behind a `Layout` is valid until its request is complete or detached. Callers of
 //! `Messages::send` and `Messages::receive` guarantee this; the scopes and the blocking calls do so.
 
-use super::{Source, Tag};
+use super::Tag;
+use super::label::Sender;
 use crate::{Error, ErrorKind, Plan, Result};
 use std::ops::Range;
 use typepack_engine as engine;
@@ -49,7 +50,7 @@ pub struct Posting<'a> {
     /// The context of accepted messages.
     pub context: u64,
     /// The source of accepted messages.
-    pub source: Source,
+    pub source: Sender,
     /// The tag of accepted messages.
     pub tag: Tag,
 }
@@ -60,7 +61,7 @@ impl<'a> Posting<'a> {
     /// # Errors
     /// Returns an engine error if the layout has more packed bytes than 63 bits can count.
     #[inline]
-    pub fn new(layout: LayoutRef<'a>, context: u64, source: Source, tag: Tag) -> Result<Self> {
+    pub fn new(layout: LayoutRef<'a>, context: u64, source: Sender, tag: Tag) -> Result<Self> {
         let capacity = layout.plan.packed_bytes(layout.count)?;
         Ok(Self { layout, capacity, context, source, tag })
     }

@@ -14,6 +14,7 @@
 
 use super::part::Part;
 use crate::endpoint::sources::Combine;
+use crate::message::label::Slot;
 use crate::message::payload::LayoutRef;
 use crate::message::typecheck::{OF_LAYOUT, UNKNOWN, of_message};
 use crate::{Error, ErrorKind, Plan, Result};
@@ -24,7 +25,7 @@ use std::ptr::NonNull;
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     /// Its rank in the job.
-    pub slot: usize,
+    pub slot: Slot,
     /// Its rank in the communicator.
     pub rank: usize,
 }
@@ -67,7 +68,7 @@ pub(super) struct Operand {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
-    Send { part: Operand, to: usize, types: u32 },
+    Send { part: Operand, to: Slot, types: u32 },
     Receive { part: Operand, from: Peer },
     Copy { from: Operand, to: Operand, rank: usize, compared: bool },
     Combine { lower: *const u8, upper: *mut u8, first: u64, elements: u64, bytes: u64 },

@@ -13,10 +13,10 @@ use crate::commit::bytes;
 use crate::endpoint::engine::{How, MessageEngine};
 use crate::endpoint::requests::{Owner, Request};
 use crate::endpoint::sources::{Combine, Errand, Panic, Source as ProgressSource};
-use crate::message::envelope::Label;
+use crate::message::label::{Label, Sender, Slot};
 use crate::message::payload::{LayoutRef, Posting, Sink, Supply, copy_layout};
 use crate::message::typecheck::{self, VOID};
-use crate::message::{Operation, Source, Status, Tag};
+use crate::message::{Operation, Status, Tag};
 use crate::settings::Settings;
 use crate::{Error, ErrorKind, Result};
 use std::collections::VecDeque;
@@ -431,7 +431,7 @@ impl Entry {
             Action::Receive { .. } if schedule.cut_off => Issued::Over(Ok(())),
             Action::Receive { part, from } => {
                 let Place { context, tag } = self.place;
-                let (source, tag) = (Source::Rank(from.slot), Tag::Is(tag));
+                let (source, tag) = (Sender::Slot(from.slot), Tag::Is(tag));
                 let nothing = || -> Result<LayoutRef<'static>> {
                     Ok(LayoutRef { origin: std::ptr::null_mut(), plan: bytes()?, count: 0 })
                 };
@@ -501,7 +501,7 @@ impl Entry {
     /// Sends a void message: this rank did not get the data that `to` waits for. If this send fails too,
     /// other ranks may wait for this rank for ever, and this rank for them, so the schedule is cut off.
     #[cold]
-    fn send_void(&mut self, engine: &mut MessageEngine, to: usize) -> Issued {
+    fn send_void(&mut self, engine: &mut MessageEngine, to: Slot) -> Issued {
         let Place { context, tag } = self.place;
         let plan = match bytes() {
             Ok(plan) => plan,

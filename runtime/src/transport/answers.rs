@@ -31,7 +31,7 @@ fn answered<'a, R: RequestTable>(
 ) -> Result<&'a mut Send> {
     requests
         .send(id)
-        .filter(|send| send.dest == from && fits(send.stage))
+        .filter(|send| send.dest.index() == from && fits(send.stage))
         .ok_or_else(|| broken(from, Violation(otherwise)))
 }
 

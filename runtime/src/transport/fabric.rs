@@ -210,6 +210,11 @@ impl Fabric {
         self.segment.as_ref()?.connected(self.rank, seen)
     }
 
+    /// Returns a number of slots, from the first on, among which are all that have written to this rank.
+    pub fn writers(&self) -> usize {
+        self.segment.as_ref().map_or(0, |segment| segment.writers(self.rank))
+    }
+
     /// Returns the area in which `from` writes to this rank; `None` if `from` has not written yet.
     ///
     /// # Errors

@@ -13,9 +13,9 @@
 //!          posted | new --RTS matched--> stream --last chunk or piece--> complete
 //! ```
 
-use crate::message::Source;
 use crate::message::envelope::Space;
 use crate::message::label::{Label, Status};
+use crate::message::label::{Sender, Slot};
 use crate::message::payload::{Sink, Supply};
 use crate::message::typecheck;
 use crate::{Error, ErrorKind, Result};
@@ -48,7 +48,7 @@ pub enum SendStage {
 #[derive(Debug)]
 pub struct Send {
     /// The destination rank.
-    pub dest: usize,
+    pub dest: Slot,
     /// Context, tag and length, as the receiver sees them.
     pub label: Label,
     /// The data.
@@ -76,7 +76,7 @@ pub struct Receive {
     /// Context in which the receive was posted.
     pub context: u64,
     /// The requested source; after the match the sender.
-    pub source: Source,
+    pub source: Sender,
     /// The place to which the data goes.
     pub sink: Sink,
     /// Packed bytes for which the receive has room.

@@ -6,6 +6,7 @@
 //! their own files.
 
 use super::answers;
+use super::area::Area;
 use super::choice::{self, Choice};
 use super::eager::Eager;
 use super::fabric::Fabric;
@@ -18,8 +19,8 @@ use super::private::PrivateCopy;
 use super::protocol::{Advance, Arrival, Matched, Offered, Protocol, Work};
 use super::types::Located;
 use crate::Result;
-use crate::message::Source;
 use crate::message::envelope::{Envelope, Place, Space};
+use crate::message::label::{Sender, Slot};
 
 /// Another rank.
 #[derive(Debug)]
@@ -44,17 +45,9 @@ impl Peer {
         }
     }
 
-    /// Begins to read the envelopes of a rank that has written to this one. Returns false if this rank
-    /// reads them already.
-    ///
-    /// # Errors
-    /// Returns `ErrorKind::Internal` in a job of one rank, which is a bug.
-    pub fn admit(&mut self, fabric: &Fabric) -> Result<bool> {
-        if self.link.rx.is_some() {
-            return Ok(false);
-        }
-        self.link.rx = fabric.written_by(self.link.rank)?.map(Rx::new);
-        Ok(self.link.rx.is_some())
+    /// Begins to read the envelopes of the other rank, which writes to this one in `area`.
+    pub fn admit(&mut self, area: Area) {
+        self.link.rx = Some(Rx::new(area));
     }
 
     /// Returns whether anything waits for room or is under way in either direction.
@@ -179,7 +172,7 @@ impl Peer {
         self.link.contact(work.fabric)?;
         let receive = work.requests.receive(matched.receive);
         let Some(receive) = receive else { return Err(lost("a receive")) };
-        receive.source = Source::Rank(self.link.rank);
+        receive.source = Sender::Slot(Slot::new(self.link.rank));
         let (tag, total) = (matched.label.tag, matched.label.bytes);
         receive.stream = Some(Stream { tag, total, done: 0 });
         for choice in choice::carriers(place) {

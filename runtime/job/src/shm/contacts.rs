@@ -9,10 +9,12 @@
 //!
 //! 1. `a` adds one to the header's count of taken areas, allocates the memory of the ring's pages of its
 //!    area, and maps the area;
-//! 2. `a` writes the number of the area, plus 1, into its word of the mailbox of `b` (release), adds one to
-//!    the connects of `b` (release), and rings `b`;
+//! 2. `a` writes the number of the area, plus 1, into its word of the mailbox of `b` (release), raises the
+//!    writers of `b` to at least its own slot plus 1 (release), adds one to the connects of `b` (release), and
+//!    rings `b`;
 //! 3. `b` checks its connects in every turn, which is one load of a line that does not change. When the
-//!    count has changed (acquire), `b` reads its mailbox and maps the areas that are new to it.
+//!    count has changed (acquire), `b` reads the words of all slots below its writers in its mailbox and maps
+//!    the areas that are new to it.
 //!
 //! These are the only read-modify-writes of the transport outside shared copies. They happen once per ordered
 //! pair in a job's life. A process that dies between two of the steps leaves an unused area.
@@ -57,7 +59,7 @@ impl Contacts {
     /// Returns [`ErrorKind::NoMemory`] if memory or address space has run out.
     pub fn new(segment: Arc<Segment>, slot: usize) -> Result<Self, Error> {
         let words = segment.ranks() * size_of::<AtomicU32>();
-        let mailbox = map_mailbox(&segment, slot, 0, words)?;
+        let mailbox = map_mailbox(&segment, slot, words)?;
         Ok(Self { segment, slot, mailbox, known: Mutex::default() })
     }
 
@@ -74,8 +76,9 @@ impl Contacts {
         if let Some(&number) = known.to.get(&to) {
             return known.map(&self.segment, number);
         }
-        let start = self.slot * size_of::<AtomicU32>();
-        let mailbox = map_mailbox(&self.segment, to, start, size_of::<AtomicU32>())?;
+        // Up to this slot's word: the receiver looks at the words before it, too.
+        let words = (self.slot + 1) * size_of::<AtomicU32>();
+        let mailbox = map_mailbox(&self.segment, to, words)?;
         let word = word(&mailbox, self.slot);
         let number = match word.load(Ordering::Relaxed).checked_sub(1) {
             // Another value of this process has made the contact.
@@ -91,6 +94,8 @@ impl Contacts {
         // The number of an area is below 2^24.
         word.store(number as u32 + 1, Ordering::Release);
         known.to.insert(to, number);
+        // A slot's number is below 2^12.
+        self.segment.slot(to).writers.fetch_max(self.slot as u32 + 1, Ordering::Release);
         self.segment.slot(to).connects.fetch_add(1, Ordering::Release);
         self.segment.ring(to);
         Ok(at)
@@ -150,11 +155,11 @@ impl Known {
     }
 }
 
-/// Maps the mailbox of a slot, and allocates the memory of `len` bytes of it from `start` on.
-fn map_mailbox(segment: &Segment, slot: usize, start: usize, len: usize) -> Result<Mapping, Error> {
+/// Maps the mailbox of a slot, and allocates the memory of its first `len` bytes.
+fn map_mailbox(segment: &Segment, slot: usize, len: usize) -> Result<Mapping, Error> {
     let (at, bytes) = (segment.layout().mailbox(slot), segment.layout().mailbox_bytes());
     let failed = |error| Error::system(format!("cannot set up the mailbox of slot {slot}"), error);
-    crate::sys::memory::reserve(segment.fd(), (at + start) as u64, len as u64).map_err(failed)?;
+    crate::sys::memory::reserve(segment.fd(), at as u64, len as u64).map_err(failed)?;
     Mapping::shared(segment.fd(), at as u64, bytes, Inherit::No).map_err(failed)
 }
 

@@ -28,7 +28,7 @@ use super::topology::CpuEntry;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"typepack");
 
 /// Version of this layout. It is raised when the meaning of a word changes but not its place.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Most ranks of one job.
 pub const MAX_RANKS: usize = PAIR_MAX_RANKS;
@@ -137,8 +137,10 @@ pub struct RankSlot {
     pub probe: [AtomicU32; 2],
     /// Changes whenever a process has begun to write to this rank. Written by any process.
     pub connects: AtomicU32,
+    /// 1 more than the highest slot that has begun to write to this rank. Anyone; raised before `connects`.
+    pub writers: AtomicU32,
     /// Fills the line.
-    pub spare2: [AtomicU32; 6],
+    pub spare2: [AtomicU32; 5],
 }
 
 /// The state of a rank. Shared memory stores it as a number; see [`State::from_word`].

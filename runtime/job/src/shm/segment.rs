@@ -273,6 +273,13 @@ impl Segment {
         (connects != seen).then_some(connects)
     }
 
+    /// Returns a number of slots, from the first on, among which are all that have begun to write to `rank`
+    /// (the caller). The number is at most that of all slots.
+    pub fn writers(&self, rank: usize) -> usize {
+        let writers = self.slot(rank).writers.load(Ordering::Acquire) as usize;
+        writers.min(self.layout.room().slots)
+    }
+
     /// Takes an area that no process has taken, and returns its number.
     ///
     /// # Errors

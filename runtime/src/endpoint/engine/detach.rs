@@ -14,7 +14,7 @@ impl MessageEngine {
             Some(Request::Send(send)) => {
                 let (bytes, dest) = (send.label.bytes, send.dest);
                 // The other rank must stop reading the memory before the copy below frees it.
-                let _later = self.with_peer(dest, |peer, work| {
+                let _later = self.with_peer(dest.index(), |peer, work| {
                     peer.withdraw(work, id);
                     if let Some(send) = work.requests.send(id) {
                         send.supply.detach(bytes);
@@ -31,8 +31,8 @@ impl MessageEngine {
                     self.requests.cancel(id);
                     return;
                 }
-                if let Source::Rank(from) = source {
-                    let _no_error = self.with_peer(from, |peer, work| {
+                if let Sender::Slot(from) = source {
+                    let _no_error = self.with_peer(from.index(), |peer, work| {
                         peer.withdraw(work, id);
                         Ok(())
                     });

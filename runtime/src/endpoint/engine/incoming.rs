@@ -15,9 +15,6 @@ impl MessageEngine {
     /// memory ran out.
     #[inline]
     pub fn progress(&mut self) -> Result<bool> {
-        if self.peers.len() == 1 {
-            return Ok(false);
-        }
         let mut moved = false;
         if let Some(connects) = self.fabric.connected(self.connects) {
             self.admit(connects)?;
@@ -43,10 +40,14 @@ impl MessageEngine {
 
     #[cold]
     pub(super) fn admit(&mut self, connects: u32) -> Result<()> {
-        for (from, peer) in self.peers.iter_mut().enumerate() {
-            if peer.admit(&self.fabric)? {
-                self.readable.push(from);
+        for from in 0..self.fabric.writers() {
+            if self.peers.get(from).is_some_and(|peer| peer.link.rx.is_some()) {
+                continue;
             }
+            let Some(area) = self.fabric.written_by(from)? else { continue };
+            self.meet(from);
+            self.peers[from].admit(area);
+            self.readable.push(from);
         }
         // Only now: where one area cannot be mapped, the next turn tries again.
         self.connects = connects;
@@ -145,14 +146,14 @@ impl MessageEngine {
     /// Delivers a short message. Its sender may wait for the ACK.
     #[inline]
     fn deliver(&mut self, from: usize, label: Label, payload: Payload) -> Result<()> {
-        let Some(receive) = self.matching.arrive(from, &label) else {
+        let Some(receive) = self.matching.arrive(Slot::new(from), &label) else {
             let mut copied = buffer(label.bytes)?;
             // SAFETY: the payload has all bytes of the message (first condition of `Payload::new`), and
             // `copied` is a new buffer with as many bytes.
             unsafe {
                 std::ptr::copy_nonoverlapping(payload.data(), copied.as_mut_ptr(), copied.len());
             }
-            self.matching.keep(from, label, Arrived::Data(copied, payload.waiting));
+            self.matching.keep(Slot::new(from), label, Arrived::Data(copied, payload.waiting));
             return Ok(());
         };
         if let Some(refusal) = self.refusal(from, &label, receive)? {
@@ -178,8 +179,8 @@ impl MessageEngine {
         let peer = &mut self.peers[from];
         peer.link.contact(&self.fabric)?;
         let located = peer.locate(&self.fabric, (offer, label.bytes), place)?;
-        let Some(receive) = self.matching.arrive(from, &label) else {
-            self.matching.keep(from, label, Arrived::Rts(offer, located));
+        let Some(receive) = self.matching.arrive(Slot::new(from), &label) else {
+            self.matching.keep(Slot::new(from), label, Arrived::Rts(offer, located));
             return Ok(());
         };
         let refusal = self.refusal(from, &label, receive)?;

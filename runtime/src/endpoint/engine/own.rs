@@ -18,8 +18,8 @@ impl MessageEngine {
         status: Status,
         how: How,
     ) -> Result<Operation> {
-        let rank = self.fabric.rank();
-        if let Some(id) = self.matching.arrive(rank, &label) {
+        let own = Slot::new(self.fabric.rank());
+        if let Some(id) = self.matching.arrive(own, &label) {
             let Some(receive) = self.requests.receive(id) else {
                 return Err(lost("a matched operation"));
             };
@@ -39,7 +39,7 @@ impl MessageEngine {
             // SAFETY: the caller guarantees that `layout` is readable and packs to `label.bytes` bytes
             // (conditions of `send`); `data` is a new buffer of this size.
             unsafe { layout.pack(0..label.bytes, data.as_mut_ptr()) };
-            self.matching.keep(rank, label, Arrived::Data(data, None));
+            self.matching.keep(own, label, Arrived::Data(data, None));
             self.kept += 1;
             return Ok(Operation::Done(status));
         }
@@ -47,10 +47,10 @@ impl MessageEngine {
         // `Supply::new` has no others.
         let supply = unsafe { Supply::new(layout, label.bytes, how.backing)? };
         let (synchronous, stage) = (how.synchronous, SendStage::Offered(Told::Nothing));
-        let send = Send { dest: rank, label, supply, synchronous, stage };
+        let send = Send { dest: own, label, supply, synchronous, stage };
         let id = self.requests.open(Request::Send(send));
         self.kept += 1;
-        self.matching.keep(rank, label, Arrived::Own(id));
+        self.matching.keep(own, label, Arrived::Own(id));
         Ok(Operation::Pending(id))
     }
 }

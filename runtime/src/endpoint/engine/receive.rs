@@ -8,14 +8,14 @@ use super::*;
 #[derive(Debug)]
 pub struct Taken {
     context: u64,
-    from: usize,
+    from: Slot,
     message: Unexpected,
 }
 
 impl Taken {
     /// Returns the status that the probe reports.
     pub fn status(&self) -> Status {
-        Status { source: self.from, tag: self.message.tag, bytes: self.message.bytes }
+        Status { source: self.from.index(), tag: self.message.tag, bytes: self.message.bytes }
     }
 }
 
@@ -58,10 +58,10 @@ impl MessageEngine {
     /// Returns whether the next message from `from` is the first one that a receive in this context could
     /// match, and no other operation would be delayed by waiting for it.
     #[inline]
-    pub fn is_quiet(&mut self, context: u64, from: usize, tag: Tag) -> bool {
+    pub fn is_quiet(&mut self, context: u64, from: Slot, tag: Tag) -> bool {
         self.is_idle()
-            && self.peers[from].link.rx.is_some()
-            && self.matching.look(context, Source::Rank(from), tag).is_none()
+            && self.peers.get(from.index()).is_some_and(|peer| peer.link.rx.is_some())
+            && self.matching.look(context, Sender::Slot(from), tag).is_none()
     }
 
     /// Receives the next message from `from`, the source of `posting`, straight out of the ring, if the
@@ -76,7 +76,8 @@ impl MessageEngine {
     /// Returns `ErrorKind::Truncated` if the message is longer than the receive, and `ErrorKind::Other` if
     /// another rank broke the protocol.
     #[inline]
-    pub unsafe fn glance(&mut self, posting: &Posting<'_>, from: usize) -> Result<Glance> {
+    pub unsafe fn glance(&mut self, posting: &Posting<'_>, from: Slot) -> Result<Glance> {
+        let from = from.index();
         let Posting { layout, capacity, context, tag, .. } = *posting;
         let Some(rx) = &mut self.peers[from].link.rx else { return Ok(Glance::Other) };
         let Some(words) = rx.ring.peek(&rx.area) else { return Ok(Glance::Nothing) };
@@ -114,7 +115,7 @@ impl MessageEngine {
     }
 
     /// Takes the message that a receive would match now out of the queue.
-    pub fn take(&mut self, context: u64, source: Source, tag: Tag) -> Option<Taken> {
+    pub fn take(&mut self, context: u64, source: Sender, tag: Tag) -> Option<Taken> {
         let (from, message) = self.matching.take(context, source, tag)?;
         Some(Taken { context, from, message })
     }
@@ -135,7 +136,7 @@ impl MessageEngine {
         taken: Taken,
     ) -> Result<Operation> {
         let Taken { context, from, message } = taken;
-        let source = Source::Rank(from);
+        let (source, from) = (Sender::Slot(from), from.index());
         let status = Status { source: from, tag: message.tag, bytes: message.bytes };
         let types = message.types;
         let refusal = typecheck::refusal(self.check_types, layout, capacity, status, types);
@@ -178,8 +179,8 @@ impl MessageEngine {
     }
 
     /// Returns the status of the message that a receive would match now.
-    pub fn probe(&mut self, context: u64, source: Source, tag: Tag) -> Option<Status> {
+    pub fn probe(&mut self, context: u64, source: Sender, tag: Tag) -> Option<Status> {
         let (from, message) = self.matching.look(context, source, tag)?;
-        Some(Status { source: from, tag: message.tag, bytes: message.bytes })
+        Some(Status { source: from.index(), tag: message.tag, bytes: message.bytes })
     }
 }

@@ -22,7 +22,7 @@ fn a_message_to_oneself_rouses_the_poller() {
         let seen = fabric.announce();
         let label = Label { context: 0, tag: 0, bytes, types: 0 };
         // SAFETY: `data` lives longer than the endpoint, which makes no turn after this test.
-        unsafe { endpoint.send(&layout, label, 0) }.expect("a send");
+        unsafe { endpoint.send(&layout, label, Slot::new(0)) }.expect("a send");
         assert_ne!(fabric.announce(), seen, "{bytes} bytes");
     }
 }

@@ -32,7 +32,7 @@ fn start_send(core: &mut Core, data: &mut [u8; 8]) -> Operation {
         // SAFETY: the callers keep the array until the schedule is over or detached.
         unsafe {
             schedules.start(engine, place, |steps| {
-                steps.send(&part, Peer { slot: 1, rank: 1 }).map(drop)
+                steps.send(&part, Peer { slot: Slot::new(1), rank: 1 }).map(drop)
             })
         }
     });
@@ -50,7 +50,7 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     let mut sent = 0;
     let last = loop {
         // SAFETY: the array outlives both engines.
-        let started = unsafe { core.engine.send(&layout, label, 1, How::STANDARD) };
+        let started = unsafe { core.engine.send(&layout, label, Slot::new(1), How::STANDARD) };
         sent += 1;
         if let Operation::Pending(id) = started.expect("a send") {
             break id;
@@ -74,7 +74,7 @@ fn a_queued_send_that_goes_out_when_it_is_detached_is_finished_once() {
     let mut got = [0u8; 8];
     for message in 0..=sent {
         let layout = LayoutRef { origin: got.as_mut_ptr(), ..layout };
-        let (source, tag) = (Source::Rank(0), Tag::Any);
+        let (source, tag) = (Sender::Slot(Slot::new(0)), Tag::Any);
         let posting = Posting { layout, capacity: 8, context: CONTEXT, source, tag };
         // SAFETY: the array outlives both engines.
         let received = unsafe { other.receive(&posting) }.expect("a receive");
@@ -95,7 +95,7 @@ fn a_schedule_that_outlives_its_communicator_closes_the_context() {
         // SAFETY: the array outlives the schedule.
         unsafe {
             schedules.start(engine, place, |steps| {
-                let peer = Peer { slot: 1, rank: 1 };
+                let peer = Peer { slot: Slot::new(1), rank: 1 };
                 let first = steps.receive(&part, peer)?;
                 let second = steps.receive(&part, peer)?;
                 steps.after(second, first);
@@ -111,7 +111,7 @@ fn a_schedule_that_outlives_its_communicator_closes_the_context() {
     let label = Label { context: CONTEXT, tag: TAG, bytes: 8, types: typecheck::UNKNOWN };
     for _ in 0..2 {
         // SAFETY: the array outlives both engines.
-        unsafe { other.send(&layout, label, 0, How::STANDARD) }.expect("a send");
+        unsafe { other.send(&layout, label, Slot::new(0), How::STANDARD) }.expect("a send");
         core.progress().expect("a turn");
     }
     core.engine.requests().fetch(id).expect("an end").expect("well");

@@ -156,7 +156,7 @@ fn a_fetched_message_is_a_packed_and_unpacked_one() {
         };
         let early = posted.then(|| post(&mut there));
         // SAFETY: `source` outlives the send, which ends in this round.
-        let sent = unsafe { here.send(&send, label, 1, How::STANDARD) }.expect("a send");
+        let sent = unsafe { here.send(&send, label, Slot::new(1), How::STANDARD) }.expect("a send");
         if !posted {
             turn(&mut here, &mut there);
         }
@@ -207,7 +207,9 @@ fn what_is_withdrawn_arrives_as_it_was() {
         let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
         // SAFETY: the buffers outlive the operations, and a detached operation does not use its buffer.
         let (id, received) = unsafe {
-            let Operation::Pending(id) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
+            let Operation::Pending(id) =
+                here.send(&send, label, Slot::new(1), How::STANDARD).unwrap()
+            else {
                 panic!("complete")
             };
             if stage > 0 {
@@ -246,7 +248,9 @@ fn receives_that_are_gone_or_too_small_answer() {
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
     // SAFETY: both buffers live to the end of the test, longer than the operations.
     unsafe {
-        let Operation::Pending(sent) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
+        let Operation::Pending(sent) =
+            here.send(&send, label, Slot::new(1), How::STANDARD).unwrap()
+        else {
             panic!("complete")
         };
         there.progress().unwrap();
@@ -259,7 +263,9 @@ fn receives_that_are_gone_or_too_small_answer() {
         assert!(here.requests().fetch(sent).expect("complete").is_ok());
         assert!(target.iter().all(|&byte| byte == 1));
 
-        let Operation::Pending(sent) = here.send(&send, label, 1, How::STANDARD).unwrap() else {
+        let Operation::Pending(sent) =
+            here.send(&send, label, Slot::new(1), How::STANDARD).unwrap()
+        else {
             panic!("complete")
         };
         there.progress().unwrap();
@@ -371,7 +377,8 @@ fn lies_about_help_are_violations() {
         let layout = LayoutRef { origin, plan: &double, count: 10_000 };
         let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
         // SAFETY: the send's memory lies in the heap, which outlives `victim`.
-        let sent = unsafe { victim.send(&layout, label, 1, How::STANDARD) }.expect("a send");
+        let sent =
+            unsafe { victim.send(&layout, label, Slot::new(1), How::STANDARD) }.expect("a send");
         let Operation::Pending(id) = sent else { panic!("complete") };
         let area = hostile.contact(0).expect("contact");
         let mut tx = Producer::default();
@@ -393,7 +400,7 @@ fn lies_about_help_are_violations() {
     // SAFETY: both buffers lie in heaps that outlive the two engines.
     unsafe {
         there.receive(&any(receive, bytes, 3)).expect("a receive");
-        here.send(&send, label, 1, How::STANDARD).expect("a send");
+        here.send(&send, label, Slot::new(1), How::STANDARD).expect("a send");
     }
     let area = theirs.written_by(0).expect("a mailbox").expect("a name");
     there.progress().expect("a turn");
@@ -417,7 +424,7 @@ fn who_copies_the_last_piece_calls() {
     let label = Label { context: 3, tag: 1, bytes, types: UNKNOWN };
     // SAFETY: both layouts lie in heaps, which live as long as the engines `here` and `there`.
     let received = unsafe {
-        here.send(&send, label, 1, How::STANDARD).expect("a send");
+        here.send(&send, label, Slot::new(1), How::STANDARD).expect("a send");
         there.progress().expect("a turn");
         there.receive(&any(receive, bytes, 3)).expect("a receive")
     };

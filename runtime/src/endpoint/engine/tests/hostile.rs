@@ -41,7 +41,7 @@ fn a_call_that_fails_lets_go_of_its_memory() {
     let empty = Label { bytes: 0, ..label };
     let pending = loop {
         // SAFETY: an empty message has no byte to read.
-        match unsafe { engine.send(&layout, empty, 1, How::STANDARD) }.expect("a send") {
+        match unsafe { engine.send(&layout, empty, Slot::new(1), How::STANDARD) }.expect("a send") {
             Operation::Done(_) => {}
             Operation::Pending(id) => break id,
         }
@@ -55,13 +55,13 @@ fn a_call_that_fails_lets_go_of_its_memory() {
 
     // SAFETY: the buffer is declared before the engine, which it outlives.
     unsafe {
-        engine.send(&layout, label, 1, How::STANDARD).expect_err("a send");
+        engine.send(&layout, label, Slot::new(1), How::STANDARD).expect_err("a send");
         engine
             .receive(&Posting {
                 layout,
                 capacity: 16_000,
                 context: 0,
-                source: Source::Rank(1),
+                source: Sender::Slot(Slot::new(1)),
                 tag: Tag::Any,
             })
             .expect_err("a receive");
@@ -88,7 +88,7 @@ fn a_synchronous_send_ends_with_the_match() {
         for way in 0..4 {
             let capacity = if way == 3 { len / 2 } else { len };
             let to = LayoutRef { origin: buffer.as_mut_ptr(), plan: &byte, count: capacity };
-            let (context, source) = (6, Source::Rank(0));
+            let (context, source) = (6, Sender::Slot(Slot::new(0)));
             // SAFETY: the vectors outlive the receives, all of which end below.
             let receive = |there: &mut MessageEngine| unsafe {
                 there.receive(&Posting { layout: to, capacity, context, source, tag: Tag::Any })
@@ -96,7 +96,7 @@ fn a_synchronous_send_ends_with_the_match() {
             let posted = (way == 0).then(|| receive(&mut there).expect("a receive"));
             let label = Label { context, tag: 3, bytes: len, types: UNKNOWN };
             // SAFETY: the vector of `from` outlives the send, which ends below.
-            let sent = unsafe { here.send(&from, label, 1, how) }.expect("a send");
+            let sent = unsafe { here.send(&from, label, Slot::new(1), how) }.expect("a send");
             let Operation::Pending(id) = sent else { panic!("{len} bytes are complete") };
             here.progress().expect("a turn");
             assert!(!here.requests().is_complete(id), "{len} bytes");
@@ -137,7 +137,7 @@ fn only_unmatched_receives_are_cancelled() {
     let to = LayoutRef { origin: buffer.as_mut_ptr().cast(), plan: &word, count: 4 };
     let from = LayoutRef { origin: data.as_mut_ptr().cast(), plan: &word, count: 4 };
     let label = Label { context: 2, tag: 1, bytes: 32, types: UNKNOWN };
-    for source in [Source::Any, Source::Rank(0)] {
+    for source in [Sender::Any, Sender::Slot(Slot::new(0))] {
         // SAFETY: the vectors outlive both receives, which end below.
         let mut receive = || unsafe {
             engine.receive(&Posting { layout: to, capacity: 32, context: 2, source, tag: Tag::Any })
@@ -148,7 +148,7 @@ fn only_unmatched_receives_are_cancelled() {
         };
         assert!(engine.cancel_receive(first) && !engine.cancel_receive(first));
         // SAFETY: the send to this rank itself completes here, while its vector lives.
-        unsafe { engine.send(&from, label, 0, How::STANDARD) }.expect("a send");
+        unsafe { engine.send(&from, label, Slot::new(0), How::STANDARD) }.expect("a send");
         assert!(!engine.cancel_receive(second));
         assert!(matches!(engine.requests().fetch(second), Some(Ok(_))));
         assert_eq!((engine.requests().in_flight(), buffer[3]), (0, 5));
@@ -180,7 +180,7 @@ fn hostile_envelopes_are_errors() {
             engine.receive(&any(layout, 512, 0)).expect("a receive");
             let label = Label { context: 0, tag: 0, bytes: 512, types: UNKNOWN };
             let offer = Label { bytes: 0, ..label };
-            engine.send(&layout, offer, 1, How::STANDARD).expect("a send");
+            engine.send(&layout, offer, Slot::new(1), How::STANDARD).expect("a send");
         }
         let mut tx = Producer::default();
         for _ in 0..random() % 6 {

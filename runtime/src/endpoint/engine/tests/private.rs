@@ -48,7 +48,7 @@ fn send(engine: &mut MessageEngine, data: &mut [u8], plan: &Plan) -> u64 {
     let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count };
     let label = Label { context: CONTEXT, tag: 1, bytes: count, types: UNKNOWN };
     // SAFETY: the tests complete or detach every send before its buffer is freed.
-    match unsafe { engine.send(&layout, label, 1, How::STANDARD) }.expect("a send") {
+    match unsafe { engine.send(&layout, label, Slot::new(1), How::STANDARD) }.expect("a send") {
         Operation::Pending(id) => id,
         Operation::Done(_) => panic!("complete"),
     }

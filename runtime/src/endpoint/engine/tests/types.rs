@@ -73,8 +73,8 @@ fn who_checks_decides() {
                 |there: &mut MessageEngine| unsafe { there.receive(&any(to, room, CONTEXT)) };
             let early = posted.then(|| receive(&mut ranks[1]));
             // SAFETY: the vector of `from` outlives the send, which ends in this round.
-            let sent = unsafe { ranks[0].send(&from, label, 1, how) };
-            while !posted && ranks[1].probe(CONTEXT, Source::Any, Tag::Any).is_none() {
+            let sent = unsafe { ranks[0].send(&from, label, Slot::new(1), how) };
+            while !posted && ranks[1].probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
                 ranks.iter_mut().for_each(|rank| {
                     rank.progress().expect("a turn");
                 });
@@ -112,15 +112,15 @@ fn a_glance_takes_nothing_that_is_to_be_compared() {
         // The first message makes the ring known; the second is there for the glance.
         for _ in 0..2 {
             // SAFETY: the send completes before it returns (asserted below), while its vector lives.
-            let sent = unsafe { ranks[0].send(&from, label, 1, How::STANDARD) };
+            let sent = unsafe { ranks[0].send(&from, label, Slot::new(1), How::STANDARD) };
             assert!(matches!(sent, Ok(Operation::Done(_))));
             if ranks[1].peers[0].link.rx.is_none() {
                 ranks[1].progress().expect("a turn");
-                assert!(ranks[1].take(CONTEXT, Source::Any, Tag::Any).is_some());
+                assert!(ranks[1].take(CONTEXT, Sender::Any, Tag::Any).is_some());
             }
         }
         // SAFETY: `target` is written only during this call.
-        let glance = unsafe { ranks[1].glance(&any(to, bytes, CONTEXT), 0) };
+        let glance = unsafe { ranks[1].glance(&any(to, bytes, CONTEXT), Slot::new(0)) };
         match (checks, glance.expect("a look")) {
             (true, Glance::Other) => assert!(target.iter().all(|&value| value == 1)),
             (false, Glance::Done(_)) => assert!(target == data),
@@ -148,7 +148,7 @@ fn messages_to_oneself_are_compared() {
             |engine: &mut MessageEngine| unsafe { engine.receive(&any(to, 4 * count, CONTEXT)) };
         let early = posted.then(|| receive(&mut engine));
         // SAFETY: `data` outlives the send, which is complete after both calls.
-        let sent = unsafe { engine.send(&from, label, 0, how) };
+        let sent = unsafe { engine.send(&from, label, Slot::new(0), how) };
         let received = early.unwrap_or_else(|| receive(&mut engine));
         let [sent, received] = [sent, received].map(|started| match started {
             Ok(Operation::Done(status)) => Ok(status),

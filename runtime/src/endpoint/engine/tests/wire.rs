@@ -109,7 +109,7 @@ fn every_word_has_its_states() {
                 match state {
                     State::NoRequest => Ok(Operation::Pending(7 << 32)),
                     State::Receive => victim.receive(&any(layout, bytes, CONTEXT)),
-                    _ => victim.send(&layout, label, dest, how),
+                    _ => victim.send(&layout, label, Slot::new(dest), how),
                 }
             };
             let Ok(Operation::Pending(id)) = started else { panic!("{started:?}") };
@@ -167,7 +167,7 @@ fn help_with_another_message_is_a_violation() {
         let layout = LayoutRef { origin: room(&fabric, LONG), plan: &byte, count: LONG };
         let label = Label { context: CONTEXT, tag: 1, bytes: LONG, types: UNKNOWN };
         // SAFETY: the send reads from the heap of `victim`, which outlives the engine.
-        let sent = unsafe { victim.send(&layout, label, 1, How::STANDARD) };
+        let sent = unsafe { victim.send(&layout, label, Slot::new(1), How::STANDARD) };
         let Ok(Operation::Pending(id)) = sent else { panic!("{sent:?}") };
         let area = hostile.contact(0).expect("contact");
         let place = Place { space: Space::Heap, number: BYTES, origin: 0, count };
@@ -215,8 +215,9 @@ fn every_protocol_carries_every_length() {
                 };
                 let early = posted.then(|| post(&mut there));
                 // SAFETY: `from` has `len` bytes, and the send ends in this round.
-                let sent = unsafe { here.send(&send, label, 1, How::STANDARD) }.expect("a send");
-                while !posted && there.probe(CONTEXT, Source::Any, Tag::Any).is_none() {
+                let sent = unsafe { here.send(&send, label, Slot::new(1), How::STANDARD) }
+                    .expect("a send");
+                while !posted && there.probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
                     there.progress().expect("a turn");
                 }
                 let received = early.unwrap_or_else(|| post(&mut there));
@@ -263,7 +264,7 @@ fn ring_room(plan: &Plan, bytes: u64) -> usize {
     let label = Label { context: CONTEXT, tag: 2, bytes, types: UNKNOWN };
     for sent in 0.. {
         // SAFETY: the array is longer, and outlives the engine, which nobody turns after this loop.
-        match unsafe { engine.send(&layout, label, 1, How::STANDARD) }.expect("a send") {
+        match unsafe { engine.send(&layout, label, Slot::new(1), How::STANDARD) }.expect("a send") {
             Operation::Done(_) => {}
             Operation::Pending(_) => return sent,
         }
@@ -284,13 +285,13 @@ fn an_ack_into_a_full_ring_is_written_later() {
         let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
         let how = How { synchronous: true, ..How::STANDARD };
         // SAFETY: the array is longer, and outlives both engines.
-        let sent = unsafe { sender.send(&layout, label, 1, how) };
+        let sent = unsafe { sender.send(&layout, label, Slot::new(1), how) };
         let Ok(Operation::Pending(id)) = sent else { panic!("{sent:?}") };
         receiver.progress().expect("a turn");
         let label = Label { tag: 2, ..label };
         for _ in 0..room {
             // SAFETY: the array is longer, and outlives both engines.
-            let filled = unsafe { receiver.send(&layout, label, 0, How::STANDARD) };
+            let filled = unsafe { receiver.send(&layout, label, Slot::new(0), How::STANDARD) };
             assert!(matches!(filled, Ok(Operation::Done(_))), "{filled:?}");
         }
         let mut got = [0u8; SHORT as usize];

@@ -1,0 +1,69 @@
+//! A process that joins a job of two ranks later, in the slot after theirs.
+
+use super::super::*;
+use crate::shm::segment::{JobFlags, Segment};
+use crate::{Datatype, Named, Plan};
+use std::sync::Arc;
+
+const CONTEXT: u64 = 3;
+const LATE: usize = 2;
+
+/// Sends `bytes` bytes from one process to another, which posts its receive before or after.
+fn send(
+    (from, from_slot): (&mut MessageEngine, usize),
+    (to, to_slot): (&mut MessageEngine, usize),
+    (plan, bytes): (&Plan, u64),
+    posted: bool,
+) {
+    let mut data: Vec<u8> = (0..bytes).map(|i| i as u8 ^ 0x5a).collect();
+    let mut got = vec![0u8; bytes as usize];
+    let layout = LayoutRef { origin: data.as_mut_ptr(), plan, count: bytes };
+    let room = LayoutRef { origin: got.as_mut_ptr(), plan, count: bytes };
+    let (source, tag) = (Sender::Slot(Slot::new(from_slot)), Tag::Is(1));
+    let posting = Posting { layout: room, capacity: bytes, context: CONTEXT, source, tag };
+    let label = Label { context: CONTEXT, tag: 1, bytes, types: UNKNOWN };
+    // SAFETY: the vector outlives the operation, which ends below.
+    let receive = |to: &mut MessageEngine| unsafe { to.receive(&posting) }.expect("a receive");
+    let early = posted.then(|| receive(to));
+    // SAFETY: the vector outlives the send, which ends below.
+    let sent = unsafe { from.send(&layout, label, Slot::new(to_slot), How::STANDARD) };
+    while !posted && to.probe(CONTEXT, Sender::Any, Tag::Any).is_none() {
+        to.progress().expect("a turn");
+    }
+    let received = early.unwrap_or_else(|| receive(to));
+    for _ in 0..1000 {
+        from.progress().expect("a turn");
+        to.progress().expect("a turn");
+    }
+    for (engine, operation) in [(from, sent.expect("a send")), (to, received)] {
+        let status = match operation {
+            Operation::Done(status) => status,
+            Operation::Pending(id) => engine.requests().fetch(id).expect("an end").expect("well"),
+        };
+        assert_eq!(status, Status { source: from_slot, tag: 1, bytes });
+    }
+    assert!(got == data, "{bytes} bytes from {from_slot} to {to_slot}");
+}
+
+#[test]
+fn a_process_in_a_slot_beyond_the_ranks_is_met() {
+    let byte = Datatype::named(Named::U8).commit().expect("a plan");
+    let segment = Segment::create(2, &[], JobFlags::default(), 0).expect("a segment");
+    let segment = Arc::new(segment);
+    let join = |slot| {
+        let fabric = Fabric::join(segment.clone(), slot).expect("a process");
+        MessageEngine::new(fabric, 8 << 10)
+    };
+    let (mut first, mut second) = (join(0), join(1));
+    send((&mut first, 0), (&mut second, 1), (&byte, 8), false);
+    let mut late = join(LATE);
+    for bytes in [8, 4096, 1 << 20] {
+        for posted in [false, true] {
+            send((&mut late, LATE), (&mut first, 0), (&byte, bytes), posted);
+            send((&mut second, 1), (&mut late, LATE), (&byte, bytes), posted);
+            send((&mut first, 0), (&mut late, LATE), (&byte, bytes), posted);
+            send((&mut second, 1), (&mut first, 0), (&byte, bytes), posted);
+        }
+    }
+    assert!([&first, &second, &late].iter().all(|engine| engine.others_are_served()));
+}
