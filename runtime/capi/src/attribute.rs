@@ -5,9 +5,9 @@
 //! functions run without a lock held: they may call us.
 
 use crate::abi;
+use crate::argument::{InOut, Output};
 use crate::callback::{CopyFunction, DeleteFunction};
 use crate::error::{Failure, Result};
-use crate::out::Out;
 use crate::raw;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -86,19 +86,14 @@ fn unknown(number: c_int) -> Failure {
 ///
 /// # Errors
 /// `MPI_ERR_ARG` for a null result pointer.
-///
-/// # Safety
-///
-/// - `keyval` is null or writable.
-pub unsafe fn create(
+pub fn create(
     of: Of,
     copy: raw::Callback,
     delete: raw::Callback,
-    keyval: *mut c_int,
+    keyval: Output<c_int>,
     extra: *mut c_void,
 ) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(keyval, "keyval")? };
+    let out = keyval.required("keyval")?;
     let mut keys = keys();
     let number = keys
         .last
@@ -115,19 +110,12 @@ pub unsafe fn create(
 ///
 /// # Errors
 /// `MPI_ERR_ARG` for a null pointer; what `value` says, and then nothing is written.
-///
-/// # Safety
-///
-/// - `target` is null or the address of a pointer that may be written, `flag` null or writable.
-pub unsafe fn answer(
+pub fn answer(
     value: impl FnOnce() -> Result<Option<*mut c_void>>,
-    target: *mut c_void,
-    flag: *mut c_int,
+    target: Output<*mut c_void>,
+    flag: Output<c_int>,
 ) -> Result {
-    // SAFETY: passed on: the address of a pointer, whatever it points to.
-    let (out, flag) = unsafe {
-        (Out::new(target.cast::<*mut c_void>(), "attribute_val")?, Out::new(flag, "flag")?)
-    };
+    let (out, flag) = (target.required("attribute_val")?, flag.required("flag")?);
     let value = value()?;
     if let Some(value) = value {
         out.set(value);
@@ -140,15 +128,8 @@ pub unsafe fn answer(
 ///
 /// # Errors
 /// `MPI_ERR_KEYVAL`, also for a key that is freed already.
-///
-/// # Safety
-///
-/// - `keyval` is null or readable and writable.
-pub unsafe fn free(of: Of, keyval: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(keyval, "keyval")? };
-    // SAFETY: not null, and readable as an argument of both directions.
-    let number = unsafe { keyval.read_unaligned() };
+pub fn free(of: Of, keyval: InOut<c_int>) -> Result {
+    let (number, out) = keyval.read("keyval")?;
     let key = find(of, number)?;
     let mut keys = keys();
     keys.live.remove(&number);

@@ -3,6 +3,7 @@
 
 #![expect(unused_variables, reason = "functions that are not built look at some arguments only")]
 
+use crate::argument::{FromC, Output};
 use crate::entry::At;
 use crate::raw;
 use std::ffi::{c_char, c_double, c_int, c_void};

@@ -4,13 +4,12 @@
 //! started and cannot be changed.
 
 use crate::abi;
+use crate::argument::{InOut, Output, Text, TextBuffer, TextOutput};
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
 use crate::lifecycle;
-use crate::out::Out;
 use crate::raw;
-use crate::text;
 use std::ffi::{c_char, c_int};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -135,12 +134,8 @@ fn find_own(info: raw::Info) -> Result<Arc<Info>> {
     INFOS.find(info.0).ok_or_else(|| invalid(info))
 }
 
-/// # Safety
-///
-/// - `key` is null or a C string, or readable for the longest key.
-unsafe fn read_key(key: *const c_char) -> Result<Vec<u8>> {
-    // SAFETY: passed on.
-    let bytes = unsafe { text::read(key, abi::MAX_INFO_KEY, "key", abi::ERR_INFO_KEY)? };
+fn read_key(key: Text) -> Result<Vec<u8>> {
+    let bytes = key.read(abi::MAX_INFO_KEY, "key", abi::ERR_INFO_KEY)?;
     if bytes.is_empty() {
         return Err(Failure::new(abi::ERR_INFO_KEY, "key", "an empty string"));
     }
@@ -148,65 +143,42 @@ unsafe fn read_key(key: *const c_char) -> Result<Vec<u8>> {
 }
 
 /// `MPI_Info_create`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn create(info: *mut raw::Info) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(info, "info")? };
+pub fn create(info: Output<raw::Info>) -> Result {
+    let out = info.required("info")?;
     out.set(make(Vec::new())?);
     Ok(())
 }
 
 /// `MPI_Info_create_env`. What a program can be told before init about how it was started is what
 /// it knows itself.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn create_env(_argc: c_int, _argv: *mut *mut c_char, info: *mut raw::Info) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(info, "info")? };
+pub fn create_env(_argc: c_int, _argv: *mut *mut c_char, info: Output<raw::Info>) -> Result {
+    let out = info.required("info")?;
     let entries = environment().entries().clone();
     out.set(make(entries)?);
     Ok(())
 }
 
 /// `MPI_Info_dup`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn dup(info: raw::Info, newinfo: *mut raw::Info) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newinfo, "newinfo")? };
+pub fn dup(info: raw::Info, newinfo: Output<raw::Info>) -> Result {
+    let out = newinfo.required("newinfo")?;
     let entries = find(info)?.entries().clone();
     out.set(make(entries)?);
     Ok(())
 }
 
 /// `MPI_Info_free`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn free(info: *mut raw::Info) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(info, "info")? };
-    // SAFETY: not null, and readable as an argument of both directions.
-    let handle = unsafe { info.read_unaligned() };
+pub fn free(info: InOut<raw::Info>) -> Result {
+    let (handle, out) = info.read("info")?;
     INFOS.remove(handle.0).ok_or_else(|| invalid(handle))?;
     out.set(raw::Info::NULL);
     Ok(())
 }
 
 /// `MPI_Info_set`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set(info: raw::Info, key: *const c_char, value: *const c_char) -> Result {
+pub fn set(info: raw::Info, key: Text, value: Text) -> Result {
     let info = find_own(info)?;
-    // SAFETY: passed on.
-    let (key, value) = unsafe {
-        (read_key(key)?, text::read(value, abi::MAX_INFO_VAL, "value", abi::ERR_INFO_VALUE)?)
-    };
+    let (key, value) =
+        (read_key(key)?, value.read(abi::MAX_INFO_VAL, "value", abi::ERR_INFO_VALUE)?);
     let mut entries = info.entries();
     match entries.iter_mut().find(|(name, _)| *name == key) {
         Some(entry) => entry.1 = value,
@@ -216,13 +188,9 @@ pub unsafe fn set(info: raw::Info, key: *const c_char, value: *const c_char) -> 
 }
 
 /// `MPI_Info_delete`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn delete(info: raw::Info, key: *const c_char) -> Result {
+pub fn delete(info: raw::Info, key: Text) -> Result {
     let info = find_own(info)?;
-    // SAFETY: passed on.
-    let key = unsafe { read_key(key)? };
+    let key = read_key(key)?;
     let mut entries = info.entries();
     let Some(at) = entries.iter().position(|(name, _)| *name == key) else {
         let detail = format!("{} is not set", String::from_utf8_lossy(&key));
@@ -233,56 +201,46 @@ pub unsafe fn delete(info: raw::Info, key: *const c_char) -> Result {
 }
 
 /// `MPI_Info_get`: the value, cut to `valuelen` characters.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get(
+pub fn get(
     info: raw::Info,
-    key: *const c_char,
+    key: Text,
     valuelen: c_int,
-    value: *mut c_char,
-    flag: *mut c_int,
+    value: TextBuffer,
+    flag: Output<c_int>,
 ) -> Result {
     let info = find(info)?;
-    // SAFETY: passed on.
-    let (key, flag) = unsafe { (read_key(key)?, Out::new(flag, "flag")?) };
+    let (key, flag) = (read_key(key)?, flag.required("flag")?);
     if valuelen < 0 {
         return Err(Failure::new(abi::ERR_ARG, "valuelen", format!("{valuelen} is negative")));
     }
     let found = info.value(&key);
     if let Some(found) = &found {
-        // SAFETY: the standard asks for one more than `valuelen`.
-        unsafe { text::write(found, value, valuelen.saturating_add(1), "value", None)? };
+        // SAFETY: `MPI_Info_get` gives `value` `valuelen` bytes and one for the end. `valuelen` is not negative.
+        unsafe { value.required(valuelen.saturating_add(1), "value")? }.write(found);
     }
     flag.set(found.is_some().into());
     Ok(())
 }
 
 /// `MPI_Info_get_string`: the value, cut to `*buflen` bytes with its end; the room it needs.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_string(
+pub fn get_string(
     info: raw::Info,
-    key: *const c_char,
-    buflen: *mut c_int,
-    value: *mut c_char,
-    flag: *mut c_int,
+    key: Text,
+    buflen: InOut<c_int>,
+    value: TextBuffer,
+    flag: Output<c_int>,
 ) -> Result {
     let info = find(info)?;
-    // SAFETY: passed on.
-    let (key, flag, length) =
-        unsafe { (read_key(key)?, Out::new(flag, "flag")?, Out::new(buflen, "buflen")?) };
-    // SAFETY: not null, and readable as an argument of both directions.
-    let room = unsafe { buflen.read_unaligned() };
+    let (key, flag) = (read_key(key)?, flag.required("flag")?);
+    let (room, length) = buflen.read("buflen")?;
     if room < 0 {
         return Err(Failure::new(abi::ERR_ARG, "buflen", format!("{room} is negative")));
     }
     let found = info.value(&key);
     if let Some(found) = &found {
         if room > 0 {
-            // SAFETY: `buflen` says how much room there is.
-            unsafe { text::write(found, value, room, "value", None)? };
+            // SAFETY: `MPI_Info_get_string` gives `value` `*buflen` bytes, which is `room`, here at least 1.
+            unsafe { value.required(room, "value")? }.write(found);
         }
         length.set(found.len() as c_int + 1);
     }
@@ -291,19 +249,15 @@ pub unsafe fn get_string(
 }
 
 /// `MPI_Info_get_valuelen`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_valuelen(
+pub fn get_valuelen(
     info: raw::Info,
-    key: *const c_char,
-    valuelen: *mut c_int,
-    flag: *mut c_int,
+    key: Text,
+    valuelen: Output<c_int>,
+    flag: Output<c_int>,
 ) -> Result {
     let info = find(info)?;
-    // SAFETY: passed on.
     let (key, length, flag) =
-        unsafe { (read_key(key)?, Out::new(valuelen, "valuelen")?, Out::new(flag, "flag")?) };
+        (read_key(key)?, valuelen.required("valuelen")?, flag.required("flag")?);
     let found = info.value(&key);
     if let Some(found) = &found {
         length.set(found.len() as c_int);
@@ -313,33 +267,23 @@ pub unsafe fn get_valuelen(
 }
 
 /// `MPI_Info_get_nkeys`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_nkeys(info: raw::Info, nkeys: *mut c_int) -> Result {
+pub fn get_nkeys(info: raw::Info, nkeys: Output<c_int>) -> Result {
     let info = find(info)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(nkeys, "nkeys")? };
+    let out = nkeys.required("nkeys")?;
     out.set(info.entries().len() as c_int);
     Ok(())
 }
 
 /// `MPI_Info_get_nthkey`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_nthkey(info: raw::Info, n: c_int, key: *mut c_char) -> Result {
+pub fn get_nthkey(info: raw::Info, n: c_int, key: TextOutput<{ abi::MAX_INFO_KEY }>) -> Result {
     let info = find(info)?;
-    if key.is_null() {
-        return Err(Failure::null("key"));
-    }
+    let key = key.required("key")?;
     let entries = info.entries();
     let found = usize::try_from(n).ok().and_then(|n| entries.get(n));
     let Some((name, _)) = found else {
         let detail = format!("{n} is not below the {} keys", entries.len());
         return Err(Failure::new(abi::ERR_ARG, "n", detail));
     };
-    // SAFETY: the standard asks for this much room.
-    unsafe { text::write(name, key, abi::MAX_INFO_KEY, "key", None)? };
+    key.write(name);
     Ok(())
 }

@@ -35,10 +35,7 @@ pub fn handler(file: raw::File) -> (Handler, usize) {
 }
 
 /// `MPI_File_set_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_errhandler(file: raw::File, errhandler: raw::Errhandler) -> Result {
+pub fn set_errhandler(file: raw::File, errhandler: raw::Errhandler) -> Result {
     match file {
         raw::File::NULL => objects::set_handler(&DEFAULT, On::File, errhandler),
         file => FILES.set_handler(file.0, errhandler),
@@ -46,24 +43,15 @@ pub unsafe fn set_errhandler(file: raw::File, errhandler: raw::Errhandler) -> Re
 }
 
 /// `MPI_File_get_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_errhandler(file: raw::File, errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: null or writable, as the C function asks for.
-    unsafe {
-        match file {
-            raw::File::NULL => objects::get_handler(&DEFAULT, errhandler),
-            file => FILES.get_handler(file.0, errhandler),
-        }
+pub fn get_errhandler(file: raw::File, errhandler: Output<raw::Errhandler>) -> Result {
+    match file {
+        raw::File::NULL => objects::get_handler(&DEFAULT, errhandler),
+        file => FILES.get_handler(file.0, errhandler),
     }
 }
 
 /// `MPI_File_call_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn call_errhandler(file: raw::File, errorcode: c_int) -> Result {
+pub fn call_errhandler(file: raw::File, errorcode: c_int) -> Result {
     let name = "MPI_File_call_errhandler";
     match file {
         raw::File::NULL => objects::call_handler(&DEFAULT, file.0, name, errorcode),

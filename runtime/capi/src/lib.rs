@@ -13,7 +13,7 @@
 //! possible; no panic leaves; a call that fails has written nothing but what the standard says.
 
 pub use typepack_capi_datatype::{abi, raw};
-use typepack_capi_datatype::{array, buffer, count_width, failure, handle, out, status, text};
+use typepack_capi_datatype::{argument, buffer, count_width, failure, handle, status};
 
 mod lifecycle;
 

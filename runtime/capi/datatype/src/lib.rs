@@ -6,8 +6,8 @@
 //! 1. `abi.rs`, `raw.rs`: the ABI's constants, and its types as C passes them.
 //! 2. `failure.rs`: what a call that fails says. `count_width.rs`: calls with C integers and calls with
 //!    large counts, written once.
-//! 3. `out.rs`, `array.rs`, `text.rs`: results, arrays and strings of C. `buffer.rs`: whether a buffer can
-//!    hold what a call says.
+//! 3. `argument/`: pointer arguments: results, arrays, strings, and what the C caller promises about them.
+//!    `buffer.rs`: whether a buffer can hold the elements of a call.
 //! 4. `handle/`: numbers that stand for objects, of all kinds.
 //! 5. `types/`: datatypes behind handles: made, committed, asked, taken apart. How a type is committed is
 //!    the host's choice ([`types::commit_with`]); so is what else hangs on it ([`types::Type::attached`]).
@@ -17,14 +17,12 @@
 //! a call that fails has written nothing but what the standard says.
 
 pub mod abi;
-pub mod array;
+pub mod argument;
 pub mod buffer;
 pub mod count_width;
 pub mod failure;
 pub mod handle;
-pub mod out;
 pub mod pack;
 pub mod raw;
 pub mod status;
-pub mod text;
 pub mod types;

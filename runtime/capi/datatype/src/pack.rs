@@ -4,14 +4,13 @@
 //! `MPI_Pack` and its like is one, the host has checked before.
 
 use crate::abi;
+use crate::argument::{InOut, Output, Place, Text};
 use crate::buffer::memory;
 use crate::count_width::{CountWidth, Number, count, negative};
 use crate::failure::{Failure, Result};
-use crate::out::Out;
 use crate::raw;
-use crate::text;
 use crate::types;
-use std::ffi::{c_char, c_void};
+use std::ffi::c_void;
 use typepack_engine::external32::{pack_external_raw, unpack_external_raw};
 use typepack_engine::{pack_at_raw, pack_external_size, unpack_at_raw};
 
@@ -22,23 +21,16 @@ fn room(value: impl Number, argument: &'static str) -> Result<usize> {
     usize::try_from(value).map_err(|_| negative(abi::ERR_ARG, argument, value))
 }
 
-/// The position in a packing unit, and where to write it back.
-///
-/// # Safety
-///
-/// - `position` is null, or readable and writable.
+/// Returns the place of the position in a packing unit, and the position.
 #[inline]
-unsafe fn position<N: Number>(position: *mut N) -> Result<(Out<N>, usize)> {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(position, "position")? };
-    // SAFETY: not null, so readable.
-    let value = unsafe { position.read_unaligned() };
-    Ok((out, room(value, "position")?))
+fn position<N: Number>(position: InOut<N>) -> Result<(Place<N>, usize)> {
+    let (value, place) = position.read("position")?;
+    Ok((place, room(value, "position")?))
 }
 
 #[inline]
-fn advanced<N: Number>(out: &Out<N>, position: usize) -> Result {
-    // It lies within the buffer, whose size came in the same type.
+fn advanced<N: Number>(out: Place<N>, position: usize) -> Result {
+    // The position lies within the buffer, whose size came in the same type.
     let value = i64::try_from(position).ok().and_then(N::exactly);
     out.set(value.ok_or_else(|| too_far(position))?);
     Ok(())
@@ -61,7 +53,9 @@ fn packed<T>(address: *const T, size: usize, argument: &'static str) -> Result {
 /// `MPI_Pack` in a communicator that has been checked.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `inbuf` is readable for `incount` elements of `datatype`.
+/// - `outbuf` is writable for `outsize` bytes, and does not overlap the elements.
 // Into the entry, whose panics it shares: every further call between C and the kernel is felt. No
 // closures: one that two functions share (`MPI_Pack` and `PMPI_Pack`) is a function of its own, whose
 // arguments go through memory, and are waited for there; that was 2 ns of 9.
@@ -72,83 +66,76 @@ pub unsafe fn pack<W: CountWidth>(
     datatype: raw::Datatype,
     outbuf: *mut c_void,
     outsize: W::Count,
-    at: *mut W::Count,
+    at: InOut<W::Count>,
 ) -> Result {
     let (elements, size) = (count(incount, "incount")?, room(outsize, "outsize")?);
     packed(outbuf, size, "outbuf")?;
-    // SAFETY: passed on.
-    let (out, mut position) = unsafe { position(at)? };
+    let (out, mut position) = position(at)?;
     let ty = types::hold(datatype)?;
     let plan = ty.plan()?;
     memory(inbuf, plan, elements, "inbuf")?;
-    // SAFETY: the caller promises memory for the elements (`MPI_BOTTOM` is address 0) and for
-    // `outsize` bytes, which do not overlap.
+    // SAFETY: `inbuf` is readable for `elements` elements of the type of `plan` (first condition of `# Safety`;
+    // `MPI_BOTTOM` is address 0). `outbuf` is writable for `size` bytes and does not overlap them (second
+    // condition).
     unsafe { pack_at_raw(plan, elements, inbuf.cast(), outbuf.cast(), size, &mut position)? };
-    advanced(&out, position)
+    advanced(out, position)
 }
 
 /// `MPI_Unpack` in a communicator that has been checked.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `inbuf` is readable for `insize` bytes.
+/// - `outbuf` is writable for `outcount` elements of `datatype`, and they do not overlap `inbuf`.
 // Into the entry, whose panics it shares: every further call between C and the kernel is felt.
 #[inline(always)]
 pub unsafe fn unpack<W: CountWidth>(
     inbuf: *const c_void,
     insize: W::Count,
-    at: *mut W::Count,
+    at: InOut<W::Count>,
     outbuf: *mut c_void,
     outcount: W::Count,
     datatype: raw::Datatype,
 ) -> Result {
     let (elements, size) = (count(outcount, "outcount")?, room(insize, "insize")?);
     packed(inbuf, size, "inbuf")?;
-    // SAFETY: passed on.
-    let (out, mut position) = unsafe { position(at)? };
+    let (out, mut position) = position(at)?;
     let ty = types::hold(datatype)?;
     let plan = ty.plan()?;
     memory(outbuf, plan, elements, "outbuf")?;
-    // SAFETY: the caller promises memory for the elements and `insize` bytes, which do not overlap.
+    // SAFETY: `inbuf` is readable for `size` bytes (first condition of `# Safety`). `outbuf` is writable for
+    // `elements` elements of the type of `plan`, which do not overlap `inbuf` (second condition).
     unsafe { unpack_at_raw(plan, elements, inbuf.cast(), size, &mut position, outbuf.cast())? };
-    advanced(&out, position)
+    advanced(out, position)
 }
 
 /// `MPI_Pack_size`: exactly what packing takes.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn pack_size<W: CountWidth>(
+pub fn pack_size<W: CountWidth>(
     incount: W::Count,
     datatype: raw::Datatype,
-    size: *mut W::Count,
+    size: Output<W::Count>,
 ) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(size, "size")? };
+    let out = size.required("size")?;
     let elements = count(incount, "incount")?;
     // What fits no number is the one way in which this fails.
     let bytes =
         types::with::<_, Failure>(datatype, |ty| Ok(ty.plan()?.packed_bytes(elements).ok()))?;
-    fits::<W::Count>(&out, bytes);
+    fits::<W::Count>(out, bytes);
     Ok(())
 }
 
 /// A size as a result; `MPI_UNDEFINED` where it does not fit (MPI-5.0 section 5.2), which leaves it to
 /// the program to take the call that ends in `_c`.
-fn fits<N: Number>(out: &Out<N>, bytes: Option<u64>) {
+fn fits<N: Number>(out: Place<N>, bytes: Option<u64>) {
     let value = bytes.and_then(|bytes| i64::try_from(bytes).ok()).and_then(N::exactly);
     if let Some(value) = value.or_else(|| N::exactly(abi::UNDEFINED.into())) {
         out.set(value);
     }
 }
 
-/// # Safety
-///
-/// - `datarep` is null or a C string, or readable for the longest name.
-unsafe fn representation(datarep: *const c_char) -> Result {
-    // SAFETY: passed on.
-    let name = unsafe {
-        text::read(datarep, abi::MAX_DATAREP_STRING, "datarep", abi::ERR_UNSUPPORTED_DATAREP)?
-    };
+/// Checks that the representation is external32, the only one.
+fn representation(datarep: Text) -> Result {
+    let name = datarep.read(abi::MAX_DATAREP_STRING, "datarep", abi::ERR_UNSUPPORTED_DATAREP)?;
     if name == b"external32" {
         return Ok(());
     }
@@ -172,22 +159,22 @@ fn place(position: usize, bytes: u64, size: usize, argument: &'static str) -> Re
 /// `MPI_Pack_external`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `inbuf` is readable for `incount` elements of `datatype`.
+/// - `outbuf` is writable for `outsize` bytes, and does not overlap the elements.
 pub unsafe fn pack_external<W: CountWidth>(
-    datarep: *const c_char,
+    datarep: Text,
     inbuf: *const c_void,
     incount: W::Count,
     datatype: raw::Datatype,
     outbuf: *mut c_void,
     outsize: W::Address,
-    at: *mut W::Address,
+    at: InOut<W::Address>,
 ) -> Result {
-    // SAFETY: passed on.
-    unsafe { representation(datarep)? };
+    representation(datarep)?;
     let (elements, size) = (count(incount, "incount")?, room(outsize, "outsize")?);
     packed(outbuf, size, "outbuf")?;
-    // SAFETY: passed on.
-    let (out, position) = unsafe { position(at)? };
+    let (out, position) = position(at)?;
     let end = types::with::<_, Failure>(datatype, |ty| {
         let plan = ty.plan()?;
         memory(inbuf, plan, elements, "inbuf")?;
@@ -195,33 +182,34 @@ pub unsafe fn pack_external<W: CountWidth>(
         let bytes = pack_external_size(external, elements)?;
         let end = place(position, bytes, size, "outsize")?;
         let target = outbuf.cast::<u8>().wrapping_add(position);
-        // SAFETY: the caller promises memory for the elements and for `outsize` bytes, in which
-        // the range lies (`place`), and that they do not overlap.
+        // SAFETY: `inbuf` is readable for `elements` elements of the type of `external` (first condition of
+        // `# Safety`). `target` is writable for `bytes` bytes: they lie within the `size` bytes of `outbuf`
+        // (`place`), which do not overlap the elements (second condition).
         unsafe { pack_external_raw(external, elements, inbuf.cast(), 0..bytes, target)? };
         Ok(end)
     })?;
-    advanced(&out, end)
+    advanced(out, end)
 }
 
 /// `MPI_Unpack_external`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `inbuf` is readable for `insize` bytes.
+/// - `outbuf` is writable for `outcount` elements of `datatype`, and they do not overlap `inbuf`.
 pub unsafe fn unpack_external<W: CountWidth>(
-    datarep: *const c_char,
+    datarep: Text,
     inbuf: *const c_void,
     insize: W::Address,
-    at: *mut W::Address,
+    at: InOut<W::Address>,
     outbuf: *mut c_void,
     outcount: W::Count,
     datatype: raw::Datatype,
 ) -> Result {
-    // SAFETY: passed on.
-    unsafe { representation(datarep)? };
+    representation(datarep)?;
     let (elements, size) = (count(outcount, "outcount")?, room(insize, "insize")?);
     packed(inbuf, size, "inbuf")?;
-    // SAFETY: passed on.
-    let (out, position) = unsafe { position(at)? };
+    let (out, position) = position(at)?;
     let end = types::with::<_, Failure>(datatype, |ty| {
         let plan = ty.plan()?;
         memory(outbuf, plan, elements, "outbuf")?;
@@ -229,31 +217,28 @@ pub unsafe fn unpack_external<W: CountWidth>(
         let bytes = pack_external_size(external, elements)?;
         let end = place(position, bytes, size, "insize")?;
         let source = inbuf.cast::<u8>().wrapping_add(position);
-        // SAFETY: as in `pack_external`, in the other direction.
+        // SAFETY: `source` is readable for `bytes` bytes: they lie within the `size` bytes of `inbuf` (`place`;
+        // first condition of `# Safety`). `outbuf` is writable for `elements` elements of the type of
+        // `external`, which do not overlap `inbuf` (second condition).
         unsafe { unpack_external_raw(external, elements, outbuf.cast(), 0..bytes, source)? };
         Ok(end)
     })?;
-    advanced(&out, end)
+    advanced(out, end)
 }
 
 /// `MPI_Pack_external_size`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn external_size<W: CountWidth>(
-    datarep: *const c_char,
+pub fn external_size<W: CountWidth>(
+    datarep: Text,
     incount: W::Count,
     datatype: raw::Datatype,
-    size: *mut W::Address,
+    size: Output<W::Address>,
 ) -> Result {
-    // SAFETY: passed on.
-    unsafe { representation(datarep)? };
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(size, "size")? };
+    representation(datarep)?;
+    let out = size.required("size")?;
     let elements = count(incount, "incount")?;
     let bytes = types::with::<_, Failure>(datatype, |ty| {
         Ok(pack_external_size(ty.plan()?.external32()?, elements).ok())
     })?;
-    fits::<W::Address>(&out, bytes);
+    fits::<W::Address>(out, bytes);
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! a handle and a datatype stand for.
 
 use crate::abi;
+use crate::argument::InOut;
 use crate::datatype::Type;
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
@@ -32,20 +33,12 @@ pub fn check(op: raw::Op) -> Result {
     }
 }
 
-/// The same for a handle that is an argument of both directions; predefined operations cannot be freed.
+/// Checks the handle of an operation that the call is to free: a predefined operation cannot be freed.
 ///
 /// # Errors
-/// `MPI_ERR_OP`; `MPI_ERR_ARG` for a null pointer.
-///
-/// # Safety
-///
-/// - `op` is null, or readable.
-pub unsafe fn check_at(op: *const raw::Op) -> Result {
-    if op.is_null() {
-        return Err(Failure::null("op"));
-    }
-    // SAFETY: not null, hence readable; C may not have aligned what it cast.
-    let op = unsafe { op.read_unaligned() };
+/// Returns `MPI_ERR_OP`, and `MPI_ERR_ARG` if the pointer is null.
+pub fn check_at(op: InOut<raw::Op>) -> Result {
+    let (op, _) = op.read("op")?;
     check(op)?;
     if OPS.has(op.0) {
         return Ok(());

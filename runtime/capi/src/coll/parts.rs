@@ -4,7 +4,7 @@
 //! of a call may be reused when it returns.
 
 use crate::abi;
-use crate::array;
+use crate::argument::Array;
 use crate::buffer::ADDRESS_BITS;
 use crate::count_width::{CountWidth, Number, count};
 use crate::datatype::{self, Type};
@@ -82,32 +82,35 @@ fn row<'a>(
 
 /// The array arguments of a call with a part per rank, with their names.
 pub struct Table<W: CountWidth> {
-    counts: (*const W::Count, &'static str),
-    displacements: (*const W::Displacement, &'static str),
+    counts: (Array<W::Count>, &'static str),
+    displacements: (Array<W::Displacement>, &'static str),
 }
 
 impl<W: CountWidth> Table<W> {
     /// Those of a send buffer.
-    pub fn send(counts: *const W::Count, displacements: *const W::Displacement) -> Self {
+    pub fn send(counts: Array<W::Count>, displacements: Array<W::Displacement>) -> Self {
         Self { counts: (counts, "sendcounts"), displacements: (displacements, "sdispls") }
     }
 
     /// Those of a receive buffer.
-    pub fn receive(counts: *const W::Count, displacements: *const W::Displacement) -> Self {
+    pub fn receive(counts: Array<W::Count>, displacements: Array<W::Displacement>) -> Self {
         Self { counts: (counts, "recvcounts"), displacements: (displacements, "rdispls") }
     }
 
-    /// Counts, and displacements in whatever unit.
+    /// Returns counts and displacements; the unit of the displacements is the call's.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_COUNT` if a count is negative, and the errors of [`Array::copy`].
     ///
     /// # Safety
     ///
-    /// - Both arrays are null or readable for `size` elements.
+    /// - The standard gives both arrays at least `size` entries.
     pub unsafe fn read(&self, size: usize) -> Result<Vec<(u64, i128)>> {
-        // SAFETY: passed on.
+        // SAFETY: both arrays have `size` entries (condition of `# Safety`).
         let (counts, displacements) = unsafe {
             (
-                array::read(self.counts.0, size, self.counts.1)?,
-                array::read(self.displacements.0, size, self.displacements.1)?,
+                self.counts.0.copy(size, self.counts.1)?,
+                self.displacements.0.copy(size, self.displacements.1)?,
             )
         };
         let entry = |(elements, at): (W::Count, W::Displacement)| {
@@ -119,7 +122,8 @@ impl<W: CountWidth> Table<W> {
     /// Parts of one type, displacements in its extents.
     ///
     /// # Safety
-    /// As `read`.
+    ///
+    /// - The standard gives both arrays at least `size` entries.
     unsafe fn parts<'a>(
         &self,
         buffer: *const c_void,
@@ -128,7 +132,7 @@ impl<W: CountWidth> Table<W> {
         argument: &'static str,
     ) -> Result<Vec<Part<'a>>> {
         let extent = i128::from(plan.footprint().extent);
-        // SAFETY: passed on.
+        // SAFETY: the arrays of the table have `size` entries (condition of `# Safety`).
         let entries = unsafe { self.read(size)? };
         let part = |(elements, at)| part(buffer, at * extent, elements, plan, argument);
         entries.into_iter().map(part).collect()
@@ -139,14 +143,14 @@ impl<W: CountWidth> Table<W> {
 ///
 /// # Safety
 ///
-/// - `types` is null or readable for as many elements as there are entries.
+/// - The standard gives `types` at least as many entries as there are in `entries`.
 pub unsafe fn types(
-    types: *const raw::Datatype,
+    types: Array<raw::Datatype>,
     entries: &[(u64, i128)],
     argument: &'static str,
 ) -> Result<Vec<Arc<Type>>> {
-    // SAFETY: passed on.
-    let handles = unsafe { array::read(types, entries.len(), argument)? };
+    // SAFETY: `types` has `entries.len()` entries (condition of `# Safety`).
+    let handles = unsafe { types.copy(entries.len(), argument)? };
     let found = |(handle, &(elements, _)): (raw::Datatype, &(u64, i128))| {
         datatype::find(if elements == 0 { raw::Datatype(abi::BYTE) } else { handle })
     };
@@ -210,7 +214,8 @@ impl<W: CountWidth> Spread<W> {
     /// One part per rank.
     ///
     /// # Safety
-    /// As `Table::read`.
+    ///
+    /// - The standard gives the arrays of a table at least `size` entries.
     pub unsafe fn parts<'a>(
         &self,
         buffer: *const c_void,
@@ -220,7 +225,7 @@ impl<W: CountWidth> Spread<W> {
     ) -> Result<Vec<Part<'a>>> {
         match self {
             Self::Row(elements) => row(buffer, *elements, plan, size, argument),
-            // SAFETY: passed on.
+            // SAFETY: the arrays of `table` have `size` entries (condition of `# Safety`).
             Self::Table(table) => unsafe { table.parts(buffer, plan, size, argument) },
         }
     }

@@ -7,6 +7,7 @@
 
 use super::find;
 use crate::abi;
+use crate::argument::{InOut, Output};
 use crate::attribute::{self, Of};
 use crate::error::{Failure, Result, codes};
 use crate::raw;
@@ -67,57 +68,44 @@ fn changeable(keyval: c_int) -> Result {
 }
 
 /// `MPI_Comm_create_keyval`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn create_keyval(
+pub fn create_keyval(
     copy: raw::Callback,
     delete: raw::Callback,
-    keyval: *mut c_int,
+    keyval: Output<c_int>,
     extra: *mut c_void,
 ) -> Result {
-    // SAFETY: passed on.
-    unsafe { attribute::create(Of::Comm, copy, delete, keyval, extra) }
+    attribute::create(Of::Comm, copy, delete, keyval, extra)
 }
 
 /// `MPI_Comm_free_keyval`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn free_keyval(keyval: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    unsafe { attribute::free(Of::Comm, keyval) }
+pub fn free_keyval(keyval: InOut<c_int>) -> Result {
+    attribute::free(Of::Comm, keyval)
 }
 
 /// `MPI_Comm_set_attr`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set(comm: raw::Comm, keyval: c_int, value: *mut c_void) -> Result {
+pub fn set(comm: raw::Comm, keyval: c_int, value: *mut c_void) -> Result {
     let found = find(comm)?;
     changeable(keyval)?;
     found.attributes().set(Of::Comm, comm.0, keyval, value)
 }
 
 /// `MPI_Comm_get_attr`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get(comm: raw::Comm, keyval: c_int, value: *mut c_void, flag: *mut c_int) -> Result {
+pub fn get(
+    comm: raw::Comm,
+    keyval: c_int,
+    value: Output<*mut c_void>,
+    flag: Output<c_int>,
+) -> Result {
     let found = find(comm)?;
     let set = || match predefined(keyval) {
         Some(value) => Ok(value),
         None => found.attributes().get(Of::Comm, keyval),
     };
-    // SAFETY: passed on.
-    unsafe { attribute::answer(set, value, flag) }
+    attribute::answer(set, value, flag)
 }
 
 /// `MPI_Comm_delete_attr`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn delete(comm: raw::Comm, keyval: c_int) -> Result {
+pub fn delete(comm: raw::Comm, keyval: c_int) -> Result {
     let found = find(comm)?;
     changeable(keyval)?;
     found.attributes().delete(Of::Comm, comm.0, keyval)

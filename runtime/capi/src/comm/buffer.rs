@@ -157,7 +157,12 @@ impl Pool {
     ///
     /// # Errors
     /// `MPI_ERR_BUFFER` when there is one already.
-    pub fn attach(&self, address: *mut c_void, size: u64) -> Result {
+    ///
+    /// # Safety
+    ///
+    /// - `address` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and nobody else accesses them, until
+    ///   [`detach`](Self::detach) returns.
+    pub unsafe fn attach(&self, address: *mut c_void, size: u64) -> Result {
         let mut buffer = self.lock();
         if buffer.is_some() {
             return Err(full("one is attached already".to_owned()));
@@ -166,8 +171,11 @@ impl Pool {
         Ok(())
     }
 
+    /// Sends a message from this buffer.
+    ///
     /// # Safety
-    /// As [`send`].
+    ///
+    /// - `buf` is readable for `count` elements of the type of `plan`.
     unsafe fn send(
         &self,
         comm: &Comm,
@@ -210,8 +218,9 @@ impl Pool {
             let start = (buffer.address as *mut u8).wrapping_add(start);
             (SendMode::Lent(start), place)
         };
-        // SAFETY: the elements are the caller's promise; the place is within the attached buffer
-        // (the program's until it is detached, which waits) and no other message's.
+        // SAFETY: the elements are readable (condition of `# Safety`), and the runtime copies them before it
+        // returns. The place lies in the attached buffer, which is writable until it is detached (`attach`);
+        // `detach` waits for its messages. No other message has the place.
         let sent = unsafe { messages.send(mode, buf, plan, count, dest, tag)? };
         if let Operation::Pending(send) = sent {
             buffer.hold(Held { send, place });
@@ -253,9 +262,15 @@ impl Pool {
 ///
 /// # Errors
 /// `MPI_ERR_BUFFER` when there is one already.
-pub fn add(comm: raw::Comm, address: *mut c_void, size: u64) -> Result {
+///
+/// # Safety
+///
+/// - `address` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and nobody else accesses them, until
+///   [`remove`] returns.
+pub unsafe fn add(comm: raw::Comm, address: *mut c_void, size: u64) -> Result {
     let pool = Arc::new(Pool::default());
-    pool.attach(address, size)?;
+    // SAFETY: `address` is writable for `size` bytes until `remove` detaches the buffer (condition of `# Safety`).
+    unsafe { pool.attach(address, size)? };
     let mut pools = of_comms();
     if pools.contains_key(&comm.0) {
         return Err(full("one is attached to the communicator already".to_owned()));
@@ -288,12 +303,12 @@ fn wait(sends: &[u64]) -> Result {
 
 /// Sends a message from the buffer of its communicator, or of the process.
 ///
+/// # Errors
+/// Returns `MPI_ERR_BUFFER` if there is no buffer or no room in it, and the runtime's errors.
+///
 /// # Safety
 ///
-/// - The elements are readable.
-///
-/// # Errors
-/// `MPI_ERR_BUFFER` when there is no buffer or no room in it; the runtime's.
+/// - `buf` is readable for `count` elements of the type of `plan`.
 pub unsafe fn send(
     on: &On,
     buf: *const u8,
@@ -302,7 +317,7 @@ pub unsafe fn send(
     dest: usize,
     tag: c_int,
 ) -> Result<Operation> {
-    // SAFETY: the elements are the caller's promise.
+    // SAFETY: the `count` elements at `buf` are readable (condition of `# Safety`).
     unsafe {
         match of_comm(on.handle) {
             Some(pool) => pool.send(&on.comm, buf, plan, count, dest, tag),

@@ -6,12 +6,12 @@
 use super::hints::Hints;
 use super::{COMMS, Comm, On, find};
 use crate::abi;
+use crate::argument::{InOut, Output, Place};
 use crate::attribute::Attributes;
 use crate::error::handler::{Handler, HandlerCell};
 use crate::error::{Failure, Result};
 use crate::group;
 use crate::info::{self, Entry};
-use crate::out::Out;
 use crate::raw;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use typepack::{Communicator, Duplicate, Operation};
 
 /// Writes the handle of a new communicator, or the null handle for those who got none.
-fn hand_out(parent: &Comm, made: Option<Communicator>, out: &Out<raw::Comm>) -> Result {
+fn hand_out(parent: &Comm, made: Option<Communicator>, out: Place<raw::Comm>) -> Result {
     let handle = match made {
         None => raw::Comm::NULL,
         Some(communicator) => {
@@ -31,13 +31,9 @@ fn hand_out(parent: &Comm, made: Option<Communicator>, out: &Out<raw::Comm>) -> 
     Ok(())
 }
 
-/// # Safety
-///
-/// - `newcomm` is null or writable.
-unsafe fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: *mut raw::Comm) -> Result {
+fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: Output<raw::Comm>) -> Result {
     let parent = find(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newcomm, "newcomm")? };
+    let out = newcomm.required("newcomm")?;
     // The collective part first: the copy functions of one rank may refuse, and the others must
     // not wait for it.
     let communicator = parent.communicator.dup()?;
@@ -152,62 +148,42 @@ fn give_up(parent: &On, duplicate: Duplicate, failure: Failure) -> Failure {
 }
 
 /// `MPI_Comm_dup`: with the attributes that their copy functions copy, without hints.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn dup(comm: raw::Comm, newcomm: *mut raw::Comm) -> Result {
-    // SAFETY: passed on.
-    unsafe { duplicate(comm, &[], newcomm) }
+pub fn dup(comm: raw::Comm, newcomm: Output<raw::Comm>) -> Result {
+    duplicate(comm, &[], newcomm)
 }
 
 /// `MPI_Comm_dup_with_info`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn dup_with_info(comm: raw::Comm, info: raw::Info, newcomm: *mut raw::Comm) -> Result {
+pub fn dup_with_info(comm: raw::Comm, info: raw::Info, newcomm: Output<raw::Comm>) -> Result {
     let hints = match info {
         raw::Info::NULL => Vec::new(),
         info => info::find(info)?.all(),
     };
-    // SAFETY: passed on.
-    unsafe { duplicate(comm, &hints, newcomm) }
+    duplicate(comm, &hints, newcomm)
 }
 
 /// `MPI_Comm_create`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn create(comm: raw::Comm, group: raw::Group, newcomm: *mut raw::Comm) -> Result {
+pub fn create(comm: raw::Comm, group: raw::Group, newcomm: Output<raw::Comm>) -> Result {
     let (parent, group) = (find(comm)?, group::find(group)?);
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newcomm, "newcomm")? };
-    hand_out(&parent, parent.communicator.create(&group)?, &out)
+    let out = newcomm.required("newcomm")?;
+    hand_out(&parent, parent.communicator.create(&group)?, out)
 }
 
 /// `MPI_Comm_create_group`: collective over the group; ranks outside get the null handle.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn create_group(
+pub fn create_group(
     comm: raw::Comm,
     group: raw::Group,
     tag: c_int,
-    newcomm: *mut raw::Comm,
+    newcomm: Output<raw::Comm>,
 ) -> Result {
     let (parent, group) = (find(comm)?, group::find(group)?);
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newcomm, "newcomm")? };
-    hand_out(&parent, parent.communicator.create_group(&group, tag)?, &out)
+    let out = newcomm.required("newcomm")?;
+    hand_out(&parent, parent.communicator.create_group(&group, tag)?, out)
 }
 
 /// `MPI_Comm_split`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn split(comm: raw::Comm, color: c_int, key: c_int, newcomm: *mut raw::Comm) -> Result {
+pub fn split(comm: raw::Comm, color: c_int, key: c_int, newcomm: Output<raw::Comm>) -> Result {
     let parent = find(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newcomm, "newcomm")? };
+    let out = newcomm.required("newcomm")?;
     let color = match color {
         abi::UNDEFINED => None,
         color => Some(u32::try_from(color).map_err(|_| {
@@ -215,7 +191,7 @@ pub unsafe fn split(comm: raw::Comm, color: c_int, key: c_int, newcomm: *mut raw
             Failure::new(abi::ERR_ARG, "color", detail)
         })?),
     };
-    hand_out(&parent, parent.communicator.split(color, key)?, &out)
+    hand_out(&parent, parent.communicator.split(color, key)?, out)
 }
 
 /// The hint that says which resource ranks are to share, and its value for memory.
@@ -228,19 +204,15 @@ const ALONE: &[u8] = b"mpi://SELF";
 
 /// `MPI_Comm_split_type`: all ranks share memory. Of other resources none is known, for which the
 /// standard has the null handle as the answer.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn split_type(
+pub fn split_type(
     comm: raw::Comm,
     split_type: c_int,
     key: c_int,
     info: raw::Info,
-    newcomm: *mut raw::Comm,
+    newcomm: Output<raw::Comm>,
 ) -> Result {
     let parent = find(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newcomm, "newcomm")? };
+    let out = newcomm.required("newcomm")?;
     let hints = match info {
         raw::Info::NULL => None,
         info => Some(info::find(info)?),
@@ -262,19 +234,13 @@ pub unsafe fn split_type(
             return Err(Failure::new(abi::ERR_ARG, "split_type", detail));
         }
     };
-    hand_out(&parent, parent.communicator.split(color, key)?, &out)
+    hand_out(&parent, parent.communicator.split(color, key)?, out)
 }
 
 /// `MPI_Comm_free`: the attributes are deleted, the handle is gone; operations that are pending
 /// end as if nothing had happened.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn free(comm: *mut raw::Comm) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(comm, "comm")? };
-    // SAFETY: not null, and readable as an argument of both directions.
-    let handle = unsafe { comm.read_unaligned() };
+pub fn free(comm: InOut<raw::Comm>) -> Result {
+    let (handle, out) = comm.read("comm")?;
     let comm = find(handle)?;
     let on = On { comm, handle };
     // The handle came by address, so that the entry does not know whose handler is to hear of it.

@@ -7,9 +7,9 @@
 //! (`create.rs`).
 
 use super::find;
+use crate::argument::Output;
 use crate::error::Result;
 use crate::info::{self, Entry};
-use crate::out::Out;
 use crate::raw;
 use std::sync::{Mutex, PoisonError};
 
@@ -55,23 +55,16 @@ impl Hints {
 }
 
 /// `MPI_Comm_set_info`: hints that are not named keep their values.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_info(comm: raw::Comm, info: raw::Info) -> Result {
+pub fn set_info(comm: raw::Comm, info: raw::Info) -> Result {
     let (comm, new) = (find(comm)?, info::find(info)?.all());
     comm.hints.set(&new);
     Ok(())
 }
 
 /// `MPI_Comm_get_info`: every hint that is known here, with its value.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_info(comm: raw::Comm, info_used: *mut raw::Info) -> Result {
+pub fn get_info(comm: raw::Comm, info_used: Output<raw::Info>) -> Result {
     let comm = find(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(info_used, "info_used")? };
+    let out = info_used.required("info_used")?;
     out.set(info::make(comm.hints.all())?);
     Ok(())
 }

@@ -13,6 +13,7 @@ pub mod world;
 pub use world::{own, world};
 
 use crate::abi;
+use crate::argument::{Output, Text, TextOutput};
 use crate::attribute::Attributes;
 use crate::comm::hints::Hints;
 use crate::error::handler::{Handler, HandlerCell, On as Kinds};
@@ -20,10 +21,8 @@ use crate::error::objects;
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
-use crate::out::Out;
 use crate::raw::{self, Status};
-use crate::text;
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError};
 use typepack::{Communicator, Messages};
 
@@ -187,54 +186,36 @@ pub fn from_int(integer: c_int) -> Option<usize> {
 }
 
 /// `MPI_Comm_rank`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn rank(comm: raw::Comm, rank: *mut c_int) -> Result {
+pub fn rank(comm: raw::Comm, rank: Output<c_int>) -> Result {
     let comm = find(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(rank, "rank")? };
+    let out = rank.required("rank")?;
     out.set(comm.rank() as c_int);
     Ok(())
 }
 
 /// `MPI_Comm_size`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn size(comm: raw::Comm, size: *mut c_int) -> Result {
+pub fn size(comm: raw::Comm, size: Output<c_int>) -> Result {
     let comm = find(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(size, "size")? };
+    let out = size.required("size")?;
     out.set(comm.size() as c_int);
     Ok(())
 }
 
 /// `MPI_Comm_test_inter`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn test_inter(comm: raw::Comm, flag: *mut c_int) -> Result {
+pub fn test_inter(comm: raw::Comm, flag: Output<c_int>) -> Result {
     check(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(flag, "flag")? };
+    let out = flag.required("flag")?;
     out.set(0);
     Ok(())
 }
 
 /// `MPI_Comm_remote_size`: only an intercommunicator has a remote group.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn remote_size(comm: raw::Comm, _size: *mut c_int) -> Result {
+pub fn remote_size(comm: raw::Comm, _size: Output<c_int>) -> Result {
     Err(no_remote_group(comm))
 }
 
 /// `MPI_Comm_remote_group`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn remote_group(comm: raw::Comm, _group: *mut raw::Group) -> Result {
+pub fn remote_group(comm: raw::Comm, _group: Output<raw::Group>) -> Result {
     Err(no_remote_group(comm))
 }
 
@@ -246,79 +227,58 @@ fn no_remote_group(comm: raw::Comm) -> Failure {
 }
 
 /// `MPI_Comm_get_parent`: no process of ours has been spawned.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_parent(parent: *mut raw::Comm) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(parent, "parent")? };
+pub fn get_parent(parent: Output<raw::Comm>) -> Result {
+    let out = parent.required("parent")?;
     out.set(raw::Comm::NULL);
     Ok(())
 }
 
 /// `MPI_Comm_group`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn group(comm: raw::Comm, group: *mut raw::Group) -> Result {
+pub fn group(comm: raw::Comm, group: Output<raw::Group>) -> Result {
     let comm = find(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(group, "group")? };
+    let out = group.required("group")?;
     out.set(crate::group::insert(comm.communicator.group().clone())?);
     Ok(())
 }
 
 /// `MPI_Comm_compare`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn compare(comm1: raw::Comm, comm2: raw::Comm, result: *mut c_int) -> Result {
+pub fn compare(comm1: raw::Comm, comm2: raw::Comm, result: Output<c_int>) -> Result {
     let (first, second) = (find(comm1)?, find(comm2)?);
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(result, "result")? };
+    let out = result.required("result")?;
     out.set(crate::group::comparison(first.communicator.compare(&second.communicator)));
     Ok(())
 }
 
 /// `MPI_Topo_test`: no communicator has a topology, since the calls that make them are not built.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn topo_test(comm: raw::Comm, status: *mut c_int) -> Result {
+pub fn topo_test(comm: raw::Comm, status: Output<c_int>) -> Result {
     check(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(status, "status")? };
+    let out = status.required("status")?;
     out.set(abi::UNDEFINED);
     Ok(())
 }
 
 /// `MPI_Comm_set_name`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_name(comm: raw::Comm, name: *const c_char) -> Result {
+pub fn set_name(comm: raw::Comm, name: Text) -> Result {
     let comm = find(comm)?;
-    // SAFETY: passed on.
-    let name = unsafe { text::cut(name, abi::MAX_OBJECT_NAME, "comm_name")? };
+    let name = name.cut(abi::MAX_OBJECT_NAME, "comm_name")?;
     *comm.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
     Ok(())
 }
 
 /// `MPI_Comm_get_name`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_name(comm: raw::Comm, name: *mut c_char, resultlen: *mut c_int) -> Result {
+pub fn get_name(
+    comm: raw::Comm,
+    name: TextOutput<{ abi::MAX_OBJECT_NAME }>,
+    resultlen: Output<c_int>,
+) -> Result {
     // `MPI_COMM_NULL` has a name too (MPI-5.0 section 7.8).
     let bytes = match comm {
         raw::Comm::NULL => b"MPI_COMM_NULL".to_vec(),
         comm => find(comm)?.name.lock().unwrap_or_else(PoisonError::into_inner).clone(),
     };
-    // SAFETY: passed on; the standard asks for this much room.
-    unsafe {
-        let length = Out::new(resultlen, "resultlen")?;
-        Ok(text::write(&bytes, name, abi::MAX_OBJECT_NAME, "comm_name", Some(length))?)
-    }
+    let length = resultlen.required("resultlen")?;
+    length.set(name.required("comm_name")?.write(&bytes));
+    Ok(())
 }
 
 /// The error handler of a communicator, also of one that is being made: programs set it as soon as they have
@@ -336,27 +296,17 @@ fn handler(comm: raw::Comm) -> Result<Arc<HandlerCell>> {
 }
 
 /// `MPI_Comm_set_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_errhandler(comm: raw::Comm, errhandler: raw::Errhandler) -> Result {
+pub fn set_errhandler(comm: raw::Comm, errhandler: raw::Errhandler) -> Result {
     objects::set_handler(&*handler(comm)?, Kinds::Comm, errhandler)
 }
 
 /// `MPI_Comm_get_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_errhandler(comm: raw::Comm, errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: null or writable, as the C function asks for.
-    unsafe { objects::get_handler(&*handler(comm)?, errhandler) }
+pub fn get_errhandler(comm: raw::Comm, errhandler: Output<raw::Errhandler>) -> Result {
+    objects::get_handler(&*handler(comm)?, errhandler)
 }
 
 /// `MPI_Comm_call_errhandler`: the handler's own verdict, success if it returns.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn call_errhandler(comm: raw::Comm, errorcode: c_int) -> Result {
+pub fn call_errhandler(comm: raw::Comm, errorcode: c_int) -> Result {
     objects::call_handler(&*handler(comm)?, comm.0, "MPI_Comm_call_errhandler", errorcode);
     Ok(())
 }

@@ -6,11 +6,11 @@
 //! refused here rather than misread later.
 
 use crate::abi;
+use crate::argument::{Array, OutArray, Output};
 use crate::error::{Failure, Result};
 use crate::info::{self, Entry};
-use crate::out::Out;
 use crate::raw;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::sync::OnceLock;
 
 /// Default kinds and the bytes that their datatypes have.
@@ -85,21 +85,14 @@ fn understood(entries: Vec<Entry>) -> Result<Vec<Entry>> {
 }
 
 /// `MPI_Abi_set_fortran_info`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_info(info: raw::Info) -> Result {
+pub fn set_info(info: raw::Info) -> Result {
     let entries = understood(info::entries_of(info)?)?;
     COMPILER.set(entries).map_err(|_| told_already("info"))
 }
 
 /// `MPI_Abi_get_fortran_info`: a new object, null if nobody has told.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_info(info: *mut raw::Info) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(info, "info")? };
+pub fn get_info(info: Output<raw::Info>) -> Result {
+    let out = info.required("info")?;
     out.set(match COMPILER.get() {
         Some(entries) => info::make(entries.clone())?,
         None => raw::Info::NULL,
@@ -128,20 +121,16 @@ fn logical_size(size: c_int) -> Result<usize> {
 }
 
 /// `MPI_Abi_set_fortran_booleans`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_booleans(size: c_int, yes: *const c_void, no: *const c_void) -> Result {
+pub fn set_booleans(size: c_int, yes: Array<u8>, no: Array<u8>) -> Result {
     let size = logical_size(size)?;
     let mut told = Booleans { size, yes: [0; 16], no: [0; 16] };
-    for (address, argument, bytes) in
+    for (value, argument, bytes) in
         [(yes, "logical_true", &mut told.yes), (no, "logical_false", &mut told.no)]
     {
-        if address.is_null() {
-            return Err(Failure::null(argument));
-        }
-        // SAFETY: not null, hence readable for so many bytes, of which there are at most 16.
-        unsafe { address.cast::<u8>().copy_to_nonoverlapping(bytes.as_mut_ptr(), size) };
+        // SAFETY: `MPI_Abi_set_fortran_booleans` takes values of `logical_size` bytes, which is `size`. They are
+        // read here.
+        let value = unsafe { value.entries(size, argument)? };
+        bytes.iter_mut().zip(value).for_each(|(byte, told)| *byte = told);
     }
     if told.yes == told.no {
         let detail = "the same value as logical_false";
@@ -151,18 +140,14 @@ pub unsafe fn set_booleans(size: c_int, yes: *const c_void, no: *const c_void) -
 }
 
 /// `MPI_Abi_get_fortran_booleans`: the values, if somebody has told those of this size.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_booleans(
+pub fn get_booleans(
     size: c_int,
-    yes: *mut c_void,
-    no: *mut c_void,
-    is_set: *mut c_int,
+    yes: OutArray<u8>,
+    no: OutArray<u8>,
+    is_set: Output<c_int>,
 ) -> Result {
     let size = logical_size(size)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(is_set, "is_set")? };
+    let out = is_set.required("is_set")?;
     let Some(told) = BOOLEANS.get() else {
         out.set(0);
         return Ok(());
@@ -171,14 +156,11 @@ pub unsafe fn get_booleans(
         let detail = format!("{size} bytes; the values that are known have {}", told.size);
         return Err(Failure::new(abi::ERR_ARG, "logical_size", detail));
     }
-    for (address, argument, bytes) in
+    for (value, argument, bytes) in
         [(yes, "logical_true", &told.yes), (no, "logical_false", &told.no)]
     {
-        if address.is_null() {
-            return Err(Failure::null(argument));
-        }
-        // SAFETY: not null, hence writable for so many bytes, of which there are at most 16.
-        unsafe { address.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), size) };
+        // SAFETY: `MPI_Abi_get_fortran_booleans` has room for values of `logical_size` bytes, which is `size`.
+        unsafe { value.places(size, argument)? }.fill(bytes[..size].iter().copied());
     }
     out.set(1);
     Ok(())

@@ -6,11 +6,10 @@
 use super::{Failure, Result};
 use crate::abi;
 use std::collections::BTreeMap;
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::out::Out;
-use crate::text;
+use crate::argument::{Output, Text, TextOutput};
 
 /// A class or code that the user added.
 #[derive(Clone, Debug)]
@@ -160,26 +159,21 @@ fn unknown(argument: &str, code: c_int) -> Failure {
 }
 
 /// `MPI_Error_class`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn error_class(errorcode: c_int, errorclass: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(errorclass, "errorclass")? };
+pub fn error_class(errorcode: c_int, errorclass: Output<c_int>) -> Result {
+    let out = errorclass.required("errorclass")?;
     out.set(class(errorcode).ok_or_else(|| unknown("errorcode", errorcode))?);
     Ok(())
 }
 
 /// `MPI_Error_string`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn error_string(errorcode: c_int, target: *mut c_char, len: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let len = unsafe { Out::new(len, "resultlen")? };
+pub fn error_string(
+    errorcode: c_int,
+    target: TextOutput<{ abi::MAX_ERROR_STRING }>,
+    len: Output<c_int>,
+) -> Result {
+    let len = len.required("resultlen")?;
     let bytes = string(errorcode).ok_or_else(|| unknown("errorcode", errorcode))?;
-    // SAFETY: the standard asks for this much room.
-    unsafe { text::write(&bytes, target, abi::MAX_ERROR_STRING, "string", Some(len))? };
+    len.set(target.required("string")?.write(&bytes));
     Ok(())
 }
 
@@ -213,23 +207,15 @@ impl Codes {
 }
 
 /// `MPI_Add_error_class`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn add_class(errorclass: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(errorclass, "errorclass")? };
+pub fn add_class(errorclass: Output<c_int>) -> Result {
+    let out = errorclass.required("errorclass")?;
     out.set(codes().add(None)?);
     Ok(())
 }
 
 /// `MPI_Add_error_code`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn add_code(errorclass: c_int, errorcode: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(errorcode, "errorcode")? };
+pub fn add_code(errorclass: c_int, errorcode: Output<c_int>) -> Result {
+    let out = errorcode.required("errorcode")?;
     if class(errorclass) != Some(errorclass) {
         return Err(unknown("errorclass", errorclass));
     }
@@ -238,21 +224,14 @@ pub unsafe fn add_code(errorclass: c_int, errorcode: *mut c_int) -> Result {
 }
 
 /// `MPI_Add_error_string`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn add_string(errorcode: c_int, string: *const c_char) -> Result {
-    // SAFETY: passed on.
-    let bytes = unsafe { text::read(string, abi::MAX_ERROR_STRING, "string", abi::ERR_ARG)? };
+pub fn add_string(errorcode: c_int, string: Text) -> Result {
+    let bytes = string.read(abi::MAX_ERROR_STRING, "string", abi::ERR_ARG)?;
     codes().user(errorcode, "errorcode")?.text = Some(bytes);
     Ok(())
 }
 
 /// `MPI_Remove_error_class`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn remove_class(errorclass: c_int) -> Result {
+pub fn remove_class(errorclass: c_int) -> Result {
     let mut codes = codes();
     if codes.user(errorclass, "errorclass")?.class != errorclass {
         let detail = format!("{errorclass} is a code, not a class");
@@ -272,10 +251,7 @@ pub unsafe fn remove_class(errorclass: c_int) -> Result {
 }
 
 /// `MPI_Remove_error_code`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn remove_code(errorcode: c_int) -> Result {
+pub fn remove_code(errorcode: c_int) -> Result {
     let mut codes = codes();
     let added = codes.user(errorcode, "errorcode")?;
     if added.class == errorcode {
@@ -290,10 +266,7 @@ pub unsafe fn remove_code(errorcode: c_int) -> Result {
 }
 
 /// `MPI_Remove_error_string`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn remove_string(errorcode: c_int) -> Result {
+pub fn remove_string(errorcode: c_int) -> Result {
     let mut codes = codes();
     let added = codes.user(errorcode, "errorcode")?;
     if added.text.take().is_none() {

@@ -5,11 +5,11 @@
 
 use super::{Failure, Result, codes};
 use crate::abi;
+use crate::argument::{InOut, Output};
 use crate::callback::ErrorFunction;
 use crate::handle::Kind;
 use crate::handle::table::Table;
 use crate::lifecycle;
-use crate::out::Out;
 use crate::raw;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -183,13 +183,8 @@ pub fn fatal(name: &'static str, failure: &Failure) -> ! {
 // ---- the functions of the ABI that are about handlers themselves ----
 
 /// Makes a handler for objects of kind `on`.
-///
-/// # Safety
-///
-/// - `errhandler` is null or writable.
-unsafe fn create(on: On, function: raw::Callback, errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(errhandler, "errhandler")? };
+fn create(on: On, function: raw::Callback, errhandler: Output<raw::Errhandler>) -> Result {
+    let out = errhandler.required("errhandler")?;
     let function = ErrorFunction::new(function).ok_or_else(|| Failure::null("errhandler_fn"))?;
     let made = Arc::new(UserHandler { on, function, held: Mutex::default() });
     out.set(raw::Errhandler(made.hold()?));
@@ -197,51 +192,29 @@ unsafe fn create(on: On, function: raw::Callback, errhandler: *mut raw::Errhandl
 }
 
 /// `MPI_Comm_create_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn comm_create(function: raw::Callback, errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: passed on.
-    unsafe { create(On::Comm, function, errhandler) }
+pub fn comm_create(function: raw::Callback, errhandler: Output<raw::Errhandler>) -> Result {
+    create(On::Comm, function, errhandler)
 }
 
 /// `MPI_File_create_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn file_create(function: raw::Callback, errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: passed on.
-    unsafe { create(On::File, function, errhandler) }
+pub fn file_create(function: raw::Callback, errhandler: Output<raw::Errhandler>) -> Result {
+    create(On::File, function, errhandler)
 }
 
 /// `MPI_Win_create_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn win_create(function: raw::Callback, errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: passed on.
-    unsafe { create(On::Win, function, errhandler) }
+pub fn win_create(function: raw::Callback, errhandler: Output<raw::Errhandler>) -> Result {
+    create(On::Win, function, errhandler)
 }
 
 /// `MPI_Session_create_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn session_create(function: raw::Callback, errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: passed on.
-    unsafe { create(On::Session, function, errhandler) }
+pub fn session_create(function: raw::Callback, errhandler: Output<raw::Errhandler>) -> Result {
+    create(On::Session, function, errhandler)
 }
 
 /// `MPI_Errhandler_free`. Objects that have the handler keep it, and so do those who got it from one
 /// and have not freed it yet.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn free(errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(errhandler, "errhandler")? };
-    // SAFETY: not null, and readable as an argument of both directions.
-    let handle = unsafe { errhandler.read_unaligned() };
+pub fn free(errhandler: InOut<raw::Errhandler>) -> Result {
+    let (handle, out) = errhandler.read("errhandler")?;
     match handle.0 {
         // The standard lets predefined handlers be freed after a get; nothing is lost.
         abi::ERRORS_ARE_FATAL | abi::ERRORS_ABORT | abi::ERRORS_RETURN => {}

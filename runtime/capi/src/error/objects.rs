@@ -7,9 +7,9 @@
 
 use super::handler::{self, Handler, HandlerCell, On};
 use super::{Failure, Result};
+use crate::argument::{InOut, Output};
 use crate::handle::Kind;
 use crate::handle::table::Table;
-use crate::out::Out;
 use crate::raw;
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -57,20 +57,12 @@ impl Objects {
         if self.table.has(handle) { Ok(()) } else { Err(self.invalid(handle)) }
     }
 
-    /// Checks a handle that is an argument of both directions.
+    /// Checks a handle that the call reads and replaces.
     ///
     /// # Errors
-    /// As [`find`](Self::find); `MPI_ERR_ARG` for a null pointer.
-    ///
-    /// # Safety
-    ///
-    /// - `handle` is null, or readable.
-    pub unsafe fn check_at(&self, handle: *const usize) -> Result {
-        if handle.is_null() {
-            return Err(Failure::null(self.names.argument));
-        }
-        // SAFETY: not null, hence readable; C may not have aligned what it cast.
-        self.check(unsafe { handle.read_unaligned() })
+    /// Returns those of [`find`](Self::find), and `MPI_ERR_ARG` if the pointer is null.
+    pub fn check_at(&self, handle: InOut<usize>) -> Result {
+        self.check(handle.read(self.names.argument)?.0)
     }
 
     #[cold]
@@ -101,14 +93,9 @@ impl Objects {
     ///
     /// # Errors
     /// As [`find`](Self::find); `MPI_ERR_ARG` for a null pointer.
-    ///
-    /// # Safety
-    ///
-    /// - `errhandler` is null or writable.
-    pub unsafe fn get_handler(&self, handle: usize, errhandler: *mut raw::Errhandler) -> Result {
+    pub fn get_handler(&self, handle: usize, errhandler: Output<raw::Errhandler>) -> Result {
         let object = self.find(handle)?;
-        // SAFETY: the caller's promise.
-        unsafe { get_handler(&object, errhandler) }
+        get_handler(&object, errhandler)
     }
 
     /// Lets an object's handler hear of an error of the program.
@@ -134,13 +121,8 @@ pub fn set_handler(object: &HandlerCell, on: On, errhandler: raw::Errhandler) ->
 ///
 /// # Errors
 /// `MPI_ERR_ARG` for a null pointer; no handle is left.
-///
-/// # Safety
-///
-/// - `errhandler` is null or writable.
-pub unsafe fn get_handler(object: &HandlerCell, errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: the caller's promise.
-    let out = unsafe { Out::new(errhandler, "errhandler")? };
+pub fn get_handler(object: &HandlerCell, errhandler: Output<raw::Errhandler>) -> Result {
+    let out = errhandler.required("errhandler")?;
     out.set(object.get().handle()?);
     Ok(())
 }
@@ -155,10 +137,7 @@ pub fn call_handler(object: &HandlerCell, handle: usize, name: &'static str, cod
 macro_rules! handler_calls {
     ($objects:expr, $handle:ty, $c:literal) => {
         #[doc = concat!("`MPI_", $c, "_set_errhandler`.")]
-        ///
-        /// # Safety
-        /// As the C function.
-        pub unsafe fn set_errhandler(
+        pub fn set_errhandler(
             object: $handle,
             errhandler: crate::raw::Errhandler,
         ) -> crate::error::Result {
@@ -166,22 +145,15 @@ macro_rules! handler_calls {
         }
 
         #[doc = concat!("`MPI_", $c, "_get_errhandler`.")]
-        ///
-        /// # Safety
-        /// As the C function.
-        pub unsafe fn get_errhandler(
+        pub fn get_errhandler(
             object: $handle,
-            errhandler: *mut crate::raw::Errhandler,
+            errhandler: crate::argument::Output<crate::raw::Errhandler>,
         ) -> crate::error::Result {
-            // SAFETY: null or writable, as the C function asks for.
-            unsafe { $objects.get_handler(object.0, errhandler) }
+            $objects.get_handler(object.0, errhandler)
         }
 
         #[doc = concat!("`MPI_", $c, "_call_errhandler`.")]
-        ///
-        /// # Safety
-        /// As the C function.
-        pub unsafe fn call_errhandler(
+        pub fn call_errhandler(
             object: $handle,
             errorcode: std::ffi::c_int,
         ) -> crate::error::Result {
@@ -196,6 +168,7 @@ pub(crate) use handler_calls;
 mod tests {
     use super::*;
     use crate::abi;
+    use crate::argument::FromC;
 
     static OBJECTS: Objects = Objects::new(
         Kind::Win,
@@ -216,8 +189,10 @@ mod tests {
         OBJECTS.set_handler(one, raw::Errhandler(abi::ERRORS_RETURN)).expect("a handler");
         assert!(matches!(OBJECTS.handler(one), Some(Handler::Return)));
         assert!(matches!(OBJECTS.handler(other), Some(Handler::Fatal)));
-        // SAFETY: the handle is a local.
-        unsafe { OBJECTS.check_at(&one) }.expect("a window");
+        let mut handle = one;
+        // SAFETY: the handle is a local variable.
+        let argument = unsafe { InOut::from_c(&raw mut handle) };
+        OBJECTS.check_at(argument).expect("a window");
         assert_eq!(OBJECTS.of_int(one as u32 as c_int), Some(one));
         OBJECTS.table.remove(one).expect("the object");
         for wrong in [0, abi::WIN_NULL, one, other ^ (1 << 32), usize::MAX] {

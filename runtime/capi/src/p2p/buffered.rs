@@ -2,11 +2,11 @@
 //! `comm/buffer.rs`.
 
 use crate::abi;
+use crate::argument::{Output, Place};
 use crate::comm::buffer::{PROCESS, Pool, add, of_comm, remove};
 use crate::comm::{self, on};
 use crate::count_width::{CountWidth, Number};
 use crate::error::{Failure, Result};
-use crate::out::Out;
 use crate::raw;
 use crate::request::{self, Running};
 use std::ffi::c_void;
@@ -28,16 +28,21 @@ fn argument(buffer: *mut c_void, size: impl Number) -> Result<u64> {
 /// `MPI_Buffer_attach`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `buffer` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and the program leaves them alone, until
+///   it is detached.
 pub unsafe fn attach<W: CountWidth>(buffer: *mut c_void, size: W::Count) -> Result {
     let size = argument(buffer, size)?;
-    PROCESS.attach(buffer, size)
+    // SAFETY: `buffer` is writable for `size` bytes until it is detached (condition of `# Safety`).
+    unsafe { PROCESS.attach(buffer, size) }
 }
 
 /// `MPI_Comm_attach_buffer`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `buffer` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and the program leaves them alone, until
+///   it is detached.
 pub unsafe fn comm_attach<W: CountWidth>(
     comm: raw::Comm,
     buffer: *mut c_void,
@@ -45,25 +50,20 @@ pub unsafe fn comm_attach<W: CountWidth>(
 ) -> Result {
     comm::check(comm)?;
     let size = argument(buffer, size)?;
-    add(comm, buffer, size)
+    // SAFETY: the communicator's `buffer` is writable for `size` bytes until it is detached (condition of
+    // `# Safety`).
+    unsafe { add(comm, buffer, size) }
 }
 
 /// The outputs of a detachment.
 struct Detached<N> {
-    address: Out<*mut c_void>,
-    size: Out<N>,
+    address: Place<*mut c_void>,
+    size: Place<N>,
 }
 
 impl<N: Number> Detached<N> {
-    /// # Safety
-    ///
-    /// - Both are null or writable.
-    unsafe fn new(address: *mut c_void, size: *mut N) -> Result<Self> {
-        // SAFETY: passed on; the address is that of a pointer, whatever it points to.
-        unsafe {
-            let address = Out::new(address.cast::<*mut c_void>(), "buffer_addr")?;
-            Ok(Self { address, size: Out::new(size, "size")? })
-        }
+    fn new(address: Output<*mut c_void>, size: Output<N>) -> Result<Self> {
+        Ok(Self { address: address.required("buffer_addr")?, size: size.required("size")? })
     }
 
     /// That the size of the buffer can be told, before it is taken away.
@@ -85,29 +85,21 @@ impl<N: Number> Detached<N> {
 }
 
 /// `MPI_Buffer_detach`. Without a buffer it is as if one without room were attached.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn detach<W: CountWidth>(address: *mut c_void, size: *mut W::Count) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Detached::new(address, size)? };
+pub fn detach<W: CountWidth>(address: Output<*mut c_void>, size: Output<W::Count>) -> Result {
+    let out = Detached::new(address, size)?;
     Detached::<W::Count>::fits(&PROCESS)?;
     out.set(PROCESS.detach()?);
     Ok(())
 }
 
 /// `MPI_Comm_detach_buffer`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn comm_detach<W: CountWidth>(
+pub fn comm_detach<W: CountWidth>(
     comm: raw::Comm,
-    address: *mut c_void,
-    size: *mut W::Count,
+    address: Output<*mut c_void>,
+    size: Output<W::Count>,
 ) -> Result {
     comm::check(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Detached::new(address, size)? };
+    let out = Detached::new(address, size)?;
     let detached = match of_comm(comm) {
         Some(pool) => {
             Detached::<W::Count>::fits(&pool)?;
@@ -120,41 +112,27 @@ pub unsafe fn comm_detach<W: CountWidth>(
 }
 
 /// `MPI_Buffer_flush`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn flush() -> Result {
+pub fn flush() -> Result {
     PROCESS.flush()
 }
 
 /// `MPI_Comm_flush_buffer`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn comm_flush(comm: raw::Comm) -> Result {
+pub fn comm_flush(comm: raw::Comm) -> Result {
     comm::check(comm)?;
     of_comm(comm).map_or(Ok(()), |pool| pool.flush())
 }
 
 /// `MPI_Buffer_iflush`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn iflush(request: *mut raw::Request) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+pub fn iflush(request: Output<raw::Request>) -> Result {
+    let out = request.required("request")?;
     out.set(request::open(None, Running::Flush(PROCESS.sends()))?);
     Ok(())
 }
 
 /// `MPI_Comm_iflush_buffer`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn comm_iflush(comm: raw::Comm, request: *mut raw::Request) -> Result {
+pub fn comm_iflush(comm: raw::Comm, request: Output<raw::Request>) -> Result {
     let on = on(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     let sends = of_comm(comm).map_or_else(Vec::new, |pool| pool.sends());
     out.set(request::open(Some(on), Running::Flush(sends))?);
     Ok(())

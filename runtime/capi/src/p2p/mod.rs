@@ -17,7 +17,9 @@ macro_rules! send_family {
         #[doc = concat!("`", $c, "`.")]
         ///
         /// # Safety
-        /// As the C function.
+        ///
+        /// - `buf` is readable for `count` elements of `datatype`: until the call returns, until its request is
+        ///   complete, or, if the request is persistent, from each start to the completion.
         pub unsafe fn $name<W: CountWidth>(
             buf: *const c_void,
             count: W::Count,
@@ -27,7 +29,8 @@ macro_rules! send_family {
             comm: raw::Comm,
             $($more: $type,)?
         ) -> Result {
-            // SAFETY: the arguments are those of the C call.
+            // SAFETY: `buf` is readable for `count` elements of `datatype` for as long as `$call` needs them, which
+            // is what the condition of `# Safety` says for its kind of call.
             unsafe { $call(Mode::$mode, buf, count, datatype, dest, tag, comm $(, $more)?) }
         }
     };
@@ -125,10 +128,11 @@ pub struct Elements {
     pub count: u64,
 }
 
-// SAFETY: an address and a shared, immutable plan; the C program promised the memory to whichever
-// thread carries the operation out.
+// SAFETY: `plan` is shared and immutable. `origin` is an address of the C program's memory: the program has
+// promised that memory to the operation, whichever thread carries the operation out.
 unsafe impl Send for Elements {}
-// SAFETY: as above.
+// SAFETY: nothing is read or written through a shared reference; the unsafe calls that use `origin` each state
+// who else may access the memory.
 unsafe impl Sync for Elements {}
 
 impl Elements {
@@ -155,12 +159,13 @@ impl Elements {
 
 /// Starts a send of any mode, with checked arguments.
 ///
+/// # Errors
+/// Returns the runtime's errors, and `MPI_ERR_BUFFER` if an attached buffer is full.
+///
 /// # Safety
 ///
-/// - The elements are readable, in other modes than buffered until the operation has ended.
-///
-/// # Errors
-/// The runtime's; `MPI_ERR_BUFFER` when an attached buffer is full.
+/// - `elements.0` is readable for `elements.2` elements of the type of `elements.1`: in buffered mode until this
+///   returns, in the other modes until the operation has ended.
 #[inline]
 unsafe fn send(
     on: &On,
@@ -173,9 +178,9 @@ unsafe fn send(
     let mode = match mode {
         Mode::Standard | Mode::Ready => SendMode::Standard,
         Mode::Synchronous => SendMode::Synchronous,
-        // SAFETY: passed on.
+        // SAFETY: the elements are readable until this returns (condition of `# Safety`, buffered mode).
         Mode::Buffered => return unsafe { buffer::send(on, buf.cast(), plan, count, dest, tag) },
     };
-    // SAFETY: the memory is the caller's promise; rank and tag were checked.
+    // SAFETY: the elements are readable until the operation has ended (condition of `# Safety`, other modes).
     Ok(unsafe { on.comm.messages().send(mode, buf.cast(), plan, count, dest, tag)? })
 }

@@ -5,18 +5,21 @@
 
 use super::blocking::{copied, receive, start_both};
 use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
+use crate::argument::Output;
 use crate::comm::On;
 use crate::count_width::{CountWidth, Number, count as checked};
 use crate::datatype;
 use crate::error::{Failure, Result};
-use crate::out::Out;
 use crate::raw;
 use crate::request::{self, Outcome, Running};
 use std::ffi::{c_int, c_void};
 use typepack::Operation;
 
+/// Starts a send.
+///
 /// # Safety
-/// As the C functions.
+///
+/// - `buf` is readable for `count` elements of `datatype` until the request is complete.
 #[inline]
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 unsafe fn nonblocking(
@@ -27,17 +30,17 @@ unsafe fn nonblocking(
     dest: c_int,
     tag: c_int,
     comm: raw::Comm,
-    request: *mut raw::Request,
+    request: Output<raw::Request>,
 ) -> Result {
     let on = on(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     let count = checked(count, "count")?;
     let started = datatype::with(datatype, |ty| {
         let plan = ty.plan()?;
         let Some(dest) = destination(&on.comm, dest, tag)? else { return Ok(None) };
         memory(buf, plan, count, "buf")?;
-        // SAFETY: the elements are the caller's promise until the request is complete.
+        // SAFETY: the elements are readable until the request is complete (condition of `# Safety`): the operation
+        // has ended then.
         unsafe { start_send(&on, mode, (buf, plan, count), dest, tag).map(Some) }
     })?;
     out.set(match started {
@@ -50,7 +53,7 @@ unsafe fn nonblocking(
 }
 
 send_family! {
-    nonblocking (request: *mut raw::Request);
+    nonblocking (request: Output<raw::Request>);
     isend, Standard, "MPI_Isend";
     issend, Synchronous, "MPI_Issend";
     ibsend, Buffered, "MPI_Ibsend";
@@ -76,7 +79,8 @@ pub fn received(on: &On, result: typepack::Result<Operation>) -> Result<Running>
 /// `MPI_Irecv`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `buf` is writable for `count` elements of `datatype` until the request is complete.
 pub unsafe fn irecv<W: CountWidth>(
     buf: *mut c_void,
     count: W::Count,
@@ -84,11 +88,10 @@ pub unsafe fn irecv<W: CountWidth>(
     source: c_int,
     tag: c_int,
     comm: raw::Comm,
-    request: *mut raw::Request,
+    request: Output<raw::Request>,
 ) -> Result {
     let on = on(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     let count = checked(count, "count")?;
     let running = datatype::with(datatype, |ty| {
         let plan = ty.plan()?;
@@ -97,8 +100,8 @@ pub unsafe fn irecv<W: CountWidth>(
         };
         memory(buf, plan, count, "buf")?;
         plan.packed_bytes(count)?;
-        // SAFETY: the elements are the caller's promise until the request is complete; rank and
-        // tag were checked.
+        // SAFETY: `buf` is writable for the elements until the request is complete (condition of `# Safety`), which is
+        // when the operation has ended.
         let started = unsafe { on.comm.messages().receive(buf.cast(), plan, count, source, tag) };
         received(&on, started)
     })?;
@@ -128,7 +131,10 @@ fn pair(
 /// `MPI_Isendrecv`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `sendbuf` is readable for `sendcount` elements of `sendtype` until the request is complete.
+/// - `recvbuf` is writable for `recvcount` elements of `recvtype` until the request is complete, and they do not
+///   overlap the elements that are sent.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 pub unsafe fn isendrecv<W: CountWidth>(
     sendbuf: *const c_void,
@@ -142,14 +148,14 @@ pub unsafe fn isendrecv<W: CountWidth>(
     source: c_int,
     recvtag: c_int,
     comm: raw::Comm,
-    request: *mut raw::Request,
+    request: Output<raw::Request>,
 ) -> Result {
     let on = on(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     let outgoing = (sendbuf, sendcount, sendtype, dest, sendtag);
     let incoming = (recvbuf, recvcount, recvtype, source, recvtag);
-    // SAFETY: the elements are the caller's promise until the request is complete.
+    // SAFETY: the elements are readable and writable until the request is complete (both conditions of `# Safety`).
+    // The request stands for both operations.
     let (sent, received) = unsafe { start_both::<W>(&on, outgoing, incoming)? };
     if let (Err(_), Ok(Some(receive))) = (&sent, &received) {
         on.comm.messages().abandon(*receive);
@@ -161,7 +167,8 @@ pub unsafe fn isendrecv<W: CountWidth>(
 /// `MPI_Isendrecv_replace`: what cannot go at once goes from a copy.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `buf` is readable and writable for `count` elements of `datatype` until the request is complete.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 pub unsafe fn isendrecv_replace<W: CountWidth>(
     buf: *mut c_void,
@@ -172,19 +179,18 @@ pub unsafe fn isendrecv_replace<W: CountWidth>(
     source: c_int,
     recvtag: c_int,
     comm: raw::Comm,
-    request: *mut raw::Request,
+    request: Output<raw::Request>,
 ) -> Result {
     let on = on(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     let elements = Elements::new(buf, count, datatype)?;
     let dest = destination(&on.comm, dest, sendtag)?;
     let from = origin(&on.comm, source, recvtag)?;
     if dest.is_some() || from.is_some() {
         elements.memory("buf")?;
     }
-    // SAFETY: the elements are the caller's promise until the request is complete; the send lets
-    // go of them when it returns.
+    // SAFETY: the elements are readable and writable until the request is complete (condition of `# Safety`). The send
+    // has copied them when `copied` returns; the request stands for the receive.
     let (sent, received) = unsafe {
         let sent = copied(&on, &elements, dest, sendtag)?;
         (sent, receive(&on, &elements, from))

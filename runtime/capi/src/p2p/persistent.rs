@@ -3,10 +3,10 @@
 
 use super::nonblocking::received;
 use super::{Elements, Mode, destination, on, origin, send as start_send};
+use crate::argument::Output;
 use crate::comm::On;
 use crate::count_width::{CountWidth, Number};
 use crate::error::Result;
-use crate::out::Out;
 use crate::raw;
 use crate::request::{self, Outcome, Running, Start};
 use std::ffi::{c_int, c_void};
@@ -28,7 +28,8 @@ impl Start for Send {
         let Some(dest) = self.dest else { return Ok(Running::Finished(Outcome::empty())) };
         let Elements { origin, plan, count } = &self.elements;
         let elements = (origin.cast_const().cast(), plan, *count);
-        // SAFETY: the elements are the C program's promise from each start to the completion.
+        // SAFETY: `prepare` was called for this request: the elements are readable from each start to the completion
+        // (condition of its `# Safety`), and this is a start.
         let started = unsafe { start_send(&self.on, self.mode, elements, dest, self.tag)? };
         Ok(match started {
             // What an attached buffer keeps goes on without its sender.
@@ -53,15 +54,19 @@ impl Start for Receive {
             return Ok(Running::Finished(Outcome::from_nobody()));
         };
         let Elements { origin, plan, count } = &self.elements;
-        // SAFETY: as in `Send`.
+        // SAFETY: `recv_init` was called for this request: the elements are writable from each start to the completion
+        // (condition of its `# Safety`), and this is a start.
         let started =
             unsafe { self.on.comm.messages().receive(*origin, plan, *count, source, tag) };
         received(&self.on, started)
     }
 }
 
+/// Makes a request for a send that can be started.
+///
 /// # Safety
-/// As the C functions.
+///
+/// - `buf` is readable for `count` elements of `datatype` from each start of the request to its completion.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 unsafe fn prepare(
     mode: Mode,
@@ -71,11 +76,10 @@ unsafe fn prepare(
     dest: c_int,
     tag: c_int,
     comm: raw::Comm,
-    request: *mut raw::Request,
+    request: Output<raw::Request>,
 ) -> Result {
     let on = on(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     let elements = Elements::new(buf, count, datatype)?;
     let dest = destination(&on.comm, dest, tag)?;
     if dest.is_some() {
@@ -87,7 +91,7 @@ unsafe fn prepare(
 }
 
 send_family! {
-    prepare (request: *mut raw::Request);
+    prepare (request: Output<raw::Request>);
     send_init, Standard, "MPI_Send_init";
     ssend_init, Synchronous, "MPI_Ssend_init";
     bsend_init, Buffered, "MPI_Bsend_init";
@@ -97,7 +101,8 @@ send_family! {
 /// `MPI_Recv_init`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `buf` is writable for `count` elements of `datatype` from each start of the request to its completion.
 pub unsafe fn recv_init<W: CountWidth>(
     buf: *mut c_void,
     count: W::Count,
@@ -105,11 +110,10 @@ pub unsafe fn recv_init<W: CountWidth>(
     source: c_int,
     tag: c_int,
     comm: raw::Comm,
-    request: *mut raw::Request,
+    request: Output<raw::Request>,
 ) -> Result {
     let on = on(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     let elements = Elements::new(buf, count, datatype)?;
     let from = origin(&on.comm, source, tag)?;
     if from.is_some() {

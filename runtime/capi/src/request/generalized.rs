@@ -4,25 +4,21 @@
 //! `callback.rs`, without any lock.
 
 use super::{Running, complete as complete_request, open};
+use crate::argument::Output;
 use crate::callback::Generalized;
 use crate::error::{Failure, Result};
-use crate::out::Out;
 use crate::raw::{self, Callback};
 use std::ffi::c_void;
 
 /// `MPI_Grequest_start`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn start(
+pub fn start(
     query: Callback,
     free: Callback,
     cancel: Callback,
     extra: *mut c_void,
-    request: *mut raw::Request,
+    request: Output<raw::Request>,
 ) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     let functions =
         Generalized::new(query, free, cancel, extra).ok_or_else(|| Failure::null("a function"))?;
     out.set(open(None, Running::User(functions, false))?);
@@ -30,9 +26,6 @@ pub unsafe fn start(
 }
 
 /// `MPI_Grequest_complete`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn complete(request: raw::Request) -> Result {
+pub fn complete(request: raw::Request) -> Result {
     complete_request(request)
 }

@@ -2,26 +2,18 @@
 
 use super::{Outcome, REQUESTS, Request, Running, find, messages};
 use crate::abi;
-use crate::array;
+use crate::argument::{Array, InOut, Place, room};
 use crate::error::{Failure, Result};
-use crate::out::Out;
 use crate::raw;
 use std::ffi::c_int;
 use std::sync::Arc;
 
-/// A handle that is an argument of both directions, and its request.
-///
-/// # Safety
-///
-/// - `request` is null, or readable and writable.
-unsafe fn handle(
-    request: *mut raw::Request,
-) -> Result<(Out<raw::Request>, raw::Request, Arc<Request>)> {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
-    // SAFETY: not null, hence readable.
-    let handle = unsafe { request.read_unaligned() };
-    Ok((out, handle, find(handle)?))
+/// Returns the place of a handle, the handle and its request.
+fn handle(
+    request: InOut<raw::Request>,
+) -> Result<(Place<raw::Request>, raw::Request, Arc<Request>)> {
+    let (handle, place) = request.read("request")?;
+    Ok((place, handle, find(handle)?))
 }
 
 /// A request that can be started now.
@@ -57,30 +49,21 @@ fn begin(request: &Request) -> Result {
 }
 
 /// `MPI_Start`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn start(request: *mut raw::Request) -> Result {
-    // SAFETY: passed on.
-    let (_, _, request) = unsafe { handle(request)? };
+pub fn start(request: InOut<raw::Request>) -> Result {
+    let (_, _, request) = handle(request)?;
     begin(&request)
 }
 
 /// `MPI_Startall`: nothing is started unless all can be.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn startall(count: c_int, requests: *mut raw::Request) -> Result {
+pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
     let Ok(count) = usize::try_from(count) else {
         return Err(Failure::new(abi::ERR_COUNT, "count", format!("{count} is negative")));
     };
-    if requests.is_null() && count > 0 {
-        return Err(Failure::null("array_of_requests"));
-    }
-    let mut found = array::room(count, "array_of_requests")?;
-    for at in 0..count {
-        // SAFETY: not null, hence an array of so many handles (C's promise).
-        let (_, handle, request) = unsafe { handle(requests.add(at))? };
+    // SAFETY: `MPI_Startall` gives the array `count` handles, which are read before it returns.
+    let requests = unsafe { requests.entries(count, "array_of_requests")? };
+    let mut found = room(count, "array_of_requests")?;
+    for handle in requests {
+        let request = find(handle)?;
         startable(&request)?;
         if found.iter().any(|(other, _)| *other == handle) {
             return Err(Failure::new(abi::ERR_REQUEST, "request", "it is in the array twice"));
@@ -103,12 +86,8 @@ fn of_collective(request: &Request, what: &str) -> Failure {
 }
 
 /// `MPI_Cancel`: a receive that no message has matched is cancelled; a send never is.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn cancel(request: *mut raw::Request) -> Result {
-    // SAFETY: passed on.
-    let (_, _, request) = unsafe { handle(request)? };
+pub fn cancel(request: InOut<raw::Request>) -> Result {
+    let (_, _, request) = handle(request)?;
     if request.collective {
         return Err(of_collective(&request, "cancelled"));
     }
@@ -138,12 +117,8 @@ pub unsafe fn cancel(request: *mut raw::Request) -> Result {
 }
 
 /// `MPI_Request_free`: an operation in flight goes on, and completes unseen.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn free(request: *mut raw::Request) -> Result {
-    // SAFETY: passed on.
-    let (out, handle, request) = unsafe { handle(request)? };
+pub fn free(request: InOut<raw::Request>) -> Result {
+    let (out, handle, request) = handle(request)?;
     if request.collective && (request.persistent.is_none() || !request.is_inactive()) {
         return Err(of_collective(&request, "freed before it is complete"));
     }

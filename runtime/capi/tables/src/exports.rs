@@ -10,6 +10,11 @@ use super::rows::{Built, Callback, Function, HANDLES, Parameter};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// Why the unsafe blocks of the exported functions are sound. They are the one place that trusts a C caller.
+const TRUST: &str = "        \
+        // SAFETY: the C caller promises what the standard asks for: each pointer is null or what the type of its\n        \
+        // parameter says (`argument/`), and buffers have the elements that counts and datatypes say.\n";
+
 /// Keywords of Rust among the names of the table.
 fn name(parameter: &Parameter) -> String {
     match parameter.name.as_str() {
@@ -60,12 +65,12 @@ fn check(function: &Function) -> String {
             ("MPI_Op", false) => writeln!(text, "        crate::{room}::check({name})?;"),
             ("MPI_Op", true) => writeln!(
                 text,
-                "        // SAFETY: null or, so the C caller promises, readable.\n        unsafe {{ crate::{room}::check_at({name})? }};"
+                "{TRUST}        crate::{room}::check_at(unsafe {{ FromC::from_c({name}) }})?;"
             ),
             (_, false) => writeln!(text, "        crate::{room}.check({name}.0)?;"),
             (_, true) => writeln!(
                 text,
-                "        // SAFETY: null or, so the C caller promises, readable.\n        unsafe {{ crate::{room}.check_at({name}.cast())? }};"
+                "{TRUST}        crate::{room}.check_at(unsafe {{ FromC::from_c({name}.cast::<usize>()) }})?;"
             ),
         };
     }
@@ -93,7 +98,11 @@ fn clear(function: &Function) -> String {
             }
             _ => continue,
         };
-        let _ = writeln!(text, "        crate::out::clear({}, {null});", name(p));
+        let _ = writeln!(
+            text,
+            "{TRUST}        unsafe {{ Output::from_c({}) }}.write_if_given({null});",
+            name(p)
+        );
     }
     text
 }
@@ -106,14 +115,15 @@ fn export(
     call: Option<&(Built, bool)>,
     types: &[String],
 ) {
-    let list: Vec<String> = f
-        .parameters
-        .iter()
-        .filter(|p| p.name != "...")
-        .map(|p| format!("{}: {}", name(p), rust(&p.c_type, types)))
-        .collect();
-    let arguments: Vec<String> =
-        f.parameters.iter().filter(|p| p.name != "...").map(name).collect();
+    let parameters: Vec<&Parameter> = f.parameters.iter().filter(|p| p.name != "...").collect();
+    let is_pointer = |p: &Parameter| rust(&p.c_type, types).starts_with('*');
+    let has_pointers = parameters.iter().any(|p| is_pointer(p));
+    let argument = |p: &Parameter| {
+        if is_pointer(p) { format!("FromC::from_c({})", name(p)) } else { name(p) }
+    };
+    let list: Vec<String> =
+        parameters.iter().map(|p| format!("{}: {}", name(p), rust(&p.c_type, types))).collect();
+    let arguments: Vec<String> = parameters.iter().map(|p| argument(p)).collect();
     let (list, arguments) = (list.join(", "), arguments.join(", "));
     let returns = rust(&f.returns, types);
     // Conversions of handles return the integer itself, not a code.
@@ -137,8 +147,10 @@ fn export(
                     (_, true) => "always",
                     (_, false) => "enter",
                 };
+                let call = format!("{path}({arguments})");
+                let call = if has_pointers { format!("{TRUST}        unsafe {{ {call} }}") } else { format!("        {call}") };
                 format!(
-                    "    crate::entry::{entry}(\"{}\", {}, || {{\n        // SAFETY: the arguments are those of the C call, which promises what the standard\n        // asks for; whatever can be checked is.\n        unsafe {{ {path}({arguments}) }}\n    }})\n",
+                    "    crate::entry::{entry}(\"{}\", {}, || {{\n{call}\n    }})\n",
                     f.name,
                     object(f)
                 )
@@ -146,19 +158,14 @@ fn export(
         }
         None if f.name.starts_with("MPI_T_") => "    crate::entry::tool_not_built()\n".to_owned(),
         None => {
-            let mut clear = clear(f);
-            if !clear.is_empty() {
-                clear = format!(
-                    "        // SAFETY: outputs are null or, so the C caller promises, writable.\n        unsafe {{\n{clear}        }}\n"
-                );
-            }
             // Sessions begin before the world does, or without it.
             let entry = if f.group == "sessions" { "always" } else { "enter" };
             format!(
-                "    crate::entry::{entry}(\"{}\", {}, || {{\n{}{clear}        Err(crate::error::Failure::not_built())\n    }})\n",
+                "    crate::entry::{entry}(\"{}\", {}, || {{\n{}{}        Err(crate::error::Failure::not_built())\n    }})\n",
                 f.name,
                 object(f),
                 check(f),
+                clear(f),
             )
         }
     };

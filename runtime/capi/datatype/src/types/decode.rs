@@ -7,7 +7,7 @@ use super::find;
 use super::predefined::{handle_of, unnamed};
 use crate::abi;
 use crate::failure::{Failure, Result};
-use crate::out::Out;
+use crate::argument::{OutArray, Output, Places};
 use crate::raw;
 use std::ffi::c_int;
 use typepack_engine::Datatype;
@@ -27,25 +27,20 @@ fn large() -> Failure {
 }
 
 /// `MPI_Type_get_envelope`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn envelope(
+pub fn envelope(
     datatype: raw::Datatype,
-    integers: *mut c_int,
-    addresses: *mut c_int,
-    datatypes: *mut c_int,
-    combiner: *mut c_int,
+    integers: Output<c_int>,
+    addresses: Output<c_int>,
+    datatypes: Output<c_int>,
+    combiner: Output<c_int>,
 ) -> Result {
-    // SAFETY: passed on.
-    let (integers, addresses, datatypes, combiner) = unsafe {
+    let (integers, addresses, datatypes, combiner) =
         (
-            Out::new(integers, "num_integers")?,
-            Out::new(addresses, "num_addresses")?,
-            Out::new(datatypes, "num_datatypes")?,
-            Out::new(combiner, "combiner")?,
-        )
-    };
+            integers.required("num_integers")?,
+            addresses.required("num_addresses")?,
+            datatypes.required("num_datatypes")?,
+            combiner.required("combiner")?,
+        );
     let envelope = find(datatype)?.tree().envelope();
     if envelope.form == Decoding::Large {
         return Err(large());
@@ -60,27 +55,22 @@ pub unsafe fn envelope(
 }
 
 /// `MPI_Type_get_envelope_c`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn envelope_c(
+pub fn envelope_c(
     datatype: raw::Datatype,
-    integers: *mut raw::Count,
-    addresses: *mut raw::Count,
-    large_counts: *mut raw::Count,
-    datatypes: *mut raw::Count,
-    combiner: *mut c_int,
+    integers: Output<raw::Count>,
+    addresses: Output<raw::Count>,
+    large_counts: Output<raw::Count>,
+    datatypes: Output<raw::Count>,
+    combiner: Output<c_int>,
 ) -> Result {
-    // SAFETY: passed on.
-    let (integers, addresses, large_counts, datatypes, combiner) = unsafe {
+    let (integers, addresses, large_counts, datatypes, combiner) =
         (
-            Out::new(integers, "num_integers")?,
-            Out::new(addresses, "num_addresses")?,
-            Out::new(large_counts, "num_large_counts")?,
-            Out::new(datatypes, "num_datatypes")?,
-            Out::new(combiner, "combiner")?,
-        )
-    };
+            integers.required("num_integers")?,
+            addresses.required("num_addresses")?,
+            large_counts.required("num_large_counts")?,
+            datatypes.required("num_datatypes")?,
+            combiner.required("combiner")?,
+        );
     let envelope = find(datatype)?.tree().envelope();
     integers.set(number(envelope.integers)?);
     addresses.set(number(envelope.addresses)?);
@@ -90,37 +80,31 @@ pub unsafe fn envelope_c(
     Ok(())
 }
 
-/// An array that decoding fills.
+/// An array that decoding fills, and how many entries the caller has room for.
 struct Array<T> {
-    address: *mut T,
+    array: OutArray<T>,
     room: i64,
     argument: &'static str,
 }
 
-impl<T: Copy> Array<T> {
-    fn check(&self, needed: usize) -> Result {
+impl<T> Array<T> {
+    /// Returns the first `needed` entries.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_ARG` if the room is negative or there is no array, and `MPI_ERR_OTHER` if the room is
+    /// less than `needed` entries.
+    fn places(&self, needed: usize) -> Result<Places<T>> {
         if self.room < 0 {
             let detail = format!("{} is negative", self.room);
             return Err(Failure::new(abi::ERR_ARG, self.argument, detail));
         }
         if (self.room as u64) < needed as u64 {
-            let detail = format!("{} entries, the type has {needed}", self.room);
+            let detail = format!("room for {} entries, the datatype has {needed}", self.room);
             return Err(Failure::new(abi::ERR_OTHER, self.argument, detail));
         }
-        if needed > 0 && self.address.is_null() {
-            return Err(Failure::null(self.argument));
-        }
-        Ok(())
-    }
-
-    /// # Safety
-    ///
-    /// - [`check`](Self::check) was passed for that many values, and the array has the room it says.
-    unsafe fn fill(&self, values: impl Iterator<Item = T>) {
-        for (i, value) in values.enumerate() {
-            // SAFETY: within the room.
-            unsafe { self.address.add(i).write_unaligned(value) };
-        }
+        // SAFETY: the standard gives the array as many entries as the `max_…` argument beside it says, which
+        // is `room`, and `needed` is not more (checked above).
+        unsafe { self.array.places(needed, self.argument) }
     }
 }
 
@@ -134,73 +118,62 @@ fn handles(trees: &[Datatype]) -> Result<Vec<raw::Datatype>> {
 }
 
 /// `MPI_Type_get_contents`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_contents(
+pub fn get_contents(
     datatype: raw::Datatype,
     max_integers: c_int,
     max_addresses: c_int,
     max_datatypes: c_int,
-    integers: *mut c_int,
-    addresses: *mut raw::Aint,
-    datatypes: *mut raw::Datatype,
+    integers: OutArray<c_int>,
+    addresses: OutArray<raw::Aint>,
+    datatypes: OutArray<raw::Datatype>,
 ) -> Result {
     if find(datatype)?.tree().envelope().form == Decoding::Large {
         return Err(large());
     }
-    // SAFETY: passed on; without large counts there is nothing to write to the null array.
-    unsafe {
-        get_contents_c(
-            datatype,
-            max_integers.into(),
-            max_addresses.into(),
-            0,
-            max_datatypes.into(),
-            integers,
-            addresses,
-            std::ptr::null_mut(),
-            datatypes,
-        )
-    }
+    // A type that no call with large counts made has nothing for their array.
+    get_contents_c(
+        datatype,
+        max_integers.into(),
+        max_addresses.into(),
+        0,
+        max_datatypes.into(),
+        integers,
+        addresses,
+        OutArray::NONE,
+        datatypes,
+    )
 }
 
 /// `MPI_Type_get_contents_c`.
-///
-/// # Safety
-/// As the C function.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
-pub unsafe fn get_contents_c(
+pub fn get_contents_c(
     datatype: raw::Datatype,
     max_integers: raw::Count,
     max_addresses: raw::Count,
     max_large_counts: raw::Count,
     max_datatypes: raw::Count,
-    integers: *mut c_int,
-    addresses: *mut raw::Aint,
-    large_counts: *mut raw::Count,
-    datatypes: *mut raw::Datatype,
+    integers: OutArray<c_int>,
+    addresses: OutArray<raw::Aint>,
+    large_counts: OutArray<raw::Count>,
+    datatypes: OutArray<raw::Datatype>,
 ) -> Result {
     let contents = contents(datatype)?;
-    let integers = Array { address: integers, room: max_integers, argument: "array_of_integers" };
+    let integers = Array { array: integers, room: max_integers, argument: "array_of_integers" };
     let addresses =
-        Array { address: addresses, room: max_addresses, argument: "array_of_addresses" };
+        Array { array: addresses, room: max_addresses, argument: "array_of_addresses" };
     let large_counts =
-        Array { address: large_counts, room: max_large_counts, argument: "array_of_large_counts" };
+        Array { array: large_counts, room: max_large_counts, argument: "array_of_large_counts" };
     let datatypes =
-        Array { address: datatypes, room: max_datatypes, argument: "array_of_datatypes" };
-    integers.check(contents.integers.len())?;
-    addresses.check(contents.addresses.len())?;
-    large_counts.check(contents.large_counts.len())?;
-    datatypes.check(contents.datatypes.len())?;
+        Array { array: datatypes, room: max_datatypes, argument: "array_of_datatypes" };
+    let integers = integers.places(contents.integers.len())?;
+    let addresses = addresses.places(contents.addresses.len())?;
+    let large_counts = large_counts.places(contents.large_counts.len())?;
+    let datatypes = datatypes.places(contents.datatypes.len())?;
     let handles = handles(&contents.datatypes)?;
-    // SAFETY: checked for these lengths; the caller promises the room.
-    unsafe {
-        integers.fill(contents.integers.iter().copied());
-        addresses.fill(contents.addresses.iter().map(|&address| address as raw::Aint));
-        large_counts.fill(contents.large_counts.iter().copied());
-        datatypes.fill(handles.into_iter());
-    }
+    integers.fill(contents.integers.iter().copied());
+    addresses.fill(contents.addresses.iter().map(|&address| address as raw::Aint));
+    large_counts.fill(contents.large_counts.iter().copied());
+    datatypes.fill(handles);
     Ok(())
 }
 
@@ -210,45 +183,29 @@ fn given(value: c_int) -> Option<c_int> {
 }
 
 /// `MPI_Type_create_f90_real`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn f90_real(p: c_int, r: c_int, newtype: *mut raw::Datatype) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newtype, "newtype")? };
+pub fn f90_real(p: c_int, r: c_int, newtype: Output<raw::Datatype>) -> Result {
+    let out = newtype.required("newtype")?;
     out.set(unnamed(Datatype::f90_real(given(p), given(r))?)?);
     Ok(())
 }
 
 /// `MPI_Type_create_f90_complex`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn f90_complex(p: c_int, r: c_int, newtype: *mut raw::Datatype) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newtype, "newtype")? };
+pub fn f90_complex(p: c_int, r: c_int, newtype: Output<raw::Datatype>) -> Result {
+    let out = newtype.required("newtype")?;
     out.set(unnamed(Datatype::f90_complex(given(p), given(r))?)?);
     Ok(())
 }
 
 /// `MPI_Type_create_f90_integer`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn f90_integer(r: c_int, newtype: *mut raw::Datatype) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newtype, "newtype")? };
+pub fn f90_integer(r: c_int, newtype: Output<raw::Datatype>) -> Result {
+    let out = newtype.required("newtype")?;
     out.set(unnamed(Datatype::f90_integer(r)?)?);
     Ok(())
 }
 
 /// `MPI_Type_match_size`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn match_size(typeclass: c_int, size: c_int, datatype: *mut raw::Datatype) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(datatype, "datatype")? };
+pub fn match_size(typeclass: c_int, size: c_int, datatype: Output<raw::Datatype>) -> Result {
+    let out = datatype.required("datatype")?;
     out.set(handle_of(&Datatype::match_size(TypeClass(typeclass), size)?)?);
     Ok(())
 }
@@ -256,16 +213,12 @@ pub unsafe fn match_size(typeclass: c_int, size: c_int, datatype: *mut raw::Data
 /// `MPI_Type_get_value_index`: the named pair of the two types, or `MPI_DATATYPE_NULL`, as in MPICH.
 /// The standard leaves open whether there are pairs without a name; the engine has them, but programs
 /// take a pair that decodes as one for a type of the user's, to be freed (mpi4py's tests do).
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn value_index(
+pub fn value_index(
     value: raw::Datatype,
     index: raw::Datatype,
-    pair: *mut raw::Datatype,
+    pair: Output<raw::Datatype>,
 ) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(pair, "pair_type")? };
+    let out = pair.required("pair_type")?;
     let found = Datatype::get_value_index(find(value)?.tree(), find(index)?.tree())?;
     let named = found.filter(Datatype::is_named);
     out.set(named.as_ref().map_or(Ok(raw::Datatype::NULL), handle_of)?);
