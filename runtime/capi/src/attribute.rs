@@ -169,7 +169,7 @@ impl Attributes {
     /// The value of a key, if it is set.
     ///
     /// # Errors
-    /// `MPI_ERR_KEYVAL`.
+    /// Returns `MPI_ERR_KEYVAL` if the handle is not valid.
     pub fn get(&self, of: Of, number: c_int) -> Result<Option<*mut c_void>> {
         find_used(of, number)?;
         Ok(self.value(number).map(|value| value.value.0))

@@ -21,7 +21,7 @@ static EMPTY: LazyLock<Arc<Group>> = LazyLock::new(|| Arc::new(Group::empty()));
 /// The group of a handle.
 ///
 /// # Errors
-/// `MPI_ERR_GROUP`.
+/// Returns `MPI_ERR_GROUP` if the handle is not valid.
 pub fn find(group: raw::Group) -> Result<Arc<Group>> {
     match group.0 {
         abi::GROUP_EMPTY => Ok(EMPTY.clone()),
@@ -38,7 +38,7 @@ fn invalid(group: raw::Group) -> Failure {
 /// Gives a group a handle.
 ///
 /// # Errors
-/// No handle is left.
+/// Returns `MPI_ERR_OTHER` if no handle is left.
 pub fn insert(group: Group) -> Result<raw::Group> {
     if group.is_empty() {
         return Ok(raw::Group(abi::GROUP_EMPTY));
@@ -46,7 +46,7 @@ pub fn insert(group: Group) -> Result<raw::Group> {
     Ok(raw::Group(GROUPS.insert(Arc::new(group))?))
 }
 
-/// The live handle with this integer.
+/// Returns the live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
     GROUPS.of_int(integer)
 }

@@ -90,13 +90,13 @@ impl Info {
 /// A new info object with these entries.
 ///
 /// # Errors
-/// No handle is left.
+/// Returns `MPI_ERR_OTHER` if no handle is left.
 pub fn make(entries: Vec<Entry>) -> Result<raw::Info> {
     let info = Info { entries: Mutex::new(entries) };
     Ok(raw::Info(INFOS.insert(Arc::new(info))?))
 }
 
-/// The live handle with this integer.
+/// Returns the live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
     INFOS.of_int(integer)
 }
@@ -104,7 +104,7 @@ pub fn from_int(integer: c_int) -> Option<usize> {
 /// The object of a handle.
 ///
 /// # Errors
-/// `MPI_ERR_INFO`.
+/// Returns `MPI_ERR_INFO` if the handle is not valid.
 pub fn find(info: raw::Info) -> Result<Arc<Info>> {
     if info.0 == abi::INFO_ENV {
         return Ok(environment());
@@ -115,7 +115,7 @@ pub fn find(info: raw::Info) -> Result<Arc<Info>> {
 /// The entries of an info object, in order.
 ///
 /// # Errors
-/// `MPI_ERR_INFO`.
+/// Returns `MPI_ERR_INFO` if the handle is not valid.
 pub fn entries_of(info: raw::Info) -> Result<Vec<Entry>> {
     Ok(find(info)?.entries().clone())
 }

@@ -1,7 +1,7 @@
 //! Packing and unpacking (MPI-5.0 section 5.2), also in external32 (section 5.3).
 //!
-//! The shortest way from C to a kernel: handle, checks, the engine's call. Whether the communicator of
-//! `MPI_Pack` and its like is one, the host has checked before.
+//! This is the shortest path from C to a kernel: find the datatype of the handle, check the arguments, call the
+//! engine. The host has already checked the communicator of `MPI_Pack`, `MPI_Unpack` and `MPI_Pack_size`.
 
 use crate::abi;
 use crate::argument::{InOut, Output, Place, Text};
@@ -14,14 +14,14 @@ use std::ffi::c_void;
 use typepack_engine::external32::{pack_external_raw, unpack_external_raw};
 use typepack_engine::{pack_at_raw, pack_external_size, unpack_at_raw};
 
-/// Largest size of a buffer: what an address can count.
+/// Returns the size of a buffer, or a position in it.
 #[inline]
 fn room(value: impl Number, argument: &'static str) -> Result<usize> {
     let value = value.wide();
     usize::try_from(value).map_err(|_| negative(abi::ERR_ARG, argument, value))
 }
 
-/// Returns the place of the position in a packing unit, and the position.
+/// Returns where the new position goes, and the position.
 #[inline]
 fn position<N: Number>(position: InOut<N>) -> Result<(Place<N>, usize)> {
     let (value, place) = position.read("position")?;
@@ -30,7 +30,7 @@ fn position<N: Number>(position: InOut<N>) -> Result<(Place<N>, usize)> {
 
 #[inline]
 fn advanced<N: Number>(out: Place<N>, position: usize) -> Result {
-    // The position lies within the buffer, whose size came in the same type.
+    // It fits: the position lies within the buffer, and the size of the buffer has the same type.
     let value = i64::try_from(position).ok().and_then(N::exactly);
     out.set(value.ok_or_else(|| too_far(position))?);
     Ok(())
@@ -38,10 +38,10 @@ fn advanced<N: Number>(out: Place<N>, position: usize) -> Result {
 
 #[cold]
 fn too_far(position: usize) -> Failure {
-    Failure::new(abi::ERR_VALUE_TOO_LARGE, "position", format!("{position} bytes"))
+    Failure::new(abi::ERR_VALUE_TOO_LARGE, "position", format!("{position} does not fit the type of the argument"))
 }
 
-/// A buffer on the packed side: not null if there are bytes.
+/// Checks the packed buffer: its address is not null unless its size is 0.
 #[inline]
 fn packed<T>(address: *const T, size: usize, argument: &'static str) -> Result {
     if address.is_null() && size > 0 {
@@ -56,9 +56,9 @@ fn packed<T>(address: *const T, size: usize, argument: &'static str) -> Result {
 ///
 /// - `inbuf` is readable for `incount` elements of `datatype`.
 /// - `outbuf` is writable for `outsize` bytes, and does not overlap the elements.
-// Into the entry, whose panics it shares: every further call between C and the kernel is felt. No
-// closures: one that two functions share (`MPI_Pack` and `PMPI_Pack`) is a function of its own, whose
-// arguments go through memory, and are waited for there; that was 2 ns of 9.
+// Inlined into the exported function, because each further call between C and the kernel costs measurable time.
+// No closures either: `MPI_Pack` and `PMPI_Pack` would share the closure as a function of its own. Its arguments would
+// go through memory, which took 2 of 9 ns.
 #[inline(always)]
 pub unsafe fn pack<W: CountWidth>(
     inbuf: *const c_void,
@@ -87,7 +87,7 @@ pub unsafe fn pack<W: CountWidth>(
 ///
 /// - `inbuf` is readable for `insize` bytes.
 /// - `outbuf` is writable for `outcount` elements of `datatype`, and they do not overlap `inbuf`.
-// Into the entry, whose panics it shares: every further call between C and the kernel is felt.
+// Inlined into the exported function, because each further call between C and the kernel costs measurable time.
 #[inline(always)]
 pub unsafe fn unpack<W: CountWidth>(
     inbuf: *const c_void,
@@ -109,7 +109,7 @@ pub unsafe fn unpack<W: CountWidth>(
     advanced(out, position)
 }
 
-/// `MPI_Pack_size`: exactly what packing takes.
+/// `MPI_Pack_size`: exactly the bytes that packing takes.
 pub fn pack_size<W: CountWidth>(
     incount: W::Count,
     datatype: raw::Datatype,
@@ -117,15 +117,15 @@ pub fn pack_size<W: CountWidth>(
 ) -> Result {
     let out = size.required("size")?;
     let elements = count(incount, "incount")?;
-    // What fits no number is the one way in which this fails.
+    // `packed_bytes` fails only if the number of bytes does not fit.
     let bytes =
         types::with::<_, Failure>(datatype, |ty| Ok(ty.plan()?.packed_bytes(elements).ok()))?;
     fits::<W::Count>(out, bytes);
     Ok(())
 }
 
-/// A size as a result; `MPI_UNDEFINED` where it does not fit (MPI-5.0 section 5.2), which leaves it to
-/// the program to take the call that ends in `_c`.
+/// Writes a size; `MPI_UNDEFINED` if it does not fit (MPI-5.0 section 5.2). The program can then use the call that ends
+/// in `_c`.
 fn fits<N: Number>(out: Place<N>, bytes: Option<u64>) {
     let value = bytes.and_then(|bytes| i64::try_from(bytes).ok()).and_then(N::exactly);
     if let Some(value) = value.or_else(|| N::exactly(abi::UNDEFINED.into())) {
@@ -133,7 +133,7 @@ fn fits<N: Number>(out: Place<N>, bytes: Option<u64>) {
     }
 }
 
-/// Checks that the representation is external32, the only one.
+/// Checks that the data representation is external32, the only one that there is.
 fn representation(datarep: Text) -> Result {
     let name = datarep.read(abi::MAX_DATAREP_STRING, "datarep", abi::ERR_UNSUPPORTED_DATAREP)?;
     if name == b"external32" {
@@ -143,14 +143,17 @@ fn representation(datarep: Text) -> Result {
     Err(Failure::new(abi::ERR_ARG, "datarep", detail))
 }
 
-/// Where `bytes` lie in a buffer of `size` bytes from `position` on.
+/// Returns the end of `bytes` bytes that begin at `position` in a buffer of `size` bytes.
+///
+/// # Errors
+/// Returns `MPI_ERR_ARG` if the position lies beyond the buffer, and `MPI_ERR_BUFFER` if the bytes do not fit.
 fn place(position: usize, bytes: u64, size: usize, argument: &'static str) -> Result<usize> {
     let Some(left) = size.checked_sub(position) else {
         let detail = format!("{position} is beyond the {size} bytes of the buffer");
         return Err(Failure::new(abi::ERR_ARG, "position", detail));
     };
     if bytes > left as u64 {
-        let detail = format!("{bytes} bytes, {left} are left");
+        let detail = format!("buffer too small: {bytes} bytes are needed, {left} bytes are left");
         return Err(Failure::new(abi::ERR_BUFFER, argument, detail));
     }
     Ok(position + bytes as usize)

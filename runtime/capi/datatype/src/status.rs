@@ -1,7 +1,7 @@
-//! Statuses: what a completed operation says (MPI-5.0 sections 3.2.5, 3.8.4, 13.2).
+//! Statuses: the results of completed operations (MPI-5.0 sections 3.2.5, 3.8.4, 13.2).
 //!
-//! The packed bytes of the message are in the first two internal words, whether it was cancelled in
-//! the third. The error field is written only by calls that complete several operations.
+//! The first two internal words are the number of packed bytes of the message, the third says whether the operation
+//! was cancelled. Only calls that complete several operations write the error field.
 
 use crate::abi;
 use crate::count_width::{CountWidth, Large, Number, count};
@@ -12,17 +12,17 @@ use crate::types;
 use std::ffi::c_int;
 
 impl Status {
-    /// The empty status.
+    /// Returns the empty status.
     pub fn empty() -> Self {
         Self { source: abi::ANY_SOURCE, tag: abi::ANY_TAG, ..Self::default() }
     }
 
-    /// The packed bytes of the message.
+    /// Returns the number of packed bytes of the message.
     pub fn bytes(&self) -> u64 {
         u64::from(self.internal[0] as u32) | u64::from(self.internal[1] as u32) << 32
     }
 
-    /// Sets them.
+    /// Sets the number of packed bytes of the message.
     pub fn set_bytes(&mut self, bytes: u64) {
         self.internal[0] = bytes as u32 as c_int;
         self.internal[1] = (bytes >> 32) as u32 as c_int;
@@ -33,7 +33,7 @@ impl Status {
         self.internal[2] = cancelled.into();
     }
 
-    /// Whether the operation was cancelled.
+    /// Returns whether the operation was cancelled.
     pub fn cancelled(&self) -> bool {
         self.internal[2] != 0
     }
@@ -109,7 +109,7 @@ fn change(status: InOut<Status>, change: impl FnOnce(&mut Status)) -> Result {
     Ok(())
 }
 
-/// A count as a result; `MPI_UNDEFINED` where it does not fit or is none.
+/// Writes a count; `MPI_UNDEFINED` if there is no count or it does not fit.
 fn set_count<N: Number>(out: Place<N>, value: Option<u64>) {
     let value = value.and_then(|value| i64::try_from(value).ok()).and_then(N::exactly);
     if let Some(value) = value.or_else(|| N::exactly(abi::UNDEFINED.into())) {
@@ -158,7 +158,7 @@ pub fn set_elements<W: CountWidth>(
 ) -> Result {
     let (elements, found) = (count(elements, "count")?, types::find(datatype)?);
     let bytes = found.tree().elements_bytes(elements).ok_or_else(|| {
-        let detail = format!("{elements} elements of this datatype have no size");
+        let detail = format!("{elements} basic elements of this datatype have no size that fits in 63 bits");
         Failure::new(abi::ERR_COUNT, "count", detail)
     })?;
     change(status, |status| status.set_bytes(bytes))

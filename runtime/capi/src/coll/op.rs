@@ -17,7 +17,7 @@ use typepack::{Combiner, NoCombiner, Operator};
 /// Operations that are not predefined.
 static OPS: Table<Operator> = Table::new(Kind::Op);
 
-/// The live handle with this integer.
+/// Returns the live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
     OPS.of_int(integer)
 }
@@ -25,7 +25,7 @@ pub fn from_int(integer: c_int) -> Option<usize> {
 /// Checks the handle of an operation, also of those that only one-sided calls take.
 ///
 /// # Errors
-/// `MPI_ERR_OP`.
+/// Returns `MPI_ERR_OP` if the handle is not valid.
 pub fn check(op: raw::Op) -> Result {
     match op.0 {
         abi::REPLACE | abi::NO_OP => Ok(()),

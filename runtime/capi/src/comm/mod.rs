@@ -129,7 +129,7 @@ impl On {
 /// The communicator and the handle of a call.
 ///
 /// # Errors
-/// `MPI_ERR_COMM`.
+/// Returns `MPI_ERR_COMM` if the handle is not valid.
 #[inline]
 pub fn on(comm: raw::Comm) -> Result<On> {
     Ok(On { comm: find(comm)?, handle: comm })
@@ -138,7 +138,7 @@ pub fn on(comm: raw::Comm) -> Result<On> {
 /// The communicator of a handle.
 ///
 /// # Errors
-/// `MPI_ERR_COMM`.
+/// Returns `MPI_ERR_COMM` if the handle is not valid.
 pub fn find(comm: raw::Comm) -> Result<Arc<Comm>> {
     let found = match comm.0 {
         abi::COMM_WORLD => world().cloned(),
@@ -164,7 +164,7 @@ pub fn with<R>(comm: raw::Comm, work: impl FnOnce(&Comm) -> Result<R>) -> Result
 /// Checks a handle without looking for more than that it is valid.
 ///
 /// # Errors
-/// `MPI_ERR_COMM`.
+/// Returns `MPI_ERR_COMM` if the handle is not valid.
 #[inline]
 pub fn check(comm: raw::Comm) -> Result {
     match comm.0 {
@@ -180,7 +180,7 @@ fn invalid(comm: raw::Comm) -> Failure {
     Failure::no_object(abi::ERR_COMM, ("comm", "communicator"), comm.0, null)
 }
 
-/// The live handle with this integer.
+/// Returns the live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
     COMMS.of_int(integer)
 }
@@ -285,7 +285,7 @@ pub fn get_name(
 /// the handle (mpi4py does).
 ///
 /// # Errors
-/// `MPI_ERR_COMM`.
+/// Returns `MPI_ERR_COMM` if the handle is not valid.
 fn handler(comm: raw::Comm) -> Result<Arc<HandlerCell>> {
     match (find(comm), create::handler_in_the_making(comm)) {
         (Ok(found), _) => Ok(found.handler.clone()),

@@ -22,7 +22,7 @@ pub fn begin() {
 /// The type of a handle.
 ///
 /// # Errors
-/// `MPI_ERR_TYPE`.
+/// Returns `MPI_ERR_TYPE` if the handle is not valid.
 pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
     Ok(types::find(datatype)?)
 }

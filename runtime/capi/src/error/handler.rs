@@ -115,7 +115,7 @@ impl Handler {
     /// The handle for it, which its receiver frees.
     ///
     /// # Errors
-    /// No handle is left.
+    /// Returns `MPI_ERR_OTHER` if no handle is left.
     pub fn handle(&self) -> Result<raw::Errhandler> {
         Ok(raw::Errhandler(match self {
             Self::Fatal => abi::ERRORS_ARE_FATAL,
@@ -132,7 +132,7 @@ fn invalid(handle: raw::Errhandler) -> Failure {
     Failure::no_object(abi::ERR_ERRHANDLER, ("errhandler", "error handler"), handle.0, null)
 }
 
-/// The live handle with this integer.
+/// Returns the live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
     HANDLERS.of_int(integer)
 }

@@ -76,7 +76,7 @@ impl Objects {
         self.table.find(handle).map(|object| object.get())
     }
 
-    /// The live handle with this integer.
+    /// Returns the live handle with this integer.
     pub fn of_int(&self, integer: c_int) -> Option<usize> {
         self.table.of_int(integer)
     }

@@ -27,7 +27,7 @@ struct Message {
 
 static MESSAGES: Table<Message> = Table::new(Kind::Message);
 
-/// The live handle with this integer.
+/// Returns the live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
     MESSAGES.of_int(integer)
 }

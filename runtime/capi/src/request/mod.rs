@@ -295,7 +295,7 @@ pub fn open(on: Option<On>, running: Running) -> Result<raw::Request> {
 /// A handle for an operation that can be started again and again.
 ///
 /// # Errors
-/// No handle is left.
+/// Returns `MPI_ERR_OTHER` if no handle is left.
 pub fn persistent(on: On, start: Box<dyn Start>) -> Result<raw::Request> {
     insert(Request { persistent: Some(start), ..Request::new(Some(on), Running::Inactive) })
 }
@@ -327,7 +327,7 @@ pub fn open_collective(
 /// A handle for a collective operation that can be started again and again.
 ///
 /// # Errors
-/// No handle is left.
+/// Returns `MPI_ERR_OTHER` if no handle is left.
 pub fn persistent_collective(on: On, start: Box<dyn Start>) -> Result<raw::Request> {
     let request = Request::new(Some(on), Running::Inactive);
     insert(Request { persistent: Some(start), collective: true, ..request })
@@ -337,7 +337,7 @@ pub fn persistent_collective(on: On, start: Box<dyn Start>) -> Result<raw::Reque
 /// one object instead of making one each.
 ///
 /// # Errors
-/// No handle is left.
+/// Returns `MPI_ERR_OTHER` if no handle is left.
 pub fn sent() -> Result<raw::Request> {
     static SENT: OnceLock<raw::Request> = OnceLock::new();
     if let Some(handle) = SENT.get() {
@@ -403,7 +403,7 @@ fn invalid(request: raw::Request) -> Failure {
     Failure::no_object(abi::ERR_REQUEST, ("request", "request"), request.0, null)
 }
 
-/// The live handle with this integer.
+/// Returns the live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
     REQUESTS.of_int(integer)
 }

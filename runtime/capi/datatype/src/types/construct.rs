@@ -1,6 +1,6 @@
 //! Making and committing datatypes (MPI-5.0 sections 5.1.2 to 5.1.5, 5.1.9).
 //!
-//! Each call is written once over its [`CountWidth`] and checked by the engine, which names the argument.
+//! Each call is generic over its [`CountWidth`]. The engine checks the values; its errors name the argument.
 
 use super::{find, insert};
 use crate::abi;
@@ -54,7 +54,10 @@ unsafe fn blocks<C: Number, A: Number>(
     }
 }
 
-/// A count of array entries: not negative.
+/// Returns a count of array entries.
+///
+/// # Errors
+/// Returns `MPI_ERR_COUNT` if the count is negative.
 fn length(count: impl Number, argument: &'static str) -> Result<usize> {
     crate::count_width::count(count, argument).map(|count| count as usize)
 }
@@ -187,7 +190,7 @@ unsafe fn members<C: Number, A: Number>(
     let count = length(count, "count")?;
     // SAFETY: the array of types has `count` entries (condition of `# Safety`), read before this returns.
     let types = unsafe { types.entries(count, "array_of_types")? };
-    // SAFETY: so have the arrays of block lengths and displacements (condition of `# Safety`).
+    // SAFETY: the arrays of block lengths and displacements have `count` entries too (condition of `# Safety`).
     let (lengths, displacements) = unsafe { blocks(count, blocklengths, displacements)? };
     let types = types
         .map(|handle| Ok(find(handle)?.tree().clone()))
@@ -234,12 +237,15 @@ fn order(value: c_int) -> Result<Order> {
     })
 }
 
-/// A number of dimensions: at least 1.
+/// Returns a number of dimensions.
+///
+/// # Errors
+/// Returns `MPI_ERR_ARG` if the number is less than 1.
 fn dimensions(ndims: c_int) -> Result<usize> {
     usize::try_from(ndims)
         .ok()
         .filter(|&n| n > 0)
-        .ok_or_else(|| Failure::new(abi::ERR_ARG, "ndims", format!("{ndims} is below 1")))
+        .ok_or_else(|| Failure::new(abi::ERR_ARG, "ndims", format!("{ndims} is less than 1")))
 }
 
 /// `MPI_Type_create_subarray`.
@@ -294,12 +300,12 @@ pub fn darray<W: CountWidth>(
         .iter()
         .map(|&value| {
             Distribution::from_abi_value(value as c_int).ok_or_else(|| {
-                let detail = format!("{value} is no distribution");
+                let detail = format!("{value} is not a distribution");
                 Failure::new(abi::ERR_ARG, "array_of_distribs", detail)
             })
         })
         .collect::<Result<Vec<_>>>()?;
-    // These were C integers.
+    // The values came as C integers, so nothing is lost.
     let narrow =
         |values: Vec<i64>| values.into_iter().map(|value| value as c_int).collect::<Vec<_>>();
     let (dargs, psizes) = (narrow(dargs), narrow(psizes));

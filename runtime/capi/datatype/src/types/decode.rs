@@ -1,7 +1,8 @@
-//! Decoding: how a type was made (MPI-5.0 section 5.1.13), and types that calls look up.
+//! Decoding: the calls that say how a datatype was made (MPI-5.0 section 5.1.13), and the calls that find a
+//! predefined datatype by its properties.
 //!
-//! The queries without large counts are erroneous for types made by a call that ends in `_c`, and
-//! the engine says which these are.
+//! A query without large counts is an error for a datatype that a call with large counts (`_c`) made. The engine
+//! knows which datatypes these are.
 
 use super::find;
 use super::predefined::{handle_of, unnamed};
@@ -15,14 +16,14 @@ use typepack_engine::{Contents, Form as Decoding, TypeClass, UNDEFINED};
 
 fn number<T: TryFrom<usize>>(value: usize) -> Result<T> {
     T::try_from(value).map_err(|_| {
-        let detail = format!("{value} entries do not fit its type");
+        let detail = format!("{value} does not fit the type of the result");
         Failure::new(abi::ERR_VALUE_TOO_LARGE, "envelope", detail)
     })
 }
 
 #[cold]
 fn large() -> Failure {
-    let detail = "made by a call with large counts; only the queries that end in _c decode it";
+    let detail = "a call with large counts made this datatype; decode it with the calls that end in _c";
     Failure::new(abi::ERR_TYPE, "datatype", detail)
 }
 
@@ -80,14 +81,14 @@ pub fn envelope_c(
     Ok(())
 }
 
-/// An array that decoding fills, and how many entries the caller has room for.
+/// An array that decoding fills, and the number of entries that the caller has room for.
 struct Array<T> {
     array: OutArray<T>,
     room: i64,
     argument: &'static str,
 }
 
-impl<T> Array<T> {
+impl<T: Copy> Array<T> {
     /// Returns the first `needed` entries.
     ///
     /// # Errors
@@ -102,8 +103,8 @@ impl<T> Array<T> {
             let detail = format!("room for {} entries, the datatype has {needed}", self.room);
             return Err(Failure::new(abi::ERR_OTHER, self.argument, detail));
         }
-        // SAFETY: the standard gives the array as many entries as the `max_…` argument beside it says, which
-        // is `room`, and `needed` is not more (checked above).
+        // SAFETY: the standard gives the array as many entries as its `max_…` argument says, which is `room`.
+        // `needed` is not more than `room` (checked above).
         unsafe { self.array.places(needed, self.argument) }
     }
 }
@@ -112,7 +113,10 @@ fn contents(datatype: raw::Datatype) -> Result<Contents> {
     Ok(find(datatype)?.tree().contents()?)
 }
 
-/// Handles for the types of the contents; all or none.
+/// Returns handles for all datatypes of the contents.
+///
+/// # Errors
+/// Returns `MPI_ERR_OTHER` if no handle is left.
 fn handles(trees: &[Datatype]) -> Result<Vec<raw::Datatype>> {
     trees.iter().map(handle_of).collect()
 }
@@ -130,7 +134,7 @@ pub fn get_contents(
     if find(datatype)?.tree().envelope().form == Decoding::Large {
         return Err(large());
     }
-    // A type that no call with large counts made has nothing for their array.
+    // Calls without large counts made the type, so it has no large counts to write.
     get_contents_c(
         datatype,
         max_integers.into(),
@@ -177,7 +181,7 @@ pub fn get_contents_c(
     Ok(())
 }
 
-/// A precision or range; `MPI_UNDEFINED` for none.
+/// Returns a precision or range; `None` for `MPI_UNDEFINED`.
 fn given(value: c_int) -> Option<c_int> {
     (value != UNDEFINED).then_some(value)
 }
@@ -210,9 +214,11 @@ pub fn match_size(typeclass: c_int, size: c_int, datatype: Output<raw::Datatype>
     Ok(())
 }
 
-/// `MPI_Type_get_value_index`: the named pair of the two types, or `MPI_DATATYPE_NULL`, as in MPICH.
-/// The standard leaves open whether there are pairs without a name; the engine has them, but programs
-/// take a pair that decodes as one for a type of the user's, to be freed (mpi4py's tests do).
+/// `MPI_Type_get_value_index`: the named pair of the two types, or `MPI_DATATYPE_NULL`.
+///
+/// MPICH does the same. The standard leaves open whether there are pairs without a name. The engine has such pairs,
+/// but programs, for example mpi4py's tests, take a pair that decodes as `MPI_COMBINER_VALUE_INDEX` for a type of the
+/// user, and free it.
 pub fn value_index(
     value: raw::Datatype,
     index: raw::Datatype,

@@ -1,6 +1,6 @@
 //! Questions about datatypes: sizes, extents, names (MPI-5.0 sections 5.1.5 to 5.1.8, 7.8).
 //!
-//! A number that does not fit the type of its result is `MPI_UNDEFINED`.
+//! A result that does not fit its type is `MPI_UNDEFINED`.
 
 use super::find;
 use crate::abi;
@@ -84,8 +84,8 @@ pub fn set_name(datatype: raw::Datatype, name: Text) -> Result {
     Ok(())
 }
 
-/// The name in the standard's tables (MPI-5.0 section 3.2.2), where the ABI's and the engine's is
-/// listed as a synonym.
+/// Returns the name that the standard's tables have (MPI-5.0 section 3.2.2). For two datatypes the ABI and the engine
+/// use the name that these tables list as a synonym.
 fn standard_name(named: Named) -> Vec<u8> {
     let name = match named {
         Named::LONG_LONG => "MPI_LONG_LONG_INT",
@@ -95,7 +95,8 @@ fn standard_name(named: Named) -> Vec<u8> {
     name.into()
 }
 
-/// `MPI_Type_get_name`: predefined types begin with the standard's name, others without one.
+/// `MPI_Type_get_name`. A predefined datatype has the standard's name until the program sets another; any other
+/// datatype has none.
 pub fn get_name(
     datatype: raw::Datatype,
     name: TextOutput<{ abi::MAX_OBJECT_NAME }>,
