@@ -1,6 +1,7 @@
-//! What the block of names outside the ABI in `mpi.h` needs from the library (`abi/compat.csv`): the
-//! addresses that stand for an ignored status in Fortran, as variables, and the constructor of MPI-1
-//! that takes bound markers. The other names are inline functions of the header.
+//! The symbols for the block of names outside the ABI in `mpi.h` (`abi/compat.csv`).
+//!
+//! These are four variables, whose values are the addresses that stand for an ignored status in Fortran, and the
+//! constructor of MPI-1 that takes bound markers. The other names of the block are inline functions of the header.
 
 use crate::argument::FromC;
 use crate::datatype::construct;
@@ -8,7 +9,7 @@ use crate::entry::{self, At};
 use crate::raw;
 use std::ffi::c_int;
 
-/// `MPI_F_STATUS_IGNORE`: an address in the zero page, where nothing can be.
+/// `MPI_F_STATUS_IGNORE`: an address in the first page, where no object lies.
 #[unsafe(no_mangle)]
 pub static MPI_F_STATUS_IGNORE: usize = 0x1f01;
 /// `MPI_F_STATUSES_IGNORE`.
@@ -26,7 +27,7 @@ pub static MPI_F08_STATUSES_IGNORE: usize = 0x1f04;
 /// # Safety
 ///
 /// - Each pointer is null or meets the promise of the type that `construct::structured_with_markers` takes for it
-///   (`argument.rs` of `typepack-capi-datatype`).
+///   (`argument/` of `typepack-capi-datatype`).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_struct(
     count: c_int,

@@ -1,7 +1,7 @@
 //! Groups behind handles (MPI-5.0 section 7.3).
 //!
-//! The runtime has the sets (`typepack::Group`); `comm/` makes groups of communicators and the
-//! reverse. A group without members is `MPI_GROUP_EMPTY`, whichever call it comes from.
+//! The runtime has the sets (`typepack::Group`). `comm/` makes groups from communicators, and communicators from groups.
+//! A group without members always has the handle `MPI_GROUP_EMPTY`, whichever call makes it.
 
 use crate::abi;
 use crate::argument::{Array, InOut, OutArray, Output};
@@ -18,7 +18,7 @@ static GROUPS: Table<Group> = Table::new(Kind::Group);
 
 static EMPTY: LazyLock<Arc<Group>> = LazyLock::new(|| Arc::new(Group::empty()));
 
-/// The group of a handle.
+/// Returns the group of a handle.
 ///
 /// # Errors
 /// Returns `MPI_ERR_GROUP` if the handle is not valid.
@@ -35,7 +35,7 @@ fn invalid(group: raw::Group) -> Failure {
     Failure::no_object(abi::ERR_GROUP, ("group", "group"), group.0, null)
 }
 
-/// Gives a group a handle.
+/// Makes a handle for a group.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.
@@ -51,7 +51,7 @@ pub fn from_int(integer: c_int) -> Option<usize> {
     GROUPS.of_int(integer)
 }
 
-/// What a comparison is called.
+/// Returns the constant for the result of a comparison.
 pub fn comparison(comparison: Comparison) -> c_int {
     match comparison {
         Comparison::Identical => abi::IDENT,
@@ -229,8 +229,7 @@ pub fn range_excl(
     choose(group, array, newgroup, |group, triples| group.exclude_ranges(&ranges(&triples)))
 }
 
-/// `MPI_Group_free`. `MPI_GROUP_EMPTY`, which calls return, can be freed as if it were a group of
-/// its own.
+/// `MPI_Group_free`. Calls return `MPI_GROUP_EMPTY`, so a program may free it like any other group.
 pub fn free(group: InOut<raw::Group>) -> Result {
     let (handle, out) = group.read("group")?;
     if handle.0 != abi::GROUP_EMPTY {

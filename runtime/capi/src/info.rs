@@ -1,7 +1,7 @@
 //! Info objects: ordered lists of keys and values (MPI-5.0 chapter 10).
 //!
-//! Keys keep the order of their first set; case matters. `MPI_INFO_ENV` says how the job was
-//! started and cannot be changed.
+//! Keys stand in the order in which they were first set, and are case sensitive. `MPI_INFO_ENV` says how the job was
+//! started; it cannot be changed.
 
 use crate::abi;
 use crate::argument::{InOut, Output, Text, TextBuffer, TextOutput};
@@ -24,7 +24,7 @@ pub struct Info {
 
 static INFOS: Table<Info> = Table::new(Kind::Info);
 
-/// What `MPI_INFO_ENV` has. Before init less is known, and that is not kept.
+/// Returns the content of `MPI_INFO_ENV`. Before init it has fewer keys, and is not kept.
 fn environment() -> Arc<Info> {
     static ENVIRONMENT: OnceLock<Arc<Info>> = OnceLock::new();
     if lifecycle::rank().is_none() {
@@ -33,7 +33,7 @@ fn environment() -> Arc<Info> {
     ENVIRONMENT.get_or_init(|| Arc::new(described())).clone()
 }
 
-/// How this process was started.
+/// Describes how this process was started.
 fn described() -> Info {
     let mut entries: Vec<Entry> = Vec::new();
     let mut add = |key: &str, value: Vec<u8>| {
@@ -44,7 +44,7 @@ fn described() -> Info {
     let mut arguments = std::env::args_os().map(std::os::unix::ffi::OsStringExt::into_vec);
     add("command", arguments.next().unwrap_or_default());
     add("argv", arguments.collect::<Vec<_>>().join(&b' '));
-    // Of this program among those of the job.
+    // The ranks that run this program, not all ranks of the job.
     if let Some(ranks) = lifecycle::program_size() {
         add("maxprocs", ranks.to_string().into());
     }
@@ -52,42 +52,42 @@ fn described() -> Info {
         let directory = directory.into_os_string();
         add("wdir", std::os::unix::ffi::OsStringExt::into_vec(directory));
     }
-    // No `thread_level`: it is the level asked for before the program began, and nobody can ask then.
+    // `thread_level` is missing: it is the level that was requested before the program began, and nobody can do that.
     Info { entries: Mutex::new(entries) }
 }
 
 impl Info {
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
-        // Each change is one operation on the list.
+        // A poisoned lock is fine: each change is one operation on the list.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What `mpi_minimum_memory_alignment` asks for, in bytes; 1 if it is not set.
+    /// Returns the alignment in bytes that `mpi_minimum_memory_alignment` asks for; 1 if it is not set.
     ///
     /// # Errors
-    /// `MPI_ERR_INFO_VALUE` for what is no power of two.
+    /// Returns `MPI_ERR_INFO_VALUE` if the value is not a power of two.
     pub fn alignment(&self) -> Result<usize> {
         let Some(value) = self.value(b"mpi_minimum_memory_alignment") else { return Ok(1) };
         let text = String::from_utf8_lossy(&value);
         let number = text.trim().parse::<usize>().ok().filter(|n| n.is_power_of_two());
         number.ok_or_else(|| {
-            let detail = format!("mpi_minimum_memory_alignment: {text} is no power of two");
+            let detail = format!("mpi_minimum_memory_alignment is \"{text}\", not a power of two");
             Failure::new(abi::ERR_INFO_VALUE, "info", detail)
         })
     }
 
-    /// All keys and values, in their order.
+    /// Returns all keys and values, in their order.
     pub fn all(&self) -> Vec<Entry> {
         self.entries().clone()
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn value(&self, key: &[u8]) -> Option<Vec<u8>> {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, value)| value.clone())
     }
 }
 
-/// A new info object with these entries.
+/// Makes an info object with these entries.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.
@@ -101,7 +101,7 @@ pub fn from_int(integer: c_int) -> Option<usize> {
     INFOS.of_int(integer)
 }
 
-/// The object of a handle.
+/// Returns the object of a handle.
 ///
 /// # Errors
 /// Returns `MPI_ERR_INFO` if the handle is not valid.
@@ -112,7 +112,7 @@ pub fn find(info: raw::Info) -> Result<Arc<Info>> {
     INFOS.find(info.0).ok_or_else(|| invalid(info))
 }
 
-/// The entries of an info object, in order.
+/// Returns the entries of an info object, in their order.
 ///
 /// # Errors
 /// Returns `MPI_ERR_INFO` if the handle is not valid.
@@ -129,7 +129,7 @@ fn invalid(info: raw::Info) -> Failure {
     Failure::no_object(abi::ERR_INFO, ("info", "info object"), info.0, null)
 }
 
-/// The object of a handle that may be changed.
+/// Returns the object of a handle that may be changed.
 fn find_own(info: raw::Info) -> Result<Arc<Info>> {
     INFOS.find(info.0).ok_or_else(|| invalid(info))
 }
@@ -137,7 +137,11 @@ fn find_own(info: raw::Info) -> Result<Arc<Info>> {
 fn read_key(key: Text) -> Result<Vec<u8>> {
     let bytes = key.read(abi::MAX_INFO_KEY, "key", abi::ERR_INFO_KEY)?;
     if bytes.is_empty() {
-        return Err(Failure::new(abi::ERR_INFO_KEY, "key", "an empty string"));
+        return Err(Failure::new(
+            abi::ERR_INFO_KEY,
+            "key",
+            "empty string, but a key needs at least 1 character",
+        ));
     }
     Ok(bytes)
 }
@@ -149,8 +153,7 @@ pub fn create(info: Output<raw::Info>) -> Result {
     Ok(())
 }
 
-/// `MPI_Info_create_env`. What a program can be told before init about how it was started is what
-/// it knows itself.
+/// `MPI_Info_create_env`. Before init the process only knows about itself how it was started, so the object has no more.
 pub fn create_env(_argc: c_int, _argv: *mut *mut c_char, info: Output<raw::Info>) -> Result {
     let out = info.required("info")?;
     let entries = environment().entries().clone();
@@ -200,7 +203,7 @@ pub fn delete(info: raw::Info, key: Text) -> Result {
     Ok(())
 }
 
-/// `MPI_Info_get`: the value, cut to `valuelen` characters.
+/// `MPI_Info_get`: returns the value, cut to `valuelen` characters.
 pub fn get(
     info: raw::Info,
     key: Text,
@@ -222,7 +225,7 @@ pub fn get(
     Ok(())
 }
 
-/// `MPI_Info_get_string`: the value, cut to `*buflen` bytes with its end; the room it needs.
+/// `MPI_Info_get_string`: returns the value, cut to `*buflen` bytes including its end, and the room that it needs.
 pub fn get_string(
     info: raw::Info,
     key: Text,
@@ -281,7 +284,7 @@ pub fn get_nthkey(info: raw::Info, n: c_int, key: TextOutput<{ abi::MAX_INFO_KEY
     let entries = info.entries();
     let found = usize::try_from(n).ok().and_then(|n| entries.get(n));
     let Some((name, _)) = found else {
-        let detail = format!("{n} is not below the {} keys", entries.len());
+        let detail = format!("{n} is not in 0..{}, the numbers of the keys", entries.len());
         return Err(Failure::new(abi::ERR_ARG, "n", detail));
     };
     key.write(name);

@@ -1,6 +1,6 @@
-//! Attributes of datatypes, predefined ones too (MPI-5.0 section 7.7.4).
+//! Attributes of datatypes, also of predefined ones (MPI-5.0 section 7.7.4).
 //!
-//! Freeing a type deletes its attributes first, duplicating copies them; so both calls are here.
+//! `MPI_Type_free` and `MPI_Type_dup` are here too: the first deletes attributes, the second copies them.
 
 use super::{Type, find};
 use crate::argument::{InOut, Output};
@@ -11,10 +11,14 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use typepack_capi_datatype::types;
 
-/// The attributes of a type.
+/// Returns the attributes of a datatype.
 fn attributes(ty: &Type) -> Result<&Attributes> {
-    let other =
-        || Failure::of_code(crate::abi::ERR_INTERN, "a type keeps something else".to_owned());
+    let other = || {
+        Failure::of_code(
+            crate::abi::ERR_INTERN,
+            "typepack bug: the data attached to the datatype are not attributes".to_owned(),
+        )
+    };
     ty.attached(Attributes::new).ok_or_else(other)
 }
 
@@ -55,7 +59,7 @@ pub fn delete(datatype: raw::Datatype, keyval: c_int) -> Result {
     attributes(&*find(datatype)?)?.delete(Of::Type, datatype.0, keyval)
 }
 
-/// `MPI_Type_dup`: committed if the original is, with the attributes that are copied.
+/// `MPI_Type_dup`: the duplicate is committed if the original is, and has the attributes that are copied.
 pub fn dup(oldtype: raw::Datatype, newtype: Output<raw::Datatype>) -> Result {
     let out = newtype.required("newtype")?;
     let old = find(oldtype)?;
@@ -67,7 +71,7 @@ pub fn dup(oldtype: raw::Datatype, newtype: Output<raw::Datatype>) -> Result {
     let handle = types::insert_type(copy.clone())?;
     if let Err(failure) = attributes(&old)?.copy(oldtype.0, attributes(&copy)?, handle.0) {
         types::remove(handle)?;
-        // There is nothing that a careless caller may go on with.
+        // A caller that ignores the error must not use the duplicate.
         out.set(raw::Datatype::NULL);
         return Err(failure);
     }
@@ -75,10 +79,10 @@ pub fn dup(oldtype: raw::Datatype, newtype: Output<raw::Datatype>) -> Result {
     Ok(())
 }
 
-/// `MPI_Type_free`: types made of it, and operations that use it, keep what they need.
+/// `MPI_Type_free`. Datatypes made from this one, and operations that use it, stay valid.
 pub fn free(datatype: InOut<raw::Datatype>) -> Result {
     let (handle, out) = datatype.read("datatype")?;
-    // The attributes first, which may refuse.
+    // The attributes come first, because a delete function may fail.
     attributes(&*types::find_own(handle)?)?.clear(handle.0)?;
     types::remove(handle)?;
     out.set(raw::Datatype::NULL);

@@ -1,5 +1,7 @@
-//! Packing and unpacking in a communicator (MPI-5.0 section 5.2): its handle is checked here, the rest is
-//! the datatype layer's, and so are the calls without a communicator (section 5.3).
+//! Packing and unpacking in a communicator (MPI-5.0 section 5.2).
+//!
+//! This file checks the communicator. `typepack-capi-datatype` does the rest, and has the calls without a communicator
+//! (section 5.3).
 
 pub use typepack_capi_datatype::pack::{external_size, pack_external, unpack_external};
 
@@ -17,7 +19,7 @@ use typepack_capi_datatype::pack as layer;
 ///
 /// - `inbuf` is readable for `incount` elements of `datatype`.
 /// - `outbuf` is writable for `outsize` bytes, and does not overlap the elements.
-// Into the entry, whose panics it shares: every further call between C and the kernel is felt.
+// Inlined into the exported function, because each further call between C and the kernel costs measurable time.
 #[inline(always)]
 pub unsafe fn pack<W: CountWidth>(
     inbuf: *const c_void,
@@ -40,7 +42,7 @@ pub unsafe fn pack<W: CountWidth>(
 ///
 /// - `inbuf` is readable for `insize` bytes.
 /// - `outbuf` is writable for `outcount` elements of `datatype`, and they do not overlap `inbuf`.
-// Into the entry, whose panics it shares: every further call between C and the kernel is felt.
+// Inlined into the exported function, because each further call between C and the kernel costs measurable time.
 #[inline(always)]
 pub unsafe fn unpack<W: CountWidth>(
     inbuf: *const c_void,
@@ -57,7 +59,7 @@ pub unsafe fn unpack<W: CountWidth>(
     Ok(())
 }
 
-/// `MPI_Pack_size`: exactly what packing takes.
+/// `MPI_Pack_size`: returns exactly the bytes that packing takes.
 pub fn pack_size<W: CountWidth>(
     incount: W::Count,
     datatype: raw::Datatype,

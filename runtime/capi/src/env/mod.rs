@@ -1,9 +1,7 @@
-//! Beginning, end, time, memory, names: the calls about the process itself (MPI-5.0 chapters 9
-//! and 11).
+//! The calls about the process itself: init, finalize, time, memory, names (MPI-5.0 chapters 9 and 11).
 //!
-//! `lifecycle.rs` and `comm/world.rs` keep what init finds out; `version.rs` has versions, `fortran.rs` what a
-//! Fortran layer tells and asks. Memory of `MPI_Alloc_mem` is remembered, so that freeing
-//! what was not allocated is an error.
+//! `lifecycle.rs` and `comm/world.rs` keep what init finds out. `version.rs` has the versions, `fortran.rs` the properties
+//! of a Fortran compiler. This file records the memory of `MPI_Alloc_mem`, so that freeing other memory is an error.
 
 pub mod fortran;
 pub mod version;
@@ -23,13 +21,13 @@ use typepack::memory::Block;
 
 fn begin(required: c_int) -> Result<c_int> {
     if lifecycle::stage() != Stage::Before {
-        let detail = "the world model is initialised once in a process";
+        let detail = "MPI has already been initialised in this process";
         return Err(Failure::new(abi::ERR_OTHER, "init", detail));
     }
     panics::watch();
     datatype::begin();
-    // Every level below the one that is asked for is granted as it is: who is told that there is
-    // one thread may rely on it.
+    // The level that the program requests is granted, not a higher one: a library that is told that there is one thread
+    // may rely on it.
     let provided = required.clamp(abi::THREAD_SINGLE, abi::THREAD_MULTIPLE);
     world::join(provided)?;
     lifecycle::begin();
@@ -52,7 +50,11 @@ pub fn init_thread(
     let levels =
         [abi::THREAD_SINGLE, abi::THREAD_FUNNELED, abi::THREAD_SERIALIZED, abi::THREAD_MULTIPLE];
     if !levels.contains(&required) {
-        return Err(Failure::new(abi::ERR_ARG, "required", format!("{required} is no level")));
+        return Err(Failure::new(
+            abi::ERR_ARG,
+            "required",
+            format!("{required} is not a thread level"),
+        ));
     }
     out.set(begin(required)?);
     Ok(())
@@ -93,7 +95,7 @@ pub fn is_thread_main(flag: Output<c_int>) -> Result {
     Ok(())
 }
 
-/// `MPI_Abort`: every communicator is of one job, which ends.
+/// `MPI_Abort`: ends the job, because all communicators belong to one job.
 pub fn abort(comm: raw::Comm, errorcode: c_int) -> Result {
     comm::check(comm)?;
     let rank = lifecycle::rank().unwrap_or_default();
@@ -112,15 +114,15 @@ pub fn processor_name(
     Ok(())
 }
 
-/// `MPI_Get_hw_resource_info`: the resources that a split by resource knows (`comm/create.rs`), and
-/// that this process stays within one of each.
+/// `MPI_Get_hw_resource_info`: returns the resource types that a split knows (`comm/create.rs`). This process is bound to
+/// one resource of each type.
 pub fn hw_resource_info(hw_info: Output<raw::Info>) -> Result {
     let out = hw_info.required("hw_info")?;
     out.set(info::make(vec![("mpi_shared_memory".into(), "true".into())])?);
     Ok(())
 }
 
-/// `MPI_Wtime`: seconds of the machine's monotonic clock, the same for all ranks.
+/// `MPI_Wtime`: returns the seconds of the machine's monotonic clock, which all ranks share.
 pub fn wtime() -> c_double {
     typepack::wtime()
 }
@@ -130,7 +132,7 @@ pub fn wtick() -> c_double {
     typepack::wtick()
 }
 
-/// `MPI_Pcontrol`: nothing here listens.
+/// `MPI_Pcontrol`: has no effect, because no profiling library is built in.
 pub fn pcontrol(_level: c_int) -> Result {
     Ok(())
 }
@@ -142,7 +144,7 @@ pub fn get_address(location: *const c_void, address: Output<raw::Aint>) -> Resul
     Ok(())
 }
 
-/// `MPI_Aint_add`: addresses wrap as those of the machine do.
+/// `MPI_Aint_add`: wraps around, like addresses of the machine.
 pub fn aint_add(base: raw::Aint, disp: raw::Aint) -> raw::Aint {
     base.wrapping_add(disp)
 }
@@ -152,15 +154,15 @@ pub fn aint_diff(a: raw::Aint, b: raw::Aint) -> raw::Aint {
     a.wrapping_sub(b)
 }
 
-/// What `MPI_Alloc_mem` has given out.
+/// The memory that `MPI_Alloc_mem` has returned, by address.
 static MEMORY: Mutex<Option<HashMap<usize, Block>>> = Mutex::new(None);
 
 fn memory() -> MutexGuard<'static, Option<HashMap<usize, Block>>> {
     MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `MPI_Alloc_mem`: memory at a cache line, or at what `mpi_minimum_memory_alignment` asks for, from
-/// which other ranks copy messages in place.
+/// `MPI_Alloc_mem`: returns memory from which other ranks can copy messages directly. It is aligned to a cache line, or to
+/// what `mpi_minimum_memory_alignment` asks for.
 pub fn alloc_mem(size: raw::Aint, info: raw::Info, baseptr: Output<*mut c_void>) -> Result {
     let out = baseptr.required("baseptr")?;
     let size = usize::try_from(size)
@@ -173,8 +175,8 @@ pub fn alloc_mem(size: raw::Aint, info: raw::Info, baseptr: Output<*mut c_void>)
     Ok(())
 }
 
-/// `MPI_Free_mem`. The standard leaves the null pointer open; MPICH and Open MPI free it as C does, and
-/// programs free what they may not have allocated.
+/// `MPI_Free_mem`. The standard does not say what a null pointer does. MPICH and Open MPI ignore it, like C's `free`, and
+/// programs rely on that.
 pub fn free_mem(base: *mut c_void) -> Result {
     if base.is_null() {
         return Ok(());
@@ -182,7 +184,7 @@ pub fn free_mem(base: *mut c_void) -> Result {
     match memory().as_mut().and_then(|memory| memory.remove(&(base as usize))) {
         Some(_freed) => Ok(()),
         None => {
-            let detail = format!("{base:?} is not memory of MPI_Alloc_mem");
+            let detail = format!("{base:?} was not allocated by MPI_Alloc_mem, or is already free");
             Err(Failure::new(abi::ERR_BASE, "base", detail))
         }
     }

@@ -1,5 +1,5 @@
-//! Versions: of the standard, of the ABI, of this library (MPI-5.0 sections 9.1.1 and 20.2); and
-//! whether the tool interface is in use.
+//! The versions of the standard, of the ABI and of this library (MPI-5.0 sections 9.1.1 and 20.2). Also whether the tool
+//! interface is initialised.
 
 use crate::abi;
 use crate::argument::{Output, TextOutput};
@@ -43,7 +43,7 @@ pub fn abi_get_version(major: Output<c_int>, minor: Output<c_int>) -> Result {
     Ok(())
 }
 
-/// `MPI_Abi_get_info`: the widths that the ABI leaves open.
+/// `MPI_Abi_get_info`: returns the widths that the ABI leaves open.
 pub fn abi_get_info(info: Output<raw::Info>) -> Result {
     let out = info.required("info")?;
     let entries = [
@@ -56,15 +56,15 @@ pub fn abi_get_info(info: Output<raw::Info>) -> Result {
     Ok(())
 }
 
-/// Inits of the tool interface without their finalize.
+/// How many calls of `MPI_T_init_thread` have no `MPI_T_finalize` yet.
 static TOOLS: AtomicI64 = AtomicI64::new(0);
 
-/// Whether the tool interface has been initialised.
+/// Returns whether the tool interface is initialised.
 pub fn tools_ready() -> bool {
     TOOLS.load(Ordering::Acquire) > 0
 }
 
-/// `MPI_T_init_thread`; its return codes are its own.
+/// `MPI_T_init_thread`. The tool interface has its own return codes.
 pub fn tools_init(required: c_int, provided: Output<c_int>) -> Result {
     let provided = provided
         .required("provided")
@@ -78,6 +78,11 @@ pub fn tools_init(required: c_int, provided: Output<c_int>) -> Result {
 pub fn tools_finalize() -> Result {
     let left =
         TOOLS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n > 0).then_some(n - 1));
-    left.map(drop)
-        .map_err(|_| Failure::new(abi::T_ERR_NOT_INITIALIZED, "MPI_T_finalize", "not initialized"))
+    left.map(drop).map_err(|_| {
+        Failure::new(
+            abi::T_ERR_NOT_INITIALIZED,
+            "MPI_T_finalize",
+            "the tool interface is not initialised",
+        )
+    })
 }

@@ -1,9 +1,9 @@
-//! Objects of a kind whose calls are not built: windows, files, sessions. What the face knows of one is
-//! its error handler.
+//! Kinds of objects whose calls are not built: windows, files, sessions. Of such an object, the face knows only the error
+//! handler.
 //!
-//! A handle is checked before anything else is said about a call; errors go to the handler of the object
-//! that the handle stands for. The rooms of the kinds (`rma.rs`, `io.rs`, `session.rs`) have a table each;
-//! whoever builds the calls that make such objects puts more into it.
+//! A call checks the handle before it raises any other error, so that the error goes to the handler of the handle's
+//! object. Each kind has a table, in `rma.rs`, `io.rs` and `session.rs`. When the calls that make such objects are built,
+//! the table will hold more than error handlers.
 
 use super::handler::{self, Handler, HandlerCell, On};
 use super::{Failure, Result};
@@ -14,14 +14,14 @@ use crate::raw;
 use std::ffi::c_int;
 use std::sync::Arc;
 
-/// What a kind of object is called, and how its handles fail.
+/// The names of a kind of object, and the error class of its handles.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
-    /// The class of a handle that is none.
+    /// The error class of an invalid handle.
     pub class: c_int,
-    /// The argument: `win`.
+    /// The name of the argument: `win`.
     pub argument: &'static str,
-    /// What it should be: `window`.
+    /// The name of the kind: `window`.
     pub kind: &'static str,
     /// The null handle and its name.
     pub null: (usize, &'static str),
@@ -36,15 +36,15 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// None.
+    /// Makes an empty table.
     pub const fn new(kind: Kind, on: On, names: Names) -> Self {
         Self { on, names, table: Table::new(kind) }
     }
 
-    /// The object of a handle.
+    /// Returns the object of a handle.
     ///
     /// # Errors
-    /// The kind's class for a null, stale or foreign handle.
+    /// Returns the error class of the kind if the handle is null, stale or foreign.
     pub fn find(&self, handle: usize) -> Result<Arc<HandlerCell>> {
         self.table.find(handle).ok_or_else(|| self.invalid(handle))
     }
@@ -52,7 +52,7 @@ impl Objects {
     /// Checks a handle.
     ///
     /// # Errors
-    /// As [`find`](Self::find).
+    /// Returns the error class of the kind if the handle is null, stale or foreign.
     pub fn check(&self, handle: usize) -> Result {
         if self.table.has(handle) { Ok(()) } else { Err(self.invalid(handle)) }
     }
@@ -71,7 +71,7 @@ impl Objects {
         Failure::no_object(class, (argument, kind), handle, null)
     }
 
-    /// The error handler of the object of a handle, if there is one.
+    /// Returns the error handler of the object of a handle, if there is one.
     pub fn handler(&self, handle: usize) -> Option<Handler> {
         self.table.find(handle).map(|object| object.get())
     }
@@ -81,10 +81,10 @@ impl Objects {
         self.table.of_int(integer)
     }
 
-    /// Gives an object another error handler.
+    /// Sets the error handler of an object.
     ///
     /// # Errors
-    /// As [`find`](Self::find) and [`Handler::find`].
+    /// Returns the errors of [`find`](Self::find) and [`Handler::find`].
     pub fn set_handler(&self, handle: usize, errhandler: raw::Errhandler) -> Result {
         set_handler(&*self.find(handle)?, self.on, errhandler)
     }
@@ -92,48 +92,48 @@ impl Objects {
     /// Writes the handle of an object's error handler.
     ///
     /// # Errors
-    /// As [`find`](Self::find); `MPI_ERR_ARG` for a null pointer.
+    /// Returns the errors of [`find`](Self::find), and `MPI_ERR_ARG` if the pointer is null.
     pub fn get_handler(&self, handle: usize, errhandler: Output<raw::Errhandler>) -> Result {
         let object = self.find(handle)?;
         get_handler(&object, errhandler)
     }
 
-    /// Lets an object's handler hear of an error of the program.
+    /// Calls an object's error handler for an error that the program has found.
     ///
     /// # Errors
-    /// As [`find`](Self::find).
+    /// Returns the errors of [`find`](Self::find).
     pub fn call_handler(&self, handle: usize, name: &'static str, code: c_int) -> Result {
         call_handler(&*self.find(handle)?, handle, name, code);
         Ok(())
     }
 }
 
-/// Another handler for one object of the kind `on`.
+/// Sets the error handler of one object of the kind `on`.
 ///
 /// # Errors
-/// As [`Handler::find`].
+/// Returns the errors of [`Handler::find`].
 pub fn set_handler(object: &HandlerCell, on: On, errhandler: raw::Errhandler) -> Result {
     object.set(Handler::find(errhandler, on)?);
     Ok(())
 }
 
-/// Writes the handle of an object's handler.
+/// Writes the handle of an object's error handler.
 ///
 /// # Errors
-/// `MPI_ERR_ARG` for a null pointer; no handle is left.
+/// Returns `MPI_ERR_ARG` if the pointer is null, and `MPI_ERR_OTHER` if no handle is left.
 pub fn get_handler(object: &HandlerCell, errhandler: Output<raw::Errhandler>) -> Result {
     let out = errhandler.required("errhandler")?;
     out.set(object.get().handle()?);
     Ok(())
 }
 
-/// The handler's own verdict on an error of the program: the call succeeds if it returns.
+/// Calls an error handler for an error that the program has found. The call succeeds if the handler returns.
 pub fn call_handler(object: &HandlerCell, handle: usize, name: &'static str, code: c_int) {
-    let failure = Failure::of_code(code, format!("{name}: an error of the program"));
+    let failure = Failure::of_code(code, format!("{name}: the program raised error code {code}"));
     handler::invoke(&object.get(), handle, name, &failure);
 }
 
-/// The three calls about the error handlers of a kind of object.
+/// Makes the three calls about the error handlers of a kind of object.
 macro_rules! handler_calls {
     ($objects:expr, $handle:ty, $c:literal) => {
         #[doc = concat!("`MPI_", $c, "_set_errhandler`.")]

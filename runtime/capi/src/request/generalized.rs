@@ -1,7 +1,7 @@
 //! Generalized requests: operations that the user carries out (MPI-5.0 section 13.2).
 //!
-//! `complete.rs` waits for them like for any other; the user's functions are called through
-//! `callback.rs`, without any lock.
+//! `complete.rs` waits for them as for any other request. It calls the user's functions through `callback.rs`, and holds
+//! no lock while it does.
 
 use super::{Running, complete as complete_request, open};
 use crate::argument::Output;
@@ -19,8 +19,7 @@ pub fn start(
     request: Output<raw::Request>,
 ) -> Result {
     let out = request.required("request")?;
-    let functions =
-        Generalized::new(query, free, cancel, extra).ok_or_else(|| Failure::null("a function"))?;
+    let functions = Generalized::new(query, free, cancel, extra).map_err(Failure::null)?;
     out.set(open(None, Running::User(functions, false))?);
     Ok(())
 }
