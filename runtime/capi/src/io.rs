@@ -5,6 +5,7 @@
 //! an open file. Until the program sets another, it returns.
 
 use crate::abi;
+use crate::argument::Output;
 use crate::error::Result;
 use crate::error::handler::{Handler, HandlerCell, On};
 use crate::error::objects::{self, Names, Objects};

@@ -1,4 +1,5 @@
-//! The collective calls: what each is, from its arguments, in all three ways (`way.rs`).
+//! The collective calls. The module `list` makes one value ([`Collective`]) from the arguments of each call. Every call
+//! exists in three ways: blocking, nonblocking and persistent (`way.rs`).
 
 #![expect(clippy::too_many_arguments, reason = "the argument lists of the standard")]
 
@@ -13,8 +14,8 @@ use crate::raw;
 use std::ffi::{c_int, c_void};
 use typepack::{Collective, Combine, Communicator};
 
-/// The blocking, the nonblocking and the persistent form of calls: each has the arguments in parentheses
-/// and those of its form, and hands the former to the function of the blocking form's name in `list`.
+/// Makes the blocking, the nonblocking and the persistent form of calls. Each form has the arguments in parentheses and
+/// those of its form. It passes the former to the function in `list` that has the name of the blocking form.
 macro_rules! three_ways {
     ($($run:ident $start:ident $init:ident $c:literal ($($arg:ident: $type:ty),*);)*) => {
         $(
@@ -29,7 +30,8 @@ macro_rules! three_ways {
                 comm: raw::Comm,
             ) -> Result {
                 let way = Way::Run;
-                // SAFETY: the buffers are accessible until the call returns (condition of `# Safety`), as `Way::Run` asks for.
+                // SAFETY: the buffers are accessible until the call returns (condition of `# Safety`), which is what
+                // `Way::Run` asks for.
                 unsafe { make(comm, way, |comm, make| list::$run::<W>(comm, make, $($arg),*)) }
             }
 
@@ -45,7 +47,8 @@ macro_rules! three_ways {
                 request: Output<raw::Request>,
             ) -> Result {
                 let way = Way::Start(request);
-                // SAFETY: the buffers are accessible until the request is complete (condition of `# Safety`), as `Way::Start` asks for.
+                // SAFETY: the buffers are accessible until the request is complete (condition of `# Safety`), which is
+                // what `Way::Start` asks for.
                 unsafe { make(comm, way, |comm, make| list::$run::<W>(comm, make, $($arg),*)) }
             }
 
@@ -62,7 +65,8 @@ macro_rules! three_ways {
                 request: Output<raw::Request>,
             ) -> Result {
                 let way = Way::Prepare(info, request);
-                // SAFETY: the buffers are accessible from each start of the request to its completion (condition of `# Safety`), as `Way::Prepare` asks for.
+                // SAFETY: the buffers are accessible from each start of the request to its completion (condition of
+                // `# Safety`), which is what `Way::Prepare` asks for.
                 unsafe { make(comm, way, |comm, make| list::$run::<W>(comm, make, $($arg),*)) }
             }
         )*
@@ -84,6 +88,7 @@ pub fn barrier_init(comm: raw::Comm, info: raw::Info, request: Output<raw::Reque
     meet(comm, Way::Prepare(info, request))
 }
 
+/// Makes a barrier.
 fn meet(comm: raw::Comm, way: Way) -> Result {
     // SAFETY: a barrier has no parts of memory.
     unsafe { make(comm, way, |_, make| make(&Collective::Barrier)) }
@@ -167,7 +172,7 @@ pub unsafe fn reduce_local<W: CountWidth>(
     Ok(())
 }
 
-/// What a call is, from its arguments; handed to `make`, which does it.
+/// The functions that make one value from the arguments of a call, and pass it to `make`, which carries it out.
 mod list {
     use super::*;
 

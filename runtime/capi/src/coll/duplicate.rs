@@ -1,7 +1,6 @@
-//! Communicators that are duplicated without waiting (MPI-5.0 section 7.4.2): `MPI_Comm_idup`,
-//! `MPI_Comm_idup_with_info`.
+//! Nonblocking duplication of communicators (MPI-5.0 section 7.4.2): `MPI_Comm_idup`, `MPI_Comm_idup_with_info`.
 //!
-//! The handle is there at once and stands for the communicator when the request is complete.
+//! The calls return the handle at once. It becomes valid when the request is complete.
 
 use crate::argument::{Output, Place};
 use crate::comm::create::Making;
@@ -27,10 +26,10 @@ fn begin(
 ) -> Result {
     let on = on(comm)?;
     let arguments = arguments(hints, newcomm, request);
-    // The other ranks make the call: their next one has to meet this rank's next one.
+    // The other ranks make this collective call, so this rank skips it: the next calls of all ranks must match.
     let skip = |_: &_| on.comm.communicator().skip_collective();
     let (out, request, hints) = arguments.inspect_err(skip)?;
-    // Where a copy function refuses there is nothing that a careless caller may go on with.
+    // If a copy function fails, a caller that ignores the error must not use the duplicate.
     let making = Making::begin(&on, &hints).inspect_err(|_| out.set(raw::Comm::NULL))?;
     let (handle, running) = (making.handle(), collective(making.operation()));
     request.set(open_collective(on, running, Some(Box::new(making)))?);

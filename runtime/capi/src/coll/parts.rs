@@ -1,7 +1,7 @@
-//! The memory of a collective call as the runtime takes it: one part per rank, checked.
+//! Divides the buffers of a collective call into one part of memory per rank, as the runtime takes them, and checks them.
 //!
-//! A call and its `v` and `w` relatives differ in how parts are made. What is found here is copied: the arrays
-//! of a call may be reused when it returns.
+//! A call and its `v` and `w` forms differ in how they make parts. The entries of the arrays are copied, because the program
+//! may reuse the arrays when the call returns.
 
 use crate::abi;
 use crate::argument::Array;
@@ -14,20 +14,20 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use typepack::{Part, Plan};
 
-/// No object begins below this address: the first page is never mapped, so that null pointers, and
-/// the sentinels among pointers, are found out. `MPI_BOTTOM` is fine for types whose displacements
-/// are addresses.
+/// No object begins below this address, because the first page is never mapped. So null pointers and pointer sentinels are
+/// detected. `MPI_BOTTOM` is valid for datatypes whose displacements are addresses.
 const FIRST_ADDRESS: i128 = 4096;
 
-/// Whether a buffer is `MPI_IN_PLACE`.
+/// Returns whether a buffer is `MPI_IN_PLACE`.
 pub fn in_place(buffer: *const c_void) -> bool {
     buffer as usize == abi::IN_PLACE
 }
 
-/// `elements` elements, `offset` bytes from `buffer`.
+/// Returns the part of `elements` elements that begins `offset` bytes from `buffer`.
 ///
 /// # Errors
-/// `MPI_ERR_BUFFER` where there can be no such memory.
+/// Returns `MPI_ERR_BUFFER` if the elements would lie where no memory can be, and `MPI_ERR_COUNT` if their packed size
+/// exceeds 63 bits.
 pub fn part<'a>(
     buffer: *const c_void,
     offset: i128,
@@ -42,33 +42,38 @@ pub fn part<'a>(
         let low = start + i128::from(shape.true_lb) + last.min(0);
         let high = start + i128::from(shape.true_ub) + last.max(0);
         if low < FIRST_ADDRESS || high > 1 << ADDRESS_BITS {
-            // A count of more bytes than can be counted is that, and no fault of the buffer's.
+            // If the packed size exceeds 63 bits, the count is wrong, not the buffer.
             plan.packed_bytes(elements)?;
             let detail = match buffer as usize {
                 abi::IN_PLACE => "MPI_IN_PLACE is not allowed here".to_owned(),
-                _ => format!("no memory lies at {low:#x}..{high:#x}"),
+                _ => {
+                    format!("the elements would lie at {low:#x}..{high:#x}, where no memory can be")
+                }
             };
             return Err(Failure::new(abi::ERR_BUFFER, argument, detail));
         }
     }
-    // Wraps where there are no elements; checked above where there are.
+    // The address wraps only if there are no elements; otherwise it is checked above.
     let origin = buffer.cast::<u8>().cast_mut().wrapping_offset(offset as isize);
     Ok(Part { origin, plan, count: elements })
 }
 
-/// Refuses one buffer in both directions: such calls are `MPI_IN_PLACE`'s. Two parts whose data
-/// begins at the same byte are one; addresses of displacement 0 say nothing (`MPI_BOTTOM`).
+/// Checks that send and receive buffer are not the same memory, for which the standard has `MPI_IN_PLACE`. They are the same
+/// if their data begin at the same byte. The addresses of displacement 0 may be equal (`MPI_BOTTOM`).
+///
+/// # Errors
+/// Returns `MPI_ERR_BUFFER` if they are the same.
 pub fn apart(send: &Part<'_>, receive: &Part<'_>) -> Result {
     let first =
         |part: &Part<'_>| part.origin.wrapping_offset(part.plan.footprint().true_lb as isize);
     if first(send) == first(receive) && send.bytes()? > 0 && receive.bytes()? > 0 {
-        let detail = "the same memory as sendbuf; MPI_IN_PLACE says so";
+        let detail = "same memory as sendbuf; pass MPI_IN_PLACE to use one buffer for both";
         return Err(Failure::new(abi::ERR_BUFFER, "recvbuf", detail));
     }
     Ok(())
 }
 
-/// One part per rank, `elements` elements each, one behind the other.
+/// Returns one part per rank, each of `elements` elements, one behind the other.
 fn row<'a>(
     buffer: *const c_void,
     elements: u64,
@@ -87,12 +92,12 @@ pub struct Table<W: CountWidth> {
 }
 
 impl<W: CountWidth> Table<W> {
-    /// Those of a send buffer.
+    /// Makes the table of a send buffer.
     pub fn send(counts: Array<W::Count>, displacements: Array<W::Displacement>) -> Self {
         Self { counts: (counts, "sendcounts"), displacements: (displacements, "sdispls") }
     }
 
-    /// Those of a receive buffer.
+    /// Makes the table of a receive buffer.
     pub fn receive(counts: Array<W::Count>, displacements: Array<W::Displacement>) -> Self {
         Self { counts: (counts, "recvcounts"), displacements: (displacements, "rdispls") }
     }
@@ -119,7 +124,7 @@ impl<W: CountWidth> Table<W> {
         counts.into_iter().zip(displacements).map(entry).collect()
     }
 
-    /// Parts of one type, displacements in its extents.
+    /// Returns one part per rank. All have one datatype, and displacements count its extents.
     ///
     /// # Safety
     ///
@@ -139,7 +144,7 @@ impl<W: CountWidth> Table<W> {
     }
 }
 
-/// The types of a call with a type per rank. Those of no elements are not looked at.
+/// Returns the datatypes of a call with a datatype per rank. The datatype of a part without elements is ignored.
 ///
 /// # Safety
 ///
@@ -157,7 +162,7 @@ pub unsafe fn types(
     handles.into_iter().zip(entries).map(found).collect()
 }
 
-/// Parts of a type each, displacements in bytes.
+/// Returns one part per rank. Each has its own datatype, and displacements count bytes.
 pub fn typed<'a>(
     buffer: *const c_void,
     entries: &[(u64, i128)],
@@ -170,13 +175,16 @@ pub fn typed<'a>(
     entries.iter().zip(types).map(part).collect()
 }
 
-/// A root that may be any number.
+/// Returns a root; the runtime checks that it is less than the number of ranks.
+///
+/// # Errors
+/// Returns `MPI_ERR_ROOT` if the root is negative.
 pub fn root(root: c_int) -> Result<usize> {
     usize::try_from(root)
-        .map_err(|_| Failure::new(abi::ERR_ROOT, "root", format!("{root} is no rank")))
+        .map_err(|_| Failure::new(abi::ERR_ROOT, "root", format!("{root} is not a rank")))
 }
 
-/// What gather and scatter have in common: the buffer of this rank, unless it is in place.
+/// Returns the part of this rank's own buffer; `None` if it is in place.
 pub fn own<'a>(
     buffer: *const c_void,
     elements: u64,
@@ -189,7 +197,7 @@ pub fn own<'a>(
     }
 }
 
-/// The type and count of this rank's buffer; neither is looked at in place.
+/// Returns count and datatype of this rank's own buffer; both are ignored if it is in place.
 pub fn own_type<W: CountWidth>(
     placed: bool,
     elements: W::Count,
@@ -202,16 +210,16 @@ pub fn own_type<W: CountWidth>(
     Ok((count(elements, argument)?, Some(datatype::find(datatype)?)))
 }
 
-/// How the parts of all ranks lie in a buffer.
+/// How a buffer is divided into the parts of all ranks.
 pub enum Spread<W: CountWidth> {
-    /// So many elements each, one behind the other.
+    /// Each part has this many elements; the parts lie one behind the other.
     Row(u64),
-    /// As the arrays of the call say.
+    /// The arrays of the call say how many elements the parts have and where they begin.
     Table(Table<W>),
 }
 
 impl<W: CountWidth> Spread<W> {
-    /// One part per rank.
+    /// Returns one part per rank.
     ///
     /// # Safety
     ///

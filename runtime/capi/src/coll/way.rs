@@ -1,7 +1,7 @@
-//! The three ways to make a collective call: run it, start it, keep it to be started again and again.
+//! The three ways to make a collective call: run it, start it, or keep it so that it can be started repeatedly.
 //!
-//! The memory that a call names is the C program's promise: until the call returns, until the request is
-//! complete, or from each start to the completion. Everything else is needed by the call only.
+//! The C program promises that the operation may access the memory of the call: until the call returns, until the request
+//! is complete, or from each start to the completion. All other arguments are needed only during the call.
 
 use crate::argument::Output;
 use crate::comm::{self, On};
@@ -14,15 +14,15 @@ use typepack::{Collective, Communicator, Prepared};
 /// How a collective call is made.
 #[derive(Clone, Copy, Debug)]
 pub enum Way {
-    /// It has happened when the call returns.
+    /// The operation has ended when the call returns.
     Run,
-    /// It has happened when this request is complete.
+    /// The operation has ended when this request is complete.
     Start(Output<raw::Request>),
-    /// It happens each time that this request is started; with hints, of which none is known.
+    /// The operation happens each time that this request is started. The hints are ignored.
     Prepare(raw::Info, Output<raw::Request>),
 }
 
-/// What makes the call, once the arguments have become one value.
+/// Makes the call from the value that stands for its arguments.
 pub type Make<'m> = &'m mut dyn FnMut(&Collective<'_>) -> Result;
 
 /// A collective operation that can be started.
@@ -37,7 +37,7 @@ impl Start for Persistent {
     }
 }
 
-/// Makes a collective call: `call` reads the arguments and calls what it is given.
+/// Makes a collective call. `call` reads the arguments and passes the value that they become to its second parameter.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COMM`, the errors of `call`, and those of the runtime.
@@ -69,7 +69,7 @@ pub unsafe fn make(
         Way::Prepare(hints, request) => return unsafe { keep(&on, hints, request, call) },
     };
     if result.is_err() && !made {
-        // The other ranks make the call: their next one has to meet this rank's next one.
+        // The other ranks make this collective call, so this rank skips it: the next calls of all ranks must match.
         communicator.skip_collective();
     }
     result

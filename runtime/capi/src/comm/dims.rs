@@ -1,6 +1,6 @@
-//! `MPI_Dims_create`: dimensions for a grid of so many ranks (MPI-5.0 section 8.5.2).
+//! `MPI_Dims_create`: chooses the dimensions of a grid with a given number of ranks (MPI-5.0 section 8.5.2).
 //!
-//! The runtime's Cartesian grids choose; grids themselves are not built in the face yet.
+//! The runtime chooses them. The calls that make grids are not built in the C face yet.
 
 use crate::abi;
 use crate::argument::InOutArray;
@@ -11,7 +11,7 @@ use std::ffi::c_int;
 pub fn create(nnodes: c_int, ndims: c_int, dims: InOutArray<c_int>) -> Result {
     let nodes = usize::try_from(nnodes).ok().filter(|&nodes| nodes > 0);
     let nodes = nodes
-        .ok_or_else(|| Failure::new(abi::ERR_ARG, "nnodes", format!("{nnodes} is below 1")))?;
+        .ok_or_else(|| Failure::new(abi::ERR_ARG, "nnodes", format!("{nnodes} is less than 1")))?;
     let count = usize::try_from(ndims)
         .map_err(|_| Failure::new(abi::ERR_DIMS, "ndims", format!("{ndims} is negative")))?;
     if count == 0 {

@@ -1,7 +1,8 @@
-//! Communicators behind handles: what the C face keeps about one, and the calls that ask for it.
+//! Communicators behind handles: what the C face keeps about a communicator, and the calls that return it.
 //!
-//! `world.rs` has the two that everyone has, `buffer.rs` the buffers for buffered sends, `create.rs` makes further ones and frees them,
-//! `attribute.rs` has their attributes, `hints.rs` their hints. Groups are in `group.rs`. All are intracommunicators.
+//! `world.rs` has the two communicators that every process has. `create.rs` makes and frees communicators. `attribute.rs`
+//! has their attributes, `hints.rs` their hints, and `buffer.rs` the buffers for buffered sends. Groups are in `group.rs`.
+//! There are only intracommunicators.
 
 pub mod attribute;
 pub mod buffer;
@@ -40,7 +41,7 @@ pub struct Comm {
 static COMMS: Table<Comm> = Table::new(Kind::Comm);
 
 impl Comm {
-    /// One with this name.
+    /// Makes a communicator with this name.
     pub fn new(communicator: Communicator, handler: Handler, name: &str) -> Self {
         Self {
             messages: communicator.messages(),
@@ -52,37 +53,37 @@ impl Comm {
         }
     }
 
-    /// The runtime's communicator.
+    /// Returns the runtime's communicator.
     pub fn communicator(&self) -> &Communicator {
         &self.communicator
     }
 
-    /// The user's messages in it, by ranks of the world.
+    /// Returns the user's messages in it. They name peers by their ranks in the world.
     pub fn messages(&self) -> &Messages {
         &self.messages
     }
 
-    /// This process's rank in it.
+    /// Returns the rank of this process in it.
     pub fn rank(&self) -> usize {
         self.communicator.rank()
     }
 
-    /// Its number of ranks.
+    /// Returns its number of ranks.
     pub fn size(&self) -> usize {
         self.communicator.size()
     }
 
-    /// The rank in the world of the rank `peer`, if there is one.
+    /// Returns the rank in the world of its rank `peer`; `None` if it has no such rank.
     pub fn world_rank(&self, peer: usize) -> Option<usize> {
         self.communicator.group().world_rank(peer)
     }
 
-    /// The rank here of the peer that is this rank in the world.
+    /// Returns the rank in it of the process that is rank `world` in the world.
     pub fn peer_rank(&self, world: usize) -> usize {
         self.communicator.group().rank_of(world).unwrap_or(usize::MAX)
     }
 
-    /// What the runtime says about a message in it.
+    /// Converts the runtime's status of a message in it.
     pub fn status(&self, status: typepack::Status) -> Status {
         let source = self.peer_rank(status.source) as c_int;
         let mut result = Status { source, tag: status.tag, ..Status::default() };
@@ -90,24 +91,24 @@ impl Comm {
         result
     }
 
-    /// What is known of the message that a failed receive matched: it was too long (MPI-5.0 section
-    /// 3.2.5).
+    /// Returns the status of the message that a failed receive matched, for example a message that was too long (MPI-5.0
+    /// section 3.2.5).
     pub fn status_of_error(&self, error: &typepack::Error) -> Option<Status> {
         error.received().map(|received| self.status(received))
     }
 
-    /// Its attributes.
+    /// Returns its attributes.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
     }
 
-    /// Its error handler.
+    /// Returns its error handler.
     pub fn handler(&self) -> &HandlerCell {
         &self.handler
     }
 }
 
-/// The communicator of an operation, by object and by the handle that its call had.
+/// The communicator of an operation: the object, and the handle that the call passed.
 #[derive(Clone, Debug)]
 pub struct On {
     /// The object.
@@ -117,7 +118,7 @@ pub struct On {
 }
 
 impl On {
-    /// A failure that this communicator's error handler hears of.
+    /// Returns the failure with this communicator's error handler as the one to call.
     #[cold]
     pub fn raise(&self, failure: impl Into<Failure>) -> Failure {
         let mut failure = failure.into();
@@ -126,7 +127,7 @@ impl On {
     }
 }
 
-/// The communicator and the handle of a call.
+/// Returns the communicator of a call.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COMM` if the handle is not valid.
@@ -135,7 +136,7 @@ pub fn on(comm: raw::Comm) -> Result<On> {
     Ok(On { comm: find(comm)?, handle: comm })
 }
 
-/// The communicator of a handle.
+/// Returns the communicator of a handle.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COMM` if the handle is not valid.
@@ -148,11 +149,13 @@ pub fn find(comm: raw::Comm) -> Result<Arc<Comm>> {
     found.ok_or_else(|| invalid(comm))
 }
 
-/// Calls `work` with the communicator of a handle. Nobody frees the world's: its object needs no
-/// count of those who use it, which costs a short message twice what its copy does.
+/// Calls `work` with the communicator of a handle.
+///
+/// `MPI_COMM_WORLD` is never freed, so this takes no counted reference to it. For a short message the count would cost
+/// twice as much as the copy.
 ///
 /// # Errors
-/// `MPI_ERR_COMM`; what `work` returns.
+/// Returns `MPI_ERR_COMM` if the handle is not valid, and the errors of `work`.
 #[inline]
 pub fn with<R>(comm: raw::Comm, work: impl FnOnce(&Comm) -> Result<R>) -> Result<R> {
     match (comm.0, world()) {
@@ -161,7 +164,7 @@ pub fn with<R>(comm: raw::Comm, work: impl FnOnce(&Comm) -> Result<R>) -> Result
     }
 }
 
-/// Checks a handle without looking for more than that it is valid.
+/// Checks that a handle is valid.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COMM` if the handle is not valid.
@@ -226,7 +229,7 @@ fn no_remote_group(comm: raw::Comm) -> Failure {
     }
 }
 
-/// `MPI_Comm_get_parent`: no process of ours has been spawned.
+/// `MPI_Comm_get_parent`: returns the null handle, because there are no spawned processes.
 pub fn get_parent(parent: Output<raw::Comm>) -> Result {
     let out = parent.required("parent")?;
     out.set(raw::Comm::NULL);
@@ -249,7 +252,7 @@ pub fn compare(comm1: raw::Comm, comm2: raw::Comm, result: Output<c_int>) -> Res
     Ok(())
 }
 
-/// `MPI_Topo_test`: no communicator has a topology, since the calls that make them are not built.
+/// `MPI_Topo_test`: no communicator has a topology, because the calls that make topologies are not built.
 pub fn topo_test(comm: raw::Comm, status: Output<c_int>) -> Result {
     check(comm)?;
     let out = status.required("status")?;
@@ -281,8 +284,8 @@ pub fn get_name(
     Ok(())
 }
 
-/// The error handler of a communicator, also of one that is being made: programs set it as soon as they have
-/// the handle (mpi4py does).
+/// Returns the error handler of a communicator, also of one that is still being made: some programs, for example mpi4py,
+/// set the error handler as soon as they have the handle.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COMM` if the handle is not valid.
@@ -290,7 +293,7 @@ fn handler(comm: raw::Comm) -> Result<Arc<HandlerCell>> {
     match (find(comm), create::handler_in_the_making(comm)) {
         (Ok(found), _) => Ok(found.handler.clone()),
         (Err(_), Some(handler)) => Ok(handler),
-        // It may have been complete between the two looks.
+        // The communicator may have been completed between the two lookups.
         (Err(_), None) => Ok(find(comm)?.handler.clone()),
     }
 }
@@ -305,7 +308,7 @@ pub fn get_errhandler(comm: raw::Comm, errhandler: Output<raw::Errhandler>) -> R
     objects::get_handler(&*handler(comm)?, errhandler)
 }
 
-/// `MPI_Comm_call_errhandler`: the handler's own verdict, success if it returns.
+/// `MPI_Comm_call_errhandler`: succeeds if the handler returns.
 pub fn call_errhandler(comm: raw::Comm, errorcode: c_int) -> Result {
     objects::call_handler(&*handler(comm)?, comm.0, "MPI_Comm_call_errhandler", errorcode);
     Ok(())

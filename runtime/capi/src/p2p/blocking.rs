@@ -34,7 +34,7 @@ unsafe fn blocking(
             let plan = ty.plan()?;
             let Some(dest) = destination(&on.comm, dest, tag)? else { return Ok(()) };
             memory(buf, plan, count, "buf")?;
-            // What an attached buffer keeps goes on without its sender.
+            // The attached buffer holds the message, so the send continues when this call has returned.
             // SAFETY: the elements are readable (condition of `# Safety`), and copied before `start_send` returns.
             unsafe { start_send(&on, mode, (buf, plan, count), dest, tag).map(drop) }
         });
@@ -107,7 +107,7 @@ pub unsafe fn recv<W: CountWidth>(
     })
 }
 
-/// Starts the receive of a call that does both; `None` for one from nobody.
+/// Starts the receive of a call that sends and receives; `None` for a receive from `MPI_PROC_NULL`.
 ///
 /// # Errors
 /// Returns the runtime's errors.
@@ -127,14 +127,14 @@ pub(super) unsafe fn receive(
     unsafe { on.comm.messages().receive(*origin, plan, *count, source, tag).map(Some) }
 }
 
-/// Waits for both halves; the error of either, the receive's first.
+/// Waits for both halves. If both fail, the result is the error of the receive.
 fn both(
     on: &On,
     sent: typepack::Result<Option<Operation>>,
     received: typepack::Result<Option<Operation>>,
 ) -> Result<Outcome> {
     let messages = on.comm.messages();
-    // A half that fails leaves none of the other behind: its memory is the caller's again.
+    // If the send fails, the receive must not continue: its memory belongs to the caller again.
     if let (Err(_), Ok(Some(receive @ Operation::Pending(_)))) = (&sent, &received) {
         messages.abandon(*receive);
         sent?;
@@ -159,10 +159,10 @@ fn ended(outcome: Outcome, status: StatusOutput) -> Result {
     outcome.failure.map_or(Ok(()), Err)
 }
 
-/// One half of a call that sends and receives: buffer, count, datatype, rank and tag.
+/// The arguments of one half of a call that sends and receives: buffer, count, datatype, rank and tag.
 pub(super) type Half<P, W> = (P, <W as CountWidth>::Count, raw::Datatype, c_int, c_int);
 
-/// What has become of the two halves: the send, the receive. `None` for a half with nobody.
+/// The operations of the two halves: the send, the receive. `None` for a half with `MPI_PROC_NULL`.
 pub(super) type Halves = (typepack::Result<Option<Operation>>, typepack::Result<Option<Operation>>);
 
 /// Checks both halves and starts them, the receive first.
@@ -234,7 +234,7 @@ pub unsafe fn sendrecv<W: CountWidth>(
     ended(both(&on, sent, received)?, status)
 }
 
-/// `MPI_Sendrecv_replace`: what cannot go at once goes from a copy, before anything is received.
+/// `MPI_Sendrecv_replace`: a message that cannot be sent at once is copied before the receive starts.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! The calls about buffers for buffered sends (MPI-5.0 section 3.6); the buffers themselves are in
+//! The calls that attach, detach and flush buffers for buffered sends (MPI-5.0 section 3.6). The buffers themselves are in
 //! `comm/buffer.rs`.
 
 use crate::abi;
@@ -11,7 +11,10 @@ use crate::raw;
 use crate::request::{self, Running};
 use std::ffi::c_void;
 
-/// A buffer as an argument.
+/// Checks a buffer argument; returns its size.
+///
+/// # Errors
+/// Returns `MPI_ERR_ARG` if the size is negative, or the buffer is null and the size is not 0.
 fn argument(buffer: *mut c_void, size: impl Number) -> Result<u64> {
     let size = size.wide();
     if buffer as usize == abi::BUFFER_AUTOMATIC {
@@ -66,13 +69,16 @@ impl<N: Number> Detached<N> {
         Ok(Self { address: address.required("buffer_addr")?, size: size.required("size")? })
     }
 
-    /// That the size of the buffer can be told, before it is taken away.
+    /// Checks that the size of the buffer fits its type, before the buffer is detached.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_VALUE_TOO_LARGE` if the size does not fit.
     fn fits(pool: &Pool) -> Result {
         let size = pool.size();
         if i64::try_from(size).ok().and_then(N::exactly).is_some() {
             return Ok(());
         }
-        let detail = format!("{size} bytes do not fit its type; use the call that ends in _c");
+        let detail = format!("{size} bytes do not fit in an int; use the call that ends in _c");
         Err(Failure::new(abi::ERR_VALUE_TOO_LARGE, "size", detail))
     }
 
@@ -84,7 +90,7 @@ impl<N: Number> Detached<N> {
     }
 }
 
-/// `MPI_Buffer_detach`. Without a buffer it is as if one without room were attached.
+/// `MPI_Buffer_detach`. If no buffer is attached, the result is a null address and size 0.
 pub fn detach<W: CountWidth>(address: Output<*mut c_void>, size: Output<W::Count>) -> Result {
     let out = Detached::new(address, size)?;
     Detached::<W::Count>::fits(&PROCESS)?;

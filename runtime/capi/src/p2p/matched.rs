@@ -1,5 +1,4 @@
-//! Matched messages: probes that take a message out of the queue, and receives of just that one
-//! (MPI-5.0 section 3.8.2).
+//! Matched messages: probes that take a message out of the queue, and receives of that message (MPI-5.0 section 3.8.2).
 
 use super::nonblocking::received;
 use super::{Elements, on, origin};
@@ -17,11 +16,11 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 use typepack::{Matched, Operation};
 
-/// A message that nobody else can receive.
+/// A message that was taken out of the queue, so that no other receive can match it.
 #[derive(Debug)]
 struct Message {
     on: On,
-    /// Gone when it is being received.
+    /// `None` when the message is being received.
     matched: Mutex<Option<Matched>>,
 }
 
@@ -32,7 +31,7 @@ pub fn from_int(integer: c_int) -> Option<usize> {
     MESSAGES.of_int(integer)
 }
 
-/// Looks, or waits; the handle of the message, if there is one.
+/// Looks for a message, or waits for one. Returns the handle of the message, if there is one.
 fn take(
     source: c_int,
     tag: c_int,
@@ -94,7 +93,7 @@ fn invalid(message: raw::Message) -> Failure {
     Failure::no_object(abi::ERR_REQUEST, ("message", "message"), message.0, null)
 }
 
-/// Starts the receive of a message; `None` for one from nobody. The handle is null afterwards.
+/// Starts the receive of a message, and sets the handle to null. Returns `None` for a message from `MPI_PROC_NULL`.
 ///
 /// # Safety
 ///
@@ -116,7 +115,7 @@ unsafe fn receive<W: CountWidth>(
     let elements = Elements::new(buf, count, datatype)
         .and_then(|elements| elements.memory("buf").map(|()| elements))
         .map_err(|failure| on.raise(failure))?;
-    // Whoever takes it out receives it.
+    // If two threads pass the same handle, the one that takes the message out receives it.
     let matched = found.matched.lock().unwrap_or_else(PoisonError::into_inner).take();
     let matched = matched.ok_or_else(|| invalid(handle))?;
     MESSAGES.remove(handle.0);
@@ -149,7 +148,7 @@ pub unsafe fn mrecv<W: CountWidth>(
             Outcome::of_receive(&on, result)
         }
     };
-    // A message that was too long has a status all the same.
+    // A message that was too long has a status too.
     status.put(&outcome.status);
     outcome.failure.map_or(Ok(()), Err)
 }

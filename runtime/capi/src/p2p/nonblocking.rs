@@ -1,7 +1,7 @@
 //! Nonblocking sends and receives (MPI-5.0 sections 3.7.2 and 3.11).
 //!
-//! A send that is complete when its call returns has the handle that all of these share. An error of
-//! the operation itself is told by the call that completes it.
+//! All sends that are complete when their call returns share one handle. The call that completes an operation returns the
+//! operation's error.
 
 use super::blocking::{copied, receive, start_both};
 use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
@@ -44,7 +44,7 @@ unsafe fn nonblocking(
         unsafe { start_send(&on, mode, (buf, plan, count), dest, tag).map(Some) }
     })?;
     out.set(match started {
-        // What an attached buffer keeps goes on without its sender.
+        // The attached buffer holds the message of a buffered send, so the send is complete for the program.
         None | Some(Operation::Done(_)) => request::sent()?,
         Some(Operation::Pending(_)) if mode == Mode::Buffered => request::sent()?,
         Some(Operation::Pending(id)) => request::open(Some(on), Running::Send(id))?,
@@ -60,15 +60,15 @@ send_family! {
     irsend, Ready, "MPI_Irsend";
 }
 
-/// What a receive that has just been started is.
+/// Returns the state of a receive that has just been started.
 ///
 /// # Errors
-/// The runtime's, but for the operation's own.
+/// Returns the runtime's errors, except those of the operation itself.
 pub fn received(on: &On, result: typepack::Result<Operation>) -> Result<Running> {
     Ok(match result {
         Ok(Operation::Pending(id)) => Running::Receive(id),
         Ok(Operation::Done(status)) => Running::Finished(Outcome::of_receive(on, Ok(status))),
-        // Of a message that has been matched: too long, of other types.
+        // The receive has matched a message that is too long or has other types: an error of the operation.
         Err(error) if error.received().is_some() => {
             Running::Finished(Outcome::of_receive(on, Err(error)))
         }
@@ -109,7 +109,7 @@ pub unsafe fn irecv<W: CountWidth>(
     Ok(())
 }
 
-/// A request for both halves of a call.
+/// Makes a request for both halves of a call.
 fn pair(
     on: On,
     sent: Option<Operation>,
@@ -164,7 +164,7 @@ pub unsafe fn isendrecv<W: CountWidth>(
     Ok(())
 }
 
-/// `MPI_Isendrecv_replace`: what cannot go at once goes from a copy.
+/// `MPI_Isendrecv_replace`: a message that cannot be sent at once is copied.
 ///
 /// # Safety
 ///

@@ -1,5 +1,5 @@
-//! Persistent sends and receives (MPI-5.0 section 3.9): arguments that are checked once and started
-//! again and again by `request/manage.rs`.
+//! Persistent sends and receives (MPI-5.0 section 3.9). This file checks the arguments once. `request/manage.rs` starts the
+//! operation as often as the program asks for it.
 
 use super::nonblocking::received;
 use super::{Elements, Mode, destination, on, origin, send as start_send};
@@ -18,7 +18,7 @@ struct Send {
     on: On,
     mode: Mode,
     elements: Elements,
-    /// `None` for nobody.
+    /// `None` for `MPI_PROC_NULL`.
     dest: Option<usize>,
     tag: c_int,
 }
@@ -32,7 +32,7 @@ impl Start for Send {
         // (condition of its `# Safety`), and this is a start.
         let started = unsafe { start_send(&self.on, self.mode, elements, dest, self.tag)? };
         Ok(match started {
-            // What an attached buffer keeps goes on without its sender.
+            // The attached buffer holds the message of a buffered send, so the send is complete for the program.
             Operation::Pending(id) if self.mode != Mode::Buffered => Running::Send(id),
             Operation::Pending(_) | Operation::Done(_) => Running::Finished(Outcome::empty()),
         })
@@ -44,7 +44,7 @@ impl Start for Send {
 struct Receive {
     on: On,
     elements: Elements,
-    /// `None` for nobody.
+    /// `None` for `MPI_PROC_NULL`.
     from: Option<(Source, Tag)>,
 }
 

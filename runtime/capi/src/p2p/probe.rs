@@ -1,5 +1,5 @@
-//! What a receive would get: probes that leave the message (MPI-5.0 section 3.8.1). Those that take
-//! it out of the queue are in `matched.rs`.
+//! Probes that leave the message in the queue (MPI-5.0 section 3.8.1). The probes that take it out of the queue are in
+//! `matched.rs`.
 
 use super::origin;
 use crate::argument::Output;
@@ -10,7 +10,7 @@ use crate::request::Outcome;
 use crate::status::StatusOutput;
 use std::ffi::c_int;
 
-/// Looks, or waits; whether there is a message.
+/// Looks for a message, or waits for one. Returns whether there is one.
 fn look(
     source: c_int,
     tag: c_int,

@@ -1,9 +1,8 @@
-//! Waiting, testing, asking (MPI-5.0 sections 3.7.3 to 3.7.6).
+//! The calls that wait for requests, test them, and query their status (MPI-5.0 sections 3.7.3 to 3.7.6).
 //!
-//! Every call reads its handles first: one that is invalid fails the call before anything has
-//! happened. Then the runtime waits or looks (`Request::poll` under its lock), and at last results
-//! are taken and written, handles become null, and failures go to the handlers of their
-//! communicators.
+//! Every call first reads its handles: an invalid handle fails the call before it has any effect. Then the runtime waits or
+//! tests (`Request::poll`, while its lock is held). Last, the call takes and writes the results and sets handles to null. A
+//! failure goes to the error handler of its communicator.
 
 use super::{Outcome, REQUESTS, Request, find, messages};
 use crate::abi;
@@ -18,19 +17,19 @@ use typepack::Ongoing;
 /// A handle and its request; `None` for the null handle.
 type Slot = (raw::Request, Option<Arc<Request>>);
 
-/// The requests of a call: one, without memory from the heap, or a vector of them.
+/// The requests of a call: one in place, or a vector.
 struct Slots<S = Vec<Slot>> {
-    /// The caller's handles, if the call makes them null.
+    /// Where the caller's handles are, if the call sets them to null.
     places: Option<Places<raw::Request>>,
     slots: S,
 }
 
-/// A position that a null or inactive request has.
+/// Returns whether a request is neither null nor inactive.
 fn is_active(request: &Option<Arc<Request>>) -> bool {
     request.as_ref().is_some_and(|request| !request.is_inactive())
 }
 
-/// The request of a handle that may be null.
+/// Returns a handle, which may be null, with its request.
 fn slot(handle: raw::Request) -> Result<Slot> {
     match handle {
         raw::Request::NULL => Ok((handle, None)),
@@ -39,7 +38,7 @@ fn slot(handle: raw::Request) -> Result<Slot> {
 }
 
 impl Slots<[Slot; 1]> {
-    /// Reads one handle that the call makes null.
+    /// Reads one handle that the call sets to null.
     ///
     /// # Errors
     /// Returns `MPI_ERR_ARG` if the pointer is null, and `MPI_ERR_REQUEST` if the handle is invalid.
@@ -48,7 +47,7 @@ impl Slots<[Slot; 1]> {
         Ok(Self { places: Some(place.into()), slots: [slot(handle)?] })
     }
 
-    /// Takes one handle that stays as it is.
+    /// Takes one handle that the call does not change.
     ///
     /// # Errors
     /// Returns `MPI_ERR_REQUEST` if the handle is invalid.
@@ -57,17 +56,20 @@ impl Slots<[Slot; 1]> {
     }
 }
 
-/// A count of requests.
+/// Returns a count of requests.
+///
+/// # Errors
+/// Returns `MPI_ERR_COUNT` if the count is negative.
 fn length(count: c_int) -> Result<usize> {
     usize::try_from(count)
         .map_err(|_| Failure::new(abi::ERR_COUNT, "count", format!("{count} is negative")))
 }
 
 impl Slots {
-    /// Reads an array of handles that the call makes null.
+    /// Reads an array of handles that the call sets to null.
     ///
     /// # Errors
-    /// Returns those of [`seen_all`](Self::seen_all).
+    /// Returns the errors of [`seen_all`](Self::seen_all).
     ///
     /// # Safety
     ///
@@ -80,7 +82,7 @@ impl Slots {
         Ok(Self { places: Some(places), ..slots })
     }
 
-    /// Reads an array of handles that stay as they are.
+    /// Reads an array of handles that the call does not change.
     ///
     /// # Errors
     /// Returns `MPI_ERR_COUNT` if the count is negative, `MPI_ERR_ARG` if the pointer is null, and
@@ -101,7 +103,7 @@ impl Slots {
     }
 }
 
-/// The name of the argument.
+/// The name of the argument of the calls with several requests.
 const REQUESTS_ARRAY: &str = "array_of_requests";
 
 impl<S: AsRef<[Slot]>> Slots<S> {
@@ -121,8 +123,8 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         self.requests().any(is_active)
     }
 
-    /// Whether all are complete; looks no further than the first that is not. `seen` is where the
-    /// last look ended.
+    /// Returns whether all requests are complete. It stops at the first that is not; `seen` is where the next call
+    /// continues.
     fn all(&self, seen: &mut usize, ongoing: &mut Ongoing<'_>) -> Option<()> {
         while let Some((_, request)) = self.slots.as_ref().get(*seen) {
             if request.as_ref().is_some_and(|request| !request.poll(ongoing)) {
@@ -133,14 +135,14 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         Some(())
     }
 
-    /// The first active request that is complete.
+    /// Returns the first active request that is complete.
     fn any(&self, ongoing: &mut Ongoing<'_>) -> Option<usize> {
         self.requests().position(|request| {
             is_active(request) && request.as_ref().is_some_and(|request| request.poll(ongoing))
         })
     }
 
-    /// All active requests that are complete, if there are any.
+    /// Returns all active requests that are complete, if there are any.
     fn some(&self, ongoing: &mut Ongoing<'_>) -> Option<Vec<usize>> {
         let complete = |at: &usize| {
             let request = self.at(*at);
@@ -150,8 +152,8 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         (!complete.is_empty()).then_some(complete)
     }
 
-    /// What the runtime found. When it could not go on, no operation can: all that is pending ends
-    /// with that failure. `None` when a generalized request is all that is left to wait for.
+    /// Returns what the runtime found. If the runtime failed, no operation can continue: all pending operations end with
+    /// that failure, and `again` looks once more. `None` if only generalized requests are left to wait for.
     fn or_end<R>(
         &self,
         found: typepack::Result<Option<R>>,
@@ -172,8 +174,8 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         }
     }
 
-    /// Takes the result of a complete request; its handle becomes null, unless it is persistent.
-    /// `None` for one that was null or inactive.
+    /// Takes the result of a complete request, and sets its handle to null unless the request is persistent. Returns
+    /// `None` for a request that was null or inactive.
     fn conclude(&self, at: usize) -> Option<Outcome> {
         let (handle, Some(request)) = &self.slots.as_ref()[at] else { return None };
         let outcome = request.take();
@@ -189,7 +191,7 @@ impl<S: AsRef<[Slot]>> Slots<S> {
     }
 }
 
-/// Where the statuses of several operations go, and what their failures make of the call.
+/// The statuses of several operations, and the result of the call that completes them.
 struct Statuses {
     /// `None` for `MPI_STATUSES_IGNORE`.
     places: Option<Places<Status>>,
@@ -198,7 +200,7 @@ struct Statuses {
 }
 
 impl Statuses {
-    /// Takes the array of statuses for as many operations as there are requests.
+    /// Takes the array of statuses of at most `length` operations.
     ///
     /// # Safety
     ///
@@ -209,7 +211,7 @@ impl Statuses {
         Self { places, written: Vec::new(), failure: None }
     }
 
-    /// Writes the next one; `None` for a request that was null or inactive.
+    /// Writes the next status. `outcome` is `None` for a request that was null or inactive.
     fn push(&mut self, outcome: Option<Outcome>) {
         let next = self.written.len();
         let target = self.places.map_or(StatusOutput::IGNORED, |places| places.at(next).into());
@@ -218,7 +220,7 @@ impl Statuses {
         self.failure = self.failure.take().or(failure);
     }
 
-    /// Returns the result of the call: error fields are written only when there is an error.
+    /// Returns the result of the call. If an operation failed, it first writes the error fields of all statuses.
     fn end(self) -> Result {
         let Some(mut first) = self.failure else { return Ok(()) };
         if let Some(places) = self.places {
@@ -231,8 +233,8 @@ impl Statuses {
     }
 }
 
-/// Writes what an operation says, and returns its failure. Without an operation the status is the
-/// empty one, of which the error field is a part (MPI-5.0 section 3.7.3).
+/// Writes the status of an operation, and returns its failure. Without an operation, it writes the empty status with its
+/// error field (MPI-5.0 section 3.7.3).
 fn put(outcome: Option<Outcome>, status: StatusOutput) -> Option<Failure> {
     match &outcome {
         Some(outcome) => status.put(&outcome.status),
@@ -241,7 +243,7 @@ fn put(outcome: Option<Outcome>, status: StatusOutput) -> Option<Failure> {
     outcome?.failure
 }
 
-/// Returns the result of one operation.
+/// Writes the status of one operation, and returns its result.
 fn single(outcome: Option<Outcome>, status: StatusOutput) -> Result {
     put(outcome, status).map_or(Ok(()), Err)
 }
@@ -282,7 +284,7 @@ pub fn waitall(
     conclude_all(&slots, unsafe { Statuses::new(statuses, slots.len()) })
 }
 
-/// Takes the results of all requests.
+/// Takes the results of all requests, and writes their statuses.
 fn conclude_all(slots: &Slots, mut statuses: Statuses) -> Result {
     for at in 0..slots.len() {
         statuses.push(slots.conclude(at));
@@ -332,7 +334,7 @@ pub fn waitany(
     single(slots.conclude(at), status)
 }
 
-/// Looks for a complete request among several; `outcome` returns what its status says.
+/// Looks for a complete request among several. `outcome` returns the outcome of the one that it finds.
 fn any(
     slots: Slots,
     index: Output<c_int>,
@@ -406,7 +408,7 @@ impl SomeOf {
         Ok(())
     }
 
-    /// Writes the complete requests: their number, their indices and what `outcome` returns for each.
+    /// Writes the number of complete requests, their indices, and the outcome that `outcome` returns for each.
     fn write(mut self, complete: &[usize], outcome: impl Fn(usize) -> Option<Outcome>) -> Result {
         self.count.set(complete.len() as c_int);
         for (i, at) in complete.iter().enumerate() {
@@ -463,7 +465,7 @@ pub fn testsome(
     out.write(&complete, |at| slots.conclude(at))
 }
 
-/// The status that a question about a request gets.
+/// Returns the outcome for a query that does not take the result.
 fn seen(request: &Option<Arc<Request>>) -> Option<Outcome> {
     request.as_ref().and_then(|request| request.look())
 }

@@ -16,12 +16,17 @@ fn handle(
     Ok((place, handle, find(handle)?))
 }
 
-/// A request that can be started now.
+/// Checks that a request can be started now.
+///
+/// # Errors
+/// Returns `MPI_ERR_REQUEST` if the request is not persistent, or is active.
 fn startable(request: &Request) -> Result {
     let detail = match (&request.persistent, request.is_inactive()) {
         (Some(_), true) => return Ok(()),
-        (Some(_), false) => "it has been started and not completed",
-        (None, _) => "it is not persistent",
+        (Some(_), false) => {
+            "the persistent request is active: it has been started and not completed"
+        }
+        (None, _) => "not a persistent request",
     };
     Err(Failure::new(abi::ERR_REQUEST, "request", detail))
 }
@@ -29,7 +34,7 @@ fn startable(request: &Request) -> Result {
 fn begin(request: &Request) -> Result {
     startable(request)?;
     let Some(persistent) = &request.persistent else { return Ok(()) };
-    // The runtime's lock is taken by the start, so the request's own must be free.
+    // `start` takes the runtime's lock, so this thread must not hold the request's own lock.
     *request.lock() = Running::Starting;
     let started = persistent.start();
     let mut running = request.lock();
@@ -54,7 +59,7 @@ pub fn start(request: InOut<raw::Request>) -> Result {
     begin(&request)
 }
 
-/// `MPI_Startall`: nothing is started unless all can be.
+/// `MPI_Startall`: starts no request unless all can be started.
 pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
     let Ok(count) = usize::try_from(count) else {
         return Err(Failure::new(abi::ERR_COUNT, "count", format!("{count} is negative")));
@@ -66,15 +71,19 @@ pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
         let request = find(handle)?;
         startable(&request)?;
         if found.iter().any(|(other, _)| *other == handle) {
-            return Err(Failure::new(abi::ERR_REQUEST, "request", "it is in the array twice"));
+            return Err(Failure::new(
+                abi::ERR_REQUEST,
+                "array_of_requests",
+                "the same request stands in the array twice",
+            ));
         }
         found.push((handle, request));
     }
     found.iter().try_for_each(|(_, request)| begin(request))
 }
 
-/// The failure of a call that collective operations do not take (MPI-5.0 sections 6.12 and 6.13); their
-/// communicator hears of it.
+/// Returns the failure of a call that does not take collective operations (MPI-5.0 sections 6.12 and 6.13). It goes to the
+/// error handler of the operation's communicator.
 #[cold]
 fn of_collective(request: &Request, what: &str) -> Failure {
     let detail = format!("a collective operation cannot be {what}");
@@ -85,7 +94,7 @@ fn of_collective(request: &Request, what: &str) -> Failure {
     }
 }
 
-/// `MPI_Cancel`: a receive that no message has matched is cancelled; a send never is.
+/// `MPI_Cancel`: cancels a receive that no message has matched. A send is never cancelled.
 pub fn cancel(request: InOut<raw::Request>) -> Result {
     let (_, _, request) = handle(request)?;
     if request.collective {
@@ -94,9 +103,11 @@ pub fn cancel(request: InOut<raw::Request>) -> Result {
     let user = messages()?.change(|ongoing| {
         let mut running = request.lock();
         match &*running {
-            Running::Inactive => {
-                Err(Failure::new(abi::ERR_REQUEST, "request", "it has not been started"))
-            }
+            Running::Inactive => Err(Failure::new(
+                abi::ERR_REQUEST,
+                "request",
+                "the persistent request has not been started",
+            )),
             Running::Receive(id) => {
                 if ongoing.withdraw(*id) {
                     let mut outcome = Outcome::empty();
@@ -109,14 +120,14 @@ pub fn cancel(request: InOut<raw::Request>) -> Result {
             _ => Ok(None),
         }
     })??;
-    // The user's function is called without any lock.
+    // The user's function is called without holding a lock.
     match user.map(|(functions, complete)| functions.cancel(complete)) {
         None | Some(0) => Ok(()),
         Some(code) => Err(Failure::of_callback(code, "cancel_fn")),
     }
 }
 
-/// `MPI_Request_free`: an operation in flight goes on, and completes unseen.
+/// `MPI_Request_free`: a pending operation continues, and nothing reports its completion.
 pub fn free(request: InOut<raw::Request>) -> Result {
     let (out, handle, request) = handle(request)?;
     if request.collective && (request.persistent.is_none() || !request.is_inactive()) {
@@ -132,7 +143,7 @@ pub fn free(request: InOut<raw::Request>) -> Result {
                     ongoing.forget(id);
                 }
             }
-            // Its handle stays valid for `MPI_Grequest_complete`, which frees it.
+            // The handle stays valid for `MPI_Grequest_complete`, which frees the request.
             Running::User(functions, false) => {
                 *running = Running::Freed(*functions);
                 return true;
