@@ -72,7 +72,7 @@ impl Failure {
     /// Makes the failure of a function that is not built yet.
     #[cold]
     pub fn not_built() -> Self {
-        let text = "this version of typepack does not implement this function";
+        let text = "this version of typepack does not have this function";
         Self::of_code(abi::ERR_UNSUPPORTED_OPERATION, text.to_owned())
     }
 }
