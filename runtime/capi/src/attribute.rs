@@ -1,8 +1,8 @@
 //! Attributes: values that users attach to communicators and datatypes (MPI-5.0 section 7.7).
 //!
-//! A key belongs to one kind of object, and has functions that copy and delete values. Each object keeps a list of
-//! values. The values of a freed key keep the key alive. The library holds no lock while it calls a function of the
-//! user, because that function may call the library.
+//! A key belongs to one kind of object, and has functions that copy and delete values. Each object keeps a
+//! list of values. The values of a freed key keep the key alive. The library holds no lock while it calls a
+//! function of the user, because that function may call the library.
 
 use crate::abi;
 use crate::argument::{InOut, Output};
@@ -43,8 +43,8 @@ unsafe impl Sync for Pointer {}
 #[derive(Debug)]
 struct Keys {
     live: BTreeMap<c_int, Arc<Key>>,
-    /// Freed keys, which live as long as an object has a value of them. `MPI_Comm_delete_attr` deletes such values, so
-    /// the numbers of these keys must stay known.
+    /// Freed keys, which live as long as an object has a value of them. `MPI_Comm_delete_attr` deletes such
+    /// values, so the numbers of these keys must stay known.
     freed: BTreeMap<c_int, Weak<Key>>,
     last: c_int,
 }
@@ -145,8 +145,8 @@ struct Value {
     value: Pointer,
 }
 
-/// The attributes of one object, in the order in which they were last set. `MPI_Finalize` deletes them in the reverse
-/// order (MPI-5.0 section 11.2.4).
+/// The attributes of one object, in the order in which they were last set. `MPI_Finalize` deletes them in the
+/// reverse order (MPI-5.0 section 11.2.4).
 #[derive(Debug, Default)]
 pub struct Attributes(Mutex<Vec<Value>>);
 
@@ -177,8 +177,8 @@ impl Attributes {
     /// Sets a value, and first deletes the old value if there is one.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_KEYVAL` if there is no such key, and the code of the delete function if it fails. Then the old
-    /// value stays.
+    /// Returns `MPI_ERR_KEYVAL` if there is no such key, and the code of the delete function if it fails.
+    /// Then the old value stays.
     pub fn set(&self, of: Of, handle: usize, number: c_int, value: *mut c_void) -> Result {
         let key = find(of, number)?;
         if let Some(old) = self.value(number) {
@@ -194,8 +194,8 @@ impl Attributes {
     /// Deletes a value.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_KEYVAL` if there is no such key or the object has no value of it, and the code of the delete
-    /// function if it fails. Then the value stays.
+    /// Returns `MPI_ERR_KEYVAL` if there is no such key or the object has no value of it, and the code of the
+    /// delete function if it fails. Then the value stays.
     pub fn delete(&self, of: Of, handle: usize, number: c_int) -> Result {
         find_used(of, number)?;
         let Some(old) = self.value(number) else {
@@ -219,12 +219,12 @@ impl Attributes {
         }
     }
 
-    /// Copies the attributes to a duplicate of the object, as the copy functions say. They are called with the handle
-    /// of the original.
+    /// Copies the attributes to a duplicate of the object, as the copy functions say. They are called with
+    /// the handle of the original.
     ///
     /// # Errors
-    /// Returns the code of the first copy function that fails. The values that the duplicate has by then are deleted
-    /// again, with the duplicate's own handle.
+    /// Returns the code of the first copy function that fails. The values that the duplicate has by then are
+    /// deleted again, with the duplicate's own handle.
     pub fn copy(&self, original: usize, duplicate: &Self, handle: usize) -> Result {
         let values = self.values().clone();
         for Value { number, key, value } in values {

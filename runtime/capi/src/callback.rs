@@ -1,21 +1,22 @@
 //! The user's functions. This is the one place where an address from C becomes a function.
 //!
-//! A callback arrives as an address, which may be null or a sentinel (`MPI_X_NULL_COPY_FN`, `MPI_X_DUP_FN`). The
-//! functions here first compare the address with these values, and call only an address that is none of them.
+//! A callback arrives as an address, which may be null or a sentinel (`MPI_X_NULL_COPY_FN`, `MPI_X_DUP_FN`).
+//! The functions here first compare the address with these values, and call only an address that is none of
+//! them.
 
 use crate::raw::{self, Callback};
 use std::ffi::{c_int, c_void};
 
-/// An error handler of the user. The handlers of all four kinds of objects have this type, with a pointer to the
-/// handle.
+/// An error handler of the user. The handlers of all four kinds of objects have this type, with a pointer to
+/// the handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorFunction(Callback);
 
 // SAFETY: the address is that of code. The program registered it with a library that it may call from several
 // threads, so the program promises that its error handler may run on each of them.
 unsafe impl Send for ErrorFunction {}
-// SAFETY: the value is an address that never changes, and the error handler may run on several threads at once (see
-// `Send`).
+// SAFETY: the value is an address that never changes, and the error handler may run on several threads at
+// once (see `Send`).
 unsafe impl Sync for ErrorFunction {}
 
 impl ErrorFunction {
@@ -24,16 +25,18 @@ impl ErrorFunction {
         (!callback.is_null()).then_some(Self(callback))
     }
 
-    /// Calls the function with the handle of the object and the error code, and returns the code that it leaves.
+    /// Calls the function with the handle of the object and the error code, and returns the code that it
+    /// leaves.
     pub fn call(self, handle: usize, code: c_int) -> c_int {
         let (mut handle, mut code) = (handle, code);
         // The function is variadic in C, so it must be called as one, even with two arguments.
         type Function = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
-        // SAFETY: the address is not null (`new`), and error handlers have no sentinels. The program registered it as
-        // a function of this type. Its first argument points to a handle, which is as wide as a pointer.
+        // SAFETY: the address is not null (`new`), and error handlers have no sentinels. The program
+        // registered it as a function of this type. Its first argument points to a handle, which is as wide
+        // as a pointer.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.0) };
-        // SAFETY: both pointers point to local variables. The program promises that its error handler may be called
-        // with them.
+        // SAFETY: both pointers point to local variables. The program promises that its error handler may be
+        // called with them.
         unsafe { function(&raw mut handle, &raw mut code) };
         code
     }
@@ -54,11 +57,11 @@ pub enum CopyFunction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserCopy(Callback);
 
-// SAFETY: the address is that of code, and the program promises that its copy function may run on each thread that
-// duplicates an object.
+// SAFETY: the address is that of code, and the program promises that its copy function may run on each thread
+// that duplicates an object.
 unsafe impl Send for UserCopy {}
-// SAFETY: the value is an address that never changes, and the copy function may run on several threads at once (see
-// `Send`).
+// SAFETY: the value is an address that never changes, and the copy function may run on several threads at
+// once (see `Send`).
 unsafe impl Sync for UserCopy {}
 
 impl CopyFunction {
@@ -93,11 +96,12 @@ impl UserCopy {
             *mut c_int,
         ) -> c_int;
         let (mut copy, mut flag) = (std::ptr::null_mut::<c_void>(), 0);
-        // SAFETY: the address is not a sentinel (`CopyFunction::new`), of which null is one. The program registered it
-        // as a function of this type. Its first argument is a handle, which is as wide as a pointer.
+        // SAFETY: the address is not a sentinel (`CopyFunction::new`), of which null is one. The program
+        // registered it as a function of this type. Its first argument is a handle, which is as wide as a
+        // pointer.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.0) };
-        // SAFETY: the result pointers point to `copy` and `flag`. The program promises that its copy function may be
-        // called with `extra` and `value`, which it has passed itself.
+        // SAFETY: the result pointers point to `copy` and `flag`. The program promises that its copy function
+        // may be called with `extra` and `value`, which it has passed itself.
         let code = unsafe {
             function(handle, keyval, extra, value, (&raw mut copy).cast(), &raw mut flag)
         };
@@ -108,15 +112,16 @@ impl UserCopy {
     }
 }
 
-/// The function that is called when an attribute is deleted; `None` if there is none (`MPI_X_NULL_DELETE_FN`).
+/// The function that is called when an attribute is deleted; `None` if there is none
+/// (`MPI_X_NULL_DELETE_FN`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeleteFunction(Option<Callback>);
 
-// SAFETY: the address is that of code, and the program promises that its delete function may run on each thread that
-// deletes an attribute.
+// SAFETY: the address is that of code, and the program promises that its delete function may run on each
+// thread that deletes an attribute.
 unsafe impl Send for DeleteFunction {}
-// SAFETY: the value is an address that never changes, and the delete function may run on several threads at once (see
-// `Send`).
+// SAFETY: the value is an address that never changes, and the delete function may run on several threads at
+// once (see `Send`).
 unsafe impl Sync for DeleteFunction {}
 
 impl DeleteFunction {
@@ -138,11 +143,11 @@ impl DeleteFunction {
     ) -> Result<(), c_int> {
         type Function = unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
         let Some(callback) = self.0 else { return Ok(()) };
-        // SAFETY: the address is not the sentinel (`new`), which is null. The program registered it as a function of
-        // this type. Its first argument is a handle, which is as wide as a pointer.
+        // SAFETY: the address is not the sentinel (`new`), which is null. The program registered it as a
+        // function of this type. Its first argument is a handle, which is as wide as a pointer.
         let function = unsafe { std::mem::transmute::<Callback, Function>(callback) };
-        // SAFETY: the program promises that its delete function may be called with `value` and `extra`, which it has
-        // passed itself.
+        // SAFETY: the program promises that its delete function may be called with `value` and `extra`, which
+        // it has passed itself.
         match unsafe { function(handle, keyval, value, extra) } {
             0 => Ok(()),
             code => Err(code),
@@ -159,8 +164,8 @@ pub struct Generalized {
     extra: *mut c_void,
 }
 
-// SAFETY: the program promises that its functions may run on each thread that completes the request. Only they follow
-// `extra`.
+// SAFETY: the program promises that its functions may run on each thread that completes the request. Only
+// they follow `extra`.
 unsafe impl Send for Generalized {}
 
 impl Generalized {
@@ -181,19 +186,19 @@ impl Generalized {
     /// Asks the query function for the status; returns its code.
     pub fn query(self, status: &mut raw::Status) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void, *mut raw::Status) -> c_int;
-        // SAFETY: the address is not null (`new`), and query functions have no sentinels. The program registered it as
-        // a function of this type.
+        // SAFETY: the address is not null (`new`), and query functions have no sentinels. The program
+        // registered it as a function of this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.query) };
-        // SAFETY: `status` is a reference, so the query function may write to it. The program promises that the
-        // function may be called with `extra`.
+        // SAFETY: `status` is a reference, so the query function may write to it. The program promises that
+        // the function may be called with `extra`.
         unsafe { function(self.extra, status) }
     }
 
     /// Calls the free function, because the request ends; returns its code.
     pub fn free(self) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void) -> c_int;
-        // SAFETY: the address is not null (`new`), and free functions have no sentinels. The program registered it as
-        // a function of this type.
+        // SAFETY: the address is not null (`new`), and free functions have no sentinels. The program
+        // registered it as a function of this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.free) };
         // SAFETY: the program promises that its free function may be called with `extra`.
         unsafe { function(self.extra) }
@@ -202,8 +207,8 @@ impl Generalized {
     /// Calls the cancel function with whether the request is complete; returns its code.
     pub fn cancel(self, complete: bool) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
-        // SAFETY: the address is not null (`new`), and cancel functions have no sentinels. The program registered it
-        // as a function of this type.
+        // SAFETY: the address is not null (`new`), and cancel functions have no sentinels. The program
+        // registered it as a function of this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.cancel) };
         // SAFETY: the program promises that its cancel function may be called with `extra` and a flag.
         unsafe { function(self.extra, complete.into()) }

@@ -1,7 +1,8 @@
 //! The symbols for the block of names outside the ABI in `mpi.h` (`abi/compat.csv`).
 //!
-//! These are four variables, whose values are the addresses that stand for an ignored status in Fortran, and the
-//! constructor of MPI-1 that takes bound markers. The other names of the block are inline functions of the header.
+//! These are four variables, whose values are the addresses that stand for an ignored status in Fortran, and
+//! the constructor of MPI-1 that takes bound markers. The other names of the block are inline functions of
+//! the header.
 
 use crate::argument::FromC;
 use crate::datatype::construct;
@@ -26,8 +27,8 @@ pub static MPI_F08_STATUSES_IGNORE: usize = 0x1f04;
 ///
 /// # Safety
 ///
-/// - Each pointer is null or meets the promise of the type that `construct::structured_with_markers` takes for it
-///   (`argument/` of `typepack-capi-datatype`).
+/// - Each pointer is null or meets the promise of the type that `construct::structured_with_markers` takes
+///   for it (`argument/` of `typepack-capi-datatype`).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPI_Type_struct(
     count: c_int,

@@ -1,7 +1,7 @@
 //! Handles as integers and back (MPI-5.0 section 20.3): `MPI_X_toint`, `MPI_X_fromint`.
 //!
-//! The integer of a predefined handle is its ABI value. The integer of a user's handle is its lower half (`handle/`).
-//! An integer that belongs to no handle becomes the null handle.
+//! The integer of a predefined handle is its ABI value. The integer of a user's handle is its lower half
+//! (`handle/`). An integer that belongs to no handle becomes the null handle.
 
 use crate::abi;
 use crate::handle::to_int;

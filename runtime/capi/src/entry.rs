@@ -1,8 +1,8 @@
 //! The entry of every call from C: it checks that the call is allowed now, catches panics and raises errors.
 //!
-//! Every exported function (`exports.rs`) calls its implementation through this module. The implementation returns a
-//! [`Result`]. This module raises a failure through the error handler of the call's object (`error/handler.rs`), and
-//! returns the error code if the handler returns.
+//! Every exported function (`exports.rs`) calls its implementation through this module. The implementation
+//! returns a [`Result`]. This module raises a failure through the error handler of the call's object
+//! (`error/handler.rs`), and returns the error code if the handler returns.
 
 use crate::abi;
 use crate::comm::{self, world};
@@ -75,8 +75,8 @@ fn failed(name: &'static str, at: At, failure: Failure) -> c_int {
     }
 }
 
-/// Calls the error handler of the object, and returns the code that the call returns. If the handle is not valid, the
-/// handler of `MPI_COMM_SELF` is called, or the handler of `MPI_FILE_NULL` for a file.
+/// Calls the error handler of the object, and returns the code that the call returns. If the handle is not
+/// valid, the handler of `MPI_COMM_SELF` is called, or the handler of `MPI_FILE_NULL` for a file.
 fn raise(name: &'static str, at: At, failure: &Failure) -> c_int {
     if let Some((comm, handler)) = &failure.on {
         return invoke(handler, comm.0, name, failure);

@@ -1,7 +1,7 @@
 //! Groups behind handles (MPI-5.0 section 7.3).
 //!
-//! The runtime has the sets (`typepack::Group`). `comm/` makes groups from communicators, and communicators from groups.
-//! A group without members always has the handle `MPI_GROUP_EMPTY`, whichever call makes it.
+//! The runtime has the sets (`typepack::Group`). `comm/` makes groups from communicators, and communicators
+//! from groups. A group without members always has the handle `MPI_GROUP_EMPTY`, whichever call makes it.
 
 use crate::abi;
 use crate::argument::{Array, InOut, OutArray, Output};

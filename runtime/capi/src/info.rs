@@ -1,7 +1,7 @@
 //! Info objects: ordered lists of keys and values (MPI-5.0 chapter 10).
 //!
-//! Keys stand in the order in which they were first set, and are case sensitive. `MPI_INFO_ENV` says how the job was
-//! started; it cannot be changed.
+//! Keys stand in the order in which they were first set, and are case sensitive. `MPI_INFO_ENV` says how the
+//! job was started; it cannot be changed.
 
 use crate::abi;
 use crate::argument::{InOut, Output, Text, TextBuffer, TextOutput};
@@ -52,7 +52,8 @@ fn described() -> Info {
         let directory = directory.into_os_string();
         add("wdir", std::os::unix::ffi::OsStringExt::into_vec(directory));
     }
-    // `thread_level` is missing: it is the level that was requested before the program began, and nobody can do that.
+    // `thread_level` is missing: it is the level that was requested before the program began, and nobody can
+    // do that.
     Info { entries: Mutex::new(entries) }
 }
 
@@ -153,7 +154,8 @@ pub fn create(info: Output<raw::Info>) -> Result {
     Ok(())
 }
 
-/// `MPI_Info_create_env`. Before init the process only knows about itself how it was started, so the object has no more.
+/// `MPI_Info_create_env`. Before init the process only knows about itself how it was started, so the object
+/// has no more.
 pub fn create_env(_argc: c_int, _argv: *mut *mut c_char, info: Output<raw::Info>) -> Result {
     let out = info.required("info")?;
     let entries = environment().entries().clone();
@@ -218,14 +220,16 @@ pub fn get(
     }
     let found = info.value(&key);
     if let Some(found) = &found {
-        // SAFETY: `MPI_Info_get` gives `value` `valuelen` bytes and one for the end. `valuelen` is not negative.
+        // SAFETY: `MPI_Info_get` gives `value` `valuelen` bytes and one for the end. `valuelen` is not
+        // negative.
         unsafe { value.required(valuelen.saturating_add(1), "value")? }.write(found);
     }
     flag.set(found.is_some().into());
     Ok(())
 }
 
-/// `MPI_Info_get_string`: returns the value, cut to `*buflen` bytes including its end, and the room that it needs.
+/// `MPI_Info_get_string`: returns the value, cut to `*buflen` bytes including its end, and the room that it
+/// needs.
 pub fn get_string(
     info: raw::Info,
     key: Text,

@@ -1,8 +1,8 @@
-//! Files (MPI-5.0 chapter 14): so far only their handles and error handlers. The other calls on files check the handle,
-//! and are not built.
+//! Files (MPI-5.0 chapter 14): so far only their handles and error handlers. The other calls on files check
+//! the handle, and are not built.
 //!
-//! The error handler of `MPI_FILE_NULL` (section 14.7) is the handler of a new file, and is called for failures without
-//! an open file. Until the program sets another, it returns.
+//! The error handler of `MPI_FILE_NULL` (section 14.7) is the handler of a new file, and is called for
+//! failures without an open file. Until the program sets another, it returns.
 
 use crate::abi;
 use crate::argument::Output;
@@ -27,8 +27,8 @@ pub static FILES: Objects = Objects::new(
 
 static DEFAULT: HandlerCell = HandlerCell::new(Handler::Return);
 
-/// Returns the error handler for a failure on a file and the handle to call it with: those of the file, or those of
-/// `MPI_FILE_NULL` if the file is not open.
+/// Returns the error handler for a failure on a file and the handle to call it with: those of the file, or
+/// those of `MPI_FILE_NULL` if the file is not open.
 pub fn handler(file: raw::File) -> (Handler, usize) {
     match FILES.handler(file.0) {
         Some(handler) => (handler, file.0),

@@ -1,8 +1,9 @@
-//! The stage of the process: before init, between init and finalize, or after finalize. The stage decides which calls
-//! are allowed (MPI-5.0 section 11.4.1). This module also keeps the rank and the thread level of the process.
+//! The stage of the process: before init, between init and finalize, or after finalize. The stage decides
+//! which calls are allowed (MPI-5.0 section 11.4.1). This module also keeps the rank and the thread level of
+//! the process.
 //!
-//! `entry.rs` reads the stage in every call; `env/` changes it. Everything here can be read at any time, also by an
-//! error handler before init.
+//! `entry.rs` reads the stage in every call; `env/` changes it. Everything here can be read at any time, also
+//! by an error handler before init.
 
 use crate::abi;
 use std::ffi::c_int;
@@ -54,8 +55,9 @@ struct Identity {
 static IDENTITY: OnceLock<Identity> = OnceLock::new();
 static THREADS: AtomicI32 = AtomicI32::new(abi::THREAD_SINGLE);
 
-/// Records that the calling thread initialises the process: its rank in `MPI_COMM_WORLD`, how many ranks run the same
-/// program, and the thread level. Only the first call has an effect on rank, program size and thread.
+/// Records that the calling thread initialises the process: its rank in `MPI_COMM_WORLD`, how many ranks run
+/// the same program, and the thread level. Only the first call has an effect on rank, program size and
+/// thread.
 pub fn identify(rank: usize, program_size: u64, threads: c_int) {
     let main = std::thread::current().id();
     THREADS.store(threads, Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! Runs the C programs in `c/`. They are compiled against `include/mpi.h` and linked with the library. Each runs as one
-//! process without a launcher, and as jobs under typepack's `mpiexec`.
+//! Runs the C programs in `c/`. They are compiled against `include/mpi.h` and linked with the library. Each
+//! runs as one process without a launcher, and as jobs under typepack's `mpiexec`.
 //!
-//! A program exits with 0 if all its checks hold (`c/check.h`). The library is the one that cargo has built for this test.
-//! A job that hangs is killed, and its test fails (`job/`).
+//! A program exits with 0 if all its checks hold (`c/check.h`). The library is the one that cargo has built
+//! for this test. A job that hangs is killed, and its test fails (`job/`).
 
 #[path = "../../tests/job/mod.rs"]
 #[expect(dead_code, reason = "the part that runs bodies in Rust")]

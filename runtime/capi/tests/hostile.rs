@@ -1,9 +1,10 @@
-//! Calls every built function with one wrong argument at a time. Each call must return an error of the right class and
-//! write nothing, and the process must still work (`hostile/`).
+//! Calls every built function with one wrong argument at a time. Each call must return an error of the right
+//! class and write nothing, and the process must still work (`hostile/`).
 //!
-//! `hostile/calls.csv` has a row for each function of `abi/built.csv`: the kinds of its arguments, and what a call with
-//! valid arguments does. Both forms of a function and both of its names are called. `hostile/kinds.c` has the valid and
-//! wrong values of each kind, and the error classes that wrong values raise.
+//! `hostile/calls.csv` has a row for each function of `abi/built.csv`: the kinds of its arguments, and what a
+//! call with valid arguments does. Both forms of a function and both of its names are called.
+//! `hostile/kinds.c` has the valid and wrong values of each kind, and the error classes that wrong values
+//! raise.
 
 #[path = "../../tests/job/mod.rs"]
 #[expect(dead_code, reason = "the part that runs bodies in Rust")]

@@ -1,6 +1,7 @@
 //! The width of a call's counts: C integers, or `MPI_Count` in the calls whose name ends in `_c`.
 //!
-//! A function is written once, generic over a [`CountWidth`]. The two exported functions are its two instances.
+//! A function is written once, generic over a [`CountWidth`]. The two exported functions are its two
+//! instances.
 
 use crate::abi;
 use crate::failure::{Failure, Result};
@@ -93,7 +94,8 @@ pub fn count(value: impl Number, argument: &'static str) -> Result<u64> {
     u64::try_from(value).map_err(|_| negative(abi::ERR_COUNT, argument, value))
 }
 
-/// Returns the failure of a negative number. A function of its own, so that callers without a failure stay short.
+/// Returns the failure of a negative number. A function of its own, so that callers without a failure stay
+/// short.
 #[cold]
 pub fn negative(class: c_int, argument: &'static str, value: i64) -> Failure {
     Failure::new(class, argument, format!("{value} is negative"))

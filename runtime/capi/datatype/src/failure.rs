@@ -1,6 +1,7 @@
 //! The failure of a call: an error class or code, and a sentence that begins with the argument's name.
 //!
-//! The C face has a failure type of its own, which also knows the error handler (`error/` of `typepack-capi`).
+//! The C face has a failure type of its own, which also knows the error handler (`error/` of
+//! `typepack-capi`).
 
 use crate::abi;
 use std::ffi::c_int;

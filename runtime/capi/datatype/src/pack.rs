@@ -1,7 +1,7 @@
 //! Packing and unpacking (MPI-5.0 section 5.2), also in external32 (section 5.3).
 //!
-//! This is the shortest path from C to a kernel: find the datatype of the handle, check the arguments, call the
-//! engine. The host has already checked the communicator of `MPI_Pack`, `MPI_Unpack` and `MPI_Pack_size`.
+//! This is the shortest path from C to a kernel: find the datatype of the handle, check the arguments, call
+//! the engine. The host has already checked the communicator of `MPI_Pack`, `MPI_Unpack` and `MPI_Pack_size`.
 
 use crate::abi;
 use crate::argument::{InOut, Output, Place, Text};
@@ -56,9 +56,9 @@ fn packed<T>(address: *const T, size: usize, argument: &'static str) -> Result {
 ///
 /// - `inbuf` is readable for `incount` elements of `datatype`.
 /// - `outbuf` is writable for `outsize` bytes, and does not overlap the elements.
-// Inlined into the exported function, because each further call between C and the kernel costs measurable time.
-// No closures either: `MPI_Pack` and `PMPI_Pack` would share the closure as a function of its own. Its arguments would
-// go through memory, which took 2 of 9 ns.
+// Inlined into the exported function, because each further call between C and the kernel costs measurable
+// time. No closures either: `MPI_Pack` and `PMPI_Pack` would share the closure as a function of its own. Its
+// arguments would go through memory, which took 2 of 9 ns.
 #[inline(always)]
 pub unsafe fn pack<W: CountWidth>(
     inbuf: *const c_void,
@@ -74,9 +74,9 @@ pub unsafe fn pack<W: CountWidth>(
     let ty = types::hold(datatype)?;
     let plan = ty.plan()?;
     memory(inbuf, plan, elements, "inbuf")?;
-    // SAFETY: `inbuf` is readable for `elements` elements of the type of `plan` (first condition of `# Safety`;
-    // `MPI_BOTTOM` is address 0). `outbuf` is writable for `size` bytes and does not overlap them (second
-    // condition).
+    // SAFETY: `inbuf` is readable for `elements` elements of the type of `plan` (first condition of `#
+    // Safety`; `MPI_BOTTOM` is address 0). `outbuf` is writable for `size` bytes and does not overlap them
+    // (second condition).
     unsafe { pack_at_raw(plan, elements, inbuf.cast(), outbuf.cast(), size, &mut position)? };
     advanced(out, position)
 }
@@ -87,7 +87,8 @@ pub unsafe fn pack<W: CountWidth>(
 ///
 /// - `inbuf` is readable for `insize` bytes.
 /// - `outbuf` is writable for `outcount` elements of `datatype`, and they do not overlap `inbuf`.
-// Inlined into the exported function, because each further call between C and the kernel costs measurable time.
+// Inlined into the exported function, because each further call between C and the kernel costs measurable
+// time.
 #[inline(always)]
 pub unsafe fn unpack<W: CountWidth>(
     inbuf: *const c_void,
@@ -124,8 +125,8 @@ pub fn pack_size<W: CountWidth>(
     Ok(())
 }
 
-/// Writes a size; `MPI_UNDEFINED` if it does not fit (MPI-5.0 section 5.2). The program can then use the call that ends
-/// in `_c`.
+/// Writes a size; `MPI_UNDEFINED` if it does not fit (MPI-5.0 section 5.2). The program can then use the call
+/// that ends in `_c`.
 fn fits<N: Number>(out: Place<N>, bytes: Option<u64>) {
     let value = bytes.and_then(|bytes| i64::try_from(bytes).ok()).and_then(N::exactly);
     if let Some(value) = value.or_else(|| N::exactly(abi::UNDEFINED.into())) {
@@ -146,7 +147,8 @@ fn representation(datarep: Text) -> Result {
 /// Returns the end of `bytes` bytes that begin at `position` in a buffer of `size` bytes.
 ///
 /// # Errors
-/// Returns `MPI_ERR_ARG` if the position lies beyond the buffer, and `MPI_ERR_BUFFER` if the bytes do not fit.
+/// Returns `MPI_ERR_ARG` if the position lies beyond the buffer, and `MPI_ERR_BUFFER` if the bytes do not
+/// fit.
 fn place(position: usize, bytes: u64, size: usize, argument: &'static str) -> Result<usize> {
     let Some(left) = size.checked_sub(position) else {
         let detail = format!("{position} is beyond the {size} bytes of the buffer");
@@ -220,9 +222,9 @@ pub unsafe fn unpack_external<W: CountWidth>(
         let bytes = pack_external_size(external, elements)?;
         let end = place(position, bytes, size, "insize")?;
         let source = inbuf.cast::<u8>().wrapping_add(position);
-        // SAFETY: `source` is readable for `bytes` bytes: they lie within the `size` bytes of `inbuf` (`place`;
-        // first condition of `# Safety`). `outbuf` is writable for `elements` elements of the type of
-        // `external`, which do not overlap `inbuf` (second condition).
+        // SAFETY: `source` is readable for `bytes` bytes: they lie within the `size` bytes of `inbuf`
+        // (`place`; first condition of `# Safety`). `outbuf` is writable for `elements` elements of the type
+        // of `external`, which do not overlap `inbuf` (second condition).
         unsafe { unpack_external_raw(external, elements, outbuf.cast(), 0..bytes, source)? };
         Ok(end)
     })?;

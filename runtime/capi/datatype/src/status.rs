@@ -1,7 +1,7 @@
 //! Statuses: the results of completed operations (MPI-5.0 sections 3.2.5, 3.8.4, 13.2).
 //!
-//! The first two internal words are the number of packed bytes of the message, the third says whether the operation
-//! was cancelled. Only calls that complete several operations write the error field.
+//! The first two internal words are the number of packed bytes of the message, the third says whether the
+//! operation was cancelled. Only calls that complete several operations write the error field.
 
 use crate::abi;
 use crate::count_width::{CountWidth, Large, Number, count};

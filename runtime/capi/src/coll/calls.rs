@@ -1,5 +1,5 @@
-//! The collective calls. The module `list` makes one value ([`Collective`]) from the arguments of each call. Every call
-//! exists in three ways: blocking, nonblocking and persistent (`way.rs`).
+//! The collective calls. The module `list` makes one value ([`Collective`]) from the arguments of each call.
+//! Every call exists in three ways: blocking, nonblocking and persistent (`way.rs`).
 
 #![expect(clippy::too_many_arguments, reason = "the argument lists of the standard")]
 
@@ -14,8 +14,9 @@ use crate::raw;
 use std::ffi::{c_int, c_void};
 use typepack::{Collective, Combine, Communicator};
 
-/// Makes the blocking, the nonblocking and the persistent form of calls. Each form has the arguments in parentheses and
-/// those of its form. It passes the former to the function in `list` that has the name of the blocking form.
+/// Makes the blocking, the nonblocking and the persistent form of calls. Each form has the arguments in
+/// parentheses and those of its form. It passes the former to the function in `list` that has the name of the
+/// blocking form.
 macro_rules! three_ways {
     ($($run:ident $start:ident $init:ident $c:literal ($($arg:ident: $type:ty),*);)*) => {
         $(
@@ -23,15 +24,15 @@ macro_rules! three_ways {
             ///
             /// # Safety
             ///
-            /// - Send buffers are readable and receive buffers writable for the elements that counts and datatypes
-            ///   of the call say, until the call returns.
+            /// - Send buffers are readable and receive buffers writable for the elements that counts and
+            ///   datatypes of the call say, until the call returns.
             pub unsafe fn $run<W: CountWidth>(
                 $($arg: $type,)*
                 comm: raw::Comm,
             ) -> Result {
                 let way = Way::Run;
-                // SAFETY: the buffers are accessible until the call returns (condition of `# Safety`), which is what
-                // `Way::Run` asks for.
+                // SAFETY: the buffers are accessible until the call returns (condition of `# Safety`), which
+                // is what `Way::Run` asks for.
                 unsafe { make(comm, way, |comm, make| list::$run::<W>(comm, make, $($arg),*)) }
             }
 
@@ -39,16 +40,16 @@ macro_rules! three_ways {
             ///
             /// # Safety
             ///
-            /// - Send buffers are readable and receive buffers writable for the elements that counts and datatypes
-            ///   of the call say, until the request is complete.
+            /// - Send buffers are readable and receive buffers writable for the elements that counts and
+            ///   datatypes of the call say, until the request is complete.
             pub unsafe fn $start<W: CountWidth>(
                 $($arg: $type,)*
                 comm: raw::Comm,
                 request: Output<raw::Request>,
             ) -> Result {
                 let way = Way::Start(request);
-                // SAFETY: the buffers are accessible until the request is complete (condition of `# Safety`), which is
-                // what `Way::Start` asks for.
+                // SAFETY: the buffers are accessible until the request is complete (condition of `# Safety`),
+                // which is what `Way::Start` asks for.
                 unsafe { make(comm, way, |comm, make| list::$run::<W>(comm, make, $($arg),*)) }
             }
 
@@ -56,8 +57,8 @@ macro_rules! three_ways {
             ///
             /// # Safety
             ///
-            /// - Send buffers are readable and receive buffers writable for the elements that counts and datatypes
-            ///   of the call say, from each start of the request to its completion.
+            /// - Send buffers are readable and receive buffers writable for the elements that counts and
+            ///   datatypes of the call say, from each start of the request to its completion.
             pub unsafe fn $init<W: CountWidth>(
                 $($arg: $type,)*
                 comm: raw::Comm,
@@ -65,8 +66,8 @@ macro_rules! three_ways {
                 request: Output<raw::Request>,
             ) -> Result {
                 let way = Way::Prepare(info, request);
-                // SAFETY: the buffers are accessible from each start of the request to its completion (condition of
-                // `# Safety`), which is what `Way::Prepare` asks for.
+                // SAFETY: the buffers are accessible from each start of the request to its completion
+                // (condition of `# Safety`), which is what `Way::Prepare` asks for.
                 unsafe { make(comm, way, |comm, make| list::$run::<W>(comm, make, $($arg),*)) }
             }
         )*
@@ -166,13 +167,14 @@ pub unsafe fn reduce_local<W: CountWidth>(
     let (plan, function) = (ty.plan()?, op::combiner(op, &ty)?);
     let input = part(inbuf, 0, elements, plan, "inbuf")?;
     let result = part(inoutbuf, 0, elements, plan, "inoutbuf")?;
-    // SAFETY: `input` and `result` are `elements` elements at `inbuf` and `inoutbuf`, accessible as both conditions of
-    // `# Safety` say, and of a type that `function` is for (`op::combiner`).
+    // SAFETY: `input` and `result` are `elements` elements at `inbuf` and `inoutbuf`, accessible as both
+    // conditions of `# Safety` say, and of a type that `function` is for (`op::combiner`).
     unsafe { function(input.origin, result.origin, elements as usize) };
     Ok(())
 }
 
-/// The functions that make one value from the arguments of a call, and pass it to `make`, which carries it out.
+/// The functions that make one value from the arguments of a call, and pass it to `make`, which carries it
+/// out.
 mod list {
     use super::*;
 

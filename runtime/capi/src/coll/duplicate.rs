@@ -1,4 +1,5 @@
-//! Nonblocking duplication of communicators (MPI-5.0 section 7.4.2): `MPI_Comm_idup`, `MPI_Comm_idup_with_info`.
+//! Nonblocking duplication of communicators (MPI-5.0 section 7.4.2): `MPI_Comm_idup`,
+//! `MPI_Comm_idup_with_info`.
 //!
 //! The calls return the handle at once. It becomes valid when the request is complete.
 
@@ -26,7 +27,8 @@ fn begin(
 ) -> Result {
     let on = on(comm)?;
     let arguments = arguments(hints, newcomm, request);
-    // The other ranks make this collective call, so this rank skips it: the next calls of all ranks must match.
+    // The other ranks make this collective call, so this rank skips it: the next calls of all ranks must
+    // match.
     let skip = |_: &_| on.comm.communicator().skip_collective();
     let (out, request, hints) = arguments.inspect_err(skip)?;
     // If a copy function fails, a caller that ignores the error must not use the duplicate.

@@ -1,7 +1,8 @@
-//! Reduction operations behind handles: the predefined operations (MPI-5.0 section 6.9.2), and a table for operations of
-//! the user, which cannot be made yet.
+//! Reduction operations behind handles: the predefined operations (MPI-5.0 section 6.9.2), and a table for
+//! operations of the user, which cannot be made yet.
 //!
-//! The runtime combines the elements (`typepack::Operator`). This file finds the operator for a handle and a datatype.
+//! The runtime combines the elements (`typepack::Operator`). This file finds the operator for a handle and a
+//! datatype.
 
 use crate::abi;
 use crate::argument::InOut;

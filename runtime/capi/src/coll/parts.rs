@@ -1,7 +1,8 @@
-//! Divides the buffers of a collective call into one part of memory per rank, as the runtime takes them, and checks them.
+//! Divides the buffers of a collective call into one part of memory per rank, as the runtime takes them, and
+//! checks them.
 //!
-//! A call and its `v` and `w` forms differ in how they make parts. The entries of the arrays are copied, because the program
-//! may reuse the arrays when the call returns.
+//! A call and its `v` and `w` forms differ in how they make parts. The entries of the arrays are copied,
+//! because the program may reuse the arrays when the call returns.
 
 use crate::abi;
 use crate::argument::Array;
@@ -14,8 +15,8 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use typepack::{Part, Plan};
 
-/// No object begins below this address, because the first page is never mapped. So null pointers and pointer sentinels are
-/// detected. `MPI_BOTTOM` is valid for datatypes whose displacements are addresses.
+/// No object begins below this address, because the first page is never mapped. So null pointers and pointer
+/// sentinels are detected. `MPI_BOTTOM` is valid for datatypes whose displacements are addresses.
 const FIRST_ADDRESS: i128 = 4096;
 
 /// Returns whether a buffer is `MPI_IN_PLACE`.
@@ -26,8 +27,8 @@ pub fn in_place(buffer: *const c_void) -> bool {
 /// Returns the part of `elements` elements that begins `offset` bytes from `buffer`.
 ///
 /// # Errors
-/// Returns `MPI_ERR_BUFFER` if the elements would lie where no memory can be, and `MPI_ERR_COUNT` if their packed size
-/// exceeds 63 bits.
+/// Returns `MPI_ERR_BUFFER` if the elements would lie where no memory can be, and `MPI_ERR_COUNT` if their
+/// packed size exceeds 63 bits.
 pub fn part<'a>(
     buffer: *const c_void,
     offset: i128,
@@ -58,8 +59,9 @@ pub fn part<'a>(
     Ok(Part { origin, plan, count: elements })
 }
 
-/// Checks that send and receive buffer are not the same memory, for which the standard has `MPI_IN_PLACE`. They are the same
-/// if their data begin at the same byte. The addresses of displacement 0 may be equal (`MPI_BOTTOM`).
+/// Checks that send and receive buffer are not the same memory, for which the standard has `MPI_IN_PLACE`.
+/// They are the same if their data begin at the same byte. The addresses of displacement 0 may be equal
+/// (`MPI_BOTTOM`).
 ///
 /// # Errors
 /// Returns `MPI_ERR_BUFFER` if they are the same.
@@ -144,7 +146,8 @@ impl<W: CountWidth> Table<W> {
     }
 }
 
-/// Returns the datatypes of a call with a datatype per rank. The datatype of a part without elements is ignored.
+/// Returns the datatypes of a call with a datatype per rank. The datatype of a part without elements is
+/// ignored.
 ///
 /// # Safety
 ///

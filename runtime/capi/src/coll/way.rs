@@ -1,7 +1,9 @@
-//! The three ways to make a collective call: run it, start it, or keep it so that it can be started repeatedly.
+//! The three ways to make a collective call: run it, start it, or keep it so that it can be started
+//! repeatedly.
 //!
-//! The C program promises that the operation may access the memory of the call: until the call returns, until the request
-//! is complete, or from each start to the completion. All other arguments are needed only during the call.
+//! The C program promises that the operation may access the memory of the call: until the call returns, until
+//! the request is complete, or from each start to the completion. All other arguments are needed only during
+//! the call.
 
 use crate::argument::Output;
 use crate::comm::{self, On};
@@ -31,22 +33,23 @@ struct Persistent(Prepared);
 
 impl Start for Persistent {
     fn start(&self) -> Result<Running> {
-        // SAFETY: `keep` was called for this request: its memory is the operation's from each start to the completion
-        // (condition of its `# Safety`), and this is a start.
+        // SAFETY: `keep` was called for this request: its memory is the operation's from each start to the
+        // completion (condition of its `# Safety`), and this is a start.
         Ok(request::collective(unsafe { self.0.start() }?))
     }
 }
 
-/// Makes a collective call. `call` reads the arguments and passes the value that they become to its second parameter.
+/// Makes a collective call. `call` reads the arguments and passes the value that they become to its second
+/// parameter.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COMM`, the errors of `call`, and those of the runtime.
 ///
 /// # Safety
 ///
-/// - The parts of memory that `call` hands over are readable where the operation sends from them, and writable where
-///   it receives into them: until this returns ([`Way::Run`]), until the request is complete ([`Way::Start`]), or from
-///   each start of the request to its completion ([`Way::Prepare`]).
+/// - The parts of memory that `call` hands over are readable where the operation sends from them, and
+///   writable where it receives into them: until this returns ([`Way::Run`]), until the request is complete
+///   ([`Way::Start`]), or from each start of the request to its completion ([`Way::Prepare`]).
 pub unsafe fn make(
     comm: raw::Comm,
     way: Way,
@@ -58,18 +61,21 @@ pub unsafe fn make(
     let result = match way {
         Way::Run => call(communicator, &mut |call| {
             made = true;
-            // SAFETY: the parts of `call` are accessible until `make` returns (condition of `# Safety`, `Way::Run`).
+            // SAFETY: the parts of `call` are accessible until `make` returns (condition of `# Safety`,
+            // `Way::Run`).
             unsafe { communicator.run_raw(call)? };
             Ok(())
         }),
-        // SAFETY: the parts are accessible until the request is complete (condition of `# Safety`, `Way::Start`).
+        // SAFETY: the parts are accessible until the request is complete (condition of `# Safety`,
+        // `Way::Start`).
         Way::Start(request) => unsafe { begin(&on, request, &mut made, call) },
         // SAFETY: the parts are accessible from each start to the completion (condition of `# Safety`,
         // `Way::Prepare`).
         Way::Prepare(hints, request) => return unsafe { keep(&on, hints, request, call) },
     };
     if result.is_err() && !made {
-        // The other ranks make this collective call, so this rank skips it: the next calls of all ranks must match.
+        // The other ranks make this collective call, so this rank skips it: the next calls of all ranks must
+        // match.
         communicator.skip_collective();
     }
     result
@@ -90,8 +96,8 @@ unsafe fn begin(
     let communicator = on.comm.communicator();
     call(communicator, &mut |call| {
         *made = true;
-        // SAFETY: the parts of `call` are accessible until the request is complete (condition of `# Safety`), which is
-        // when the operation has ended.
+        // SAFETY: the parts of `call` are accessible until the request is complete (condition of `# Safety`),
+        // which is when the operation has ended.
         let running = request::collective(unsafe { communicator.start_raw(call)? });
         out.set(request::open_collective(on.clone(), running, None)?);
         Ok(())
@@ -102,7 +108,8 @@ unsafe fn begin(
 ///
 /// # Safety
 ///
-/// - The parts of memory that `call` hands over are accessible from each start of the request to its completion.
+/// - The parts of memory that `call` hands over are accessible from each start of the request to its
+///   completion.
 unsafe fn keep(
     on: &On,
     hints: raw::Info,

@@ -1,8 +1,9 @@
-//! Attributes of communicators (MPI-5.0 section 7.7.2), also the predefined ones (sections 9.1.2 and 11.10.3).
+//! Attributes of communicators (MPI-5.0 section 7.7.2), also the predefined ones (sections 9.1.2 and
+//! 11.10.3).
 //!
-//! The MPI-1 names (`MPI_Keyval_create`, `MPI_Attr_put`, …) are the same functions. `create.rs` deletes the attributes of a
-//! communicator before it frees the communicator, and copies them to a duplicate. `MPI_Finalize` deletes the attributes of
-//! `MPI_COMM_SELF` (`world.rs`).
+//! The MPI-1 names (`MPI_Keyval_create`, `MPI_Attr_put`, …) are the same functions. `create.rs` deletes the
+//! attributes of a communicator before it frees the communicator, and copies them to a duplicate.
+//! `MPI_Finalize` deletes the attributes of `MPI_COMM_SELF` (`world.rs`).
 
 use super::find;
 use crate::abi;
@@ -29,8 +30,8 @@ static APPNUM: AtomicI32 = AtomicI32::new(UNSET);
 
 const UNSET: i32 = -1;
 
-/// Sets the values that are known at init: how many processes there may be (the size of the world, unless the user has
-/// set another number), and which of the job's programs this is, if `mpiexec` started it.
+/// Sets the values that are known at init: how many processes there may be (the size of the world, unless the
+/// user has set another number), and which of the job's programs this is, if `mpiexec` started it.
 pub fn begin(universe: &Universe) {
     let room = universe.universe_size().map_or(universe.world().size(), |size| size as usize);
     UNIVERSE_SIZE.store(c_int::try_from(room).unwrap_or(c_int::MAX), Ordering::Relaxed);
@@ -38,8 +39,8 @@ pub fn begin(universe: &Universe) {
     APPNUM.store(number.unwrap_or(UNSET), Ordering::Relaxed);
 }
 
-/// Returns the value of a predefined attribute: `None` if the key is not predefined, `Some(None)` if the attribute is not
-/// set.
+/// Returns the value of a predefined attribute: `None` if the key is not predefined, `Some(None)` if the
+/// attribute is not set.
 fn predefined(keyval: c_int) -> Option<Option<*mut c_void>> {
     let value = match keyval {
         abi::TAG_UB => &TAG_UB,

@@ -1,15 +1,19 @@
-//! Buffers for buffered sends (MPI-5.0 section 3.6): the buffer of the process and the buffers of communicators.
+//! Buffers for buffered sends (MPI-5.0 section 3.6): the buffer of the process and the buffers of
+//! communicators.
 //!
-//! A message that cannot be sent at once is packed into the attached buffer, and leaves the buffer when the runtime has
-//! sent it. The place of a message follows the standard's model (section 3.6.2), a circular queue of messages with
-//! `MPI_BSEND_OVERHEAD` bytes each. So no program runs out of room that the model has. If the model has no room, the
-//! message gets the first gap that is long enough. A send looks for a place before it starts, so that a full buffer is the
-//! same error with a quick or a slow receiver. With `MPI_BUFFER_AUTOMATIC` the message is packed into memory of the library.
+//! A message that cannot be sent at once is packed into the attached buffer, and leaves the buffer when the
+//! runtime has sent it. The place of a message follows the standard's model (section 3.6.2), a circular queue
+//! of messages with `MPI_BSEND_OVERHEAD` bytes each. So no program runs out of room that the model has. If
+//! the model has no room, the message gets the first gap that is long enough. A send looks for a place before
+//! it starts, so that a full buffer is the same error with a quick or a slow receiver. With
+//! `MPI_BUFFER_AUTOMATIC` the message is packed into memory of the library.
 //!
-//! The buffer of a communicator is found by the communicator's handle, and is used instead of the buffer of the process
-//! (section 3.6.1). `create.rs` calls [`release`] when it frees a communicator. The calls are in `p2p/buffered.rs`.
+//! The buffer of a communicator is found by the communicator's handle, and is used instead of the buffer of
+//! the process (section 3.6.1). `create.rs` calls [`release`] when it frees a communicator. The calls are in
+//! `p2p/buffered.rs`.
 //!
-//! Invariant: a pool's lock is not held while the runtime waits, and is not taken while the runtime's lock is held.
+//! Invariant: a pool's lock is not held while the runtime waits, and is not taken while the runtime's lock is
+//! held.
 
 use super::{Comm, On, world};
 use crate::abi;
@@ -73,7 +77,8 @@ impl Buffer {
         queued.or_else(|| self.between(bytes))
     }
 
-    /// Returns the place of the model: behind the last message, or at the beginning. The overhead includes the alignment.
+    /// Returns the place of the model: behind the last message, or at the beginning. The overhead includes
+    /// the alignment.
     fn queued(&self, bytes: u64) -> Option<Range<u64>> {
         const { assert!(OVERHEAD >= ALIGN) };
         let whole = bytes.checked_add(OVERHEAD)?;
@@ -144,7 +149,8 @@ fn full(detail: String) -> Failure {
 
 impl Pool {
     fn lock(&self) -> MutexGuard<'_, Option<Buffer>> {
-        // A poisoned lock is fine: changes are single insertions and removals, so a panic leaves none half done.
+        // A poisoned lock is fine: changes are single insertions and removals, so a panic leaves none half
+        // done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,8 +161,8 @@ impl Pool {
     ///
     /// # Safety
     ///
-    /// - `address` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and nobody else accesses them, until
-    ///   [`detach`](Self::detach) returns.
+    /// - `address` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and nobody else accesses
+    ///   them, until [`detach`](Self::detach) returns.
     pub unsafe fn attach(&self, address: *mut c_void, size: u64) -> Result {
         let mut buffer = self.lock();
         if buffer.is_some() {
@@ -263,11 +269,12 @@ impl Pool {
 ///
 /// # Safety
 ///
-/// - `address` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and nobody else accesses them, until
-///   [`remove`] returns.
+/// - `address` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and nobody else accesses them,
+///   until [`remove`] returns.
 pub unsafe fn add(comm: raw::Comm, address: *mut c_void, size: u64) -> Result {
     let pool = Arc::new(Pool::default());
-    // SAFETY: `address` is writable for `size` bytes until `remove` detaches the buffer (condition of `# Safety`).
+    // SAFETY: `address` is writable for `size` bytes until `remove` detaches the buffer (condition of `#
+    // Safety`).
     unsafe { pool.attach(address, size)? };
     let mut pools = of_comms();
     if pools.contains_key(&comm.0) {
@@ -278,7 +285,8 @@ pub unsafe fn add(comm: raw::Comm, address: *mut c_void, size: u64) -> Result {
     Ok(())
 }
 
-/// Waits for sends. If they can no longer complete, they are abandoned, so that the runtime no longer uses their memory.
+/// Waits for sends. If they can no longer complete, they are abandoned, so that the runtime no longer uses
+/// their memory.
 fn wait(sends: &[u64]) -> Result {
     let Some(world) = world() else { return Ok(()) };
     let messages = world.messages();
@@ -324,7 +332,8 @@ pub unsafe fn send(
     }
 }
 
-/// Detaches the buffer of a communicator that is being freed, when its messages have left (MPI-5.0 section 3.6).
+/// Detaches the buffer of a communicator that is being freed, when its messages have left (MPI-5.0 section
+/// 3.6).
 ///
 /// # Errors
 /// Returns the runtime's error if a rank has died.
@@ -378,9 +387,10 @@ mod tests {
         assert_eq!(buffer.place(9), None);
     }
 
-    /// There are two long messages, of which the first leaves. Then come a short and a middle one. The queue places the
-    /// short one behind the second long one, and the middle one at the beginning. The first gap that is long enough would
-    /// have put the short one at the beginning, and left no room for the middle one.
+    /// There are two long messages, of which the first leaves. Then come a short and a middle one. The queue
+    /// places the short one behind the second long one, and the middle one at the beginning. The first gap
+    /// that is long enough would have put the short one at the beginning, and left no room for the middle
+    /// one.
     #[test]
     fn what_the_model_has_room_for_has_room() {
         let (long, short, middle) = (40_000, 20_000, 35_000);

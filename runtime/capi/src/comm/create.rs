@@ -1,7 +1,7 @@
 //! Makes communicators from communicators, and frees them (MPI-5.0 section 7.4).
 //!
-//! The runtime makes the communicator (`typepack::comm::create`), which is a collective operation. What the face adds is
-//! local: the error handler of the parent, and attributes and hints where the standard says so.
+//! The runtime makes the communicator (`typepack::comm::create`), which is a collective operation. What the
+//! face adds is local: the error handler of the parent, and attributes and hints where the standard says so.
 
 use super::hints::Hints;
 use super::{COMMS, Comm, On, find};
@@ -34,8 +34,8 @@ fn hand_out(parent: &Comm, made: Option<Communicator>, out: Place<raw::Comm>) ->
 fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: Output<raw::Comm>) -> Result {
     let parent = find(comm)?;
     let out = newcomm.required("newcomm")?;
-    // The collective part comes first: the copy functions of one rank may fail, and the other ranks must not wait for
-    // that rank.
+    // The collective part comes first: the copy functions of one rank may fail, and the other ranks must not
+    // wait for that rank.
     let communicator = parent.communicator.dup()?;
     let dup = Arc::new(Comm::new(communicator, parent.handler.get(), ""));
     dup.hints.set(hints);
@@ -50,8 +50,8 @@ fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: Output<raw::Comm>) -> Re
     Ok(())
 }
 
-/// A duplicate that a nonblocking operation makes. Its handle exists at once. The communicator exists when the operation
-/// has ended; until then the handle is not valid.
+/// A duplicate that a nonblocking operation makes. Its handle exists at once. The communicator exists when
+/// the operation has ended; until then the handle is not valid.
 #[derive(Debug)]
 pub struct Making {
     duplicate: Duplicate,
@@ -74,12 +74,12 @@ pub(super) fn handler_in_the_making(comm: raw::Comm) -> Option<Arc<HandlerCell>>
 }
 
 impl Making {
-    /// Starts the duplication. The duplicate gets the error handler and the attributes that the parent has now (MPI-5.0
-    /// section 7.4.2).
+    /// Starts the duplication. The duplicate gets the error handler and the attributes that the parent has
+    /// now (MPI-5.0 section 7.4.2).
     ///
     /// # Errors
-    /// Returns the runtime's errors, `MPI_ERR_OTHER` if no handle is left, and the code of a copy function that fails. In
-    /// the last two cases the other ranks get their duplicate.
+    /// Returns the runtime's errors, `MPI_ERR_OTHER` if no handle is left, and the code of a copy function
+    /// that fails. In the last two cases the other ranks get their duplicate.
     pub fn begin(parent: &On, hints: &[Entry]) -> Result<Self> {
         let duplicate = parent.comm.communicator.idup()?;
         let handle = match COMMS.reserve() {
@@ -108,8 +108,8 @@ impl Making {
         raw::Comm(self.handle)
     }
 
-    /// Makes the handle valid, when the operation has completed without error. It may be called while the runtime's lock
-    /// is held.
+    /// Makes the handle valid, when the operation has completed without error. It may be called while the
+    /// runtime's lock is held.
     ///
     /// # Errors
     /// Returns the runtime's error if the operation is not complete.
@@ -136,8 +136,8 @@ impl Drop for Making {
     }
 }
 
-/// Lets the operation of a rank that fails continue, so that the other ranks get their duplicate. The operation writes a
-/// number into `duplicate`, which is therefore never freed.
+/// Lets the operation of a rank that fails continue, so that the other ranks get their duplicate. The
+/// operation writes a number into `duplicate`, which is therefore never freed.
 #[cold]
 fn give_up(parent: &On, duplicate: Duplicate, failure: Failure) -> Failure {
     if let Operation::Pending(id) = duplicate.operation() {
@@ -203,8 +203,8 @@ const SET: &[u8] = b"mpi_pset_name";
 const ALL: &[u8] = b"mpi://WORLD";
 const ALONE: &[u8] = b"mpi://SELF";
 
-/// `MPI_Comm_split_type`. All ranks share memory. No other resource is known; then the result is the null handle, as the
-/// standard says.
+/// `MPI_Comm_split_type`. All ranks share memory. No other resource is known; then the result is the null
+/// handle, as the standard says.
 pub fn split_type(
     comm: raw::Comm,
     split_type: c_int,
@@ -238,7 +238,8 @@ pub fn split_type(
     hand_out(&parent, parent.communicator.split(color, key)?, out)
 }
 
-/// `MPI_Comm_free`: deletes the attributes and makes the handle invalid. Pending operations complete normally.
+/// `MPI_Comm_free`: deletes the attributes and makes the handle invalid. Pending operations complete
+/// normally.
 pub fn free(comm: InOut<raw::Comm>) -> Result {
     let (handle, out) = comm.read("comm")?;
     let comm = find(handle)?;

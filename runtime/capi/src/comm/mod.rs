@@ -1,8 +1,8 @@
 //! Communicators behind handles: what the C face keeps about a communicator, and the calls that return it.
 //!
-//! `world.rs` has the two communicators that every process has. `create.rs` makes and frees communicators. `attribute.rs`
-//! has their attributes, `hints.rs` their hints, and `buffer.rs` the buffers for buffered sends. Groups are in `group.rs`.
-//! There are only intracommunicators.
+//! `world.rs` has the two communicators that every process has. `create.rs` makes and frees communicators.
+//! `attribute.rs` has their attributes, `hints.rs` their hints, and `buffer.rs` the buffers for buffered
+//! sends. Groups are in `group.rs`. There are only intracommunicators.
 
 pub mod attribute;
 pub mod buffer;
@@ -91,8 +91,8 @@ impl Comm {
         result
     }
 
-    /// Returns the status of the message that a failed receive matched, for example a message that was too long (MPI-5.0
-    /// section 3.2.5).
+    /// Returns the status of the message that a failed receive matched, for example a message that was too
+    /// long (MPI-5.0 section 3.2.5).
     pub fn status_of_error(&self, error: &typepack::Error) -> Option<Status> {
         error.received().map(|received| self.status(received))
     }
@@ -151,8 +151,8 @@ pub fn find(comm: raw::Comm) -> Result<Arc<Comm>> {
 
 /// Calls `work` with the communicator of a handle.
 ///
-/// `MPI_COMM_WORLD` is never freed, so this takes no counted reference to it. For a short message the count would cost
-/// twice as much as the copy.
+/// `MPI_COMM_WORLD` is never freed, so this takes no counted reference to it. For a short message the count
+/// would cost twice as much as the copy.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COMM` if the handle is not valid, and the errors of `work`.
@@ -284,8 +284,8 @@ pub fn get_name(
     Ok(())
 }
 
-/// Returns the error handler of a communicator, also of one that is still being made: some programs, for example mpi4py,
-/// set the error handler as soon as they have the handle.
+/// Returns the error handler of a communicator, also of one that is still being made: some programs, for
+/// example mpi4py, set the error handler as soon as they have the handle.
 ///
 /// # Errors
 /// Returns `MPI_ERR_COMM` if the handle is not valid.

@@ -1,7 +1,7 @@
 //! The two communicators that every process has, and the runtime's universe, to which they belong.
 //!
-//! `env/` joins and leaves the universe. Error handling looks for `MPI_COMM_SELF` at any time, also before init, when it
-//! does not exist.
+//! `env/` joins and leaves the universe. Error handling looks for `MPI_COMM_SELF` at any time, also before
+//! init, when it does not exist.
 
 use super::Comm;
 use crate::abi;
@@ -46,8 +46,8 @@ pub fn join(threads: c_int) -> Result {
     Ok(())
 }
 
-/// Sets the error handler of both communicators to the one that `mpiexec -initial-errhandler` names (MPI-5.0 section 9.3).
-/// mpiexec has checked the name; other names have no effect.
+/// Sets the error handler of both communicators to the one that `mpiexec -initial-errhandler` names (MPI-5.0
+/// section 9.3). mpiexec has checked the name; other names have no effect.
 fn begin_with(name: Option<&str>) {
     let handler = match name {
         Some("mpi_errors_abort") => Handler::Abort,
@@ -59,11 +59,12 @@ fn begin_with(name: Option<&str>) {
     }
 }
 
-/// Leaves the job. First deletes the attributes of `MPI_COMM_SELF`, the last one first (MPI-5.0 section 11.2.4).
+/// Leaves the job. First deletes the attributes of `MPI_COMM_SELF`, the last one first (MPI-5.0 section
+/// 11.2.4).
 ///
 /// # Errors
-/// Returns `MPI_ERR_OTHER` if the process has already left, and the code of a delete function that fails. Then the process
-/// has not left.
+/// Returns `MPI_ERR_OTHER` if the process has already left, and the code of a delete function that fails.
+/// Then the process has not left.
 pub fn leave() -> Result {
     if let Some(own) = own() {
         own.attributes().clear(abi::COMM_SELF)?;

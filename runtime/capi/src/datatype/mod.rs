@@ -1,5 +1,5 @@
-//! Datatypes: what the runtime adds to the crate `typepack-capi-datatype`. These are attributes (`attribute.rs`), the way a
-//! type is committed, and packing in a communicator (`pack.rs`).
+//! Datatypes: what the runtime adds to the crate `typepack-capi-datatype`. These are attributes
+//! (`attribute.rs`), the way a type is committed, and packing in a communicator (`pack.rs`).
 
 pub mod attribute;
 pub mod pack;

@@ -1,7 +1,7 @@
 //! Packing and unpacking in a communicator (MPI-5.0 section 5.2).
 //!
-//! This file checks the communicator. `typepack-capi-datatype` does the rest, and has the calls without a communicator
-//! (section 5.3).
+//! This file checks the communicator. `typepack-capi-datatype` does the rest, and has the calls without a
+//! communicator (section 5.3).
 
 pub use typepack_capi_datatype::pack::{external_size, pack_external, unpack_external};
 
@@ -19,7 +19,8 @@ use typepack_capi_datatype::pack as layer;
 ///
 /// - `inbuf` is readable for `incount` elements of `datatype`.
 /// - `outbuf` is writable for `outsize` bytes, and does not overlap the elements.
-// Inlined into the exported function, because each further call between C and the kernel costs measurable time.
+// Inlined into the exported function, because each further call between C and the kernel costs measurable
+// time.
 #[inline(always)]
 pub unsafe fn pack<W: CountWidth>(
     inbuf: *const c_void,
@@ -42,7 +43,8 @@ pub unsafe fn pack<W: CountWidth>(
 ///
 /// - `inbuf` is readable for `insize` bytes.
 /// - `outbuf` is writable for `outcount` elements of `datatype`, and they do not overlap `inbuf`.
-// Inlined into the exported function, because each further call between C and the kernel costs measurable time.
+// Inlined into the exported function, because each further call between C and the kernel costs measurable
+// time.
 #[inline(always)]
 pub unsafe fn unpack<W: CountWidth>(
     inbuf: *const c_void,

@@ -1,9 +1,9 @@
-//! Properties of a Fortran compiler, which a Fortran layer sets (MPI-5.0 section 20.5): sizes, optional types, and the
-//! bytes of `.TRUE.` and `.FALSE.`.
+//! Properties of a Fortran compiler, which a Fortran layer sets (MPI-5.0 section 20.5): sizes, optional
+//! types, and the bytes of `.TRUE.` and `.FALSE.`.
 //!
-//! Only the first call has an effect: a second call could contradict what the library has already returned. `info.rs`
-//! makes the info objects. The datatypes have the sizes of `abi/constants.csv`, so a compiler with other sizes is refused
-//! here.
+//! Only the first call has an effect: a second call could contradict what the library has already returned.
+//! `info.rs` makes the info objects. The datatypes have the sizes of `abi/constants.csv`, so a compiler with
+//! other sizes is refused here.
 
 use crate::abi;
 use crate::argument::{Array, OutArray, Output};
@@ -54,7 +54,8 @@ fn told_already(what: &str) -> Failure {
 /// Returns the entries of an info object that are about Fortran.
 ///
 /// # Errors
-/// Returns `MPI_ERR_INFO_VALUE` if a value is malformed, and `MPI_ERR_ABI` if a size is not that of the datatype.
+/// Returns `MPI_ERR_INFO_VALUE` if a value is malformed, and `MPI_ERR_ABI` if a size is not that of the
+/// datatype.
 fn understood(entries: Vec<Entry>) -> Result<Vec<Entry>> {
     let mut known = Vec::new();
     for (key, value) in entries {
@@ -129,8 +130,8 @@ pub fn set_booleans(size: c_int, yes: Array<u8>, no: Array<u8>) -> Result {
     for (value, argument, bytes) in
         [(yes, "logical_true", &mut told.yes), (no, "logical_false", &mut told.no)]
     {
-        // SAFETY: `MPI_Abi_set_fortran_booleans` takes values of `logical_size` bytes, which is `size`. They are
-        // read here.
+        // SAFETY: `MPI_Abi_set_fortran_booleans` takes values of `logical_size` bytes, which is `size`. They
+        // are read here.
         let value = unsafe { value.entries(size, argument)? };
         bytes.iter_mut().zip(value).for_each(|(byte, told)| *byte = told);
     }
@@ -161,7 +162,8 @@ pub fn get_booleans(
     for (value, argument, bytes) in
         [(yes, "logical_true", &told.yes), (no, "logical_false", &told.no)]
     {
-        // SAFETY: `MPI_Abi_get_fortran_booleans` has room for values of `logical_size` bytes, which is `size`.
+        // SAFETY: `MPI_Abi_get_fortran_booleans` has room for values of `logical_size` bytes, which is
+        // `size`.
         unsafe { value.places(size, argument)? }.fill(bytes[..size].iter().copied());
     }
     out.set(1);

@@ -1,7 +1,8 @@
 //! The calls about the process itself: init, finalize, time, memory, names (MPI-5.0 chapters 9 and 11).
 //!
-//! `lifecycle.rs` and `comm/world.rs` keep what init finds out. `version.rs` has the versions, `fortran.rs` the properties
-//! of a Fortran compiler. This file records the memory of `MPI_Alloc_mem`, so that freeing other memory is an error.
+//! `lifecycle.rs` and `comm/world.rs` keep what init finds out. `version.rs` has the versions, `fortran.rs`
+//! the properties of a Fortran compiler. This file records the memory of `MPI_Alloc_mem`, so that freeing
+//! other memory is an error.
 
 pub mod fortran;
 pub mod version;
@@ -26,8 +27,8 @@ fn begin(required: c_int) -> Result<c_int> {
     }
     panics::watch();
     datatype::begin();
-    // The level that the program requests is granted, not a higher one: a library that is told that there is one thread
-    // may rely on it.
+    // The level that the program requests is granted, not a higher one: a library that is told that there is
+    // one thread may rely on it.
     let provided = required.clamp(abi::THREAD_SINGLE, abi::THREAD_MULTIPLE);
     world::join(provided)?;
     lifecycle::begin();
@@ -114,8 +115,8 @@ pub fn processor_name(
     Ok(())
 }
 
-/// `MPI_Get_hw_resource_info`: returns the resource types that a split knows (`comm/create.rs`). This process is bound to
-/// one resource of each type.
+/// `MPI_Get_hw_resource_info`: returns the resource types that a split knows (`comm/create.rs`). This process
+/// is bound to one resource of each type.
 pub fn hw_resource_info(hw_info: Output<raw::Info>) -> Result {
     let out = hw_info.required("hw_info")?;
     out.set(info::make(vec![("mpi_shared_memory".into(), "true".into())])?);
@@ -161,8 +162,8 @@ fn memory() -> MutexGuard<'static, Option<HashMap<usize, Block>>> {
     MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `MPI_Alloc_mem`: returns memory from which other ranks can copy messages directly. It is aligned to a cache line, or to
-/// what `mpi_minimum_memory_alignment` asks for.
+/// `MPI_Alloc_mem`: returns memory from which other ranks can copy messages directly. It is aligned to a
+/// cache line, or to what `mpi_minimum_memory_alignment` asks for.
 pub fn alloc_mem(size: raw::Aint, info: raw::Info, baseptr: Output<*mut c_void>) -> Result {
     let out = baseptr.required("baseptr")?;
     let size = usize::try_from(size)
@@ -175,8 +176,8 @@ pub fn alloc_mem(size: raw::Aint, info: raw::Info, baseptr: Output<*mut c_void>)
     Ok(())
 }
 
-/// `MPI_Free_mem`. The standard does not say what a null pointer does. MPICH and Open MPI ignore it, like C's `free`, and
-/// programs rely on that.
+/// `MPI_Free_mem`. The standard does not say what a null pointer does. MPICH and Open MPI ignore it, like C's
+/// `free`, and programs rely on that.
 pub fn free_mem(base: *mut c_void) -> Result {
     if base.is_null() {
         return Ok(());

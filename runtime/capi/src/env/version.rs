@@ -1,5 +1,5 @@
-//! The versions of the standard, of the ABI and of this library (MPI-5.0 sections 9.1.1 and 20.2). Also whether the tool
-//! interface is initialised.
+//! The versions of the standard, of the ABI and of this library (MPI-5.0 sections 9.1.1 and 20.2). Also
+//! whether the tool interface is initialised.
 
 use crate::abi;
 use crate::argument::{Output, TextOutput};

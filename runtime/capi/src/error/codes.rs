@@ -1,7 +1,7 @@
 //! Error classes and codes: the standard's and the user's (MPI-5.0 sections 9.4 and 9.5).
 //!
-//! The library itself reports classes only. Users add classes, codes and strings, which exist until the user removes
-//! them. `handler.rs` and `MPI_Error_string` read the texts.
+//! The library itself reports classes only. Users add classes, codes and strings, which exist until the user
+//! removes them. `handler.rs` and `MPI_Error_string` read the texts.
 
 use super::{Failure, Result};
 use crate::abi;
@@ -34,7 +34,8 @@ static LAST_USED: std::sync::atomic::AtomicI32 =
     std::sync::atomic::AtomicI32::new(abi::ERR_LASTCODE);
 
 fn codes() -> MutexGuard<'static, Codes> {
-    // A poisoned lock is fine: every change is one insertion or removal, so a panic leaves no change half done.
+    // A poisoned lock is fine: every change is one insertion or removal, so a panic leaves no change half
+    // done.
     CODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,7 +1,8 @@
 //! Error handlers: what happens when a call fails (MPI-5.0 section 9.3).
 //!
-//! `entry.rs` has the failure and the object of the call, and calls [`invoke`]. Every communicator, file, window and
-//! session has a [`Handler`]. For a failure without an object, the handler of `MPI_COMM_SELF` is called.
+//! `entry.rs` has the failure and the object of the call, and calls [`invoke`]. Every communicator, file,
+//! window and session has a [`Handler`]. For a failure without an object, the handler of `MPI_COMM_SELF` is
+//! called.
 
 use super::{Failure, Result, codes};
 use crate::abi;
@@ -29,9 +30,9 @@ pub enum On {
 
 /// An error handler that the user made.
 ///
-/// The user may hold it several times by the same handle: once because the user made it, and once for each call that
-/// returned the handler of an object (MPI-5.0 section 9.3.4). Objects that have the handler keep it when the user has
-/// freed it.
+/// The user may hold it several times by the same handle: once because the user made it, and once for each
+/// call that returned the handler of an object (MPI-5.0 section 9.3.4). Objects that have the handler keep it
+/// when the user has freed it.
 #[derive(Debug)]
 pub struct UserHandler {
     on: On,
@@ -97,8 +98,8 @@ impl Handler {
     /// Returns the handler of a handle, for objects of kind `on`.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_ERRHANDLER` if the handle is null, stale or foreign, and `MPI_ERR_ARG` if the handler was made
-    /// for another kind of object.
+    /// Returns `MPI_ERR_ERRHANDLER` if the handle is null, stale or foreign, and `MPI_ERR_ARG` if the handler
+    /// was made for another kind of object.
     pub fn find(handle: raw::Errhandler, on: On) -> Result<Self> {
         match handle.0 {
             abi::ERRORS_ARE_FATAL => return Ok(Self::Fatal),
@@ -213,8 +214,8 @@ pub fn session_create(function: raw::Callback, errhandler: Output<raw::Errhandle
     create(On::Session, function, errhandler)
 }
 
-/// `MPI_Errhandler_free`. Objects that have the handler keep it. It also stays valid for a user that got it from an
-/// object and has not freed that handle yet.
+/// `MPI_Errhandler_free`. Objects that have the handler keep it. It also stays valid for a user that got it
+/// from an object and has not freed that handle yet.
 pub fn free(errhandler: InOut<raw::Errhandler>) -> Result {
     let (handle, out) = errhandler.read("errhandler")?;
     match handle.0 {

@@ -1,8 +1,9 @@
 //! The failure of a call: an error class or code, and a sentence that begins with the argument's name.
 //!
-//! Functions of the C face return a [`Failure`]. `entry.rs` raises it through the error handler of the call's object
-//! (`handler.rs`). `objects.rs` has the kinds of objects of which the face so far knows only the error handler.
-//! `codes.rs` has the error classes and codes, also those of the user. `panics.rs` turns a panic into a failure.
+//! Functions of the C face return a [`Failure`]. `entry.rs` raises it through the error handler of the call's
+//! object (`handler.rs`). `objects.rs` has the kinds of objects of which the face so far knows only the error
+//! handler. `codes.rs` has the error classes and codes, also those of the user. `panics.rs` turns a panic
+//! into a failure.
 
 pub mod codes;
 pub mod handler;
@@ -16,8 +17,8 @@ use crate::raw;
 use std::ffi::c_int;
 use std::ops::{Deref, DerefMut};
 
-/// A failed call. The content is boxed, so that a [`Result`] is one word and stays in a register: calls take only a few
-/// nanoseconds.
+/// A failed call. The content is boxed, so that a [`Result`] is one word and stays in a register: calls take
+/// only a few nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Failure(Box<Said>);
 
@@ -28,8 +29,8 @@ pub struct Said {
     pub code: c_int,
     /// One sentence that begins with the argument's name.
     pub text: String,
-    /// The communicator of the operation that failed, and its error handler at that time. The handler is called instead
-    /// of the handler of the call's object.
+    /// The communicator of the operation that failed, and its error handler at that time. The handler is
+    /// called instead of the handler of the call's object.
     pub on: Option<(raw::Comm, Handler)>,
 }
 

@@ -1,9 +1,9 @@
-//! Kinds of objects whose calls are not built: windows, files, sessions. Of such an object, the face knows only the error
-//! handler.
+//! Kinds of objects whose calls are not built: windows, files, sessions. Of such an object, the face knows
+//! only the error handler.
 //!
-//! A call checks the handle before it raises any other error, so that the error goes to the handler of the handle's
-//! object. Each kind has a table, in `rma.rs`, `io.rs` and `session.rs`. When the calls that make such objects are built,
-//! the table will hold more than error handlers.
+//! A call checks the handle before it raises any other error, so that the error goes to the handler of the
+//! handle's object. Each kind has a table, in `rma.rs`, `io.rs` and `session.rs`. When the calls that make
+//! such objects are built, the table will hold more than error handlers.
 
 use super::handler::{self, Handler, HandlerCell, On};
 use super::{Failure, Result};

@@ -12,7 +12,8 @@ use crate::status::StatusOutput;
 use std::ffi::{c_int, c_void};
 use typepack::{Operation, SendMode};
 
-/// Sends a message and returns when the buffer may be changed or, in synchronous mode, when a receive has matched.
+/// Sends a message and returns when the buffer may be changed or, in synchronous mode, when a receive has
+/// matched.
 ///
 /// # Safety
 ///
@@ -35,7 +36,8 @@ unsafe fn blocking(
             let Some(dest) = destination(&on.comm, dest, tag)? else { return Ok(()) };
             memory(buf, plan, count, "buf")?;
             // The attached buffer holds the message, so the send continues when this call has returned.
-            // SAFETY: the elements are readable (condition of `# Safety`), and copied before `start_send` returns.
+            // SAFETY: the elements are readable (condition of `# Safety`), and copied before `start_send`
+            // returns.
             unsafe { start_send(&on, mode, (buf, plan, count), dest, tag).map(drop) }
         });
     }
@@ -50,8 +52,8 @@ unsafe fn blocking(
                 Mode::Standard | Mode::Ready | Mode::Buffered => SendMode::Standard,
             };
             let messages = comm.messages();
-            // SAFETY: the elements are readable until this function returns (condition of `# Safety`), which is
-            // after `finish`: the operation has ended then.
+            // SAFETY: the elements are readable until this function returns (condition of `# Safety`), which
+            // is after `finish`: the operation has ended then.
             let started = unsafe { messages.send(mode, buf.cast(), plan, count, dest, tag)? };
             messages.finish(started)?;
             Ok(())
@@ -122,8 +124,8 @@ pub(super) unsafe fn receive(
 ) -> typepack::Result<Option<Operation>> {
     let Some((source, tag)) = from else { return Ok(None) };
     let Elements { origin, plan, count } = incoming;
-    // SAFETY: `origin`, `plan` and `count` are those of `incoming`, writable until the operation has ended (condition
-    // of `# Safety`).
+    // SAFETY: `origin`, `plan` and `count` are those of `incoming`, writable until the operation has ended
+    // (condition of `# Safety`).
     unsafe { on.comm.messages().receive(*origin, plan, *count, source, tag).map(Some) }
 }
 
@@ -173,8 +175,8 @@ pub(super) type Halves = (typepack::Result<Option<Operation>>, typepack::Result<
 /// # Safety
 ///
 /// - `sendbuf` is readable for `sendcount` elements of `sendtype` until both operations have ended.
-/// - `recvbuf` is writable for `recvcount` elements of `recvtype` until both operations have ended, and they do not
-///   overlap the elements that are sent.
+/// - `recvbuf` is writable for `recvcount` elements of `recvtype` until both operations have ended, and they
+///   do not overlap the elements that are sent.
 pub(super) unsafe fn start_both<W: CountWidth>(
     on: &On,
     (sendbuf, sendcount, sendtype, dest, sendtag): Half<*const c_void, W>,
@@ -190,8 +192,8 @@ pub(super) unsafe fn start_both<W: CountWidth>(
     if from.is_some() {
         incoming.memory("recvbuf")?;
     }
-    // SAFETY: `incoming` is writable (second condition of `# Safety`) and `outgoing` readable (first condition)
-    // until both operations have ended.
+    // SAFETY: `incoming` is writable (second condition of `# Safety`) and `outgoing` readable (first
+    // condition) until both operations have ended.
     unsafe {
         let received = receive(on, &incoming, from);
         let Elements { origin, plan, count } = &outgoing;
@@ -208,8 +210,8 @@ pub(super) unsafe fn start_both<W: CountWidth>(
 /// # Safety
 ///
 /// - `sendbuf` is readable for `sendcount` elements of `sendtype` until the call returns.
-/// - `recvbuf` is writable for `recvcount` elements of `recvtype` until the call returns, and they do not overlap the
-///   elements that are sent.
+/// - `recvbuf` is writable for `recvcount` elements of `recvtype` until the call returns, and they do not
+///   overlap the elements that are sent.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 pub unsafe fn sendrecv<W: CountWidth>(
     sendbuf: *const c_void,
@@ -228,8 +230,8 @@ pub unsafe fn sendrecv<W: CountWidth>(
     let on = on(comm)?;
     let outgoing = (sendbuf, sendcount, sendtype, dest, sendtag);
     let incoming = (recvbuf, recvcount, recvtype, source, recvtag);
-    // SAFETY: the elements are readable and writable until this function returns (both conditions of `# Safety`).
-    // Both operations have ended when `both` returns.
+    // SAFETY: the elements are readable and writable until this function returns (both conditions of `#
+    // Safety`). Both operations have ended when `both` returns.
     let (sent, received) = unsafe { start_both::<W>(&on, outgoing, incoming)? };
     ended(both(&on, sent, received)?, status)
 }
@@ -258,8 +260,8 @@ pub unsafe fn sendrecv_replace<W: CountWidth>(
     if dest.is_some() || from.is_some() {
         elements.memory("buf")?;
     }
-    // SAFETY: the elements are readable and writable until this function returns (condition of `# Safety`). The send
-    // has copied them when `copied` returns, and the receive has ended when `both` returns.
+    // SAFETY: the elements are readable and writable until this function returns (condition of `# Safety`).
+    // The send has copied them when `copied` returns, and the receive has ended when `both` returns.
     let (sent, received) = unsafe {
         let sent = copied(&on, &elements, dest, sendtag)?;
         (Ok(sent), receive(&on, &elements, from))
@@ -284,7 +286,8 @@ pub(super) unsafe fn copied(
     let Elements { origin, plan, count } = elements;
     let messages = on.comm.messages();
     let send = |dest| {
-        // SAFETY: `elements` is readable (condition of `# Safety`), and the mode `Copied` copies it before it returns.
+        // SAFETY: `elements` is readable (condition of `# Safety`), and the mode `Copied` copies it before it
+        // returns.
         unsafe { messages.send(SendMode::Copied, *origin, plan, *count, dest, tag) }
     };
     dest.map(send).transpose()

@@ -1,5 +1,5 @@
-//! The calls that attach, detach and flush buffers for buffered sends (MPI-5.0 section 3.6). The buffers themselves are in
-//! `comm/buffer.rs`.
+//! The calls that attach, detach and flush buffers for buffered sends (MPI-5.0 section 3.6). The buffers
+//! themselves are in `comm/buffer.rs`.
 
 use crate::abi;
 use crate::argument::{Output, Place};
@@ -32,8 +32,8 @@ fn argument(buffer: *mut c_void, size: impl Number) -> Result<u64> {
 ///
 /// # Safety
 ///
-/// - `buffer` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and the program leaves them alone, until
-///   it is detached.
+/// - `buffer` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and the program leaves them
+///   alone, until it is detached.
 pub unsafe fn attach<W: CountWidth>(buffer: *mut c_void, size: W::Count) -> Result {
     let size = argument(buffer, size)?;
     // SAFETY: `buffer` is writable for `size` bytes until it is detached (condition of `# Safety`).
@@ -44,8 +44,8 @@ pub unsafe fn attach<W: CountWidth>(buffer: *mut c_void, size: W::Count) -> Resu
 ///
 /// # Safety
 ///
-/// - `buffer` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and the program leaves them alone, until
-///   it is detached.
+/// - `buffer` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and the program leaves them
+///   alone, until it is detached.
 pub unsafe fn comm_attach<W: CountWidth>(
     comm: raw::Comm,
     buffer: *mut c_void,

@@ -1,4 +1,5 @@
-//! Matched messages: probes that take a message out of the queue, and receives of that message (MPI-5.0 section 3.8.2).
+//! Matched messages: probes that take a message out of the queue, and receives of that message (MPI-5.0
+//! section 3.8.2).
 
 use super::nonblocking::received;
 use super::{Elements, on, origin};
@@ -93,7 +94,8 @@ fn invalid(message: raw::Message) -> Failure {
     Failure::no_object(abi::ERR_REQUEST, ("message", "message"), message.0, null)
 }
 
-/// Starts the receive of a message, and sets the handle to null. Returns `None` for a message from `MPI_PROC_NULL`.
+/// Starts the receive of a message, and sets the handle to null. Returns `None` for a message from
+/// `MPI_PROC_NULL`.
 ///
 /// # Safety
 ///
@@ -121,8 +123,8 @@ unsafe fn receive<W: CountWidth>(
     MESSAGES.remove(handle.0);
     out.set(raw::Message::NULL);
     let Elements { origin, plan, count } = &elements;
-    // SAFETY: `origin` is `buf`, and `plan` and `count` are those of the call, so the elements are writable until
-    // the operation has ended (condition of `# Safety`).
+    // SAFETY: `origin` is `buf`, and `plan` and `count` are those of the call, so the elements are writable
+    // until the operation has ended (condition of `# Safety`).
     let started = unsafe { on.comm.messages().receive_matched(*origin, plan, *count, matched) };
     Ok(Some((on, started)))
 }
@@ -139,8 +141,8 @@ pub unsafe fn mrecv<W: CountWidth>(
     message: InOut<raw::Message>,
     status: StatusOutput,
 ) -> Result {
-    // SAFETY: the elements are writable until this returns (condition of `# Safety`). `finish` returns when the
-    // operation has ended.
+    // SAFETY: the elements are writable until this returns (condition of `# Safety`). `finish` returns when
+    // the operation has ended.
     let outcome = match unsafe { receive::<W>(buf, count, datatype, message)? } {
         None => Outcome::from_nobody(),
         Some((on, started)) => {

@@ -1,13 +1,14 @@
 //! Point-to-point messages (MPI-5.0 chapter 3): these modules check the arguments of C and call the runtime.
 //!
-//! `blocking.rs`, `nonblocking.rs` and `persistent.rs` have the sends and receives, `probe.rs` and `matched.rs` the probes,
-//! `buffered.rs` the calls about buffers. This file has the checks that they share, in the order in which the calls make
-//! them. It converts ranks of the communicator to ranks of the world. `Comm::status` converts the ranks of statuses back.
+//! `blocking.rs`, `nonblocking.rs` and `persistent.rs` have the sends and receives, `probe.rs` and
+//! `matched.rs` the probes, `buffered.rs` the calls about buffers. This file has the checks that they share,
+//! in the order in which the calls make them. It converts ranks of the communicator to ranks of the world.
+//! `Comm::status` converts the ranks of statuses back.
 //!
 //! Invariant: no operation is started before every argument has been checked.
 
-/// Makes a function for each of the four send modes. Each has the arguments of `MPI_Send` and the one in parentheses, and
-/// calls the function that is named first with its mode.
+/// Makes a function for each of the four send modes. Each has the arguments of `MPI_Send` and the one in
+/// parentheses, and calls the function that is named first with its mode.
 macro_rules! send_family {
     ($call:ident $more:tt; $($name:ident, $mode:ident, $c:literal;)*) => {
         $(send_family! { @one $call $more $name $mode $c })*
@@ -17,8 +18,8 @@ macro_rules! send_family {
         ///
         /// # Safety
         ///
-        /// - `buf` is readable for `count` elements of `datatype`: until the call returns, until its request is
-        ///   complete, or, if the request is persistent, from each start to the completion.
+        /// - `buf` is readable for `count` elements of `datatype`: until the call returns, until its request
+        ///   is complete, or, if the request is persistent, from each start to the completion.
         pub unsafe fn $name<W: CountWidth>(
             buf: *const c_void,
             count: W::Count,
@@ -28,8 +29,8 @@ macro_rules! send_family {
             comm: raw::Comm,
             $($more: $type,)?
         ) -> Result {
-            // SAFETY: `buf` is readable for `count` elements of `datatype` for as long as `$call` needs them, which
-            // is what the condition of `# Safety` says for its kind of call.
+            // SAFETY: `buf` is readable for `count` elements of `datatype` for as long as `$call` needs them,
+            // which is what the condition of `# Safety` says for its kind of call.
             unsafe { $call(Mode::$mode, buf, count, datatype, dest, tag, comm $(, $more)?) }
         }
     };
@@ -80,7 +81,8 @@ fn world_rank(comm: &Comm, rank: c_int, argument: &'static str) -> Result<usize>
 /// Checks destination and tag of a send. Returns the rank in the world; `None` for `MPI_PROC_NULL`.
 ///
 /// # Errors
-/// Returns `MPI_ERR_RANK` if `dest` is not a rank of the communicator, and `MPI_ERR_TAG` if the tag is negative.
+/// Returns `MPI_ERR_RANK` if `dest` is not a rank of the communicator, and `MPI_ERR_TAG` if the tag is
+/// negative.
 #[inline]
 pub fn destination(comm: &Comm, dest: c_int, tag: c_int) -> Result<Option<usize>> {
     let dest = match dest {
@@ -97,8 +99,8 @@ pub fn destination(comm: &Comm, dest: c_int, tag: c_int) -> Result<Option<usize>
 /// Checks source and tag of a receive. Returns what the receive accepts; `None` for `MPI_PROC_NULL`.
 ///
 /// # Errors
-/// Returns `MPI_ERR_RANK` if `source` is neither a rank of the communicator nor `MPI_ANY_SOURCE`, and `MPI_ERR_TAG` if
-/// the tag is negative and not `MPI_ANY_TAG`.
+/// Returns `MPI_ERR_RANK` if `source` is neither a rank of the communicator nor `MPI_ANY_SOURCE`, and
+/// `MPI_ERR_TAG` if the tag is negative and not `MPI_ANY_TAG`.
 #[inline]
 pub fn origin(comm: &Comm, source: c_int, tag: c_int) -> Result<Option<(Source, Tag)>> {
     let source = match source {
@@ -131,16 +133,16 @@ pub struct Elements {
 // SAFETY: `plan` is shared and immutable. `origin` is an address of the C program's memory: the program has
 // promised that memory to the operation, whichever thread carries the operation out.
 unsafe impl Send for Elements {}
-// SAFETY: nothing is read or written through a shared reference; the unsafe calls that use `origin` each state
-// who else may access the memory.
+// SAFETY: nothing is read or written through a shared reference; the unsafe calls that use `origin` each
+// state who else may access the memory.
 unsafe impl Sync for Elements {}
 
 impl Elements {
     /// Checks count and datatype.
     ///
     /// # Errors
-    /// Returns `MPI_ERR_COUNT` if the count is negative or the packed size exceeds 63 bits, and `MPI_ERR_TYPE` if the
-    /// datatype is not valid or not committed.
+    /// Returns `MPI_ERR_COUNT` if the count is negative or the packed size exceeds 63 bits, and
+    /// `MPI_ERR_TYPE` if the datatype is not valid or not committed.
     pub fn new(buf: *const c_void, elements: impl Number, datatype: raw::Datatype) -> Result<Self> {
         let count = count(elements, "count")?;
         let plan = datatype::with(datatype, |ty| Ok(ty.plan()?.clone()))?;
@@ -165,8 +167,8 @@ impl Elements {
 ///
 /// # Safety
 ///
-/// - `elements.0` is readable for `elements.2` elements of the type of `elements.1`: in buffered mode until this
-///   returns, in the other modes until the operation has ended.
+/// - `elements.0` is readable for `elements.2` elements of the type of `elements.1`: in buffered mode until
+///   this returns, in the other modes until the operation has ended.
 #[inline]
 unsafe fn send(
     on: &On,

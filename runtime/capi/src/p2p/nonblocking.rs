@@ -1,7 +1,7 @@
 //! Nonblocking sends and receives (MPI-5.0 sections 3.7.2 and 3.11).
 //!
-//! All sends that are complete when their call returns share one handle. The call that completes an operation returns the
-//! operation's error.
+//! All sends that are complete when their call returns share one handle. The call that completes an operation
+//! returns the operation's error.
 
 use super::blocking::{copied, receive, start_both};
 use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
@@ -39,8 +39,8 @@ unsafe fn nonblocking(
         let plan = ty.plan()?;
         let Some(dest) = destination(&on.comm, dest, tag)? else { return Ok(None) };
         memory(buf, plan, count, "buf")?;
-        // SAFETY: the elements are readable until the request is complete (condition of `# Safety`): the operation
-        // has ended then.
+        // SAFETY: the elements are readable until the request is complete (condition of `# Safety`): the
+        // operation has ended then.
         unsafe { start_send(&on, mode, (buf, plan, count), dest, tag).map(Some) }
     })?;
     out.set(match started {
@@ -100,8 +100,8 @@ pub unsafe fn irecv<W: CountWidth>(
         };
         memory(buf, plan, count, "buf")?;
         plan.packed_bytes(count)?;
-        // SAFETY: `buf` is writable for the elements until the request is complete (condition of `# Safety`), which is
-        // when the operation has ended.
+        // SAFETY: `buf` is writable for the elements until the request is complete (condition of `# Safety`),
+        // which is when the operation has ended.
         let started = unsafe { on.comm.messages().receive(buf.cast(), plan, count, source, tag) };
         received(&on, started)
     })?;
@@ -133,8 +133,8 @@ fn pair(
 /// # Safety
 ///
 /// - `sendbuf` is readable for `sendcount` elements of `sendtype` until the request is complete.
-/// - `recvbuf` is writable for `recvcount` elements of `recvtype` until the request is complete, and they do not
-///   overlap the elements that are sent.
+/// - `recvbuf` is writable for `recvcount` elements of `recvtype` until the request is complete, and they do
+///   not overlap the elements that are sent.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 pub unsafe fn isendrecv<W: CountWidth>(
     sendbuf: *const c_void,
@@ -154,8 +154,8 @@ pub unsafe fn isendrecv<W: CountWidth>(
     let out = request.required("request")?;
     let outgoing = (sendbuf, sendcount, sendtype, dest, sendtag);
     let incoming = (recvbuf, recvcount, recvtype, source, recvtag);
-    // SAFETY: the elements are readable and writable until the request is complete (both conditions of `# Safety`).
-    // The request stands for both operations.
+    // SAFETY: the elements are readable and writable until the request is complete (both conditions of `#
+    // Safety`). The request stands for both operations.
     let (sent, received) = unsafe { start_both::<W>(&on, outgoing, incoming)? };
     if let (Err(_), Ok(Some(receive))) = (&sent, &received) {
         on.comm.messages().abandon(*receive);
@@ -189,8 +189,8 @@ pub unsafe fn isendrecv_replace<W: CountWidth>(
     if dest.is_some() || from.is_some() {
         elements.memory("buf")?;
     }
-    // SAFETY: the elements are readable and writable until the request is complete (condition of `# Safety`). The send
-    // has copied them when `copied` returns; the request stands for the receive.
+    // SAFETY: the elements are readable and writable until the request is complete (condition of `# Safety`).
+    // The send has copied them when `copied` returns; the request stands for the receive.
     let (sent, received) = unsafe {
         let sent = copied(&on, &elements, dest, sendtag)?;
         (sent, receive(&on, &elements, from))

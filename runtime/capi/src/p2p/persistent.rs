@@ -1,5 +1,5 @@
-//! Persistent sends and receives (MPI-5.0 section 3.9). This file checks the arguments once. `request/manage.rs` starts the
-//! operation as often as the program asks for it.
+//! Persistent sends and receives (MPI-5.0 section 3.9). This file checks the arguments once.
+//! `request/manage.rs` starts the operation as often as the program asks for it.
 
 use super::nonblocking::received;
 use super::{Elements, Mode, destination, on, origin, send as start_send};
@@ -28,11 +28,12 @@ impl Start for Send {
         let Some(dest) = self.dest else { return Ok(Running::Finished(Outcome::empty())) };
         let Elements { origin, plan, count } = &self.elements;
         let elements = (origin.cast_const().cast(), plan, *count);
-        // SAFETY: `prepare` was called for this request: the elements are readable from each start to the completion
-        // (condition of its `# Safety`), and this is a start.
+        // SAFETY: `prepare` was called for this request: the elements are readable from each start to the
+        // completion (condition of its `# Safety`), and this is a start.
         let started = unsafe { start_send(&self.on, self.mode, elements, dest, self.tag)? };
         Ok(match started {
-            // The attached buffer holds the message of a buffered send, so the send is complete for the program.
+            // The attached buffer holds the message of a buffered send, so the send is complete for the
+            // program.
             Operation::Pending(id) if self.mode != Mode::Buffered => Running::Send(id),
             Operation::Pending(_) | Operation::Done(_) => Running::Finished(Outcome::empty()),
         })
@@ -54,8 +55,8 @@ impl Start for Receive {
             return Ok(Running::Finished(Outcome::from_nobody()));
         };
         let Elements { origin, plan, count } = &self.elements;
-        // SAFETY: `recv_init` was called for this request: the elements are writable from each start to the completion
-        // (condition of its `# Safety`), and this is a start.
+        // SAFETY: `recv_init` was called for this request: the elements are writable from each start to the
+        // completion (condition of its `# Safety`), and this is a start.
         let started =
             unsafe { self.on.comm.messages().receive(*origin, plan, *count, source, tag) };
         received(&self.on, started)

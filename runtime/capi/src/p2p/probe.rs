@@ -1,5 +1,5 @@
-//! Probes that leave the message in the queue (MPI-5.0 section 3.8.1). The probes that take it out of the queue are in
-//! `matched.rs`.
+//! Probes that leave the message in the queue (MPI-5.0 section 3.8.1). The probes that take it out of the
+//! queue are in `matched.rs`.
 
 use super::origin;
 use crate::argument::Output;

@@ -1,8 +1,8 @@
 //! The calls that wait for requests, test them, and query their status (MPI-5.0 sections 3.7.3 to 3.7.6).
 //!
-//! Every call first reads its handles: an invalid handle fails the call before it has any effect. Then the runtime waits or
-//! tests (`Request::poll`, while its lock is held). Last, the call takes and writes the results and sets handles to null. A
-//! failure goes to the error handler of its communicator.
+//! Every call first reads its handles: an invalid handle fails the call before it has any effect. Then the
+//! runtime waits or tests (`Request::poll`, while its lock is held). Last, the call takes and writes the
+//! results and sets handles to null. A failure goes to the error handler of its communicator.
 
 use super::{Outcome, REQUESTS, Request, find, messages};
 use crate::abi;
@@ -93,7 +93,8 @@ impl Slots {
     /// - The standard gives the array at least `count` handles.
     unsafe fn seen_all(count: c_int, requests: Array<raw::Request>) -> Result<Self> {
         let count = length(count)?;
-        // SAFETY: the array has `count` handles (condition of `# Safety`), which are read before this returns.
+        // SAFETY: the array has `count` handles (condition of `# Safety`), which are read before this
+        // returns.
         let handles = unsafe { requests.entries(count, REQUESTS_ARRAY)? };
         let mut slots = room(count, REQUESTS_ARRAY)?;
         for handle in handles {
@@ -123,8 +124,8 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         self.requests().any(is_active)
     }
 
-    /// Returns whether all requests are complete. It stops at the first that is not; `seen` is where the next call
-    /// continues.
+    /// Returns whether all requests are complete. It stops at the first that is not; `seen` is where the next
+    /// call continues.
     fn all(&self, seen: &mut usize, ongoing: &mut Ongoing<'_>) -> Option<()> {
         while let Some((_, request)) = self.slots.as_ref().get(*seen) {
             if request.as_ref().is_some_and(|request| !request.poll(ongoing)) {
@@ -152,8 +153,9 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         (!complete.is_empty()).then_some(complete)
     }
 
-    /// Returns what the runtime found. If the runtime failed, no operation can continue: all pending operations end with
-    /// that failure, and `again` looks once more. `None` if only generalized requests are left to wait for.
+    /// Returns what the runtime found. If the runtime failed, no operation can continue: all pending
+    /// operations end with that failure, and `again` looks once more. `None` if only generalized requests are
+    /// left to wait for.
     fn or_end<R>(
         &self,
         found: typepack::Result<Option<R>>,
@@ -174,8 +176,8 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         }
     }
 
-    /// Takes the result of a complete request, and sets its handle to null unless the request is persistent. Returns
-    /// `None` for a request that was null or inactive.
+    /// Takes the result of a complete request, and sets its handle to null unless the request is persistent.
+    /// Returns `None` for a request that was null or inactive.
     fn conclude(&self, at: usize) -> Option<Outcome> {
         let (handle, Some(request)) = &self.slots.as_ref()[at] else { return None };
         let outcome = request.take();
@@ -220,7 +222,8 @@ impl Statuses {
         self.failure = self.failure.take().or(failure);
     }
 
-    /// Returns the result of the call. If an operation failed, it first writes the error fields of all statuses.
+    /// Returns the result of the call. If an operation failed, it first writes the error fields of all
+    /// statuses.
     fn end(self) -> Result {
         let Some(mut first) = self.failure else { return Ok(()) };
         if let Some(places) = self.places {
@@ -233,8 +236,8 @@ impl Statuses {
     }
 }
 
-/// Writes the status of an operation, and returns its failure. Without an operation, it writes the empty status with its
-/// error field (MPI-5.0 section 3.7.3).
+/// Writes the status of an operation, and returns its failure. Without an operation, it writes the empty
+/// status with its error field (MPI-5.0 section 3.7.3).
 fn put(outcome: Option<Outcome>, status: StatusOutput) -> Option<Failure> {
     match &outcome {
         Some(outcome) => status.put(&outcome.status),
@@ -408,7 +411,8 @@ impl SomeOf {
         Ok(())
     }
 
-    /// Writes the number of complete requests, their indices, and the outcome that `outcome` returns for each.
+    /// Writes the number of complete requests, their indices, and the outcome that `outcome` returns for
+    /// each.
     fn write(mut self, complete: &[usize], outcome: impl Fn(usize) -> Option<Outcome>) -> Result {
         self.count.set(complete.len() as c_int);
         for (i, at) in complete.iter().enumerate() {

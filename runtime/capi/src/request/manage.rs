@@ -82,8 +82,8 @@ pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
     found.iter().try_for_each(|(_, request)| begin(request))
 }
 
-/// Returns the failure of a call that does not take collective operations (MPI-5.0 sections 6.12 and 6.13). It goes to the
-/// error handler of the operation's communicator.
+/// Returns the failure of a call that does not take collective operations (MPI-5.0 sections 6.12 and 6.13).
+/// It goes to the error handler of the operation's communicator.
 #[cold]
 fn of_collective(request: &Request, what: &str) -> Failure {
     let detail = format!("a collective operation cannot be {what}");

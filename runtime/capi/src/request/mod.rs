@@ -1,13 +1,13 @@
 //! Requests behind handles: operations that have been started and not yet completed.
 //!
-//! `p2p/`, `coll/` and `generalized.rs` make requests. `complete.rs` waits, tests and queries. `manage.rs` starts, cancels and
-//! frees. The state of an operation is a [`Running`]. It becomes [`Running::Finished`] while the runtime's lock is held
-//! (`Request::poll`). The result is taken without that lock, because this may call the user's functions of a generalized
-//! request.
+//! `p2p/`, `coll/` and `generalized.rs` make requests. `complete.rs` waits, tests and queries. `manage.rs`
+//! starts, cancels and frees. The state of an operation is a [`Running`]. It becomes [`Running::Finished`]
+//! while the runtime's lock is held (`Request::poll`). The result is taken without that lock, because this
+//! may call the user's functions of a generalized request.
 //!
-//! Invariants: a request's own lock may be taken while the runtime's lock is held, never the other way round. A request
-//! keeps its communicator alive, and the runtime keeps the plans alive, so the program may free both while the operation
-//! is pending.
+//! Invariants: a request's own lock may be taken while the runtime's lock is held, never the other way round.
+//! A request keeps its communicator alive, and the runtime keeps the plans alive, so the program may free
+//! both while the operation is pending.
 
 pub mod complete;
 pub mod generalized;
@@ -107,7 +107,8 @@ pub struct Request {
     collective: bool,
     /// The communicator that the operation makes. It is not dropped while the runtime's lock is held.
     making: Option<Box<Making>>,
-    /// Whether this is the request that all sends share that were complete at once. Its handle never becomes invalid.
+    /// Whether this is the request that all sends share that were complete at once. Its handle never becomes
+    /// invalid.
     shared: bool,
     running: Mutex<Running>,
 }
@@ -195,7 +196,8 @@ impl Request {
             Some(on) => on.raise(failure.clone()),
             None => failure.clone(),
         };
-        // The user carries out a generalized request, so it may still complete, and its functions are called then.
+        // The user carries out a generalized request, so it may still complete, and its functions are called
+        // then.
         if !matches!(*running, Running::User(..) | Running::Freed(_)) {
             let outcome = Outcome { status: Status::empty(), failure: Some(failure) };
             *running = Running::Finished(outcome);
@@ -206,7 +208,8 @@ impl Request {
         }
     }
 
-    /// Takes the result of a complete operation. The request is inactive afterwards. `None` if it was inactive before.
+    /// Takes the result of a complete operation. The request is inactive afterwards. `None` if it was
+    /// inactive before.
     fn take(&self) -> Option<Outcome> {
         if self.shared {
             return Some(Outcome::empty());
@@ -286,7 +289,8 @@ fn insert(request: Request) -> Result<raw::Request> {
 /// Makes a request for an operation that has been started.
 ///
 /// # Errors
-/// Returns `MPI_ERR_OTHER` if no handle is left. Then the operation has been abandoned, and no longer uses its memory.
+/// Returns `MPI_ERR_OTHER` if no handle is left. Then the operation has been abandoned, and no longer uses
+/// its memory.
 pub fn open(on: Option<On>, running: Running) -> Result<raw::Request> {
     insert(Request::new(on, running))
 }
@@ -332,8 +336,8 @@ pub fn persistent_collective(on: On, start: Box<dyn Start>) -> Result<raw::Reque
     insert(Request { persistent: Some(start), collective: true, ..request })
 }
 
-/// Returns the handle of all sends that were complete when their call returned. Most sends are, so they share one request
-/// instead of making one each.
+/// Returns the handle of all sends that were complete when their call returned. Most sends are, so they share
+/// one request instead of making one each.
 ///
 /// # Errors
 /// Returns `MPI_ERR_OTHER` if no handle is left.
@@ -362,7 +366,8 @@ pub fn find(request: raw::Request) -> Result<Arc<Request>> {
 /// Completes a generalized request (`MPI_Grequest_complete`).
 ///
 /// # Errors
-/// Returns `MPI_ERR_REQUEST` if the request is of another kind or already complete, and the code of its free function.
+/// Returns `MPI_ERR_REQUEST` if the request is of another kind or already complete, and the code of its free
+/// function.
 pub fn complete(handle: raw::Request) -> Result {
     let request = REQUESTS.find(handle.0).ok_or_else(|| invalid(handle))?;
     let mut running = request.lock();

@@ -1,8 +1,8 @@
 //! The Rust types for the C types of the ABI.
 //!
-//! Each kind of handle has a type of its own (`raw.rs` of `typepack-capi-datatype`), so that a communicator cannot be
-//! passed for a datatype. Pointers stay pointers. Callbacks are opaque addresses until `capi/src/callback.rs` has compared
-//! them with the sentinels.
+//! Each kind of handle has a type of its own (`raw.rs` of `typepack-capi-datatype`), so that a communicator
+//! cannot be passed for a datatype. Pointers stay pointers. Callbacks are opaque addresses until
+//! `capi/src/callback.rs` has compared them with the sentinels.
 
 use super::rows::HANDLES;
 
@@ -18,7 +18,8 @@ pub fn rust(c_type: &str, callbacks: &[String]) -> String {
         if callbacks.iter().any(|name| name == inner) {
             return "raw::Callback".to_owned();
         }
-        // `const T *` is a pointer to a constant. `const T **` would be a mutable pointer to a pointer to a constant.
+        // `const T *` is a pointer to a constant. `const T **` would be a mutable pointer to a pointer to a
+        // constant.
         return match inner.strip_prefix("const ") {
             Some(inner) if !inner.ends_with('*') => format!("*const {}", rust(inner, callbacks)),
             _ => format!("*mut {}", rust(inner, callbacks)),

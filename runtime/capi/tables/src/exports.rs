@@ -1,10 +1,11 @@
 //! Makes the exported functions as Rust source: `MPI_X` and `PMPI_X` for every row of `abi/functions.csv`.
 //!
-//! Each function goes through `crate::entry`, which checks that the call is allowed now, catches panics and raises errors.
-//! A function that is built (`abi/built.csv`) calls its implementation there. It turns each pointer into the type that the
-//! implementation takes for it (`crate::argument`), and so trusts what the C caller promises about the pointer. Any other
-//! function clears its outputs and raises `MPI_ERR_UNSUPPORTED_OPERATION`. Both names have the whole body: a tool that
-//! replaces `MPI_X` must reach the library through `PMPI_X`.
+//! Each function goes through `crate::entry`, which checks that the call is allowed now, catches panics and
+//! raises errors. A function that is built (`abi/built.csv`) calls its implementation there. It turns each
+//! pointer into the type that the implementation takes for it (`crate::argument`), and so trusts what the C
+//! caller promises about the pointer. Any other function clears its outputs and raises
+//! `MPI_ERR_UNSUPPORTED_OPERATION`. Both names have the whole body: a tool that replaces `MPI_X` must reach
+//! the library through `PMPI_X`.
 
 use super::ctype::rust;
 use super::rows::{Built, Callback, Function, HANDLES, Parameter};
@@ -13,8 +14,9 @@ use std::fmt::Write;
 
 /// Why the unsafe blocks of the exported functions are sound. They are the one place that trusts a C caller.
 const TRUST: &str = "        \
-        // SAFETY: the C caller promises what the standard asks for: each pointer is null or what the type of its\n        \
-        // parameter says (`argument/`), and buffers have the elements that counts and datatypes say.\n";
+        // SAFETY: the C caller promises what the standard asks for: each pointer is null or what the type of
+        // its\n        \ parameter says (`argument/`), and buffers have the elements that counts and
+        // datatypes say.\n";
 
 /// Returns the name of a parameter in Rust, where some names are keywords.
 fn name(parameter: &Parameter) -> String {
@@ -24,8 +26,9 @@ fn name(parameter: &Parameter) -> String {
     }
 }
 
-/// Returns the object whose error handler is called for an error of this function: the first communicator, file, window or
-/// session among its arguments, or `MPI_FILE_NULL` for the functions that open or delete a file (MPI-5.0 section 14.7).
+/// Returns the object whose error handler is called for an error of this function: the first communicator,
+/// file, window or session among its arguments, or `MPI_FILE_NULL` for the functions that open or delete a
+/// file (MPI-5.0 section 14.7).
 fn object(function: &Function) -> String {
     if matches!(function.name.as_str(), "MPI_File_open" | "MPI_File_delete") {
         return "At::File(raw::File::NULL)".to_owned();
@@ -43,8 +46,8 @@ fn object(function: &Function) -> String {
         .unwrap_or_else(|| "At::Nothing".to_owned())
 }
 
-/// Returns the statements with which a function that is not built checks the handles of operations, windows, files and
-/// sessions among its arguments. If it frees the object, it gets the handle by address.
+/// Returns the statements with which a function that is not built checks the handles of operations, windows,
+/// files and sessions among its arguments. If it frees the object, it gets the handle by address.
 fn check(function: &Function) -> String {
     let mut text = String::new();
     for p in function.parameters.iter().filter(|p| !p.array) {
@@ -82,8 +85,8 @@ fn frees(function: &Function) -> bool {
     ["_free", "_disconnect", "_close", "_finalize"].iter().any(|end| function.name.ends_with(end))
 }
 
-/// Returns the statements with which a function that is not built clears its outputs: null handles, zeros, empty strings.
-/// Outputs that are also inputs, and arrays, stay unchanged.
+/// Returns the statements with which a function that is not built clears its outputs: null handles, zeros,
+/// empty strings. Outputs that are also inputs, and arrays, stay unchanged.
 fn clear(function: &Function) -> String {
     let mut text = String::new();
     for p in function.parameters.iter().filter(|p| !p.array && !frees(function)) {

@@ -1,7 +1,7 @@
 //! Compiles the C programs of tests against `include/mpi.h` and the library that cargo has built.
 //!
-//! `FACE_TEST_LIBRARY` names another library, and `FACE_TEST_CFLAGS` has more arguments for the compiler. With these,
-//! `scripts/asan` runs the programs with AddressSanitizer.
+//! `FACE_TEST_LIBRARY` names another library, and `FACE_TEST_CFLAGS` has more arguments for the compiler.
+//! With these, `scripts/asan` runs the programs with AddressSanitizer.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -60,7 +60,8 @@ impl<T: Copy> Array<T> {
     ///
     /// - The standard gives this argument at least `length` entries.
     pub unsafe fn copy(self, length: usize, argument: &'static str) -> Result<Vec<T>> {
-        // SAFETY: the array has `length` entries (condition of `# Safety`); they are read before this returns.
+        // SAFETY: the array has `length` entries (condition of `# Safety`); they are read before this
+        // returns.
         let entries = unsafe { self.entries(length, argument)? };
         let mut copy = room(length, argument)?;
         copy.extend(entries);

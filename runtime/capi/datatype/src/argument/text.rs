@@ -1,8 +1,8 @@
 //! Strings from C and for C.
 //!
 //! A string is read up to the limit that the standard sets for its kind, and no further: a string without an
-//! end is an error. A result is cut to the room that the standard guarantees, and terminated. Names of objects
-//! are cut (MPI-5.0 section 7.8).
+//! end is an error. A result is cut to the room that the standard guarantees, and terminated. Names of
+//! objects are cut (MPI-5.0 section 7.8).
 
 use super::FromC;
 use crate::failure::{Failure, Result};
@@ -50,8 +50,8 @@ impl Text {
             return Err(Failure::null(argument));
         }
         // SAFETY: the pointer is not null, so the string is readable up to and including its first zero byte
-        // (promise of `Text`). `strnlen` stops there or at `limit`; the slice has only bytes that it has seen,
-        // and nobody writes to them during the call.
+        // (promise of `Text`). `strnlen` stops there or at `limit`; the slice has only bytes that it has
+        // seen, and nobody writes to them during the call.
         let bytes = unsafe {
             let length = libc::strnlen(self.0, limit as usize);
             std::slice::from_raw_parts(self.0.cast::<u8>(), length)

@@ -1,11 +1,11 @@
 //! Handles: numbers that stand for objects.
 //!
-//! The handle of a user's object is a number above the predefined handles. It consists of the object's kind, the
-//! object's place in the [`Table`](table::Table) of the kind, and the place's generation: how often the place has
-//! been used. The lower 32 bits alone are the handle's integer (`MPI_X_toint`), which is unique among live
-//! handles. The upper 32 bits complete the generation, so that a freed handle stays invalid for the next 2^38
-//! uses of its place. The library never follows a handle as an address: it looks the handle up, and does not
-//! find a stale, foreign or null handle.
+//! The handle of a user's object is a number above the predefined handles. It consists of the object's kind,
+//! the object's place in the [`Table`](table::Table) of the kind, and the place's generation: how often the
+//! place has been used. The lower 32 bits alone are the handle's integer (`MPI_X_toint`), which is unique
+//! among live handles. The upper 32 bits complete the generation, so that a freed handle stays invalid for
+//! the next 2^38 uses of its place. The library never follows a handle as an address: it looks the handle up,
+//! and does not find a stale, foreign or null handle.
 //!
 //! ```text
 //!   63          32 31    28 27        22 21         0

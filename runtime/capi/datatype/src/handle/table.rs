@@ -1,8 +1,8 @@
 //! The objects of one kind, found by handle.
 //!
-//! Each kind has one lock, which is held while the table is read or changed. The table returns counted references:
-//! an object that is freed while another thread uses it is dropped when that use ends. `thread_cache.rs` avoids
-//! the lock.
+//! Each kind has one lock, which is held while the table is read or changed. The table returns counted
+//! references: an object that is freed while another thread uses it is dropped when that use ends.
+//! `thread_cache.rs` avoids the lock.
 
 use super::{Kind, LOW_BITS, PLACE_BITS, Parts};
 use crate::abi;
@@ -43,8 +43,8 @@ impl<T> Table<T> {
         Self { kind, slots: RwLock::new(slots), removals: AtomicU64::new(0) }
     }
 
-    // A poisoned lock is fine: each change ends with one assignment, so a panic leaves the slots either unchanged
-    // or completely changed.
+    // A poisoned lock is fine: each change ends with one assignment, so a panic leaves the slots either
+    // unchanged or completely changed.
     fn read(&self) -> RwLockReadGuard<'_, Slots<T>> {
         self.slots.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -63,7 +63,8 @@ impl<T> Table<T> {
         Ok(handle)
     }
 
-    /// Returns a handle for an object that [`fill`](Self::fill) adds later. Until then no object is found by it.
+    /// Returns a handle for an object that [`fill`](Self::fill) adds later. Until then no object is found by
+    /// it.
     ///
     /// # Errors
     /// Returns `MPI_ERR_OTHER` if there are four million objects of the kind.

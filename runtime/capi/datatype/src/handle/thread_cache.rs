@@ -1,28 +1,30 @@
 //! Finds the objects that a thread used last, without a lock.
 //!
-//! A packing call takes a few nanoseconds; a lock and a reference count would take most of them. So each thread
-//! caches a few handles of a kind with counted references to their objects. The cached handles are valid as long
-//! as the kind's table has not removed an object, which one counter tells. The cache has four places. It drops a
-//! freed object when the thread looks for another object of the same place, or when the thread ends.
+//! A packing call takes a few nanoseconds; a lock and a reference count would take most of them. So each
+//! thread caches a few handles of a kind with counted references to their objects. The cached handles are
+//! valid as long as the kind's table has not removed an object, which one counter tells. The cache has four
+//! places. It drops a freed object when the thread looks for another object of the same place, or when the
+//! thread ends.
 //!
-//! The cache of one thread is an entry, a `PerThread`. Most threads have an entry in the kind's [`ThreadCache`], in the
-//! slot of their key (`typepack_engine::thread`), and find it without a call. If another thread has the slot, the
-//! thread has an entry of its own. It finds that entry through [`Home`], a thread-local variable, which also clears
-//! the entry when the thread ends.
+//! The cache of one thread is an entry, a `PerThread`. Most threads have an entry in the kind's
+//! [`ThreadCache`], in the slot of their key (`typepack_engine::thread`), and find it without a call. If
+//! another thread has the slot, the thread has an entry of its own. It finds that entry through [`Home`], a
+//! thread-local variable, which also clears the entry when the thread ends.
 //!
 //! # Safety
 //!
-//! Only one thread accesses the cells of an entry: the thread whose key is the entry's owner. This holds for two
-//! reasons:
+//! Only one thread accesses the cells of an entry: the thread whose key is the entry's owner. This holds for
+//! two reasons:
 //!
-//! - A thread takes only an entry without an owner, by an atomic exchange, and only the owner gives the entry up.
-//! - Two live threads never have the same key. A thread can end without giving its entry up: if the C library did
-//!   not end it, or if it does not exist in a forked child. Then the next thread with the same key takes over the
-//!   entry as it is. The objects in it may be used by any thread. The count of uses may stay above 0, and then the
-//!   entry caches nothing new.
+//! - A thread takes only an entry without an owner, by an atomic exchange, and only the owner gives the entry
+//!   up.
+//! - Two live threads never have the same key. A thread can end without giving its entry up: if the C library
+//!   did not end it, or if it does not exist in a forked child. Then the next thread with the same key takes
+//!   over the entry as it is. The objects in it may be used by any thread. The count of uses may stay above
+//!   0, and then the entry caches nothing new.
 //!
-//! A cached object is alive, because the entry holds a reference. The entry drops the reference only while it has no
-//! uses. A [`Held`] is a use, so it may follow the object's address.
+//! A cached object is alive, because the entry holds a reference. The entry drops the reference only while it
+//! has no uses. A [`Held`] is a use, so it may follow the object's address.
 
 use super::table::Table;
 use std::cell::{Cell, OnceCell};
@@ -59,8 +61,8 @@ struct Place<T> {
     object: Cell<*const T>,
 }
 
-// SAFETY: only the owner accesses the cells (this file's `# Safety`). Any thread may use and drop the objects,
-// because `T` is `Send + Sync`.
+// SAFETY: only the owner accesses the cells (this file's `# Safety`). Any thread may use and drop the
+// objects, because `T` is `Send + Sync`.
 unsafe impl<T: Send + Sync> Sync for PerThread<T> {}
 
 /// A count of removals that no table reaches.
@@ -73,8 +75,8 @@ impl<T> Place<T> {
 
     /// Caches another object, or none; returns the object that was cached.
     ///
-    /// The order of the stores matters. If another thread forks between two of them, the child has a place that
-    /// matches no handle: in the child a new thread may get the key of the thread that was here.
+    /// The order of the stores matters. If another thread forks between two of them, the child has a place
+    /// that matches no handle: in the child a new thread may get the key of the thread that was here.
     fn replace(&self, handle: usize, removals: u64, object: Option<Arc<T>>) -> Option<Arc<T>> {
         let removals = if object.is_some() { removals } else { NEVER };
         self.removals.set(NEVER);
@@ -83,8 +85,8 @@ impl<T> Place<T> {
         let before = self.object.replace(object.map_or(null(), Arc::into_raw));
         compiler_fence(Ordering::SeqCst);
         self.removals.set(removals);
-        // SAFETY: `before` is not null (`then`), so an earlier call of this function made it with `Arc::into_raw`. The
-        // `replace` above took it out of the cell, so no other `from_raw` gets it.
+        // SAFETY: `before` is not null (`then`), so an earlier call of this function made it with
+        // `Arc::into_raw`. The `replace` above took it out of the cell, so no other `from_raw` gets it.
         (!before.is_null()).then(|| unsafe { Arc::from_raw(before) })
     }
 }
@@ -100,7 +102,8 @@ impl<T> PerThread<T> {
         &self.places[handle % PLACES]
     }
 
-    /// Returns the object of `handle` if it is cached and the table has removed no object since. For the owner only.
+    /// Returns the object of `handle` if it is cached and the table has removed no object since. For the
+    /// owner only.
     #[inline(always)]
     fn seen(&self, handle: usize, removals: u64) -> Option<*const T> {
         let place = self.place(handle);
@@ -212,7 +215,8 @@ impl<T> Held<T> {
     #[inline(never)]
     fn end_other(hold: *const Cell<usize>, object: *const T) {
         if hold == OWN {
-            // SAFETY: `hold` is `OWN`, so `own` made `object` with `Arc::into_raw`. Only this drop takes it back.
+            // SAFETY: `hold` is `OWN`, so `own` made `object` with `Arc::into_raw`. Only this drop takes it
+            // back.
             drop(unsafe { Arc::from_raw(object) });
         }
     }
@@ -223,8 +227,8 @@ impl<T> Deref for Held<T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: `object` is alive: the entry holds it while it has this use, or `self` owns a reference, or the
-        // object is never freed.
+        // SAFETY: `object` is alive: the entry holds it while it has this use, or `self` owns a reference, or
+        // the object is never freed.
         unsafe { &*self.object }
     }
 }
@@ -233,9 +237,9 @@ impl<T> Drop for Held<T> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.hold.addr() > FOREVER.addr() {
-            // SAFETY: `hold` is neither `OWN` nor `FOREVER`, so it points to the uses of an entry. The entry lies in a
-            // static, or it lives until its thread has ended, and longer while it has uses. `self` is not `Send`
-            // (raw pointers), so this is the thread that owns the entry.
+            // SAFETY: `hold` is neither `OWN` nor `FOREVER`, so it points to the uses of an entry. The entry
+            // lies in a static, or it lives until its thread has ended, and longer while it has uses. `self`
+            // is not `Send` (raw pointers), so this is the thread that owns the entry.
             let uses = unsafe { &*self.hold };
             uses.set(uses.get() - 1);
         } else {
@@ -256,7 +260,8 @@ impl<T: Send + Sync> ThreadCache<T> {
         Self { entries: [const { PerThread::new(0) }; SLOTS] }
     }
 
-    /// Returns the object of `handle`; `None` if there is none. All calls with one table pass the same `home`.
+    /// Returns the object of `handle`; `None` if there is none. All calls with one table pass the same
+    /// `home`.
     #[inline(always)]
     pub fn find(
         &'static self,
@@ -285,8 +290,8 @@ impl<T: Send + Sync> ThreadCache<T> {
     ) -> Option<Held<T>> {
         let found = home.try_with(|home| {
             let entry = home.entry(self, key);
-            // The counter is read before the table: a removal in between makes the cached handle useless at the
-            // next call, but not wrong.
+            // The counter is read before the table: a removal in between makes the cached handle useless at
+            // the next call, but not wrong.
             let removals = table.removals();
             if let Some(object) = entry.seen(handle, removals) {
                 return (Some(Held::of(entry, object)), None);
@@ -302,8 +307,8 @@ impl<T: Send + Sync> ThreadCache<T> {
             (address.map(|address| Held::of(entry, address)), before)
         });
         match found {
-            // The object that was cached before is dropped only now, when the entry is consistent again: dropping
-            // an object may look for other objects.
+            // The object that was cached before is dropped only now, when the entry is consistent again:
+            // dropping an object may look for other objects.
             Ok((held, before)) => {
                 drop(before);
                 held
@@ -381,7 +386,8 @@ mod tests {
         }
     }
 
-    /// A thread drops its cached objects when it ends, wherever its entry is: more threads than slots, two rounds.
+    /// A thread drops its cached objects when it ends, wherever its entry is: more threads than slots, two
+    /// rounds.
     #[test]
     fn a_thread_that_ends_lets_go() {
         kind!(TABLE, find, [u64; 3]);

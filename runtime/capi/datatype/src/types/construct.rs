@@ -190,7 +190,8 @@ unsafe fn members<C: Number, A: Number>(
     let count = length(count, "count")?;
     // SAFETY: the array of types has `count` entries (condition of `# Safety`), read before this returns.
     let types = unsafe { types.entries(count, "array_of_types")? };
-    // SAFETY: the arrays of block lengths and displacements have `count` entries too (condition of `# Safety`).
+    // SAFETY: the arrays of block lengths and displacements have `count` entries too (condition of `#
+    // Safety`).
     let (lengths, displacements) = unsafe { blocks(count, blocklengths, displacements)? };
     let types = types
         .map(|handle| Ok(find(handle)?.tree().clone()))

@@ -1,8 +1,8 @@
 //! Decoding: the calls that say how a datatype was made (MPI-5.0 section 5.1.13), and the calls that find a
 //! predefined datatype by its properties.
 //!
-//! A query without large counts is an error for a datatype that a call with large counts (`_c`) made. The engine
-//! knows which datatypes these are.
+//! A query without large counts is an error for a datatype that a call with large counts (`_c`) made. The
+//! engine knows which datatypes these are.
 
 use super::find;
 use super::predefined::{handle_of, unnamed};
@@ -216,9 +216,9 @@ pub fn match_size(typeclass: c_int, size: c_int, datatype: Output<raw::Datatype>
 
 /// `MPI_Type_get_value_index`: the named pair of the two types, or `MPI_DATATYPE_NULL`.
 ///
-/// MPICH does the same. The standard leaves open whether there are pairs without a name. The engine has such pairs,
-/// but programs, for example mpi4py's tests, take a pair that decodes as `MPI_COMBINER_VALUE_INDEX` for a type of the
-/// user, and free it.
+/// MPICH does the same. The standard leaves open whether there are pairs without a name. The engine has such
+/// pairs, but programs, for example mpi4py's tests, take a pair that decodes as `MPI_COMBINER_VALUE_INDEX`
+/// for a type of the user, and free it.
 pub fn value_index(
     value: raw::Datatype,
     index: raw::Datatype,

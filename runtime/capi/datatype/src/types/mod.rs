@@ -1,8 +1,9 @@
 //! Datatypes behind handles.
 //!
-//! `construct.rs` makes datatypes, `query.rs` answers questions about them, `decode.rs` says how they were made. `pack.rs`
-//! and the message calls use the committed plan. The engine has the datatypes themselves. A [`Type`] adds what only C
-//! has: a name, whether the type was committed, and a place for data of the host, such as attributes.
+//! `construct.rs` makes datatypes, `query.rs` answers questions about them, `decode.rs` says how they were
+//! made. `pack.rs` and the message calls use the committed plan. The engine has the datatypes themselves. A
+//! [`Type`] adds what only C has: a name, whether the type was committed, and a place for data of the host,
+//! such as attributes.
 
 pub mod construct;
 pub mod decode;
@@ -25,8 +26,8 @@ pub type Commit = fn(&Datatype) -> Result<Plan>;
 
 static COMMIT: OnceLock<Commit> = OnceLock::new();
 
-/// Sets how types are committed from now on: for example with a code generator. Without this call the engine commits
-/// them. Only the first call has an effect.
+/// Sets how types are committed from now on: for example with a code generator. Without this call the engine
+/// commits them. Only the first call has an effect.
 pub fn commit_with(commit: Commit) {
     let _first = COMMIT.set(commit);
 }
@@ -56,8 +57,8 @@ impl Type {
         Self { tree, plan, name, attached }
     }
 
-    /// Returns the host's data of the type. The first call makes it. `None` if the data has another Rust type, which
-    /// cannot happen in a host that always asks for the same one.
+    /// Returns the host's data of the type. The first call makes it. `None` if the data has another Rust
+    /// type, which cannot happen in a host that always asks for the same one.
     pub fn attached<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.attached.get_or_init(|| Box::new(make())).downcast_ref()
     }

@@ -1,8 +1,8 @@
-//! Predefined datatypes: those that have a number in the ABI, and those that a call returns and the user must not
-//! free (Fortran 90 kinds, pairs).
+//! Predefined datatypes: those that have a number in the ABI, and those that a call returns and the user must
+//! not free (Fortran 90 kinds, pairs).
 //!
-//! The datatypes with a number are found by their number. Each of the others has one handle for the life of the
-//! process, however often calls return it.
+//! The datatypes with a number are found by their number. Each of the others has one handle for the life of
+//! the process, however often calls return it.
 
 use super::{TYPES, Type};
 use crate::failure::Result;

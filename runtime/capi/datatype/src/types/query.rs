@@ -84,8 +84,8 @@ pub fn set_name(datatype: raw::Datatype, name: Text) -> Result {
     Ok(())
 }
 
-/// Returns the name that the standard's tables have (MPI-5.0 section 3.2.2). For two datatypes the ABI and the engine
-/// use the name that these tables list as a synonym.
+/// Returns the name that the standard's tables have (MPI-5.0 section 3.2.2). For two datatypes the ABI and
+/// the engine use the name that these tables list as a synonym.
 fn standard_name(named: Named) -> Vec<u8> {
     let name = match named {
         Named::LONG_LONG => "MPI_LONG_LONG_INT",
@@ -95,8 +95,8 @@ fn standard_name(named: Named) -> Vec<u8> {
     name.into()
 }
 
-/// `MPI_Type_get_name`. A predefined datatype has the standard's name until the program sets another; any other
-/// datatype has none.
+/// `MPI_Type_get_name`. A predefined datatype has the standard's name until the program sets another; any
+/// other datatype has none.
 pub fn get_name(
     datatype: raw::Datatype,
     name: TextOutput<{ abi::MAX_OBJECT_NAME }>,
