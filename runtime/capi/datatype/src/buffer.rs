@@ -36,7 +36,8 @@ fn far(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -
     if plan.element_bytes() == 0 || (low >= 0 && high <= 1 << ADDRESS_BITS) {
         return Ok(());
     }
-    let detail = format!("{elements} elements would end at address {high:#x}, where no memory can be");
+    let detail =
+        format!("{elements} elements would end at address {high:#x}, where no memory can be");
     Err(Failure::new(abi::ERR_BUFFER, argument, detail))
 }
 
@@ -45,5 +46,9 @@ fn nowhere(plan: &Plan, argument: &'static str) -> Result {
     if plan.element_bytes() == 0 || plan.footprint().true_lb >= PAGE {
         return Ok(());
     }
-    Err(Failure::new(abi::ERR_BUFFER, argument, "null pointer, but the displacements are not absolute"))
+    Err(Failure::new(
+        abi::ERR_BUFFER,
+        argument,
+        "null pointer, but the displacements are not absolute",
+    ))
 }

@@ -38,7 +38,8 @@ fn advanced<N: Number>(out: Place<N>, position: usize) -> Result {
 
 #[cold]
 fn too_far(position: usize) -> Failure {
-    Failure::new(abi::ERR_VALUE_TOO_LARGE, "position", format!("{position} does not fit the type of the argument"))
+    let detail = format!("{position} does not fit the type of the argument");
+    Failure::new(abi::ERR_VALUE_TOO_LARGE, "position", detail)
 }
 
 /// Checks the packed buffer: its address is not null unless its size is 0.

@@ -4,9 +4,9 @@
 //! operation was cancelled. Only calls that complete several operations write the error field.
 
 use crate::abi;
+use crate::argument::{FromC, InOut, Input, Output, Place};
 use crate::count_width::{CountWidth, Large, Number, count};
 use crate::failure::{Failure, Result};
-use crate::argument::{FromC, InOut, Input, Output, Place};
 use crate::raw::{self, Status};
 use crate::types;
 use std::ffi::c_int;
@@ -123,8 +123,7 @@ pub fn get_count<W: CountWidth>(
     datatype: raw::Datatype,
     count: Output<W::Count>,
 ) -> Result {
-    let (status, out) =
-        (status.read("status")?, count.required("count")?);
+    let (status, out) = (status.read("status")?, count.required("count")?);
     set_count(out, types::find(datatype)?.tree().get_count(status.bytes()));
     Ok(())
 }
@@ -135,8 +134,7 @@ pub fn get_elements<W: CountWidth>(
     datatype: raw::Datatype,
     count: Output<W::Count>,
 ) -> Result {
-    let (status, out) =
-        (status.read("status")?, count.required("count")?);
+    let (status, out) = (status.read("status")?, count.required("count")?);
     set_count(out, types::find(datatype)?.tree().get_elements(status.bytes()));
     Ok(())
 }
@@ -158,7 +156,8 @@ pub fn set_elements<W: CountWidth>(
 ) -> Result {
     let (elements, found) = (count(elements, "count")?, types::find(datatype)?);
     let bytes = found.tree().elements_bytes(elements).ok_or_else(|| {
-        let detail = format!("{elements} basic elements of this datatype have no size that fits in 63 bits");
+        let detail =
+            format!("{elements} basic elements of this datatype have no size that fits in 63 bits");
         Failure::new(abi::ERR_COUNT, "count", detail)
     })?;
     change(status, |status| status.set_bytes(bytes))
@@ -180,8 +179,7 @@ pub fn set_cancelled(status: InOut<Status>, flag: c_int) -> Result {
 
 /// `MPI_Test_cancelled`.
 pub fn test_cancelled(status: Input<Status>, flag: Output<c_int>) -> Result {
-    let (status, out) =
-        (status.read("status")?, flag.required("flag")?);
+    let (status, out) = (status.read("status")?, flag.required("flag")?);
     out.set(status.cancelled().into());
     Ok(())
 }

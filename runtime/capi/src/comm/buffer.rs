@@ -214,8 +214,8 @@ impl Pool {
             let place = buffer.place(bytes).ok_or_else(|| {
                 let (size, held) = (buffer.size, buffer.held.len());
                 full(format!(
-                    "buffer too small: the message has {bytes} bytes, the attached buffer has {size} bytes and holds \
-                     {held} unsent message(s)"
+                    "buffer too small: the message has {bytes} bytes, the attached buffer has {size} bytes \
+                     and holds {held} unsent message(s)"
                 ))
             })?;
             let start = buffer.aligned(place.start) as usize;

@@ -4,9 +4,9 @@
 
 use super::{find, insert};
 use crate::abi;
+use crate::argument::{Array, InOut, Output, Place, room};
 use crate::count_width::{CountWidth, Number};
 use crate::failure::{Failure, Result};
-use crate::argument::{Array, InOut, Output, Place, room};
 use crate::raw;
 use std::ffi::c_int;
 use typepack_engine::{Binding, Distribution};
@@ -91,10 +91,7 @@ pub fn vector<W: CountWidth>(
 ) -> Result {
     let out = newtype.required("newtype")?;
     let old = find(oldtype)?;
-    publish::<W>(
-        out,
-        Datatype::vector(count.wide(), blocklength.wide(), stride.wide(), old.tree()),
-    )
+    publish::<W>(out, Datatype::vector(count.wide(), blocklength.wide(), stride.wide(), old.tree()))
 }
 
 /// `MPI_Type_create_hvector`.
@@ -193,9 +190,8 @@ unsafe fn members<C: Number, A: Number>(
     // SAFETY: the arrays of block lengths and displacements have `count` entries too (condition of `#
     // Safety`).
     let (lengths, displacements) = unsafe { blocks(count, blocklengths, displacements)? };
-    let types = types
-        .map(|handle| Ok(find(handle)?.tree().clone()))
-        .collect::<Result<Vec<Datatype>>>()?;
+    let types =
+        types.map(|handle| Ok(find(handle)?.tree().clone())).collect::<Result<Vec<Datatype>>>()?;
     Ok((lengths, displacements, types))
 }
 

@@ -7,8 +7,8 @@
 use super::find;
 use super::predefined::{handle_of, unnamed};
 use crate::abi;
-use crate::failure::{Failure, Result};
 use crate::argument::{OutArray, Output, Places};
+use crate::failure::{Failure, Result};
 use crate::raw;
 use std::ffi::c_int;
 use typepack_engine::Datatype;
@@ -23,7 +23,8 @@ fn number<T: TryFrom<usize>>(value: usize) -> Result<T> {
 
 #[cold]
 fn large() -> Failure {
-    let detail = "a call with large counts made this datatype; decode it with the calls that end in _c";
+    let detail =
+        "a call with large counts made this datatype; decode it with the calls that end in _c";
     Failure::new(abi::ERR_TYPE, "datatype", detail)
 }
 
@@ -35,13 +36,12 @@ pub fn envelope(
     datatypes: Output<c_int>,
     combiner: Output<c_int>,
 ) -> Result {
-    let (integers, addresses, datatypes, combiner) =
-        (
-            integers.required("num_integers")?,
-            addresses.required("num_addresses")?,
-            datatypes.required("num_datatypes")?,
-            combiner.required("combiner")?,
-        );
+    let (integers, addresses, datatypes, combiner) = (
+        integers.required("num_integers")?,
+        addresses.required("num_addresses")?,
+        datatypes.required("num_datatypes")?,
+        combiner.required("combiner")?,
+    );
     let envelope = find(datatype)?.tree().envelope();
     if envelope.form == Decoding::Large {
         return Err(large());
@@ -64,14 +64,13 @@ pub fn envelope_c(
     datatypes: Output<raw::Count>,
     combiner: Output<c_int>,
 ) -> Result {
-    let (integers, addresses, large_counts, datatypes, combiner) =
-        (
-            integers.required("num_integers")?,
-            addresses.required("num_addresses")?,
-            large_counts.required("num_large_counts")?,
-            datatypes.required("num_datatypes")?,
-            combiner.required("combiner")?,
-        );
+    let (integers, addresses, large_counts, datatypes, combiner) = (
+        integers.required("num_integers")?,
+        addresses.required("num_addresses")?,
+        large_counts.required("num_large_counts")?,
+        datatypes.required("num_datatypes")?,
+        combiner.required("combiner")?,
+    );
     let envelope = find(datatype)?.tree().envelope();
     integers.set(number(envelope.integers)?);
     addresses.set(number(envelope.addresses)?);
@@ -163,12 +162,10 @@ pub fn get_contents_c(
 ) -> Result {
     let contents = contents(datatype)?;
     let integers = Array { array: integers, room: max_integers, argument: "array_of_integers" };
-    let addresses =
-        Array { array: addresses, room: max_addresses, argument: "array_of_addresses" };
+    let addresses = Array { array: addresses, room: max_addresses, argument: "array_of_addresses" };
     let large_counts =
         Array { array: large_counts, room: max_large_counts, argument: "array_of_large_counts" };
-    let datatypes =
-        Array { array: datatypes, room: max_datatypes, argument: "array_of_datatypes" };
+    let datatypes = Array { array: datatypes, room: max_datatypes, argument: "array_of_datatypes" };
     let integers = integers.places(contents.integers.len())?;
     let addresses = addresses.places(contents.addresses.len())?;
     let large_counts = large_counts.places(contents.large_counts.len())?;

@@ -4,9 +4,9 @@
 
 use super::find;
 use crate::abi;
+use crate::argument::{Output, Text, TextOutput};
 use crate::count_width::{CountWidth, Number};
 use crate::failure::Result;
-use crate::argument::{Output, Text, TextOutput};
 use crate::raw;
 use std::ffi::c_int;
 use std::sync::PoisonError;
@@ -36,8 +36,7 @@ pub fn extent<W: CountWidth>(
     lb: Output<W::Address>,
     extent: Output<W::Address>,
 ) -> Result {
-    let (lb, extent) =
-        (lb.required("lb")?, extent.required("extent")?);
+    let (lb, extent) = (lb.required("lb")?, extent.required("extent")?);
     let found = find(datatype)?;
     lb.set(undefined(found.tree().lb()));
     extent.set(undefined(found.tree().extent()));
@@ -59,8 +58,7 @@ pub fn true_extent<W: CountWidth>(
     lb: Output<W::Address>,
     extent: Output<W::Address>,
 ) -> Result {
-    let (lb, extent) =
-        (lb.required("true_lb")?, extent.required("true_extent")?);
+    let (lb, extent) = (lb.required("true_lb")?, extent.required("true_extent")?);
     let found = find(datatype)?;
     lb.set(undefined(found.tree().true_lb()));
     extent.set(undefined(found.tree().true_extent()));
