@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Why the unsafe blocks of the exported functions are sound. They are the one place that trusts a C caller.
-const TRUST: &str = "        \
-        // SAFETY: the C caller promises what the standard asks for: each pointer is null or what the type of
-        // its\n        \ parameter says (`argument/`), and buffers have the elements that counts and
-        // datatypes say.\n";
+const TRUST: &str = concat!(
+    "        // SAFETY: the C caller promises what the standard asks for: each pointer is null or what the type\n",
+    "        // of its parameter says (`argument/`), and buffers have the elements that counts and datatypes say.\n",
+);
 
 /// Returns the name of a parameter in Rust, where some names are keywords.
 fn name(parameter: &Parameter) -> String {
@@ -151,7 +151,11 @@ fn export(
                     (_, false) => "enter",
                 };
                 let call = format!("{path}({arguments})");
-                let call = if has_pointers { format!("{TRUST}        unsafe {{ {call} }}") } else { format!("        {call}") };
+                let call = if has_pointers {
+                    format!("{TRUST}        unsafe {{ {call} }}")
+                } else {
+                    format!("        {call}")
+                };
                 format!(
                     "    crate::entry::{entry}(\"{}\", {}, || {{\n{call}\n    }})\n",
                     f.name,
@@ -184,7 +188,8 @@ pub fn exports(functions: &[Function], built: &[Built], callbacks: &[Callback]) 
     let mut rows: BTreeMap<String, (Built, bool)> = BTreeMap::new();
     for row in built {
         let function = functions.iter().find(|f| f.name == row.name);
-        let function = function.unwrap_or_else(|| panic!("built.csv: functions.csv has no function {}", row.name));
+        let function = function
+            .unwrap_or_else(|| panic!("built.csv: functions.csv has no function {}", row.name));
         // A large-count form with other arguments has a row of its own.
         let large = format!("{}_c", row.name);
         let generic = function.has_large && !built.iter().any(|other| other.name == large);

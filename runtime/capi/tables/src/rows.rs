@@ -207,7 +207,10 @@ pub fn built(abi: &Path) -> Vec<Built> {
             always: match &row[2] {
                 "always" => true,
                 "between" => false,
-                other => panic!("built.csv: {}: when is \"{other}\", not \"always\" or \"between\"", &row[0]),
+                other => panic!(
+                    "built.csv: {}: when is \"{other}\", not \"always\" or \"between\"",
+                    &row[0]
+                ),
             },
         })
         .collect()
