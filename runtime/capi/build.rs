@@ -1,4 +1,4 @@
-//! Makes the exported functions from the tables of the ABI, and names the library.
+//! Makes the exported functions from the tables of the ABI, and sets the name of the library.
 
 use std::path::Path;
 use typepack_capi_tables::{Tables, exports, folder};

@@ -1,11 +1,12 @@
-"""Runs modules of mpi4py's tests as jobs of several sizes and prints a table; scripts/clients calls it.
+"""Runs modules of mpi4py's tests as jobs of several sizes, and prints a table. scripts/clients calls it.
 
     jobs.py --prefix P --tests DIR --excluded FILE --work DIR --sizes 1,2,4 [MODULE ...]
 
-Without a MODULE it runs all that DIR has but those that FILE leaves out as a whole. FILE names modules and
-tests that are left out, one per line with a reason behind '#'. The tests are run too, on their own: one that
-passes at every size is reported, so that the list can shrink. A name that nothing has is an error. The output of a job is shown only if it failed; tests that skip themselves are named with
-their reason. Exit code 1 if anything failed.
+Without a MODULE it runs all modules of DIR, except those that FILE excludes. FILE names excluded modules and
+excluded tests, one per line, with a reason after '#'. The excluded tests of the modules run too, in jobs of
+their own: a test that passes at every size is reported, so that it can be removed from the list. A name that
+no module or test has is an error. The output of a job is shown only if the job failed. Tests that skip
+themselves are listed with their reasons. The exit code is 1 if a job failed or a name is unknown.
 """
 
 import argparse
@@ -17,12 +18,12 @@ import sys
 import time
 from pathlib import Path
 
-# The slowest job, test_datatype as 4 ranks on 2 busy processors, takes half a minute to two minutes.
+# The time limit of a job. The slowest one, test_datatype with 4 ranks on 2 busy processors, takes up to 2 minutes.
 SECONDS = 300
 
 
 def read_excluded(path):
-    """Names with their reasons; a name without a reason ends the program."""
+    """Returns names with their reasons. A name without a reason ends the program."""
     names = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         name, _, reason = line.partition("#")
@@ -32,13 +33,13 @@ def read_excluded(path):
         if not reason.strip():
             sys.exit(f"clients: {path}:{number}: '{name}' has no reason (NAME # REASON)")
         if name in names:
-            sys.exit(f"clients: {path}:{number}: '{name}' stands twice")
+            sys.exit(f"clients: {path}:{number}: '{name}' is listed twice")
         names[name] = reason.strip()
     return names
 
 
 class Job:
-    """One module at one size: what its ranks wrote into their records."""
+    """One module at one size, with what its ranks wrote into their records."""
 
     def __init__(self, options, module, size, mode):
         self.module, self.size, self.mode = module, size, mode
@@ -69,7 +70,7 @@ class Job:
             self.hung += [running] if running else []
 
     def outcome(self, name):
-        """Failed if it failed on any rank, or did not end on every one."""
+        """Returns the outcome of a test. It failed if it failed on any rank or did not end on every rank."""
         outcomes = [ends.get(name, "failed") for ends in self.ends]
         return next((o for o in ("failed", "skipped") if o in outcomes), "passed")
 
@@ -84,7 +85,7 @@ class Job:
 
 
 def timed(command):
-    """Exit code and output; mpiexec has a time limit of its own, this one is for mpiexec."""
+    """Returns exit code and output. mpiexec has a time limit of its own; this one is for mpiexec itself."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -102,10 +103,10 @@ def timed(command):
 
 
 def show(job):
-    """Why a job failed: its output, at most so much that the first errors are still to be seen."""
+    """Prints why a job failed, with the first 200 lines of its output."""
     print(f"clients: test_{job.module}, {job.size} ranks: exit code {job.code} after {job.seconds:.0f} s")
     for name in dict.fromkeys(job.hung):
-        print(f"clients:   ended or was stopped in {name}")
+        print(f"clients:   a rank ended or was stopped in {name}")
     for name in job.names():
         if job.outcome(name) == "failed":
             print(f"clients:   failed: {name}")
@@ -113,7 +114,7 @@ def show(job):
     for line in lines[:200]:
         print(f"    {line}")
     if len(lines) > 200:
-        print(f"    ... and {len(lines) - 200} lines more")
+        print(f"    ... and {len(lines) - 200} more lines")
 
 
 def main():
@@ -131,9 +132,9 @@ def main():
     excluded = [name for name in excluded if "." in name]
     for module in options.modules:
         if module not in there:
-            sys.exit(f"clients: mpi4py has no module of tests 'test_{module}'")
+            sys.exit(f"clients: mpi4py has no test module 'test_{module}'")
     unknown = [f"test_{module}" for module in whole if module not in there]
-    # Modules that are named run, excluded or not.
+    # A module that is named on the command line runs even if it is excluded.
     if options.modules:
         whole = {}
     else:
@@ -177,12 +178,12 @@ def main():
         print(f"clients: {options.excluded}: no test is called '{name}'")
     for name, each in passing.items():
         if all(each):
-            print(f"clients: {options.excluded}: '{name}' passes; it can be taken from the list")
+            print(f"clients: {options.excluded}: '{name}' passes; remove it from the list")
     total = [sum(row[column] for row in rows) for column in (2, 3, 4)]
-    # A job may fail with every test passed: a rank that crashed at its end.
+    # A job may fail although every test passed: a rank may crash at its end.
     failed = max(total[1], failures)
     left = sum(len(names) for names in by_module.values())
-    print(f"{total[0]} passed, {failed} failed, {total[2]} skipped; {left} tests and {len(whole)} modules are left out")
+    print(f"{total[0]} passed, {failed} failed, {total[2]} skipped; {left} tests and {len(whole)} modules excluded")
     return 1 if failures or unknown else 0
 
 

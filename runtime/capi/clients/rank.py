@@ -2,9 +2,10 @@
 
     rank.py TESTS MODULE RECORD only|without [NAMES]
 
-TESTS is the directory of mpi4py's tests and MODULE one of them, NAMES a file of test names
-(module.class.test, one per line) that are the only ones to run, or left out. What happens to each test is
-appended to RECORD.<rank> line by line, so that the last line of a job that hung names the test:
+TESTS is the directory of mpi4py's tests, and MODULE is one of them. NAMES is a file of test names
+(module.class.test, one per line). With "only", rank.py runs only these tests; with "without", it leaves them
+out. It appends a line to RECORD.<rank> for each event of a test, so that the last line of a job that hung
+names the test:
 
     known NAME          the module has this test
     start NAME          before it runs
@@ -26,7 +27,7 @@ os.chdir(os.path.dirname(tests))
 
 import main as suite  # noqa: E402  (mpi4py's own test program)
 
-# Known to the launcher's variables before MPI is there; nothing of MPI is needed to tell ranks apart.
+# The launcher's variable has the rank before MPI is initialised.
 log = open(f"{record}.{os.environ.get('TYPEPACK_RANK', '0')}", "a", buffering=1, encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""How suite.py judges and jobs.py reads exclusions; scripts/suite and scripts/clients run this first."""
+"""Tests how suite.py judges programs and how jobs.py reads exclusions. scripts/suite and scripts/clients run it first."""
 
 import contextlib
 import io

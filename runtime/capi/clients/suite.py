@@ -1,19 +1,20 @@
-"""Runs the programs of MPICH's test suite under our mpiexec and says how they ended; scripts/suite calls it.
+"""Runs the programs of MPICH's test suite under typepack's mpiexec, and reports how they ended. scripts/suite
+calls it.
 
     suite.py --prefix P --tests DIR --excluded FILE DIRECTORY ...
 
-Each directory has a list: a program, the number of ranks, and sometimes arguments (arg=), variables (env=), a
-time limit (timeLimit=) and what else than "No Errors" is right (resultTest=). How a line ended is told by what
-mpiexec and the library say, in this order:
+Each directory has a list. A line of the list has a program, the number of ranks, and sometimes arguments (arg=),
+variables (env=), a time limit (timeLimit=) and a result other than "No Errors" (resultTest=). The output of mpiexec
+and of the library decides how a line ended. The first of these that applies is the result:
 
-    crashes       a signal ended a rank, or the library reported a bug of its own: failed, whatever was wanted
-    hangs         the time was over: failed, whatever was wanted
-    not built     a function ended it that `typepack info --functions` lists as not built; printed with its name
-    passed        as the list wants
-    failed        everything else, a program that cannot be compiled included
+    crashes       a signal ended a rank, or the library reported a bug of its own: failed, whatever the list wants
+    hangs         the time limit ended the job: failed, whatever the list wants
+    not built     the program called a function that `typepack info --functions` lists as not built
+    passed        the program ended as the list wants
+    failed        all other lines, also of programs that cannot be compiled
 
-FILE names programs (DIRECTORY/NAME # REASON) that may fail; one that passes with every line of its list is
-reported, so that the file can shrink. Exit code 1 if another one failed.
+FILE names programs that may fail (DIRECTORY/NAME # REASON). A program that passes with every line of its list is
+reported, so that it can be removed from FILE. The exit code is 1 if a program failed that FILE does not name.
 """
 
 import argparse
@@ -28,11 +29,11 @@ from pathlib import Path
 
 from jobs import read_excluded
 
-# More than a program of the suite takes on two busy processors, but for those that wait by spinning.
+# The time limit of a program. Two busy processors need less, except for programs that wait by spinning.
 SECONDS = 180
-# For one that is excluded, which may well hang.
+# The time limit of an excluded program, which may hang.
 BRIEF = 30
-# More ranks on two processors prove nothing that eight do not.
+# Programs with more ranks are not run.
 RANKS = 10
 
 
@@ -52,7 +53,7 @@ class Line:
 
 
 def lines_of(directory):
-    """The lines of a directory, each once, however often it stands there with settings of MPICH's."""
+    """Returns the lines of a directory. Lines that differ only in settings of MPICH count once."""
     seen = {}
     for text in (directory / "testlist").read_text(encoding="utf-8").splitlines():
         words = shlex.split(text, comments=True)
@@ -63,14 +64,14 @@ def lines_of(directory):
 
 
 def unbuilt(prefix):
-    """The functions that this installation does not have."""
+    """Returns the functions that are not built in this installation."""
     command = [prefix / "bin/typepack", "info", "--functions"]
     text = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
     return set(re.findall(r"^ +- (MPI_\w+)$", text, re.MULTILINE))
 
 
 def judge(code, output, wanted, missing):
-    """How a program ended that mpiexec has seen to its end."""
+    """Returns how a program ended, unless mpiexec itself hung."""
     signal_line = re.search(r"^mpiexec: rank \d+ .*killed by (signal .*)$", output, re.MULTILINE)
     if signal_line:
         return f"crashes: {signal_line[1]}"
@@ -85,14 +86,14 @@ def judge(code, output, wanted, missing):
         good = code != 0
     else:
         good = code == 0 and "no errors" in output.lower()
-    # An operation that is missing in a function that is there is a failure, also where one was wanted.
+    # A function that is built but lacks an operation is a failure, even if the list wants an error.
     if good and "MPI_ERR_UNSUPPORTED_OPERATION" not in output:
         return "passed"
     return f"failed with exit code {code}"
 
 
 def run(options, directory, line, seconds, missing):
-    """How a line ended, and what it wrote."""
+    """Runs a line; returns how it ended, and its output."""
     program = options.tests / directory / line.name
     if line.ranks > RANKS:
         return "too many ranks", ""
@@ -140,7 +141,7 @@ def main():
                 end = "failed"
             here[end] += 1
         for name in sorted(name for name, good in whole.items() if good and name in excluded):
-            print(f"suite: {name} is excluded and passes: take it out of {options.excluded.name}")
+            print(f"suite: {name} is excluded, but passes: remove it from {options.excluded.name}")
         print(f"{directory}: " + ", ".join(f"{count} {end}" for end, count in here.most_common()), flush=True)
         ends += here
     print("suite: " + ", ".join(f"{count} {end}" for end, count in ends.most_common()))

@@ -1,8 +1,8 @@
-/* mpi.h: the MPI 5 standard ABI, as typepack has it.
+/* mpi.h: the MPI 5 standard ABI, from typepack.
  *
- * Made from runtime/capi/abi; do not edit. A program compiled with this header runs with every
- * library that offers the ABI. The names outside the ABI at the end are left out where
- * TYPEPACK_NO_COMPAT is defined before this file is included.
+ * Generated from runtime/capi/abi; do not edit. A program compiled with this header runs with every
+ * library that has the ABI. If TYPEPACK_NO_COMPAT is defined before this file is included, the names
+ * outside the ABI at its end are left out.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -58,7 +58,7 @@ typedef enum {
     MPI_T_SOURCE_UNORDERED = 2
 } MPI_T_source_order;
 
-/* Functions that programs hand over */
+/* Callbacks */
 
 typedef void (MPI_User_function)(void *invec, void *inoutvec, int *len, MPI_Datatype *datatype);
 typedef void (MPI_User_function_c)(void *invec, void *inoutvec, MPI_Count *len,
@@ -1758,7 +1758,7 @@ int MPI_Win_wait(MPI_Win win);
 double MPI_Wtick(void);
 double MPI_Wtime(void);
 
-/* The same for tools that take over the names above */
+/* The same functions for tools that replace the names above */
 
 int PMPI_Abi_get_fortran_booleans(int logical_size, void *logical_true, void *logical_false,
     int *is_set);
@@ -2906,7 +2906,7 @@ extern MPI_F08_status *MPI_F08_STATUSES_IGNORE;
 #define MPI_COMBINER_HINDEXED_INTEGER 20007
 #define MPI_COMBINER_STRUCT_INTEGER 20010
 
-/* Null and the ignored statuses of both languages, which are no statuses, lie below 8192. */
+/* The addresses below 8192 are not statuses: null, and the ignored statuses of C and Fortran. */
 static inline int typepack_copy_status(const void *from, void *to)
 {
     const int *source = (const int *)from;

@@ -1,19 +1,19 @@
-//! Attributes: values that users hang on communicators and datatypes (MPI-5.0 section 7.7).
+//! Attributes: values that users attach to communicators and datatypes (MPI-5.0 section 7.7).
 //!
-//! A key is made once for one kind of object, with functions that copy and delete values; objects
-//! keep a list of values. A key that is freed lives on in the values that have it. The user's
-//! functions run without a lock held: they may call us.
+//! A key belongs to one kind of object, and has functions that copy and delete values. Each object keeps a
+//! list of values. The values of a freed key keep the key alive. The library holds no lock while it calls a
+//! function of the user, because that function may call the library.
 
 use crate::abi;
+use crate::argument::{InOut, Output};
 use crate::callback::{CopyFunction, DeleteFunction};
 use crate::error::{Failure, Result};
-use crate::out::Out;
 use crate::raw;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// The kind of object a key is for.
+/// The kind of object that a key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// Communicators.
@@ -31,30 +31,30 @@ pub struct Key {
     extra: Pointer,
 }
 
-/// A pointer of the user's: kept and handed back, never followed.
+/// A pointer of the user. The library keeps and returns it, and never follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pointer(pub *mut c_void);
 
-// SAFETY: an address that this library never follows.
+// SAFETY: the library never follows the address, so any thread may have it.
 unsafe impl Send for Pointer {}
-// SAFETY: as above.
+// SAFETY: a shared reference to a `Pointer` gives no access to the memory behind the address.
 unsafe impl Sync for Pointer {}
 
 #[derive(Debug)]
 struct Keys {
     live: BTreeMap<c_int, Arc<Key>>,
-    /// Freed, and alive as long as an object has a value: `MPI_Comm_delete_attr` is how the standard
-    /// lets go of these, so their numbers must go on to be known.
+    /// Freed keys, which live as long as an object has a value of them. `MPI_Comm_delete_attr` deletes such
+    /// values, so the numbers of these keys must stay known.
     freed: BTreeMap<c_int, Weak<Key>>,
     last: c_int,
 }
 
-/// Numbers begin above those of predefined keys.
+/// The numbers of keys begin above those of predefined keys.
 static KEYS: Mutex<Keys> =
     Mutex::new(Keys { live: BTreeMap::new(), freed: BTreeMap::new(), last: 0x2000 });
 
 fn keys() -> MutexGuard<'static, Keys> {
-    // Every change is one insertion or removal.
+    // A poisoned lock is fine: every change is one insertion or removal.
     KEYS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -63,7 +63,7 @@ fn find(of: Of, number: c_int) -> Result<Arc<Key>> {
     key.ok_or_else(|| unknown(number))
 }
 
-/// The same, also for a key that is freed while there are values.
+/// Returns a key, also a freed one of which there are values.
 fn find_used(of: Of, number: c_int) -> Result<Arc<Key>> {
     let keys = keys();
     let key = match keys.live.get(&number) {
@@ -77,7 +77,7 @@ fn find_used(of: Of, number: c_int) -> Result<Arc<Key>> {
 fn unknown(number: c_int) -> Failure {
     let detail = match number {
         abi::KEYVAL_INVALID => "MPI_KEYVAL_INVALID".to_owned(),
-        number => format!("{number} is no key for this kind of object"),
+        number => format!("{number} is not a key for this kind of object"),
     };
     Failure::new(abi::ERR_KEYVAL, "keyval", detail)
 }
@@ -85,25 +85,19 @@ fn unknown(number: c_int) -> Failure {
 /// Makes a key.
 ///
 /// # Errors
-/// `MPI_ERR_ARG` for a null result pointer.
-///
-/// # Safety
-///
-/// - `keyval` is null or writable.
-pub unsafe fn create(
+/// Returns `MPI_ERR_ARG` if `keyval` is null, and `MPI_ERR_OTHER` if all numbers have been used.
+pub fn create(
     of: Of,
     copy: raw::Callback,
     delete: raw::Callback,
-    keyval: *mut c_int,
+    keyval: Output<c_int>,
     extra: *mut c_void,
 ) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(keyval, "keyval")? };
+    let out = keyval.required("keyval")?;
     let mut keys = keys();
-    let number = keys
-        .last
-        .checked_add(1)
-        .ok_or_else(|| Failure::new(abi::ERR_OTHER, "keyval", "all numbers have been used"))?;
+    let number = keys.last.checked_add(1).ok_or_else(|| {
+        Failure::new(abi::ERR_OTHER, "keyval", "no number is left for another key")
+    })?;
     keys.last = number;
     let (copy, delete) = (CopyFunction::new(copy), DeleteFunction::new(delete));
     keys.live.insert(number, Arc::new(Key { of, copy, delete, extra: Pointer(extra) }));
@@ -111,23 +105,16 @@ pub unsafe fn create(
     Ok(())
 }
 
-/// Answers a question for a value.
+/// Writes the value of an attribute, and whether it is set.
 ///
 /// # Errors
-/// `MPI_ERR_ARG` for a null pointer; what `value` says, and then nothing is written.
-///
-/// # Safety
-///
-/// - `target` is null or the address of a pointer that may be written, `flag` null or writable.
-pub unsafe fn answer(
+/// Returns `MPI_ERR_ARG` if a pointer is null, and the errors of `value`. Then nothing is written.
+pub fn answer(
     value: impl FnOnce() -> Result<Option<*mut c_void>>,
-    target: *mut c_void,
-    flag: *mut c_int,
+    target: Output<*mut c_void>,
+    flag: Output<c_int>,
 ) -> Result {
-    // SAFETY: passed on: the address of a pointer, whatever it points to.
-    let (out, flag) = unsafe {
-        (Out::new(target.cast::<*mut c_void>(), "attribute_val")?, Out::new(flag, "flag")?)
-    };
+    let (out, flag) = (target.required("attribute_val")?, flag.required("flag")?);
     let value = value()?;
     if let Some(value) = value {
         out.set(value);
@@ -136,19 +123,12 @@ pub unsafe fn answer(
     Ok(())
 }
 
-/// Frees a key; values that have it keep it, and can be read and deleted by its number.
+/// Frees a key. Values of the key stay; they can be read and deleted by its number.
 ///
 /// # Errors
-/// `MPI_ERR_KEYVAL`, also for a key that is freed already.
-///
-/// # Safety
-///
-/// - `keyval` is null or readable and writable.
-pub unsafe fn free(of: Of, keyval: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(keyval, "keyval")? };
-    // SAFETY: not null, and readable as an argument of both directions.
-    let number = unsafe { keyval.read_unaligned() };
+/// Returns `MPI_ERR_KEYVAL` if there is no such key, or it has been freed.
+pub fn free(of: Of, keyval: InOut<c_int>) -> Result {
+    let (number, out) = keyval.read("keyval")?;
     let key = find(of, number)?;
     let mut keys = keys();
     keys.live.remove(&number);
@@ -165,19 +145,19 @@ struct Value {
     value: Pointer,
 }
 
-/// The attributes of one object, in the order in which they were set: one that is set again is the
-/// last, as the end of the world takes them in the reverse order (MPI-5.0 section 11.2.4).
+/// The attributes of one object, in the order in which they were last set. `MPI_Finalize` deletes them in the
+/// reverse order (MPI-5.0 section 11.2.4).
 #[derive(Debug, Default)]
 pub struct Attributes(Mutex<Vec<Value>>);
 
 impl Attributes {
-    /// None.
+    /// Makes an empty list.
     pub const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
 
     fn values(&self) -> MutexGuard<'_, Vec<Value>> {
-        // Every change is one operation on the list.
+        // A poisoned lock is fine: every change is one operation on the list.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -185,19 +165,20 @@ impl Attributes {
         self.values().iter().find(|value| value.number == number).cloned()
     }
 
-    /// The value of a key, if it is set.
+    /// Returns the value of a key, if it is set.
     ///
     /// # Errors
-    /// `MPI_ERR_KEYVAL`.
+    /// Returns `MPI_ERR_KEYVAL` if there is no such key.
     pub fn get(&self, of: Of, number: c_int) -> Result<Option<*mut c_void>> {
         find_used(of, number)?;
         Ok(self.value(number).map(|value| value.value.0))
     }
 
-    /// Sets a value; one that was there is deleted first.
+    /// Sets a value, and first deletes the old value if there is one.
     ///
     /// # Errors
-    /// `MPI_ERR_KEYVAL`; the code of the delete function, and then the old value stays.
+    /// Returns `MPI_ERR_KEYVAL` if there is no such key, and the code of the delete function if it fails.
+    /// Then the old value stays.
     pub fn set(&self, of: Of, handle: usize, number: c_int, value: *mut c_void) -> Result {
         let key = find(of, number)?;
         if let Some(old) = self.value(number) {
@@ -213,8 +194,8 @@ impl Attributes {
     /// Deletes a value.
     ///
     /// # Errors
-    /// `MPI_ERR_KEYVAL`, also where it is not set; the code of the delete function, and then the
-    /// value stays.
+    /// Returns `MPI_ERR_KEYVAL` if there is no such key or the object has no value of it, and the code of the
+    /// delete function if it fails. Then the value stays.
     pub fn delete(&self, of: Of, handle: usize, number: c_int) -> Result {
         find_used(of, number)?;
         let Some(old) = self.value(number) else {
@@ -229,7 +210,7 @@ impl Attributes {
     /// Deletes all values, the last one first, because their object ends.
     ///
     /// # Errors
-    /// The code of the first delete function that refuses; its value and those before it stay.
+    /// Returns the code of the first delete function that fails. Its value and the values before it stay.
     pub fn clear(&self, handle: usize) -> Result {
         loop {
             let Some(last) = self.values().last().cloned() else { return Ok(()) };
@@ -238,12 +219,12 @@ impl Attributes {
         }
     }
 
-    /// Gives a duplicate its attributes, as the copy functions say, which are called with the
-    /// original's handle.
+    /// Copies the attributes to a duplicate of the object, as the copy functions say. They are called with
+    /// the handle of the original.
     ///
     /// # Errors
-    /// The code of the first copy function that refuses; what the duplicate has got by then is deleted
-    /// again, under its own handle.
+    /// Returns the code of the first copy function that fails. The values that the duplicate has by then are
+    /// deleted again, with the duplicate's own handle.
     pub fn copy(&self, original: usize, duplicate: &Self, handle: usize) -> Result {
         let values = self.values().clone();
         for Value { number, key, value } in values {
@@ -254,11 +235,11 @@ impl Attributes {
                     match function.call(original, number, key.extra.0, value.0) {
                         Ok(copied) => copied,
                         Err(code) => {
-                            // The first error is what the caller hears of.
+                            // The caller gets the first error; an error of a delete function is ignored.
                             let _ = duplicate.clear(handle);
                             return Err(Failure::of_callback(
                                 code,
-                                "the attribute's copy function",
+                                "copy function of the attribute",
                             ));
                         }
                     }
@@ -277,6 +258,6 @@ impl Value {
         self.key
             .delete
             .call(handle, self.number, self.value.0, self.key.extra.0)
-            .map_err(|code| Failure::of_callback(code, "the attribute's delete function"))
+            .map_err(|code| Failure::of_callback(code, "delete function of the attribute"))
     }
 }

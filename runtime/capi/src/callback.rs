@@ -1,37 +1,42 @@
-//! The user's functions: the one place where an address from C becomes a function.
+//! The user's functions. This is the one place where an address from C becomes a function.
 //!
-//! A callback arrives as an address that may be null or a sentinel (`MPI_X_NULL_COPY_FN`,
-//! `MPI_X_DUP_FN`); it is compared with these first, and only what is none of them is called.
+//! A callback arrives as an address, which may be null or a sentinel (`MPI_X_NULL_COPY_FN`, `MPI_X_DUP_FN`).
+//! The functions here first compare the address with these values, and call only an address that is none of
+//! them.
 
 use crate::raw::{self, Callback};
 use std::ffi::{c_int, c_void};
 
-/// An error handler of the user: all four kinds have this shape, with a pointer to the handle.
+/// An error handler of the user. The handlers of all four kinds of objects have this type, with a pointer to
+/// the handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorFunction(Callback);
 
-// SAFETY: an address of code; who registered it with a library that may be called from several
-// threads answers for calls from them.
+// SAFETY: the address is that of code. The program registered it with a library that it may call from several
+// threads, so the program promises that its error handler may run on each of them.
 unsafe impl Send for ErrorFunction {}
-// SAFETY: as above.
+// SAFETY: the value is an address that never changes, and the error handler may run on several threads at
+// once (see `Send`).
 unsafe impl Sync for ErrorFunction {}
 
 impl ErrorFunction {
-    /// The function at `callback`; `None` for a null pointer.
+    /// Returns the function at `callback`; `None` for a null pointer.
     pub fn new(callback: Callback) -> Option<Self> {
         (!callback.is_null()).then_some(Self(callback))
     }
 
-    /// Calls it with the handle of the object and the code; what it leaves there is returned.
+    /// Calls the function with the handle of the object and the error code, and returns the code that it
+    /// leaves.
     pub fn call(self, handle: usize, code: c_int) -> c_int {
         let (mut handle, mut code) = (handle, code);
-        // Variadic in C: a call with two arguments must be made as one.
+        // The function is variadic in C, so it must be called as one, even with two arguments.
         type Function = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
-        // SAFETY: not null (`new`), and no sentinel exists for error handlers; the user registered
-        // it as a function of this type, whose first argument points to a handle, which is as wide
+        // SAFETY: the address is not null (`new`), and error handlers have no sentinels. The program
+        // registered it as a function of this type. Its first argument points to a handle, which is as wide
         // as a pointer.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.0) };
-        // SAFETY: both pointers are to locals; the function is the user's promise.
+        // SAFETY: both pointers point to local variables. The program promises that its error handler may be
+        // called with them.
         unsafe { function(&raw mut handle, &raw mut code) };
         code
     }
@@ -40,11 +45,11 @@ impl ErrorFunction {
 /// How an attribute is copied when its object is duplicated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyFunction {
-    /// Not at all (`MPI_X_NULL_COPY_FN`).
+    /// The attribute is not copied (`MPI_X_NULL_COPY_FN`).
     Nothing,
-    /// As it is (`MPI_X_DUP_FN`).
+    /// The value is copied as it is (`MPI_X_DUP_FN`).
     Same,
-    /// As the user's function says.
+    /// The user's function decides.
     User(UserCopy),
 }
 
@@ -52,13 +57,15 @@ pub enum CopyFunction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserCopy(Callback);
 
-// SAFETY: as `ErrorFunction`.
+// SAFETY: the address is that of code, and the program promises that its copy function may run on each thread
+// that duplicates an object.
 unsafe impl Send for UserCopy {}
-// SAFETY: as `ErrorFunction`.
+// SAFETY: the value is an address that never changes, and the copy function may run on several threads at
+// once (see `Send`).
 unsafe impl Sync for UserCopy {}
 
 impl CopyFunction {
-    /// What `callback` stands for.
+    /// Returns what `callback` stands for.
     pub fn new(callback: Callback) -> Self {
         match callback as usize {
             crate::abi::COMM_NULL_COPY_FN => Self::Nothing,
@@ -69,7 +76,7 @@ impl CopyFunction {
 }
 
 impl UserCopy {
-    /// Calls it: the new value if there is to be one.
+    /// Calls the function; returns the value for the duplicate, or `None` if the duplicate gets none.
     ///
     /// # Errors
     /// The code that the function returned.
@@ -89,10 +96,12 @@ impl UserCopy {
             *mut c_int,
         ) -> c_int;
         let (mut copy, mut flag) = (std::ptr::null_mut::<c_void>(), 0);
-        // SAFETY: neither null nor a sentinel (`CopyFunction::new`); registered as a function of
-        // this type, whose first argument is a handle, as wide as a pointer.
+        // SAFETY: the address is not a sentinel (`CopyFunction::new`), of which null is one. The program
+        // registered it as a function of this type. Its first argument is a handle, which is as wide as a
+        // pointer.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.0) };
-        // SAFETY: both results point to locals; the function is the user's promise.
+        // SAFETY: the result pointers point to `copy` and `flag`. The program promises that its copy function
+        // may be called with `extra` and `value`, which it has passed itself.
         let code = unsafe {
             function(handle, keyval, extra, value, (&raw mut copy).cast(), &raw mut flag)
         };
@@ -103,23 +112,25 @@ impl UserCopy {
     }
 }
 
-/// What happens when an attribute is deleted; `None` inside for nothing
+/// The function that is called when an attribute is deleted; `None` if there is none
 /// (`MPI_X_NULL_DELETE_FN`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeleteFunction(Option<Callback>);
 
-// SAFETY: as `ErrorFunction`.
+// SAFETY: the address is that of code, and the program promises that its delete function may run on each
+// thread that deletes an attribute.
 unsafe impl Send for DeleteFunction {}
-// SAFETY: as `ErrorFunction`.
+// SAFETY: the value is an address that never changes, and the delete function may run on several threads at
+// once (see `Send`).
 unsafe impl Sync for DeleteFunction {}
 
 impl DeleteFunction {
-    /// What `callback` stands for.
+    /// Returns what `callback` stands for.
     pub fn new(callback: Callback) -> Self {
         Self((callback as usize != crate::abi::COMM_NULL_DELETE_FN).then_some(callback))
     }
 
-    /// Calls it.
+    /// Calls the function, if there is one.
     ///
     /// # Errors
     /// The code that the function returned.
@@ -132,10 +143,11 @@ impl DeleteFunction {
     ) -> Result<(), c_int> {
         type Function = unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
         let Some(callback) = self.0 else { return Ok(()) };
-        // SAFETY: neither null nor a sentinel (`new`); registered as a function of this type, whose
-        // first argument is a handle, as wide as a pointer.
+        // SAFETY: the address is not the sentinel (`new`), which is null. The program registered it as a
+        // function of this type. Its first argument is a handle, which is as wide as a pointer.
         let function = unsafe { std::mem::transmute::<Callback, Function>(callback) };
-        // SAFETY: the function is the user's promise.
+        // SAFETY: the program promises that its delete function may be called with `value` and `extra`, which
+        // it has passed itself.
         match unsafe { function(handle, keyval, value, extra) } {
             0 => Ok(()),
             code => Err(code),
@@ -143,7 +155,7 @@ impl DeleteFunction {
     }
 }
 
-/// The user's functions of a generalized request, and the address that they are called with.
+/// The user's functions of a generalized request, and the pointer that they are called with.
 #[derive(Clone, Copy, Debug)]
 pub struct Generalized {
     query: Callback,
@@ -152,51 +164,58 @@ pub struct Generalized {
     extra: *mut c_void,
 }
 
-// SAFETY: as `ErrorFunction`; the address is the functions' own business.
+// SAFETY: the program promises that its functions may run on each thread that completes the request. Only
+// they follow `extra`.
 unsafe impl Send for Generalized {}
 
 impl Generalized {
-    /// The functions at these addresses; `None` if one of them is null.
+    /// Returns the functions at these addresses; the name of the argument if one of them is null.
     pub fn new(
         query: Callback,
         free: Callback,
         cancel: Callback,
         extra: *mut c_void,
-    ) -> Option<Self> {
-        let all = !query.is_null() && !free.is_null() && !cancel.is_null();
-        all.then_some(Self { query, free, cancel, extra })
+    ) -> Result<Self, &'static str> {
+        let named = [(query, "query_fn"), (free, "free_fn"), (cancel, "cancel_fn")];
+        match named.into_iter().find(|(function, _)| function.is_null()) {
+            None => Ok(Self { query, free, cancel, extra }),
+            Some((_, name)) => Err(name),
+        }
     }
 
-    /// Asks for the status; the code that the function returned.
+    /// Asks the query function for the status; returns its code.
     pub fn query(self, status: &mut raw::Status) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void, *mut raw::Status) -> c_int;
-        // SAFETY: not null (`new`), and no sentinel exists for these; the user registered it as a
-        // function of this type.
+        // SAFETY: the address is not null (`new`), and query functions have no sentinels. The program
+        // registered it as a function of this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.query) };
-        // SAFETY: the status is a reference; the function is the user's promise.
+        // SAFETY: `status` is a reference, so the query function may write to it. The program promises that
+        // the function may be called with `extra`.
         unsafe { function(self.extra, status) }
     }
 
-    /// Says that the request is gone; the code that the function returned.
+    /// Calls the free function, because the request ends; returns its code.
     pub fn free(self) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void) -> c_int;
-        // SAFETY: as in `query`.
+        // SAFETY: the address is not null (`new`), and free functions have no sentinels. The program
+        // registered it as a function of this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.free) };
-        // SAFETY: the function is the user's promise.
+        // SAFETY: the program promises that its free function may be called with `extra`.
         unsafe { function(self.extra) }
     }
 
-    /// Says that the request is to be cancelled; the code that the function returned.
+    /// Calls the cancel function with whether the request is complete; returns its code.
     pub fn cancel(self, complete: bool) -> c_int {
         type Function = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
-        // SAFETY: as in `query`.
+        // SAFETY: the address is not null (`new`), and cancel functions have no sentinels. The program
+        // registered it as a function of this type.
         let function = unsafe { std::mem::transmute::<Callback, Function>(self.cancel) };
-        // SAFETY: the function is the user's promise.
+        // SAFETY: the program promises that its cancel function may be called with `extra` and a flag.
         unsafe { function(self.extra, complete.into()) }
     }
 }
 
-// The sentinels of the three kinds of objects are the same numbers, as are those of MPI-1.
+// The sentinels have the same values for all three kinds of objects, and in MPI-1.
 const _: () = {
     use crate::abi::*;
     assert!(TYPE_NULL_COPY_FN == COMM_NULL_COPY_FN && WIN_NULL_COPY_FN == COMM_NULL_COPY_FN);

@@ -1,14 +1,14 @@
 //! Handles as integers and back (MPI-5.0 section 20.3): `MPI_X_toint`, `MPI_X_fromint`.
 //!
-//! A predefined handle is its ABI value; the integer of a user's handle is its lower half
-//! (`handle/`). An integer that stands for nothing becomes the null handle.
+//! The integer of a predefined handle is its ABI value. The integer of a user's handle is its lower half
+//! (`handle/`). An integer that belongs to no handle becomes the null handle.
 
 use crate::abi;
 use crate::handle::to_int;
 use crate::raw;
 use std::ffi::c_int;
 
-/// The largest value of a predefined handle, those of the compatibility block included.
+/// The largest value of a predefined handle, including the handles of the compatibility block.
 const LAST_PREDEFINED: c_int = 0x1fff;
 
 fn from_int(integer: c_int, null: usize, live: impl FnOnce(c_int) -> Option<usize>) -> usize {

@@ -1,8 +1,8 @@
-//! Where a call from C enters: whether it is allowed now, panics, errors.
+//! The entry of every call from C: it checks that the call is allowed now, catches panics and raises errors.
 //!
-//! Every exported function passes here (`exports.rs`); behind it, functions of this crate return
-//! [`Result`]. A failure is raised through the error handler of the object that the call was about
-//! (`error/handler.rs`), and what the handler leaves is the return code.
+//! Every exported function (`exports.rs`) calls its implementation through this module. The implementation
+//! returns a [`Result`]. This module raises a failure through the error handler of the call's object
+//! (`error/handler.rs`), and returns the error code if the handler returns.
 
 use crate::abi;
 use crate::comm::{self, world};
@@ -15,14 +15,14 @@ use crate::{io, rma, session};
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The object whose error handler hears of a failure.
+/// The object whose error handler is called for a failure.
 #[derive(Clone, Copy, Debug)]
 pub enum At {
-    /// None: `MPI_COMM_SELF`'s does.
+    /// No object: the handler of `MPI_COMM_SELF` is called.
     Nothing,
     /// A communicator.
     Comm(raw::Comm),
-    /// A file; `MPI_FILE_NULL` where it is not there yet or any more.
+    /// A file; `MPI_FILE_NULL` if the file is not open yet, or no longer.
     File(raw::File),
     /// A window.
     Win(raw::Win),
@@ -57,7 +57,7 @@ pub fn always<E: Into<Failure>>(
     }
 }
 
-/// Runs a function that cannot fail and returns something other than a code; a panic is fatal.
+/// Runs a function that cannot fail and returns a value instead of an error code. A panic is fatal.
 #[inline]
 pub fn infallible<T>(name: &'static str, call: impl FnOnce() -> T) -> T {
     match catch_unwind(AssertUnwindSafe(call)) {
@@ -68,15 +68,15 @@ pub fn infallible<T>(name: &'static str, call: impl FnOnce() -> T) -> T {
 
 #[cold]
 fn failed(name: &'static str, at: At, failure: Failure) -> c_int {
-    // The handler may be the user's function, or find a bug of ours.
+    // A handler of the user may call this library, and a handler of the library may panic.
     match catch_unwind(AssertUnwindSafe(|| raise(name, at, &failure))) {
         Ok(code) => code,
         Err(panic) => handler::fatal(name, &bug(panic.as_ref())),
     }
 }
 
-/// Lets the object's handler hear of a failure; returns the code that the call returns. A failure on an
-/// object that is none goes to `MPI_COMM_SELF`'s handler, on a file that is none to `MPI_FILE_NULL`'s.
+/// Calls the error handler of the object, and returns the code that the call returns. If the handle is not
+/// valid, the handler of `MPI_COMM_SELF` is called, or the handler of `MPI_FILE_NULL` for a file.
 fn raise(name: &'static str, at: At, failure: &Failure) -> c_int {
     if let Some((comm, handler)) = &failure.on {
         return invoke(handler, comm.0, name, failure);
@@ -99,7 +99,7 @@ fn panicked(name: &'static str, at: At, panic: &(dyn std::any::Any + Send)) -> c
     failed(name, at, bug(panic))
 }
 
-/// A call before init or after finalize that is not allowed there.
+/// Ends the job, because a call is not allowed before init or after finalize.
 #[cold]
 fn outside(name: &'static str) -> c_int {
     let when = match stage() {
@@ -109,7 +109,7 @@ fn outside(name: &'static str) -> c_int {
     handler::fatal(name, &Failure::new(abi::ERR_OTHER, "call", format!("not allowed {when}")))
 }
 
-/// Runs a function of the tool interface, which has return codes of its own and no error handlers.
+/// Runs a function of the tool interface. The tool interface has its own return codes, and no error handlers.
 #[inline]
 pub fn tool(name: &'static str, _: At, call: impl FnOnce() -> Result) -> c_int {
     match catch_unwind(AssertUnwindSafe(call)) {
@@ -119,7 +119,7 @@ pub fn tool(name: &'static str, _: At, call: impl FnOnce() -> Result) -> c_int {
     }
 }
 
-/// A function of the tool interface that is not built.
+/// Returns the code of a function of the tool interface that is not built.
 #[cold]
 pub fn tool_not_built() -> c_int {
     if crate::env::version::tools_ready() {

@@ -1,15 +1,14 @@
 //! Groups behind handles (MPI-5.0 section 7.3).
 //!
-//! The runtime has the sets (`typepack::Group`); `comm/` makes groups of communicators and the
-//! reverse. A group without members is `MPI_GROUP_EMPTY`, whichever call it comes from.
+//! The runtime has the sets (`typepack::Group`). `comm/` makes groups from communicators, and communicators
+//! from groups. A group without members always has the handle `MPI_GROUP_EMPTY`, whichever call makes it.
 
 use crate::abi;
-use crate::array;
+use crate::argument::{Array, InOut, OutArray, Output};
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
 use crate::lifecycle;
-use crate::out::Out;
 use crate::raw;
 use std::ffi::c_int;
 use std::sync::{Arc, LazyLock};
@@ -19,10 +18,10 @@ static GROUPS: Table<Group> = Table::new(Kind::Group);
 
 static EMPTY: LazyLock<Arc<Group>> = LazyLock::new(|| Arc::new(Group::empty()));
 
-/// The group of a handle.
+/// Returns the group of a handle.
 ///
 /// # Errors
-/// `MPI_ERR_GROUP`.
+/// Returns `MPI_ERR_GROUP` if the handle is not valid.
 pub fn find(group: raw::Group) -> Result<Arc<Group>> {
     match group.0 {
         abi::GROUP_EMPTY => Ok(EMPTY.clone()),
@@ -36,10 +35,10 @@ fn invalid(group: raw::Group) -> Failure {
     Failure::no_object(abi::ERR_GROUP, ("group", "group"), group.0, null)
 }
 
-/// Gives a group a handle.
+/// Makes a handle for a group.
 ///
 /// # Errors
-/// No handle is left.
+/// Returns `MPI_ERR_OTHER` if no handle is left.
 pub fn insert(group: Group) -> Result<raw::Group> {
     if group.is_empty() {
         return Ok(raw::Group(abi::GROUP_EMPTY));
@@ -47,12 +46,12 @@ pub fn insert(group: Group) -> Result<raw::Group> {
     Ok(raw::Group(GROUPS.insert(Arc::new(group))?))
 }
 
-/// The live handle with this integer.
+/// Returns the live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
     GROUPS.of_int(integer)
 }
 
-/// What a comparison is called.
+/// Returns the constant for the result of a comparison.
 pub fn comparison(comparison: Comparison) -> c_int {
     match comparison {
         Comparison::Identical => abi::IDENT,
@@ -62,63 +61,53 @@ pub fn comparison(comparison: Comparison) -> c_int {
     }
 }
 
-/// The elements of an array argument.
+/// Returns the elements of an array argument.
 ///
 /// # Errors
-/// `MPI_ERR_ARG` for a negative length; as [`array::read`].
+/// Returns `MPI_ERR_ARG` if `n` is negative, and the errors of [`Array::copy`].
 ///
 /// # Safety
 ///
-/// - `array` is null, or readable for `n` elements.
-unsafe fn list<T: Copy>(n: c_int, array: *const T, argument: &'static str) -> Result<Vec<T>> {
+/// - The standard gives `array` at least `n` entries.
+unsafe fn list<T: Copy>(n: c_int, array: Array<T>, argument: &'static str) -> Result<Vec<T>> {
     let length = usize::try_from(n)
         .map_err(|_| Failure::new(abi::ERR_ARG, "n", format!("{n} is negative")))?;
-    // SAFETY: passed on.
-    Ok(unsafe { array::read(array, length, argument)? })
+    // SAFETY: `array` has `n` entries (condition of `# Safety`), and `length` is `n`.
+    Ok(unsafe { array.copy(length, argument)? })
 }
 
 /// `MPI_Group_size`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn size(group: raw::Group, size: *mut c_int) -> Result {
+pub fn size(group: raw::Group, size: Output<c_int>) -> Result {
     let group = find(group)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(size, "size")? };
+    let out = size.required("size")?;
     out.set(group.size() as c_int);
     Ok(())
 }
 
 /// `MPI_Group_rank`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn rank(group: raw::Group, rank: *mut c_int) -> Result {
+pub fn rank(group: raw::Group, rank: Output<c_int>) -> Result {
     let group = find(group)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(rank, "rank")? };
+    let out = rank.required("rank")?;
     let place = lifecycle::rank().and_then(|world| group.rank_of(world));
     out.set(place.map_or(abi::UNDEFINED, |place| place as c_int));
     Ok(())
 }
 
 /// `MPI_Group_translate_ranks`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn translate_ranks(
+pub fn translate_ranks(
     group1: raw::Group,
     n: c_int,
-    ranks1: *const c_int,
+    ranks1: Array<c_int>,
     group2: raw::Group,
-    ranks2: *mut c_int,
+    ranks2: OutArray<c_int>,
 ) -> Result {
     let (first, second) = (find(group1)?, find(group2)?);
-    // SAFETY: passed on.
-    let ranks = unsafe { list(n, ranks1, "ranks1")? };
-    if ranks2.is_null() && !ranks.is_empty() {
-        return Err(Failure::null("ranks2"));
-    }
+    // SAFETY: `MPI_Group_translate_ranks` gives both arrays `n` entries, the length of `ranks`.
+    let (ranks, results) = unsafe {
+        let ranks = list(n, ranks1, "ranks1")?;
+        let results = ranks2.places(ranks.len(), "ranks2")?;
+        (ranks, results)
+    };
     let translated = ranks.iter().map(|&rank| match usize::try_from(rank) {
         Ok(place) => {
             Ok(first.translate(place, &second)?.map_or(abi::UNDEFINED, |rank| rank as c_int))
@@ -128,130 +117,85 @@ pub unsafe fn translate_ranks(
             Err(Failure::new(abi::ERR_RANK, "ranks1", format!("{rank} is not a rank of the group")))
         }
     });
-    // All of them before the first is written.
-    for (i, rank) in translated.collect::<Result<Vec<c_int>>>()?.into_iter().enumerate() {
-        // SAFETY: not null, hence writable for as many elements as there are ranks.
-        unsafe { ranks2.add(i).write_unaligned(rank) };
-    }
+    // No result is written unless all ranks can be translated.
+    results.fill(translated.collect::<Result<Vec<c_int>>>()?);
     Ok(())
 }
 
 /// `MPI_Group_compare`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn compare(group1: raw::Group, group2: raw::Group, result: *mut c_int) -> Result {
+pub fn compare(group1: raw::Group, group2: raw::Group, result: Output<c_int>) -> Result {
     let (first, second) = (find(group1)?, find(group2)?);
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(result, "result")? };
+    let out = result.required("result")?;
     out.set(comparison(first.compare(&second)));
     Ok(())
 }
 
-/// # Safety
-///
-/// - `newgroup` is null or writable.
-unsafe fn combine(
+fn combine(
     group1: raw::Group,
     group2: raw::Group,
-    newgroup: *mut raw::Group,
+    newgroup: Output<raw::Group>,
     combine: impl FnOnce(&Group, &Group) -> Group,
 ) -> Result {
     let (first, second) = (find(group1)?, find(group2)?);
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newgroup, "newgroup")? };
+    let out = newgroup.required("newgroup")?;
     out.set(insert(combine(&first, &second))?);
     Ok(())
 }
 
 /// `MPI_Group_union`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn union(group1: raw::Group, group2: raw::Group, newgroup: *mut raw::Group) -> Result {
-    // SAFETY: passed on.
-    unsafe { combine(group1, group2, newgroup, Group::union) }
+pub fn union(group1: raw::Group, group2: raw::Group, newgroup: Output<raw::Group>) -> Result {
+    combine(group1, group2, newgroup, Group::union)
 }
 
 /// `MPI_Group_intersection`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn intersection(
+pub fn intersection(
     group1: raw::Group,
     group2: raw::Group,
-    newgroup: *mut raw::Group,
+    newgroup: Output<raw::Group>,
 ) -> Result {
-    // SAFETY: passed on.
-    unsafe { combine(group1, group2, newgroup, Group::intersection) }
+    combine(group1, group2, newgroup, Group::intersection)
 }
 
 /// `MPI_Group_difference`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn difference(
-    group1: raw::Group,
-    group2: raw::Group,
-    newgroup: *mut raw::Group,
-) -> Result {
-    // SAFETY: passed on.
-    unsafe { combine(group1, group2, newgroup, Group::difference) }
+pub fn difference(group1: raw::Group, group2: raw::Group, newgroup: Output<raw::Group>) -> Result {
+    combine(group1, group2, newgroup, Group::difference)
 }
 
-/// # Safety
-///
-/// - `array` is null or readable for `n` elements.
-/// - `newgroup` is null or writable.
-unsafe fn choose<T: Copy>(
+/// Makes a group of those members of another that an array of `n` entries names.
+fn choose<T: Copy>(
     group: raw::Group,
-    (n, array, argument): (c_int, *const T, &'static str),
-    newgroup: *mut raw::Group,
+    (n, array, argument): (c_int, Array<T>, &'static str),
+    newgroup: Output<raw::Group>,
     choose: impl FnOnce(&Group, Vec<T>) -> typepack::Result<Group>,
 ) -> Result {
     let group = find(group)?;
-    // SAFETY: passed on.
-    let (out, chosen) = unsafe { (Out::new(newgroup, "newgroup")?, list(n, array, argument)?) };
+    let out = newgroup.required("newgroup")?;
+    // SAFETY: the calls that choose members (`MPI_Group_incl` and those like it) give the array `n` entries.
+    let chosen = unsafe { list(n, array, argument)? };
     out.set(insert(choose(&group, chosen)?)?);
     Ok(())
 }
 
 /// `MPI_Group_incl`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn incl(
+pub fn incl(
     group: raw::Group,
     n: c_int,
-    ranks: *const c_int,
-    newgroup: *mut raw::Group,
+    ranks: Array<c_int>,
+    newgroup: Output<raw::Group>,
 ) -> Result {
     let array = (n, ranks, "ranks");
-    // SAFETY: passed on.
-    unsafe {
-        choose(group, array, newgroup, |group, ranks| {
-            group.include(ranks.into_iter().map(i64::from))
-        })
-    }
+    choose(group, array, newgroup, |group, ranks| group.include(ranks.into_iter().map(i64::from)))
 }
 
 /// `MPI_Group_excl`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn excl(
+pub fn excl(
     group: raw::Group,
     n: c_int,
-    ranks: *const c_int,
-    newgroup: *mut raw::Group,
+    ranks: Array<c_int>,
+    newgroup: Output<raw::Group>,
 ) -> Result {
     let array = (n, ranks, "ranks");
-    // SAFETY: passed on.
-    unsafe {
-        choose(group, array, newgroup, |group, ranks| {
-            group.exclude(ranks.into_iter().map(i64::from))
-        })
-    }
+    choose(group, array, newgroup, |group, ranks| group.exclude(ranks.into_iter().map(i64::from)))
 }
 
 fn ranges(triples: &[[c_int; 3]]) -> Vec<RankRange> {
@@ -264,49 +208,30 @@ fn ranges(triples: &[[c_int; 3]]) -> Vec<RankRange> {
 }
 
 /// `MPI_Group_range_incl`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn range_incl(
+pub fn range_incl(
     group: raw::Group,
     n: c_int,
-    triples: *mut [c_int; 3],
-    newgroup: *mut raw::Group,
+    triples: Array<[c_int; 3]>,
+    newgroup: Output<raw::Group>,
 ) -> Result {
-    let array = (n, triples.cast_const(), "ranges");
-    // SAFETY: passed on.
-    unsafe {
-        choose(group, array, newgroup, |group, triples| group.include_ranges(&ranges(&triples)))
-    }
+    let array = (n, triples, "ranges");
+    choose(group, array, newgroup, |group, triples| group.include_ranges(&ranges(&triples)))
 }
 
 /// `MPI_Group_range_excl`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn range_excl(
+pub fn range_excl(
     group: raw::Group,
     n: c_int,
-    triples: *mut [c_int; 3],
-    newgroup: *mut raw::Group,
+    triples: Array<[c_int; 3]>,
+    newgroup: Output<raw::Group>,
 ) -> Result {
-    let array = (n, triples.cast_const(), "ranges");
-    // SAFETY: passed on.
-    unsafe {
-        choose(group, array, newgroup, |group, triples| group.exclude_ranges(&ranges(&triples)))
-    }
+    let array = (n, triples, "ranges");
+    choose(group, array, newgroup, |group, triples| group.exclude_ranges(&ranges(&triples)))
 }
 
-/// `MPI_Group_free`. `MPI_GROUP_EMPTY`, which calls return, can be freed as if it were a group of
-/// its own.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn free(group: *mut raw::Group) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(group, "group")? };
-    // SAFETY: not null, and readable as an argument of both directions.
-    let handle = unsafe { group.read_unaligned() };
+/// `MPI_Group_free`. Calls return `MPI_GROUP_EMPTY`, so a program may free it like any other group.
+pub fn free(group: InOut<raw::Group>) -> Result {
+    let (handle, out) = group.read("group")?;
     if handle.0 != abi::GROUP_EMPTY {
         GROUPS.remove(handle.0).ok_or_else(|| invalid(handle))?;
     }

@@ -1,16 +1,15 @@
 //! Info objects: ordered lists of keys and values (MPI-5.0 chapter 10).
 //!
-//! Keys keep the order of their first set; case matters. `MPI_INFO_ENV` says how the job was
-//! started and cannot be changed.
+//! Keys stand in the order in which they were first set, and are case sensitive. `MPI_INFO_ENV` says how the
+//! job was started; it cannot be changed.
 
 use crate::abi;
+use crate::argument::{InOut, Output, Text, TextBuffer, TextOutput};
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
 use crate::lifecycle;
-use crate::out::Out;
 use crate::raw;
-use crate::text;
 use std::ffi::{c_char, c_int};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -25,7 +24,7 @@ pub struct Info {
 
 static INFOS: Table<Info> = Table::new(Kind::Info);
 
-/// What `MPI_INFO_ENV` has. Before init less is known, and that is not kept.
+/// Returns the content of `MPI_INFO_ENV`. Before init it has fewer keys, and is not kept.
 fn environment() -> Arc<Info> {
     static ENVIRONMENT: OnceLock<Arc<Info>> = OnceLock::new();
     if lifecycle::rank().is_none() {
@@ -34,7 +33,7 @@ fn environment() -> Arc<Info> {
     ENVIRONMENT.get_or_init(|| Arc::new(described())).clone()
 }
 
-/// How this process was started.
+/// Describes how this process was started.
 fn described() -> Info {
     let mut entries: Vec<Entry> = Vec::new();
     let mut add = |key: &str, value: Vec<u8>| {
@@ -45,7 +44,7 @@ fn described() -> Info {
     let mut arguments = std::env::args_os().map(std::os::unix::ffi::OsStringExt::into_vec);
     add("command", arguments.next().unwrap_or_default());
     add("argv", arguments.collect::<Vec<_>>().join(&b' '));
-    // Of this program among those of the job.
+    // The ranks that run this program, not all ranks of the job.
     if let Some(ranks) = lifecycle::program_size() {
         add("maxprocs", ranks.to_string().into());
     }
@@ -53,59 +52,60 @@ fn described() -> Info {
         let directory = directory.into_os_string();
         add("wdir", std::os::unix::ffi::OsStringExt::into_vec(directory));
     }
-    // No `thread_level`: it is the level asked for before the program began, and nobody can ask then.
+    // `thread_level` is missing: it is the level that was requested before the program began, and nobody can
+    // do that.
     Info { entries: Mutex::new(entries) }
 }
 
 impl Info {
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
-        // Each change is one operation on the list.
+        // A poisoned lock is fine: each change is one operation on the list.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What `mpi_minimum_memory_alignment` asks for, in bytes; 1 if it is not set.
+    /// Returns the alignment in bytes that `mpi_minimum_memory_alignment` asks for; 1 if it is not set.
     ///
     /// # Errors
-    /// `MPI_ERR_INFO_VALUE` for what is no power of two.
+    /// Returns `MPI_ERR_INFO_VALUE` if the value is not a power of two.
     pub fn alignment(&self) -> Result<usize> {
         let Some(value) = self.value(b"mpi_minimum_memory_alignment") else { return Ok(1) };
         let text = String::from_utf8_lossy(&value);
         let number = text.trim().parse::<usize>().ok().filter(|n| n.is_power_of_two());
         number.ok_or_else(|| {
-            let detail = format!("mpi_minimum_memory_alignment: {text} is no power of two");
+            let detail = format!("mpi_minimum_memory_alignment is \"{text}\", not a power of two");
             Failure::new(abi::ERR_INFO_VALUE, "info", detail)
         })
     }
 
-    /// All keys and values, in their order.
+    /// Returns all keys and values, in their order.
     pub fn all(&self) -> Vec<Entry> {
         self.entries().clone()
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn value(&self, key: &[u8]) -> Option<Vec<u8>> {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, value)| value.clone())
     }
 }
 
-/// A new info object with these entries.
+/// Makes an info object with these entries.
 ///
 /// # Errors
-/// No handle is left.
+/// Returns `MPI_ERR_OTHER` if no handle is left.
 pub fn make(entries: Vec<Entry>) -> Result<raw::Info> {
     let info = Info { entries: Mutex::new(entries) };
     Ok(raw::Info(INFOS.insert(Arc::new(info))?))
 }
 
-/// The live handle with this integer.
+/// Returns the live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
     INFOS.of_int(integer)
 }
 
-/// The object of a handle.
+/// Returns the object of a handle.
 ///
 /// # Errors
-/// `MPI_ERR_INFO`.
+/// Returns `MPI_ERR_INFO` if the handle is not valid.
 pub fn find(info: raw::Info) -> Result<Arc<Info>> {
     if info.0 == abi::INFO_ENV {
         return Ok(environment());
@@ -113,10 +113,10 @@ pub fn find(info: raw::Info) -> Result<Arc<Info>> {
     INFOS.find(info.0).ok_or_else(|| invalid(info))
 }
 
-/// The entries of an info object, in order.
+/// Returns the entries of an info object, in their order.
 ///
 /// # Errors
-/// `MPI_ERR_INFO`.
+/// Returns `MPI_ERR_INFO` if the handle is not valid.
 pub fn entries_of(info: raw::Info) -> Result<Vec<Entry>> {
     Ok(find(info)?.entries().clone())
 }
@@ -130,83 +130,60 @@ fn invalid(info: raw::Info) -> Failure {
     Failure::no_object(abi::ERR_INFO, ("info", "info object"), info.0, null)
 }
 
-/// The object of a handle that may be changed.
+/// Returns the object of a handle that may be changed.
 fn find_own(info: raw::Info) -> Result<Arc<Info>> {
     INFOS.find(info.0).ok_or_else(|| invalid(info))
 }
 
-/// # Safety
-///
-/// - `key` is null or a C string, or readable for the longest key.
-unsafe fn read_key(key: *const c_char) -> Result<Vec<u8>> {
-    // SAFETY: passed on.
-    let bytes = unsafe { text::read(key, abi::MAX_INFO_KEY, "key", abi::ERR_INFO_KEY)? };
+fn read_key(key: Text) -> Result<Vec<u8>> {
+    let bytes = key.read(abi::MAX_INFO_KEY, "key", abi::ERR_INFO_KEY)?;
     if bytes.is_empty() {
-        return Err(Failure::new(abi::ERR_INFO_KEY, "key", "an empty string"));
+        return Err(Failure::new(
+            abi::ERR_INFO_KEY,
+            "key",
+            "empty string, but a key needs at least 1 character",
+        ));
     }
     Ok(bytes)
 }
 
 /// `MPI_Info_create`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn create(info: *mut raw::Info) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(info, "info")? };
+pub fn create(info: Output<raw::Info>) -> Result {
+    let out = info.required("info")?;
     out.set(make(Vec::new())?);
     Ok(())
 }
 
-/// `MPI_Info_create_env`. What a program can be told before init about how it was started is what
-/// it knows itself.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn create_env(_argc: c_int, _argv: *mut *mut c_char, info: *mut raw::Info) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(info, "info")? };
+/// `MPI_Info_create_env`. Before init the process only knows about itself how it was started, so the object
+/// has no more.
+pub fn create_env(_argc: c_int, _argv: *mut *mut c_char, info: Output<raw::Info>) -> Result {
+    let out = info.required("info")?;
     let entries = environment().entries().clone();
     out.set(make(entries)?);
     Ok(())
 }
 
 /// `MPI_Info_dup`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn dup(info: raw::Info, newinfo: *mut raw::Info) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newinfo, "newinfo")? };
+pub fn dup(info: raw::Info, newinfo: Output<raw::Info>) -> Result {
+    let out = newinfo.required("newinfo")?;
     let entries = find(info)?.entries().clone();
     out.set(make(entries)?);
     Ok(())
 }
 
 /// `MPI_Info_free`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn free(info: *mut raw::Info) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(info, "info")? };
-    // SAFETY: not null, and readable as an argument of both directions.
-    let handle = unsafe { info.read_unaligned() };
+pub fn free(info: InOut<raw::Info>) -> Result {
+    let (handle, out) = info.read("info")?;
     INFOS.remove(handle.0).ok_or_else(|| invalid(handle))?;
     out.set(raw::Info::NULL);
     Ok(())
 }
 
 /// `MPI_Info_set`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set(info: raw::Info, key: *const c_char, value: *const c_char) -> Result {
+pub fn set(info: raw::Info, key: Text, value: Text) -> Result {
     let info = find_own(info)?;
-    // SAFETY: passed on.
-    let (key, value) = unsafe {
-        (read_key(key)?, text::read(value, abi::MAX_INFO_VAL, "value", abi::ERR_INFO_VALUE)?)
-    };
+    let (key, value) =
+        (read_key(key)?, value.read(abi::MAX_INFO_VAL, "value", abi::ERR_INFO_VALUE)?);
     let mut entries = info.entries();
     match entries.iter_mut().find(|(name, _)| *name == key) {
         Some(entry) => entry.1 = value,
@@ -216,13 +193,9 @@ pub unsafe fn set(info: raw::Info, key: *const c_char, value: *const c_char) -> 
 }
 
 /// `MPI_Info_delete`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn delete(info: raw::Info, key: *const c_char) -> Result {
+pub fn delete(info: raw::Info, key: Text) -> Result {
     let info = find_own(info)?;
-    // SAFETY: passed on.
-    let key = unsafe { read_key(key)? };
+    let key = read_key(key)?;
     let mut entries = info.entries();
     let Some(at) = entries.iter().position(|(name, _)| *name == key) else {
         let detail = format!("{} is not set", String::from_utf8_lossy(&key));
@@ -232,57 +205,49 @@ pub unsafe fn delete(info: raw::Info, key: *const c_char) -> Result {
     Ok(())
 }
 
-/// `MPI_Info_get`: the value, cut to `valuelen` characters.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get(
+/// `MPI_Info_get`: returns the value, cut to `valuelen` characters.
+pub fn get(
     info: raw::Info,
-    key: *const c_char,
+    key: Text,
     valuelen: c_int,
-    value: *mut c_char,
-    flag: *mut c_int,
+    value: TextBuffer,
+    flag: Output<c_int>,
 ) -> Result {
     let info = find(info)?;
-    // SAFETY: passed on.
-    let (key, flag) = unsafe { (read_key(key)?, Out::new(flag, "flag")?) };
+    let (key, flag) = (read_key(key)?, flag.required("flag")?);
     if valuelen < 0 {
         return Err(Failure::new(abi::ERR_ARG, "valuelen", format!("{valuelen} is negative")));
     }
     let found = info.value(&key);
     if let Some(found) = &found {
-        // SAFETY: the standard asks for one more than `valuelen`.
-        unsafe { text::write(found, value, valuelen.saturating_add(1), "value", None)? };
+        // SAFETY: `MPI_Info_get` gives `value` `valuelen` bytes and one for the end. `valuelen` is not
+        // negative.
+        unsafe { value.required(valuelen.saturating_add(1), "value")? }.write(found);
     }
     flag.set(found.is_some().into());
     Ok(())
 }
 
-/// `MPI_Info_get_string`: the value, cut to `*buflen` bytes with its end; the room it needs.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_string(
+/// `MPI_Info_get_string`: returns the value, cut to `*buflen` bytes including its end, and the room that it
+/// needs.
+pub fn get_string(
     info: raw::Info,
-    key: *const c_char,
-    buflen: *mut c_int,
-    value: *mut c_char,
-    flag: *mut c_int,
+    key: Text,
+    buflen: InOut<c_int>,
+    value: TextBuffer,
+    flag: Output<c_int>,
 ) -> Result {
     let info = find(info)?;
-    // SAFETY: passed on.
-    let (key, flag, length) =
-        unsafe { (read_key(key)?, Out::new(flag, "flag")?, Out::new(buflen, "buflen")?) };
-    // SAFETY: not null, and readable as an argument of both directions.
-    let room = unsafe { buflen.read_unaligned() };
+    let (key, flag) = (read_key(key)?, flag.required("flag")?);
+    let (room, length) = buflen.read("buflen")?;
     if room < 0 {
         return Err(Failure::new(abi::ERR_ARG, "buflen", format!("{room} is negative")));
     }
     let found = info.value(&key);
     if let Some(found) = &found {
         if room > 0 {
-            // SAFETY: `buflen` says how much room there is.
-            unsafe { text::write(found, value, room, "value", None)? };
+            // SAFETY: `MPI_Info_get_string` gives `value` `*buflen` bytes, which is `room`, here at least 1.
+            unsafe { value.required(room, "value")? }.write(found);
         }
         length.set(found.len() as c_int + 1);
     }
@@ -291,19 +256,15 @@ pub unsafe fn get_string(
 }
 
 /// `MPI_Info_get_valuelen`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_valuelen(
+pub fn get_valuelen(
     info: raw::Info,
-    key: *const c_char,
-    valuelen: *mut c_int,
-    flag: *mut c_int,
+    key: Text,
+    valuelen: Output<c_int>,
+    flag: Output<c_int>,
 ) -> Result {
     let info = find(info)?;
-    // SAFETY: passed on.
     let (key, length, flag) =
-        unsafe { (read_key(key)?, Out::new(valuelen, "valuelen")?, Out::new(flag, "flag")?) };
+        (read_key(key)?, valuelen.required("valuelen")?, flag.required("flag")?);
     let found = info.value(&key);
     if let Some(found) = &found {
         length.set(found.len() as c_int);
@@ -313,33 +274,23 @@ pub unsafe fn get_valuelen(
 }
 
 /// `MPI_Info_get_nkeys`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_nkeys(info: raw::Info, nkeys: *mut c_int) -> Result {
+pub fn get_nkeys(info: raw::Info, nkeys: Output<c_int>) -> Result {
     let info = find(info)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(nkeys, "nkeys")? };
+    let out = nkeys.required("nkeys")?;
     out.set(info.entries().len() as c_int);
     Ok(())
 }
 
 /// `MPI_Info_get_nthkey`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_nthkey(info: raw::Info, n: c_int, key: *mut c_char) -> Result {
+pub fn get_nthkey(info: raw::Info, n: c_int, key: TextOutput<{ abi::MAX_INFO_KEY }>) -> Result {
     let info = find(info)?;
-    if key.is_null() {
-        return Err(Failure::null("key"));
-    }
+    let key = key.required("key")?;
     let entries = info.entries();
     let found = usize::try_from(n).ok().and_then(|n| entries.get(n));
     let Some((name, _)) = found else {
-        let detail = format!("{n} is not below the {} keys", entries.len());
+        let detail = format!("{n} is not in 0..{}, the numbers of the keys", entries.len());
         return Err(Failure::new(abi::ERR_ARG, "n", detail));
     };
-    // SAFETY: the standard asks for this much room.
-    unsafe { text::write(name, key, abi::MAX_INFO_KEY, "key", None)? };
+    key.write(name);
     Ok(())
 }

@@ -1,10 +1,11 @@
-//! Files (MPI-5.0 chapter 14): so far their handles and their error handlers. The calls on them check the
-//! handle, and are not built.
+//! Files (MPI-5.0 chapter 14): so far only their handles and error handlers. The other calls on files check
+//! the handle, and are not built.
 //!
-//! The error handler of `MPI_FILE_NULL` (section 14.7) is what files begin with, and hears of failures about
-//! no file: it returns until the program sets another.
+//! The error handler of `MPI_FILE_NULL` (section 14.7) is the handler of a new file, and is called for
+//! failures without an open file. Until the program sets another, it returns.
 
 use crate::abi;
+use crate::argument::Output;
 use crate::error::Result;
 use crate::error::handler::{Handler, HandlerCell, On};
 use crate::error::objects::{self, Names, Objects};
@@ -26,7 +27,8 @@ pub static FILES: Objects = Objects::new(
 
 static DEFAULT: HandlerCell = HandlerCell::new(Handler::Return);
 
-/// Who hears of a failure on a file: its handler and its handle, or those of `MPI_FILE_NULL`.
+/// Returns the error handler for a failure on a file and the handle to call it with: those of the file, or
+/// those of `MPI_FILE_NULL` if the file is not open.
 pub fn handler(file: raw::File) -> (Handler, usize) {
     match FILES.handler(file.0) {
         Some(handler) => (handler, file.0),
@@ -35,10 +37,7 @@ pub fn handler(file: raw::File) -> (Handler, usize) {
 }
 
 /// `MPI_File_set_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_errhandler(file: raw::File, errhandler: raw::Errhandler) -> Result {
+pub fn set_errhandler(file: raw::File, errhandler: raw::Errhandler) -> Result {
     match file {
         raw::File::NULL => objects::set_handler(&DEFAULT, On::File, errhandler),
         file => FILES.set_handler(file.0, errhandler),
@@ -46,24 +45,15 @@ pub unsafe fn set_errhandler(file: raw::File, errhandler: raw::Errhandler) -> Re
 }
 
 /// `MPI_File_get_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_errhandler(file: raw::File, errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: null or writable, as the C function asks for.
-    unsafe {
-        match file {
-            raw::File::NULL => objects::get_handler(&DEFAULT, errhandler),
-            file => FILES.get_handler(file.0, errhandler),
-        }
+pub fn get_errhandler(file: raw::File, errhandler: Output<raw::Errhandler>) -> Result {
+    match file {
+        raw::File::NULL => objects::get_handler(&DEFAULT, errhandler),
+        file => FILES.get_handler(file.0, errhandler),
     }
 }
 
 /// `MPI_File_call_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn call_errhandler(file: raw::File, errorcode: c_int) -> Result {
+pub fn call_errhandler(file: raw::File, errorcode: c_int) -> Result {
     let name = "MPI_File_call_errhandler";
     match file {
         raw::File::NULL => objects::call_handler(&DEFAULT, file.0, name, errorcode),

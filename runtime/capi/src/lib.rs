@@ -1,19 +1,22 @@
 //! libmpi_abi.so.1: the C face of typepack, behind the MPI 5 standard ABI.
 //!
-//! A call from C comes in through `exports.rs` (made from `abi/functions.csv` by the build script), passes
-//! `entry.rs` (whether it is allowed now, panics, raising of errors), and reaches the function that
-//! `built.csv` names. These find the objects behind handles, call the runtime, and write results. What is
-//! not built raises `MPI_ERR_UNSUPPORTED_OPERATION`.
+//! A call from C arrives in `exports.rs`, which the build script makes from `abi/functions.csv`. It passes
+//! `entry.rs`, which checks that the call is allowed now, catches panics and raises errors. Then it reaches
+//! the function that `built.csv` names. That function finds the objects of the handles, calls the runtime,
+//! and writes the results. A function that is not built raises `MPI_ERR_UNSUPPORTED_OPERATION`.
 //!
-//! The modules stand below in the order of their layers: each imports from its own folder and from those
-//! above it. First of all comes the crate `typepack-capi-datatype`, which has the ABI's constants and types,
-//! handles, and datatypes.
+//! The exported functions turn pointers into the types of `argument/` (in `typepack-capi-datatype`), which
+//! state what the C caller promises. They are the only code that trusts the caller.
 //!
-//! Invariants: nothing that C passes is followed before it has been checked as far as that is
-//! possible; no panic leaves; a call that fails has written nothing but what the standard says.
+//! The modules below stand in the order of their layers: each imports from its own folder and from those
+//! above it. The crate `typepack-capi-datatype` is the lowest layer: constants and types of the ABI, handles,
+//! datatypes.
+//!
+//! Invariants: the library checks each pointer from C as far as that is possible before it follows it. No
+//! panic crosses into C. A call that fails has written only what the standard says.
 
 pub use typepack_capi_datatype::{abi, raw};
-use typepack_capi_datatype::{array, buffer, count_width, failure, handle, out, status, text};
+use typepack_capi_datatype::{argument, buffer, count_width, failure, handle, status};
 
 mod lifecycle;
 

@@ -1,8 +1,9 @@
-//! Before, between, after: which calls are allowed when (MPI-5.0 section 11.4.1); and who this process
-//! is, once that is known.
+//! The stage of the process: before init, between init and finalize, or after finalize. The stage decides
+//! which calls are allowed (MPI-5.0 section 11.4.1). This module also keeps the rank and the thread level of
+//! the process.
 //!
-//! `entry/` asks on every call; `env/` moves on. Everything here can be read at any time, also by an
-//! error handler before init.
+//! `entry.rs` reads the stage in every call; `env/` changes it. Everything here can be read at any time, also
+//! by an error handler before init.
 
 use crate::abi;
 use std::ffi::c_int;
@@ -10,12 +11,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 use std::thread::ThreadId;
 
-/// Where the process stands.
+/// The stage of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// `MPI_Init` has not been called.
     Before,
-    /// Between the two.
+    /// `MPI_Init` has been called, `MPI_Finalize` has not.
     Inside,
     /// `MPI_Finalize` has been called.
     After,
@@ -23,7 +24,7 @@ pub enum Stage {
 
 static STAGE: AtomicU8 = AtomicU8::new(0);
 
-/// The stage.
+/// Returns the stage.
 #[inline]
 pub fn stage() -> Stage {
     match STAGE.load(Ordering::Acquire) {
@@ -33,17 +34,17 @@ pub fn stage() -> Stage {
     }
 }
 
-/// The world model has been initialised.
+/// Records that the world model has been initialised.
 pub fn begin() {
     STAGE.store(1, Ordering::Release);
 }
 
-/// It has been finalized.
+/// Records that the world model has been finalized.
 pub fn end() {
     STAGE.store(2, Ordering::Release);
 }
 
-/// What init finds out.
+/// What init finds out about the process.
 #[derive(Clone, Copy, Debug)]
 struct Identity {
     rank: usize,
@@ -54,30 +55,31 @@ struct Identity {
 static IDENTITY: OnceLock<Identity> = OnceLock::new();
 static THREADS: AtomicI32 = AtomicI32::new(abi::THREAD_SINGLE);
 
-/// The calling thread initialises a process with this rank in `MPI_COMM_WORLD`, as one of
-/// `program_size` that run the same program, with this thread level. The first call counts.
+/// Records that the calling thread initialises the process: its rank in `MPI_COMM_WORLD`, how many ranks run
+/// the same program, and the thread level. Only the first call has an effect on rank, program size and
+/// thread.
 pub fn identify(rank: usize, program_size: u64, threads: c_int) {
     let main = std::thread::current().id();
     THREADS.store(threads, Ordering::Relaxed);
     let _first = IDENTITY.set(Identity { rank, program_size, main });
 }
 
-/// How many ranks run the same program as this one, once it is known.
+/// Returns how many ranks run the same program as this one; `None` before init.
 pub fn program_size() -> Option<u64> {
     IDENTITY.get().map(|identity| identity.program_size)
 }
 
-/// The thread level that was granted.
+/// Returns the thread level that was granted.
 pub fn threads() -> c_int {
     THREADS.load(Ordering::Relaxed)
 }
 
-/// Whether this is the thread that initialised.
+/// Returns whether the calling thread called init.
 pub fn is_main_thread() -> bool {
     IDENTITY.get().is_some_and(|identity| identity.main == std::thread::current().id())
 }
 
-/// The rank in `MPI_COMM_WORLD`, once it is known.
+/// Returns the rank in `MPI_COMM_WORLD`; `None` before init.
 pub fn rank() -> Option<usize> {
     IDENTITY.get().map(|identity| identity.rank)
 }

@@ -1,5 +1,5 @@
-//! Windows (MPI-5.0 chapter 12): so far their handles and their error handlers. The calls on them check
-//! the handle, and are not built.
+//! Windows (MPI-5.0 chapter 12): so far only their handles and error handlers. The other calls on windows
+//! check the handle, and are not built.
 
 use crate::abi;
 use crate::error::handler::On;

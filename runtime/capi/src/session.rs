@@ -1,5 +1,5 @@
-//! Sessions (MPI-5.0 section 11.3): so far their handles and their error handlers. The calls on them check
-//! the handle, and are not built.
+//! Sessions (MPI-5.0 section 11.3): so far only their handles and error handlers. The other calls on sessions
+//! check the handle, and are not built.
 
 use crate::abi;
 use crate::error::handler::On;

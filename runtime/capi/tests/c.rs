@@ -1,8 +1,8 @@
-//! Programs in C, compiled against `include/mpi.h` and linked with the library: `c/*.c`, each as one
-//! process without a launcher and as the ranks of jobs under our `mpiexec`.
+//! Runs the C programs in `c/`. They are compiled against `include/mpi.h` and linked with the library. Each
+//! runs as one process without a launcher, and as jobs under typepack's `mpiexec`.
 //!
-//! A program exits with 0 if all its checks hold (`c/check.h`). The library is the one that cargo
-//! has built for this test; a job that hangs is killed and fails (`job/`).
+//! A program exits with 0 if all its checks hold (`c/check.h`). The library is the one that cargo has built
+//! for this test. A job that hangs is killed, and its test fails (`job/`).
 
 #[path = "../../tests/job/mod.rs"]
 #[expect(dead_code, reason = "the part that runs bodies in Rust")]
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-/// Compiles `c/NAME.c`, once: two tests of one program must not write it under each other's feet.
+/// Compiles `c/NAME.c`, only once: two tests of one program must not write the same file at the same time.
 fn compile(name: &str) -> PathBuf {
     static COMPILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let mut compiled = COMPILED.lock().expect("no compilation failed");
@@ -26,13 +26,12 @@ fn compile(name: &str) -> PathBuf {
     library().join(name)
 }
 
-/// Compiles a program and runs it once for each number of ranks; 0 is one process without a
-/// launcher.
+/// Compiles a program and runs it once for each number of ranks. 0 is one process without a launcher.
 fn run(name: &str, sizes: &[usize]) {
     run_with(name, sizes, &[]);
 }
 
-/// The same with environment variables.
+/// Compiles and runs a program with environment variables.
 fn run_with(name: &str, sizes: &[usize], env: &[(&str, &str)]) {
     let exe = compile(name);
     for &size in sizes {
@@ -44,7 +43,7 @@ fn run_with(name: &str, sizes: &[usize], env: &[(&str, &str)]) {
                 command
             }
         };
-        // cargo's own search path names directories that may hold an older library.
+        // The search path that cargo sets has directories that may hold an older library.
         command.env("LD_LIBRARY_PATH", library());
         let output = job::run(command, name, env);
         let ended = output.status;
@@ -93,7 +92,7 @@ programs! {
     memory: [0, 1, 2, 5];
 }
 
-// The examples of the texts that the project was founded on; README.md has the table.
+// The examples of the texts that the project is based on; README.md has the table.
 programs! {
     lecture: [0, 2];
     packing_units: [0, 2, 5];
@@ -101,7 +100,7 @@ programs! {
     languages: [0, 2];
 }
 
-/// The C program of the project's README, letter by letter.
+/// Compiles and runs the C program of the project's README.
 #[test]
 fn readme() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
@@ -117,7 +116,7 @@ fn readme() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "4\n");
 }
 
-/// The check of types, by every way that messages can take.
+/// The type check, with every transport.
 #[test]
 fn types() {
     const CHECKED: (&str, &str) = ("TYPEPACK_CHECK_TYPES", "1");
@@ -130,13 +129,13 @@ fn types() {
     ] {
         run_with("types", &[2], &[CHECKED, (name, value)]);
     }
-    // Programs that are right stay right.
+    // Correct programs still work with the check.
     for name in ["collectives", "layouts", "modes", "requests", "packing_units", "truncated"] {
         run_with(name, &[0, 2], &[CHECKED]);
     }
 }
 
-/// A program that loads the library itself, and unloads it.
+/// A program that loads and unloads the library at run time.
 #[test]
 fn reloaded() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/reloaded.c");
@@ -147,7 +146,7 @@ fn reloaded() {
     assert!(output.status.success(), "{}", job::text(&output));
 }
 
-/// Everybody to everybody, with more ranks than processors, by every way that messages can take.
+/// Messages between all ranks, with more ranks than processors, and with every transport.
 #[test]
 fn stress() {
     run("stress", &[0, 2, 4, 8]);
@@ -164,7 +163,7 @@ fn stress() {
     }
 }
 
-/// The same with every message that can be copied in place copied in place, and with none.
+/// The memory program with each transport forced.
 #[test]
 fn memory_by_one_way() {
     for way in ["heap", "ring", "pipeline"] {

@@ -1,5 +1,5 @@
-//! `include/mpi.h` is what the tables say, compiles as C and C++ without a warning, and has the
-//! values and types of the tables.
+//! Checks `include/mpi.h`: it is the file that the tables generate, it compiles as C and C++ without a
+//! warning, and it has the values and types of the tables.
 //!
 //! `TYPEPACK_BLESS=1` writes the file.
 
@@ -22,12 +22,13 @@ fn the_file_is_what_the_tables_say() {
     blessed::blessed(&include().join("mpi.h"), &made);
 }
 
-/// Compiles a source text against our header.
+/// Compiles a source text against `include/mpi.h`.
 fn compile(compiler: &str, options: &[&str], name: &str, source: &str) {
     compile_with(include(), compiler, options, name, source);
 }
 
-/// Compiles a source text against the headers of a directory; the compiler's words if it objects.
+/// Compiles a source text against the headers of a directory. If that fails, the test fails with the
+/// compiler's output.
 fn compile_with(include: &Path, compiler: &str, options: &[&str], name: &str, source: &str) {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let file = directory.join(name);
@@ -58,8 +59,8 @@ fn it_compiles_without_a_warning() {
     }
 }
 
-/// Assertions that in `header` every constant has the table's value and every function but those of
-/// `lacking` the table's type.
+/// Returns a source text that asserts that every constant of `header` has the value of the table, and every
+/// function except those in `lacking` has the type of the table.
 fn assertions(header: &str, lacking: &[&str]) -> String {
     let mut source = format!("#include <stdint.h>\n#include <{header}>\n");
     let tables = Tables::read();

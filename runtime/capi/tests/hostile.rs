@@ -1,9 +1,10 @@
-//! Every built function with arguments that are wrong, one at a time: an error of the right class,
-//! nothing written, no crash, and the process goes on (`hostile/`).
+//! Calls every built function with one wrong argument at a time. Each call must return an error of the right
+//! class and write nothing, and the process must still work (`hostile/`).
 //!
-//! `hostile/calls.csv` has a row per function of `abi/built.csv`: the kinds of its arguments, and how a
-//! call with valid ones is taken. Both forms of a function and both of its names are called. What a
-//! kind's valid and wrong values are, and what they raise, is in `hostile/kinds.c`.
+//! `hostile/calls.csv` has a row for each function of `abi/built.csv`: the kinds of its arguments, and what a
+//! call with valid arguments does. Both forms of a function and both of its names are called.
+//! `hostile/kinds.c` has the valid and wrong values of each kind, and the error classes that wrong values
+//! raise.
 
 #[path = "../../tests/job/mod.rs"]
 #[expect(dead_code, reason = "the part that runs bodies in Rust")]
@@ -15,7 +16,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// The rows of a table, without its header.
+/// Returns the rows of a table, without its header.
 fn table(path: &str) -> Vec<Vec<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     let mut reader = csv::Reader::from_path(path).expect("a table");
@@ -25,7 +26,7 @@ fn table(path: &str) -> Vec<Vec<String>> {
     reader.records().map(row).collect()
 }
 
-/// The constants of error classes: `ARG|T_INVALID`.
+/// Returns the constants of error classes that are written as `ARG|T_INVALID`.
 fn classes(names: &str) -> String {
     let class = |name: &str| match name.strip_prefix("T_") {
         Some(name) => format!("MPI_T_ERR_{name}"),
@@ -34,7 +35,7 @@ fn classes(names: &str) -> String {
     names.split('|').map(class).collect::<Vec<_>>().join(", ")
 }
 
-/// Bytes of a C parameter, or of the entries of an array.
+/// Returns the bytes of a C parameter, or of an entry of an array.
 fn bytes(parameter: &str) -> usize {
     let mut words = parameter.split(|c: char| !c.is_alphanumeric() && c != '_');
     match words.find(|word| !word.is_empty() && *word != "const") {
@@ -43,10 +44,14 @@ fn bytes(parameter: &str) -> usize {
     }
 }
 
-/// One row of the C table.
+/// Returns one row of the C table.
 fn row(name: &str, mode: &str, kinds: &[&str], parameters: &[String]) -> String {
     let count = parameters.iter().filter(|parameter| !["void", "..."].contains(&parameter.trim()));
-    assert_eq!(count.count(), kinds.len(), "{name}: kinds of arguments");
+    assert_eq!(
+        count.count(),
+        kinds.len(),
+        "calls.csv: {name}: the number of kinds is not the number of parameters"
+    );
     let (mode, refused) = match mode {
         "valid" | "bad" | "value" => (mode.to_uppercase(), "0".to_owned()),
         class => ("REFUSED".to_owned(), classes(class)),
@@ -64,7 +69,7 @@ fn row(name: &str, mode: &str, kinds: &[&str], parameters: &[String]) -> String 
     )
 }
 
-/// The names outside the ABI that are functions, and their parameters: the names of MPI-1.
+/// Returns the functions outside the ABI (the names of MPI-1) with their parameters.
 fn old_names() -> HashMap<String, String> {
     let parameters = |row: &Vec<String>| {
         let (_, behind) = row[2].split_once('(').expect("a declaration");
@@ -74,7 +79,7 @@ fn old_names() -> HashMap<String, String> {
     rows.iter().filter(|row| row[1] == "function").map(parameters).collect()
 }
 
-/// `calls.c`, made from the tables.
+/// Makes `calls.c` from the tables.
 fn source() -> String {
     let of_abi = table("abi/functions.csv").into_iter().map(|row| (row[0].clone(), row[2].clone()));
     let old = old_names();
@@ -89,7 +94,7 @@ fn source() -> String {
         let (name, mode) = (&call[0], call[1].as_str());
         let kinds: Vec<&str> = call[2].split_whitespace().collect();
         if mode == "untried" {
-            assert!(!call[3].is_empty(), "{name}: no reason");
+            assert!(!call[3].is_empty(), "calls.csv: {name} is untried without a remark");
             continue;
         }
         let large = format!("{name}_c");
@@ -101,7 +106,7 @@ fn source() -> String {
             if form != name && own.contains(form) {
                 continue;
             }
-            // The declarations of the header have both names.
+            // The header defines the P names of the functions of MPI-1 as macros for the same functions.
             for prefix in if old.contains_key(name) { &[""][..] } else { &["", "P"] } {
                 text += &row(&format!("{prefix}{form}"), mode, &kinds, parameters);
             }
@@ -118,11 +123,14 @@ fn every_built_function_has_a_row() {
     };
     let (built, calls) = (names("abi/built.csv"), names("tests/hostile/calls.csv"));
     let missing: Vec<&String> = built.difference(&calls).collect();
-    assert!(missing.is_empty(), "no rows in tests/hostile/calls.csv for {missing:?}");
+    assert!(missing.is_empty(), "tests/hostile/calls.csv has no rows for {missing:?}");
     let old = old_names();
     let unknown: Vec<&String> =
         calls.difference(&built).filter(|name| !old.contains_key(*name)).collect();
-    assert!(unknown.is_empty(), "rows of tests/hostile/calls.csv for unknown {unknown:?}");
+    assert!(
+        unknown.is_empty(),
+        "tests/hostile/calls.csv has rows for functions that are not built: {unknown:?}"
+    );
 }
 
 #[test]
@@ -137,7 +145,7 @@ fn wrong_arguments_are_errors_and_nothing_else() {
     let exe = program::compile("hostile", &sources);
     let mut command = Command::new(exe);
     command.env("LD_LIBRARY_PATH", program::library());
-    // HOSTILE_ONLY=MPI_Send tries one function only.
+    // HOSTILE_ONLY=MPI_Send restricts the test to one function.
     command.args(std::env::var("HOSTILE_ONLY").iter().flat_map(|names| names.split(' ')));
     let output = job::run(command, "hostile", &[]);
     let text = job::text(&output);

@@ -1,4 +1,6 @@
-//! The constants of the ABI, from `../../abi/constants.csv` (`build.rs`): integers as they are, handles and pointers as
-//! the numbers they are compared with. Names are without `MPI_`.
+//! The constants of the ABI. `build.rs` makes them from `../../abi/constants.csv`.
+//!
+//! Integer constants keep their type. Handles and pointers are the integers that they are compared with. The
+//! names have no prefix `MPI_`.
 
 include!(concat!(env!("OUT_DIR"), "/constants.rs"));

@@ -1,24 +1,25 @@
-//! Whether the buffer of a call can hold its elements, as far as an address can tell.
+//! Checks of a call's buffer: whether memory can lie at the addresses of its elements.
 
 use crate::abi;
 use crate::failure::{Failure, Result};
 use std::ffi::c_void;
 use typepack_engine::Plan;
 
-/// The first page of memory, which nobody has.
+/// Bytes of the first page of memory, in which no object lies.
 const PAGE: i64 = 4096;
 
-/// No machine has memory at addresses that need more bits.
+/// How many bits the addresses of a process have at most.
 pub const ADDRESS_BITS: u32 = 57;
 
-/// From here on counts are looked at: fewer elements end where memory may be.
+/// The smallest count that is checked: fewer elements end where memory can be.
 const MANY: u64 = 1 << 31;
 
-/// A null buffer is `MPI_BOTTOM` when the type has absolute addresses, and an error when the
-/// elements would lie where no memory is; so are elements that go on beyond all memory.
+/// Checks the buffer of `elements` elements.
+///
+/// A null pointer is `MPI_BOTTOM`, and valid if the displacements of the datatype are absolute addresses.
 ///
 /// # Errors
-/// `MPI_ERR_BUFFER`.
+/// Returns `MPI_ERR_BUFFER` if an element lies at an address where no memory can be.
 #[inline]
 pub fn memory(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -> Result {
     if elements == 0 || (!buf.is_null() && elements < MANY) {
@@ -35,7 +36,8 @@ fn far(buf: *const c_void, plan: &Plan, elements: u64, argument: &'static str) -
     if plan.element_bytes() == 0 || (low >= 0 && high <= 1 << ADDRESS_BITS) {
         return Ok(());
     }
-    let detail = format!("{elements} elements end at {high:#x}, where no memory is");
+    let detail =
+        format!("{elements} elements would end at address {high:#x}, where no memory can be");
     Err(Failure::new(abi::ERR_BUFFER, argument, detail))
 }
 
@@ -44,5 +46,9 @@ fn nowhere(plan: &Plan, argument: &'static str) -> Result {
     if plan.element_bytes() == 0 || plan.footprint().true_lb >= PAGE {
         return Ok(());
     }
-    Err(Failure::new(abi::ERR_BUFFER, argument, "a null pointer"))
+    Err(Failure::new(
+        abi::ERR_BUFFER,
+        argument,
+        "null pointer, but the displacements are not absolute",
+    ))
 }

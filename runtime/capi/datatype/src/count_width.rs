@@ -1,6 +1,7 @@
-//! How wide the counts of a call are: C integers, or `MPI_Count` in the calls that end in `_c`.
+//! The width of a call's counts: C integers, or `MPI_Count` in the calls whose name ends in `_c`.
 //!
-//! A function is written once, over a [`CountWidth`]; the exported functions are two of it.
+//! A function is written once, generic over a [`CountWidth`]. The two exported functions are its two
+//! instances.
 
 use crate::abi;
 use crate::failure::{Failure, Result};
@@ -8,11 +9,11 @@ use crate::raw::{Aint, Count};
 use std::ffi::c_int;
 use typepack_engine::Form as Decoding;
 
-/// A number of one of the widths.
+/// A count or displacement argument of either width.
 pub trait Number: Copy {
-    /// The value.
+    /// Returns the value.
     fn wide(self) -> i64;
-    /// The value in this type, if it has room for it.
+    /// Returns the value in this type; `None` if it does not fit.
     fn exactly(value: i64) -> Option<Self>;
 }
 
@@ -49,19 +50,19 @@ impl Number for Aint {
     }
 }
 
-/// One of the two widths.
+/// The argument types of one of the two widths.
 pub trait CountWidth {
     /// Counts, block lengths, and displacements in elements.
     type Count: Number;
     /// Displacements and extents in bytes.
     type Address: Number;
-    /// Displacements of collective calls with a part per rank.
+    /// Displacements of collective calls that have a part of the buffer for each rank.
     type Displacement: Number;
-    /// The form in which a type that this call makes decodes.
+    /// How a datatype decodes that a call of this width makes.
     const DECODING: Decoding;
 }
 
-/// C integers; `MPI_Aint` for bytes.
+/// C integers for counts, `MPI_Aint` for bytes.
 #[derive(Debug)]
 pub enum Int {}
 
@@ -83,17 +84,18 @@ impl CountWidth for Large {
     const DECODING: Decoding = Decoding::Large;
 }
 
-/// A count that must not be negative.
+/// Returns the value of a count.
 ///
 /// # Errors
-/// `MPI_ERR_COUNT`.
+/// Returns `MPI_ERR_COUNT` if `value` is negative.
 #[inline]
 pub fn count(value: impl Number, argument: &'static str) -> Result<u64> {
     let value = value.wide();
     u64::try_from(value).map_err(|_| negative(abi::ERR_COUNT, argument, value))
 }
 
-/// The failure of a negative number; apart, so that the way without it is short.
+/// Returns the failure of a negative number. A function of its own, so that callers without a failure stay
+/// short.
 #[cold]
 pub fn negative(class: c_int, argument: &'static str, value: i64) -> Failure {
     Failure::new(class, argument, format!("{value} is negative"))

@@ -1,37 +1,40 @@
-//! What a call that fails says: class or code, argument, sentence.
+//! The failure of a call: an error class or code, and a sentence that begins with the argument's name.
+//!
+//! The C face has a failure type of its own, which also knows the error handler (`error/` of
+//! `typepack-capi`).
 
 use crate::abi;
 use std::ffi::c_int;
 
-/// A failed call. Boxed: a result without one is a word in a register, which calls of a few
-/// nanoseconds notice.
+/// A failed call. The content is boxed, so that a [`Result`] is one word and stays in a register: calls take
+/// only a few nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Failure(Box<Said>);
 
 /// What a [`Failure`] says.
 #[derive(Clone, Debug)]
 pub struct Said {
-    /// Error code; for what we find ourselves, the class.
+    /// The error code. For errors that this library finds, the error class.
     pub code: c_int,
-    /// One sentence, beginning with the argument.
+    /// One sentence that begins with the argument's name.
     pub text: String,
 }
 
 impl Failure {
-    /// A failure about `argument`; `detail` continues the sentence `"<argument>: "`.
+    /// Makes a failure about `argument`. `detail` continues the sentence `"<argument>: "`.
     #[cold]
     pub fn new(class: c_int, argument: &str, detail: impl AsRef<str>) -> Self {
         Self::of_code(class, format!("{argument}: {}", detail.as_ref()))
     }
 
-    /// A failure with any code.
+    /// Makes a failure with any code.
     #[cold]
     pub fn of_code(code: c_int, text: String) -> Self {
         Self(Box::new(Said { code, text }))
     }
 
-    /// A handle that stands for nothing: null, stale, or of another kind. `argument` is the
-    /// argument's name and that of what it should have been: `comm` and `communicator`.
+    /// Makes the failure of a handle that stands for no object: null, stale, or of another kind. The first
+    /// parameter after the class has the name of the argument and of the kind: `("comm", "communicator")`.
     #[cold]
     pub fn no_object(
         class: c_int,
@@ -41,23 +44,23 @@ impl Failure {
     ) -> Self {
         let detail = match handle {
             handle if handle == null => null_name.to_owned(),
-            handle => format!("{handle:#x} is no {kind}"),
+            handle => format!("{handle:#x} is not a valid {kind} handle"),
         };
         Self::new(class, argument, detail)
     }
 
-    /// A null pointer.
+    /// Makes the failure of a null pointer.
     #[cold]
     pub fn null(argument: &'static str) -> Self {
-        Self::new(abi::ERR_ARG, argument, "a null pointer")
+        Self::new(abi::ERR_ARG, argument, "null pointer, but the call needs an address")
     }
 
-    /// The code.
+    /// Returns the code.
     pub fn code(&self) -> c_int {
         self.0.code
     }
 
-    /// What it says.
+    /// Returns code and text.
     pub fn into_said(self) -> Said {
         *self.0
     }

@@ -1,44 +1,36 @@
 //! Packing and unpacking (MPI-5.0 section 5.2), also in external32 (section 5.3).
 //!
-//! The shortest way from C to a kernel: handle, checks, the engine's call. Whether the communicator of
-//! `MPI_Pack` and its like is one, the host has checked before.
+//! This is the shortest path from C to a kernel: find the datatype of the handle, check the arguments, call
+//! the engine. The host has already checked the communicator of `MPI_Pack`, `MPI_Unpack` and `MPI_Pack_size`.
 
 use crate::abi;
+use crate::argument::{InOut, Output, Place, Text};
 use crate::buffer::memory;
 use crate::count_width::{CountWidth, Number, count, negative};
 use crate::failure::{Failure, Result};
-use crate::out::Out;
 use crate::raw;
-use crate::text;
 use crate::types;
-use std::ffi::{c_char, c_void};
+use std::ffi::c_void;
 use typepack_engine::external32::{pack_external_raw, unpack_external_raw};
 use typepack_engine::{pack_at_raw, pack_external_size, unpack_at_raw};
 
-/// Largest size of a buffer: what an address can count.
+/// Returns the size of a buffer, or a position in it.
 #[inline]
 fn room(value: impl Number, argument: &'static str) -> Result<usize> {
     let value = value.wide();
     usize::try_from(value).map_err(|_| negative(abi::ERR_ARG, argument, value))
 }
 
-/// The position in a packing unit, and where to write it back.
-///
-/// # Safety
-///
-/// - `position` is null, or readable and writable.
+/// Returns where the new position goes, and the position.
 #[inline]
-unsafe fn position<N: Number>(position: *mut N) -> Result<(Out<N>, usize)> {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(position, "position")? };
-    // SAFETY: not null, so readable.
-    let value = unsafe { position.read_unaligned() };
-    Ok((out, room(value, "position")?))
+fn position<N: Number>(position: InOut<N>) -> Result<(Place<N>, usize)> {
+    let (value, place) = position.read("position")?;
+    Ok((place, room(value, "position")?))
 }
 
 #[inline]
-fn advanced<N: Number>(out: &Out<N>, position: usize) -> Result {
-    // It lies within the buffer, whose size came in the same type.
+fn advanced<N: Number>(out: Place<N>, position: usize) -> Result {
+    // It fits: the position lies within the buffer, and the size of the buffer has the same type.
     let value = i64::try_from(position).ok().and_then(N::exactly);
     out.set(value.ok_or_else(|| too_far(position))?);
     Ok(())
@@ -46,10 +38,11 @@ fn advanced<N: Number>(out: &Out<N>, position: usize) -> Result {
 
 #[cold]
 fn too_far(position: usize) -> Failure {
-    Failure::new(abi::ERR_VALUE_TOO_LARGE, "position", format!("{position} bytes"))
+    let detail = format!("{position} does not fit the type of the argument");
+    Failure::new(abi::ERR_VALUE_TOO_LARGE, "position", detail)
 }
 
-/// A buffer on the packed side: not null if there are bytes.
+/// Checks the packed buffer: its address is not null unless its size is 0.
 #[inline]
 fn packed<T>(address: *const T, size: usize, argument: &'static str) -> Result {
     if address.is_null() && size > 0 {
@@ -61,10 +54,12 @@ fn packed<T>(address: *const T, size: usize, argument: &'static str) -> Result {
 /// `MPI_Pack` in a communicator that has been checked.
 ///
 /// # Safety
-/// As the C function.
-// Into the entry, whose panics it shares: every further call between C and the kernel is felt. No
-// closures: one that two functions share (`MPI_Pack` and `PMPI_Pack`) is a function of its own, whose
-// arguments go through memory, and are waited for there; that was 2 ns of 9.
+///
+/// - `inbuf` is readable for `incount` elements of `datatype`.
+/// - `outbuf` is writable for `outsize` bytes, and does not overlap the elements.
+// Inlined into the exported function, because each further call between C and the kernel costs measurable
+// time. No closures either: `MPI_Pack` and `PMPI_Pack` would share the closure as a function of its own. Its
+// arguments would go through memory, which took 2 of 9 ns.
 #[inline(always)]
 pub unsafe fn pack<W: CountWidth>(
     inbuf: *const c_void,
@@ -72,83 +67,77 @@ pub unsafe fn pack<W: CountWidth>(
     datatype: raw::Datatype,
     outbuf: *mut c_void,
     outsize: W::Count,
-    at: *mut W::Count,
+    at: InOut<W::Count>,
 ) -> Result {
     let (elements, size) = (count(incount, "incount")?, room(outsize, "outsize")?);
     packed(outbuf, size, "outbuf")?;
-    // SAFETY: passed on.
-    let (out, mut position) = unsafe { position(at)? };
+    let (out, mut position) = position(at)?;
     let ty = types::hold(datatype)?;
     let plan = ty.plan()?;
     memory(inbuf, plan, elements, "inbuf")?;
-    // SAFETY: the caller promises memory for the elements (`MPI_BOTTOM` is address 0) and for
-    // `outsize` bytes, which do not overlap.
+    // SAFETY: `inbuf` is readable for `elements` elements of the type of `plan` (first condition of `#
+    // Safety`; `MPI_BOTTOM` is address 0). `outbuf` is writable for `size` bytes and does not overlap them
+    // (second condition).
     unsafe { pack_at_raw(plan, elements, inbuf.cast(), outbuf.cast(), size, &mut position)? };
-    advanced(&out, position)
+    advanced(out, position)
 }
 
 /// `MPI_Unpack` in a communicator that has been checked.
 ///
 /// # Safety
-/// As the C function.
-// Into the entry, whose panics it shares: every further call between C and the kernel is felt.
+///
+/// - `inbuf` is readable for `insize` bytes.
+/// - `outbuf` is writable for `outcount` elements of `datatype`, and they do not overlap `inbuf`.
+// Inlined into the exported function, because each further call between C and the kernel costs measurable
+// time.
 #[inline(always)]
 pub unsafe fn unpack<W: CountWidth>(
     inbuf: *const c_void,
     insize: W::Count,
-    at: *mut W::Count,
+    at: InOut<W::Count>,
     outbuf: *mut c_void,
     outcount: W::Count,
     datatype: raw::Datatype,
 ) -> Result {
     let (elements, size) = (count(outcount, "outcount")?, room(insize, "insize")?);
     packed(inbuf, size, "inbuf")?;
-    // SAFETY: passed on.
-    let (out, mut position) = unsafe { position(at)? };
+    let (out, mut position) = position(at)?;
     let ty = types::hold(datatype)?;
     let plan = ty.plan()?;
     memory(outbuf, plan, elements, "outbuf")?;
-    // SAFETY: the caller promises memory for the elements and `insize` bytes, which do not overlap.
+    // SAFETY: `inbuf` is readable for `size` bytes (first condition of `# Safety`). `outbuf` is writable for
+    // `elements` elements of the type of `plan`, which do not overlap `inbuf` (second condition).
     unsafe { unpack_at_raw(plan, elements, inbuf.cast(), size, &mut position, outbuf.cast())? };
-    advanced(&out, position)
+    advanced(out, position)
 }
 
-/// `MPI_Pack_size`: exactly what packing takes.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn pack_size<W: CountWidth>(
+/// `MPI_Pack_size`: exactly the bytes that packing takes.
+pub fn pack_size<W: CountWidth>(
     incount: W::Count,
     datatype: raw::Datatype,
-    size: *mut W::Count,
+    size: Output<W::Count>,
 ) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(size, "size")? };
+    let out = size.required("size")?;
     let elements = count(incount, "incount")?;
-    // What fits no number is the one way in which this fails.
+    // `packed_bytes` fails only if the number of bytes does not fit.
     let bytes =
         types::with::<_, Failure>(datatype, |ty| Ok(ty.plan()?.packed_bytes(elements).ok()))?;
-    fits::<W::Count>(&out, bytes);
+    fits::<W::Count>(out, bytes);
     Ok(())
 }
 
-/// A size as a result; `MPI_UNDEFINED` where it does not fit (MPI-5.0 section 5.2), which leaves it to
-/// the program to take the call that ends in `_c`.
-fn fits<N: Number>(out: &Out<N>, bytes: Option<u64>) {
+/// Writes a size; `MPI_UNDEFINED` if it does not fit (MPI-5.0 section 5.2). The program can then use the call
+/// that ends in `_c`.
+fn fits<N: Number>(out: Place<N>, bytes: Option<u64>) {
     let value = bytes.and_then(|bytes| i64::try_from(bytes).ok()).and_then(N::exactly);
     if let Some(value) = value.or_else(|| N::exactly(abi::UNDEFINED.into())) {
         out.set(value);
     }
 }
 
-/// # Safety
-///
-/// - `datarep` is null or a C string, or readable for the longest name.
-unsafe fn representation(datarep: *const c_char) -> Result {
-    // SAFETY: passed on.
-    let name = unsafe {
-        text::read(datarep, abi::MAX_DATAREP_STRING, "datarep", abi::ERR_UNSUPPORTED_DATAREP)?
-    };
+/// Checks that the data representation is external32, the only one that there is.
+fn representation(datarep: Text) -> Result {
+    let name = datarep.read(abi::MAX_DATAREP_STRING, "datarep", abi::ERR_UNSUPPORTED_DATAREP)?;
     if name == b"external32" {
         return Ok(());
     }
@@ -156,14 +145,18 @@ unsafe fn representation(datarep: *const c_char) -> Result {
     Err(Failure::new(abi::ERR_ARG, "datarep", detail))
 }
 
-/// Where `bytes` lie in a buffer of `size` bytes from `position` on.
+/// Returns the end of `bytes` bytes that begin at `position` in a buffer of `size` bytes.
+///
+/// # Errors
+/// Returns `MPI_ERR_ARG` if the position lies beyond the buffer, and `MPI_ERR_BUFFER` if the bytes do not
+/// fit.
 fn place(position: usize, bytes: u64, size: usize, argument: &'static str) -> Result<usize> {
     let Some(left) = size.checked_sub(position) else {
         let detail = format!("{position} is beyond the {size} bytes of the buffer");
         return Err(Failure::new(abi::ERR_ARG, "position", detail));
     };
     if bytes > left as u64 {
-        let detail = format!("{bytes} bytes, {left} are left");
+        let detail = format!("buffer too small: {bytes} bytes are needed, {left} bytes are left");
         return Err(Failure::new(abi::ERR_BUFFER, argument, detail));
     }
     Ok(position + bytes as usize)
@@ -172,22 +165,22 @@ fn place(position: usize, bytes: u64, size: usize, argument: &'static str) -> Re
 /// `MPI_Pack_external`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `inbuf` is readable for `incount` elements of `datatype`.
+/// - `outbuf` is writable for `outsize` bytes, and does not overlap the elements.
 pub unsafe fn pack_external<W: CountWidth>(
-    datarep: *const c_char,
+    datarep: Text,
     inbuf: *const c_void,
     incount: W::Count,
     datatype: raw::Datatype,
     outbuf: *mut c_void,
     outsize: W::Address,
-    at: *mut W::Address,
+    at: InOut<W::Address>,
 ) -> Result {
-    // SAFETY: passed on.
-    unsafe { representation(datarep)? };
+    representation(datarep)?;
     let (elements, size) = (count(incount, "incount")?, room(outsize, "outsize")?);
     packed(outbuf, size, "outbuf")?;
-    // SAFETY: passed on.
-    let (out, position) = unsafe { position(at)? };
+    let (out, position) = position(at)?;
     let end = types::with::<_, Failure>(datatype, |ty| {
         let plan = ty.plan()?;
         memory(inbuf, plan, elements, "inbuf")?;
@@ -195,33 +188,34 @@ pub unsafe fn pack_external<W: CountWidth>(
         let bytes = pack_external_size(external, elements)?;
         let end = place(position, bytes, size, "outsize")?;
         let target = outbuf.cast::<u8>().wrapping_add(position);
-        // SAFETY: the caller promises memory for the elements and for `outsize` bytes, in which
-        // the range lies (`place`), and that they do not overlap.
+        // SAFETY: `inbuf` is readable for `elements` elements of the type of `external` (first condition of
+        // `# Safety`). `target` is writable for `bytes` bytes: they lie within the `size` bytes of `outbuf`
+        // (`place`), which do not overlap the elements (second condition).
         unsafe { pack_external_raw(external, elements, inbuf.cast(), 0..bytes, target)? };
         Ok(end)
     })?;
-    advanced(&out, end)
+    advanced(out, end)
 }
 
 /// `MPI_Unpack_external`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `inbuf` is readable for `insize` bytes.
+/// - `outbuf` is writable for `outcount` elements of `datatype`, and they do not overlap `inbuf`.
 pub unsafe fn unpack_external<W: CountWidth>(
-    datarep: *const c_char,
+    datarep: Text,
     inbuf: *const c_void,
     insize: W::Address,
-    at: *mut W::Address,
+    at: InOut<W::Address>,
     outbuf: *mut c_void,
     outcount: W::Count,
     datatype: raw::Datatype,
 ) -> Result {
-    // SAFETY: passed on.
-    unsafe { representation(datarep)? };
+    representation(datarep)?;
     let (elements, size) = (count(outcount, "outcount")?, room(insize, "insize")?);
     packed(inbuf, size, "inbuf")?;
-    // SAFETY: passed on.
-    let (out, position) = unsafe { position(at)? };
+    let (out, position) = position(at)?;
     let end = types::with::<_, Failure>(datatype, |ty| {
         let plan = ty.plan()?;
         memory(outbuf, plan, elements, "outbuf")?;
@@ -229,31 +223,28 @@ pub unsafe fn unpack_external<W: CountWidth>(
         let bytes = pack_external_size(external, elements)?;
         let end = place(position, bytes, size, "insize")?;
         let source = inbuf.cast::<u8>().wrapping_add(position);
-        // SAFETY: as in `pack_external`, in the other direction.
+        // SAFETY: `source` is readable for `bytes` bytes: they lie within the `size` bytes of `inbuf`
+        // (`place`; first condition of `# Safety`). `outbuf` is writable for `elements` elements of the type
+        // of `external`, which do not overlap `inbuf` (second condition).
         unsafe { unpack_external_raw(external, elements, outbuf.cast(), 0..bytes, source)? };
         Ok(end)
     })?;
-    advanced(&out, end)
+    advanced(out, end)
 }
 
 /// `MPI_Pack_external_size`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn external_size<W: CountWidth>(
-    datarep: *const c_char,
+pub fn external_size<W: CountWidth>(
+    datarep: Text,
     incount: W::Count,
     datatype: raw::Datatype,
-    size: *mut W::Address,
+    size: Output<W::Address>,
 ) -> Result {
-    // SAFETY: passed on.
-    unsafe { representation(datarep)? };
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(size, "size")? };
+    representation(datarep)?;
+    let out = size.required("size")?;
     let elements = count(incount, "incount")?;
     let bytes = types::with::<_, Failure>(datatype, |ty| {
         Ok(pack_external_size(ty.plan()?.external32()?, elements).ok())
     })?;
-    fits::<W::Address>(&out, bytes);
+    fits::<W::Address>(out, bytes);
     Ok(())
 }

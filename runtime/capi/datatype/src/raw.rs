@@ -1,7 +1,8 @@
 //! The types of the ABI as C passes them.
 //!
-//! A handle is an address-sized number with a type of its own; what it stands for is found in
-//! `handle/`, never by following it. `abi.rs` has the values of the predefined ones.
+//! A handle is a number as wide as an address. Each kind of handle has a type of its own, so that a
+//! communicator cannot be passed for a datatype. `handle/` finds the object of a handle; nothing follows a
+//! handle as an address. `abi.rs` has the values of the predefined handles.
 
 use std::ffi::{c_int, c_void};
 
@@ -12,8 +13,8 @@ pub type Count = i64;
 /// `MPI_Offset`.
 pub type Offset = i64;
 
-/// A callback as C passes it: possibly null or a sentinel, never a function before it has been
-/// compared with these (the C face's `callback.rs`).
+/// A callback as C passes it. It may be null or a sentinel, so it becomes a function only after it has been
+/// compared with these (`callback.rs` of the C face).
 pub type Callback = *const c_void;
 
 /// A handle of the tool interface.
@@ -62,8 +63,8 @@ handles! {
     Win = WIN_NULL;
 }
 
-/// `MPI_Status`: eight C integers. `internal` holds the packed bytes of the message in its first
-/// two words and whether it was cancelled in the third (`status.rs`).
+/// `MPI_Status`: eight C integers. The first two words of `internal` are the number of packed bytes of the
+/// message, the third says whether the operation was cancelled (`status.rs`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Status {

@@ -1,59 +1,28 @@
-//! Statuses: what a completed operation says (MPI-5.0 sections 3.2.5, 3.8.4, 13.2).
+//! Statuses: the results of completed operations (MPI-5.0 sections 3.2.5, 3.8.4, 13.2).
 //!
-//! The packed bytes of the message are in the first two internal words, whether it was cancelled in
-//! the third. The error field is written only by calls that complete several operations.
+//! The first two internal words are the number of packed bytes of the message, the third says whether the
+//! operation was cancelled. Only calls that complete several operations write the error field.
 
 use crate::abi;
+use crate::argument::{FromC, InOut, Input, Output, Place};
 use crate::count_width::{CountWidth, Large, Number, count};
 use crate::failure::{Failure, Result};
-use crate::out::Out;
 use crate::raw::{self, Status};
 use crate::types;
 use std::ffi::c_int;
 
 impl Status {
-    /// The empty status.
+    /// Returns the empty status.
     pub fn empty() -> Self {
         Self { source: abi::ANY_SOURCE, tag: abi::ANY_TAG, ..Self::default() }
     }
 
-    /// Writes the empty status, its error field too, to where C wants it, if it wants it: what calls
-    /// say when no operation was active (MPI-5.0 section 3.7.3).
-    ///
-    /// # Safety
-    ///
-    /// - `target` is `MPI_STATUS_IGNORE`, or writable.
-    pub unsafe fn put_empty(target: *mut Self) {
-        if !target.is_null() {
-            // SAFETY: writable, as promised; C may have cast what it did not align.
-            unsafe { target.write_unaligned(Self::empty()) };
-        }
-    }
-
-    /// Writes it, but for the error, to where C wants it, if it wants it.
-    ///
-    /// # Safety
-    ///
-    /// - `target` is `MPI_STATUS_IGNORE`, or writable.
-    pub unsafe fn put(&self, target: *mut Self) {
-        if target.is_null() {
-            return;
-        }
-        // SAFETY: writable, as promised; C may have cast what it did not align. The error field of
-        // a call that completes one operation is not ours.
-        unsafe {
-            (&raw mut (*target).source).write_unaligned(self.source);
-            (&raw mut (*target).tag).write_unaligned(self.tag);
-            (&raw mut (*target).internal).write_unaligned(self.internal);
-        }
-    }
-
-    /// The packed bytes of the message.
+    /// Returns the number of packed bytes of the message.
     pub fn bytes(&self) -> u64 {
         u64::from(self.internal[0] as u32) | u64::from(self.internal[1] as u32) << 32
     }
 
-    /// Sets them.
+    /// Sets the number of packed bytes of the message.
     pub fn set_bytes(&mut self, bytes: u64) {
         self.internal[0] = bytes as u32 as c_int;
         self.internal[1] = (bytes >> 32) as u32 as c_int;
@@ -64,44 +33,84 @@ impl Status {
         self.internal[2] = cancelled.into();
     }
 
-    /// Whether the operation was cancelled.
+    /// Returns whether the operation was cancelled.
     pub fn cancelled(&self) -> bool {
         self.internal[2] != 0
     }
 }
 
-/// A status that is an argument.
-///
-/// # Errors
-/// `MPI_ERR_ARG` for a null pointer, which `MPI_STATUS_IGNORE` is too.
-///
-/// # Safety
-///
-/// - `status` is null or readable.
-unsafe fn read(status: *const Status) -> Result<Status> {
-    if status.is_null() {
-        return Err(Failure::null("status"));
+/// Where the caller wants a status: `MPI_STATUS_IGNORE`, which is null, or an address that may be written.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct StatusOutput(*mut Status);
+
+impl FromC<*mut Status> for StatusOutput {
+    #[inline(always)]
+    unsafe fn from_c(pointer: *mut Status) -> Self {
+        Self(pointer)
     }
-    // SAFETY: not null, hence readable; C may have copied it to any place.
-    Ok(unsafe { status.read_unaligned() })
+}
+
+impl From<Place<Status>> for StatusOutput {
+    fn from(place: Place<Status>) -> Self {
+        Self(place.address())
+    }
+}
+
+impl StatusOutput {
+    /// Stands for a status that the caller ignores.
+    pub const IGNORED: Self = Self(std::ptr::null_mut());
+
+    /// Returns whether the caller ignores the status.
+    #[inline]
+    pub fn is_ignored(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Writes a status without its error field, which belongs to the caller if a call completes one
+    /// operation.
+    #[inline]
+    pub fn put(self, status: &Status) {
+        if self.0.is_null() {
+            return;
+        }
+        // SAFETY: the pointer is not null, so the status may be written (promise of `StatusOutput`), field by
+        // field.
+        unsafe {
+            (&raw mut (*self.0).source).write_unaligned(status.source);
+            (&raw mut (*self.0).tag).write_unaligned(status.tag);
+            (&raw mut (*self.0).internal).write_unaligned(status.internal);
+        }
+    }
+
+    /// Writes the empty status with its error field: the status of a call that found no active operation
+    /// (MPI-5.0 section 3.7.3).
+    pub fn put_empty(self) {
+        if !self.0.is_null() {
+            // SAFETY: the pointer is not null, so the status may be written (promise of `StatusOutput`).
+            unsafe { self.0.write_unaligned(Status::empty()) };
+        }
+    }
+
+    /// Writes the error field only.
+    pub fn put_error(self, code: c_int) {
+        if !self.0.is_null() {
+            // SAFETY: the pointer is not null, so the error field may be written (promise of `StatusOutput`).
+            unsafe { (&raw mut (*self.0).error).write_unaligned(code) };
+        }
+    }
 }
 
 /// Changes a status.
-///
-/// # Safety
-///
-/// - `status` is null, or readable and writable.
-unsafe fn change(status: *mut Status, change: impl FnOnce(&mut Status)) -> Result {
-    // SAFETY: passed on.
-    let mut copy = unsafe { read(status)? };
-    change(&mut copy);
-    // SAFETY: not null, hence writable.
-    unsafe { status.write_unaligned(copy) };
+fn change(status: InOut<Status>, change: impl FnOnce(&mut Status)) -> Result {
+    let (mut status, place) = status.read("status")?;
+    change(&mut status);
+    place.set(status);
     Ok(())
 }
 
-/// A count as a result; `MPI_UNDEFINED` where it does not fit or is none.
-fn set_count<N: Number>(out: &Out<N>, value: Option<u64>) {
+/// Writes a count; `MPI_UNDEFINED` if there is no count or it does not fit.
+fn set_count<N: Number>(out: Place<N>, value: Option<u64>) {
     let value = value.and_then(|value| i64::try_from(value).ok()).and_then(N::exactly);
     if let Some(value) = value.or_else(|| N::exactly(abi::UNDEFINED.into())) {
         out.set(value);
@@ -109,95 +118,68 @@ fn set_count<N: Number>(out: &Out<N>, value: Option<u64>) {
 }
 
 /// `MPI_Get_count`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_count<W: CountWidth>(
-    status: *const Status,
+pub fn get_count<W: CountWidth>(
+    status: Input<Status>,
     datatype: raw::Datatype,
-    count: *mut W::Count,
+    count: Output<W::Count>,
 ) -> Result {
-    // SAFETY: passed on.
-    let (status, out) = unsafe { (read(status)?, Out::new(count, "count")?) };
-    set_count(&out, types::find(datatype)?.tree().get_count(status.bytes()));
+    let (status, out) = (status.read("status")?, count.required("count")?);
+    set_count(out, types::find(datatype)?.tree().get_count(status.bytes()));
     Ok(())
 }
 
 /// `MPI_Get_elements`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_elements<W: CountWidth>(
-    status: *const Status,
+pub fn get_elements<W: CountWidth>(
+    status: Input<Status>,
     datatype: raw::Datatype,
-    count: *mut W::Count,
+    count: Output<W::Count>,
 ) -> Result {
-    // SAFETY: passed on.
-    let (status, out) = unsafe { (read(status)?, Out::new(count, "count")?) };
-    set_count(&out, types::find(datatype)?.tree().get_elements(status.bytes()));
+    let (status, out) = (status.read("status")?, count.required("count")?);
+    set_count(out, types::find(datatype)?.tree().get_elements(status.bytes()));
     Ok(())
 }
 
 /// `MPI_Get_elements_x`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_elements_x(
-    status: *const Status,
+pub fn get_elements_x(
+    status: Input<Status>,
     datatype: raw::Datatype,
-    count: *mut raw::Count,
+    count: Output<raw::Count>,
 ) -> Result {
-    // SAFETY: passed on.
-    unsafe { get_elements::<Large>(status, datatype, count) }
+    get_elements::<Large>(status, datatype, count)
 }
 
 /// `MPI_Status_set_elements`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_elements<W: CountWidth>(
-    status: *mut Status,
+pub fn set_elements<W: CountWidth>(
+    status: InOut<Status>,
     datatype: raw::Datatype,
     elements: W::Count,
 ) -> Result {
     let (elements, found) = (count(elements, "count")?, types::find(datatype)?);
     let bytes = found.tree().elements_bytes(elements).ok_or_else(|| {
-        let detail = format!("{elements} elements of this datatype have no size");
+        let detail =
+            format!("{elements} basic elements of this datatype have no size that fits in 63 bits");
         Failure::new(abi::ERR_COUNT, "count", detail)
     })?;
-    // SAFETY: passed on.
-    unsafe { change(status, |status| status.set_bytes(bytes)) }
+    change(status, |status| status.set_bytes(bytes))
 }
 
 /// `MPI_Status_set_elements_x`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_elements_x(
-    status: *mut Status,
+pub fn set_elements_x(
+    status: InOut<Status>,
     datatype: raw::Datatype,
     elements: raw::Count,
 ) -> Result {
-    // SAFETY: passed on.
-    unsafe { set_elements::<Large>(status, datatype, elements) }
+    set_elements::<Large>(status, datatype, elements)
 }
 
 /// `MPI_Status_set_cancelled`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_cancelled(status: *mut Status, flag: c_int) -> Result {
-    // SAFETY: passed on.
-    unsafe { change(status, |status| status.set_cancelled(flag != 0)) }
+pub fn set_cancelled(status: InOut<Status>, flag: c_int) -> Result {
+    change(status, |status| status.set_cancelled(flag != 0))
 }
 
 /// `MPI_Test_cancelled`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn test_cancelled(status: *const Status, flag: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let (status, out) = unsafe { (read(status)?, Out::new(flag, "flag")?) };
+pub fn test_cancelled(status: Input<Status>, flag: Output<c_int>) -> Result {
+    let (status, out) = (status.read("status")?, flag.required("flag")?);
     out.set(status.cancelled().into());
     Ok(())
 }
@@ -206,23 +188,16 @@ macro_rules! fields {
     ($($field:ident, $get:ident, $set:ident, $c:literal;)*) => {
         $(
             #[doc = concat!("`MPI_Status_get_", $c, "`.")]
-            ///
-            /// # Safety
-            /// As the C function.
-            pub unsafe fn $get(status: *const Status, value: *mut c_int) -> Result {
-                // SAFETY: passed on.
-                let (status, out) = unsafe { (read(status)?, Out::new(value, $c)?) };
+            pub fn $get(status: Input<Status>, value: Output<c_int>) -> Result {
+                let (status, out) =
+                    (status.read("status")?, value.required($c)?);
                 out.set(status.$field);
                 Ok(())
             }
 
             #[doc = concat!("`MPI_Status_set_", $c, "`.")]
-            ///
-            /// # Safety
-            /// As the C function.
-            pub unsafe fn $set(status: *mut Status, value: c_int) -> Result {
-                // SAFETY: passed on.
-                unsafe { change(status, |status| status.$field = value) }
+            pub fn $set(status: InOut<Status>, value: c_int) -> Result {
+                change(status, |status| status.$field = value)
             }
         )*
     };

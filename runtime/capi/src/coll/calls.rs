@@ -1,10 +1,12 @@
-//! The collective calls: what each is, from its arguments, in all three ways (`way.rs`).
+//! The collective calls. The module `list` makes one value ([`Collective`]) from the arguments of each call.
+//! Every call exists in three ways: blocking, nonblocking and persistent (`way.rs`).
 
 #![expect(clippy::too_many_arguments, reason = "the argument lists of the standard")]
 
 use super::op;
 use super::parts::{Spread, Table, apart, in_place, own, own_type, part, root, typed, types};
 use super::way::{Make, Way, make};
+use crate::argument::{Array, Output};
 use crate::count_width::{CountWidth, count};
 use crate::datatype;
 use crate::error::Result;
@@ -12,48 +14,60 @@ use crate::raw;
 use std::ffi::{c_int, c_void};
 use typepack::{Collective, Combine, Communicator};
 
-/// The blocking, the nonblocking and the persistent form of calls: each has the arguments in parentheses
-/// and those of its form, and hands the former to the function of the blocking form's name in `list`.
+/// Makes the blocking, the nonblocking and the persistent form of calls. Each form has the arguments in
+/// parentheses and those of its form. It passes the former to the function in `list` that has the name of the
+/// blocking form.
 macro_rules! three_ways {
     ($($run:ident $start:ident $init:ident $c:literal ($($arg:ident: $type:ty),*);)*) => {
         $(
             #[doc = concat!("`MPI_", $c, "`.")]
             ///
             /// # Safety
-            /// As the C function.
-            pub unsafe fn $run<W: CountWidth>($($arg: $type,)* comm: raw::Comm) -> Result {
-                // SAFETY: the arguments are those of the C call.
-                unsafe {
-                    make(comm, Way::Run, |comm, make| list::$run::<W>(comm, make, $($arg),*))
-                }
+            ///
+            /// - Send buffers are readable and receive buffers writable for the elements that counts and
+            ///   datatypes of the call say, until the call returns.
+            pub unsafe fn $run<W: CountWidth>(
+                $($arg: $type,)*
+                comm: raw::Comm,
+            ) -> Result {
+                let way = Way::Run;
+                // SAFETY: the buffers are accessible until the call returns (condition of `# Safety`), which
+                // is what `Way::Run` asks for.
+                unsafe { make(comm, way, |comm, make| list::$run::<W>(comm, make, $($arg),*)) }
             }
 
             #[doc = concat!("The nonblocking `MPI_", $c, "`.")]
             ///
             /// # Safety
-            /// As the C function.
+            ///
+            /// - Send buffers are readable and receive buffers writable for the elements that counts and
+            ///   datatypes of the call say, until the request is complete.
             pub unsafe fn $start<W: CountWidth>(
                 $($arg: $type,)*
                 comm: raw::Comm,
-                request: *mut raw::Request,
+                request: Output<raw::Request>,
             ) -> Result {
                 let way = Way::Start(request);
-                // SAFETY: the arguments are those of the C call.
+                // SAFETY: the buffers are accessible until the request is complete (condition of `# Safety`),
+                // which is what `Way::Start` asks for.
                 unsafe { make(comm, way, |comm, make| list::$run::<W>(comm, make, $($arg),*)) }
             }
 
             #[doc = concat!("The persistent `MPI_", $c, "`.")]
             ///
             /// # Safety
-            /// As the C function.
+            ///
+            /// - Send buffers are readable and receive buffers writable for the elements that counts and
+            ///   datatypes of the call say, from each start of the request to its completion.
             pub unsafe fn $init<W: CountWidth>(
                 $($arg: $type,)*
                 comm: raw::Comm,
                 info: raw::Info,
-                request: *mut raw::Request,
+                request: Output<raw::Request>,
             ) -> Result {
                 let way = Way::Prepare(info, request);
-                // SAFETY: the arguments are those of the C call.
+                // SAFETY: the buffers are accessible from each start of the request to its completion
+                // (condition of `# Safety`), which is what `Way::Prepare` asks for.
                 unsafe { make(comm, way, |comm, make| list::$run::<W>(comm, make, $($arg),*)) }
             }
         )*
@@ -61,30 +75,24 @@ macro_rules! three_ways {
 }
 
 /// `MPI_Barrier`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn barrier(comm: raw::Comm) -> Result {
-    // SAFETY: the arguments are those of the C call.
-    unsafe { make(comm, Way::Run, |_, make| make(&Collective::Barrier)) }
+pub fn barrier(comm: raw::Comm) -> Result {
+    meet(comm, Way::Run)
 }
 
 /// The nonblocking `MPI_Barrier`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn ibarrier(comm: raw::Comm, request: *mut raw::Request) -> Result {
-    // SAFETY: the arguments are those of the C call.
-    unsafe { make(comm, Way::Start(request), |_, make| make(&Collective::Barrier)) }
+pub fn ibarrier(comm: raw::Comm, request: Output<raw::Request>) -> Result {
+    meet(comm, Way::Start(request))
 }
 
 /// The persistent `MPI_Barrier`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn barrier_init(comm: raw::Comm, info: raw::Info, request: *mut raw::Request) -> Result {
-    // SAFETY: the arguments are those of the C call.
-    unsafe { make(comm, Way::Prepare(info, request), |_, make| make(&Collective::Barrier)) }
+pub fn barrier_init(comm: raw::Comm, info: raw::Info, request: Output<raw::Request>) -> Result {
+    meet(comm, Way::Prepare(info, request))
+}
+
+/// Makes a barrier.
+fn meet(comm: raw::Comm, way: Way) -> Result {
+    // SAFETY: a barrier has no parts of memory.
+    unsafe { make(comm, way, |_, make| make(&Collective::Barrier)) }
 }
 
 three_ways! {
@@ -97,7 +105,7 @@ three_ways! {
     );
     gatherv igatherv gatherv_init "Gatherv" (
         sendbuf: *const c_void, sendcount: W::Count, sendtype: raw::Datatype,
-        recvbuf: *mut c_void, recvcounts: *const W::Count, displs: *const W::Displacement,
+        recvbuf: *mut c_void, recvcounts: Array<W::Count>, displs: Array<W::Displacement>,
         recvtype: raw::Datatype, to: c_int
     );
     scatter iscatter scatter_init "Scatter" (
@@ -105,7 +113,7 @@ three_ways! {
         recvbuf: *mut c_void, recvcount: W::Count, recvtype: raw::Datatype, from: c_int
     );
     scatterv iscatterv scatterv_init "Scatterv" (
-        sendbuf: *const c_void, sendcounts: *const W::Count, displs: *const W::Displacement,
+        sendbuf: *const c_void, sendcounts: Array<W::Count>, displs: Array<W::Displacement>,
         sendtype: raw::Datatype, recvbuf: *mut c_void, recvcount: W::Count,
         recvtype: raw::Datatype, from: c_int
     );
@@ -115,7 +123,7 @@ three_ways! {
     );
     allgatherv iallgatherv allgatherv_init "Allgatherv" (
         sendbuf: *const c_void, sendcount: W::Count, sendtype: raw::Datatype,
-        recvbuf: *mut c_void, recvcounts: *const W::Count, displs: *const W::Displacement,
+        recvbuf: *mut c_void, recvcounts: Array<W::Count>, displs: Array<W::Displacement>,
         recvtype: raw::Datatype
     );
     alltoall ialltoall alltoall_init "Alltoall" (
@@ -123,14 +131,14 @@ three_ways! {
         recvbuf: *mut c_void, recvcount: W::Count, recvtype: raw::Datatype
     );
     alltoallv ialltoallv alltoallv_init "Alltoallv" (
-        sendbuf: *const c_void, sendcounts: *const W::Count, sdispls: *const W::Displacement,
-        sendtype: raw::Datatype, recvbuf: *mut c_void, recvcounts: *const W::Count,
-        rdispls: *const W::Displacement, recvtype: raw::Datatype
+        sendbuf: *const c_void, sendcounts: Array<W::Count>, sdispls: Array<W::Displacement>,
+        sendtype: raw::Datatype, recvbuf: *mut c_void, recvcounts: Array<W::Count>,
+        rdispls: Array<W::Displacement>, recvtype: raw::Datatype
     );
     alltoallw ialltoallw alltoallw_init "Alltoallw" (
-        sendbuf: *const c_void, sendcounts: *const W::Count, sdispls: *const W::Displacement,
-        sendtypes: *const raw::Datatype, recvbuf: *mut c_void, recvcounts: *const W::Count,
-        rdispls: *const W::Displacement, recvtypes: *const raw::Datatype
+        sendbuf: *const c_void, sendcounts: Array<W::Count>, sdispls: Array<W::Displacement>,
+        sendtypes: Array<raw::Datatype>, recvbuf: *mut c_void, recvcounts: Array<W::Count>,
+        rdispls: Array<W::Displacement>, recvtypes: Array<raw::Datatype>
     );
     reduce ireduce reduce_init "Reduce" (
         sendbuf: *const c_void, recvbuf: *mut c_void, elements: W::Count, datatype: raw::Datatype,
@@ -145,7 +153,9 @@ three_ways! {
 /// `MPI_Reduce_local`: `inoutbuf = inbuf op inoutbuf`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `inbuf` is readable for `elements` elements of `datatype`.
+/// - `inoutbuf` is readable and writable for as many, which do not overlap those of `inbuf`.
 pub unsafe fn reduce_local<W: CountWidth>(
     inbuf: *const c_void,
     inoutbuf: *mut c_void,
@@ -157,20 +167,18 @@ pub unsafe fn reduce_local<W: CountWidth>(
     let (plan, function) = (ty.plan()?, op::combiner(op, &ty)?);
     let input = part(inbuf, 0, elements, plan, "inbuf")?;
     let result = part(inoutbuf, 0, elements, plan, "inoutbuf")?;
-    // SAFETY: the caller promises memory for the elements on both sides.
+    // SAFETY: `input` and `result` are `elements` elements at `inbuf` and `inoutbuf`, accessible as both
+    // conditions of `# Safety` say, and of a type that `function` is for (`op::combiner`).
     unsafe { function(input.origin, result.origin, elements as usize) };
     Ok(())
 }
 
-/// What a call is, from its arguments; handed to `make`, which does it.
-///
-/// # Safety
-///
-/// - Arrays that a call has an entry per rank of are null or readable for that many.
+/// The functions that make one value from the arguments of a call, and pass it to `make`, which carries it
+/// out.
 mod list {
     use super::*;
 
-    pub unsafe fn bcast<W: CountWidth>(
+    pub fn bcast<W: CountWidth>(
         _: &Communicator,
         make: Make<'_>,
         buffer: *mut c_void,
@@ -183,7 +191,7 @@ mod list {
         make(&Collective::Broadcast { part, root: root(from)? })
     }
 
-    unsafe fn gather_to<W: CountWidth>(
+    fn gather_to<W: CountWidth>(
         comm: &Communicator,
         make: Make<'_>,
         (sendbuf, sendcount, sendtype): (*const c_void, W::Count, raw::Datatype),
@@ -201,7 +209,7 @@ mod list {
             return make(&Collective::Gather { mine, parts: &[], root });
         }
         let (all, spread) = (datatype::find(recvtype)?, spread()?);
-        // SAFETY: the arrays are the C program's.
+        // SAFETY: at its root the arrays of a gather have an entry for each rank of `comm`.
         let parts = unsafe { spread.parts(recvbuf, all.plan()?, comm.size(), "recvbuf")? };
         if let Some(mine) = &mine {
             apart(mine, &parts[comm.rank()])?;
@@ -209,7 +217,7 @@ mod list {
         make(&Collective::Gather { mine, parts: &parts, root })
     }
 
-    pub unsafe fn gather<W: CountWidth>(
+    pub fn gather<W: CountWidth>(
         comm: &Communicator,
         make: Make<'_>,
         sendbuf: *const c_void,
@@ -222,29 +230,27 @@ mod list {
     ) -> Result {
         let send = (sendbuf, sendcount, sendtype);
         let spread = || Ok(Spread::Row(count(recvcount, "recvcount")?));
-        // SAFETY: no arrays.
-        unsafe { gather_to::<W>(comm, make, send, recvbuf, spread, recvtype, to) }
+        gather_to::<W>(comm, make, send, recvbuf, spread, recvtype, to)
     }
 
-    pub unsafe fn gatherv<W: CountWidth>(
+    pub fn gatherv<W: CountWidth>(
         comm: &Communicator,
         make: Make<'_>,
         sendbuf: *const c_void,
         sendcount: W::Count,
         sendtype: raw::Datatype,
         recvbuf: *mut c_void,
-        recvcounts: *const W::Count,
-        displs: *const W::Displacement,
+        recvcounts: Array<W::Count>,
+        displs: Array<W::Displacement>,
         recvtype: raw::Datatype,
         to: c_int,
     ) -> Result {
         let send = (sendbuf, sendcount, sendtype);
         let spread = || Ok(Spread::Table(Table::receive(recvcounts, displs)));
-        // SAFETY: the arrays are the C program's.
-        unsafe { gather_to::<W>(comm, make, send, recvbuf, spread, recvtype, to) }
+        gather_to::<W>(comm, make, send, recvbuf, spread, recvtype, to)
     }
 
-    unsafe fn scatter_from<W: CountWidth>(
+    fn scatter_from<W: CountWidth>(
         comm: &Communicator,
         make: Make<'_>,
         sendbuf: *const c_void,
@@ -262,7 +268,7 @@ mod list {
             return make(&Collective::Scatter { parts: &[], mine, root });
         }
         let (all, spread) = (datatype::find(sendtype)?, spread()?);
-        // SAFETY: the arrays are the C program's.
+        // SAFETY: at its root the arrays of a scatter have an entry for each rank of `comm`.
         let parts = unsafe { spread.parts(sendbuf, all.plan()?, comm.size(), "sendbuf")? };
         if let Some(mine) = &mine {
             apart(&parts[comm.rank()], mine)?;
@@ -270,7 +276,7 @@ mod list {
         make(&Collective::Scatter { parts: &parts, mine, root })
     }
 
-    pub unsafe fn scatter<W: CountWidth>(
+    pub fn scatter<W: CountWidth>(
         comm: &Communicator,
         make: Make<'_>,
         sendbuf: *const c_void,
@@ -283,16 +289,15 @@ mod list {
     ) -> Result {
         let spread = || Ok(Spread::Row(count(sendcount, "sendcount")?));
         let receive = (recvbuf, recvcount, recvtype);
-        // SAFETY: no arrays.
-        unsafe { scatter_from::<W>(comm, make, sendbuf, spread, sendtype, receive, from) }
+        scatter_from::<W>(comm, make, sendbuf, spread, sendtype, receive, from)
     }
 
-    pub unsafe fn scatterv<W: CountWidth>(
+    pub fn scatterv<W: CountWidth>(
         comm: &Communicator,
         make: Make<'_>,
         sendbuf: *const c_void,
-        sendcounts: *const W::Count,
-        displs: *const W::Displacement,
+        sendcounts: Array<W::Count>,
+        displs: Array<W::Displacement>,
         sendtype: raw::Datatype,
         recvbuf: *mut c_void,
         recvcount: W::Count,
@@ -301,11 +306,10 @@ mod list {
     ) -> Result {
         let spread = || Ok(Spread::Table(Table::send(sendcounts, displs)));
         let receive = (recvbuf, recvcount, recvtype);
-        // SAFETY: the arrays are the C program's.
-        unsafe { scatter_from::<W>(comm, make, sendbuf, spread, sendtype, receive, from) }
+        scatter_from::<W>(comm, make, sendbuf, spread, sendtype, receive, from)
     }
 
-    unsafe fn gather_everywhere<W: CountWidth>(
+    fn gather_everywhere<W: CountWidth>(
         comm: &Communicator,
         make: Make<'_>,
         (sendbuf, sendcount, sendtype): (*const c_void, W::Count, raw::Datatype),
@@ -316,7 +320,7 @@ mod list {
         let (elements, ty) = own_type::<W>(in_place(sendbuf), sendcount, sendtype, "sendcount")?;
         let mine = own(sendbuf, elements, &ty, "sendbuf")?;
         let all = datatype::find(recvtype)?;
-        // SAFETY: the arrays are the C program's.
+        // SAFETY: at every rank the arrays of an allgather have an entry for each rank of `comm`.
         let parts = unsafe { spread.parts(recvbuf, all.plan()?, comm.size(), "recvbuf")? };
         if let Some(mine) = &mine {
             apart(mine, &parts[comm.rank()])?;
@@ -324,7 +328,7 @@ mod list {
         make(&Collective::Allgather { mine, parts: &parts })
     }
 
-    pub unsafe fn allgather<W: CountWidth>(
+    pub fn allgather<W: CountWidth>(
         comm: &Communicator,
         make: Make<'_>,
         sendbuf: *const c_void,
@@ -336,28 +340,26 @@ mod list {
     ) -> Result {
         let send = (sendbuf, sendcount, sendtype);
         let spread = Spread::Row(count(recvcount, "recvcount")?);
-        // SAFETY: no arrays.
-        unsafe { gather_everywhere::<W>(comm, make, send, recvbuf, spread, recvtype) }
+        gather_everywhere::<W>(comm, make, send, recvbuf, spread, recvtype)
     }
 
-    pub unsafe fn allgatherv<W: CountWidth>(
+    pub fn allgatherv<W: CountWidth>(
         comm: &Communicator,
         make: Make<'_>,
         sendbuf: *const c_void,
         sendcount: W::Count,
         sendtype: raw::Datatype,
         recvbuf: *mut c_void,
-        recvcounts: *const W::Count,
-        displs: *const W::Displacement,
+        recvcounts: Array<W::Count>,
+        displs: Array<W::Displacement>,
         recvtype: raw::Datatype,
     ) -> Result {
         let send = (sendbuf, sendcount, sendtype);
         let spread = Spread::Table(Table::receive(recvcounts, displs));
-        // SAFETY: the arrays are the C program's.
-        unsafe { gather_everywhere::<W>(comm, make, send, recvbuf, spread, recvtype) }
+        gather_everywhere::<W>(comm, make, send, recvbuf, spread, recvtype)
     }
 
-    unsafe fn exchange<W: CountWidth>(
+    fn exchange<W: CountWidth>(
         comm: &Communicator,
         make: Make<'_>,
         (sendbuf, send, sendtype): (
@@ -368,19 +370,19 @@ mod list {
         (recvbuf, receive, recvtype): (*mut c_void, Spread<W>, raw::Datatype),
     ) -> Result {
         let to = datatype::find(recvtype)?;
-        // SAFETY: the arrays are the C program's.
+        // SAFETY: the receive arrays of an alltoall have an entry for each rank of `comm`.
         let incoming = unsafe { receive.parts(recvbuf, to.plan()?, comm.size(), "recvbuf")? };
         if in_place(sendbuf) {
             return make(&Collective::Alltoall { send: None, receive: &incoming });
         }
         let (from, send) = (datatype::find(sendtype)?, send()?);
-        // SAFETY: as above.
+        // SAFETY: so have its send arrays: one entry for each rank of `comm`.
         let outgoing = unsafe { send.parts(sendbuf, from.plan()?, comm.size(), "sendbuf")? };
         apart(&outgoing[comm.rank()], &incoming[comm.rank()])?;
         make(&Collective::Alltoall { send: Some(&outgoing), receive: &incoming })
     }
 
-    pub unsafe fn alltoall<W: CountWidth>(
+    pub fn alltoall<W: CountWidth>(
         comm: &Communicator,
         make: Make<'_>,
         sendbuf: *const c_void,
@@ -392,45 +394,39 @@ mod list {
     ) -> Result {
         let send = || Ok(Spread::Row(count(sendcount, "sendcount")?));
         let receive = Spread::Row(count(recvcount, "recvcount")?);
-        // SAFETY: no arrays.
-        unsafe {
-            exchange::<W>(comm, make, (sendbuf, send, sendtype), (recvbuf, receive, recvtype))
-        }
+        exchange::<W>(comm, make, (sendbuf, send, sendtype), (recvbuf, receive, recvtype))
     }
 
-    pub unsafe fn alltoallv<W: CountWidth>(
+    pub fn alltoallv<W: CountWidth>(
         comm: &Communicator,
         make: Make<'_>,
         sendbuf: *const c_void,
-        sendcounts: *const W::Count,
-        sdispls: *const W::Displacement,
+        sendcounts: Array<W::Count>,
+        sdispls: Array<W::Displacement>,
         sendtype: raw::Datatype,
         recvbuf: *mut c_void,
-        recvcounts: *const W::Count,
-        rdispls: *const W::Displacement,
+        recvcounts: Array<W::Count>,
+        rdispls: Array<W::Displacement>,
         recvtype: raw::Datatype,
     ) -> Result {
         let send = || Ok(Spread::Table(Table::send(sendcounts, sdispls)));
         let receive = Spread::Table(Table::receive(recvcounts, rdispls));
-        // SAFETY: the arrays are the C program's.
-        unsafe {
-            exchange::<W>(comm, make, (sendbuf, send, sendtype), (recvbuf, receive, recvtype))
-        }
+        exchange::<W>(comm, make, (sendbuf, send, sendtype), (recvbuf, receive, recvtype))
     }
 
-    pub unsafe fn alltoallw<W: CountWidth>(
+    pub fn alltoallw<W: CountWidth>(
         comm: &Communicator,
         make: Make<'_>,
         sendbuf: *const c_void,
-        sendcounts: *const W::Count,
-        sdispls: *const W::Displacement,
-        sendtypes: *const raw::Datatype,
+        sendcounts: Array<W::Count>,
+        sdispls: Array<W::Displacement>,
+        sendtypes: Array<raw::Datatype>,
         recvbuf: *mut c_void,
-        recvcounts: *const W::Count,
-        rdispls: *const W::Displacement,
-        recvtypes: *const raw::Datatype,
+        recvcounts: Array<W::Count>,
+        rdispls: Array<W::Displacement>,
+        recvtypes: Array<raw::Datatype>,
     ) -> Result {
-        // SAFETY: the arrays are the C program's.
+        // SAFETY: the receive arrays of `MPI_Alltoallw` have an entry for each rank of `comm`.
         let (entries, to) = unsafe {
             let entries = Table::<W>::receive(recvcounts, rdispls).read(comm.size())?;
             let to = types(recvtypes, &entries, "recvtypes")?;
@@ -440,7 +436,7 @@ mod list {
         if in_place(sendbuf) {
             return make(&Collective::Alltoall { send: None, receive: &incoming });
         }
-        // SAFETY: as above.
+        // SAFETY: its send arrays have an entry for each rank of `comm`, where they are used (not in place).
         let (entries, from) = unsafe {
             let entries = Table::<W>::send(sendcounts, sdispls).read(comm.size())?;
             let from = types(sendtypes, &entries, "sendtypes")?;
@@ -451,7 +447,7 @@ mod list {
         make(&Collective::Alltoall { send: Some(&outgoing), receive: &incoming })
     }
 
-    pub unsafe fn reduce<W: CountWidth>(
+    pub fn reduce<W: CountWidth>(
         comm: &Communicator,
         make: Make<'_>,
         sendbuf: *const c_void,
@@ -480,7 +476,7 @@ mod list {
         make(&Collective::Reduce { send, recv, plan, count, combine: &combine, root })
     }
 
-    pub unsafe fn allreduce<W: CountWidth>(
+    pub fn allreduce<W: CountWidth>(
         _: &Communicator,
         make: Make<'_>,
         sendbuf: *const c_void,

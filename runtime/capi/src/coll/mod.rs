@@ -1,9 +1,10 @@
 //! Collective calls on intracommunicators (MPI-5.0 chapter 6): blocking, nonblocking, persistent.
 //!
-//! Arguments become one part of memory per rank, checked (`parts.rs`), and one value that says what the call
-//! is (`calls.rs`), which the runtime runs, starts or keeps (`way.rs`). `op.rs` has the operations,
-//! `duplicate.rs` communicators that are made without waiting. What a rank's role does not look at, such as the
-//! receive buffer of a gather elsewhere than at the root, is not looked at.
+//! `parts.rs` checks the buffers and divides them into one part of memory per rank. `calls.rs` makes one
+//! value from the arguments, which says what the call is. `way.rs` has the runtime run it, start it, or keep
+//! it for later starts. `op.rs` has the reduction operations, `duplicate.rs` the nonblocking duplication of
+//! communicators. A call ignores arguments that the rank's role does not need, such as the receive buffer of
+//! a gather on a rank that is not the root.
 
 pub mod calls;
 pub mod duplicate;

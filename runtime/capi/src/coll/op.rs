@@ -1,10 +1,11 @@
-//! Reduction operations behind handles: the predefined ones (MPI-5.0 section 6.9.2), and a table for the
-//! user's, of which none can be made yet.
+//! Reduction operations behind handles: the predefined operations (MPI-5.0 section 6.9.2), and a table for
+//! operations of the user, which cannot be made yet.
 //!
-//! What they do to elements is the runtime's (`typepack::Operator`); `coll/` asks here which one
-//! a handle and a datatype stand for.
+//! The runtime combines the elements (`typepack::Operator`). This file finds the operator for a handle and a
+//! datatype.
 
 use crate::abi;
+use crate::argument::InOut;
 use crate::datatype::Type;
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
@@ -16,15 +17,15 @@ use typepack::{Combiner, NoCombiner, Operator};
 /// Operations that are not predefined.
 static OPS: Table<Operator> = Table::new(Kind::Op);
 
-/// The live handle with this integer.
+/// Returns the live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
     OPS.of_int(integer)
 }
 
-/// Checks the handle of an operation, also of those that only one-sided calls take.
+/// Checks the handle of an operation, which may be one of the two that only one-sided calls take.
 ///
 /// # Errors
-/// `MPI_ERR_OP`.
+/// Returns `MPI_ERR_OP` if the handle is not valid.
 pub fn check(op: raw::Op) -> Result {
     match op.0 {
         abi::REPLACE | abi::NO_OP => Ok(()),
@@ -32,20 +33,12 @@ pub fn check(op: raw::Op) -> Result {
     }
 }
 
-/// The same for a handle that is an argument of both directions; predefined operations cannot be freed.
+/// Checks the handle of an operation that the call is to free: a predefined operation cannot be freed.
 ///
 /// # Errors
-/// `MPI_ERR_OP`; `MPI_ERR_ARG` for a null pointer.
-///
-/// # Safety
-///
-/// - `op` is null, or readable.
-pub unsafe fn check_at(op: *const raw::Op) -> Result {
-    if op.is_null() {
-        return Err(Failure::null("op"));
-    }
-    // SAFETY: not null, hence readable; C may not have aligned what it cast.
-    let op = unsafe { op.read_unaligned() };
+/// Returns `MPI_ERR_OP`, and `MPI_ERR_ARG` if the pointer is null.
+pub fn check_at(op: InOut<raw::Op>) -> Result {
+    let (op, _) = op.read("op")?;
     check(op)?;
     if OPS.has(op.0) {
         return Ok(());
@@ -53,10 +46,10 @@ pub unsafe fn check_at(op: *const raw::Op) -> Result {
     Err(Failure::new(abi::ERR_OP, "op", format!("{:#x} is predefined and cannot be freed", op.0)))
 }
 
-/// The operation of a handle.
+/// Returns the operation of a handle.
 ///
 /// # Errors
-/// `MPI_ERR_OP`, also for the two that only one-sided calls take.
+/// Returns `MPI_ERR_OP` if the handle is not valid, or only one-sided calls take the operation.
 fn find(op: raw::Op) -> Result<Operator> {
     Ok(match op.0 {
         abi::MAX => Operator::Max,
@@ -77,20 +70,20 @@ fn find(op: raw::Op) -> Result<Operator> {
             }
             let detail = match value {
                 abi::OP_NULL => "MPI_OP_NULL".to_owned(),
-                abi::REPLACE => "MPI_REPLACE is for one-sided calls".to_owned(),
-                abi::NO_OP => "MPI_NO_OP is for one-sided calls".to_owned(),
-                value => format!("{value:#x} is no operation"),
+                abi::REPLACE => "MPI_REPLACE is allowed only in one-sided calls".to_owned(),
+                abi::NO_OP => "MPI_NO_OP is allowed only in one-sided calls".to_owned(),
+                value => format!("{value:#x} is not a valid operation handle"),
             };
             return Err(Failure::new(abi::ERR_OP, "op", detail));
         }
     })
 }
 
-/// The function by which an operation combines elements of a type.
+/// Returns the function by which an operation combines elements of a datatype.
 ///
 /// # Errors
-/// `MPI_ERR_OP` for an invalid handle and for a type that the operation is not defined on;
-/// `MPI_ERR_UNSUPPORTED_OPERATION` for types without arithmetic here.
+/// Returns `MPI_ERR_OP` if the handle is not valid or the operation is not defined on the datatype, and
+/// `MPI_ERR_UNSUPPORTED_OPERATION` if this library does not implement arithmetic of the datatype.
 pub fn combiner(op: raw::Op, ty: &Type) -> Result<Combiner> {
     let operator = find(op)?;
     let undefined = |what: &str| {
@@ -98,7 +91,7 @@ pub fn combiner(op: raw::Op, ty: &Type) -> Result<Combiner> {
         Failure::new(abi::ERR_OP, "op", detail)
     };
     let missing = |what: &str| {
-        let detail = format!("this version of typepack has no {operator:?} of {what}");
+        let detail = format!("this version of typepack does not implement {operator:?} on {what}");
         Failure::new(abi::ERR_UNSUPPORTED_OPERATION, "op", detail)
     };
     match ty.tree().as_named() {
@@ -106,7 +99,7 @@ pub fn combiner(op: raw::Op, ty: &Type) -> Result<Combiner> {
             NoCombiner::Undefined => undefined(named.name()),
             NoCombiner::Missing => missing(named.name()),
         }),
-        // Kinds of Fortran 90, and pairs without a name.
+        // Fortran 90 kinds, and pairs without a name.
         None if ty.tree().is_predefined() => Err(missing("a predefined type without a name")),
         None => Err(undefined("derived datatypes")),
     }

@@ -1,10 +1,11 @@
-//! The memory of a collective call as the runtime takes it: one part per rank, checked.
+//! Divides the buffers of a collective call into one part of memory per rank, as the runtime takes them, and
+//! checks them.
 //!
-//! A call and its `v` and `w` relatives differ in how parts are made. What is found here is copied: the arrays
-//! of a call may be reused when it returns.
+//! A call and its `v` and `w` forms differ in how they make parts. The entries of the arrays are copied,
+//! because the program may reuse the arrays when the call returns.
 
 use crate::abi;
-use crate::array;
+use crate::argument::Array;
 use crate::buffer::ADDRESS_BITS;
 use crate::count_width::{CountWidth, Number, count};
 use crate::datatype::{self, Type};
@@ -14,20 +15,20 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use typepack::{Part, Plan};
 
-/// No object begins below this address: the first page is never mapped, so that null pointers, and
-/// the sentinels among pointers, are found out. `MPI_BOTTOM` is fine for types whose displacements
-/// are addresses.
+/// No object begins below this address, because the first page is never mapped. So null pointers and pointer
+/// sentinels are detected. `MPI_BOTTOM` is valid for datatypes whose displacements are addresses.
 const FIRST_ADDRESS: i128 = 4096;
 
-/// Whether a buffer is `MPI_IN_PLACE`.
+/// Returns whether a buffer is `MPI_IN_PLACE`.
 pub fn in_place(buffer: *const c_void) -> bool {
     buffer as usize == abi::IN_PLACE
 }
 
-/// `elements` elements, `offset` bytes from `buffer`.
+/// Returns the part of `elements` elements that begins `offset` bytes from `buffer`.
 ///
 /// # Errors
-/// `MPI_ERR_BUFFER` where there can be no such memory.
+/// Returns `MPI_ERR_BUFFER` if the elements would lie where no memory can be, and `MPI_ERR_COUNT` if their
+/// packed size exceeds 63 bits.
 pub fn part<'a>(
     buffer: *const c_void,
     offset: i128,
@@ -42,33 +43,39 @@ pub fn part<'a>(
         let low = start + i128::from(shape.true_lb) + last.min(0);
         let high = start + i128::from(shape.true_ub) + last.max(0);
         if low < FIRST_ADDRESS || high > 1 << ADDRESS_BITS {
-            // A count of more bytes than can be counted is that, and no fault of the buffer's.
+            // If the packed size exceeds 63 bits, the count is wrong, not the buffer.
             plan.packed_bytes(elements)?;
             let detail = match buffer as usize {
                 abi::IN_PLACE => "MPI_IN_PLACE is not allowed here".to_owned(),
-                _ => format!("no memory lies at {low:#x}..{high:#x}"),
+                _ => {
+                    format!("the elements would lie at {low:#x}..{high:#x}, where no memory can be")
+                }
             };
             return Err(Failure::new(abi::ERR_BUFFER, argument, detail));
         }
     }
-    // Wraps where there are no elements; checked above where there are.
+    // The address wraps only if there are no elements; otherwise it is checked above.
     let origin = buffer.cast::<u8>().cast_mut().wrapping_offset(offset as isize);
     Ok(Part { origin, plan, count: elements })
 }
 
-/// Refuses one buffer in both directions: such calls are `MPI_IN_PLACE`'s. Two parts whose data
-/// begins at the same byte are one; addresses of displacement 0 say nothing (`MPI_BOTTOM`).
+/// Checks that send and receive buffer are not the same memory, for which the standard has `MPI_IN_PLACE`.
+/// They are the same if their data begin at the same byte. The addresses of displacement 0 may be equal
+/// (`MPI_BOTTOM`).
+///
+/// # Errors
+/// Returns `MPI_ERR_BUFFER` if they are the same.
 pub fn apart(send: &Part<'_>, receive: &Part<'_>) -> Result {
     let first =
         |part: &Part<'_>| part.origin.wrapping_offset(part.plan.footprint().true_lb as isize);
     if first(send) == first(receive) && send.bytes()? > 0 && receive.bytes()? > 0 {
-        let detail = "the same memory as sendbuf; MPI_IN_PLACE says so";
+        let detail = "same memory as sendbuf; pass MPI_IN_PLACE to use one buffer for both";
         return Err(Failure::new(abi::ERR_BUFFER, "recvbuf", detail));
     }
     Ok(())
 }
 
-/// One part per rank, `elements` elements each, one behind the other.
+/// Returns one part per rank, each of `elements` elements, one behind the other.
 fn row<'a>(
     buffer: *const c_void,
     elements: u64,
@@ -82,32 +89,35 @@ fn row<'a>(
 
 /// The array arguments of a call with a part per rank, with their names.
 pub struct Table<W: CountWidth> {
-    counts: (*const W::Count, &'static str),
-    displacements: (*const W::Displacement, &'static str),
+    counts: (Array<W::Count>, &'static str),
+    displacements: (Array<W::Displacement>, &'static str),
 }
 
 impl<W: CountWidth> Table<W> {
-    /// Those of a send buffer.
-    pub fn send(counts: *const W::Count, displacements: *const W::Displacement) -> Self {
+    /// Makes the table of a send buffer.
+    pub fn send(counts: Array<W::Count>, displacements: Array<W::Displacement>) -> Self {
         Self { counts: (counts, "sendcounts"), displacements: (displacements, "sdispls") }
     }
 
-    /// Those of a receive buffer.
-    pub fn receive(counts: *const W::Count, displacements: *const W::Displacement) -> Self {
+    /// Makes the table of a receive buffer.
+    pub fn receive(counts: Array<W::Count>, displacements: Array<W::Displacement>) -> Self {
         Self { counts: (counts, "recvcounts"), displacements: (displacements, "rdispls") }
     }
 
-    /// Counts, and displacements in whatever unit.
+    /// Returns counts and displacements; the unit of the displacements is the call's.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_COUNT` if a count is negative, and the errors of [`Array::copy`].
     ///
     /// # Safety
     ///
-    /// - Both arrays are null or readable for `size` elements.
+    /// - The standard gives both arrays at least `size` entries.
     pub unsafe fn read(&self, size: usize) -> Result<Vec<(u64, i128)>> {
-        // SAFETY: passed on.
+        // SAFETY: both arrays have `size` entries (condition of `# Safety`).
         let (counts, displacements) = unsafe {
             (
-                array::read(self.counts.0, size, self.counts.1)?,
-                array::read(self.displacements.0, size, self.displacements.1)?,
+                self.counts.0.copy(size, self.counts.1)?,
+                self.displacements.0.copy(size, self.displacements.1)?,
             )
         };
         let entry = |(elements, at): (W::Count, W::Displacement)| {
@@ -116,10 +126,11 @@ impl<W: CountWidth> Table<W> {
         counts.into_iter().zip(displacements).map(entry).collect()
     }
 
-    /// Parts of one type, displacements in its extents.
+    /// Returns one part per rank. All have one datatype, and displacements count its extents.
     ///
     /// # Safety
-    /// As `read`.
+    ///
+    /// - The standard gives both arrays at least `size` entries.
     unsafe fn parts<'a>(
         &self,
         buffer: *const c_void,
@@ -128,32 +139,33 @@ impl<W: CountWidth> Table<W> {
         argument: &'static str,
     ) -> Result<Vec<Part<'a>>> {
         let extent = i128::from(plan.footprint().extent);
-        // SAFETY: passed on.
+        // SAFETY: the arrays of the table have `size` entries (condition of `# Safety`).
         let entries = unsafe { self.read(size)? };
         let part = |(elements, at)| part(buffer, at * extent, elements, plan, argument);
         entries.into_iter().map(part).collect()
     }
 }
 
-/// The types of a call with a type per rank. Those of no elements are not looked at.
+/// Returns the datatypes of a call with a datatype per rank. The datatype of a part without elements is
+/// ignored.
 ///
 /// # Safety
 ///
-/// - `types` is null or readable for as many elements as there are entries.
+/// - The standard gives `types` at least as many entries as there are in `entries`.
 pub unsafe fn types(
-    types: *const raw::Datatype,
+    types: Array<raw::Datatype>,
     entries: &[(u64, i128)],
     argument: &'static str,
 ) -> Result<Vec<Arc<Type>>> {
-    // SAFETY: passed on.
-    let handles = unsafe { array::read(types, entries.len(), argument)? };
+    // SAFETY: `types` has `entries.len()` entries (condition of `# Safety`).
+    let handles = unsafe { types.copy(entries.len(), argument)? };
     let found = |(handle, &(elements, _)): (raw::Datatype, &(u64, i128))| {
         datatype::find(if elements == 0 { raw::Datatype(abi::BYTE) } else { handle })
     };
     handles.into_iter().zip(entries).map(found).collect()
 }
 
-/// Parts of a type each, displacements in bytes.
+/// Returns one part per rank. Each has its own datatype, and displacements count bytes.
 pub fn typed<'a>(
     buffer: *const c_void,
     entries: &[(u64, i128)],
@@ -166,13 +178,16 @@ pub fn typed<'a>(
     entries.iter().zip(types).map(part).collect()
 }
 
-/// A root that may be any number.
+/// Returns a root; the runtime checks that it is less than the number of ranks.
+///
+/// # Errors
+/// Returns `MPI_ERR_ROOT` if the root is negative.
 pub fn root(root: c_int) -> Result<usize> {
     usize::try_from(root)
-        .map_err(|_| Failure::new(abi::ERR_ROOT, "root", format!("{root} is no rank")))
+        .map_err(|_| Failure::new(abi::ERR_ROOT, "root", format!("{root} is not a rank")))
 }
 
-/// What gather and scatter have in common: the buffer of this rank, unless it is in place.
+/// Returns the part of this rank's own buffer; `None` if it is in place.
 pub fn own<'a>(
     buffer: *const c_void,
     elements: u64,
@@ -185,7 +200,7 @@ pub fn own<'a>(
     }
 }
 
-/// The type and count of this rank's buffer; neither is looked at in place.
+/// Returns count and datatype of this rank's own buffer; both are ignored if it is in place.
 pub fn own_type<W: CountWidth>(
     placed: bool,
     elements: W::Count,
@@ -198,19 +213,20 @@ pub fn own_type<W: CountWidth>(
     Ok((count(elements, argument)?, Some(datatype::find(datatype)?)))
 }
 
-/// How the parts of all ranks lie in a buffer.
+/// How a buffer is divided into the parts of all ranks.
 pub enum Spread<W: CountWidth> {
-    /// So many elements each, one behind the other.
+    /// Each part has this many elements; the parts lie one behind the other.
     Row(u64),
-    /// As the arrays of the call say.
+    /// The arrays of the call say how many elements the parts have and where they begin.
     Table(Table<W>),
 }
 
 impl<W: CountWidth> Spread<W> {
-    /// One part per rank.
+    /// Returns one part per rank.
     ///
     /// # Safety
-    /// As `Table::read`.
+    ///
+    /// - The standard gives the arrays of a table at least `size` entries.
     pub unsafe fn parts<'a>(
         &self,
         buffer: *const c_void,
@@ -220,7 +236,7 @@ impl<W: CountWidth> Spread<W> {
     ) -> Result<Vec<Part<'a>>> {
         match self {
             Self::Row(elements) => row(buffer, *elements, plan, size, argument),
-            // SAFETY: passed on.
+            // SAFETY: the arrays of `table` have `size` entries (condition of `# Safety`).
             Self::Table(table) => unsafe { table.parts(buffer, plan, size, argument) },
         }
     }

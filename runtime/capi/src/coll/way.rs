@@ -1,12 +1,14 @@
-//! The three ways to make a collective call: run it, start it, keep it to be started again and again.
+//! The three ways to make a collective call: run it, start it, or keep it so that it can be started
+//! repeatedly.
 //!
-//! The memory that a call names is the C program's promise: until the call returns, until the request is
-//! complete, or from each start to the completion. Everything else is needed by the call only.
+//! The C program promises that the operation may access the memory of the call: until the call returns, until
+//! the request is complete, or from each start to the completion. All other arguments are needed only during
+//! the call.
 
+use crate::argument::Output;
 use crate::comm::{self, On};
 use crate::error::{Failure, Result};
 use crate::info;
-use crate::out::Out;
 use crate::raw;
 use crate::request::{self, Running, Start};
 use typepack::{Collective, Communicator, Prepared};
@@ -14,15 +16,15 @@ use typepack::{Collective, Communicator, Prepared};
 /// How a collective call is made.
 #[derive(Clone, Copy, Debug)]
 pub enum Way {
-    /// It has happened when the call returns.
+    /// The operation has ended when the call returns.
     Run,
-    /// It has happened when this request is complete.
-    Start(*mut raw::Request),
-    /// It happens each time that this request is started; with hints, of which none is known.
-    Prepare(raw::Info, *mut raw::Request),
+    /// The operation has ended when this request is complete.
+    Start(Output<raw::Request>),
+    /// The operation happens each time that this request is started. The hints are ignored.
+    Prepare(raw::Info, Output<raw::Request>),
 }
 
-/// What makes the call, once the arguments have become one value.
+/// Makes the call from the value that stands for its arguments.
 pub type Make<'m> = &'m mut dyn FnMut(&Collective<'_>) -> Result;
 
 /// A collective operation that can be started.
@@ -31,20 +33,23 @@ struct Persistent(Prepared);
 
 impl Start for Persistent {
     fn start(&self) -> Result<Running> {
-        // SAFETY: the memory is the C program's promise from each start to the completion.
+        // SAFETY: `keep` was called for this request: its memory is the operation's from each start to the
+        // completion (condition of its `# Safety`), and this is a start.
         Ok(request::collective(unsafe { self.0.start() }?))
     }
 }
 
-/// Makes a collective call: `call` reads the arguments and calls what it is given.
+/// Makes a collective call. `call` reads the arguments and passes the value that they become to its second
+/// parameter.
+///
+/// # Errors
+/// Returns `MPI_ERR_COMM`, the errors of `call`, and those of the runtime.
 ///
 /// # Safety
 ///
-/// - A request is null or writable.
-/// - The memory that the call names is the C program's, as the way asks for.
-///
-/// # Errors
-/// `MPI_ERR_COMM`; those of `call`; those of the runtime.
+/// - The parts of memory that `call` hands over are readable where the operation sends from them, and
+///   writable where it receives into them: until this returns ([`Way::Run`]), until the request is complete
+///   ([`Way::Start`]), or from each start of the request to its completion ([`Way::Prepare`]).
 pub unsafe fn make(
     comm: raw::Comm,
     way: Way,
@@ -56,11 +61,13 @@ pub unsafe fn make(
     let result = match way {
         Way::Run => call(communicator, &mut |call| {
             made = true;
-            // SAFETY: the caller's promise, until this returns.
+            // SAFETY: the parts of `call` are accessible until `make` returns (condition of `# Safety`,
+            // `Way::Run`).
             unsafe { communicator.run_raw(call)? };
             Ok(())
         }),
-        // SAFETY: null or writable, as the caller promises.
+        // SAFETY: the parts are accessible until the request is complete (condition of `# Safety`,
+        // `Way::Start`).
         Way::Start(request) => unsafe { begin(&on, request, &mut made, call) },
         // SAFETY: as above.
         Way::Prepare(hints, request) => unsafe { keep(&on, hints, request, &mut made, call) },
@@ -75,28 +82,35 @@ pub unsafe fn make(
     result
 }
 
+/// Starts the operation and makes a request for it.
+///
 /// # Safety
-/// As [`make`].
+///
+/// - The parts of memory that `call` hands over are accessible until the request is complete.
 unsafe fn begin(
     on: &On,
-    request: *mut raw::Request,
+    request: Output<raw::Request>,
     made: &mut bool,
     call: impl FnOnce(&Communicator, Make<'_>) -> Result,
 ) -> Result {
-    // SAFETY: null or writable, as the caller promises.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     let communicator = on.comm.communicator();
     call(communicator, &mut |call| {
         *made = true;
-        // SAFETY: the caller's promise, until the request is complete.
+        // SAFETY: the parts of `call` are accessible until the request is complete (condition of `# Safety`),
+        // which is when the operation has ended.
         let running = request::collective(unsafe { communicator.start_raw(call)? });
         out.set(request::open_collective(on.clone(), running, None)?);
         Ok(())
     })
 }
 
+/// Makes a request that starts the operation.
+///
 /// # Safety
-/// As [`make`].
+///
+/// - The parts of memory that `call` hands over are accessible from each start of the request to its
+///   completion.
 unsafe fn keep(
     on: &On,
     hints: raw::Info,
@@ -104,8 +118,7 @@ unsafe fn keep(
     made: &mut bool,
     call: impl FnOnce(&Communicator, Make<'_>) -> Result,
 ) -> Result {
-    // SAFETY: null or writable, as the caller promises.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     if hints != raw::Info::NULL {
         info::find(hints)?;
     }

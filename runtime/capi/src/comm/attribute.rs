@@ -1,12 +1,13 @@
-//! Attributes of communicators (MPI-5.0 section 7.7.2), and those that the library sets (sections
-//! 9.1.2 and 11.10.3).
+//! Attributes of communicators (MPI-5.0 section 7.7.2), also the predefined ones (sections 9.1.2 and
+//! 11.10.3).
 //!
-//! The MPI-1 names (`MPI_Keyval_create`, `MPI_Attr_put`, …) are the same functions. Freeing a
-//! communicator deletes its attributes first (`create.rs`), duplicating copies them; those of
-//! `MPI_COMM_SELF` are deleted by `MPI_Finalize` (`world.rs`).
+//! The MPI-1 names (`MPI_Keyval_create`, `MPI_Attr_put`, …) are the same functions. `create.rs` deletes the
+//! attributes of a communicator before it frees the communicator, and copies them to a duplicate.
+//! `MPI_Finalize` deletes the attributes of `MPI_COMM_SELF` (`world.rs`).
 
 use super::find;
 use crate::abi;
+use crate::argument::{InOut, Output};
 use crate::attribute::{self, Of};
 use crate::error::{Failure, Result, codes};
 use crate::raw;
@@ -14,23 +15,23 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
 use typepack::Universe;
 
-// What the predefined attributes point to. Programs get their addresses, and must not write there.
+// The values of the predefined attributes. Programs get their addresses, and must not write there.
 static TAG_UB: AtomicI32 = AtomicI32::new(typepack::TAG_UB);
 /// No process is the host.
 static HOST: AtomicI32 = AtomicI32::new(abi::PROC_NULL);
 /// Every process can read and write files.
 static IO: AtomicI32 = AtomicI32::new(abi::ANY_SOURCE);
-/// All ranks read one clock (`env/`).
+/// All ranks read the same clock (`env/`).
 static WTIME_IS_GLOBAL: AtomicI32 = AtomicI32::new(1);
-/// The processes of the job: no more of them are foreseen.
+/// How many processes there may be: those of the job.
 static UNIVERSE_SIZE: AtomicI32 = AtomicI32::new(0);
 /// The number of this process's program among those on the command line of `mpiexec`.
 static APPNUM: AtomicI32 = AtomicI32::new(UNSET);
 
 const UNSET: i32 = -1;
 
-/// Sets what is known at init: how many processes there is room for, the size of the world unless
-/// the user has said otherwise, and which of the job's programs this is, if `mpiexec` has started it.
+/// Sets the values that are known at init: how many processes there may be (the size of the world, unless the
+/// user has set another number), and which of the job's programs this is, if `mpiexec` started it.
 pub fn begin(universe: &Universe) {
     let room = universe.universe_size().map_or(universe.world().size(), |size| size as usize);
     UNIVERSE_SIZE.store(c_int::try_from(room).unwrap_or(c_int::MAX), Ordering::Relaxed);
@@ -38,8 +39,8 @@ pub fn begin(universe: &Universe) {
     APPNUM.store(number.unwrap_or(UNSET), Ordering::Relaxed);
 }
 
-/// The value of a predefined attribute: `None` for keys that are not predefined, `Some(None)` for
-/// one that is not set.
+/// Returns the value of a predefined attribute: `None` if the key is not predefined, `Some(None)` if the
+/// attribute is not set.
 fn predefined(keyval: c_int) -> Option<Option<*mut c_void>> {
     let value = match keyval {
         abi::TAG_UB => &TAG_UB,
@@ -55,7 +56,7 @@ fn predefined(keyval: c_int) -> Option<Option<*mut c_void>> {
     Some(Some(value.as_ptr().cast()))
 }
 
-/// Refuses predefined keys where they are to be changed.
+/// Checks that an attribute may be changed: it is not predefined.
 fn changeable(keyval: c_int) -> Result {
     match predefined(keyval) {
         None => Ok(()),
@@ -67,57 +68,44 @@ fn changeable(keyval: c_int) -> Result {
 }
 
 /// `MPI_Comm_create_keyval`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn create_keyval(
+pub fn create_keyval(
     copy: raw::Callback,
     delete: raw::Callback,
-    keyval: *mut c_int,
+    keyval: Output<c_int>,
     extra: *mut c_void,
 ) -> Result {
-    // SAFETY: passed on.
-    unsafe { attribute::create(Of::Comm, copy, delete, keyval, extra) }
+    attribute::create(Of::Comm, copy, delete, keyval, extra)
 }
 
 /// `MPI_Comm_free_keyval`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn free_keyval(keyval: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    unsafe { attribute::free(Of::Comm, keyval) }
+pub fn free_keyval(keyval: InOut<c_int>) -> Result {
+    attribute::free(Of::Comm, keyval)
 }
 
 /// `MPI_Comm_set_attr`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set(comm: raw::Comm, keyval: c_int, value: *mut c_void) -> Result {
+pub fn set(comm: raw::Comm, keyval: c_int, value: *mut c_void) -> Result {
     let found = find(comm)?;
     changeable(keyval)?;
     found.attributes().set(Of::Comm, comm.0, keyval, value)
 }
 
 /// `MPI_Comm_get_attr`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get(comm: raw::Comm, keyval: c_int, value: *mut c_void, flag: *mut c_int) -> Result {
+pub fn get(
+    comm: raw::Comm,
+    keyval: c_int,
+    value: Output<*mut c_void>,
+    flag: Output<c_int>,
+) -> Result {
     let found = find(comm)?;
     let set = || match predefined(keyval) {
         Some(value) => Ok(value),
         None => found.attributes().get(Of::Comm, keyval),
     };
-    // SAFETY: passed on.
-    unsafe { attribute::answer(set, value, flag) }
+    attribute::answer(set, value, flag)
 }
 
 /// `MPI_Comm_delete_attr`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn delete(comm: raw::Comm, keyval: c_int) -> Result {
+pub fn delete(comm: raw::Comm, keyval: c_int) -> Result {
     let found = find(comm)?;
     changeable(keyval)?;
     found.attributes().delete(Of::Comm, comm.0, keyval)

@@ -1,19 +1,19 @@
-//! Buffers for buffered sends (MPI-5.0 section 3.6): the process's and those of communicators.
+//! Buffers for buffered sends (MPI-5.0 section 3.6): the buffer of the process and the buffers of
+//! communicators.
 //!
-//! A message that cannot go at once is packed into the attached buffer and leaves it when the runtime
-//! has sent it. Its place is that of the standard's model (section 3.6.2), a circular queue of messages
-//! with `MPI_BSEND_OVERHEAD` bytes each, so that no program runs out of room that the model has; where
-//! the model has none, it is the first that is long enough. Whether there is a place is found out
-//! before anything is sent, so that a full buffer is the same error whether the receiver is quick or
-//! slow. `MPI_BUFFER_AUTOMATIC` packs into memory of the library instead.
+//! A message that cannot be sent at once is packed into the attached buffer, and leaves the buffer when the
+//! runtime has sent it. The place of a message follows the standard's model (section 3.6.2), a circular queue
+//! of messages with `MPI_BSEND_OVERHEAD` bytes each. So no program runs out of room that the model has. If
+//! the model has no room, the message gets the first gap that is long enough. A send looks for a place before
+//! it starts, so that a full buffer is the same error with a quick or a slow receiver. With
+//! `MPI_BUFFER_AUTOMATIC` the message is packed into memory of the library.
 //!
-//! A communicator's buffer is found by the communicator's handle; it is used instead of the process's
-//! (section 3.6.1). `comm/create.rs` calls [`release`] when it frees one.
+//! The buffer of a communicator is found by the communicator's handle, and is used instead of the buffer of
+//! the process (section 3.6.1). `create.rs` calls [`release`] when it frees a communicator. The calls are in
+//! `p2p/buffered.rs`.
 //!
-//! The calls are in `p2p/buffered.rs`.
-//!
-//! Invariant: a pool's lock is never held while the runtime waits, and never taken under the
-//! runtime's.
+//! Invariant: a pool's lock is not held while the runtime waits, and is not taken while the runtime's lock is
+//! held.
 
 use super::{Comm, On, world};
 use crate::abi;
@@ -26,14 +26,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use typepack::{Operation, Plan, SendMode};
 
-/// Messages in a buffer begin at multiples of this.
+/// Messages in a buffer begin at multiples of this number of bytes.
 const ALIGN: u64 = 8;
 
-/// A message that has not left yet.
+/// A message that has not left the buffer yet.
 #[derive(Debug)]
 struct Held {
     send: u64,
-    /// Its bytes of the buffer; empty when the library's memory has it.
+    /// Its bytes of the buffer; empty if the message lies in memory of the library.
     place: Range<u64>,
 }
 
@@ -45,28 +45,28 @@ struct Buffer {
     size: u64,
     /// In the order of their places.
     held: Vec<Held>,
-    /// Where the last message ends that got the model's place, held or not.
+    /// The end of the last message that got its place from the model, whether or not the message has left.
     tail: u64,
 }
 
-/// Room that the user adds for each message.
+/// The room that the user adds to the size of each message.
 const OVERHEAD: u64 = abi::BSEND_OVERHEAD as u64;
 
 impl Buffer {
-    /// One without messages.
+    /// Makes a buffer without messages.
     fn new(address: usize, size: u64) -> Self {
         Self { address, size, held: Vec::new(), tail: 0 }
     }
 
-    /// Where a message begins that has the bytes from `start` on.
+    /// Returns where a message begins whose place begins at `start`.
     fn aligned(&self, start: u64) -> u64 {
         let address = self.address as u64;
         (address + start).next_multiple_of(ALIGN) - address
     }
 
-    /// Where `bytes` go.
+    /// Returns a place for `bytes` bytes.
     fn place(&mut self, bytes: u64) -> Option<Range<u64>> {
-        // An empty buffer is whole.
+        // An empty buffer is used from its beginning.
         if self.held.is_empty() {
             self.tail = 0;
         }
@@ -77,8 +77,8 @@ impl Buffer {
         queued.or_else(|| self.between(bytes))
     }
 
-    /// The model's place: behind the last message, or at the beginning. The overhead has room for the
-    /// alignment.
+    /// Returns the place of the model: behind the last message, or at the beginning. The overhead includes
+    /// the alignment.
     fn queued(&self, bytes: u64) -> Option<Range<u64>> {
         const { assert!(OVERHEAD >= ALIGN) };
         let whole = bytes.checked_add(OVERHEAD)?;
@@ -91,9 +91,9 @@ impl Buffer {
         at(self.tail).filter(free).or_else(|| at(0).filter(free))
     }
 
-    /// The first place between the messages that are held, without overhead.
+    /// Returns the first gap between the held messages that is long enough, without overhead.
     fn between(&self, bytes: u64) -> Option<Range<u64>> {
-        // Also an empty message has a place of its own, so that places have an order.
+        // An empty message has a place of 1 byte, so that places have an order.
         let bytes = bytes.max(1);
         let padded = bytes.checked_next_multiple_of(ALIGN)?;
         let mut start = self.aligned(0);
@@ -104,7 +104,7 @@ impl Buffer {
             start = self.aligned(held.place.end);
         }
         let end = start.checked_add(padded)?;
-        // The last message needs no room for the alignment of the next.
+        // The last message needs no room to align the next one.
         (start + bytes <= self.size).then_some(start..end)
     }
 
@@ -128,14 +128,14 @@ pub static PROCESS: Pool = Pool(Mutex::new(None));
 /// The buffers of communicators, by handle.
 static COMMS: LazyLock<Mutex<HashMap<usize, Arc<Pool>>>> = LazyLock::new(Mutex::default);
 
-/// How many there are: most programs have none, and look no further.
+/// How many communicators have a buffer. Most programs have none, and then no lock is taken.
 static ATTACHED: AtomicUsize = AtomicUsize::new(0);
 
 fn of_comms() -> MutexGuard<'static, HashMap<usize, Arc<Pool>>> {
     COMMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The buffer of a communicator.
+/// Returns the buffer of a communicator.
 pub fn of_comm(comm: raw::Comm) -> Option<Arc<Pool>> {
     if ATTACHED.load(Ordering::Acquire) == 0 {
         return None;
@@ -149,25 +149,34 @@ fn full(detail: String) -> Failure {
 
 impl Pool {
     fn lock(&self) -> MutexGuard<'_, Option<Buffer>> {
-        // Changes are single insertions and removals: a panic leaves nothing half done.
+        // A poisoned lock is fine: changes are single insertions and removals, so a panic leaves none half
+        // done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Attaches a buffer.
     ///
     /// # Errors
-    /// `MPI_ERR_BUFFER` when there is one already.
-    pub fn attach(&self, address: *mut c_void, size: u64) -> Result {
+    /// Returns `MPI_ERR_BUFFER` if a buffer is already attached.
+    ///
+    /// # Safety
+    ///
+    /// - `address` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and nobody else accesses
+    ///   them, until [`detach`](Self::detach) returns.
+    pub unsafe fn attach(&self, address: *mut c_void, size: u64) -> Result {
         let mut buffer = self.lock();
         if buffer.is_some() {
-            return Err(full("one is attached already".to_owned()));
+            return Err(full("a buffer is already attached".to_owned()));
         }
         *buffer = Some(Buffer::new(address as usize, size));
         Ok(())
     }
 
+    /// Sends a message from this buffer.
+    ///
     /// # Safety
-    /// As [`send`].
+    ///
+    /// - `buf` is readable for `count` elements of the type of `plan`.
     unsafe fn send(
         &self,
         comm: &Comm,
@@ -180,16 +189,18 @@ impl Pool {
         let bytes = plan.packed_bytes(count)?;
         let mut pool = self.lock();
         let Some(buffer) = &mut *pool else {
-            return Err(full(format!("none is attached for a message of {bytes} bytes")));
+            return Err(full(format!(
+                "no buffer is attached, but the message of {bytes} bytes needs one"
+            )));
         };
         let messages = comm.messages();
         if !buffer.held.is_empty() {
-            // Progress first: what has left makes room.
+            // Progress comes first: messages that have left make room.
             messages.look(|ongoing| {
                 buffer.held.retain(|held| {
                     let left = ongoing.is_complete(held.send);
                     if left {
-                        // The result of a send says nothing.
+                        // The result of a completed send is of no interest.
                         let _sent = ongoing.fetch(held.send);
                     }
                     !left
@@ -203,15 +214,17 @@ impl Pool {
             let place = buffer.place(bytes).ok_or_else(|| {
                 let (size, held) = (buffer.size, buffer.held.len());
                 full(format!(
-                    "no room for {bytes} bytes in the attached {size}, which hold {held} messages"
+                    "buffer too small: the message has {bytes} bytes, the attached buffer has {size} bytes \
+                     and holds {held} unsent message(s)"
                 ))
             })?;
             let start = buffer.aligned(place.start) as usize;
             let start = (buffer.address as *mut u8).wrapping_add(start);
             (SendMode::Lent(start), place)
         };
-        // SAFETY: the elements are the caller's promise; the place is within the attached buffer
-        // (the program's until it is detached, which waits) and no other message's.
+        // SAFETY: the elements are readable (condition of `# Safety`), and the runtime copies them before it
+        // returns. The place lies in the attached buffer, which is writable until it is detached (`attach`);
+        // `detach` waits for its messages. No other message has the place.
         let sent = unsafe { messages.send(mode, buf, plan, count, dest, tag)? };
         if let Operation::Pending(send) = sent {
             buffer.hold(Held { send, place });
@@ -219,12 +232,12 @@ impl Pool {
         Ok(sent)
     }
 
-    /// The messages that are in it.
+    /// Returns the messages in the buffer.
     pub fn sends(&self) -> Vec<u64> {
         self.lock().as_ref().map_or_else(Vec::new, Buffer::sends)
     }
 
-    /// Its size; 0 without one.
+    /// Returns the size of the buffer; 0 if none is attached.
     pub fn size(&self) -> u64 {
         self.lock().as_ref().map_or(0, |buffer| buffer.size)
     }
@@ -232,17 +245,17 @@ impl Pool {
     /// Waits until the messages that are in the buffer now have left it.
     ///
     /// # Errors
-    /// A rank has died.
+    /// Returns the runtime's error if a rank has died.
     pub fn flush(&self) -> Result {
         wait(&self.sends())
     }
 
-    /// Takes the buffer away when all its messages have left.
+    /// Detaches the buffer when all its messages have left; returns its address and size.
     ///
     /// # Errors
-    /// A rank has died.
+    /// Returns the runtime's error if a rank has died.
     pub fn detach(&self) -> Result<(usize, u64)> {
-        // From now on nothing comes in.
+        // From now on no send uses the buffer.
         let Some(buffer) = self.lock().take() else { return Ok((0, 0)) };
         wait(&buffer.sends())?;
         Ok((buffer.address, buffer.size))
@@ -252,27 +265,35 @@ impl Pool {
 /// Attaches a buffer to a communicator.
 ///
 /// # Errors
-/// `MPI_ERR_BUFFER` when there is one already.
-pub fn add(comm: raw::Comm, address: *mut c_void, size: u64) -> Result {
+/// Returns `MPI_ERR_BUFFER` if the communicator already has a buffer.
+///
+/// # Safety
+///
+/// - `address` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and nobody else accesses them,
+///   until [`remove`] returns.
+pub unsafe fn add(comm: raw::Comm, address: *mut c_void, size: u64) -> Result {
     let pool = Arc::new(Pool::default());
-    pool.attach(address, size)?;
+    // SAFETY: `address` is writable for `size` bytes until `remove` detaches the buffer (condition of `#
+    // Safety`).
+    unsafe { pool.attach(address, size)? };
     let mut pools = of_comms();
     if pools.contains_key(&comm.0) {
-        return Err(full("one is attached to the communicator already".to_owned()));
+        return Err(full("the communicator already has a buffer".to_owned()));
     }
     pools.insert(comm.0, pool);
     ATTACHED.fetch_add(1, Ordering::AcqRel);
     Ok(())
 }
 
-/// Waits for sends. When they cannot complete any more, their memory is let go.
+/// Waits for sends. If they can no longer complete, they are abandoned, so that the runtime no longer uses
+/// their memory.
 fn wait(sends: &[u64]) -> Result {
     let Some(world) = world() else { return Ok(()) };
     let messages = world.messages();
     let mut left = 0;
     let waited = messages.wait_until(|ongoing| {
         while left < sends.len() && ongoing.is_complete(sends[left]) {
-            // Once: who looks again finds that there is nothing left of it.
+            // The runtime forgets the send, so it must be fetched only once.
             let _sent = ongoing.fetch(sends[left]);
             left += 1;
         }
@@ -286,14 +307,14 @@ fn wait(sends: &[u64]) -> Result {
     Ok(waited?)
 }
 
-/// Sends a message from the buffer of its communicator, or of the process.
+/// Sends a message through the buffer of its communicator, or of the process.
+///
+/// # Errors
+/// Returns `MPI_ERR_BUFFER` if there is no buffer or no room in it, and the runtime's errors.
 ///
 /// # Safety
 ///
-/// - The elements are readable.
-///
-/// # Errors
-/// `MPI_ERR_BUFFER` when there is no buffer or no room in it; the runtime's.
+/// - `buf` is readable for `count` elements of the type of `plan`.
 pub unsafe fn send(
     on: &On,
     buf: *const u8,
@@ -302,7 +323,7 @@ pub unsafe fn send(
     dest: usize,
     tag: c_int,
 ) -> Result<Operation> {
-    // SAFETY: the elements are the caller's promise.
+    // SAFETY: the `count` elements at `buf` are readable (condition of `# Safety`).
     unsafe {
         match of_comm(on.handle) {
             Some(pool) => pool.send(&on.comm, buf, plan, count, dest, tag),
@@ -311,11 +332,11 @@ pub unsafe fn send(
     }
 }
 
-/// Waits for the buffer of a communicator that is being freed, and forgets it (MPI-5.0 section
+/// Detaches the buffer of a communicator that is being freed, when its messages have left (MPI-5.0 section
 /// 3.6).
 ///
 /// # Errors
-/// A rank has died.
+/// Returns the runtime's error if a rank has died.
 pub fn release(comm: raw::Comm) -> Result {
     match of_comm(comm) {
         Some(pool) => remove(comm, &pool).map(drop),
@@ -323,10 +344,10 @@ pub fn release(comm: raw::Comm) -> Result {
     }
 }
 
-/// Takes the buffer of a communicator away when all its messages have left.
+/// Detaches the buffer of a communicator when all its messages have left; returns its address and size.
 ///
 /// # Errors
-/// A rank has died.
+/// Returns the runtime's error if a rank has died.
 pub fn remove(comm: raw::Comm, pool: &Pool) -> Result<(usize, u64)> {
     let detached = pool.detach()?;
     if of_comms().remove(&comm.0).is_some() {
@@ -366,8 +387,10 @@ mod tests {
         assert_eq!(buffer.place(9), None);
     }
 
-    /// Two long messages, the first of which leaves, a short one and a middle one: the queue goes round
-    /// behind the short one, the first place would have cut the hole in two.
+    /// There are two long messages, of which the first leaves. Then come a short and a middle one. The queue
+    /// places the short one behind the second long one, and the middle one at the beginning. The first gap
+    /// that is long enough would have put the short one at the beginning, and left no room for the middle
+    /// one.
     #[test]
     fn what_the_model_has_room_for_has_room() {
         let (long, short, middle) = (40_000, 20_000, 35_000);

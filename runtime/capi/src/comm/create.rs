@@ -1,25 +1,25 @@
-//! Communicators made of communicators, and their end (MPI-5.0 section 7.4).
+//! Makes communicators from communicators, and frees them (MPI-5.0 section 7.4).
 //!
-//! The runtime makes the communicator (`typepack::comm::create`), which is collective; what the face
-//! adds is local: the parent's error handler, attributes and hints where the standard says so.
+//! The runtime makes the communicator (`typepack::comm::create`), which is a collective operation. What the
+//! face adds is local: the error handler of the parent, and attributes and hints where the standard says so.
 
 use super::hints::Hints;
 use super::{COMMS, Comm, On, find};
 use crate::abi;
+use crate::argument::{InOut, Output, Place};
 use crate::attribute::Attributes;
 use crate::error::handler::{Handler, HandlerCell};
 use crate::error::{Failure, Result};
 use crate::group;
 use crate::info::{self, Entry};
-use crate::out::Out;
 use crate::raw;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use typepack::{Communicator, Duplicate, Operation};
 
-/// Writes the handle of a new communicator, or the null handle for those who got none.
-fn hand_out(parent: &Comm, made: Option<Communicator>, out: &Out<raw::Comm>) -> Result {
+/// Writes the handle of a new communicator, or the null handle if this rank is not in it.
+fn hand_out(parent: &Comm, made: Option<Communicator>, out: Place<raw::Comm>) -> Result {
     let handle = match made {
         None => raw::Comm::NULL,
         Some(communicator) => {
@@ -31,22 +31,18 @@ fn hand_out(parent: &Comm, made: Option<Communicator>, out: &Out<raw::Comm>) -> 
     Ok(())
 }
 
-/// # Safety
-///
-/// - `newcomm` is null or writable.
-unsafe fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: *mut raw::Comm) -> Result {
+fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: Output<raw::Comm>) -> Result {
     let parent = find(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newcomm, "newcomm")? };
-    // The collective part first: the copy functions of one rank may refuse, and the others must
-    // not wait for it.
+    let out = newcomm.required("newcomm")?;
+    // The collective part comes first: the copy functions of one rank may fail, and the other ranks must not
+    // wait for that rank.
     let communicator = parent.communicator.dup()?;
     let dup = Arc::new(Comm::new(communicator, parent.handler.get(), ""));
     dup.hints.set(hints);
     let handle = COMMS.insert(dup.clone())?;
     if let Err(failure) = parent.attributes.copy(comm.0, &dup.attributes, handle) {
         COMMS.remove(handle);
-        // Nothing that a careless caller may go on with.
+        // A caller that ignores the error must not use the duplicate.
         out.set(raw::Comm::NULL);
         return Err(failure);
     }
@@ -54,35 +50,36 @@ unsafe fn duplicate(comm: raw::Comm, hints: &[Entry], newcomm: *mut raw::Comm) -
     Ok(())
 }
 
-/// A duplicate that is being made without waiting: its handle is there, the communicator comes with the
-/// operation's end. Until then the handle stands for nothing.
+/// A duplicate that a nonblocking operation makes. Its handle exists at once. The communicator exists when
+/// the operation has ended; until then the handle is not valid.
 #[derive(Debug)]
 pub struct Making {
     duplicate: Duplicate,
     handle: usize,
     handler: Arc<HandlerCell>,
-    /// What the duplicate has besides, until it is there.
+    /// Attributes and hints of the duplicate, until it exists.
     rest: Mutex<Option<(Attributes, Hints)>>,
 }
 
-/// The error handlers of duplicates that are not there yet, by handle.
+/// The error handlers of duplicates that do not exist yet, by handle.
 static IN_THE_MAKING: Mutex<BTreeMap<usize, Arc<HandlerCell>>> = Mutex::new(BTreeMap::new());
 
 fn in_the_making() -> MutexGuard<'static, BTreeMap<usize, Arc<HandlerCell>>> {
     IN_THE_MAKING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The error handler of a duplicate that is not there yet.
+/// Returns the error handler of a duplicate that does not exist yet.
 pub(super) fn handler_in_the_making(comm: raw::Comm) -> Option<Arc<HandlerCell>> {
     in_the_making().get(&comm.0).cloned()
 }
 
 impl Making {
-    /// Starts to duplicate: handler and attributes are those of this moment (MPI-5.0 section 7.4.2).
+    /// Starts the duplication. The duplicate gets the error handler and the attributes that the parent has
+    /// now (MPI-5.0 section 7.4.2).
     ///
     /// # Errors
-    /// The runtime's; no handle is left; the code of a copy function, and then the other ranks get their
-    /// duplicate.
+    /// Returns the runtime's errors, `MPI_ERR_OTHER` if no handle is left, and the code of a copy function
+    /// that fails. In the last two cases the other ranks get their duplicate.
     pub fn begin(parent: &On, hints: &[Entry]) -> Result<Self> {
         let duplicate = parent.comm.communicator.idup()?;
         let handle = match COMMS.reserve() {
@@ -101,21 +98,21 @@ impl Making {
         Ok(Self { duplicate, handle, handler, rest: Mutex::new(Some((attributes, known))) })
     }
 
-    /// The operation.
+    /// Returns the operation.
     pub fn operation(&self) -> Operation {
         self.duplicate.operation()
     }
 
-    /// The handle of what is being made.
+    /// Returns the handle of the duplicate.
     pub fn handle(&self) -> raw::Comm {
         raw::Comm(self.handle)
     }
 
-    /// The operation is complete without error: the handle stands for the communicator from now on. May
-    /// be called under the runtime's lock.
+    /// Makes the handle valid, when the operation has completed without error. It may be called while the
+    /// runtime's lock is held.
     ///
     /// # Errors
-    /// The operation is not complete.
+    /// Returns the runtime's error if the operation is not complete.
     pub fn end(&self) -> typepack::Result<()> {
         let communicator = self.duplicate.communicator()?;
         let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -131,7 +128,7 @@ impl Making {
 
 impl Drop for Making {
     fn drop(&mut self) {
-        // Neither does anything if the communicator is there.
+        // Neither has an effect if the communicator exists.
         if self.rest.get_mut().is_ok_and(|rest| rest.is_some()) {
             in_the_making().remove(&self.handle);
         }
@@ -139,75 +136,55 @@ impl Drop for Making {
     }
 }
 
-/// A rank that fails lets the others have their duplicate: the operation goes on, and the number that it
-/// writes stays where it is for ever.
+/// Lets the operation of a rank that fails continue, so that the other ranks get their duplicate. The
+/// operation writes a number into `duplicate`, which is therefore never freed.
 #[cold]
 fn give_up(parent: &On, duplicate: Duplicate, failure: Failure) -> Failure {
     if let Operation::Pending(id) = duplicate.operation() {
-        // Without the runtime there is nothing to go on.
+        // An error means that the runtime has ended, and the operation with it.
         let _gone = parent.comm.messages.change(|ongoing| ongoing.forget(id));
     }
     std::mem::forget(duplicate);
     failure
 }
 
-/// `MPI_Comm_dup`: with the attributes that their copy functions copy, without hints.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn dup(comm: raw::Comm, newcomm: *mut raw::Comm) -> Result {
-    // SAFETY: passed on.
-    unsafe { duplicate(comm, &[], newcomm) }
+/// `MPI_Comm_dup`: copies the attributes that their copy functions copy, and no hints.
+pub fn dup(comm: raw::Comm, newcomm: Output<raw::Comm>) -> Result {
+    duplicate(comm, &[], newcomm)
 }
 
 /// `MPI_Comm_dup_with_info`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn dup_with_info(comm: raw::Comm, info: raw::Info, newcomm: *mut raw::Comm) -> Result {
+pub fn dup_with_info(comm: raw::Comm, info: raw::Info, newcomm: Output<raw::Comm>) -> Result {
     let hints = match info {
         raw::Info::NULL => Vec::new(),
         info => info::find(info)?.all(),
     };
-    // SAFETY: passed on.
-    unsafe { duplicate(comm, &hints, newcomm) }
+    duplicate(comm, &hints, newcomm)
 }
 
 /// `MPI_Comm_create`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn create(comm: raw::Comm, group: raw::Group, newcomm: *mut raw::Comm) -> Result {
+pub fn create(comm: raw::Comm, group: raw::Group, newcomm: Output<raw::Comm>) -> Result {
     let (parent, group) = (find(comm)?, group::find(group)?);
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newcomm, "newcomm")? };
-    hand_out(&parent, parent.communicator.create(&group)?, &out)
+    let out = newcomm.required("newcomm")?;
+    hand_out(&parent, parent.communicator.create(&group)?, out)
 }
 
-/// `MPI_Comm_create_group`: collective over the group; ranks outside get the null handle.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn create_group(
+/// `MPI_Comm_create_group`: collective over the group. Ranks outside the group get the null handle.
+pub fn create_group(
     comm: raw::Comm,
     group: raw::Group,
     tag: c_int,
-    newcomm: *mut raw::Comm,
+    newcomm: Output<raw::Comm>,
 ) -> Result {
     let (parent, group) = (find(comm)?, group::find(group)?);
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newcomm, "newcomm")? };
-    hand_out(&parent, parent.communicator.create_group(&group, tag)?, &out)
+    let out = newcomm.required("newcomm")?;
+    hand_out(&parent, parent.communicator.create_group(&group, tag)?, out)
 }
 
 /// `MPI_Comm_split`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn split(comm: raw::Comm, color: c_int, key: c_int, newcomm: *mut raw::Comm) -> Result {
+pub fn split(comm: raw::Comm, color: c_int, key: c_int, newcomm: Output<raw::Comm>) -> Result {
     let parent = find(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newcomm, "newcomm")? };
+    let out = newcomm.required("newcomm")?;
     let color = match color {
         abi::UNDEFINED => None,
         color => Some(u32::try_from(color).map_err(|_| {
@@ -215,32 +192,28 @@ pub unsafe fn split(comm: raw::Comm, color: c_int, key: c_int, newcomm: *mut raw
             Failure::new(abi::ERR_ARG, "color", detail)
         })?),
     };
-    hand_out(&parent, parent.communicator.split(color, key)?, &out)
+    hand_out(&parent, parent.communicator.split(color, key)?, out)
 }
 
-/// The hint that says which resource ranks are to share, and its value for memory.
+/// The hint that names the resource that the ranks of a new communicator share, and its value for memory.
 const RESOURCE: &[u8] = b"mpi_hw_resource_type";
 const MEMORY: &[u8] = b"mpi_shared_memory";
-/// The hint that says which set of processes they are to be in, and the two sets that there are.
+/// The hint that names the set of processes of a new communicator, and the two sets that exist.
 const SET: &[u8] = b"mpi_pset_name";
 const ALL: &[u8] = b"mpi://WORLD";
 const ALONE: &[u8] = b"mpi://SELF";
 
-/// `MPI_Comm_split_type`: all ranks share memory. Of other resources none is known, for which the
-/// standard has the null handle as the answer.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn split_type(
+/// `MPI_Comm_split_type`. All ranks share memory. No other resource is known; then the result is the null
+/// handle, as the standard says.
+pub fn split_type(
     comm: raw::Comm,
     split_type: c_int,
     key: c_int,
     info: raw::Info,
-    newcomm: *mut raw::Comm,
+    newcomm: Output<raw::Comm>,
 ) -> Result {
     let parent = find(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newcomm, "newcomm")? };
+    let out = newcomm.required("newcomm")?;
     let hints = match info {
         raw::Info::NULL => None,
         info => Some(info::find(info)?),
@@ -258,26 +231,20 @@ pub unsafe fn split_type(
         abi::COMM_TYPE_RESOURCE_GUIDED => of_memory().or_else(of_set),
         abi::COMM_TYPE_HW_UNGUIDED | abi::UNDEFINED => None,
         other => {
-            let detail = format!("{other} is no type of split");
+            let detail = format!("{other} is not a split type");
             return Err(Failure::new(abi::ERR_ARG, "split_type", detail));
         }
     };
-    hand_out(&parent, parent.communicator.split(color, key)?, &out)
+    hand_out(&parent, parent.communicator.split(color, key)?, out)
 }
 
-/// `MPI_Comm_free`: the attributes are deleted, the handle is gone; operations that are pending
-/// end as if nothing had happened.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn free(comm: *mut raw::Comm) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(comm, "comm")? };
-    // SAFETY: not null, and readable as an argument of both directions.
-    let handle = unsafe { comm.read_unaligned() };
+/// `MPI_Comm_free`: deletes the attributes and makes the handle invalid. Pending operations complete
+/// normally.
+pub fn free(comm: InOut<raw::Comm>) -> Result {
+    let (handle, out) = comm.read("comm")?;
     let comm = find(handle)?;
     let on = On { comm, handle };
-    // The handle came by address, so that the entry does not know whose handler is to hear of it.
+    // The handle came by address, so `entry.rs` does not know whose error handler to call.
     end(&on).map_err(|failure| on.raise(failure))?;
     out.set(raw::Comm::NULL);
     Ok(())

@@ -1,19 +1,18 @@
 //! Hints of communicators (MPI-5.0 sections 7.4.4 and 11.4.3): `MPI_Comm_set_info`, `MPI_Comm_get_info`.
 //!
-//! Known are the assertions that the standard names. They are kept, because who asks is to hear what
-//! was said, and change nothing: no message is faster here for what will never be sent. All else is
-//! ignored as the standard wants it, a known key with a value that is neither true nor false too, and
-//! what was ignored is not returned. Hints are given to one communicator: none is inherited
-//! (`create.rs`).
+//! The known hints are the assertions that the standard names. The communicator keeps their values, because
+//! `MPI_Comm_get_info` returns them. They have no other effect: no message becomes faster here because other
+//! messages are never sent. As the standard says, unknown keys are ignored and not returned. So are values of
+//! known keys that are neither true nor false. A communicator does not inherit hints (`create.rs`).
 
 use super::find;
+use crate::argument::Output;
 use crate::error::Result;
 use crate::info::{self, Entry};
-use crate::out::Out;
 use crate::raw;
 use std::sync::{Mutex, PoisonError};
 
-/// The assertions, all of them false where nothing else was said.
+/// The assertions. Each is false until the program sets it.
 const ASSERTIONS: [&str; 5] = [
     "mpi_assert_no_any_tag",
     "mpi_assert_no_any_source",
@@ -22,16 +21,16 @@ const ASSERTIONS: [&str; 5] = [
     "mpi_assert_strict_persistent_collective_ordering",
 ];
 
-/// The kinds of memory that messages may lie in: what the standard asks for, and no other. It is
-/// answered and cannot be set.
+/// The kinds of memory that messages may lie in: those that the standard asks for, and no other. The program
+/// can read the hint but not set it.
 const MEMORY: (&str, &str) = ("mpi_memory_alloc_kinds", "mpi,system");
 
-/// What was said about each assertion.
+/// The values of the assertions.
 #[derive(Debug, Default)]
 pub struct Hints(Mutex<[bool; ASSERTIONS.len()]>);
 
 impl Hints {
-    /// Those of `entries` that are known; the others keep their values.
+    /// Sets the known hints that `entries` names. The others keep their values.
     pub fn set(&self, entries: &[Entry]) {
         let mut hints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (hint, name) in hints.iter_mut().zip(ASSERTIONS) {
@@ -44,7 +43,7 @@ impl Hints {
         }
     }
 
-    /// All that are known, with their values.
+    /// Returns all known hints with their values.
     fn all(&self) -> Vec<Entry> {
         let hints = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let text = |hint| if hint { "true" } else { "false" };
@@ -54,24 +53,17 @@ impl Hints {
     }
 }
 
-/// `MPI_Comm_set_info`: hints that are not named keep their values.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_info(comm: raw::Comm, info: raw::Info) -> Result {
+/// `MPI_Comm_set_info`: hints that `info` does not name keep their values.
+pub fn set_info(comm: raw::Comm, info: raw::Info) -> Result {
     let (comm, new) = (find(comm)?, info::find(info)?.all());
     comm.hints.set(&new);
     Ok(())
 }
 
-/// `MPI_Comm_get_info`: every hint that is known here, with its value.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_info(comm: raw::Comm, info_used: *mut raw::Info) -> Result {
+/// `MPI_Comm_get_info`: returns every known hint with its value.
+pub fn get_info(comm: raw::Comm, info_used: Output<raw::Info>) -> Result {
     let comm = find(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(info_used, "info_used")? };
+    let out = info_used.required("info_used")?;
     out.set(info::make(comm.hints.all())?);
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! Communicators behind handles: what the C face keeps about one, and the calls that ask for it.
+//! Communicators behind handles: what the C face keeps about a communicator, and the calls that return it.
 //!
-//! `world.rs` has the two that everyone has, `buffer.rs` the buffers for buffered sends, `create.rs` makes further ones and frees them,
-//! `attribute.rs` has their attributes, `hints.rs` their hints. Groups are in `group.rs`. All are intracommunicators.
+//! `world.rs` has the two communicators that every process has. `create.rs` makes and frees communicators.
+//! `attribute.rs` has their attributes, `hints.rs` their hints, and `buffer.rs` the buffers for buffered
+//! sends. Groups are in `group.rs`. There are only intracommunicators.
 
 pub mod attribute;
 pub mod buffer;
@@ -13,6 +14,7 @@ pub mod world;
 pub use world::{own, world};
 
 use crate::abi;
+use crate::argument::{Output, Text, TextOutput};
 use crate::attribute::Attributes;
 use crate::comm::hints::Hints;
 use crate::error::handler::{Handler, HandlerCell, On as Kinds};
@@ -20,10 +22,8 @@ use crate::error::objects;
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
-use crate::out::Out;
 use crate::raw::{self, Status};
-use crate::text;
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError};
 use typepack::{Communicator, Messages};
 
@@ -41,7 +41,7 @@ pub struct Comm {
 static COMMS: Table<Comm> = Table::new(Kind::Comm);
 
 impl Comm {
-    /// One with this name.
+    /// Makes a communicator with this name.
     pub fn new(communicator: Communicator, handler: Handler, name: &str) -> Self {
         Self {
             messages: communicator.messages(),
@@ -53,37 +53,37 @@ impl Comm {
         }
     }
 
-    /// The runtime's communicator.
+    /// Returns the runtime's communicator.
     pub fn communicator(&self) -> &Communicator {
         &self.communicator
     }
 
-    /// The user's messages in it, by ranks of the world.
+    /// Returns the user's messages in it. They name peers by their ranks in the world.
     pub fn messages(&self) -> &Messages {
         &self.messages
     }
 
-    /// This process's rank in it.
+    /// Returns the rank of this process in it.
     pub fn rank(&self) -> usize {
         self.communicator.rank()
     }
 
-    /// Its number of ranks.
+    /// Returns its number of ranks.
     pub fn size(&self) -> usize {
         self.communicator.size()
     }
 
-    /// The rank in the world of the rank `peer`, if there is one.
+    /// Returns the rank in the world of its rank `peer`; `None` if it has no such rank.
     pub fn world_rank(&self, peer: usize) -> Option<usize> {
         self.communicator.group().world_rank(peer)
     }
 
-    /// The rank here of the peer that is this rank in the world.
+    /// Returns the rank in it of the process that is rank `world` in the world.
     pub fn peer_rank(&self, world: usize) -> usize {
         self.communicator.group().rank_of(world).unwrap_or(usize::MAX)
     }
 
-    /// What the runtime says about a message in it.
+    /// Converts the runtime's status of a message in it.
     pub fn status(&self, status: typepack::Status) -> Status {
         let source = self.peer_rank(status.source) as c_int;
         let mut result = Status { source, tag: status.tag, ..Status::default() };
@@ -91,24 +91,24 @@ impl Comm {
         result
     }
 
-    /// What is known of the message that a failed receive matched: it was too long (MPI-5.0 section
-    /// 3.2.5).
+    /// Returns the status of the message that a failed receive matched, for example a message that was too
+    /// long (MPI-5.0 section 3.2.5).
     pub fn status_of_error(&self, error: &typepack::Error) -> Option<Status> {
         error.received().map(|received| self.status(received))
     }
 
-    /// Its attributes.
+    /// Returns its attributes.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
     }
 
-    /// Its error handler.
+    /// Returns its error handler.
     pub fn handler(&self) -> &HandlerCell {
         &self.handler
     }
 }
 
-/// The communicator of an operation, by object and by the handle that its call had.
+/// The communicator of an operation: the object, and the handle that the call passed.
 #[derive(Clone, Debug)]
 pub struct On {
     /// The object.
@@ -118,7 +118,7 @@ pub struct On {
 }
 
 impl On {
-    /// A failure that this communicator's error handler hears of.
+    /// Returns the failure with this communicator's error handler as the one to call.
     #[cold]
     pub fn raise(&self, failure: impl Into<Failure>) -> Failure {
         let mut failure = failure.into();
@@ -127,19 +127,19 @@ impl On {
     }
 }
 
-/// The communicator and the handle of a call.
+/// Returns the communicator of a call.
 ///
 /// # Errors
-/// `MPI_ERR_COMM`.
+/// Returns `MPI_ERR_COMM` if the handle is not valid.
 #[inline]
 pub fn on(comm: raw::Comm) -> Result<On> {
     Ok(On { comm: find(comm)?, handle: comm })
 }
 
-/// The communicator of a handle.
+/// Returns the communicator of a handle.
 ///
 /// # Errors
-/// `MPI_ERR_COMM`.
+/// Returns `MPI_ERR_COMM` if the handle is not valid.
 pub fn find(comm: raw::Comm) -> Result<Arc<Comm>> {
     let found = match comm.0 {
         abi::COMM_WORLD => world().cloned(),
@@ -149,11 +149,13 @@ pub fn find(comm: raw::Comm) -> Result<Arc<Comm>> {
     found.ok_or_else(|| invalid(comm))
 }
 
-/// Calls `work` with the communicator of a handle. Nobody frees the world's: its object needs no
-/// count of those who use it, which costs a short message twice what its copy does.
+/// Calls `work` with the communicator of a handle.
+///
+/// `MPI_COMM_WORLD` is never freed, so this takes no counted reference to it. For a short message the count
+/// would cost twice as much as the copy.
 ///
 /// # Errors
-/// `MPI_ERR_COMM`; what `work` returns.
+/// Returns `MPI_ERR_COMM` if the handle is not valid, and the errors of `work`.
 #[inline]
 pub fn with<R>(comm: raw::Comm, work: impl FnOnce(&Comm) -> Result<R>) -> Result<R> {
     match (comm.0, world()) {
@@ -162,10 +164,10 @@ pub fn with<R>(comm: raw::Comm, work: impl FnOnce(&Comm) -> Result<R>) -> Result
     }
 }
 
-/// Checks a handle without looking for more than that it is valid.
+/// Checks that a handle is valid.
 ///
 /// # Errors
-/// `MPI_ERR_COMM`.
+/// Returns `MPI_ERR_COMM` if the handle is not valid.
 #[inline]
 pub fn check(comm: raw::Comm) -> Result {
     match comm.0 {
@@ -181,60 +183,42 @@ fn invalid(comm: raw::Comm) -> Failure {
     Failure::no_object(abi::ERR_COMM, ("comm", "communicator"), comm.0, null)
 }
 
-/// The live handle with this integer.
+/// Returns the live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
     COMMS.of_int(integer)
 }
 
 /// `MPI_Comm_rank`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn rank(comm: raw::Comm, rank: *mut c_int) -> Result {
+pub fn rank(comm: raw::Comm, rank: Output<c_int>) -> Result {
     let comm = find(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(rank, "rank")? };
+    let out = rank.required("rank")?;
     out.set(comm.rank() as c_int);
     Ok(())
 }
 
 /// `MPI_Comm_size`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn size(comm: raw::Comm, size: *mut c_int) -> Result {
+pub fn size(comm: raw::Comm, size: Output<c_int>) -> Result {
     let comm = find(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(size, "size")? };
+    let out = size.required("size")?;
     out.set(comm.size() as c_int);
     Ok(())
 }
 
 /// `MPI_Comm_test_inter`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn test_inter(comm: raw::Comm, flag: *mut c_int) -> Result {
+pub fn test_inter(comm: raw::Comm, flag: Output<c_int>) -> Result {
     check(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(flag, "flag")? };
+    let out = flag.required("flag")?;
     out.set(0);
     Ok(())
 }
 
 /// `MPI_Comm_remote_size`: only an intercommunicator has a remote group.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn remote_size(comm: raw::Comm, _size: *mut c_int) -> Result {
+pub fn remote_size(comm: raw::Comm, _size: Output<c_int>) -> Result {
     Err(no_remote_group(comm))
 }
 
 /// `MPI_Comm_remote_group`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn remote_group(comm: raw::Comm, _group: *mut raw::Group) -> Result {
+pub fn remote_group(comm: raw::Comm, _group: Output<raw::Group>) -> Result {
     Err(no_remote_group(comm))
 }
 
@@ -245,118 +229,87 @@ fn no_remote_group(comm: raw::Comm) -> Failure {
     }
 }
 
-/// `MPI_Comm_get_parent`: no process of ours has been spawned.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_parent(parent: *mut raw::Comm) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(parent, "parent")? };
+/// `MPI_Comm_get_parent`: returns the null handle, because there are no spawned processes.
+pub fn get_parent(parent: Output<raw::Comm>) -> Result {
+    let out = parent.required("parent")?;
     out.set(raw::Comm::NULL);
     Ok(())
 }
 
 /// `MPI_Comm_group`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn group(comm: raw::Comm, group: *mut raw::Group) -> Result {
+pub fn group(comm: raw::Comm, group: Output<raw::Group>) -> Result {
     let comm = find(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(group, "group")? };
+    let out = group.required("group")?;
     out.set(crate::group::insert(comm.communicator.group().clone())?);
     Ok(())
 }
 
 /// `MPI_Comm_compare`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn compare(comm1: raw::Comm, comm2: raw::Comm, result: *mut c_int) -> Result {
+pub fn compare(comm1: raw::Comm, comm2: raw::Comm, result: Output<c_int>) -> Result {
     let (first, second) = (find(comm1)?, find(comm2)?);
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(result, "result")? };
+    let out = result.required("result")?;
     out.set(crate::group::comparison(first.communicator.compare(&second.communicator)));
     Ok(())
 }
 
-/// `MPI_Topo_test`: no communicator has a topology, since the calls that make them are not built.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn topo_test(comm: raw::Comm, status: *mut c_int) -> Result {
+/// `MPI_Topo_test`: no communicator has a topology, because the calls that make topologies are not built.
+pub fn topo_test(comm: raw::Comm, status: Output<c_int>) -> Result {
     check(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(status, "status")? };
+    let out = status.required("status")?;
     out.set(abi::UNDEFINED);
     Ok(())
 }
 
 /// `MPI_Comm_set_name`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_name(comm: raw::Comm, name: *const c_char) -> Result {
+pub fn set_name(comm: raw::Comm, name: Text) -> Result {
     let comm = find(comm)?;
-    // SAFETY: passed on.
-    let name = unsafe { text::cut(name, abi::MAX_OBJECT_NAME, "comm_name")? };
+    let name = name.cut(abi::MAX_OBJECT_NAME, "comm_name")?;
     *comm.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
     Ok(())
 }
 
 /// `MPI_Comm_get_name`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_name(comm: raw::Comm, name: *mut c_char, resultlen: *mut c_int) -> Result {
+pub fn get_name(
+    comm: raw::Comm,
+    name: TextOutput<{ abi::MAX_OBJECT_NAME }>,
+    resultlen: Output<c_int>,
+) -> Result {
     // `MPI_COMM_NULL` has a name too (MPI-5.0 section 7.8).
     let bytes = match comm {
         raw::Comm::NULL => b"MPI_COMM_NULL".to_vec(),
         comm => find(comm)?.name.lock().unwrap_or_else(PoisonError::into_inner).clone(),
     };
-    // SAFETY: passed on; the standard asks for this much room.
-    unsafe {
-        let length = Out::new(resultlen, "resultlen")?;
-        Ok(text::write(&bytes, name, abi::MAX_OBJECT_NAME, "comm_name", Some(length))?)
-    }
+    let length = resultlen.required("resultlen")?;
+    length.set(name.required("comm_name")?.write(&bytes));
+    Ok(())
 }
 
-/// The error handler of a communicator, also of one that is being made: programs set it as soon as they have
-/// the handle (mpi4py does).
+/// Returns the error handler of a communicator, also of one that is still being made: some programs, for
+/// example mpi4py, set the error handler as soon as they have the handle.
 ///
 /// # Errors
-/// `MPI_ERR_COMM`.
+/// Returns `MPI_ERR_COMM` if the handle is not valid.
 fn handler(comm: raw::Comm) -> Result<Arc<HandlerCell>> {
     match (find(comm), create::handler_in_the_making(comm)) {
         (Ok(found), _) => Ok(found.handler.clone()),
         (Err(_), Some(handler)) => Ok(handler),
-        // It may have been complete between the two looks.
+        // The communicator may have been completed between the two lookups.
         (Err(_), None) => Ok(find(comm)?.handler.clone()),
     }
 }
 
 /// `MPI_Comm_set_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_errhandler(comm: raw::Comm, errhandler: raw::Errhandler) -> Result {
+pub fn set_errhandler(comm: raw::Comm, errhandler: raw::Errhandler) -> Result {
     objects::set_handler(&*handler(comm)?, Kinds::Comm, errhandler)
 }
 
 /// `MPI_Comm_get_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_errhandler(comm: raw::Comm, errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: null or writable, as the C function asks for.
-    unsafe { objects::get_handler(&*handler(comm)?, errhandler) }
+pub fn get_errhandler(comm: raw::Comm, errhandler: Output<raw::Errhandler>) -> Result {
+    objects::get_handler(&*handler(comm)?, errhandler)
 }
 
-/// `MPI_Comm_call_errhandler`: the handler's own verdict, success if it returns.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn call_errhandler(comm: raw::Comm, errorcode: c_int) -> Result {
+/// `MPI_Comm_call_errhandler`: succeeds if the handler returns.
+pub fn call_errhandler(comm: raw::Comm, errorcode: c_int) -> Result {
     objects::call_handler(&*handler(comm)?, comm.0, "MPI_Comm_call_errhandler", errorcode);
     Ok(())
 }

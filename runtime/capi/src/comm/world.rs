@@ -1,7 +1,7 @@
-//! The two communicators that everyone has, and the runtime's universe that they are of.
+//! The two communicators that every process has, and the runtime's universe, to which they belong.
 //!
-//! `env/` begins and ends it. Error handling asks for `MPI_COMM_SELF` at any time, also before init, when
-//! nothing can be communicated.
+//! `env/` joins and leaves the universe. Error handling looks for `MPI_COMM_SELF` at any time, also before
+//! init, when it does not exist.
 
 use super::Comm;
 use crate::abi;
@@ -31,7 +31,7 @@ pub fn own() -> Option<&'static Arc<Comm>> {
 /// Joins the job.
 ///
 /// # Errors
-/// As [`typepack::init`].
+/// Returns the errors of [`typepack::init`].
 pub fn join(threads: c_int) -> Result {
     let universe = typepack::init()?;
     let world = Comm::new(universe.world(), Handler::Fatal, "MPI_COMM_WORLD");
@@ -46,8 +46,8 @@ pub fn join(threads: c_int) -> Result {
     Ok(())
 }
 
-/// Gives both communicators the handler that `mpiexec -initial-errhandler` names (MPI-5.0 section
-/// 9.3); what mpiexec has not checked is left out.
+/// Sets the error handler of both communicators to the one that `mpiexec -initial-errhandler` names (MPI-5.0
+/// section 9.3). mpiexec has checked the name; other names have no effect.
 fn begin_with(name: Option<&str>) {
     let handler = match name {
         Some("mpi_errors_abort") => Handler::Abort,
@@ -59,11 +59,12 @@ fn begin_with(name: Option<&str>) {
     }
 }
 
-/// Leaves it. The attributes of `MPI_COMM_SELF` are deleted before anything else ends, the last one
-/// first (MPI-5.0 section 11.2.4).
+/// Leaves the job. First deletes the attributes of `MPI_COMM_SELF`, the last one first (MPI-5.0 section
+/// 11.2.4).
 ///
 /// # Errors
-/// It was left already; the code of a delete function that refused, and then nothing has ended.
+/// Returns `MPI_ERR_OTHER` if the process has already left, and the code of a delete function that fails.
+/// Then the process has not left.
 pub fn leave() -> Result {
     if let Some(own) = own() {
         own.attributes().clear(abi::COMM_SELF)?;
@@ -74,11 +75,13 @@ pub fn leave() -> Result {
             drop(universe);
             Ok(())
         }
-        None => Err(Failure::new(abi::ERR_OTHER, "finalize", "called twice")),
+        None => {
+            Err(Failure::new(abi::ERR_OTHER, "finalize", "MPI_Finalize has already been called"))
+        }
     }
 }
 
-/// The handler of failures without an object, and the handle it is called with.
+/// Returns the error handler for failures without an object, and the handle that it is called with.
 pub fn default_handler() -> (Handler, usize) {
     let handler = own().map_or(Handler::Fatal, |own| own.handler().get());
     (handler, abi::COMM_SELF)

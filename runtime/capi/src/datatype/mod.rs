@@ -1,5 +1,5 @@
-//! Datatypes: the layer of `typepack-capi-datatype`, and what our runtime adds to it: attributes
-//! (`attribute.rs`), how a type is committed, and packing in a communicator (`pack.rs`).
+//! Datatypes: what the runtime adds to the crate `typepack-capi-datatype`. These are attributes
+//! (`attribute.rs`), the way a type is committed, and packing in a communicator (`pack.rs`).
 
 pub mod attribute;
 pub mod pack;
@@ -12,17 +12,17 @@ use crate::raw;
 use std::sync::Arc;
 use typepack_capi_datatype::types;
 
-/// Types are committed as the runtime does it, from now on.
+/// Makes the runtime commit types from now on.
 pub fn begin() {
     types::commit_with(|tree| {
         typepack::commit(tree).map_err(|error| Failure::of_code(error.class().0, error.to_string()))
     });
 }
 
-/// The type of a handle.
+/// Returns the datatype of a handle.
 ///
 /// # Errors
-/// `MPI_ERR_TYPE`.
+/// Returns `MPI_ERR_TYPE` if the handle is not valid.
 pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
     Ok(types::find(datatype)?)
 }
@@ -30,7 +30,7 @@ pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
 /// Calls `work` with the type of a handle.
 ///
 /// # Errors
-/// `MPI_ERR_TYPE`; what `work` returns.
+/// Returns `MPI_ERR_TYPE` if the handle is not valid, and the errors of `work`.
 #[inline]
 pub fn with<R>(datatype: raw::Datatype, work: impl FnOnce(&Type) -> Result<R>) -> Result<R> {
     types::with(datatype, work)

@@ -1,8 +1,11 @@
-//! Packing and unpacking in a communicator (MPI-5.0 section 5.2): its handle is checked here, the rest is
-//! the datatype layer's, and so are the calls without a communicator (section 5.3).
+//! Packing and unpacking in a communicator (MPI-5.0 section 5.2).
+//!
+//! This file checks the communicator. `typepack-capi-datatype` does the rest, and has the calls without a
+//! communicator (section 5.3).
 
 pub use typepack_capi_datatype::pack::{external_size, pack_external, unpack_external};
 
+use crate::argument::{InOut, Output};
 use crate::comm;
 use crate::count_width::CountWidth;
 use crate::error::Result;
@@ -13,8 +16,11 @@ use typepack_capi_datatype::pack as layer;
 /// `MPI_Pack`.
 ///
 /// # Safety
-/// As the C function.
-// Into the entry, whose panics it shares: every further call between C and the kernel is felt.
+///
+/// - `inbuf` is readable for `incount` elements of `datatype`.
+/// - `outbuf` is writable for `outsize` bytes, and does not overlap the elements.
+// Inlined into the exported function, because each further call between C and the kernel costs measurable
+// time.
 #[inline(always)]
 pub unsafe fn pack<W: CountWidth>(
     inbuf: *const c_void,
@@ -22,11 +28,11 @@ pub unsafe fn pack<W: CountWidth>(
     datatype: raw::Datatype,
     outbuf: *mut c_void,
     outsize: W::Count,
-    at: *mut W::Count,
+    at: InOut<W::Count>,
     comm: raw::Comm,
 ) -> Result {
     comm::check(comm)?;
-    // SAFETY: the arguments are those of the C call.
+    // SAFETY: the buffers are as both conditions of `# Safety` say, which are those of `layer::pack` too.
     unsafe { layer::pack::<W>(inbuf, incount, datatype, outbuf, outsize, at)? };
     Ok(())
 }
@@ -34,36 +40,35 @@ pub unsafe fn pack<W: CountWidth>(
 /// `MPI_Unpack`.
 ///
 /// # Safety
-/// As the C function.
-// Into the entry, whose panics it shares: every further call between C and the kernel is felt.
+///
+/// - `inbuf` is readable for `insize` bytes.
+/// - `outbuf` is writable for `outcount` elements of `datatype`, and they do not overlap `inbuf`.
+// Inlined into the exported function, because each further call between C and the kernel costs measurable
+// time.
 #[inline(always)]
 pub unsafe fn unpack<W: CountWidth>(
     inbuf: *const c_void,
     insize: W::Count,
-    at: *mut W::Count,
+    at: InOut<W::Count>,
     outbuf: *mut c_void,
     outcount: W::Count,
     datatype: raw::Datatype,
     comm: raw::Comm,
 ) -> Result {
     comm::check(comm)?;
-    // SAFETY: the arguments are those of the C call.
+    // SAFETY: the buffers are as both conditions of `# Safety` say, which are those of `layer::unpack` too.
     unsafe { layer::unpack::<W>(inbuf, insize, at, outbuf, outcount, datatype)? };
     Ok(())
 }
 
-/// `MPI_Pack_size`: exactly what packing takes.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn pack_size<W: CountWidth>(
+/// `MPI_Pack_size`: returns exactly the bytes that packing takes.
+pub fn pack_size<W: CountWidth>(
     incount: W::Count,
     datatype: raw::Datatype,
     comm: raw::Comm,
-    size: *mut W::Count,
+    size: Output<W::Count>,
 ) -> Result {
     comm::check(comm)?;
-    // SAFETY: the arguments are those of the C call.
-    unsafe { layer::pack_size::<W>(incount, datatype, size)? };
+    layer::pack_size::<W>(incount, datatype, size)?;
     Ok(())
 }

@@ -1,19 +1,19 @@
-//! What a Fortran layer tells this library about its compiler (MPI-5.0 section 20.5): sizes, optional
-//! types, and what `.TRUE.` and `.FALSE.` look like.
+//! Properties of a Fortran compiler, which a Fortran layer sets (MPI-5.0 section 20.5): sizes, optional
+//! types, and the bytes of `.TRUE.` and `.FALSE.`.
 //!
-//! The first to tell wins: a second one could contradict what has been handed out already. `info.rs`
-//! makes the objects; datatypes keep the sizes of `abi/constants.csv`, and a compiler that has others is
-//! refused here rather than misread later.
+//! Only the first call has an effect: a second call could contradict what the library has already returned.
+//! `info.rs` makes the info objects. The datatypes have the sizes of `abi/constants.csv`, so a compiler with
+//! other sizes is refused here.
 
 use crate::abi;
+use crate::argument::{Array, OutArray, Output};
 use crate::error::{Failure, Result};
 use crate::info::{self, Entry};
-use crate::out::Out;
 use crate::raw;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::sync::OnceLock;
 
-/// Default kinds and the bytes that their datatypes have.
+/// The default kinds, and how many bytes their datatypes have.
 const SIZES: [(&str, u32); 4] = [
     ("mpi_logical_size", 4),
     ("mpi_integer_size", 4),
@@ -48,11 +48,14 @@ static COMPILER: OnceLock<Vec<Entry>> = OnceLock::new();
 
 #[cold]
 fn told_already(what: &str) -> Failure {
-    let detail = format!("this process has been told about Fortran's {what} already");
-    Failure::new(abi::ERR_ABI, what, detail)
+    Failure::new(abi::ERR_ABI, what, "already set in this process; it can be set only once")
 }
 
-/// What of an info object is about Fortran, checked.
+/// Returns the entries of an info object that are about Fortran.
+///
+/// # Errors
+/// Returns `MPI_ERR_INFO_VALUE` if a value is malformed, and `MPI_ERR_ABI` if a size is not that of the
+/// datatype.
 fn understood(entries: Vec<Entry>) -> Result<Vec<Entry>> {
     let mut known = Vec::new();
     for (key, value) in entries {
@@ -66,7 +69,7 @@ fn understood(entries: Vec<Entry>) -> Result<Vec<Entry>> {
             match text.parse::<u32>() {
                 Ok(bytes) if bytes == *size => {}
                 Ok(bytes) if bytes.is_power_of_two() && bytes <= 16 => {
-                    let detail = format!("{name} is {bytes}; the datatype has {size} bytes");
+                    let detail = format!("{name} is {bytes}, but the datatype has {size} bytes");
                     return Err(Failure::new(abi::ERR_ABI, "info", detail));
                 }
                 _ => return wrong("a number of bytes"),
@@ -76,7 +79,7 @@ fn understood(entries: Vec<Entry>) -> Result<Vec<Entry>> {
                 return wrong("true or false");
             }
         } else {
-            // As everywhere, what nobody knows is ignored.
+            // Unknown keys are ignored, as in every info object.
             continue;
         }
         known.push((key, value));
@@ -85,21 +88,14 @@ fn understood(entries: Vec<Entry>) -> Result<Vec<Entry>> {
 }
 
 /// `MPI_Abi_set_fortran_info`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_info(info: raw::Info) -> Result {
+pub fn set_info(info: raw::Info) -> Result {
     let entries = understood(info::entries_of(info)?)?;
     COMPILER.set(entries).map_err(|_| told_already("info"))
 }
 
-/// `MPI_Abi_get_fortran_info`: a new object, null if nobody has told.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_info(info: *mut raw::Info) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(info, "info")? };
+/// `MPI_Abi_get_fortran_info`: returns a new object, or null if no Fortran layer has set the info.
+pub fn get_info(info: Output<raw::Info>) -> Result {
+    let out = info.required("info")?;
     out.set(match COMPILER.get() {
         Some(entries) => info::make(entries.clone())?,
         None => raw::Info::NULL,
@@ -107,7 +103,7 @@ pub unsafe fn get_info(info: *mut raw::Info) -> Result {
     Ok(())
 }
 
-/// `.TRUE.` and `.FALSE.` of one size; the bytes beyond it are 0.
+/// `.TRUE.` and `.FALSE.` of one size; the bytes beyond the size are 0.
 #[derive(Clone, Copy, Debug)]
 struct Booleans {
     size: usize,
@@ -128,57 +124,47 @@ fn logical_size(size: c_int) -> Result<usize> {
 }
 
 /// `MPI_Abi_set_fortran_booleans`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_booleans(size: c_int, yes: *const c_void, no: *const c_void) -> Result {
+pub fn set_booleans(size: c_int, yes: Array<u8>, no: Array<u8>) -> Result {
     let size = logical_size(size)?;
     let mut told = Booleans { size, yes: [0; 16], no: [0; 16] };
-    for (address, argument, bytes) in
+    for (value, argument, bytes) in
         [(yes, "logical_true", &mut told.yes), (no, "logical_false", &mut told.no)]
     {
-        if address.is_null() {
-            return Err(Failure::null(argument));
-        }
-        // SAFETY: not null, hence readable for so many bytes, of which there are at most 16.
-        unsafe { address.cast::<u8>().copy_to_nonoverlapping(bytes.as_mut_ptr(), size) };
+        // SAFETY: `MPI_Abi_set_fortran_booleans` takes values of `logical_size` bytes, which is `size`. They
+        // are read here.
+        let value = unsafe { value.entries(size, argument)? };
+        bytes.iter_mut().zip(value).for_each(|(byte, told)| *byte = told);
     }
     if told.yes == told.no {
-        let detail = "the same value as logical_false";
+        let detail = "same value as logical_false";
         return Err(Failure::new(abi::ERR_ARG, "logical_true", detail));
     }
     BOOLEANS.set(told).map_err(|_| told_already("logical values"))
 }
 
-/// `MPI_Abi_get_fortran_booleans`: the values, if somebody has told those of this size.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_booleans(
+/// `MPI_Abi_get_fortran_booleans`: returns the values, if they have been set.
+pub fn get_booleans(
     size: c_int,
-    yes: *mut c_void,
-    no: *mut c_void,
-    is_set: *mut c_int,
+    yes: OutArray<u8>,
+    no: OutArray<u8>,
+    is_set: Output<c_int>,
 ) -> Result {
     let size = logical_size(size)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(is_set, "is_set")? };
+    let out = is_set.required("is_set")?;
     let Some(told) = BOOLEANS.get() else {
         out.set(0);
         return Ok(());
     };
     if told.size != size {
-        let detail = format!("{size} bytes; the values that are known have {}", told.size);
+        let detail = format!("{size} bytes, but the known values have size {}", told.size);
         return Err(Failure::new(abi::ERR_ARG, "logical_size", detail));
     }
-    for (address, argument, bytes) in
+    for (value, argument, bytes) in
         [(yes, "logical_true", &told.yes), (no, "logical_false", &told.no)]
     {
-        if address.is_null() {
-            return Err(Failure::null(argument));
-        }
-        // SAFETY: not null, hence writable for so many bytes, of which there are at most 16.
-        unsafe { address.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), size) };
+        // SAFETY: `MPI_Abi_get_fortran_booleans` has room for values of `logical_size` bytes, which is
+        // `size`.
+        unsafe { value.places(size, argument)? }.fill(bytes[..size].iter().copied());
     }
     out.set(1);
     Ok(())

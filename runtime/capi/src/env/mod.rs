@@ -1,22 +1,20 @@
-//! Beginning, end, time, memory, names: the calls about the process itself (MPI-5.0 chapters 9
-//! and 11).
+//! The calls about the process itself: init, finalize, time, memory, names (MPI-5.0 chapters 9 and 11).
 //!
-//! `lifecycle.rs` and `comm/world.rs` keep what init finds out; `version.rs` has versions, `fortran.rs` what a
-//! Fortran layer tells and asks. Memory of `MPI_Alloc_mem` is remembered, so that freeing
-//! what was not allocated is an error.
+//! `lifecycle.rs` and `comm/world.rs` keep what init finds out. `version.rs` has the versions, `fortran.rs`
+//! the properties of a Fortran compiler. This file records the memory of `MPI_Alloc_mem`, so that freeing
+//! other memory is an error.
 
 pub mod fortran;
 pub mod version;
 
 use crate::abi;
+use crate::argument::{Output, TextOutput};
 use crate::comm::{self, world};
 use crate::datatype;
 use crate::error::{Failure, Result, panics};
 use crate::info;
 use crate::lifecycle::{self, Stage};
-use crate::out::Out;
 use crate::raw;
-use crate::text;
 use std::collections::HashMap;
 use std::ffi::{c_char, c_double, c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,12 +22,12 @@ use typepack::memory::Block;
 
 fn begin(required: c_int) -> Result<c_int> {
     if lifecycle::stage() != Stage::Before {
-        let detail = "the world model is initialised once in a process";
+        let detail = "MPI has already been initialised in this process";
         return Err(Failure::new(abi::ERR_OTHER, "init", detail));
     }
     panics::watch();
     datatype::begin();
-    // Every level below the one that is asked for is granted as it is: who is told that there is
+    // The level that the program requests is granted, not a higher one: a library that is told that there is
     // one thread may rely on it.
     let provided = required.clamp(abi::THREAD_SINGLE, abi::THREAD_MULTIPLE);
     world::join(provided)?;
@@ -38,93 +36,68 @@ fn begin(required: c_int) -> Result<c_int> {
 }
 
 /// `MPI_Init`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> Result {
+pub fn init(_argc: Output<c_int>, _argv: *mut *mut *mut c_char) -> Result {
     begin(abi::THREAD_SINGLE).map(drop)
 }
 
 /// `MPI_Init_thread`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn init_thread(
-    _argc: *mut c_int,
+pub fn init_thread(
+    _argc: Output<c_int>,
     _argv: *mut *mut *mut c_char,
     required: c_int,
-    provided: *mut c_int,
+    provided: Output<c_int>,
 ) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(provided, "provided")? };
+    let out = provided.required("provided")?;
     let levels =
         [abi::THREAD_SINGLE, abi::THREAD_FUNNELED, abi::THREAD_SERIALIZED, abi::THREAD_MULTIPLE];
     if !levels.contains(&required) {
-        return Err(Failure::new(abi::ERR_ARG, "required", format!("{required} is no level")));
+        return Err(Failure::new(
+            abi::ERR_ARG,
+            "required",
+            format!("{required} is not a thread level"),
+        ));
     }
     out.set(begin(required)?);
     Ok(())
 }
 
 /// `MPI_Finalize`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn finalize() -> Result {
+pub fn finalize() -> Result {
     world::leave()?;
     lifecycle::end();
     Ok(())
 }
 
 /// `MPI_Initialized`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn initialized(flag: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(flag, "flag")? };
+pub fn initialized(flag: Output<c_int>) -> Result {
+    let out = flag.required("flag")?;
     out.set((lifecycle::stage() != Stage::Before).into());
     Ok(())
 }
 
 /// `MPI_Finalized`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn finalized(flag: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(flag, "flag")? };
+pub fn finalized(flag: Output<c_int>) -> Result {
+    let out = flag.required("flag")?;
     out.set((lifecycle::stage() == Stage::After).into());
     Ok(())
 }
 
 /// `MPI_Query_thread`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn query_thread(provided: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(provided, "provided")? };
+pub fn query_thread(provided: Output<c_int>) -> Result {
+    let out = provided.required("provided")?;
     out.set(lifecycle::threads());
     Ok(())
 }
 
 /// `MPI_Is_thread_main`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn is_thread_main(flag: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(flag, "flag")? };
+pub fn is_thread_main(flag: Output<c_int>) -> Result {
+    let out = flag.required("flag")?;
     out.set(lifecycle::is_main_thread().into());
     Ok(())
 }
 
-/// `MPI_Abort`: every communicator is of one job, which ends.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn abort(comm: raw::Comm, errorcode: c_int) -> Result {
+/// `MPI_Abort`: ends the job, because all communicators belong to one job.
+pub fn abort(comm: raw::Comm, errorcode: c_int) -> Result {
     comm::check(comm)?;
     let rank = lifecycle::rank().unwrap_or_default();
     eprintln!("typepack: rank {rank}: MPI_Abort with code {errorcode}");
@@ -132,31 +105,25 @@ pub unsafe fn abort(comm: raw::Comm, errorcode: c_int) -> Result {
 }
 
 /// `MPI_Get_processor_name`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn processor_name(name: *mut c_char, resultlen: *mut c_int) -> Result {
+pub fn processor_name(
+    name: TextOutput<{ abi::MAX_PROCESSOR_NAME }>,
+    resultlen: Output<c_int>,
+) -> Result {
     let host = typepack::processor_name();
-    // SAFETY: passed on; the standard asks for this much room.
-    unsafe {
-        let length = Out::new(resultlen, "resultlen")?;
-        Ok(text::write(&host, name, abi::MAX_PROCESSOR_NAME, "name", Some(length))?)
-    }
+    let length = resultlen.required("resultlen")?;
+    length.set(name.required("name")?.write(&host));
+    Ok(())
 }
 
-/// `MPI_Get_hw_resource_info`: the resources that a split by resource knows (`comm/create.rs`), and
-/// that this process stays within one of each.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn hw_resource_info(hw_info: *mut raw::Info) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(hw_info, "hw_info")? };
+/// `MPI_Get_hw_resource_info`: returns the resource types that a split knows (`comm/create.rs`). This process
+/// is bound to one resource of each type.
+pub fn hw_resource_info(hw_info: Output<raw::Info>) -> Result {
+    let out = hw_info.required("hw_info")?;
     out.set(info::make(vec![("mpi_shared_memory".into(), "true".into())])?);
     Ok(())
 }
 
-/// `MPI_Wtime`: seconds of the machine's monotonic clock, the same for all ranks.
+/// `MPI_Wtime`: returns the seconds of the machine's monotonic clock, which all ranks share.
 pub fn wtime() -> c_double {
     typepack::wtime()
 }
@@ -166,26 +133,19 @@ pub fn wtick() -> c_double {
     typepack::wtick()
 }
 
-/// `MPI_Pcontrol`: nothing here listens.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn pcontrol(_level: c_int) -> Result {
+/// `MPI_Pcontrol`: has no effect, because no profiling library is built in.
+pub fn pcontrol(_level: c_int) -> Result {
     Ok(())
 }
 
 /// `MPI_Get_address`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_address(location: *const c_void, address: *mut raw::Aint) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(address, "address")? };
+pub fn get_address(location: *const c_void, address: Output<raw::Aint>) -> Result {
+    let out = address.required("address")?;
     out.set(location as raw::Aint);
     Ok(())
 }
 
-/// `MPI_Aint_add`: addresses wrap as those of the machine do.
+/// `MPI_Aint_add`: wraps around, like addresses of the machine.
 pub fn aint_add(base: raw::Aint, disp: raw::Aint) -> raw::Aint {
     base.wrapping_add(disp)
 }
@@ -195,21 +155,17 @@ pub fn aint_diff(a: raw::Aint, b: raw::Aint) -> raw::Aint {
     a.wrapping_sub(b)
 }
 
-/// What `MPI_Alloc_mem` has given out.
+/// The memory that `MPI_Alloc_mem` has returned, by address.
 static MEMORY: Mutex<Option<HashMap<usize, Block>>> = Mutex::new(None);
 
 fn memory() -> MutexGuard<'static, Option<HashMap<usize, Block>>> {
     MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `MPI_Alloc_mem`: memory at a cache line, or at what `mpi_minimum_memory_alignment` asks for, from
-/// which other ranks copy messages in place.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn alloc_mem(size: raw::Aint, info: raw::Info, baseptr: *mut c_void) -> Result {
-    // SAFETY: passed on: the address of a pointer, whatever it points to.
-    let out = unsafe { Out::new(baseptr.cast::<*mut c_void>(), "baseptr")? };
+/// `MPI_Alloc_mem`: returns memory from which other ranks can copy messages directly. It is aligned to a
+/// cache line, or to what `mpi_minimum_memory_alignment` asks for.
+pub fn alloc_mem(size: raw::Aint, info: raw::Info, baseptr: Output<*mut c_void>) -> Result {
+    let out = baseptr.required("baseptr")?;
     let size = usize::try_from(size)
         .map_err(|_| Failure::new(abi::ERR_ARG, "size", format!("{size} is negative")))?;
     let align = if info == raw::Info::NULL { 1 } else { info::find(info)?.alignment()? };
@@ -220,19 +176,16 @@ pub unsafe fn alloc_mem(size: raw::Aint, info: raw::Info, baseptr: *mut c_void) 
     Ok(())
 }
 
-/// `MPI_Free_mem`. The standard leaves the null pointer open; MPICH and Open MPI free it as C does, and
-/// programs free what they may not have allocated.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn free_mem(base: *mut c_void) -> Result {
+/// `MPI_Free_mem`. The standard does not say what a null pointer does. MPICH and Open MPI ignore it, like C's
+/// `free`, and programs rely on that.
+pub fn free_mem(base: *mut c_void) -> Result {
     if base.is_null() {
         return Ok(());
     }
     match memory().as_mut().and_then(|memory| memory.remove(&(base as usize))) {
         Some(_freed) => Ok(()),
         None => {
-            let detail = format!("{base:?} is not memory of MPI_Alloc_mem");
+            let detail = format!("{base:?} was not allocated by MPI_Alloc_mem, or is already free");
             Err(Failure::new(abi::ERR_BASE, "base", detail))
         }
     }

@@ -1,33 +1,27 @@
-//! Versions: of the standard, of the ABI, of this library (MPI-5.0 sections 9.1.1 and 20.2); and
-//! whether the tool interface is in use.
+//! The versions of the standard, of the ABI and of this library (MPI-5.0 sections 9.1.1 and 20.2). Also
+//! whether the tool interface is initialised.
 
 use crate::abi;
+use crate::argument::{Output, TextOutput};
 use crate::error::{Failure, Result};
 use crate::info;
-use crate::out::Out;
 use crate::raw;
-use crate::text;
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// `MPI_Get_version`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_version(version: *mut c_int, subversion: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let (version, subversion) =
-        unsafe { (Out::new(version, "version")?, Out::new(subversion, "subversion")?) };
+pub fn get_version(version: Output<c_int>, subversion: Output<c_int>) -> Result {
+    let (version, subversion) = (version.required("version")?, subversion.required("subversion")?);
     version.set(abi::VERSION);
     subversion.set(abi::SUBVERSION);
     Ok(())
 }
 
 /// `MPI_Get_library_version`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_library_version(version: *mut c_char, resultlen: *mut c_int) -> Result {
+pub fn get_library_version(
+    version: TextOutput<{ abi::MAX_LIBRARY_VERSION_STRING }>,
+    resultlen: Output<c_int>,
+) -> Result {
     let line = format!(
         "typepack {}, MPI {}.{}, ABI {}.{}",
         env!("CARGO_PKG_VERSION"),
@@ -36,33 +30,22 @@ pub unsafe fn get_library_version(version: *mut c_char, resultlen: *mut c_int) -
         abi::ABI_VERSION,
         abi::ABI_SUBVERSION
     );
-    // SAFETY: passed on; the standard asks for this much room.
-    unsafe {
-        let length = Out::new(resultlen, "resultlen")?;
-        let room = abi::MAX_LIBRARY_VERSION_STRING;
-        Ok(text::write(line.as_bytes(), version, room, "version", Some(length))?)
-    }
+    let length = resultlen.required("resultlen")?;
+    length.set(version.required("version")?.write(line.as_bytes()));
+    Ok(())
 }
 
 /// `MPI_Abi_get_version`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn abi_get_version(major: *mut c_int, minor: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let (major, minor) = unsafe { (Out::new(major, "abi_major")?, Out::new(minor, "abi_minor")?) };
+pub fn abi_get_version(major: Output<c_int>, minor: Output<c_int>) -> Result {
+    let (major, minor) = (major.required("abi_major")?, minor.required("abi_minor")?);
     major.set(abi::ABI_VERSION);
     minor.set(abi::ABI_SUBVERSION);
     Ok(())
 }
 
-/// `MPI_Abi_get_info`: the widths that the ABI leaves open.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn abi_get_info(info: *mut raw::Info) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(info, "info")? };
+/// `MPI_Abi_get_info`: returns the widths that the ABI leaves open.
+pub fn abi_get_info(info: Output<raw::Info>) -> Result {
+    let out = info.required("info")?;
     let entries = [
         ("mpi_aint_size", size_of::<raw::Aint>()),
         ("mpi_count_size", size_of::<raw::Count>()),
@@ -73,21 +56,18 @@ pub unsafe fn abi_get_info(info: *mut raw::Info) -> Result {
     Ok(())
 }
 
-/// Inits of the tool interface without their finalize.
+/// How many calls of `MPI_T_init_thread` have no `MPI_T_finalize` yet.
 static TOOLS: AtomicI64 = AtomicI64::new(0);
 
-/// Whether the tool interface has been initialised.
+/// Returns whether the tool interface is initialised.
 pub fn tools_ready() -> bool {
     TOOLS.load(Ordering::Acquire) > 0
 }
 
-/// `MPI_T_init_thread`; its return codes are its own.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn tools_init(required: c_int, provided: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let provided = unsafe { Out::new(provided, "provided") }
+/// `MPI_T_init_thread`. The tool interface has its own return codes.
+pub fn tools_init(required: c_int, provided: Output<c_int>) -> Result {
+    let provided = provided
+        .required("provided")
         .map_err(|failure| Failure::of_code(abi::T_ERR_INVALID, failure.into_said().text))?;
     provided.set(required.clamp(abi::THREAD_SINGLE, abi::THREAD_MULTIPLE));
     TOOLS.fetch_add(1, Ordering::AcqRel);
@@ -95,12 +75,14 @@ pub unsafe fn tools_init(required: c_int, provided: *mut c_int) -> Result {
 }
 
 /// `MPI_T_finalize`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn tools_finalize() -> Result {
+pub fn tools_finalize() -> Result {
     let left =
         TOOLS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n > 0).then_some(n - 1));
-    left.map(drop)
-        .map_err(|_| Failure::new(abi::T_ERR_NOT_INITIALIZED, "MPI_T_finalize", "not initialized"))
+    left.map(drop).map_err(|_| {
+        Failure::new(
+            abi::T_ERR_NOT_INITIALIZED,
+            "MPI_T_finalize",
+            "the tool interface is not initialised",
+        )
+    })
 }

@@ -1,50 +1,50 @@
 //! Error classes and codes: the standard's and the user's (MPI-5.0 sections 9.4 and 9.5).
 //!
-//! What the library reports itself are classes; users add classes, codes and strings, which live
-//! until they remove them. `handler.rs` and `MPI_Error_string` read the texts.
+//! The library itself reports classes only. Users add classes, codes and strings, which exist until the user
+//! removes them. `handler.rs` and `MPI_Error_string` read the texts.
 
 use super::{Failure, Result};
 use crate::abi;
 use std::collections::BTreeMap;
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::out::Out;
-use crate::text;
+use crate::argument::{Output, Text, TextOutput};
 
 /// A class or code that the user added.
 #[derive(Clone, Debug)]
 struct Added {
-    /// The class of a code; a class is its own.
+    /// The class of a code. A class is its own class.
     class: c_int,
-    /// None until one is added, which may be empty.
+    /// The string, which may be empty; `None` until the user adds one.
     text: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
 struct Codes {
     added: BTreeMap<c_int, Added>,
-    /// The last number given, or that of the last predefined one.
+    /// The last number that the user got; `MPI_ERR_LASTCODE` before the first.
     last: c_int,
 }
 
 static CODES: Mutex<Codes> = Mutex::new(Codes { added: BTreeMap::new(), last: abi::ERR_LASTCODE });
 
-/// What `MPI_LASTUSEDCODE` says.
+/// The value of the attribute `MPI_LASTUSEDCODE`.
 static LAST_USED: std::sync::atomic::AtomicI32 =
     std::sync::atomic::AtomicI32::new(abi::ERR_LASTCODE);
 
 fn codes() -> MutexGuard<'static, Codes> {
-    // Every change is one insertion or removal: a panic between two leaves nothing half done.
+    // A poisoned lock is fine: every change is one insertion or removal, so a panic leaves no change half
+    // done.
     CODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The address of the number of the last code, for the attribute `MPI_LASTUSEDCODE`.
+/// Returns the address of the number of the last code, for the attribute `MPI_LASTUSEDCODE`.
 pub fn last_used() -> *mut c_int {
     LAST_USED.as_ptr()
 }
 
-/// What the standard's classes mean, in our words.
+/// Returns the meaning of a class of the standard.
 fn meaning(class: c_int) -> Option<&'static str> {
     Some(match class {
         abi::SUCCESS => "no error",
@@ -66,7 +66,7 @@ fn meaning(class: c_int) -> Option<&'static str> {
         abi::ERR_OTHER => "other error",
         abi::ERR_INTERN => "internal error",
         abi::ERR_PENDING => "operation still pending",
-        abi::ERR_IN_STATUS => "the error is in the status",
+        abi::ERR_IN_STATUS => "the error code is in the status",
         abi::ERR_ACCESS => "permission denied",
         abi::ERR_AMODE => "invalid access mode",
         abi::ERR_ASSERT => "invalid assertion",
@@ -74,7 +74,7 @@ fn meaning(class: c_int) -> Option<&'static str> {
         abi::ERR_BASE => "invalid base",
         abi::ERR_CONVERSION => "data conversion failed",
         abi::ERR_DISP => "invalid displacement",
-        abi::ERR_DUP_DATAREP => "data representation defined already",
+        abi::ERR_DUP_DATAREP => "data representation is already defined",
         abi::ERR_FILE_EXISTS => "file exists",
         abi::ERR_FILE_IN_USE => "file in use",
         abi::ERR_FILE => "invalid file handle",
@@ -94,7 +94,7 @@ fn meaning(class: c_int) -> Option<&'static str> {
         abi::ERR_QUOTA => "quota exceeded",
         abi::ERR_READ_ONLY => "read-only file or file system",
         abi::ERR_RMA_CONFLICT => "conflicting accesses to a window",
-        abi::ERR_RMA_SYNC => "wrong synchronisation of a window",
+        abi::ERR_RMA_SYNC => "wrong synchronization of a window",
         abi::ERR_SERVICE => "service name not found",
         abi::ERR_SIZE => "invalid size",
         abi::ERR_SPAWN => "spawning failed",
@@ -109,7 +109,7 @@ fn meaning(class: c_int) -> Option<&'static str> {
         abi::ERR_PROC_ABORTED => "a process has ended",
         abi::ERR_VALUE_TOO_LARGE => "value too large for its type",
         abi::ERR_ERRHANDLER => "invalid error handler",
-        abi::ERR_ABI => "the ABI does not allow it",
+        abi::ERR_ABI => "not allowed by the ABI",
         abi::T_ERR_CANNOT_INIT => "the tool interface cannot start",
         abi::T_ERR_INVALID => "invalid use of the tool interface",
         abi::T_ERR_INVALID_HANDLE => "invalid tool handle",
@@ -127,19 +127,21 @@ fn meaning(class: c_int) -> Option<&'static str> {
         abi::T_ERR_CVAR_SET_NEVER => "the control variable can never be set",
         abi::T_ERR_PVAR_NO_WRITE => "the performance variable cannot be written",
         abi::T_ERR_PVAR_NO_STARTSTOP => "the performance variable cannot be started or stopped",
-        abi::T_ERR_PVAR_NO_ATOMIC => "the performance variable cannot be read and written at once",
+        abi::T_ERR_PVAR_NO_ATOMIC => {
+            "the performance variable cannot be read and written atomically"
+        }
         abi::ERR_LASTCODE => "the last code of the library",
         _ => return None,
     })
 }
 
-/// The standard's name and our text for a class: `MPI_ERR_RANK: invalid rank`.
+/// Returns name and meaning of a class of the standard: `MPI_ERR_RANK: invalid rank`.
 fn predefined(class: c_int) -> Option<String> {
     let name = abi::ERROR_CLASSES.iter().find(|(value, _)| *value == class)?.1;
     Some(format!("{name}: {}", meaning(class)?))
 }
 
-/// The text of a code, cut to what `MPI_Error_string` has room for.
+/// Returns the text of a code; `None` if there is no such code.
 pub fn string(code: c_int) -> Option<Vec<u8>> {
     if let Some(text) = predefined(code) {
         return Some(text.into_bytes());
@@ -147,7 +149,7 @@ pub fn string(code: c_int) -> Option<Vec<u8>> {
     codes().added.get(&code).map(|added| added.text.clone().unwrap_or_default())
 }
 
-/// The class of a code.
+/// Returns the class of a code; `None` if there is no such code.
 pub fn class(code: c_int) -> Option<c_int> {
     if predefined(code).is_some() {
         return Some(code);
@@ -156,34 +158,29 @@ pub fn class(code: c_int) -> Option<c_int> {
 }
 
 fn unknown(argument: &str, code: c_int) -> Failure {
-    Failure::new(abi::ERR_ARG, argument, format!("{code} is no error code or class"))
+    Failure::new(abi::ERR_ARG, argument, format!("{code} is not an error code or class"))
 }
 
 /// `MPI_Error_class`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn error_class(errorcode: c_int, errorclass: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(errorclass, "errorclass")? };
+pub fn error_class(errorcode: c_int, errorclass: Output<c_int>) -> Result {
+    let out = errorclass.required("errorclass")?;
     out.set(class(errorcode).ok_or_else(|| unknown("errorcode", errorcode))?);
     Ok(())
 }
 
 /// `MPI_Error_string`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn error_string(errorcode: c_int, target: *mut c_char, len: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let len = unsafe { Out::new(len, "resultlen")? };
+pub fn error_string(
+    errorcode: c_int,
+    target: TextOutput<{ abi::MAX_ERROR_STRING }>,
+    len: Output<c_int>,
+) -> Result {
+    let len = len.required("resultlen")?;
     let bytes = string(errorcode).ok_or_else(|| unknown("errorcode", errorcode))?;
-    // SAFETY: the standard asks for this much room.
-    unsafe { text::write(&bytes, target, abi::MAX_ERROR_STRING, "string", Some(len))? };
+    len.set(target.required("string")?.write(&bytes));
     Ok(())
 }
 
-/// Strings are removed before what they are the strings of.
+/// Makes the failure of removing a code that still has a string.
 fn has_string(argument: &str, code: c_int) -> Failure {
     Failure::new(abi::ERR_ARG, argument, format!("{code} still has a string"))
 }
@@ -191,7 +188,7 @@ fn has_string(argument: &str, code: c_int) -> Failure {
 impl Codes {
     fn add(&mut self, class: Option<c_int>) -> Result<c_int> {
         let number = self.last.checked_add(1).ok_or_else(|| {
-            Failure::new(abi::ERR_OTHER, "errorcode", "all numbers have been used")
+            Failure::new(abi::ERR_OTHER, "errorcode", "no number is left for another code")
         })?;
         self.last = number;
         let class = class.unwrap_or(number);
@@ -203,8 +200,8 @@ impl Codes {
     fn user(&mut self, number: c_int, argument: &str) -> Result<&mut Added> {
         let Some(added) = self.added.get_mut(&number) else {
             let detail = match predefined(number) {
-                Some(_) => format!("{number} is predefined"),
-                None => format!("{number} is no error code or class"),
+                Some(_) => format!("{number} is predefined and cannot be changed"),
+                None => format!("{number} is not an error code or class"),
             };
             return Err(Failure::new(abi::ERR_ARG, argument, detail));
         };
@@ -213,23 +210,15 @@ impl Codes {
 }
 
 /// `MPI_Add_error_class`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn add_class(errorclass: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(errorclass, "errorclass")? };
+pub fn add_class(errorclass: Output<c_int>) -> Result {
+    let out = errorclass.required("errorclass")?;
     out.set(codes().add(None)?);
     Ok(())
 }
 
 /// `MPI_Add_error_code`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn add_code(errorclass: c_int, errorcode: *mut c_int) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(errorcode, "errorcode")? };
+pub fn add_code(errorclass: c_int, errorcode: Output<c_int>) -> Result {
+    let out = errorcode.required("errorcode")?;
     if class(errorclass) != Some(errorclass) {
         return Err(unknown("errorclass", errorclass));
     }
@@ -238,21 +227,14 @@ pub unsafe fn add_code(errorclass: c_int, errorcode: *mut c_int) -> Result {
 }
 
 /// `MPI_Add_error_string`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn add_string(errorcode: c_int, string: *const c_char) -> Result {
-    // SAFETY: passed on.
-    let bytes = unsafe { text::read(string, abi::MAX_ERROR_STRING, "string", abi::ERR_ARG)? };
+pub fn add_string(errorcode: c_int, string: Text) -> Result {
+    let bytes = string.read(abi::MAX_ERROR_STRING, "string", abi::ERR_ARG)?;
     codes().user(errorcode, "errorcode")?.text = Some(bytes);
     Ok(())
 }
 
 /// `MPI_Remove_error_class`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn remove_class(errorclass: c_int) -> Result {
+pub fn remove_class(errorclass: c_int) -> Result {
     let mut codes = codes();
     if codes.user(errorclass, "errorclass")?.class != errorclass {
         let detail = format!("{errorclass} is a code, not a class");
@@ -272,10 +254,7 @@ pub unsafe fn remove_class(errorclass: c_int) -> Result {
 }
 
 /// `MPI_Remove_error_code`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn remove_code(errorcode: c_int) -> Result {
+pub fn remove_code(errorcode: c_int) -> Result {
     let mut codes = codes();
     let added = codes.user(errorcode, "errorcode")?;
     if added.class == errorcode {
@@ -290,10 +269,7 @@ pub unsafe fn remove_code(errorcode: c_int) -> Result {
 }
 
 /// `MPI_Remove_error_string`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn remove_string(errorcode: c_int) -> Result {
+pub fn remove_string(errorcode: c_int) -> Result {
     let mut codes = codes();
     let added = codes.user(errorcode, "errorcode")?;
     if added.text.take().is_none() {

@@ -1,20 +1,21 @@
 //! Error handlers: what happens when a call fails (MPI-5.0 section 9.3).
 //!
-//! `entry.rs` has the failure and the object it happened on, and calls [`invoke`]. Every communicator, file,
-//! window and session has a [`Handler`]; failures without an object go to `MPI_COMM_SELF`'s.
+//! `entry.rs` has the failure and the object of the call, and calls [`invoke`]. Every communicator, file,
+//! window and session has a [`Handler`]. For a failure without an object, the handler of `MPI_COMM_SELF` is
+//! called.
 
 use super::{Failure, Result, codes};
 use crate::abi;
+use crate::argument::{InOut, Output};
 use crate::callback::ErrorFunction;
 use crate::handle::Kind;
 use crate::handle::table::Table;
 use crate::lifecycle;
-use crate::out::Out;
 use crate::raw;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// On which kind of object an error handler may be set.
+/// The kind of object that an error handler may be set on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {
     /// Communicators.
@@ -27,9 +28,11 @@ pub enum On {
     Session,
 }
 
-/// An error handler that the user made. The user may hold it several times, by one handle: once for
-/// having made it and once for each time that an object was asked for it (MPI-5.0 section 9.3.4);
-/// objects that have it keep it beyond that.
+/// An error handler that the user made.
+///
+/// The user may hold it several times by the same handle: once because the user made it, and once for each
+/// call that returned the handler of an object (MPI-5.0 section 9.3.4). Objects that have the handler keep it
+/// when the user has freed it.
 #[derive(Debug)]
 pub struct UserHandler {
     on: On,
@@ -40,19 +43,19 @@ pub struct UserHandler {
 /// How the user holds a handler.
 #[derive(Debug, Default)]
 struct Held {
-    /// Valid while `times` is not 0.
+    /// The handle; valid while `times` is not 0.
     handle: usize,
-    /// How many calls of `MPI_Errhandler_free` are due.
+    /// How many calls of `MPI_Errhandler_free` make the handle invalid.
     times: u64,
 }
 
 impl UserHandler {
     fn held(&self) -> MutexGuard<'_, Held> {
-        // Handle and number change together, after whatever may fail.
+        // A poisoned lock is fine: both fields change together, after every step that may fail.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The handle, to be freed once more than before.
+    /// Returns the handle, which the user has to free once more than before.
     fn hold(self: &Arc<Self>) -> Result<usize> {
         let mut held = self.held();
         if held.times == 0 {
@@ -62,7 +65,7 @@ impl UserHandler {
         Ok(held.handle)
     }
 
-    /// Takes back one of the times that it is held by `handle`; whether it was held so.
+    /// Frees the handle once; returns whether the user held the handler by it.
     fn release(&self, handle: usize) -> bool {
         let mut held = self.held();
         if held.handle != handle || held.times == 0 {
@@ -76,27 +79,27 @@ impl UserHandler {
     }
 }
 
-/// What an object does with a failure.
+/// The error handler of an object.
 #[derive(Clone, Debug)]
 pub enum Handler {
-    /// `MPI_ERRORS_ARE_FATAL`: one line, and the job ends.
+    /// `MPI_ERRORS_ARE_FATAL`: one line on standard error, and the job ends.
     Fatal,
-    /// `MPI_ERRORS_ABORT`: the same; every communicator of ours belongs to one job.
+    /// `MPI_ERRORS_ABORT`: like [`Fatal`](Self::Fatal), because all communicators belong to one job.
     Abort,
-    /// `MPI_ERRORS_RETURN`.
+    /// `MPI_ERRORS_RETURN`: the call returns the code.
     Return,
-    /// The user's function, then the code is returned.
+    /// The user's function is called, then the call returns the code.
     User(Arc<UserHandler>),
 }
 
 static HANDLERS: Table<UserHandler> = Table::new(Kind::Errhandler);
 
 impl Handler {
-    /// The handler of a handle, for objects of kind `on`.
+    /// Returns the handler of a handle, for objects of kind `on`.
     ///
     /// # Errors
-    /// `MPI_ERR_ERRHANDLER` for a null, stale or foreign handle; `MPI_ERR_ARG` for one made for
-    /// other objects.
+    /// Returns `MPI_ERR_ERRHANDLER` if the handle is null, stale or foreign, and `MPI_ERR_ARG` if the handler
+    /// was made for another kind of object.
     pub fn find(handle: raw::Errhandler, on: On) -> Result<Self> {
         match handle.0 {
             abi::ERRORS_ARE_FATAL => return Ok(Self::Fatal),
@@ -106,16 +109,16 @@ impl Handler {
         }
         let user = HANDLERS.find(handle.0).ok_or_else(|| invalid(handle))?;
         if user.on != on {
-            let detail = format!("made for a {:?}, not for a {on:?}", user.on);
+            let detail = format!("the handler was made for MPI_{:?}, not for MPI_{on:?}", user.on);
             return Err(Failure::new(abi::ERR_ARG, "errhandler", detail));
         }
         Ok(Self::User(user))
     }
 
-    /// The handle for it, which its receiver frees.
+    /// Returns a handle, which its receiver frees.
     ///
     /// # Errors
-    /// No handle is left.
+    /// Returns `MPI_ERR_OTHER` if no handle is left.
     pub fn handle(&self) -> Result<raw::Errhandler> {
         Ok(raw::Errhandler(match self {
             Self::Fatal => abi::ERRORS_ARE_FATAL,
@@ -132,33 +135,33 @@ fn invalid(handle: raw::Errhandler) -> Failure {
     Failure::no_object(abi::ERR_ERRHANDLER, ("errhandler", "error handler"), handle.0, null)
 }
 
-/// The live handle with this integer.
+/// Returns the live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
     HANDLERS.of_int(integer)
 }
 
-/// The handler of one object.
+/// The place of an object's error handler.
 #[derive(Debug)]
 pub struct HandlerCell(Mutex<Handler>);
 
 impl HandlerCell {
-    /// Begins with this one.
+    /// Begins with `handler`.
     pub const fn new(handler: Handler) -> Self {
         Self(Mutex::new(handler))
     }
 
-    /// The present one.
+    /// Returns the present handler.
     pub fn get(&self) -> Handler {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Another one from now on.
+    /// Sets another handler.
     pub fn set(&self, handler: Handler) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = handler;
     }
 }
 
-/// Runs one handler.
+/// Calls an error handler; returns the code that the call returns.
 pub fn invoke(handler: &Handler, handle: usize, name: &'static str, failure: &Failure) -> c_int {
     match handler {
         Handler::Fatal | Handler::Abort => fatal(name, failure),
@@ -170,7 +173,7 @@ pub fn invoke(handler: &Handler, handle: usize, name: &'static str, failure: &Fa
     }
 }
 
-/// One line on standard error, and the end of the job.
+/// Writes one line on standard error and ends the job.
 pub fn fatal(name: &'static str, failure: &Failure) -> ! {
     let what = codes::string(failure.code)
         .map_or_else(String::new, |text| format!(" ({})", String::from_utf8_lossy(&text)));
@@ -180,16 +183,11 @@ pub fn fatal(name: &'static str, failure: &Failure) -> ! {
     lifecycle::abort(code)
 }
 
-// ---- the functions of the ABI that are about handlers themselves ----
+// ---- the functions of the ABI that make and free error handlers ----
 
 /// Makes a handler for objects of kind `on`.
-///
-/// # Safety
-///
-/// - `errhandler` is null or writable.
-unsafe fn create(on: On, function: raw::Callback, errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(errhandler, "errhandler")? };
+fn create(on: On, function: raw::Callback, errhandler: Output<raw::Errhandler>) -> Result {
+    let out = errhandler.required("errhandler")?;
     let function = ErrorFunction::new(function).ok_or_else(|| Failure::null("errhandler_fn"))?;
     let made = Arc::new(UserHandler { on, function, held: Mutex::default() });
     out.set(raw::Errhandler(made.hold()?));
@@ -197,53 +195,31 @@ unsafe fn create(on: On, function: raw::Callback, errhandler: *mut raw::Errhandl
 }
 
 /// `MPI_Comm_create_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn comm_create(function: raw::Callback, errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: passed on.
-    unsafe { create(On::Comm, function, errhandler) }
+pub fn comm_create(function: raw::Callback, errhandler: Output<raw::Errhandler>) -> Result {
+    create(On::Comm, function, errhandler)
 }
 
 /// `MPI_File_create_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn file_create(function: raw::Callback, errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: passed on.
-    unsafe { create(On::File, function, errhandler) }
+pub fn file_create(function: raw::Callback, errhandler: Output<raw::Errhandler>) -> Result {
+    create(On::File, function, errhandler)
 }
 
 /// `MPI_Win_create_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn win_create(function: raw::Callback, errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: passed on.
-    unsafe { create(On::Win, function, errhandler) }
+pub fn win_create(function: raw::Callback, errhandler: Output<raw::Errhandler>) -> Result {
+    create(On::Win, function, errhandler)
 }
 
 /// `MPI_Session_create_errhandler`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn session_create(function: raw::Callback, errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: passed on.
-    unsafe { create(On::Session, function, errhandler) }
+pub fn session_create(function: raw::Callback, errhandler: Output<raw::Errhandler>) -> Result {
+    create(On::Session, function, errhandler)
 }
 
-/// `MPI_Errhandler_free`. Objects that have the handler keep it, and so do those who got it from one
-/// and have not freed it yet.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn free(errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(errhandler, "errhandler")? };
-    // SAFETY: not null, and readable as an argument of both directions.
-    let handle = unsafe { errhandler.read_unaligned() };
+/// `MPI_Errhandler_free`. Objects that have the handler keep it. It also stays valid for a user that got it
+/// from an object and has not freed that handle yet.
+pub fn free(errhandler: InOut<raw::Errhandler>) -> Result {
+    let (handle, out) = errhandler.read("errhandler")?;
     match handle.0 {
-        // The standard lets predefined handlers be freed after a get; nothing is lost.
+        // A program may free a predefined handler that it got from an object; there is nothing to do.
         abi::ERRORS_ARE_FATAL | abi::ERRORS_ABORT | abi::ERRORS_RETURN => {}
         value => {
             let found = HANDLERS.find(value).filter(|user| user.release(value));

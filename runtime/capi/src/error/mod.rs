@@ -1,8 +1,9 @@
-//! What a call that fails says: class or code, argument, sentence.
+//! The failure of a call: an error class or code, and a sentence that begins with the argument's name.
 //!
-//! Functions of the face return [`Failure`]; `entry/` raises it through the error handler of the
-//! object it happened on (`handler.rs`; `objects.rs` for kinds of objects of which little more is known).
-//! `codes.rs` has the classes and codes, also the user's; `panics.rs` says what a panic becomes.
+//! Functions of the C face return a [`Failure`]. `entry.rs` raises it through the error handler of the call's
+//! object (`handler.rs`). `objects.rs` has the kinds of objects of which the face so far knows only the error
+//! handler. `codes.rs` has the error classes and codes, also those of the user. `panics.rs` turns a panic
+//! into a failure.
 
 pub mod codes;
 pub mod handler;
@@ -16,37 +17,37 @@ use crate::raw;
 use std::ffi::c_int;
 use std::ops::{Deref, DerefMut};
 
-/// A failed call. Boxed: a result without one is a word in a register, which calls of a few
-/// nanoseconds notice.
+/// A failed call. The content is boxed, so that a [`Result`] is one word and stays in a register: calls take
+/// only a few nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Failure(Box<Said>);
 
 /// What a [`Failure`] says.
 #[derive(Clone, Debug)]
 pub struct Said {
-    /// Error code; for what we find ourselves, the class.
+    /// The error code. For errors that this library finds, the error class.
     pub code: c_int,
-    /// One sentence, beginning with the argument.
+    /// One sentence that begins with the argument's name.
     pub text: String,
-    /// The communicator of a completed operation, and its handler then: who hears of the failure
-    /// instead of the object that the call is about.
+    /// The communicator of the operation that failed, and its error handler at that time. The handler is
+    /// called instead of the handler of the call's object.
     pub on: Option<(raw::Comm, Handler)>,
 }
 
 impl Failure {
-    /// A failure about `argument`; `detail` continues the sentence `"<argument>: "`.
+    /// Makes a failure about `argument`. `detail` continues the sentence `"<argument>: "`.
     #[cold]
     pub fn new(class: c_int, argument: &str, detail: impl AsRef<str>) -> Self {
         Self::of_code(class, format!("{argument}: {}", detail.as_ref()))
     }
 
-    /// A failure with any code.
+    /// Makes a failure with any code.
     #[cold]
     pub fn of_code(code: c_int, text: String) -> Self {
         Self(Box::new(Said { code, text, on: None }))
     }
 
-    /// As [`failure::Failure::no_object`].
+    /// Makes the failure of a handle that stands for no object ([`failure::Failure::no_object`]).
     #[cold]
     pub fn no_object(
         class: c_int,
@@ -57,19 +58,19 @@ impl Failure {
         failure::Failure::no_object(class, argument, handle, null).into()
     }
 
-    /// A null pointer.
+    /// Makes the failure of a null pointer.
     #[cold]
     pub fn null(argument: &'static str) -> Self {
         failure::Failure::null(argument).into()
     }
 
-    /// A code that a user's callback returned.
+    /// Makes the failure of a user's callback that returned an error code.
     #[cold]
     pub fn of_callback(code: c_int, callback: &str) -> Self {
         Self::of_code(code, format!("{callback} returned {code}"))
     }
 
-    /// A function that does not exist yet.
+    /// Makes the failure of a function that is not built yet.
     #[cold]
     pub fn not_built() -> Self {
         let text = "this version of typepack does not have this function";

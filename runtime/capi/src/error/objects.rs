@@ -1,27 +1,27 @@
-//! Objects of a kind whose calls are not built: windows, files, sessions. What the face knows of one is
-//! its error handler.
+//! Kinds of objects whose calls are not built: windows, files, sessions. Of such an object, the face knows
+//! only the error handler.
 //!
-//! A handle is checked before anything else is said about a call; errors go to the handler of the object
-//! that the handle stands for. The rooms of the kinds (`rma.rs`, `io.rs`, `session.rs`) have a table each;
-//! whoever builds the calls that make such objects puts more into it.
+//! A call checks the handle before it raises any other error, so that the error goes to the handler of the
+//! handle's object. Each kind has a table, in `rma.rs`, `io.rs` and `session.rs`. When the calls that make
+//! such objects are built, the table will hold more than error handlers.
 
 use super::handler::{self, Handler, HandlerCell, On};
 use super::{Failure, Result};
+use crate::argument::{InOut, Output};
 use crate::handle::Kind;
 use crate::handle::table::Table;
-use crate::out::Out;
 use crate::raw;
 use std::ffi::c_int;
 use std::sync::Arc;
 
-/// What a kind of object is called, and how its handles fail.
+/// The names of a kind of object, and the error class of its handles.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
-    /// The class of a handle that is none.
+    /// The error class of an invalid handle.
     pub class: c_int,
-    /// The argument: `win`.
+    /// The name of the argument: `win`.
     pub argument: &'static str,
-    /// What it should be: `window`.
+    /// The name of the kind: `window`.
     pub kind: &'static str,
     /// The null handle and its name.
     pub null: (usize, &'static str),
@@ -36,15 +36,15 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// None.
+    /// Makes an empty table.
     pub const fn new(kind: Kind, on: On, names: Names) -> Self {
         Self { on, names, table: Table::new(kind) }
     }
 
-    /// The object of a handle.
+    /// Returns the object of a handle.
     ///
     /// # Errors
-    /// The kind's class for a null, stale or foreign handle.
+    /// Returns the error class of the kind if the handle is null, stale or foreign.
     pub fn find(&self, handle: usize) -> Result<Arc<HandlerCell>> {
         self.table.find(handle).ok_or_else(|| self.invalid(handle))
     }
@@ -52,25 +52,17 @@ impl Objects {
     /// Checks a handle.
     ///
     /// # Errors
-    /// As [`find`](Self::find).
+    /// Returns the error class of the kind if the handle is null, stale or foreign.
     pub fn check(&self, handle: usize) -> Result {
         if self.table.has(handle) { Ok(()) } else { Err(self.invalid(handle)) }
     }
 
-    /// Checks a handle that is an argument of both directions.
+    /// Checks a handle that the call reads and replaces.
     ///
     /// # Errors
-    /// As [`find`](Self::find); `MPI_ERR_ARG` for a null pointer.
-    ///
-    /// # Safety
-    ///
-    /// - `handle` is null, or readable.
-    pub unsafe fn check_at(&self, handle: *const usize) -> Result {
-        if handle.is_null() {
-            return Err(Failure::null(self.names.argument));
-        }
-        // SAFETY: not null, hence readable; C may not have aligned what it cast.
-        self.check(unsafe { handle.read_unaligned() })
+    /// Returns those of [`find`](Self::find), and `MPI_ERR_ARG` if the pointer is null.
+    pub fn check_at(&self, handle: InOut<usize>) -> Result {
+        self.check(handle.read(self.names.argument)?.0)
     }
 
     #[cold]
@@ -79,20 +71,20 @@ impl Objects {
         Failure::no_object(class, (argument, kind), handle, null)
     }
 
-    /// The error handler of the object of a handle, if there is one.
+    /// Returns the error handler of the object of a handle, if there is one.
     pub fn handler(&self, handle: usize) -> Option<Handler> {
         self.table.find(handle).map(|object| object.get())
     }
 
-    /// The live handle with this integer.
+    /// Returns the live handle with this integer.
     pub fn of_int(&self, integer: c_int) -> Option<usize> {
         self.table.of_int(integer)
     }
 
-    /// Gives an object another error handler.
+    /// Sets the error handler of an object.
     ///
     /// # Errors
-    /// As [`find`](Self::find) and [`Handler::find`].
+    /// Returns the errors of [`find`](Self::find) and [`Handler::find`].
     pub fn set_handler(&self, handle: usize, errhandler: raw::Errhandler) -> Result {
         set_handler(&*self.find(handle)?, self.on, errhandler)
     }
@@ -100,65 +92,52 @@ impl Objects {
     /// Writes the handle of an object's error handler.
     ///
     /// # Errors
-    /// As [`find`](Self::find); `MPI_ERR_ARG` for a null pointer.
-    ///
-    /// # Safety
-    ///
-    /// - `errhandler` is null or writable.
-    pub unsafe fn get_handler(&self, handle: usize, errhandler: *mut raw::Errhandler) -> Result {
+    /// Returns the errors of [`find`](Self::find), and `MPI_ERR_ARG` if the pointer is null.
+    pub fn get_handler(&self, handle: usize, errhandler: Output<raw::Errhandler>) -> Result {
         let object = self.find(handle)?;
-        // SAFETY: the caller's promise.
-        unsafe { get_handler(&object, errhandler) }
+        get_handler(&object, errhandler)
     }
 
-    /// Lets an object's handler hear of an error of the program.
+    /// Calls an object's error handler for an error that the program has found.
     ///
     /// # Errors
-    /// As [`find`](Self::find).
+    /// Returns the errors of [`find`](Self::find).
     pub fn call_handler(&self, handle: usize, name: &'static str, code: c_int) -> Result {
         call_handler(&*self.find(handle)?, handle, name, code);
         Ok(())
     }
 }
 
-/// Another handler for one object of the kind `on`.
+/// Sets the error handler of one object of the kind `on`.
 ///
 /// # Errors
-/// As [`Handler::find`].
+/// Returns the errors of [`Handler::find`].
 pub fn set_handler(object: &HandlerCell, on: On, errhandler: raw::Errhandler) -> Result {
     object.set(Handler::find(errhandler, on)?);
     Ok(())
 }
 
-/// Writes the handle of an object's handler.
+/// Writes the handle of an object's error handler.
 ///
 /// # Errors
-/// `MPI_ERR_ARG` for a null pointer; no handle is left.
-///
-/// # Safety
-///
-/// - `errhandler` is null or writable.
-pub unsafe fn get_handler(object: &HandlerCell, errhandler: *mut raw::Errhandler) -> Result {
-    // SAFETY: the caller's promise.
-    let out = unsafe { Out::new(errhandler, "errhandler")? };
+/// Returns `MPI_ERR_ARG` if the pointer is null, and `MPI_ERR_OTHER` if no handle is left.
+pub fn get_handler(object: &HandlerCell, errhandler: Output<raw::Errhandler>) -> Result {
+    let out = errhandler.required("errhandler")?;
     out.set(object.get().handle()?);
     Ok(())
 }
 
-/// The handler's own verdict on an error of the program: the call succeeds if it returns.
+/// Calls an error handler for an error that the program has found. The call succeeds if the handler returns.
 pub fn call_handler(object: &HandlerCell, handle: usize, name: &'static str, code: c_int) {
-    let failure = Failure::of_code(code, format!("{name}: an error of the program"));
+    let failure = Failure::of_code(code, format!("{name}: the program raised error code {code}"));
     handler::invoke(&object.get(), handle, name, &failure);
 }
 
-/// The three calls about the error handlers of a kind of object.
+/// Makes the three calls about the error handlers of a kind of object.
 macro_rules! handler_calls {
     ($objects:expr, $handle:ty, $c:literal) => {
         #[doc = concat!("`MPI_", $c, "_set_errhandler`.")]
-        ///
-        /// # Safety
-        /// As the C function.
-        pub unsafe fn set_errhandler(
+        pub fn set_errhandler(
             object: $handle,
             errhandler: crate::raw::Errhandler,
         ) -> crate::error::Result {
@@ -166,22 +145,15 @@ macro_rules! handler_calls {
         }
 
         #[doc = concat!("`MPI_", $c, "_get_errhandler`.")]
-        ///
-        /// # Safety
-        /// As the C function.
-        pub unsafe fn get_errhandler(
+        pub fn get_errhandler(
             object: $handle,
-            errhandler: *mut crate::raw::Errhandler,
+            errhandler: crate::argument::Output<crate::raw::Errhandler>,
         ) -> crate::error::Result {
-            // SAFETY: null or writable, as the C function asks for.
-            unsafe { $objects.get_handler(object.0, errhandler) }
+            $objects.get_handler(object.0, errhandler)
         }
 
         #[doc = concat!("`MPI_", $c, "_call_errhandler`.")]
-        ///
-        /// # Safety
-        /// As the C function.
-        pub unsafe fn call_errhandler(
+        pub fn call_errhandler(
             object: $handle,
             errorcode: std::ffi::c_int,
         ) -> crate::error::Result {
@@ -196,6 +168,7 @@ pub(crate) use handler_calls;
 mod tests {
     use super::*;
     use crate::abi;
+    use crate::argument::FromC;
 
     static OBJECTS: Objects = Objects::new(
         Kind::Win,
@@ -216,8 +189,10 @@ mod tests {
         OBJECTS.set_handler(one, raw::Errhandler(abi::ERRORS_RETURN)).expect("a handler");
         assert!(matches!(OBJECTS.handler(one), Some(Handler::Return)));
         assert!(matches!(OBJECTS.handler(other), Some(Handler::Fatal)));
-        // SAFETY: the handle is a local.
-        unsafe { OBJECTS.check_at(&one) }.expect("a window");
+        let mut handle = one;
+        // SAFETY: the handle is a local variable.
+        let argument = unsafe { InOut::from_c(&raw mut handle) };
+        OBJECTS.check_at(argument).expect("a window");
         assert_eq!(OBJECTS.of_int(one as u32 as c_int), Some(one));
         OBJECTS.table.remove(one).expect("the object");
         for wrong in [0, abi::WIN_NULL, one, other ^ (1 << 32), usize::MAX] {

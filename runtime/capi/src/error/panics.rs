@@ -1,30 +1,28 @@
-//! What a panic of ours becomes: a failure that says where it was.
+//! Turns a panic of this library into a failure that says where the panic happened.
 
 use super::Failure;
 use crate::abi;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where the last panic was; what `catch_unwind` returns does not say.
+/// Where the last panic was. The value that `catch_unwind` returns does not say it.
 static PLACE: Mutex<String> = Mutex::new(String::new());
 
-/// Counts the panics of this crate, so that the hook is installed once and stays out of the way of
-/// panics of others in the process (a Rust program above us).
+/// Counts the calls of [`watch`], so that the hook is installed only once.
 static HOOKED: AtomicUsize = AtomicUsize::new(0);
 
-/// The failure that a panic becomes.
+/// Returns the failure for a panic.
 pub fn bug(panic: &(dyn std::any::Any + Send)) -> Failure {
     let text = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a text".to_owned());
+        .unwrap_or_else(|| "panic without a message".to_owned());
     let place = PLACE.lock().map(|place| place.clone()).unwrap_or_default();
     Failure::new(abi::ERR_INTERN, "typepack bug", format!("{text} {place}"))
 }
 
-/// Makes panics of this process remember their place, and print nothing more than the one line that
-/// the error handler prints.
+/// Makes panics of this process record their place and print nothing: the error handler prints one line.
 pub fn watch() {
     if HOOKED.fetch_add(1, Ordering::AcqRel) > 0 {
         return;

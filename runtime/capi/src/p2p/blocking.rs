@@ -6,13 +6,18 @@ use crate::comm::On;
 use crate::count_width::{CountWidth, Number, count as checked};
 use crate::datatype;
 use crate::error::Result;
-use crate::raw::{self, Status};
+use crate::raw;
 use crate::request::Outcome;
+use crate::status::StatusOutput;
 use std::ffi::{c_int, c_void};
 use typepack::{Operation, SendMode};
 
+/// Sends a message and returns when the buffer may be changed or, in synchronous mode, when a receive has
+/// matched.
+///
 /// # Safety
-/// As the C functions.
+///
+/// - `buf` is readable for `count` elements of `datatype` until the call returns.
 #[inline]
 unsafe fn blocking(
     mode: Mode,
@@ -30,8 +35,9 @@ unsafe fn blocking(
             let plan = ty.plan()?;
             let Some(dest) = destination(&on.comm, dest, tag)? else { return Ok(()) };
             memory(buf, plan, count, "buf")?;
-            // What an attached buffer keeps goes on without its sender.
-            // SAFETY: the elements are the caller's promise; they are copied.
+            // The attached buffer holds the message, so the send continues when this call has returned.
+            // SAFETY: the elements are readable (condition of `# Safety`), and copied before `start_send`
+            // returns.
             unsafe { start_send(&on, mode, (buf, plan, count), dest, tag).map(drop) }
         });
     }
@@ -46,8 +52,8 @@ unsafe fn blocking(
                 Mode::Standard | Mode::Ready | Mode::Buffered => SendMode::Standard,
             };
             let messages = comm.messages();
-            // SAFETY: the elements are the caller's promise; they are in use until the wait is
-            // over; rank and tag were checked.
+            // SAFETY: the elements are readable until this function returns (condition of `# Safety`), which
+            // is after `finish`: the operation has ended then.
             let started = unsafe { messages.send(mode, buf.cast(), plan, count, dest, tag)? };
             messages.finish(started)?;
             Ok(())
@@ -66,7 +72,8 @@ send_family! {
 /// `MPI_Recv`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `buf` is writable for `count` elements of `datatype` until the call returns.
 pub unsafe fn recv<W: CountWidth>(
     buf: *mut c_void,
     count: W::Count,
@@ -74,44 +81,42 @@ pub unsafe fn recv<W: CountWidth>(
     source: c_int,
     tag: c_int,
     comm: raw::Comm,
-    status: *mut Status,
+    status: StatusOutput,
 ) -> Result {
     comm::with(comm, |comm| {
         let count = checked(count, "count")?;
         datatype::with(datatype, |ty| {
             let plan = ty.plan()?;
             let Some((source, tag)) = origin(comm, source, tag)? else {
-                // SAFETY: passed on.
-                unsafe { Outcome::from_nobody().status.put(status) };
+                status.put(&Outcome::from_nobody().status);
                 return Ok(());
             };
             memory(buf, plan, count, "buf")?;
-            // SAFETY: the elements are the caller's promise; rank and tag were checked.
+            // SAFETY: the elements are writable until this function returns (condition of `# Safety`), and
+            // `receive_now` returns when the operation has ended.
             let received =
                 unsafe { comm.messages().receive_now(buf.cast(), plan, count, source, tag) };
             let received = received.inspect_err(|error| {
                 if let Some(known) = comm.status_of_error(error) {
-                    // SAFETY: passed on.
-                    unsafe { known.put(status) };
+                    status.put(&known);
                 }
             })?;
-            if !status.is_null() {
-                // SAFETY: passed on.
-                unsafe { comm.status(received).put(status) };
+            if !status.is_ignored() {
+                status.put(&comm.status(received));
             }
             Ok(())
         })
     })
 }
 
-/// Starts the receive of a call that does both; `None` for one from nobody.
+/// Starts the receive of a call that sends and receives; `None` for a receive from `MPI_PROC_NULL`.
+///
+/// # Errors
+/// Returns the runtime's errors.
 ///
 /// # Safety
 ///
-/// - The elements are writable until the operation has ended.
-///
-/// # Errors
-/// As the call.
+/// - `incoming` is memory that is writable until the operation has ended.
 pub(super) unsafe fn receive(
     on: &On,
     incoming: &Elements,
@@ -119,18 +124,19 @@ pub(super) unsafe fn receive(
 ) -> typepack::Result<Option<Operation>> {
     let Some((source, tag)) = from else { return Ok(None) };
     let Elements { origin, plan, count } = incoming;
-    // SAFETY: passed on.
+    // SAFETY: `origin`, `plan` and `count` are those of `incoming`, writable until the operation has ended
+    // (condition of `# Safety`).
     unsafe { on.comm.messages().receive(*origin, plan, *count, source, tag).map(Some) }
 }
 
-/// Waits for both halves; the error of either, the receive's first.
+/// Waits for both halves. If both fail, the result is the error of the receive.
 fn both(
     on: &On,
     sent: typepack::Result<Option<Operation>>,
     received: typepack::Result<Option<Operation>>,
 ) -> Result<Outcome> {
     let messages = on.comm.messages();
-    // A half that fails leaves none of the other behind: its memory is the caller's again.
+    // If the send fails, the receive must not continue: its memory belongs to the caller again.
     if let (Err(_), Ok(Some(receive @ Operation::Pending(_)))) = (&sent, &received) {
         messages.abandon(*receive);
         sent?;
@@ -149,32 +155,28 @@ fn both(
     Ok(outcome)
 }
 
-/// Writes the status, also of a message that was too long, and says how it went.
-///
-/// # Safety
-///
-/// - `status` is `MPI_STATUS_IGNORE`, or writable.
-unsafe fn ended(outcome: Outcome, status: *mut Status) -> Result {
-    // SAFETY: passed on.
-    unsafe { outcome.status.put(status) };
+/// Writes the status, also of a message that was too long, and returns the failure if there is one.
+fn ended(outcome: Outcome, status: StatusOutput) -> Result {
+    status.put(&outcome.status);
     outcome.failure.map_or(Ok(()), Err)
 }
 
-/// One half of a call that sends and receives: buffer, count, datatype, rank and tag.
+/// The arguments of one half of a call that sends and receives: buffer, count, datatype, rank and tag.
 pub(super) type Half<P, W> = (P, <W as CountWidth>::Count, raw::Datatype, c_int, c_int);
 
-/// What has become of the two halves: the send, the receive. `None` for a half with nobody.
+/// The operations of the two halves: the send, the receive. `None` for a half with `MPI_PROC_NULL`.
 pub(super) type Halves = (typepack::Result<Option<Operation>>, typepack::Result<Option<Operation>>);
 
 /// Checks both halves and starts them, the receive first.
 ///
+/// # Errors
+/// Returns the errors of the arguments, and then nothing was started.
+///
 /// # Safety
 ///
-/// - The elements sent are readable, those received writable and nobody else's, until both operations have
-///   ended.
-///
-/// # Errors
-/// Those of arguments, and then nothing was started.
+/// - `sendbuf` is readable for `sendcount` elements of `sendtype` until both operations have ended.
+/// - `recvbuf` is writable for `recvcount` elements of `recvtype` until both operations have ended, and they
+///   do not overlap the elements that are sent.
 pub(super) unsafe fn start_both<W: CountWidth>(
     on: &On,
     (sendbuf, sendcount, sendtype, dest, sendtag): Half<*const c_void, W>,
@@ -190,7 +192,8 @@ pub(super) unsafe fn start_both<W: CountWidth>(
     if from.is_some() {
         incoming.memory("recvbuf")?;
     }
-    // SAFETY: the elements are the caller's promise; ranks and tags were checked.
+    // SAFETY: `incoming` is writable (second condition of `# Safety`) and `outgoing` readable (first
+    // condition) until both operations have ended.
     unsafe {
         let received = receive(on, &incoming, from);
         let Elements { origin, plan, count } = &outgoing;
@@ -205,7 +208,10 @@ pub(super) unsafe fn start_both<W: CountWidth>(
 /// `MPI_Sendrecv`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `sendbuf` is readable for `sendcount` elements of `sendtype` until the call returns.
+/// - `recvbuf` is writable for `recvcount` elements of `recvtype` until the call returns, and they do not
+///   overlap the elements that are sent.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 pub unsafe fn sendrecv<W: CountWidth>(
     sendbuf: *const c_void,
@@ -219,21 +225,22 @@ pub unsafe fn sendrecv<W: CountWidth>(
     source: c_int,
     recvtag: c_int,
     comm: raw::Comm,
-    status: *mut Status,
+    status: StatusOutput,
 ) -> Result {
     let on = on(comm)?;
     let outgoing = (sendbuf, sendcount, sendtype, dest, sendtag);
     let incoming = (recvbuf, recvcount, recvtype, source, recvtag);
-    // SAFETY: the elements are the caller's promise; they are in use until `both` returns.
+    // SAFETY: the elements are readable and writable until this function returns (both conditions of `#
+    // Safety`). Both operations have ended when `both` returns.
     let (sent, received) = unsafe { start_both::<W>(&on, outgoing, incoming)? };
-    // SAFETY: passed on.
-    unsafe { ended(both(&on, sent, received)?, status) }
+    ended(both(&on, sent, received)?, status)
 }
 
-/// `MPI_Sendrecv_replace`: what cannot go at once goes from a copy, before anything is received.
+/// `MPI_Sendrecv_replace`: a message that cannot be sent at once is copied before the receive starts.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `buf` is readable and writable for `count` elements of `datatype` until the call returns.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 pub unsafe fn sendrecv_replace<W: CountWidth>(
     buf: *mut c_void,
@@ -244,7 +251,7 @@ pub unsafe fn sendrecv_replace<W: CountWidth>(
     source: c_int,
     recvtag: c_int,
     comm: raw::Comm,
-    status: *mut Status,
+    status: StatusOutput,
 ) -> Result {
     let on = on(comm)?;
     let elements = Elements::new(buf, count, datatype)?;
@@ -253,24 +260,23 @@ pub unsafe fn sendrecv_replace<W: CountWidth>(
     if dest.is_some() || from.is_some() {
         elements.memory("buf")?;
     }
-    // SAFETY: the elements are the caller's promise; the send lets go of them when it returns, the
-    // receive when `both` does.
+    // SAFETY: the elements are readable and writable until this function returns (condition of `# Safety`).
+    // The send has copied them when `copied` returns, and the receive has ended when `both` returns.
     let (sent, received) = unsafe {
         let sent = copied(&on, &elements, dest, sendtag)?;
         (Ok(sent), receive(&on, &elements, from))
     };
-    // SAFETY: passed on.
-    unsafe { ended(both(&on, sent, received)?, status) }
+    ended(both(&on, sent, received)?, status)
 }
 
 /// Starts the send of a call that receives into the same memory.
 ///
+/// # Errors
+/// Returns the runtime's errors.
+///
 /// # Safety
 ///
-/// - The elements are readable.
-///
-/// # Errors
-/// The runtime's.
+/// - `elements` is memory that is readable until this returns.
 pub(super) unsafe fn copied(
     on: &On,
     elements: &Elements,
@@ -280,7 +286,8 @@ pub(super) unsafe fn copied(
     let Elements { origin, plan, count } = elements;
     let messages = on.comm.messages();
     let send = |dest| {
-        // SAFETY: the elements are the caller's promise; rank and tag were checked.
+        // SAFETY: `elements` is readable (condition of `# Safety`), and the mode `Copied` copies it before it
+        // returns.
         unsafe { messages.send(SendMode::Copied, *origin, plan, *count, dest, tag) }
     };
     dest.map(send).transpose()

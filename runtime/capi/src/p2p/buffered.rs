@@ -1,17 +1,20 @@
-//! The calls about buffers for buffered sends (MPI-5.0 section 3.6); the buffers themselves are in
-//! `comm/buffer.rs`.
+//! The calls that attach, detach and flush buffers for buffered sends (MPI-5.0 section 3.6). The buffers
+//! themselves are in `comm/buffer.rs`.
 
 use crate::abi;
+use crate::argument::{Output, Place};
 use crate::comm::buffer::{PROCESS, Pool, add, of_comm, remove};
 use crate::comm::{self, on};
 use crate::count_width::{CountWidth, Number};
 use crate::error::{Failure, Result};
-use crate::out::Out;
 use crate::raw;
 use crate::request::{self, Running};
 use std::ffi::c_void;
 
-/// A buffer as an argument.
+/// Checks a buffer argument; returns its size.
+///
+/// # Errors
+/// Returns `MPI_ERR_ARG` if the size is negative, or the buffer is null and the size is not 0.
 fn argument(buffer: *mut c_void, size: impl Number) -> Result<u64> {
     let size = size.wide();
     if buffer as usize == abi::BUFFER_AUTOMATIC {
@@ -28,16 +31,21 @@ fn argument(buffer: *mut c_void, size: impl Number) -> Result<u64> {
 /// `MPI_Buffer_attach`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `buffer` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and the program leaves them
+///   alone, until it is detached.
 pub unsafe fn attach<W: CountWidth>(buffer: *mut c_void, size: W::Count) -> Result {
     let size = argument(buffer, size)?;
-    PROCESS.attach(buffer, size)
+    // SAFETY: `buffer` is writable for `size` bytes until it is detached (condition of `# Safety`).
+    unsafe { PROCESS.attach(buffer, size) }
 }
 
 /// `MPI_Comm_attach_buffer`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `buffer` is `MPI_BUFFER_AUTOMATIC`, or it is writable for `size` bytes, and the program leaves them
+///   alone, until it is detached.
 pub unsafe fn comm_attach<W: CountWidth>(
     comm: raw::Comm,
     buffer: *mut c_void,
@@ -45,34 +53,32 @@ pub unsafe fn comm_attach<W: CountWidth>(
 ) -> Result {
     comm::check(comm)?;
     let size = argument(buffer, size)?;
-    add(comm, buffer, size)
+    // SAFETY: the communicator's `buffer` is writable for `size` bytes until it is detached (condition of
+    // `# Safety`).
+    unsafe { add(comm, buffer, size) }
 }
 
 /// The outputs of a detachment.
 struct Detached<N> {
-    address: Out<*mut c_void>,
-    size: Out<N>,
+    address: Place<*mut c_void>,
+    size: Place<N>,
 }
 
 impl<N: Number> Detached<N> {
-    /// # Safety
-    ///
-    /// - Both are null or writable.
-    unsafe fn new(address: *mut c_void, size: *mut N) -> Result<Self> {
-        // SAFETY: passed on; the address is that of a pointer, whatever it points to.
-        unsafe {
-            let address = Out::new(address.cast::<*mut c_void>(), "buffer_addr")?;
-            Ok(Self { address, size: Out::new(size, "size")? })
-        }
+    fn new(address: Output<*mut c_void>, size: Output<N>) -> Result<Self> {
+        Ok(Self { address: address.required("buffer_addr")?, size: size.required("size")? })
     }
 
-    /// That the size of the buffer can be told, before it is taken away.
+    /// Checks that the size of the buffer fits its type, before the buffer is detached.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_VALUE_TOO_LARGE` if the size does not fit.
     fn fits(pool: &Pool) -> Result {
         let size = pool.size();
         if i64::try_from(size).ok().and_then(N::exactly).is_some() {
             return Ok(());
         }
-        let detail = format!("{size} bytes do not fit its type; use the call that ends in _c");
+        let detail = format!("{size} bytes do not fit in an int; use the call that ends in _c");
         Err(Failure::new(abi::ERR_VALUE_TOO_LARGE, "size", detail))
     }
 
@@ -84,30 +90,22 @@ impl<N: Number> Detached<N> {
     }
 }
 
-/// `MPI_Buffer_detach`. Without a buffer it is as if one without room were attached.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn detach<W: CountWidth>(address: *mut c_void, size: *mut W::Count) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Detached::new(address, size)? };
+/// `MPI_Buffer_detach`. If no buffer is attached, the result is a null address and size 0.
+pub fn detach<W: CountWidth>(address: Output<*mut c_void>, size: Output<W::Count>) -> Result {
+    let out = Detached::new(address, size)?;
     Detached::<W::Count>::fits(&PROCESS)?;
     out.set(PROCESS.detach()?);
     Ok(())
 }
 
 /// `MPI_Comm_detach_buffer`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn comm_detach<W: CountWidth>(
+pub fn comm_detach<W: CountWidth>(
     comm: raw::Comm,
-    address: *mut c_void,
-    size: *mut W::Count,
+    address: Output<*mut c_void>,
+    size: Output<W::Count>,
 ) -> Result {
     comm::check(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Detached::new(address, size)? };
+    let out = Detached::new(address, size)?;
     let detached = match of_comm(comm) {
         Some(pool) => {
             Detached::<W::Count>::fits(&pool)?;
@@ -120,41 +118,27 @@ pub unsafe fn comm_detach<W: CountWidth>(
 }
 
 /// `MPI_Buffer_flush`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn flush() -> Result {
+pub fn flush() -> Result {
     PROCESS.flush()
 }
 
 /// `MPI_Comm_flush_buffer`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn comm_flush(comm: raw::Comm) -> Result {
+pub fn comm_flush(comm: raw::Comm) -> Result {
     comm::check(comm)?;
     of_comm(comm).map_or(Ok(()), |pool| pool.flush())
 }
 
 /// `MPI_Buffer_iflush`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn iflush(request: *mut raw::Request) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+pub fn iflush(request: Output<raw::Request>) -> Result {
+    let out = request.required("request")?;
     out.set(request::open(None, Running::Flush(PROCESS.sends()))?);
     Ok(())
 }
 
 /// `MPI_Comm_iflush_buffer`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn comm_iflush(comm: raw::Comm, request: *mut raw::Request) -> Result {
+pub fn comm_iflush(comm: raw::Comm, request: Output<raw::Request>) -> Result {
     let on = on(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     let sends = of_comm(comm).map_or_else(Vec::new, |pool| pool.sends());
     out.set(request::open(Some(on), Running::Flush(sends))?);
     Ok(())

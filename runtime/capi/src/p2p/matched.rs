@@ -1,101 +1,86 @@
-//! Matched messages: probes that take a message out of the queue, and receives of just that one
-//! (MPI-5.0 section 3.8.2).
+//! Matched messages: probes that take a message out of the queue, and receives of that message (MPI-5.0
+//! section 3.8.2).
 
 use super::nonblocking::received;
 use super::{Elements, on, origin};
 use crate::abi;
+use crate::argument::{InOut, Output};
 use crate::comm::On;
 use crate::count_width::CountWidth;
 use crate::error::{Failure, Result};
 use crate::handle::Kind;
 use crate::handle::table::Table;
-use crate::out::Out;
-use crate::raw::{self, Status};
+use crate::raw;
 use crate::request::{self, Outcome, Running};
+use crate::status::StatusOutput;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 use typepack::{Matched, Operation};
 
-/// A message that nobody else can receive.
+/// A message that was taken out of the queue, so that no other receive can match it.
 #[derive(Debug)]
 struct Message {
     on: On,
-    /// Gone when it is being received.
+    /// `None` when the message is being received.
     matched: Mutex<Option<Matched>>,
 }
 
 static MESSAGES: Table<Message> = Table::new(Kind::Message);
 
-/// The live handle with this integer.
+/// Returns the live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
     MESSAGES.of_int(integer)
 }
 
-/// Looks, or waits; the handle of the message, if there is one.
-///
-/// # Safety
-///
-/// - `status` is `MPI_STATUS_IGNORE`, or writable.
-unsafe fn take(
+/// Looks for a message, or waits for one. Returns the handle of the message, if there is one.
+fn take(
     source: c_int,
     tag: c_int,
     comm: raw::Comm,
     wait: bool,
-    status: *mut Status,
+    status: StatusOutput,
 ) -> Result<Option<raw::Message>> {
     let on = on(comm)?;
     let Some((source, tag)) = origin(&on.comm, source, tag)? else {
-        // SAFETY: passed on.
-        unsafe { Outcome::from_nobody().status.put(status) };
+        status.put(&Outcome::from_nobody().status);
         return Ok(Some(raw::Message(abi::MESSAGE_NO_PROC)));
     };
     let Some(matched) = on.comm.messages().take(source, tag, wait)? else { return Ok(None) };
     let said = on.comm.status(matched.status());
     let message = Message { on, matched: Mutex::new(Some(matched)) };
     let handle = MESSAGES.insert(Arc::new(message))?;
-    // SAFETY: passed on.
-    unsafe { said.put(status) };
+    status.put(&said);
     Ok(Some(raw::Message(handle)))
 }
 
 /// `MPI_Mprobe`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn mprobe(
+pub fn mprobe(
     source: c_int,
     tag: c_int,
     comm: raw::Comm,
-    message: *mut raw::Message,
-    status: *mut Status,
+    message: Output<raw::Message>,
+    status: StatusOutput,
 ) -> Result {
     crate::comm::check(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(message, "message")? };
-    // SAFETY: passed on.
-    if let Some(found) = unsafe { take(source, tag, comm, true, status)? } {
+    let out = message.required("message")?;
+    if let Some(found) = take(source, tag, comm, true, status)? {
         out.set(found);
     }
     Ok(())
 }
 
 /// `MPI_Improbe`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn improbe(
+pub fn improbe(
     source: c_int,
     tag: c_int,
     comm: raw::Comm,
-    flag: *mut c_int,
-    message: *mut raw::Message,
-    status: *mut Status,
+    flag: Output<c_int>,
+    message: Output<raw::Message>,
+    status: StatusOutput,
 ) -> Result {
     crate::comm::check(comm)?;
-    // SAFETY: passed on.
-    let (flag, out) = unsafe { (Out::new(flag, "flag")?, Out::new(message, "message")?) };
-    // SAFETY: passed on.
-    let found = unsafe { take(source, tag, comm, false, status)? };
+    let (flag, out) = (flag.required("flag")?, message.required("message")?);
+    let found = take(source, tag, comm, false, status)?;
     flag.set(found.is_some().into());
     if let Some(found) = found {
         out.set(found);
@@ -109,22 +94,19 @@ fn invalid(message: raw::Message) -> Failure {
     Failure::no_object(abi::ERR_REQUEST, ("message", "message"), message.0, null)
 }
 
-/// Starts the receive of a message; `None` for one from nobody. The handle is null afterwards.
+/// Starts the receive of a message, and sets the handle to null. Returns `None` for a message from
+/// `MPI_PROC_NULL`.
 ///
 /// # Safety
 ///
-/// - `message` is null, or readable and writable.
-/// - The elements are writable until the operation has ended.
+/// - `buf` is writable for `count` elements of `datatype` until the operation has ended.
 unsafe fn receive<W: CountWidth>(
     buf: *mut c_void,
     count: W::Count,
     datatype: raw::Datatype,
-    message: *mut raw::Message,
+    message: InOut<raw::Message>,
 ) -> Result<Option<(On, typepack::Result<Operation>)>> {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(message, "message")? };
-    // SAFETY: not null, hence readable.
-    let handle = unsafe { message.read_unaligned() };
+    let (handle, out) = message.read("message")?;
     if handle.0 == abi::MESSAGE_NO_PROC {
         Elements::new(buf, count, datatype)?;
         out.set(raw::Message::NULL);
@@ -135,13 +117,14 @@ unsafe fn receive<W: CountWidth>(
     let elements = Elements::new(buf, count, datatype)
         .and_then(|elements| elements.memory("buf").map(|()| elements))
         .map_err(|failure| on.raise(failure))?;
-    // Whoever takes it out receives it.
+    // If two threads pass the same handle, the one that takes the message out receives it.
     let matched = found.matched.lock().unwrap_or_else(PoisonError::into_inner).take();
     let matched = matched.ok_or_else(|| invalid(handle))?;
     MESSAGES.remove(handle.0);
     out.set(raw::Message::NULL);
     let Elements { origin, plan, count } = &elements;
-    // SAFETY: the elements are the caller's promise.
+    // SAFETY: `origin` is `buf`, and `plan` and `count` are those of the call, so the elements are writable
+    // until the operation has ended (condition of `# Safety`).
     let started = unsafe { on.comm.messages().receive_matched(*origin, plan, *count, matched) };
     Ok(Some((on, started)))
 }
@@ -149,15 +132,17 @@ unsafe fn receive<W: CountWidth>(
 /// `MPI_Mrecv`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `buf` is writable for `count` elements of `datatype` until the call returns.
 pub unsafe fn mrecv<W: CountWidth>(
     buf: *mut c_void,
     count: W::Count,
     datatype: raw::Datatype,
-    message: *mut raw::Message,
-    status: *mut Status,
+    message: InOut<raw::Message>,
+    status: StatusOutput,
 ) -> Result {
-    // SAFETY: passed on; the elements are in use until the wait is over.
+    // SAFETY: the elements are writable until this returns (condition of `# Safety`). `finish` returns when
+    // the operation has ended.
     let outcome = match unsafe { receive::<W>(buf, count, datatype, message)? } {
         None => Outcome::from_nobody(),
         Some((on, started)) => {
@@ -165,25 +150,25 @@ pub unsafe fn mrecv<W: CountWidth>(
             Outcome::of_receive(&on, result)
         }
     };
-    // SAFETY: passed on. A message that was too long has a status all the same.
-    unsafe { outcome.status.put(status) };
+    // A message that was too long has a status too.
+    status.put(&outcome.status);
     outcome.failure.map_or(Ok(()), Err)
 }
 
 /// `MPI_Imrecv`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `buf` is writable for `count` elements of `datatype` until the request is complete.
 pub unsafe fn imrecv<W: CountWidth>(
     buf: *mut c_void,
     count: W::Count,
     datatype: raw::Datatype,
-    message: *mut raw::Message,
-    request: *mut raw::Request,
+    message: InOut<raw::Message>,
+    request: Output<raw::Request>,
 ) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
-    // SAFETY: passed on; the elements are the caller's promise until the request is complete.
+    let out = request.required("request")?;
+    // SAFETY: the elements are writable until the request is complete (condition of `# Safety`).
     let handle = match unsafe { receive::<W>(buf, count, datatype, message)? } {
         None => request::open(None, Running::Finished(Outcome::from_nobody()))?,
         Some((on, started)) => {

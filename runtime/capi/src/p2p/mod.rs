@@ -1,14 +1,14 @@
-//! Point-to-point messages (MPI-5.0 chapter 3): C's arguments, checked, in front of the runtime.
+//! Point-to-point messages (MPI-5.0 chapter 3): these modules check the arguments of C and call the runtime.
 //!
-//! `blocking.rs`, `nonblocking.rs` and `persistent.rs` have the calls, `probe.rs` and `matched.rs` ask what is
-//! there, `buffered.rs` attaches buffers;
-//! here is what they check, in the order in which they do. Ranks of the communicator become ranks
-//! of the world here, and those of statuses go back in `request/`.
+//! `blocking.rs`, `nonblocking.rs` and `persistent.rs` have the sends and receives, `probe.rs` and
+//! `matched.rs` the probes, `buffered.rs` the calls about buffers. This file has the checks that they share,
+//! in the order in which the calls make them. It converts ranks of the communicator to ranks of the world.
+//! `Comm::status` converts the ranks of statuses back.
 //!
-//! Invariant: nothing is started before every argument has been checked.
+//! Invariant: no operation is started before every argument has been checked.
 
-/// Sends in all four modes: a function each, with the arguments of `MPI_Send` and the one in parentheses,
-/// that calls the function named first with its mode.
+/// Makes a function for each of the four send modes. Each has the arguments of `MPI_Send` and the one in
+/// parentheses, and calls the function that is named first with its mode.
 macro_rules! send_family {
     ($call:ident $more:tt; $($name:ident, $mode:ident, $c:literal;)*) => {
         $(send_family! { @one $call $more $name $mode $c })*
@@ -17,7 +17,9 @@ macro_rules! send_family {
         #[doc = concat!("`", $c, "`.")]
         ///
         /// # Safety
-        /// As the C function.
+        ///
+        /// - `buf` is readable for `count` elements of `datatype`: until the call returns, until its request
+        ///   is complete, or, if the request is persistent, from each start to the completion.
         pub unsafe fn $name<W: CountWidth>(
             buf: *const c_void,
             count: W::Count,
@@ -27,7 +29,8 @@ macro_rules! send_family {
             comm: raw::Comm,
             $($more: $type,)?
         ) -> Result {
-            // SAFETY: the arguments are those of the C call.
+            // SAFETY: `buf` is readable for `count` elements of `datatype` for as long as `$call` needs them,
+            // which is what the condition of `# Safety` says for its kind of call.
             unsafe { $call(Mode::$mode, buf, count, datatype, dest, tag, comm $(, $more)?) }
         }
     };
@@ -53,49 +56,51 @@ use typepack::{Operation, Plan, SendMode, Source, Tag};
 /// The four modes of a send (MPI-5.0 section 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Complete when the buffer may be changed.
+    /// Completes when the buffer may be changed.
     Standard,
-    /// Complete when a receive has matched.
+    /// Completes when a receive has matched.
     Synchronous,
-    /// Complete at once, from an attached buffer.
+    /// Completes at once; the message is sent from an attached buffer.
     Buffered,
-    /// The receive is there already: as the standard mode.
+    /// Behaves like the standard mode. The program promises that the receive is already posted.
     Ready,
 }
 
 #[cold]
 fn no_rank(rank: c_int, comm: &Comm, argument: &'static str) -> Failure {
-    let detail = format!("{rank} is not a rank of a communicator of {}", comm.size());
+    let detail = format!("{rank} is not in 0..{}, the ranks of the communicator", comm.size());
     Failure::new(abi::ERR_RANK, argument, detail)
 }
 
-/// The rank in the world of a rank of the communicator.
+/// Returns the rank in the world of a rank of the communicator.
 fn world_rank(comm: &Comm, rank: c_int, argument: &'static str) -> Result<usize> {
     let peer = usize::try_from(rank).ok().and_then(|peer| comm.world_rank(peer));
     peer.ok_or_else(|| no_rank(rank, comm, argument))
 }
 
-/// Where a message goes; `None` for nobody.
+/// Checks destination and tag of a send. Returns the rank in the world; `None` for `MPI_PROC_NULL`.
 ///
 /// # Errors
-/// `MPI_ERR_RANK`, `MPI_ERR_TAG`.
+/// Returns `MPI_ERR_RANK` if `dest` is not a rank of the communicator, and `MPI_ERR_TAG` if the tag is
+/// negative.
 #[inline]
 pub fn destination(comm: &Comm, dest: c_int, tag: c_int) -> Result<Option<usize>> {
     let dest = match dest {
         abi::PROC_NULL => None,
         rank => Some(world_rank(comm, rank, "dest")?),
     };
-    // The upper bound is that of the type.
+    // `MPI_TAG_UB` is the largest C integer, so no tag is too large.
     if tag < 0 {
         return Err(Failure::new(abi::ERR_TAG, "tag", format!("{tag} is negative")));
     }
     Ok(dest)
 }
 
-/// What a receive accepts; `None` for messages from nobody.
+/// Checks source and tag of a receive. Returns what the receive accepts; `None` for `MPI_PROC_NULL`.
 ///
 /// # Errors
-/// `MPI_ERR_RANK`, `MPI_ERR_TAG`.
+/// Returns `MPI_ERR_RANK` if `source` is neither a rank of the communicator nor `MPI_ANY_SOURCE`, and
+/// `MPI_ERR_TAG` if the tag is negative and not `MPI_ANY_TAG`.
 #[inline]
 pub fn origin(comm: &Comm, source: c_int, tag: c_int) -> Result<Option<(Source, Tag)>> {
     let source = match source {
@@ -107,39 +112,41 @@ pub fn origin(comm: &Comm, source: c_int, tag: c_int) -> Result<Option<(Source, 
         abi::ANY_TAG => Tag::Any,
         tag if tag >= 0 => Tag::Is(tag),
         tag => {
-            let detail = format!("{tag} is negative, and not MPI_ANY_TAG");
+            let detail = format!("{tag} is neither MPI_ANY_TAG nor at least 0");
             return Err(Failure::new(abi::ERR_TAG, "tag", detail));
         }
     };
     Ok(source.map(|source| (source, tag)))
 }
 
-/// A call's elements, for operations that outlive it.
+/// The elements of a call, for operations that continue after the call returns.
 #[derive(Clone, Debug)]
 pub struct Elements {
-    /// Address of displacement 0.
+    /// The address of displacement 0.
     pub origin: *mut u8,
     /// The committed type.
     pub plan: Plan,
-    /// How many.
+    /// The number of elements.
     pub count: u64,
 }
 
-// SAFETY: an address and a shared, immutable plan; the C program promised the memory to whichever
-// thread carries the operation out.
+// SAFETY: `plan` is shared and immutable. `origin` is an address of the C program's memory: the program has
+// promised that memory to the operation, whichever thread carries the operation out.
 unsafe impl Send for Elements {}
-// SAFETY: as above.
+// SAFETY: nothing is read or written through a shared reference; the unsafe calls that use `origin` each
+// state who else may access the memory.
 unsafe impl Sync for Elements {}
 
 impl Elements {
-    /// Checks count and type.
+    /// Checks count and datatype.
     ///
     /// # Errors
-    /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`.
+    /// Returns `MPI_ERR_COUNT` if the count is negative or the packed size exceeds 63 bits, and
+    /// `MPI_ERR_TYPE` if the datatype is not valid or not committed.
     pub fn new(buf: *const c_void, elements: impl Number, datatype: raw::Datatype) -> Result<Self> {
         let count = count(elements, "count")?;
         let plan = datatype::with(datatype, |ty| Ok(ty.plan()?.clone()))?;
-        // More packed bytes than 63 bits is an error before anything is started.
+        // A packed size that exceeds 63 bits is an error before the operation starts.
         plan.packed_bytes(count)?;
         Ok(Self { origin: buf.cast::<u8>().cast_mut(), plan, count })
     }
@@ -147,7 +154,7 @@ impl Elements {
     /// Checks the address.
     ///
     /// # Errors
-    /// `MPI_ERR_BUFFER`.
+    /// Returns `MPI_ERR_BUFFER` if the elements would lie where no memory can be.
     pub fn memory(&self, argument: &'static str) -> Result {
         Ok(memory(self.origin.cast(), &self.plan, self.count, argument)?)
     }
@@ -155,12 +162,13 @@ impl Elements {
 
 /// Starts a send of any mode, with checked arguments.
 ///
+/// # Errors
+/// Returns the runtime's errors, and `MPI_ERR_BUFFER` if an attached buffer is full.
+///
 /// # Safety
 ///
-/// - The elements are readable, in other modes than buffered until the operation has ended.
-///
-/// # Errors
-/// The runtime's; `MPI_ERR_BUFFER` when an attached buffer is full.
+/// - `elements.0` is readable for `elements.2` elements of the type of `elements.1`: in buffered mode until
+///   this returns, in the other modes until the operation has ended.
 #[inline]
 unsafe fn send(
     on: &On,
@@ -173,9 +181,9 @@ unsafe fn send(
     let mode = match mode {
         Mode::Standard | Mode::Ready => SendMode::Standard,
         Mode::Synchronous => SendMode::Synchronous,
-        // SAFETY: passed on.
+        // SAFETY: the elements are readable until this returns (condition of `# Safety`, buffered mode).
         Mode::Buffered => return unsafe { buffer::send(on, buf.cast(), plan, count, dest, tag) },
     };
-    // SAFETY: the memory is the caller's promise; rank and tag were checked.
+    // SAFETY: the elements are readable until the operation has ended (condition of `# Safety`, other modes).
     Ok(unsafe { on.comm.messages().send(mode, buf.cast(), plan, count, dest, tag)? })
 }

@@ -1,22 +1,25 @@
 //! Nonblocking sends and receives (MPI-5.0 sections 3.7.2 and 3.11).
 //!
-//! A send that is complete when its call returns has the handle that all of these share. An error of
-//! the operation itself is told by the call that completes it.
+//! All sends that are complete when their call returns share one handle. The call that completes an operation
+//! returns the operation's error.
 
 use super::blocking::{copied, receive, start_both};
 use super::{Elements, Mode, destination, memory, on, origin, send as start_send};
+use crate::argument::Output;
 use crate::comm::On;
 use crate::count_width::{CountWidth, Number, count as checked};
 use crate::datatype;
 use crate::error::{Failure, Result};
-use crate::out::Out;
 use crate::raw;
 use crate::request::{self, Outcome, Running};
 use std::ffi::{c_int, c_void};
 use typepack::Operation;
 
+/// Starts a send.
+///
 /// # Safety
-/// As the C functions.
+///
+/// - `buf` is readable for `count` elements of `datatype` until the request is complete.
 #[inline]
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 unsafe fn nonblocking(
@@ -27,21 +30,21 @@ unsafe fn nonblocking(
     dest: c_int,
     tag: c_int,
     comm: raw::Comm,
-    request: *mut raw::Request,
+    request: Output<raw::Request>,
 ) -> Result {
     let on = on(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     let count = checked(count, "count")?;
     let started = datatype::with(datatype, |ty| {
         let plan = ty.plan()?;
         let Some(dest) = destination(&on.comm, dest, tag)? else { return Ok(None) };
         memory(buf, plan, count, "buf")?;
-        // SAFETY: the elements are the caller's promise until the request is complete.
+        // SAFETY: the elements are readable until the request is complete (condition of `# Safety`): the
+        // operation has ended then.
         unsafe { start_send(&on, mode, (buf, plan, count), dest, tag).map(Some) }
     })?;
     out.set(match started {
-        // What an attached buffer keeps goes on without its sender.
+        // The attached buffer holds the message of a buffered send, so the send is complete for the program.
         None | Some(Operation::Done(_)) => request::sent()?,
         Some(Operation::Pending(_)) if mode == Mode::Buffered => request::sent()?,
         Some(Operation::Pending(id)) => request::open(Some(on), Running::Send(id))?,
@@ -50,22 +53,22 @@ unsafe fn nonblocking(
 }
 
 send_family! {
-    nonblocking (request: *mut raw::Request);
+    nonblocking (request: Output<raw::Request>);
     isend, Standard, "MPI_Isend";
     issend, Synchronous, "MPI_Issend";
     ibsend, Buffered, "MPI_Ibsend";
     irsend, Ready, "MPI_Irsend";
 }
 
-/// What a receive that has just been started is.
+/// Returns the state of a receive that has just been started.
 ///
 /// # Errors
-/// The runtime's, but for the operation's own.
+/// Returns the runtime's errors, except those of the operation itself.
 pub fn received(on: &On, result: typepack::Result<Operation>) -> Result<Running> {
     Ok(match result {
         Ok(Operation::Pending(id)) => Running::Receive(id),
         Ok(Operation::Done(status)) => Running::Finished(Outcome::of_receive(on, Ok(status))),
-        // Of a message that has been matched: too long, of other types.
+        // The receive has matched a message that is too long or has other types: an error of the operation.
         Err(error) if error.received().is_some() => {
             Running::Finished(Outcome::of_receive(on, Err(error)))
         }
@@ -76,7 +79,8 @@ pub fn received(on: &On, result: typepack::Result<Operation>) -> Result<Running>
 /// `MPI_Irecv`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `buf` is writable for `count` elements of `datatype` until the request is complete.
 pub unsafe fn irecv<W: CountWidth>(
     buf: *mut c_void,
     count: W::Count,
@@ -84,11 +88,10 @@ pub unsafe fn irecv<W: CountWidth>(
     source: c_int,
     tag: c_int,
     comm: raw::Comm,
-    request: *mut raw::Request,
+    request: Output<raw::Request>,
 ) -> Result {
     let on = on(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     let count = checked(count, "count")?;
     let running = datatype::with(datatype, |ty| {
         let plan = ty.plan()?;
@@ -97,8 +100,8 @@ pub unsafe fn irecv<W: CountWidth>(
         };
         memory(buf, plan, count, "buf")?;
         plan.packed_bytes(count)?;
-        // SAFETY: the elements are the caller's promise until the request is complete; rank and
-        // tag were checked.
+        // SAFETY: `buf` is writable for the elements until the request is complete (condition of `# Safety`),
+        // which is when the operation has ended.
         let started = unsafe { on.comm.messages().receive(buf.cast(), plan, count, source, tag) };
         received(&on, started)
     })?;
@@ -106,7 +109,7 @@ pub unsafe fn irecv<W: CountWidth>(
     Ok(())
 }
 
-/// A request for both halves of a call.
+/// Makes a request for both halves of a call.
 fn pair(
     on: On,
     sent: Option<Operation>,
@@ -128,7 +131,10 @@ fn pair(
 /// `MPI_Isendrecv`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `sendbuf` is readable for `sendcount` elements of `sendtype` until the request is complete.
+/// - `recvbuf` is writable for `recvcount` elements of `recvtype` until the request is complete, and they do
+///   not overlap the elements that are sent.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 pub unsafe fn isendrecv<W: CountWidth>(
     sendbuf: *const c_void,
@@ -142,14 +148,14 @@ pub unsafe fn isendrecv<W: CountWidth>(
     source: c_int,
     recvtag: c_int,
     comm: raw::Comm,
-    request: *mut raw::Request,
+    request: Output<raw::Request>,
 ) -> Result {
     let on = on(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     let outgoing = (sendbuf, sendcount, sendtype, dest, sendtag);
     let incoming = (recvbuf, recvcount, recvtype, source, recvtag);
-    // SAFETY: the elements are the caller's promise until the request is complete.
+    // SAFETY: the elements are readable and writable until the request is complete (both conditions of `#
+    // Safety`). The request stands for both operations.
     let (sent, received) = unsafe { start_both::<W>(&on, outgoing, incoming)? };
     if let (Err(_), Ok(Some(receive))) = (&sent, &received) {
         on.comm.messages().abandon(*receive);
@@ -158,10 +164,11 @@ pub unsafe fn isendrecv<W: CountWidth>(
     Ok(())
 }
 
-/// `MPI_Isendrecv_replace`: what cannot go at once goes from a copy.
+/// `MPI_Isendrecv_replace`: a message that cannot be sent at once is copied.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `buf` is readable and writable for `count` elements of `datatype` until the request is complete.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 pub unsafe fn isendrecv_replace<W: CountWidth>(
     buf: *mut c_void,
@@ -172,19 +179,18 @@ pub unsafe fn isendrecv_replace<W: CountWidth>(
     source: c_int,
     recvtag: c_int,
     comm: raw::Comm,
-    request: *mut raw::Request,
+    request: Output<raw::Request>,
 ) -> Result {
     let on = on(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     let elements = Elements::new(buf, count, datatype)?;
     let dest = destination(&on.comm, dest, sendtag)?;
     let from = origin(&on.comm, source, recvtag)?;
     if dest.is_some() || from.is_some() {
         elements.memory("buf")?;
     }
-    // SAFETY: the elements are the caller's promise until the request is complete; the send lets
-    // go of them when it returns.
+    // SAFETY: the elements are readable and writable until the request is complete (condition of `# Safety`).
+    // The send has copied them when `copied` returns; the request stands for the receive.
     let (sent, received) = unsafe {
         let sent = copied(&on, &elements, dest, sendtag)?;
         (sent, receive(&on, &elements, from))

@@ -1,12 +1,12 @@
-//! Persistent sends and receives (MPI-5.0 section 3.9): arguments that are checked once and started
-//! again and again by `request/manage.rs`.
+//! Persistent sends and receives (MPI-5.0 section 3.9). This file checks the arguments once.
+//! `request/manage.rs` starts the operation as often as the program asks for it.
 
 use super::nonblocking::received;
 use super::{Elements, Mode, destination, on, origin, send as start_send};
+use crate::argument::Output;
 use crate::comm::On;
 use crate::count_width::{CountWidth, Number};
 use crate::error::Result;
-use crate::out::Out;
 use crate::raw;
 use crate::request::{self, Outcome, Running, Start};
 use std::ffi::{c_int, c_void};
@@ -18,7 +18,7 @@ struct Send {
     on: On,
     mode: Mode,
     elements: Elements,
-    /// `None` for nobody.
+    /// `None` for `MPI_PROC_NULL`.
     dest: Option<usize>,
     tag: c_int,
 }
@@ -28,10 +28,12 @@ impl Start for Send {
         let Some(dest) = self.dest else { return Ok(Running::Finished(Outcome::empty())) };
         let Elements { origin, plan, count } = &self.elements;
         let elements = (origin.cast_const().cast(), plan, *count);
-        // SAFETY: the elements are the C program's promise from each start to the completion.
+        // SAFETY: `prepare` was called for this request: the elements are readable from each start to the
+        // completion (condition of its `# Safety`), and this is a start.
         let started = unsafe { start_send(&self.on, self.mode, elements, dest, self.tag)? };
         Ok(match started {
-            // What an attached buffer keeps goes on without its sender.
+            // The attached buffer holds the message of a buffered send, so the send is complete for the
+            // program.
             Operation::Pending(id) if self.mode != Mode::Buffered => Running::Send(id),
             Operation::Pending(_) | Operation::Done(_) => Running::Finished(Outcome::empty()),
         })
@@ -43,7 +45,7 @@ impl Start for Send {
 struct Receive {
     on: On,
     elements: Elements,
-    /// `None` for nobody.
+    /// `None` for `MPI_PROC_NULL`.
     from: Option<(Source, Tag)>,
 }
 
@@ -53,15 +55,19 @@ impl Start for Receive {
             return Ok(Running::Finished(Outcome::from_nobody()));
         };
         let Elements { origin, plan, count } = &self.elements;
-        // SAFETY: as in `Send`.
+        // SAFETY: `recv_init` was called for this request: the elements are writable from each start to the
+        // completion (condition of its `# Safety`), and this is a start.
         let started =
             unsafe { self.on.comm.messages().receive(*origin, plan, *count, source, tag) };
         received(&self.on, started)
     }
 }
 
+/// Makes a request for a send that can be started.
+///
 /// # Safety
-/// As the C functions.
+///
+/// - `buf` is readable for `count` elements of `datatype` from each start of the request to its completion.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
 unsafe fn prepare(
     mode: Mode,
@@ -71,11 +77,10 @@ unsafe fn prepare(
     dest: c_int,
     tag: c_int,
     comm: raw::Comm,
-    request: *mut raw::Request,
+    request: Output<raw::Request>,
 ) -> Result {
     let on = on(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     let elements = Elements::new(buf, count, datatype)?;
     let dest = destination(&on.comm, dest, tag)?;
     if dest.is_some() {
@@ -87,7 +92,7 @@ unsafe fn prepare(
 }
 
 send_family! {
-    prepare (request: *mut raw::Request);
+    prepare (request: Output<raw::Request>);
     send_init, Standard, "MPI_Send_init";
     ssend_init, Synchronous, "MPI_Ssend_init";
     bsend_init, Buffered, "MPI_Bsend_init";
@@ -97,7 +102,8 @@ send_family! {
 /// `MPI_Recv_init`.
 ///
 /// # Safety
-/// As the C function.
+///
+/// - `buf` is writable for `count` elements of `datatype` from each start of the request to its completion.
 pub unsafe fn recv_init<W: CountWidth>(
     buf: *mut c_void,
     count: W::Count,
@@ -105,11 +111,10 @@ pub unsafe fn recv_init<W: CountWidth>(
     source: c_int,
     tag: c_int,
     comm: raw::Comm,
-    request: *mut raw::Request,
+    request: Output<raw::Request>,
 ) -> Result {
     let on = on(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
+    let out = request.required("request")?;
     let elements = Elements::new(buf, count, datatype)?;
     let from = origin(&on.comm, source, tag)?;
     if from.is_some() {

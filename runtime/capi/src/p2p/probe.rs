@@ -1,25 +1,22 @@
-//! What a receive would get: probes that leave the message (MPI-5.0 section 3.8.1). Those that take
-//! it out of the queue are in `matched.rs`.
+//! Probes that leave the message in the queue (MPI-5.0 section 3.8.1). The probes that take it out of the
+//! queue are in `matched.rs`.
 
 use super::origin;
+use crate::argument::Output;
 use crate::comm;
 use crate::error::Result;
-use crate::out::Out;
-use crate::raw::{self, Status};
+use crate::raw;
 use crate::request::Outcome;
+use crate::status::StatusOutput;
 use std::ffi::c_int;
 
-/// Looks, or waits; whether there is a message.
-///
-/// # Safety
-///
-/// - `status` is `MPI_STATUS_IGNORE`, or writable.
-unsafe fn look(
+/// Looks for a message, or waits for one. Returns whether there is one.
+fn look(
     source: c_int,
     tag: c_int,
     comm: raw::Comm,
     wait: bool,
-    status: *mut Status,
+    status: StatusOutput,
 ) -> Result<bool> {
     let comm = comm::find(comm)?;
     let found = match origin(&comm, source, tag)? {
@@ -30,36 +27,26 @@ unsafe fn look(
         }
     };
     if let Some(found) = found {
-        // SAFETY: passed on.
-        unsafe { found.put(status) };
+        status.put(&found);
     }
     Ok(found.is_some())
 }
 
 /// `MPI_Probe`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn probe(source: c_int, tag: c_int, comm: raw::Comm, status: *mut Status) -> Result {
-    // SAFETY: passed on.
-    unsafe { look(source, tag, comm, true, status).map(drop) }
+pub fn probe(source: c_int, tag: c_int, comm: raw::Comm, status: StatusOutput) -> Result {
+    look(source, tag, comm, true, status).map(drop)
 }
 
 /// `MPI_Iprobe`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn iprobe(
+pub fn iprobe(
     source: c_int,
     tag: c_int,
     comm: raw::Comm,
-    flag: *mut c_int,
-    status: *mut Status,
+    flag: Output<c_int>,
+    status: StatusOutput,
 ) -> Result {
     comm::check(comm)?;
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(flag, "flag")? };
-    // SAFETY: passed on.
-    out.set(unsafe { look(source, tag, comm, false, status)? }.into());
+    let out = flag.required("flag")?;
+    out.set(look(source, tag, comm, false, status)?.into());
     Ok(())
 }

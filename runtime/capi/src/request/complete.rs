@@ -1,16 +1,15 @@
-//! Waiting, testing, asking (MPI-5.0 sections 3.7.3 to 3.7.6).
+//! The calls that wait for requests, test them, and query their status (MPI-5.0 sections 3.7.3 to 3.7.6).
 //!
-//! Every call reads its handles first: one that is invalid fails the call before anything has
-//! happened. Then the runtime waits or looks (`Request::poll` under its lock), and at last results
-//! are taken and written, handles become null, and failures go to the handlers of their
-//! communicators.
+//! Every call first reads its handles: an invalid handle fails the call before it has any effect. Then the
+//! runtime waits or tests (`Request::poll`, while its lock is held). Last, the call takes and writes the
+//! results and sets handles to null. A failure goes to the error handler of its communicator.
 
 use super::{Outcome, REQUESTS, Request, find, messages};
 use crate::abi;
-use crate::array;
+use crate::argument::{Array, InOut, InOutArray, OutArray, Output, Place, Places, room};
 use crate::error::{Failure, Result};
-use crate::out::Out;
 use crate::raw::{self, Status};
+use crate::status::StatusOutput;
 use std::ffi::c_int;
 use std::sync::Arc;
 use typepack::Ongoing;
@@ -18,18 +17,19 @@ use typepack::Ongoing;
 /// A handle and its request; `None` for the null handle.
 type Slot = (raw::Request, Option<Arc<Request>>);
 
-/// The requests of a call: one, without memory from the heap, or a vector of them.
+/// The requests of a call: one in place, or a vector.
 struct Slots<S = Vec<Slot>> {
-    array: *mut raw::Request,
+    /// Where the caller's handles are, if the call sets them to null.
+    places: Option<Places<raw::Request>>,
     slots: S,
 }
 
-/// A position that a null or inactive request has.
+/// Returns whether a request is neither null nor inactive.
 fn is_active(request: &Option<Arc<Request>>) -> bool {
     request.as_ref().is_some_and(|request| !request.is_inactive())
 }
 
-/// The request of a handle that may be null.
+/// Returns a handle, which may be null, with its request.
 fn slot(handle: raw::Request) -> Result<Slot> {
     match handle {
         raw::Request::NULL => Ok((handle, None)),
@@ -38,46 +38,74 @@ fn slot(handle: raw::Request) -> Result<Slot> {
 }
 
 impl Slots<[Slot; 1]> {
-    /// One handle.
+    /// Reads one handle that the call sets to null.
     ///
-    /// # Safety
+    /// # Errors
+    /// Returns `MPI_ERR_ARG` if the pointer is null, and `MPI_ERR_REQUEST` if the handle is invalid.
+    fn one(request: InOut<raw::Request>) -> Result<Self> {
+        let (handle, place) = request.read("request")?;
+        Ok(Self { places: Some(place.into()), slots: [slot(handle)?] })
+    }
+
+    /// Takes one handle that the call does not change.
     ///
-    /// - `request` is null, or readable.
-    unsafe fn one(request: *const raw::Request) -> Result<Self> {
-        if request.is_null() {
-            return Err(Failure::null("request"));
-        }
-        // SAFETY: not null, hence readable.
-        let handle = unsafe { request.read_unaligned() };
-        Ok(Self { array: request.cast_mut(), slots: [slot(handle)?] })
+    /// # Errors
+    /// Returns `MPI_ERR_REQUEST` if the handle is invalid.
+    fn seen(request: raw::Request) -> Result<Self> {
+        Ok(Self { places: None, slots: [slot(request)?] })
     }
 }
 
+/// Returns a count of requests.
+///
+/// # Errors
+/// Returns `MPI_ERR_COUNT` if the count is negative.
+fn length(count: c_int) -> Result<usize> {
+    usize::try_from(count)
+        .map_err(|_| Failure::new(abi::ERR_COUNT, "count", format!("{count} is negative")))
+}
+
 impl Slots {
-    /// Reads an array of handles.
+    /// Reads an array of handles that the call sets to null.
+    ///
+    /// # Errors
+    /// Returns the errors of [`seen_all`](Self::seen_all).
     ///
     /// # Safety
     ///
-    /// - `array` is null, or readable for `count` handles.
+    /// - The standard gives the array at least `count` handles.
+    unsafe fn read(count: c_int, requests: InOutArray<raw::Request>) -> Result<Self> {
+        // SAFETY: the array has `count` handles (condition of `# Safety`).
+        let slots = unsafe { Self::seen_all(count, requests.input())? };
+        // SAFETY: the array has `count` handles (condition of `# Safety`), and there is one slot for each.
+        let places = unsafe { requests.output().places(slots.len(), REQUESTS_ARRAY)? };
+        Ok(Self { places: Some(places), ..slots })
+    }
+
+    /// Reads an array of handles that the call does not change.
     ///
     /// # Errors
-    /// A negative count, a null pointer, an invalid handle.
-    unsafe fn read(count: c_int, array: *const raw::Request) -> Result<Self> {
-        let Ok(count) = usize::try_from(count) else {
-            return Err(Failure::new(abi::ERR_COUNT, "count", format!("{count} is negative")));
-        };
-        if array.is_null() && count > 0 {
-            return Err(Failure::null("array_of_requests"));
-        }
-        let mut slots = array::room(count, "array_of_requests")?;
-        for at in 0..count {
-            // SAFETY: not null, hence readable for so many handles.
-            let handle = unsafe { array.add(at).read_unaligned() };
+    /// Returns `MPI_ERR_COUNT` if the count is negative, `MPI_ERR_ARG` if the pointer is null, and
+    /// `MPI_ERR_REQUEST` if a handle is invalid.
+    ///
+    /// # Safety
+    ///
+    /// - The standard gives the array at least `count` handles.
+    unsafe fn seen_all(count: c_int, requests: Array<raw::Request>) -> Result<Self> {
+        let count = length(count)?;
+        // SAFETY: the array has `count` handles (condition of `# Safety`), which are read before this
+        // returns.
+        let handles = unsafe { requests.entries(count, REQUESTS_ARRAY)? };
+        let mut slots = room(count, REQUESTS_ARRAY)?;
+        for handle in handles {
             slots.push(slot(handle)?);
         }
-        Ok(Self { array: array.cast_mut(), slots })
+        Ok(Self { places: None, slots })
     }
 }
+
+/// The name of the argument of the calls with several requests.
+const REQUESTS_ARRAY: &str = "array_of_requests";
 
 impl<S: AsRef<[Slot]>> Slots<S> {
     fn len(&self) -> usize {
@@ -96,8 +124,8 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         self.requests().any(is_active)
     }
 
-    /// Whether all are complete; looks no further than the first that is not. `seen` is where the
-    /// last look ended.
+    /// Returns whether all requests are complete. It stops at the first that is not; `seen` is where the next
+    /// call continues.
     fn all(&self, seen: &mut usize, ongoing: &mut Ongoing<'_>) -> Option<()> {
         while let Some((_, request)) = self.slots.as_ref().get(*seen) {
             if request.as_ref().is_some_and(|request| !request.poll(ongoing)) {
@@ -108,14 +136,14 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         Some(())
     }
 
-    /// The first active request that is complete.
+    /// Returns the first active request that is complete.
     fn any(&self, ongoing: &mut Ongoing<'_>) -> Option<usize> {
         self.requests().position(|request| {
             is_active(request) && request.as_ref().is_some_and(|request| request.poll(ongoing))
         })
     }
 
-    /// All active requests that are complete, if there are any.
+    /// Returns all active requests that are complete, if there are any.
     fn some(&self, ongoing: &mut Ongoing<'_>) -> Option<Vec<usize>> {
         let complete = |at: &usize| {
             let request = self.at(*at);
@@ -125,8 +153,9 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         (!complete.is_empty()).then_some(complete)
     }
 
-    /// What the runtime found. When it could not go on, no operation can: all that is pending ends
-    /// with that failure. `None` when a generalized request is all that is left to wait for.
+    /// Returns what the runtime found. If the runtime failed, no operation can continue: all pending
+    /// operations end with that failure, and `again` looks once more. `None` if only generalized requests are
+    /// left to wait for.
     fn or_end<R>(
         &self,
         found: typepack::Result<Option<R>>,
@@ -147,64 +176,59 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         }
     }
 
-    /// Takes the result of a complete request; its handle becomes null, unless it is persistent.
-    /// `None` for one that was null or inactive.
-    ///
-    /// # Safety
-    ///
-    /// - The array is writable.
-    unsafe fn conclude(&self, at: usize) -> Option<Outcome> {
+    /// Takes the result of a complete request, and sets its handle to null unless the request is persistent.
+    /// Returns `None` for a request that was null or inactive.
+    fn conclude(&self, at: usize) -> Option<Outcome> {
         let (handle, Some(request)) = &self.slots.as_ref()[at] else { return None };
         let outcome = request.take();
         if request.persistent.is_none() {
             if !request.shared {
                 REQUESTS.remove(handle.0);
             }
-            // SAFETY: within the array, which is writable (promise).
-            unsafe { self.array.add(at).write_unaligned(raw::Request::NULL) };
+            if let Some(places) = self.places {
+                places.at(at).set(raw::Request::NULL);
+            }
         }
         outcome
     }
 }
 
-/// Where the statuses of several operations go, and what their failures make of the call.
+/// The statuses of several operations, and the result of the call that completes them.
 struct Statuses {
-    array: *mut Status,
+    /// `None` for `MPI_STATUSES_IGNORE`.
+    places: Option<Places<Status>>,
     written: Vec<c_int>,
     failure: Option<Failure>,
 }
 
 impl Statuses {
-    fn new(array: *mut Status) -> Self {
-        Self { array, written: Vec::new(), failure: None }
-    }
-
-    /// Writes the next one; `None` for a request that was null or inactive.
+    /// Takes the array of statuses of at most `length` operations.
     ///
     /// # Safety
     ///
-    /// - The array is `MPI_STATUSES_IGNORE`, or writable for one more.
-    unsafe fn push(&mut self, outcome: Option<Outcome>) {
-        let target = match self.array {
-            array if array.is_null() => array,
-            array => array.wrapping_add(self.written.len()),
-        };
-        // SAFETY: writable there (promise), or null.
-        let failure = unsafe { put(outcome, target) };
+    /// - The standard gives the array at least `length` statuses, or the caller ignores them.
+    unsafe fn new(array: OutArray<Status>, length: usize) -> Self {
+        // SAFETY: the array has `length` statuses (condition of `# Safety`).
+        let places = unsafe { array.places_if_given(length) };
+        Self { places, written: Vec::new(), failure: None }
+    }
+
+    /// Writes the next status. `outcome` is `None` for a request that was null or inactive.
+    fn push(&mut self, outcome: Option<Outcome>) {
+        let next = self.written.len();
+        let target = self.places.map_or(StatusOutput::IGNORED, |places| places.at(next).into());
+        let failure = put(outcome, target);
         self.written.push(failure.as_ref().map_or(abi::SUCCESS, |failure| failure.code));
         self.failure = self.failure.take().or(failure);
     }
 
-    /// The result of the call: error fields are written only when there is an error.
-    ///
-    /// # Safety
-    /// As `push`.
-    unsafe fn end(self) -> Result {
+    /// Returns the result of the call. If an operation failed, it first writes the error fields of all
+    /// statuses.
+    fn end(self) -> Result {
         let Some(mut first) = self.failure else { return Ok(()) };
-        if !self.array.is_null() {
+        if let Some(places) = self.places {
             for (at, code) in self.written.into_iter().enumerate() {
-                // SAFETY: a status was written there.
-                unsafe { (&raw mut (*self.array.add(at)).error).write_unaligned(code) };
+                StatusOutput::from(places.at(at)).put_error(code);
             }
         }
         first.code = abi::ERR_IN_STATUS;
@@ -212,168 +236,126 @@ impl Statuses {
     }
 }
 
-/// Writes what an operation says, and returns its failure. Without an operation the status is the
-/// empty one, of which the error field is a part (MPI-5.0 section 3.7.3).
-///
-/// # Safety
-///
-/// - `status` is `MPI_STATUS_IGNORE`, or writable.
-unsafe fn put(outcome: Option<Outcome>, status: *mut Status) -> Option<Failure> {
-    // SAFETY: passed on.
-    unsafe {
-        match &outcome {
-            Some(outcome) => outcome.status.put(status),
-            None => Status::put_empty(status),
-        }
+/// Writes the status of an operation, and returns its failure. Without an operation, it writes the empty
+/// status with its error field (MPI-5.0 section 3.7.3).
+fn put(outcome: Option<Outcome>, status: StatusOutput) -> Option<Failure> {
+    match &outcome {
+        Some(outcome) => status.put(&outcome.status),
+        None => status.put_empty(),
     }
     outcome?.failure
 }
 
-/// The result of one operation.
-///
-/// # Safety
-///
-/// - `status` is `MPI_STATUS_IGNORE`, or writable.
-unsafe fn single(outcome: Option<Outcome>, status: *mut Status) -> Result {
-    // SAFETY: passed on.
-    unsafe { put(outcome, status) }.map_or(Ok(()), Err)
+/// Writes the status of one operation, and returns its result.
+fn single(outcome: Option<Outcome>, status: StatusOutput) -> Result {
+    put(outcome, status).map_or(Ok(()), Err)
 }
 
 /// `MPI_Wait`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn wait(request: *mut raw::Request, status: *mut Status) -> Result {
-    // SAFETY: passed on.
-    let slots = unsafe { Slots::one(request)? };
+pub fn wait(request: InOut<raw::Request>, status: StatusOutput) -> Result {
+    let slots = Slots::one(request)?;
     let mut seen = 0;
     let waited = messages()?.wait_until(|ongoing| slots.all(&mut seen, ongoing));
     slots.or_end(waited.map(Some), |ongoing| slots.all(&mut 0, ongoing))?;
-    // SAFETY: passed on.
-    unsafe { single(slots.conclude(0), status) }
+    single(slots.conclude(0), status)
 }
 
 /// `MPI_Test`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn test(request: *mut raw::Request, flag: *mut c_int, status: *mut Status) -> Result {
-    // SAFETY: passed on.
-    let (slots, flag) = unsafe { (Slots::one(request)?, Out::new(flag, "flag")?) };
+pub fn test(request: InOut<raw::Request>, flag: Output<c_int>, status: StatusOutput) -> Result {
+    let (slots, flag) = (Slots::one(request)?, flag.required("flag")?);
     let looked = messages()?.look(|ongoing| slots.all(&mut 0, ongoing));
     let done = slots.or_end(looked, |ongoing| slots.all(&mut 0, ongoing))?.is_some();
     flag.set(done.into());
     if !done {
         return Ok(());
     }
-    // SAFETY: passed on.
-    unsafe { single(slots.conclude(0), status) }
+    single(slots.conclude(0), status)
 }
 
 /// `MPI_Waitall`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn waitall(count: c_int, requests: *mut raw::Request, statuses: *mut Status) -> Result {
-    // SAFETY: passed on.
+pub fn waitall(
+    count: c_int,
+    requests: InOutArray<raw::Request>,
+    statuses: OutArray<Status>,
+) -> Result {
+    // SAFETY: `MPI_Waitall` gives the array `count` handles.
     let slots = unsafe { Slots::read(count, requests)? };
     let mut seen = 0;
     let waited = messages()?.wait_until(|ongoing| slots.all(&mut seen, ongoing));
     slots.or_end(waited.map(Some), |ongoing| slots.all(&mut 0, ongoing))?;
-    // SAFETY: passed on.
-    unsafe { conclude_all(&slots, statuses) }
+    // SAFETY: `MPI_Waitall` gives the array of statuses `count` entries, one for each slot.
+    conclude_all(&slots, unsafe { Statuses::new(statuses, slots.len()) })
 }
 
-/// # Safety
-///
-/// - The array of requests is writable; `statuses` is ignored, or writable for as many.
-unsafe fn conclude_all(slots: &Slots, statuses: *mut Status) -> Result {
-    let mut statuses = Statuses::new(statuses);
+/// Takes the results of all requests, and writes their statuses.
+fn conclude_all(slots: &Slots, mut statuses: Statuses) -> Result {
     for at in 0..slots.len() {
-        // SAFETY: passed on.
-        unsafe { statuses.push(slots.conclude(at)) };
+        statuses.push(slots.conclude(at));
     }
-    // SAFETY: passed on.
-    unsafe { statuses.end() }
+    statuses.end()
 }
 
 /// `MPI_Testall`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn testall(
+pub fn testall(
     count: c_int,
-    requests: *mut raw::Request,
-    flag: *mut c_int,
-    statuses: *mut Status,
+    requests: InOutArray<raw::Request>,
+    flag: Output<c_int>,
+    statuses: OutArray<Status>,
 ) -> Result {
-    // SAFETY: passed on.
-    let (slots, flag) = unsafe { (Slots::read(count, requests)?, Out::new(flag, "flag")?) };
+    // SAFETY: `MPI_Testall` gives the array `count` handles.
+    let slots = unsafe { Slots::read(count, requests)? };
+    let flag = flag.required("flag")?;
     let looked = messages()?.look(|ongoing| slots.all(&mut 0, ongoing));
     let done = slots.or_end(looked, |ongoing| slots.all(&mut 0, ongoing))?.is_some();
     flag.set(done.into());
     if !done {
         return Ok(());
     }
-    // SAFETY: passed on.
-    unsafe { conclude_all(&slots, statuses) }
+    // SAFETY: `MPI_Testall` gives the array of statuses `count` entries, one for each slot.
+    conclude_all(&slots, unsafe { Statuses::new(statuses, slots.len()) })
 }
 
 /// `MPI_Waitany`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn waitany(
+pub fn waitany(
     count: c_int,
-    requests: *mut raw::Request,
-    index: *mut c_int,
-    status: *mut Status,
+    requests: InOutArray<raw::Request>,
+    index: Output<c_int>,
+    status: StatusOutput,
 ) -> Result {
-    // SAFETY: passed on.
-    let (slots, index) = unsafe { (Slots::read(count, requests)?, Out::new(index, "indx")?) };
+    // SAFETY: `MPI_Waitany` gives the array `count` handles.
+    let slots = unsafe { Slots::read(count, requests)? };
+    let index = index.required("indx")?;
     if !slots.is_any_active() {
         index.set(abi::UNDEFINED);
-        // SAFETY: passed on.
-        unsafe { Status::put_empty(status) };
+        status.put_empty();
         return Ok(());
     }
     let waited = messages()?.wait_until(|ongoing| slots.any(ongoing));
     let found = slots.or_end(waited.map(Some), |ongoing| slots.any(ongoing))?;
     let Some(at) = found else { return Ok(()) };
     index.set(at as c_int);
-    // SAFETY: passed on.
-    unsafe { single(slots.conclude(at), status) }
+    single(slots.conclude(at), status)
 }
 
-/// The first complete one of several; `outcome` is what its status says.
-///
-/// # Safety
-///
-/// - As the C functions, but for what `outcome` does with the array.
-unsafe fn any(
-    count: c_int,
-    requests: *const raw::Request,
-    index: *mut c_int,
-    flag: *mut c_int,
-    status: *mut Status,
+/// Looks for a complete request among several. `outcome` returns the outcome of the one that it finds.
+fn any(
+    slots: Slots,
+    index: Output<c_int>,
+    flag: Output<c_int>,
+    status: StatusOutput,
     outcome: impl FnOnce(&Slots, usize) -> Option<Outcome>,
 ) -> Result {
-    // SAFETY: passed on.
-    let slots = unsafe { Slots::read(count, requests)? };
-    // SAFETY: passed on.
-    let (index, flag) = unsafe { (Out::new(index, "indx")?, Out::new(flag, "flag")?) };
+    let (index, flag) = (index.required("indx")?, flag.required("flag")?);
     let looked = messages()?.look(|ongoing| slots.any(ongoing));
     let found = slots.or_end(looked, |ongoing| slots.any(ongoing))?;
     let none = found.is_none() && !slots.is_any_active();
     flag.set((found.is_some() || none).into());
     index.set(found.map_or(abi::UNDEFINED, |at| at as c_int));
     match found {
-        // SAFETY: passed on.
-        Some(at) => unsafe { single(outcome(&slots, at), status) },
+        Some(at) => single(outcome(&slots, at), status),
         None => {
             if none {
-                // SAFETY: passed on.
-                unsafe { Status::put_empty(status) };
+                status.put_empty();
             }
             Ok(())
         }
@@ -381,206 +363,184 @@ unsafe fn any(
 }
 
 /// `MPI_Testany`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn testany(
+pub fn testany(
     count: c_int,
-    requests: *mut raw::Request,
-    index: *mut c_int,
-    flag: *mut c_int,
-    status: *mut Status,
+    requests: InOutArray<raw::Request>,
+    index: Output<c_int>,
+    flag: Output<c_int>,
+    status: StatusOutput,
 ) -> Result {
-    // SAFETY: the array is writable (promise), and the operation is complete.
-    let conclude = |slots: &Slots, at| unsafe { slots.conclude(at) };
-    // SAFETY: passed on.
-    unsafe { any(count, requests, index, flag, status, conclude) }
+    // SAFETY: `MPI_Testany` gives the array `count` handles.
+    let slots = unsafe { Slots::read(count, requests)? };
+    any(slots, index, flag, status, Slots::conclude)
 }
 
-/// The complete ones of several, with their indices.
-///
-/// # Safety
-///
-/// - The three arrays are writable for as many as are complete; statuses may be ignored.
-unsafe fn conclude_some(
-    slots: &Slots,
-    complete: &[usize],
-    indices: *mut c_int,
-    statuses: *mut Status,
-) -> Result {
-    let mut statuses = Statuses::new(statuses);
-    for (i, at) in complete.iter().enumerate() {
-        // SAFETY: passed on.
-        unsafe {
-            indices.add(i).write_unaligned(*at as c_int);
-            statuses.push(slots.conclude(*at));
+/// Where the calls that complete some of several requests write their results.
+struct SomeOf {
+    count: Place<c_int>,
+    indices: Places<c_int>,
+    statuses: Statuses,
+}
+
+impl SomeOf {
+    /// Checks the outputs.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_ARG` if a pointer is null.
+    ///
+    /// # Safety
+    ///
+    /// - The standard gives both arrays at least `length` entries, or the caller ignores the statuses.
+    unsafe fn new(
+        length: usize,
+        count: Output<c_int>,
+        indices: OutArray<c_int>,
+        statuses: OutArray<Status>,
+    ) -> Result<Self> {
+        let count = count.required("outcount")?;
+        // SAFETY: both arrays have `length` entries (condition of `# Safety`).
+        let (indices, statuses) = unsafe {
+            (indices.places(length, "array_of_indices")?, Statuses::new(statuses, length))
+        };
+        Ok(Self { count, indices, statuses })
+    }
+
+    /// Writes that no request is active.
+    fn none(self) -> Result {
+        self.count.set(abi::UNDEFINED);
+        Ok(())
+    }
+
+    /// Writes the number of complete requests, their indices, and the outcome that `outcome` returns for
+    /// each.
+    fn write(mut self, complete: &[usize], outcome: impl Fn(usize) -> Option<Outcome>) -> Result {
+        self.count.set(complete.len() as c_int);
+        for (i, at) in complete.iter().enumerate() {
+            self.indices.at(i).set(*at as c_int);
+            self.statuses.push(outcome(*at));
         }
+        self.statuses.end()
     }
-    // SAFETY: passed on.
-    unsafe { statuses.end() }
-}
-
-/// The outputs of the calls that complete some of several.
-///
-/// # Safety
-///
-/// - As the C functions.
-unsafe fn some(
-    count: c_int,
-    requests: *const raw::Request,
-    outcount: *mut c_int,
-    indices: *mut c_int,
-) -> Result<(Slots, Out<c_int>)> {
-    // SAFETY: passed on.
-    let (slots, out) = unsafe { (Slots::read(count, requests)?, Out::new(outcount, "outcount")?) };
-    if indices.is_null() && count > 0 {
-        return Err(Failure::null("array_of_indices"));
-    }
-    Ok((slots, out))
 }
 
 /// `MPI_Waitsome`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn waitsome(
+pub fn waitsome(
     count: c_int,
-    requests: *mut raw::Request,
-    outcount: *mut c_int,
-    indices: *mut c_int,
-    statuses: *mut Status,
+    requests: InOutArray<raw::Request>,
+    outcount: Output<c_int>,
+    indices: OutArray<c_int>,
+    statuses: OutArray<Status>,
 ) -> Result {
-    // SAFETY: passed on.
-    let (slots, out) = unsafe { some(count, requests, outcount, indices)? };
+    // SAFETY: `MPI_Waitsome` gives its three arrays `count` entries each, one for each slot.
+    let (slots, out) = unsafe {
+        let slots = Slots::read(count, requests)?;
+        let out = SomeOf::new(slots.len(), outcount, indices, statuses)?;
+        (slots, out)
+    };
     if !slots.is_any_active() {
-        out.set(abi::UNDEFINED);
-        return Ok(());
+        return out.none();
     }
     let waited = messages()?.wait_until(|ongoing| slots.some(ongoing));
     let found = slots.or_end(waited.map(Some), |ongoing| slots.some(ongoing))?;
     let complete = found.unwrap_or_default();
-    out.set(complete.len() as c_int);
-    // SAFETY: passed on.
-    unsafe { conclude_some(&slots, &complete, indices, statuses) }
+    out.write(&complete, |at| slots.conclude(at))
 }
 
 /// `MPI_Testsome`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn testsome(
+pub fn testsome(
     count: c_int,
-    requests: *mut raw::Request,
-    outcount: *mut c_int,
-    indices: *mut c_int,
-    statuses: *mut Status,
+    requests: InOutArray<raw::Request>,
+    outcount: Output<c_int>,
+    indices: OutArray<c_int>,
+    statuses: OutArray<Status>,
 ) -> Result {
-    // SAFETY: passed on.
-    let (slots, out) = unsafe { some(count, requests, outcount, indices)? };
+    // SAFETY: `MPI_Testsome` gives its three arrays `count` entries each, one for each slot.
+    let (slots, out) = unsafe {
+        let slots = Slots::read(count, requests)?;
+        let out = SomeOf::new(slots.len(), outcount, indices, statuses)?;
+        (slots, out)
+    };
     if !slots.is_any_active() {
-        out.set(abi::UNDEFINED);
-        return Ok(());
+        return out.none();
     }
     let looked = messages()?.look(|ongoing| slots.some(ongoing));
     let found = slots.or_end(looked, |ongoing| slots.some(ongoing))?;
     let complete = found.unwrap_or_default();
-    out.set(complete.len() as c_int);
-    // SAFETY: passed on.
-    unsafe { conclude_some(&slots, &complete, indices, statuses) }
+    out.write(&complete, |at| slots.conclude(at))
 }
 
-/// The status that a question about a request gets.
+/// Returns the outcome for a query that does not take the result.
 fn seen(request: &Option<Arc<Request>>) -> Option<Outcome> {
     request.as_ref().and_then(|request| request.look())
 }
 
 /// `MPI_Request_get_status`: the result stays where it is.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_status(request: raw::Request, flag: *mut c_int, status: *mut Status) -> Result {
-    // SAFETY: the handle is a local; the rest is passed on.
-    let (slots, flag) = unsafe { (Slots::one(&raw const request)?, Out::new(flag, "flag")?) };
+pub fn get_status(request: raw::Request, flag: Output<c_int>, status: StatusOutput) -> Result {
+    let (slots, flag) = (Slots::seen(request)?, flag.required("flag")?);
     let looked = messages()?.look(|ongoing| slots.all(&mut 0, ongoing));
     let done = slots.or_end(looked, |ongoing| slots.all(&mut 0, ongoing))?.is_some();
     flag.set(done.into());
     if !done {
         return Ok(());
     }
-    // SAFETY: passed on.
-    unsafe { single(seen(slots.at(0)), status) }
+    single(seen(slots.at(0)), status)
 }
 
 /// `MPI_Request_get_status_all`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_status_all(
+pub fn get_status_all(
     count: c_int,
-    requests: *const raw::Request,
-    flag: *mut c_int,
-    statuses: *mut Status,
+    requests: Array<raw::Request>,
+    flag: Output<c_int>,
+    statuses: OutArray<Status>,
 ) -> Result {
-    // SAFETY: passed on.
-    let (slots, flag) = unsafe { (Slots::read(count, requests)?, Out::new(flag, "flag")?) };
+    // SAFETY: `MPI_Request_get_status_all` gives the array `count` handles.
+    let slots = unsafe { Slots::seen_all(count, requests)? };
+    let flag = flag.required("flag")?;
     let looked = messages()?.look(|ongoing| slots.all(&mut 0, ongoing));
     let done = slots.or_end(looked, |ongoing| slots.all(&mut 0, ongoing))?.is_some();
     flag.set(done.into());
     if !done {
         return Ok(());
     }
-    let mut statuses = Statuses::new(statuses);
+    // SAFETY: `MPI_Request_get_status_all` gives the array of statuses `count` entries, one for each slot.
+    let mut statuses = unsafe { Statuses::new(statuses, slots.len()) };
     for request in slots.requests() {
-        // SAFETY: passed on.
-        unsafe { statuses.push(seen(request)) };
+        statuses.push(seen(request));
     }
-    // SAFETY: passed on.
-    unsafe { statuses.end() }
+    statuses.end()
 }
 
 /// `MPI_Request_get_status_any`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_status_any(
+pub fn get_status_any(
     count: c_int,
-    requests: *const raw::Request,
-    index: *mut c_int,
-    flag: *mut c_int,
-    status: *mut Status,
+    requests: Array<raw::Request>,
+    index: Output<c_int>,
+    flag: Output<c_int>,
+    status: StatusOutput,
 ) -> Result {
-    // SAFETY: passed on.
-    unsafe { any(count, requests, index, flag, status, |slots, at| seen(slots.at(at))) }
+    // SAFETY: `MPI_Request_get_status_any` gives the array `count` handles.
+    let slots = unsafe { Slots::seen_all(count, requests)? };
+    any(slots, index, flag, status, |slots, at| seen(slots.at(at)))
 }
 
 /// `MPI_Request_get_status_some`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_status_some(
+pub fn get_status_some(
     count: c_int,
-    requests: *const raw::Request,
-    outcount: *mut c_int,
-    indices: *mut c_int,
-    statuses: *mut Status,
+    requests: Array<raw::Request>,
+    outcount: Output<c_int>,
+    indices: OutArray<c_int>,
+    statuses: OutArray<Status>,
 ) -> Result {
-    // SAFETY: passed on.
-    let (slots, out) = unsafe { some(count, requests, outcount, indices)? };
+    // SAFETY: `MPI_Request_get_status_some` gives its three arrays `count` entries each, one for each slot.
+    let (slots, out) = unsafe {
+        let slots = Slots::seen_all(count, requests)?;
+        let out = SomeOf::new(slots.len(), outcount, indices, statuses)?;
+        (slots, out)
+    };
     if !slots.is_any_active() {
-        out.set(abi::UNDEFINED);
-        return Ok(());
+        return out.none();
     }
     let looked = messages()?.look(|ongoing| slots.some(ongoing));
     let complete = slots.or_end(looked, |ongoing| slots.some(ongoing))?.unwrap_or_default();
-    out.set(complete.len() as c_int);
-    let mut statuses = Statuses::new(statuses);
-    for (i, at) in complete.iter().enumerate() {
-        // SAFETY: passed on.
-        unsafe {
-            indices.add(i).write_unaligned(*at as c_int);
-            statuses.push(seen(slots.at(*at)));
-        }
-    }
-    // SAFETY: passed on.
-    unsafe { statuses.end() }
+    out.write(&complete, |at| seen(slots.at(at)))
 }

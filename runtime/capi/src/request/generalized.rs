@@ -1,38 +1,30 @@
 //! Generalized requests: operations that the user carries out (MPI-5.0 section 13.2).
 //!
-//! `complete.rs` waits for them like for any other; the user's functions are called through
-//! `callback.rs`, without any lock.
+//! `complete.rs` waits for them as for any other request. It calls the user's functions through
+//! `callback.rs`, and holds no lock while it does.
 
 use super::{Running, complete as complete_request, open};
+use crate::argument::Output;
 use crate::callback::Generalized;
 use crate::error::{Failure, Result};
-use crate::out::Out;
 use crate::raw::{self, Callback};
 use std::ffi::c_void;
 
 /// `MPI_Grequest_start`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn start(
+pub fn start(
     query: Callback,
     free: Callback,
     cancel: Callback,
     extra: *mut c_void,
-    request: *mut raw::Request,
+    request: Output<raw::Request>,
 ) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
-    let functions =
-        Generalized::new(query, free, cancel, extra).ok_or_else(|| Failure::null("a function"))?;
+    let out = request.required("request")?;
+    let functions = Generalized::new(query, free, cancel, extra).map_err(Failure::null)?;
     out.set(open(None, Running::User(functions, false))?);
     Ok(())
 }
 
 /// `MPI_Grequest_complete`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn complete(request: raw::Request) -> Result {
+pub fn complete(request: raw::Request) -> Result {
     complete_request(request)
 }

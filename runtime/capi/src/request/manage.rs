@@ -2,34 +2,31 @@
 
 use super::{Outcome, REQUESTS, Request, Running, find, messages};
 use crate::abi;
-use crate::array;
+use crate::argument::{Array, InOut, Place, room};
 use crate::error::{Failure, Result};
-use crate::out::Out;
 use crate::raw;
 use std::ffi::c_int;
 use std::sync::Arc;
 
-/// A handle that is an argument of both directions, and its request.
-///
-/// # Safety
-///
-/// - `request` is null, or readable and writable.
-unsafe fn handle(
-    request: *mut raw::Request,
-) -> Result<(Out<raw::Request>, raw::Request, Arc<Request>)> {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(request, "request")? };
-    // SAFETY: not null, hence readable.
-    let handle = unsafe { request.read_unaligned() };
-    Ok((out, handle, find(handle)?))
+/// Returns the place of a handle, the handle and its request.
+fn handle(
+    request: InOut<raw::Request>,
+) -> Result<(Place<raw::Request>, raw::Request, Arc<Request>)> {
+    let (handle, place) = request.read("request")?;
+    Ok((place, handle, find(handle)?))
 }
 
-/// A request that can be started now.
+/// Checks that a request can be started now.
+///
+/// # Errors
+/// Returns `MPI_ERR_REQUEST` if the request is not persistent, or is active.
 fn startable(request: &Request) -> Result {
     let detail = match (&request.persistent, request.is_inactive()) {
         (Some(_), true) => return Ok(()),
-        (Some(_), false) => "it has been started and not completed",
-        (None, _) => "it is not persistent",
+        (Some(_), false) => {
+            "the persistent request is active: it has been started and not completed"
+        }
+        (None, _) => "not a persistent request",
     };
     Err(Failure::new(abi::ERR_REQUEST, "request", detail))
 }
@@ -37,7 +34,7 @@ fn startable(request: &Request) -> Result {
 fn begin(request: &Request) -> Result {
     startable(request)?;
     let Some(persistent) = &request.persistent else { return Ok(()) };
-    // The runtime's lock is taken by the start, so the request's own must be free.
+    // `start` takes the runtime's lock, so this thread must not hold the request's own lock.
     *request.lock() = Running::Starting;
     let started = persistent.start();
     let mut running = request.lock();
@@ -57,41 +54,36 @@ fn begin(request: &Request) -> Result {
 }
 
 /// `MPI_Start`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn start(request: *mut raw::Request) -> Result {
-    // SAFETY: passed on.
-    let (_, _, request) = unsafe { handle(request)? };
+pub fn start(request: InOut<raw::Request>) -> Result {
+    let (_, _, request) = handle(request)?;
     begin(&request)
 }
 
-/// `MPI_Startall`: nothing is started unless all can be.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn startall(count: c_int, requests: *mut raw::Request) -> Result {
+/// `MPI_Startall`: starts no request unless all can be started.
+pub fn startall(count: c_int, requests: Array<raw::Request>) -> Result {
     let Ok(count) = usize::try_from(count) else {
         return Err(Failure::new(abi::ERR_COUNT, "count", format!("{count} is negative")));
     };
-    if requests.is_null() && count > 0 {
-        return Err(Failure::null("array_of_requests"));
-    }
-    let mut found = array::room(count, "array_of_requests")?;
-    for at in 0..count {
-        // SAFETY: not null, hence an array of so many handles (C's promise).
-        let (_, handle, request) = unsafe { handle(requests.add(at))? };
+    // SAFETY: `MPI_Startall` gives the array `count` handles, which are read before it returns.
+    let requests = unsafe { requests.entries(count, "array_of_requests")? };
+    let mut found = room(count, "array_of_requests")?;
+    for handle in requests {
+        let request = find(handle)?;
         startable(&request)?;
         if found.iter().any(|(other, _)| *other == handle) {
-            return Err(Failure::new(abi::ERR_REQUEST, "request", "it is in the array twice"));
+            return Err(Failure::new(
+                abi::ERR_REQUEST,
+                "array_of_requests",
+                "the same request stands in the array twice",
+            ));
         }
         found.push((handle, request));
     }
     found.iter().try_for_each(|(_, request)| begin(request))
 }
 
-/// The failure of a call that collective operations do not take (MPI-5.0 sections 6.12 and 6.13); their
-/// communicator hears of it.
+/// Returns the failure of a call that does not take collective operations (MPI-5.0 sections 6.12 and 6.13).
+/// It goes to the error handler of the operation's communicator.
 #[cold]
 fn of_collective(request: &Request, what: &str) -> Failure {
     let detail = format!("a collective operation cannot be {what}");
@@ -102,22 +94,20 @@ fn of_collective(request: &Request, what: &str) -> Failure {
     }
 }
 
-/// `MPI_Cancel`: a receive that no message has matched is cancelled; a send never is.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn cancel(request: *mut raw::Request) -> Result {
-    // SAFETY: passed on.
-    let (_, _, request) = unsafe { handle(request)? };
+/// `MPI_Cancel`: cancels a receive that no message has matched. A send is never cancelled.
+pub fn cancel(request: InOut<raw::Request>) -> Result {
+    let (_, _, request) = handle(request)?;
     if request.collective {
         return Err(of_collective(&request, "cancelled"));
     }
     let user = messages()?.change(|ongoing| {
         let mut running = request.lock();
         match &*running {
-            Running::Inactive => {
-                Err(Failure::new(abi::ERR_REQUEST, "request", "it has not been started"))
-            }
+            Running::Inactive => Err(Failure::new(
+                abi::ERR_REQUEST,
+                "request",
+                "the persistent request has not been started",
+            )),
             Running::Receive(id) => {
                 if ongoing.cancel_receive(*id) {
                     let mut outcome = Outcome::empty();
@@ -130,20 +120,16 @@ pub unsafe fn cancel(request: *mut raw::Request) -> Result {
             _ => Ok(None),
         }
     })??;
-    // The user's function is called without any lock.
+    // The user's function is called without holding a lock.
     match user.map(|(functions, complete)| functions.cancel(complete)) {
         None | Some(0) => Ok(()),
         Some(code) => Err(Failure::of_callback(code, "cancel_fn")),
     }
 }
 
-/// `MPI_Request_free`: an operation in flight goes on, and completes unseen.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn free(request: *mut raw::Request) -> Result {
-    // SAFETY: passed on.
-    let (out, handle, request) = unsafe { handle(request)? };
+/// `MPI_Request_free`: a pending operation continues, and nothing reports its completion.
+pub fn free(request: InOut<raw::Request>) -> Result {
+    let (out, handle, request) = handle(request)?;
     if request.collective && (request.persistent.is_none() || !request.is_inactive()) {
         return Err(of_collective(&request, "freed before it is complete"));
     }
@@ -157,7 +143,7 @@ pub unsafe fn free(request: *mut raw::Request) -> Result {
                     ongoing.forget(id);
                 }
             }
-            // Its handle stays valid for `MPI_Grequest_complete`, which frees it.
+            // The handle stays valid for `MPI_Grequest_complete`, which frees the request.
             Running::User(functions, false) => {
                 *running = Running::Freed(*functions);
                 return true;

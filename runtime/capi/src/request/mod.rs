@@ -1,12 +1,13 @@
 //! Requests behind handles: operations that have been started and not yet completed.
 //!
-//! `p2p/` and `generalized.rs` make them, and the last completes its own; `complete.rs` waits, tests and
-//! asks; `manage.rs` starts, cancels and frees. What an operation is at the moment is [`Running`];
-//! it becomes [`Running::Finished`] under the runtime's lock (`Request::poll`) and is taken without
-//! it, because the user's functions of a generalized request are called then.
+//! `p2p/`, `coll/` and `generalized.rs` make requests. `complete.rs` waits, tests and queries. `manage.rs`
+//! starts, cancels and frees. The state of an operation is a [`Running`]. It becomes [`Running::Finished`]
+//! while the runtime's lock is held (`Request::poll`). The result is taken without that lock, because this
+//! may call the user's functions of a generalized request.
 //!
-//! Invariants: a request's own lock is taken under the runtime's, never the other way round; a
-//! request holds its communicator, and the runtime the plans, so both may be freed meanwhile.
+//! Invariants: a request's own lock may be taken while the runtime's lock is held, never the other way round.
+//! A request keeps its communicator alive, and the runtime keeps the plans alive, so the program may free
+//! both while the operation is pending.
 
 pub mod complete;
 pub mod generalized;
@@ -25,7 +26,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use typepack::{Messages, Ongoing, Operation};
 
-/// What a completed operation says.
+/// The result of a completed operation.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The status, without its error.
@@ -35,17 +36,17 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// That of an operation without a message (MPI-5.0 section 3.7.3).
+    /// Returns the outcome of an operation without a message (MPI-5.0 section 3.7.3).
     pub fn empty() -> Self {
         Self { status: Status::empty(), failure: None }
     }
 
-    /// That of a receive from nobody (MPI-5.0 section 3.10).
+    /// Returns the outcome of a receive from `MPI_PROC_NULL` (MPI-5.0 section 3.10).
     pub fn from_nobody() -> Self {
         Self { status: Status { source: abi::PROC_NULL, ..Status::empty() }, failure: None }
     }
 
-    /// That of a receive.
+    /// Returns the outcome of a receive.
     pub fn of_receive(on: &On, result: typepack::Result<typepack::Status>) -> Self {
         match result {
             Ok(status) => Self { status: on.comm.status(status), failure: None },
@@ -56,21 +57,21 @@ impl Outcome {
         }
     }
 
-    /// That of a send.
+    /// Returns the outcome of a send.
     pub fn of_send(on: &On, result: typepack::Result<typepack::Status>) -> Self {
         let failure = result.err().map(|error| on.raise(error));
         Self { status: Status::empty(), failure }
     }
 }
 
-/// What an operation is at the moment.
+/// The state of an operation.
 #[derive(Debug)]
 pub enum Running {
     /// A persistent request that has not been started, or whose result has been taken.
     Inactive,
-    /// Between the two: another thread is starting it.
+    /// A thread is starting a persistent request.
     Starting,
-    /// Complete; the result has not been taken.
+    /// The operation is complete; its result has not been taken.
     Finished(Outcome),
     /// A send of the runtime.
     Send(u64),
@@ -78,22 +79,22 @@ pub enum Running {
     Receive(u64),
     /// A collective operation of the runtime.
     Collective(u64),
-    /// Both, and what the receive said if it is complete.
+    /// A send and a receive, each `None` when it is complete, and the outcome of the receive.
     Both(Option<u64>, Option<u64>, Outcome),
-    /// All of these sends.
+    /// A flush, which waits for all of these sends.
     Flush(Vec<u64>),
-    /// Whatever the user does; complete when the user says so.
+    /// A generalized request, and whether the user has completed it.
     User(Generalized, bool),
-    /// The same, freed before the user said so: nobody can wait for it any more.
+    /// A generalized request that was freed before the user completed it. No call can wait for it.
     Freed(Generalized),
 }
 
-/// How a persistent request is started.
+/// Starts a persistent request.
 pub trait Start: fmt::Debug + Send + Sync {
-    /// Starts it.
+    /// Starts the operation.
     ///
     /// # Errors
-    /// What the nonblocking call would say.
+    /// Returns the errors of the nonblocking call.
     fn start(&self) -> Result<Running>;
 }
 
@@ -102,11 +103,12 @@ pub trait Start: fmt::Debug + Send + Sync {
 pub struct Request {
     on: Option<On>,
     persistent: Option<Box<dyn Start>>,
-    /// It is a collective operation.
+    /// Whether the operation is collective.
     collective: bool,
-    /// The communicator that it makes. Not dropped under the runtime's lock.
+    /// The communicator that the operation makes. It is not dropped while the runtime's lock is held.
     making: Option<Box<Making>>,
-    /// All sends that were complete at once have one handle, which is never invalid.
+    /// Whether this is the request that all sends share that were complete at once. Its handle never becomes
+    /// invalid.
     shared: bool,
     running: Mutex<Running>,
 }
@@ -115,16 +117,16 @@ static REQUESTS: Table<Request> = Table::new(Kind::Request);
 
 impl Request {
     fn lock(&self) -> MutexGuard<'_, Running> {
-        // Every change is one assignment: a panic between two leaves nothing half done.
+        // A poisoned lock is fine: every change is one assignment, so a panic leaves no change half done.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it is persistent and not started.
+    /// Returns whether the request is persistent and not started.
     fn is_inactive(&self) -> bool {
         matches!(*self.lock(), Running::Inactive)
     }
 
-    /// Looks whether the operation is complete, and keeps its result if so.
+    /// Returns whether the operation is complete; keeps its result if it is.
     fn poll(&self, ongoing: &mut Ongoing<'_>) -> bool {
         let mut running = self.lock();
         let finished = match (&mut *running, &self.on) {
@@ -172,13 +174,13 @@ impl Request {
         }
     }
 
-    /// What a collective operation says; what it makes is there from now on.
+    /// Returns the outcome of a collective operation, and makes the handle of its communicator valid.
     fn of_collective(&self, on: &On, result: typepack::Result<()>) -> Outcome {
         let made = result.and_then(|()| self.making.as_ref().map_or(Ok(()), |making| making.end()));
         Outcome { status: Status::empty(), failure: made.err().map(|error| on.raise(error)) }
     }
 
-    /// Gives up on an operation that can complete no more: its memory is let go.
+    /// Abandons an operation that can no longer complete, so that the runtime no longer uses its memory.
     #[cold]
     fn abandon(&self, messages: &Messages, failure: &Failure) {
         let mut running = self.lock();
@@ -194,7 +196,8 @@ impl Request {
             Some(on) => on.raise(failure.clone()),
             None => failure.clone(),
         };
-        // A generalized request is the user's: it may still complete, and its functions be called.
+        // The user carries out a generalized request, so it may still complete, and its functions are called
+        // then.
         if !matches!(*running, Running::User(..) | Running::Freed(_)) {
             let outcome = Outcome { status: Status::empty(), failure: Some(failure) };
             *running = Running::Finished(outcome);
@@ -205,8 +208,8 @@ impl Request {
         }
     }
 
-    /// The result of a complete operation; the request is inactive, or gone, afterwards. `None` if
-    /// it was inactive before.
+    /// Takes the result of a complete operation. The request is inactive afterwards. `None` if it was
+    /// inactive before.
     fn take(&self) -> Option<Outcome> {
         if self.shared {
             return Some(Outcome::empty());
@@ -227,7 +230,7 @@ impl Request {
         })
     }
 
-    /// The result of a complete operation, left where it is; `None` if it is inactive.
+    /// Returns the result of a complete operation, and keeps it; `None` if the request is inactive.
     fn look(&self) -> Option<Outcome> {
         let running = self.lock();
         Some(match &*running {
@@ -243,7 +246,7 @@ impl Request {
     }
 }
 
-/// What the user's query function says.
+/// Returns the outcome that the user's query function reports.
 fn asked(functions: Generalized) -> Outcome {
     let mut outcome = Outcome::empty();
     let code = functions.query(&mut outcome.status);
@@ -253,15 +256,14 @@ fn asked(functions: Generalized) -> Outcome {
     outcome
 }
 
-/// The messages of the process, for waiting and looking: those of every communicator are waited
-/// for in one place.
+/// Returns the messages of the process. Waiting for them waits for the messages of all communicators.
 ///
 /// # Errors
-/// The process is in no job.
+/// Returns `MPI_ERR_OTHER` if the process has not joined a job.
 pub fn messages() -> Result<&'static Messages> {
     match comm::world() {
         Some(world) => Ok(world.messages()),
-        None => Err(Failure::new(abi::ERR_OTHER, "request", "this process is in no job")),
+        None => Err(Failure::new(abi::ERR_OTHER, "request", "this process has not joined a job")),
     }
 }
 
@@ -284,23 +286,24 @@ fn insert(request: Request) -> Result<raw::Request> {
     }
 }
 
-/// A handle for an operation that has been started.
+/// Makes a request for an operation that has been started.
 ///
 /// # Errors
-/// No handle is left; the operation has been cut loose from its memory then.
+/// Returns `MPI_ERR_OTHER` if no handle is left. Then the operation has been abandoned, and no longer uses
+/// its memory.
 pub fn open(on: Option<On>, running: Running) -> Result<raw::Request> {
     insert(Request::new(on, running))
 }
 
-/// A handle for an operation that can be started again and again.
+/// Makes a request for an operation that can be started repeatedly.
 ///
 /// # Errors
-/// No handle is left.
+/// Returns `MPI_ERR_OTHER` if no handle is left.
 pub fn persistent(on: On, start: Box<dyn Start>) -> Result<raw::Request> {
     insert(Request { persistent: Some(start), ..Request::new(Some(on), Running::Inactive) })
 }
 
-/// What a collective operation that has been started is.
+/// Returns the state of a collective operation that has just been started.
 pub fn collective(operation: Operation) -> Running {
     match operation {
         Operation::Done(_) => Running::Finished(Outcome::empty()),
@@ -308,10 +311,10 @@ pub fn collective(operation: Operation) -> Running {
     }
 }
 
-/// A handle for a collective operation that has been started, and for the communicator that it makes.
+/// Makes a request for a collective operation that has been started, and for the communicator that it makes.
 ///
 /// # Errors
-/// As [`open`]; no communicator could be made.
+/// Returns the errors of [`open`], and the runtime's error if the communicator cannot be made.
 pub fn open_collective(
     on: On,
     running: Running,
@@ -324,20 +327,20 @@ pub fn open_collective(
     insert(request)
 }
 
-/// A handle for a collective operation that can be started again and again.
+/// Makes a request for a collective operation that can be started repeatedly.
 ///
 /// # Errors
-/// No handle is left.
+/// Returns `MPI_ERR_OTHER` if no handle is left.
 pub fn persistent_collective(on: On, start: Box<dyn Start>) -> Result<raw::Request> {
     let request = Request::new(Some(on), Running::Inactive);
     insert(Request { persistent: Some(start), collective: true, ..request })
 }
 
-/// The handle of sends that were complete when their call returned: most of them, so they share
-/// one object instead of making one each.
+/// Returns the handle of all sends that were complete when their call returned. Most sends are, so they share
+/// one request instead of making one each.
 ///
 /// # Errors
-/// No handle is left.
+/// Returns `MPI_ERR_OTHER` if no handle is left.
 pub fn sent() -> Result<raw::Request> {
     static SENT: OnceLock<raw::Request> = OnceLock::new();
     if let Some(handle) = SENT.get() {
@@ -348,10 +351,10 @@ pub fn sent() -> Result<raw::Request> {
     Ok(*SENT.get_or_init(|| handle))
 }
 
-/// The request of a handle.
+/// Returns the request of a handle.
 ///
 /// # Errors
-/// `MPI_ERR_REQUEST`, also for a generalized request that has been freed.
+/// Returns `MPI_ERR_REQUEST` if the handle is not valid, or a generalized request has been freed.
 pub fn find(request: raw::Request) -> Result<Arc<Request>> {
     let found = REQUESTS.find(request.0).ok_or_else(|| invalid(request))?;
     if matches!(*found.lock(), Running::Freed(_)) {
@@ -360,11 +363,11 @@ pub fn find(request: raw::Request) -> Result<Arc<Request>> {
     Ok(found)
 }
 
-/// Completes a generalized request; `MPI_Grequest_complete`.
+/// Completes a generalized request (`MPI_Grequest_complete`).
 ///
 /// # Errors
-/// `MPI_ERR_REQUEST` for any other request, and for one that is complete; what its free function
-/// returns.
+/// Returns `MPI_ERR_REQUEST` if the request is of another kind or already complete, and the code of its free
+/// function.
 pub fn complete(handle: raw::Request) -> Result {
     let request = REQUESTS.find(handle.0).ok_or_else(|| invalid(handle))?;
     let mut running = request.lock();
@@ -375,10 +378,14 @@ pub fn complete(handle: raw::Request) -> Result {
         }
         Running::Freed(functions) => Some(*functions),
         Running::User(..) => {
-            return Err(Failure::new(abi::ERR_REQUEST, "request", "it is complete already"));
+            return Err(Failure::new(
+                abi::ERR_REQUEST,
+                "request",
+                "the generalized request is already complete",
+            ));
         }
         _ => {
-            let detail = "it is not a generalized request";
+            let detail = "not a generalized request";
             return Err(Failure::new(abi::ERR_REQUEST, "request", detail));
         }
     };
@@ -387,7 +394,7 @@ pub fn complete(handle: raw::Request) -> Result {
         messages()?.nudge();
         return Ok(());
     };
-    // Whoever takes it out of the table calls the function, once.
+    // The thread that removes the request from the table calls the free function, so it is called once.
     if REQUESTS.remove(handle.0).is_none() {
         return Err(invalid(handle));
     }
@@ -403,7 +410,7 @@ fn invalid(request: raw::Request) -> Failure {
     Failure::no_object(abi::ERR_REQUEST, ("request", "request"), request.0, null)
 }
 
-/// The live handle with this integer.
+/// Returns the live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
     REQUESTS.of_int(integer)
 }

@@ -1,11 +1,11 @@
-//! The constants of the ABI as Rust source: `crate::abi`.
+//! Makes the constants of the ABI as Rust source (`abi.rs` of `typepack-capi-datatype`).
 //!
-//! Integers, and handles and pointers as the integers they are compared with.
+//! Handles and pointers become the integers that they are compared with.
 
 use super::rows::Constant;
 use std::fmt::Write;
 
-/// The whole file.
+/// Returns the whole file.
 pub fn constants(constants: &[Constant]) -> String {
     let mut out = String::new();
     for Constant { name, kind, value, .. } in constants {
@@ -14,7 +14,7 @@ pub fn constants(constants: &[Constant]) -> String {
             _ if name == "MPI_DISPLACEMENT_CURRENT" => "i64",
             _ => "i32",
         };
-        // Two begin with a digit.
+        // Two names begin with a digit.
         let short = &name["MPI_".len()..];
         let digit = if short.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
         let _ = writeln!(out, "/// `{name}`.\npub const {digit}{short}: {rust_kind} = {value};");

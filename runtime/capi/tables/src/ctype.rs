@@ -1,12 +1,15 @@
-//! What a C type of the ABI is in Rust.
+//! The Rust types for the C types of the ABI.
 //!
-//! Handles are a type each (`crate::raw`), so that a communicator cannot be passed for a datatype;
-//! pointers stay pointers; callbacks are opaque addresses until `capi/src/callback.rs` has compared them
-//! with the sentinels.
+//! Each kind of handle has a type of its own (`raw.rs` of `typepack-capi-datatype`), so that a communicator
+//! cannot be passed for a datatype. Pointers stay pointers. Callbacks are opaque addresses until
+//! `capi/src/callback.rs` has compared them with the sentinels.
 
 use super::rows::HANDLES;
 
-/// The Rust spelling of a C type; `callbacks` are the names of callback types.
+/// Returns the Rust type for a C type. `callbacks` are the names of callback types.
+///
+/// # Panics
+/// If the table has a type that this function does not know.
 pub fn rust(c_type: &str, callbacks: &[String]) -> String {
     if c_type == "int(*)[3]" {
         return "*mut [c_int; 3]".to_owned();
@@ -15,7 +18,8 @@ pub fn rust(c_type: &str, callbacks: &[String]) -> String {
         if callbacks.iter().any(|name| name == inner) {
             return "raw::Callback".to_owned();
         }
-        // `const T *` is a constant pointer, `T **` a pointer to a mutable one.
+        // `const T *` is a pointer to a constant. `const T **` would be a mutable pointer to a pointer to a
+        // constant.
         return match inner.strip_prefix("const ") {
             Some(inner) if !inner.ends_with('*') => format!("*const {}", rust(inner, callbacks)),
             _ => format!("*mut {}", rust(inner, callbacks)),
@@ -37,7 +41,7 @@ pub fn rust(c_type: &str, callbacks: &[String]) -> String {
         "MPI_Offset" => "raw::Offset",
         "MPI_Status" => "raw::Status",
         tool if tool.starts_with("MPI_T_") => "raw::Tool",
-        other => panic!("no Rust type for {other}"),
+        other => panic!("functions.csv: no Rust type is known for the C type {other}"),
     }
     .to_owned()
 }

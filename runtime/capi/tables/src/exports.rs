@@ -1,16 +1,24 @@
-//! The exported functions as Rust source: `MPI_X` and `PMPI_X` of every row of `abi/functions.csv`.
+//! Makes the exported functions as Rust source: `MPI_X` and `PMPI_X` for every row of `abi/functions.csv`.
 //!
-//! What is built (`abi/built.csv`) goes through `crate::entry::enter`, which checks that the call is allowed now, catches
-//! panics and raises errors, to the function behind it; everything else raises
-//! `MPI_ERR_UNSUPPORTED_OPERATION` the same way and clears its outputs. Both names have the whole
-//! body: a tool that takes over `MPI_X` must reach us through `PMPI_X`.
+//! Each function goes through `crate::entry`, which checks that the call is allowed now, catches panics and
+//! raises errors. A function that is built (`abi/built.csv`) calls its implementation there. It turns each
+//! pointer into the type that the implementation takes for it (`crate::argument`), and so trusts what the C
+//! caller promises about the pointer. Any other function clears its outputs and raises
+//! `MPI_ERR_UNSUPPORTED_OPERATION`. Both names have the whole body: a tool that replaces `MPI_X` must reach
+//! the library through `PMPI_X`.
 
 use super::ctype::rust;
 use super::rows::{Built, Callback, Function, HANDLES, Parameter};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Keywords of Rust among the names of the table.
+/// Why the unsafe blocks of the exported functions are sound. They are the one place that trusts a C caller.
+const TRUST: &str = concat!(
+    "        // SAFETY: the C caller promises what the standard asks for: each pointer is null or what the type\n",
+    "        // of its parameter says (`argument/`), and buffers have the elements that counts and datatypes say.\n",
+);
+
+/// Returns the name of a parameter in Rust, where some names are keywords.
 fn name(parameter: &Parameter) -> String {
     match parameter.name.as_str() {
         "type" | "in" | "ref" => format!("r#{}", parameter.name),
@@ -18,9 +26,9 @@ fn name(parameter: &Parameter) -> String {
     }
 }
 
-/// The object whose error handler an error of this function goes to: the first communicator,
-/// file, window or session among its arguments; no file, where one is not there yet or any more
-/// (MPI-5.0 section 14.7).
+/// Returns the object whose error handler is called for an error of this function: the first communicator,
+/// file, window or session among its arguments, or `MPI_FILE_NULL` for the functions that open or delete a
+/// file (MPI-5.0 section 14.7).
 fn object(function: &Function) -> String {
     if matches!(function.name.as_str(), "MPI_File_open" | "MPI_File_delete") {
         return "At::File(raw::File::NULL)".to_owned();
@@ -38,8 +46,8 @@ fn object(function: &Function) -> String {
         .unwrap_or_else(|| "At::Nothing".to_owned())
 }
 
-/// Statements that check the handles of operations, windows, files and sessions that a function that is not
-/// built gets, also by address where it frees them.
+/// Returns the statements with which a function that is not built checks the handles of operations, windows,
+/// files and sessions among its arguments. If it frees the object, it gets the handle by address.
 fn check(function: &Function) -> String {
     let mut text = String::new();
     for p in function.parameters.iter().filter(|p| !p.array) {
@@ -60,25 +68,25 @@ fn check(function: &Function) -> String {
             ("MPI_Op", false) => writeln!(text, "        crate::{room}::check({name})?;"),
             ("MPI_Op", true) => writeln!(
                 text,
-                "        // SAFETY: null or, so the C caller promises, readable.\n        unsafe {{ crate::{room}::check_at({name})? }};"
+                "{TRUST}        crate::{room}::check_at(unsafe {{ FromC::from_c({name}) }})?;"
             ),
             (_, false) => writeln!(text, "        crate::{room}.check({name}.0)?;"),
             (_, true) => writeln!(
                 text,
-                "        // SAFETY: null or, so the C caller promises, readable.\n        unsafe {{ crate::{room}.check_at({name}.cast())? }};"
+                "{TRUST}        crate::{room}.check_at(unsafe {{ FromC::from_c({name}.cast::<usize>()) }})?;"
             ),
         };
     }
     text
 }
 
-/// Whether a function takes handles by address to free what they stand for.
+/// Returns whether a function takes handles by address and frees their objects.
 fn frees(function: &Function) -> bool {
     ["_free", "_disconnect", "_close", "_finalize"].iter().any(|end| function.name.ends_with(end))
 }
 
-/// Statements that clear the outputs of a function that is not built: null handles, zeros, empty
-/// strings. What is also an input, or an array of unknown length, stays.
+/// Returns the statements with which a function that is not built clears its outputs: null handles, zeros,
+/// empty strings. Outputs that are also inputs, and arrays, stay unchanged.
 fn clear(function: &Function) -> String {
     let mut text = String::new();
     for p in function.parameters.iter().filter(|p| !p.array && !frees(function)) {
@@ -93,12 +101,16 @@ fn clear(function: &Function) -> String {
             }
             _ => continue,
         };
-        let _ = writeln!(text, "        crate::out::clear({}, {null});", name(p));
+        let _ = writeln!(
+            text,
+            "{TRUST}        unsafe {{ Output::from_c({}) }}.write_if_given({null});",
+            name(p)
+        );
     }
     text
 }
 
-/// One exported function.
+/// Writes one exported function.
 fn export(
     out: &mut String,
     f: &Function,
@@ -106,17 +118,18 @@ fn export(
     call: Option<&(Built, bool)>,
     types: &[String],
 ) {
-    let list: Vec<String> = f
-        .parameters
-        .iter()
-        .filter(|p| p.name != "...")
-        .map(|p| format!("{}: {}", name(p), rust(&p.c_type, types)))
-        .collect();
-    let arguments: Vec<String> =
-        f.parameters.iter().filter(|p| p.name != "...").map(name).collect();
+    let parameters: Vec<&Parameter> = f.parameters.iter().filter(|p| p.name != "...").collect();
+    let is_pointer = |p: &Parameter| rust(&p.c_type, types).starts_with('*');
+    let has_pointers = parameters.iter().any(|p| is_pointer(p));
+    let argument = |p: &Parameter| {
+        if is_pointer(p) { format!("FromC::from_c({})", name(p)) } else { name(p) }
+    };
+    let list: Vec<String> =
+        parameters.iter().map(|p| format!("{}: {}", name(p), rust(&p.c_type, types))).collect();
+    let arguments: Vec<String> = parameters.iter().map(|p| argument(p)).collect();
     let (list, arguments) = (list.join(", "), arguments.join(", "));
     let returns = rust(&f.returns, types);
-    // Conversions of handles return the integer itself, not a code.
+    // Conversions of handles return the integer of a handle, not an error code.
     let fixed = f.returns != "int" || f.group == "handle-conversion";
     let body = match call {
         Some((built, generic)) => {
@@ -137,8 +150,14 @@ fn export(
                     (_, true) => "always",
                     (_, false) => "enter",
                 };
+                let call = format!("{path}({arguments})");
+                let call = if has_pointers {
+                    format!("{TRUST}        unsafe {{ {call} }}")
+                } else {
+                    format!("        {call}")
+                };
                 format!(
-                    "    crate::entry::{entry}(\"{}\", {}, || {{\n        // SAFETY: the arguments are those of the C call, which promises what the standard\n        // asks for; whatever can be checked is.\n        unsafe {{ {path}({arguments}) }}\n    }})\n",
+                    "    crate::entry::{entry}(\"{}\", {}, || {{\n{call}\n    }})\n",
                     f.name,
                     object(f)
                 )
@@ -146,40 +165,36 @@ fn export(
         }
         None if f.name.starts_with("MPI_T_") => "    crate::entry::tool_not_built()\n".to_owned(),
         None => {
-            let mut clear = clear(f);
-            if !clear.is_empty() {
-                clear = format!(
-                    "        // SAFETY: outputs are null or, so the C caller promises, writable.\n        unsafe {{\n{clear}        }}\n"
-                );
-            }
-            // Sessions begin before the world does, or without it.
+            // A session may begin before init, or without it.
             let entry = if f.group == "sessions" { "always" } else { "enter" };
             format!(
-                "    crate::entry::{entry}(\"{}\", {}, || {{\n{}{clear}        Err(crate::error::Failure::not_built())\n    }})\n",
+                "    crate::entry::{entry}(\"{}\", {}, || {{\n{}{}        Err(crate::error::Failure::not_built())\n    }})\n",
                 f.name,
                 object(f),
                 check(f),
+                clear(f),
             )
         }
     };
     let _ = write!(
         out,
-        "/// `{symbol}`.\n///\n/// # Safety\n///\n/// - The arguments are what the standard asks for, or can be seen not to be.\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {symbol}({list}) -> {returns} {{\n{body}}}\n\n"
+        "/// `{symbol}`.\n///\n/// # Safety\n///\n/// - Each argument is what the standard asks for, or is detectably wrong: a null pointer, an invalid handle, a number\n///   out of range.\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {symbol}({list}) -> {returns} {{\n{body}}}\n\n"
     );
 }
 
-/// The whole file.
+/// Returns the whole file.
 pub fn exports(functions: &[Function], built: &[Built], callbacks: &[Callback]) -> String {
     let types: Vec<String> = callbacks.iter().map(|c| c.name.clone()).collect();
     let mut rows: BTreeMap<String, (Built, bool)> = BTreeMap::new();
     for row in built {
         let function = functions.iter().find(|f| f.name == row.name);
-        let function = function.unwrap_or_else(|| panic!("built.csv: no function {}", row.name));
-        // A large-count form with another list of arguments has a row of its own.
+        let function = function
+            .unwrap_or_else(|| panic!("built.csv: functions.csv has no function {}", row.name));
+        // A large-count form with other arguments has a row of its own.
         let large = format!("{}_c", row.name);
         let generic = function.has_large && !built.iter().any(|other| other.name == large);
         let again = rows.insert(row.name.clone(), (row.clone(), generic));
-        assert!(again.is_none(), "built.csv: {} is there twice", row.name);
+        assert!(again.is_none(), "built.csv: two rows for {}", row.name);
         if generic {
             rows.insert(large, (row.clone(), true));
         }

@@ -1,18 +1,18 @@
-//! `include/mpi.h`, made from the tables.
+//! Makes `include/mpi.h` from the tables.
 //!
-//! `capi/tests/header.rs` compares the file in the repository with what this makes, or writes it
-//! (`TYPEPACK_BLESS=1`). The text is ours; names, values and prototypes are the ABI's. The block of
-//! names outside the ABI is left out where `TYPEPACK_NO_COMPAT` is defined.
+//! `capi/tests/header.rs` compares the file in the repository with the result of [`header`], or writes the
+//! file (`TYPEPACK_BLESS=1`). Names, values and prototypes are those of the ABI; the text is typepack's own.
+//! A program that defines `TYPEPACK_NO_COMPAT` gets no names outside the ABI.
 
 use super::rows::{Callback, Compat, Constant, Function, HANDLES, Parameter};
 use std::fmt::Write;
 
 const HEAD: &str = "\
-/* mpi.h: the MPI 5 standard ABI, as typepack has it.
+/* mpi.h: the MPI 5 standard ABI, from typepack.
  *
- * Made from runtime/capi/abi; do not edit. A program compiled with this header runs with every
- * library that offers the ABI. The names outside the ABI at the end are left out where
- * TYPEPACK_NO_COMPAT is defined before this file is included.
+ * Generated from runtime/capi/abi; do not edit. A program compiled with this header runs with every
+ * library that has the ABI. If TYPEPACK_NO_COMPAT is defined before this file is included, the names
+ * outside the ABI at its end are left out.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -46,7 +46,7 @@ const TOOLS: [&str; 6] = [
     "MPI_T_event_instance",
 ];
 
-/// The constants of the two enumerations of the tool interface: kind, type.
+/// The two enumerations of the tool interface: kind of the constants, name of the type.
 const ENUMS: [(&str, &str); 2] =
     [("tool-callback-safety", "MPI_T_cb_safety"), ("tool-source-order", "MPI_T_source_order")];
 
@@ -54,7 +54,7 @@ fn hex(value: i64) -> String {
     format!("{value:#x}")
 }
 
-/// A constant's value in C, if it is a macro.
+/// Returns the value of a constant in C; `None` if the constant is not a macro.
 fn value(constant: &Constant) -> Option<String> {
     let Constant { name, kind, value, .. } = constant;
     let (class, of) = kind.split_once(':').unwrap_or((kind, ""));
@@ -74,7 +74,7 @@ fn value(constant: &Constant) -> Option<String> {
     })
 }
 
-/// A parameter as C writes it.
+/// Returns the declaration of a parameter in C.
 fn parameter(p: &Parameter) -> String {
     p.declaration.replace("** *", "***")
 }
@@ -85,7 +85,7 @@ fn prototype(f: &Function, prefix: &str) -> String {
     format!("{} {prefix}{}({list});", f.returns, f.name)
 }
 
-/// Breaks a line after a comma where it is longer than 100 characters.
+/// Breaks a line that is longer than 100 characters after commas.
 fn fold(line: &str) -> String {
     let mut out = String::new();
     let mut length = 0;
@@ -169,7 +169,7 @@ fn inline_names(compat: &[Compat], out: &mut String) {
     }
 }
 
-/// The whole file.
+/// Returns the whole file.
 pub fn header(
     functions: &[Function],
     constants: &[Constant],
@@ -193,7 +193,7 @@ pub fn header(
         out.truncate(out.trim_end_matches(",\n").len());
         let _ = writeln!(out, "\n}} {name};");
     }
-    heading(&mut out, "Functions that programs hand over");
+    heading(&mut out, "Callbacks");
     for callback in callbacks {
         let line = match callback.returns.as_str() {
             "alias" => format!("typedef {} {};", callback.parameters, callback.name),
@@ -216,7 +216,7 @@ pub fn header(
         let _ = writeln!(out, "#define {} {value}", constant.name);
     }
     for (prefix, text) in
-        [("", "Functions"), ("P", "The same for tools that take over the names above")]
+        [("", "Functions"), ("P", "The same functions for tools that replace the names above")]
     {
         heading(&mut out, text);
         for function in functions {
@@ -242,7 +242,7 @@ pub fn header(
         }
     }
     out.push_str(
-        "\n/* Null and the ignored statuses of both languages, which are no statuses, lie below 8192. */\n\
+        "\n/* The addresses below 8192 are not statuses: null, and the ignored statuses of C and Fortran. */\n\
          static inline int typepack_copy_status(const void *from, void *to)\n{\n    \
          const int *source = (const int *)from;\n    int *target = (int *)to;\n    int i;\n    \
          if ((uintptr_t)from < 8192 || (uintptr_t)to < 8192) return MPI_ERR_ARG;\n    \

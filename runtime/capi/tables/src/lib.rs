@@ -1,8 +1,8 @@
-//! The tables of the MPI 5 standard ABI (`../../abi/*.csv`), and what is generated from them.
+//! Reads the tables of the MPI 5 standard ABI (`../../abi/*.csv`), and generates source from them.
 //!
-//! Build scripts and tests use this crate; no program that runs under MPI links it. `rows.rs` reads the
-//! tables. From the rows come the constants (`constants.rs`), the exported functions of the C face
-//! (`exports.rs`, with the Rust spelling of C types from `ctype.rs`), and `include/mpi.h` (`header.rs`).
+//! Build scripts and tests use this crate. No program that runs under MPI links it. `rows.rs` reads the
+//! tables. From the rows, `constants.rs` makes the constants, `exports.rs` the exported functions of the C
+//! face (with the Rust types from `ctype.rs`), and `header.rs` makes `include/mpi.h`.
 
 mod constants;
 mod ctype;
@@ -17,7 +17,7 @@ pub use rows::{Built, Callback, Compat, Constant, Function, HANDLES, Parameter, 
 
 use std::path::Path;
 
-/// The folder of the tables.
+/// Returns the folder of the tables.
 pub fn folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../abi"))
 }
@@ -41,7 +41,7 @@ impl Tables {
     /// Reads the tables.
     ///
     /// # Panics
-    /// When a table cannot be read: there is nothing to build then.
+    /// If a table cannot be read or has a malformed row. Then nothing can be built.
     pub fn read() -> Self {
         let abi = folder();
         Self {

@@ -1,8 +1,8 @@
-//! The tables of the ABI (`../../abi/*.csv`) as rows. What a C type is in Rust is `ctype.rs`'s answer.
+//! The rows of the ABI's tables (`../../abi/*.csv`). `ctype.rs` converts their C types to Rust types.
 
 use std::path::Path;
 
-/// The handle kinds with an entry in `crate::raw`.
+/// The kinds of handles that have a type in `raw.rs` of `typepack-capi-datatype`.
 pub const HANDLES: [&str; 11] = [
     "MPI_Comm",
     "MPI_Datatype",
@@ -24,7 +24,7 @@ pub struct Function {
     pub name: String,
     /// The C return type.
     pub returns: String,
-    /// The parameters as C has them; empty for `void`.
+    /// The parameters in C; empty for `void`.
     pub parameters: Vec<Parameter>,
     /// The table's group.
     pub group: String,
@@ -37,11 +37,11 @@ pub struct Function {
 /// One parameter of a function.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// Its name; `...` for the variadic end.
+    /// Its name; `...` for variadic arguments.
     pub name: String,
-    /// Its C type with `*` for what the table writes as brackets: `const MPI_Aint *`.
+    /// Its C type, with `*` where the table has brackets: `const MPI_Aint *`.
     pub c_type: String,
-    /// Its declaration as in the table: `const MPI_Aint array_of_displacements[]`.
+    /// Its declaration in the table: `const MPI_Aint array_of_displacements[]`.
     pub declaration: String,
     /// Whether the table has brackets.
     pub array: bool,
@@ -78,24 +78,24 @@ pub struct Callback {
 pub struct Compat {
     /// Its name.
     pub name: String,
-    /// `type`, `function`, `constant`, or `in-abi-…` for what the ABI has already.
+    /// `type`, `function`, `constant`, or `in-abi-…` for a name that the ABI has too.
     pub kind: String,
     /// The C declaration, or the C type of a constant.
     pub declaration: String,
     /// A constant's value.
     pub value: String,
-    /// What replaces it in the ABI.
+    /// The name that replaces it in the ABI.
     pub replacement: String,
 }
 
-/// What is built: the Rust function behind a function of the ABI.
+/// One function that is built, and the Rust function that implements it.
 #[derive(Clone, Debug)]
 pub struct Built {
-    /// `MPI_Type_vector`; its large-count twin has the same row.
+    /// `MPI_Type_vector`. The row is also that of the large-count form.
     pub name: String,
-    /// Path below the crate: `datatype::construct::vector`.
+    /// The path of the Rust function in the crate: `datatype::construct::vector`.
     pub path: String,
-    /// Whether it may be called before init and after finalize.
+    /// Whether the function may be called before init and after finalize.
     pub always: bool,
 }
 
@@ -124,13 +124,13 @@ fn parameter(text: &str) -> Parameter {
         "" => kind,
         "[]" => format!("{kind}*"),
         "[][3]" => format!("{kind}(*)[3]"),
-        other => panic!("brackets {other} in {declaration}"),
+        other => panic!("functions.csv: unknown brackets {other} in \"{declaration}\""),
     };
     let (name, array) = (name.to_owned(), !brackets.is_empty());
     Parameter { name, c_type, declaration, array }
 }
 
-/// All functions, in the table's order.
+/// Returns all functions, in the order of the table.
 pub fn functions(abi: &Path) -> Vec<Function> {
     rows(&abi.join("functions.csv"))
         .iter()
@@ -148,16 +148,16 @@ pub fn functions(abi: &Path) -> Vec<Function> {
         .collect()
 }
 
-/// A decimal or hexadecimal number of a table.
+/// Parses a decimal or hexadecimal number of a table.
 pub fn number(text: &str) -> i64 {
     let parsed = match text.strip_prefix("0x") {
         Some(hex) => i64::from_str_radix(hex, 16),
         None => text.parse(),
     };
-    parsed.unwrap_or_else(|error| panic!("{text}: {error}"))
+    parsed.unwrap_or_else(|error| panic!("\"{text}\" is not a number: {error}"))
 }
 
-/// All constants, in the table's order.
+/// Returns all constants, in the order of the table.
 pub fn constants(abi: &Path) -> Vec<Constant> {
     rows(&abi.join("constants.csv"))
         .iter()
@@ -170,7 +170,7 @@ pub fn constants(abi: &Path) -> Vec<Constant> {
         .collect()
 }
 
-/// All callback types.
+/// Returns all callback types.
 pub fn callbacks(abi: &Path) -> Vec<Callback> {
     rows(&abi.join("callbacks.csv"))
         .iter()
@@ -183,7 +183,7 @@ pub fn callbacks(abi: &Path) -> Vec<Callback> {
         .collect()
 }
 
-/// The names outside the ABI.
+/// Returns the names outside the ABI.
 pub fn compat(abi: &Path) -> Vec<Compat> {
     rows(&abi.join("compat.csv"))
         .iter()
@@ -197,7 +197,7 @@ pub fn compat(abi: &Path) -> Vec<Compat> {
         .collect()
 }
 
-/// What is built.
+/// Returns the functions that are built.
 pub fn built(abi: &Path) -> Vec<Built> {
     rows(&abi.join("built.csv"))
         .iter()
@@ -207,7 +207,10 @@ pub fn built(abi: &Path) -> Vec<Built> {
             always: match &row[2] {
                 "always" => true,
                 "between" => false,
-                other => panic!("built.csv: {} may be called {other}?", &row[0]),
+                other => panic!(
+                    "built.csv: {}: when is \"{other}\", not \"always\" or \"between\"",
+                    &row[0]
+                ),
             },
         })
         .collect()

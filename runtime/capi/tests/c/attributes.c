@@ -1,4 +1,4 @@
-/* Attributes of communicators and datatypes: callbacks, sentinels, predefined ones, and the end of the world. */
+/* Attributes of communicators and datatypes: callbacks, sentinels, predefined attributes, and MPI_Finalize. */
 #include "check.h"
 
 static int copies, deletes, refuse;
@@ -41,7 +41,7 @@ static int take_back(MPI_Comm comm, int keyval, void *value, void *state)
     return MPI_SUCCESS;
 }
 
-/* When one of several is not copied, those that were are deleted where they went to. */
+/* When copying one of several attributes fails, the copies of the others are deleted from the duplicate. */
 static void half_copied(void)
 {
     int first, second, size;
@@ -79,7 +79,7 @@ static int delete_type(MPI_Datatype type, int keyval, void *value, void *state)
     return type_refuse == 2 ? MPI_ERR_NAME : MPI_SUCCESS;
 }
 
-/* The same of datatypes; and one whose attributes cannot be deleted stays. */
+/* The same calls for datatypes. A datatype whose attributes cannot be deleted stays. */
 static void of_types(void)
 {
     int keys[2], size, flag;
@@ -162,7 +162,7 @@ int main(int argc, char **argv)
     key = MPI_TAG_UB;
     RAISES(MPI_ERR_KEYVAL, MPI_Comm_free_keyval(&key));
 
-    /* Copied by a function, as it is, and not at all. */
+    /* One attribute is copied by a function, one as it is, and one not at all. */
     OK(MPI_Comm_create_keyval(copy, delete, &key, &extra));
     OK(MPI_Keyval_create(MPI_DUP_FN, MPI_NULL_DELETE_FN, &same, NULL));
     OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &nothing, NULL));
@@ -181,13 +181,13 @@ int main(int argc, char **argv)
     CHECK(flag && value == here);
     OK(MPI_Comm_get_attr(dup, nothing, &value, &flag));
     CHECK(!flag);
-    /* A split copies nothing. */
+    /* A split copies no attributes. */
     MPI_Comm part;
     OK(MPI_Comm_split(MPI_COMM_SELF, 0, 0, &part));
     OK(MPI_Comm_get_attr(part, same, &value, &flag));
     CHECK(!flag && copies == 1);
     OK(MPI_Comm_free(&part));
-    /* A freed key lives on in its values. */
+    /* The values of a freed key keep the key alive. */
     freed = key;
     OK(MPI_Comm_free_keyval(&key));
     CHECK(key == MPI_KEYVAL_INVALID);
@@ -197,7 +197,7 @@ int main(int argc, char **argv)
     key = freed;
     RAISES(MPI_ERR_KEYVAL, MPI_Comm_free_keyval(&key));
     RAISES(MPI_ERR_KEYVAL, MPI_Comm_set_attr(MPI_COMM_WORLD, freed, &extra));
-    /* A refusal keeps the communicator; then it goes. */
+    /* If a delete function fails, the communicator stays. Then it is freed. */
     refuse = 1;
     MPI_Comm again = dup;
     RAISES(MPI_ERR_INTERN, MPI_Comm_free(&again));
@@ -207,13 +207,13 @@ int main(int argc, char **argv)
     refuse = 0;
     OK(MPI_Comm_free(&dup));
     CHECK(deletes == 2);
-    /* The last value is let go of by deleting it; with it the key is gone. */
+    /* Deleting the last value ends the freed key. */
     OK(MPI_Comm_delete_attr(MPI_COMM_SELF, freed));
     CHECK(deletes == 3);
     RAISES(MPI_ERR_KEYVAL, MPI_Comm_get_attr(MPI_COMM_SELF, freed, &value, &flag));
     deletes = 2;
 
-    /* Setting again deletes first. */
+    /* Setting an attribute again first deletes the old value. */
     OK(MPI_Comm_create_keyval(MPI_COMM_DUP_FN, delete, &key, &extra));
     OK(MPI_Comm_set_attr(MPI_COMM_WORLD, key, here));
     OK(MPI_Comm_set_attr(MPI_COMM_WORLD, key, NULL));
@@ -224,7 +224,7 @@ int main(int argc, char **argv)
     CHECK(deletes == 4);
     RAISES(MPI_ERR_KEYVAL, MPI_Attr_delete(MPI_COMM_WORLD, key));
     OK(MPI_Keyval_free(&key));
-    /* Keys of other kinds of objects, and none. */
+    /* Keys of other kinds of objects, and numbers that are not keys. */
     OK(MPI_Type_create_keyval(MPI_TYPE_DUP_FN, MPI_TYPE_NULL_DELETE_FN, &key, NULL));
     RAISES(MPI_ERR_KEYVAL, MPI_Comm_set_attr(MPI_COMM_WORLD, key, NULL));
     RAISES(MPI_ERR_KEYVAL, MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_KEYVAL_INVALID, &value, &flag));
@@ -235,13 +235,13 @@ int main(int argc, char **argv)
     half_copied();
     of_types();
 
-    /* The attributes of MPI_COMM_SELF go first at the end, the last one first. */
+    /* MPI_Finalize first deletes the attributes of MPI_COMM_SELF, the last one first. */
     OK(MPI_Comm_delete_attr(MPI_COMM_SELF, nothing));
     for (int i = 0; i < 3; i++) {
         OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_end, &keys[i], NULL));
         OK(MPI_Comm_set_attr(MPI_COMM_SELF, keys[i], (void *)(intptr_t)(i + 1)));
     }
-    /* One that is set again is the last that was set. */
+    /* An attribute that is set again counts as the last one set. */
     OK(MPI_Comm_set_attr(MPI_COMM_SELF, keys[1], (void *)(intptr_t)4));
     CHECK(ended == 1 && order[0] == 2);
     OK(MPI_Finalize());

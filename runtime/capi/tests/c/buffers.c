@@ -1,8 +1,8 @@
-/* Buffered sends: exhaustion, detaching, flushing, automatic buffers, those of communicators. */
+/* Buffered sends: full buffers, detaching, flushing, automatic buffers, buffers of communicators. */
 #include "messages.h"
 
-/* The standard's model is a circular queue (section 3.6.2): when the first of two long messages has
-   left, a short one goes behind the second and one that is nearly as long to the beginning. */
+/* The standard's model is a circular queue (section 3.6.2). When the first of two long messages has left,
+   a short message goes behind the second one, and a message that is nearly as long goes to the beginning. */
 static void around(int other, unsigned char *room)
 {
     enum { A = 80000, B = 40000, C = 75000 };
@@ -18,14 +18,14 @@ static void around(int other, unsigned char *room)
             if (k != 1) continue;
             OK(MPI_Recv(in, A, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
             CHECK(is_filled(in, A, 0));
-            /* Both have fetched the first one. */
+            /* Both ranks have received the first message. */
             meet(other);
         }
         for (int k = 1; k < 4; k++) {
             OK(MPI_Recv(in, A, MPI_BYTE, other, k, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
             CHECK(is_filled(in, sizes[k], k));
         }
-        /* Round and round; and every round begins with an empty buffer. */
+        /* Several rounds, each of which begins with an empty buffer. */
         OK(MPI_Buffer_flush());
     }
     OK(MPI_Buffer_detach(&back, &bytes));
@@ -42,7 +42,7 @@ int main(void)
     void *back = &back;
     MPI_Request request, requests[2];
     (void)index;
-    /* None is attached: as if one without room were. */
+    /* No buffer is attached: the result is a buffer of size 0. */
     RAISES(MPI_ERR_BUFFER, MPI_Bsend(out, 1, MPI_BYTE, other, 0, MPI_COMM_WORLD));
     RAISES(MPI_ERR_BUFFER, MPI_Ibsend(out, 1, MPI_BYTE, other, 0, MPI_COMM_WORLD, &request));
     OK(MPI_Bsend(out, 1, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD));
@@ -60,7 +60,7 @@ int main(void)
             if (!k) OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
             memset(out, 0, LONG);
         }
-        /* Nothing has been received: there is no room for a third. */
+        /* No message has been received, so there is no room for a third. */
         meet(other);
         RAISES(MPI_ERR_BUFFER, MPI_Bsend(out, LONG, MPI_BYTE, other, 2, MPI_COMM_WORLD));
         meet(other);
@@ -78,7 +78,7 @@ int main(void)
     CHECK(back == room && bytes == ROOM);
     around(other, room);
     OK(MPI_Buffer_attach(room, ROOM));
-    /* Persistent. */
+    /* Persistent sends. */
     OK(MPI_Bsend_init(out, LONG, MPI_BYTE, other, 3, MPI_COMM_WORLD, &requests[0]));
     for (int round = 0; round < 3; round++) {
         fill(out, LONG, round);
@@ -91,7 +91,7 @@ int main(void)
     OK(MPI_Request_free(&requests[0]));
     OK(MPI_Buffer_detach(&back, &bytes));
     CHECK(back == room && bytes == ROOM);
-    /* The communicator's own goes before the process's. */
+    /* The buffer of the communicator is used instead of the buffer of the process. */
     OK(MPI_Comm_attach_buffer_c(MPI_COMM_WORLD, room, ROOM));
     RAISES(MPI_ERR_BUFFER, MPI_Comm_attach_buffer(MPI_COMM_WORLD, second, ROOM));
     RAISES(MPI_ERR_BUFFER, MPI_Bsend(out, 1, MPI_BYTE, 0, 0, MPI_COMM_SELF));
@@ -103,7 +103,7 @@ int main(void)
     OK(MPI_Comm_detach_buffer_c(MPI_COMM_WORLD, &back, &large));
     CHECK(back == room && large == ROOM);
     RAISES(MPI_ERR_BUFFER, MPI_Bsend(out, 1, MPI_BYTE, other, 0, MPI_COMM_WORLD));
-    /* Memory of the library. */
+    /* An automatic buffer: memory of the library. */
     OK(MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0));
     for (int k = 0; k < 10; k++) {
         fill(out, LONG, k);

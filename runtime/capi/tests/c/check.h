@@ -1,4 +1,4 @@
-/* Checks of the programs in this directory: a line on standard error and exit code 1. */
+/* The checks of the programs in this directory. A check that fails writes a line on standard error and exits with 1. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The call succeeds. */
+/* Checks that the call succeeds. */
 #define OK(call) RAISES(MPI_SUCCESS, call)
 
-/* The call returns a code of this class. The object's handler must return. */
+/* Checks that the call returns a code of this class. The error handler of the object must return. */
 #define RAISES(wanted, call)                                                              \
     do {                                                                                  \
         int code_ = (call), class_ = -1;                                                  \
@@ -27,7 +27,7 @@
         }                                                                                 \
     } while (0)
 
-/* Errors without an object, and those of the world, are returned from now on. */
+/* From now on, errors without an object and errors on MPI_COMM_WORLD are returned. */
 static inline void errors_return(void)
 {
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));

@@ -1,12 +1,12 @@
-/* One check, for programs that are not linked with the library too: a line on standard error and exit
-   code 1. check.h has those that ask the library what a code means. */
+/* One check, also for programs that are not linked with the library. If it fails, it writes a line on standard
+   error and exits with 1. check.h has the checks that ask the library what an error code means. */
 #ifndef CONDITION_H
 #define CONDITION_H
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The condition holds. */
+/* Checks that the condition holds. */
 #define CHECK(condition)                                                                  \
     do {                                                                                  \
         if (!(condition)) {                                                               \

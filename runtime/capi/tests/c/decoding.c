@@ -1,5 +1,5 @@
-/* MPI-2.2 sections 4.1.12 and 4.1.13 as programs: which addresses are valid, what the decoding calls
-   return for every constructor, and a program that takes any type apart. */
+/* MPI-2.2 sections 4.1.12 and 4.1.13 as programs: valid addresses, the results of the decoding calls for every
+   constructor, and a program that decodes any datatype. */
 #include "transfer.h"
 
 #define LARGE 1000
@@ -8,7 +8,7 @@ static int ni, na, nd, combiner, i[LARGE];
 static MPI_Aint a[LARGE];
 static MPI_Datatype d[LARGE];
 
-/* The section's own program: ask how much, look whether it fits, fetch. */
+/* The program of the section: ask for the sizes, check that they fit, read the contents. */
 static void decode(MPI_Datatype type)
 {
     OK(MPI_Type_get_envelope(type, &ni, &na, &nd, &combiner));
@@ -20,7 +20,7 @@ static void decode(MPI_Datatype type)
     memset(a, 0xab, sizeof a);
     memset(d, 0xab, sizeof d);
     OK(MPI_Type_get_contents(type, ni, na, nd, i, a, d));
-    /* Nothing is written behind what the envelope announced. */
+    /* Nothing is written beyond the entries that the envelope states. */
     int untouched;
     MPI_Aint untouched_too;
     memset(&untouched, 0xab, sizeof untouched);
@@ -37,7 +37,7 @@ static void expect(MPI_Datatype *type, int which, const int *integers, int n, co
     for (int k = 0; k < n; k++) CHECK(i[k] == integers[k]);
     for (int k = 0; k < m; k++) CHECK(a[k] == places[k]);
     for (int k = 0; k < t; k++) CHECK(d[k] == types[k]);
-    /* Room that is too small for what there is. */
+    /* Arrays that are too small for the contents. */
     if (n) RAISES(MPI_ERR_OTHER, MPI_Type_get_contents(*type, n - 1, m, t, i, a, d));
     if (m) RAISES(MPI_ERR_OTHER, MPI_Type_get_contents(*type, n, m - 1, t, i, a, d));
     if (t) RAISES(MPI_ERR_OTHER, MPI_Type_get_contents(*type, n, m, t - 1, i, a, d));
@@ -50,7 +50,7 @@ static void expect(MPI_Datatype *type, int which, const int *integers, int n, co
 #define TYPES(...) (MPI_Datatype[]){__VA_ARGS__}, LENGTH(((MPI_Datatype[]){__VA_ARGS__}))
 #define NONE NULL, 0
 
-/* Where each argument of each constructor comes back. */
+/* Checks where each argument of each constructor is returned. */
 static void every_constructor(void)
 {
     MPI_Datatype t;
@@ -98,8 +98,8 @@ static void every_constructor(void)
     expect(&t, MPI_COMBINER_RESIZED, NONE, PLACES(-4, 100), TYPES(MPI_INT));
 }
 
-/* Unnamed predefined types: the same handle for the same arguments, contents without a type, not to be
-   freed. */
+/* Predefined types without a name: the same handle for the same arguments, no types in the contents, and
+   freeing them is an error. */
 static void by_precision(void)
 {
     MPI_Datatype real, again, complex, integer;
@@ -119,8 +119,8 @@ static void by_precision(void)
     RAISES(MPI_ERR_TYPE, MPI_Type_free(&integer));
 }
 
-/* A program that takes a type apart down to its named types, in the order of its typemap, and frees what
-   it is given: how many of each there are. */
+/* Decodes a datatype down to its named types, in the order of its type map, and frees the handles that it gets.
+   The result is how many elements of each named type there are. */
 static void leaves(MPI_Datatype type, long times, long *ints, long *doubles, int *depth)
 {
     int n, m, t, which;
@@ -178,7 +178,7 @@ static void taken_apart(void)
     OK(MPI_Type_free(&whole));
 }
 
-/* 4.1.12: addresses of variables of several storages, in one type, with MPI_BOTTOM and a count of 1;
+/* 4.1.12: addresses of variables of several storages in one datatype, with MPI_BOTTOM and a count of 1, and
    MPI_BOTTOM + v where v is a valid address. */
 static void addresses(void)
 {
@@ -197,7 +197,7 @@ static void addresses(void)
     for (int k = 0; k < 3; k++) heap[k] = sends() ? k + 20 : 0;
     if (sends()) local[0] = 8, local[1] = 9;
 
-    /* 5 ints and 4 doubles, from anywhere into anywhere. */
+    /* 5 ints and 4 doubles, from several storages into others. */
     char packed[52];
     int position = 0, five[5];
     send_all(MPI_BOTTOM, 1, absolute, packed, 52, MPI_PACKED);

@@ -1,5 +1,5 @@
-/* Before init, the two communicators that everyone has, threads, and after the end: what may be called
-   at any time (MPI-5.0 section 11.4.1) can be, and says where the process stands. */
+/* Calls before init, the two communicators of every process, threads, and calls after finalize. The calls that
+   are allowed at any time (MPI-5.0 section 11.4.1) work, and report the stage of the process. */
 #include "check.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ static void initialized(int begun, int ended)
     CHECK(flag == ended);
 }
 
-/* At any time, also by another thread. */
+/* Allowed at any time, also in another thread. */
 static void *always(void *nothing)
 {
     int n = -1, minor = -1, flag = -1, class, code;
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
     initialized(1, 1);
     always(NULL);
     by_a_thread(always);
-    /* Not built, but not too late either. */
+    /* These functions are not built, but they are allowed now. */
     MPI_Session session = (MPI_Session)&flag;
     RAISES(MPI_ERR_UNSUPPORTED_OPERATION,
            MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));

@@ -1,4 +1,4 @@
-/* What a Fortran layer tells the library, once. */
+/* Properties of a Fortran compiler, which a Fortran layer sets once. */
 #include "check.h"
 
 static int has(MPI_Info info, const char *key, const char *value)
@@ -25,7 +25,7 @@ int main(void)
     OK(MPI_Info_create(&info));
     OK(MPI_Info_set(info, "mpi_integer_size", "four"));
     RAISES(MPI_ERR_INFO_VALUE, MPI_Abi_set_fortran_info(info));
-    /* Datatypes have sizes already; another compiler's would be read wrong. */
+    /* The datatypes have fixed sizes, so other sizes are refused. */
     OK(MPI_Info_set(info, "mpi_integer_size", "8"));
     RAISES(MPI_ERR_ABI, MPI_Abi_set_fortran_info(info));
     OK(MPI_Info_set(info, "mpi_integer_size", "4"));
@@ -39,7 +39,7 @@ int main(void)
     OK(MPI_Abi_set_fortran_info(info));
     RAISES(MPI_ERR_ABI, MPI_Abi_set_fortran_info(info));
     OK(MPI_Info_free(&info));
-    /* A new object each time, with what the library understood. */
+    /* Each call returns a new object with the entries that the library knows. */
     OK(MPI_Abi_get_fortran_info(&got));
     OK(MPI_Info_get_nkeys(got, &n));
     CHECK(n == 4 && has(got, "mpi_integer_size", "4") && has(got, "mpi_real2_supported", "false"));

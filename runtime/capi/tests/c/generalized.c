@@ -1,4 +1,4 @@
-/* Generalized requests: the user's functions are called when the standard says, and once. */
+/* Generalized requests: each function of the user is called once, when the standard says. */
 #include "messages.h"
 #include <pthread.h>
 #include <unistd.h>
@@ -65,13 +65,13 @@ int main(void)
     CHECK(count == 3 && status.MPI_TAG == 42);
     RAISES(MPI_ERR_REQUEST, MPI_Grequest_complete(copy));
     RAISES(MPI_ERR_REQUEST, MPI_Grequest_complete(MPI_REQUEST_NULL));
-    /* Completed by another thread while this one waits. */
+    /* Another thread completes the request while this one waits. */
     request = copy = start();
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, later, &copy) == 0);
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     CHECK(pthread_join(thread, NULL) == 0 && queries == 1 && frees == 1);
-    /* Freed before and after. */
+    /* Freed before completion, and after it. */
     request = copy = start();
     OK(MPI_Request_free(&request));
     CHECK(request == MPI_REQUEST_NULL && frees == 0);
@@ -91,7 +91,7 @@ int main(void)
     OK(MPI_Wait(&request, &status));
     OK(MPI_Test_cancelled(&status, &flag));
     CHECK(flag);
-    /* Beside messages; errors of its functions. */
+    /* Together with messages. Errors of the user's functions. */
     for (failing = 0; failing < 3; failing++) {
         pair[0] = start();
         OK(MPI_Irecv(&value, 1, MPI_INT, 0, 1, MPI_COMM_SELF, &pair[1]));

@@ -1,4 +1,4 @@
-/* Groups: sets, lists, ranges, translation, and what is refused. */
+/* Groups: sets, lists, ranges, translation, and wrong arguments. */
 #include "check.h"
 
 static int size_of(MPI_Group group)
@@ -37,7 +37,7 @@ int main(int argc, char **argv)
     CHECK(compared(world, world) == MPI_IDENT);
     CHECK(compared(world, MPI_GROUP_EMPTY) == MPI_UNEQUAL);
 
-    /* Everything backwards. */
+    /* All ranks in the reverse order. */
     int back[1][3] = {{size - 1, 0, -1}};
     OK(MPI_Group_range_incl(world, 1, back, &made));
     CHECK(compared(world, made) == (size == 1 ? MPI_IDENT : MPI_SIMILAR));
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
     OK(MPI_Group_range_excl(world, 1, back, &other));
     CHECK(other == MPI_GROUP_EMPTY);
 
-    /* What is refused leaves its outputs alone. */
+    /* A call that fails does not change its outputs. */
     MPI_Group kept = (MPI_Group)0x77777, stale = made;
     int twice[2] = {0, 0}, outside[2] = {0, size}, below[1] = {-2};
     int still[1][3] = {{0, 0, 0}}, over[1][3] = {{0, size, 1}};

@@ -1,5 +1,5 @@
-/* Error handlers: whose they are, what they are told, how long they live; the user's own classes,
-   codes and strings. */
+/* Error handlers: which one is called, with which arguments, and how long it lives. Also the classes, codes and
+   strings of the user. */
 #include "check.h"
 
 static MPI_Comm heard_on[8];
@@ -19,14 +19,14 @@ static void hear_too(MPI_Comm *comm, int *code, ...)
     exit(3);
 }
 
-/* One call was heard, on this communicator, with this code; nothing since. */
+/* Checks that the handler was called once, with this communicator and this code. */
 static void check_heard(MPI_Comm comm, int code)
 {
     CHECK(times == 1 && heard_on[0] == comm && heard[0] == code);
     times = 0;
 }
 
-/* A handler is one handle, however often it is asked for, and is freed as often. */
+/* All calls that return an error handler return the same handle, which must be freed as often. */
 static void handles(void)
 {
     MPI_Errhandler made, other, got, again, copy;
@@ -43,7 +43,7 @@ static void handles(void)
     OK(MPI_Errhandler_free(&made));
     CHECK(made == MPI_ERRHANDLER_NULL);
     OK(MPI_Errhandler_free(&again));
-    /* Held once more, so it is still good, also to be set. */
+    /* The program still holds the handle once, so it is valid, and can be set. */
     OK(MPI_Comm_set_errhandler(dup, MPI_ERRORS_RETURN));
     OK(MPI_Comm_get_errhandler(dup, &again));
     CHECK(again == MPI_ERRORS_RETURN);
@@ -51,7 +51,7 @@ static void handles(void)
     CHECK(again == MPI_ERRHANDLER_NULL);
     OK(MPI_Comm_set_errhandler(dup, got));
     OK(MPI_Errhandler_free(&got));
-    /* Now by nobody, but by both communicators. */
+    /* Now the program no longer holds the handle, but both communicators have the handler. */
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
     RAISES(MPI_ERR_ERRHANDLER, MPI_Errhandler_free(&copy));
     RAISES(MPI_ERR_ERRHANDLER, MPI_Comm_set_errhandler(MPI_COMM_SELF, copy));
@@ -70,7 +70,7 @@ static void handles(void)
     OK(MPI_Errhandler_free(&other));
     RAISES(MPI_ERR_ERRHANDLER, MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRHANDLER_NULL));
     RAISES(MPI_ERR_ARG, MPI_Comm_create_errhandler(NULL, &other));
-    /* A handler of a session is made at any time, and for no communicator. */
+    /* A handler for sessions can be made at any time. It cannot be set on a communicator. */
     OK(MPI_Session_create_errhandler((MPI_Session_errhandler_function *)hear_too, &other));
     RAISES(MPI_ERR_ARG, MPI_Comm_set_errhandler(MPI_COMM_SELF, other));
     OK(MPI_Errhandler_free(&other));
@@ -87,7 +87,7 @@ static int refuse(MPI_Comm comm, int key, void *value, void *extra)
     return verdict;
 }
 
-/* Failures go to the communicator they are about, those without one to MPI_COMM_SELF. */
+/* A failure goes to the handler of its communicator. A failure without one goes to that of MPI_COMM_SELF. */
 static void places(void)
 {
     MPI_Comm comm, stale, world = MPI_COMM_WORLD;
@@ -97,7 +97,7 @@ static void places(void)
     OK(MPI_Comm_create_errhandler(hear, &handler));
     OK(MPI_Comm_dup(MPI_COMM_SELF, &comm));
     OK(MPI_Comm_set_errhandler(comm, handler));
-    /* A user's code goes through as it is: to the handler, and to the caller. */
+    /* Handler and caller get the code of the user unchanged. */
     OK(MPI_Add_error_code(MPI_ERR_NAME, &code));
     OK(MPI_Add_error_string(code, "not yet"));
     OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, refuse, &key, NULL));
@@ -119,7 +119,7 @@ static void places(void)
     OK(MPI_Comm_free(&comm));
     OK(MPI_Comm_free_keyval(&key));
     CHECK(times == 0);
-    /* That one is gone: nobody's. */
+    /* This communicator was freed, so the error goes to the handler of MPI_COMM_SELF. */
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, handler));
     RAISES(MPI_ERR_COMM, MPI_Comm_rank(stale, &key));
     check_heard(MPI_COMM_SELF, MPI_ERR_COMM);
@@ -147,7 +147,7 @@ static void hear_file(MPI_File *file, int *code, ...)
     heard_code = *code;
 }
 
-/* Files begin with a handler that returns, and the program may set another one for them. */
+/* The default handler of files returns, and the program may set another one. */
 static void files(void)
 {
     MPI_Errhandler handler, got;
@@ -167,7 +167,7 @@ static void files(void)
     CHECK(heard_file == MPI_FILE_NULL && heard_code == MPI_ERR_QUOTA);
     RAISES(MPI_ERR_FILE, MPI_File_set_errhandler((MPI_File)0x77777, MPI_ERRORS_RETURN));
     CHECK(heard_file == MPI_FILE_NULL && heard_code == MPI_ERR_FILE);
-    /* Neither is there a file before it is open or after it is gone. */
+    /* A file does not exist before it is opened, or after it is closed or deleted. */
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
     heard_code = MPI_SUCCESS;
     RAISES(MPI_ERR_UNSUPPORTED_OPERATION, MPI_File_delete("/nonexistent", MPI_INFO_NULL));
@@ -192,7 +192,7 @@ static void codes(void)
     CHECK(of == class);
     OK(MPI_Error_class(class, &of));
     CHECK(of == class);
-    /* Without a string, with an empty one, and with another. */
+    /* A code without a string, with an empty string, and with another string. */
     OK(MPI_Error_string(code, text, &length));
     CHECK(length == 0 && text[0] == 0);
     RAISES(MPI_ERR_ARG, MPI_Remove_error_string(code));

@@ -1,5 +1,5 @@
-/* Every function on messages and requests with arguments that are wrong: an error of the right class,
-   and nothing written or started. Outputs keep their marks, and at the end no message is there. */
+/* Calls every function on messages and requests with wrong arguments. Each returns an error of the right class,
+   writes nothing and starts nothing: outputs keep their values, and at the end there is no message. */
 #include "messages.h"
 
 #define HANDLE(type, value) ((type)(MPI_Aint)(value))
@@ -11,7 +11,7 @@ static MPI_Message message;
 static int flag, index_, outcount, indices[2];
 static MPI_Datatype uncommitted, stale;
 
-/* What a call that fails must leave as it is. */
+/* Outputs that a failed call must not change. */
 static void mark(void)
 {
     memset(in, 0xab, sizeof in);
@@ -40,7 +40,7 @@ static void check_marks(int line)
         check_marks(__LINE__); \
     } while (0)
 
-/* The arguments that all sends and receives have. CALL(count, type, rank, tag, comm) */
+/* The arguments of all sends and receives: CALL(count, type, rank, tag, comm). */
 #define ARGUMENTS(CALL, ANY)                                                              \
     do {                                                                                  \
         BAD(MPI_ERR_COUNT, CALL(in, -1, MPI_BYTE, 0, 1, MPI_COMM_WORLD));                 \
@@ -81,7 +81,7 @@ static void check_marks(int line)
 #define RECV_(b, n, type, to, tag, comm) MPI_Recv(b, n, type, to, tag, comm, &status)
 #define IRECV_(b, n, type, to, tag, comm) MPI_Irecv(b, n, type, to, tag, comm, &request)
 #define RECV_INIT_(b, n, type, to, tag, comm) MPI_Recv_init(b, n, type, to, tag, comm, &request)
-/* Both at once: the wrong half is the first, then the second. */
+/* Send and receive in one call. First the send half is wrong, then the receive half. */
 #define SR_SEND_(b, n, type, to, tag, comm) \
     MPI_Sendrecv(b, n, type, to, tag, in, 1, MPI_BYTE, 0, 1, comm, &status)
 #define SR_RECV_(b, n, type, to, tag, comm) \
@@ -113,7 +113,7 @@ static void check_marks(int line)
 #define MPROBE_(from, tag, comm) MPI_Mprobe(from, tag, comm, &message, &status)
 #define IMPROBE_(from, tag, comm) MPI_Improbe(from, tag, comm, &flag, &message, &status)
 
-/* A handle that is no request, in every call that takes one. */
+/* Every call that takes a request, with a handle that is not a request. */
 static void bad_request(MPI_Request bad)
 {
     MPI_Request null = MPI_REQUEST_NULL, array[2] = {null, bad};
@@ -231,7 +231,7 @@ int main(void)
     BAD(MPI_ERR_COUNT, MPI_Startall(-1, array));
     BAD(MPI_ERR_COUNT, MPI_Request_get_status_all(-1, array, &flag, &status));
 
-    /* Requests that are none. */
+    /* Handles that are not requests. */
     gone = marked;
     OK(MPI_Recv_init(in, 1, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &gone));
     MPI_Request freed = gone;
@@ -244,7 +244,7 @@ int main(void)
     bad_request(HANDLE(MPI_Request, in));
     bad_request(HANDLE(MPI_Request, -1));
 
-    /* Messages that are none. */
+    /* Handles that are not messages. */
     MPI_Message bad[] = {MPI_MESSAGE_NULL, HANDLE(MPI_Message, 0), HANDLE(MPI_Message, marked),
                          HANDLE(MPI_Message, in), HANDLE(MPI_Message, -1)};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -268,7 +268,7 @@ int main(void)
     BAD(MPI_ERR_COMM, MPI_Comm_iflush_buffer(MPI_COMM_NULL, &request));
     CHECK(back == in && bytes == 0x5a5a5a5a);
 
-    /* Received where it is sent from, and beside it. */
+    /* Receiving into the memory that is sent, and beside it. */
     enum { PLACE = 300000 };
     static unsigned char place[2 * PLACE];
     for (int shift = 0; shift < 3; shift++) {
@@ -285,7 +285,7 @@ int main(void)
         }
     }
 
-    /* Nothing of all that has started anything. */
+    /* None of these calls has started an operation. */
     OK(MPI_Request_free(&marked));
     OK(MPI_Buffer_detach(&back, &bytes));
     CHECK(back == attached && bytes == sizeof attached);

@@ -1,5 +1,5 @@
-/* Packing calls with one wrong argument each: the class of the error, and nothing written; names that are
-   too long, which are cut. */
+/* Packing calls with one wrong argument each: the class of the error is checked, and that nothing is written.
+   Names that are too long are cut. */
 #include "messages.h"
 
 static MPI_Datatype type, uncommitted, stale;
@@ -16,7 +16,7 @@ static int untouched(void)
     return 1;
 }
 
-/* A call with `position` before it; afterwards position, unit and data are as they were. */
+/* Makes a call with this `position`. Afterwards position, unit and data must be unchanged. */
 #define WRONG(class, at, call)                                                               \
     do {                                                                                     \
         position = (at);                                                                     \
@@ -24,7 +24,7 @@ static int untouched(void)
         CHECK(position == (at) && untouched());                                              \
     } while (0)
 
-/* All calls in one form; the types of count and position differ. */
+/* All calls in one form. The two forms differ in the types of count and position. */
 #define FORM(name, pack, unpack, size_of, count_t)                                           \
     static void name(void)                                                                   \
     {                                                                                        \
@@ -55,7 +55,7 @@ static int untouched(void)
         RAISES(MPI_ERR_TYPE, size_of(1, uncommitted, world, &bytes));                        \
         RAISES(MPI_ERR_ARG, size_of(1, type, world, NULL));                                  \
         CHECK(bytes == -7);                                                                  \
-        /* Nothing to pack needs no memory; MPI_BOTTOM is no error where it makes sense. */  \
+        /* Packing 0 elements needs no memory. MPI_BOTTOM is valid for absolute addresses. */  \
         position = 100;                                                                      \
         OK(pack(NULL, 0, type, unit, 100, &position, world));                                \
         CHECK(position == 100 && untouched());                                               \

@@ -1,9 +1,9 @@
-/* MPI-2.2 sections 16.3.5 and 16.3.6 from C's side, with Fortran's part played by integers: statuses as
-   arrays of integers, handles as integers, and example 16.16, whose datatype comes from Fortran. */
+/* The C half of MPI-2.2 sections 16.3.5 and 16.3.6. C code with integers plays the Fortran half: statuses are
+   arrays of integers, handles are integers. In example 16.16 the datatype comes from Fortran. */
 #include "transfer.h"
 
-/* Example 16.16, the half in C: a message of a count and of the array that the type from elsewhere
-   describes by its absolute address. */
+/* The C half of example 16.16: a message that has a count and an array. The datatype from Fortran describes the
+   array by its absolute address. */
 static void c_routine(MPI_Fint *ftype)
 {
     int count = 5, lens[2] = {1, 1};
@@ -30,7 +30,7 @@ static void c_routine(MPI_Fint *ftype)
     OK(MPI_Type_free(&newtype));
 }
 
-/* What the half in Fortran does, which knows handles as integers only. */
+/* The Fortran half, which knows handles only as integers. */
 static void fortran_routine(void)
 {
     float r[5];
@@ -51,7 +51,7 @@ static void fortran_routine(void)
     RAISES(MPI_ERR_TYPE, MPI_Type_commit(&type));
 }
 
-/* The conversion of a status loses nothing: count, elements and cancellation are the same. */
+/* Converting a status keeps count, elements and cancellation. */
 static void statuses(void)
 {
     int data[3] = {1, 2, 3}, got[7], count = -1, elements = -1, cancelled = -1;
@@ -73,7 +73,7 @@ static void statuses(void)
         OK(MPI_Get_elements(&back, pair, &elements));
         OK(MPI_Test_cancelled(&back, &cancelled));
         CHECK(count == MPI_UNDEFINED && elements == 3 && !cancelled);
-        /* Fortran finds source, tag and error by their indices, and may have its own structure. */
+        /* Fortran reads source, tag and error by their indices, and may use a structure of its own. */
         CHECK(f_status[MPI_F_SOURCE] == 0 && f_status[MPI_F_TAG] == 7);
         CHECK(f_status[MPI_F_ERROR] == MPI_ERR_PENDING);
         OK(MPI_Status_c2f08(&status, &f08));
@@ -83,7 +83,7 @@ static void statuses(void)
     }
     OK(MPI_Type_free(&pair));
 
-    /* More than 2^31 bytes, and a cancelled operation, survive the way too. */
+    /* More than 2^31 bytes and a cancelled operation are converted correctly too. */
     MPI_Count big = (MPI_Count)5 << 31, bytes = 0;
     OK(MPI_Irecv(got, 1, MPI_INT, MPI_ANY_SOURCE, 99, MPI_COMM_SELF, &request));
     OK(MPI_Cancel(&request));
@@ -96,7 +96,7 @@ static void statuses(void)
     OK(MPI_Get_elements_c(&back, MPI_BYTE, &bytes));
     CHECK(cancelled == 1 && bytes == big);
 
-    /* The ignored statuses of Fortran are other addresses than C's, and are not converted. */
+    /* The addresses of ignored statuses in Fortran differ from those in C, and are not converted. */
     CHECK(MPI_F_STATUS_IGNORE != NULL && MPI_F_STATUSES_IGNORE != NULL);
     CHECK(MPI_F_STATUS_IGNORE != MPI_F_STATUSES_IGNORE);
     RAISES(MPI_ERR_ARG, MPI_Status_f2c(MPI_F_STATUS_IGNORE, &back));
@@ -114,7 +114,8 @@ static int forget(MPI_Comm comm, int keyval, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
-/* Handles of every kind go there and back, and a callback is called whichever way its object is named. */
+/* Handles of every kind are converted to integers and back. A callback is called whether C or Fortran names its
+   object. */
 static void handles(void)
 {
     MPI_Comm comm;

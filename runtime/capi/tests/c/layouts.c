@@ -1,5 +1,5 @@
-/* Any type on either side: columns to rows, to oneself and to others; packed to typed and back;
-   absolute addresses; types freed while in use; more than 2^31 bytes and elements. */
+/* Different datatypes on both sides: columns to rows, to the same rank and to others; packed to typed and back;
+   absolute addresses; datatypes freed while in use; more than 2^31 bytes and elements. */
 #include "messages.h"
 #include <stddef.h>
 
@@ -25,7 +25,7 @@ static void transposed(int n)
         MPI_Status status;
         int count = 0;
         memset(to, 0, n * n * sizeof *to);
-        /* All columns into all rows, by either side's type, or into columns again. */
+        /* All columns into all rows, where the sender or the receiver has the column type, or columns into columns. */
         MPI_Datatype sent = mode == 1 ? MPI_DOUBLE : column;
         MPI_Datatype received = mode == 0 ? MPI_DOUBLE : column;
         int sends = mode == 1 ? n * n : n, receives = mode == 0 ? n * n : n;
@@ -114,7 +114,7 @@ static void absolute(void)
     OK(MPI_Type_free(&from));
 }
 
-/* The same megabyte again and again: more than 2^31 bytes go over, into one megabyte. */
+/* More than 2^31 bytes: one megabyte is sent repeatedly and received into one megabyte. */
 static void large(void)
 {
     enum { LONG = 1 << 20, TIMES = 2050 };
@@ -135,7 +135,7 @@ static void large(void)
     CHECK(count == (MPI_Count)TIMES * LONG && is_filled(in, LONG, 1));
     OK(MPI_Get_count(&status, MPI_BYTE, &small));
     CHECK(small == MPI_UNDEFINED);
-    /* Elements without bytes, more than an int can count. */
+    /* More elements without bytes than fit in an int. */
     OK(MPI_Type_contiguous(0, MPI_BYTE, &nothing));
     nothing = ready(nothing);
     OK(MPI_Irecv_c(in, (MPI_Count)5 << 32, nothing, other, 6, comm, &request));
@@ -143,7 +143,7 @@ static void large(void)
     OK(MPI_Wait(&request, &status));
     OK(MPI_Get_count_c(&status, nothing, &count));
     CHECK(count == 0);
-    /* What 63 bits cannot count is an error before anything happens. */
+    /* A size that exceeds 63 bits is an error, and the call has no effect. */
     RAISES(MPI_ERR_VALUE_TOO_LARGE, MPI_Send_c(out, (MPI_Count)1 << 62, again, other, 7, comm));
     RAISES(MPI_ERR_VALUE_TOO_LARGE,
            MPI_Irecv_c(in, (MPI_Count)1 << 62, again, other, 7, comm, &request));
@@ -154,7 +154,7 @@ static void large(void)
     free(in);
 }
 
-/* Synonyms have the name that the standard's tables list first. */
+/* Datatypes with synonyms have the name that the standard's tables list first. */
 static void names(void)
 {
     char name[MPI_MAX_OBJECT_NAME];
@@ -163,7 +163,7 @@ static void names(void)
     CHECK(!strcmp(name, "MPI_LONG_LONG_INT") && n == 17);
     OK(MPI_Type_get_name(MPI_C_FLOAT_COMPLEX, name, &n));
     CHECK(!strcmp(name, "MPI_C_COMPLEX") && n == 13);
-    /* The names of conversions that the ABI has not exist for tools too. */
+    /* The names of conversions outside the ABI exist with the prefix P too. */
     CHECK(PMPI_Type_f2c(PMPI_Type_c2f(MPI_INT)) == MPI_INT);
 }
 

@@ -1,5 +1,5 @@
-/* The slides of a lecture on derived datatypes, in their order, each as a message (../README.md has the
-   table): what arrives is compared with what a loop over the C declarations says. */
+/* The slides of a lecture on derived datatypes in their order, each as a message (../README.md has the table). The
+   program compares the data that arrive with the result of a loop over the C declarations. */
 #include "transfer.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@ static void bounds(MPI_Datatype type, MPI_Aint lb, MPI_Aint extent, MPI_Aint tru
     int bytes;
     OK(MPI_Type_get_extent(type, &at, &long_is));
     CHECK(at == lb && long_is == extent);
-    /* The slides' own names for the same. */
+    /* The names that the slides use. */
     OK(MPI_Type_lb(type, &at));
     OK(MPI_Type_ub(type, &ub));
     OK(MPI_Type_extent(type, &long_is));
@@ -53,7 +53,7 @@ static void a_struct_of_three(void)
     send_all(&mydata, 1, newtype, &other, 1, same);
     if (receives()) CHECK(other.a == 'x' && other.b == -12 && other.c == 0.625);
 
-    /* A list of <address, size>: the bytes in this order, without the gaps. */
+    /* A list of <address, size>: the bytes in this order, without gaps. */
     send_all(&mydata, 1, newtype, packed, 13, MPI_PACKED);
     if (receives()) {
         OK(MPI_Unpack(packed, 13, &position, &a, 1, MPI_CHAR, MPI_COMM_WORLD));
@@ -105,7 +105,7 @@ static void signatures(void)
     for (int i = 0; i < 24 && receives(); i++)
         CHECK(to[i] == (i == 0 || (i >= 8 && i < 12) || i >= 16 ? from[i] : 0xee));
 
-    /* 6 ints are 3 pairs of ints; and are 3 of the 5 pairs that would have found room. */
+    /* 6 ints are 3 pairs of ints, also where 5 pairs would fit. */
     int out[6] = {1, 2, 3, 4, 5, 6}, in[10] = {0};
     MPI_Aint near[2] = {0, 4};
     OK(MPI_Type_create_struct(2, ones, near, two, &pair));
@@ -117,7 +117,7 @@ static void signatures(void)
         CHECK(count == 3 && elements == 6);
         for (int i = 0; i < 10; i++) CHECK(in[i] == (i < 6 ? out[i] : 0));
     }
-    /* 5 ints are no whole number of pairs, but 5 elements. */
+    /* 5 ints are not a whole number of pairs, but they are 5 elements. */
     transfer(out, 5, MPI_INT, in, 5, pair, &status);
     if (receives()) {
         OK(MPI_Get_count(&status, pair, &count));
@@ -135,7 +135,7 @@ static void committing(void)
     int data[8] = {0};
     OK(MPI_Type_contiguous(2, MPI_INT, &part));
     RAISES(MPI_ERR_TYPE, MPI_Send(data, 1, part, MPI_PROC_NULL, 0, MPI_COMM_WORLD));
-    /* Not committed, and yet good enough to build with. */
+    /* A datatype that is not committed can be used to make another. */
     OK(MPI_Type_contiguous(2, part, &whole));
     OK(MPI_Type_free(&part));
     OK(MPI_Type_commit(&whole));
@@ -162,7 +162,7 @@ static void columns_and_rows(void)
     types[1] = hvector;
     for (int j = 0; j < 8; j++) {
         for (int k = 0; k < 2; k++) {
-            /* C's columns are Fortran's rows. */
+            /* Columns in C are rows in Fortran. */
             memset(line, 0, sizeof line);
             send_all(&matrix[0][j], 1, types[k], line, 8, MPI_DOUBLE);
             for (int i = 0; i < 8 && receives(); i++) CHECK(line[i] == 8 * i + j);
@@ -170,7 +170,7 @@ static void columns_and_rows(void)
         memset(line, 0, sizeof line);
         send_all(&matrix[j][0], 1, consecutive, line, 8, MPI_DOUBLE);
         for (int i = 0; i < 8 && receives(); i++) CHECK(line[i] == 8 * j + i);
-        /* A row into a column: the receiver's layout is its own matter. */
+        /* A row into a column: the receiver may have another layout. */
         double square[8][8] = {{0}};
         send_all(&matrix[j][0], 1, consecutive, &square[0][j], 1, strided);
         for (int i = 0; i < 64 && receives(); i++)
@@ -181,7 +181,7 @@ static void columns_and_rows(void)
     OK(MPI_Type_free(&consecutive));
 }
 
-/* What each constructor takes of an array of 64 numbers that are their own places. */
+/* The numbers that each constructor selects from an array of 64 numbers, each of which is its own index. */
 static void takes(MPI_Datatype type, int count, const int *wanted, int n)
 {
     int all[64], got[64];
@@ -272,11 +272,11 @@ static void two_members_of_five(void)
     CHECK(sizeof(longer) == 24);
     bounds(simple, 4, 16, 4, 12, 12);
 
-    /* One element is well... */
+    /* One element is right. */
     memset(got, 0, sizeof got);
     send_all(mydata, 1, simple, got, 1, simple);
     if (receives()) CHECK(got[0].b == 10 && got[0].c == 0.5 && got[0].a == 0 && got[0].d == 0);
-    /* ...of five, only the first: the others are read 16 bytes apart, as the slide draws it. */
+    /* Of five elements only the first is right: the others are read 16 bytes apart, as the slide shows. */
     char packed[60];
     send_all(mydata, 5, simple, packed, 60, MPI_PACKED);
     for (int i = 0; i < 5 && receives(); i++) {
@@ -285,7 +285,7 @@ static void two_members_of_five(void)
         CHECK((i == 0) == !memcmp(packed + 12 * i, &mydata[i].b, 4));
     }
 
-    /* The correct description, by markers, and by the call that replaced them. */
+    /* The correct description, with bound markers, and with the call that replaced them. */
     MPI_Aint all[4] = {0, addr1 - baseaddr, addr2 - baseaddr, addr3 - baseaddr};
     MPI_Datatype with[4] = {MPI_LB, MPI_INT, MPI_DOUBLE, MPI_UB};
     OK(MPI_Type_struct(4, blength, all, with, &marked));
@@ -350,7 +350,7 @@ static void decoding(void)
     CHECK(i[0] == 3);
     for (int k = 0; k < 3; k++) CHECK(i[1 + k] == lengths[k] && a[k] == places[k]);
     CHECK(d[0] == MPI_CHAR && d[1] == MPI_DOUBLE && d[2] != inner);
-    /* What is derived comes back as a duplicate, for the caller to free; it outlives the original. */
+    /* A derived datatype is returned as a duplicate, which the caller frees. It outlives the original. */
     OK(MPI_Type_free(&type));
     OK(MPI_Type_free(&inner));
     OK(MPI_Type_get_contents(d[2], 1, 0, 1, i, NULL, &type));
@@ -358,7 +358,7 @@ static void decoding(void)
     OK(MPI_Type_free(&d[2]));
 }
 
-/* The Info object: key and value are strings, case matters, one value for a key, lengths have limits. */
+/* The info object: key and value are strings, keys are case sensitive and have one value, lengths are limited. */
 static void info(void)
 {
     MPI_Info hints;
@@ -383,12 +383,12 @@ static void info(void)
     OK(MPI_Info_get(hints, "Access_Style", MPI_MAX_INFO_VAL, value, &flag));
     CHECK(!flag);
     RAISES(MPI_ERR_INFO_NOKEY, MPI_Info_delete(hints, "Access_Style"));
-    /* A key that nobody knows is ignored by whoever is handed the object. */
+    /* Calls ignore keys that they do not know. */
     OK(MPI_Info_set(hints, "no_such_hint", "1"));
     void *memory;
     OK(MPI_Alloc_mem(64, hints, &memory));
     OK(MPI_Free_mem(memory));
-    /* The constants count the terminating null in C. */
+    /* In C the constants include the terminating zero byte. */
     memset(key, 'k', sizeof key);
     memset(lengthy, 'v', sizeof lengthy);
     key[MPI_MAX_INFO_KEY - 1] = lengthy[MPI_MAX_INFO_VAL - 1] = 0;

@@ -1,5 +1,5 @@
-/* Memory of MPI_Alloc_mem: alignment, exhaustion, what cannot be freed; messages out of it and into
-   it, of many types, in both directions at once, truncated, kept by requests, and freed too early. */
+/* Memory of MPI_Alloc_mem: alignment, exhaustion, freeing other memory. Messages from and to it: many datatypes,
+   both directions at once, truncated messages, persistent requests, and memory that is freed too early. */
 #include "messages.h"
 
 #include <stdint.h>
@@ -29,7 +29,7 @@ static void arguments(void)
     }
     int here = 0;
     RAISES(MPI_ERR_BASE, MPI_Free_mem(&here));
-    /* As C's free. */
+    /* Freeing a null pointer has no effect, as in C. */
     OK(MPI_Free_mem(NULL));
 
     void *base = &here;
@@ -53,7 +53,7 @@ static void arguments(void)
     }
 }
 
-/* More types than two ranks can know by number at a time, each used twice, in both directions. */
+/* More datatypes than two ranks can number at a time, each used twice, in both directions. */
 static void many_types(int other)
 {
     enum { BLOCKS = 4000, TYPES = 150 };
@@ -70,7 +70,7 @@ static void many_types(int other)
         MPI_Request requests[2];
         OK(MPI_Irecv(in, 1, type, other, t, MPI_COMM_WORLD, &requests[0]));
         OK(MPI_Isend(out, 1, type, other, t, MPI_COMM_WORLD, &requests[1]));
-        /* Freed while it is in use. */
+        /* The datatype is freed while it is in use. */
         OK(MPI_Type_free(&type));
         OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
         for (int i = 0; i < BLOCKS; i++)
@@ -80,7 +80,7 @@ static void many_types(int other)
     OK(MPI_Free_mem(in));
 }
 
-/* A message that is too long for its receive leaves it as it was, and the sender is complete. */
+/* A message that is too long for its receive does not change the buffer, and the send completes. */
 static void truncated(int other)
 {
     enum { LONG = 300000 };
@@ -135,7 +135,7 @@ static void kept(int other)
     OK(MPI_Free_mem(in));
 }
 
-/* Wrong, and nobody's end: memory that is freed under a send, and given out again. */
+/* An error that must end neither rank: memory is freed while it is being sent, and allocated again. */
 static void freed_too_early(int other)
 {
     enum { LONG = 50 << 20 };

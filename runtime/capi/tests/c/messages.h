@@ -1,4 +1,4 @@
-/* What the programs about messages share: start and end, data that tells where it belongs. */
+/* What the programs about messages share: start, end, and data that say where they belong. */
 #ifndef MESSAGES_H
 #define MESSAGES_H
 
@@ -34,7 +34,7 @@ static inline int is_filled(const unsigned char *data, size_t bytes, unsigned se
     return 1;
 }
 
-/* Both ranks of a pair have come here. */
+/* Waits until both ranks of a pair are here. */
 static inline void meet(int other)
 {
     int nothing = 0, nothing_else = 0;
@@ -43,7 +43,7 @@ static inline void meet(int other)
                         32000, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
 
-/* The status is that of a message, or an empty one. */
+/* Checks that the status is that of a message, or empty. */
 static inline void check_status(const MPI_Status *status, int source, int tag, int n)
 {
     int count = -7, cancelled = 1;

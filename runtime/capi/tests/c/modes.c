@@ -1,6 +1,6 @@
-/* Every mode of send, blocking and not, at sizes around the borders of the transport, to others and
-   to oneself; synchronous sends end when they are matched; both at once; ends of communication
-   with nobody; what is not matched blocks nothing behind it. */
+/* All send modes, blocking and nonblocking, at sizes around the transport's limits, to other ranks and to the
+   same rank. Synchronous sends complete when they are matched. Calls that send and receive. MPI_PROC_NULL. A
+   message that is not matched does not block later ones. */
 #include "messages.h"
 
 static const int sizes[] = {0, 1, 8, 31, 32, 33, 1000, 8191, 8192, 8193, 65537, 3 << 20};
@@ -34,7 +34,7 @@ static int send_nonblocking(int mode, int n, int to, int tag, MPI_Comm comm, MPI
     }
 }
 
-/* A receive is posted, then the send made: with oneself, or with the neighbours of a ring. */
+/* The receive is posted before the send: with the same rank, or with the neighbours in a ring. */
 static void posted(MPI_Comm comm, int to, int from) {
     for (int i = 0; i < SIZES; i++) {
         for (int mode = 0; mode < 8; mode++) {
@@ -62,7 +62,7 @@ static void posted(MPI_Comm comm, int to, int from) {
     }
 }
 
-/* The send first: its message waits for its receive. */
+/* The send comes first: the message waits for its receive. */
 static void unexpected(MPI_Comm comm, int to, int from) {
     for (int i = 0; i < SIZES; i++) {
         for (int mode = 0; mode < 8; mode++) {
@@ -80,7 +80,7 @@ static void unexpected(MPI_Comm comm, int to, int from) {
     }
 }
 
-/* A synchronous send is not complete before its message is matched, however short. */
+/* A synchronous send is not complete before its message is matched, even if it is short. */
 static void synchronous(void) {
     for (int i = 0; i < SIZES; i++) {
         int n = sizes[i], flag = 7;
@@ -96,7 +96,7 @@ static void synchronous(void) {
             CHECK(flag && request == MPI_REQUEST_NULL);
         } else if (rank == 0) {
             OK(MPI_Issend(out, n, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &request));
-            /* Two messages there and back: the other rank has seen ours long ago. */
+            /* After two messages in each direction, the other rank has surely seen the message of this one. */
             meet(1);
             meet(1);
             OK(MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
@@ -107,7 +107,7 @@ static void synchronous(void) {
             meet(0);
             meet(0);
             OK(MPI_Recv(NULL, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-            /* Too small a receive matches it, too. */
+            /* A receive that is too small matches the message too. */
             int code = MPI_Recv(in, n / 2, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             CHECK(code == (n > n / 2 ? MPI_ERR_TRUNCATE : MPI_SUCCESS));
         }
@@ -166,7 +166,7 @@ static void nobody(void) {
     CHECK(flag);
     check_status(&status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
     CHECK(mark == 5);
-    /* One end only. */
+    /* Only one half has a partner. */
     int other = rank ^ 1, got = -1;
     if (size == 2) {
         if (rank == 0)
@@ -179,7 +179,7 @@ static void nobody(void) {
     }
 }
 
-/* Long messages that nobody receives yet do not hold up short ones. */
+/* Long messages that are not received yet do not delay short ones. */
 static void overtaking(void) {
     enum { LONG = 2 << 20 };
     int other = rank ^ 1, small = rank, got = -1;
@@ -201,7 +201,7 @@ static void overtaking(void) {
 
 int main(void) {
     begin();
-    /* Either kind of memory; what MPI gives out is not freed before the end, as many programs do. */
+    /* Both kinds of memory. Memory of MPI_Alloc_mem is not freed before the end, as in many programs. */
     if (getenv("FROM_MPI") != NULL) {
         OK(MPI_Alloc_mem((3 << 20) + 1, MPI_INFO_NULL, &out));
         OK(MPI_Alloc_mem((3 << 20) + 1, MPI_INFO_NULL, &in));
@@ -209,7 +209,7 @@ int main(void) {
         out = malloc((3 << 20) + 1);
         in = malloc((3 << 20) + 1);
     }
-    /* Neighbours in a ring may be a few messages behind. */
+    /* The neighbours in a ring may be a few messages behind. */
     int room = 8 * ((3 << 20) + MPI_BSEND_OVERHEAD);
     void *buffer = malloc(room), *back = NULL;
     int bytes = 0;

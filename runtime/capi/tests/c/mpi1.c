@@ -1,4 +1,4 @@
-/* The names of MPI-1 that courses still use, and the addresses of ignored Fortran statuses. */
+/* The names of MPI-1 that courses still teach, and the addresses of ignored Fortran statuses. */
 #include "check.h"
 
 int main(int argc, char **argv)

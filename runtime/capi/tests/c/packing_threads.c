@@ -1,5 +1,5 @@
-/* What threads remember of the types that they packed: threads that come and go, more of them at once
-   than the library has room for in its table, types freed by others, a thread's last calls, and fork. */
+/* The per-thread cache of datatypes: threads that start and end, more threads at once than the cache has slots,
+   datatypes that other threads free, calls at the end of a thread, and fork. */
 #include "check.h"
 #include <pthread.h>
 #include <sys/wait.h>
@@ -41,7 +41,7 @@ static void refused(MPI_Datatype type)
     CHECK(position == 0);
 }
 
-/* Runs after the destructors of the thread's variables. */
+/* Runs after the destructors of the thread-local variables. */
 static void last_words(void *stride)
 {
     packs(every[(long)stride - 2], (int)(long)stride);
@@ -52,7 +52,7 @@ static void *one_of_many(void *argument)
     int n = (int)(long)argument % 4;
     packs(every[n], n + 2);
     CHECK(pthread_setspecific(last_key, (void *)(long)(n + 2)) == 0);
-    /* All have a desk now, or none. */
+    /* Now every thread has a slot of the cache, or knows that there is none. */
     pthread_barrier_wait(&barrier);
     for (int round = 0; round < 20; round++) {
         packs(every[n], n + 2);
@@ -77,7 +77,7 @@ static void many(int threads)
 
 static MPI_Datatype passed;
 
-/* Packs what another thread makes and frees; fork happens while it remembers a type. */
+/* Packs with a datatype that another thread makes and frees. The fork happens while the datatype is cached. */
 static void *user(void *unused)
 {
     (void)unused;
@@ -86,7 +86,7 @@ static void *user(void *unused)
         packs(passed, 5);
         packs(passed, 5);
         pthread_barrier_wait(&barrier);
-        /* It is freed here. */
+        /* The other thread frees the datatype here. */
         pthread_barrier_wait(&barrier);
         refused(passed);
         packs(every[1], 3);
@@ -105,8 +105,8 @@ static void fork_while_others_remember(void)
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        /* Threads may get the stacks, and so the keys, of those that are not here. The barrier is
-           the child's own, made anew. */
+        /* New threads may get the stacks, and so the keys, of the threads that the child does not have.
+           The child makes a barrier of its own. */
         packs(every[0], 2);
         many(20);
         _exit(0);

@@ -1,5 +1,5 @@
-/* Pack and unpack as MPI-2.2 section 4.2 shows them: examples 4.21 to 4.23, in our words, and what the
-   text around them says of packing units. */
+/* Pack and unpack as in MPI-2.2 section 4.2: examples 4.21 to 4.23 in our words, and the statements of the section
+   about packing units. */
 #include <limits.h>
 #include "transfer.h"
 
@@ -17,8 +17,8 @@ static void two_ints_into_one_message(void)
     if (receives()) CHECK(a[0] == 17 && a[1] == -4);
 }
 
-/* Example 4.22: i and then a[0] to a[i-1], described once by their addresses, packed, sent, and unpacked
-   in two steps of which the second depends on the first. */
+/* Example 4.22: i and then a[0] to a[i-1], described once by their addresses, packed and sent. The receiver unpacks
+   in two steps, of which the second depends on the first. */
 static void a_count_and_its_numbers(int i, int by_packing)
 {
     static float a[1000];
@@ -60,7 +60,7 @@ static void a_count_and_its_numbers(int i, int by_packing)
     if (sends()) OK(MPI_Type_free(&newtype));
 }
 
-/* Example 4.23: every rank sends a count and so many characters; the root makes one string of them. */
+/* Example 4.23: every rank sends a count and that many characters. The root makes one string of them. */
 static void one_string_of_all(int root)
 {
     int count = 3 + (rank * 5) % 40, counts[64], displs[64], totalcount, k1, k2, k, position = 0;
@@ -86,7 +86,7 @@ static void one_string_of_all(int root)
         rbuf = malloc(totalcount);
         cbuf = malloc(totalcount);
         OK(MPI_Gatherv(lbuf, position, MPI_PACKED, rbuf, counts, displs, MPI_PACKED, root, comm));
-        /* Each is a unit of its own, read from where it begins. */
+        /* Each message is a packing unit of its own, and is unpacked from its beginning. */
         int concat_pos = 0;
         for (int i = 0; i < size; i++) {
             position = 0;
@@ -130,11 +130,11 @@ static void units(void)
     send_all(buffer, position, MPI_PACKED, &to, 1, type);
     if (receives()) CHECK(to.n == 5 && !memcmp(to.x, from.x, sizeof to.x));
 
-    /* The bound on the increment; a buffer that is too small is refused and the position stays. */
+    /* The bound on the increment. If the buffer is too small, the call fails and does not change the position. */
     OK(MPI_Pack_size(1, MPI_INT, MPI_COMM_WORLD, &sum));
     OK(MPI_Pack_size(3, MPI_DOUBLE, MPI_COMM_WORLD, &bound));
     CHECK(sum + bound >= position);
-    /* One that is no C integer, and one that is no number at all. */
+    /* A size that does not fit in an int, and a size that does not fit in 63 bits. */
     MPI_Count large = 0;
     MPI_Aint external = 0;
     OK(MPI_Pack_size(INT_MAX, MPI_INT, MPI_COMM_WORLD, &sum));

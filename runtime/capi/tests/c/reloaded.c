@@ -1,5 +1,5 @@
-/* The library as an extension of another program has it: loaded when somebody asks, unloaded while a
-   thread still remembers what it packed, and loaded again. Not linked with it. */
+/* The library is used like by an extension of another program: it is loaded at run time, unloaded while a thread
+   still caches a datatype, and loaded again. This program is not linked with the library. */
 #include "condition.h"
 
 #include <dlfcn.h>
@@ -48,24 +48,24 @@ static void packs(MPI_Datatype type)
     }
 }
 
-/* Remembers a type until after the library was closed. */
+/* Keeps a cached datatype until the library is closed. */
 static void *remembers(void *type)
 {
     packs(*(MPI_Datatype *)type);
     pthread_barrier_wait(&barrier);
-    /* Finalized and closed here. */
+    /* The main thread finalizes MPI and closes the library here. */
     pthread_barrier_wait(&barrier);
     return NULL;
 }
 
-/* A life of MPI from begin to end, in one thread. */
+/* Uses MPI from init to finalize, in one thread. */
 static void *life(void *again)
 {
     int provided, finalized;
     load();
     CHECK(mpi.finalized(&finalized) == MPI_SUCCESS);
     if (finalized) {
-        /* Still the library of before. */
+        /* The library is still the one that was loaded before. */
         CHECK(again != NULL);
         CHECK(dlclose(library) == 0);
         return NULL;
@@ -101,7 +101,7 @@ int main(void)
         printf("%s\n", left == NULL ? "unloaded" : "still there");
         if (left != NULL) dlclose(left);
     }
-    /* And in the first thread, which ends by exit. */
+    /* Now in the first thread, which ends by exit. */
     life("again");
     return 0;
 }

@@ -1,11 +1,11 @@
-/* Waiting for and testing one, all, any, some; null and inactive requests; persistent ones; queries
-   that leave the result; cancelling; freeing what is in flight; errors in statuses. */
+/* Waiting for and testing one, all, any and some requests; null, inactive and persistent requests; queries that do
+   not take the result; cancelling; freeing pending requests; errors in statuses. */
 #include "messages.h"
 
 static int other;
 static MPI_Comm comm;
 
-/* The status of no operation, its error field too. */
+/* Checks that the status is empty, with its error field. */
 static void check_nothing(MPI_Status *status)
 {
     check_empty(status);
@@ -86,7 +86,7 @@ static void several(void)
         out[i] = 100 * i + rank;
         OK(MPI_Irecv(&in[i], 1, MPI_INT, other, i, comm, &receives[i]));
     }
-    /* Nothing has been sent. */
+    /* No message has been sent. */
     meet(other);
     OK(MPI_Testall(N, receives, &flag, statuses));
     CHECK(!flag);
@@ -152,7 +152,7 @@ static void persistent(void)
         }
         OK(MPI_Request_free(&requests[1]));
     }
-    /* Started and cancelled. */
+    /* The receive is started and cancelled. */
     OK(MPI_Start(&requests[0]));
     OK(MPI_Cancel(&requests[0]));
     OK(MPI_Wait(&requests[0], statuses));
@@ -177,19 +177,19 @@ static void cancelled(void)
     OK(MPI_Test_cancelled(&status, &flag));
     CHECK(flag && request == MPI_REQUEST_NULL);
     meet(other);
-    /* What it would have got goes to the next one. */
+    /* The next receive gets the message. */
     OK(MPI_Isend(&out, 1, MPI_INT, other, 8, comm, &send));
     OK(MPI_Irecv(&in, 1, MPI_INT, other, 8, comm, &request));
     OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
     do OK(MPI_Request_get_status(request, &flag, &status));
     while (!flag);
     check_status(&status, other, 8, 4);
-    /* Too late. */
+    /* It is too late to cancel. */
     OK(MPI_Cancel(&request));
     OK(MPI_Wait(&request, &status));
     check_status(&status, other, 8, 4);
     CHECK(in == 4);
-    /* A send is not cancelled, and says so. */
+    /* A send is not cancelled, and its status says so. */
     OK(MPI_Issend(&out, 1, MPI_INT, other, 9, comm, &send));
     OK(MPI_Cancel(&send));
     OK(MPI_Recv(&in, 1, MPI_INT, other, 9, comm, MPI_STATUS_IGNORE));
@@ -208,7 +208,7 @@ static void freed(void)
     OK(MPI_Type_contiguous(8, MPI_BYTE, &type));
     OK(MPI_Type_commit(&type));
     OK(MPI_Irecv(small, 1, type, other, 11, comm, &request));
-    /* Neither is needed any more by us; the message is. */
+    /* The program needs neither request any more, but it needs the message. */
     OK(MPI_Type_free(&type));
     OK(MPI_Request_free(&request));
     CHECK(request == MPI_REQUEST_NULL && type == MPI_DATATYPE_NULL);
@@ -217,8 +217,8 @@ static void freed(void)
     OK(MPI_Send(out, 8, MPI_BYTE, other, 11, comm));
     OK(MPI_Recv(in, LONG, MPI_BYTE, other, 12, comm, MPI_STATUS_IGNORE));
     CHECK(is_filled(in, LONG, 3));
-    /* It comes before what is sent after it, but not before the long one, which may be fetched while
-       its sender has not got to the next call. */
+    /* The message arrives before later ones, but not before the long one, whose data may be copied before its
+       sender makes the next call. */
     meet(other);
     CHECK(is_filled(small, 8, 3));
 }
@@ -296,7 +296,7 @@ static void hear(MPI_Comm *on, int *code, ...)
     heard++;
 }
 
-/* The communicator of the operation hears of its error, though the call has none. */
+/* The error handler of the operation's communicator is called, though the call has no communicator. */
 static void handlers(void)
 {
     int in = 0, out[2] = {1, 2};
@@ -312,7 +312,7 @@ static void handlers(void)
     OK(MPI_Send(out, 2, MPI_INT, rank, 1, MPI_COMM_WORLD));
     RAISES(MPI_ERR_IN_STATUS, MPI_Waitall(1, &request, MPI_STATUSES_IGNORE));
     CHECK(heard == 2);
-    /* An argument of such a call is nobody's. */
+    /* A wrong argument of such a call goes to the handler of MPI_COMM_SELF. */
     RAISES(MPI_ERR_REQUEST, MPI_Start(&request));
     CHECK(heard == 2);
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
@@ -336,7 +336,7 @@ int main(void)
     comm = MPI_COMM_WORLD;
     other = size == 1 ? 0 : rank ^ 1;
     all();
-    /* To oneself, in the other communicator that everyone has. */
+    /* To the same rank, in MPI_COMM_SELF. */
     comm = MPI_COMM_SELF;
     other = rank = 0;
     all();

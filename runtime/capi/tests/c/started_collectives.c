@@ -1,5 +1,5 @@
-/* Nonblocking and persistent collective calls against the blocking ones, in both forms, many at once, started
- * in different orders; what they refuse; and communicators that are duplicated without waiting. */
+/* Nonblocking and persistent collective calls, compared with the blocking ones: in both forms, many at once, and
+ * started in different orders. Wrong arguments. Nonblocking duplication of communicators. */
 #include "check.h"
 
 enum { LARGEST = 16, CALLS = 13, ROUNDS = 3, MANY = 8, ROOM = 6 * LARGEST };
@@ -7,7 +7,7 @@ enum way { RUN, START, START_C, KEEP, KEEP_C, WAYS };
 
 static int rank, size;
 
-/* The arguments of a call. Arrays and datatypes are the call's only: they are spoilt when it has returned. */
+/* The arguments of a call. Its arrays and datatypes are overwritten and freed when the call has returned. */
 struct call {
     int which, root;
     int send[ROOM], recv[ROOM];
@@ -23,7 +23,7 @@ static void fill(struct call *call, int which, int root, int salt)
     }
 }
 
-/* Starts, keeps or runs a call. */
+/* Runs, starts or prepares a call. */
 static void make(struct call *call, enum way way, MPI_Comm comm, MPI_Request *request)
 {
     int counts[LARGEST], displs[LARGEST], bytes[LARGEST], root = call->root;
@@ -34,11 +34,11 @@ static void make(struct call *call, enum way way, MPI_Comm comm, MPI_Request *re
     int *send = call->send, *recv = call->recv;
     OK(MPI_Type_contiguous(2, MPI_INT, &type));
     OK(MPI_Type_commit(&type));
-    /* r % 3 elements for rank r, three apart. */
+    /* r % 3 elements for rank r, at multiples of 3. */
     for (int r = 0; r < size; r++) {
         wide_counts[r] = counts[r] = r % 3;
         wide_displs[r] = displs[r] = 3 * r;
-        /* One count for each pair of ranks, for the exchanges. */
+        /* One count for each pair of ranks, for the alltoall calls. */
         bytes[r] = 3 * r * (int)sizeof(int);
         wide_bytes[r] = bytes[r];
         types[r] = MPI_INT;
@@ -126,7 +126,7 @@ static void same(const struct call *got, const struct call *wanted)
     CHECK(memcmp(got->send, wanted->send, sizeof got->send) == 0);
 }
 
-/* One after the other. */
+/* One operation after the other. */
 static void one_by_one(MPI_Comm comm)
 {
     for (int which = 0; which < CALLS; which++)
@@ -156,7 +156,7 @@ static void one_by_one(MPI_Comm comm)
             }
 }
 
-/* Many at once; persistent ones are started in another order on each rank. */
+/* Many operations at once. Each rank starts the persistent ones in another order. */
 static void at_once(MPI_Comm comm)
 {
     static struct call got[MANY], wanted[MANY];
@@ -179,7 +179,7 @@ static void at_once(MPI_Comm comm)
                         fill(&got[i], got[i].which, got[i].root, 50 * i + round);
                     OK(MPI_Startall(MANY, requests));
                 }
-                /* Every way to wait. */
+                /* All calls that wait. */
                 if (first % 3 == 0) {
                     OK(MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE));
                 } else if (first % 3 == 1) {
@@ -202,7 +202,7 @@ static void at_once(MPI_Comm comm)
         }
 }
 
-/* A communicator that is freed while operations of its are pending. */
+/* A communicator is freed while its operations are pending. */
 static void freed(void)
 {
     MPI_Comm comm;
@@ -256,13 +256,13 @@ static void duplicates(void)
         OK(MPI_Comm_get_errhandler(dup[i], &handler));
         CHECK(handler == MPI_ERRORS_RETURN);
         OK(MPI_Errhandler_free(&handler));
-        /* Programs set the handler at once. */
+        /* Programs set the error handler at once. */
         OK(MPI_Comm_set_errhandler(dup[i], i % 3 ? MPI_ERRORS_RETURN : MPI_ERRORS_ABORT));
     }
     OK(MPI_Info_free(&hints));
     RAISES(MPI_ERR_REQUEST, MPI_Cancel(&requests[0]));
     RAISES(MPI_ERR_REQUEST, MPI_Request_free(&requests[1]));
-    /* What is changed from now on is not copied. */
+    /* Later changes are not copied. */
     OK(MPI_Comm_delete_attr(parent, key));
     OK(MPI_Comm_set_errhandler(parent, MPI_ERRORS_ARE_FATAL));
     OK(MPI_Comm_free(&parent));
@@ -293,7 +293,7 @@ static void refused(MPI_Comm comm)
     int mine = rank, sum = -1;
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Comm none = MPI_COMM_NULL;
-    /* Nonblocking operations are neither cancelled nor freed, persistent ones not while they run. */
+    /* Nonblocking operations can be neither cancelled nor freed, persistent ones not while they are active. */
     OK(MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm, &request));
     RAISES(MPI_ERR_REQUEST, MPI_Cancel(&request));
     RAISES(MPI_ERR_REQUEST, MPI_Request_free(&request));
@@ -308,10 +308,10 @@ static void refused(MPI_Comm comm)
     RAISES(MPI_ERR_REQUEST, MPI_Request_free(&request));
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     CHECK(sum == size * (size - 1) / 2);
-    /* One that is not active is complete. */
+    /* A request that is not active is complete. */
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     OK(MPI_Request_free(&request));
-    /* Wrong arguments: nothing is started, and later calls meet. */
+    /* Wrong arguments on all ranks: nothing is started, and later calls match. */
     sum = -1;
     RAISES(MPI_ERR_OP, MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_OP_NULL, comm, &request));
     RAISES(MPI_ERR_COUNT, MPI_Ibcast(&sum, -1, MPI_INT, 0, comm, &request));

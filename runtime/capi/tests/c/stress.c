@@ -1,6 +1,6 @@
-/* All ranks to all, everything at once: all modes, random sizes and layouts on either side, memory of
-   the program and of MPI_Alloc_mem, receives by name and by wildcard, posted before and after the
-   sends, blocking and not. Each rank draws the same plan of a round from the same numbers. */
+/* Messages from all ranks to all ranks at once: all modes, random sizes and layouts on both sides, memory of the
+   program and of MPI_Alloc_mem, receives with and without wildcards, posted before and after the sends, blocking
+   and nonblocking. Each rank draws the same plan of a round from the same random numbers. */
 #include "messages.h"
 
 #include <stdint.h>
@@ -29,7 +29,7 @@ static int at(const struct layout *layout, int i)
 {
     switch (layout->kind) {
     case 0: return i;                          /* side by side */
-    case 1: return 2 * i + 1;                  /* every second one */
+    case 1: return 2 * i + 1;                  /* every second integer */
     case 2: return i / 4 * 7 + i % 4;          /* blocks of four, gaps of three */
     case 3: return layout->n - 1 - i;          /* backwards */
     case 4: return 3 * i;                      /* elements with a larger extent */
@@ -47,7 +47,7 @@ static int span(const struct layout *layout)
 
 static void make(struct layout *layout, int kind, int n)
 {
-    /* Tables of thousands of blocks take long to make. */
+    /* Making a datatype with thousands of blocks takes long. */
     if (kind == 5 && n > 3000) kind = 2;
     if (kind == 3 && n > 20000) kind = 1;
     *layout = (struct layout){.kind = kind, .n = n, .count = 1};
@@ -139,7 +139,7 @@ static void close_side(struct side *side)
     OK(MPI_Type_free(&side->layout.type));
 }
 
-/* The data is there, and the gaps are as they were. */
+/* Checks that the data have arrived and the gaps are unchanged. */
 static void check_side(struct side *side, int message)
 {
     int integers = side->layout.n == 0 ? 1 : span(&side->layout);
@@ -196,7 +196,7 @@ static void start_send(struct side *side, const struct message *message, int rea
         OK(MPI_Start(&side->request));
         break;
     case BLOCKING:
-        /* Its receive has been posted, or will be before its rank waits for anything. */
+        /* The receive has been posted, or will be posted before its rank waits. */
         if (ready) {
             OK(MPI_Send_c(side->memory, l->count, l->type, to, tag, world));
             break;
@@ -226,7 +226,7 @@ static void round_of_messages(int number)
         message->send_shared = (int)below(2);
         message->receive_shared = (int)below(2);
     }
-    /* Receives are posted before any message is under way, or with the sends, or found by probes. */
+    /* Receives are posted before the sends, or together with them, or after a probe. */
     int early = first == 0 && wildcard != 3;
     for (int pass = 0; pass < 2; pass++) {
         if (pass == 1 && early) OK(MPI_Barrier(MPI_COMM_WORLD));
@@ -245,7 +245,7 @@ static void round_of_messages(int number)
         }
     }
     if (wildcard == 3) {
-        /* What comes says by its tag what it is. */
+        /* The tag says which message arrives. */
         int left = 0;
         for (int m = 0; m < MESSAGES; m++) left += messages[m].to == rank;
         for (; left > 0; left--) {
@@ -270,7 +270,7 @@ static void round_of_messages(int number)
     if (number % 3 == 0) {
         OK(MPI_Waitall(n, requests, statuses));
     } else {
-        /* Some, and again, until there are none. */
+        /* Waits for some requests until none is left. */
         static MPI_Request copies[2 * MESSAGES];
         static int indices[2 * MESSAGES];
         memcpy(copies, requests, sizeof copies);
@@ -310,7 +310,7 @@ int main(void)
     OK(MPI_Buffer_attach_c(buffer, room));
     for (int number = 0; number < ROUNDS; number++) {
         round_of_messages(number);
-        /* Messages of a round that receive by wildcard must not meet those of the next. */
+        /* Receives with a wildcard must not match messages of the next round. */
         OK(MPI_Buffer_flush());
         OK(MPI_Barrier(MPI_COMM_WORLD));
     }

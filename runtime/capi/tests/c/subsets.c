@@ -1,5 +1,5 @@
-/* Messages in communicators whose ranks are not those of the world: sources and statuses are the
-   communicator's; it can be freed while its messages are on their way. */
+/* Messages in communicators whose ranks differ from those of the world: sources and statuses have ranks of the
+   communicator. A communicator can be freed while its messages are pending. */
 #include "messages.h"
 
 int main(void)
@@ -20,7 +20,7 @@ int main(void)
             out[k] = 100 * round + 10 * k + me;
             OK(MPI_Isend(&out[k], 1, MPI_INT, right, k, k % 2 ? twin : reversed, &sends[k]));
         }
-        /* The other communicator's are not seen. */
+        /* Messages of the other communicator do not match. */
         OK(MPI_Probe(MPI_ANY_SOURCE, 3, twin, &status));
         check_status(&status, left, 3, 4);
         OK(MPI_Iprobe(MPI_ANY_SOURCE, 3, reversed, &flag, &status));
@@ -49,7 +49,7 @@ int main(void)
     RAISES(MPI_ERR_RANK, MPI_Send(out, 1, MPI_INT, size, 0, MPI_COMM_WORLD));
     OK(MPI_Comm_set_errhandler(twin, MPI_ERRORS_RETURN));
     RAISES(MPI_ERR_RANK, MPI_Send(out, 1, MPI_INT, size, 0, twin));
-    /* Freed while a receive waits and a buffered message is on its way. */
+    /* The communicator is freed while a receive waits and a buffered message is pending. */
     static char room[200000], data[100000], got[100000];
     memset(data, me + 1, sizeof data);
     OK(MPI_Comm_attach_buffer(twin, room, sizeof room));
@@ -62,7 +62,7 @@ int main(void)
     OK(MPI_Wait(&requests[0], &status));
     check_status(&status, left, 5, sizeof got);
     CHECK(got[0] == left + 1 && got[sizeof got - 1] == left + 1);
-    /* A part of the ranks. */
+    /* A communicator of some ranks. */
     MPI_Comm half;
     OK(MPI_Comm_split(MPI_COMM_WORLD, rank == size - 1 ? 0 : MPI_UNDEFINED, 0, &half));
     if (half != MPI_COMM_NULL) {

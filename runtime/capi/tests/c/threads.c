@@ -1,5 +1,5 @@
-/* Several threads of a rank at once: each pair of threads exchanges its own messages, long and short,
-   waits in its own way, and is woken by whoever moves its message. */
+/* Several threads of a rank at once. Each pair of threads exchanges its own messages, long and short, and waits with
+   its own calls. The thread that makes progress wakes it. */
 #include "messages.h"
 #include <pthread.h>
 
@@ -11,7 +11,7 @@ static void *work(void *argument)
     unsigned char *out = malloc(200000), *in = malloc(200000);
     for (int round = 0; round < ROUNDS; round++) {
         int n = round % 3 == 0 ? 150000 : 10 * round, flag = 0, index, outcount, indices[2];
-        /* To the thread beside this one, in this process or the other. */
+        /* To the partner thread, in this process or the other. */
         int to = 10 + (me + 1) % THREADS, from = 10 + me;
         MPI_Request requests[2];
         MPI_Status status;

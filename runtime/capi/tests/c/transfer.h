@@ -1,14 +1,14 @@
-/* The programs made from teaching texts send from rank 0 to rank 1, or alone to themselves. */
+/* The programs from teaching texts send from rank 0 to rank 1, or to rank 0 if there is only one rank. */
 #ifndef TRANSFER_H
 #define TRANSFER_H
 
 #include "messages.h"
 
-/* Who has something to send, and who to look at afterwards. */
+/* Whether this rank sends, and whether it checks the data afterwards. */
 static inline int sends(void) { return rank == 0; }
 static inline int receives(void) { return rank == (size > 1); }
 
-/* One message; the status and everything in `to` are the receiver's. */
+/* Sends one message. Only the receiver gets the status and the data in `to`. */
 static inline void transfer(const void *from, int n, MPI_Datatype sent, void *to, int m,
                             MPI_Datatype received, MPI_Status *status)
 {
@@ -18,7 +18,7 @@ static inline void transfer(const void *from, int n, MPI_Datatype sent, void *to
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
 }
 
-/* The same when only the data matter. */
+/* Sends one message, and ignores the status. */
 static inline void send_all(const void *from, int n, MPI_Datatype sent, void *to, int m,
                             MPI_Datatype received)
 {

@@ -1,5 +1,5 @@
-/* A message longer than its receive: an error, and a status that tells which message it was, with as many
-   elements as there was room for; in every call that receives, from others and from oneself. */
+/* A message that is longer than its receive: every call that receives returns an error, and a status with source and
+   tag of the message and the number of elements of the receive. From other ranks and from the same rank. */
 #include "messages.h"
 
 enum { SHORT = 10, LONG = 100000 };

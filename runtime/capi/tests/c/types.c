@@ -1,6 +1,6 @@
-/* Messages whose types are compared (TYPEPACK_CHECK_TYPES=1): in every call that receives, from others and
-   from oneself, what does not match is MPI_ERR_TYPE, leaves the buffer alone, and does no harm to what
-   comes after it. What the standard lets meet arrives. */
+/* Messages whose types are checked (TYPEPACK_CHECK_TYPES=1). In every call that receives, from other ranks and from
+   the same rank, types that do not match are MPI_ERR_TYPE, do not change the buffer, and do not disturb later
+   messages. Messages whose types match by the standard arrive. */
 #include "messages.h"
 #include <stdint.h>
 
@@ -57,8 +57,8 @@ static void receives(int n)
             status.MPI_ERROR = 0x55555555;
             break;
         case 5:
-            /* One type for both ways: what comes from the other rank is an int where this one has a
-               float, and the other way round. */
+            /* One datatype for both directions: the other rank sends an int where this one has a float, and a
+               float where it has an int. */
             RAISES(MPI_ERR_TYPE,
                    MPI_Sendrecv_replace(rank == 0 ? (void *)got : data, n,
                                         rank == 0 ? MPI_INT : MPI_FLOAT, other, TAG, other, TAG,
@@ -68,7 +68,7 @@ static void receives(int n)
             RAISES(MPI_ERR_TYPE, MPI_Wait(&request, &status));
             told(&status, n);
             OK(MPI_Wait(&sending, MPI_STATUS_IGNORE));
-            /* Of use again. */
+            /* The request can be used again. */
             OK(MPI_Start(&request));
             OK(MPI_Send(data, n, MPI_PACKED, other, TAG, MPI_COMM_WORLD));
             OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
@@ -133,7 +133,7 @@ static void sends(int n)
     }
 }
 
-/* A message of n of one type is received as room of the other. */
+/* A message of n elements of one type is received with room for elements of the other. */
 static int meets(int n, MPI_Datatype sent, int many, MPI_Datatype expected)
 {
     MPI_Request request;
@@ -178,7 +178,7 @@ static void matching(void)
     CHECK(meets(1, pair, 12, MPI_PACKED));
     CHECK(meets(12, MPI_PACKED, 12, MPI_BYTE));
     CHECK(meets(0, MPI_DOUBLE, 1, MPI_CHAR));
-    /* What was packed is sent as such. */
+    /* Packed data are sent as MPI_PACKED. */
     int position = 0;
     struct { int i; double d; } one = {3, 0.5}, back = {0, 0};
     char unit[100];
@@ -193,7 +193,7 @@ static void matching(void)
     OK(MPI_Type_free(&bytes));
 }
 
-/* One rank takes part with floats: whoever depends on it is told, and nobody waits for ever. */
+/* One rank takes part with floats: every rank that depends on it gets an error, and no rank waits for ever. */
 static void collective(void)
 {
     MPI_Datatype mine = rank == size - 1 && size > 1 ? MPI_FLOAT : MPI_INT;
@@ -212,24 +212,24 @@ static void collective(void)
     CHECK(class == (single ? MPI_SUCCESS : MPI_ERR_TYPE));
     CHECK((MPI_Allreduce(in, out, 8, mine, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS) == single);
     OK(MPI_Barrier(MPI_COMM_WORLD));
-    /* And all together. */
+    /* All ranks with matching types. */
     for (int i = 0; i < 8; i++) in[i] = rank;
     OK(MPI_Allgather(in, 8, MPI_INT, out, 4, MPI_2INT, MPI_COMM_WORLD));
     for (int i = 0; i < 8 * size; i++) CHECK(out[i] == i / 8);
     OK(MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out, 8, MPI_INT, MPI_COMM_WORLD));
-    /* What is packed meets everything, also where it is sent from where it is received. */
+    /* MPI_PACKED matches every type, also when a call sends and receives in one buffer. */
     OK(MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out, rank % 2 ? 1 : 4,
                     rank % 2 ? MPI_INT : MPI_PACKED, MPI_COMM_WORLD));
     OK(MPI_Allreduce(MPI_IN_PLACE, in, 8, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     CHECK(in[7] == size * (size - 1) / 2);
-    /* A rank's own part is compared, too. */
+    /* The part of the rank itself is checked too. */
     RAISES(MPI_ERR_TYPE, MPI_Gather(in, 1, MPI_INT, out, 1, MPI_FLOAT, 0, MPI_COMM_SELF));
 }
 
 int main(void)
 {
     begin();
-    /* A communicator of the world's size, made under the check. */
+    /* A communicator of all ranks, made with the check on. */
     MPI_Comm copy;
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &copy));
     OK(MPI_Comm_free(&copy));

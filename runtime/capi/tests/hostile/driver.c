@@ -1,8 +1,8 @@
-/* Makes every call of the table, first with valid arguments, then with one that is wrong: the error must
-   be of the right class, and nothing may have been written. Each function has a process of its own,
-   so that one that crashes or hangs is named with the argument that did it.
+/* Makes every call of the table, first with valid arguments, then with one wrong argument. The error must have
+   the right class, and the call must write nothing. Each function has a process of its own, so that the report
+   can name the function and the argument of a crash or a hang.
 
-   usage: driver [FUNCTION]...   (all without an argument) */
+   usage: driver [FUNCTION]...   (without an argument: all functions) */
 #define _GNU_SOURCE
 #include "hostile.h"
 
@@ -17,7 +17,7 @@
 
 enum { SECONDS = 60 };
 
-/* Where a child is; its parent reads it when the child has died. */
+/* The call that a child makes. Its parent reads it when the child has died. */
 static struct {
     char text[256];
     long calls, failures;
@@ -29,7 +29,7 @@ static void complain(const call *call, int at, const char *what)
     place->failures++;
 }
 
-/* Memory that ends where nothing is mapped, so that reading on is found. */
+/* Memory that ends before an unmapped page, so that reading beyond its end crashes. */
 static unsigned char *guarded(void)
 {
     unsigned char *pages =
@@ -46,7 +46,7 @@ static const char *class_name(int class)
     return text;
 }
 
-/* Valid arguments, but for one. 0 when there is no such variant. */
+/* Writes valid arguments, except for one. Returns 0 if there is no such variant. */
 static int arrange(call *call, int at, int variant)
 {
     call->label = "valid";
@@ -72,7 +72,7 @@ static int make(const call *call)
                                     w[10], w[11]);
 }
 
-/* A call with one wrong argument. 0 when there is no such variant. */
+/* Makes a call with one wrong argument. Returns 0 if there is no such variant. */
 static int hostile_call(call *call, int at, int variant)
 {
     static unsigned char before[ARGUMENTS][AREA];
@@ -109,7 +109,7 @@ static void valid_call(call *call)
     if (class != wanted) complain(call, -1, class_name(code));
 }
 
-/* The process goes on: types, messages, and no message that nobody sent. */
+/* Checks that the process still works: datatypes, messages, and no message that was never sent. */
 static void still_works(const call *call)
 {
     int in[8] = {1, 2, 3, 4, 5, 6, 7, 8}, out[8] = {0}, flag = 1, bad = 0;
@@ -125,7 +125,7 @@ static void still_works(const call *call)
     if (bad || flag) complain(call, -1, "the process does not work any more");
 }
 
-/* Resident kilobytes at most so far. */
+/* The largest resident size so far, in kilobytes. */
 static long peak(void)
 {
     struct rusage usage;
@@ -136,7 +136,7 @@ static long peak(void)
 static void limit_memory(void)
 {
 #ifndef UNLIMITED_MEMORY
-    /* What a wrong length would ask for is more than this. */
+    /* A wrong length would need more than this. */
     long pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
     if (file == NULL || fscanf(file, "%ld", &pages) != 1) abort();
@@ -167,14 +167,14 @@ static void child(const struct row *row)
     still_works(&call);
     snprintf(place->text, sizeof place->text, "%s: after it", row->name);
     if (row->mode != VALUE && row->mode != REFUSED) {
-        /* A request that a valid call has left behind would be waited for. */
+        /* MPI_Finalize would wait for a request that a valid call has left. */
         if (MPI_Finalize() != MPI_SUCCESS) complain(&call, -1, "MPI_Finalize failed");
     }
     fflush(stderr);
     _exit(0);
 }
 
-/* 0 when everything holds. */
+/* Returns 0 if all checks hold. */
 static int run(const struct row *row)
 {
     long failures = place->failures;

@@ -1,7 +1,7 @@
-/* The hostile calls: a call in the making, and the kinds of arguments that it is made of.
+/* The hostile calls: a call, and the kinds of its arguments.
 
-   hostile.rs writes calls.c from calls.csv; driver.c makes each call with valid arguments and with one
-   that is wrong; kinds.c knows what is valid and what is wrong. */
+   hostile.rs writes calls.c from calls.csv. driver.c makes each call with valid arguments and with one wrong
+   argument. kinds.c knows the valid and the wrong values. */
 #ifndef HOSTILE_H
 #define HOSTILE_H
 
@@ -10,26 +10,26 @@
 
 enum { ARGUMENTS = 12, CLASSES = 8, AREA = 4096 };
 
-/* What an argument register holds, whatever its type. */
+/* The content of an argument register, for any type. */
 typedef uintptr_t word;
 
-/* All functions of the face take integers and addresses; what is too much is not looked at. */
+/* All functions take integers and addresses. A function ignores arguments that it does not have. */
 typedef word function(word, word, word, word, word, word, word, word, word, word, word, word);
 
 typedef struct call call;
 
-/* Writes argument `at`: the valid value (variant 0), or one that is wrong (1, 2, ...), with its label
-   and the classes that it may raise. 0 when there is no such variant. */
+/* Writes argument `at`: the valid value (variant 0), or a wrong one (1, 2, ...) with its label and the error
+   classes that it may raise. Returns 0 if there is no such variant. */
 typedef int kind(call *call, int at, int variant);
 
-/* What the table says of an argument. */
+/* A row of the table for one argument. */
 struct argument {
     kind *kind;
-    int bytes;            /* of the C type, or of an array's elements */
-    int classes[CLASSES]; /* that a wrong value raises, instead of the kind's; ends with 0 */
+    int bytes;            /* of the C type, or of the elements of an array */
+    int classes[CLASSES]; /* the error classes of a wrong value, instead of those of the kind; ends with 0 */
 };
 
-/* How a call with valid arguments is taken. */
+/* What a call with valid arguments does. */
 enum mode {
     VALID,   /* it succeeds */
     BAD,     /* it is not made */
@@ -46,21 +46,21 @@ struct row {
     struct argument arguments[ARGUMENTS];
 };
 
-/* Ends with a row without a name. */
+/* The table ends with a row without a name. */
 extern const struct row rows[];
 
 struct call {
     const struct row *row;
     word words[ARGUMENTS];
-    unsigned char *areas[ARGUMENTS]; /* AREA bytes each, then nothing */
+    unsigned char *areas[ARGUMENTS]; /* AREA bytes each, then an unmapped page */
     const char *label;
     int classes[CLASSES];
 };
 
-/* Makes the objects that arguments name; after MPI_Init. */
+/* Makes the objects that arguments name. Called after MPI_Init. */
 void make_objects(void);
 
-/* The kinds that the table has. */
+/* The kinds in the table. */
 #define KINDS(X)                                                                                \
     X(any) X(out) X(ignorable) X(buffer) X(packed) X(count) X(asked) X(elements) X(length) X(number) X(counts) \
     X(displs) X(types) X(anytypes) X(root) X(dest) X(source) X(tag) X(anytag) X(level) X(size)   \

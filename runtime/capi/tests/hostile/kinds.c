@@ -1,4 +1,4 @@
-/* The kinds of arguments: what is valid, what is wrong, and what that raises. */
+/* The kinds of arguments: their valid and wrong values, and the error classes that wrong values raise. */
 #define _GNU_SOURCE
 #include "hostile.h"
 
@@ -16,7 +16,7 @@ static unsigned char *area(call *call, int at)
     return call->areas[at];
 }
 
-/* A wrong value, and the one or two classes of it. */
+/* Returns a wrong value with its one or two error classes. */
 static int wrong(call *call, int at, word value, const char *label, int class, int other)
 {
     call->words[at] = value;
@@ -27,7 +27,7 @@ static int wrong(call *call, int at, word value, const char *label, int class, i
     return 1;
 }
 
-/* An integer of the width that the argument has, at the beginning of its area. */
+/* Writes an integer of the argument's width at the beginning of its area. */
 static void element(call *call, int at, int index, long long value)
 {
     unsigned char *target = area(call, at);
@@ -40,7 +40,7 @@ static void element(call *call, int at, int index, long long value)
 
 static int is_wide(const call *call, int at) { return call->row->arguments[at].bytes == 8; }
 
-/* One of several values that are wrong in the same way. Those that the C type has not are left out. */
+/* One of several values that are wrong for the same reason. Values that do not fit the C type are left out. */
 static int wrong_number(call *call, int at, int variant, const long long *values, int class,
                         int other)
 {
@@ -115,7 +115,7 @@ static MPI_Datatype live_type;
 static int live_commkey, stale_commkey, live_typekey, stale_typekey, added_class;
 static void *freed_memory;
 
-/* As much memory as an array of the largest count would be, all zeros and not there. */
+/* As much memory as an array with the largest count has. It reads as zeros, and no pages are allocated. */
 static void *zeros;
 
 static void add(enum which which, enum state state, const char *label, word value)
@@ -219,7 +219,7 @@ void make_objects(void)
     ADD(SESSION, NULL_HANDLE, MPI_SESSION_NULL);
     ADD(MESSAGE, NULL_HANDLE, MPI_MESSAGE_NULL);
     ADD(REQUEST, NULL_HANDLE, MPI_REQUEST_NULL);
-    /* Numbers that no table has, addresses, and handles with a bit too many. */
+    /* Numbers that are in no table, addresses, and handles with an additional bit. */
     ADD(NONE, JUNK, 0);
     ADD(NONE, JUNK, 1);
     ADD(NONE, JUNK, 0x3ff);
@@ -239,7 +239,7 @@ void make_objects(void)
     ADD(NONE, JUNK, (word)MPI_COMM_WORLD | (word)1 << 40);
 }
 
-/* The wrong handle of this number for an argument of a kind. */
+/* Returns the wrong handle with this number for an argument of a kind. */
 static const struct object *wrong_object(enum which which, int null_is_fine, int number)
 {
     for (int i = 0; i < objects_count; i++) {
@@ -262,7 +262,7 @@ static int handle(call *call, int at, int variant, enum which which, word valid,
     return object != NULL && wrong(call, at, object->value, object->label, class, 0);
 }
 
-/* A handle in memory: an argument of both directions, or an array with one entry that matters. */
+/* A handle in memory: one that the call replaces, or an array of which one entry is used. */
 static int handle_at(call *call, int at, int variant, enum which which, word valid, int class,
                      int null_is_fine)
 {
@@ -276,13 +276,13 @@ static int handle_at(call *call, int at, int variant, enum which which, word val
     return wrong(call, at, (word)target, object->label, class, 0);
 }
 
-/* A null handle whose name can be asked for. */
+/* The null handle is valid, because it has a name. */
 static int name_of_null(const call *call)
 {
     return strstr(call->row->name, "_get_name") != NULL;
 }
 
-/* A null handle that has an error handler. */
+/* The null handle is valid, because it has an error handler. */
 static int handler_of_null(const call *call)
 {
     return strstr(call->row->name, "_errhandler") != NULL;
@@ -314,7 +314,7 @@ HANDLE_AT(requests, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 1)
 HANDLE_AT(live_requests, REQUEST, MPI_REQUEST_NULL, MPI_ERR_REQUEST, 0)
 HANDLE_AT(message_at, MESSAGE, MPI_MESSAGE_NO_PROC, MPI_ERR_REQUEST, 0)
 
-/* An info object that may be changed, with its key there. */
+/* An info object that may be changed, and has the key. */
 KIND(own_info)
 {
     if (variant == 0) must(MPI_Info_set(live_info, "key", "value"));
@@ -322,7 +322,7 @@ KIND(own_info)
     return handle(call, at, variant == 0 ? 0 : variant - 1, INFO, (word)live_info, MPI_ERR_INFO, 0);
 }
 
-/* A type that is committed. */
+/* A committed datatype. */
 KIND(type)
 {
     if (variant == 1)
@@ -330,7 +330,7 @@ KIND(type)
     return handle(call, at, variant == 0 ? 0 : variant - 1, TYPE, (word)MPI_INT, MPI_ERR_TYPE, 0);
 }
 
-/* A type that has contents. */
+/* A datatype that has contents. */
 KIND(vector)
 {
     if (variant == 1)
@@ -338,7 +338,7 @@ KIND(vector)
     return handle(call, at, variant == 0 ? 0 : variant - 1, TYPE, (word)vector, MPI_ERR_TYPE, 0);
 }
 
-/* An operation of reductions that takes integers. */
+/* A reduction operation on integers. */
 KIND(op)
 {
     switch (variant) {
@@ -378,7 +378,7 @@ static int commkey(call *call, int at, int variant)
 
 KIND(any_commkey) { return commkey(call, at, variant); }
 
-/* One that the user may set. */
+/* A key that the user may set. */
 KIND(commkey)
 {
     if (variant == 1) return wrong(call, at, (word)MPI_TAG_UB, "MPI_TAG_UB", MPI_ERR_KEYVAL, 0);
@@ -463,7 +463,7 @@ KIND(status)
 }
 
 /* Memory of MPI_Alloc_mem. */
-/* The null pointer may be freed. */
+/* A null pointer may be freed. */
 KIND(memory)
 {
     switch (variant) {
@@ -496,7 +496,7 @@ static int text(call *call, int at, int variant, const char *valid, int class)
     return 0;
 }
 
-/* The name of an object is cut where it is too long. */
+/* The name of an object is cut if it is too long. */
 KIND(name) { return variant < 2 && text(call, at, variant, "a name", MPI_ERR_ARG); }
 KIND(string) { return text(call, at, variant, "a name", MPI_ERR_ARG); }
 KIND(value) { return text(call, at, variant, "value", MPI_ERR_INFO_VALUE); }
@@ -530,7 +530,7 @@ KIND(representation)
 
 /* ---- counts ---- */
 
-/* The first argument of this call that has one of two kinds, from `at` on and then from 0. */
+/* Returns the first argument of this call with one of two kinds; looks from `at` to the end, then from 0. */
 static int find(const call *call, int at, kind *one, kind *other)
 {
     for (int i = 0; i < call->row->count; i++) {
@@ -541,10 +541,10 @@ static int find(const call *call, int at, kind *one, kind *other)
     return -1;
 }
 
-/* Elements of a type. */
+/* A count of elements of a datatype. */
 KIND(count)
 {
-    /* More bytes than 63 bits count; and where there is a buffer, more than memory has. */
+    /* More bytes than fit in 63 bits. If there is a buffer, also more bytes than memory has. */
     static const long long huge[] = {1ll << 62, LLONG_MAX, 1ll << 60};
     call->words[at] = 1;
     if (variant == 0) return 1;
@@ -557,8 +557,8 @@ KIND(count)
     wrong(call, at, variant > numbers ? INT_MAX : (word)huge[variant - 1],
           variant > numbers ? "INT_MAX of a giant type" : "huge", MPI_ERR_COUNT,
           MPI_ERR_VALUE_TOO_LARGE);
-    /* Before the bytes are counted, the buffer may be found too small, and the giant type to be no
-       number that can be added. */
+    /* Before the library counts the bytes, it may find that the buffer is too small, or that the operation is
+       not defined on the giant datatype. */
     call->classes[2] = MPI_ERR_BUFFER;
     call->classes[3] = variant > numbers ? MPI_ERR_OP : 0;
     call->classes[4] = 0;
@@ -574,14 +574,14 @@ static int is_array(kind *kind)
            kind == kind_dims;
 }
 
-/* All arrays of the call lie at `address`. */
+/* Puts all arrays of the call at `address`. */
 static void arrays_at(call *call, void *address)
 {
     for (int i = 0; i < call->row->count; i++)
         if (is_array(call->row->arguments[i].kind)) call->words[i] = (word)address;
 }
 
-/* Entries of arrays whose memory the call may write. */
+/* A count of entries of arrays that the call may write. */
 KIND(number)
 {
     call->words[at] = 1;
@@ -593,8 +593,8 @@ KIND(number)
     return wrong(call, at, variant == 1 ? 1 : INT_MAX, "null arrays", MPI_ERR_ARG, MPI_ERR_COUNT);
 }
 
-/* Entries of arrays that are read: as many zeros as a count can name are an error too, and take
-   neither memory nor long. */
+/* A count of entries of arrays that the call reads. The largest count, with an array of zeros, is an error too,
+   and needs neither memory nor much time. */
 KIND(length)
 {
     static const long long huge[] = {INT_MAX, 1ll << 62, LLONG_MAX};
@@ -623,9 +623,9 @@ ARRAY(counts, 1, MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN)
 ARRAY(displs, 0, MPI_ERR_ARG, 0, 0x5eed)
 NUMBER(size, 64, MPI_ERR_ARG, MPI_ERR_NO_MEM, -1, LLONG_MIN, 1ll << 62, LLONG_MAX)
 NUMBER(attached_size, 1024, MPI_ERR_ARG, 0, -1, INT_MIN, LLONG_MIN)
-/* Elements that are only asked about: any number that is not negative. */
+/* A count that is only used in a query: every number that is not negative is valid. */
 NUMBER(asked, 1, MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN)
-/* Basic elements, any number of any type. */
+/* A count of basic elements: valid for any datatype. */
 NUMBER(elements, 1, MPI_ERR_COUNT, 0, -1, INT_MIN, LLONG_MIN, 1ll << 62, LLONG_MAX)
 NUMBER(blocklength, 1, MPI_ERR_ARG, MPI_ERR_COUNT, -1, INT_MIN, LLONG_MIN)
 ARRAY(blocklengths, 1, MPI_ERR_ARG, MPI_ERR_COUNT, -1, INT_MIN, LLONG_MIN)
@@ -675,7 +675,7 @@ NUMBER(typesize, 4, MPI_ERR_ARG, 0, 0, 3, -1, INT_MAX, INT_MIN)
 NUMBER(nodes, 1, MPI_ERR_ARG, MPI_ERR_DIMS, 0, -1, INT_MIN)
 ARRAY(dims, 0, MPI_ERR_DIMS, MPI_ERR_ARG, -1, 2, INT_MAX, INT_MIN)
 
-/* A buffer of packed data that has room for one integer. */
+/* The size of a packed buffer that has room for one integer. */
 KIND(room_for_one)
 {
     call->words[at] = 4;
@@ -689,7 +689,7 @@ KIND(position)
 {
     element(call, at, 0, 0);
     if (variant == 2 || variant == 3) {
-        /* One byte of what is needed is not there; nothing is. */
+        /* One byte is missing; all bytes are missing. */
         element(call, at, 0, variant == 2 ? 1 : INT_MAX);
         if (variant == 2)
             return wrong(call, at, call->words[at], "beyond the room", MPI_ERR_BUFFER, 0);

@@ -1,13 +1,13 @@
-//! Compiling C programs of tests against `include/mpi.h` and the library that cargo has built.
+//! Compiles the C programs of tests against `include/mpi.h` and the library that cargo has built.
 //!
-//! `FACE_TEST_LIBRARY` names another library, and `FACE_TEST_CFLAGS` more arguments for the
-//! compiler: `scripts/asan` runs the same programs with AddressSanitizer.
+//! `FACE_TEST_LIBRARY` names another library, and `FACE_TEST_CFLAGS` has more arguments for the compiler.
+//! With these, `scripts/asan` runs the programs with AddressSanitizer.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The library under test: the newest of the two places where cargo leaves a cdylib.
+/// Returns the library under test. cargo leaves a cdylib in two places; this is the newer file.
 fn cdylib() -> PathBuf {
     if let Some(other) = std::env::var_os("FACE_TEST_LIBRARY") {
         return other.into();
@@ -24,7 +24,7 @@ fn cdylib() -> PathBuf {
         .expect("cargo builds the cdylib before its tests")
 }
 
-/// A directory with the library under the names that a linker and a loader look for.
+/// Returns a directory that has the library under the names that linker and loader look for.
 pub fn library() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
@@ -42,12 +42,12 @@ pub fn library() -> &'static Path {
     })
 }
 
-/// Compiles a program of these sources; it lies beside the library.
+/// Compiles a program from these sources. The executable lies beside the library.
 pub fn compile(name: &str, sources: &[PathBuf]) -> PathBuf {
     compile_with(name, sources, &["-lmpi_abi", "-lm"])
 }
 
-/// The same with other libraries.
+/// Compiles a program that is linked with other libraries.
 pub fn compile_with(name: &str, sources: &[PathBuf], libraries: &[&str]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let exe = library().join(name);

@@ -1,22 +1,23 @@
 //! Handles: numbers that stand for objects.
 //!
-//! A handle of a user's object is a number above the predefined ones, made of the object's kind, its
-//! place in the kind's [`Table`](table::Table), and how often that place has been used. The lower 32
-//! bits alone are the handle's integer (`MPI_X_toint`), unique among live handles; the upper 32 bits
-//! complete the generation, so that a handle that was freed stays invalid for the next 2^38 uses of
-//! its place. Nothing is ever followed: a stale, foreign or null handle is simply not found.
+//! The handle of a user's object is a number above the predefined handles. It consists of the object's kind,
+//! the object's place in the [`Table`](table::Table) of the kind, and the place's generation: how often the
+//! place has been used. The lower 32 bits alone are the handle's integer (`MPI_X_toint`), which is unique
+//! among live handles. The upper 32 bits complete the generation, so that a freed handle stays invalid for
+//! the next 2^38 uses of its place. The library never follows a handle as an address: it looks the handle up,
+//! and does not find a stale, foreign or null handle.
 //!
 //! ```text
 //!   63          32 31    28 27        22 21         0
 //!   generation >> 6   kind   generation    place
 //! ```
 //!
-//! `table.rs` finds objects; `thread_cache.rs` finds again, without a lock, what a thread used last.
+//! `table.rs` finds objects. `thread_cache.rs` finds the objects that a thread used last, without a lock.
 
 pub mod table;
 pub mod thread_cache;
 
-/// The kinds of objects that users make. Values are part of handles, and never 0.
+/// The kinds of objects that users make. The values are part of handles, and never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
@@ -49,7 +50,7 @@ const PLACE_BITS: u32 = 22;
 /// Bits of the generation below the kind.
 const LOW_BITS: u32 = 6;
 
-/// A handle of a user's object, taken apart.
+/// The fields of a user's handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Parts {
     kind: u32,
@@ -75,7 +76,7 @@ impl Parts {
     }
 }
 
-/// The integer of a handle, predefined or not.
+/// Returns the integer of a handle, predefined or not.
 pub fn to_int(handle: usize) -> i32 {
     handle as u32 as i32
 }

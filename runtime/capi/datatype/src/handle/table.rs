@@ -1,7 +1,8 @@
 //! The objects of one kind, found by handle.
 //!
-//! One lock per kind, held for a look or a change. What is found is a counted reference, so an object
-//! that is freed while another thread uses it ends when that use does. `thread_cache.rs` spares the lock.
+//! Each kind has one lock, which is held while the table is read or changed. The table returns counted
+//! references: an object that is freed while another thread uses it is dropped when that use ends.
+//! `thread_cache.rs` avoids the lock.
 
 use super::{Kind, LOW_BITS, PLACE_BITS, Parts};
 use crate::abi;
@@ -10,8 +11,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Places that wait before one is used again: with 64 generations in the lower half of a handle,
-/// its integer stays invalid for 64 times as many uses.
+/// How many free places there are before a free place is used again. The lower half of a handle has 64
+/// generations, so the integer of a freed handle stays invalid for 64 times as many uses.
 const REST: usize = 1024;
 
 #[derive(Debug)]
@@ -31,19 +32,19 @@ struct Slots<T> {
 pub struct Table<T> {
     kind: Kind,
     slots: RwLock<Slots<T>>,
-    /// Counts removals: what was found stays true while this stays the same.
+    /// Counts removals. An object that was found is still in the table while this number stays the same.
     removals: AtomicU64,
 }
 
 impl<T> Table<T> {
-    /// No objects.
+    /// Makes an empty table.
     pub const fn new(kind: Kind) -> Self {
         let slots = Slots { slots: Vec::new(), free: VecDeque::new() };
         Self { kind, slots: RwLock::new(slots), removals: AtomicU64::new(0) }
     }
 
-    // A panic under these locks leaves the slots as they were or with the change complete: each
-    // change ends with one assignment.
+    // A poisoned lock is fine: each change ends with one assignment, so a panic leaves the slots either
+    // unchanged or completely changed.
     fn read(&self) -> RwLockReadGuard<'_, Slots<T>> {
         self.slots.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -55,17 +56,18 @@ impl<T> Table<T> {
     /// Gives an object a handle.
     ///
     /// # Errors
-    /// `MPI_ERR_OTHER` when there are four million objects of the kind.
+    /// Returns `MPI_ERR_OTHER` if there are four million objects of the kind.
     pub fn insert(&self, object: Arc<T>) -> Result<usize> {
         let handle = self.reserve()?;
         self.fill(handle, object);
         Ok(handle)
     }
 
-    /// A handle for an object that comes later ([`fill`](Self::fill)); nothing is found by it until then.
+    /// Returns a handle for an object that [`fill`](Self::fill) adds later. Until then no object is found by
+    /// it.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
+    /// Returns `MPI_ERR_OTHER` if there are four million objects of the kind.
     pub fn reserve(&self) -> Result<usize> {
         let mut slots = self.write();
         let again = (slots.free.len() > REST).then(|| slots.free.pop_front()).flatten();
@@ -76,7 +78,7 @@ impl<T> Table<T> {
                 (slots.slots.len() - 1) as u32
             }
             None => slots.free.pop_front().ok_or_else(|| {
-                let detail = format!("there are {} of them already", 1 << PLACE_BITS);
+                let detail = format!("all {} handles of this kind are in use", 1 << PLACE_BITS);
                 Failure::new(abi::ERR_OTHER, "handle", detail)
             })?,
         };
@@ -84,7 +86,7 @@ impl<T> Table<T> {
         Ok(Parts { kind: self.kind as u32, place, generation }.handle())
     }
 
-    /// Gives a handle that was reserved its object.
+    /// Adds the object of a reserved handle.
     pub fn fill(&self, handle: usize, object: Arc<T>) {
         let parts = Parts::of(handle);
         let mut slots = self.write();
@@ -94,7 +96,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Gives a handle back that was reserved and not filled.
+    /// Frees a handle that was reserved and not filled.
     pub fn release(&self, handle: usize) {
         let parts = Parts::of(handle);
         let mut slots = self.write();
@@ -114,19 +116,19 @@ impl<T> Table<T> {
         (ours && slot.object.is_some()).then_some(slot)
     }
 
-    /// The object of a handle; `None` for a stale, foreign or predefined one.
+    /// Returns the object of a handle; `None` if the handle is stale, foreign or predefined.
     pub fn find(&self, handle: usize) -> Option<Arc<T>> {
         self.slot(&self.read(), handle)?.object.clone()
     }
 
-    /// Whether a handle has an object: [`find`](Self::find) without its count.
-    // A call of its own: calls that are quick with `MPI_COMM_WORLD` have no registers to spare for it.
+    /// Returns whether a handle has an object: [`find`](Self::find) without a counted reference.
+    // Never inlined: the fast paths for `MPI_COMM_WORLD` have no registers to spare for it.
     #[inline(never)]
     pub fn has(&self, handle: usize) -> bool {
         self.slot(&self.read(), handle).is_some()
     }
 
-    /// Takes the object of a handle out; the handle is invalid from now on.
+    /// Removes and returns the object of a handle. The handle is invalid from now on.
     pub fn remove(&self, handle: usize) -> Option<Arc<T>> {
         let mut slots = self.write();
         self.slot(&slots, handle)?;
@@ -139,13 +141,13 @@ impl<T> Table<T> {
         object
     }
 
-    /// How many removals there have been.
+    /// Returns how many objects have been removed.
     #[inline]
     pub fn removals(&self) -> u64 {
         self.removals.load(Ordering::Acquire)
     }
 
-    /// The handle that has this integer, if a live one has.
+    /// Returns the live handle that has this integer.
     pub fn of_int(&self, integer: i32) -> Option<usize> {
         let parts = Parts::of(integer as u32 as usize);
         let slots = self.read();
@@ -156,7 +158,7 @@ impl<T> Table<T> {
             .then(|| Parts { generation: slot.generation, ..parts }.handle())
     }
 
-    /// Number of live objects.
+    /// Returns the number of live objects.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.read().slots.iter().filter(|slot| slot.object.is_some()).count()
@@ -192,7 +194,7 @@ mod tests {
         assert_eq!(table.of_int(super::super::to_int(one)), None);
         table.fill(one, Arc::new(1));
         assert_eq!(table.find(one).as_deref(), Some(&1));
-        // Only what has no object is given back.
+        // Only a handle without an object is released.
         table.release(one);
         table.release(other);
         assert!(table.has(one));

@@ -1,27 +1,30 @@
-//! What a thread used last, found again without a lock.
+//! Finds the objects that a thread used last, without a lock.
 //!
-//! Packing calls take a few nanoseconds, of which a lock and a reference count would be most. Each
-//! thread remembers a few handles of a kind and holds their objects; as long as the kind's table has
-//! not removed anything (one counter), what is remembered is true. A freed object is let go when
-//! the thread looks for another in its place, of which there are four, or when the thread ends.
+//! A packing call takes a few nanoseconds; a lock and a reference count would take most of them. So each
+//! thread caches a few handles of a kind with counted references to their objects. The cached handles are
+//! valid as long as the kind's table has not removed an object, which one counter tells. The cache has four
+//! places. It drops a freed object when the thread looks for another object of the same place, or when the
+//! thread ends.
 //!
-//! What a thread remembers lies in a `PerThread`. Most threads have one in the kind's [`ThreadCache`], in the slot
-//! of their key (`typepack_engine::thread`), found without a call; a thread whose slot is
-//! another's has one of its own, found through [`Home`], a variable of the thread, which also
-//! clears the entry when the thread ends.
+//! The cache of one thread is an entry, a `PerThread`. Most threads have an entry in the kind's
+//! [`ThreadCache`], in the slot of their key (`typepack_engine::thread`), and find it without a call. If
+//! another thread has the slot, the thread has an entry of its own. It finds that entry through [`Home`], a
+//! thread-local variable, which also clears the entry when the thread ends.
 //!
 //! # Safety
 //!
-//! An entry's cells are touched by the thread alone whose key is the entry's owner:
+//! Only one thread accesses the cells of an entry: the thread whose key is the entry's owner. This holds for
+//! two reasons:
 //!
-//! - only an entry without an owner is taken, by an exchange, and only its owner gives it up;
-//! - two live threads never have the same key. A thread that ended without giving its entry up (it was
-//!   not ended by the C library, or it is missing in a fork's child) leaves it to the next one with
-//!   its key, as it is: objects of all threads, and perhaps a count of uses that stays above 0, so
-//!   that nothing is remembered anew.
+//! - A thread takes only an entry without an owner, by an atomic exchange, and only the owner gives the entry
+//!   up.
+//! - Two live threads never have the same key. A thread can end without giving its entry up: if the C library
+//!   did not end it, or if it does not exist in a forked child. Then the next thread with the same key takes
+//!   over the entry as it is. The objects in it may be used by any thread. The count of uses may stay above
+//!   0, and then the entry caches nothing new.
 //!
-//! An object that is remembered is alive: the entry holds it. It is let go only while the entry has no
-//! uses, so a [`Held`], which is one, may follow its address.
+//! A cached object is alive, because the entry holds a reference. The entry drops the reference only while it
+//! has no uses. A [`Held`] is a use, so it may follow the object's address.
 
 use super::table::Table;
 use std::cell::{Cell, OnceCell};
@@ -32,18 +35,18 @@ use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
 use std::thread::LocalKey;
 use typepack_engine::thread::{SLOTS, key, slot};
 
-/// Handles remembered per thread and kind.
+/// How many handles of a kind a thread caches.
 const PLACES: usize = 4;
 
-/// What threads remember of one kind.
+/// The cached handles of one kind, of all threads.
 pub struct ThreadCache<T: Send + Sync + 'static> {
     entries: [PerThread<T>; SLOTS],
 }
 
-/// What one thread remembers of one kind.
+/// The cached handles of one kind, of one thread.
 #[repr(align(64))]
 struct PerThread<T> {
-    /// The thread's key; 0 for nobody's.
+    /// The thread's key; 0 if the entry has no owner.
     owner: AtomicUsize,
     /// How many [`Held`] point here.
     uses: Cell<usize>,
@@ -52,17 +55,17 @@ struct PerThread<T> {
 
 struct Place<T> {
     handle: Cell<usize>,
-    /// The table's count when `object` was found; [`NEVER`] with a null `object`.
+    /// The table's count of removals when `object` was found; [`NEVER`] if `object` is null.
     removals: Cell<u64>,
-    /// Of [`Arc::into_raw`].
+    /// Comes from [`Arc::into_raw`].
     object: Cell<*const T>,
 }
 
-// SAFETY: the cells are touched by the owner alone (this file's `# Safety`), the objects may be
-// used and dropped by any thread.
+// SAFETY: only the owner accesses the cells (this file's `# Safety`). Any thread may use and drop the
+// objects, because `T` is `Send + Sync`.
 unsafe impl<T: Send + Sync> Sync for PerThread<T> {}
 
-/// No table has removed as many.
+/// A count of removals that no table reaches.
 const NEVER: u64 = u64::MAX;
 
 impl<T> Place<T> {
@@ -70,10 +73,10 @@ impl<T> Place<T> {
         Self { handle: Cell::new(0), removals: Cell::new(NEVER), object: Cell::new(null()) }
     }
 
-    /// Remembers something else, or nothing; returns what was remembered.
+    /// Caches another object, or none; returns the object that was cached.
     ///
-    /// In this order, so that a fork between any two of the stores, by another thread, leaves a place
-    /// that matches nothing: in the child a new thread may get the key of the one that stood here.
+    /// The order of the stores matters. If another thread forks between two of them, the child has a place
+    /// that matches no handle: in the child a new thread may get the key of the thread that was here.
     fn replace(&self, handle: usize, removals: u64, object: Option<Arc<T>>) -> Option<Arc<T>> {
         let removals = if object.is_some() { removals } else { NEVER };
         self.removals.set(NEVER);
@@ -82,8 +85,8 @@ impl<T> Place<T> {
         let before = self.object.replace(object.map_or(null(), Arc::into_raw));
         compiler_fence(Ordering::SeqCst);
         self.removals.set(removals);
-        // SAFETY: what is in `object` came from `into_raw` in the line above, earlier, and is taken
-        // out of it here, once.
+        // SAFETY: `before` is not null (`then`), so an earlier call of this function made it with
+        // `Arc::into_raw`. The `replace` above took it out of the cell, so no other `from_raw` gets it.
         (!before.is_null()).then(|| unsafe { Arc::from_raw(before) })
     }
 }
@@ -99,7 +102,8 @@ impl<T> PerThread<T> {
         &self.places[handle % PLACES]
     }
 
-    /// The object of `handle` if it is remembered and nothing was removed since. Of the owner only.
+    /// Returns the object of `handle` if it is cached and the table has removed no object since. For the
+    /// owner only.
     #[inline(always)]
     fn seen(&self, handle: usize, removals: u64) -> Option<*const T> {
         let place = self.place(handle);
@@ -107,21 +111,21 @@ impl<T> PerThread<T> {
         same.then(|| place.object.get())
     }
 
-    /// Forgets everything and belongs to nobody. Of the owner only.
+    /// Drops the cached objects and the owner. For the owner only.
     fn give_up(&self) {
-        // With a use that never ends (it was leaked) objects stay, which is a leak as well.
+        // If a use was leaked and never ends, the objects stay: they are leaked too.
         let forget = self.uses.get() == 0;
         let forgotten =
             self.places.each_ref().map(|place| forget.then(|| place.replace(0, NEVER, None)));
         if forget {
             self.owner.store(0, Ordering::Release);
         }
-        // Only now: what goes with an object may look for others, and finds no entry here.
+        // Last, because dropping an object may look for other objects, and must not find this entry.
         drop(forgotten);
     }
 }
 
-/// Where a thread's entry is, for all calls but the quickest; a variable of each thread.
+/// A thread-local variable that says where the thread's entry is. The fast path does without it.
 pub struct Home<T: Send + Sync + 'static>(OnceCell<Lodging<T>>);
 
 enum Lodging<T: Send + Sync + 'static> {
@@ -136,19 +140,19 @@ impl<T: Send + Sync> Default for Home<T> {
 }
 
 impl<T: Send + Sync> Home<T> {
-    /// None yet.
+    /// Makes a variable of a thread without an entry.
     pub const fn new() -> Self {
         Self(OnceCell::new())
     }
 
-    /// The entry of the calling thread.
+    /// Returns the entry of the calling thread, and takes or makes one if it has none.
     fn entry(&self, cache: &'static ThreadCache<T>, key: usize) -> &PerThread<T> {
         let lodging = self.0.get_or_init(|| {
             let entry = &cache.entries[slot(key)];
             let free = entry.owner.compare_exchange(0, key, Ordering::Acquire, Ordering::Relaxed);
             match free {
                 Ok(_) => Lodging::Slot(entry),
-                // Left by a thread that had this key.
+                // A thread that had the same key has left the entry.
                 Err(owner) if owner == key => Lodging::Slot(entry),
                 Err(_) => Lodging::Own(Box::new(PerThread::new(key))),
             }
@@ -167,7 +171,7 @@ impl<T: Send + Sync> Drop for Home<T> {
             Some(Lodging::Own(entry)) => {
                 entry.give_up();
                 if entry.uses.get() > 0 {
-                    // A use that was leaked points to it.
+                    // A leaked use points to the entry.
                     Box::leak(entry);
                 }
             }
@@ -176,21 +180,21 @@ impl<T: Send + Sync> Drop for Home<T> {
     }
 }
 
-/// An object that was found, alive as long as this is.
+/// An object that was found. It stays alive as long as this value.
 ///
-/// Two words, and what ends it is a comparison and a subtraction: it lives in registers.
+/// The value is two words, and its end is a comparison and a subtraction, so it stays in registers.
 pub struct Held<T> {
     object: *const T,
     hold: *const Cell<usize>,
 }
 
-/// Instead of the uses of an entry: `object` is of [`Arc::into_raw`] and this one's own.
+/// Stands in place of an entry's uses: `object` comes from [`Arc::into_raw`], and the [`Held`] owns it.
 const OWN: *const Cell<usize> = null();
-/// Instead of the uses of an entry: the object is never freed.
+/// Stands in place of an entry's uses: the object is never freed.
 const FOREVER: *const Cell<usize> = std::ptr::without_provenance(1);
 
 impl<T> Held<T> {
-    /// A use of what `entry` holds. Of the owner only.
+    /// Makes a use of an object that `entry` holds. For the owner only.
     #[inline(always)]
     fn of(entry: &PerThread<T>, object: *const T) -> Self {
         entry.uses.set(entry.uses.get() + 1);
@@ -201,7 +205,7 @@ impl<T> Held<T> {
         Self { object: Arc::into_raw(object), hold: OWN }
     }
 
-    /// What needs nobody to hold it.
+    /// Makes a use of an object that is never freed.
     #[inline(always)]
     pub fn forever(object: &'static Arc<T>) -> Self {
         Self { object: Arc::as_ptr(object), hold: FOREVER }
@@ -211,7 +215,8 @@ impl<T> Held<T> {
     #[inline(never)]
     fn end_other(hold: *const Cell<usize>, object: *const T) {
         if hold == OWN {
-            // SAFETY: from `into_raw` in `own`, and taken back here alone.
+            // SAFETY: `hold` is `OWN`, so `own` made `object` with `Arc::into_raw`. Only this drop takes it
+            // back.
             drop(unsafe { Arc::from_raw(object) });
         }
     }
@@ -222,7 +227,8 @@ impl<T> Deref for Held<T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: alive: by the entry's hold and our use of it, by our own, or for ever.
+        // SAFETY: `object` is alive: the entry holds it while it has this use, or `self` owns a reference, or
+        // the object is never freed.
         unsafe { &*self.object }
     }
 }
@@ -231,9 +237,9 @@ impl<T> Drop for Held<T> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.hold.addr() > FOREVER.addr() {
-            // SAFETY: the uses of an entry. It is in a static, or lives until its thread has ended and
-            // longer if it has uses; the addresses in `self` keep it from being sent to another
-            // thread.
+            // SAFETY: `hold` is neither `OWN` nor `FOREVER`, so it points to the uses of an entry. The entry
+            // lies in a static, or it lives until its thread has ended, and longer while it has uses. `self`
+            // is not `Send` (raw pointers), so this is the thread that owns the entry.
             let uses = unsafe { &*self.hold };
             uses.set(uses.get() - 1);
         } else {
@@ -249,12 +255,12 @@ impl<T: Send + Sync> Default for ThreadCache<T> {
 }
 
 impl<T: Send + Sync> ThreadCache<T> {
-    /// Nothing.
+    /// Makes an empty cache.
     pub const fn new() -> Self {
         Self { entries: [const { PerThread::new(0) }; SLOTS] }
     }
 
-    /// The object of `handle`; `None` if there is none. All calls with one table have the same
+    /// Returns the object of `handle`; `None` if there is none. All calls with one table pass the same
     /// `home`.
     #[inline(always)]
     pub fn find(
@@ -284,15 +290,15 @@ impl<T: Send + Sync> ThreadCache<T> {
     ) -> Option<Held<T>> {
         let found = home.try_with(|home| {
             let entry = home.entry(self, key);
-            // The counter is read before the look: a removal in between makes this entry useless at
-            // the next call, not wrong.
+            // The counter is read before the table: a removal in between makes the cached handle useless at
+            // the next call, but not wrong.
             let removals = table.removals();
             if let Some(object) = entry.seen(handle, removals) {
                 return (Some(Held::of(entry, object)), None);
             }
             let object = table.find(handle);
             if entry.uses.get() > 0 {
-                // Somebody above us in the stack uses what is remembered.
+                // A caller further up the stack uses a cached object.
                 return (object.map(Held::own), None);
             }
             let place = entry.place(handle);
@@ -301,13 +307,13 @@ impl<T: Send + Sync> ThreadCache<T> {
             (address.map(|address| Held::of(entry, address)), before)
         });
         match found {
-            // What was remembered before goes now, after the entry is in order again: what goes with
-            // an object may look for others.
+            // The object that was cached before is dropped only now, when the entry is consistent again:
+            // dropping an object may look for other objects.
             Ok((held, before)) => {
                 drop(before);
                 held
             }
-            // The thread is about to end, and has no entry any more.
+            // The thread is ending, and no longer has an entry.
             Err(_) => table.find(handle).map(Held::own),
         }
     }
@@ -320,7 +326,7 @@ mod tests {
     use crate::handle::table::Table;
     use std::sync::{Arc, Barrier};
 
-    /// A table of its own and what goes with it.
+    /// Makes a table of its own and a function that looks things up in it.
     macro_rules! kind {
         ($table:ident, $find:ident, $kept:ty) => {
             static $table: Table<$kept> = Table::new(Kind::Datatype);
@@ -353,14 +359,14 @@ mod tests {
         kind!(TABLE, find, usize);
         let handles: Vec<usize> =
             (0..8).map(|n| TABLE.insert(Arc::new(n)).expect("a handle")).collect();
-        // Every pair: also two handles of one place, and one handle twice.
+        // All pairs, among them two handles of the same place, and a handle with itself.
         for (outer, &one) in handles.iter().enumerate() {
             for (inner, &other) in handles.iter().enumerate() {
                 let within = find(one, |found| (*found, find(other, |found| *found), *found));
                 assert_eq!(within, Some((outer, Some(inner), outer)));
             }
         }
-        // An object freed while it is used lives until then, whatever else is looked for.
+        // An object that is freed during a use lives until the use ends, whatever other lookups happen.
         let object = TABLE.find(handles[0]).map(|object| Arc::downgrade(&object)).expect("there");
         let freed = find(handles[0], |found| {
             TABLE.remove(handles[0]).expect("the object");
@@ -380,7 +386,8 @@ mod tests {
         }
     }
 
-    /// What a thread holds goes with it, wherever its entry is: more threads than slots, twice.
+    /// A thread drops its cached objects when it ends, wherever its entry is: more threads than slots, two
+    /// rounds.
     #[test]
     fn a_thread_that_ends_lets_go() {
         kind!(TABLE, find, [u64; 3]);
@@ -403,7 +410,7 @@ mod tests {
             std::thread::scope(|scope| {
                 let threads: Vec<_> =
                     (0..THREADS).map(|thread| scope.spawn(move || work(thread % 4))).collect();
-                // The scope's own end does not wait for what threads do after their work.
+                // The end of the scope does not wait for what threads do after their closures.
                 threads.into_iter().for_each(|thread| thread.join().expect("no check failed"));
             });
             for object in &objects {
@@ -412,7 +419,7 @@ mod tests {
         }
     }
 
-    /// Objects are freed under the threads that use them, and their drops look for others.
+    /// Objects are freed while other threads use them, and dropping them looks for other objects.
     #[test]
     fn threads_that_use_what_others_free() {
         struct Nested(usize, Option<usize>);

@@ -1,13 +1,14 @@
-//! Decoding: how a type was made (MPI-5.0 section 5.1.13), and types that calls look up.
+//! Decoding: the calls that say how a datatype was made (MPI-5.0 section 5.1.13), and the calls that find a
+//! predefined datatype by its properties.
 //!
-//! The queries without large counts are erroneous for types made by a call that ends in `_c`, and
-//! the engine says which these are.
+//! A query without large counts is an error for a datatype that a call with large counts (`_c`) made. The
+//! engine knows which datatypes these are.
 
 use super::find;
 use super::predefined::{handle_of, unnamed};
 use crate::abi;
+use crate::argument::{OutArray, Output, Places};
 use crate::failure::{Failure, Result};
-use crate::out::Out;
 use crate::raw;
 use std::ffi::c_int;
 use typepack_engine::Datatype;
@@ -15,37 +16,32 @@ use typepack_engine::{Contents, Form as Decoding, TypeClass, UNDEFINED};
 
 fn number<T: TryFrom<usize>>(value: usize) -> Result<T> {
     T::try_from(value).map_err(|_| {
-        let detail = format!("{value} entries do not fit its type");
+        let detail = format!("{value} does not fit the type of the result");
         Failure::new(abi::ERR_VALUE_TOO_LARGE, "envelope", detail)
     })
 }
 
 #[cold]
 fn large() -> Failure {
-    let detail = "made by a call with large counts; only the queries that end in _c decode it";
+    let detail =
+        "a call with large counts made this datatype; decode it with the calls that end in _c";
     Failure::new(abi::ERR_TYPE, "datatype", detail)
 }
 
 /// `MPI_Type_get_envelope`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn envelope(
+pub fn envelope(
     datatype: raw::Datatype,
-    integers: *mut c_int,
-    addresses: *mut c_int,
-    datatypes: *mut c_int,
-    combiner: *mut c_int,
+    integers: Output<c_int>,
+    addresses: Output<c_int>,
+    datatypes: Output<c_int>,
+    combiner: Output<c_int>,
 ) -> Result {
-    // SAFETY: passed on.
-    let (integers, addresses, datatypes, combiner) = unsafe {
-        (
-            Out::new(integers, "num_integers")?,
-            Out::new(addresses, "num_addresses")?,
-            Out::new(datatypes, "num_datatypes")?,
-            Out::new(combiner, "combiner")?,
-        )
-    };
+    let (integers, addresses, datatypes, combiner) = (
+        integers.required("num_integers")?,
+        addresses.required("num_addresses")?,
+        datatypes.required("num_datatypes")?,
+        combiner.required("combiner")?,
+    );
     let envelope = find(datatype)?.tree().envelope();
     if envelope.form == Decoding::Large {
         return Err(large());
@@ -60,27 +56,21 @@ pub unsafe fn envelope(
 }
 
 /// `MPI_Type_get_envelope_c`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn envelope_c(
+pub fn envelope_c(
     datatype: raw::Datatype,
-    integers: *mut raw::Count,
-    addresses: *mut raw::Count,
-    large_counts: *mut raw::Count,
-    datatypes: *mut raw::Count,
-    combiner: *mut c_int,
+    integers: Output<raw::Count>,
+    addresses: Output<raw::Count>,
+    large_counts: Output<raw::Count>,
+    datatypes: Output<raw::Count>,
+    combiner: Output<c_int>,
 ) -> Result {
-    // SAFETY: passed on.
-    let (integers, addresses, large_counts, datatypes, combiner) = unsafe {
-        (
-            Out::new(integers, "num_integers")?,
-            Out::new(addresses, "num_addresses")?,
-            Out::new(large_counts, "num_large_counts")?,
-            Out::new(datatypes, "num_datatypes")?,
-            Out::new(combiner, "combiner")?,
-        )
-    };
+    let (integers, addresses, large_counts, datatypes, combiner) = (
+        integers.required("num_integers")?,
+        addresses.required("num_addresses")?,
+        large_counts.required("num_large_counts")?,
+        datatypes.required("num_datatypes")?,
+        combiner.required("combiner")?,
+    );
     let envelope = find(datatype)?.tree().envelope();
     integers.set(number(envelope.integers)?);
     addresses.set(number(envelope.addresses)?);
@@ -90,37 +80,31 @@ pub unsafe fn envelope_c(
     Ok(())
 }
 
-/// An array that decoding fills.
+/// An array that decoding fills, and the number of entries that the caller has room for.
 struct Array<T> {
-    address: *mut T,
+    array: OutArray<T>,
     room: i64,
     argument: &'static str,
 }
 
 impl<T: Copy> Array<T> {
-    fn check(&self, needed: usize) -> Result {
+    /// Returns the first `needed` entries.
+    ///
+    /// # Errors
+    /// Returns `MPI_ERR_ARG` if the room is negative or there is no array, and `MPI_ERR_OTHER` if the room is
+    /// less than `needed` entries.
+    fn places(&self, needed: usize) -> Result<Places<T>> {
         if self.room < 0 {
             let detail = format!("{} is negative", self.room);
             return Err(Failure::new(abi::ERR_ARG, self.argument, detail));
         }
         if (self.room as u64) < needed as u64 {
-            let detail = format!("{} entries, the type has {needed}", self.room);
+            let detail = format!("room for {} entries, the datatype has {needed}", self.room);
             return Err(Failure::new(abi::ERR_OTHER, self.argument, detail));
         }
-        if needed > 0 && self.address.is_null() {
-            return Err(Failure::null(self.argument));
-        }
-        Ok(())
-    }
-
-    /// # Safety
-    ///
-    /// - [`check`](Self::check) was passed for that many values, and the array has the room it says.
-    unsafe fn fill(&self, values: impl Iterator<Item = T>) {
-        for (i, value) in values.enumerate() {
-            // SAFETY: within the room.
-            unsafe { self.address.add(i).write_unaligned(value) };
-        }
+        // SAFETY: the standard gives the array as many entries as its `max_…` argument says, which is `room`.
+        // `needed` is not more than `room` (checked above).
+        unsafe { self.array.places(needed, self.argument) }
     }
 }
 
@@ -128,144 +112,116 @@ fn contents(datatype: raw::Datatype) -> Result<Contents> {
     Ok(find(datatype)?.tree().contents()?)
 }
 
-/// Handles for the types of the contents; all or none.
+/// Returns handles for all datatypes of the contents.
+///
+/// # Errors
+/// Returns `MPI_ERR_OTHER` if no handle is left.
 fn handles(trees: &[Datatype]) -> Result<Vec<raw::Datatype>> {
     trees.iter().map(handle_of).collect()
 }
 
 /// `MPI_Type_get_contents`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_contents(
+pub fn get_contents(
     datatype: raw::Datatype,
     max_integers: c_int,
     max_addresses: c_int,
     max_datatypes: c_int,
-    integers: *mut c_int,
-    addresses: *mut raw::Aint,
-    datatypes: *mut raw::Datatype,
+    integers: OutArray<c_int>,
+    addresses: OutArray<raw::Aint>,
+    datatypes: OutArray<raw::Datatype>,
 ) -> Result {
     if find(datatype)?.tree().envelope().form == Decoding::Large {
         return Err(large());
     }
-    // SAFETY: passed on; without large counts there is nothing to write to the null array.
-    unsafe {
-        get_contents_c(
-            datatype,
-            max_integers.into(),
-            max_addresses.into(),
-            0,
-            max_datatypes.into(),
-            integers,
-            addresses,
-            std::ptr::null_mut(),
-            datatypes,
-        )
-    }
+    // Calls without large counts made the type, so it has no large counts to write.
+    get_contents_c(
+        datatype,
+        max_integers.into(),
+        max_addresses.into(),
+        0,
+        max_datatypes.into(),
+        integers,
+        addresses,
+        OutArray::NONE,
+        datatypes,
+    )
 }
 
 /// `MPI_Type_get_contents_c`.
-///
-/// # Safety
-/// As the C function.
 #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
-pub unsafe fn get_contents_c(
+pub fn get_contents_c(
     datatype: raw::Datatype,
     max_integers: raw::Count,
     max_addresses: raw::Count,
     max_large_counts: raw::Count,
     max_datatypes: raw::Count,
-    integers: *mut c_int,
-    addresses: *mut raw::Aint,
-    large_counts: *mut raw::Count,
-    datatypes: *mut raw::Datatype,
+    integers: OutArray<c_int>,
+    addresses: OutArray<raw::Aint>,
+    large_counts: OutArray<raw::Count>,
+    datatypes: OutArray<raw::Datatype>,
 ) -> Result {
     let contents = contents(datatype)?;
-    let integers = Array { address: integers, room: max_integers, argument: "array_of_integers" };
-    let addresses =
-        Array { address: addresses, room: max_addresses, argument: "array_of_addresses" };
+    let integers = Array { array: integers, room: max_integers, argument: "array_of_integers" };
+    let addresses = Array { array: addresses, room: max_addresses, argument: "array_of_addresses" };
     let large_counts =
-        Array { address: large_counts, room: max_large_counts, argument: "array_of_large_counts" };
-    let datatypes =
-        Array { address: datatypes, room: max_datatypes, argument: "array_of_datatypes" };
-    integers.check(contents.integers.len())?;
-    addresses.check(contents.addresses.len())?;
-    large_counts.check(contents.large_counts.len())?;
-    datatypes.check(contents.datatypes.len())?;
+        Array { array: large_counts, room: max_large_counts, argument: "array_of_large_counts" };
+    let datatypes = Array { array: datatypes, room: max_datatypes, argument: "array_of_datatypes" };
+    let integers = integers.places(contents.integers.len())?;
+    let addresses = addresses.places(contents.addresses.len())?;
+    let large_counts = large_counts.places(contents.large_counts.len())?;
+    let datatypes = datatypes.places(contents.datatypes.len())?;
     let handles = handles(&contents.datatypes)?;
-    // SAFETY: checked for these lengths; the caller promises the room.
-    unsafe {
-        integers.fill(contents.integers.iter().copied());
-        addresses.fill(contents.addresses.iter().map(|&address| address as raw::Aint));
-        large_counts.fill(contents.large_counts.iter().copied());
-        datatypes.fill(handles.into_iter());
-    }
+    integers.fill(contents.integers.iter().copied());
+    addresses.fill(contents.addresses.iter().map(|&address| address as raw::Aint));
+    large_counts.fill(contents.large_counts.iter().copied());
+    datatypes.fill(handles);
     Ok(())
 }
 
-/// A precision or range; `MPI_UNDEFINED` for none.
+/// Returns a precision or range; `None` for `MPI_UNDEFINED`.
 fn given(value: c_int) -> Option<c_int> {
     (value != UNDEFINED).then_some(value)
 }
 
 /// `MPI_Type_create_f90_real`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn f90_real(p: c_int, r: c_int, newtype: *mut raw::Datatype) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newtype, "newtype")? };
+pub fn f90_real(p: c_int, r: c_int, newtype: Output<raw::Datatype>) -> Result {
+    let out = newtype.required("newtype")?;
     out.set(unnamed(Datatype::f90_real(given(p), given(r))?)?);
     Ok(())
 }
 
 /// `MPI_Type_create_f90_complex`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn f90_complex(p: c_int, r: c_int, newtype: *mut raw::Datatype) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newtype, "newtype")? };
+pub fn f90_complex(p: c_int, r: c_int, newtype: Output<raw::Datatype>) -> Result {
+    let out = newtype.required("newtype")?;
     out.set(unnamed(Datatype::f90_complex(given(p), given(r))?)?);
     Ok(())
 }
 
 /// `MPI_Type_create_f90_integer`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn f90_integer(r: c_int, newtype: *mut raw::Datatype) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(newtype, "newtype")? };
+pub fn f90_integer(r: c_int, newtype: Output<raw::Datatype>) -> Result {
+    let out = newtype.required("newtype")?;
     out.set(unnamed(Datatype::f90_integer(r)?)?);
     Ok(())
 }
 
 /// `MPI_Type_match_size`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn match_size(typeclass: c_int, size: c_int, datatype: *mut raw::Datatype) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(datatype, "datatype")? };
+pub fn match_size(typeclass: c_int, size: c_int, datatype: Output<raw::Datatype>) -> Result {
+    let out = datatype.required("datatype")?;
     out.set(handle_of(&Datatype::match_size(TypeClass(typeclass), size)?)?);
     Ok(())
 }
 
-/// `MPI_Type_get_value_index`: the named pair of the two types, or `MPI_DATATYPE_NULL`, as in MPICH.
-/// The standard leaves open whether there are pairs without a name; the engine has them, but programs
-/// take a pair that decodes as one for a type of the user's, to be freed (mpi4py's tests do).
+/// `MPI_Type_get_value_index`: the named pair of the two types, or `MPI_DATATYPE_NULL`.
 ///
-/// # Safety
-/// As the C function.
-pub unsafe fn value_index(
+/// MPICH does the same. The standard leaves open whether there are pairs without a name. The engine has such
+/// pairs, but programs, for example mpi4py's tests, take a pair that decodes as `MPI_COMBINER_VALUE_INDEX`
+/// for a type of the user, and free it.
+pub fn value_index(
     value: raw::Datatype,
     index: raw::Datatype,
-    pair: *mut raw::Datatype,
+    pair: Output<raw::Datatype>,
 ) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(pair, "pair_type")? };
+    let out = pair.required("pair_type")?;
     let found = Datatype::get_value_index(find(value)?.tree(), find(index)?.tree())?;
     let named = found.filter(Datatype::is_named);
     out.set(named.as_ref().map_or(Ok(raw::Datatype::NULL), handle_of)?);

@@ -1,8 +1,9 @@
 //! Datatypes behind handles.
 //!
-//! `construct.rs` makes them, `query.rs` asks, `decode.rs` takes them apart; `pack.rs` and the
-//! message calls use the committed plan. The engine has the types themselves: a [`Type`] adds what
-//! only C knows, the name and whether the type was committed, and a place for what the host hangs on it.
+//! `construct.rs` makes datatypes, `query.rs` answers questions about them, `decode.rs` says how they were
+//! made. `pack.rs` and the message calls use the committed plan. The engine has the datatypes themselves. A
+//! [`Type`] adds what only C has: a name, whether the type was committed, and a place for data of the host,
+//! such as attributes.
 
 pub mod construct;
 pub mod decode;
@@ -20,18 +21,18 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex, OnceLock};
 use typepack_engine::{Datatype, Plan};
 
-/// How a type is committed.
+/// Commits a datatype.
 pub type Commit = fn(&Datatype) -> Result<Plan>;
 
 static COMMIT: OnceLock<Commit> = OnceLock::new();
 
-/// Commits types this way from now on, instead of the engine's: with a code generator, say. The first
-/// call counts.
+/// Sets how types are committed from now on: for example with a code generator. Without this call the engine
+/// commits them. Only the first call has an effect.
 pub fn commit_with(commit: Commit) {
     let _first = COMMIT.set(commit);
 }
 
-/// A datatype.
+/// A datatype behind a handle.
 #[derive(Debug)]
 pub struct Type {
     tree: Datatype,
@@ -42,7 +43,7 @@ pub struct Type {
 
 static TYPES: Table<Type> = Table::new(Kind::Datatype);
 
-/// What each thread packed last.
+/// The datatypes that each thread packed last.
 static CACHE: ThreadCache<Type> = ThreadCache::new();
 
 thread_local! {
@@ -50,27 +51,27 @@ thread_local! {
 }
 
 impl Type {
-    /// One without a name.
+    /// Makes a datatype without a name.
     pub fn new(tree: Datatype) -> Self {
         let (plan, name, attached) = (OnceLock::new(), Mutex::new(None), OnceLock::new());
         Self { tree, plan, name, attached }
     }
 
-    /// What the host keeps with the type; made by the first who asks. `None` if it is of another Rust
-    /// type, which a host that asks for one only never sees.
+    /// Returns the host's data of the type. The first call makes it. `None` if the data has another Rust
+    /// type, which cannot happen in a host that always asks for the same one.
     pub fn attached<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.attached.get_or_init(|| Box::new(make())).downcast_ref()
     }
 
-    /// The engine's type.
+    /// Returns the engine's datatype.
     pub fn tree(&self) -> &Datatype {
         &self.tree
     }
 
-    /// Commits it, once.
+    /// Commits the datatype, if it is not committed yet, and returns the plan.
     ///
     /// # Errors
-    /// Those of the host's way to commit, or of the engine's.
+    /// Returns the errors of the host's commit function, or of the engine's.
     pub fn commit(&self) -> Result<&Plan> {
         if let Some(plan) = self.plan.get() {
             return Ok(plan);
@@ -82,10 +83,10 @@ impl Type {
         Ok(self.plan.get_or_init(|| plan))
     }
 
-    /// The plan of a committed type.
+    /// Returns the plan of a committed datatype.
     ///
     /// # Errors
-    /// `MPI_ERR_TYPE` for one that is not committed.
+    /// Returns `MPI_ERR_TYPE` if the datatype is not committed.
     #[inline]
     pub fn plan(&self) -> Result<&Plan> {
         match self.plan.get() {
@@ -109,26 +110,26 @@ impl Type {
     }
 }
 
-/// Gives a new type a handle.
+/// Makes a handle for a new datatype.
 ///
 /// # Errors
-/// No handle is left.
+/// Returns `MPI_ERR_OTHER` if no handle is left.
 pub fn insert(tree: Datatype) -> Result<raw::Datatype> {
     insert_type(Arc::new(Type::new(tree)))
 }
 
-/// The same for one that the host has made.
+/// Makes a handle for a datatype that the host has made.
 ///
 /// # Errors
-/// No handle is left.
+/// Returns `MPI_ERR_OTHER` if no handle is left.
 pub fn insert_type(made: Arc<Type>) -> Result<raw::Datatype> {
     Ok(raw::Datatype(TYPES.insert(made)?))
 }
 
-/// The type of a handle.
+/// Returns the datatype of a handle.
 ///
 /// # Errors
-/// `MPI_ERR_TYPE`.
+/// Returns `MPI_ERR_TYPE` if the handle is not valid.
 pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
     match predefined::find(datatype) {
         Some(found) => Ok(Arc::clone(found)),
@@ -136,13 +137,13 @@ pub fn find(datatype: raw::Datatype) -> Result<Arc<Type>> {
     }
 }
 
-/// The type of a handle, held by the calling thread: [`find`] for calls of a few nanoseconds.
+/// Returns the datatype of a handle, held by the calling thread: [`find`] for calls of a few nanoseconds.
 ///
 /// # Errors
-/// `MPI_ERR_TYPE`.
+/// Returns `MPI_ERR_TYPE` if the handle is not valid.
 #[inline(always)]
 pub fn hold(datatype: raw::Datatype) -> Result<Held<Type>> {
-    // No number up to there is a user's handle.
+    // Handles of the user's datatypes are greater than `LAST`.
     if datatype.0 <= predefined::LAST {
         return predefined::find(datatype).map(Held::forever).ok_or_else(|| invalid(datatype));
     }
@@ -152,7 +153,7 @@ pub fn hold(datatype: raw::Datatype) -> Result<Held<Type>> {
 /// Calls `work` with the type of a handle.
 ///
 /// # Errors
-/// `MPI_ERR_TYPE`; what `work` returns.
+/// Returns `MPI_ERR_TYPE` if the handle is not valid, and the errors of `work`.
 #[inline]
 pub fn with<R, E: From<Failure>>(
     datatype: raw::Datatype,
@@ -167,10 +168,10 @@ fn invalid(datatype: raw::Datatype) -> Failure {
     Failure::no_object(abi::ERR_TYPE, ("datatype", "datatype"), datatype.0, null)
 }
 
-/// The type of a handle that may be freed.
+/// Returns the datatype of a handle that may be freed.
 ///
 /// # Errors
-/// `MPI_ERR_TYPE`, also for a predefined type.
+/// Returns `MPI_ERR_TYPE` if the handle is not valid or the datatype is predefined.
 pub fn find_own(datatype: raw::Datatype) -> Result<Arc<Type>> {
     let found = find(datatype)?;
     if found.tree.is_predefined() {
@@ -180,15 +181,15 @@ pub fn find_own(datatype: raw::Datatype) -> Result<Arc<Type>> {
     Ok(found)
 }
 
-/// Takes a handle away from its type.
+/// Makes a handle invalid.
 ///
 /// # Errors
-/// `MPI_ERR_TYPE`.
+/// Returns `MPI_ERR_TYPE` if the handle is not valid.
 pub fn remove(datatype: raw::Datatype) -> Result {
     TYPES.remove(datatype.0).map(drop).ok_or_else(|| invalid(datatype))
 }
 
-/// The live handle with this integer.
+/// Returns the live handle with this integer.
 pub fn from_int(integer: c_int) -> Option<usize> {
     TYPES.of_int(integer)
 }

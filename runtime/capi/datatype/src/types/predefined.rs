@@ -1,8 +1,8 @@
-//! Predefined datatypes: those with a number in the ABI, and those that a call makes without there
-//! being anything to free (Fortran 90 kinds, pairs).
+//! Predefined datatypes: those that have a number in the ABI, and those that a call returns and the user must
+//! not free (Fortran 90 kinds, pairs).
 //!
-//! The former are found by value. The latter keep one handle for the life of the process, however
-//! often they are asked for.
+//! The datatypes with a number are found by their number. Each of the others has one handle for the life of
+//! the process, however often calls return it.
 
 use super::{TYPES, Type};
 use crate::failure::Result;
@@ -15,7 +15,7 @@ use typepack_engine::{Datatype, Named};
 const NUMBERS: RangeInclusive<usize> = 0x200..=0x2ff;
 const MARKERS: RangeInclusive<usize> = 0x1210..=0x1211;
 
-/// The last of them: handles of users' types are greater.
+/// The last of these numbers. Handles of the user's datatypes are greater.
 pub const LAST: usize = *MARKERS.end();
 
 struct Predefined {
@@ -34,8 +34,8 @@ static PREDEFINED: LazyLock<Predefined> = LazyLock::new(|| {
     }
 });
 
-/// The predefined type of a handle, if it is one: by its value, or made by a call.
-// A call of its own: `datatype::hold` stands in functions that have no registers to spare for it.
+/// Returns the predefined datatype with this number; `None` if there is none.
+// Never inlined: `hold` is inlined into functions that have no registers to spare for this one.
 #[inline(never)]
 pub fn find(datatype: raw::Datatype) -> Option<&'static Arc<Type>> {
     match datatype.0 {
@@ -45,13 +45,13 @@ pub fn find(datatype: raw::Datatype) -> Option<&'static Arc<Type>> {
     }
 }
 
-/// Types without a name and their handles.
+/// Predefined datatypes without a name, and their handles.
 static UNNAMED: Mutex<Vec<(Datatype, raw::Datatype)>> = Mutex::new(Vec::new());
 
-/// The handle of a predefined type without a name: the same one for the same type.
+/// Returns the handle of a predefined datatype without a name: always the same for the same datatype.
 ///
 /// # Errors
-/// No handle is left.
+/// Returns `MPI_ERR_OTHER` if no handle is left.
 pub fn unnamed(tree: Datatype) -> Result<raw::Datatype> {
     let mut unnamed = UNNAMED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, handle)) = unnamed.iter().find(|(known, _)| known.is_same(&tree)) {
@@ -62,10 +62,10 @@ pub fn unnamed(tree: Datatype) -> Result<raw::Datatype> {
     Ok(handle)
 }
 
-/// The handle of a type that decoding returned: that of a predefined type, or a new one.
+/// Returns a handle for a datatype that decoding returned: the handle of a predefined datatype, or a new one.
 ///
 /// # Errors
-/// No handle is left.
+/// Returns `MPI_ERR_OTHER` if no handle is left.
 pub fn handle_of(tree: &Datatype) -> Result<raw::Datatype> {
     match tree.as_named() {
         Some(named) => Ok(raw::Datatype(named.abi_value() as usize)),

@@ -1,15 +1,14 @@
 //! Questions about datatypes: sizes, extents, names (MPI-5.0 sections 5.1.5 to 5.1.8, 7.8).
 //!
-//! A number that does not fit the type of its result is `MPI_UNDEFINED`.
+//! A result that does not fit its type is `MPI_UNDEFINED`.
 
 use super::find;
 use crate::abi;
+use crate::argument::{Output, Text, TextOutput};
 use crate::count_width::{CountWidth, Number};
 use crate::failure::Result;
-use crate::out::Out;
 use crate::raw;
-use crate::text;
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 use std::sync::PoisonError;
 use typepack_engine::Named;
 
@@ -20,36 +19,24 @@ fn undefined<N: Number>(value: i64) -> N {
 }
 
 /// `MPI_Type_size`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn size<W: CountWidth>(datatype: raw::Datatype, size: *mut W::Count) -> Result {
-    // SAFETY: passed on.
-    let out = unsafe { Out::new(size, "size")? };
+pub fn size<W: CountWidth>(datatype: raw::Datatype, size: Output<W::Count>) -> Result {
+    let out = size.required("size")?;
     out.set(undefined(find(datatype)?.tree().size()));
     Ok(())
 }
 
 /// `MPI_Type_size_x`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn size_x(datatype: raw::Datatype, result: *mut raw::Count) -> Result {
-    // SAFETY: passed on.
-    unsafe { size::<crate::count_width::Large>(datatype, result) }
+pub fn size_x(datatype: raw::Datatype, result: Output<raw::Count>) -> Result {
+    size::<crate::count_width::Large>(datatype, result)
 }
 
 /// `MPI_Type_get_extent`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn extent<W: CountWidth>(
+pub fn extent<W: CountWidth>(
     datatype: raw::Datatype,
-    lb: *mut W::Address,
-    extent: *mut W::Address,
+    lb: Output<W::Address>,
+    extent: Output<W::Address>,
 ) -> Result {
-    // SAFETY: passed on.
-    let (lb, extent) = unsafe { (Out::new(lb, "lb")?, Out::new(extent, "extent")?) };
+    let (lb, extent) = (lb.required("lb")?, extent.required("extent")?);
     let found = find(datatype)?;
     lb.set(undefined(found.tree().lb()));
     extent.set(undefined(found.tree().extent()));
@@ -57,29 +44,21 @@ pub unsafe fn extent<W: CountWidth>(
 }
 
 /// `MPI_Type_get_extent_x`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn extent_x(
+pub fn extent_x(
     datatype: raw::Datatype,
-    lb: *mut raw::Count,
-    size: *mut raw::Count,
+    lb: Output<raw::Count>,
+    size: Output<raw::Count>,
 ) -> Result {
-    // SAFETY: passed on.
-    unsafe { extent::<crate::count_width::Large>(datatype, lb, size) }
+    extent::<crate::count_width::Large>(datatype, lb, size)
 }
 
 /// `MPI_Type_get_true_extent`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn true_extent<W: CountWidth>(
+pub fn true_extent<W: CountWidth>(
     datatype: raw::Datatype,
-    lb: *mut W::Address,
-    extent: *mut W::Address,
+    lb: Output<W::Address>,
+    extent: Output<W::Address>,
 ) -> Result {
-    // SAFETY: passed on.
-    let (lb, extent) = unsafe { (Out::new(lb, "true_lb")?, Out::new(extent, "true_extent")?) };
+    let (lb, extent) = (lb.required("true_lb")?, extent.required("true_extent")?);
     let found = find(datatype)?;
     lb.set(undefined(found.tree().true_lb()));
     extent.set(undefined(found.tree().true_extent()));
@@ -87,32 +66,24 @@ pub unsafe fn true_extent<W: CountWidth>(
 }
 
 /// `MPI_Type_get_true_extent_x`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn true_extent_x(
+pub fn true_extent_x(
     datatype: raw::Datatype,
-    lb: *mut raw::Count,
-    size: *mut raw::Count,
+    lb: Output<raw::Count>,
+    size: Output<raw::Count>,
 ) -> Result {
-    // SAFETY: passed on.
-    unsafe { true_extent::<crate::count_width::Large>(datatype, lb, size) }
+    true_extent::<crate::count_width::Large>(datatype, lb, size)
 }
 
 /// `MPI_Type_set_name`.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn set_name(datatype: raw::Datatype, name: *const c_char) -> Result {
+pub fn set_name(datatype: raw::Datatype, name: Text) -> Result {
     let found = find(datatype)?;
-    // SAFETY: passed on.
-    let name = unsafe { text::cut(name, abi::MAX_OBJECT_NAME, "type_name")? };
+    let name = name.cut(abi::MAX_OBJECT_NAME, "type_name")?;
     *found.name.lock().unwrap_or_else(PoisonError::into_inner) = Some(name);
     Ok(())
 }
 
-/// The name in the standard's tables (MPI-5.0 section 3.2.2), where the ABI's and the engine's is
-/// listed as a synonym.
+/// Returns the name that the standard's tables have (MPI-5.0 section 3.2.2). For two datatypes the ABI and
+/// the engine use the name that these tables list as a synonym.
 fn standard_name(named: Named) -> Vec<u8> {
     let name = match named {
         Named::LONG_LONG => "MPI_LONG_LONG_INT",
@@ -122,14 +93,12 @@ fn standard_name(named: Named) -> Vec<u8> {
     name.into()
 }
 
-/// `MPI_Type_get_name`: predefined types begin with the standard's name, others without one.
-///
-/// # Safety
-/// As the C function.
-pub unsafe fn get_name(
+/// `MPI_Type_get_name`. A predefined datatype has the standard's name until the program sets another; any
+/// other datatype has none.
+pub fn get_name(
     datatype: raw::Datatype,
-    name: *mut c_char,
-    resultlen: *mut c_int,
+    name: TextOutput<{ abi::MAX_OBJECT_NAME }>,
+    resultlen: Output<c_int>,
 ) -> Result {
     let bytes = match datatype {
         raw::Datatype::NULL => b"MPI_DATATYPE_NULL".to_vec(),
@@ -140,9 +109,7 @@ pub unsafe fn get_name(
             given.or_else(standard).unwrap_or_default()
         }
     };
-    // SAFETY: passed on; the standard asks for this much room.
-    unsafe {
-        let length = Out::new(resultlen, "resultlen")?;
-        text::write(&bytes, name, abi::MAX_OBJECT_NAME, "type_name", Some(length))
-    }
+    let length = resultlen.required("resultlen")?;
+    length.set(name.required("type_name")?.write(&bytes));
+    Ok(())
 }
