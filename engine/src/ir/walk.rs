@@ -183,7 +183,7 @@ fn operand(program: &Program, edge: Edge, from: u64) -> Operand {
         }
     };
     let begin = match op {
-        Op::Block => unreachable!("a walk stops at every block"),
+        Op::Block => unreachable!("a walk stops at every block, so a block is never entered"),
         Op::Loop { body, .. } | Op::Table { body, .. } => {
             let (index, begin) = iteration(body);
             frame.index = index;
