@@ -288,7 +288,7 @@ fn without_room_nothing_is_written() {
     );
     assert_eq!(
         text(pack_external(&int, 2, &[1i32], &mut unit, &mut 0)),
-        "src: 2 elements at origin 0 need bytes 0 to 8, the buffer has 4"
+        "src: buffer too small: 2 elements at origin 0 touch bytes 0..8, the buffer has 4 bytes"
     );
     assert!(pack_external(&int, u64::MAX, &[1i32], &mut unit, &mut 0).is_err());
     let reversed = Range { start: 4, end: 0 };

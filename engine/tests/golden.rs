@@ -85,7 +85,7 @@ fn every_pass_does_what_it_did_and_equal_layouts_meet() {
         }
         blessed(path, &found);
     }
-    assert!(apart.is_empty(), "types that describe one layout and do not meet:\n{apart}");
+    assert!(apart.is_empty(), "types that describe one layout have different programs:\n{apart}");
     assert!(types >= 40, "{types} types in {} files", paths.len());
 }
 

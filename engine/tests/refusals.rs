@@ -41,11 +41,11 @@ fn counts_and_lengths() {
     refused(Datatype::indexed(&[0, -4], &[0, 0], &t), COUNT, text);
     refused(Datatype::hindexed(&[0, -4], &[0, 0], &t), COUNT, text);
     refused(Datatype::structured(&[0, -4], &[0, 0], &[t.clone(), t.clone()]), COUNT, text);
-    let text = "displacements: 1 entries, but there are 2 block lengths";
+    let text = "displacements: 1 entry, but blocklengths has 2 entries";
     refused(Datatype::indexed(&[0, 1], &[0], &t), COUNT, text);
     refused(Datatype::hindexed(&[0, 1], &[0], &t), COUNT, text);
     refused(Datatype::structured(&[0, 1], &[0], &[t.clone(), t.clone()]), COUNT, text);
-    let text = "types: 1 entries, but there are 2 block lengths";
+    let text = "types: 1 entry, but blocklengths has 2 entries";
     refused(Datatype::structured(&[0, 1], &[0, 0], std::slice::from_ref(&t)), COUNT, text);
     refused(Datatype::indexed_block(-5, &[0], &t), COUNT, "blocklength: -5 is negative");
     refused(Datatype::hindexed_block(-5, &[0], &t), COUNT, "blocklength: -5 is negative");
@@ -56,11 +56,11 @@ fn counts_and_lengths() {
     refused(Datatype::hvector(0, -1, 0, &t), COUNT, "blocklength: -1 is negative");
     refused(Datatype::indexed_block(-1, &[], &t), COUNT, "blocklength: -1 is negative");
     refused(Datatype::hindexed_block(-1, &[], &t), COUNT, "blocklength: -1 is negative");
-    let text = "displacements: 2 entries, but there are 1 block lengths";
+    let text = "displacements: 2 entries, but blocklengths has 1 entry";
     refused(Datatype::indexed(&[1], &[0, 1], &t), COUNT, text);
     refused(Datatype::hindexed(&[1], &[0, 1], &t), COUNT, text);
     refused(Datatype::structured(&[1], &[0, 1], std::slice::from_ref(&t)), COUNT, text);
-    let text = "types: 2 entries, but there are 1 block lengths";
+    let text = "types: 2 entries, but blocklengths has 1 entry";
     refused(Datatype::structured(&[1], &[0], &[t.clone(), t.clone()]), COUNT, text);
 }
 
@@ -190,9 +190,9 @@ fn subarrays() {
         let ty = Datatype::subarray(sizes, subsizes, starts, Order::C, &t);
         refused(ty, ARGUMENT, text);
     };
-    refuse(&[], &[], &[], "sizes: no dimensions given");
-    refuse(&[4, 4], &[1], &[0, 0], "subsizes: 1 entries for 2 dimensions");
-    refuse(&[4, 4], &[1, 1], &[0], "starts: 1 entries for 2 dimensions");
+    refuse(&[], &[], &[], "sizes: no dimensions given, at least 1 is needed");
+    refuse(&[4, 4], &[1], &[0, 0], "subsizes: 1 entry, but sizes has 2 dimensions");
+    refuse(&[4, 4], &[1, 1], &[0], "starts: 1 entry, but sizes has 2 dimensions");
     refuse(&[4, 0], &[1, 1], &[0, 0], "sizes: dimension 1: 0 is less than 1");
     refuse(&[4], &[0], &[0], "subsizes: dimension 0: 0 is not between 1 and the size 4");
     refuse(&[4], &[5], &[0], "subsizes: dimension 0: 5 is not between 1 and the size 4");
@@ -212,8 +212,8 @@ fn subarrays() {
     let text =
         format!("starts: dimension 0: {} is not between 0 and 0 (size 4, subsize 4)", i64::MAX);
     refuse(&[4], &[4], &[i64::MAX], &text);
-    refuse(&[4], &[4, 4], &[0], "subsizes: 2 entries for 1 dimensions");
-    refuse(&[4], &[4], &[], "starts: 0 entries for 1 dimensions");
+    refuse(&[4], &[4, 4], &[0], "subsizes: 2 entries, but sizes has 1 dimension");
+    refuse(&[4], &[4], &[], "starts: 0 entries, but sizes has 1 dimension");
     assert!(
         [Order::C, Order::Fortran].iter().all(|o| Order::from_abi_value(o.abi_value()) == Some(*o))
     );
@@ -256,11 +256,11 @@ fn distributed_arrays() {
     let old = int();
     assert!(make(good(), &old).is_ok());
     let refuse = |call, text: &str| refused(make(call, &old), ARGUMENT, text);
-    refuse(Call { sizes: &[], ..good() }, "sizes: no dimensions given");
-    let text = "distributions: 1 entries for 2 dimensions";
+    refuse(Call { sizes: &[], ..good() }, "sizes: no dimensions given, at least 1 is needed");
+    let text = "distributions: 1 entry, but sizes has 2 dimensions";
     refuse(Call { distributions: &[Block], ..good() }, text);
-    refuse(Call { arguments: &[5], ..good() }, "arguments: 1 entries for 2 dimensions");
-    refuse(Call { processes: &[6], ..good() }, "processes: 1 entries for 2 dimensions");
+    refuse(Call { arguments: &[5], ..good() }, "arguments: 1 entry, but sizes has 2 dimensions");
+    refuse(Call { processes: &[6], ..good() }, "processes: 1 entry, but sizes has 2 dimensions");
     refuse(Call { size: 0, ..good() }, "size: 0 is less than 1");
     refuse(Call { rank: -1, ..good() }, "rank: -1 is not between 0 and 5");
     refuse(Call { rank: 6, ..good() }, "rank: 6 is not between 0 and 5");
@@ -271,14 +271,14 @@ fn distributed_arrays() {
     refuse(Call { processes: &[2, 2], ..good() }, text);
     let text = "processes: the grid [65536, 65536] does not have 6 processes";
     refuse(Call { arguments: &[5, 2], processes: &[1 << 16, 1 << 16], ..good() }, text);
-    let text = "processes: dimension 0: 2 for a dimension that is not distributed, not 1";
+    let text = "processes: dimension 0: 2, but a dimension that is not distributed needs 1";
     refuse(Call { distributions: &[Whole, Cyclic], ..good() }, text);
     refuse(Call { arguments: &[5, 0], ..good() }, "arguments: dimension 1: 0 is less than 1");
     refuse(
         Call { arguments: &[UNDEFINED, 2], ..good() },
         "arguments: dimension 0: -32766 is less than 1",
     );
-    let text = "arguments: dimension 0: 2 blocks of 4 do not hold the 10 elements";
+    let text = "arguments: dimension 0: 2 blocks of 4 cannot hold 10 elements";
     refuse(Call { arguments: &[4, 2], ..good() }, text);
     refuse(Call { size: -6, ..good() }, "size: -6 is less than 1");
     refuse(Call { size: i32::MIN, rank: -1, ..good() }, "size: -2147483648 is less than 1");
@@ -290,7 +290,7 @@ fn distributed_arrays() {
     refuse(Call { processes: &[2, 0], ..good() }, "processes: dimension 1: 0 is less than 1");
     let text = "processes: the grid [2, 3] does not have 7 processes";
     refuse(Call { size: 7, ..good() }, text);
-    let text = "distributions: 3 entries for 2 dimensions";
+    let text = "distributions: 3 entries, but sizes has 2 dimensions";
     refuse(Call { distributions: &[Block, Block, Block], ..good() }, text);
     // The argument of a dimension that is not distributed is ignored (MPI-5.0 section 5.1.4).
     for argument in [i32::MIN, -1, 0, 1, DEFAULT_ARGUMENT] {
@@ -317,7 +317,7 @@ fn distributed_arrays() {
 
 #[test]
 fn fortran_kinds_classes_and_pairs() {
-    let text = "precision: neither precision nor range is given";
+    let text = "precision: neither precision nor range is given, at least one is needed";
     refused(Datatype::f90_real(None, None), ARGUMENT, text);
     refused(Datatype::f90_complex(None, None), ARGUMENT, text);
     refused(Datatype::f90_real(Some(-1), None), ARGUMENT, "precision: -1 is negative");
@@ -327,21 +327,22 @@ fn fortran_kinds_classes_and_pairs() {
         "precision: -32766 is negative",
     );
     refused(Datatype::f90_real(None, Some(-2)), ARGUMENT, "range: -2 is negative");
-    let text = "precision: no kind has 34 decimal digits, 33 are the most";
+    let text = "precision: no kind has 34 decimal digits, at most 33 are possible";
     refused(Datatype::f90_real(Some(34), Some(1)), ARGUMENT, text);
-    let text = "range: no kind has a decimal exponent range of 4932, 4931 is the most";
+    let text = "range: no kind has a decimal exponent range of 4932, at most 4931 is possible";
     refused(Datatype::f90_complex(Some(3), Some(4932)), ARGUMENT, text);
     refused(Datatype::f90_complex(Some(-7), None), ARGUMENT, "precision: -7 is negative");
     refused(Datatype::f90_complex(None, Some(-8)), ARGUMENT, "range: -8 is negative");
     refused(Datatype::f90_real(Some(3), Some(UNDEFINED)), ARGUMENT, "range: -32766 is negative");
-    let text = "precision: no kind has 2147483647 decimal digits, 33 are the most";
+    let text = "precision: no kind has 2147483647 decimal digits, at most 33 are possible";
     refused(Datatype::f90_complex(Some(i32::MAX), None), ARGUMENT, text);
-    let text = "range: no kind has a decimal exponent range of 2147483647, 4931 is the most";
+    let text =
+        "range: no kind has a decimal exponent range of 2147483647, at most 4931 is possible";
     refused(Datatype::f90_real(None, Some(i32::MAX)), ARGUMENT, text);
     assert!(Datatype::f90_real(Some(33), Some(4931)).is_ok());
     refused(Datatype::f90_integer(UNDEFINED), ARGUMENT, "range: -32766 is negative");
     refused(Datatype::f90_integer(-1), ARGUMENT, "range: -1 is negative");
-    let text = "range: no kind holds integers of 39 decimal digits, 38 are the most";
+    let text = "range: no kind holds integers of 39 decimal digits, at most 38 are possible";
     refused(Datatype::f90_integer(39), ARGUMENT, text);
 
     for class in [195, 191, 0, -1, i32::MIN] {
@@ -358,7 +359,7 @@ fn fortran_kinds_classes_and_pairs() {
 
 #[test]
 fn bound_markers_go_into_the_struct_of_mpi_1_only() {
-    let text = "is a bound marker of MPI-1, which only type_struct takes";
+    let text = "is a bound marker of MPI-1; only type_struct accepts bound markers";
     for (marker, name) in [(Named::LB, "MPI_LB"), (Named::UB, "MPI_UB")] {
         let (marker, old) = (Datatype::named(marker), format!("old: {name} {text}"));
         for ty in [
@@ -404,10 +405,10 @@ fn the_calls_of_mpi_1_have_int_counts() {
         let text = "blocklengths: entry 0 is -1, which is negative";
         refused(Datatype::type_hindexed(&[-1], &[0], &t, binding), COUNT, text);
         refused(Datatype::type_struct(&[-1], &[0], one, binding), COUNT, text);
-        let text = "displacements: 0 entries, but there are 1 block lengths";
+        let text = "displacements: 0 entries, but blocklengths has 1 entry";
         refused(Datatype::type_hindexed(&[1], &[], &t, binding), COUNT, text);
         refused(Datatype::type_struct(&[1], &[], one, binding), COUNT, text);
-        let text = "types: 0 entries, but there are 1 block lengths";
+        let text = "types: 0 entries, but blocklengths has 1 entry";
         refused(Datatype::type_struct(&[1], &[0], &[], binding), COUNT, text);
     }
     let fits = "2147483648 does not fit a Fortran integer of 32 bits";
@@ -443,11 +444,20 @@ fn contents() {
         refused(Datatype::from_contents(combiner, i, a, c, &t[..d]), kind, text);
     };
     let named = Combiner::NAMED;
-    let text = "combiner: MPI_COMBINER_NAMED: a named type has no contents";
+    let text = "combiner: MPI_COMBINER_NAMED: no call makes a named type, so it has no contents";
     refuse(named, &[], &[], &[], 0, TYPE, text);
-    refuse(Combiner(100), &[], &[], &[], 0, ARGUMENT, "combiner: 100 is not a combiner");
+    refuse(
+        Combiner(100),
+        &[],
+        &[],
+        &[],
+        0,
+        ARGUMENT,
+        "combiner: 100 is not the value of a combiner",
+    );
     let needs = |argument: &str, length: u32, combiner: Combiner, expected: u64| {
-        format!("{argument}: {length} entries, {combiner} needs {expected}")
+        let entries = if length == 1 { "entry" } else { "entries" };
+        format!("{argument}: {length} {entries}, but {combiner} needs {expected}")
     };
     let dup = Combiner::DUP;
     refuse(dup, &[1], &[], &[], 1, COUNT, &needs("integers", 1, dup, 0));
@@ -459,10 +469,18 @@ fn contents() {
     refuse(vector, &[1, 2, 3], &[], &[], 0, COUNT, &needs("datatypes", 0, vector, 1));
     refuse(vector, &[-1, 2, 3], &[], &[], 1, COUNT, "count: -1 is negative");
     let indexed = Combiner::INDEXED;
-    let text = "integers: no entries for MPI_COMBINER_INDEXED";
+    let text = "integers: 0 entries, but MPI_COMBINER_INDEXED needs at least 1";
     refuse(indexed, &[], &[], &[], 1, COUNT, text);
-    refuse(indexed, &[-1], &[], &[], 1, COUNT, "integers: entry 0 is -1, not a count");
-    let text = format!("large_counts: entry 0 is {}, not a count", i64::MAX);
+    refuse(
+        indexed,
+        &[-1],
+        &[],
+        &[],
+        1,
+        COUNT,
+        "integers: entry 0 is -1, but a count is between 0 and 2^60",
+    );
+    let text = format!("large_counts: entry 0 is {}, but a count is between 0 and 2^60", i64::MAX);
     refuse(indexed, &[], &[], &[i64::MAX], 1, COUNT, &text);
     refuse(indexed, &[2, 1, 1, 0], &[], &[], 1, COUNT, &needs("integers", 4, indexed, 5));
     let block = Combiner::HINDEXED_BLOCK;
@@ -472,20 +490,20 @@ fn contents() {
     let old = Combiner::STRUCT_INTEGER;
     refuse(old, &[], &[], &[1, 1, 0], 1, COUNT, &needs("large_counts", 3, old, 0));
     let subarray = Combiner::SUBARRAY;
-    let text = "integers: no entry 0 for MPI_COMBINER_SUBARRAY";
+    let text = "integers: 0 entries, but MPI_COMBINER_SUBARRAY needs an entry 0";
     refuse(subarray, &[], &[], &[], 1, COUNT, text);
-    let text = "integers: entry 0 is 0, not a number of dimensions";
+    let text = "integers: entry 0 is 0, but the number of dimensions is at least 1";
     refuse(subarray, &[0, 12], &[], &[], 1, ARGUMENT, text);
-    let text = "integers: entry 4 is 13, not an order";
+    let text = "integers: entry 4 is 13, which is neither MPI_ORDER_C nor MPI_ORDER_FORTRAN";
     refuse(subarray, &[1, 4, 2, 0, 13], &[], &[], 1, ARGUMENT, text);
     let text = needs("integers", 2, subarray, 6_442_450_943);
     refuse(subarray, &[i32::MAX, 12], &[], &[], 1, COUNT, &text);
     let darray = Combiner::DARRAY;
-    let text = "integers: no entry 2 for MPI_COMBINER_DARRAY";
+    let text = "integers: 2 entries, but MPI_COMBINER_DARRAY needs an entry 2";
     refuse(darray, &[1, 0], &[], &[], 1, COUNT, text);
-    let text = "integers: entry 4 is 15, not a distribution";
+    let text = "integers: entry 4 is 15, which is not a distribution";
     refuse(darray, &[1, 0, 1, 9, 15, 19, 1, 12], &[], &[], 1, ARGUMENT, text);
-    let text = "integers: entry 3 is 19, not a distribution";
+    let text = "integers: entry 3 is 19, which is not a distribution";
     refuse(darray, &[1, 0, 1, 19, 19, 1, 12], &[], &[9], 1, ARGUMENT, text);
     let real = Combiner::F90_REAL;
     refuse(real, &[6], &[], &[], 0, COUNT, &needs("integers", 1, real, 2));

@@ -109,22 +109,22 @@ fn refused_texts_say_what_was_expected_where() {
         ),
         ("indexed_block(1, 3, int)", "1:18: expected `[` and the displacements, found `3`"),
         ("a = int", "1:8: expected `;` after the binding, found the end of the text"),
-        ("a = int; a = int; a", "1:10: `a` is bound already"),
+        ("a = int; a = int; a", "1:10: `a` is already bound"),
         ("int = char; int", "1:1: `int` is the name of a basic type"),
-        ("x = int; x", "1:1: `x` is kept for copies in lists"),
+        ("x = int; x", "1:1: `x` is reserved for copies in lists"),
         (
             "9a = int; int",
-            "1:1: `9a` is not a name: letters, digits and `_`, beginning with a letter",
+            "1:1: `9a` is not a name: a name has letters, digits and `_`, and begins with a letter",
         ),
         ("f90_integer(5000000000)", "1:13: f90_integer: range: 5000000000 does not fit 32 bits"),
         (
             "f90_real(undefined, 99999)",
-            "1:21: f90_real: range: no kind has a decimal exponent range of 99999, 4931 is the most",
+            "1:21: f90_real: range: no kind has a decimal exponent range of 99999, at most 4931 is possible",
         ),
         ("value_index(byte, int)", "1:13: value_index: value: there is no pair of byte and int"),
         (
             "contiguous(2, lb)",
-            "1:15: contiguous: old: MPI_LB is a bound marker of MPI-1, which only type_struct takes",
+            "1:15: contiguous: old: MPI_LB is a bound marker of MPI-1; only type_struct accepts bound markers",
         ),
         (
             "darray(4, 4, [8], [block], [default], [4], C, int)",
@@ -138,11 +138,11 @@ fn refused_texts_say_what_was_expected_where() {
         ("vector(1, 2 - 4, 0, int)", "1:11: vector: blocklength: -2 is negative"),
         (
             "dup(indexed([1, 1], [0], int))",
-            "1:21: indexed: displacements: 1 entries, but there are 2 block lengths",
+            "1:21: indexed: displacements: 1 entry, but blocklengths has 2 entries",
         ),
         (
             "struct([1], [0], [2 x int])",
-            "1:18: struct: types: 2 entries, but there are 1 block lengths",
+            "1:18: struct: types: 2 entries, but blocklengths has 1 entry",
         ),
         (
             "contiguous(9223372036854775807, double)",

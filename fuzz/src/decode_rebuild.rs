@@ -37,7 +37,7 @@ fn rebuild(ty: &Datatype) -> Result<Datatype, String> {
             return Err(format!("{named} has the envelope {envelope:?}"));
         }
         return match ty.contents() {
-            Ok(_) => Err(format!("{named} gave contents")),
+            Ok(_) => Err(format!("{named} is a named type, but it returned contents")),
             Err(_) => Ok(Datatype::named(named)),
         };
     }

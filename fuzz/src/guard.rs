@@ -50,7 +50,7 @@ impl Guarded {
     ///
     /// Panics if `length` exceeds the capacity: callers must bound their cases first.
     pub fn place(&self, length: usize, side: Side) -> std::ops::Range<usize> {
-        assert!(length <= self.capacity, "{length} bytes exceed the guarded {}", self.capacity);
+        assert!(length <= self.capacity, "length is {length} bytes, at most {} fit", self.capacity);
         match side {
             Side::Front => 0..length,
             Side::Back => self.capacity - length..self.capacity,

@@ -131,7 +131,10 @@ fn cursor(
             at += run.bytes as usize;
             cursor.advance(run.bytes);
             if cursor.tell() != at as u64 || at > total {
-                return Err(format!("cursor tells {}, expected {at} of {total}", cursor.tell()));
+                return Err(format!(
+                    "the cursor states byte {}, expected {at} of {total}",
+                    cursor.tell()
+                ));
             }
         }
         if cursor.run().is_none() && at != total {

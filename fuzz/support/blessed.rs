@@ -19,7 +19,7 @@ pub fn blessed(path: &Path, made: &str) {
     let same = wanted.lines().zip(made.lines()).take_while(|(wanted, made)| wanted == made).count();
     let line = |text: &str| text.lines().nth(same).map_or("the end".into(), |l| format!("{l:?}"));
     panic!(
-        "{}:{}: {} instead of {}; if that is meant, write the file with TYPEPACK_BLESS=1",
+        "{}:{}: {} instead of {}; if the change is intended, write the file with TYPEPACK_BLESS=1",
         path.display(),
         same + 1,
         line(made),

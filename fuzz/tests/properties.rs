@@ -76,8 +76,8 @@ fn run(mode: Mode, stream: u64, cases: u64) -> Tally {
         }
     }
     tally.refusals += refusals(&checker);
-    assert_eq!(tally.refusals, 0, "a shape the compiler was to take");
-    // Of the whole process: the other tests only add to it.
+    assert_eq!(tally.refusals, 0, "the compiler refused a shape that it should accept");
+    // The counter belongs to the whole process. The other tests only add to it.
     let moved = stats::bytes().kernel - before;
     say(&format!(
         "{mode:?}: {} types, {} not contiguous, {} with kernels ({moved} bytes moved by them), \

@@ -26,8 +26,8 @@ const GALLERY: [(&str, &str, &str, u64, &str); 10] = [
         "Columns of a matrix",
         "resized(0, 8, vector(4, 1, 6, double))",
         3,
-        "Resized to one double, neighbouring columns follow each other: packed order runs down the \
-         columns, and the three extents end one cell apart.",
+        "The extent is one double, so neighbouring columns follow each other. Packed order runs down \
+         the columns, and the three extents end one cell apart.",
     ),
     (
         "struct",
@@ -41,7 +41,8 @@ const GALLERY: [(&str, &str, &str, u64, &str); 10] = [
         "Face of a three-dimensional array",
         "subarray([3, 4, 6], [2, 2, 3], [1, 1, 2], C, float)",
         1,
-        "One row of the array in each line, planes set apart. The extent is that of the whole array.",
+        "Each line shows one row of the array; a gap separates the planes. The extent is that of the whole \
+         array.",
     ),
     (
         "indexed",
@@ -55,37 +56,37 @@ const GALLERY: [(&str, &str, &str, u64, &str); 10] = [
         "Blocks that overlap",
         "hvector(3, 4, 12, int)",
         1,
-        "Hatched bytes are packed twice. Such a type may be sent, not received into.",
+        "Hatched bytes are packed twice. Such a type may be sent, but must not be received.",
     ),
     (
         "interleaved",
         "Elements that interleave",
         "resized(0, 8, struct([1, 1], [0, 24], [double, int]))",
         3,
-        "The extent is smaller than what an element spans, so the members of one element lie among \
-         those of the others: right for two arrays side by side, a common mistake otherwise.",
+        "The extent is smaller than the span of an element, so the members of one element lie among \
+         those of the others. That is right for two arrays side by side, and a common mistake otherwise.",
     ),
     (
         "large",
         "Large face",
         "subarray([130, 130, 130], [128, 128, 1], [1, 1, 1], C, double)",
         1,
-        "Of 16384 blocks the first and the last are drawn, and of long rows the ends of what looks \
-         alike.",
+        "The drawing shows the first and the last of 16384 blocks, and cuts the middle of long rows that \
+         look alike.",
     ),
     (
         "pairs",
         "Value-index pairs",
         "contiguous(4, double_int)",
         1,
-        "The named type MPI_DOUBLE_INT has a hole of its own.",
+        "The named type MPI_DOUBLE_INT contains a hole.",
     ),
     (
         "milc",
         "Two levels that become one",
         "hvector(3, 1, 128, vector(2, 3, 8, contiguous(2, float)))",
         1,
-        "The outer stride is that of two inner blocks, so the passes make one loop of both levels; the \
+        "The outer stride equals two inner strides, so the passes merge both levels into one loop; the \
          report shows how.",
     ),
 ];

@@ -24,7 +24,7 @@ pub fn advice(plan: &Plan, count: u64) -> Vec<String> {
     let mut advice = Vec::new();
     let Some(ty) = plan.datatype() else { return advice };
     if ty.size() == 0 {
-        advice.push("the type has no data: a message of it is empty".to_owned());
+        advice.push("the type has no data, so a message of this type is empty".to_owned());
         return advice;
     }
     extent(ty, count, &mut advice);
@@ -43,12 +43,13 @@ fn extent(ty: &Datatype, count: u64, advice: &mut Vec<String>) {
     let (extent, reach) = (ty.extent(), ty.true_extent());
     if overlap(ty, 1) {
         advice.push(
-            "one element uses some bytes more than once: it may be sent, not received into".into(),
+            "one element uses some bytes more than once: it may be sent, but must not be received"
+                .into(),
         );
     }
     if extent.unsigned_abs() >= reach.unsigned_abs() {
         if extent < 0 {
-            advice.push(format!("the extent is {extent}: elements follow each other downwards"));
+            advice.push(format!("the extent is {extent}: each element lies below the one before"));
         }
         return;
     }
@@ -58,8 +59,8 @@ fn extent(ty: &Datatype, count: u64, advice: &mut Vec<String>) {
         format!("the extent is 0: {with}all elements lie on top of each other")
     } else if overlap(ty, count.max(2)) {
         format!(
-            "{fact}: {with}elements overlap, which may be sent, not received into; \
-             resized({}, {}, …) sets them apart",
+            "{fact}: {with}elements overlap, so they may be sent, but must not be received; \
+             resized({}, {}, …) separates them",
             ty.lb().min(ty.true_lb()),
             reach.unsigned_abs().next_multiple_of(u64::from(ty.align()))
         )
@@ -131,7 +132,7 @@ fn members(ty: &Datatype, advice: &mut Vec<String>) {
     let clash = spans.windows(2).find(|pair| pair[0].1 > pair[1].0);
     if let Some([(_, _, a), (_, _, b)]) = clash.map(|pair| [pair[0], pair[1]]) {
         advice.push(format!(
-            "members {} and {} of the struct interleave in memory; if that is not meant, check \
+            "members {} and {} of the struct interleave in memory; if that is not intended, check \
              displacements[{}] and the members' extents",
             a.min(b),
             a.max(b),
@@ -165,12 +166,12 @@ fn plain(ty: &Datatype, advice: &mut Vec<String>) {
         && memchr(b',', name.as_bytes()).is_none()
     {
         advice.push(format!(
-            "this is contiguous memory described the long way: contiguous({count}, {name}), or {name} \
-             with a count, is the same"
+            "this type is contiguous memory: contiguous({count}, {name}), or {name} with a count, \
+             describes the same memory"
         ));
     } else if long && memchr(b',', signature.as_bytes()).is_some() {
         advice.push(
-            "there are no holes: this is one run of memory, and moves at the speed of memcpy"
+            "the type has no holes: it is one run of memory and moves at the speed of memcpy"
                 .into(),
         );
     }
@@ -195,11 +196,12 @@ fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
         _ => None,
     };
     if let Some(listed) = listed.filter(|listed| listed.len() > 3) {
-        // A vector's first block is at displacement 0.
-        let place = if listed.get(0) == 0 { "" } else { ", in a buffer that begins at the first" };
+        // The first block of a vector is at displacement 0.
+        let place =
+            if listed.get(0) == 0 { "" } else { ", if the buffer begins at the first block" };
         advice.push(format!(
-            "the {} blocks are equally long and equally far apart: a vector or hvector says the \
-             same in three numbers{place}",
+            "the {} blocks are equally long and equally far apart: a vector or hvector describes \
+             them with three numbers{place}",
             listed.len()
         ));
     }
@@ -209,8 +211,8 @@ fn lists(ty: &Datatype, program: &Program, advice: &mut Vec<String>) {
     });
     if let Some(longest) = ragged.max() {
         advice.push(format!(
-            "{longest} blocks of unequal length are copied one by one, without a kernel; equal \
-             lengths (indexed_block) get one"
+            "{longest} blocks of unequal length are copied one by one, without a kernel; blocks of \
+             equal length (indexed_block) get a kernel"
         ));
     }
 }
@@ -223,7 +225,7 @@ fn small(ty: &Datatype, program: &Program, count: u64, advice: &mut Vec<String>)
         return;
     }
     let length = if blocks.least == blocks.most {
-        format!("{} bytes", blocks.most)
+        format!("{} byte{}", blocks.most, if blocks.most == 1 { "" } else { "s" })
     } else {
         format!("{} to {} bytes", blocks.least, blocks.most)
     };

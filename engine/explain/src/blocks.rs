@@ -79,7 +79,7 @@ pub fn blocks(plan: &Plan) -> String {
     };
     let mut out = String::new();
     if plan.is_contiguous() {
-        let _ = writeln!(out, "runs       1, whatever the count: elements continue each other");
+        let _ = writeln!(out, "runs       1 for any count: elements continue each other");
     } else {
         let mean = size as f64 / found.runs as f64;
         let _ = writeln!(out, "runs       {}", found.runs);

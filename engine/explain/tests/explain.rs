@@ -75,7 +75,7 @@ fn blocks_are_counted_without_expanding() {
     );
     assert_eq!(
         blocks("contiguous(3, int)"),
-        "runs       1, whatever the count: elements continue each other\n\
+        "runs       1 for any count: elements continue each other\n\
          density    100.0 % of the true extent, holes 0.0 %\n"
     );
     assert!(blocks("hvector(3, 2, 4, int)").contains("150.0 % of the true extent: bytes are used"));
@@ -135,63 +135,69 @@ fn advice_fits_the_type() {
             1,
             &[
                 "the extent 8 is smaller than the true extent 24: with a count above 1 elements overlap, \
-               which may be sent, not received into; resized(0, 24, …) sets them apart",
+               so they may be sent, but must not be received; resized(0, 24, …) separates them",
             ],
         ),
         ("resized(0, 0, int)", 4, &["the extent is 0: all elements lie on top of each other"]),
-        ("resized(0, -8, int)", 1, &["the extent is -8: elements follow each other downwards"]),
+        ("resized(0, -8, int)", 1, &["the extent is -8: each element lies below the one before"]),
         (
             "hvector(3, 4, 12, int)",
             1,
-            &["one element uses some bytes more than once: it may be sent, not received into"],
+            &[
+                "one element uses some bytes more than once: it may be sent, but must not be received",
+            ],
         ),
         (
             "struct([1, 1], [0, 8], [vector(2, 1, 4, double), int])",
             1,
-            &["members 0 and 1 of the struct interleave in memory; if that is not meant, check \
-               displacements[1] and the members' extents"],
+            &[
+                "members 0 and 1 of the struct interleave in memory; if that is not intended, check \
+               displacements[1] and the members' extents",
+            ],
         ),
         (
             "vector(3, 2, 2, double)",
             1,
             &[
-                "this is contiguous memory described the long way: contiguous(6, double), or double with \
-               a count, is the same",
+                "this type is contiguous memory: contiguous(6, double), or double with a count, describes \
+               the same memory",
             ],
         ),
         (
             "contiguous(2, struct([1, 1], [0, 4], [hvector(3, 1, 8, int), hvector(3, 1, 8, int)]))",
             1,
-            &["members 0 and 1 of the struct interleave in memory; if that is not meant, check \
-               displacements[1] and the members' extents"],
+            &[
+                "members 0 and 1 of the struct interleave in memory; if that is not intended, check \
+               displacements[1] and the members' extents",
+            ],
         ),
         (
             "struct([1, 1], [0, 4], [int, float])",
             1,
-            &["there are no holes: this is one run of memory, and moves at the speed of memcpy"],
+            &["the type has no holes: it is one run of memory and moves at the speed of memcpy"],
         ),
         (
             "indexed_block(2, [0, 4, 8, 12], int)",
             1,
             &[
-                "the 4 blocks are equally long and equally far apart: a vector or hvector says the same \
-               in three numbers",
+                "the 4 blocks are equally long and equally far apart: a vector or hvector describes them \
+               with three numbers",
             ],
         ),
         (
             "indexed_block(2, [5, 9, 13, 17], int)",
             1,
             &[
-                "the 4 blocks are equally long and equally far apart: a vector or hvector says the same \
-               in three numbers, in a buffer that begins at the first",
+                "the 4 blocks are equally long and equally far apart: a vector or hvector describes them \
+               with three numbers, if the buffer begins at the first block",
             ],
         ),
         (
             "indexed([32 x 1, 2], [0..64 step 2, 66], int)",
             1,
             &[
-                "33 blocks of unequal length are copied one by one, without a kernel; equal lengths \
-               (indexed_block) get one",
+                "33 blocks of unequal length are copied one by one, without a kernel; blocks of equal \
+               length (indexed_block) get a kernel",
             ],
         ),
         (

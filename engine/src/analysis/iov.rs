@@ -15,7 +15,7 @@
 //! that continue each other without a gap are one run, for any count.
 
 use super::runs::RunWalk;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, counted};
 use crate::ir::{Edge, Op, RaggedList, Run};
 use crate::plan::Plan;
 
@@ -227,7 +227,7 @@ impl Iov {
             return Err(Error::new(
                 ErrorKind::Argument,
                 "first",
-                format!("{first}, but there are only {all} runs"),
+                format!("{first}, but the layout has {}", counted(all, "run", "runs")),
             ));
         }
         let bytes = self.plan.packed_bytes(count)?;

@@ -4,7 +4,7 @@
 //! disagree.
 
 use super::{Constructor, Datatype};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, counted};
 
 /// The position of a subarray in its array: sizes, subsizes and starts of all dimensions, in elements.
 #[derive(Clone, Debug)]
@@ -69,10 +69,14 @@ pub(super) fn slowest_first(
 /// Checks that the array has at least one dimension and no more dimensions than an `int` can count.
 pub(super) fn check_dimensions(sizes: &[i64]) -> Result<()> {
     if sizes.is_empty() {
-        return Err(Error::new(ErrorKind::Argument, "sizes", "no dimensions given"));
+        return Err(Error::new(
+            ErrorKind::Argument,
+            "sizes",
+            "no dimensions given, at least 1 is needed",
+        ));
     }
     if i32::try_from(sizes.len()).is_err() {
-        let detail = format!("{} dimensions do not fit 32 bits", sizes.len());
+        let detail = format!("{} dimensions, at most {} are allowed", sizes.len(), i32::MAX);
         return Err(Error::new(ErrorKind::Overflow, "sizes", detail));
     }
     Ok(())
@@ -136,7 +140,11 @@ impl Datatype {
                 return Err(Error::new(
                     ErrorKind::Argument,
                     name,
-                    format!("{} entries for {} dimensions", slice.len(), sizes.len()),
+                    format!(
+                        "{}, but sizes has {}",
+                        counted(slice.len(), "entry", "entries"),
+                        counted(sizes.len(), "dimension", "dimensions")
+                    ),
                 ));
             }
         }
@@ -199,8 +207,8 @@ mod tests {
         let refuse = |sizes: &[i64], subsizes: &[i64], starts: &[i64]| {
             Datatype::subarray(sizes, subsizes, starts, Order::C, &old).unwrap_err().to_string()
         };
-        assert_eq!(refuse(&[], &[], &[]), "sizes: no dimensions given");
-        assert_eq!(refuse(&[4, 4], &[1], &[0, 0]), "subsizes: 1 entries for 2 dimensions");
+        assert_eq!(refuse(&[], &[], &[]), "sizes: no dimensions given, at least 1 is needed");
+        assert_eq!(refuse(&[4, 4], &[1], &[0, 0]), "subsizes: 1 entry, but sizes has 2 dimensions");
         assert_eq!(
             refuse(&[4], &[5], &[0]),
             "subsizes: dimension 0: 5 is not between 1 and the size 4"

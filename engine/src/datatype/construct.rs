@@ -6,7 +6,7 @@
 //! predefined types in `predefined.rs`, the calls of MPI-1 in `mpi1.rs`.
 
 use super::{Constructor, Datatype};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, counted};
 use crate::table::Table;
 
 fn check_count(argument: &'static str, value: i64) -> Result<()> {
@@ -33,7 +33,11 @@ fn check_lengths(argument: &'static str, length: usize, blocks: usize) -> Result
         return Err(Error::new(
             ErrorKind::Count,
             argument,
-            format!("{length} entries, but there are {blocks} block lengths"),
+            format!(
+                "{}, but blocklengths has {}",
+                counted(length, "entry", "entries"),
+                counted(blocks, "entry", "entries")
+            ),
         ));
     }
     Ok(())
@@ -234,7 +238,7 @@ impl Datatype {
     #[doc(alias = "MPI_Type_dup")]
     pub fn dup(&self) -> Self {
         Self::build_with_markers(Constructor::Dup { old: self.clone() })
-            .expect("the bounds of a copy are those of the original")
+            .expect("a duplicate has the bounds of the original, which fit 64 bits")
     }
 }
 
@@ -296,11 +300,11 @@ mod tests {
         );
         assert_eq!(
             text(Datatype::hindexed(&[1, 1], &[0], &d)),
-            "displacements: 1 entries, but there are 2 block lengths"
+            "displacements: 1 entry, but blocklengths has 2 entries"
         );
         assert_eq!(
             text(Datatype::structured(&[1], &[0], &[])),
-            "types: 0 entries, but there are 1 block lengths"
+            "types: 0 entries, but blocklengths has 1 entry"
         );
         for huge in [
             Datatype::contiguous(i64::MAX, &d),

@@ -8,7 +8,7 @@
 
 use super::array::{Order, check_dimensions, elements, slowest_first};
 use super::{Call, Constructor, Datatype};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, counted};
 
 /// How a dimension of the array is distributed over its dimension of the process grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -117,7 +117,11 @@ fn check_lengths(dimensions: usize, others: [(&'static str, usize); 3]) -> Resul
             return Err(Error::new(
                 ErrorKind::Argument,
                 name,
-                format!("{length} entries for {dimensions} dimensions"),
+                format!(
+                    "{}, but sizes has {}",
+                    counted(length, "entry", "entries"),
+                    counted(dimensions, "dimension", "dimensions")
+                ),
             ));
         }
     }
@@ -168,7 +172,7 @@ impl Darray {
                 Distribution::None if processes != 1 => {
                     return fail(
                         "processes",
-                        format!("{processes} for a dimension that is not distributed, not 1"),
+                        format!("{processes}, but a dimension that is not distributed needs 1"),
                     );
                 }
                 Distribution::None => {}
@@ -181,7 +185,11 @@ impl Darray {
                 {
                     return fail(
                         "arguments",
-                        format!("{processes} blocks of {argument} do not hold the {size} elements"),
+                        format!(
+                            "{} of {argument} cannot hold {}",
+                            counted(processes, "block", "blocks"),
+                            counted(size, "element", "elements")
+                        ),
                     );
                 }
                 Distribution::Block | Distribution::Cyclic => {}
@@ -191,7 +199,11 @@ impl Darray {
         if grid != Some(self.size) {
             return fail(
                 "processes",
-                format!("the grid {:?} does not have {} processes", self.processes, self.size),
+                format!(
+                    "the grid {:?} does not have {}",
+                    self.processes,
+                    counted(self.size, "process", "processes")
+                ),
             );
         }
         Ok(())

@@ -227,7 +227,9 @@ impl Datatype {
             return Err(Error::new(
                 ErrorKind::Type,
                 if matches!(constructor, Constructor::Struct { .. }) { "types" } else { "old" },
-                format!("{marker} is a bound marker of MPI-1, which only type_struct takes"),
+                format!(
+                    "{marker} is a bound marker of MPI-1; only type_struct accepts bound markers"
+                ),
             ));
         }
         Self::build_with_markers(constructor)

@@ -6,7 +6,7 @@
 //! regular call it is the largest number. Only refused calls run this code.
 
 use super::{Constructor, Datatype};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, counted};
 use crate::table::Table;
 
 /// Turns `error`, found in the bounds of `constructor`, into an error about an argument of the call.
@@ -110,5 +110,6 @@ fn apart(displacements: &Table) -> (&'static str, String) {
     let least = displacements.iter().min().unwrap_or(0);
     let most = displacements.iter().max().unwrap_or(0);
     let entries = displacements.len();
-    ("displacements", format!("{entries} entries from {least} to {most}"))
+    let entries = counted(entries, "entry", "entries");
+    ("displacements", format!("{entries} from {least} to {most}"))
 }

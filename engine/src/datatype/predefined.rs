@@ -5,7 +5,7 @@
 //! return one datatype. The table stays small, because few argument lists are valid.
 
 use super::{Call, Constructor, Datatype};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, counted};
 use crate::named::Named;
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -108,7 +108,10 @@ fn not_negative(argument: &'static str, value: i32) -> Result<()> {
 
 fn real_kind(precision: i32, range: i32) -> Result<&'static RealKind> {
     if precision == UNDEFINED && range == UNDEFINED {
-        return refuse("precision", "neither precision nor range is given".into());
+        return refuse(
+            "precision",
+            "neither precision nor range is given, at least one is needed".into(),
+        );
     }
     not_negative("precision", precision)?;
     not_negative("range", range)?;
@@ -117,7 +120,10 @@ fn real_kind(precision: i32, range: i32) -> Result<&'static RealKind> {
     if precision > last.precision {
         return refuse(
             "precision",
-            format!("no kind has {precision} decimal digits, {} are the most", last.precision),
+            format!(
+                "no kind has {precision} decimal digits, at most {} are possible",
+                last.precision
+            ),
         );
     }
     REAL_KINDS.iter().find(|kind| precision <= kind.precision && range <= kind.range).map_or_else(
@@ -125,7 +131,7 @@ fn real_kind(precision: i32, range: i32) -> Result<&'static RealKind> {
             refuse(
                 "range",
                 format!(
-                    "no kind has a decimal exponent range of {range}, {} is the most",
+                    "no kind has a decimal exponent range of {range}, at most {} is possible",
                     last.range
                 ),
             )
@@ -142,7 +148,7 @@ fn integer_kind(range: i32) -> Result<Named> {
         Some((_, named)) => Ok(*named),
         None => refuse(
             "range",
-            format!("no kind holds integers of {range} decimal digits, 38 are the most"),
+            format!("no kind holds integers of {range} decimal digits, at most 38 are possible"),
         ),
     }
 }
@@ -325,7 +331,10 @@ impl Datatype {
         };
         match types.iter().find(|named| i64::from(named.size()) == i64::from(size)) {
             Some(named) => Ok(Self::named(*named)),
-            None => refuse("size", format!("no type of this class has {size} bytes")),
+            None => refuse(
+                "size",
+                format!("no type of this class has {}", counted(size, "byte", "bytes")),
+            ),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! length and value, and then calls the ordinary constructors, which check the rest.
 
 use super::{Binding, Combiner, Datatype, Distribution, Form, Order, UNDEFINED};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, counted};
 use smallvec::SmallVec;
 
 /// The four arrays, and the methods that check them.
@@ -38,7 +38,8 @@ impl<'a> Reader<'a> {
             ("datatypes", self.types.len(), types),
         ] {
             if length as u64 != expected {
-                let detail = format!("{length} entries, {} needs {expected}", self.combiner);
+                let entries = counted(length, "entry", "entries");
+                let detail = format!("{entries}, but {} needs {expected}", self.combiner);
                 return wrong(ErrorKind::Count, argument, detail);
             }
         }
@@ -54,11 +55,20 @@ impl<'a> Reader<'a> {
     /// lists.
     fn count(&self, argument: &'static str, values: &[i64]) -> Result<u64> {
         match values {
-            [] => wrong(ErrorKind::Count, argument, format!("no entries for {}", self.combiner)),
-            // A count above the arrays' lengths is refused by `expect`; products stay in range.
+            [] => wrong(
+                ErrorKind::Count,
+                argument,
+                format!("0 entries, but {} needs at least 1", self.combiner),
+            ),
+            // `expect` refuses a count above the lengths of the arrays. The limit keeps products in
+            // range.
             [count, ..] => match u64::try_from(*count) {
                 Ok(count) if count <= 1 << 60 => Ok(count),
-                _ => wrong(ErrorKind::Count, argument, format!("entry 0 is {count}, not a count")),
+                _ => wrong(
+                    ErrorKind::Count,
+                    argument,
+                    format!("entry 0 is {count}, but a count is between 0 and 2^60"),
+                ),
             },
         }
     }
@@ -70,10 +80,12 @@ impl<'a> Reader<'a> {
             Some(dimensions) => wrong(
                 ErrorKind::Argument,
                 "integers",
-                format!("entry {at} is {dimensions}, not a number of dimensions"),
+                format!("entry {at} is {dimensions}, but the number of dimensions is at least 1"),
             ),
             None => {
-                wrong(ErrorKind::Count, "integers", format!("no entry {at} for {}", self.combiner))
+                let entries = counted(self.integers.len(), "entry", "entries");
+                let detail = format!("{entries}, but {} needs an entry {at}", self.combiner);
+                wrong(ErrorKind::Count, "integers", detail)
             }
         }
     }
@@ -83,7 +95,10 @@ impl<'a> Reader<'a> {
             Error::new(
                 ErrorKind::Argument,
                 "integers",
-                format!("entry {at} is {}, not an order", self.integers[at]),
+                format!(
+                    "entry {at} is {}, which is neither MPI_ORDER_C nor MPI_ORDER_FORTRAN",
+                    self.integers[at]
+                ),
             )
         })
     }
@@ -138,7 +153,11 @@ impl<'a> Reader<'a> {
             Form::Large => wrong(
                 ErrorKind::Count,
                 "large_counts",
-                format!("{} entries, {} needs 0", self.counts.len(), self.combiner),
+                format!(
+                    "{}, but {} needs 0",
+                    counted(self.counts.len(), "entry", "entries"),
+                    self.combiner
+                ),
             ),
             Form::Int | Form::Fortran => Ok(Binding::Fortran),
         }
@@ -175,7 +194,7 @@ impl Datatype {
                 return wrong(
                     ErrorKind::Type,
                     "combiner",
-                    format!("{combiner}: a named type has no contents"),
+                    format!("{combiner}: no call makes a named type, so it has no contents"),
                 );
             }
             Combiner::DUP => {
@@ -265,7 +284,7 @@ impl Datatype {
                 return wrong(
                     ErrorKind::Argument,
                     "combiner",
-                    format!("{} is not a combiner", combiner.0),
+                    format!("{} is not the value of a combiner", combiner.0),
                 );
             }
         };
@@ -314,7 +333,7 @@ impl Reader<'_> {
                     Error::new(
                         ErrorKind::Argument,
                         "integers",
-                        format!("entry {} is {value}, not a distribution", first + i),
+                        format!("entry {} is {value}, which is not a distribution", first + i),
                     )
                 })
             })

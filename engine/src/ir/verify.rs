@@ -12,7 +12,7 @@
 //! the program has the meaning of the tree; tests compare that with the oracle.
 
 use super::{Edge, Op, Program};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, counted};
 
 fn broken(detail: String) -> Error {
     Error::new(ErrorKind::Internal, "program", detail)
@@ -27,7 +27,10 @@ pub fn verify(program: &Program, size: u64) -> Result<()> {
     for (id, node) in program.nodes().iter().enumerate() {
         let body = |edge: &Edge| match program.nodes()[..id].get(edge.node.index()) {
             Some(operand) => Ok(u128::from(operand.bytes)),
-            None => Err(broken(format!("node {id} uses node {}", edge.node.index()))),
+            None => Err(broken(format!(
+                "node {id} uses node {}, but operands come first",
+                edge.node.index()
+            ))),
         };
         let expected = match &node.op {
             Op::Block => u128::from(node.bytes),
@@ -35,11 +38,16 @@ pub fn verify(program: &Program, size: u64) -> Result<()> {
             Op::Table { entries, body: edge, .. } => entries.len() as u128 * body(edge)?,
             Op::Ragged { list, body: edge, .. } => {
                 if list.lengths.len() != list.entries.len() {
-                    return Err(broken(format!("node {id}: a list with tables of two lengths")));
+                    let detail = format!(
+                        "node {id}: the list has {} and {}",
+                        counted(list.lengths.len(), "length", "lengths"),
+                        counted(list.entries.len(), "position", "positions")
+                    );
+                    return Err(broken(detail));
                 }
                 let copies = list.lengths.total();
-                let copies =
-                    copies.ok_or_else(|| broken(format!("node {id}: a negative length")))?;
+                let copies = copies
+                    .ok_or_else(|| broken(format!("node {id}: the list has a negative length")))?;
                 copies * body(edge)?
             }
             Op::Seq { parts } => {
@@ -47,25 +55,34 @@ pub fn verify(program: &Program, size: u64) -> Result<()> {
                 for part in parts.iter() {
                     end += body(&part.edge)?;
                     if u128::from(part.end) != end {
-                        return Err(broken(format!("node {id}: a part ends at {}", part.end)));
+                        return Err(broken(format!(
+                            "node {id}: a part ends at byte {}, not at byte {end}",
+                            part.end
+                        )));
                     }
                 }
                 end
             }
         };
         if node.bytes == 0 || expected != u128::from(node.bytes) {
-            return Err(broken(format!("node {id} says {} bytes, not {expected}", node.bytes)));
+            let stated = counted(node.bytes, "byte", "bytes");
+            return Err(broken(format!(
+                "node {id} states {stated}, but its operation makes {expected}"
+            )));
         }
     }
     if let Some(body) = program.body
         && body.node.index() >= program.nodes().len()
     {
-        return Err(broken("the body does not exist".into()));
+        return Err(broken(format!(
+            "the body is node {}, which does not exist",
+            body.node.index()
+        )));
     }
     if program.factor == 0 || program.element_bytes() != size {
         return Err(broken(format!(
-            "an element makes {} bytes, the type has {size}",
-            program.element_bytes()
+            "an element makes {}, but the type has {size}",
+            counted(program.element_bytes(), "byte", "bytes")
         )));
     }
     Ok(())

@@ -230,7 +230,7 @@ mod tests {
         let text = |r: Result<usize>| r.unwrap_err().to_string();
         assert_eq!(
             text(pack(&plan, 1, &src[..8], &mut dst)),
-            "src: 1 elements at origin 0 need bytes 0 to 72, the buffer has 64"
+            "src: buffer too small: 1 element at origin 0 touches bytes 0..72, the buffer has 64 bytes"
         );
         assert_eq!(
             text(pack(&plan, 1, &src, &mut dst[..23])),
@@ -245,7 +245,7 @@ mod tests {
         let backwards = backwards.commit().unwrap();
         assert_eq!(
             text(pack(&backwards, 1, &src, &mut dst)),
-            "src: 1 elements at origin 0 need bytes -8 to 8, the buffer has 72"
+            "src: data before the buffer: 1 element at origin 0 touches bytes -8..8, the buffer has 72 bytes"
         );
         pack_range(&backwards, 1, &src, 8, 0..16, &mut [0; 16]).unwrap();
         let reversed = Range { start: 9, end: 8 };

@@ -374,9 +374,9 @@ mod tests {
         }
         // Element buffers that are too small, and counts beyond all bounds.
         let mut at = 2;
-        let few = "src: 2 elements at origin 0 need bytes 0 to 8, the buffer has 4";
+        let few = "src: buffer too small: 2 elements at origin 0 touch bytes 0..8, the buffer has 4 bytes";
         check(pack_at(&int, 2, &ints[..1], &mut unit, &mut at), at, 2, few);
-        let few = "dst: 2 elements at origin 0 need bytes 0 to 8, the buffer has 4";
+        let few = "dst: buffer too small: 2 elements at origin 0 touch bytes 0..8, the buffer has 4 bytes";
         check(unpack_at(&int, 2, &unit, &mut at, &mut [0i32]), at, 2, few);
         // SAFETY: the count is refused before any access.
         let result = unsafe {

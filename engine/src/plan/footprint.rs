@@ -6,7 +6,7 @@
 
 use super::Plan;
 use crate::datatype::Datatype;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, counted};
 use crate::ir::{Edge, Op, Program};
 
 /// The memory range of the elements of a plan. All values are in bytes.
@@ -58,7 +58,8 @@ impl Reach {
 }
 
 fn too_far() -> Error {
-    Error::new(ErrorKind::Overflow, "program", "data further apart than 64 bits can say")
+    let detail = "the distance between two bytes of data does not fit 64 bits";
+    Error::new(ErrorKind::Overflow, "program", detail)
 }
 
 impl Footprint {
@@ -152,7 +153,11 @@ pub(crate) fn check_place(
             ErrorKind::Buffer,
             argument,
             format!(
-                "{count} elements at origin {origin} need bytes {first} to {end}, the buffer has {length}"
+                "{}: {} at origin {origin} {} bytes {first}..{end}, the buffer has {}",
+                if first < 0 { "data before the buffer" } else { "buffer too small" },
+                counted(count, "element", "elements"),
+                if count == 1 { "touches" } else { "touch" },
+                counted(length, "byte", "bytes")
             ),
         ));
     }

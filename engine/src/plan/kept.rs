@@ -43,7 +43,11 @@ impl Plan {
             }
         };
         value.downcast_ref().ok_or_else(|| {
-            Error::new(ErrorKind::Internal, "plan", format!("{room:?} keeps two types"))
+            Error::new(
+                ErrorKind::Internal,
+                "plan",
+                format!("the value of {room:?} has another type"),
+            )
         })
     }
 
@@ -54,7 +58,8 @@ impl Plan {
     /// Returns `ErrorKind::Type` about `plan` if the plan was decoded and has no datatype.
     pub(crate) fn datatype_for(&self, what: &str) -> Result<&Datatype> {
         self.datatype().ok_or_else(|| {
-            let detail = format!("decoded from bytes, it has no datatype and hence no {what}");
+            let detail =
+                format!("the plan was decoded from bytes, so it has no datatype and no {what}");
             Error::new(ErrorKind::Type, "plan", detail)
         })
     }
@@ -96,11 +101,11 @@ mod tests {
         let decoded = wire::decode(&bytes).unwrap();
         assert_eq!(
             decoded.external32().unwrap_err().to_string(),
-            "plan: decoded from bytes, it has no datatype and hence no external32 form"
+            "plan: the plan was decoded from bytes, so it has no datatype and no external32 form"
         );
         assert_eq!(
             decoded.signature().unwrap_err().to_string(),
-            "plan: decoded from bytes, it has no datatype and hence no signature"
+            "plan: the plan was decoded from bytes, so it has no datatype and no signature"
         );
     }
 }

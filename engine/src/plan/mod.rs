@@ -21,7 +21,7 @@ pub(crate) use nests::BodyPart;
 pub use settings::{Settings, Strategy};
 
 use crate::datatype::Datatype;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, counted};
 use crate::ir::{NodeId, Program};
 use crate::kernel::{Direction, Nest};
 use crate::leaf::{self, Isa, Width};
@@ -108,7 +108,7 @@ impl Plan {
         let contiguous = contiguous.filter(|_| settings.strategy != Some(Strategy::Interpreter));
         // A plan is large. So it is initialized in its allocation, and so are its nests.
         let mut plan = Arc::new_uninit();
-        let room = Arc::get_mut(&mut plan).expect("nobody else has a new allocation");
+        let room = Arc::get_mut(&mut plan).expect("a new `Arc` has one owner");
         let inner = room.write(Inner {
             element_bytes,
             factor: program.factor,
@@ -175,8 +175,8 @@ impl Plan {
                     ErrorKind::Overflow,
                     "count",
                     format!(
-                        "{count} elements of {} bytes do not fit 64 bits",
-                        self.0.element_bytes
+                        "{count} elements of {} do not fit 64 bits",
+                        counted(self.0.element_bytes, "byte", "bytes")
                     ),
                 )
             })

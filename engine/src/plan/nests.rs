@@ -47,7 +47,8 @@ impl NestPlans {
     }
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &NestPlan> {
-        (0..self.len()).map(|index| self.get(index).expect("below the length"))
+        (0..self.len())
+            .map(|index| self.get(index).expect("the index is below the number of nests"))
     }
 }
 

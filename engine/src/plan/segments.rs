@@ -86,7 +86,8 @@ impl Plan {
     pub fn segment_end(&self, count: u64, start: u64, wish: u64) -> Result<u64> {
         let total = self.packed_bytes(count)?;
         if start >= total {
-            let detail = format!("no segment begins at {start} of {total} packed bytes");
+            let detail =
+                format!("a segment cannot begin at {start}, the packed form has {total} bytes");
             return Err(Error::new(ErrorKind::Argument, "start", detail));
         }
         Ok(end_of_segment(self.program(), self.tile_bytes(), total, start, wish.max(1)))
@@ -320,7 +321,7 @@ mod tests {
         let error = huge.segment_end(1, 8_000_000_000_000_000, 1).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "start: no segment begins at 8000000000000000 of 8000000000000000 packed bytes"
+            "start: a segment cannot begin at 8000000000000000, the packed form has 8000000000000000 bytes"
         );
         assert_eq!(huge.segments(u64::MAX, 1).unwrap_err().argument(), "count");
     }

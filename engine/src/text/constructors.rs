@@ -95,9 +95,9 @@ pub(crate) enum Value {
 #[derive(Debug, Default)]
 pub(crate) struct Values(pub(crate) Vec<Value>);
 
-/// The parser reads each value by its parameter's kind, so the kinds cannot differ from the row's;
-/// that a row's kinds are those its function asks for is what `every_row_builds` tests.
-const KIND: &str = "values are read by the kinds of their row";
+/// The parser reads each value according to its parameter's kind, so a value always has the kind of its
+/// row. The test `every_row_builds` checks that each row's function asks for the kinds of the row.
+const KIND: &str = "the parser reads each value by the kind in its row";
 
 impl Values {
     fn number(&self, index: usize) -> i64 {
@@ -141,11 +141,11 @@ fn narrow(name: &'static str, number: i64) -> Result<i32> {
 }
 
 fn distribution(value: &i64) -> Result<Distribution> {
-    // The parameter takes words only, each of which is a distribution.
-    i32::try_from(*value)
-        .ok()
-        .and_then(Distribution::from_abi_value)
-        .ok_or_else(|| Error::new(ErrorKind::Argument, "distributions", format!("{value} is none")))
+    // The parameter accepts only words, and each word is a distribution.
+    i32::try_from(*value).ok().and_then(Distribution::from_abi_value).ok_or_else(|| {
+        let detail = format!("{value} is not a distribution");
+        Error::new(ErrorKind::Argument, "distributions", detail)
+    })
 }
 
 fn structured(values: &Values) -> Result<Datatype> {

@@ -144,7 +144,7 @@ fn resolve(text: &str, types: &Definitions) -> Result<HashMap<String, Datatype>,
                 if let Some(at) = path.iter().position(|(open, _)| *open == name) {
                     let circle: Vec<&str> = path[at..].iter().map(|(open, _)| *open).collect();
                     let message =
-                        format!("`{name}` needs itself: {} -> {name}", circle.join(" -> "));
+                        format!("`{name}` depends on itself: {} -> {name}", circle.join(" -> "));
                     return Err(ParseError::new(text, inside(text, value.span()), message));
                 }
                 let used: Vec<&str> = words(value.get_ref())
@@ -261,7 +261,7 @@ mod tests {
         );
         assert_eq!(
             refused("[types]\na = \"dup(c)\"\nb = \"dup(a)\"\nc = \"dup(b)\"\n"),
-            "2:5: `a` needs itself: a -> c -> b -> a"
+            "2:5: `a` depends on itself: a -> c -> b -> a"
         );
         assert_eq!(
             refused("[types]\ndouble = \"int\"\n"),

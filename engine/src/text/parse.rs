@@ -82,7 +82,7 @@ pub(crate) fn unbindable(name: &str) -> Option<String> {
         || !name.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric())
     {
         return Some(format!(
-            "`{}` is not a name: letters, digits and `_`, beginning with a letter",
+            "`{}` is not a name: a name has letters, digits and `_`, and begins with a letter",
             name.escape_debug()
         ));
     }
@@ -92,7 +92,7 @@ pub(crate) fn unbindable(name: &str) -> Option<String> {
     if constructors::find(name).is_some() {
         return Some(format!("`{name}` is the name of a constructor"));
     }
-    matches!(name, "x" | "X").then(|| format!("`{name}` is kept for copies in lists"))
+    matches!(name, "x" | "X").then(|| format!("`{name}` is reserved for copies in lists"))
 }
 
 struct Parser<'a> {
@@ -126,7 +126,7 @@ impl Parser<'_> {
             return Err(self.reader.error(span, why));
         }
         if self.bound.contains_key(word) || self.outer.contains_key(word) {
-            return Err(self.reader.error(span, format!("`{word}` is bound already")));
+            return Err(self.reader.error(span, format!("`{word}` is already bound")));
         }
         self.reader.skip(word);
         self.reader.accept("=");

@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
                 let at = self.position();
                 step = self.expression("the step of the range", 0)?;
                 if step == 0 {
-                    return Err(self.error(self.since(at), "a step of 0 never ends"));
+                    return Err(self.error(self.since(at), "the step of the range is 0"));
                 }
             }
             let length = range_length(first, end, step);
@@ -231,7 +231,10 @@ impl<'a> Reader<'a> {
 
     fn count_entries(&mut self, more: i128, start: usize) -> Result<()> {
         if more < 0 {
-            return Err(self.error(self.since(start), format!("{more} copies are negative")));
+            return Err(self.error(
+                self.since(start),
+                format!("the number of copies is {more}, which is negative"),
+            ));
         }
         let room = (MAX_ENTRIES - self.entries) as i128;
         if more > room {
@@ -279,7 +282,7 @@ impl<'a> Reader<'a> {
             if depth == MAX_PARENTHESES {
                 return Err(self.error(
                     self.since(start),
-                    format!("more than {MAX_PARENTHESES} parentheses or signs inside each other"),
+                    format!("parentheses or signs are nested more than {MAX_PARENTHESES} deep"),
                 ));
             }
             if !bracket {
@@ -384,9 +387,9 @@ mod tests {
             ("[1 2]", "1:4: expected `,` or `]`, found `2`"),
             ("[1, x]", "1:5: expected none or a number for `n`, found `x`"),
             ("[1..]", "1:5: expected the end of the range, found `]`"),
-            ("[1..9 step 0]", "1:12: a step of 0 never ends"),
+            ("[1..9 step 0]", "1:12: the step of the range is 0"),
             ("[0x10]", "1:2: expected a decimal number, found `0x10`"),
-            ("[-1 x 5]", "1:2: -1 copies are negative"),
+            ("[-1 x 5]", "1:2: the number of copies is -1, which is negative"),
             ("[99999999999 x 1]", "1:2: the lists have more than 16777216 entries together"),
             ("[0..99999999999]", "1:2: the lists have more than 16777216 entries together"),
             ("[9223372036854775808]", "1:2: 9223372036854775808 does not fit 64 bits"),
@@ -395,7 +398,7 @@ mod tests {
             ("[(1]", "1:4: expected `)`, found `]`"),
             ("[1 +]", "1:5: expected a number, found `]`"),
             ("[1é]", "1:3: expected `,` or `]`, found `é`"),
-            (&deep, "1:66: more than 64 parentheses or signs inside each other"),
+            (&deep, "1:66: parentheses or signs are nested more than 64 deep"),
         ];
         for (text, wanted) in reject {
             assert_eq!(list(text), Err((*wanted).to_owned()), "{text:.60}");

@@ -41,7 +41,7 @@ fn every_import_goes_down() {
         let sources = source::read(&root.join(&one.path).join("src"));
         let findings = order::check(&format!("{}/src/", one.path), &sources, &one.layers);
         shown += &format!(
-            "\n{}: layers, each with those it imports from\n{}",
+            "\n{}: layers, each with the layers from which it imports\n{}",
             one.path, findings.layers
         );
         faults.extend(findings.faults);

@@ -56,13 +56,13 @@ pub fn check(root: &Path, list: &List) -> Vec<String> {
     let mut faults = Vec::new();
     for member in &members {
         if !list.crates.iter().any(|one| one.path == *member) {
-            faults.push(format!("{member}: a member of the workspace without layers in the list"));
+            faults.push(format!("{member}: the list of layers lacks this member of the workspace"));
         }
     }
     for one in &list.crates {
         if !members.contains(&one.path) {
             faults.push(format!(
-                "{}: in the list of layers, but no member of the workspace",
+                "{}: this entry of the list of layers is not a member of the workspace",
                 one.path
             ));
             continue;
@@ -70,7 +70,7 @@ pub fn check(root: &Path, list: &List) -> Vec<String> {
         for name in &one.on {
             if !names.contains_key(name) {
                 faults.push(format!(
-                    "{}: `on` names {name}, which is no crate of the workspace",
+                    "{}: `on` names {name}, which is not a crate of the workspace",
                     one.path
                 ));
             }

@@ -56,12 +56,11 @@ pub fn check(prefix: &str, sources: &Sources, layers: &[String]) -> Findings {
     let tree = Tree::new(sources);
     let mut faults = Vec::new();
     for file in sources.keys().filter(|file| place(layers, file).is_none()) {
-        faults.push(format!("{prefix}{file}: no place in the list of layers"));
+        faults.push(format!("{prefix}{file}: this file has no place in the list of layers"));
     }
     for (index, entry) in layers.iter().enumerate() {
         if !sources.keys().any(|file| place(layers, file) == Some(index)) {
-            faults
-                .push(format!("{prefix}{entry}: in the list of layers, but there is no such file"));
+            faults.push(format!("{prefix}{entry}: this entry of the list of layers has no file"));
         }
     }
     for file in tree.unreached(sources) {

@@ -250,13 +250,16 @@ fn a_file_of_its_own_within_a_folder_has_the_finer_place() {
 #[test]
 fn a_file_without_a_place() {
     let files = [("lib.rs", "mod room;\n"), ("room.rs", "\n")];
-    assert_eq!(faults(&["lib.rs"], &files), ["room.rs: no place in the list of layers"]);
+    assert_eq!(
+        faults(&["lib.rs"], &files),
+        ["room.rs: this file has no place in the list of layers"]
+    );
 }
 
 #[test]
 fn an_entry_without_a_file() {
     let found = faults(&["room/", "lib.rs"], &[("lib.rs", "\n")]);
-    assert_eq!(found, ["room/: in the list of layers, but there is no such file"]);
+    assert_eq!(found, ["room/: this entry of the list of layers has no file"]);
 }
 
 #[test]

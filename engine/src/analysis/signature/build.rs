@@ -96,10 +96,10 @@ impl Builder {
             }
             constructor => {
                 let [old] = constructor.children() else {
-                    return internal("a constructor with data and not one child");
+                    return internal("the constructor has data, but not exactly one child");
                 };
                 let Some(item) = self.finished(old).flatten() else {
-                    return internal("data without a child that has data");
+                    return internal("the type has data, but its child has none");
                 };
                 // Only repetition adds data, so the sizes determine the number of copies.
                 let copies = (ty.size() / old.size()) as u64;
@@ -138,7 +138,7 @@ impl Builder {
             return Err(Error::new(
                 ErrorKind::Internal,
                 "datatype",
-                format!("{named} has data and no class"),
+                format!("{named} has data, but no class"),
             ));
         };
         if let Some(&node) = self.basics.get(&basic) {

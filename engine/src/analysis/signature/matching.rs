@@ -14,7 +14,7 @@
 
 use super::hash::Affine;
 use super::{Basic, Kind, NodeId, Signature, SignatureHash};
-use crate::error::{Error, ErrorClass, ErrorKind, Result};
+use crate::error::{Error, ErrorClass, ErrorKind, Result, counted};
 use crate::named::Named;
 use std::fmt;
 
@@ -46,7 +46,8 @@ impl fmt::Display for Mismatch {
                 self.element, self.sent
             ),
             (None, true) => {
-                write!(f, "the receive buffer ends after {} bytes of packed data", self.element)
+                let bytes = counted(self.element, "byte", "bytes");
+                write!(f, "the receive buffer ends after {bytes} of packed data")
             }
             (None, false) => write!(
                 f,
@@ -87,7 +88,11 @@ impl Signature {
             return Err(Error::new(
                 ErrorKind::Argument,
                 "recv",
-                format!("compares by {:?}, the sender by {:?}", recv.sameness(), self.sameness()),
+                format!(
+                    "the receiver compares types by {:?}, the sender by {:?}",
+                    recv.sameness(),
+                    self.sameness()
+                ),
             ));
         }
         let (sent, room) = (self.elements_of(send_count)?, recv.elements_of(recv_count)?);

@@ -31,7 +31,7 @@ pub use hash::SignatureHash;
 pub use matching::Mismatch;
 pub use runs::{SignatureRun, SignatureRunList, SignatureRuns};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, counted};
 use hash::Affine;
 use std::sync::Arc;
 
@@ -167,7 +167,10 @@ impl Signature {
             return Err(Error::new(
                 ErrorKind::Overflow,
                 "count",
-                format!("{count} elements of {} bytes do not fit 64 bits", self.bytes()),
+                format!(
+                    "{count} elements of {} do not fit 64 bits",
+                    counted(self.bytes(), "byte", "bytes")
+                ),
             ));
         }
         // A basic element has at least one byte, so the numbers of elements fit as well.
@@ -200,7 +203,10 @@ impl Signature {
             return Err(Error::new(
                 ErrorKind::Argument,
                 "elements",
-                format!("{elements} basic elements, but there are only {all}"),
+                format!(
+                    "{elements}, but the data has {}",
+                    counted(all, "basic element", "basic elements")
+                ),
             ));
         }
         let mut hash = SignatureHash::EMPTY;
@@ -237,7 +243,7 @@ impl Signature {
             return Err(Error::new(
                 ErrorKind::Argument,
                 "bytes",
-                format!("{bytes} bytes of data, but there are only {all}"),
+                format!("{bytes}, but the data has {}", counted(all, "byte", "bytes")),
             ));
         }
         let Some(root) = root else { return Ok(Some(SignatureHash::EMPTY)) };

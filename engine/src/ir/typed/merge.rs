@@ -52,7 +52,11 @@ pub(super) fn lower_parts<I: Iterator<Item = (i64, Named)>>(
         let edge = match (&node.op, leaf) {
             (Op::Block, Some(named)) => merging.push(node.bytes, Op::Block, Some(named)),
             (Op::Block, None) => {
-                return Err(Error::new(ErrorKind::Internal, "datatype", "a block of no type"));
+                return Err(Error::new(
+                    ErrorKind::Internal,
+                    "datatype",
+                    "a block has no named type",
+                ));
             }
             (Op::Loop { count, stride, body }, _) => merging.repeat(*count, *stride, update(*body)),
             (Op::Table { entries, scale, body }, _) => {

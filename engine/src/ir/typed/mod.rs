@@ -18,7 +18,7 @@
 mod merge;
 
 use crate::datatype::Datatype;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, counted};
 use crate::ir::walk::{self, Stop, Walk};
 use crate::ir::{Edge, Node, NodeId, Op, Program};
 use crate::named::Named;
@@ -134,7 +134,9 @@ impl TypedProgram {
     pub fn units(&self, count: u64) -> Result<u64> {
         let each = self.element_units();
         each.checked_mul(count).filter(|&all| i64::try_from(all).is_ok()).ok_or_else(|| {
-            let detail = format!("{count} elements of {each} units do not fit 64 bits");
+            let elements = counted(count, "element", "elements");
+            let detail =
+                format!("{elements} of {each} units each: the product does not fit 64 bits");
             Error::new(ErrorKind::Overflow, "count", detail)
         })
     }
@@ -200,7 +202,7 @@ impl TypedProgram {
             Stretch::Part { named, skip, .. } => Err(Error::new(
                 ErrorKind::Argument,
                 "range",
-                format!("it begins or ends inside an element of {named} (skips {skip} of it)"),
+                format!("the range divides an element of {named} at unit {skip}"),
             )),
         })
     }
@@ -217,7 +219,8 @@ impl TypedProgram {
     ) -> Result<()> {
         let units = self.units(count)?;
         if range.start > range.end || range.end > units {
-            let detail = format!("{}..{} is not within the {units} units", range.start, range.end);
+            let (start, end) = (range.start, range.end);
+            let detail = format!("{start}..{end} is not within 0..{units}");
             return Err(Error::new(ErrorKind::Argument, "range", detail));
         }
         let Some(body) = self.program.body else { return Ok(()) };
@@ -278,7 +281,7 @@ impl TypedProgram {
                 }
                 Ok(())
             }
-            Op::Seq { .. } => unreachable!("a walk enters sequences"),
+            Op::Seq { .. } => unreachable!("a walk enters every sequence and never stops at one"),
         }
     }
 
@@ -362,7 +365,7 @@ pub(crate) fn lower_parts<I: Iterator<Item = (i64, Named)>>(
 
 #[cold]
 fn untyped() -> Error {
-    Error::new(ErrorKind::Internal, "program", "a block of no type")
+    Error::new(ErrorKind::Internal, "program", "a block has no named type")
 }
 
 /// A loop and its displacement.
