@@ -128,7 +128,7 @@ impl Communicator {
     pub unsafe fn run_raw(&self, call: &Collective<'_>) -> Result<()> {
         let place = self.next_place();
         // SAFETY: `list` lists the memory of `call` and scratch memory of the schedule. The caller keeps the
-        // memory of `call` valid, for this call only, until it returns (first three conditions of `# Safety`).
+        // memory of `call` valid, for this call only, until it returns (conditions 1 to 3 of `# Safety`).
         unsafe { calls::run(self.endpoint(), place, |steps| self.list(steps, call)) }
     }
 

@@ -3,8 +3,8 @@
 //! A new communicator needs a number that no other communicator has and that all its ranks know. The number
 //! selects its contexts in the message engine. Rank 0 of the new communicator takes the number from its own
 //! counter (`Endpoint::new_context`) and sends it to the other ranks, with a schedule like any other
-//! collective call. The number contains the rank that took it, so it stays unique if many ranks and threads
-//! make communicators at the same time.
+//! collective call. The number contains that rank's world rank, so numbers stay unique even if many ranks
+//! and threads make communicators at the same time.
 
 use crate::comm::{Communicator, Group, Operation};
 use crate::commit::bytes;
@@ -127,9 +127,9 @@ impl Communicator {
         let first = if self.rank() == 0 { self.endpoint().new_context() } else { UNKNOWN };
         let (place, number) = (self.next_place(), Arc::new(AtomicU64::new(first)));
         let part = Part { origin: number.as_ptr().cast(), plan: bytes()?, count: 8 };
-        // SAFETY: `part` is the eight bytes of `number`. The result owns `number`, and its `drop` detaches the
-        // operation before it frees `number`. Until the operation is complete, other code reads `number` only
-        // through the atomic.
+        // SAFETY: `part` is the eight bytes of `number`. The result owns `number`, and its `drop` detaches
+        // the operation before it frees `number`. Until the operation is complete, other code reads `number`
+        // only through the atomic.
         let operation = unsafe {
             calls::start(self.endpoint(), place, |steps| {
                 self.broadcast_steps(steps, &part, 0, &[])
@@ -235,8 +235,8 @@ impl Communicator {
             (0..self.size()).map(|rank| part(base.wrapping_add(24 * rank), 1)).collect();
         let own = part((&raw const *mine).cast_mut().cast(), 1);
         let place = self.next_place();
-        // SAFETY: the steps only read `own`, the 24 bytes of `mine`. The other parts are the elements of `all`,
-        // which no other code accesses before the call returns.
+        // SAFETY: the steps only read `own`, the 24 bytes of `mine`. The other parts are the elements of
+        // `all`, which no other code accesses before the call returns.
         unsafe {
             calls::run(self.endpoint(), place, |steps| {
                 let brought = self.gather_steps(steps, Some(&own), &parts, 0)?;

@@ -1,6 +1,6 @@
 //! Gather and scatter, with one message between the root and each other rank.
 //!
-//! The root passes a part per rank, so these calls implement both forms of the standard, with and without `v`.
+//! The root passes a part per rank, so these calls implement both `MPI_Gather` and `MPI_Gatherv`.
 
 use super::Collective;
 use super::collective::check_parts;

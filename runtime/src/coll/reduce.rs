@@ -24,9 +24,9 @@ impl Communicator {
     /// - `combine` keeps the promises of [`Combine`] for these elements.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::Root`] if `root` is not a rank of the communicator, [`ErrorKind::Buffer`] if `send`
-    /// is `None` at another rank than the root, [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if the ranks'
-    /// elements have different packed sizes, and [`ErrorKind::ProcAborted`] if a rank has died.
+    /// Returns [`ErrorKind::Root`] if `root` is not a rank of the communicator, [`ErrorKind::Buffer`] if
+    /// `send` is `None` at another rank than the root, [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if
+    /// the ranks' elements have different packed sizes, and [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Reduce")]
     pub unsafe fn reduce_raw(
         &self,
@@ -37,9 +37,9 @@ impl Communicator {
         combine: &Combine,
         root: usize,
     ) -> Result<()> {
-        // SAFETY: until `run_raw` returns, the elements at `send` stay readable, and the elements at `recv` of
-        // the root stay readable and writable for this call only; the two do not overlap, and `combine` fits
-        // these elements (the four conditions of `# Safety`, in this order).
+        // SAFETY: until `run_raw` returns, the elements at `send` stay readable, and the elements at `recv`
+        // of the root stay readable and writable for this call only; the two do not overlap, and `combine`
+        // fits these elements (the four conditions of `# Safety`, in this order).
         unsafe { self.run_raw(&Collective::Reduce { send, recv, plan, count, combine, root }) }
     }
 
