@@ -212,16 +212,16 @@ fn every_refusal_names_its_argument() {
 
     let halo = Halo::new(&grid, SHAPE, 1, Stencil::Star, 2).expect("a plan");
     let error = halo.exchange(&mut []).expect_err("no field").to_string();
-    assert_eq!(error, "fields: holds 0 fields, but the plan is for 2");
+    assert_eq!(error, "fields: the number of fields is 0; the plan needs 2");
     let error = halo.exchange(&mut [numbered(0, 1), numbered(1, 2)]).expect_err("another width");
-    assert!(error.to_string().starts_with("fields: field 1 has"), "{error}");
+    assert!(error.to_string().starts_with("fields: fields[1] has"), "{error}");
     let mut short = [0.0; 7];
     let mut call = |n: usize| {
         let mut arrays: Vec<&mut [f64]> = short.chunks_mut(3).take(n).collect();
         halo.exchange_slices_with(&mut arrays, |_| ()).expect_err("too short").to_string()
     };
-    assert!(call(2).starts_with("arrays: array 0 holds 3 values"));
-    assert!(call(0).starts_with("fields: holds 0 fields"));
+    assert!(call(2).starts_with("arrays: arrays[0] has length 3"));
+    assert!(call(0).starts_with("fields: the number of fields is 0"));
 }
 
 #[test]
