@@ -228,7 +228,7 @@ impl Universe {
         let kernels = jit().counters();
         let moved = typepack_engine::stats::bytes();
         Ok(format!(
-            "typepack: rank {}: {} messages ({} eager, {} pipeline, {} heap, {} cma), {} bytes sent; {} kernels, {} hits, \
+            "typepack: rank {}: messages {} ({} eager, {} pipeline, {} heap, {} cma), {} bytes sent; {} kernels, {} hits, \
              {} refusals, {:.3} ms compiling; bytes packed by memcpy {}, rows {}, kernels {}, \
              interpreter {}",
             self.world.rank(),
