@@ -204,10 +204,10 @@ fn every_refusal_names_its_argument() {
             .expect_err("must be refused")
             .to_string()
     };
-    assert!(refused(SHAPE, 0, 1).starts_with("width: is 0"));
-    assert!(refused(SHAPE, 4, 1).starts_with("width: is 4, but the block has only 3 cells"));
+    assert!(refused(SHAPE, 0, 1).starts_with("width: the width is 0"));
+    assert!(refused(SHAPE, 4, 1).starts_with("width: the width is 4; it must be at most 3,"));
     assert!(refused([3, 0, 5], 1, 1).starts_with("shape:"));
-    assert!(refused(SHAPE, 1, 0).starts_with("fields: is 0"));
+    assert!(refused(SHAPE, 1, 0).starts_with("fields: the number of fields is 0"));
     let error = Halo::<f64, 2>::new(&grid, [4, 4], 1, Stencil::Star, 1).expect_err("2 of 3");
     let text = "cartesian: the number of dimensions is 3; it must be 2, as in the fields";
     assert_eq!(error.to_string(), text);
