@@ -187,7 +187,7 @@ fn ndarray_views_are_exchanged_where_they_are() {
     let [a, b] = &mut arrays;
     let wrong = [b.view_mut().reversed_axes(), a.view_mut().reversed_axes()];
     let error = halo.exchange_with(&mut { wrong }, |_| ()).expect_err("wrong shape");
-    assert!(error.to_string().starts_with("views: view 0 has shape [7, 6, 5]"), "{error}");
+    assert!(error.to_string().starts_with("views: views[0] has shape [7, 6, 5]"), "{error}");
     let mut cubes = [ndarray::Array3::<f64>::zeros((3, 3, 3)), ndarray::Array3::zeros((3, 3, 3))];
     let small = Halo::new(&grid, [1, 1, 1], 1, Stencil::Box, 2).expect("a plan");
     let [a, b] = &mut cubes;
@@ -242,5 +242,5 @@ fn an_element_that_describes_itself_wrongly_is_refused() {
     }
     let (_turn, grid) = grid(&[true; 3]);
     let error = Halo::<Liar, 3>::new(&grid, SHAPE, 1, Stencil::Star, 1).expect_err("8 of 4 bytes");
-    assert!(error.to_string().starts_with("T::datatype: has extent 8"), "{error}");
+    assert!(error.to_string().starts_with("T::datatype: the datatype has extent 8"), "{error}");
 }
