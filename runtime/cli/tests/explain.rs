@@ -1,4 +1,4 @@
-//! `typepack explain` as a user calls it: reports, drawings, files, and what it refuses.
+//! Runs `typepack explain` like a user: reports, drawings, files, and bad arguments.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -58,7 +58,7 @@ fn refusals_say_where_and_leave_nothing() {
     assert!(text(&done.stderr).starts_with("typepack: --svg: /no such folder/x.svg:"), "{done:?}");
 }
 
-/// As [`explain`], with a value of `TYPEPACK_KERNEL`.
+/// Runs `typepack explain` with a value of `TYPEPACK_KERNEL`, and returns its output.
 fn kernel(arguments: &[&str], strategy: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_typepack"));
     let done =
@@ -88,8 +88,9 @@ fn a_kernel_is_shown() {
     assert!(second.contains("nest 1 of 2") && !second.contains("Instructions"), "{second}");
 }
 
-/// A kernel that takes short calls only was said not to be there. Which kernels these are is what the
-/// engine's table of costs says: unpacking long blocks beside AVX-512, at the time of writing.
+/// A regression test: the report denied that there was a kernel if the kernel takes only short calls. The
+/// engine's table of costs decides which kernels take only short calls. At the time of writing, kernels that
+/// unpack long blocks do so on machines with AVX-512.
 #[test]
 fn a_kernel_of_short_calls_is_shown() {
     let reports = ["portable", "avx2", "avx512"].into_iter().flat_map(|isa| {
@@ -134,9 +135,9 @@ fn where_nothing_is_compiled_it_says_what_runs() {
 fn bad_requests_for_kernels_are_refused() {
     let ty = "vector(1000, 1, 2, double)";
     for (words, line) in [
-        (&[ty, "--clif", "--svg", "x.svg"][..], "typepack: --svg: draws layouts, not kernels"),
-        (&[ty, "--nest", "0"], "typepack: --nest: belongs to --clif or --asm"),
-        (&[ty, "--direction", "pack"], "typepack: --direction: belongs to --clif or --asm"),
+        (&[ty, "--clif", "--svg", "x.svg"][..], "typepack: --svg: cannot be combined with --clif"),
+        (&[ty, "--nest", "0"], "typepack: --nest: needs --clif or --asm"),
+        (&[ty, "--direction", "pack"], "typepack: --direction: needs --clif or --asm"),
     ] {
         let done = explain(words);
         assert_eq!(done.status.code(), Some(2), "{words:?}: {done:?}");
@@ -145,5 +146,5 @@ fn bad_requests_for_kernels_are_refused() {
     }
     let done = explain(&[ty, "--asm", "--nest", "7"]);
     assert_eq!(done.status.code(), Some(1), "{done:?}");
-    assert_eq!(text(&done.stderr), "typepack: --nest: 7 is too large, the nests are 0 to 0\n");
+    assert_eq!(text(&done.stderr), "typepack: --nest: 7 is too large; it must be 0 to 0\n");
 }

@@ -1,10 +1,10 @@
-//! What the launcher is made of: the job crate, and nothing of the engine or the code generator.
+//! Checks that the launcher uses the job crate, and no code of the engine or the code generator.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The packages of `mpiexec`'s build, of all kinds of dependencies, as cargo resolves them from the
-/// lock file (no network).
+/// Returns the packages of `mpiexec`'s build, for all kinds of dependencies, as cargo resolves them from the
+/// lock file (without network).
 fn packages() -> BTreeSet<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut tree = Command::new(cargo);
@@ -27,12 +27,12 @@ fn the_launcher_depends_on_the_job_crate_and_no_code_generator() {
     assert!(unwanted.is_empty(), "{unwanted:?}");
 }
 
-/// Whatever the manifests say: the program itself holds no name of the code generator's.
+/// Checks the program itself, independent of the manifests: it contains no name of the code generator.
 #[test]
 fn the_program_holds_no_code_generator() {
     let program = std::fs::read(env!("CARGO_BIN_EXE_mpiexec")).expect("the program");
     let holds = |name: &str| memchr::memmem::find(&program, name.as_bytes()).is_some();
-    assert!(holds("typepack_job"), "a build without names shows nothing");
+    assert!(holds("typepack_job"), "the program has no symbol names, so this test cannot work");
     for name in ["cranelift_codegen", "typepack_engine", "typepack_jit"] {
         assert!(!holds(name), "{name}");
     }

@@ -1,8 +1,8 @@
-//! The text of one compiled kernel, for `typepack explain --clif --asm`.
+//! Prints one compiled kernel, for `typepack explain --clif --asm`.
 //!
-//! Called by `mod.rs` beside this file. The code generator makes all of it (`typepack_jit::report`); here is what
-//! to say where no kernel would be compiled, and how it looks. The type is committed as programs
-//! commit it, `TYPEPACK_KERNEL` and the other variables included.
+//! `mod.rs` in this folder calls this file. The code generator makes the report (`typepack_jit::report`).
+//! This file formats the report, and explains why there is no kernel if nothing would be compiled. It commits
+//! the type like a program does, with `TYPEPACK_KERNEL` and the other variables.
 
 use std::fmt::Write;
 
@@ -10,22 +10,22 @@ use typepack::engine::{Datatype, Direction, Strategy};
 
 use super::options::{Options, Way};
 
-/// Refuses options of kernels where none is asked for.
+/// Checks that the options for kernels fit the other options.
 pub fn check(options: &Options) -> Result<(), String> {
     if options.clif || options.asm {
         return match &options.svg {
-            Some(_) => Err("--svg: draws layouts, not kernels (--clif, --asm)".to_owned()),
+            Some(_) => Err("--svg: cannot be combined with --clif or --asm".to_owned()),
             None => Ok(()),
         };
     }
     match (options.nest, options.direction) {
-        (Some(_), _) => Err("--nest: belongs to --clif or --asm".to_owned()),
-        (_, Some(_)) => Err("--direction: belongs to --clif or --asm".to_owned()),
+        (Some(_), _) => Err("--nest: needs --clif or --asm".to_owned()),
+        (_, Some(_)) => Err("--direction: needs --clif or --asm".to_owned()),
         (None, None) => Ok(()),
     }
 }
 
-/// The kernel of a nest of `ty`, or what runs in its place.
+/// Returns the report on the kernel of a nest of `ty`, or a line that says what runs instead.
 pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
     let plan = typepack::commit(ty).map_err(|error| error.to_string())?;
     if plan.element_bytes() == 0 {
@@ -37,8 +37,10 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
     let (number, nests) = (options.nest.unwrap_or(0), plan.nests().len());
     let Some((nest, strategy, executors)) = plan.executors().nth(number) else {
         return match (options.nest, nests) {
-            (_, 0) => Ok("no kernel: there is no nest, runs are copied one by one\n".to_owned()),
-            _ => Err(format!("--nest: {number} is too large, the nests are 0 to {}", nests - 1)),
+            (_, 0) => {
+                Ok("no kernel: the program has no nest; runs are copied one by one\n".to_owned())
+            }
+            _ => Err(format!("--nest: {number} is too large; it must be 0 to {}", nests - 1)),
         };
     };
     let way = options.direction.unwrap_or(Way::Pack);
@@ -48,7 +50,8 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
     };
     let shape = nest.shape(direction);
     let name = shape.to_string();
-    // Behind the name, what takes calls beyond the kernel's size ("up to 113 B, leaf window").
+    // After the name stands the executor of calls beyond the kernel's size limit ("up to 113 B, leaf
+    // window").
     let beyond = runs.strip_prefix(&name).filter(|rest| rest.is_empty() || rest.starts_with(' '));
     let Some(beyond) = beyond else {
         let why = match strategy {
@@ -58,7 +61,7 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
                 None => runs.clone(),
             },
         };
-        let force = "TYPEPACK_KERNEL=kernel has one compiled";
+        let force = "TYPEPACK_KERNEL=kernel forces a kernel";
         return Ok(format!(
             "no kernel: \"{name}\" (nest {number} of {nests}) runs as {why}; {force}\n"
         ));

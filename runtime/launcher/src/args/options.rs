@@ -1,12 +1,12 @@
-//! The options of `mpiexec` as a table: their names, what follows them, what they are for.
+//! The table of `mpiexec`'s options: their names, values and help texts.
 //!
-//! `mod.rs` finds options here and gives them their meaning; the help text is made from the table,
-//! and a test holds the manual page against it. One dash and two are the same, and `--name=value`
-//! is the same as `--name value`: MPICH's users write the one, Open MPI's the other.
+//! `mod.rs` finds options in this table and implements them. The help text comes from the table, and a test
+//! compares the manual page with the table. An option may have one dash or two, and `--name=value` means
+//! `--name value`, because users of MPICH and of Open MPI write different forms.
 
 use std::fmt::Write;
 
-/// Which option.
+/// An option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Id {
     Ranks,
@@ -34,11 +34,11 @@ pub enum Id {
     Bind,
     Map,
     ReportBindings,
-    /// A number without a meaning on one machine.
+    /// An option with a number that has no effect on one machine.
     IgnoredNumber,
-    /// A word without a meaning on one machine.
+    /// An option with a word that has no effect on one machine.
     IgnoredWord,
-    /// Without a meaning on one machine.
+    /// An option that has no effect on one machine.
     Ignored,
     Help,
     Version,
@@ -48,17 +48,17 @@ pub enum Id {
 /// A row of the table.
 #[derive(Debug)]
 pub struct Entry {
-    /// Which it is.
+    /// The option.
     pub id: Id,
-    /// Its names without dashes.
+    /// The names of the option without dashes.
     pub names: &'static [&'static str],
-    /// What has to follow, as the help text calls it.
+    /// The names of the values that must follow, for the help text.
     pub values: &'static [&'static str],
-    /// What it is for.
+    /// The help text.
     pub help: &'static str,
 }
 
-/// A group of options with one heading.
+/// A group of options with a heading.
 #[derive(Debug)]
 pub struct Group {
     /// The heading.
@@ -83,28 +83,48 @@ pub const GROUPS: [Group; 5] = [
         entries: &[
             entry(Id::Ranks, &["n", "np"], &["N"], "number of ranks (required, 1 or more)"),
             entry(Id::Directory, &["wdir", "wd"], &["DIR"], "working directory of the ranks"),
-            entry(Id::Path, &["path"], &["DIRS"], "where to look for the program, instead of PATH"),
+            entry(
+                Id::Path,
+                &["path"],
+                &["DIRS"],
+                "directories to search for the program (default: PATH)",
+            ),
             entry(Id::Env, &["env"], &["NAME", "VALUE"], "set a variable"),
-            entry(Id::Export, &["x"], &["NAME[=VALUE]"], "set a variable, or pass ours on"),
-            entry(Id::EnvList, &["envlist"], &["NAMES"], "pass on only these of our variables"),
-            entry(Id::EnvNone, &["envnone"], &[], "pass on none of our variables"),
-            entry(Id::EnvAll, &["envall"], &[], "pass on all of our variables (default)"),
-            entry(Id::Hosts, &["host", "hosts", "H"], &["NAMES"], "only this machine can be named"),
+            entry(
+                Id::Export,
+                &["x"],
+                &["NAME[=VALUE]"],
+                "set a variable, or pass on mpiexec's value",
+            ),
+            entry(Id::EnvList, &["envlist"], &["NAMES"], "pass on only these variables of mpiexec"),
+            entry(Id::EnvNone, &["envnone"], &[], "pass on no variables of mpiexec"),
+            entry(Id::EnvAll, &["envall"], &[], "pass on all variables of mpiexec (default)"),
+            entry(
+                Id::Hosts,
+                &["host", "hosts", "H"],
+                &["NAMES"],
+                "machines to run on: only this machine is allowed",
+            ),
         ],
     },
     Group {
         title: "for the job",
         entries: &[
-            entry(Id::ConfigFile, &["configfile"], &["FILE"], "a program per line, as above"),
+            entry(
+                Id::ConfigFile,
+                &["configfile"],
+                &["FILE"],
+                "read the programs from a file: one per line, with its options",
+            ),
             entry(Id::Genv, &["genv"], &["NAME", "VALUE"], "set a variable for all programs"),
-            entry(Id::GenvList, &["genvlist"], &["NAMES"], "as -envlist, for all programs"),
-            entry(Id::GenvNone, &["genvnone"], &[], "as -envnone, for all programs"),
-            entry(Id::GenvAll, &["genvall"], &[], "as -envall, for all programs"),
+            entry(Id::GenvList, &["genvlist"], &["NAMES"], "like -envlist, for all programs"),
+            entry(Id::GenvNone, &["genvnone"], &[], "like -envnone, for all programs"),
+            entry(Id::GenvAll, &["genvall"], &[], "like -envall, for all programs"),
             entry(
                 Id::HostFile,
                 &["f", "hostfile", "machinefile"],
                 &["FILE"],
-                "only this machine can be named in it",
+                "file with machines to run on: only this machine is allowed",
             ),
             entry(Id::Universe, &["usize"], &["N"], "value of MPI_UNIVERSE_SIZE"),
             entry(
@@ -113,7 +133,12 @@ pub const GROUPS: [Group; 5] = [
                 &["NAME"],
                 "mpi_errors_are_fatal (default), mpi_errors_abort, mpi_errors_return",
             ),
-            entry(Id::Timeout, &["timeout"], &["SECONDS"], "end the job after that time, code 124"),
+            entry(
+                Id::Timeout,
+                &["timeout"],
+                &["SECONDS"],
+                "end the job after this time, with exit code 124",
+            ),
         ],
     },
     Group {
@@ -129,14 +154,19 @@ pub const GROUPS: [Group; 5] = [
                 Id::OutPattern,
                 &["outfile-pattern"],
                 &["FILE"],
-                "standard output to files; %r is the rank, %h the machine",
+                "write standard output to files; %r is the rank, %h the machine",
             ),
-            entry(Id::ErrPattern, &["errfile-pattern"], &["FILE"], "the same for standard error"),
+            entry(
+                Id::ErrPattern,
+                &["errfile-pattern"],
+                &["FILE"],
+                "write standard error to files; %r is the rank, %h the machine",
+            ),
             entry(
                 Id::ExitCodes,
                 &["print-all-exitcodes"],
                 &[],
-                "say at the end how each rank ended",
+                "print the exit code of each rank at the end",
             ),
         ],
     },
@@ -147,43 +177,43 @@ pub const GROUPS: [Group; 5] = [
                 Id::Bind,
                 &["bind-to"],
                 &["WHAT"],
-                "core (default: one rank each, if they suffice), hwthread, l2cache, l3cache, numa, \
-                 socket, none",
+                "core (default: one rank per core, if there are enough), hwthread, l2cache, l3cache, \
+                 numa, socket, none",
             ),
             entry(
                 Id::Map,
                 &["map-by"],
                 &["WHAT"],
-                "core, hwthread, slot, node: in order; l2cache, l3cache, numa, socket: in turn; \
-                 default: blocks of ranks, one block per NUMA node",
+                "core, hwthread, slot, node: in order; l2cache, l3cache, numa, socket: round-robin; \
+                 default: one block of ranks per NUMA node",
             ),
-            entry(Id::ReportBindings, &["report-bindings"], &[], "say where the ranks are bound"),
+            entry(Id::ReportBindings, &["report-bindings"], &[], "print the CPUs of each rank"),
             entry(
                 Id::IgnoredNumber,
                 &["ppn", "perhost", "npernode", "N"],
                 &["N"],
-                "ranks per machine: of no effect on one",
+                "ranks per machine: no effect, there is only one machine",
             ),
-            entry(Id::IgnoredWord, &["soft", "arch"], &["WORD"], "of no effect"),
+            entry(Id::IgnoredWord, &["soft", "arch"], &["WORD"], "no effect"),
             entry(
                 Id::Ignored,
                 &["oversubscribe", "allow-run-as-root"],
                 &[],
-                "of no effect: both are always allowed",
+                "no effect: both are always allowed",
             ),
         ],
     },
     Group {
         title: "about mpiexec",
         entries: &[
-            entry(Id::Help, &["h", "help"], &[], "this text"),
-            entry(Id::Version, &["version", "V"], &[], "the version"),
-            entry(Id::Info, &["info"], &[], "versions, paths, and what the machine looks like"),
+            entry(Id::Help, &["h", "help"], &[], "print this text"),
+            entry(Id::Version, &["version", "V"], &[], "print the version"),
+            entry(Id::Info, &["info"], &[], "print version, paths, and the CPUs of the machine"),
         ],
     },
 ];
 
-/// The option that `text` names, and the value after its `=`; `None` when nobody knows it.
+/// Returns the option that `text` names and the value after its `=`, or `None` if the option is unknown.
 pub fn find(text: &str) -> Option<(&'static Entry, Option<&str>)> {
     let name = text.strip_prefix("--").or_else(|| text.strip_prefix('-'))?;
     let entries = || GROUPS.iter().flat_map(|group| group.entries);
@@ -195,11 +225,11 @@ pub fn find(text: &str) -> Option<(&'static Entry, Option<&str>)> {
     Some((entry, Some(value)))
 }
 
-/// What `--help` prints.
+/// Returns the text of `--help`.
 pub fn help() -> String {
     let mut text = String::from(
         "\
-Starts a program as the ranks of one job on this machine and watches over them.
+Starts programs as the ranks of one job on this machine, and watches them.
 
 usage: mpiexec [options] -n N program [arguments...] [: -n N program [arguments...]]...
 ",
@@ -210,7 +240,7 @@ usage: mpiexec [options] -n N program [arguments...] [: -n N program [arguments.
             let names: Vec<String> = entry.names.iter().map(|name| dashed(name)).collect();
             let values = entry.values.iter().map(|value| format!(" {value}")).collect::<String>();
             let left = format!("{}{values}", names.join(", "));
-            // Long names have a line of their own.
+            // The help of an option with long names starts on the next line.
             let gap = if left.len() > 22 { format!("\n{:26}", "") } else { String::new() };
             let help = wrapped(entry.help, 72, &format!("\n{:26}", ""));
             let _infallible =
@@ -219,11 +249,12 @@ usage: mpiexec [options] -n N program [arguments...] [: -n N program [arguments.
     }
     text.push_str(
         "
-Standard input goes to rank 0; output comes out by whole lines. When a rank fails the others are
-ended, one line says which and why, and the exit code is that rank's (128 + signal). Ctrl-C ends
-the job after a grace period of 2 seconds, a second Ctrl-C at once.
+Standard input goes to rank 0. Output is forwarded line by line. If a rank fails, mpiexec ends the
+other ranks, prints one line that names the rank and the reason, and exits with the code of that
+rank (128 + signal if a signal ended it). Ctrl-C ends the job after a grace period of 2 seconds, a
+second Ctrl-C ends it at once.
 
-Variables: TYPEPACK_BIND is the default for --bind-to, MPIEXEC_TIMEOUT for -timeout.
+The variable TYPEPACK_BIND is the default for --bind-to, MPIEXEC_TIMEOUT the default for -timeout.
 
 examples:
   mpiexec -n 2 ./halo
@@ -234,7 +265,8 @@ examples:
     text
 }
 
-/// The name as it is usually written: one dash for MPICH's and the standard's, two for the rest.
+/// Returns the name with its usual dashes: one dash for options of MPICH and the standard, two for the
+/// others.
 fn dashed(name: &str) -> String {
     let two = name.len() > 1
         && [
@@ -253,7 +285,7 @@ fn dashed(name: &str) -> String {
     format!("{}{name}", if two { "--" } else { "-" })
 }
 
-/// `text` in lines of at most `width`, broken by `separator`.
+/// Breaks `text` into lines of at most `width`, with `separator` between them.
 fn wrapped(text: &str, width: usize, separator: &str) -> String {
     let (mut out, mut used) = (String::new(), 0);
     for word in text.split_whitespace() {
@@ -306,7 +338,7 @@ mod tests {
         }
     }
 
-    /// The manual page describes exactly the options of the table.
+    /// Checks that the manual page describes exactly the options of the table.
     #[test]
     fn the_manual_page_has_every_option_and_no_other() {
         let page = include_str!("../../../guide/mpiexec.1.md");

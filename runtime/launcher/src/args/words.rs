@@ -1,17 +1,16 @@
-//! The file of `-configfile` as words of a command line (MPI-5.0 section 11.5).
+//! Splits the file of `-configfile` into the words of a command line (MPI-5.0 section 11.5).
 //!
-//! Called by `mod.rs`. Each line is one program with its options, as between the colons of a
-//! command line; `#` begins a line of comment, a backslash at the end continues a line. Words are
-//! quoted as in a shell, since names with blanks could not be written otherwise; nothing is
-//! expanded.
+//! `mod.rs` calls this file. Each line is one program with its options, like the text between two colons of a
+//! command line. `#` begins a comment line, and a backslash at the end continues a line. Words may be quoted
+//! like in a shell, so that names can contain blanks. There is no expansion.
 
 use std::ffi::OsString;
 
-/// The words of the file, its lines separated by `:`.
+/// Returns the words of the file, with `:` between the lines.
 ///
 /// # Errors
 ///
-/// One sentence: a quote that is not closed, or no line at all.
+/// Returns one clause if a quote is not closed or if the file contains no program.
 pub fn of_file(text: &str) -> Result<Vec<OsString>, String> {
     let mut words: Vec<OsString> = Vec::new();
     let mut lines = text.lines().enumerate();
@@ -27,7 +26,8 @@ pub fn of_file(text: &str) -> Result<Vec<OsString>, String> {
                 None => break,
             }
         }
-        let found = split(&line).ok_or_else(|| format!("line {}: a quote is open", number + 1))?;
+        let found =
+            split(&line).ok_or_else(|| format!("line {}: a quote is not closed", number + 1))?;
         if found.is_empty() {
             continue;
         }
@@ -36,10 +36,10 @@ pub fn of_file(text: &str) -> Result<Vec<OsString>, String> {
         }
         words.extend(found.into_iter().map(OsString::from));
     }
-    if words.is_empty() { Err("there is no program in it".into()) } else { Ok(words) }
+    if words.is_empty() { Err("the file contains no program".into()) } else { Ok(words) }
 }
 
-/// The words of one line; `None` when a quote is not closed.
+/// Returns the words of one line, or `None` if a quote is not closed.
 fn split(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        assert_eq!(of_file("# nothing\n\n"), Err("there is no program in it".into()));
-        assert_eq!(of_file("-n 1 a\n-n 1 'b\n"), Err("line 2: a quote is open".into()));
+        assert_eq!(of_file("# nothing\n\n"), Err("the file contains no program".into()));
+        assert_eq!(of_file("-n 1 a\n-n 1 'b\n"), Err("line 2: a quote is not closed".into()));
     }
 }

@@ -1,13 +1,15 @@
-//! The compiler wrappers: `bin/mpicc.rs` and `bin/mpicxx.rs` say which.
+//! The code of the compiler wrappers `bin/mpicc.rs` and `bin/mpicxx.rs`.
 //!
-//! The flow: `prefix.rs` finds header and library from the wrapper's own path, `line.rs` tells
-//! queries from compilations and completes the compiler's arguments; here the answer is printed or
-//! the compiler takes this process over.
+//! The flow: `prefix.rs` finds header and library from the wrapper's own path. `line.rs` distinguishes
+//! queries from compilations and completes the compiler's arguments. This file prints the answer of a query,
+//! or replaces this process by the compiler.
 //!
-//! Invariants: one prefix, one ABI: nothing in the environment changes what is compiled for; a
-//! query that nobody knows fails, since build systems try one vendor's after the other's and trust
-//! the exit code; no `-D` is ever added, so that readers of our answers that see only `-I`, `-L`
-//! and `-l` miss nothing.
+//! Invariants:
+//! - There is one prefix and one ABI: no variable of the environment changes the target of a compilation.
+//! - An unknown query fails, because build systems try the queries of several vendors and trust the exit
+//!   code.
+//! - The wrapper never adds a `-D`, because some build systems read only `-I`, `-L` and `-l` from its
+//!   answers.
 
 mod line;
 mod prefix;
@@ -22,13 +24,13 @@ use line::{Query, Request};
 /// One of the wrappers.
 #[derive(Debug)]
 pub struct Tool {
-    /// Its name in messages.
+    /// The name of the wrapper in messages.
     pub name: &'static str,
-    /// The language as Open MPI's wrappers write it.
+    /// The name of the language in the answers of Open MPI's wrappers.
     pub language: &'static str,
-    /// The compiler unless the command line names another.
+    /// The default compiler.
     pub compiler: &'static str,
-    /// Options that name another: `-cc=`.
+    /// The options that name another compiler, such as `-cc=`.
     pub choosers: &'static [&'static str],
 }
 
@@ -37,7 +39,7 @@ pub fn main(tool: &Tool) -> ExitCode {
     match run(tool) {
         Ok(code) => code,
         Err((message, code)) => {
-            // Where standard error is gone too, the exit code is all that is left to tell.
+            // If standard error is closed, the exit code is the only report.
             let _nobody_reads = writeln!(std::io::stderr(), "{}: {message}", tool.name);
             ExitCode::from(code)
         }
@@ -55,7 +57,7 @@ fn run(tool: &Tool) -> Result<ExitCode, (String, u8)> {
         return print(&format!("{name}: typepack {version} (Language: {})\n", tool.language));
     }
     let exe = std::env::current_exe()
-        .map_err(|error| (format!("cannot tell where this program is: {error}"), 1))?;
+        .map_err(|error| (format!("cannot find the path of this program: {error}"), 1))?;
     let places = prefix::find(&exe).map_err(|message| (message, 1))?;
     if let Some(query) = &request.query {
         let mut answer = line::answer(*query, &request, &places);
@@ -65,7 +67,7 @@ fn run(tool: &Tool) -> Result<ExitCode, (String, u8)> {
     Err(execute(&request, &places))
 }
 
-/// Becomes the compiler; returns why that failed.
+/// Replaces this process by the compiler. Returns only if this fails, with the error.
 fn execute(request: &Request, places: &prefix::Places) -> (String, u8) {
     let words = line::complete(request, places);
     let Some((compiler, arguments)) = words.split_first() else {
@@ -89,21 +91,20 @@ fn help(tool: &Tool) -> String {
     let chooser = choosers[0];
     format!(
         "\
-Compiles and links {language} programs that use MPI: {compiler} with the paths of typepack's
-header and library added.
+Compiles and links {language} programs that use MPI. Runs {compiler} and adds the paths of
+typepack's header and library.
 
 usage: {name} [options of the compiler] files...
        {name} QUERY
 
-  {chooser}COMPILER       the compiler to use instead of {compiler}
-  -show              print the command instead of running it
-  -showme            the same; -showme:command, :compile, :link, :incdirs, :libdirs, :libs,
-                     :version print one part of it
+  {chooser}COMPILER       use this compiler instead of {compiler}
+  -show, -showme     print the command instead of running it
+  -showme:PART       print one part of it: command, compile, link, incdirs, libdirs, libs, version
   -compile_info      print the command that compiles (also -compile-info)
   -link_info         print the command that links (also -link-info)
-  -help, --help      this text
+  -help, --help      print this text
 
-All else goes to the compiler. Header and library are those of the prefix that {name} is in.
+All other arguments go to the compiler. {name} uses the header and the library of its own prefix.
 
 examples:
   {name} -O2 hello.c -o hello && mpiexec -n 2 ./hello
