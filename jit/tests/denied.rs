@@ -3,6 +3,10 @@
 //!
 //! One test only: the denial holds for the whole process, and its order matters.
 
+#[path = "../../fuzz/support/skipped.rs"]
+mod skipped;
+
+use skipped::skipped;
 use typepack_engine::kernel::{
     Compiler, Direction, LeafShape, LevelShape, Shape, TransferLeaf, TransferRun, TransferShape,
 };
@@ -48,7 +52,8 @@ fn denied_executable_memory_is_a_refusal() {
     // SAFETY: takes no pointers; from here on this process gains no executable pages.
     let denied = unsafe { libc::prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) };
     if denied != 0 {
-        println!("skipped: PR_SET_MDWE: {}", std::io::Error::last_os_error());
+        let error = std::io::Error::last_os_error();
+        skipped(format_args!("PR_SET_MDWE: {error}"));
         return;
     }
 

@@ -1,0 +1,98 @@
+//! `typepack demo`: the same halo exchanges and the same solver in three ways, measured and drawn.
+//!
+//! `scripts/demo` runs one job per way with `--csv`, several times in turn, and then draws all of their
+//! tables with `--draw`. `exchange.rs` measures exchanges alone, `../halo/` the solver, `record.rs` writes
+//! and reads the tables, `picture.rs` draws them.
+
+mod exchange;
+mod picture;
+mod record;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use typepack::Universe;
+
+use crate::agree::{FAILURE, Stop, USAGE, agree};
+use crate::halo::{self, Count, Triple, Way};
+use record::Record;
+
+/// The arguments; the text at `Command::Demo` in `main.rs` is the help.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  mpiexec -n 2 typepack demo --way hand --csv hand.csv
+  mpiexec -n 2 typepack demo --way typepack --csv typepack.csv
+  typepack demo --draw hand.csv --draw typepack.csv --svg demo.svg")]
+pub struct Options {
+    /// Measure this way of exchanging halos
+    #[arg(long, value_enum, requires = "csv", conflicts_with = "draw")]
+    pub way: Option<Way>,
+    /// Write what was measured to FILE
+    #[arg(long, value_name = "FILE", requires = "way")]
+    pub csv: Option<PathBuf>,
+    /// Time steps of the solver
+    #[arg(long, value_name = "S", default_value = "300", allow_hyphen_values = true)]
+    pub steps: Count,
+    /// Print and draw the tables of these runs; several of one way are put together
+    #[arg(long, value_name = "FILE", requires = "svg")]
+    pub draw: Vec<PathBuf>,
+    /// Draw to FILE
+    #[arg(long, value_name = "FILE", requires = "draw")]
+    pub svg: Option<PathBuf>,
+}
+
+/// Cells of the solver's grid; its x faces go to the other rank.
+const GRID: Triple = Triple([64, 64, 128]);
+
+/// Puts the tables of all runs together: prints them, and draws them.
+fn draw(tables: &[PathBuf], svg: &Path) -> Result<(), String> {
+    let mut records = Vec::new();
+    for table in tables {
+        records.extend(record::read(table)?);
+    }
+    let cases = picture::cases(&records);
+    let picture = picture::svg(&cases).map_err(|what| format!("--svg: {what}"))?;
+    std::fs::write(svg, picture).map_err(|error| format!("--svg: {}: {error}", svg.display()))?;
+    let text = picture::table(&cases);
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .map_err(|error| format!("standard output: {error}"))
+}
+
+/// Measures one way, or draws what was measured.
+pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
+    let world = universe.world();
+    let root = world.rank() == 0;
+    if let Some(svg) = &options.svg {
+        let drawn = if root { draw(&options.draw, svg) } else { Ok(()) };
+        return agree(&world, drawn, FAILURE);
+    }
+    let (Some(way), Some(csv)) = (options.way, &options.csv) else {
+        let line = "--way or --draw: one of them is required (see typepack demo --help)";
+        return agree(&world, Err(line.to_owned()), USAGE);
+    };
+    if world.size() != 2 {
+        let line = format!("demo: needs a job of 2 ranks, not {} (mpiexec -n 2)", world.size());
+        return agree(&world, Err(line), USAGE);
+    }
+    let mut records = Vec::new();
+    let mut said = |record: Record| {
+        if root {
+            // A reader that has seen enough is no failure of the job.
+            let _nobody_reads = writeln!(std::io::stdout(), "  {record}");
+        }
+        records.push(record);
+    };
+    exchange::measure(&world, way, &mut said)?;
+    let solver = halo::Options {
+        way,
+        verify: true,
+        ..halo::Options::new(GRID, Triple([1, 1, 2]), options.steps)
+    };
+    let run = halo::solve(&solver, universe)?;
+    said(Record::of_solver(way, &run, options.steps.0));
+    let written = if root { record::write(csv, &records) } else { Ok(()) };
+    agree(&world, written, FAILURE)
+}
