@@ -1,9 +1,9 @@
-//! Exchanges alone, in one way, of two kinds of cells: measured, then verified bit for bit.
+//! Measures exchanges alone, in one way, for two kinds of cells, and verifies them bit for bit.
 //!
-//! Comes before the solver in a run of `typepack demo`; gives one [`Record`] per [`Case`].
+//! `mod.rs` calls [`measure`] before it runs the solver, and gets one [`Record`] per [`Case`].
 //!
-//! Every byte of the arrays is checked after an exchange: halo cells have their neighbour's data, and
-//! everything else, the gaps inside halo cells included, is as it was.
+//! The verification checks every byte of the arrays. A halo cell must have its neighbour's data. All other
+//! bytes, the gaps inside halo cells included, must be unchanged.
 
 use std::time::Instant;
 
@@ -34,7 +34,7 @@ impl Element for Gapped {
     fn datatype() -> Datatype {
         let members = [Named::U8, Named::I32, Named::F64].map(Datatype::named);
         let places = [0, 4, 8];
-        // Three members within 16 bytes are a good struct.
+        // The arguments are constants: three members within 16 bytes.
         Datatype::structured(&[1, 1, 1], &places, &members).expect("a struct of three members")
     }
 }
@@ -60,11 +60,11 @@ impl Cell for Gapped {
     }
 }
 
-/// What a cell holds for the checks.
+/// Cells with contents that the verification knows.
 trait Made: Cell {
-    /// The cell with this number; its gaps are all ones, which no halo starts with.
+    /// Returns the cell with this number. Its gaps are all ones, unlike those of a blank cell.
     fn made(number: u64) -> Self;
-    /// A halo cell before the exchange.
+    /// Returns a halo cell before the exchange.
     fn blank() -> Self;
 }
 
@@ -80,7 +80,7 @@ impl Made for f64 {
 
 impl Made for Gapped {
     fn made(number: u64) -> Self {
-        // Any bits of the number tell cells apart.
+        // Each member has some bits of the number.
         Self { kind: number as u8, gap: [255; 3], level: number as i32, value: number as f64 + 0.5 }
     }
 
@@ -108,7 +108,7 @@ const STRUCTS: Case = Case {
     axis: 2,
 };
 
-/// Measures and verifies all cases; each is said when it is done.
+/// Measures and verifies all cases. Calls `said` after each of them.
 pub fn measure(world: &Communicator, way: Way, said: &mut impl FnMut(Record)) -> Result<(), Stop> {
     said(one::<f64>(world, way, &DOUBLES)?);
     said(one::<Gapped>(world, way, &STRUCTS)?);
@@ -147,7 +147,7 @@ fn one<C: Made>(world: &Communicator, way: Way, case: &Case) -> Result<Record, S
         exchanger.exchange(&mut fields)?;
         Ok(begin.elapsed())
     })?;
-    // The last exchange, on halos that hold nothing yet.
+    // Verifies one more exchange, into blank halos.
     fill(&cartesian, case, &mut fields[0]);
     cartesian.comm().barrier()?;
     exchanger.exchange(&mut fields)?;
@@ -165,14 +165,14 @@ fn one<C: Made>(world: &Communicator, way: Way, case: &Case) -> Result<Record, S
     })
 }
 
-/// Number of the cell of `rank` at these owned coordinates, in the whole grid.
+/// Returns the number of an owned cell of `rank` in the whole grid.
 fn number(case: &Case, rank: usize, cell: [usize; 3]) -> u64 {
     let [_, y, x] = case.shape;
     (((rank * case.shape[0] + cell[0]) * y + cell[1]) * x + cell[2]) as u64
 }
 
-/// Calls `each` with the position in memory and the coordinates of every cell, counted from the first
-/// owned one.
+/// Calls `each` with the position in memory and the coordinates of every cell. Coordinates count from the
+/// first owned cell.
 fn for_each_cell(shape: [usize; 3], mut each: impl FnMut(usize, [isize; 3])) {
     let [nz, ny, nx] = shape.map(|extent| extent + 2);
     for position in 0..nz * ny * nx {
@@ -181,7 +181,7 @@ fn for_each_cell(shape: [usize; 3], mut each: impl FnMut(usize, [isize; 3])) {
     }
 }
 
-/// The owned cell behind a halo cell along the axis of the case; `None` for other halo cells.
+/// Returns the neighbour's cell that a halo cell copies; `None` for cells that the exchange does not write.
 fn owner(case: &Case, cell: [isize; 3]) -> Option<[usize; 3]> {
     let mut owner = [0; 3];
     for d in 0..3 {

@@ -1,8 +1,8 @@
-//! `typepack demo`: the same halo exchanges and the same solver in three ways, measured and drawn.
+//! `typepack demo`: runs the same halo exchanges and the same solver in three ways, and compares the times.
 //!
-//! `scripts/demo` runs one job per way with `--csv`, several times in turn, and then draws all of their
-//! tables with `--draw`. `exchange.rs` measures exchanges alone, `../halo/` the solver, `record.rs` writes
-//! and reads the tables, `picture.rs` draws them.
+//! `scripts/demo` starts one job per way and round with `--csv`, and then draws all tables with `--draw`.
+//! `exchange.rs` measures exchanges alone, `../halo/` measures the solver, `record.rs` writes and reads the
+//! tables, and `picture.rs` draws them.
 
 mod exchange;
 mod picture;
@@ -35,7 +35,7 @@ pub struct Options {
     /// Time steps of the solver
     #[arg(long, value_name = "S", default_value = "300", allow_hyphen_values = true)]
     pub steps: Count,
-    /// Print and draw the tables of these runs; several of one way are put together
+    /// Print and draw the tables of these runs; several runs of one way become their median
     #[arg(long, value_name = "FILE", requires = "svg")]
     pub draw: Vec<PathBuf>,
     /// Draw to FILE
@@ -43,10 +43,10 @@ pub struct Options {
     pub svg: Option<PathBuf>,
 }
 
-/// Cells of the solver's grid; its x faces go to the other rank.
+/// The cells of the solver's grid (z, y, x). The x faces go to the other rank.
 const GRID: Triple = Triple([64, 64, 128]);
 
-/// Puts the tables of all runs together: prints them, and draws them.
+/// Prints and draws the tables of all runs side by side.
 fn draw(tables: &[PathBuf], svg: &Path) -> Result<(), String> {
     let mut records = Vec::new();
     for table in tables {
@@ -61,7 +61,7 @@ fn draw(tables: &[PathBuf], svg: &Path) -> Result<(), String> {
         .map_err(|error| format!("standard output: {error}"))
 }
 
-/// Measures one way, or draws what was measured.
+/// Measures one way, or draws the tables of earlier runs.
 pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let world = universe.world();
     let root = world.rank() == 0;
@@ -80,7 +80,7 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let mut records = Vec::new();
     let mut said = |record: Record| {
         if root {
-            // A reader that has seen enough is no failure of the job.
+            // It is not a failure if the reader of the output ends early.
             let _nobody_reads = writeln!(std::io::stdout(), "  {record}");
         }
         records.push(record);

@@ -1,6 +1,6 @@
-//! All ways side by side: as a table, and as a picture that says by itself what is compared.
+//! Shows all ways side by side: as a table, and as a picture that needs no other text.
 //!
-//! `mod.rs` hands over the [`Record`]s of all runs; [`cases`] takes the median of those of one case and way.
+//! `mod.rs` passes the [`Record`]s of all runs. [`cases`] takes the median of the runs of each case and way.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::record::Record;
 use crate::halo::Way;
 
-/// The ways in the order of the bars, with their names and what they are.
+/// The ways in the order of the bars, each with its name and its explanation.
 const WAYS: [(Way, &str, &str); 3] = [
     (
         Way::Interpreter,
@@ -25,9 +25,10 @@ const WAYS: [(Way, &str, &str); 3] = [
     (Way::Typepack, "typepack", "datatypes, moved by typepack's SIMD and compiled kernels"),
 ];
 
-/// Colours of the ways; a lighter one is for the time of a step that is no exchange.
+/// The colours of the ways.
 const COLOURS: [RGBColor; 3] =
     [RGBColor(192, 96, 70), RGBColor(120, 120, 130), RGBColor(39, 130, 90)];
+/// The colour of the part of a step that is not an exchange.
 const COMPUTING: RGBColor = RGBColor(215, 222, 228);
 const INK: RGBColor = RGBColor(45, 45, 45);
 const SIZE: (u32, u32) = (1080, 520);
@@ -43,7 +44,7 @@ pub struct Case {
     runs: usize,
 }
 
-/// The cases in the order of the first table, each with the medians of all its runs.
+/// Returns the cases in the order of the first table, each with the medians of its runs.
 pub fn cases(records: &[Record]) -> Vec<Case> {
     let mut names: Vec<&str> = Vec::new();
     for record in records {
@@ -56,7 +57,7 @@ pub fn cases(records: &[Record]) -> Vec<Case> {
         let time = |way: Way| {
             let mut runs: Vec<&&Record> = all.iter().filter(|record| record.way == way).collect();
             runs.sort_by(|a, b| a.us().total_cmp(&b.us()));
-            // The run in the middle: its parts belong together.
+            // Takes both parts from the same run, the one in the middle.
             let run = runs.get(runs.len().checked_sub(1)? / 2)?;
             let sum = |exchange: bool| {
                 let parts = run.parts.iter().filter(|part| (part.name == "exchange") == exchange);
@@ -74,12 +75,12 @@ pub fn cases(records: &[Record]) -> Vec<Case> {
     names.into_iter().map(of_case).collect()
 }
 
-/// Microseconds, with as many digits as they are worth.
+/// Writes microseconds with up to one decimal.
 fn us(value: f64) -> String {
     if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
-/// The table, with the time of each way over that of typepack.
+/// Returns the table, with the ratio of each time to that of typepack.
 pub fn table(cases: &[Case]) -> String {
     let mut text = String::new();
     let mut line = |what: &str, cells: [String; 3]| {
@@ -108,7 +109,7 @@ pub fn table(cases: &[Case]) -> String {
     text
 }
 
-/// The picture as SVG text.
+/// Returns the picture as SVG text.
 pub fn svg(cases: &[Case]) -> Result<String, String> {
     if cases.is_empty() {
         return Err("there is nothing to draw".to_owned());

@@ -1,6 +1,6 @@
-//! The table of a run: one line per case and part.
+//! The table of a run: one line for each part of the time of each case.
 //!
-//! `mod.rs` writes it after a run, and reads those of several runs for `picture.rs`.
+//! `mod.rs` writes the table after a run. It reads the tables of several runs for `picture.rs`.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::halo::{Run, Way};
 pub struct Part {
     /// What the time is spent on.
     pub name: String,
-    /// Microseconds, of an exchange or of a step.
+    /// Microseconds per exchange or per step.
     pub us: f64,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for Record {
 const HEADER: &str = "way,case,what,bytes,part,us";
 
 impl Record {
-    /// The solver's time per step: its exchange (packing, waiting, unpacking) and the rest.
+    /// Returns the solver's time per step, in two parts: the exchange (packing, waiting, unpacking) and the rest.
     pub fn of_solver(way: Way, run: &Run, steps: usize) -> Self {
         let m = &run.measurement;
         let [start, interior, wait, rim, plain] = m.slowest().map(|s| s / steps as f64 * 1e6);
@@ -57,7 +57,7 @@ impl Record {
         }
     }
 
-    /// Microseconds in all.
+    /// Returns the microseconds of all parts together.
     pub fn us(&self) -> f64 {
         self.parts.iter().map(|part| part.us).sum()
     }
@@ -76,7 +76,7 @@ pub fn write(path: &Path, records: &[Record]) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("--csv: {}: {error}", path.display()))
 }
 
-/// Reads [`write`]'s table.
+/// Reads a table that [`write`] has written.
 pub fn read(path: &Path) -> Result<Vec<Record>, String> {
     let name = path.display();
     let text = std::fs::read(path).map_err(|error| format!("--draw: {name}: {error}"))?;

@@ -1,9 +1,9 @@
-//! The exchange as a code without datatypes writes it: loops that pack faces into contiguous buffers, one
-//! contiguous message per neighbour, and loops that unpack. What typepack is compared with.
+//! A halo exchange as a program without datatypes does it: loops pack each face into a contiguous buffer, one
+//! contiguous message goes to each neighbour, and loops unpack what arrives.
 //!
-//! `solver.rs` and `../demo/exchange.rs` exchange with it when they are asked to. The loops are those
-//! that a programmer would write for the layout, and the buffers are shared memory, which is the best for
-//! contiguous messages: the comparison is one of packing, not of transports.
+//! `solver.rs` and `../demo/exchange.rs` use this exchange to compare typepack with it. The loops are those
+//! that a programmer writes for the layout. The buffers are in shared memory, where contiguous messages are
+//! fastest, so that the comparison is about packing and not about transports.
 
 use bytemuck::Pod;
 use typepack::halo::{Element, Face, Field, Region, Stencil, faces};
@@ -11,13 +11,13 @@ use typepack::{Cartesian, Communicator, Datatype, Named, Plan, Result, SharedBuf
 
 /// A cell that the loops can pack.
 pub trait Cell: Element {
-    /// Its data without gaps.
+    /// The data of a cell, without gaps.
     type Packed: Pod;
 
-    /// The cell's data.
+    /// Returns the data of the cell.
     fn packed(self) -> Self::Packed;
 
-    /// Sets the cell's data; its gaps stay what they are.
+    /// Sets the data of the cell and leaves the gaps alone.
     fn unpack(&mut self, data: Self::Packed);
 }
 
@@ -42,13 +42,13 @@ struct Link<C: Cell> {
     neighbour: usize,
     /// Tags of the message to the neighbour and of the one from it.
     tags: [i32; 2],
-    /// When this rank is its own neighbour: the link whose packed cells arrive here.
+    /// If this rank is its own neighbour, the number of the link whose packed cells arrive here.
     from: Option<usize>,
     sent: SharedBuffer<C::Packed>,
     received: SharedBuffer<C::Packed>,
 }
 
-/// An exchange by hand; what [`typepack::halo::Halo`] is without loops.
+/// An exchange with loops, as [`typepack::halo::Halo`] is one with datatypes.
 pub struct Hand<C: Cell> {
     comm: Communicator,
     byte: Plan,
@@ -57,7 +57,7 @@ pub struct Hand<C: Cell> {
 }
 
 impl<C: Cell> Hand<C> {
-    /// Allocates the buffers of an exchange; the arguments are those of [`typepack::halo::Halo::new`].
+    /// Allocates the buffers of an exchange. Takes the arguments of [`typepack::halo::Halo::new`].
     pub fn new(
         cartesian: &Cartesian,
         shape: [usize; 3],
@@ -100,7 +100,7 @@ impl<C: Cell> Hand<C> {
         Ok(Self { comm: cartesian.comm().dup()?, byte, padded, links })
     }
 
-    /// Exchanges all halos, with `during` while messages are under way.
+    /// Exchanges all halos. Calls `during` while the messages are under way.
     pub fn exchange(
         &mut self,
         fields: &mut [Field<C, 3>],
@@ -117,7 +117,7 @@ impl<C: Cell> Hand<C> {
             let mut requests = Vec::new();
             let mut sends = Vec::new();
             for link in links.iter_mut().filter(|link| link.from.is_none()) {
-                // Lossless: bytes of what is in memory.
+                // Lossless: these bytes are in memory.
                 let bytes = size_of_val::<[C::Packed]>(&link.sent) as u64;
                 let [to, from] = link.tags;
                 let received = &mut link.received[..];
@@ -143,7 +143,7 @@ impl<C: Cell> Hand<C> {
     }
 }
 
-/// Calls `row` with the position in memory of each row of a region and that of its packed cells.
+/// Calls `row` for each row of a region, with the positions of its first cell in memory and among the packed cells.
 fn rows(padded: [usize; 3], region: Region<3>, mut row: impl FnMut(usize, usize)) {
     let ([z0, y0, x0], [nz, ny, nx]) = (region.start, region.extent);
     for z in 0..nz {
@@ -153,7 +153,7 @@ fn rows(padded: [usize; 3], region: Region<3>, mut row: impl FnMut(usize, usize)
     }
 }
 
-/// A region with one cell per row: `planes` planes of `cells` cells, all a row apart.
+/// Returns the number of planes and of cells per plane, if the region has one cell in each row.
 fn columns(region: Region<3>) -> Option<[usize; 2]> {
     let [planes, cells, in_row] = region.extent;
     (in_row == 1).then_some([planes, cells])

@@ -2,8 +2,9 @@
 //!
 //! `job.rs` runs the steps in this order: `options.rs` has the arguments, `decomposition.rs` cuts the grid
 //! into blocks, `initial.rs` (with `npy.rs`) makes the field at time 0, `blocks.rs` distributes it,
-//! `solver.rs` (with `cell.rs`) computes, `hand.rs` exchanges halos without datatypes, `serial.rs` and `verdict.rs` verify the result, and `measure.rs`,
-//! `report.rs` and `plot.rs` measure and show the times.
+//! `solver.rs` (with `cell.rs`) computes, `serial.rs` and `verdict.rs` verify the result, and `measure.rs`,
+//! `report.rs` and `plot.rs` measure and show the times. `hand.rs` is an exchange without datatypes, for
+//! comparisons.
 
 mod blocks;
 mod cell;
