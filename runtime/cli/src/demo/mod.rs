@@ -27,7 +27,7 @@ Examples:
   typepack demo --draw hand.csv --draw typepack.csv --svg demo.svg")]
 pub struct Options {
     /// Measure this way of exchanging halos
-    #[arg(long, value_enum, requires = "csv", conflicts_with = "draw")]
+    #[arg(long, value_enum, requires = "csv")]
     pub way: Option<Way>,
     /// Write what was measured to FILE
     #[arg(long, value_name = "FILE", requires = "way")]
@@ -65,6 +65,10 @@ fn draw(tables: &[PathBuf], svg: &Path) -> Result<(), String> {
 pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let world = universe.world();
     let root = world.rank() == 0;
+    if options.way.is_some() && options.svg.is_some() {
+        let line = "--way and --draw: only one of them is possible (see typepack demo --help)";
+        return agree(&world, Err(line.to_owned()), USAGE);
+    }
     if let Some(svg) = &options.svg {
         let drawn = if root { draw(&options.draw, svg) } else { Ok(()) };
         return agree(&world, drawn, FAILURE);
