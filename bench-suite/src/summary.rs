@@ -274,13 +274,18 @@ fn regret(suite: &Suite, out: &mut String) {
         return;
     }
     missed.sort_by(|a, b| b.ratio().total_cmp(&a.ratio()));
-    let word = if missed.is_empty() { "pass" } else { "MISS" };
+    let word = match (steady.is_empty(), missed.is_empty()) {
+        // Without a steady row nothing is known.
+        (true, _) => "-",
+        (false, true) => "pass",
+        (false, false) => "MISS",
+    };
     let _ = writeln!(
         out,
-        "\n{word}  policy regret, 1 to 1000 uses: {} of {} rows above {REGRET} ({} unsteady); us in \
+        "\n{word:<6}policy regret, 1 to 1000 uses: {} of {} steady rows above {REGRET}, {} unsteady; us in \
          all: never compiled, at commit, policy",
         missed.len(),
-        suite.regret.len(),
+        steady.len(),
         suite.regret.len() - steady.len()
     );
     for row in missed {
@@ -347,6 +352,7 @@ mod tests {
     use super::{text, word};
     use crate::definition::Class;
     use crate::measure::{Figure, Row};
+    use crate::regret::Regret;
     use crate::suite::{Suite, SuiteRow};
 
     fn row(bytes: u64, typepack: f64, peer: f64, spread: f64) -> SuiteRow {
@@ -392,5 +398,28 @@ mod tests {
         assert!(all.contains("least row touching up to 8 MiB, best peer: 1 rows fall short"));
         assert_eq!(word(&suite.rows[3], 0.5), "loss");
         assert_eq!(word(&suite.rows[3], 0.98), "tie");
+    }
+
+    #[test]
+    fn regret_is_judged_by_steady_rows_only() {
+        let row = |policy, steady| Regret {
+            layout: "d1s2".to_owned(),
+            bytes: 1024,
+            uses: 10,
+            ns: [10.0, 20.0, policy],
+            steady,
+        };
+        let judged = |regret: Vec<Regret>| {
+            let all = text(&Suite { regret, ..Suite::default() });
+            all.lines().find(|line| line.contains("policy regret")).map(str::to_owned)
+        };
+        let line = |regret| judged(regret).expect("a verdict");
+        assert!(judged(Vec::new()).is_none());
+        let none = line(vec![row(10.0, false), row(90.0, false)]);
+        assert!(none.starts_with("- ") && none.contains("0 of 0 steady rows"), "{none}");
+        assert!(none.contains("2 unsteady"), "{none}");
+        let good = line(vec![row(11.0, true), row(90.0, false)]);
+        assert!(good.starts_with("pass") && good.contains("0 of 1 steady rows"), "{good}");
+        assert!(line(vec![row(11.0, true), row(12.0, true)]).starts_with("MISS"));
     }
 }

@@ -2,6 +2,10 @@
 //!
 //! Real shared objects through the whole command; `peers.rs` has the protocol's own tests.
 
+#[path = "../../fuzz/support/skipped.rs"]
+mod skipped;
+
+use skipped::skipped;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -25,7 +29,7 @@ fn fake(mode: &str) -> Option<PathBuf> {
             Some(library)
         }
         Err(error) => {
-            eprintln!("skipped: no cc ({error})");
+            skipped(format_args!("cc does not start: {error}"));
             None
         }
     }

@@ -2,7 +2,10 @@
 
 #[path = "../../fuzz/support/script.rs"]
 mod script;
+#[path = "../../fuzz/support/skipped.rs"]
+mod skipped;
 
+use skipped::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use typepack_bench::definition::Definitions;
@@ -21,7 +24,7 @@ fn command() -> PathBuf {
 fn sessions() -> Vec<Session> {
     let peers = found(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers"));
     if peers.is_empty() {
-        eprintln!("skipped: no peers in target/peers (scripts/bench peers fetches them)");
+        skipped("no peers are in target/peers (scripts/bench peers fetches them)");
     }
     let start = |peer| Session::start(peer, command()).expect("a peer that starts");
     peers.into_iter().map(start).collect()

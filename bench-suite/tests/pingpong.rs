@@ -8,7 +8,10 @@
 mod fault_lines;
 #[path = "../../fuzz/support/script.rs"]
 mod script;
+#[path = "../../fuzz/support/skipped.rs"]
+mod skipped;
 
+use skipped::skipped;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -45,11 +48,11 @@ fn prefix(name: &str) -> Option<PathBuf> {
         .into_iter()
         .find(|file| !built.join(file).exists());
     if let Some(file) = missing {
-        eprintln!("skipped: {} is not built", built.join(file).display());
+        skipped(format_args!("{} is not built", built.join(file).display()));
         return None;
     }
     if Command::new("cc").arg("--version").output().is_err() {
-        eprintln!("skipped: no cc");
+        skipped("cc does not start");
         return None;
     }
     let path = folder(name);
@@ -175,7 +178,7 @@ fn collectives_of_two_builds_are_verified_and_compared() {
     let output = command("collectives", &[&arguments[..], &tiny[..]].concat());
     let (table, said) = (text(&output.stdout), text(&output.stderr));
     if said.contains("network namespaces") {
-        eprintln!("skipped: {said}");
+        skipped(said);
         return;
     }
     assert!(output.status.success(), "{table}{said}");

@@ -4,6 +4,10 @@
 //! This file has only one test, because the denial holds for the whole process and the order
 //! matters.
 
+#[path = "../../fuzz/support/skipped.rs"]
+mod skipped;
+
+use skipped::skipped;
 use typepack_engine::kernel::{
     Compiler, Direction, LeafShape, LevelShape, Shape, TransferLeaf, TransferRun, TransferShape,
 };
@@ -50,7 +54,8 @@ fn denied_executable_memory_is_a_refusal() {
     // SAFETY: this `prctl` takes integers only, no pointers.
     let denied = unsafe { libc::prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) };
     if denied != 0 {
-        println!("skipped: PR_SET_MDWE: {}", std::io::Error::last_os_error());
+        let error = std::io::Error::last_os_error();
+        skipped(format_args!("PR_SET_MDWE: {error}"));
         return;
     }
 

@@ -18,8 +18,6 @@ pub struct Variable {
     pub default: String,
     /// The value in the environment, if the variable is set.
     pub value: Option<String>,
-    /// Whether this version uses the variable.
-    pub used: bool,
 }
 
 /// Returns all variables, in the order of the documentation.
@@ -28,7 +26,7 @@ pub fn variables() -> Vec<Variable> {
     let defaults = Settings::read(|_| None).ok();
     let of = |value: fn(&Settings) -> String| defaults.as_ref().map(value).unwrap_or_default();
     let spin = format!("{} ({} with more ranks than CPUs)", SPIN.as_micros(), 0);
-    let used = [
+    [
         ("TYPEPACK_JIT", "off, lazy, eager", of(|s| s.jit.mode.to_string())),
         ("TYPEPACK_JIT_THRESHOLD", "bytes", of(|s| s.jit.threshold.to_string())),
         ("TYPEPACK_JIT_MEMORY_MAX", "bytes", of(|s| s.jit.memory_max.to_string())),
@@ -45,16 +43,11 @@ pub fn variables() -> Vec<Variable> {
         ("TYPEPACK_REPORT", "0, 1", "0".into()),
         ("TYPEPACK_QUIET", "0, 1", "0".into()),
     ]
-    .map(|row| (row, true));
-    let unused = ["TYPEPACK_WATCHDOG", "TYPEPACK_IO", "TYPEPACK_EXPLAIN", "TYPEPACK_INTERPOSE"]
-        .map(|name| ((name, "", String::new()), false));
-    used.into_iter()
-        .chain(unused)
-        .map(|((name, domain, default), used)| {
-            let value = std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-            Variable { name, domain, default, value, used }
-        })
-        .collect()
+    .map(|(name, domain, default)| {
+        let value = std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        Variable { name, domain, default, value }
+    })
+    .into()
 }
 
 impl Variable {
@@ -100,7 +93,7 @@ impl Variable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{UNUSED, USED};
+    use crate::settings::USED;
     use std::collections::BTreeSet;
 
     #[test]
@@ -117,14 +110,14 @@ mod tests {
             attach::INITIAL_ERRHANDLER,
         ];
         let known: BTreeSet<&str> =
-            USED.into_iter().chain(UNUSED).filter(|name| !set_by_mpiexec.contains(name)).collect();
+            USED.into_iter().filter(|name| !set_by_mpiexec.contains(name)).collect();
         let listed: BTreeSet<&str> = variables().iter().map(|variable| variable.name).collect();
         assert_eq!(listed, known);
     }
 
     #[test]
     fn defaults_are_in_their_domains() {
-        for variable in variables().iter().filter(|v| v.used && v.name != "TYPEPACK_BIND") {
+        for variable in variables().iter().filter(|v| v.name != "TYPEPACK_BIND") {
             // The text after the first blank is an explanation, not part of the value.
             let default = variable.default.split(' ').next().unwrap();
             let default = if variable.name == "TYPEPACK_ISA" { "portable" } else { default };

@@ -3,8 +3,11 @@
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
+#[path = "../../fuzz/support/skipped.rs"]
+mod skipped;
 
 use job::{Random, body, is_rank, mpiexec, ranks, ranks_with, run, text};
+use skipped::skipped;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use typepack::memory::Block;
@@ -325,7 +328,11 @@ fn memory_outlives_the_universe() {
 fn mounted(script: &str, name: &str) -> Option<std::process::Output> {
     let may = Command::new("unshare").args(["-m", "true"]).output();
     if !may.as_ref().is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: unshare -m is not allowed here: {may:?}");
+        let why = may.map_or_else(
+            |error| error.to_string(),
+            |output| String::from_utf8_lossy(&output.stderr).into_owned(),
+        );
+        skipped(format_args!("unshare -m is not allowed: {why}"));
         return None;
     }
     let mut command = Command::new("unshare");

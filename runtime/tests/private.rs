@@ -4,9 +4,12 @@
 
 mod forbid;
 mod job;
+#[path = "../../fuzz/support/skipped.rs"]
+mod skipped;
 
 use forbid::forbid;
 use job::{Random, body, is_rank, mpiexec, ranks, ranks_with, run, text};
+use skipped::skipped;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,6 +24,29 @@ fn byte() -> Plan {
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the system lets processes access each other's memory; says so as the caller's test if not.
+fn allowed() -> bool {
+    // A filter of system calls refuses this, too; what is asked for is no address.
+    // SAFETY: without a piece of memory nothing is read or written.
+    let done = unsafe {
+        libc::process_vm_readv(libc::getpid(), std::ptr::null(), 0, std::ptr::null(), 0, 0)
+    };
+    if done < 0 {
+        let error = std::io::Error::last_os_error();
+        skipped(format_args!("process_vm_readv is not allowed: {error}"));
+        return false;
+    }
+    // Yama: 2 is for privileged processes alone, 3 for none.
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    // SAFETY: takes nothing and cannot fail.
+    let privileged = unsafe { libc::geteuid() } == 0;
+    let denied = scope.trim() == "3" || scope.trim() == "2" && !privileged;
+    if denied {
+        skipped(format_args!("processes may not access each other: yama/ptrace_scope is {scope}"));
+    }
+    !denied
 }
 
 const COUNT: usize = 12;
@@ -53,6 +79,9 @@ fn copied(name: &str, prepare: fn(usize), env: &[(&str, &str)]) -> Option<[usize
     if is_rank() {
         prepare(std::env::var("TYPEPACK_RANK").unwrap().parse().unwrap());
         ranks(2, name, there_and_back);
+        return None;
+    }
+    if !allowed() {
         return None;
     }
     let _alone = alone();
@@ -138,8 +167,8 @@ fn more_than_two_gibibytes_arrive() {
     let free = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kib = free.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = kib.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    if kib.is_none_or(|kib| kib < 8 << 20) {
-        eprintln!("skipped: less than 8 GiB of memory are free");
+    if !is_rank() && kib.is_none_or(|kib| kib < 8 << 20) {
+        skipped("less than 8 GiB of memory are free");
         return;
     }
     let _alone = alone();

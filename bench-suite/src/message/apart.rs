@@ -69,7 +69,12 @@ fn say(file: &CStr, text: &str) -> Result<(), Errno> {
 }
 
 #[cfg(test)]
+#[path = "../../../fuzz/support/skipped.rs"]
+mod skipped;
+
+#[cfg(test)]
 mod tests {
+    use super::skipped::skipped;
     use super::{check, reserve_apart};
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -79,7 +84,7 @@ mod tests {
     #[test]
     fn names_of_other_jobs_are_not_seen() {
         if let Err(line) = check() {
-            eprintln!("skipped: {line}");
+            skipped(line);
             return;
         }
         let name = format!("typepack-bench-apart-{}", std::process::id());

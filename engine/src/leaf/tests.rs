@@ -4,6 +4,8 @@
 mod brief;
 #[cfg(not(miri))]
 mod classes;
+#[path = "../../../fuzz/support/skipped.rs"]
+mod skipped;
 #[cfg(miri)]
 mod unguarded;
 
@@ -14,6 +16,19 @@ use super::*;
 use crate::Table;
 use crate::kernel::Run;
 use crate::kernel::interpreter;
+
+/// The tests of this file run what this CPU can execute.
+#[test]
+fn instruction_sets_that_this_cpu_lacks_are_named() {
+    if cfg!(target_arch = "x86_64") {
+        for isa in Isa::ALL.into_iter().filter(|isa| !isa.is_available()) {
+            skipped::skipped(format_args!(
+                "this CPU cannot execute the routines for {}",
+                isa.name()
+            ));
+        }
+    }
+}
 
 /// Usable bytes between two guard pages.
 #[cfg(not(miri))]

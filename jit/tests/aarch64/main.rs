@@ -8,8 +8,11 @@
 //! If a tool is missing, the test prints a line and passes. In CI (`CI=true`) a missing tool is a
 //! failure, because `scripts/setup` installs the tools there.
 
+#[path = "../../../fuzz/support/skipped.rs"]
+mod skipped;
 mod transfer;
 
+use skipped::skipped;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,7 +29,7 @@ fn kernels_run_as_aarch64_code() {
         if let Err(error) = Command::new(tool).arg("--version").output() {
             let reason = format!("{tool}: {error}; scripts/setup installs it");
             assert!(std::env::var_os("CI").is_none(), "{reason}");
-            println!("skipped: {reason}");
+            skipped(reason);
             return;
         }
     }

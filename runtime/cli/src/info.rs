@@ -49,11 +49,9 @@ pub fn about_the_installation(options: &Options) -> Result<(), String> {
     }
     text.push_str("\nVariables\n");
     for v in variables() {
-        let (value, source) = match (&v.value, v.used) {
-            (Some(value), true) => (value.as_str(), "environment"),
-            (None, true) => (v.default.as_str(), "default"),
-            (Some(value), false) => (value.as_str(), "environment; not used by this version"),
-            (None, false) => ("", "not used by this version"),
+        let (value, source) = match &v.value {
+            Some(value) => (value.as_str(), "environment"),
+            None => (v.default.as_str(), "default"),
         };
         line(&mut text, &format!("  {:<24} {value:<32} {source:<12} {}", v.name, v.domain));
     }

@@ -11,6 +11,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 mod agree;
+mod demo;
 mod explain;
 mod halo;
 mod info;
@@ -46,6 +47,13 @@ pub enum Command {
     /// compiles. Each rank computes the interior of its block meanwhile. At the end, the output
     /// shows how long each phase took and which kernel packed each face.
     Halo(Box<halo::Options>),
+    /// Exchange the same halos in three ways, and compare them
+    ///
+    /// The ways: datatypes with typepack's kernels; the same datatypes interpreted; no datatypes, but
+    /// loops that pack into contiguous messages. Measures single exchanges and a solver, all verified
+    /// bit for bit. A run measures one way; --draw puts the tables of several runs side by side. This is
+    /// what scripts/demo runs.
+    Demo(Box<demo::Options>),
     /// Explain a datatype: tree, bounds, drawing, program, execution, advice
     ///
     /// The type is one expression of constructor calls. The report shows the type, its layout in
@@ -78,6 +86,15 @@ fn main() -> ExitCode {
         // SAFETY: `main` has started no other thread, so no other thread can read the environment.
         unsafe { std::env::set_var("TYPEPACK_JIT", mode) };
     }
+    let way = match &command {
+        Ok(Command::Halo(options)) => Some(options.way),
+        Ok(Command::Demo(options)) => options.way,
+        _ => None,
+    };
+    if way == Some(halo::Way::Interpreter) {
+        // SAFETY: `main` has just begun: no other thread exists that could read the environment.
+        unsafe { std::env::set_var("TYPEPACK_KERNEL", "interpreter") };
+    }
     if let Ok(Command::Info(options)) = &command
         && is_first()
         && let Err(error) = info::about_the_installation(options)
@@ -104,6 +121,7 @@ fn joined(command: Result<Command, String>) -> Result<(), Stop> {
     };
     match agree(&universe.world(), command, USAGE)? {
         Command::Halo(options) => halo::run(&options, &universe),
+        Command::Demo(options) => demo::run(&options, &universe),
         Command::Explain(options) => explain::run(&options, &universe),
         Command::Info(_) => info::about_the_job(&universe),
     }
@@ -143,6 +161,9 @@ fn line(error: &clap::Error) -> String {
         }
         Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("typepack info") => {
             "info"
+        }
+        Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("typepack demo") => {
+            "demo"
         }
         _ => "halo",
     };

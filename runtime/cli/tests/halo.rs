@@ -154,6 +154,59 @@ fn every_executor_gives_the_same_bits() {
 }
 
 #[test]
+fn every_way_gives_the_same_bits() {
+    for options in ["", "--stencil box --halo 2 --fields 3", "--boundary fixed --fields 2"] {
+        let options = format!("--grid 12x11x10 --steps 7 {options}");
+        let alone = verified(0, &options, &[]);
+        for way in ["typepack", "interpreter", "hand"] {
+            for ranks in [1, 2, 4] {
+                assert_eq!(verified(ranks, &format!("{options} --way {way}"), &[]), alone, "{way}");
+            }
+        }
+    }
+    let words = "halo --grid 8x8x8 --steps 2 --way interpreter --verify";
+    let interpreted = typepack(2, words, &[]).stdout;
+    assert!(interpreted.contains("kernels 0, rows 0, memcpy 0, interpreter "), "{interpreted}");
+}
+
+#[test]
+fn the_demo_compares_three_ways() {
+    let folder = Folder::new("demo");
+    let path = |name: &str| folder.0.join(name).display().to_string();
+    let mut tables = String::new();
+    for way in ["interpreter", "hand", "typepack"] {
+        let csv = path(way);
+        let words = format!("demo --way {way} --steps 2 --csv {csv}");
+        let outcome = typepack(2, &words, &[]);
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+        assert_eq!(outcome.stdout.matches("verified bit for bit").count(), 3, "{}", outcome.stdout);
+        tables += &format!(" --draw {csv}");
+    }
+    let svg = path("demo.svg");
+    let outcome = typepack(0, &format!("demo{tables} --svg {svg}"), &[]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let picture = std::fs::read_to_string(&svg).expect("a picture");
+    for name in ["interpreter", "hand-packed loops", "typepack", "doubles", "structs", "heat"] {
+        assert!(outcome.stdout.contains(name), "{name} in {}", outcome.stdout);
+        assert!(picture.contains(name), "{name}");
+    }
+    for (ranks, words, line) in [
+        (0, "demo", "--way or --draw: one of them is required (see typepack demo --help)"),
+        (0, "demo --way hand", "--csv: is required (see typepack demo --help)"),
+        (0, "demo --way hand --csv a", "demo: needs a job of 2 ranks, not 1 (mpiexec -n 2)"),
+        (0, "demo --draw /no/such --svg a", "--draw: /no/such: No such file or directory"),
+    ] {
+        let outcome = typepack(ranks, words, &[]);
+        assert!(
+            outcome.stderr.starts_with(&format!("typepack: {line}")),
+            "{words}: {}",
+            outcome.stderr
+        );
+        assert!(outcome.stdout.is_empty() && outcome.code != Some(0), "{words}");
+    }
+}
+
+#[test]
 fn the_option_wins_over_the_variable() {
     let words = "halo --grid 16x16x16 --steps 3 --ranks 2x1x1";
     let off = typepack(2, &format!("{words} --jit off"), &[("TYPEPACK_JIT", "eager")]);

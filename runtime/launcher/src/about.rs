@@ -1,8 +1,11 @@
 //! The texts of `--version` and `-info`: version, paths, machine.
 //!
-//! `main.rs` prints these texts. It also uses `list` in its reports of bindings.
+//! `main.rs` prints these texts. It also uses `list` in its reports of bindings. `start.rs` puts the folder of
+//! the library into the environment of the ranks.
 
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use typepack_job::shm::layout::{HASH, MAX_RANKS};
@@ -57,6 +60,37 @@ fn library(exe: &Path) -> Option<PathBuf> {
     [installed, folder.join("libmpi_abi.so")].into_iter().find(|path| path.exists())
 }
 
+/// Returns the folder that has the library of this installation, under the name that programs ask for. Returns
+/// `None` if there is no such library, or if the dynamic linker searches the folder anyway.
+pub fn library_folder() -> Option<PathBuf> {
+    let exe = std::env::current_exe().ok()?;
+    let folder = exe.parent()?;
+    let installed = folder.parent()?.join("lib");
+    [installed.as_path(), folder]
+        .into_iter()
+        .find(|folder| folder.join("libmpi_abi.so.1").exists())
+        .filter(|folder| !["/lib", "/usr/lib"].iter().any(|known| folder == &Path::new(known)))
+        .map(Path::to_owned)
+}
+
+/// Adds `folder` at the end of `list`, the value of `LD_LIBRARY_PATH`: the folders of the user come first.
+pub fn with_folder(list: Option<OsString>, folder: &Path) -> OsString {
+    let mut list = list.unwrap_or_default();
+    let known = list
+        .as_bytes()
+        .split(|&byte| byte == b':')
+        .any(|part| part == folder.as_os_str().as_bytes());
+    // A name with a colon cannot be an entry: the linker takes each colon for a separator.
+    if !known && !folder.as_os_str().as_bytes().contains(&b':') {
+        // The linker takes an empty entry for the current directory.
+        if !list.is_empty() {
+            list.push(OsStr::new(":"));
+        }
+        list.push(folder);
+    }
+    list
+}
+
 /// Writes ascending numbers as ranges: `0-3,8`.
 pub fn list(numbers: &[usize]) -> String {
     let runs = numbers.chunk_by(|a, b| a + 1 == *b);
@@ -73,6 +107,17 @@ pub fn list(numbers: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn our_folder_comes_last_and_once() {
+        let with = |list: Option<&str>| with_folder(list.map(OsString::from), Path::new("/p/lib"));
+        assert_eq!(with(None), "/p/lib");
+        assert_eq!(with(Some("")), "/p/lib");
+        assert_eq!(with(Some("/a:/b")), "/a:/b:/p/lib");
+        assert_eq!(with(Some("/p/lib:/b")), "/p/lib:/b");
+        assert_eq!(with_folder(Some("/a".into()), Path::new("/odd:name")), "/a");
+        assert_eq!(with_folder(None, Path::new("/odd:name")), "");
+    }
 
     #[test]
     fn numbers_in_ranges() {

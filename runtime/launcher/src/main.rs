@@ -143,9 +143,11 @@ fn run() -> Result<u8, Refusal> {
     }
 
     // 5. Start the ranks, and watch them until the end.
+    let library = about::library_folder();
     let setting = start::Setting {
         programs: &programs,
         host: &host,
+        library: library.as_deref(),
         table: &table,
         placed: reserved.cores.as_deref(),
         flags: start::flags(job.ranks(), &table, &reserved, &outputs),

@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use typepack_job::shm::attach;
@@ -27,6 +27,7 @@ use typepack_job::sys::process::{self, Child, Command, CpuSet, Descriptors};
 use typepack_job::sys::signal::SignalSet;
 use typepack_job::sys::{channel, stream};
 
+use crate::about::with_folder;
 use crate::args::{Bind, Environment, Inherit, Job, Level};
 use crate::core_reservation::Reservation;
 use crate::forward::{Outputs, Source, Stream};
@@ -67,6 +68,8 @@ pub struct Setting<'a> {
     pub programs: &'a [PathBuf],
     /// The name of this machine.
     pub host: &'a str,
+    /// The folder of the library of this installation.
+    pub library: Option<&'a Path>,
     /// The CPUs of the machine.
     pub table: &'a [CpuInfo],
     /// The core of each rank, if the ranks are bound.
@@ -255,6 +258,14 @@ impl Shared<'_> {
             // PWD gets the value that a shell would set after `cd`.
             if let Ok(directory) = directory.canonicalize() {
                 variables.insert("PWD".into(), directory.into());
+            }
+        }
+        // With this entry, a program that Cargo or CMake linked without a run path finds the library.
+        if let Some(folder) = self.setting.library {
+            let name = OsString::from("LD_LIBRARY_PATH");
+            let list = with_folder(variables.remove(&name), folder);
+            if !list.is_empty() {
+                variables.insert(name, list);
             }
         }
         // These two come only from the command line, and not from a job in which mpiexec itself was started.

@@ -8,7 +8,10 @@
 
 #[path = "../../../fuzz/support/blessed.rs"]
 mod blessed;
+#[path = "../../../fuzz/support/skipped.rs"]
+mod skipped;
 
+use skipped::skipped;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -106,7 +109,7 @@ fn the_pages_are_good_roff() {
         let output =
             Command::new("groff").args(["-man", "-Tutf8", "-ww", "-z"]).arg(&file).output();
         let Ok(output) = output else {
-            println!("skipped: groff is not installed");
+            skipped("groff is not installed");
             return;
         };
         let words = String::from_utf8_lossy(&output.stderr);

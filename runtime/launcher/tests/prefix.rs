@@ -5,6 +5,10 @@
 //!
 //! The tests install this build (`scripts/install --from`), not a release build.
 
+#[path = "../../../fuzz/support/skipped.rs"]
+mod skipped;
+
+use skipped::skipped;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -160,7 +164,7 @@ fn says_hello(prefix: &Path, program: &Path, library_path: Option<&Path>) {
 fn installed(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok();
     if !found {
-        println!("skipped: {tool} is not installed (scripts/setup installs it)");
+        skipped(format_args!("{tool} is not installed (scripts/setup installs it)"));
     }
     found
 }
@@ -301,6 +305,33 @@ fn programs_name_the_library_and_where_it_was() {
     }
     let dynamic = good(call("readelf", &["-d", text(&prefix().join("lib/libmpi_abi.so.1"))]));
     assert!(dynamic.contains("soname: [libmpi_abi.so.1]"), "{dynamic}");
+}
+
+/// As Cargo and CMake may link: the library is named, where it lies is not.
+#[test]
+fn a_program_without_a_run_path_starts() {
+    let scratch = Scratch::new();
+    let source = scratch.file("hello.c", HELLO);
+    let program = scratch.0.join("hello");
+    let p = text(prefix());
+    let (include, lib) = (format!("-I{p}/include"), format!("-L{p}/lib"));
+    good(call("cc", &[text(&source), "-o", text(&program), &include, &lib, "-lmpi_abi"]));
+    let alone = output(call(&program, &[]));
+    assert!(String::from_utf8_lossy(&alone.stderr).contains("libmpi_abi.so.1"), "{alone:?}");
+    says_hello(prefix(), &program, None);
+    says_hello(prefix(), &program, Some(Path::new("/no/such")));
+    // What the user says comes first, also when it is said to mpiexec.
+    let mpiexec = prefix().join("bin/mpiexec");
+    let say = ["-n", "1", "sh", "-c", "echo $LD_LIBRARY_PATH"];
+    for (options, wanted) in [
+        (&[][..], format!("/a:/b:{p}/lib\n")),
+        (&["-genv", "LD_LIBRARY_PATH", "/c"], format!("/c:{p}/lib\n")),
+        (&["-genvnone", "-path", "/bin:/usr/bin"], format!("{p}/lib\n")),
+    ] {
+        let mut command = call(&mpiexec, &[options, &say].concat());
+        command.env("LD_LIBRARY_PATH", "/a:/b");
+        assert_eq!(good(command), wanted, "{options:?}");
+    }
 }
 
 #[test]
@@ -531,7 +562,7 @@ fn libraries_of_the_same_abi_are_exchangeable() {
     let mpich = root().join("target/peers/mpich");
     if !mpich.join("lib/libmpi_abi.so.1").exists() {
         assert!(std::env::var_os("TEST_MPICH").is_none(), "{}: no library", mpich.display());
-        println!("skipped: MPICH is not in target/peers (scripts/bench peers mpich fetches it)");
+        skipped("MPICH is not in target/peers (scripts/bench peers mpich fetches it)");
         return;
     }
     let scratch = Scratch::new();

@@ -16,7 +16,7 @@ use super::blocks::{collect, deal};
 use super::decomposition::{choose, fits, part};
 use super::initial::{generate, generated, mix, plain, read};
 use super::measure::{Measurement, exchange_alone, gather_phases, percentiles};
-use super::options::{Boundary, Options, Triple};
+use super::options::{Boundary, Options, Triple, Way};
 use super::report::Report;
 use super::solver::Solver;
 use super::{plot, serial, verdict};
@@ -26,13 +26,53 @@ use crate::progress;
 /// The largest number of fields. Message tags number the fields, and more fields have no use.
 const FIELDS_MAX: usize = 1024;
 
+/// The outcome of a run.
+pub struct Run {
+    /// Times.
+    pub measurement: Measurement,
+    solver: Solver,
+    bytes_to_others: u64,
+    checksum: u64,
+    verified: Option<(Duration, usize)>,
+}
+
 /// Solves, measures, verifies and reports.
 pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let world = universe.world();
     let root = world.rank() == 0;
+    agree(&world, check(options, world.size()), USAGE)?;
+    let mut outputs = agree(&world, root.then(|| Outputs::open(options)).transpose(), USAGE)?;
+    let run = solve(options, universe)?;
+    let written = outputs.as_mut().map(|outputs| outputs.write(&run.measurement)).transpose();
+    agree(&world, written, FAILURE)?;
+    if root {
+        let report = Report {
+            measurement: &run.measurement,
+            faces: &run.solver.halo().faces(),
+            bytes_to_others: run.bytes_to_others,
+            jit: typepack::jit().counters(),
+            moved: typepack::engine::stats::bytes(),
+            checksum: run.checksum,
+            verified: run.verified,
+        };
+        let printed = std::io::stdout().write_all(report.to_string().as_bytes());
+        // A reader that has seen enough (`| head`) is no failure of the job.
+        if let Err(error) = printed
+            && error.kind() != std::io::ErrorKind::BrokenPipe
+        {
+            say(format_args!("standard output: {}", plain(&error)));
+            return Err(Stop::Agreed(FAILURE));
+        }
+    }
+    Ok(())
+}
+
+/// Solves, measures and verifies; writes and prints nothing.
+pub fn solve(options: &Options, universe: &Universe) -> Result<Run, Stop> {
+    let world = universe.world();
+    let root = world.rank() == 0;
     let grid = options.grid.0;
     let ranks = agree(&world, check(options, world.size()), USAGE)?;
-    let mut outputs = agree(&world, root.then(|| Outputs::open(options)).transpose(), USAGE)?;
     let cubes = match &options.init {
         Some(path) if root => read(path, grid, options.fields.0).map(Some),
         _ => Ok(None),
@@ -48,7 +88,7 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     let sum = checksum(options, &cartesian, &solver)?;
     let verified = if options.verify { verify(options, &cartesian, &solver, cubes)? } else { None };
 
-    let alone = exchange_alone(cartesian.comm(), &mut solver)?;
+    let alone = exchange_alone(cartesian.comm(), || solver.exchange())?;
     let halo = solver.halo();
     // Lossless: these bytes are in memory.
     let mut bytes = [halo.bytes() as i64, halo.bytes_to_others() as i64];
@@ -63,28 +103,7 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
         exchange: percentiles(&alone),
         samples: alone.len() as u64,
     };
-    let written = outputs.as_mut().map(|outputs| outputs.write(&measurement)).transpose();
-    agree(&world, written, FAILURE)?;
-    if root {
-        let report = Report {
-            measurement: &measurement,
-            faces: &halo.faces(),
-            bytes_to_others: bytes[1] as u64,
-            jit: typepack::jit().counters(),
-            moved: typepack::engine::stats::bytes(),
-            checksum: sum,
-            verified,
-        };
-        let printed = std::io::stdout().write_all(report.to_string().as_bytes());
-        // It is not a failure if the reader of the output ends early (`| head`).
-        if let Err(error) = printed
-            && error.kind() != std::io::ErrorKind::BrokenPipe
-        {
-            say(format_args!("standard output: {}", plain(&error)));
-            return Err(Stop::Agreed(FAILURE));
-        }
-    }
-    Ok(())
+    Ok(Run { measurement, solver, bytes_to_others: bytes[1] as u64, checksum: sum, verified })
 }
 
 /// Returns the rank grid, or an error about an argument. Every rank gets the same result.
@@ -173,8 +192,12 @@ fn human(bytes: u128) -> String {
 /// Returns the options as one phrase without commas, because the phrase becomes a cell of the .csv file.
 fn setup(options: &Options, ranks: [usize; 3]) -> String {
     let rank = if ranks == [1; 3] { "rank" } else { "ranks" };
+    let way = match options.way {
+        Way::Typepack => String::new(),
+        way => format!("; way {way}"),
+    };
     format!(
-        "{} cells on {} {rank}; {}; {}; halo {}; fields {}",
+        "{} cells on {} {rank}; {}; {}; halo {}; fields {}{way}",
         options.grid,
         Triple(ranks),
         options.stencil,
@@ -200,6 +223,7 @@ fn prepare(
         options.boundary,
         options.halo.0,
         options.fields.0,
+        options.way,
     );
     let solver = solver.map_err(|error| format!("--grid: {error}"));
     let mut solver = agree(comm, solver, FAILURE)?;

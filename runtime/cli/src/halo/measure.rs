@@ -4,11 +4,11 @@
 //! measurement of an earlier run that [`Measurement::from_csv`] has read.
 
 use std::fmt::Write;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use typepack::{Communicator, Op};
 
-use super::solver::{Phases, Solver};
+use super::solver::Phases;
 
 /// The names of the phases, in the order of their times.
 pub const PHASES: [&str; 5] = ["start", "interior", "wait", "rim", "plain"];
@@ -142,7 +142,10 @@ pub fn gather_phases(comm: &Communicator, phases: Phases) -> typepack::Result<Ve
 
 /// Measures exchanges without computation. Each exchange begins at a barrier, and its time is the time of the
 /// slowest rank. Returns the sorted times in seconds; every rank gets the same times.
-pub fn exchange_alone(comm: &Communicator, solver: &mut Solver) -> typepack::Result<Vec<f64>> {
+pub fn exchange_alone(
+    comm: &Communicator,
+    mut exchange: impl FnMut() -> typepack::Result<Duration>,
+) -> typepack::Result<Vec<f64>> {
     const WARM_UP: usize = 5;
     const SAMPLES: usize = 501;
     const BUDGET: f64 = 0.2;
@@ -152,7 +155,7 @@ pub fn exchange_alone(comm: &Communicator, solver: &mut Solver) -> typepack::Res
     while times.len() < WARM_UP + 11 || (spent < BUDGET && times.len() < WARM_UP + SAMPLES) {
         let begin = Instant::now();
         comm.barrier()?;
-        let exchange = solver.exchange()?.as_secs_f64();
+        let exchange = exchange()?.as_secs_f64();
         let mut slowest = [exchange, begin.elapsed().as_secs_f64()];
         comm.allreduce(&mut slowest, Op::Max)?;
         times.push(slowest[0]);

@@ -3,11 +3,13 @@
 //! `job.rs` runs the steps in this order: `options.rs` has the arguments, `decomposition.rs` cuts the grid
 //! into blocks, `initial.rs` (with `npy.rs`) makes the field at time 0, `blocks.rs` distributes it,
 //! `solver.rs` (with `cell.rs`) computes, `serial.rs` and `verdict.rs` verify the result, and `measure.rs`,
-//! `report.rs` and `plot.rs` measure and show the times.
+//! `report.rs` and `plot.rs` measure and show the times. `hand.rs` is an exchange without datatypes, for
+//! comparisons.
 
 mod blocks;
 mod cell;
 mod decomposition;
+mod hand;
 mod initial;
 mod job;
 mod measure;
@@ -19,5 +21,7 @@ mod serial;
 mod solver;
 mod verdict;
 
-pub use job::run;
-pub use options::Options;
+pub use hand::{Cell, Hand};
+pub use job::{Run, run, solve};
+pub use measure::{exchange_alone, percentiles};
+pub use options::{Count, Options, Triple, Way};

@@ -49,6 +49,9 @@ pub struct Options {
     /// When to compile kernels [default: TYPEPACK_JIT, else lazy]
     #[arg(long, value_enum)]
     pub jit: Option<Jit>,
+    /// How halos are exchanged
+    #[arg(long, value_enum, default_value_t = Way::Typepack)]
+    pub way: Way,
     /// Compare with a serial solution, bit for bit
     #[arg(long)]
     pub verify: bool,
@@ -64,6 +67,28 @@ pub struct Options {
     /// Read the initial field from FILE (raw doubles or .npy) [default: generated]
     #[arg(long, value_name = "FILE")]
     pub init: Option<PathBuf>,
+}
+
+impl Options {
+    /// Returns the defaults of the command line for a grid on these ranks.
+    pub fn new(grid: Triple, ranks: Triple, steps: Count) -> Self {
+        Self {
+            grid,
+            ranks: Some(ranks),
+            halo: Count(1),
+            stencil: Stencil::Star,
+            boundary: Boundary::Periodic,
+            fields: Count(1),
+            steps,
+            jit: None,
+            way: Way::Typepack,
+            verify: false,
+            csv: None,
+            svg: None,
+            compare: None,
+            init: None,
+        }
+    }
 }
 
 /// The neighbours that a cell's new value depends on.
@@ -95,6 +120,17 @@ pub enum Jit {
     Eager,
 }
 
+/// How halos are exchanged; for comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Way {
+    /// Datatypes with typepack's kernels
+    Typepack,
+    /// Datatypes, interpreted run of bytes by run of bytes (TYPEPACK_KERNEL=interpreter)
+    Interpreter,
+    /// Loops that pack faces into contiguous messages, without datatypes
+    Hand,
+}
+
 macro_rules! named {
     ($($ty:ty),*) => {
         $(impl fmt::Display for $ty {
@@ -107,7 +143,7 @@ macro_rules! named {
     };
 }
 
-named!(Stencil, Boundary, Jit);
+named!(Stencil, Boundary, Jit, Way);
 
 /// Three positive sizes in memory order (z, y, x). The text form is XxYxZ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,13 +17,14 @@
 
 use std::time::{Duration, Instant};
 
-use typepack::Cartesian;
 use typepack::halo::{Field, Halo, Interior, Stencil as Neighbours};
+use typepack::{Cartesian, Communicator};
 
 use super::cell::{Coefficients, Cube, Equation, Star, coupled, update_row};
 use super::decomposition::Part;
+use super::hand::Hand;
 use super::initial::WALL;
-use super::options::{Boundary, Stencil};
+use super::options::{Boundary, Stencil, Way};
 
 /// The time that a run has spent in each phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct Phases {
 /// One rank's share of the computation.
 pub struct Solver {
     halo: Halo<f64, 3>,
+    /// The exchange by loops, when that is asked for.
+    hand: Option<Hand<f64>>,
     now: Vec<Field<f64, 3>>,
     new: Vec<Field<f64, 3>>,
     /// Whether the grid continues beyond the block's low end and high end of each dimension.
@@ -69,6 +72,7 @@ impl Solver {
         boundary: Boundary,
         width: usize,
         fields: usize,
+        way: Way,
     ) -> typepack::Result<Self> {
         let neighbours = match stencil {
             Stencil::Star if width == 1 => Neighbours::Star,
@@ -88,7 +92,12 @@ impl Solver {
             let periodic = boundary == Boundary::Periodic;
             [periodic || coordinate > 0, periodic || coordinate + 1 < cartesian.dims()[d]]
         });
+        let hand = match way {
+            Way::Hand => Some(Hand::new(cartesian, part.shape, width, neighbours, fields)?),
+            Way::Typepack | Way::Interpreter => None,
+        };
         Ok(Self {
+            hand,
             now: allocate()?,
             new: allocate()?,
             halo: Halo::new(cartesian, part.shape, width, neighbours, fields)?,
@@ -136,7 +145,10 @@ impl Solver {
     /// Exchanges the halos of the current fields once, without computation, and returns the time.
     pub fn exchange(&mut self) -> typepack::Result<Duration> {
         let begin = Instant::now();
-        self.halo.exchange(&mut self.now)?;
+        match &mut self.hand {
+            None => self.halo.exchange(&mut self.now)?,
+            Some(hand) => hand.exchange(&mut self.now, |_, _| Ok(()))?,
+        }
         Ok(begin.elapsed())
     }
 
@@ -147,11 +159,28 @@ impl Solver {
         let begin = Instant::now();
         if age == 0 {
             let inner = self.inner();
-            let mut exchange = self.halo.start(&mut self.now)?;
-            let started = Instant::now();
-            compute_interior::<E>(&exchange.interior(), &mut self.new, width, inner)?;
-            let computed = Instant::now();
-            exchange.wait()?;
+            let (started, computed);
+            match &mut self.hand {
+                None => {
+                    let mut exchange = self.halo.start(&mut self.now)?;
+                    started = Instant::now();
+                    let interior = exchange.interior();
+                    let rows = DuringExchange { interior: &interior, width };
+                    compute_interior::<E>(&rows, &mut self.new, inner, || interior.progress())?;
+                    computed = Instant::now();
+                    exchange.wait()?;
+                }
+                Some(hand) => {
+                    let (new, mut times) = (&mut self.new, [begin; 2]);
+                    hand.exchange(&mut self.now, |now, comm: &Communicator| {
+                        times[0] = Instant::now();
+                        compute_interior::<E>(&Complete::of(now), new, inner, || comm.progress())?;
+                        times[1] = Instant::now();
+                        Ok(())
+                    })?;
+                    [started, computed] = times;
+                }
+            }
             let waited = Instant::now();
             compute_around::<E>(&self.now, &mut self.new, all, inner);
             self.phases.start += started - begin;
@@ -220,13 +249,21 @@ impl Rows for Complete<'_> {
     }
 }
 
+impl<'a> Complete<'a> {
+    fn of(fields: &'a [Field<f64, 3>]) -> Self {
+        Self {
+            fields: fields.iter().map(Field::as_slice).collect(),
+            padded: fields[0].padded_shape(),
+        }
+    }
+}
+
 fn compute_interior<E: Equation>(
-    interior: &Interior<'_, f64, 3>,
+    rows: &impl Rows,
     new: &mut [Field<f64, 3>],
-    width: usize,
     inner: Range,
+    progress: impl Fn() -> typepack::Result<()>,
 ) -> typepack::Result<()> {
-    let rows = DuringExchange { interior, width };
     let fields = new.len();
     for (field, new) in new.iter_mut().enumerate() {
         let padded = new.padded_shape();
@@ -234,10 +271,10 @@ fn compute_interior<E: Equation>(
         for z in inner.low[0]..inner.high[0] {
             for y in inner.low[1]..inner.high[1] {
                 let x = inner.low[2]..inner.high[2];
-                compute_row::<E>(&rows, new, padded, (field, fields), [z, y], x);
+                compute_row::<E>(rows, new, padded, (field, fields), [z, y], x);
             }
             // Messages move only inside calls of the library, so each plane makes one call.
-            interior.progress()?;
+            progress()?;
         }
     }
     Ok(())
@@ -252,7 +289,7 @@ fn compute_around<E: Equation>(
 ) {
     let fields = now.len();
     let padded = now[0].padded_shape();
-    let rows = Complete { fields: now.iter().map(Field::as_slice).collect(), padded };
+    let rows = Complete::of(now);
     let empty = (0..3).any(|d| hole.low[d] >= hole.high[d]);
     for (field, new) in new.iter_mut().enumerate() {
         let new = new.as_mut_slice();

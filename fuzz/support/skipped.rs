@@ -1,0 +1,23 @@
+//! Reports a test that cannot run on this machine, with the reason. `scripts/test` lists these reports at its end.
+
+use std::io::Write;
+
+/// Prints `SKIPPED name: reason` for the calling test. Also adds the line to the file that the variable
+/// `TEST_SKIPPED` names, because the test harness hides the output of a test that passes.
+pub fn skipped(reason: impl std::fmt::Display) {
+    let program = std::env::current_exe().expect("this program's path");
+    let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    // Without the hash that Cargo puts behind the last dash.
+    let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
+    // The test harness gives each thread the name of its test.
+    let thread = std::thread::current();
+    let reason = reason.to_string().replace('\n', " ");
+    let line = format!("SKIPPED {program}: {}: {}\n", thread.name().unwrap_or("?"), reason.trim());
+    eprint!("{line}");
+    if let Some(path) = std::env::var_os("TEST_SKIPPED") {
+        // One write, because several tests add to the file at the same time.
+        let file = std::fs::File::options().create(true).append(true).open(path);
+        file.and_then(|mut file| file.write_all(line.as_bytes()))
+            .expect("the file of TEST_SKIPPED");
+    }
+}

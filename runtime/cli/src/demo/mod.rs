@@ -1,0 +1,102 @@
+//! `typepack demo`: runs the same halo exchanges and the same solver in three ways, and compares the times.
+//!
+//! `scripts/demo` starts one job per way and round with `--csv`, and then draws all tables with `--draw`.
+//! `exchange.rs` measures exchanges alone, `../halo/` measures the solver, `record.rs` writes and reads the
+//! tables, and `picture.rs` draws them.
+
+mod exchange;
+mod picture;
+mod record;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use typepack::Universe;
+
+use crate::agree::{FAILURE, Stop, USAGE, agree};
+use crate::halo::{self, Count, Triple, Way};
+use record::Record;
+
+/// The arguments; the text at `Command::Demo` in `main.rs` is the help.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  mpiexec -n 2 typepack demo --way hand --csv hand.csv
+  mpiexec -n 2 typepack demo --way typepack --csv typepack.csv
+  typepack demo --draw hand.csv --draw typepack.csv --svg demo.svg")]
+pub struct Options {
+    /// Measure this way of exchanging halos
+    #[arg(long, value_enum, requires = "csv")]
+    pub way: Option<Way>,
+    /// Write what was measured to FILE
+    #[arg(long, value_name = "FILE", requires = "way")]
+    pub csv: Option<PathBuf>,
+    /// Time steps of the solver
+    #[arg(long, value_name = "S", default_value = "300", allow_hyphen_values = true)]
+    pub steps: Count,
+    /// Print and draw the tables of these runs; several runs of one way become their median
+    #[arg(long, value_name = "FILE", requires = "svg")]
+    pub draw: Vec<PathBuf>,
+    /// Draw to FILE
+    #[arg(long, value_name = "FILE", requires = "draw")]
+    pub svg: Option<PathBuf>,
+}
+
+/// The cells of the solver's grid (z, y, x). The x faces go to the other rank.
+const GRID: Triple = Triple([64, 64, 128]);
+
+/// Prints and draws the tables of all runs side by side.
+fn draw(tables: &[PathBuf], svg: &Path) -> Result<(), String> {
+    let mut records = Vec::new();
+    for table in tables {
+        records.extend(record::read(table)?);
+    }
+    let cases = picture::cases(&records);
+    let picture = picture::svg(&cases).map_err(|what| format!("--svg: {what}"))?;
+    std::fs::write(svg, picture).map_err(|error| format!("--svg: {}: {error}", svg.display()))?;
+    let text = picture::table(&cases);
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .map_err(|error| format!("standard output: {error}"))
+}
+
+/// Measures one way, or draws the tables of earlier runs.
+pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
+    let world = universe.world();
+    let root = world.rank() == 0;
+    if options.way.is_some() && options.svg.is_some() {
+        let line = "--way and --draw: only one of them is possible (see typepack demo --help)";
+        return agree(&world, Err(line.to_owned()), USAGE);
+    }
+    if let Some(svg) = &options.svg {
+        let drawn = if root { draw(&options.draw, svg) } else { Ok(()) };
+        return agree(&world, drawn, FAILURE);
+    }
+    let (Some(way), Some(csv)) = (options.way, &options.csv) else {
+        let line = "--way or --draw: one of them is required (see typepack demo --help)";
+        return agree(&world, Err(line.to_owned()), USAGE);
+    };
+    if world.size() != 2 {
+        let line = format!("demo: needs a job of 2 ranks, not {} (mpiexec -n 2)", world.size());
+        return agree(&world, Err(line), USAGE);
+    }
+    let mut records = Vec::new();
+    let mut said = |record: Record| {
+        if root {
+            // It is not a failure if the reader of the output ends early.
+            let _nobody_reads = writeln!(std::io::stdout(), "  {record}");
+        }
+        records.push(record);
+    };
+    exchange::measure(&world, way, &mut said)?;
+    let solver = halo::Options {
+        way,
+        verify: true,
+        ..halo::Options::new(GRID, Triple([1, 1, 2]), options.steps)
+    };
+    let run = halo::solve(&solver, universe)?;
+    said(Record::of_solver(way, &run, options.steps.0));
+    let written = if root { record::write(csv, &records) } else { Ok(()) };
+    agree(&world, written, FAILURE)
+}

@@ -1,0 +1,151 @@
+//! The table of a run: one line for each part of the time of each case.
+//!
+//! `mod.rs` writes the table after a run. It reads the tables of several runs for `picture.rs`.
+
+use std::fmt::{self, Write as _};
+use std::path::Path;
+
+use clap::ValueEnum;
+
+use crate::halo::{Run, Way};
+
+/// A part of a case's time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// What the time is spent on.
+    pub name: String,
+    /// Microseconds per exchange or per step.
+    pub us: f64,
+}
+
+/// One case in one way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// How halos were exchanged.
+    pub way: Way,
+    /// Short name of the case.
+    pub case: String,
+    /// The case in words.
+    pub what: String,
+    /// Bytes of data that all ranks together exchange at a time.
+    pub bytes: u64,
+    /// The parts of the time.
+    pub parts: Vec<Part>,
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<52} {:>9.1} us", self.what, self.us())?;
+        write!(f, "   verified bit for bit")
+    }
+}
+
+const HEADER: &str = "way,case,what,bytes,part,us";
+
+impl Record {
+    /// Returns the solver's time per step, in two parts: the exchange (packing, waiting, unpacking) and the rest.
+    pub fn of_solver(way: Way, run: &Run, steps: usize) -> Self {
+        let m = &run.measurement;
+        let [start, interior, wait, rim, plain] = m.slowest().map(|s| s / steps as f64 * 1e6);
+        let part = |name: &str, us| Part { name: name.to_owned(), us };
+        Self {
+            way,
+            case: "solver".to_owned(),
+            what: "heat equation, one step of 2 ranks".to_owned(),
+            bytes: m.bytes,
+            parts: vec![part("compute", interior + rim + plain), part("exchange", start + wait)],
+        }
+    }
+
+    /// Returns the microseconds of all parts together.
+    pub fn us(&self) -> f64 {
+        self.parts.iter().map(|part| part.us).sum()
+    }
+}
+
+/// Writes the table of a run.
+pub fn write(path: &Path, records: &[Record]) -> Result<(), String> {
+    let mut text = format!("{HEADER}\n");
+    for record in records {
+        let Record { way, case, what, bytes, parts } = record;
+        for Part { name, us } in parts {
+            // Writing to a string cannot fail.
+            let _infallible = writeln!(text, "{way},{case},\"{what}\",{bytes},{name},{us:.3}");
+        }
+    }
+    std::fs::write(path, text).map_err(|error| format!("--csv: {}: {error}", path.display()))
+}
+
+/// Reads a table that [`write`] has written.
+pub fn read(path: &Path) -> Result<Vec<Record>, String> {
+    let name = path.display();
+    let text = std::fs::read(path).map_err(|error| format!("--draw: {name}: {error}"))?;
+    parse(&text).map_err(|what| format!("--draw: {name}: {what}"))
+}
+
+fn parse(text: &[u8]) -> Result<Vec<Record>, String> {
+    let mut reader = csv::Reader::from_reader(text);
+    let header = reader.headers().map_err(|error| error.to_string())?;
+    if header.iter().collect::<Vec<_>>().join(",") != HEADER {
+        return Err("is no table of typepack demo".to_owned());
+    }
+    let mut records: Vec<Record> = Vec::new();
+    for (number, row) in reader.records().enumerate() {
+        let bad = || format!("line {} is damaged", number + 2);
+        let row = row.map_err(|error| error.to_string())?;
+        let cells: Vec<&str> = row.iter().collect();
+        let [way, case, what, bytes, part, us] = cells[..] else { return Err(bad()) };
+        let way = Way::from_str(way, false).map_err(|_| bad())?;
+        let bytes = bytes.parse().map_err(|_| bad())?;
+        let us: f64 = us.parse().map_err(|_| bad())?;
+        if !(0.0..1e12).contains(&us) {
+            return Err(bad());
+        }
+        let part = Part { name: part.to_owned(), us };
+        match records.last_mut().filter(|last| last.way == way && last.case == case) {
+            Some(last) => last.parts.push(part),
+            None => {
+                let (case, what) = (case.to_owned(), what.to_owned());
+                records.push(Record { way, case, what, bytes, parts: vec![part] });
+            }
+        }
+    }
+    Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_read_back() {
+        let path = std::env::temp_dir().join(format!("typepack-demo-{}.csv", std::process::id()));
+        let part = |name: &str, us| Part { name: name.to_owned(), us };
+        let record = |case: &str, parts| Record {
+            way: Way::Hand,
+            case: case.to_owned(),
+            what: "structs {char, int}".to_owned(),
+            bytes: 12,
+            parts,
+        };
+        let records = [
+            record("structs", vec![part("exchange", 1.5)]),
+            record("solver", vec![part("compute", 2.0), part("exchange", 0.25)]),
+        ];
+        write(&path, &records).expect("written");
+        let back = read(&path);
+        std::fs::remove_file(&path).expect("removed");
+        assert_eq!(back.expect("read"), records);
+        assert_eq!(records[1].us(), 2.25);
+    }
+
+    #[test]
+    fn other_and_damaged_tables_are_refused() {
+        let refused = |text: &str| parse(text.as_bytes()).expect_err("must be refused");
+        assert!(refused("a,b\n1,2\n").contains("no table of typepack demo"));
+        for row in ["hand,a,b,1,c", "fast,a,b,1,c,2", "hand,a,b,-1,c,2", "hand,a,b,1,c,NaN"] {
+            let text = refused(&format!("{HEADER}\n{row}\n"));
+            assert!(text.contains("line") || text.contains("record"), "{text}");
+        }
+    }
+}
