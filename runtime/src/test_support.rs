@@ -106,7 +106,8 @@ impl RankPair {
         let layout = LayoutRef { origin: origin.cast_mut(), plan, count };
         let label = Label { context: 0, tag, bytes: plan.packed_bytes(count)?, types: OF_LAYOUT };
         let how = How { synchronous, ..How::STANDARD };
-        // SAFETY: the memory is the caller's promise, and the label has its packed size.
+        // SAFETY: the caller guarantees that `count` elements at `origin` stay readable and unchanged until
+        // the pair is dropped (condition of `# Safety`); `label.bytes` is their packed size.
         number(unsafe { self.engines[rank].send(&layout, label, Slot::new(1 - rank), how) })
     }
 
@@ -132,7 +133,9 @@ impl RankPair {
             Source::Rank(rank) => Sender::Slot(Slot::new(rank)),
         };
         let posting = Posting::new(LayoutRef { origin, plan, count }, 0, source, tag)?;
-        // SAFETY: the memory is the caller's promise, and the capacity its packed size.
+        // SAFETY: the caller guarantees that `count` elements at `origin` stay writable, and that nobody else
+        // accesses them, until the pair is dropped (condition of `# Safety`); `Posting::new` takes the
+        // capacity from the plan.
         number(unsafe { self.engines[rank].receive(&posting) })
     }
 

@@ -5,8 +5,8 @@
 //! count and buffer, and starts nothing if a check fails. Collective calls, including the construction of
 //! communicators, are in `coll/`; grids are in `topo/`.
 //!
-//! Invariant: this file translates ranks of the communicator into ranks of the world when a call starts
-//! (`world_rank`), and translates statuses back when a call ends (`local`). `peers.rs` has the tables.
+//! Invariant: this file translates ranks of the communicator into slots of the job when a call starts (`slot`),
+//! and translates statuses back when a call ends (`local`). `peers.rs` has the tables.
 
 mod group;
 mod peers;
@@ -421,7 +421,8 @@ impl Communicator {
                 self.shared.endpoint.detach(id);
             }
         });
-        // SAFETY: as above.
+        // SAFETY: `send_buf` holds the elements (`readable` has checked this) and is borrowed for the whole
+        // call; `finish` completes or detaches the send before the call returns.
         let sent = unsafe { self.start_send(&outgoing, dest, send_tag, Space::User) }
             .and_then(|started| self.finish(started));
         if sent.is_err() {

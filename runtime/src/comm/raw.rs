@@ -103,7 +103,9 @@ impl Messages {
         };
         let how = How { synchronous: mode == SendMode::Synchronous, backing };
         let label = Label { context: self.context, tag, bytes, types: OF_LAYOUT };
-        // SAFETY: the memory is the caller's promise, the size is the plan's own.
+        // SAFETY: the caller keeps the elements, or lent memory, valid as `mode` needs, and passes a rank of
+        // the world and a tag that is not negative (three conditions of `# Safety`); `bytes` is the packed
+        // size.
         unsafe { self.endpoint.send_as(&layout, label, slot_of(dest), how) }
     }
 

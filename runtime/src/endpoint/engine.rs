@@ -249,7 +249,7 @@ impl MessageEngine {
         self.meet(dest.index());
         self.latest = dest.index();
         self.preparing = label.bytes > INLINE_MAX as u64;
-        let tx = self.peers[dest].link.contact(&self.fabric)?;
+        let tx = self.peers[dest.index()].link.contact(&self.fabric)?;
         if self.terms.is_eager(label.bytes) && !how.synchronous && tx.is_idle() {
             let stage = &mut self.stage;
             let staged =

@@ -18,10 +18,6 @@ use crate::shm::work_split::WorkSplit;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// Shortest message in bytes that both ranks copy; shorter ones are usually eager. `typepack-bench
-/// pingpong`, 16 KiB in 64-byte blocks, near: 1.7 us by both, 2.4 us by the receiver, 3.3 us packed.
-const HELP_MIN: u64 = 8 << 10;
-
 /// Copies from heap to heap, by the engine's fused copy.
 #[derive(Debug, Default)]
 pub struct HeapCopier;
@@ -67,7 +63,7 @@ impl Copier for HeapCopier {
             return Takes::Not;
         }
         // A short message does not pay for the two extra envelopes of a request for help.
-        if shared && next && bytes >= HELP_MIN { Takes::Together } else { Takes::Alone }
+        if shared && next && bytes >= choice::HELP_MIN { Takes::Together } else { Takes::Alone }
     }
 
     fn can_read(&mut self, far: Far<'_>) -> bool {

@@ -69,11 +69,13 @@ pub unsafe fn make(
         // SAFETY: the parts are accessible until the request is complete (condition of `# Safety`,
         // `Way::Start`).
         Way::Start(request) => unsafe { begin(&on, request, &mut made, call) },
-        // SAFETY: as above.
+        // SAFETY: the parts are accessible from each start to the completion (condition of `# Safety`,
+        // `Way::Prepare`).
         Way::Prepare(hints, request) => unsafe { keep(&on, hints, request, &mut made, call) },
     };
     if result.is_err() && !made {
-        // The other ranks make the call: their next one has to meet this rank's next one.
+        // The other ranks make this collective call, so this rank skips it: the next calls of all ranks must
+        // match.
         match way {
             Way::Run | Way::Start(_) => communicator.skip_collective(),
             Way::Prepare(..) => communicator.skip_persistent(),
@@ -114,7 +116,7 @@ unsafe fn begin(
 unsafe fn keep(
     on: &On,
     hints: raw::Info,
-    request: *mut raw::Request,
+    request: Output<raw::Request>,
     made: &mut bool,
     call: impl FnOnce(&Communicator, Make<'_>) -> Result,
 ) -> Result {

@@ -324,7 +324,7 @@ static void refused(MPI_Comm comm)
     RAISES(MPI_ERR_ARG, MPI_Comm_idup(comm, NULL, &request));
     RAISES(MPI_ERR_INFO, MPI_Comm_idup_with_info(comm, (MPI_Info)0x77777, &none, &request));
     CHECK(request == MPI_REQUEST_NULL && none == MPI_COMM_NULL && sum == -1);
-    /* A rank alone that fails to make a persistent operation: the next ones of all ranks meet. */
+    /* One rank alone fails to make a persistent operation. Its next operation still matches those of the other ranks. */
     MPI_Request kept = MPI_REQUEST_NULL;
     int value = rank == 0 ? 17 : -1;
     if (rank == size - 1) {
@@ -342,7 +342,7 @@ static void refused(MPI_Comm comm)
     OK(MPI_Wait(&kept, MPI_STATUS_IGNORE));
     CHECK(value == 17);
     OK(MPI_Request_free(&kept));
-    /* A rank alone that is wrong: its calls meet those of the others all the same. */
+    /* Wrong arguments on one rank: its later calls still match those of the others. */
     if (rank == size - 1)
         RAISES(MPI_ERR_TYPE, MPI_Ireduce(&mine, &sum, 1, MPI_DATATYPE_NULL, MPI_SUM, rank, comm, &request));
     else
