@@ -1,6 +1,7 @@
-//! Committing with this process's code generator and settings: own types, types of other ranks, the byte.
+//! Commits datatypes with this process's code generator and settings: the program's own types, types that
+//! other ranks sent in encoded form, and the byte.
 //!
-//! Before this file comes `settings.rs`; after it everything that holds a [`Plan`].
+//! This file reads `settings.rs`. Every module that holds a [`Plan`] got the plan from here.
 
 use crate::settings::Settings;
 use crate::{Error, Result};
@@ -8,10 +9,11 @@ use std::sync::{Arc, OnceLock};
 use typepack_engine::{Datatype, Named, Plan, Threads};
 use typepack_jit::Jit;
 
-/// The code generator of this process; its counters say what has been compiled.
+/// Returns the code generator of this process. Its counters say how many kernels it has compiled.
 ///
-/// Configured by `TYPEPACK_JIT`, `TYPEPACK_JIT_THRESHOLD` and `TYPEPACK_JIT_MEMORY_MAX`; with a
-/// value that [`init`](crate::init) and [`commit`] refuse, by the defaults.
+/// `TYPEPACK_JIT`, `TYPEPACK_JIT_THRESHOLD` and `TYPEPACK_JIT_MEMORY_MAX` configure the generator. If a
+/// `TYPEPACK_*` variable has a value that [`init`](crate::init) and [`commit`] refuse, the generator uses
+/// its defaults.
 pub fn jit() -> &'static Jit {
     static JIT: OnceLock<Jit> = OnceLock::new();
     JIT.get_or_init(|| {
@@ -23,16 +25,18 @@ pub fn jit() -> &'static Jit {
 /// Commits a datatype with this process's code generator and settings.
 ///
 /// # Errors
-/// As [`Datatype::commit`]; a `TYPEPACK_*` variable outside its domain.
+/// Returns `ErrorKind::Engine` if the engine refuses the type (see [`Datatype::commit`]), and
+/// `ErrorKind::Argument` if a `TYPEPACK_*` variable has a value outside its domain.
 #[doc(alias = "MPI_Type_commit")]
 pub fn commit(ty: &Datatype) -> Result<Plan> {
     Ok(ty.commit_with(&engine_settings()?)?)
 }
 
-/// As [`commit`], for a layout of another rank.
+/// Commits a layout that another rank encoded, with this process's code generator and settings.
 ///
 /// # Errors
-/// No encoded layout; a `TYPEPACK_*` variable outside its domain.
+/// Returns `ErrorKind::Engine` if `encoding` is not an encoded layout, and `ErrorKind::Argument` if a
+/// `TYPEPACK_*` variable has a value outside its domain.
 pub(crate) fn decode(encoding: &[u8]) -> Result<Plan> {
     Ok(typepack_engine::wire::decode_with(encoding, &engine_settings()?)?)
 }
@@ -47,28 +51,31 @@ fn engine_settings() -> Result<typepack_engine::Settings> {
     })
 }
 
-/// The threads of this process that pack and unpack together, as many as `TYPEPACK_THREADS` says
-/// and at most one for each CPU it may use; one, the caller, unless the variable asks for more.
-/// Started at the first call. Messages and exchanges do not use them: a rank shares its node.
+/// Returns the threads of this process that pack and unpack together. The first call starts them.
+///
+/// `TYPEPACK_THREADS` sets their number; without the variable the caller works alone. There is never more
+/// than one thread per CPU that the process may use. Messages and halo exchanges do not use these threads,
+/// because a rank shares its node with other ranks.
 ///
 /// ```
 /// let plan = typepack::commit(&"vector(1000, 1, 2, double)".parse()?)?;
 /// let (source, mut packed) = (vec![1.0_f64; 2000], vec![0; 8000]);
-/// // Short calls are the caller's alone, whatever the number of threads.
+/// // The calling thread does short calls alone, whatever the number of threads.
 /// assert_eq!(typepack::threads()?.pack(&plan, 1, &source, &mut packed)?, 8000);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
-/// A `TYPEPACK_*` variable outside its domain; the system refuses the threads, which is not asked
-/// again.
+/// Returns `ErrorKind::Argument` if a `TYPEPACK_*` variable has a value outside its domain, and
+/// `ErrorKind::Engine` if the operating system refuses to start a thread. Later calls return the first
+/// call's error without trying again.
 pub fn threads() -> Result<&'static Threads> {
     static THREADS: OnceLock<Result<Threads>> = OnceLock::new();
     let start = || Ok(Threads::new(Settings::get()?.threads)?);
     THREADS.get_or_init(start).as_ref().map_err(Clone::clone)
 }
 
-/// The committed byte, in which transfers and collective calls count.
+/// Returns the committed byte type, the unit of transfers and of the library's own messages.
 pub(crate) fn bytes() -> Result<&'static Plan> {
     static PLAN: OnceLock<std::result::Result<Plan, typepack_engine::Error>> = OnceLock::new();
     PLAN.get_or_init(|| Datatype::named(Named::U8).commit())

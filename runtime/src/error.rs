@@ -1,8 +1,8 @@
-//! What can go wrong in the runtime, and to which MPI error class it belongs.
+//! The runtime's error type, and the MPI error class of each kind of error.
 //!
-//! Every call of the library returns [`Error`]; engine errors (bad counts, buffers, types) arrive
-//! here through `From` and keep their class. The text names the argument, its value, and the
-//! communicator's rank where one is involved, so that one printed line is enough to act on.
+//! Every call of the library returns [`Error`]. `From` converts engine errors (bad counts, buffers, types)
+//! and keeps their class. The text names the argument, its value and, where a communicator is involved,
+//! the rank, so that the user can act on this one line.
 
 use crate::Status;
 use std::fmt;
@@ -13,13 +13,13 @@ use typepack_job as job;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A datatype or buffer was refused by the engine; the class is the engine's.
+    /// The engine refused a datatype or a buffer. The MPI error class is the one of the engine's error.
     Engine(ErrorClass),
-    /// A destination, source or root outside the communicator.
+    /// A destination or source outside the communicator.
     Rank,
     /// A root outside the communicator.
     Root,
-    /// A group whose members are not those of the communicator.
+    /// A group whose members are not the members of the communicator.
     Group,
     /// A tag that is negative or above [`TAG_UB`](crate::TAG_UB).
     Tag,
@@ -33,7 +33,8 @@ pub enum ErrorKind {
     Topology,
     /// A message longer than the receive that matched it.
     Truncated,
-    /// A message of other basic types than the receive that matched it (`TYPEPACK_CHECK_TYPES`).
+    /// A message whose basic types differ from the types of the receive that matched it
+    /// (checked with `TYPEPACK_CHECK_TYPES=1`).
     Type,
     /// A request that is not pending on this communicator.
     Request,
@@ -43,15 +44,15 @@ pub enum ErrorKind {
     ProcAborted,
     /// The operating system refused memory.
     NoMemory,
-    /// The library is not initialised, already finalised, or used in a forked child.
+    /// The library is not initialised, is already finalised, or is used in a forked child.
     State,
     /// The operating system or another rank did something that the protocol forbids.
     Other,
-    /// The library broke one of its own invariants: a bug.
+    /// The library broke one of its own invariants. This is a bug in typepack.
     Internal,
 }
 
-/// A runtime error: kind and one clear sentence that begins with the argument's name.
+/// A runtime error: a kind and one sentence that begins with the argument's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
@@ -62,33 +63,33 @@ pub struct Error {
 }
 
 impl Error {
-    /// Builds an error about `argument`; `detail` continues the sentence `"<argument>: "`.
+    /// Builds an error about `argument`. Its text is `argument`, a colon and `detail`.
     pub fn new(kind: ErrorKind, argument: &'static str, detail: impl Into<String>) -> Self {
         Self { kind, argument, detail: detail.into(), received: None }
     }
 
-    /// The same about a receive that matched this message.
+    /// Returns this error with the message that the failed receive matched.
     pub(crate) fn of_message(self, received: Status) -> Self {
         Self { received: Some(received), ..self }
     }
 
-    /// The message that a failed receive matched, with as many bytes as the receive had room for;
-    /// none of them were written if its types were wrong ([`ErrorKind::Type`]).
+    /// Returns the message that a failed receive matched; its byte count is at most the receive's capacity.
+    /// If the types were wrong ([`ErrorKind::Type`]), the receive has written no byte.
     pub fn received(&self) -> Option<Status> {
         self.received
     }
 
-    /// The kind.
+    /// Returns the kind.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The name of the argument, variable or part of the library that the error is about.
+    /// Returns the name of the argument, variable or part of the library that the error is about.
     pub fn argument(&self) -> &'static str {
         self.argument
     }
 
-    /// The MPI error class of this kind (MPI-5.0 section 9.4).
+    /// Returns the MPI error class of this kind (MPI-5.0 section 9.4).
     pub fn class(&self) -> ErrorClass {
         match self.kind {
             ErrorKind::Engine(class) => class,
@@ -135,7 +136,7 @@ impl From<job::Error> for Error {
             job::ErrorKind::Argument => ErrorKind::Argument,
             job::ErrorKind::NoMemory => ErrorKind::NoMemory,
             job::ErrorKind::LauncherGone => ErrorKind::ProcAborted,
-            // A mismatch of builds, an environment that does not fit, a refused system call.
+            // Different builds of launcher and library, an inconsistent environment, a refused system call.
             _ => ErrorKind::Other,
         };
         Self::new(kind, "job", error.to_string())

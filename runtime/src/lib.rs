@@ -1,16 +1,16 @@
 //! typepack: ranks, messages and halo exchanges in shared memory, on compiled datatypes.
 //!
-//! A program started by `mpiexec -n N` calls [`init`] and gets the world communicator. Messages
-//! carry any committed datatype: the layout in memory is described once, compiled, and packed
-//! straight into the transport.
+//! A program started by `mpiexec -n N` calls [`init`] and gets the world communicator. A message
+//! carries elements of any committed datatype: the program describes the layout in memory once,
+//! typepack compiles it, and every send packs straight into the transport.
 //!
 //! ```
 //! use typepack::{Datatype, Named, commit};
 //!
-//! let universe = typepack::init()?; // one of N ranks; without mpiexec the only one
+//! let universe = typepack::init()?; // one of N ranks; without mpiexec the only rank
 //! let world = universe.world();
 //!
-//! // The first column of a 4 x 4 matrix goes to the next rank, into its last column.
+//! // Sends the first column of a 4 x 4 matrix to the next rank, which receives it as its last column.
 //! let column = commit(&Datatype::vector(4, 1, 4, &Datatype::named(Named::F64))?)?;
 //! let matrix: Vec<f64> = (0..16).map(f64::from).collect();
 //! let mut result = matrix.clone();
@@ -23,13 +23,14 @@
 //! # Ok::<(), typepack::Error>(())
 //! ```
 //!
-//! The rooms, from the outside in: `world.rs` (beginning and end), `halo/` (exchanges on grids), `topo/`
-//! (grids of ranks), `coll/` (collective calls, making communicators), `region/` (memory that ranks share),
-//! `comm/` (communicators, checked calls), `schedule/` (a collective call as steps), `endpoint/` (matching,
-//! requests, the lock, how calls wait), `transport/` (the protocols between two ranks), `message/` (labels, data,
-//! words of the wire), `memory/` (what ranks can copy from in place).
-//! What launcher and ranks share (the segment, system calls) is the crate in `job/`, internal and no
-//! part of this interface. The engine and the code generator are crates of their own.
+//! The folders, from the outside in: `world.rs` (init and finalize), `halo/` (exchanges on grids), `topo/`
+//! (grids of ranks), `coll/` (collective calls, construction of communicators), `region/` (memory that
+//! ranks share), `comm/` (communicators, checked calls), `schedule/` (a collective call as steps),
+//! `endpoint/` (matching, requests, the lock, waiting), `transport/` (the protocols between two ranks),
+//! `message/` (labels, payloads, the words that ranks exchange), `memory/` (memory that other ranks can
+//! copy from in place).
+//! The crate in `job/` holds the parts that launcher and ranks share (the segment, the system calls). It is
+//! internal and not part of this interface. The engine and the code generator are separate crates.
 
 pub mod coll;
 pub mod comm;
@@ -69,16 +70,16 @@ pub use typepack_engine::{Datatype, ErrorClass, Named, Order, Plan};
 pub use typepack_jit::{Counters, Jit};
 pub use world::{Universe, abort, init, processor_name, wtick, wtime};
 
-// The job crate's rooms, under the names that this crate's files use.
+// The modules of the job crate, under the names that this crate's files use.
 #[cfg(test)]
 use typepack_job::sync;
 use typepack_job::{shm, sys};
 
-// For the fuzzers: two ranks in one process, and a hand in their memory. Unsafe to make.
+// For the fuzzers: two ranks in one process, whose shared memory the fuzzer can overwrite.
 #[doc(hidden)]
 pub use test_support::{RankPair, RankPairWays};
 
-/// The README's lines of Rust, run with the other examples.
+/// Runs the Rust example of the README as a doctest.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;

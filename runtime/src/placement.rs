@@ -1,25 +1,24 @@
-//! Where the ranks of a job run, as the launcher has seen the machine: for reports.
+//! The CPUs that the ranks of a job run on, as the launcher saw the machine. Reports print them.
 //!
-//! `world.rs` makes it out of the job's table of CPUs (`typepack_job::shm::topology`), which stays
-//! inside the library; the transports ask that table themselves.
+//! `world.rs` builds a [`Placement`] from the job's table of CPUs (`typepack_job::shm::topology`). That
+//! table stays inside the library; the transports read it directly.
 
 use crate::shm::segment::Segment;
 use crate::shm::topology::{self, CpuInfo};
 
-/// The CPUs that a job's ranks are bound to; from
-/// [`Universe::placement`](crate::Universe::placement).
+/// The CPUs that a job's ranks are bound to. [`Universe::placement`](crate::Universe::placement) returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     oversubscribed: bool,
     cpus: Vec<Option<Cpu>>,
 }
 
-/// A CPU (hardware thread), and which parts of the machine it belongs to. Parts are counted over the
-/// whole machine; `None` where nothing is known.
+/// A CPU (hardware thread) and the parts of the machine that it belongs to. The numbers of parts are
+/// unique in the machine. A part is `None` if the launcher does not know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cpu {
-    /// The operating system's number.
+    /// The operating system's number of the CPU.
     pub number: usize,
     /// Physical core.
     pub core: Option<u32>,
@@ -47,7 +46,7 @@ pub enum Distance {
     Numa,
     /// One package.
     Package,
-    /// Different packages, or nothing is known.
+    /// The CPUs are in different packages, or the launcher does not know where they are.
     Machine,
 }
 
@@ -62,20 +61,20 @@ impl Placement {
         Self { oversubscribed: segment.flags().oversubscribed, cpus }
     }
 
-    /// Whether there are more ranks than CPUs for them: a waiting rank does not spin.
+    /// Returns whether the job has more ranks than CPUs. A waiting rank of such a job does not spin.
     pub fn oversubscribed(&self) -> bool {
         self.oversubscribed
     }
 
-    /// The CPU that a rank of the world is bound to (the first of its core); `None` for a rank that
-    /// is not bound, or that there is not.
+    /// Returns the CPU that a rank of the world is bound to (the first CPU of its core). Returns `None` if
+    /// the rank is not bound or does not exist.
     pub fn cpu(&self, rank: usize) -> Option<Cpu> {
         self.cpus.get(rank).copied().flatten()
     }
 }
 
 impl Cpu {
-    /// The nearest thing that both are known to share.
+    /// Returns the nearest part of the machine that both CPUs are known to share.
     pub fn distance(&self, other: &Self) -> Distance {
         match topology::distance(&self.info(), &other.info()) {
             topology::Distance::Core => Distance::Core,

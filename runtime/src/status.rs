@@ -1,9 +1,11 @@
-//! What a receive or a probe says about its message. Errors carry it, too, so that it stands before
-//! `error.rs`; what messages are known by before they are received is in `message/label.rs`.
+//! The status of a message: what a receive or a probe reports.
+//!
+//! Errors carry a status too, so this file does not depend on `error.rs`. The label that a message has
+//! before it is received is in `message/label.rs`.
 
 use crate::Plan;
 
-/// What a completed receive, or a probe, says about its message (`MPI_Status`).
+/// What a completed receive or a probe reports about its message (`MPI_Status`).
 #[doc(alias = "MPI_Status")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
@@ -16,8 +18,8 @@ pub struct Status {
 }
 
 impl Status {
-    /// How many whole elements of `plan`'s type the message holds; `None` when its bytes are not
-    /// a whole number of elements.
+    /// Returns how many elements of `plan`'s type the message holds, or `None` if its bytes are not a whole
+    /// number of elements.
     #[doc(alias = "MPI_Get_count")]
     pub fn count(&self, plan: &Plan) -> Option<u64> {
         match (self.bytes, plan.element_bytes()) {

@@ -1,9 +1,10 @@
-//! Two ranks of a job in one process, and a hand that writes into their shared memory what it likes:
-//! for the checks of `typepack-fuzz` only, no part of the interface. The crate's documentation does not
-//! show it, and making a [`RankPair`] is unsafe, so that safe programs cannot.
+//! Two ranks of a job in one process, whose shared memory a test can overwrite at will.
 //!
-//! The ranks are the real thing from `endpoint/engine.rs` downwards, turned by hand instead of by
-//! `progress.rs`. What a test writes is what a rank gone wild could write.
+//! Only the checks of `typepack-fuzz` use this module. It is not part of the interface: the documentation
+//! does not show it, and [`RankPair::new`] is unsafe, so a safe program cannot build a pair.
+//!
+//! Both ranks run the library's own code from `endpoint/engine.rs` downwards; the test drives progress
+//! instead of `progress.rs`. A test can write everything that a misbehaving rank could write.
 
 use crate::endpoint::engine::{How, MessageEngine};
 use crate::message::envelope::Label;
@@ -18,18 +19,18 @@ use crate::{Plan, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What messages need not fit the rings for.
+/// The protocol that the ranks use for long messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RankPairWays {
-    /// As a job chooses.
+    /// The library chooses, like in a job.
     Any,
     /// Rings and chunks.
     Packed,
-    /// Out of the heap, where the data lies in it.
+    /// Copies from the heap, if the data lies in it.
     Heap,
 }
 
-/// The two ranks.
+/// Two ranks of one job, in one process.
 #[derive(Debug)]
 pub struct RankPair {
     segment: Arc<Segment>,
@@ -38,24 +39,23 @@ pub struct RankPair {
 }
 
 impl RankPair {
-    /// Where things lie in the area of an ordered pair, in bytes: slots, their payloads, stamps of the
-    /// chunks, chunks, and the end of all.
+    /// Byte offsets in the area of an ordered pair: the slots, the slots' payloads, the stamps of the chunks,
+    /// the chunks, and the end of the area.
     pub const PARTS: [usize; 5] =
         [pair::SLOTS_AT, pair::PAYLOAD_AT, pair::STAMPS_AT, pair::CHUNKS_AT, pair::PAIR_BYTES];
 
-    /// Number and bytes of slots, and of chunks' stamps.
+    /// The number of slots and the bytes of one slot, the number of chunk stamps and the bytes of one stamp.
     pub const SLOTS: [usize; 4] = [pair::SLOTS, pair::SLOT_BYTES, pair::CHUNKS, pair::LINE];
 
-    /// A new job.
+    /// Creates a job of two ranks.
     ///
     /// # Safety
     ///
-    /// - Whatever [`RankPair::write`] changes, the caller counts on nothing that the ranks do to
-    ///   memory from [`RankPair::shared`]: a rank gone wild can have it read and written, as those of a
-    ///   job can.
+    /// - After a call of [`RankPair::write`], the caller relies on no value in memory from
+    ///   [`RankPair::shared`], because the ranks may then read and write that memory at any time.
     ///
     /// # Errors
-    /// Out of memory.
+    /// Returns `ErrorKind::NoMemory` if memory runs out.
     pub unsafe fn new(eager_limit: u64, ways: RankPairWays) -> Result<Self> {
         let segment = Arc::new(Segment::create(2, &[], JobFlags::default(), 0)?);
         let fabrics = [Fabric::join(segment.clone(), 0)?, Fabric::join(segment.clone(), 1)?];
@@ -71,26 +71,27 @@ impl RankPair {
         Ok(Self { segment, fabrics, exchanges })
     }
 
-    /// Both ranks compare the types of messages, from now on.
+    /// Makes both ranks compare the types of messages from now on.
     pub fn check_types(&mut self) {
         self.exchanges.iter_mut().for_each(MessageEngine::check_types);
     }
 
-    /// Memory in the heap of a rank: zeros, for as long as the pair lives.
+    /// Allocates `len` zero bytes in the heap of a rank. The memory lives as long as the pair.
     pub fn shared(&self, rank: usize, len: usize) -> Option<*mut u8> {
         let memory = self.fabrics[rank].heap()?.alloc(len, 64, true).ok()?;
         Some(memory.as_ptr())
     }
 
-    /// Starts a send to the other rank: its number, unless it is complete.
+    /// Starts a send to the other rank. Returns the operation's number, or `None` if it is complete.
     ///
     /// # Safety
     ///
-    /// - `origin` is displacement 0 of `count` elements that are readable, and not written, until
-    ///   the pair is dropped.
+    /// - `origin` is displacement 0 of `count` elements. Until the pair is dropped, the elements are
+    ///   readable and nobody writes them.
     ///
     /// # Errors
-    /// As a send's.
+    /// Returns the errors of a send: `ErrorKind::Engine` if the packed size exceeds 64 bits,
+    /// `ErrorKind::NoMemory` if memory runs out.
     pub unsafe fn send(
         &mut self,
         rank: usize,
@@ -101,19 +102,21 @@ impl RankPair {
         let layout = LayoutRef { origin: origin.cast_mut(), plan, count };
         let label = Label { context: 0, tag, bytes: plan.packed_bytes(count)?, types: OF_LAYOUT };
         let how = How { synchronous, ..How::STANDARD };
-        // SAFETY: the memory is the caller's promise, and the label has its packed size.
+        // SAFETY: the caller guarantees that `count` elements at `origin` stay readable and unchanged until
+        // the pair is dropped (condition of `# Safety`); `label.bytes` is their packed size.
         number(unsafe { self.exchanges[rank].send(&layout, label, 1 - rank, how) })
     }
 
-    /// Starts a receive: its number, unless it is complete.
+    /// Starts a receive. Returns the operation's number, or `None` if it is complete.
     ///
     /// # Safety
     ///
-    /// - `origin` is displacement 0 of `count` elements that are writable, and nobody else's, until
-    ///   the pair is dropped.
+    /// - `origin` is displacement 0 of `count` elements. Until the pair is dropped, the elements are
+    ///   writable and nobody else accesses them.
     ///
     /// # Errors
-    /// As a receive's.
+    /// Returns the errors of a receive: `ErrorKind::Truncated` or `ErrorKind::Type` if a message that does
+    /// not fit the receive had already arrived, `ErrorKind::NoMemory` if memory runs out.
     pub unsafe fn receive(
         &mut self,
         rank: usize,
@@ -122,31 +125,34 @@ impl RankPair {
         tag: Tag,
     ) -> Result<Option<u64>> {
         let posting = Posting::new(LayoutRef { origin, plan, count }, 0, source, tag)?;
-        // SAFETY: the memory is the caller's promise, and the capacity its packed size.
+        // SAFETY: the caller guarantees that `count` elements at `origin` stay writable, and that nobody else
+        // accesses them, until the pair is dropped (condition of `# Safety`); `Posting::new` takes the
+        // capacity from the plan.
         number(unsafe { self.exchanges[rank].receive(&posting) })
     }
 
-    /// One turn of a rank. True when something moved.
+    /// Runs one turn of a rank's message engine. Returns true if something moved.
     ///
     /// # Errors
-    /// The other rank broke the protocol.
+    /// Returns `ErrorKind::Other` if the other rank broke the protocol.
     pub fn turn(&mut self, rank: usize) -> Result<bool> {
         self.exchanges[rank].progress()
     }
 
-    /// The result of an operation, if it is complete.
+    /// Returns the result of an operation, or `None` while it is pending.
     pub fn fetch(&mut self, rank: usize, id: u64) -> Option<Result<Status>> {
         self.exchanges[rank].requests().fetch(id)
     }
 
-    /// Takes back a receive that no message has matched.
+    /// Cancels a receive that no message has matched. Returns false if a message has.
     pub fn withdraw(&mut self, rank: usize, id: u64) -> bool {
         self.exchanges[rank].withdraw(id)
     }
 
-    /// A word of the area of the ordered pair; `at` is taken modulo its size, and rounded down. 0 before
-    /// there has been a message from `from` to `to`. For `from == to`, what this rank reads to learn who
-    /// writes to it: its connects, then the words of its mailbox.
+    /// Reads a word of the area of an ordered pair. `at` is taken modulo the area's size and rounded down to
+    /// a multiple of 8. The result is 0 if there has been no message from `from` to `to`. With
+    /// `from == to`, reads the words in which other ranks announce themselves to this rank: the number of
+    /// connects, then the words of its mailbox.
     pub fn word(&self, from: usize, to: usize, at: usize) -> u64 {
         if from == to {
             return self
@@ -156,7 +162,7 @@ impl RankPair {
         self.atomic(from, to, at).map_or(0, |word| word.load(Ordering::Acquire))
     }
 
-    /// Writes such a word, as either rank could; nothing where there is none.
+    /// Writes a word that [`word`](Self::word) reads, or does nothing if there is no such word.
     pub fn write(&self, from: usize, to: usize, at: usize, value: u64) {
         if from == to {
             if let Some(word) = self.contact_word(from, at) {
@@ -177,8 +183,9 @@ impl RankPair {
     fn atomic(&self, from: usize, to: usize, at: usize) -> Option<&AtomicU64> {
         let at = (at % pair::PAIR_BYTES) & !7;
         let area = self.fabrics[from].contacts().ok()?.writes_to(to)?;
-        // SAFETY: within the area, which is as long as that in a job of two, a multiple of 8 from a
-        // page; it stays mapped as long as the fabrics, which `self` holds.
+        // SAFETY: `at` is below `PAIR_BYTES`, the length of the area, and a multiple of 8; the area starts
+        // at a page, so the word is in bounds and aligned. The area stays mapped as long as the fabrics,
+        // which `self` holds.
         Some(unsafe { atomic_u64(area.as_ptr().add(at)) })
     }
 }

@@ -1,31 +1,30 @@
-//! Every `TYPEPACK_*` variable of the environment: what it may be, what it is when it is not set,
-//! what it is now.
+//! The list of `TYPEPACK_*` variables: the domain, the default and the present value of each.
 //!
-//! For people (`typepack info`) and tools; the program itself takes its values from `settings.rs`,
-//! which also says what is wrong with one. The names that `mpiexec` sets for ranks are not here:
-//! they are no settings.
+//! `typepack info` and other tools print this list. The library itself reads the values in `settings.rs`,
+//! which also reports bad ones. The names that `mpiexec` sets for ranks are not in the list, because they
+//! are not settings.
 
 use crate::settings::Settings;
 use crate::world::SPIN;
 
-/// One variable.
+/// One environment variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name.
+    /// The name of the variable.
     pub name: &'static str,
-    /// What it may be.
+    /// The values that the variable may have.
     pub domain: &'static str,
-    /// What holds when it is not set.
+    /// The value that holds if the variable is not set.
     pub default: String,
-    /// What the environment says, if anything.
+    /// The value in the environment, if the variable is set.
     pub value: Option<String>,
-    /// Whether this version does anything with it.
+    /// Whether this version uses the variable.
     pub used: bool,
 }
 
-/// All variables, in the order of the documentation.
+/// Returns all variables, in the order of the documentation.
 pub fn variables() -> Vec<Variable> {
-    // Nothing set is in the domain of everything, so these are the defaults.
+    // With no variable set, every setting has its default.
     let defaults = Settings::read(|_| None).ok();
     let of = |value: fn(&Settings) -> String| defaults.as_ref().map(value).unwrap_or_default();
     let spin = format!("{} ({} with more ranks than CPUs)", SPIN.as_micros(), 0);
@@ -126,7 +125,7 @@ mod tests {
     #[test]
     fn defaults_are_in_their_domains() {
         for variable in variables().iter().filter(|v| v.used && v.name != "TYPEPACK_BIND") {
-            // What follows a blank explains.
+            // The text after the first blank is an explanation, not part of the value.
             let default = variable.default.split(' ').next().unwrap();
             let default = if variable.name == "TYPEPACK_ISA" { "portable" } else { default };
             let name = variable.name;

@@ -1,4 +1,4 @@
-//! Collective calls and grids, against results computed serially.
+//! Tests of collective calls and grids, which compare with results that are computed serially.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod forbid;
@@ -21,7 +21,7 @@ fn collectives(world: &Communicator) {
             world.broadcast_slice(&mut values, root).unwrap();
             assert!(values.iter().all(|&v| v == root as u64 + 7), "root {root}, {len} words");
         }
-        // Different layouts of one signature: a column at the root, a row elsewhere.
+        // The layouts differ but have one signature: a column at the root, a row at the other ranks.
         let double = Datatype::named(Named::F64);
         let column = commit(&Datatype::vector(50, 1, 4, &double).unwrap()).unwrap();
         let row = commit(&Datatype::contiguous(50, &double).unwrap()).unwrap();
@@ -40,7 +40,7 @@ fn collectives(world: &Communicator) {
         for op in [Op::Sum, Op::Min, Op::Max] {
             let mut values = part(rank);
             world.allreduce(&mut values, op).unwrap();
-            // The same bits everywhere.
+            // All ranks must have the same bits.
             let mut first = values.clone();
             world.broadcast_slice(&mut first, 0).unwrap();
             assert!(first.iter().zip(&values).all(|(a, b)| a.to_bits() == b.to_bits()));
@@ -102,14 +102,14 @@ fn messages_of_communicators_never_mix() {
         for (n, comm) in comms.iter().enumerate() {
             comm.send(&[n as u8], &byte, 1, right, 0).unwrap();
         }
-        // User messages are pending in every space while collective ones pass.
+        // User messages are pending in every communicator during the collective calls.
         world.barrier().unwrap();
         for (n, comm) in comms.iter().enumerate().rev() {
             let mut got = [99u8];
             comm.recv(&mut got, &byte, 1, left, 0).unwrap();
             assert_eq!(got, [n as u8]);
         }
-        // Duplicated by two threads at once: numbers stay apart.
+        // Two threads duplicate at the same time; the duplicates must have different numbers.
         let pairs: Vec<(Communicator, Communicator)> = std::thread::scope(|threads| {
             let other = comms[1].clone();
             let second =
@@ -156,8 +156,8 @@ fn grids_know_their_neighbours() {
                         };
                         assert_eq!((source, dest), (at(-step), at(step)));
                     }
-                    // One and two ranks in a periodic dimension: both neighbours are one rank, and
-                    // the two directions are told apart by tag.
+                    // In a periodic dimension of one or two ranks, both neighbours are the same rank, and
+                    // only the tag distinguishes the two directions.
                     let (down, up) = grid.shift(d, 1).unwrap();
                     if let (Some(down), Some(up), true) = (down, up, periodic[d]) {
                         let word = commit(&Datatype::named(Named::U64)).unwrap();
@@ -188,8 +188,9 @@ fn grids_know_their_neighbours() {
     });
 }
 
-/// No rank can make its first contact: neither its data nor the word that there is none goes out. A rank
-/// whose send fails like this is told, and does not wait for the other's message.
+/// No rank can make its first contact with another rank, so it can send neither its data nor a message that
+/// there is no data. A rank whose send fails like this gets an error, and does not wait for the message of
+/// the other rank.
 #[test]
 fn collective_calls_without_memory_for_a_first_contact_end() {
     const NAME: &str = "collective_calls_without_memory_for_a_first_contact_end";

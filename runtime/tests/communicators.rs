@@ -1,5 +1,5 @@
-//! Communicators of parts of the ranks, and collective calls with every layout, against what they
-//! must be.
+//! Tests of communicators of some of the ranks, and of collective calls with every layout, with their
+//! expected results.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
@@ -14,12 +14,12 @@ fn word() -> Plan {
     commit(&Datatype::named(Named::I64)).unwrap()
 }
 
-/// Ranks of `comm`, as ranks of the world.
+/// Returns the ranks of `comm` as ranks of the world.
 fn members(comm: &Communicator) -> Vec<usize> {
     (0..comm.size()).map(|rank| comm.group().world_rank(rank).unwrap()).collect()
 }
 
-/// A message around the ring of `comm`, and a reduction, in its own ranks.
+/// Sends a message around the ring of `comm` and does a reduction, with ranks of `comm`.
 fn talk(comm: &Communicator, salt: i64) {
     let (rank, size, word) = (comm.rank(), comm.size(), word());
     let (right, left) = ((rank + 1) % size, (rank + size - 1) % size);
@@ -38,13 +38,13 @@ fn talk(comm: &Communicator, salt: i64) {
 
 fn parts(world: &Communicator) {
     let (rank, size) = (world.rank(), world.size());
-    // Reversed order within even and odd ranks.
+    // Splits into even and odd ranks, each in reversed order.
     let half = world.split(Some(rank as u32 % 2), -(rank as i32)).unwrap().unwrap();
     let expected: Vec<usize> = (0..size).rev().filter(|r| r % 2 == rank % 2).collect();
     assert_eq!(members(&half), expected);
     assert_eq!(expected[half.rank()], rank);
     talk(&half, 100 * (rank as i64 % 2));
-    // Equal keys keep the order; one rank stays out.
+    // Equal keys keep the order. One rank takes no part.
     let rest = world.split((rank != size - 1).then_some(u32::MAX), 0).unwrap();
     assert_eq!(rest.is_some(), rank != size - 1);
     if let Some(rest) = &rest {
@@ -61,11 +61,11 @@ fn parts(world: &Communicator) {
     talk(&reversed, 1);
     let wanted = if size == 1 { Comparison::Congruent } else { Comparison::Similar };
     assert_eq!(world.compare(&reversed), wanted);
-    // Disjoint groups at once: each rank gives its own half's.
+    // Each rank passes the group of its own half; the two groups are disjoint.
     let disjoint = reversed.create(half.group()).unwrap().unwrap();
     assert_eq!(half.compare(&disjoint), Comparison::Congruent);
     talk(&disjoint, 9);
-    // Collective over its members only.
+    // `create_group` is collective over the members only.
     let first = world.group().include([0]).unwrap();
     let alone = world.create(&first).unwrap();
     assert_eq!(alone.is_some(), rank == 0);
@@ -104,7 +104,7 @@ fn groups_are_made_communicators_by_threads_at_once() {
             for thread in 0..4i32 {
                 threads.spawn(move || {
                     for round in 0..20 {
-                        // Overlapping groups, told apart by tag.
+                        // The groups overlap, and the tag distinguishes the calls.
                         let without = world.group().exclude([(thread as i64 + round) % 4]).unwrap();
                         if without.rank_of(world.rank()).is_some() {
                             let comm = world.create_group(&without, thread).unwrap().unwrap();
@@ -113,7 +113,7 @@ fn groups_are_made_communicators_by_threads_at_once() {
                     }
                 });
             }
-            // Collective calls of the whole communicator meanwhile.
+            // At the same time, the whole communicator makes collective calls.
             for _ in 0..50 {
                 world.barrier().unwrap();
             }
@@ -121,7 +121,7 @@ fn groups_are_made_communicators_by_threads_at_once() {
     });
 }
 
-/// Blocks of `sizes` words in one vector, a gap of one word between them.
+/// Returns blocks of `sizes` words in one vector, with a gap of one word after each block.
 fn blocks<'a>(memory: &mut [i64], sizes: &[usize], plan: &'a Plan) -> Vec<Part<'a>> {
     assert_eq!(memory.len(), sizes.iter().sum::<usize>() + sizes.len());
     let (base, mut at) = (memory.as_mut_ptr(), 0);
@@ -139,7 +139,7 @@ fn value(from: usize, to: usize, i: usize) -> i64 {
 
 fn exchanges(world: &Communicator) {
     let (rank, size, word) = (world.rank(), world.size(), word());
-    // Every second word of a vector at one end, dense at the other.
+    // One side uses every second word of a vector, the other side contiguous words.
     let stride = commit(&Datatype::resized(0, 16, &Datatype::named(Named::I64)).unwrap()).unwrap();
     for scale in [0usize, 1, 300, 5000] {
         // Rank r contributes (r + 1) * scale words.
@@ -163,18 +163,20 @@ fn exchanges(world: &Communicator) {
                 Part { origin: mine.as_mut_ptr().cast(), plan: &stride, count: sizes[rank] as u64 };
             let mut all = vec![-1i64; total];
             let parts = blocks(&mut all, &sizes, &word);
-            // SAFETY: all buffers live longer than the call and hold the elements.
+            // SAFETY: `memory` and the parts' vector hold the elements and live longer than the call; they
+            // are disjoint.
             unsafe { world.gather_raw(Some(part), &parts, root).unwrap() };
             if rank == root {
                 check(&all, root, &sizes);
             } else {
                 assert!(all.iter().all(|&v| v == -1));
             }
-            // And back: everybody gets its block.
+            // The scatter returns its block to each rank.
             let mut back = vec![0i64; 2 * sizes[rank]];
             let part = Part { origin: back.as_mut_ptr().cast(), ..part };
             let parts = blocks(&mut all, &sizes, &word);
-            // SAFETY: as above.
+            // SAFETY: `back` and the vector of `parts` hold the elements, are disjoint and live longer than
+            // the call.
             unsafe { world.scatter_raw(&parts, Some(part), root).unwrap() };
             for i in 0..sizes[rank] {
                 assert_eq!((back[2 * i], back[2 * i + 1]), (mine[2 * i], 0));
@@ -192,11 +194,12 @@ fn exchanges(world: &Communicator) {
                     all[at + i] = value(rank, 77, i);
                 }
             }
-            // SAFETY: as above.
+            // SAFETY: the vectors of `part` and `parts` hold the elements, are disjoint and live longer than
+            // the call.
             unsafe { world.allgather_raw((!in_place).then_some(part), &parts).unwrap() };
             check(&all, 77, &sizes);
         }
-        // From i to j: (i + j) * scale words.
+        // Rank i sends (i + j) * scale words to rank j.
         let sizes: Vec<usize> = (0..size).map(|r| (r + rank) * scale).collect();
         let total = sizes.iter().sum::<usize>() + size;
         for in_place in [false, true] {
@@ -211,17 +214,18 @@ fn exchanges(world: &Communicator) {
             let mut got = if in_place { out.clone() } else { vec![-1i64; total] };
             let (send, receive) =
                 (blocks(&mut out, &sizes, &word), blocks(&mut got, &sizes, &word));
-            // SAFETY: as above.
+            // SAFETY: the vectors of `send` and `receive` hold the elements, are disjoint and live longer
+            // than the call.
             unsafe {
                 world.alltoall_raw((!in_place).then_some(&send[..]), &receive).unwrap();
             }
             check(&got, rank, &sizes);
         }
     }
-    // Values whose order matters: sequences of matrices, by an operation that does not commute.
+    // The reduction uses an operation that does not commute, so the order of the operands matters.
     let pair = commit(&Datatype::contiguous(2, &Datatype::named(Named::I64)).unwrap()).unwrap();
     for count in [1usize, 3, 2000] {
-        // (a, b) stands for x -> a x + b; combining composes.
+        // The pair (a, b) stands for the function x -> a x + b, and the operation composes two functions.
         let mine: Vec<[i64; 2]> =
             (0..count).map(|i| [2 + (rank as i64 % 3), rank as i64 + i as i64]).collect();
         let compose = |lower: [i64; 2], upper: [i64; 2]| {
@@ -232,7 +236,7 @@ fn exchanges(world: &Communicator) {
         };
         let combine = Combine::user(move |lower, upper, _, elements| {
             for i in 0..elements as usize {
-                // SAFETY: both hold so many pairs.
+                // SAFETY: the reduction passes two vectors of `elements` pairs, and `i < elements`.
                 unsafe {
                     let lower = lower.cast::<[i64; 2]>().add(i).read_unaligned();
                     let upper = upper.cast::<[i64; 2]>().add(i);
@@ -250,7 +254,7 @@ fn exchanges(world: &Communicator) {
                 let mut got = if in_place { mine.clone() } else { vec![[0i64; 2]; count] };
                 let send = (!in_place || rank != root).then_some(send);
                 let recv = got.as_mut_ptr().cast();
-                // SAFETY: as above.
+                // SAFETY: the vectors at `send` and `recv` hold `count` pairs and live longer than the call.
                 unsafe {
                     world.reduce_raw(send, recv, &pair, count as u64, &combine, root).unwrap();
                 }
@@ -261,17 +265,17 @@ fn exchanges(world: &Communicator) {
         }
         let mut got = vec![[0i64; 2]; count];
         let recv = got.as_mut_ptr().cast();
-        // SAFETY: as above.
+        // SAFETY: the disjoint vectors at `send` and `recv` hold `count` pairs and live longer than the call.
         unsafe { world.allreduce_raw(Some(send), recv, &pair, count as u64, &combine).unwrap() };
         assert_eq!(got, expected);
     }
-    // A pair with a gap, which nobody writes.
+    // A pair type with a gap; no call writes the gap.
     let located = commit(&Datatype::named(Named::SHORT_INT)).unwrap();
     let function = Operator::Maxloc.combiner(Named::SHORT_INT).unwrap();
     let combine = Combine::from(function);
     let mine = [rank as i16 % 3, 11, rank as i16, 0];
     let mut got = [-1i16, -2, -3, -4];
-    // SAFETY: both buffers hold one pair of 8 bytes.
+    // SAFETY: both buffers hold one pair of 8 bytes and live longer than the call.
     unsafe {
         let (send, recv) = (mine.as_ptr().cast(), got.as_mut_ptr().cast());
         world.allreduce_raw(Some(send), recv, &located, 1, &combine).unwrap();
@@ -308,7 +312,7 @@ fn parts_of_different_sizes_are_errors() {
         let mut values = [0i64; 4];
         let origin = values.as_mut_ptr().cast();
         let part = |count| Part { origin, plan: &word, count };
-        // SAFETY: the array holds more words than any part.
+        // SAFETY: the array holds more words than any of the parts and lives longer than the calls.
         unsafe {
             let result = world.broadcast_raw(part(if rank == 0 { 2 } else { 3 }), 0);
             assert_eq!(result.map_err(|e| e.kind()), [Ok(()), Err(ErrorKind::Count)][rank]);

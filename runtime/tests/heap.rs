@@ -1,5 +1,5 @@
-//! Messages from and to the shared heap between real ranks: every mixture of layouts and memory, by
-//! every way; memory that is let go; deaths in the middle; too little memory.
+//! Tests of messages from and to the shared heap between real ranks: all combinations of layouts and memory,
+//! with every protocol; memory of abandoned operations; deaths in the middle of a message; too little memory.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
@@ -10,7 +10,7 @@ use std::process::Command;
 use typepack::memory::Block;
 use typepack::{Communicator, Datatype, ErrorKind, Named, Plan, SharedBuffer, Source, Tag, commit};
 
-/// Memory of either kind.
+/// Shared or private memory.
 enum Buffer {
     Shared(SharedBuffer<f64>),
     Own(Vec<f64>),
@@ -34,8 +34,8 @@ impl Buffer {
     }
 }
 
-/// A type of `n` doubles, the count that makes them, and where each lies; the same on every rank
-/// that draws the same numbers.
+/// Returns a type, a count that makes `n` doubles of it, and the position of each double. Ranks that draw the
+/// same random numbers get the same type.
 fn layout(random: &mut Random, n: usize) -> (Plan, u64, Vec<usize>) {
     let double = Datatype::named(Named::F64);
     let all = n as i64;
@@ -51,7 +51,7 @@ fn layout(random: &mut Random, n: usize) -> (Plan, u64, Vec<usize>) {
             (ty, n as u64, (0..n).map(|i| 3 * i).collect())
         }
         3 => {
-            // Blocks of 20 of 33 and what is left over.
+            // Blocks of 20 doubles at a stride of 33, and a shorter last block.
             let lengths: Vec<i64> = (0..all).step_by(20).map(|at| 20.min(all - at)).collect();
             let starts: Vec<i64> = (0..lengths.len() as i64).map(|i| 33 * i).collect();
             let ty = Datatype::indexed(&lengths, &starts, &double).unwrap();
@@ -72,13 +72,13 @@ fn layout(random: &mut Random, n: usize) -> (Plan, u64, Vec<usize>) {
     (commit(&ty).unwrap(), count, places)
 }
 
-/// What all pairs of ranks exchange at once, several messages each.
+/// Exchanges several messages between all pairs of ranks at the same time.
 fn everybody_to_everybody(world: &Communicator) {
     const MESSAGES: usize = 3;
     const CANARY: f64 = -7.0;
     let (rank, size) = (world.rank(), world.size());
     for round in 0..12u64 {
-        // All ranks draw the whole plan of the round.
+        // All ranks draw the same plan of the round.
         let mut random = Random(round + 100);
         let mut sends = Vec::new();
         let mut receives = Vec::new();
@@ -132,7 +132,7 @@ fn any_layout_from_any_memory_to_any() {
     ranks(2, "any_layout_from_any_memory_to_any", everybody_to_everybody);
 }
 
-/// More ranks than this machine may have CPUs.
+/// The test uses more ranks than the machine may have CPUs.
 #[test]
 fn any_layout_among_many_ranks() {
     ranks(4, "any_layout_among_many_ranks", everybody_to_everybody);
@@ -150,8 +150,8 @@ fn any_layout_by_the_pipeline() {
     ranks_with(3, "any_layout_by_the_pipeline", &env, everybody_to_everybody);
 }
 
-/// A message that a panic has cut loose is what it was, although its memory has been written, given
-/// back and given out again; one that is received too late is not received into memory that is gone.
+/// If a panic detaches a send, the message keeps its contents, although the memory is written, freed and
+/// allocated again. If a panic detaches a receive, a late message is not written into the freed memory.
 #[test]
 fn memory_that_a_panic_lets_go_is_not_read() {
     let env = [("TYPEPACK_TRANSPORT", "heap")];
@@ -165,7 +165,7 @@ fn memory_that_a_panic_lets_go_is_not_read() {
                 let panicked = catch_unwind(AssertUnwindSafe(|| {
                     world.scope(|scope| {
                         scope.isend(&buffer, &double, LEN as u64, 1, round).unwrap();
-                        // In the last rounds the receiver has begun to copy.
+                        // In the last rounds the receiver has already begun to copy.
                         if round >= 2 {
                             std::thread::sleep(std::time::Duration::from_millis(3));
                             world.progress().unwrap();
@@ -196,7 +196,7 @@ fn memory_that_a_panic_lets_go_is_not_read() {
     });
 }
 
-/// A receive that is cut loose while both ranks copy is not written to any more.
+/// If a receive is detached while both ranks copy, no rank writes to its memory afterwards.
 #[test]
 fn a_receive_that_a_panic_lets_go_is_not_written() {
     let env = [("TYPEPACK_TRANSPORT", "heap")];
@@ -226,7 +226,7 @@ fn a_receive_that_a_panic_lets_go_is_not_written() {
     });
 }
 
-/// Whoever is killed in the middle of a copy takes nobody into a hang.
+/// If a rank is killed in the middle of a copy, no other rank hangs.
 #[test]
 fn a_death_in_the_middle_of_a_copy_ends_the_job() {
     const NAME: &str = "a_death_in_the_middle_of_a_copy_ends_the_job";
@@ -239,7 +239,7 @@ fn a_death_in_the_middle_of_a_copy_ends_the_job() {
         if world.rank() == dies {
             std::thread::spawn(|| {
                 std::thread::sleep(std::time::Duration::from_millis(60));
-                // SAFETY: a signal to this process itself.
+                // SAFETY: kill accesses no memory; the signal ends this process.
                 unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
             });
         }
@@ -270,7 +270,8 @@ fn a_death_in_the_middle_of_a_copy_ends_the_job() {
     }
 }
 
-/// The child of a rank sees the memory of its parent, and can neither get nor give back any.
+/// A forked child of a rank can read the shared memory of its parent, but can neither allocate nor free such
+/// memory.
 #[test]
 fn a_forked_child_can_read_the_heap() {
     ranks_with(2, "a_forked_child_can_read_the_heap", &[("TYPEPACK_JIT", "off")], |world| {
@@ -278,29 +279,29 @@ fn a_forked_child_can_read_the_heap() {
         buffer.fill(world.rank() as u64 + 7);
         world.barrier().unwrap();
         let value = world.rank() as u64 + 7;
-        // SAFETY: the child reads memory, makes calls that fail before they lock or touch anything,
-        // and leaves by _exit.
+        // SAFETY: the child reads memory, makes library calls that fail before they lock or access anything,
+        // and ends with _exit.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let seen = buffer.iter().all(|&word| word == value);
             let refused = Block::new(64, 1, false).is_err();
             drop(buffer);
-            // SAFETY: ends the child at once.
+            // SAFETY: _exit ends the child and accesses no memory.
             unsafe { libc::_exit(i32::from(!(seen && refused))) };
         }
         assert!(child > 0, "fork");
         let mut status = 0;
-        // SAFETY: the child is ours; `status` is writable.
+        // SAFETY: `child` is a child of this process; `status` is a writable local.
         let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!((waited, status), (child, 0));
         assert!(buffer.iter().all(|&word| word == value));
-        // Nobody else has got the piece meanwhile.
+        // The allocator must not have given the memory to another owner.
         let other = SharedBuffer::<u64>::zeroed(1000).unwrap();
         assert_ne!(other.as_ptr(), buffer.as_ptr());
     });
 }
 
-/// Memory outlives the job's end, and is not sent after it.
+/// The memory outlives the job, and cannot be sent after the end of the job.
 #[test]
 fn memory_outlives_the_universe() {
     const NAME: &str = "memory_outlives_the_universe";
@@ -319,8 +320,8 @@ fn memory_outlives_the_universe() {
     assert!(output.status.success(), "{}", text(&output));
 }
 
-/// Runs a test's ranks behind a script that changes what is mounted, for them alone; `None` where
-/// that is not allowed.
+/// Runs a test's ranks after a script that changes mounts for these ranks only. Returns `None` if the system
+/// does not allow this.
 fn mounted(script: &str, name: &str) -> Option<std::process::Output> {
     let may = Command::new("unshare").args(["-m", "true"]).output();
     if !may.as_ref().is_ok_and(|output| output.status.success()) {
@@ -333,7 +334,7 @@ fn mounted(script: &str, name: &str) -> Option<std::process::Output> {
     Some(run(command, name, &[]))
 }
 
-/// A container's usual 64 MiB of `/dev/shm` limit nothing.
+/// A `/dev/shm` of 64 MiB, the default in containers, does not limit the shared heap.
 #[test]
 fn a_small_dev_shm_is_enough() {
     const NAME: &str = "a_small_dev_shm_is_enough";
@@ -357,8 +358,9 @@ fn a_small_dev_shm_is_enough() {
     assert!(output.status.success(), "{}", text(&output));
 }
 
-/// A cgroup with 64 MiB, 16 of them in use: what does not fit is an error that says why, what fits is
-/// there, and nobody is killed. The files of the group are made up, in a mount of the job's own.
+/// A cgroup has a limit of 64 MiB, of which 16 MiB are in use. An allocation that does not fit is an error
+/// that names the reason, an allocation that fits succeeds, and no process is killed. The files of the cgroup
+/// are fake, in a mount that only the job sees.
 #[test]
 fn a_small_cgroup_is_an_error_and_no_signal() {
     const NAME: &str = "a_small_cgroup_is_an_error_and_no_signal";

@@ -1,4 +1,4 @@
-//! Point-to-point messages between real ranks.
+//! Tests of point-to-point messages between real ranks.
 
 mod job;
 
@@ -15,7 +15,7 @@ fn word() -> Plan {
     commit(&Datatype::named(Named::U64)).unwrap()
 }
 
-/// Sizes around every boundary of the transport: inline, slot, eager limits, pieces, chunks.
+/// Returns sizes around every limit of the transport: inline, slot, eager limit, pieces, chunks.
 fn sizes() -> Vec<usize> {
     let mut sizes = vec![0, 1, 7, 8, 9, 3 << 20];
     for edge in [32, 64, 4096, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20] {
@@ -72,7 +72,7 @@ fn every_size_arrives_with_the_largest_eager_limit() {
 #[test]
 fn order_is_kept_between_two_ranks() {
     ranks(2, "order_is_kept_between_two_ranks", |world| {
-        // Small and large messages of one tag, ten times the ring's slots.
+        // Sends small and large messages with one tag, ten times as many as the ring has slots.
         let word = word();
         let mut random = Random(2);
         for n in 0..2560u64 {
@@ -102,7 +102,7 @@ fn wildcards_and_tags_select() {
             }
             return;
         }
-        // Tag 1 first although tag 2 was sent first; every source in its order.
+        // Receives tag 1 first, although tag 2 was sent first. The messages of every source keep their order.
         for wanted in [1, 2] {
             let mut next = [0u64; 4];
             for _ in 0..300 {
@@ -140,7 +140,7 @@ fn probe_tells_what_a_receive_will_get() {
     });
 }
 
-/// A column, a row, a sub-cube and a struct with the signature of as many plain doubles.
+/// Returns layouts that have the signature of `n` doubles: a column, a row, a sub-cube and a struct.
 fn layouts(n: i64) -> Vec<(Plan, usize)> {
     let double = Datatype::named(Named::F64);
     let contiguous = Datatype::contiguous(n, &double).unwrap();
@@ -174,7 +174,7 @@ fn every_layout(world: &Communicator) {
                     world.recv(&mut got, into, 1, 0, 0).unwrap();
                     assert!(got == expected, "{n} doubles from layout {from} to layout {to}");
                 }
-                // The same to itself.
+                // The rank sends the same message to itself.
                 let mut got = vec![-1.0f64; *in_len];
                 let rank = world.rank();
                 world.sendrecv(&source, out, 1, rank, 9, &mut got, into, 1, rank, 9).unwrap();
@@ -214,7 +214,7 @@ fn unmatched_large_sends_do_not_block_a_small_one() {
                     for (n, data) in data.iter().enumerate() {
                         scope.isend(data, &word, LARGE as u64, 1, n as i32).unwrap();
                     }
-                    // More unmatched messages than the ring has slots, of both small kinds.
+                    // More unmatched messages than the ring has slots, of both kinds of small messages.
                     for value in &small {
                         scope.isend(value, &word, 1, 1, 500).unwrap();
                     }
@@ -244,7 +244,7 @@ fn unmatched_large_sends_do_not_block_a_small_one() {
 
 fn flood(world: &Communicator) {
     let (word, rank, size) = (word(), world.rank(), world.size());
-    // Every rank sends to every rank, itself included; receives are posted in another order.
+    // Every rank sends to every rank, including itself. The receives are posted in another order.
     for len in [1usize, 5, 700, 9_000] {
         for round in 0..8u64 {
             let value = |from: usize, to: usize| (from * 100 + to) as u64 + 10_000 * round;
@@ -282,14 +282,14 @@ fn flood_of_eight_on_few_cpus() {
     ranks(8, "flood_of_eight_on_few_cpus", flood);
 }
 
-/// Random traffic of all sizes between all ranks, themselves included, into receives that take
-/// anything: what comes from one rank comes in the order in which it was sent.
+/// Sends random messages of all sizes between all ranks, including each rank itself, into receives with any
+/// source and any tag. The messages of one rank must arrive in the order in which they were sent.
 fn anything_from_anybody(world: &Communicator) {
     const MESSAGES: usize = 40;
     const WORDS: usize = 20_000;
     let (word, rank, size) = (word(), world.rank(), world.size());
     for round in 0..12u64 {
-        // The same plan on every rank: who sends how many words to whom.
+        // Every rank has the same plan: source, destination and number of words of each message.
         let mut random = Random(round);
         let plan: Vec<(usize, usize, usize)> = (0..MESSAGES * size)
             .map(|_| {
@@ -364,7 +364,8 @@ fn anything_comes_from_anybody_in_order_through_the_pipeline() {
 fn a_message_longer_than_its_receive_is_an_error_of_the_receiver() {
     ranks(2, "a_message_longer_than_its_receive_is_an_error_of_the_receiver", |world| {
         let word = word();
-        // Matched on arrival and when posted; eager, inline and bulk.
+        // The messages match on arrival or when the receive is posted; they are inline, eager and bulk
+        // messages.
         for len in [2u64, 100, 100_000] {
             for late in [false, true] {
                 if world.rank() == 0 {
@@ -379,7 +380,7 @@ fn a_message_longer_than_its_receive_is_an_error_of_the_receiver() {
                 } else {
                     let mut got = vec![0u64; len as usize];
                     let error = if late {
-                        // The large send does not return before it is matched.
+                        // A large send does not return before it is matched.
                         let probed = world.probe(0, 0).unwrap();
                         assert_eq!(probed.bytes, 8 * len);
                         let error = world.recv(&mut got, &word, len - 1, 0, 0).unwrap_err();
@@ -428,7 +429,7 @@ fn bad_arguments_send_nothing() {
         let none: [u64; 0] = [];
         let empty = commit(&Datatype::contiguous(0, &Datatype::named(Named::F64)).unwrap());
         world.barrier().unwrap();
-        // Nothing has arrived from all this; empty messages do.
+        // The refused calls above have sent nothing. Empty messages do arrive.
         assert_eq!(world.iprobe(Source::Any, Tag::Any).unwrap(), None);
         world.barrier().unwrap();
         world.send(&none, &empty.unwrap(), u64::MAX, other, 0).unwrap();

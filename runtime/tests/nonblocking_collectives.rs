@@ -1,4 +1,4 @@
-//! Nonblocking and persistent collective calls, against the blocking ones.
+//! Tests of nonblocking and persistent collective calls, which compare them with blocking calls.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
@@ -13,10 +13,10 @@ use typepack::{
     Plan, commit,
 };
 
-/// Words of an element, whatever its layout.
+/// The words of an element, in every layout.
 const WORDS: usize = 3;
 
-/// Elements of three words: dense, with gaps, permuted. The last is one word, for reductions.
+/// Types of three words: contiguous, with gaps, permuted. The last type is one word, for reductions.
 struct Types {
     plans: Vec<(Plan, usize)>,
     word: Plan,
@@ -42,14 +42,14 @@ impl Types {
     }
 }
 
-/// A call that all ranks of a communicator make, with the memory of this one.
+/// A call that all ranks of a communicator make, with the memory of this rank.
 struct Case {
     kind: u64,
     root: usize,
     in_place: bool,
-    /// Elements of each rank, and those that each two ranks exchange.
+    /// The number of elements of each rank. Two ranks exchange the sum of their numbers.
     counts: Vec<usize>,
-    /// The plans of what is sent and received, and words of their elements.
+    /// The plans of the sent and of the received elements, with the words of an element in memory.
     from: (Plan, usize),
     to: (Plan, usize),
     combine: Combine,
@@ -58,10 +58,10 @@ struct Case {
     rank: usize,
 }
 
-/// `(a, b)` after `(c, d)`: not commutative.
+/// Composes the functions `(a, b)` and `(c, d)`, an operation that does not commute.
 fn compose(lower: *const u8, upper: *mut u8, elements: u64) {
     for i in 0..elements as usize {
-        // SAFETY: called with two vectors of so many pairs.
+        // SAFETY: the reduction passes two vectors of `elements` pairs, and `i < elements`.
         unsafe {
             let [a, b] = lower.cast::<[i64; 2]>().add(i).read_unaligned();
             let upper = upper.cast::<[i64; 2]>().add(i);
@@ -71,10 +71,10 @@ fn compose(lower: *const u8, upper: *mut u8, elements: u64) {
     }
 }
 
-/// Sums of every second word.
+/// Adds every second word of two vectors.
 fn add_sparse(lower: *const u8, upper: *mut u8, elements: u64) {
     for i in 0..elements as usize {
-        // SAFETY: called with two vectors of so many words, 16 bytes apart.
+        // SAFETY: the reduction passes two vectors of `elements` words, 16 bytes apart, and `i < elements`.
         unsafe {
             let lower = lower.cast::<i64>().add(2 * i).read_unaligned();
             let upper = upper.cast::<i64>().add(2 * i);
@@ -84,7 +84,7 @@ fn add_sparse(lower: *const u8, upper: *mut u8, elements: u64) {
 }
 
 impl Case {
-    /// `shared` gives the same on all ranks, `own` does not.
+    /// Makes a random call. `shared` draws the same numbers on all ranks, `own` draws different numbers.
     fn new(comm: &Communicator, types: &Types, shared: &mut Random, own: &mut Random) -> Self {
         let (rank, size) = (comm.rank(), comm.size());
         let kind = shared.below(8);
@@ -109,14 +109,14 @@ impl Case {
             };
             to = from.clone();
         }
-        // Room for what any kind needs.
+        // The size suffices for every kind of call.
         let room = (counts.iter().sum::<usize>() + size) * 6 * if kind == 5 { size + 1 } else { 1 };
         let mut fill = || (0..room).map(|_| own.next() as i64).collect::<Vec<_>>();
         let (send, recv) = (fill(), fill());
         Self { kind, root, in_place, counts, from, to, combine, send, recv, rank }
     }
 
-    /// One part for every rank, behind each other.
+    /// Returns one part for every rank, one after the other.
     fn parts<'a>(
         memory: &[i64],
         (plan, words): &'a (Plan, usize),
@@ -160,7 +160,7 @@ impl Case {
                 f(&Collective::Allgather { mine, parts: &receives })
             }
             5 => {
-                // Between i and j as many as both have together.
+                // Ranks i and j exchange as many elements as both have together.
                 let both: Vec<usize> = counts.iter().map(|count| count + counts[rank]).collect();
                 let sends = Self::parts(send, &self.from, &both);
                 let receives = Self::parts(recv, &self.to, &both);
@@ -181,7 +181,7 @@ impl Case {
     }
 }
 
-/// Numbers below `n` in an order of this rank's own.
+/// Returns the numbers below `n` in an order that differs from rank to rank.
 fn shuffled(n: usize, random: &mut Random) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     for i in (1..n).rev() {
@@ -190,7 +190,7 @@ fn shuffled(n: usize, random: &mut Random) -> Vec<usize> {
     order
 }
 
-/// Completes the operations in an order of this rank's own, by waiting or testing.
+/// Completes the operations in an order that differs from rank to rank, by waiting or testing.
 fn complete(comm: &Communicator, started: &[Operation], random: &mut Random) {
     let messages = comm.messages();
     for at in shuffled(started.len(), random) {
@@ -214,7 +214,7 @@ fn rounds(comm: &Communicator, types: &Types, shared: &mut Random, own: &mut Ran
     };
     let expected = fresh();
     for (case, (send, recv)) in cases.iter().zip(&expected) {
-        // SAFETY: the vectors hold the parts and live until the call returns.
+        // SAFETY: `send` and `recv` are disjoint vectors that hold the parts and live until the call returns.
         case.call(send, recv, |call| unsafe { comm.run_raw(call).unwrap() });
     }
     let check = |got: &[(Vec<i64>, Vec<i64>)], form: &str| {
@@ -226,7 +226,8 @@ fn rounds(comm: &Communicator, types: &Types, shared: &mut Random, own: &mut Ran
     let memory = fresh();
     let mut started = Vec::new();
     for (case, (send, recv)) in cases.iter().zip(&memory) {
-        // SAFETY: the vectors hold the parts and live until the operations are complete.
+        // SAFETY: `send` and `recv` are disjoint vectors that hold the parts and live until the operations
+        // are complete.
         started.push(case.call(send, recv, |call| unsafe { comm.start_raw(call).unwrap() }));
     }
     complete(comm, &started, own);
@@ -242,10 +243,11 @@ fn rounds(comm: &Communicator, types: &Types, shared: &mut Random, own: &mut Ran
             send.copy_from_slice(&case.send);
             recv.copy_from_slice(&case.recv);
         }
-        // Every rank in another order.
+        // Every rank starts the operations in another order.
         let mut started = Vec::new();
         for at in shuffled(prepared.len(), own) {
-            // SAFETY: as above.
+            // SAFETY: the vectors of the prepared operations live until the round is complete, and only the
+            // operations access them.
             started.push(unsafe { prepared[at].start().unwrap() });
         }
         complete(comm, &started, own);
@@ -258,7 +260,7 @@ fn campaign(world: &Communicator) {
     let mut own = Random(77 + world.rank() as u64);
     for round in 0..12u64 {
         let mut shared = Random(round);
-        // The ranks of one communicator get the same numbers afterwards.
+        // Afterwards the ranks of one communicator draw the same numbers.
         let colors = if round % 3 == 2 { 1 + shared.below(3) } else { 1 };
         let color = (world.rank() as u64 * 7 + round) % colors;
         let key = (world.rank() as i32 * 5 + round as i32) % 4;
@@ -304,7 +306,7 @@ fn every_message_by_rendezvous() {
     ranks_with(4, "every_message_by_rendezvous", &[("TYPEPACK_EAGER_LIMIT", "0")], campaign);
 }
 
-/// Safe forms, many under way at once.
+/// Many safe nonblocking calls are under way at the same time.
 #[test]
 fn scopes_have_collective_calls() {
     ranks(3, "scopes_have_collective_calls", |world| {
@@ -321,7 +323,7 @@ fn scopes_have_collective_calls() {
                     scope.iallreduce(sums, Op::Sum).unwrap();
                 }
                 let barrier = scope.ibarrier().unwrap();
-                // Blocking ones meanwhile.
+                // Blocking calls run at the same time.
                 let mut most = [rank as f64];
                 world.allreduce(&mut most, Op::Max).unwrap();
                 assert_eq!(most, [size as f64 - 1.0]);
@@ -342,28 +344,28 @@ fn a_round_must_be_over_before_the_next() {
         let barrier = world.prepare_raw(&Collective::Barrier).unwrap();
         let word = commit(&Datatype::named(Named::I64)).unwrap();
         if world.rank() == 1 {
-            // Rank 0 has found its round unfinished.
+            // Rank 0 sends this message after it has seen that its round is not complete.
             world.recv(&mut [0i64], &word, 1, 0, 0).unwrap();
         }
-        // SAFETY: a barrier has no memory.
+        // SAFETY: a barrier uses no memory of the caller.
         let first = unsafe { barrier.start().unwrap() };
         if world.rank() == 0 {
             assert!(matches!(first, Operation::Pending(_)));
-            // SAFETY: as above.
+            // SAFETY: the barrier uses no memory of the caller.
             let error = unsafe { barrier.start() }.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Request);
             world.send(&[0i64], &word, 1, 1, 0).unwrap();
         }
         world.messages().finish(first).unwrap();
-        // One that is dropped while it runs goes on.
-        // SAFETY: as above.
+        // An operation that is dropped while it runs continues.
+        // SAFETY: barriers use no memory of the caller.
         let second = unsafe { barrier.start().unwrap() };
         drop(barrier);
         world.messages().finish(second).unwrap();
     });
 }
 
-/// The user's function of one thread waits for what another thread does meanwhile.
+/// The user's function of one thread waits until another thread has made its calls.
 #[test]
 fn a_users_function_holds_no_lock() {
     ranks(2, "a_users_function_holds_no_lock", |world| {
@@ -380,14 +382,14 @@ fn a_users_function_holds_no_lock() {
                 .unwrap()
                 .recv_timeout(Duration::from_secs(60))
                 .expect("the other thread");
-            // SAFETY: one word each.
+            // SAFETY: the reduction passes the addresses of one word each.
             unsafe { *upper.cast::<i64>() += *lower.cast::<i64>() };
         });
         std::thread::scope(|threads| {
             let other = &other;
             threads.spawn(move || {
                 is_called.recv_timeout(Duration::from_secs(60)).expect("the user's function");
-                // Messages and collective calls, while the function has not returned.
+                // These calls run while the function has not returned.
                 let mut sum = [1i64];
                 other.allreduce(&mut sum, Op::Sum).unwrap();
                 assert_eq!(sum, [2]);
@@ -395,14 +397,14 @@ fn a_users_function_holds_no_lock() {
             });
             let (mine, mut sum) = ([world.rank() as i64 + 5], [0i64]);
             let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
-            // SAFETY: both arrays live until the call returns.
+            // SAFETY: the arrays at `send` and `recv` hold one word and live until the call returns.
             unsafe { world.allreduce_raw(send, recv, &word, 1, &combine).unwrap() };
             assert_eq!(sum, [11]);
         });
     });
 }
 
-/// Whoever waits for something else makes the user's functions run.
+/// A thread that waits for another event runs the user's functions.
 #[test]
 fn functions_run_while_their_starter_waits_for_a_message() {
     ranks(3, "functions_run_while_their_starter_waits_for_a_message", |world| {
@@ -410,7 +412,7 @@ fn functions_run_while_their_starter_waits_for_a_message() {
         let word = commit(&Datatype::named(Named::I64)).unwrap();
         let combine = Combine::user(|lower, upper, _, n| {
             for i in 0..n as usize {
-                // SAFETY: so many words each.
+                // SAFETY: the reduction passes two vectors of as many words, and `i` is below their number.
                 unsafe { *upper.cast::<i64>().add(i) += *lower.cast::<i64>().add(i) };
             }
         });
@@ -418,7 +420,7 @@ fn functions_run_while_their_starter_waits_for_a_message() {
         let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
         let (plan, count) = (&word, 1);
         let call = Collective::Reduce { send, recv, plan, count, combine: &combine, root: 0 };
-        // SAFETY: both arrays live until the operation is complete.
+        // SAFETY: the arrays of `call` hold the words and live until the operation is complete.
         let operation = unsafe { world.start_raw(&call).unwrap() };
         if rank == 0 {
             world.messages().finish(operation).unwrap();
@@ -441,7 +443,7 @@ fn a_users_function_that_panics_fails_its_call_alone() {
         let combine = Combine::user(|_, _, _, _| panic!("on purpose"));
         let (mine, mut sum) = ([1i64], [0i64]);
         let (send, recv) = (Some(mine.as_ptr().cast()), sum.as_mut_ptr().cast());
-        // SAFETY: both arrays live until the call returns or panics.
+        // SAFETY: the arrays at `send` and `recv` hold one word and live until the call returns or panics.
         let panicked = catch_unwind(AssertUnwindSafe(|| unsafe {
             world.allreduce_raw(send, recv, &word, 1, &combine)
         }));
@@ -490,7 +492,7 @@ fn a_panic_in_a_scope_fails_those_who_depend_on_it() {
             assert!(values.iter().chain(&early).all(|&value| value == 9));
         } else {
             let mut early = vec![0u64; LEN];
-            // Whatever comes: nobody waits for ever.
+            // The result does not matter, but no rank may wait forever.
             let _failed = world.scope(|scope| {
                 scope.ibroadcast_slice(&mut values, 0).unwrap();
                 scope.ibroadcast_slice(&mut early, 1).unwrap();
@@ -510,7 +512,7 @@ fn duplicates_overlap_and_may_be_dropped() {
         let mut duplicates: Vec<_> = (0..8).map(|_| world.idup().unwrap()).collect();
         let mut sum = [1i64];
         world.allreduce(&mut sum, Op::Sum).unwrap();
-        // One of them by tests; the parent goes first.
+        // One duplicate is completed by tests. The parent is dropped first.
         let mut last = duplicates.pop().unwrap();
         let last = loop {
             if let Some(comm) = last.test().unwrap() {
@@ -530,7 +532,7 @@ fn duplicates_overlap_and_may_be_dropped() {
     });
 }
 
-/// A communicator that is gone before its operations are complete.
+/// A communicator is dropped before its operations are complete.
 #[test]
 fn freed_communicators_complete_their_operations() {
     ranks(3, "freed_communicators_complete_their_operations", |world| {
@@ -541,7 +543,7 @@ fn freed_communicators_complete_their_operations() {
         let dup = world.dup().unwrap();
         let (recv, plan, count) = (sum.as_mut_ptr().cast(), &word, 2);
         let call = Collective::Allreduce { send: None, recv, plan, count, combine: &combine };
-        // SAFETY: the array lives until the operation is complete.
+        // SAFETY: the array of `call` lives until the operation is complete.
         let operation = unsafe { dup.start_raw(&call).unwrap() };
         drop(dup);
         messages.finish(operation).unwrap();
@@ -549,7 +551,7 @@ fn freed_communicators_complete_their_operations() {
     });
 }
 
-/// Rank 2 dies while the others wait for it.
+/// Rank 2 dies while the other ranks wait for it.
 #[test]
 fn a_death_ends_nonblocking_calls() {
     let name = "a_death_ends_nonblocking_calls";
@@ -559,7 +561,7 @@ fn a_death_ends_nonblocking_calls() {
         if world.rank() == 2 {
             std::process::exit(3);
         }
-        // SAFETY: a barrier has no memory.
+        // SAFETY: `Collective::Barrier` names no memory.
         let operation = unsafe { world.start_raw(&Collective::Barrier).unwrap() };
         let error = world.messages().finish(operation).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ProcAborted);

@@ -1,5 +1,5 @@
-//! Messages between private memories of real ranks: forced, forbidden by a filter on one side or on
-//! both, between ranks of which one dies, longer than two gibibytes.
+//! Tests of messages between private memories of real ranks: copies that are forced, copies that a filter
+//! forbids on one side or on both, a rank that dies, messages longer than two gibibytes.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod forbid;
@@ -16,7 +16,8 @@ fn byte() -> Plan {
     commit(&Datatype::named(Named::U8)).unwrap()
 }
 
-/// One job at a time: these copy much, and who is told of a death needs a CPU to hear it.
+/// Runs one job at a time, because these jobs copy much data, and a rank needs a CPU to hear of a death in
+/// time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -24,7 +25,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 const COUNT: usize = 12;
 
-/// Messages of several lengths there and back, sent to a waiting receive and before it.
+/// Sends messages of several lengths in both directions, before and after the receive is posted.
 fn there_and_back(world: &Communicator) {
     let byte = byte();
     let mut random = Random(7);
@@ -46,8 +47,8 @@ fn there_and_back(world: &Communicator) {
     world.barrier().unwrap();
 }
 
-/// Runs [`there_and_back`] as test `name`, each rank after `prepare`, and gives how many messages of
-/// ranks 0 and 1 were copied between private memories; all others were packed.
+/// Runs [`there_and_back`] as test `name`, each rank after `prepare`. Returns how many messages of ranks 0
+/// and 1 were copied between private memories; all other messages were packed.
 fn copied(name: &str, prepare: fn(usize), env: &[(&str, &str)]) -> Option<[usize; 2]> {
     if is_rank() {
         prepare(std::env::var("TYPEPACK_RANK").unwrap().parse().unwrap());
@@ -83,7 +84,7 @@ fn long_messages_are_copied() {
     }
 }
 
-/// Near, only those above a threshold; the settings switch them off.
+/// Between near ranks only messages above a threshold are copied, and the variable switches the copies off.
 #[test]
 fn the_variable_switches_copies_off() {
     let name = "the_variable_switches_copies_off";
@@ -105,7 +106,7 @@ fn a_filter_that_refuses_changes_the_way_only() {
     }
 }
 
-/// Rank 1 can neither read nor write: what it sends is read by rank 0 alone.
+/// Rank 1 can neither read nor write other memory, so rank 0 alone reads the messages of rank 1.
 #[test]
 fn one_side_may_be_refused() {
     let refuse = |rank| {
@@ -120,7 +121,7 @@ fn one_side_may_be_refused() {
     }
 }
 
-/// Both can read, and neither can write, which each finds out in the middle of a message.
+/// Both ranks can read but not write. Each rank finds this out in the middle of a message.
 #[test]
 fn pieces_that_cannot_be_written_are_read() {
     let refuse = |_| forbid(libc::SYS_process_vm_writev, libc::EPERM);
@@ -130,7 +131,7 @@ fn pieces_that_cannot_be_written_are_read() {
     }
 }
 
-/// More than the kernel moves in one call, more than an `int` counts.
+/// The message is longer than the kernel moves in one call and longer than an `int` can count.
 #[test]
 fn more_than_two_gibibytes_arrive() {
     const LEN: usize = (2 << 30) + (3 << 20) + 17;
@@ -144,7 +145,7 @@ fn more_than_two_gibibytes_arrive() {
     let _alone = alone();
     let env = [("TYPEPACK_TRANSPORT", "cma")];
     ranks_with(2, "more_than_two_gibibytes_arrive", &env, |world| {
-        // Pages of zeros cost nothing where they are only read.
+        // Pages of zeros that are only read need no memory.
         let mut data = vec![0u8; LEN];
         let marks = [0, 1 << 20, (1 << 31) - 1, 1 << 31, LEN - 1];
         if world.rank() == 0 {
@@ -161,13 +162,14 @@ fn more_than_two_gibibytes_arrive() {
     });
 }
 
-/// A rank dies while another reads its memory, and while it writes that of another.
+/// A rank dies while another rank reads its memory, or while it writes the memory of another rank.
 #[test]
 fn a_death_in_the_middle_is_an_error() {
     const LEN: usize = 64 << 20;
     let name = "a_death_in_the_middle_is_an_error";
     if is_rank() {
-        // SAFETY: no handler of ours is installed; who is told of the death says so before SIGKILL.
+        // The ranks ignore SIGTERM, so that they can report the death before SIGKILL.
+        // SAFETY: SIG_IGN installs no signal handler.
         unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
         ranks(2, name, |world| {
             let mut data = vec![world.rank() as u8; LEN];
@@ -178,7 +180,7 @@ fn a_death_in_the_middle_is_an_error() {
                 std::thread::spawn(move || {
                     let start = Instant::now();
                     while start.elapsed() < Duration::from_micros(delay) {}
-                    // SAFETY: a signal to this process.
+                    // SAFETY: kill accesses no memory; SIGKILL ends this process.
                     unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
                 });
             }
@@ -210,7 +212,7 @@ fn a_death_in_the_middle_is_an_error() {
             assert_eq!(output.status.code(), Some(137), "{}", text(&output));
             tellings += usize::from(text(&output).contains(&told));
         }
-        // Who gets no CPU within the launcher's 200 ms is killed without having been told.
+        // A rank that gets no CPU within the launcher's 200 ms is killed before it hears of the death.
         assert!(tellings > 0, "{told}");
     }
 }

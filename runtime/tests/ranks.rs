@@ -1,4 +1,4 @@
-//! Jobs of real ranks: joining, leaving, wrappers, and ends of every kind.
+//! Tests of jobs of real ranks: joining, leaving, wrappers, and all kinds of ends.
 
 #[path = "../launcher/tests/harness/mod.rs"]
 mod harness;
@@ -14,7 +14,7 @@ fn as_rank() {
     play();
 }
 
-/// The line of `mpiexec` about rank 1, without its process id.
+/// Returns the line of `mpiexec` about rank 1, without the process id.
 fn verdict(done: &Finished) -> String {
     let mut lines = done.err.lines().filter_map(|line| line.strip_prefix("mpiexec: rank 1 (pid "));
     let line = lines.next().unwrap_or_else(|| panic!("no line about rank 1: {done:?}"));
@@ -77,7 +77,7 @@ fn a_killed_rank_ends_the_job_also_behind_a_wrapper() {
 
 #[test]
 fn a_waiting_rank_is_told_who_died() {
-    // Rank 0 is deaf to SIGTERM and asleep in a receive; the failure epoch wakes it in time.
+    // Rank 0 ignores SIGTERM and sleeps in a receive. The failure epoch wakes it in time.
     let done = run(job(2, "deaf", ""));
     assert_eq!(done.code, 137, "{done:?}");
     assert!(done.out.contains("told: "), "{done:?}");

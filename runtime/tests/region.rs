@@ -1,5 +1,5 @@
-//! Regions that ranks share: every rank sees every part, memory that runs out is everybody's error, and
-//! the death of a member hangs nobody.
+//! Tests of regions that ranks share: every rank sees every part, all ranks get an error if memory runs out,
+//! and no rank hangs if a member dies.
 
 #[expect(dead_code, reason = "no bytes are made up here")]
 mod job;
@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use typepack::{Communicator, ErrorKind, Op, SharedRegion};
 
-/// What stands in word `word` of rank `rank`'s part.
+/// Returns the value of word `word` in rank `rank`'s part.
 fn mark(rank: usize, word: usize, seed: u64) -> u64 {
     seed.wrapping_mul(0x9e37_79b9).wrapping_add(rank as u64 * 1_000_003 + word as u64)
 }
@@ -23,7 +23,7 @@ fn fill(region: &SharedRegion, rank: usize, seed: u64) {
     }
 }
 
-/// Looks at the part of a rank.
+/// Checks the part of a rank.
 fn check(region: &SharedRegion, rank: usize, seed: u64) {
     for word in 0..region.len(rank) / 8 {
         let place = region.atomic(rank, word * 8).expect("a word of the part");
@@ -72,7 +72,7 @@ fn all_ranks_count_in_one_word() {
     });
 }
 
-/// The owner of a part leaves first, and takes memory again: the part is still the others'.
+/// The owner of a part leaves first and allocates memory again. The other ranks keep the part.
 #[test]
 fn a_part_lasts_until_the_last_rank_has_left() {
     ranks(3, "a_part_lasts_until_the_last_rank_has_left", |world| {
@@ -96,7 +96,8 @@ fn a_part_lasts_until_the_last_rank_has_left() {
     });
 }
 
-/// 200 regions of 16 MiB each, one after the other and freed in both ways: what was left goes back.
+/// Makes 200 regions of 16 MiB, one after the other, and frees them in both ways. All memory must be
+/// returned.
 #[test]
 fn memory_goes_back() {
     ranks(2, "memory_goes_back", |world| {
@@ -106,7 +107,7 @@ fn memory_goes_back() {
             region.atomic(1 - world.rank(), 0).expect("a word").store(1, Ordering::Relaxed);
             if round % 2 == 0 { region.free().expect("freed") } else { drop(region) }
         }
-        // Together the regions were 6.4 GiB. Others use the machine, too.
+        // All regions together had 6.4 GiB. Other programs use memory of the machine too.
         let kept = before.saturating_sub(typepack::memory::available());
         println!("{kept} bytes less are available");
         assert!(kept < 3 << 30, "{kept}");
@@ -124,31 +125,31 @@ fn too_little_memory_at_one_rank_is_everybodys_error() {
                 let told = error.to_string();
                 assert!(world.rank() == poor || told.contains(&format!("rank {poor}")), "{told}");
             }
-            // Nothing is left behind that keeps the next one from working.
+            // A failure must not prevent the next region.
             whole(world, 128, poor as u64).free().expect("freed");
         }
     });
 }
 
-/// A rank whose address space has no room for the others' heaps.
+/// The address space of one rank has no room for the heaps of the other ranks.
 #[test]
 fn too_little_address_space_at_one_rank_is_everybodys_error() {
     ranks(3, "too_little_address_space_at_one_rank_is_everybodys_error", |world| {
         if world.rank() == 1 {
-            // Its own heap is mapped now, the others' cannot be.
+            // After this, the rank's own heap is mapped, and the other heaps cannot be mapped.
             drop(typepack::SharedBuffer::<u8>::zeroed(1).expect("room"));
             let used = std::fs::read_to_string("/proc/self/statm").expect("a line");
             let pages: u64 = used.split(' ').next().expect("pages").parse().expect("a number");
             let limit = pages * 4096 + (64 << 20);
             let limit = libc::rlimit { rlim_cur: limit, rlim_max: libc::RLIM_INFINITY };
-            // SAFETY: the struct is whole; the call changes a limit of this process alone.
+            // SAFETY: `limit` is initialised, and the call changes only a limit of this process.
             assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
         }
         world.barrier().expect("a barrier");
         let error = SharedRegion::allocate(world, 64).expect_err("no room");
         assert_eq!(error.kind(), ErrorKind::NoMemory, "{error}");
         assert!(world.rank() == 1 || error.to_string().contains("rank 1"), "{error}");
-        // Those that can still do.
+        // The other ranks can still make a region.
         let half = world.split((world.rank() != 1).then_some(0), 0).expect("a communicator");
         if let Some(half) = half {
             whole(&half, 64, 3).free().expect("freed");
@@ -156,7 +157,7 @@ fn too_little_address_space_at_one_rank_is_everybodys_error() {
     });
 }
 
-/// Communicators of any members, sizes, and ends in any order.
+/// Regions of random communicators and sizes, which end in random order.
 #[test]
 fn regions_of_random_communicators() {
     ranks(5, "regions_of_random_communicators", |world| {
@@ -173,12 +174,12 @@ fn regions_of_random_communicators() {
                 let region = whole(&comm, sizes[rank], round);
                 match ends {
                     0 => region.free().expect("freed"),
-                    // After the communicator's end.
+                    // This region outlives its communicator.
                     1 => kept.push((region, comm.size(), round)),
                     _ => drop(region),
                 }
             }
-            // Each rank ends those that it has kept when it likes.
+            // Each rank drops its kept regions at a random time.
             let mut own = Random(round * 5 + rank as u64);
             kept.retain(|(region, size, seed)| {
                 (0..*size).for_each(|rank| check(region, rank, *seed));
@@ -188,7 +189,8 @@ fn regions_of_random_communicators() {
     });
 }
 
-/// A rank dies while the others make a region: they get an error. What they share already is still there.
+/// A rank dies while the other ranks make a region, and they get an error. The regions that they already
+/// share stay.
 #[test]
 fn the_death_of_a_member_hangs_nobody() {
     let name = "the_death_of_a_member_hangs_nobody";
@@ -196,14 +198,15 @@ fn the_death_of_a_member_hangs_nobody() {
         let universe = typepack::init().expect("joining the job");
         let world = universe.world();
         if world.rank() != 1 {
-            // SAFETY: ignoring a signal installs no handler. The launcher's SIGKILL comes 200 ms later.
+            // This rank ignores SIGTERM, so that it can report the death; SIGKILL comes 200 ms later.
+            // SAFETY: ignoring a signal installs no handler.
             unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
         }
         let old = whole(&world, 4096, 9);
         world.barrier().expect("a barrier");
         if world.rank() == 1 {
             std::thread::sleep(Duration::from_millis(50));
-            // SAFETY: no memory is touched.
+            // SAFETY: kill accesses no memory of this process.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
         }
         let error = SharedRegion::allocate(&world, 64).expect_err("rank 1 takes no part");

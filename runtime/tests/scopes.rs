@@ -1,4 +1,4 @@
-//! Nonblocking operations: scopes, leaked requests, panics, raw requests.
+//! Tests of nonblocking operations: scopes, leaked requests, panics, raw requests.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
@@ -77,7 +77,8 @@ fn a_panic_in_a_scope_cuts_operations_loose() {
                 let panicked = catch_unwind(AssertUnwindSafe(|| {
                     world.scope(|scope| {
                         scope.isend(&out, &word, LARGE as u64, 1, 1).unwrap();
-                        // One that is being received, one that nobody sends before the panic.
+                        // The first message is under way at the panic; the second is sent only after the
+                        // panic.
                         scope.irecv(&mut early, &word, LARGE as u64, 1, 2).unwrap();
                         scope.irecv(&mut never, &word, LARGE as u64, 1, 3).unwrap();
                         panic!("on purpose");
@@ -85,7 +86,7 @@ fn a_panic_in_a_scope_cuts_operations_loose() {
                 }));
                 assert!(panicked.is_err());
             }
-            // The buffers are ours again; what arrives now goes elsewhere.
+            // The program owns the buffers again, and late messages must not be written to them.
             early.fill(9);
             never.fill(9);
             world.barrier().unwrap();
@@ -94,7 +95,8 @@ fn a_panic_in_a_scope_cuts_operations_loose() {
             assert!(got.iter().all(|&v| v == 4));
             world.barrier().unwrap();
             assert!(early.iter().chain(&never).all(|&v| v == 9));
-            // A receive that was not matched before the panic is withdrawn: its message is there.
+            // If the receive was not matched before the panic, it was cancelled and its message can be
+            // received.
             if world.iprobe(1, 2).unwrap().is_some() {
                 world.recv(&mut got, &word, LARGE as u64, 1, 2).unwrap();
             }
@@ -106,7 +108,7 @@ fn a_panic_in_a_scope_cuts_operations_loose() {
                     scope.isend(&out, &word, LARGE as u64, 0, 2).unwrap();
                     world.barrier().unwrap();
                     scope.isend(&out, &word, LARGE as u64, 0, 3).unwrap();
-                    // The send of the scope that panicked still comes, from a copy.
+                    // The send of the scope that panicked still arrives, from a copy.
                     world.recv(&mut got, &word, LARGE as u64, 0, 1).unwrap();
                     world.barrier().unwrap();
                 })
@@ -128,7 +130,7 @@ fn raw_operations_keep_their_plans() {
             let plan = word();
             let (from, to) = (out.as_ptr().cast(), into.as_mut_ptr().cast());
             let len = LARGE as u64;
-            // SAFETY: both vectors live and are left alone until the wait below.
+            // SAFETY: both vectors live until the wait below, and nothing accesses them before.
             unsafe {
                 operations.push(messages.receive(to, &plan, len, Source::Any, Tag::Is(4)).unwrap());
                 let mode = SendMode::Standard;
@@ -147,7 +149,7 @@ fn a_detached_receive_frees_its_memory() {
     ranks(2, "a_detached_receive_frees_its_memory", |world| {
         let (word, other, messages) = (word(), 1 - world.rank(), world.messages());
         let mut into = [7u64];
-        // SAFETY: the array lives and is left alone until the operation is abandoned.
+        // SAFETY: the array lives until the operation is abandoned, and nothing accesses it before.
         let operation = unsafe {
             messages.receive(into.as_mut_ptr().cast(), &word, 1, Source::Rank(other), Tag::Any)
         };
@@ -160,7 +162,8 @@ fn a_detached_receive_frees_its_memory() {
     });
 }
 
-/// Rank 0 grants a message, lets go of the receive, and leaves; rank 1 is in the middle of sending.
+/// Rank 0 answers a message with a CTS, abandons the receive and leaves, while rank 1 is in the middle of
+/// sending.
 #[test]
 fn the_end_waits_for_what_has_been_granted() {
     ranks(2, "the_end_waits_for_what_has_been_granted", |world| {
@@ -170,14 +173,14 @@ fn the_end_waits_for_what_has_been_granted() {
         let origin = data.as_mut_ptr().cast::<u8>();
         if world.rank() == 0 {
             world.barrier().unwrap();
-            // SAFETY: the vector lives and is left alone until the operation is abandoned.
+            // SAFETY: the vector lives until the receive is abandoned, and nothing accesses it before.
             let operation = unsafe {
                 messages.receive(origin, &word, LEN as u64, Source::Rank(1), Tag::Any).unwrap()
             };
             messages.abandon(operation);
         } else {
             let mode = SendMode::Standard;
-            // SAFETY: the vector lives and is left alone until the wait.
+            // SAFETY: the vector lives until the wait, and nothing changes it before.
             let operation =
                 unsafe { messages.send(mode, origin, &word, LEN as u64, 0, 0).unwrap() };
             world.barrier().unwrap();
@@ -192,7 +195,7 @@ fn a_message_to_oneself_that_nobody_receives_does_not_hold_the_end_up() {
         let data = vec![1u64; LARGE];
         let (word, len) = (word(), LARGE as u64);
         let (messages, mode) = (world.messages(), SendMode::Standard);
-        // SAFETY: the vector lives and is left alone until the operation is abandoned.
+        // SAFETY: the vector lives until the send is abandoned, and nothing changes it before.
         let operation = unsafe {
             messages.send(mode, data.as_ptr().cast(), &word, len, world.rank(), 0).unwrap()
         };

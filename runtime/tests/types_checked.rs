@@ -1,5 +1,5 @@
-//! `TYPEPACK_CHECK_TYPES`: messages of other types than their receives are errors there, by every way
-//! that a message can take, and what the standard lets meet goes through.
+//! Tests of `TYPEPACK_CHECK_TYPES`: a message whose types differ from its receive is an error at the
+//! receiver, with every protocol. Types that the standard lets match are accepted.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
@@ -16,23 +16,24 @@ fn plan(named: Named) -> Plan {
     commit(&Datatype::named(named)).unwrap()
 }
 
-/// Elements of 4 bytes: in the slot, in the ring, too long for it, copied by both ranks.
+/// Numbers of elements of 4 bytes: messages in the slot, in the ring, too long for the ring, copied by both
+/// ranks.
 const LENGTHS: [usize; 5] = [1, 8, 500, 5_000, 600_000];
 
-/// How a message is received.
+/// The way in which a message is received.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
-    /// By a blocking call that finds it, or waits for it.
+    /// By a blocking receive.
     Now,
-    /// Before it is sent.
+    /// By a receive that is posted before the send.
     Early,
-    /// After it has come.
+    /// By a receive that is posted after the message has arrived.
     Late,
     /// By a matched probe.
     Matched,
 }
 
-/// Both ranks of the pair have come here.
+/// Waits until both ranks of the pair have called this function.
 fn meet(world: &Communicator, other: usize) {
     let byte = plan(Named::U8);
     let mut theirs = [0u8];
@@ -41,12 +42,13 @@ fn meet(world: &Communicator, other: usize) {
     }
 }
 
-/// A message of `sent` to `other`, who receives it as `expected`; both are this rank's as well. Gives
-/// the result of this rank's receive.
+/// Sends a message of type `sent` to rank `other` and receives one from it as type `expected`; the other rank
+/// does the same. Returns the result of this rank's receive.
 ///
 /// # Safety
 ///
-/// - `from` and `to` are displacement 0 of readable and of writable elements.
+/// - `from` is displacement 0 of elements of `sent` that are readable until the call returns.
+/// - `to` is displacement 0 of elements of `expected` that are writable until the call returns.
 unsafe fn exchanged(
     world: &Communicator,
     other: usize,
@@ -57,7 +59,8 @@ unsafe fn exchanged(
     let messages = world.messages();
     let tag = 5;
     let finish = |operation: Result<Operation>| operation.and_then(|op| messages.finish(op));
-    // SAFETY: the caller's promise; both operations end before the function does.
+    // SAFETY: `from` is readable and `to` is writable until this function returns (both conditions of `#
+    // Safety`), and both operations end before this function returns.
     unsafe {
         let receive = || messages.receive(to, expected, room, Source::Rank(other), Tag::Is(tag));
         let early = (way == Way::Early).then(&receive);
@@ -89,7 +92,7 @@ fn mismatch(result: Result<Status>, other: usize, bytes: usize) -> Error {
     error
 }
 
-/// Every mode, every way to receive, every length; from ordinary and from shared memory.
+/// Tests every mode, every way to receive and every length, from ordinary and from shared memory.
 fn every_way(world: &Communicator) {
     let other = world.size() - 1 - world.rank();
     let (int, float) = (plan(Named::INT), plan(Named::FLOAT));
@@ -113,7 +116,7 @@ fn every_way(world: &Communicator) {
                     let go = |expected: &Plan, to: &mut [u32]| {
                         let source = (from.as_ptr().cast(), &int, n as u64);
                         let target = (to.as_mut_ptr().cast(), expected, n as u64 + 3);
-                        // SAFETY: the slices hold the elements.
+                        // SAFETY: the slices of `source` and `target` hold the elements and outlive the call.
                         unsafe { exchanged(world, other, (mode, way), source, target) }
                     };
                     let error = mismatch(go(&float, to), other, 4 * n);
@@ -121,7 +124,7 @@ fn every_way(world: &Communicator) {
                     let text = format!("{times}float 4 expected, {times}integer 4 sent");
                     assert!(error.to_string().ends_with(&text), "{error}");
                     assert!(to.iter().all(|&value| value == 1), "{name}: it was written to");
-                    // The job goes on, and what matches comes.
+                    // The job continues, and a matching message arrives.
                     let status = go(&int, to).unwrap();
                     assert_eq!(status.bytes, 4 * n as u64, "{name}");
                     assert!(to[..n] == *from && to[n..] == [1; 3], "{name}");
@@ -161,7 +164,7 @@ fn every_way_is_checked_between_memories() {
     ranks_with(2, "every_way_is_checked_between_memories", &env, every_way);
 }
 
-/// What may meet, and what may not: types of the sender and of the receiver, elements, verdict.
+/// Tests pairs of types: the sender's type and count, the receiver's type and count, and whether they match.
 fn meetings(world: &Communicator) {
     let other = world.size() - 1 - world.rank();
     let named = Datatype::named;
@@ -199,7 +202,7 @@ fn meetings(world: &Communicator) {
         (pair.clone(), 2, packed, 100, true),
         (column.clone(), 2, row.clone(), 2, true),
         (row.clone(), 1, column.clone(), 3, true),
-        // Ends inside an element, at and inside its second member.
+        // The message ends inside an element: at its second member, or inside that member.
         (front.clone(), 1, pair.clone(), 2, true),
         (front.clone(), 1, column.clone(), 1, true),
         (front, 2, pair.clone(), 4, false),
@@ -207,7 +210,7 @@ fn meetings(world: &Communicator) {
         (named(Named::INT), 2, pair.clone(), 1, false),
         (named(Named::DOUBLE), 0, named(Named::INT), 3, true),
         (Datatype::contiguous(0, &pair).unwrap(), 3, named(Named::CHAR), 0, true),
-        // Many elements of a large type, compared at once.
+        // Many elements of a large type, which one comparison checks.
         (Datatype::contiguous(10_000, &pair).unwrap(), 3, pair.clone(), 30_000, true),
         (column, 10_000, pair, 60_000, true),
     ] {
@@ -221,7 +224,8 @@ fn meetings(world: &Communicator) {
             let mut to = vec![1u8; room_of(&b, room)];
             let source = (from[64..].as_ptr(), &a, n);
             let target = (to[64..].as_mut_ptr(), &b, room);
-            // SAFETY: the vectors hold the elements, also those with a negative lower bound.
+            // SAFETY: the vectors hold the elements, even of types with a negative lower bound, and outlive
+            // the call.
             let result =
                 unsafe { exchanged(world, other, (SendMode::Standard, way), source, target) };
             let bytes = a.packed_bytes(n).unwrap();
@@ -247,7 +251,8 @@ fn what_matches_arrives_at_oneself() {
     ranks_with(1, "what_matches_arrives_at_oneself", &[CHECKED], meetings);
 }
 
-/// Too long comes first: nothing is known of the front of such a message.
+/// A message that is too long gives the error "truncated", because the check knows no types for the part that
+/// fits.
 #[test]
 fn messages_too_long_are_truncated() {
     ranks_with(2, "messages_too_long_are_truncated", &[CHECKED], |world| {
@@ -257,14 +262,14 @@ fn messages_too_long_are_truncated() {
             let source = (data.as_ptr().cast(), &int, n as u64);
             let target = (got.as_mut_ptr().cast(), &float, n as u64 - 1);
             let how = (SendMode::Copied, Way::Now);
-            // SAFETY: the vectors hold the elements.
+            // SAFETY: the vectors of `source` and `target` hold the elements and outlive the call.
             let result = unsafe { exchanged(world, other, how, source, target) };
             assert_eq!(result.unwrap_err().kind(), ErrorKind::Truncated);
         }
     });
 }
 
-/// Without the variable nobody is told.
+/// Without the variable, no rank gets an error.
 #[test]
 fn unchecked_messages_are_bytes() {
     ranks_with(2, "unchecked_messages_are_bytes", &[("TYPEPACK_CHECK_TYPES", "0")], |world| {
@@ -274,7 +279,7 @@ fn unchecked_messages_are_bytes() {
             let source = (data.as_ptr().cast(), &int, n as u64);
             let target = (got.as_mut_ptr().cast(), &float, n as u64);
             let how = (SendMode::Copied, Way::Now);
-            // SAFETY: the vectors hold the elements.
+            // SAFETY: `data` and `got` hold the elements and outlive the call.
             unsafe { exchanged(world, other, how, source, target) }.unwrap();
             assert!(got == data);
         }
@@ -283,10 +288,10 @@ fn unchecked_messages_are_bytes() {
 
 // ---- collective calls ----
 
-/// Elements of each rank, 4 bytes each.
+/// Numbers of elements per rank; an element has 4 bytes.
 const SHARES: [usize; 3] = [1, 500, 5_000];
 
-/// `size` parts of `n` elements in a vector.
+/// Returns the parts of `n` elements in a vector.
 fn parts<'a>(memory: &mut [u32], n: usize, plan: &'a Plan) -> Vec<Part<'a>> {
     let part =
         |chunk: &mut [u32]| Part { origin: chunk.as_mut_ptr().cast(), plan, count: n as u64 };
@@ -297,7 +302,7 @@ fn kind(result: Result<()>) -> Option<ErrorKind> {
     result.err().map(|error| error.kind())
 }
 
-/// Every operation with one rank, `odd`, that takes part with other types, or none.
+/// Tests every operation with one rank, `odd`, that passes other types, or with no such rank.
 fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
     let (rank, size) = (world.rank(), world.size());
     let (int, float) = (plan(Named::INT), plan(Named::FLOAT));
@@ -312,8 +317,8 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
             count: n as u64,
         };
 
-        // Who depends on the odd rank, or is it, fails; the others do not.
-        // SAFETY: the vectors hold the parts.
+        // The odd rank and the ranks that depend on it fail; the other ranks do not.
+        // SAFETY: `one` holds the part and outlives the call.
         let result = unsafe { world.broadcast_raw(own(&mut one), root) };
         let fails = odd.is_some_and(|odd| depends(rank, odd, root, size));
         assert_eq!(kind(result).is_some(), fails, "broadcast {rank} {odd:?} {root}");
@@ -321,25 +326,25 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
 
         one.fill(rank as u32);
         let rows = parts(&mut all, n, mine);
-        // SAFETY: as above.
+        // SAFETY: `one` and the vector of `rows` hold the parts, are disjoint and outlive the gather.
         let result = unsafe { world.gather_raw(Some(own(&mut one)), &rows, root) };
         // The root's own part has the root's types.
         let expected = odd.is_some() && rank == root;
         assert_eq!(kind(result), expected.then_some(ErrorKind::Type));
 
-        // SAFETY: as above.
+        // SAFETY: `one` and the vector of `rows` hold the parts, are disjoint and outlive the scatter.
         let result = unsafe { world.scatter_raw(&rows, Some(own(&mut one)), root) };
         let expected = odd.is_some_and(|odd| if odd == root { rank != root } else { is_odd });
         assert_eq!(kind(result), expected.then_some(ErrorKind::Type));
 
-        // SAFETY: as above.
+        // SAFETY: `one` and the vector of `rows` hold the parts, are disjoint and outlive the allgather.
         let result = unsafe { world.allgather_raw(Some(own(&mut one)), &rows) };
         assert_eq!(kind(result).is_some(), odd.is_some(), "allgather {rank} {odd:?}");
 
         let mut others = vec![5u32; n * size];
         let sent = parts(&mut others, n, mine);
         for sent in [Some(&sent[..]), None] {
-            // SAFETY: as above.
+            // SAFETY: the vectors of `sent` and `rows` hold the parts, are disjoint and outlive the call.
             let result = unsafe { world.alltoall_raw(sent, &rows) };
             assert_eq!(kind(result), odd.map(|_| ErrorKind::Type), "alltoall {rank} {odd:?}");
         }
@@ -347,7 +352,8 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
         let count = n as u64;
         let add = Combine::user(|lower, upper, _, elements| {
             for i in 0..elements as usize {
-                // SAFETY: called with two vectors of so many elements.
+                // SAFETY: the reduction passes two vectors of as many elements, and `i` is below their
+                // number.
                 unsafe {
                     let (lower, upper) = (lower.cast::<u32>().add(i), upper.cast::<u32>().add(i));
                     upper.write_unaligned(upper.read_unaligned() + lower.read_unaligned());
@@ -356,7 +362,7 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
         });
         let (from, mut to) = (vec![2u32; n], vec![0u32; n]);
         let target = to.as_mut_ptr().cast();
-        // SAFETY: as above.
+        // SAFETY: the vectors at `from` and `target` hold `count` elements and outlive the reduction.
         let result = unsafe {
             world.reduce_raw(Some(from.as_ptr().cast()), target, mine, count, &add, root)
         };
@@ -364,7 +370,7 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
             assert_eq!(result.is_err(), odd.is_some(), "reduce {odd:?} {root}");
             assert!(odd.is_some() || to.iter().all(|&value| value == 2 * size as u32));
         }
-        // SAFETY: as above.
+        // SAFETY: the vectors at `from` and `target` hold `count` elements and outlive the allreduce.
         let result =
             unsafe { world.allreduce_raw(Some(from.as_ptr().cast()), target, mine, count, &add) };
         assert_eq!(result.is_err(), odd.is_some(), "allreduce {rank} {odd:?}");
@@ -373,7 +379,7 @@ fn collectives(world: &Communicator, odd: Option<usize>, root: usize) {
     }
 }
 
-/// Whether `rank` gets a broadcast of `root` through `odd`, whose types are others than everybody's.
+/// Returns whether `rank` gets a broadcast of `root` through `odd`, the rank with other types.
 fn depends(rank: usize, odd: usize, root: usize, size: usize) -> bool {
     let relative = |rank: usize| (rank + size - root) % size;
     let (mut at, odd) = (relative(rank), relative(odd));
@@ -391,7 +397,7 @@ fn depends(rank: usize, odd: usize, root: usize, size: usize) -> bool {
     }
 }
 
-/// Every root and every odd rank that differ in kind.
+/// Tests all kinds of roots and odd ranks.
 fn collectives_of_all(world: &Communicator) {
     let size = world.size();
     for root in [0, size - 1] {
@@ -417,7 +423,7 @@ fn collective_calls_of_eight_are_checked() {
     ranks_with(8, "collective_calls_of_eight_are_checked", &[CHECKED], collectives_of_all);
 }
 
-/// This rank's own part goes nowhere, and is compared all the same.
+/// The part that a rank sends to itself is compared too.
 #[test]
 fn own_parts_are_checked() {
     ranks_with(2, "own_parts_are_checked", &[CHECKED], |world| {
@@ -426,7 +432,7 @@ fn own_parts_are_checked() {
         let own = Part { origin: one.as_mut_ptr().cast(), plan: &int, count: 3 };
         let mut rows = parts(&mut all, 3, &int);
         rows[rank].plan = &float;
-        // SAFETY: the arrays hold the parts.
+        // SAFETY: the arrays of `own` and `rows` hold the parts and outlive the call.
         let result = unsafe { world.allgather_raw(Some(own), &rows) };
         let error = result.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Type);

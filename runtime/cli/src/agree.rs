@@ -1,30 +1,31 @@
-//! How a job ends early: every rank with the same exit code, and one rank with one line.
+//! Ends a job early: all ranks end with the same exit code, and one rank prints one line.
 //!
-//! What one rank finds out (a file is missing) the others cannot know, and what all find out (a bad
-//! argument) only one shall say. `main.rs` and `halo/job.rs` pass every check through [`agree`].
+//! If one rank finds an error (a missing file), the other ranks do not know. If all ranks find an error (a
+//! bad argument), only one rank should print it. So `main.rs` and `halo/job.rs` pass every check through
+//! [`agree`].
 
 use std::fmt;
 use std::io::Write;
 
 use typepack::{Communicator, Error, ErrorKind, Op};
 
-/// Exit code of a bad argument.
+/// The exit code of a bad argument.
 pub const USAGE: u8 = 2;
-/// Exit code of everything else that fails.
+/// The exit code of every other failure.
 pub const FAILURE: u8 = 1;
 
 /// Prints the one line that explains why the program ends.
 pub fn say(line: impl fmt::Display) {
-    // Where stderr is gone too, the exit code is all that is left to tell (`eprintln!` panics).
+    // If stderr is closed, the exit code is the only report (`eprintln!` would panic).
     let _nobody_reads = writeln!(std::io::stderr(), "typepack: {line}");
 }
 
-/// Why a rank stops.
+/// The reason why a rank stops.
 #[derive(Debug)]
 pub enum Stop {
-    /// All ranks know, and the line has been printed.
+    /// All ranks know the error, and one rank has printed it.
     Agreed(u8),
-    /// This rank's library call failed.
+    /// A library call of this rank failed.
     Library(Error),
 }
 
@@ -35,12 +36,12 @@ impl From<Error> for Stop {
 }
 
 impl Stop {
-    /// Prints the line that is still owed, if any, and gives the exit code.
+    /// Prints the error if no rank has printed it yet, and returns the exit code.
     pub fn report(self) -> u8 {
         match self {
             Self::Agreed(code) => code,
             Self::Library(error) => {
-                // The launcher says which rank has died and why; the others have nothing to add.
+                // The launcher reports the rank that has died, so this rank prints nothing.
                 if error.kind() != ErrorKind::ProcAborted {
                     say(error);
                 }
@@ -50,11 +51,11 @@ impl Stop {
     }
 }
 
-/// Goes on when `result` is good on every rank. Otherwise the lowest rank with an error prints it
-/// as `typepack: <error>`, and only then any rank ends, so that mpiexec, which ends a job with its
-/// first failing rank, cannot cut the line off.
+/// Returns the value of `result` if no rank has an error. Otherwise the lowest rank with an error prints it
+/// as `typepack: <error>`. All ranks wait for the line before they end, because `mpiexec` ends the job with
+/// the first failing rank and could lose the line.
 pub fn agree<T>(comm: &Communicator, result: Result<T, String>, code: u8) -> Result<T, Stop> {
-    // Lossless: ranks are few.
+    // Lossless: a job has at most 4096 ranks.
     let size = comm.size() as i64;
     let mut first = [if result.is_ok() { size } else { comm.rank() as i64 }];
     comm.allreduce(&mut first, Op::Min)?;

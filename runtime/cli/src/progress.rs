@@ -1,15 +1,15 @@
-//! A progress bar that survives `mpiexec`.
+//! A progress bar that works under `mpiexec`.
 //!
-//! Under mpiexec the rank's stderr is a pipe, while the user sits at a terminal at its other end:
-//! mpiexec says so, and passes on lines that end in a carriage return. So the bar is drawn here in
-//! the simplest way there is: text, then a carriage return. Without a terminal nothing is drawn.
+//! Under `mpiexec` the stderr of a rank is a pipe. `mpiexec` tells the rank if there is a terminal at the
+//! other end, and forwards lines that end in a carriage return at once. So this file draws the bar as a line
+//! of text and a carriage return. Without a terminal it draws nothing.
 
 use std::io::{self, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
-/// A bar over `length` steps on stderr, or a silent one when `shown` is false.
+/// Returns a bar over `length` steps on stderr, or a hidden bar if `shown` is false.
 pub fn bar(length: u64, shown: bool, what: &'static str) -> ProgressBar {
     if !shown {
         return ProgressBar::hidden();
@@ -22,13 +22,13 @@ pub fn bar(length: u64, shown: bool, what: &'static str) -> ProgressBar {
     }
 }
 
-/// Takes the bar off the screen.
+/// Removes the bar from the screen.
 pub fn finish(bar: &ProgressBar) {
     let drawn = !bar.is_hidden();
     bar.finish_and_clear();
     if drawn {
         let width = usize::from(WIDTH);
-        // As for every drawing of the bar: if the terminal is gone, nobody misses it.
+        // A failure to draw the bar does no harm: the terminal is gone.
         let _nobody_watches = io::stderr().write_all(format!("{:width$}\r", "").as_bytes());
     }
 }
@@ -65,17 +65,17 @@ impl TermLike for CarriageReturns {
     }
 
     fn write_str(&self, text: &str) -> io::Result<()> {
-        // Padding that indicatif adds is not a line of its own.
+        // indicatif also writes pure padding, which must not become a line.
         let text = text.trim_end();
         if text.is_empty() {
             return Ok(());
         }
-        // Blanks up to the full width cover the line before.
+        // Blanks up to the full width overwrite the previous text.
         let width = usize::from(WIDTH);
         io::stderr().write_all(format!("{text:<width$}\r").as_bytes())
     }
 
-    /// Comes before every line, which covers the old one anyway: clearing first would flicker.
+    /// Does nothing: the next line overwrites the old text, and clearing the line first would flicker.
     fn clear_line(&self) -> io::Result<()> {
         Ok(())
     }
@@ -85,5 +85,5 @@ impl TermLike for CarriageReturns {
     }
 }
 
-/// Time between two looks at the bar; drawing is limited again by the bar itself.
+/// The time between two updates of the bar. The bar itself limits how often it draws.
 pub const TICK: Duration = Duration::from_millis(50);

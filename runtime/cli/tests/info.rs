@@ -1,4 +1,4 @@
-//! `typepack info` as a user calls it, alone and with a variable set.
+//! Runs `typepack info` like a user, alone and with a variable set.
 
 use std::process::{Command, Output};
 
@@ -36,7 +36,8 @@ fn all_parts_are_there() {
     assert!(text(&info(&["--functions"], &[]).stdout).contains("MPI_Send"));
 }
 
-/// What keeps a program from starting is what one asks this command about.
+/// A user calls `typepack info` because a bad variable keeps a program from starting. So the command shows
+/// the value before it fails.
 #[test]
 fn a_bad_value_is_shown_before_it_is_refused() {
     let done = info(&[], &[("TYPEPACK_EAGER_LIMIT", "plenty")]);

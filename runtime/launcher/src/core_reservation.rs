@@ -1,38 +1,39 @@
-//! Cores that this job may count on: no other typepack job of this machine has bound ranks there.
+//! Reserves cores for this job, so that two typepack jobs on one machine do not bind ranks to the same core.
 //!
-//! Between `placement.rs` and `start.rs`. Two jobs that both bind their first rank to the first
-//! core share that core while others idle; MPI users know it as the job that is half as fast on
-//! some days. A core is reserved by a name that dies with the claimer (`sys/name_lock.rs`).
+//! `placement.rs` chooses cores, this file reserves them, and `start.rs` binds the ranks. Without a
+//! reservation, two jobs would both bind their first rank to the first core and share it while other cores
+//! are idle. A reservation is a lock on a name, which the kernel releases when the job ends
+//! (`sys/name_lock.rs`).
 
 use typepack_job::shm::topology::CpuInfo;
 use typepack_job::sys::name_lock::{self, NameLock};
 
 use crate::placement::{Core, Plan, place, widened};
 
-/// The cores of a job's ranks, held until it is dropped.
+/// The cores of a job's ranks. They are reserved until this value is dropped.
 #[derive(Debug, Default)]
 pub struct Reservation {
-    /// Where each rank is bound, `None` when they are not bound.
+    /// The core that each rank is bound to, or `None` if the ranks are not bound.
     pub cores: Option<Vec<Core>>,
-    /// Other jobs hold cores that this one would have needed.
+    /// Whether other jobs have reserved cores that this job needs.
     pub crowded: bool,
-    /// Each rank has a core that no other job counts on.
+    /// Whether each rank has a core that no other job has reserved.
     pub exclusive: bool,
     locks: Vec<(usize, NameLock)>,
 }
 
-/// Places `ranks` ranks on cores that nobody holds, and holds them.
+/// Places `ranks` ranks on cores that no job has reserved, and reserves these cores.
 pub fn place_and_reserve(table: &[CpuInfo], ranks: usize, plan: Plan) -> Reservation {
     place_with(table, ranks, plan, |cpu| match name_lock::lock(&format!("typepack-cpu-{cpu}")) {
         Ok(Some(lock)) => Answer::Ours(Some(lock)),
         Ok(None) => Answer::Taken,
-        // Where there are no such names nobody can be asked: bind as if alone.
+        // Without name locks other jobs are unknown, so this job binds as if it were alone.
         Err(_) => Answer::Ours(None),
     })
 }
 
-/// Lets ranks that share larger parts of the machine run on all of them; where there are too few
-/// free cores to count on, these parts have room all the same.
+/// Widens the binding of each rank to a larger part of the machine. If there are too few free cores, the
+/// ranks are placed on all cores, because several ranks may share a part.
 fn shared(table: &[CpuInfo], ranks: usize, plan: Plan, mut reserved: Reservation) -> Reservation {
     let cores = reserved.cores.take().or_else(|| place(table, ranks, plan));
     reserved.cores =
@@ -45,8 +46,7 @@ enum Answer<C> {
     Taken,
 }
 
-/// [`place_and_reserve`] with any means of reserving. Taken cores are left out and the rest placed
-/// anew, so that a job fits itself into what is free; each turn loses a core, so it ends.
+/// Does the work of [`place_and_reserve`] with the function `lock`, which reserves a core.
 fn place_with(
     table: &[CpuInfo],
     ranks: usize,
@@ -57,6 +57,8 @@ fn place_with(
     if plan.is_shared() { shared(table, ranks, plan, reserved) } else { reserved }
 }
 
+/// Places and reserves. If another job holds a chosen core, the loop removes the core from the table and
+/// places all ranks again on the remaining cores. Each turn removes a core, so the loop ends.
 fn reserve_cores(
     table: &[CpuInfo],
     ranks: usize,
@@ -66,7 +68,7 @@ fn reserve_cores(
     let mut free = table.to_vec();
     let mut reserved = Reservation::default();
     while let Some(cores) = place(&free, ranks, plan) {
-        // Ranks that share are more than the cores: nobody has one for itself.
+        // There are more ranks than cores, so no rank can have a core alone.
         if plan.is_shared() && crate::placement::cores(&free).len() < ranks {
             break;
         }
@@ -92,7 +94,7 @@ fn reserve_cores(
         };
         let name = core_name(table, taken);
         for (cpu, info) in free.iter_mut().enumerate() {
-            // The whole core, of which a thread may have been asked for.
+            // Removes the whole core, even if only one of its threads was chosen.
             info.allowed &= !taken.cpus.contains(&cpu) && name_of(table, cpu) != name;
         }
         reserved.crowded = true;
@@ -101,7 +103,8 @@ fn reserve_cores(
     reserved
 }
 
-/// The lowest CPU of a core, allowed or not: the same for all jobs, whatever they may use.
+/// Returns the lowest CPU of a core, allowed or not. All jobs get the same number, whatever CPUs they may
+/// use.
 fn core_name(table: &[CpuInfo], core: &Core) -> usize {
     name_of(table, core.cpus[0])
 }

@@ -1,13 +1,14 @@
-//! The output of the ranks on its way to ours.
+//! Forwards the output of the ranks to mpiexec's standard output and standard error.
 //!
-//! `watch.rs` polls the pipes of the ranks and our two outputs and calls in here; `lines.rs` cuts
-//! lines. A reader of ours that is slow holds back the ranks by their own full pipes, and never
-//! the launcher: it still hears signals and deaths.
+//! `watch.rs` polls the pipes of the ranks and the two outputs of mpiexec, and calls this file. `lines.rs`
+//! cuts the output into lines. If the reader of mpiexec's output is slow, the pipes of the ranks become full
+//! and the ranks wait. The launcher never waits, so it still handles signals and deaths.
 //!
-//! Invariants: a line enters a queue in one piece, so lines of different ranks never mix; where
-//! standard output and error are the same file they share one queue, so that a line cut by a
-//! partial write is not continued by another; a last line that was not ended is ended here when
-//! something else follows it.
+//! Invariants:
+//! - A line enters a queue in one piece, so lines of different ranks never mix.
+//! - If standard output and standard error are the same file, they share one queue, so that after a partial
+//!   write the rest of the line comes next.
+//! - If the last line of a rank has no newline, this file adds the newline before other output follows.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,13 +17,13 @@ use typepack_job::sys::stream::{self, Output, Transfer};
 
 use crate::lines::Lines;
 
-/// Bytes that may wait for our reader before the ranks' pipes are left alone.
+/// Bytes that may wait in a queue. Above this limit mpiexec does not read from the ranks' pipes.
 const QUEUE_LIMIT: usize = 1 << 20;
 
-/// Bytes read from a rank at a time: what a pipe holds.
+/// Bytes read from a rank at a time: the capacity of a pipe.
 const READ: usize = 64 << 10;
 
-/// Which output.
+/// An output of mpiexec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -40,27 +41,27 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source whose lines go to `stream`, each with `label` before it.
+    /// Makes a source whose lines go to `stream`, each after `label`.
     ///
     /// # Errors
     ///
-    /// The kernel's answer.
+    /// Returns the error of the system call.
     pub fn new(fd: OwnedFd, stream: Stream, label: Option<String>) -> io::Result<Self> {
         stream::set_nonblocking(fd.as_fd())?;
         Ok(Self { fd: Some(fd), stream, lines: Lines::new(label) })
     }
 
-    /// For polling, `None` after the end of the stream.
+    /// Returns the descriptor to poll, or `None` after the end of the stream.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.fd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Where it goes.
+    /// Returns the output that the lines go to.
     pub fn stream(&self) -> Stream {
         self.stream
     }
 
-    /// Reads once and queues what has become whole lines. Returns whether there may be more.
+    /// Reads once and queues the complete lines. Returns whether there may be more to read.
     pub fn pump(&mut self, outputs: &mut Outputs) -> bool {
         let Some(fd) = &self.fd else { return false };
         let mut buffer = [0_u8; READ];
@@ -74,7 +75,7 @@ impl Source {
                 true
             }
             Ok(Transfer::Later) => false,
-            // A pipe that cannot be read any more is at its end, whatever the reason.
+            // A pipe that fails to read is treated as ended.
             Ok(Transfer::Closed) | Err(_) => {
                 self.finish(outputs);
                 false
@@ -94,12 +95,12 @@ impl Source {
     }
 }
 
-/// What writing to an output came to, where it matters.
+/// A failure to write to standard output.
 #[derive(Debug)]
 pub enum Trouble {
-    /// Nobody reads our standard output any more.
+    /// The reader of standard output has closed it.
     Closed,
-    /// It cannot be written.
+    /// Writing failed with this error.
     Failed(io::Error),
 }
 
@@ -107,9 +108,9 @@ pub enum Trouble {
 struct Sink {
     output: Option<Output>,
     queue: Vec<u8>,
-    /// Bytes of `queue` already written.
+    /// Bytes of `queue` that are already written.
     done: usize,
-    /// The last line queued has no end and will not be continued.
+    /// The last queued line has no newline, and its rank will not continue it.
     unended: bool,
 }
 
@@ -133,12 +134,12 @@ impl Sink {
             let trouble = match output.write(&self.queue[self.done..]) {
                 Ok(Transfer::Moved(n)) => {
                     self.done += n;
-                    // A queue that never runs empty must not grow for ever.
+                    // A queue that never becomes empty must not grow without limit.
                     if self.done > QUEUE_LIMIT {
                         self.queue.drain(..self.done);
                         self.done = 0;
                     }
-                    // One write per poll where a second one might block.
+                    // A second write could block, so there is one write per poll.
                     if output.must_poll() && self.waiting() > 0 {
                         return Ok(());
                     }
@@ -159,16 +160,16 @@ impl Sink {
     }
 }
 
-/// Our standard output and error, with what waits for them.
+/// The standard output and standard error of mpiexec, with their queues.
 #[derive(Debug)]
 pub struct Outputs {
-    /// One sink when both are the same file, else two, standard output first.
+    /// One sink if both are the same file, else two sinks, standard output first.
     sinks: Vec<Sink>,
     terminals: [bool; 2],
 }
 
 impl Outputs {
-    /// The launcher's standard streams. One that is closed swallows what is written.
+    /// Opens the standard streams of mpiexec. Output to a closed stream is discarded.
     pub fn standard() -> Self {
         let out = Output::new(io::stdout().as_fd());
         let err = Output::new(io::stderr().as_fd());
@@ -181,7 +182,7 @@ impl Outputs {
         Self { sinks, terminals }
     }
 
-    /// Whether the output is a terminal.
+    /// Returns whether the output is a terminal.
     pub fn is_terminal(&self, stream: Stream) -> bool {
         self.terminals[stream as usize]
     }
@@ -191,7 +192,7 @@ impl Outputs {
         &mut self.sinks[last.min(stream as usize)]
     }
 
-    /// Where the next piece for `stream` goes, at the start of a line.
+    /// Returns the queue of `stream`, after ending an unfinished line.
     fn queue(&mut self, stream: Stream) -> &mut Vec<u8> {
         let sink = self.sink(stream);
         if std::mem::take(&mut sink.unended) {
@@ -200,7 +201,7 @@ impl Outputs {
         &mut sink.queue
     }
 
-    /// Queues a line of our own for standard error.
+    /// Queues a line of mpiexec for standard error.
     pub fn tell(&mut self, line: &str) {
         let queue = self.queue(Stream::Err);
         queue.extend_from_slice(b"mpiexec: ");
@@ -208,23 +209,23 @@ impl Outputs {
         queue.push(b'\n');
     }
 
-    /// Queues text of our own for standard output.
+    /// Queues text of mpiexec for standard output.
     pub fn show(&mut self, text: &str) {
         self.queue(Stream::Out).extend_from_slice(text.as_bytes());
     }
 
-    /// Whether more may be read for `stream`.
+    /// Returns whether the queue of `stream` has room for more output.
     pub fn has_room(&self, stream: Stream) -> bool {
         let last = self.sinks.len() - 1;
         self.sinks[last.min(stream as usize)].waiting() < QUEUE_LIMIT
     }
 
-    /// Whether nothing waits.
+    /// Returns whether all queues are empty.
     pub fn is_empty(&self) -> bool {
         self.sinks.iter().all(|sink| sink.waiting() == 0)
     }
 
-    /// The outputs that something waits for, for polling.
+    /// Returns the outputs whose queues are not empty, for polling.
     pub fn waiting(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.sinks
             .iter()
@@ -232,12 +233,12 @@ impl Outputs {
             .filter_map(|sink| sink.output.as_ref().map(Output::fd))
     }
 
-    /// Writes what the outputs take. Trouble with standard error is not told: there is nowhere to
-    /// tell it, and it ends no job.
+    /// Writes as much as the outputs take. A failure of standard error is ignored, because there is no other
+    /// place to report it; the job continues.
     ///
     /// # Errors
     ///
-    /// [`Trouble`] with standard output, once.
+    /// Returns [`Trouble`] if writing to standard output fails. Later calls succeed and write nothing.
     pub fn flush(&mut self) -> Result<(), Trouble> {
         let mut sinks = self.sinks.iter_mut();
         let result = sinks.next().map_or(Ok(()), Sink::flush);

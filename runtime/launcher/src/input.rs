@@ -1,8 +1,8 @@
-//! Our standard input on its way to rank 0.
+//! Forwards mpiexec's standard input to rank 0.
 //!
-//! `watch.rs` polls and calls in here. The ranks are in process groups of their own, in the
-//! background of the terminal: rank 0 reading the terminal itself would be stopped by SIGTTIN, so
-//! it reads a pipe that is filled here.
+//! `watch.rs` polls and calls this file. Each rank is a separate process group in the background of the
+//! terminal, so SIGTTIN would stop rank 0 if it read the terminal itself. So rank 0 reads a pipe, and this
+//! file fills the pipe.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use typepack_job::sys::stream::{self, Transfer};
 
-/// How long to leave a terminal alone that belongs to somebody else at the moment.
+/// How long mpiexec waits before it tries again to read a terminal while it is in the background.
 const BACKGROUND_PAUSE: Duration = Duration::from_millis(200);
 
-/// The way of our standard input to rank 0.
+/// The connection from mpiexec's standard input to rank 0.
 #[derive(Debug)]
 pub struct Input {
     from: OwnedFd,
@@ -24,34 +24,34 @@ pub struct Input {
 }
 
 impl Input {
-    /// Input from our standard input to the writing end of rank 0's pipe.
+    /// Connects mpiexec's standard input to the writing end of rank 0's pipe.
     ///
     /// # Errors
     ///
-    /// The kernel's answer.
+    /// Returns the error of the system call.
     pub fn new(to: OwnedFd) -> io::Result<Self> {
         stream::set_nonblocking(to.as_fd())?;
         let from = stream::input(io::stdin().as_fd())?;
         Ok(Self { from, to: Some(to), waiting: Vec::new(), at_end: false, paused_until: None })
     }
 
-    /// The descriptor to wait on for more input, `None` while none is wanted.
+    /// Returns the descriptor to poll for more input, or `None` while no input is needed.
     pub fn source(&self, now: Instant) -> Option<BorrowedFd<'_>> {
         let wanted = self.to.is_some() && self.waiting.is_empty() && !self.at_end;
         (wanted && self.paused_until.is_none_or(|until| until <= now)).then(|| self.from.as_fd())
     }
 
-    /// Rank 0's pipe while something waits for it, to hear when there is room.
+    /// Returns rank 0's pipe, to poll for room, or `None` if no input waits to be written.
     pub fn target(&self) -> Option<BorrowedFd<'_>> {
         self.to.as_ref().filter(|_| !self.waiting.is_empty()).map(AsFd::as_fd)
     }
 
-    /// When to look again although nothing happens.
+    /// Returns the time to try again to read a terminal, if mpiexec is in the background.
     pub fn deadline(&self) -> Option<Instant> {
         self.paused_until.filter(|_| self.to.is_some() && !self.at_end)
     }
 
-    /// Reads what is there; call it when the source polls as readable.
+    /// Reads the available input. Call this when the source polls as readable.
     pub fn read(&mut self, now: Instant) {
         if self.source(now).is_none() {
             return;
@@ -65,13 +65,13 @@ impl Input {
         match stream::read(self.from.as_fd(), &mut buffer) {
             Ok(Transfer::Moved(n)) => self.waiting.extend_from_slice(&buffer[..n]),
             Ok(Transfer::Later) => {}
-            // A terminal whose foreground changed in between (EIO), or an input that cannot be
-            // read at all: for rank 0 it ends here.
+            // Reading fails if the terminal's foreground group has just changed (EIO), or if the input
+            // cannot be read at all. In both cases the input of rank 0 ends.
             Ok(Transfer::Closed) | Err(_) => self.at_end = true,
         }
     }
 
-    /// Writes to rank 0 what it takes, and closes its input after the last byte.
+    /// Writes as much as rank 0's pipe takes, and closes the pipe after the last byte.
     pub fn write(&mut self) {
         let Some(to) = &self.to else { return };
         while !self.waiting.is_empty() {

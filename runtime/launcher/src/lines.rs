@@ -1,22 +1,22 @@
-//! Cutting a rank's output into lines.
+//! Cuts a rank's output into lines.
 //!
-//! `forward.rs` feeds it what came out of a pipe and gets what may go on. A line goes on when it
-//! is complete; a carriage return completes one too, so that progress displays are seen as they
-//! come. What is left at the end of the stream goes on as it is.
+//! `forward.rs` passes the bytes of a pipe to this file and gets the complete lines back. A newline completes
+//! a line. A carriage return completes a line too, so that progress displays appear at once. At the end of
+//! the stream, the unfinished line is returned too.
 //!
-//! Invariant: everything fed comes out once, in order, with nothing added but labels.
+//! Invariant: all bytes come out once, in order, and only labels are added.
 
 use memchr::{memchr2, memrchr2};
 
-/// The longest line that is kept together, in bytes; a longer one goes on in pieces, since a rank
-/// that never ends its line must not fill our memory.
+/// The longest line in bytes that stays in one piece. A longer line is cut, because a rank that never ends
+/// its line must not fill the memory of mpiexec.
 const MAX_LINE: usize = 16 << 20;
 
-/// Where in a line the next byte is.
+/// The position of the next byte in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Start,
-    /// After a carriage return: a newline still belongs to the line before.
+    /// After a carriage return; a newline here still belongs to the previous line.
     AfterReturn,
     Middle,
 }
@@ -30,12 +30,12 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// An empty stream whose lines get `label` put before them.
+    /// Makes an empty stream, whose lines come out after `label`.
     pub fn new(label: Option<String>) -> Self {
         Self { partial: Vec::new(), label, at: At::Start }
     }
 
-    /// Takes `bytes`; appends to `out` what has become complete.
+    /// Takes `bytes` and appends the complete lines to `out`.
     pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let complete = memrchr2(b'\n', b'\r', bytes).map_or(0, |i| i + 1);
         let (whole, rest) = bytes.split_at(complete);
@@ -54,7 +54,7 @@ impl Lines {
         }
     }
 
-    /// Appends to `out` the line that was not ended.
+    /// Appends the unfinished line to `out`.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         let partial = std::mem::take(&mut self.partial);
         self.emit(&partial, out);
@@ -88,7 +88,7 @@ impl Lines {
 mod tests {
     use super::*;
 
-    /// Feeds the pieces, notes what has come out after each, and ends the stream.
+    /// Feeds the pieces and ends the stream. Returns the output after each piece and after the end.
     fn run(label: Option<&str>, pieces: &[&str]) -> Vec<String> {
         let mut lines = Lines::new(label.map(str::to_owned));
         let mut seen = Vec::new();

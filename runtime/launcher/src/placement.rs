@@ -1,49 +1,51 @@
-//! Which rank runs where: a pure function of the topology table.
+//! Chooses the cores of the ranks: a pure function of the topology table.
 //!
-//! After `topology.rs`, before `core_reservation.rs`, which keeps jobs apart, and `start.rs`, which turns the
-//! answer into affinity masks.
+//! `topology.rs` makes the table. `core_reservation.rs` calls this file and keeps jobs apart, and `start.rs`
+//! turns the cores into affinity masks.
 //!
-//! Rules: one rank per core, on all of the core's allowed hardware threads, when there are enough
-//! cores, else no binding at all. Ranks are dealt to NUMA nodes in consecutive blocks, in
-//! proportion to the nodes' cores (every memory controller works, neighbours in rank order stay
-//! neighbours), and within a node packed so that they share caches. The command line can ask for
-//! another order, and for parts of the machine smaller or larger than a core; a rank bound to a
-//! larger part is dealt to a core first and may then run on all of the part, and there may be more
-//! ranks than cores.
+//! Rules:
+//! - If there are enough cores, each rank gets one core, with all its allowed hardware threads. Otherwise no
+//!   rank is bound.
+//! - Each NUMA node gets a block of consecutive ranks, in proportion to its cores. So all memory controllers
+//!   are used, and neighbours in rank order are near each other. Within a node the ranks are packed, so that
+//!   they share caches.
+//! - The command line can choose another order, and parts of the machine that are smaller or larger than a
+//!   core. A rank that is bound to a larger part first gets a core and may then run on the whole part. With
+//!   larger parts there may be more ranks than cores.
 
 use typepack_job::shm::topology::CpuInfo;
 
 use crate::args::{Level, Map};
 
-/// A core, or hardware thread, that a rank may have.
+/// A core, a hardware thread or a larger part that a rank may be bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Core {
-    /// Its allowed CPUs, ascending; at least one.
+    /// The allowed CPUs in ascending order; at least one.
     pub cpus: Vec<usize>,
-    /// What is known of the first of them.
+    /// The table's row of the core's first CPU.
     pub info: CpuInfo,
 }
 
-/// What the command line says about places.
+/// The options of the command line about placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// What a rank is bound to.
+    /// The part of the machine that a rank is bound to.
     pub level: Level,
-    /// In which order.
+    /// The order in which the parts get ranks.
     pub map: Map,
 }
 
 impl Plan {
-    /// Whether ranks share what they are bound to, so that there can be any number of them.
+    /// Returns whether ranks may share the parts that they are bound to, so that any number of ranks fits.
     pub fn is_shared(self) -> bool {
         self.level > Level::Core
     }
 }
 
-/// The label of the part of the machine that a CPU is in.
+/// Returns the number of the part of the machine that contains a CPU.
 fn label(info: &CpuInfo, level: Level) -> Option<u32> {
     match level {
-        // Threads are told apart by their CPU numbers, not by what they are in.
+        // Threads have no number of their own besides the CPU number, so they get the number of their core.
         Level::Thread | Level::Core => info.core,
         Level::L2 => info.l2,
         Level::L3 => info.l3,
@@ -52,11 +54,11 @@ fn label(info: &CpuInfo, level: Level) -> Option<u32> {
     }
 }
 
-/// The cores with at least one allowed CPU, nearest beside each other.
+/// Returns the cores with at least one allowed CPU, ordered so that near cores follow each other.
 pub fn cores(table: &[CpuInfo]) -> Vec<Core> {
     let mut cores: Vec<Core> = Vec::new();
     for (cpu, &info) in table.iter().enumerate().filter(|(_, info)| info.allowed) {
-        // An unknown core is a core of its own.
+        // A CPU whose core is unknown counts as a separate core.
         let known =
             cores.iter_mut().find(|core| info.core.is_some() && core.info.core == info.core);
         match known {
@@ -72,7 +74,7 @@ pub fn cores(table: &[CpuInfo]) -> Vec<Core> {
     cores
 }
 
-/// The cores, or for [`Level::Thread`] the threads, in the order of [`cores`].
+/// Returns the cores, or the threads for [`Level::Thread`], in the order of [`cores`].
 pub fn units(table: &[CpuInfo], level: Level) -> Vec<Core> {
     let cores = cores(table);
     if level != Level::Thread {
@@ -82,8 +84,8 @@ pub fn units(table: &[CpuInfo], level: Level) -> Vec<Core> {
     threads.map(|&cpu| Core { cpus: vec![cpu], info: table[cpu] }).collect()
 }
 
-/// The core or thread of each rank, `None` when there are fewer of them than ranks and ranks do
-/// not share what they are bound to.
+/// Returns the core or thread of each rank. Returns `None` if there are more ranks than cores or threads and
+/// ranks may not share.
 pub fn place(table: &[CpuInfo], ranks: usize, plan: Plan) -> Option<Vec<Core>> {
     let units = units(table, plan.level);
     if ranks == 0 || units.is_empty() || ranks > units.len() && !plan.is_shared() {
@@ -91,7 +93,7 @@ pub fn place(table: &[CpuInfo], ranks: usize, plan: Plan) -> Option<Vec<Core>> {
     }
     Some(match plan.map {
         Map::Blocks if ranks <= units.len() => blocks(&units, ranks),
-        // More ranks than cores: each core's share of them stays together.
+        // With more ranks than cores, each core gets a block of consecutive ranks.
         Map::Blocks => (0..ranks).map(|rank| units[rank * units.len() / ranks].clone()).collect(),
         Map::Fill => (0..ranks).map(|rank| units[rank % units.len()].clone()).collect(),
         Map::InTurn(level) => {
@@ -107,8 +109,8 @@ fn blocks(units: &[Core], ranks: usize) -> Vec<Core> {
     for node in
         units.chunk_by(|a, b| (a.info.package, a.info.numa) == (b.info.package, b.info.numa))
     {
-        // Rounded up, so that few ranks begin with the first node; the difference of two such
-        // roundings never exceeds the node's cores.
+        // The shares are rounded up, so that the first node gets ranks first. The difference of two rounded
+        // values never exceeds the cores of the node.
         let share = |upto: usize| (ranks * upto).div_ceil(units.len());
         let here = share(before + node.len()) - share(before);
         placed.extend_from_slice(&node[..here]);
@@ -117,7 +119,7 @@ fn blocks(units: &[Core], ranks: usize) -> Vec<Core> {
     placed
 }
 
-/// All units, one of each part in turn until the parts run out.
+/// Returns all units in round-robin order over the parts.
 fn in_turn(units: &[Core], level: Level) -> Vec<Core> {
     let parts: Vec<&[Core]> =
         units.chunk_by(|a, b| label(&a.info, level) == label(&b.info, level)).collect();
@@ -126,7 +128,7 @@ fn in_turn(units: &[Core], level: Level) -> Vec<Core> {
     turns.cloned().collect()
 }
 
-/// All allowed CPUs of the part that `core` is in.
+/// Returns all allowed CPUs of the part that contains `core`.
 pub fn widened(table: &[CpuInfo], core: &Core, level: Level) -> Core {
     let same = |info: &CpuInfo| info.allowed && label(info, level) == label(&core.info, level);
     let cpus = table.iter().enumerate().filter(|(_, info)| same(info)).map(|(cpu, _)| cpu);
@@ -144,7 +146,7 @@ mod tests {
         Hwloc::synthetic(description).table().expect("a table")
     }
 
-    /// As without any option.
+    /// Places ranks with the default options.
     fn place(table: &[CpuInfo], ranks: usize) -> Option<Vec<Core>> {
         super::place(table, ranks, Plan { level: Level::Core, map: Map::Blocks })
     }
@@ -186,8 +188,8 @@ mod tests {
         assert!(placed.iter().all(|core| core.info.l3 == Some(0)));
     }
 
-    /// What the ranks will choose their ways by: how far neighbours in rank order are apart, on
-    /// machines of several shapes.
+    /// Checks the distances of neighbours in rank order on several kinds of machines. The ranks choose their
+    /// protocols by these distances.
     #[test]
     fn neighbours_are_as_near_as_the_machine_lets_them() {
         use Distance::{Core, L2, L3, Machine, Numa, Package};
@@ -202,20 +204,20 @@ mod tests {
         assert_eq!(steps(&large, 8, Level::Core), [L3, Package, L3, Machine, L3, Package, L3]);
         assert_eq!(steps(&large, 16, Level::Core)[..4], [L3, L3, L3, Package]);
         assert_eq!(steps(&large, 32, Level::Thread)[..3], [Core, L3, Core]);
-        // A node with two caches of level 3, pairs of cores with one of level 2.
+        // A node with two level 3 caches, in which each pair of cores shares a level 2 cache.
         let mixed = machine("package:1 numa:1 l3:2 l2:2 core:2 pu:1");
         assert_eq!(steps(&mixed, 8, Level::Core), [L2, L3, L2, Numa, L2, L3, L2]);
-        // Only the odd cores of it may be used, so that no two share a cache of level 2.
+        // Only the odd cores of this node are allowed, so no two of them share a level 2 cache.
         let mut half = mixed.clone();
         half.iter_mut().step_by(2).for_each(|cpu| cpu.allowed = false);
         assert_eq!(steps(&half, 4, Level::Core), [L3, Numa, L3]);
-        // Large cores with caches of their own beside small ones that share: as on hybrid chips.
+        // A hybrid chip: large cores have their own level 2 caches, small cores share one.
         let mut hybrid = machine("package:1 l3:1 l2:4 core:1 pu:1");
         for cpu in &mut hybrid[2..] {
             cpu.l2 = Some(2);
         }
         assert_eq!(steps(&hybrid, 4, Level::Core), [L3, L3, L2]);
-        // A machine that tells nothing about its caches, and one that tells nothing.
+        // A machine without information on caches, and a machine without any information.
         let plain = machine("package:1 numa:2 core:2 pu:1");
         assert_eq!(steps(&plain, 4, Level::Core), [Numa, Package, Numa]);
         let unknown = vec![CpuInfo { allowed: true, ..CpuInfo::default() }; 2];

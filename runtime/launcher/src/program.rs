@@ -1,7 +1,7 @@
-//! Which file a program's name stands for, decided before any process is started.
+//! Finds the file of a program's name, before any process is started.
 //!
-//! After `args/`, before `start.rs`. The rules are those of `execvp`: a name with a slash is a
-//! path, any other is searched for in `PATH`.
+//! This file takes the names from `args/` and gives paths to `start.rs`. The rules are the rules of `execvp`:
+//! a name with a slash is a path; any other name is searched in `PATH`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -11,25 +11,24 @@ use std::{env, fs, io};
 /// A program that cannot be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unusable {
-    /// One sentence that begins with `program: `.
+    /// One line that begins with `program: `.
     pub message: String,
-    /// 127 when there is no such file, 126 when there is one that cannot be executed, as in shells.
+    /// 127 if there is no such file, 126 if the file cannot be executed, like in shells.
     pub exit_code: u8,
 }
 
-/// The file behind `name`, searched in `search` (the value of `PATH`). Relative paths are seen from
-/// `directory`, where the program will run, if it is given; the answer then is absolute if
-/// `directory` is.
+/// Returns the file of `name`, searched in `search` (the value of `PATH`). Relative paths start from
+/// `directory`, in which the program will run. If `directory` is absolute, the result is absolute.
 ///
 /// # Errors
 ///
-/// [`Unusable`], naming the program.
+/// Returns [`Unusable`] with a line that names the program.
 pub fn find(
     name: &OsStr,
     search: Option<OsString>,
     directory: Option<&Path>,
 ) -> Result<PathBuf, Unusable> {
-    // Joining an absolute path gives that path.
+    // `join` with an absolute path returns the absolute path.
     let seen = |path: &Path| directory.map_or_else(|| path.to_owned(), |from| from.join(path));
     let shown = name.to_string_lossy();
     let missing = || Unusable { message: format!("program: '{shown}' not found"), exit_code: 127 };
@@ -66,7 +65,8 @@ fn refused(shown: &str, error: &io::Error) -> Unusable {
     Unusable { message: format!("program: '{shown}' cannot be run: {error}"), exit_code: 126 }
 }
 
-/// Whether `path` is a file that somebody may execute; whether we may is for `execve` to say.
+/// Checks that `path` is a file with an execute permission. `execve` checks whether this user has the
+/// permission.
 fn check(path: &Path) -> io::Result<()> {
     let meta = fs::metadata(path)?;
     if meta.is_dir() {

@@ -1,8 +1,8 @@
-//! What machine this is: the table that ranks are placed by and that travels in the segment.
+//! Discovers the machine and returns a table of its CPUs.
 //!
-//! `main.rs` calls [`discover`] once per job; `placement.rs` uses the table. Sources stand behind
-//! the trait [`Source`]: hwloc, and `/sys` where hwloc gives up. Nothing of hwloc is called after
-//! the first rank is forked.
+//! `main.rs` calls [`discover`] once per job. `placement.rs` places ranks by the table, and the segment
+//! carries the table to the ranks. The trait [`Source`] has two implementations: hwloc, and `/sys` for
+//! machines on which hwloc fails. mpiexec calls hwloc only before it forks the first rank.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,14 +15,15 @@ use typepack_job::shm::layout::MAX_CPUS;
 use typepack_job::shm::topology::CpuInfo;
 use typepack_job::sys::process::CpuSet;
 
-/// Something that knows the machine.
+/// A source of information on the machine.
 pub trait Source {
-    /// One row per CPU by the operating system's number, `allowed` by what this source knows;
-    /// CPUs that do not exist are unknown and not allowed. `None` when it knows nothing.
+    /// Returns one row per CPU, indexed by the operating system's number, or `None` if the source has no
+    /// information. `allowed` is the source's information. The row of a CPU that does not exist is empty and
+    /// not allowed.
     fn table(&self) -> Option<Vec<CpuInfo>>;
 }
 
-/// The table of this machine, `allowed` cut down to the CPUs that this process may use.
+/// Returns the table of this machine. Only CPUs that this process may use are `allowed`.
 pub fn discover(allowed: Option<&CpuSet>) -> Vec<CpuInfo> {
     let sources: [&dyn Source; 2] = [&Hwloc::of_this_machine(), &Sysfs::default()];
     let mut table = sources.iter().find_map(|source| source.table()).unwrap_or_default();
@@ -30,7 +31,7 @@ pub fn discover(allowed: Option<&CpuSet>) -> Vec<CpuInfo> {
         for (cpu, row) in table.iter_mut().enumerate() {
             row.allowed &= allowed.contains(cpu);
         }
-        // Neither source knew it, but the scheduler lets us run there.
+        // Adds CPUs that no source knows but that the scheduler allows.
         for cpu in allowed.iter().filter(|&cpu| cpu < MAX_CPUS) {
             if table.len() <= cpu {
                 table.resize(cpu + 1, CpuInfo::default());
@@ -41,18 +42,18 @@ pub fn discover(allowed: Option<&CpuSet>) -> Vec<CpuInfo> {
     table
 }
 
-/// hwloc, through hwlocality.
+/// The source that uses hwloc, through hwlocality.
 pub struct Hwloc {
     topology: Option<Topology>,
 }
 
 impl Hwloc {
-    /// The machine that we run on.
+    /// Loads the topology of this machine.
     pub fn of_this_machine() -> Self {
         Self { topology: Topology::new().ok() }
     }
 
-    /// An invented machine, such as `"package:2 numa:2 l3:1 core:4 pu:2"`.
+    /// Makes a synthetic machine, such as `"package:2 numa:2 l3:1 core:4 pu:2"`.
     #[cfg(test)]
     pub fn synthetic(description: &str) -> Self {
         let builder = Topology::builder().from_synthetic(description).expect("a valid description");
@@ -70,7 +71,8 @@ impl Source for Hwloc {
         for unit in topology.objects_with_type(ObjectType::PU) {
             let Some(cpu) = unit.os_index().filter(|&cpu| cpu < MAX_CPUS) else { continue };
             let above = |kind| index(unit.first_ancestor_with_type(kind));
-            // NUMA nodes hang beside the tree, not in it: the node whose CPUs include this one.
+            // NUMA nodes are not ancestors in hwloc's tree, so this finds the node whose CPUs include this
+            // CPU.
             let numa = topology
                 .objects_with_type(ObjectType::NUMANode)
                 .find(|node| node.cpuset().is_some_and(|set| unit.is_inside_cpuset(set)));
@@ -91,7 +93,7 @@ impl Source for Hwloc {
     }
 }
 
-/// The kernel's own files; the labels are the lowest CPU that shares the thing.
+/// The source that reads the kernel's files. The number of a part is its lowest CPU.
 pub struct Sysfs {
     root: PathBuf,
 }
@@ -142,7 +144,7 @@ impl Source for Sysfs {
     }
 }
 
-/// A file with a list of CPUs such as `0-3,8`; `None` when it is missing or strange.
+/// Reads a file with a list of CPUs such as `0-3,8`. Returns `None` if the file is missing or malformed.
 fn list(path: &Path) -> Option<Vec<usize>> {
     parse_list(&fs::read_to_string(path).ok()?)
 }

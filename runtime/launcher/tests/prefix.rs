@@ -1,8 +1,9 @@
-//! An installed prefix as a user has it: `scripts/install` into a directory, C and C++ programs
-//! compiled by its `mpicc` and `mpicxx`, run by its `mpiexec`; moved, staged, removed; found by
-//! CMake, Meson and pkg-config. Tests of a tool that is not installed say so and pass.
+//! Tests of an installed prefix: `scripts/install` installs into a directory, and the tests compile C and C++
+//! programs with its `mpicc` and `mpicxx` and run them with its `mpiexec`. They move, stage and remove the
+//! prefix, and find it with CMake, Meson and pkg-config. A test whose tool is not installed says so and
+//! passes.
 //!
-//! What is installed is this build (`scripts/install --from`), not a build for release.
+//! The tests install this build (`scripts/install --from`), not a release build.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,21 +27,21 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// The repository.
+/// Returns the root of the repository.
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// The directory of this build, with the library and the tool in it.
+/// Returns the directory of this build, which contains the library and the tool.
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let folder = Path::new(env!("CARGO_BIN_EXE_mpiexec")).parent().expect("a directory");
-        // `scripts/test` and `scripts/clients` have built them.
+        // If TEST_BUILT is set, `scripts/test` or `scripts/clients` has built the library and the tool.
         if std::env::var_os("TEST_BUILT").is_none() {
             let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
             let mut build = Command::new(cargo);
-            // Of the workspace: fewer packages have other features, and more would be built again.
+            // Builds the workspace: a build of fewer packages has other features and would compile more.
             build.args(["build", "--quiet", "--offline", "--workspace", "--lib", "--bins"]);
             build.args(["--features", "typepack/ndarray"]);
             if folder.ends_with("release") {
@@ -53,7 +54,7 @@ fn built() -> &'static Path {
     })
 }
 
-/// A directory of its own, removed at the end.
+/// A directory for one test, which is removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -66,7 +67,7 @@ impl Scratch {
         Self(path)
     }
 
-    /// A file with this text.
+    /// Writes a file with this text.
     fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
         fs::write(&path, text).expect("a file");
@@ -80,7 +81,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A command that is killed after two minutes, without what the surroundings say about MPI.
+/// Returns a command that is killed after two minutes and has no variables about MPI or compilers.
 fn limited(program: impl AsRef<Path>) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "1", "120"]).arg(program.as_ref()).stdin(Stdio::null());
@@ -98,7 +99,7 @@ fn output(mut command: Command) -> Output {
     command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-/// What a command prints that must go well.
+/// Runs a command that must succeed, and returns its output.
 fn good(command: Command) -> String {
     let shown = format!("{command:?}");
     let done = output(command);
@@ -112,7 +113,7 @@ fn good(command: Command) -> String {
     text
 }
 
-/// The arguments of a command, at once.
+/// Returns a limited command with these arguments.
 fn call(program: impl AsRef<Path>, arguments: &[&str]) -> Command {
     let mut command = limited(program);
     command.args(arguments);
@@ -131,19 +132,19 @@ fn install(prefix: &Path) {
     good(script(&["--prefix", text(prefix), "--from", text(built())]));
 }
 
-/// A prefix that the tests which do not change it share.
+/// Returns a prefix that several tests share. These tests do not change it.
 fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prefix");
-        // Of a former run.
+        // Removes the prefix of an earlier run.
         let _may_be_missing = fs::remove_dir_all(&path);
         install(&path);
         path.canonicalize().expect("a path")
     })
 }
 
-/// Runs a program on two ranks and checks that both have said hello.
+/// Runs a program on two ranks and checks that both print hello.
 fn says_hello(prefix: &Path, program: &Path, library_path: Option<&Path>) {
     let mut command = call(prefix.join("bin/mpiexec"), &["-n", "2", text(program)]);
     if let Some(path) = library_path {
@@ -155,7 +156,7 @@ fn says_hello(prefix: &Path, program: &Path, library_path: Option<&Path>) {
     assert_eq!(lines, ["hello 0 of 2", "hello 1 of 2"]);
 }
 
-/// Whether a tool is there; says so if it is not.
+/// Returns whether a tool is installed, and prints a line if it is not.
 fn installed(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok();
     if !found {
@@ -164,12 +165,12 @@ fn installed(tool: &str) -> bool {
     found
 }
 
-/// The search path with our prefix first.
+/// Returns the search path with the prefix first.
 fn search_path() -> String {
     format!("{}/bin:{}", text(prefix()), std::env::var("PATH").unwrap_or_default())
 }
 
-/// Names below `folder`, directories with a slash.
+/// Returns the names below `folder`. Names of directories end in a slash.
 fn names(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
@@ -228,7 +229,7 @@ fn a_program_runs_also_after_a_move() {
     good(call(first.join("bin/mpicc"), &["-Wall", "-Werror", text(&source), "-o", text(&program)]));
     says_hello(&first, &program, None);
     fs::rename(&first, &second).expect("moved");
-    // What was compiled before looks where the library was; a variable tells it.
+    // A program that was compiled before the move needs the new library path in a variable.
     says_hello(&second, &program, Some(&second.join("lib")));
     let again = scratch.0.join("again");
     good(call(second.join("bin/mpicc_abi"), &["-c", text(&source), "-o", "/dev/null"]));
@@ -245,7 +246,7 @@ fn a_program_without_mpiexec_is_one_rank() {
     let program = scratch.0.join("hello");
     good(call(prefix().join("bin/mpicc"), &[text(&source), "-o", text(&program)]));
     assert_eq!(good(limited(&program)), "hello 0 of 1\n");
-    // Started by somebody else's launcher it says so.
+    // If another launcher starts the program, the program prints a warning.
     let mut command = limited(&program);
     command.env("OMPI_COMM_WORLD_SIZE", "2");
     let done = output(command);
@@ -291,7 +292,7 @@ fn programs_name_the_library_and_where_it_was() {
     assert!(dynamic.contains("(NEEDED)") && dynamic.contains("[libmpi_abi.so.1]"), "{dynamic}");
     let lib = format!("[{}/lib]", text(prefix()));
     assert!(line("(RUNPATH)").ends_with(&lib), "{dynamic}");
-    // Nothing of ours needs hwloc but the launcher.
+    // Only the launcher needs hwloc.
     for (file, needs) in
         [("bin/mpiexec", true), ("lib/libmpi_abi.so.1", false), ("bin/mpicc", false)]
     {
@@ -318,18 +319,18 @@ fn queries_are_answered_from_the_wrappers_place() {
     assert!(ask(&mpicc, "--showme:version").starts_with("mpicc: typepack "));
     assert_eq!(ask(&mpicc, "-compile-info"), format!("cc -I{p}/include"));
     assert_eq!(ask(&mpicc, "-link_info"), format!("cc {link}"));
-    // By a link from anywhere.
+    // The wrapper works through a symbolic link in another directory.
     let scratch = Scratch::new();
     let far = scratch.0.join("my-mpicc");
     std::os::unix::fs::symlink(&mpicc, &far).expect("a link");
     assert_eq!(ask(&far, "-show"), ask(&mpicc, "-show"));
-    // CMake goes through several vendors' questions and believes exit codes.
+    // CMake tries the queries of several vendors and trusts the exit codes.
     for query in ["-showme:nothing", "-show-all", "--cray-print-opts=cflags", "-link_flags"] {
         let done = output(call(&mpicc, &[query]));
         assert!(!done.status.success(), "{query}: {done:?}");
         assert!(done.stdout.is_empty(), "{query}: {done:?}");
     }
-    // What is asked of the compiler is the compiler's to answer.
+    // Queries of the compiler itself go to the compiler.
     let done = good(call(&mpicc, &["-dumpmachine"]));
     assert_eq!(done, good(call("cc", &["-dumpmachine"])));
     let done = output(call(&mpicc, &["-cc=no-such-compiler", "-c", "x.c"]));
@@ -433,7 +434,7 @@ fn uninstalling_leaves_nothing() {
     let prefix = scratch.0.join("new");
     install(&prefix);
     assert_eq!(names(&prefix), INSTALLED);
-    // A second time over the first.
+    // Installs a second time over the first.
     install(&prefix);
     assert_eq!(names(&prefix), INSTALLED);
     good(script(&["--prefix", text(&prefix), "--uninstall"]));
@@ -442,7 +443,7 @@ fn uninstalling_leaves_nothing() {
     assert_eq!(done.status.code(), Some(1), "{done:?}");
 }
 
-/// Who installs for everybody may have a strict mask.
+/// Checks that all users can read the files even if the installing user has a strict umask.
 #[test]
 fn what_is_installed_can_be_read_by_all() {
     use std::os::unix::fs::PermissionsExt;
@@ -482,7 +483,7 @@ fn destdir_is_honoured() {
     good(command);
     let prefix = stage.join("opt/typepack");
     assert_eq!(names(&prefix), INSTALLED);
-    // It works where it lies, too.
+    // The prefix also works in the staging directory.
     let source = scratch.file("hello.c", HELLO);
     let program = scratch.0.join("hello");
     good(call(prefix.join("bin/mpicc"), &[text(&source), "-o", text(&program)]));
@@ -511,7 +512,7 @@ fn bad_arguments_of_the_script() {
         assert_eq!(done.status.code(), Some(code), "{arguments:?}: {line}");
         assert!(line.starts_with("install: ") && line.contains(part), "{arguments:?}: {line}");
     }
-    // A list that somebody has changed removes nothing outside of the prefix.
+    // A list of files that was tampered with removes nothing outside of the prefix.
     let victim = scratch.file("victim", "");
     let prefix = scratch.0.join("prefix/share/typepack");
     fs::create_dir_all(&prefix).expect("a directory");
@@ -523,8 +524,8 @@ fn bad_arguments_of_the_script() {
     }
 }
 
-/// One ABI: what is linked with another library of it runs on ours by library path alone, and the
-/// other way round.
+/// Checks that libraries of one ABI are exchangeable: a program that is linked with another library of the
+/// ABI runs with typepack's library if only the library path changes, and the other way round.
 #[test]
 fn libraries_of_the_same_abi_are_exchangeable() {
     let mpich = root().join("target/peers/mpich");
@@ -540,7 +541,7 @@ fn libraries_of_the_same_abi_are_exchangeable() {
     good(call(mpich.join("bin/mpicc_abi"), &[text(&source), "-o", text(&theirs)]));
     says_hello(prefix(), &theirs, Some(&prefix().join("lib")));
     says_hello(&mpich, &ours, Some(&mpich.join("lib")));
-    // Each still runs where it was made.
+    // Each program still runs with its own library.
     says_hello(prefix(), &ours, None);
     says_hello(&mpich, &theirs, None);
 }

@@ -1,5 +1,5 @@
-//! `mpiexec` in the foreground of a terminal: keys reach the ranks once, through it, and input
-//! typed reaches rank 0 although its process group is in the background.
+//! Tests of `mpiexec` in the foreground of a terminal. A signal from the keyboard reaches each rank once,
+//! through `mpiexec`. Typed input reaches rank 0, although the process group of rank 0 is in the background.
 
 mod harness;
 
@@ -13,21 +13,22 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use harness::{Job, mpiexec, start_as_is};
 
-/// A job of 2 labelled shells on a terminal of its own, and the other side of that terminal.
+/// Starts a job of 2 labelled shells on a new terminal. Returns the job and the other side of the terminal.
 fn on_terminal(script: &str) -> (Job, File) {
     let (mut master, mut slave) = (-1, -1);
     let (name, settings, size) = (std::ptr::null_mut(), std::ptr::null(), std::ptr::null());
-    // SAFETY: openpty writes two descriptors; the null pointers ask for defaults.
+    // SAFETY: `master` and `slave` are writable. The other pointers may be null, which asks for defaults.
     let code = unsafe { libc::openpty(&mut master, &mut slave, name, settings, size) };
     assert_eq!(code, 0, "a terminal");
-    // SAFETY: both were just made and belong to nobody else.
+    // SAFETY: openpty has just opened both descriptors, and nothing else owns them.
     let (master, slave) = unsafe { (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
-    // Copies are close-on-exec, the originals are not.
+    // `try_clone` makes a copy that is close-on-exec; the original is not.
     let master = master.try_clone().expect("a copy");
     let mut command = mpiexec(&["-n", "2", "-l", "sh", "-c", script]);
     let copy = || Stdio::from(slave.try_clone().expect("a copy"));
     command.stdin(copy()).stdout(copy()).stderr(copy());
-    // SAFETY: setsid and ioctl are async-signal-safe; descriptor 0 is the terminal by then.
+    // SAFETY: the closure only calls setsid and ioctl, which are async-signal-safe. Descriptor 0 is the
+    // terminal when the closure runs.
     unsafe {
         command.pre_exec(|| {
             if libc::setsid() == -1 || libc::ioctl(0, libc::TIOCSCTTY, 0) == -1 {
@@ -39,13 +40,13 @@ fn on_terminal(script: &str) -> (Job, File) {
     (start_as_is(command), master)
 }
 
-/// Reads from the terminal until `text` has been seen; returns everything.
+/// Reads from the terminal until `text` appears, and returns everything that was read.
 fn read_until(terminal: &mut File, text: &str) -> String {
     let mut seen = String::new();
     let mut buffer = [0; 256];
     while !seen.contains(text) {
-        // The end of the job ends a wait that is in vain: reading then fails. A job that neither
-        // writes nor ends runs into the limit.
+        // If the job ends without `text`, reading fails. If the job neither writes nor ends, the time limit
+        // ends the wait.
         let mut ready = [PollFd::new(terminal, PollFlags::IN)];
         let limit = Timespec { tv_sec: harness::LIMIT.as_secs() as i64, tv_nsec: 0 };
         let count = rustix::event::poll(&mut ready, Some(&limit)).expect("a poll");
@@ -61,7 +62,7 @@ fn control_c_reaches_each_rank_once() {
     let script = "trap 'echo asked; exit 0' TERM; trap 'echo wrong' INT; \
                   echo ready; while :; do sleep 0.01; done";
     let (mut job, mut terminal) = on_terminal(script);
-    // Both, in whatever order.
+    // Both ranks print the text, in any order.
     let mut seen = read_until(&mut terminal, "ready");
     if seen.matches("ready").count() < 2 {
         seen.push_str(&read_until(&mut terminal, "ready"));

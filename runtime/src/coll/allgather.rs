@@ -1,4 +1,4 @@
-//! Allgather around a ring: in every round each rank hands on what it got in the round before.
+//! Allgather around a ring: in every round each rank forwards the part that it received in the round before.
 
 use super::Collective;
 use super::collective::check_parts;
@@ -8,22 +8,26 @@ use crate::schedule::Part;
 use crate::schedule::program::Builder;
 
 impl Communicator {
-    /// Brings `mine` of rank `i` into `parts[i]` of every rank; `None` says that it is there
-    /// already. Collective.
+    /// Copies `mine` of rank `i` into `parts[i]` of every rank. With `None`, rank `i`'s own elements are
+    /// already in its `parts[i]`. Collective.
     ///
     /// # Safety
     ///
-    /// - The elements of `mine` are readable, those of `parts` readable and writable, and nobody
-    ///   else uses the latter, or changes the former, until the call returns.
+    /// - Until the call returns, the elements of `mine` are readable and nobody changes them.
+    /// - Until the call returns, the elements of `parts` are readable and writable, and nobody else
+    ///   accesses them.
     /// - The parts overlap neither each other nor `mine`.
     ///
     /// # Errors
-    /// Not one part for every rank; parts of different packed sizes on different ranks;
-    /// [`ErrorKind::ProcAborted`](crate::ErrorKind) when a rank has died.
+    /// Returns `ErrorKind::Argument` if the number of parts is not the number of ranks,
+    /// `ErrorKind::Truncated` or `ErrorKind::Count` if a part has different packed sizes on different ranks,
+    /// and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Allgather")]
     #[doc(alias = "MPI_Allgatherv")]
     pub unsafe fn allgather_raw(&self, mine: Option<Part<'_>>, parts: &[Part<'_>]) -> Result<()> {
-        // SAFETY: `mine` is read and `parts` are written and read, as the caller promises.
+        // SAFETY: until `run_raw` returns, `mine` stays readable (first condition of `# Safety`) and `parts`
+        // stay readable and writable for this call only (second condition); they do not overlap (third
+        // condition). The call names no other memory and no operation.
         unsafe { self.run_raw(&Collective::Allgather { mine, parts }) }
     }
 
@@ -37,8 +41,8 @@ impl Communicator {
         let (rank, size) = (self.rank(), self.size());
         let own = mine.map(|mine| steps.copy(mine, &parts[rank], rank)).transpose()?;
         let (to, from) = (self.peer((rank + 1) % size)?, self.peer((rank + size - 1) % size)?);
-        // What is handed on next, and the send before. A rank hands on every part that has come, whatever
-        // has become of the others: they go through it to all ranks.
+        // The part to forward next, and the previous send. A rank forwards every part that it has received,
+        // even if other parts failed, because every part travels through this rank to all later ranks.
         let (mut has_come, mut sent) = (own, None);
         for round in 1..size {
             let received = steps.receive(&parts[(rank + size - round) % size], from)?;

@@ -1,9 +1,9 @@
-//! Allreduce by recursive doubling, the same bits on every rank.
+//! Allreduce by recursive doubling, with the same bits on every rank.
 //!
-//! Ranks beyond a power of two first hand their values to a neighbour and get the result back at
-//! the end. In every round two groups of consecutive ranks, of which each holds one and the same
-//! value on all its ranks, combine `lower op upper`, in this order on both sides: thus all ranks
-//! of the joined group hold the same bits again, also in floating point.
+//! If the number of ranks is not a power of two, each excess rank first sends its values to a neighbour and
+//! gets the result back at the end. Before every round, all ranks of a group of consecutive ranks hold the
+//! same value. In the round, two neighbouring groups combine `lower op upper`, in this order on both sides.
+//! So all ranks of the joined group hold the same bits again, also in floating point.
 
 use super::Collective;
 use crate::comm::Communicator;
@@ -15,7 +15,7 @@ use crate::{Datatype, Named, Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::sync::OnceLock;
 
-/// A reduction.
+/// An operation that reduces values.
 #[doc(alias = "MPI_Op")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -23,17 +23,17 @@ pub enum Op {
     /// The sum; integers wrap.
     #[doc(alias = "MPI_SUM")]
     Sum,
-    /// The smaller value; of a NaN and another value, the one of the lower ranks.
+    /// The smaller value. If one of the two is a NaN, the value of the lower ranks.
     #[doc(alias = "MPI_MIN")]
     Min,
-    /// The larger value; of a NaN and another value, the one of the lower ranks.
+    /// The larger value. If one of the two is a NaN, the value of the lower ranks.
     #[doc(alias = "MPI_MAX")]
     Max,
 }
 
 mod sealed {
     pub trait Sealed {
-        /// The committed type of a value.
+        /// Returns the committed type of a value.
         fn plan() -> crate::Result<&'static crate::Plan>;
     }
 }
@@ -60,7 +60,7 @@ sealed! {
 
 /// Values that can be reduced: `f64` and `i64`.
 pub trait Reducible: NoUninit + AnyBitPattern + sealed::Sealed {
-    /// `lower op upper`, where `lower` comes from ranks below those of `upper`.
+    /// Returns `lower op upper`, where `lower` comes from lower ranks than `upper`.
     fn combine(op: Op, lower: Self, upper: Self) -> Self;
 }
 
@@ -98,11 +98,12 @@ impl Reducible for i64 {
     }
 }
 
-/// Combines two vectors of values.
+/// Combines two vectors of `count` values: `upper[i] = lower[i] op upper[i]`.
 ///
 /// # Safety
 ///
-/// - Both are addresses of so many values, `lower`'s readable, `upper`'s also writable.
+/// - `lower` is the address of `count` readable values.
+/// - `upper` is the address of `count` readable and writable values.
 unsafe fn vector<T: Reducible, const OP: u8>(lower: *const u8, upper: *mut u8, count: usize) {
     let op = match OP {
         0 => Op::Sum,
@@ -111,7 +112,8 @@ unsafe fn vector<T: Reducible, const OP: u8>(lower: *const u8, upper: *mut u8, c
     };
     let (lower, upper) = (lower.cast::<T>(), upper.cast::<T>());
     for i in 0..count {
-        // SAFETY: the index is below the count; values may lie anywhere for these accesses.
+        // SAFETY: `i < count`, so both values are in the vectors that the caller guarantees (conditions of
+        // `# Safety`); unaligned accesses need no alignment.
         unsafe {
             let (lower, upper) = (lower.add(i), upper.add(i));
             let combined = T::combine(op, lower.read_unaligned(), upper.read_unaligned());
@@ -129,29 +131,36 @@ pub(super) fn combiner<T: Reducible>(op: Op) -> Combiner {
 }
 
 impl Communicator {
-    /// Replaces `values` by their element-wise reduction over all ranks: the same bits everywhere,
-    /// and the same in every run with as many ranks. Collective.
+    /// Replaces `values` by their element-wise reduction over all ranks. All ranks get the same bits, and
+    /// every run with this number of ranks gets the same bits. Collective.
     ///
     /// # Errors
-    /// Slices of different lengths; [`ErrorKind::ProcAborted`](crate::ErrorKind) when a rank has died.
+    /// Returns `ErrorKind::Truncated` or `ErrorKind::Count` if the slices have different lengths, and
+    /// `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Allreduce")]
     pub fn allreduce<T: Reducible>(&self, values: &mut [T], op: Op) -> Result<()> {
         let (plan, combine) = (T::plan()?, Combine::from(combiner::<T>(op)));
         let (recv, count) = (values.as_mut_ptr().cast(), values.len() as u64);
-        // SAFETY: the slice is mutably borrowed until the call returns, and has so many values of the
-        // plan's type, which are those that the function combines.
+        // SAFETY: `values` is mutably borrowed until the call returns and has `count` values of type `T`;
+        // `plan` is the type of `T`, and `combine` combines vectors of `T`.
         unsafe { self.allreduce_raw(None, recv, plan, count, &combine) }
     }
 
-    /// Combines the elements at `send` of all ranks, in rank order, into those at `recv` of all
-    /// ranks, where they are already if `send` is `None`; see
-    /// [`reduce_raw`](Self::reduce_raw). Collective.
+    /// Combines the elements at `send` of all ranks, in rank order, and writes the result to `recv` of all
+    /// ranks. With `None`, this rank's elements are already at `recv`. Collective.
     ///
     /// # Safety
-    /// As [`reduce_raw`](Self::reduce_raw), with `recv` of every rank.
+    ///
+    /// - Until the call returns, `count` elements of `plan`'s type at `send` are readable and nobody
+    ///   changes them.
+    /// - Until the call returns, `count` elements of `plan`'s type at `recv` are readable and writable, and
+    ///   nobody else accesses them.
+    /// - The elements at `send` and at `recv` do not overlap.
+    /// - `combine` keeps the promises of [`Combine`] for these elements.
     ///
     /// # Errors
-    /// As [`reduce_raw`](Self::reduce_raw).
+    /// Returns `ErrorKind::Truncated` or `ErrorKind::Count` if the ranks' elements have different packed
+    /// sizes, and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Allreduce")]
     pub unsafe fn allreduce_raw(
         &self,
@@ -161,7 +170,9 @@ impl Communicator {
         count: u64,
         combine: &Combine,
     ) -> Result<()> {
-        // SAFETY: both vectors and the operation are the caller's promise.
+        // SAFETY: until `run_raw` returns, the elements at `send` stay readable, and the elements at `recv`
+        // stay readable and writable for this call only; the two do not overlap, and `combine` fits these
+        // elements (the four conditions of `# Safety`, in this order).
         unsafe { self.run_raw(&Collective::Allreduce { send, recv, plan, count, combine }) }
     }
 
@@ -188,8 +199,8 @@ impl Communicator {
         let doubling = 1 << size.ilog2();
         let extra = size - doubling;
         let paired = rank < 2 * extra;
-        // 1. The first 2 * extra ranks become extra: the even ones give their values away, and get
-        // the result at the end.
+        // 1. Of the first 2 * extra ranks, each even rank sends its values to the next odd rank, takes no
+        // part in the rounds, and gets the result at the end.
         if paired && rank % 2 == 0 {
             let partner = self.peer(rank + 1)?;
             let sent = steps.send(&own, partner)?;
@@ -205,7 +216,7 @@ impl Communicator {
             value.combine(self, steps, recv, rank - 1, true, false)?;
         }
 
-        // 2. Recursive doubling among the others, numbered consecutively.
+        // 2. Recursive doubling among the remaining ranks, which are numbered consecutively.
         let number = if paired { rank / 2 } else { rank - extra };
         let real = |number: usize| if number < extra { 2 * number + 1 } else { number + extra };
         let mut bit = 1;
@@ -215,7 +226,7 @@ impl Communicator {
             bit *= 2;
         }
 
-        // 3. The result goes to its place, and back.
+        // 3. The result is copied to `recv`, and sent to the even rank of step 1.
         if let Some(made) = value.made {
             if value.mine.origin != recv.origin {
                 let copied = steps.copy(&value.mine, recv, rank)?;
@@ -232,18 +243,19 @@ impl Communicator {
 
 /// The value of a rank during the rounds: combined elements of consecutive ranks.
 struct Value<'a> {
-    /// It is still the caller's own, which must not be written.
+    /// Whether `mine` is still the caller's `send`, which must not be written.
     own: bool,
     mine: Part<'a>,
-    /// The step that has made it; none has made the caller's.
+    /// The step that computes `mine`, or `None` if `mine` holds the caller's own values.
     made: Option<StepId>,
-    /// Room beside the caller's `recv`.
+    /// A second buffer beside the caller's `recv`.
     room: Option<*mut u8>,
 }
 
 impl<'a> Value<'a> {
-    /// One round: combines the value with that of `partner`, whose ranks are `lower` or higher, and who
-    /// gets ours if `both`. The upper operand takes the result: ours, or what we have received.
+    /// Lists one round: combines this rank's value with `partner`'s value. `lower` says whether the
+    /// partner's group has the lower ranks. With `both`, the partner gets this rank's value. The result
+    /// replaces the upper operand, which is this rank's value or the received value.
     fn combine(
         &mut self,
         comm: &Communicator,
@@ -261,7 +273,8 @@ impl<'a> Value<'a> {
             steps.after(sent, before);
         }
         if self.own && lower {
-            // The result needs a place that may be written.
+            // The result replaces the upper operand, which is the caller's `send` and must not be written.
+            // So this step first copies the upper operand to `recv`.
             before = Some(steps.copy(&self.mine, recv, comm.rank())?);
             (self.mine, self.own) = (*recv, false);
         }
@@ -277,7 +290,7 @@ impl<'a> Value<'a> {
         };
         let received = steps.receive(&target, partner)?;
         if let Some(made) = self.made {
-            // What was there has been read.
+            // The previous combination has read the old contents of `target`.
             steps.follow(received, made);
         }
         let combined = match lower {

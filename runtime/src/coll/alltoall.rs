@@ -1,4 +1,5 @@
-//! Alltoall, straight between every two ranks, in an order in which no rank is everybody's first.
+//! Alltoall with one message between every two ranks. Each rank starts with another partner, so that the
+//! ranks do not all send to one rank at once.
 
 use super::Collective;
 use super::collective::check_parts;
@@ -10,19 +11,21 @@ use crate::schedule::program::Builder;
 use crate::settings::Settings;
 
 impl Communicator {
-    /// Brings `send[j]` of rank `i` into `receive[i]` of rank `j`. With `None` the parts to send
-    /// are those of `receive`, which are exchanged in place. Collective.
+    /// Copies `send[j]` of rank `i` into `receive[i]` of rank `j`. With `None`, the parts of `receive` are
+    /// exchanged in place. Collective.
     ///
     /// # Safety
     ///
-    /// - The elements of `send` are readable, those of `receive` writable (in place both), and
-    ///   nobody else uses the latter, or changes the former, until the call returns.
-    /// - The parts of `receive` overlap neither each other nor those of `send`.
+    /// - Until the call returns, the elements of `send` are readable and nobody changes them.
+    /// - Until the call returns, the elements of `receive` are writable (with `None` also readable), and
+    ///   nobody else accesses them.
+    /// - The parts of `receive` overlap neither each other nor the parts of `send`.
     ///
     /// # Errors
-    /// Not one part for every rank; parts of different packed sizes at their two ends; out of
-    /// memory for the copies of an exchange in place;
-    /// [`ErrorKind::ProcAborted`](crate::ErrorKind) when a rank has died.
+    /// Returns `ErrorKind::Argument` if the number of parts is not the number of ranks,
+    /// `ErrorKind::Truncated` or `ErrorKind::Count` if sender and receiver of a part give different packed
+    /// sizes, `ErrorKind::NoMemory` if memory for the copies of an exchange in place runs out, and
+    /// `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Alltoall")]
     #[doc(alias = "MPI_Alltoallv")]
     #[doc(alias = "MPI_Alltoallw")]
@@ -31,7 +34,9 @@ impl Communicator {
         send: Option<&[Part<'_>]>,
         receive: &[Part<'_>],
     ) -> Result<()> {
-        // SAFETY: `send` is read and `receive` written (in place also read), as the caller promises.
+        // SAFETY: until `run_raw` returns, `send` stays readable (first condition of `# Safety`) and
+        // `receive` stays writable, in place also readable, for this call only (second condition); the parts
+        // do not overlap (third condition). The call names no other memory and no operation.
         unsafe { self.run_raw(&Collective::Alltoall { send, receive }) }
     }
 
@@ -57,7 +62,8 @@ impl Communicator {
         Ok(())
     }
 
-    /// Every part goes out of a packed copy, and may be received when that has been made.
+    /// Lists the steps of an exchange in place. A rank sends every part from a packed copy, and receives into
+    /// the part when the copy is complete.
     fn alltoall_in_place_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,

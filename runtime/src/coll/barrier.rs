@@ -1,4 +1,4 @@
-//! Barrier by dissemination: after round `k` every rank knows of `2^(k+1)` ranks.
+//! Barrier by dissemination: after round `k`, every rank knows that `2^(k+1)` ranks have arrived.
 
 use super::Collective;
 use crate::Result;
@@ -8,10 +8,10 @@ use crate::schedule::Part;
 use crate::schedule::program::Builder;
 
 impl Communicator {
-    /// Returns when every rank has called it. Collective.
+    /// Waits until every rank has called `barrier`. Collective.
     ///
     /// # Errors
-    /// [`ErrorKind::ProcAborted`](crate::ErrorKind) when a rank has died.
+    /// Returns [`ErrorKind::ProcAborted`](crate::ErrorKind) if a rank has died.
     #[doc(alias = "MPI_Barrier")]
     pub fn barrier(&self) -> Result<()> {
         // SAFETY: the call names no memory.
@@ -31,7 +31,7 @@ impl Communicator {
             }
             let received = steps.receive(&nothing, self.peer(from)?)?;
             if let Some(before) = before {
-                // Knows of what all rounds before have told.
+                // The receive of this round counts only after the receives of all rounds before.
                 steps.after(received, before);
             }
             before = Some(received);

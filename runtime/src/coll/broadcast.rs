@@ -1,4 +1,4 @@
-//! Broadcast along a binomial tree rooted at the sender.
+//! Broadcast along a binomial tree whose root is the sender.
 
 use super::Collective;
 use crate::comm::{Communicator, writable};
@@ -9,12 +9,13 @@ use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 
 impl Communicator {
-    /// Copies `count` elements of `plan`'s type from `root`'s buffer into everybody's. Layouts may
-    /// differ between ranks; packed sizes may not. Collective.
+    /// Copies `count` elements of `plan`'s type from `root`'s buffer into the buffers of all ranks. Layouts
+    /// may differ between ranks; packed sizes may not. Collective.
     ///
     /// # Errors
-    /// No such `root`; a buffer that does not hold the elements; another packed size than the
-    /// root's; [`ErrorKind::ProcAborted`](crate::ErrorKind) when a rank has died.
+    /// Returns `ErrorKind::Root` if `root` is not a rank of the communicator, `ErrorKind::Engine` if `buf`
+    /// does not hold the elements, `ErrorKind::Truncated` or `ErrorKind::Count` if this rank's packed size
+    /// differs from the root's, and `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Bcast")]
     pub fn broadcast<T: NoUninit + AnyBitPattern>(
         &self,
@@ -25,30 +26,34 @@ impl Communicator {
     ) -> Result<()> {
         let layout = writable(buf, 0, plan, count, "buf");
         let layout = layout.inspect_err(|_| self.skip_collective())?;
-        // SAFETY: the slice holds the elements (checked), and is mutably borrowed until the call
-        // returns.
+        // SAFETY: `buf` holds the `count` elements (`writable` has checked this), and is mutably borrowed
+        // until the call returns.
         unsafe { self.broadcast_raw(Part { origin: layout.origin, plan, count }, root) }
     }
 
-    /// [`broadcast`](Self::broadcast) of elements anywhere in memory.
+    /// Does a [`broadcast`](Self::broadcast) of elements anywhere in memory.
     ///
     /// # Safety
     ///
-    /// - The elements of `part` are readable at the root, writable elsewhere, and nobody else's
-    ///   until the call returns.
+    /// - Until the call returns, the elements of `part` are readable at the root and writable at the other
+    ///   ranks, and nobody else accesses them.
     ///
     /// # Errors
-    /// As [`broadcast`](Self::broadcast).
+    /// Returns `ErrorKind::Root` if `root` is not a rank of the communicator, `ErrorKind::Truncated` or
+    /// `ErrorKind::Count` if this rank's packed size differs from the root's, and `ErrorKind::ProcAborted`
+    /// if a rank has died.
     #[doc(alias = "MPI_Bcast")]
     pub unsafe fn broadcast_raw(&self, part: Part<'_>, root: usize) -> Result<()> {
-        // SAFETY: the one part is the caller's promise, as it is asked for here.
+        // SAFETY: the caller guarantees that the elements of `part` stay readable at the root and writable
+        // elsewhere, for this call only, until it returns (condition of `# Safety`). The call names no other
+        // memory and no operation.
         unsafe { self.run_raw(&Collective::Broadcast { part, root }) }
     }
 
-    /// [`broadcast`](Self::broadcast) of a slice of plain values.
+    /// Does a [`broadcast`](Self::broadcast) of a slice of plain values.
     ///
     /// # Errors
-    /// As [`broadcast`](Self::broadcast).
+    /// Returns the errors of [`broadcast`](Self::broadcast).
     #[doc(alias = "MPI_Bcast")]
     pub fn broadcast_slice<T: NoUninit + AnyBitPattern>(
         &self,
@@ -59,7 +64,7 @@ impl Communicator {
         self.broadcast(values, bytes()?, count, root)
     }
 
-    /// The steps of a broadcast; at the root it comes after those `before`.
+    /// Lists the steps of a broadcast. The root sends after the steps `before` are complete.
     #[inline]
     pub(super) fn broadcast_steps<'a>(
         &self,
@@ -69,13 +74,13 @@ impl Communicator {
         before: &[StepId],
     ) -> Result<()> {
         let size = self.size();
-        // Ranks counted from the root. A rank's parent has its lowest bit cleared; its children
-        // add a single bit below that one.
+        // The ranks are counted from the root. The parent of a rank has the rank's lowest bit cleared. Each
+        // child has one more bit set, below the rank's lowest bit.
         let me = (self.rank() + size - root) % size;
         let real = |relative: usize| self.peer((relative + root) % size);
         let lowest = if me == 0 { size.next_power_of_two() } else { me & me.wrapping_neg() };
         let received = if me == 0 { None } else { Some(steps.receive(part, real(me - lowest)?)?) };
-        // The farthest child first: it has the largest subtree.
+        // The farthest child comes first, because it has the largest subtree.
         let mut bit = lowest / 2;
         while bit > 0 {
             if me + bit < size {

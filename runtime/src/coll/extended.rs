@@ -1,13 +1,13 @@
-//! C's `long double` on x86-64: 80 bits in 16 bytes, for which Rust has arithmetic only in assembly.
+//! C's `long double` on x86-64: 80 bits in 16 bytes. Rust has no such type, so the arithmetic is assembly.
 //!
-//! `operator.rs` uses it like its other numbers. The six bytes above the value travel with it and
-//! mean nothing.
+//! `operator.rs` uses [`Extended`] like its other numbers. The six bytes above the value are copied with the
+//! value and have no meaning.
 
 use std::arch::asm;
 use std::cmp::Ordering;
 use std::ops::{Add, Mul, Sub};
 
-/// A `long double`, laid out as C does.
+/// A `long double` with the layout that C uses.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(16))]
 pub struct Extended([u8; 16]);
@@ -17,8 +17,9 @@ macro_rules! binary {
     ($instruction:literal, $left:expr, $right:expr) => {{
         let (left, right): (Extended, Extended) = ($left, $right);
         let mut result = left;
-        // SAFETY: reads and writes 10 bytes at each of three locals of 16; the stack of the x87,
-        // all of which is declared as changed, is empty before and after.
+        // SAFETY: the assembly reads 10 bytes of `left` and of `right` and writes 10 bytes of `result`, three
+        // locals of 16 bytes. The x87 stack is empty before and after; all its registers are declared as
+        // changed.
         unsafe {
             asm!(
                 "fld tbyte ptr [{left}]",
@@ -60,16 +61,16 @@ impl Mul for Extended {
 }
 
 impl Extended {
-    /// Above, and not unordered.
+    /// Returns whether `self > other`; false if one of the two is a NaN.
     fn is_above(self, other: Self) -> bool {
         let above: u8;
-        // SAFETY: reads 10 bytes of each of two locals; the stack of the x87, all of which is
-        // declared as changed, is empty before and after.
+        // SAFETY: the assembly reads 10 bytes of `self` and of `other`, two locals of 16 bytes. The x87 stack
+        // is empty before and after; all its registers are declared as changed.
         unsafe {
             asm!(
                 "fld tbyte ptr [{other}]",
                 "fld tbyte ptr [{this}]",
-                // Sets carry for below and for unordered, zero for equal and for unordered.
+                // `fucomip` sets carry for "below" and "unordered", and zero for "equal" and "unordered".
                 "fucomip st, st(1)",
                 "seta {above}",
                 "fstp st(0)",
@@ -84,10 +85,10 @@ impl Extended {
         above != 0
     }
 
-    /// Unordered with itself.
+    /// Returns whether the value is a NaN.
     fn is_nan(self) -> bool {
         let bits = u128::from_le_bytes(self.0);
-        // Exponent of ones, fraction not 0 below the explicit leading bit.
+        // A NaN has all exponent bits set and a fraction, below the explicit leading bit, that is not 0.
         (bits >> 64) & 0x7fff == 0x7fff && (bits as u64) << 1 != 0
     }
 }
@@ -116,7 +117,7 @@ impl PartialOrd for Extended {
 mod tests {
     use super::*;
 
-    /// `mantissa` * 2^`exponent`, for a mantissa with its highest bit set, or 0.
+    /// Returns `mantissa` * 2^`exponent`. The mantissa has its highest bit set or is 0.
     fn number(negative: bool, mantissa: u64, exponent: i32) -> Extended {
         let biased = if mantissa == 0 { 0 } else { (exponent + 63 + 16383) as u128 };
         let sign = u128::from(negative) << 79;

@@ -1,20 +1,20 @@
-//! Collective calls, listed as schedules of messages in communicator contexts of their own.
+//! Collective calls. Each call becomes a schedule of messages, and `schedule/` runs the schedule.
 //!
-//! `collective.rs` is one value for every call and the three ways to do it: run, start, prepare. Then
-//! one file per operation: `barrier.rs`, `broadcast.rs`, `gather.rs` (and scatter), `allgather.rs`,
-//! `alltoall.rs`, `reduce.rs` and `allreduce.rs` list the steps; `create.rs` makes communicators of
-//! communicators; `operator.rs` has what predefined operations do to elements (`extended.rs` those
-//! of C's `long double`); `scope.rs` the safe nonblocking and persistent forms. Before this room comes
-//! `schedule/`, which does the steps.
+//! `collective.rs` has one value for every call and the three ways to make a call: run, start, prepare. One
+//! file per operation lists the steps: `barrier.rs`, `broadcast.rs`, `gather.rs` (and scatter),
+//! `allgather.rs`, `alltoall.rs`, `reduce.rs` and `allreduce.rs`. `create.rs` derives communicators from
+//! communicators. `operator.rs` has the predefined operations on elements (`extended.rs` those on C's
+//! `long double`). `scope.rs` has the safe nonblocking forms.
 //!
-//! Types are compared as in other messages (`TYPEPACK_CHECK_TYPES`), also those of a rank's part for
-//! itself: [`ErrorKind::Type`](crate::ErrorKind). A rank that fails to get what it was to hand on, for
-//! this or another reason, tells those who wait for it, and they fail with
-//! [`ErrorKind::Other`](crate::ErrorKind).
+//! With `TYPEPACK_CHECK_TYPES=1`, a collective call compares types like any other message, including the
+//! types of the part that a rank sends to itself, and fails with [`ErrorKind::Type`](crate::ErrorKind). A
+//! rank that cannot forward data, for this or another reason, tells the ranks that wait for the data; their
+//! calls fail with [`ErrorKind::Other`](crate::ErrorKind).
 //!
-//! Every rank of a communicator makes the same collective calls in the same order. The number of a call
-//! is the tag of its messages, so that calls may overlap. Persistent operations are numbered when they
-//! are made, and have a context of their own. No receive accepts any source.
+//! Every rank of a communicator makes the same collective calls in the same order. The messages of a call
+//! carry the number of the call as their tag, so calls may overlap. Collective calls have a context of their
+//! own. A persistent operation gets its number when it is prepared; persistent operations have a second
+//! context. No receive accepts any source.
 
 mod allgather;
 mod allreduce;

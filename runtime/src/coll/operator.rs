@@ -1,8 +1,8 @@
-//! What predefined operations do to elements of named types (MPI-5.0 section 6.9.2).
+//! The predefined operations on elements of named types (MPI-5.0 section 6.9.2).
 //!
-//! `reduce.rs` and `allreduce.rs` call what [`Operator::combiner`] gives. Integers wrap; of a NaN and
-//! another value minimum and maximum keep the one of the lower rank; logical results are 0 and 1.
-//! Elements need no alignment, and the gaps of pairs are not touched.
+//! `reduce.rs` and `allreduce.rs` call the functions that [`Operator::combiner`] returns. Integers wrap. If
+//! one of two values is a NaN, minimum and maximum keep the value of the lower rank. Logical results are 0
+//! and 1. Elements need no alignment. The functions do not write the gaps of pair types.
 
 #[cfg(target_arch = "x86_64")]
 use super::extended::Extended;
@@ -52,7 +52,7 @@ pub enum Operator {
     Minloc,
 }
 
-/// The groups of types that the standard defines operations on, with their Rust counterparts.
+/// The kinds of types that the standard defines operations on, by their Rust counterparts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     I8,
@@ -85,12 +85,13 @@ enum Kind {
     DoubleDouble,
 }
 
-/// Why there is no combiner.
+/// The reason why a type has no combiner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoCombiner {
     /// The standard does not define the operation on this type.
     Undefined,
-    /// It does, but the type has no arithmetic here: reals of 16 and 128 bits.
+    /// The standard defines the operation, but this library has no arithmetic for the type: reals of 16 and
+    /// 128 bits.
     Missing,
 }
 
@@ -113,7 +114,7 @@ fn kind(named: Named) -> Result<Kind, NoCombiner> {
         Named::SHORT | Named::INT | Named::LONG | Named::LONG_LONG | Named::SIGNED_CHAR => {
             signed(size)
         }
-        // Not in the standard's table, but in every implementation's.
+        // The standard's table does not list CHAR, but every implementation accepts it.
         Named::CHAR => Kind::I8,
         Named::INT8_T | Named::INT16_T | Named::INT32_T | Named::INT64_T => signed(size),
         Named::INTEGER | Named::INTEGER1 | Named::INTEGER2 | Named::INTEGER4 => signed(size),
@@ -158,13 +159,13 @@ fn kind(named: Named) -> Result<Kind, NoCombiner> {
 }
 
 impl Operator {
-    /// The function that combines elements of a named type.
+    /// Returns the function that combines elements of a named type.
     ///
-    /// It is called with the addresses of displacement 0 of that many elements at their extent;
-    /// see [`Combine`](crate::Combine).
+    /// The function takes the address of displacement 0 of both vectors and the number of elements. The
+    /// elements follow each other at their extent; see [`Combine`](crate::Combine).
     ///
     /// # Errors
-    /// The standard, or this version, has no such operation on the type.
+    /// Returns [`NoCombiner`] if the standard or this version does not have the operation on the type.
     pub fn combiner(self, named: Named) -> Result<Combiner, NoCombiner> {
         let found = match kind(named)? {
             Kind::I8 => integer::<i8>(self),
@@ -211,13 +212,17 @@ trait Apply<T> {
     fn apply(lower: T, upper: T) -> T;
 }
 
+/// Applies `A` to two vectors of `count` values: `upper[i] = A::apply(lower[i], upper[i])`.
+///
 /// # Safety
 ///
-/// - Both addresses are those of `count` values, `lower`'s readable, `upper`'s also writable.
+/// - `lower` is the address of `count` readable values.
+/// - `upper` is the address of `count` readable and writable values.
 unsafe fn each<T: Copy, A: Apply<T>>(lower: *const u8, upper: *mut u8, count: usize) {
     let (lower, upper) = (lower.cast::<T>(), upper.cast::<T>());
     for i in 0..count {
-        // SAFETY: the index is below the count, values may lie anywhere for these accesses.
+        // SAFETY: `i < count`, so both values are in the vectors that the caller guarantees (conditions of
+        // `# Safety`), and unaligned accesses need no alignment.
         unsafe {
             let value = A::apply(lower.add(i).read_unaligned(), upper.add(i).read_unaligned());
             upper.add(i).write_unaligned(value);
@@ -239,13 +244,13 @@ macro_rules! applied {
     };
 }
 
-/// Numbers with a sum and a product.
+/// Numbers that have a sum and a product.
 trait Arithmetic: Copy {
     fn sum(self, other: Self) -> Self;
     fn product(self, other: Self) -> Self;
 }
 
-/// Numbers that are true unless they are 0.
+/// Numbers with a truth value: 0 is false, all others are true.
 trait Truth: Copy {
     fn is_true(self) -> bool;
     fn of(truth: bool) -> Self;
@@ -294,7 +299,7 @@ macro_rules! integers {
 
 integers! { i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 }
 
-/// A real number, told apart from integers, whose arithmetic wraps.
+/// A real number. The wrapper separates reals from integers, because integer arithmetic wraps.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 struct Float<T>(T);
@@ -310,7 +315,7 @@ impl<T: Copy + Add<Output = T> + Mul<Output = T>> Arithmetic for Float<T> {
     }
 }
 
-/// A complex number as C and Fortran have it.
+/// A complex number with the layout of C and Fortran.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Complex<T> {
@@ -386,16 +391,19 @@ where
         .or_else(|| logical::<T>(operator))
 }
 
-/// A value and where it was found, as a C compiler lays them out.
+/// A value and its index, with the layout that a C compiler gives to this struct.
 #[repr(C)]
 struct Located<V, I> {
     value: V,
     index: I,
 }
 
+/// Applies `MPI_MAXLOC` or `MPI_MINLOC` to two vectors of `count` pairs.
+///
 /// # Safety
 ///
-/// - As `each`, of pairs.
+/// - `lower` is the address of `count` readable pairs.
+/// - `upper` is the address of `count` readable and writable pairs.
 unsafe fn each_pair<V: Copy + PartialOrd, I: Copy + PartialOrd, const LARGEST: bool>(
     lower: *const u8,
     upper: *mut u8,
@@ -403,8 +411,8 @@ unsafe fn each_pair<V: Copy + PartialOrd, I: Copy + PartialOrd, const LARGEST: b
 ) {
     let (lower, upper) = (lower.cast::<Located<V, I>>(), upper.cast::<Located<V, I>>());
     for i in 0..count {
-        // SAFETY: the index is below the count; members may lie anywhere for these accesses, and
-        // the gap between them is left alone.
+        // SAFETY: `i < count`, so both pairs are in the vectors that the caller guarantees (conditions of
+        // `# Safety`). Unaligned accesses to the members need no alignment and do not touch the gap.
         unsafe {
             let (lower, upper) = (lower.add(i), upper.add(i));
             let (a, b) = (
@@ -446,7 +454,8 @@ mod tests {
         let combine = operator.combiner(named).expect("an operation");
         assert_eq!(size_of::<T>(), named.extent() as usize);
         let mut result = upper.to_vec();
-        // SAFETY: both are slices of as many values of the type's size.
+        // SAFETY: `lower` and `result` are slices of the same length, and `T` has the extent of `named`
+        // (asserted).
         unsafe { combine(lower.as_ptr().cast(), result.as_mut_ptr().cast(), lower.len()) };
         result
     }

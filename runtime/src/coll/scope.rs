@@ -1,8 +1,8 @@
-//! Safe nonblocking collective calls: in a scope, like messages.
+//! Safe nonblocking collective calls, in the same scopes as nonblocking messages.
 //!
-//! Buffers are borrowed for longer than the scope, which does not end before the operations do. An
-//! operation that a panicking scope leaves behind is cut loose from its buffers, and the ranks that
-//! depend on it fail.
+//! A scope borrows the buffers for longer than it lives, and ends only after all its operations have ended.
+//! If the program panics in a scope, the scope detaches its pending operations from their buffers, and the
+//! ranks that depend on their data fail.
 
 use super::Collective;
 use super::allreduce::{Op, Reducible, combiner};
@@ -14,10 +14,10 @@ use crate::{Plan, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Starts a barrier: complete when every rank has started it. Collective.
+    /// Starts a barrier, which completes when every rank has started it. Collective.
     ///
     /// # Errors
-    /// As [`Communicator::barrier`](crate::Communicator::barrier).
+    /// Returns the errors of [`Communicator::barrier`](crate::Communicator::barrier).
     #[doc(alias = "MPI_Ibarrier")]
     pub fn ibarrier(&'scope self) -> Result<Request<'scope>> {
         // SAFETY: the call names no memory.
@@ -31,7 +31,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # let world = universe.world();
     /// let (mut low, mut high) = ([1u64; 4], [2u64; 4]);
     /// world.scope(|scope| -> typepack::Result<()> {
-    ///     // Both are under way at once.
+    ///     // Both broadcasts run at the same time.
     ///     scope.ibroadcast_slice(&mut low, 0)?;
     ///     scope.ibroadcast_slice(&mut high, world.size() - 1)?;
     ///     Ok(())
@@ -40,7 +40,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// ```
     ///
     /// # Errors
-    /// As [`Communicator::broadcast`](crate::Communicator::broadcast).
+    /// Returns the errors of [`Communicator::broadcast`](crate::Communicator::broadcast).
     #[doc(alias = "MPI_Ibcast")]
     pub fn ibroadcast<T: NoUninit + AnyBitPattern>(
         &'scope self,
@@ -52,15 +52,15 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let layout = writable(buf, 0, plan, count, "buf");
         let layout = layout.inspect_err(|_| self.comm().skip_collective())?;
         let part = Part { origin: layout.origin, plan, count };
-        // SAFETY: the slice is borrowed for 'env, which outlives the scope; the scope ends after the
-        // operation is complete or detached.
+        // SAFETY: `buf` holds the `count` elements (`writable` has checked this) and is mutably borrowed for
+        // 'env, which outlives the scope; the scope ends after the operation is complete or detached.
         Ok(self.keep(unsafe { self.comm().start_raw(&Collective::Broadcast { part, root })? }))
     }
 
-    /// [`ibroadcast`](Self::ibroadcast) of a slice of plain values.
+    /// Starts a broadcast of a slice of plain values. Collective.
     ///
     /// # Errors
-    /// As [`ibroadcast`](Self::ibroadcast).
+    /// Returns the errors of [`Communicator::broadcast`](crate::Communicator::broadcast).
     #[doc(alias = "MPI_Ibcast")]
     pub fn ibroadcast_slice<T: NoUninit + AnyBitPattern>(
         &'scope self,
@@ -75,7 +75,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// [`Communicator::allreduce`](crate::Communicator::allreduce). Collective.
     ///
     /// # Errors
-    /// As [`Communicator::allreduce`](crate::Communicator::allreduce).
+    /// Returns the errors of [`Communicator::allreduce`](crate::Communicator::allreduce).
     #[doc(alias = "MPI_Iallreduce")]
     pub fn iallreduce<T: Reducible>(
         &'scope self,
@@ -85,7 +85,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let (plan, combine) = (T::plan()?, Combine::from(combiner::<T>(op)));
         let (recv, count) = (values.as_mut_ptr().cast(), values.len() as u64);
         let call = Collective::Allreduce { send: None, recv, plan, count, combine: &combine };
-        // SAFETY: as in `ibroadcast`; the slice has so many values of the plan's type.
+        // SAFETY: `values` has `count` values of type `T`, the type of `plan` and `combine`. The slice is
+        // mutably borrowed for 'env, which outlives the scope; the scope ends after the operation is complete
+        // or detached.
         Ok(self.keep(unsafe { self.comm().start_raw(&call)? }))
     }
 }

@@ -1,7 +1,7 @@
-//! Nonblocking operations on memory that the caller answers for.
+//! Nonblocking operations on raw memory, which the caller keeps valid.
 //!
-//! The halo exchange and the C face use [`Messages`]; safe programs use `scope.rs`. Operations end in
-//! `progress.rs`.
+//! The halo exchange and the C library (`capi/`) use [`Messages`]; safe programs use `scope.rs`.
+//! `endpoint/progress.rs` completes the operations.
 
 use super::{Communicator, Space};
 use crate::endpoint::engine::{How, MessageEngine, Taken};
@@ -13,49 +13,50 @@ use crate::message::{Operation, Source, Status, Tag};
 use crate::{Plan, Result};
 use std::sync::Arc;
 
-/// The messages of one context of this process, without any checks: ranks are those of the world,
-/// memory is the caller's. The halo exchange and the C face stand on this.
+/// The messages of one context of this process, without checks of arguments.
 ///
-/// It keeps the context's queues alive as long as it lives, and an operation its plan. Ending no operation
-/// neither waits nor cancels: it goes on, and its memory stays in use.
+/// Ranks are ranks of the world. The caller keeps the memory of an operation valid until the operation has
+/// ended. The value keeps the queues of its context alive, and an operation keeps its plan alive. If the
+/// caller drops an [`Operation`], the operation continues and its memory stays in use.
 #[derive(Clone, Debug)]
 pub struct Messages {
     endpoint: Arc<Endpoint>,
     context: u64,
-    /// The communicator whose context it is.
+    /// The communicator that the context belongs to.
     _keep: Communicator,
 }
 
-/// How a send of [`Messages`] is done.
+/// The mode of a send of [`Messages`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendMode {
-    /// Complete when the memory may be changed.
+    /// The send is complete when the caller may change the memory.
     Standard,
-    /// Complete when a receive has matched, however short the message is.
+    /// The send is complete when a receive has matched, even for a short message.
     #[doc(alias = "MPI_Ssend")]
     Synchronous,
-    /// The memory may be changed when the call returns: what cannot go at once goes from a copy.
+    /// The caller may change the memory when the call returns. The library copies data that it cannot send at
+    /// once.
     Copied,
-    /// The same, with the copy at this address, where the caller lends room for the packed bytes
+    /// Like `Copied`, but the copy is at this address. The caller provides space there for the packed bytes
     /// until the send is complete.
     #[doc(alias = "MPI_Bsend")]
     Lent(*mut u8),
 }
 
-/// A message that a matched probe has found: no other receive gets it.
+/// A message that a matched probe has taken out of the queue, so that no other receive gets it.
 #[doc(alias = "MPI_Message")]
 #[derive(Debug)]
 pub struct Matched(Taken);
 
 impl Matched {
-    /// What the probe says about it.
+    /// Returns the status of the message.
     pub fn status(&self) -> Status {
         self.0.status()
     }
 }
 
 impl Communicator {
-    /// The messages of this communicator.
+    /// Returns the messages of this communicator.
     pub fn messages(&self) -> Messages {
         Messages {
             endpoint: self.endpoint().clone(),
@@ -66,7 +67,7 @@ impl Communicator {
 }
 
 impl Messages {
-    /// This process's rank in the world.
+    /// Returns this process's rank in the world.
     pub fn rank(&self) -> usize {
         self.endpoint.rank()
     }
@@ -75,14 +76,14 @@ impl Messages {
     ///
     /// # Safety
     ///
-    /// - The elements' bytes are readable; in the modes without a copy they stay so, and
-    ///   unchanged, until the operation has ended.
-    /// - Lent memory has room for the packed bytes, and is nobody else's until it has ended.
-    /// - `dest` is a rank of the world, `tag` is not negative.
+    /// - The elements are readable. In the modes `Standard` and `Synchronous` they stay readable and
+    ///   unchanged until the operation has ended.
+    /// - Lent memory has space for the packed bytes. Nobody else accesses it until the operation has ended.
+    /// - `dest` is a rank of the world, and `tag` is not negative.
     ///
     /// # Errors
-    /// A count beyond 64 bits of packed bytes; out of memory; a rank has died. Nothing was started
-    /// then.
+    /// Returns `ErrorKind::Engine` if the packed size exceeds 64 bits, `ErrorKind::NoMemory` if memory runs
+    /// out, and `ErrorKind::ProcAborted` if a rank has died. Nothing was started then.
     pub unsafe fn send(
         &self,
         mode: SendMode,
@@ -101,7 +102,9 @@ impl Messages {
         };
         let how = How { synchronous: mode == SendMode::Synchronous, backing };
         let label = Label { context: self.context, tag, bytes, types: OF_LAYOUT };
-        // SAFETY: the memory is the caller's promise, the size is the plan's own.
+        // SAFETY: the caller keeps the elements, or lent memory, valid as `mode` needs, and passes a rank of
+        // the world and a tag that is not negative (three conditions of `# Safety`); `bytes` is the packed
+        // size.
         unsafe { self.endpoint.send_as(&layout, label, dest, how) }
     }
 
@@ -114,12 +117,13 @@ impl Messages {
     ///
     /// # Safety
     ///
-    /// - The elements' bytes are writable, and nobody else's, until the operation has ended.
-    /// - `source` is a rank of the world, a `tag` is not negative.
+    /// - Until the operation has ended, the elements are writable and nobody else accesses them.
+    /// - `source` is any source or a rank of the world; `tag` is any tag or not negative.
     ///
     /// # Errors
-    /// As [`send`](Self::send); a message that had arrived is longer than the receive, or of other
-    /// types.
+    /// Returns the errors of [`send`](Self::send). If the matching message had already arrived, also
+    /// `ErrorKind::Truncated` if the message is longer than the receive, and `ErrorKind::Type` if types are
+    /// checked and differ.
     pub unsafe fn receive(
         &self,
         origin: *mut u8,
@@ -129,17 +133,21 @@ impl Messages {
         tag: Tag,
     ) -> Result<Operation> {
         let posting = self.posting(LayoutRef { origin, plan, count }, source, tag)?;
-        // SAFETY: the memory is the caller's promise, the size is the plan's own.
+        // SAFETY: the caller keeps the elements writable, for this receive only, until the operation has
+        // ended, and passes a rank of the world and a valid tag (two conditions of `# Safety`); `posting`
+        // takes the capacity from the plan.
         unsafe { self.endpoint.receive(&posting) }
     }
 
-    /// Receives and waits.
+    /// Receives at most `count` elements and waits for them.
     ///
     /// # Safety
-    /// As [`receive`](Self::receive), until the call returns.
+    ///
+    /// - Until the call returns, the elements are writable and nobody else accesses them.
+    /// - `source` is any source or a rank of the world; `tag` is any tag or not negative.
     ///
     /// # Errors
-    /// As [`receive`](Self::receive).
+    /// Returns the errors of [`receive`](Self::receive).
     pub unsafe fn receive_now(
         &self,
         origin: *mut u8,
@@ -149,17 +157,20 @@ impl Messages {
         tag: Tag,
     ) -> Result<Status> {
         let posting = self.posting(LayoutRef { origin, plan, count }, source, tag)?;
-        // SAFETY: the memory is the caller's promise, the size is the plan's own.
+        // SAFETY: the caller keeps the elements writable, for this receive only, until the call returns, and
+        // passes a rank of the world and a valid tag (two conditions of `# Safety`); `posting` takes the
+        // capacity from the plan.
         unsafe { self.endpoint.receive_now(&posting) }
     }
 
-    /// Starts the receive of a message that a matched probe has found.
+    /// Starts the receive of a message that a matched probe has taken.
     ///
     /// # Safety
-    /// As [`receive`](Self::receive).
+    ///
+    /// - Until the operation has ended, the elements are writable and nobody else accesses them.
     ///
     /// # Errors
-    /// As [`receive`](Self::receive).
+    /// Returns the errors of [`receive`](Self::receive).
     pub unsafe fn receive_matched(
         &self,
         origin: *mut u8,
@@ -169,56 +180,61 @@ impl Messages {
     ) -> Result<Operation> {
         let layout = LayoutRef { origin, plan, count };
         let capacity = plan.packed_bytes(count)?;
-        // SAFETY: the memory is the caller's promise, the size is the plan's own.
+        // SAFETY: the caller keeps the elements writable, for this receive only, until the operation has
+        // ended (condition of `# Safety`); `capacity` is their packed size.
         unsafe { self.endpoint.receive_taken(&layout, capacity, message.0) }
     }
 
-    /// The message that a receive would match now; waits for one if `wait`.
+    /// Returns the status of the message that a receive would match now, or `None`. With `wait`, waits for a
+    /// message.
     ///
     /// # Errors
-    /// A rank has died.
+    /// Returns `ErrorKind::ProcAborted` if a rank has died.
     pub fn probe(&self, source: Source, tag: Tag, wait: bool) -> Result<Option<Status>> {
         self.endpoint.probe(self.context, source, tag, wait)
     }
 
-    /// The same, taken out of the queue.
+    /// Takes the message that a receive would match now out of the queue, or returns `None`. With `wait`,
+    /// waits for a message.
     ///
     /// # Errors
-    /// A rank has died.
+    /// Returns `ErrorKind::ProcAborted` if a rank has died.
     #[doc(alias = "MPI_Mprobe")]
     pub fn take(&self, source: Source, tag: Tag, wait: bool) -> Result<Option<Matched>> {
         Ok(self.endpoint.take(self.context, source, tag, wait)?.map(Matched))
     }
 
-    /// Waits until `look` has an answer. It is called often, under the lock of all communication:
-    /// it must be short, and call nothing that communicates.
+    /// Waits until `look` returns an answer. `look` is called often, under the lock of all communication, so
+    /// it must be short and must not communicate.
     ///
     /// # Errors
-    /// A rank has died. Operations that were waited for go on: [`abandon`](Self::abandon).
+    /// Returns `ErrorKind::ProcAborted` if a rank has died. The operations continue then; the caller may
+    /// [`abandon`](Self::abandon) them.
     pub fn wait_until<R>(&self, mut look: impl FnMut(&mut Ongoing<'_>) -> Option<R>) -> Result<R> {
         self.endpoint.attend(|exchange| look(&mut Ongoing(exchange)))
     }
 
-    /// Makes progress, then gives the answer of `look` if it has one.
+    /// Makes progress, then calls `look` once and returns its answer.
     ///
     /// # Errors
-    /// As [`wait_until`](Self::wait_until).
+    /// Returns the errors of [`wait_until`](Self::wait_until).
     pub fn look<R>(&self, look: impl FnOnce(&mut Ongoing<'_>) -> Option<R>) -> Result<Option<R>> {
         self.endpoint.glance(|exchange| look(&mut Ongoing(exchange)))
     }
 
-    /// Changes operations, without making progress; waiters look again.
+    /// Changes operations without making progress. Threads in [`wait_until`](Self::wait_until) look again.
     ///
     /// # Errors
-    /// The job has been left.
+    /// Returns `ErrorKind::State` if this process has left the job.
     pub fn change<R>(&self, change: impl FnOnce(&mut Ongoing<'_>) -> R) -> Result<R> {
         self.endpoint.change(|exchange| change(&mut Ongoing(exchange)))
     }
 
-    /// Waits for one operation. Afterwards, whatever the result, its memory is the caller's again.
+    /// Waits for one operation. When the call returns, with or without an error, the library no longer uses
+    /// the operation's memory.
     ///
     /// # Errors
-    /// The operation's own; a rank has died.
+    /// Returns the error of the operation, or `ErrorKind::ProcAborted` if a rank has died.
     pub fn finish(&self, operation: Operation) -> Result<Status> {
         match operation {
             Operation::Done(status) => Ok(status),
@@ -226,10 +242,10 @@ impl Messages {
         }
     }
 
-    /// Waits for all of `operations`, empties the vector, and returns their statuses in order.
+    /// Waits for all `operations`, empties the vector, and returns the statuses in order.
     ///
     /// # Errors
-    /// The first error of any of them; all have ended all the same.
+    /// Returns the first error of an operation. All operations have ended even then.
     #[doc(alias = "MPI_Waitall")]
     pub fn finish_all(&self, operations: &mut Vec<Operation>) -> Result<Vec<Status>> {
         let mut statuses = Vec::with_capacity(operations.len());
@@ -243,51 +259,52 @@ impl Messages {
         failed.map_or(Ok(statuses), Err)
     }
 
-    /// Cuts an operation loose from its memory, without waiting: a send still happens, from a
-    /// copy; a receive is withdrawn, or its message read and dropped.
+    /// Detaches an operation from its memory without waiting for the operation. The library completes a send
+    /// from a copy. It cancels a receive or, if a message has matched, discards the message.
     pub fn abandon(&self, operation: Operation) {
         if let Operation::Pending(id) = operation {
             self.endpoint.detach(id);
         }
     }
 
-    /// One turn of the progress engine.
+    /// Runs one turn of the progress engine.
     ///
     /// # Errors
-    /// A rank has died.
+    /// Returns `ErrorKind::ProcAborted` if a rank has died.
     pub fn progress(&self) -> Result<()> {
         self.endpoint.progress()
     }
 
-    /// Tells those in [`wait_until`](Self::wait_until) to look again: something that is no message
-    /// has happened.
+    /// Makes the threads in [`wait_until`](Self::wait_until) look again, because an event that is not a
+    /// message has happened.
     pub fn nudge(&self) {
         self.endpoint.nudge();
     }
 }
 
-/// The operations in flight, while nothing else moves them.
+/// The pending operations, under the lock that keeps them from changing.
 #[derive(Debug)]
 pub struct Ongoing<'a>(&'a mut MessageEngine);
 
 impl Ongoing<'_> {
-    /// The result of an operation, once, if it is complete.
+    /// Returns the result of an operation if it is complete. The result can be fetched once.
     pub fn fetch(&mut self, id: u64) -> Option<Result<Status>> {
         self.0.requests().fetch(id)
     }
 
-    /// Whether an operation is complete; one whose result was fetched is.
+    /// Returns whether an operation is complete. An operation whose result was fetched is complete.
     pub fn is_complete(&mut self, id: u64) -> bool {
         self.0.requests().is_complete(id)
     }
 
-    /// Takes back a receive that no message has matched; its number is free then.
+    /// Cancels a receive that no message has matched, and frees its number. Returns false if a message has
+    /// matched.
     #[doc(alias = "MPI_Cancel")]
     pub fn withdraw(&mut self, id: u64) -> bool {
         self.0.withdraw(id)
     }
 
-    /// Nobody will ask for this operation's result; it goes on, and its memory stays in use.
+    /// Gives up the result of an operation. The operation continues, and its memory stays in use.
     #[doc(alias = "MPI_Request_free")]
     pub fn forget(&mut self, id: u64) {
         self.0.requests().orphan(id);

@@ -1,9 +1,10 @@
-//! Safe nonblocking operations: a scope that does not end before they do.
+//! Safe nonblocking operations: a scope ends only after its operations have ended.
 //!
-//! Like `std::thread::scope`: buffers are borrowed for longer than the scope (`'env`), and leaving
-//! it completes everything that was started in it. A leaked [`Request`] changes nothing, since the
-//! scope keeps its own list; a panic inside the scope cuts the operations loose from their buffers
-//! (`endpoint/engine.rs`, `detach`) instead of waiting for messages that may never come.
+//! Scopes work like `std::thread::scope`. The buffers are borrowed for longer than the scope (`'env`), and
+//! leaving the scope completes all operations that were started in it. The scope has its own list of
+//! operations, so a leaked [`Request`] does no harm. If the program panics in the scope, the scope detaches
+//! the operations from their buffers (`endpoint/engine.rs`, `detach`), because a message that they wait for
+//! may never arrive.
 
 use super::{Communicator, Space, readable, writable};
 use crate::message::{Operation, Source, Status, Tag};
@@ -13,17 +14,19 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Where nonblocking operations live; see [`Communicator::scope`].
+/// A scope for nonblocking operations; see [`Communicator::scope`].
 pub struct Scope<'scope, 'env: 'scope> {
     comm: Communicator,
     space: Space,
     pending: Mutex<Vec<u64>>,
-    // Both invariant, as in `std::thread::Scope`: neither may be shortened or prolonged.
+    // Both lifetimes are invariant, like in `std::thread::Scope`, so that the compiler neither shortens nor
+    // extends them.
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
 
-/// A nonblocking operation of a [`Scope`]. Dropping it leaves the waiting to the end of the scope.
+/// A nonblocking operation of a [`Scope`]. If the program drops a request, the end of the scope waits for the
+/// operation.
 #[doc(alias = "MPI_Request")]
 #[derive(Debug)]
 pub struct Request<'scope> {
@@ -32,7 +35,7 @@ pub struct Request<'scope> {
 }
 
 impl Communicator {
-    /// Runs `f` with a scope for nonblocking operations, and waits for all that it started.
+    /// Runs `f` with a scope for nonblocking operations, and waits for all operations that `f` started.
     ///
     /// ```
     /// # let universe = typepack::init()?;
@@ -50,15 +53,17 @@ impl Communicator {
     /// # Ok::<(), typepack::Error>(())
     /// ```
     ///
-    /// An error that `f` returns does not end what `f` has started: a receive whose message never
-    /// comes is waited for, like a thread of a `std::thread::scope` that never ends. What
-    /// can fail without a message (arguments, commits) is best done before the first operation.
+    /// If `f` returns an error, the scope still waits for the operations that `f` has started. It waits
+    /// forever for a receive whose message never arrives, like `std::thread::scope` for a thread that never
+    /// ends. So a program should do the steps that can fail without a message (checks of arguments, commits)
+    /// before the first operation.
     ///
     /// # Errors
-    /// The first error of an operation that `f` left to the scope. All have ended all the same.
+    /// Returns the first error of an operation that `f` left to the scope. All operations have ended even
+    /// then.
     ///
     /// # Panics
-    /// When `f` does; then sends still happen, from copies, and receives are withdrawn.
+    /// Panics if `f` panics. The library then completes the sends from copies and cancels the receives.
     pub fn scope<'env, R>(
         &self,
         f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
@@ -66,7 +71,7 @@ impl Communicator {
         self.scope_in(Space::User, f)
     }
 
-    /// A scope in either message space; collective calls use the other one.
+    /// Runs `f` with a scope whose operations use the message space `space`.
     pub(crate) fn scope_in<'env, R>(
         &self,
         space: Space,
@@ -79,7 +84,7 @@ impl Communicator {
             scope: PhantomData,
             env: PhantomData,
         };
-        // Dropped last, also when `f` panics.
+        // `end` is dropped last, also if `f` panics.
         let end = End { comm: &scope.comm, pending: &scope.pending };
         let result = f(&scope);
         end.wait()?;
@@ -87,7 +92,7 @@ impl Communicator {
     }
 }
 
-/// The end of a scope, by either way.
+/// Ends a scope: `wait` completes its operations, and a drop without `wait` (a panic) detaches them.
 struct End<'a> {
     comm: &'a Communicator,
     pending: &'a Mutex<Vec<u64>>,
@@ -95,18 +100,18 @@ struct End<'a> {
 
 impl End<'_> {
     fn list(&self) -> MutexGuard<'_, Vec<u64>> {
-        // The list is consistent whenever its lock is free: each change is one step.
+        // The list is consistent even after a panic, because each change of the list is one step.
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes them one by one: should waiting for one panic, the others are still in the list.
+    /// Takes one operation from the list. If waiting for it panics, the others are still in the list.
     fn next(&self) -> Option<u64> {
         self.list().pop()
     }
 
     fn wait(&self) -> Result<()> {
         let mut failed = None;
-        // In the order in which they were started.
+        // `next` takes from the end, so this order is the order in which the operations were started.
         self.list().reverse();
         while let Some(id) = self.next() {
             if let Err(error) = self.comm.endpoint().wait(id) {
@@ -126,7 +131,7 @@ impl Drop for End<'_> {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// The communicator of the scope.
+    /// Returns the communicator of the scope.
     pub(crate) fn comm(&self) -> &Communicator {
         &self.comm
     }
@@ -148,7 +153,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts a send; see [`Communicator::send`].
     ///
     /// # Errors
-    /// As [`Communicator::send`]; nothing is started then.
+    /// Returns the errors of [`Communicator::send`]. Nothing was started then.
     #[doc(alias = "MPI_Isend")]
     pub fn isend<T: NoUninit>(
         &'scope self,
@@ -161,10 +166,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.isend_at(buf, 0, plan, count, dest, tag)
     }
 
-    /// [`isend`](Self::isend) with the type's displacement 0 at byte `origin` of the buffer.
+    /// Starts a send with the type's displacement 0 at byte `origin` of the buffer.
     ///
     /// # Errors
-    /// As [`Communicator::send`]; nothing is started then.
+    /// Returns the errors of [`Communicator::send`]. Nothing was started then.
     #[doc(alias = "MPI_Isend")]
     pub fn isend_at<T: NoUninit>(
         &'scope self,
@@ -176,8 +181,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         tag: i32,
     ) -> Result<Request<'scope>> {
         let layout = readable(buf, origin, plan, count, "buf")?;
-        // SAFETY: the slice is borrowed for 'env, which outlives the scope; the scope ends after
-        // the operation is complete or detached.
+        // SAFETY: `buf` holds the elements (`readable` has checked this) and is borrowed for 'env, which
+        // outlives the scope; the scope ends after the operation is complete or detached.
         let started = unsafe { self.comm.start_send(&layout, dest, tag, self.space)? };
         Ok(self.keep(started))
     }
@@ -185,7 +190,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts a receive; see [`Communicator::recv`].
     ///
     /// # Errors
-    /// As [`Communicator::recv`]; nothing is started then.
+    /// Returns the errors of [`Communicator::recv`]. Nothing was started then.
     #[doc(alias = "MPI_Irecv")]
     pub fn irecv<T: NoUninit + AnyBitPattern>(
         &'scope self,
@@ -198,10 +203,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.irecv_at(buf, 0, plan, count, source, tag)
     }
 
-    /// [`irecv`](Self::irecv) with the type's displacement 0 at byte `origin` of the buffer.
+    /// Starts a receive with the type's displacement 0 at byte `origin` of the buffer.
     ///
     /// # Errors
-    /// As [`Communicator::recv`]; nothing is started then.
+    /// Returns the errors of [`Communicator::recv`]. Nothing was started then.
     #[doc(alias = "MPI_Irecv")]
     pub fn irecv_at<T: NoUninit + AnyBitPattern>(
         &'scope self,
@@ -214,8 +219,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<Request<'scope>> {
         let layout = writable(buf, origin, plan, count, "buf")?;
         let (source, tag) = (source.into(), tag.into());
-        // SAFETY: the slice is mutably borrowed for 'env, which outlives the scope; the scope ends
-        // after the operation is complete or detached.
+        // SAFETY: `buf` holds the elements (`writable` has checked this) and is mutably borrowed for 'env,
+        // which outlives the scope; the scope ends after the operation is complete or detached.
         let started = unsafe { self.comm.start_receive(&layout, source, tag, self.space)? };
         Ok(self.keep(started))
     }
@@ -223,13 +228,15 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Waits for one operation.
     ///
     /// # Errors
-    /// The operation's own; [`ErrorKind::ProcAborted`](crate::ErrorKind) when a rank has died.
+    /// Returns the error of the operation, or [`ErrorKind::ProcAborted`](crate::ErrorKind) if a rank has
+    /// died.
     #[doc(alias = "MPI_Wait")]
     pub fn wait(&'scope self, request: Request<'scope>) -> Result<Status> {
         match request.started {
             Operation::Done(status) => Ok(status),
             Operation::Pending(id) => {
-                // Forgotten only afterwards: a panic in the wait must still cut it loose.
+                // The list keeps the operation until the wait is over, so that a panic in the wait still
+                // detaches the operation.
                 let result = self.comm.finish(request.started);
                 self.forget(id);
                 result
@@ -237,10 +244,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         }
     }
 
-    /// Waits for several operations; their statuses in order.
+    /// Waits for several operations and returns their statuses in order.
     ///
     /// # Errors
-    /// The first error of any of them; all have ended all the same.
+    /// Returns the first error of an operation. All operations have ended even then.
     #[doc(alias = "MPI_Waitall")]
     pub fn wait_all(
         &'scope self,
@@ -257,10 +264,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         failed.map_or(Ok(statuses), Err)
     }
 
-    /// The status of an operation if it is complete; asking again gives the same answer.
+    /// Returns the status of an operation if it is complete, else `None`. After the operation is complete,
+    /// every call returns its status.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait); the operation has ended.
+    /// Returns the errors of [`wait`](Self::wait). The operation has ended then.
     #[doc(alias = "MPI_Test")]
     pub fn test(&'scope self, request: &mut Request<'scope>) -> Result<Option<Status>> {
         let Operation::Pending(id) = request.started else {

@@ -1,21 +1,21 @@
 //! Halo exchange over a Cartesian grid of ranks.
 //!
-//! A computation on a grid is cut into blocks, one per rank; each block carries a halo, copies of
-//! the neighbours' cells around it. A [`Halo`] is the persistent plan that fills the halos of one
-//! or several [`Field`]s with one message per neighbour, packed and unpacked by compiled datatypes.
-//! Between [`start`](Halo::start) and [`wait`](Exchange::wait) the messages are under way and the
-//! cells that need no halo can be computed through [`Exchange::interior`].
+//! A computation cuts its grid into blocks, one per rank. Each block has a halo around it: copies of the
+//! neighbours' cells. A [`Halo`] is the persistent plan that fills the halos of one or several [`Field`]s
+//! with one message per neighbour. Compiled datatypes pack and unpack the messages. Between
+//! [`start`](Halo::start) and [`wait`](Exchange::wait) the messages are under way, and the program can
+//! compute the cells that need no halo through [`Exchange::interior`].
 //!
 //! ```
 //! use typepack::halo::{Field, Halo, Stencil};
 //!
-//! let universe = typepack::init()?; // under mpiexec one of many ranks, without it the only one
+//! let universe = typepack::init()?; // one of many ranks; without mpiexec the only rank
 //! let world = universe.world();
 //! let mut ranks = [0, 0, 0];
 //! typepack::dims_create(world.size(), &mut ranks)?;
 //! let grid = world.cartesian(&ranks, &[true; 3])?;
 //!
-//! // 8 x 8 x 8 cells per rank, a halo of 1, neighbours across faces only, one field.
+//! // 8 x 8 x 8 cells per rank, a halo of 1 cell, only neighbours across faces, 1 field.
 //! let halo = Halo::<f64, 3>::new(&grid, [8, 8, 8], 1, Stencil::Star, 1)?;
 //! let mut fields = [Field::new([8, 8, 8], 1)?];
 //! fields[0].as_mut_slice().fill(1.0);
@@ -32,17 +32,17 @@
 //! # Ok::<(), typepack::Error>(())
 //! ```
 //!
-//! A star of neighbours (6 in three dimensions) is enough for stencils along the axes; where
-//! diagonal cells are read, also over several steps between two exchanges of a wide halo, the box
-//! (26) is needed. At the edge of a grid that is not periodic there is no neighbour, and the halo
-//! there is left alone.
+//! A star of neighbours (6 in three dimensions) is enough for stencils along the axes. A computation that
+//! reads diagonal cells needs the box of neighbours (26 in three dimensions). It also needs the box if it
+//! does several steps between two exchanges of a wide halo. At the edge of a grid that is not periodic,
+//! there is no neighbour, and the exchange leaves the halo unchanged.
 //!
-//! Memory that is not a [`Field`] is exchanged by [`Halo::exchange_slices_with`], or by
-//! `exchange_with` on `ndarray` views (feature `ndarray`); both complete the exchange before they
-//! return, whatever happens.
+//! [`Halo::exchange_slices_with`] exchanges slices that are not [`Field`]s, and `exchange_with` exchanges
+//! `ndarray` views (feature `ndarray`). Both complete the exchange before they return, even with an error or
+//! a panic.
 //!
-//! The flow: `geometry.rs` (boxes and datatypes) → `plan.rs` (neighbours, messages) →
-//! `exchange.rs` over `field.rs`, or `borrowed.rs` → `interior.rs`.
+//! The flow: `geometry.rs` (boxes and datatypes), `plan.rs` (neighbours and messages), then `exchange.rs`
+//! for `field.rs` or `borrowed.rs` for slices and views, and `interior.rs` for the computation.
 
 mod borrowed;
 mod exchange;

@@ -1,6 +1,6 @@
-//! Communicators whose ranks have places: Cartesian grids (`cartesian.rs`).
+//! Communicators whose ranks form a Cartesian grid (`cartesian.rs`).
 //!
-//! After `coll/`, which makes the grid's communicator; before `halo/`, which exchanges along it.
+//! `coll/` makes the communicator of a grid, and `halo/` exchanges data between neighbours in the grid.
 
 mod cartesian;
 

@@ -13,7 +13,8 @@ pub fn forbid(call: libc::c_long, error: i32) {
         statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: the program is as long as it says, and read during the call only.
+    // SAFETY: `program` has the length and the address of `filter`, and the kernel reads it only during the
+    // call.
     let done = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
             | libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)

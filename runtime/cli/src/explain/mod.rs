@@ -1,8 +1,8 @@
-//! `typepack explain`: what a datatype is, how it lies in memory, what packs it.
+//! `typepack explain`: describes a datatype, its layout in memory, and the kernels that pack it.
 //!
-//! Everything is made by the engine's `text` and by `typepack-explain`, and the text of one kernel by
-//! the code generator (`kernel.rs`); the arguments stand in `options.rs`, here are the files. One rank works,
-//! whatever the number of ranks.
+//! The engine's `text` parses the type, `typepack-explain` makes the report, and the code generator makes the
+//! text of one kernel (`kernel.rs`). `options.rs` has the arguments. This file reads and writes the files.
+//! Only rank 0 works, whatever the number of ranks.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -41,7 +41,7 @@ fn explained(options: &Options, ty: &Datatype, count: u64) -> Result<(), String>
         Colour::Always => true,
         Colour::Never => false,
     };
-    // The process-wide compiler, which `main.rs` has made eager: the report names the kernels.
+    // The report names kernels, so it uses the compiler of this process, which `main.rs` has set to `eager`.
     let compiler = Some(Arc::new(typepack::jit().clone()) as Arc<_>);
     let settings = Settings { compiler, ..Settings::default() };
     let report = Report { count, colour, settings };
@@ -58,7 +58,7 @@ fn print(text: &str) -> Result<(), String> {
     out.write_all(text.as_bytes()).map_err(|error| format!("standard output: {error}"))
 }
 
-/// The type, and how many elements of it the file has.
+/// Returns the type and its number of elements in the file (1 without a file).
 fn read(options: &Options) -> Result<(Datatype, u64), String> {
     let Some(path) = &options.file else {
         let ty = text::parse(&options.ty).map_err(|error| error.render(&options.ty))?;

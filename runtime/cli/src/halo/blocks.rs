@@ -1,11 +1,11 @@
-//! Deals whole-grid cubes out from rank 0 to the ranks' blocks, and collects them again.
+//! Distributes whole-grid cubes from rank 0 to the ranks' blocks, and collects them again.
 //!
-//! `job.rs` deals an initial field that was read from a file, and collects the result that
-//! `--verify` compares. Every block is a subarray of the cube on rank 0 and of the padded field on
-//! its rank, so no rank copies cells into a buffer of its own.
+//! `job.rs` distributes an initial field from a file, and collects the result that `--verify` compares. Every
+//! block is a subarray of the cube on rank 0 and of the padded field on its rank, so no rank copies cells
+//! into another buffer.
 //!
-//! Invariants: ranks are taken in order and cubes within a rank in order; tags are the fields'
-//! numbers. Rank 0's own block goes through pack and unpack, as a message to itself would.
+//! Invariants: rank 0 handles the ranks in order, and the cubes of a rank in order. The tag of a message is
+//! the number of its field. Rank 0 packs and unpacks its own block instead of sending a message to itself.
 
 use typepack::engine::{pack, unpack};
 use typepack::halo::Field;
@@ -13,21 +13,21 @@ use typepack::{Cartesian, Communicator, Datatype, Named, Order, Plan, Result};
 
 use super::decomposition::{Part, part};
 
-/// The datatype of a block inside an array of doubles.
+/// Returns the datatype of a block inside an array of doubles.
 fn block(sizes: [usize; 3], subsizes: [usize; 3], starts: [usize; 3]) -> Result<Plan> {
-    // Lossless: all of these are extents of arrays in memory.
+    // Lossless: the values are extents of arrays in memory.
     let wide = |values: [usize; 3]| values.map(|value| value as i64);
     let element = Datatype::named(Named::F64);
     let [sizes, subsizes, starts] = [sizes, subsizes, starts].map(wide);
     typepack::commit(&Datatype::subarray(&sizes, &subsizes, &starts, Order::C, &element)?)
 }
 
-/// The owned cells of a field.
+/// Returns the datatype of the owned cells of a field.
 fn owned(field: &Field<f64, 3>) -> Result<Plan> {
     block(field.padded_shape(), field.shape(), [field.width(); 3])
 }
 
-/// The block of `rank` and its datatype in a whole cube.
+/// Returns the block of `rank` and the block's datatype in a whole cube.
 fn in_cube(cartesian: &Cartesian, grid: [usize; 3], rank: usize) -> Result<(Part, Plan)> {
     let mut ranks = [0; 3];
     ranks.copy_from_slice(cartesian.dims());
@@ -38,11 +38,11 @@ fn in_cube(cartesian: &Cartesian, grid: [usize; 3], rank: usize) -> Result<(Part
 }
 
 fn tag(field: usize) -> i32 {
-    // The number of fields was checked against the tags that there are.
+    // Lossless: `job.rs` has checked that there are at most 1024 fields.
     field as i32
 }
 
-/// Rank 0 gives every rank its block of each of `cubes`; the others' argument is `None`.
+/// Distributes the blocks of each of `cubes` from rank 0 to all ranks. The other ranks pass `None`.
 pub fn deal(
     cartesian: &Cartesian,
     grid: [usize; 3],
@@ -73,7 +73,8 @@ pub fn deal(
     Ok(())
 }
 
-/// Rank 0 gets every rank's block of each field, as whole cubes; the others get `None`.
+/// Collects every rank's block of each field on rank 0, and returns whole cubes there. The other ranks get
+/// `None`.
 pub fn collect(
     cartesian: &Cartesian,
     grid: [usize; 3],
@@ -90,7 +91,7 @@ pub fn collect(
     let mut packed = vec![0; size_of::<f64>() * part.shape.iter().product::<usize>()];
     let mut cubes = Vec::with_capacity(fields.len());
     for field in fields {
-        // NaN: a cell that no rank sent differs from every result.
+        // A cell that no rank sent stays NaN, which differs from every result.
         let mut cube = vec![f64::NAN; grid.iter().product()];
         pack(&owned(field)?, 1, field.as_slice(), &mut packed)?;
         unpack(&own, 1, &packed, &mut cube)?;

@@ -1,31 +1,32 @@
-//! The arithmetic of one cell: the only thing that the parallel and the serial solution share.
+//! The arithmetic of one cell, which the parallel and the serial solution share.
 //!
-//! `solver.rs` applies it to rows of blocks, `serial.rs` to cells of the whole grid. Both give the
-//! same bits, because each expression below has one fixed order and Rust never contracts a product
-//! and a sum into a fused operation.
+//! `solver.rs` applies the arithmetic to rows of blocks, `serial.rs` to cells of the whole grid. Both get the
+//! same bits, because each expression below has one fixed order, and Rust never contracts a product and a sum
+//! into a fused operation.
 
 /// The coefficients of one field's equation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coefficients {
-    /// Time step times diffusivity over the square of the cell size.
+    /// Time step times diffusivity, divided by the square of the cell size.
     pub diffusion: f64,
     /// Time step times the rate of exchange with the next field.
     pub coupling: f64,
 }
 
 impl Coefficients {
-    /// Those of `field` of `fields`: each field diffuses at its own rate, so that a mix-up of
-    /// fields shows. All are well inside the stability limit of both stencils (1/6 and 0.32).
+    /// Returns the coefficients of `field` of `fields`. Each field diffuses at its own rate, so that the
+    /// verification finds swapped fields. All rates are well below the stability limits of the two stencils
+    /// (1/6 and 0.32).
     pub fn of(field: usize, fields: usize) -> Self {
         let diffusion = 0.125 / (1.0 + 0.25 * field as f64);
         Self { diffusion, coupling: if fields > 1 { 0.03125 } else { 0.0 } }
     }
 }
 
-/// The new value of a cell without its coupling. `at(row, column)` reads the neighbourhood: rows 0
-/// to 8 are (z, y) = (-1,-1), (-1,0), … (+1,+1), columns 0 to 2 are x = -1, 0, +1.
+/// An equation for the new value of a cell, without the coupling to the next field.
 pub trait Equation {
-    /// Evaluates it at one cell.
+    /// Returns the new value of a cell. `at(row, column)` reads the neighbourhood: rows 0 to 8 are
+    /// (z, y) = (-1,-1), (-1,0), … (+1,+1), and columns 0 to 2 are x = -1, 0, +1.
     fn cell(at: impl Fn(usize, usize) -> f64, c: Coefficients) -> f64;
 }
 
@@ -41,8 +42,8 @@ impl Equation for Star {
     }
 }
 
-/// The 27-point heat equation: the isotropic Laplacian with weights 14, 3 and 1 for faces, edges
-/// and corners, -128 for the cell, all over 30.
+/// The 27-point heat equation: the isotropic Laplacian with the weights 14 for faces, 3 for edges, 1 for
+/// corners and -128 for the cell, all divided by 30.
 pub struct Cube;
 
 impl Equation for Cube {
@@ -60,14 +61,14 @@ impl Equation for Cube {
     }
 }
 
-/// The new value of a cell with what it exchanges with the next field's cell `next`.
+/// Returns the new value of a cell, including its exchange with the cell `next` of the next field.
 #[inline(always)]
 pub fn coupled(new: f64, here: f64, next: f64, c: Coefficients) -> f64 {
     new + c.coupling * (next - here)
 }
 
-/// Updates one row: `rows` are the nine rows around it in the order of [`Equation`], each with one
-/// cell more at either end than `new`; `next` is the same row of the next field, if there is one.
+/// Updates one row. `rows` are the nine rows around it in the order of [`Equation::cell`], each with one more
+/// cell than `new` at either end. `next` is the row of the next field, if there is a next field.
 pub fn update_row<E: Equation>(
     new: &mut [f64],
     rows: [&[f64]; 9],
@@ -75,7 +76,7 @@ pub fn update_row<E: Equation>(
     c: Coefficients,
 ) {
     let len = new.len();
-    // Slices of one known length keep bounds checks out of the loops.
+    // With slices of one known length, the compiler removes the bounds checks from the loops.
     let rows = rows.map(|row| &row[..len + 2]);
     match next {
         None => {

@@ -1,10 +1,10 @@
-//! How the grid is cut into blocks: the rank grid, and the cells of each rank.
+//! The decomposition of the grid: the rank grid, and the cells of each rank.
 //!
-//! First step of the job, from `options.rs`; everything after it works on one [`Part`] per rank.
-//! All triples are in memory order: z, y, x.
+//! This is the first step of the job. It takes the options, and the later steps work on one [`Part`] per
+//! rank. All triples are in memory order: z, y, x.
 //!
-//! Invariants: the parts of all coordinates tile each dimension; the first `extent % parts` parts
-//! are one cell longer than the rest, so no two differ by more than one cell.
+//! Invariants: the parts tile each dimension. The first `extent % parts` parts are one cell longer than the
+//! others, so the lengths of two parts differ by at most one cell.
 
 /// Cells `start .. start + len` of one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Span {
     pub len: usize,
 }
 
-/// The `index`th of `parts` spans of a dimension of `extent` cells.
+/// Returns span number `index` of the `parts` spans of a dimension of `extent` cells.
 pub fn span(extent: usize, parts: usize, index: usize) -> Span {
     let (len, longer) = (extent / parts, extent % parts);
     Span { start: index * len + index.min(longer), len: len + usize::from(index < longer) }
@@ -30,23 +30,24 @@ pub struct Part {
     pub shape: [usize; 3],
 }
 
-/// The block at `coordinates` of a rank grid.
+/// Returns the block at `coordinates` of a rank grid.
 pub fn part(grid: [usize; 3], ranks: [usize; 3], coordinates: [usize; 3]) -> Part {
     let spans: [Span; 3] = std::array::from_fn(|d| span(grid[d], ranks[d], coordinates[d]));
     Part { start: spans.map(|span| span.start), shape: spans.map(|span| span.len) }
 }
 
-/// Whether every block of this rank grid is at least `halo` cells long along every dimension.
+/// Returns whether every block of this rank grid is at least `halo` cells long along every dimension.
 pub fn fits(grid: [usize; 3], ranks: [usize; 3], halo: usize) -> bool {
     (0..3).all(|d| grid[d] / ranks[d] >= halo)
 }
 
-/// The rank grid that sends least: of all with product `size` whose blocks fit the halo, the one
-/// with the smallest surface between blocks; of equal ones the one that cuts z first, then y,
-/// whose faces are long rows. `None` when no rank grid fits.
+/// Chooses the rank grid that sends the fewest bytes.
 ///
-/// Not `dims_create`: that knows the number of ranks only, and would cut a flat grid across its
-/// thin side.
+/// Considers the rank grids of `size` ranks whose blocks are at least as long as the halo, and returns the
+/// one with the smallest surface between blocks. Of equal grids, it prefers cuts along z, then y, because
+/// their faces consist of long rows. Returns `None` if no rank grid fits.
+///
+/// `dims_create` knows only the number of ranks, and would cut a flat grid across its thin side.
 pub fn choose(grid: [usize; 3], size: usize, halo: usize) -> Option<[usize; 3]> {
     let divisors = |n: usize| (1..=n).filter(move |d| n.is_multiple_of(*d));
     divisors(size)

@@ -1,9 +1,9 @@
-//! `typepack halo`: the 3-D heat equation on all ranks, and where its time goes.
+//! `typepack halo`: solves the 3-D heat equation on all ranks and measures the time of each phase.
 //!
-//! In the order in which a run needs them: `options.rs` the arguments, `decomposition.rs` the cut
-//! into blocks, `initial.rs` (with `npy.rs`) the field at time 0, `blocks.rs` to deal it out,
-//! `solver.rs` over `cell.rs` the computation, `serial.rs` and `verdict.rs` the proof, `measure.rs`,
-//! `report.rs` and `plot.rs` the result; `job.rs` does them in this order.
+//! `job.rs` runs the steps in this order: `options.rs` has the arguments, `decomposition.rs` cuts the grid
+//! into blocks, `initial.rs` (with `npy.rs`) makes the field at time 0, `blocks.rs` distributes it,
+//! `solver.rs` (with `cell.rs`) computes, `serial.rs` and `verdict.rs` verify the result, and `measure.rs`,
+//! `report.rs` and `plot.rs` measure and show the times.
 
 mod blocks;
 mod cell;

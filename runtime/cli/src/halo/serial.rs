@@ -1,14 +1,14 @@
-//! The serial solution that `--verify` compares with: the whole grid in one piece.
+//! The serial solution on the whole grid, with which `--verify` compares the result.
 //!
-//! On purpose it knows nothing of blocks, halos, datatypes or the order of the parallel loops: each
-//! cell looks its neighbours up in the whole grid. It shares the arithmetic of one cell (`cell.rs`)
-//! and the values at time 0 (`initial.rs`) with the parallel solution, and nothing else.
+//! The serial solution has no blocks, no halos, no datatypes and not the order of the parallel loops: each
+//! cell reads its neighbours in the whole grid. It shares only the arithmetic of one cell (`cell.rs`) and the
+//! values at time 0 (`initial.rs`) with the parallel solution, so that an error in one of the two is found.
 
 use super::cell::{Coefficients, Cube, Equation, Star, coupled};
 use super::initial::WALL;
 use super::options::{Boundary, Stencil};
 
-/// The fields after `steps` steps.
+/// Returns the fields after `steps` steps.
 pub fn solve(
     mut now: Vec<Vec<f64>>,
     grid: [usize; 3],
@@ -69,7 +69,7 @@ fn step<E: Equation>(
     }
 }
 
-/// The place `step - 1` cells from `place` in a dimension of `extent` cells; `None` is the wall.
+/// Returns the cell `step - 1` cells from `place` in a dimension of `extent` cells, or `None` for the wall.
 fn neighbour(place: usize, step: usize, extent: usize, boundary: Boundary) -> Option<usize> {
     match (place + step, boundary) {
         (0, Boundary::Periodic) => Some(extent - 1),

@@ -1,19 +1,19 @@
-//! The parallel solution on one rank's block: exchange, interior, rim, and the steps in between.
+//! The parallel solution on one rank's block: exchange, interior, rim, and the steps without an exchange.
 //!
-//! `job.rs` builds it from a [`Part`] and runs it; `report.rs` prints its [`Phases`].
+//! `job.rs` builds a [`Solver`] from a [`Part`] and runs it. `report.rs` prints its [`Phases`].
 //!
 //! # A wide halo
 //!
-//! With a halo of W cells one exchange serves W steps. After it all W layers are right. The first
-//! step computes the block and W-1 layers around it, the next W-2 layers, the last none: each step
-//! uses up one layer, and the overlap is computed by both neighbours. A layer's corners are needed
-//! as soon as two steps follow one another, whatever the equation: so everything but the 7-point
-//! equation with W = 1 exchanges with all 26 neighbours.
+//! With a halo of W cells, one exchange serves W steps. After the exchange all W layers are valid. Each step
+//! uses up one layer: the first step computes the block and W-1 layers around it, the second step W-2 layers,
+//! the last step none. Both neighbours compute the layers that overlap. If two steps follow one exchange, the
+//! second step needs the corners of the layers, even with the 7-point equation. So all runs exchange with 26
+//! neighbours, except the 7-point equation with W = 1.
 //!
 //! # Invariants
 //!
-//! - Cells beyond a fixed boundary hold [`WALL`] in both buffers and are never written.
-//! - During an exchange only cells that need no halo are computed, from owned cells.
+//! - Cells beyond a fixed boundary hold [`WALL`] in both buffers, and no step writes them.
+//! - During an exchange the solver computes only cells that need no halo, and reads only owned cells.
 
 use std::time::{Duration, Instant};
 
@@ -25,16 +25,16 @@ use super::decomposition::Part;
 use super::initial::WALL;
 use super::options::{Boundary, Stencil};
 
-/// Where the time of a run went.
+/// The time that a run has spent in each phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Phases {
     /// Starting exchanges: posting receives, packing and posting sends.
     pub start: Duration,
-    /// Computing the interior while messages are under way, their progress included.
+    /// Computing the interior while messages are under way, including the progress of the messages.
     pub interior: Duration,
-    /// Waiting for the rest of the exchange.
+    /// Waiting for the end of the exchange.
     pub wait: Duration,
-    /// Computing what needed the halo.
+    /// Computing the cells that need the halo.
     pub rim: Duration,
     /// Steps without an exchange (wide halos only).
     pub plain: Duration,
@@ -45,7 +45,7 @@ pub struct Solver {
     halo: Halo<f64, 3>,
     now: Vec<Field<f64, 3>>,
     new: Vec<Field<f64, 3>>,
-    /// Whether the grid goes on beyond the block's low and high end of each dimension.
+    /// Whether the grid continues beyond the block's low end and high end of each dimension.
     open: [[bool; 2]; 3],
     stencil: Stencil,
     phases: Phases,
@@ -100,27 +100,27 @@ impl Solver {
         })
     }
 
-    /// The current fields.
+    /// Returns the current fields.
     pub fn fields(&self) -> &[Field<f64, 3>] {
         &self.now
     }
 
-    /// The current fields, to set them before the first step.
+    /// Returns the current fields, for setting them before the first step.
     pub fn fields_mut(&mut self) -> &mut [Field<f64, 3>] {
         &mut self.now
     }
 
-    /// The exchange plan.
+    /// Returns the exchange plan.
     pub fn halo(&self) -> &Halo<f64, 3> {
         &self.halo
     }
 
-    /// Times of all steps so far.
+    /// Returns the times of all steps so far.
     pub fn phases(&self) -> Phases {
         self.phases
     }
 
-    /// Exchanges of all steps so far.
+    /// Returns the number of exchanges in all steps so far.
     pub fn exchanges(&self) -> u64 {
         self.exchanges
     }
@@ -133,7 +133,7 @@ impl Solver {
         }
     }
 
-    /// Exchanges the halos of the current fields once and computes nothing; the time it took.
+    /// Exchanges the halos of the current fields once, without computation, and returns the time.
     pub fn exchange(&mut self) -> typepack::Result<Duration> {
         let begin = Instant::now();
         self.halo.exchange(&mut self.now)?;
@@ -169,7 +169,7 @@ impl Solver {
         Ok(())
     }
 
-    /// The block and `layers` layers around it, as far as the grid goes.
+    /// Returns the block and `layers` layers around it, without the cells beyond a fixed boundary.
     fn range(&self, layers: usize) -> Range {
         let (shape, width) = (self.halo.shape(), self.halo.width());
         Range {
@@ -180,14 +180,15 @@ impl Solver {
         }
     }
 
-    /// The cells whose neighbours are all owned; empty when the block is thinner than three.
+    /// Returns the cells whose neighbours are all owned. The range is empty if the block is less than 3 cells
+    /// thick.
     fn inner(&self) -> Range {
         let (shape, width) = (self.halo.shape(), self.halo.width());
         Range { low: [width + 1; 3], high: shape.map(|extent| width + extent.max(2) - 1) }
     }
 }
 
-/// Where rows of the current fields come from. Indices are memory coordinates.
+/// Access to rows of the current fields. Indices are memory coordinates.
 trait Rows {
     fn row(&self, field: usize, z: usize, y: usize, x: usize, len: usize) -> &[f64];
 }
@@ -235,14 +236,14 @@ fn compute_interior<E: Equation>(
                 let x = inner.low[2]..inner.high[2];
                 compute_row::<E>(&rows, new, padded, (field, fields), [z, y], x);
             }
-            // Messages move only inside calls: one turn per plane keeps them going.
+            // Messages move only inside calls of the library, so each plane makes one call.
             interior.progress()?;
         }
     }
     Ok(())
 }
 
-/// Computes `all` without the cells of `hole`.
+/// Computes the cells of `all` that are not in `hole`.
 fn compute_around<E: Equation>(
     now: &[Field<f64, 3>],
     new: &mut [Field<f64, 3>],
@@ -274,8 +275,8 @@ fn compute_around<E: Equation>(
     }
 }
 
-/// The same cells as [`compute_row`], for a handful of them: the rim has one or two per row along x,
-/// and preparing nine slices for each costs more than the cells.
+/// Computes the same values as [`compute_row`], for a few cells. The rim has one or two cells per row along
+/// x, and preparing nine slices costs more time than computing these cells.
 #[inline(always)]
 fn compute_few<E: Equation>(
     rows: &Complete<'_>,

@@ -1,4 +1,4 @@
-//! `mpicc`: compiles and links C programs for the MPI ABI. All of it is in `../wrapper/`.
+//! `mpicc`: compiles and links C programs for the MPI ABI. The code is in `../wrapper/`.
 
 #[path = "../wrapper/mod.rs"]
 mod wrapper;
