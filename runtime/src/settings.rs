@@ -1,10 +1,10 @@
-//! Every `TYPEPACK_*` variable, read once.
+//! Reads every `TYPEPACK_*` variable once.
 //!
-//! `world.rs` asks for the [`Settings`] of the process in `init()` and in the first commit; nothing
-//! else of the library reads the environment, except `shm/attach.rs` for what `mpiexec` sets.
+//! `init()` and the first commit ask for the [`Settings`] of the process. No other file of the library reads
+//! the environment, except `shm/attach.rs` and `world.rs`, which read the variables that `mpiexec` sets.
 //!
-//! Invariants: a value that cannot be understood is an error naming variable and value, never a
-//! silent default; a name that nobody knows is reported once, by `init()`.
+//! Invariants: a value outside its domain is an error that names variable and value, never a silent
+//! default. `init()` reports unknown names once.
 
 use crate::shm::pair::EAGER_MAX;
 use crate::{Error, ErrorKind, Result};
@@ -12,10 +12,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use typepack_engine::{Isa, ParseIsaError, Strategy};
 
-/// Messages up to this many bytes are sent eagerly, unless `TYPEPACK_EAGER_LIMIT` says otherwise.
+/// The default of `TYPEPACK_EAGER_LIMIT`: the longest message, in bytes, that a rank sends eagerly.
 const EAGER_LIMIT: u64 = 8 << 10;
 
-/// Understood and used, here or by the launcher.
+/// The names that the library or the launcher accepts.
 pub(crate) const USED: [&str; 26] = [
     "TYPEPACK_JIT",
     "TYPEPACK_JIT_THRESHOLD",
@@ -45,58 +45,59 @@ pub(crate) const USED: [&str; 26] = [
     "TYPEPACK_INTERPOSE",
 ];
 
-/// Names that the project has given, for parts that are not in this version.
+/// Names that are reserved for parts that this version does not have.
 pub(crate) const UNUSED: [&str; 1] = ["TYPEPACK_IO"];
 
 /// What `TYPEPACK_TRANSPORT` asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forced {
-    /// The best way for each message.
+    /// The library chooses a protocol for each message.
     #[default]
     Nothing,
-    /// Rings and chunks only, as if no memory were shared.
+    /// Rings and chunks only, even if the data lies in the shared heap.
     Packed,
-    /// The fused copy whenever the data lies in the shared heap, also for short messages.
+    /// The copy from layout to layout whenever the data lies in the shared heap, also for short messages.
     Heap,
-    /// Copies between private memories whenever both sides are one run, also for short messages.
+    /// Direct copies between private memories whenever both layouts are one run, also for short messages.
     Cma,
 }
 
 /// The settings of this process.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How kernels are compiled.
+    /// When and how the code generator compiles kernels.
     pub jit: typepack_jit::Settings,
-    /// One strategy for all nests (`TYPEPACK_KERNEL`).
+    /// The strategy that all loop nests must use (`TYPEPACK_KERNEL`); `None` leaves the choice to the engine.
     pub strategy: Option<Strategy>,
-    /// The instruction set of leaf kernels (`TYPEPACK_ISA`); `None` is the best one.
+    /// The instruction set of leaf kernels (`TYPEPACK_ISA`); `None` selects the best one of this CPU.
     pub isa: Option<Isa>,
-    /// Most threads that pack and unpack together (`TYPEPACK_THREADS`); 1 unless asked for more,
-    /// because a rank mostly has one core.
+    /// The largest number of threads that pack and unpack together (`TYPEPACK_THREADS`). The default is 1,
+    /// because most ranks are bound to one core.
     pub threads: usize,
-    /// Check kernels against the interpreter (`TYPEPACK_VERIFY`).
+    /// Whether the engine checks kernels against the interpreter (`TYPEPACK_VERIFY`).
     pub verify: bool,
-    /// Compare the types of messages and receives (`TYPEPACK_CHECK_TYPES`).
+    /// Whether a receive compares its types with the message's types (`TYPEPACK_CHECK_TYPES`).
     pub check_types: bool,
-    /// Longest eager message in bytes; 0 with `TYPEPACK_TRANSPORT=pipeline`, `heap` and `cma`.
+    /// The longest eager message in bytes; 0 with `TYPEPACK_TRANSPORT=pipeline`, `heap` and `cma`.
     pub eager_limit: u64,
-    /// The one way of long messages (`TYPEPACK_TRANSPORT`).
+    /// The protocol that messages must use (`TYPEPACK_TRANSPORT`).
     pub forced: Forced,
     /// Whether ranks may access each other's private memory (`TYPEPACK_CMA`).
     pub cma: bool,
-    /// Spin time; `None` leaves the choice to the job (none when oversubscribed).
+    /// How long a waiting rank spins (`TYPEPACK_SPIN_US`). With `None`, `init` chooses, and a job with more
+    /// ranks than CPUs does not spin.
     pub spin: Option<Duration>,
-    /// Print one line at the end (`TYPEPACK_REPORT`).
+    /// Whether each rank prints one line at its end (`TYPEPACK_REPORT`).
     pub report: bool,
-    /// Print no warnings (`TYPEPACK_QUIET`).
+    /// Whether the library prints no warnings (`TYPEPACK_QUIET`).
     pub quiet: bool,
 }
 
 impl Settings {
-    /// The settings of the process, read on first use.
+    /// Returns the settings of the process. The first call reads the environment.
     ///
     /// # Errors
-    /// A value outside its domain.
+    /// Returns `ErrorKind::Argument` if a variable has a value outside its domain.
     pub fn get() -> Result<&'static Self> {
         static SETTINGS: OnceLock<Result<Settings>> = OnceLock::new();
         SETTINGS
@@ -141,7 +142,7 @@ impl Settings {
         let threads = match number(&value, "TYPEPACK_THREADS")? {
             None => 1,
             Some(0) => return Err(bad("TYPEPACK_THREADS", "0", "a number of threads, 1 or more")),
-            // `typepack::threads` starts no more than there are CPUs.
+            // `typepack::threads` starts at most one thread per CPU.
             Some(threads) => usize::try_from(threads).unwrap_or(usize::MAX),
         };
         let mut eager_limit = number(&value, "TYPEPACK_EAGER_LIMIT")?.unwrap_or(EAGER_LIMIT);
@@ -220,7 +221,7 @@ fn flag(value: &impl Fn(&'static str) -> Option<String>, name: &'static str) -> 
     }
 }
 
-/// What is wrong with the `TYPEPACK_*` names among `names`, one sentence, if anything is.
+/// Returns one sentence that lists the unknown `TYPEPACK_*` names among `names`, or `None` if all are known.
 pub fn unknown_names(names: impl Iterator<Item = String>) -> Option<String> {
     let mut strange: Vec<String> = names
         .filter(|name| name.starts_with("TYPEPACK_") && !USED.contains(&name.as_str()))
@@ -233,7 +234,7 @@ pub fn unknown_names(names: impl Iterator<Item = String>) -> Option<String> {
     (!strange.is_empty()).then(|| format!("unknown environment variables: {}", strange.join(", ")))
 }
 
-/// The line that warns a program that was started by another MPI's launcher, if it was.
+/// Returns a warning if the launcher of another MPI started this program as one of several processes.
 pub fn foreign_launcher(value: impl Fn(&'static str) -> Option<String>) -> Option<String> {
     let name =
         ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS"].into_iter().find(

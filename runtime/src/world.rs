@@ -1,11 +1,11 @@
-//! Beginning and end: joining the job, the process-wide JIT, leaving the job.
+//! Joining and leaving the job.
 //!
-//! The first call of a program is [`init`]; what it returns hands out the world communicator
-//! (`comm/`), and leaves the job when it is dropped. `settings.rs` is read here, `shm/attach.rs`
-//! finds the job.
+//! A program first calls [`init`]. It reads `settings.rs`, finds the job through `shm/attach.rs` and returns
+//! a [`Universe`], which gives the program the world communicator (`comm/`). Dropping the [`Universe`]
+//! leaves the job.
 //!
-//! Invariant: a process joins once, as the rank that `mpiexec` made it, or as the only rank of a
-//! job of its own.
+//! Invariant: a process joins once, either as the rank that `mpiexec` assigned to it, or as the only rank of
+//! its own job.
 
 use crate::comm::Communicator;
 use crate::commit::jit;
@@ -26,19 +26,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// How long a waiting rank with a CPU to itself spins before it sleeps, unless `TYPEPACK_SPIN_US`
-/// says otherwise: longer than a sleep and a wake-up cost together.
+/// The default of `TYPEPACK_SPIN_US`: how long a waiting rank spins before it sleeps if the job has a CPU for
+/// each rank. The time is longer than a sleep and a wake-up together.
 pub(crate) const SPIN: Duration = Duration::from_micros(50);
 
-/// The job that this process has joined. Never given back: descriptors and mapping live as long
-/// as the process, so that the kernel ends it with its launcher also after finalization.
+/// The job that this process has joined. The process never frees it: descriptors and mapping live as long
+/// as the process, so that the kernel ends the process together with its launcher even after finalization.
 static JOB: OnceLock<Attached> = OnceLock::new();
 
-/// What other ranks read to find out whether they can access the memory of this one, and that it is
-/// this one.
+/// The number that other ranks read from this process's memory, to check that they can access the memory of
+/// this process and that they have the right process.
 static PROBE: OnceLock<u64> = OnceLock::new();
 
-/// A number that hardly another process has at that address.
+/// Returns a random number: another process is very unlikely to have the number at this address.
 fn probe_number() -> u64 {
     use std::hash::BuildHasher;
     std::hash::RandomState::new().hash_one(std::process::id())
@@ -46,10 +46,10 @@ fn probe_number() -> u64 {
 
 /// This process's membership in its job; dropping it leaves the job.
 ///
-/// Dropping writes out sends that are still on their way, takes what other ranks are in the middle
-/// of sending after a receive was cut loose, prints the report if `TYPEPACK_REPORT` asks for it,
-/// and tells the launcher that this rank ends in order. A process that panics leaves without that:
-/// its end is a failure.
+/// Dropping completes the sends that are still under way, reads and discards the messages of abandoned
+/// receives that other ranks are still sending, prints the report if `TYPEPACK_REPORT=1`, and tells the
+/// launcher that this rank ends in order. A panicking process skips these steps, and the launcher reports
+/// its end as a failure.
 #[doc(alias = "MPI_Finalize")]
 pub struct Universe {
     world: Communicator,
@@ -63,14 +63,18 @@ impl fmt::Debug for Universe {
     }
 }
 
-/// Joins the job: as a rank when `mpiexec` started this program, else as the only rank of its own.
+/// Joins the job: as one of its ranks if `mpiexec` started this program, else as the only rank of its own
+/// job.
 ///
-/// Prints one line on standard error each for unknown `TYPEPACK_*` variables and for a program
-/// that another launcher started as one of several.
+/// Prints a line on standard error if there are unknown `TYPEPACK_*` variables, and another line if another
+/// launcher started this program as one of several processes.
 ///
 /// # Errors
-/// A second call in a process; a `TYPEPACK_*` variable outside its domain; a launcher of another
-/// version or one that is gone; out of memory.
+/// - `ErrorKind::State` if this process has already called `init`.
+/// - `ErrorKind::Argument` if a `TYPEPACK_*` variable has a value outside its domain.
+/// - `ErrorKind::ProcAborted` if the launcher is gone.
+/// - `ErrorKind::Other` if the launcher has another version.
+/// - `ErrorKind::NoMemory` if memory runs out.
 #[doc(alias = "MPI_Init")]
 pub fn init() -> Result<Universe> {
     static JOINED: AtomicBool = AtomicBool::new(false);
@@ -80,7 +84,7 @@ pub fn init() -> Result<Universe> {
         return Err(Error::new(ErrorKind::State, "init", detail));
     }
     let attached = attach_from_env()?;
-    // One rank speaks for all about the environment they share.
+    // The ranks share one environment, so only rank 0 prints the warning.
     if !settings.quiet && attached.as_ref().is_none_or(|attached| attached.rank == 0) {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         if let Some(line) = unknown_names(names) {
@@ -91,7 +95,7 @@ pub fn init() -> Result<Universe> {
         Some(attached) => {
             let attached = JOB.get_or_init(|| attached);
             let fabric = Fabric::join(attached.segment.clone(), attached.rank)?;
-            // Nobody but its only rank would copy from the memory of a job of one.
+            // In a job of one rank, no other rank copies from this rank's memory.
             if fabric.size() > 1 {
                 fabric.heaps().into_iter().for_each(memory::join);
                 if settings.cma {
@@ -121,21 +125,21 @@ pub fn init() -> Result<Universe> {
 }
 
 impl Universe {
-    /// The communicator of all ranks of the job.
+    /// Returns the communicator of all ranks of the job.
     #[doc(alias = "MPI_COMM_WORLD")]
     pub fn world(&self) -> Communicator {
         self.world.clone()
     }
 
-    /// The communicator of this rank alone.
+    /// Returns the communicator that contains only this rank.
     #[doc(alias = "MPI_COMM_SELF")]
     pub fn own(&self) -> Communicator {
         self.own.clone()
     }
 
-    /// `len` values, all zeros, in memory from which other ranks copy messages in place: once, from
-    /// layout to layout, instead of twice. Sent and received like any other slice; may outlive the
-    /// job.
+    /// Allocates `len` zero values in shared memory. Other ranks copy messages directly from this memory:
+    /// one copy from layout to layout instead of two copies through a transport buffer. The buffer is sent
+    /// and received like any other slice, and may outlive the job.
     ///
     /// ```
     /// # let universe = typepack::init()?;
@@ -145,14 +149,14 @@ impl Universe {
     /// ```
     ///
     /// # Errors
-    /// Out of memory, which includes what is left to the cgroups of this process.
+    /// Returns `ErrorKind::NoMemory` if the machine or a cgroup of this process has too little memory left.
     #[doc(alias = "MPI_Alloc_mem")]
     pub fn shared_buffer<T: Pod>(&self, len: usize) -> Result<SharedBuffer<T>> {
         SharedBuffer::zeroed(len)
     }
 
-    /// Whether what rank 0 prints on standard error is seen on a terminal: under `mpiexec` its
-    /// terminal, which a rank behind a pipe cannot see itself. Progress displays ask for this.
+    /// Returns whether the standard error of rank 0 ends at a terminal. Under `mpiexec`, a rank writes into
+    /// a pipe and cannot find this out itself, so the launcher tells it. Progress displays need this answer.
     pub fn stderr_is_terminal(&self) -> bool {
         match JOB.get() {
             Some(attached) => attached.segment.flags().stderr_terminal,
@@ -160,37 +164,40 @@ impl Universe {
         }
     }
 
-    /// The number of the program that this rank runs among those of the job (`mpiexec -n 1 a : -n 2
-    /// b`), from 0; `None` without a launcher.
+    /// Returns the number of this rank's program among the programs of the job (`mpiexec -n 1 a : -n 2 b`),
+    /// counted from 0, or `None` without a launcher.
     #[doc(alias = "MPI_APPNUM")]
     pub fn app_number(&self) -> Option<u32> {
         told(attach::APP_NUMBER)?.parse().ok()
     }
 
-    /// How many ranks run the same program of the job as this one; `None` without a launcher.
+    /// Returns how many ranks run the same program of the job as this rank, or `None` without a launcher.
     pub fn app_size(&self) -> Option<u32> {
         told(attach::APP_SIZE)?.parse().ok()
     }
 
-    /// How many processes the user has told the launcher there is room for.
+    /// Returns how many processes the job has room for, as the user told the launcher (`mpiexec -usize`).
     #[doc(alias = "MPI_UNIVERSE_SIZE")]
     pub fn universe_size(&self) -> Option<u32> {
         told(attach::UNIVERSE_SIZE)?.parse().ok()
     }
 
-    /// The name of the error handler that the user has told the launcher: `mpi_errors_are_fatal`,
+    /// Returns the name of the error handler that the user gave to the launcher: `mpi_errors_are_fatal`,
     /// `mpi_errors_abort` or `mpi_errors_return` (MPI-5.0 section 11.5).
     #[doc(alias = "mpi_initial_errhandler")]
     pub fn initial_errhandler(&self) -> Option<String> {
         told(attach::INITIAL_ERRHANDLER)
     }
 
-    /// Where the launcher has put the ranks; `None` without a launcher.
+    /// Returns the CPUs that the launcher has bound the ranks to, or `None` without a launcher.
     pub fn placement(&self) -> Option<Placement> {
         JOB.get().map(|attached| Placement::of(&attached.segment))
     }
 
-    /// How messages travel from rank to rank, a sentence for each way.
+    /// Describes the protocols between ranks, one sentence per protocol.
+    ///
+    /// # Errors
+    /// Returns `ErrorKind::Argument` if a `TYPEPACK_*` variable has a value outside its domain.
     pub fn transports(&self) -> Result<Vec<String>> {
         let eager = Settings::get()?.eager_limit;
         if self.world.size() == 1 {
@@ -214,7 +221,7 @@ impl Universe {
         ])
     }
 
-    /// One line about what this rank has sent and how types were packed.
+    /// Returns one line about the messages that this rank has sent and how it has packed them.
     fn report(&self) -> Result<String> {
         let traffic = self.world.endpoint().traffic()?;
         let kernels = jit().counters();
@@ -242,8 +249,8 @@ impl Universe {
     }
 }
 
-/// What the launcher has put into the environment of this rank. Without a launcher the name means
-/// nothing: it may have come from a job that this process was started in.
+/// Returns a variable that the launcher has set for this rank, or `None` without a launcher. Without a
+/// launcher, the variable may come from another job, whose rank started this process.
 fn told(name: &str) -> Option<String> {
     JOB.get().and_then(|_| std::env::var(name).ok())
 }
@@ -251,8 +258,8 @@ fn told(name: &str) -> Option<String> {
 impl Drop for Universe {
     fn drop(&mut self) {
         let report = if self.report { self.report().ok() } else { None };
-        // A failure here is a death in the job, which the launcher reports; a forked child that
-        // drops its copy gets an error and changes nothing.
+        // `finalize` fails if a rank of the job has died, and the launcher reports the death. It also fails
+        // in a forked child that drops its copy, and then changes nothing.
         let _reported_by_the_launcher = self.world.endpoint().finalize(!std::thread::panicking());
         if let Some(line) = report {
             eprintln!("{line}");
@@ -260,26 +267,28 @@ impl Drop for Universe {
     }
 }
 
-/// The name of this machine in its network.
+/// Returns the host name of this machine.
 #[doc(alias = "MPI_Get_processor_name")]
 pub fn processor_name() -> Vec<u8> {
     machine::host_name()
 }
 
-/// Seconds since some moment in the past that is the same for every process of the machine.
+/// Returns the seconds since a moment in the past. All processes of the machine count from the same moment.
 #[doc(alias = "MPI_Wtime")]
 pub fn wtime() -> f64 {
     clock::monotonic()
 }
 
-/// Seconds between two ticks of [`wtime`].
+/// Returns the resolution of [`wtime`] in seconds.
 #[doc(alias = "MPI_Wtick")]
 pub fn wtick() -> f64 {
     clock::resolution()
 }
 
-/// Ends the job: this process exits at once with `code`, of which the system keeps the lowest eight
-/// bits (1 where these are 0, so that it is seen as a failure), and the launcher ends the others.
+/// Ends the job: this process exits at once, and the launcher ends the other ranks.
+///
+/// The exit code is the lowest eight bits of `code`, because the system keeps no more. If these bits are 0,
+/// the exit code is 1, so that the launcher sees a failure.
 #[doc(alias = "MPI_Abort")]
 pub fn abort(code: i32) -> ! {
     let code = if code & 0xff == 0 { 1 } else { code };

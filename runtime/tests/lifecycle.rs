@@ -1,4 +1,4 @@
-//! Beginning and end of a rank: singleton, settings, foreign launchers, forks, deaths.
+//! Tests of the beginning and the end of a rank: singleton, settings, foreign launchers, forks, deaths.
 #![expect(dead_code, reason = "each test binary uses a part of the harness")]
 
 mod job;
@@ -7,7 +7,7 @@ use job::{body, is_rank, mpiexec, ranks, ranks_with, run, text};
 use std::process::{Command, Output};
 use typepack::{Communicator, Datatype, Error, ErrorKind, Named, Op, Source, Tag, commit};
 
-/// Runs test `name` again, without `mpiexec`.
+/// Runs test `name` of this binary again, without `mpiexec`.
 fn alone(name: &str, env: &[(&str, &str)]) -> Output {
     let line = body(name);
     let mut command = Command::new(&line[0]);
@@ -30,7 +30,7 @@ fn without_mpiexec_there_is_one_rank() {
     for len in [0u64, 1, 1000, 100_000] {
         let out = vec![len; len as usize];
         let mut into = vec![0u64; len as usize];
-        // Sent before and after the receive is posted.
+        // Sends before and after the receive is posted.
         world.sendrecv(&out, &word, len, 0, 1, &mut into, &word, len, 0, 1).unwrap();
         assert!(into == out);
         into.fill(0);
@@ -114,30 +114,30 @@ fn a_forked_child_gets_errors() {
     ranks_with(2, "a_forked_child_gets_errors", &[("TYPEPACK_JIT", "off")], |world| {
         let word = commit(&Datatype::named(Named::U64)).unwrap();
         world.barrier().unwrap();
-        // SAFETY: the child makes library calls that fail before they lock or touch anything, and
-        // leaves by _exit.
+        // SAFETY: in the child, all calls of the library fail before they lock or access anything, and the
+        // child ends with _exit.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let refused = |kind| kind == Some(ErrorKind::State);
             let sent = world.send(&[1u64], &word, 1, 0, 0).err().map(|e| e.kind());
             let barrier = world.barrier().err().map(|e| e.kind());
             let code = i32::from(!(refused(sent) && refused(barrier)));
-            // SAFETY: ends the child at once.
+            // SAFETY: _exit only ends the child.
             unsafe { libc::_exit(code) };
         }
         assert!(child > 0, "fork");
         let mut status = 0;
-        // SAFETY: the child is ours; `status` is writable.
+        // SAFETY: `child` is a child of this process, and `status` is writable.
         let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!((waited, status), (child, 0));
         world.barrier().unwrap();
     });
 }
 
-/// Every kind of wait, and one rank more, which dies.
+/// The number of kinds of waits. The job has one more rank, which dies.
 const WAITS: usize = 8;
 
-/// Waits in the way of this number for something that never comes.
+/// Waits for an event that never happens. `way` selects the kind of wait.
 fn wait_for_nothing(world: &Communicator, way: usize) -> Error {
     const LARGE: u64 = 100_000;
     let word = commit(&Datatype::named(Named::U64)).unwrap();
@@ -150,7 +150,7 @@ fn wait_for_nothing(world: &Communicator, way: usize) -> Error {
         2 => world.send(&large, &word, LARGE, dying, 0).unwrap_err(),
         3 => world.probe(Source::Any, Tag::Any).unwrap_err(),
         4 => world.barrier().unwrap_err(),
-        // Full rings: small sends that nobody takes any more.
+        // The ring becomes full, because the dead rank takes no messages.
         5 => loop {
             if let Err(error) = world.send(&small, &word, 1, dying, 0) {
                 break error;
@@ -160,7 +160,7 @@ fn wait_for_nothing(world: &Communicator, way: usize) -> Error {
             .scope(|scope| scope.irecv(&mut small, &word, 1, dying, 0).map(drop))
             .and_then(|started| started)
             .unwrap_err(),
-        // A thread polls for the other.
+        // One thread polls for the other thread.
         _ => std::thread::scope(|threads| {
             let (first, second) = (world.clone(), world.clone());
             let first = threads.spawn(move || first.probe(dying, 1).unwrap_err());
@@ -174,13 +174,13 @@ fn wait_for_nothing(world: &Communicator, way: usize) -> Error {
 #[test]
 fn a_death_is_an_error_for_those_who_wait() {
     if is_rank() {
-        // Deaf to the launcher's SIGTERM: who is told of the death says so before SIGKILL.
-        // SAFETY: no handler of ours is installed.
+        // The ranks ignore the launcher's SIGTERM, so that they can report the death before SIGKILL.
+        // SAFETY: SIG_IGN installs no handler.
         unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
         ranks(WAITS + 1, "", |world| {
             world.barrier().unwrap();
             if world.rank() == WAITS {
-                // Time for the others to fall asleep; it changes nothing that is asserted.
+                // The other ranks get time to fall asleep. The assertions do not depend on this time.
                 std::thread::sleep(std::time::Duration::from_millis(100));
                 std::process::abort();
             }

@@ -1,7 +1,7 @@
-//! `typepack info`: what this installation is, and what the job looks like from the inside.
+//! `typepack info`: describes this installation and the job.
 //!
-//! `main.rs` calls [`about_the_installation`] before joining the job, so that a variable that keeps
-//! ranks from joining is seen with its value, and [`about_the_job`] after.
+//! `main.rs` calls [`about_the_installation`] before it joins the job, so that the user sees the value of a
+//! variable that prevents joining. It calls [`about_the_job`] after joining.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use typepack::{Cpu, Distance, Placement, Universe};
 
 use crate::agree::{FAILURE, Stop, agree};
 
-/// The arguments; the text at `Command::Info` in `main.rs` is the help.
+/// The arguments. `Command::Info` in `main.rs` has the help text.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -22,12 +22,12 @@ Examples:
   typepack info --functions
   mpiexec -n 2 typepack info")]
 pub struct Options {
-    /// List every function of the MPI ABI, with + before those that are built
+    /// List every function of the MPI ABI, with + before each function that is built
     #[arg(long)]
     pub functions: bool,
 }
 
-/// The tables that the C library is made from.
+/// The tables from which the build makes the C library.
 const FUNCTIONS: &str = include_str!("../../capi/abi/functions.csv");
 const BUILT: &str = include_str!("../../capi/abi/built.csv");
 
@@ -38,7 +38,7 @@ fn print(text: &str) -> Result<(), String> {
         .map_err(|error| format!("standard output: {error}"))
 }
 
-/// Versions, paths, variables, functions.
+/// Prints versions, paths, variables and functions.
 pub fn about_the_installation(options: &Options) -> Result<(), String> {
     let mut text = format!("typepack {}: MPI 5.0, ABI 1.0\n", env!("CARGO_PKG_VERSION"));
     let exe = std::env::current_exe().map_err(|error| format!("this program's path: {error}"))?;
@@ -62,20 +62,20 @@ pub fn about_the_installation(options: &Options) -> Result<(), String> {
     print(&text)
 }
 
-/// Adds a line without blanks at its end.
+/// Appends a line, without blanks at its end.
 fn line(text: &mut String, words: &str) {
     text.push_str(words.trim_end());
     text.push('\n');
 }
 
-/// The C library of the same installation or build.
+/// Returns the path of the C library of the same installation or build.
 fn library(exe: &Path) -> Option<PathBuf> {
     let folder = exe.parent()?;
     let installed = folder.parent()?.join("lib/libmpi_abi.so.1");
     [installed, folder.join("libmpi_abi.so")].into_iter().find(|path| path.exists())
 }
 
-/// How many functions of each group are built, and if asked which.
+/// Returns how many functions of each group are built and, with `list`, their names.
 fn coverage(list: bool) -> Result<String, String> {
     let rows = |table: &'static str| csv::Reader::from_reader(table.as_bytes()).into_records();
     let wrong = |error: csv::Error| format!("the table of functions: {error}");
@@ -87,7 +87,7 @@ fn coverage(list: bool) -> Result<String, String> {
     for row in rows(FUNCTIONS) {
         let row = row.map_err(wrong)?;
         let (name, group) = (row.get(0).unwrap_or_default(), row.get(3).unwrap_or_default());
-        // A row serves the large-count twin too.
+        // A row also stands for the function's large-count form (`_c`).
         let base = name.strip_suffix("_c").unwrap_or(name);
         let is_built = built.iter().any(|row| row == name || row == base);
         groups.entry(group.to_owned()).or_default().push((name.to_owned(), is_built));
@@ -110,7 +110,7 @@ fn coverage(list: bool) -> Result<String, String> {
     Ok(text)
 }
 
-/// Ranks, where they are, and how messages travel; printed by rank 0.
+/// Prints the ranks, their CPUs and the protocols between them. Only rank 0 prints.
 pub fn about_the_job(universe: &Universe) -> Result<(), Stop> {
     let world = universe.world();
     let printed = if world.rank() == 0 {
@@ -157,7 +157,7 @@ fn place(placement: &Placement, rank: usize) -> String {
     text
 }
 
-/// How many pairs of bound ranks are how far apart; `None` when there is no such pair.
+/// Returns how many pairs of bound ranks have each distance, or `None` if there is no pair of bound ranks.
 fn distances(placement: &Placement, size: usize) -> Option<String> {
     let cpus: Vec<Cpu> = (0..size).filter_map(|rank| placement.cpu(rank)).collect();
     let mut counts: BTreeMap<Distance, usize> = BTreeMap::new();
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(text.lines().filter(|line| line.starts_with("    ")).count(), 664);
         assert!(text.contains(" of 664;"), "{text}");
         assert!(text.contains("+ MPI_Init\n"), "{text}");
-        // The twin of a function that is built.
+        // The large-count form of a function that is built.
         assert!(text.contains("+ MPI_Type_vector_c\n"), "{text}");
     }
 }

@@ -1,7 +1,7 @@
-//! The `typepack` tool: parses the command, joins the ranks, runs the command.
+//! The `typepack` tool: parses the command, joins the job, runs the command.
 //!
-//! Invariants: a bad argument costs exactly one line on stderr, said by one rank, and a non-zero
-//! exit code of all; nothing here panics on input.
+//! Invariants: after a bad argument, one rank prints exactly one line on stderr, and all ranks end with a
+//! non-zero exit code. No input makes this program panic.
 
 use std::error::Error as _;
 use std::process::ExitCode;
@@ -31,7 +31,7 @@ Examples:
   typepack halo --help"
 )]
 pub struct Cli {
-    /// What to do
+    /// The command
     #[command(subcommand)]
     pub command: Command,
 }
@@ -41,21 +41,22 @@ pub struct Cli {
 pub enum Command {
     /// Solve the 3-D heat equation with halo exchanges, measure and verify them
     ///
-    /// The grid is cut into one block per rank of `mpiexec -n N` (without mpiexec: one block).
-    /// Blocks exchange a halo of W cells every W steps, through datatypes that typepack compiles,
-    /// while their interiors are computed. The output ends with where the time went and which kernel
-    /// packed each face.
+    /// The command cuts the grid into one block per rank of `mpiexec -n N` (without mpiexec: one
+    /// block). Every W steps the blocks exchange a halo of W cells, through datatypes that typepack
+    /// compiles. Each rank computes the interior of its block meanwhile. At the end, the output
+    /// shows how long each phase took and which kernel packed each face.
     Halo(Box<halo::Options>),
     /// Explain a datatype: tree, bounds, drawing, program, execution, advice
     ///
-    /// The type is one expression of constructor calls. The report shows what was described, how it
-    /// lies in memory (rows wrapped at a stride), what the passes make of it and what executes it.
+    /// The type is one expression of constructor calls. The report shows the type, its layout in
+    /// memory (as rows of one stride each), the program after each pass, and the kernels that
+    /// execute the program.
     Explain(Box<explain::Options>),
-    /// Say what this installation is: versions, paths, variables, functions, machine
+    /// Show this installation: versions, paths, variables, functions, machine
     ///
-    /// Lists the variables that tune a run with their values and where these come from, how many of
-    /// the functions of the MPI ABI are built, and, under mpiexec, where the ranks are and how
-    /// messages travel between them.
+    /// Lists the variables that tune a run, with their values and the source of each value, and how
+    /// many functions of the MPI ABI are built. Under mpiexec, also shows the CPU of each rank and
+    /// the protocols between ranks.
     Info(info::Options),
 }
 
@@ -67,32 +68,32 @@ fn main() -> ExitCode {
     };
     let mode = match &command {
         Ok(Command::Halo(options)) => options.jit.map(|jit| jit.to_string()),
-        // A report names the kernels, so they have to be there before anything is packed.
+        // The report names kernels, so the JIT must compile them before anything is packed.
         Ok(Command::Explain(_)) if std::env::var_os("TYPEPACK_JIT").is_none() => {
             Some("eager".into())
         }
         _ => None,
     };
     if let Some(mode) = mode {
-        // SAFETY: this is the start of `main`: no other thread exists that could read the
-        // environment.
+        // SAFETY: `main` has started no other thread, so no other thread can read the environment.
         unsafe { std::env::set_var("TYPEPACK_JIT", mode) };
     }
     if let Ok(Command::Info(options)) = &command
         && is_first()
         && let Err(error) = info::about_the_installation(options)
     {
-        // Not a reason to leave the others alone in a job that has not begun.
+        // This rank still joins the job after the failure, because the other ranks wait for it to join.
         say(error);
     }
     ExitCode::from(joined(command).map_or_else(Stop::report, |()| 0))
 }
 
-/// Joins the ranks, then runs the command, or says on one rank why there is none.
+/// Joins the job and runs the command. If the command line is bad, one rank prints the error.
 fn joined(command: Result<Command, String>) -> Result<(), Stop> {
     let universe = match typepack::init() {
         Ok(universe) => universe,
-        // A variable that cannot be understood: all ranks have it, and cannot agree on who says so.
+        // All ranks have the bad variable, but without a job they cannot use `agree`. So rank 0 prints the
+        // error.
         Err(error) if error.kind() == typepack::ErrorKind::Argument => {
             if is_first() {
                 say(error);
@@ -108,7 +109,8 @@ fn joined(command: Result<Command, String>) -> Result<(), Stop> {
     }
 }
 
-/// Whether this is rank 0 or the only rank, as far as it can be known before joining.
+/// Returns whether the environment says that this process is rank 0 or the only rank. This works before
+/// joining.
 fn is_first() -> bool {
     std::env::var_os("TYPEPACK_RANK").is_none_or(|rank| rank == "0")
 }
@@ -124,14 +126,14 @@ fn help(error: &clap::Error) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A parse error in one line that begins with the argument.
+/// Returns a parse error as one line that begins with the argument.
 fn line(error: &clap::Error) -> String {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
         _ => None,
     };
-    // "--grid <NXxNYxNZ>" and the like: the name alone.
+    // Cuts a name like "--grid <NXxNYxNZ>" to "--grid".
     let name = |text: String| text.split([' ', '=']).next().unwrap_or_default().to_owned();
     let argument = text(ContextKind::InvalidArg);
     let value = text(ContextKind::InvalidValue).unwrap_or_default();

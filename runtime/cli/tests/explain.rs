@@ -1,4 +1,4 @@
-//! `typepack explain` as a user calls it: reports, drawings, files, and what it refuses.
+//! Runs `typepack explain` like a user: reports, drawings, files, and bad arguments.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -58,7 +58,7 @@ fn refusals_say_where_and_leave_nothing() {
     assert!(text(&done.stderr).starts_with("typepack: --svg: /no such folder/x.svg:"), "{done:?}");
 }
 
-/// As [`explain`], with a value of `TYPEPACK_KERNEL`.
+/// Runs `typepack explain` with a value of `TYPEPACK_KERNEL`, and returns its output.
 fn kernel(arguments: &[&str], strategy: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_typepack"));
     let done =
@@ -88,8 +88,9 @@ fn a_kernel_is_shown() {
     assert!(second.contains("nest 1 of 2") && !second.contains("Instructions"), "{second}");
 }
 
-/// A kernel that takes short calls only was said not to be there. Which kernels these are is what the
-/// engine's table of costs says: unpacking long blocks beside AVX-512, at the time of writing.
+/// A regression test: the report denied that there was a kernel if the kernel takes only short calls. The
+/// engine's table of costs decides which kernels take only short calls. At the time of writing, kernels that
+/// unpack long blocks do so on machines with AVX-512.
 #[test]
 fn a_kernel_of_short_calls_is_shown() {
     let reports = ["portable", "avx2", "avx512"].into_iter().flat_map(|isa| {

@@ -1,6 +1,6 @@
-//! Runs the real `typepack halo` under the real `mpiexec`: every decomposition, boundary, stencil,
-//! halo width and number of fields against the serial solution, and every bad input against its one
-//! line. Each process gets a deadline.
+//! Runs the real `typepack halo` under the real `mpiexec`. The tests compare every decomposition, boundary,
+//! stencil, halo width and number of fields with the serial solution, and compare the line of every bad
+//! input. Each process has a deadline.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The folder of the tool, with an up-to-date mpiexec in it.
+/// Returns the folder of the tool, after building `mpiexec` there.
 fn bin() -> &'static Path {
     static BIN: OnceLock<PathBuf> = OnceLock::new();
     BIN.get_or_init(|| {
@@ -68,7 +68,7 @@ fn wait(child: &mut Child, command: &Command) -> Option<i32> {
     }
 }
 
-/// `typepack` with these words; under mpiexec unless `ranks` is 0.
+/// Runs `typepack` with these words, under mpiexec unless `ranks` is 0.
 fn typepack(ranks: usize, words: &str, variables: &[(&str, &str)]) -> Outcome {
     let tool = env!("CARGO_BIN_EXE_typepack");
     let mut command = if ranks == 0 {
@@ -83,7 +83,7 @@ fn typepack(ranks: usize, words: &str, variables: &[(&str, &str)]) -> Outcome {
     run(&mut command)
 }
 
-/// The checksum of a run that must be verified.
+/// Runs `typepack halo --verify`, checks that the result is verified, and returns the checksum.
 fn verified(ranks: usize, options: &str, variables: &[(&str, &str)]) -> String {
     let outcome = typepack(ranks, &format!("halo {options} --verify"), variables);
     let what = format!("{ranks} ranks, {options}, {variables:?}");
@@ -159,7 +159,7 @@ fn the_option_wins_over_the_variable() {
     let off = typepack(2, &format!("{words} --jit off"), &[("TYPEPACK_JIT", "eager")]);
     assert!(off.stdout.contains("jit of rank 0: 0 kernels"), "{}", off.stdout);
     let eager = typepack(2, &format!("{words} --jit eager"), &[("TYPEPACK_JIT", "off")]);
-    // Where executable memory is denied (scripts/test does that) what was asked for is refused.
+    // If executable memory is denied (scripts/test does this), the JIT refuses to compile.
     if !eager.stdout.contains(" 0 refusals,") {
         assert!(eager.stdout.contains("jit of rank 0: 0 kernels"), "{}", eager.stdout);
         return;
@@ -194,12 +194,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left in the temporary folder harms nobody.
+        // A folder that is left behind does no harm.
         let _left_behind = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// A cube of (z, y, x) = (4, 5, 6) in C order, or with the first dimension fastest.
+/// Returns a cube of (z, y, x) = (4, 5, 6) in C order, or in Fortran order.
 fn cube(fortran: bool) -> Vec<u8> {
     let value = |z: usize, y: usize, x: usize| ((z * 5 + y) * 6 + x) as f64 * 0.37 - 11.0;
     let mut bytes = Vec::new();
@@ -273,13 +273,13 @@ fn tables_and_pictures_are_written() {
     }
 }
 
-/// What the ranks said on stderr: mpiexec adds one line of its own, which rank ended the job.
+/// Returns the lines of the ranks on stderr, without mpiexec's line about the rank that ended the job.
 fn said(outcome: &Outcome) -> String {
     let own = outcome.stderr.lines().filter(|line| !line.starts_with("mpiexec: rank "));
     own.map(|line| format!("{line}\n")).collect()
 }
 
-/// Every bad input: exactly this line, this exit code, nothing on stdout.
+/// Checks that a bad input gives exactly this line, this exit code, and nothing on stdout.
 fn refused(ranks: usize, words: &str, line: &str, code: i32) {
     let outcome = typepack(ranks, words, &[]);
     let what = format!("{ranks} ranks, {words}");
@@ -433,7 +433,7 @@ fn no_run_destroys_a_file_that_it_was_to_read_or_could_not_write() {
     }
     assert_eq!(std::fs::read(&init).expect("the initial field"), cube(false));
     assert_eq!(std::fs::read(&old).expect("the old table"), b"of an earlier run");
-    // What is longer than the new text leaves nothing behind it.
+    // A file that was longer than the new text has no rest of the old text.
     let long = folder.file("long.csv", &[b'x'; 100_000]);
     verified(2, &format!("--grid 6x5x4 --steps 2 --csv {long}"), &[]);
     assert!(!std::fs::read_to_string(&long).expect("a table").contains("xxx"));

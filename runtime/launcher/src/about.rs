@@ -1,6 +1,6 @@
-//! What `mpiexec` says about itself: version, paths, machine.
+//! The texts of `--version` and `-info`: version, paths, machine.
 //!
-//! `main.rs` prints it for `--version` and `-info`; `list` also writes its reports of bindings.
+//! `main.rs` prints these texts. It also uses `list` in its reports of bindings.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use typepack_job::shm::topology::CpuInfo;
 
 use crate::placement::cores;
 
-/// The answer to `--version`.
+/// Returns the text of `--version`.
 pub fn version() -> String {
     format!("mpiexec (typepack) {}\n", env!("CARGO_PKG_VERSION"))
 }
 
-/// The answer to `-info`.
+/// Returns the text of `-info`.
 pub fn text(table: &[CpuInfo]) -> String {
     let exe = std::env::current_exe().ok();
     let shown = |path: Option<PathBuf>| match path {
@@ -50,14 +50,14 @@ usable CPUs:     {} ({} in all): {} cores, {} L2, {} L3, {} NUMA nodes, {} packa
     )
 }
 
-/// The C library of the same installation or build.
+/// Returns the path of the C library of the same installation or build.
 fn library(exe: &Path) -> Option<PathBuf> {
     let folder = exe.parent()?;
     let installed = folder.parent()?.join("lib/libmpi_abi.so.1");
     [installed, folder.join("libmpi_abi.so")].into_iter().find(|path| path.exists())
 }
 
-/// Numbers in ascending order as ranges: `0-3,8`.
+/// Writes ascending numbers as ranges: `0-3,8`.
 pub fn list(numbers: &[usize]) -> String {
     let runs = numbers.chunk_by(|a, b| a + 1 == *b);
     let parts: Vec<String> = runs

@@ -1,12 +1,13 @@
-//! `mpiexec`: starts a program as the ranks of a job, watches over them, tells how it ended.
+//! `mpiexec`: starts programs as the ranks of a job, watches them, and reports how the job ended.
 //!
-//! The flow: `args/` (what is asked for), `program.rs` (which files), `topology.rs` and
-//! `placement.rs` and `core_reservation.rs` (where), `start.rs` (processes), `watch.rs` (until all are gone, with
-//! `forward.rs` and `lines.rs` for output, `input.rs` for input, `ending.rs` for how it ends).
-//! README.md beside `src` tells what a user sees.
+//! The flow: `args/` parses the command line, `program.rs` finds the files to execute, `topology.rs`,
+//! `placement.rs` and `core_reservation.rs` choose the cores, `start.rs` starts the processes, and `watch.rs`
+//! runs until all processes have ended. `watch.rs` uses `forward.rs` and `lines.rs` for output, `input.rs`
+//! for input, and `ending.rs` to decide how the job ends. README.md next to `src` describes the behaviour for
+//! users.
 //!
-//! Invariant: one thread. The ranks' death signal is tied to the thread that forked them, and a
-//! process with one thread may fork without fear of another's locks.
+//! Invariant: mpiexec has one thread. The kernel ties the ranks' death signal to the thread that forked them,
+//! and a process with one thread can fork while no other thread holds a lock.
 
 mod about;
 mod args;
@@ -35,10 +36,10 @@ use crate::core_reservation::Reservation;
 use crate::forward::{Outputs, Trouble};
 use crate::placement::Plan;
 
-/// Exit code for a command line that cannot be understood.
+/// The exit code for a bad command line.
 const USAGE: u8 = 2;
 
-/// Signals that reach the launcher as data.
+/// The signals that mpiexec blocks and reads from a signalfd.
 const SIGNALS: [i32; 8] = [
     libc::SIGINT,
     libc::SIGTERM,
@@ -50,7 +51,7 @@ const SIGNALS: [i32; 8] = [
     libc::SIGUSR2,
 ];
 
-/// A job that does not start: the line to print and the exit code.
+/// The reason why a job does not start: the line to print and the exit code.
 struct Refusal(String, u8);
 
 fn main() -> ExitCode {
@@ -65,7 +66,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes out what is queued where there is no job to look after.
+/// Writes all queued output, when there is no job.
 fn print(outputs: &mut Outputs) {
     while !outputs.is_empty() {
         if let Err(Trouble::Closed | Trouble::Failed(_)) = outputs.flush() {
@@ -80,7 +81,7 @@ fn print(outputs: &mut Outputs) {
 }
 
 fn run() -> Result<u8, Refusal> {
-    // 1. What is asked for.
+    // 1. Parse the command line.
     let usage = |message| Refusal(message, USAGE);
     let host = machine::host_name();
     let host = String::from_utf8_lossy(&host);
@@ -103,7 +104,7 @@ fn run() -> Result<u8, Refusal> {
         }
     };
 
-    // 2. Which files, seen from where they will run.
+    // 2. Find the files to execute, relative to the directories in which the programs will run.
     let mut programs = Vec::with_capacity(job.apps.len());
     for app in &mut job.apps {
         if let Some(directory) = &app.directory {
@@ -114,8 +115,9 @@ fn run() -> Result<u8, Refusal> {
         programs.push(found.map_err(|unusable| Refusal(unusable.message, unusable.exit_code))?);
     }
 
-    // 3. Signals become data before there is a rank they could be about. Whoever started us with
-    //    SIGHUP ignored (nohup) wants it ignored; SIGCHLD ignored would hide how ranks end.
+    // 3. Block the signals and read them from a descriptor, before the first rank exists. If SIGHUP is
+    //    ignored (nohup), it stays ignored. SIGCHLD must not be ignored, because the kernel would then
+    //    discard the exit codes of the ranks.
     signal::restore(libc::SIGCHLD);
     let mut wanted = SIGNALS.to_vec();
     if !signal::is_ignored(libc::SIGHUP) {
@@ -127,7 +129,7 @@ fn run() -> Result<u8, Refusal> {
     let signals = signal::descriptor(&wanted).map_err(system)?;
     let descriptors = process::raise_descriptor_limit();
 
-    // 4. Where.
+    // 4. Choose and reserve the cores.
     let mut outputs = Outputs::standard();
     let table = discover();
     let reserved = match job.bind {
@@ -140,7 +142,7 @@ fn run() -> Result<u8, Refusal> {
         report_bindings(&job, &reserved, &table, &mut outputs);
     }
 
-    // 5. Start, and watch until the end.
+    // 5. Start the ranks, and watch them until the end.
     let setting = start::Setting {
         programs: &programs,
         host: &host,
@@ -158,7 +160,8 @@ fn discover() -> Vec<CpuInfo> {
     topology::discover(process::allowed_cpus().ok().as_ref())
 }
 
-/// The directory of `-wdir` as an absolute path: relative names are seen from it, after the change.
+/// Returns the directory of `-wdir` as an absolute path. Relative names of programs start from this
+/// directory.
 fn working_directory(given: &Path) -> Result<PathBuf, Refusal> {
     let refused = |error| Refusal(format!("-wdir: '{}': {error}", given.display()), USAGE);
     let absolute = std::path::absolute(given).map_err(refused)?;
@@ -200,7 +203,7 @@ fn report_bindings(
             (Level::Numa, "NUMA node", core.info.numa),
             (Level::Socket, "package", core.info.package),
         ] {
-            // Of the parts that the rank may leave, none is its own.
+            // The line names only parts that contain all CPUs of the rank.
             if let Some(index) = index.filter(|_| of >= level) {
                 line.push_str(&format!(", {name} {index}"));
             }

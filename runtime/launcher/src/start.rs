@@ -1,11 +1,13 @@
-//! Bringing the ranks to life: segment, descriptors, processes, all let go at once.
+//! Starts the ranks: makes the segment and the descriptors, forks the processes, and releases them at once.
 //!
-//! After `args/`, `program.rs` and `placement.rs`; `watch.rs` takes over what it returns.
-//! The steps are numbered in `runtime/job/src/shm/README.md`.
+//! This file takes the results of `args/`, `program.rs` and `placement.rs`. `watch.rs` takes over the started
+//! job. `runtime/job/src/shm/README.md` numbers the steps.
 //!
-//! Invariants: every child waits at a gate until all children exist and are recorded; a failure
-//! half-way leaves no child behind; of our descriptors none reaches a rank but 0, 1, 2, the segment
-//! and its own control socket (those that we were started with go on to all ranks).
+//! Invariants:
+//! - Every child waits at a gate until all children exist and are recorded.
+//! - A failure during the start leaves no child behind.
+//! - Of the descriptors that mpiexec opens, a rank gets only 0, 1, 2, the segment and its control socket. All
+//!   ranks also inherit the descriptors with which mpiexec was started.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -31,52 +33,53 @@ use crate::forward::{Outputs, Source, Stream};
 use crate::input::Input;
 use crate::placement::Core;
 
-/// One rank as the launcher holds it.
+/// The launcher's data on one rank.
 #[derive(Debug)]
 pub struct Rank {
-    /// The process we started: the rank itself, or a wrapper around it.
+    /// The process that mpiexec has started: the rank itself, or a wrapper around it.
     pub child: Child,
-    /// Our end of its control socket.
+    /// The launcher's end of the rank's control socket.
     pub control: OwnedFd,
-    /// Our copy of its end, by which the kernel's death signal is switched off at an orderly end.
+    /// A copy of the rank's end. mpiexec uses it to switch off the kernel's death signal at an orderly end.
     pub lifeline: OwnedFd,
-    /// Its standard output and error.
+    /// The rank's standard output and standard error.
     pub streams: [Source; 2],
 }
 
-/// A job whose ranks run.
+/// A job whose ranks are running.
 #[derive(Debug)]
 pub struct Started {
     /// The shared memory.
     pub segment: Segment,
     /// The ranks.
     pub ranks: Vec<Rank>,
-    /// Where a child tells that it could not execute the program; ends when all have.
+    /// The pipe through which a child reports that it could not execute the program. The pipe ends when all
+    /// children have executed it.
     pub report: OwnedFd,
-    /// The way of standard input to rank 0.
+    /// The connection from standard input to rank 0.
     pub input: Input,
 }
 
-/// What [`start`] needs to know besides the job.
+/// The data that [`start`] needs besides the job.
 #[derive(Debug)]
 pub struct Setting<'a> {
-    /// File to execute, for each program of the job.
+    /// The file to execute, for each program of the job.
     pub programs: &'a [PathBuf],
-    /// Name of this machine.
+    /// The name of this machine.
     pub host: &'a str,
-    /// The machine.
+    /// The CPUs of the machine.
     pub table: &'a [CpuInfo],
-    /// The core of each rank, if they are bound.
+    /// The core of each rank, if the ranks are bound.
     pub placed: Option<&'a [Core]>,
-    /// What the ranks are told.
+    /// The flags that the ranks get.
     pub flags: JobFlags,
-    /// Signals that were blocked when we were started.
+    /// The signals that were blocked when mpiexec was started.
     pub signals: SignalSet,
-    /// The limit on descriptors when we were started.
+    /// The limit on descriptors when mpiexec was started.
     pub descriptors: rustix::process::Rlimit,
 }
 
-/// A call that failed, as a sentence.
+/// Returns a function that turns the error of a system call into a line that begins with `what`.
 fn failed(what: &str) -> impl Fn(io::Error) -> String + '_ {
     move |error| match error.raw_os_error() {
         Some(libc::EMFILE) => format!(
@@ -90,7 +93,7 @@ fn failed(what: &str) -> impl Fn(io::Error) -> String + '_ {
 ///
 /// # Errors
 ///
-/// One sentence; no child is left.
+/// Returns one line. No child is left then.
 pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
     // 1. Memory.
     let launcher = process::own_id().unsigned_abs();
@@ -130,15 +133,15 @@ pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
         }
     }
 
-    // 4. Open the gate: everything about every child is written down.
+    // 4. Open the gate, now that the segment has the data of every child.
     drop((gate, report_writer, stdin, null, files));
     let passes = vec![0_u8; total];
     let mut passed = 0;
     while passed < passes.len() {
-        // A blocking write to a pipe with room, or one whose readers take what is in it.
+        // This write blocks only until the children have read the pipe.
         match stream::write(gate_writer.as_fd(), &passes[passed..]) {
             Ok(stream::Transfer::Moved(n)) => passed += n,
-            Ok(_) => break, // No reader is left: every child has been killed already.
+            Ok(_) => break, // No reader is left, because every child has been killed.
             Err(error) => {
                 abandon(&ranks);
                 return Err(format!("cannot let the ranks go: {error}"));
@@ -151,7 +154,7 @@ pub fn start(job: &Job, setting: &Setting<'_>) -> Result<Started, String> {
 /// Kills and reaps children that have not passed the gate.
 fn abandon(ranks: &[Rank]) {
     for rank in ranks {
-        // Best effort on the way out; the closed gate ends them as well.
+        // If this fails, the closed gate ends the child.
         let _ = process::signal_process(rank.child.pidfd(), libc::SIGKILL);
     }
     for rank in ranks {
@@ -161,7 +164,7 @@ fn abandon(ranks: &[Rank]) {
     }
 }
 
-/// What is the same for all ranks.
+/// The data that all ranks share.
 struct Shared<'a> {
     job: &'a Job,
     setting: &'a Setting<'a>,
@@ -184,7 +187,7 @@ impl Shared<'_> {
             channel::pair().map_err(failed("cannot make a control socket"))?;
         let (out, out_writer) = stream::pipe().map_err(failed("cannot make a pipe"))?;
         let (err, err_writer) = stream::pipe().map_err(failed("cannot make a pipe"))?;
-        // A rank that writes to a file of its own does so directly; its pipe ends at once.
+        // A rank with an output file writes directly to the file, and its pipe ends at once.
         let [to_out, to_err] = &self.job.files;
         let to_out = files.open(to_out.as_deref(), rank, self.setting.host)?;
         let to_err = files.open(to_err.as_deref(), rank, self.setting.host)?;
@@ -212,12 +215,12 @@ impl Shared<'_> {
             gate_writer: self.gate_writer,
             report: self.report,
         };
-        // Both numbers are small: ranks are limited by the layout, CPUs by the table.
+        // Lossless: the segment's layout limits the number of ranks, and the table limits the number of CPUs.
         let child = process::spawn(&command, rank as u32, fds).map_err(|e| e.to_string())?;
         let slot = self.segment.slot(rank);
         let pid = child.pid().as_raw_nonzero().get();
         slot.group.store(pid.unsigned_abs(), Ordering::Release);
-        // A rank that may run on several cores is at none that could be named.
+        // A rank that may run on several cores has no CPU to record.
         let narrow = matches!(self.job.bind, Bind::To(Level::Thread | Level::Core));
         if let Some(core) = core.filter(|_| narrow) {
             slot.bound_cpu.store(core.cpus[0] as u32 + 1, Ordering::Relaxed);
@@ -238,7 +241,8 @@ impl Shared<'_> {
         }
     }
 
-    /// The environment that the command line asks for, with the names that tell a rank who it is.
+    /// Returns the environment of a rank: the variables that the command line asks for, and the variables
+    /// that identify the rank.
     fn environment(
         &self,
         rank: usize,
@@ -248,12 +252,12 @@ impl Shared<'_> {
         let app = &self.job.apps[number];
         let mut variables = inherited(&self.job.environment, &app.environment);
         if let Some(directory) = &app.directory {
-            // As a shell that had gone there would say; relative to ours it would say nothing.
+            // PWD gets the value that a shell would set after `cd`.
             if let Ok(directory) = directory.canonicalize() {
                 variables.insert("PWD".into(), directory.into());
             }
         }
-        // What the command line does not say must not come from a job that we are started in.
+        // These two come only from the command line, and not from a job in which mpiexec itself was started.
         for name in [attach::UNIVERSE_SIZE, attach::INITIAL_ERRHANDLER] {
             variables.remove(OsStr::new(name));
         }
@@ -265,7 +269,7 @@ impl Shared<'_> {
             (attach::JOB_FD, job_fd),
             (attach::RANK, rank.to_string()),
             (attach::SIZE, size.to_string()),
-            // One machine: local is global.
+            // On one machine, the local rank is the rank.
             (attach::LOCAL_RANK, rank.to_string()),
             (attach::MPI_LOCAL_RANK, rank.to_string()),
             (attach::MPI_LOCAL_SIZE, size.to_string()),
@@ -289,15 +293,15 @@ impl Shared<'_> {
     }
 }
 
-/// Our environment as the options of a job and of a program change it: the program's come later.
+/// Returns mpiexec's environment after the options of the job and then the options of the program.
 fn inherited(job: &Environment, app: &Environment) -> BTreeMap<OsString, OsString> {
     let mut variables: BTreeMap<OsString, OsString> = env::vars_os().collect();
     if let Some(Inherit::Only(names)) = app.inherit.as_ref().or(job.inherit.as_ref()) {
         variables.retain(|name, _| names.contains(name));
     }
     for (name, value) in job.set.iter().chain(&app.set) {
-        // Without a value ours is to be passed on; where there is none, nothing is: scripts name
-        // variables that only some machines have.
+        // A name without a value passes on mpiexec's value. If mpiexec has no value either, the variable
+        // stays unset, because scripts name variables that only some machines have.
         if let Some(value) = value.clone().or_else(|| env::var_os(name)) {
             variables.insert(name.clone(), value);
         }
@@ -305,13 +309,13 @@ fn inherited(job: &Environment, app: &Environment) -> BTreeMap<OsString, OsStrin
     variables
 }
 
-/// Files that ranks write to, each opened once: ranks of one name share it.
+/// The files that ranks write to. Each file is opened once, and ranks with the same file name share it.
 #[derive(Debug, Default)]
 struct Files(BTreeMap<OsString, File>);
 
 impl Files {
-    /// The file of `rank` by a pattern: `%r` is the rank, `%h` the machine, `%g` and `%p` the
-    /// numbers of job and node, which are 0, and `%%` a per cent sign.
+    /// Opens the file of `rank` for a pattern: `%r` is the rank, `%h` the machine, `%g` and `%p` the numbers
+    /// of job and node, which are 0, and `%%` a per cent sign.
     fn open(
         &mut self,
         pattern: Option<&OsStr>,
@@ -322,7 +326,7 @@ impl Files {
         let name = file_name(pattern, rank, host);
         let failed = |error| format!("cannot write '{}': {error}", name.to_string_lossy());
         if !self.0.contains_key(&name) {
-            // Appending: what several ranks write stays whole, each write after the other.
+            // Each write appends, so that the writes of several ranks do not overwrite each other.
             let mut how = OpenOptions::new();
             how.create(true).append(true).custom_flags(libc::O_TRUNC);
             let file = how.open(&name).map_err(failed)?;
@@ -361,7 +365,7 @@ fn c_string(text: &OsStr) -> Result<CString, String> {
         .map_err(|_| format!("'{}' has a zero byte in it", text.to_string_lossy()))
 }
 
-/// What the ranks are told about the job.
+/// Returns the flags of the job that the ranks get.
 pub fn flags(
     ranks: usize,
     table: &[CpuInfo],
@@ -369,10 +373,10 @@ pub fn flags(
     outputs: &Outputs,
 ) -> JobFlags {
     let allowed = table.iter().filter(|cpu| cpu.allowed).count();
-    // The standard library also counts what a container's quota leaves of the CPUs.
+    // The standard library also considers the CPU quota of a container.
     let usable = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
     JobFlags {
-        // Pushed off its cores by another job's ranks, a rank that spins takes time from both.
+        // If another job holds the cores, ranks of both jobs share them, and a spinning rank would slow both.
         oversubscribed: ranks > allowed.min(usable) || reserved.crowded && !reserved.exclusive,
         stdout_terminal: outputs.is_terminal(Stream::Out),
         stderr_terminal: outputs.is_terminal(Stream::Err),

@@ -1,11 +1,15 @@
-//! The life of a job after its start: one thread, one poll, until nobody is left.
+//! Watches a job after its start, until all its processes have ended.
 //!
-//! Takes over from `start.rs`. Feeds events to `ending.rs`, output to `forward.rs`, input to
-//! `input.rs`, and answers registrations of ranks (`shm/attach.rs`).
+//! `start.rs` passes the started job to this file. This file polls all descriptors, passes events to
+//! `ending.rs`, output to `forward.rs` and input to `input.rs`, and answers the registrations of ranks
+//! (`shm/attach.rs`).
 //!
-//! Invariants: nothing here blocks except the poll; a child is reaped only when its process group
-//! has been dealt with, so a group's number is never anybody else's; the thread that runs this
-//! is the one that forked the ranks, since their death signal is tied to it.
+//! Invariants:
+//! - Only the poll blocks.
+//! - mpiexec reaps a child only after the child's process group has ended, so that the kernel does not reuse
+//!   the group's number.
+//! - The thread that runs this code is the thread that forked the ranks, because the kernel ties their death
+//!   signal to it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -26,20 +30,20 @@ use crate::forward::{Outputs, Trouble};
 use crate::input::Input;
 use crate::start::{self, Started};
 
-/// How long the wrapper of a rank that has died may take to tell how.
+/// How long mpiexec waits for the exit code of a wrapper after its rank has died.
 const WRAPPER_DELAY: Duration = Duration::from_millis(100);
 
-/// How long output may still come after the last rank has ended well, from processes that rank
-/// left behind with the pipe open. Beyond, it is theirs alone.
+/// How long mpiexec forwards output after the last rank has ended well. Processes that a rank has left behind
+/// may keep the pipe open; mpiexec discards their later output.
 const LINGER: Duration = Duration::from_millis(250);
 
-/// How often to look for the rest of process groups whose leaders have ended.
+/// How often mpiexec checks for remaining processes in the groups of ended ranks.
 const GROUP_POLL: Duration = Duration::from_millis(5);
 
-/// How long after SIGKILL the rest of a group may stay (a process stuck in the kernel).
+/// How long mpiexec waits after SIGKILL for the rest of a group (a process may be stuck in the kernel).
 const KILLED_DELAY: Duration = Duration::from_millis(500);
 
-/// Who joined as a rank.
+/// The process that joined the job as a rank.
 #[derive(Debug)]
 struct Member {
     pid: Pid,
@@ -47,39 +51,39 @@ struct Member {
     gone: bool,
 }
 
-/// One rank under watch.
+/// One rank that mpiexec watches.
 #[derive(Debug)]
 struct Watched {
     rank: start::Rank,
     member: Option<Member>,
     exit: Option<Exit>,
-    /// Its failure has been told.
+    /// The failure of this rank has been handled.
     failed: bool,
-    /// The code it exited with after it had left the job in order, if not 0.
+    /// The rank's exit code, if the rank left the job in order and the code is not 0.
     parting: Option<u8>,
-    /// The member has died and the wrapper may tell how until then.
+    /// The member has died. mpiexec waits until this time for the wrapper's exit code.
     wrapper_until: Option<Instant>,
 }
 
 impl Watched {
-    /// Whether all of it that we know has ended.
+    /// Returns whether all known processes of the rank have ended.
     fn is_gone(&self) -> bool {
         self.exit.is_some() && self.member.as_ref().is_none_or(|member| member.gone)
     }
 
-    /// The process to name: who joined, else who was started.
+    /// Returns the process id for messages: the process that joined, or else the process that was started.
     fn pid(&self) -> i32 {
         let pid = self.member.as_ref().map_or(self.rank.child.pid(), |member| member.pid);
         pid.as_raw_nonzero().get()
     }
 
-    /// Whether the member is somebody else than the child.
+    /// Returns whether the member is another process than the child.
     fn is_wrapped(&self) -> bool {
         self.member.as_ref().is_some_and(|member| member.pid != self.rank.child.pid())
     }
 }
 
-/// What a polled descriptor belongs to.
+/// The source of a polled descriptor.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Signal,
@@ -104,14 +108,14 @@ pub struct Job<'a> {
     plan: &'a args::Job,
     started: Instant,
     end: End,
-    /// All groups have been dealt with; their numbers may be anybody's.
+    /// All groups have ended; the kernel may reuse their numbers.
     groups_ended: bool,
-    /// Somebody does not want the rest of the output.
+    /// The user does not want the rest of the output.
     impatient: bool,
 }
 
 impl<'a> Job<'a> {
-    /// Takes a started job over.
+    /// Takes over a started job.
     pub fn new(
         started: Started,
         outputs: &'a mut Outputs,
@@ -141,7 +145,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Runs until all ranks are gone and their output is written; returns the exit code.
+    /// Runs until all ranks have ended and their output is written. Returns the exit code.
     pub fn run(mut self) -> u8 {
         while !self.ranks.iter().all(Watched::is_gone) {
             let now = Instant::now();
@@ -167,7 +171,7 @@ impl<'a> Job<'a> {
         self.end.outcome().map_or(0, Outcome::exit_code)
     }
 
-    /// When the time of the job is over; `None` without a limit, and once it is ending.
+    /// Returns the end of the job's time, or `None` if there is no limit or the job is already ending.
     fn time_is_over_at(&self) -> Option<Instant> {
         let limit = self.plan.timeout.filter(|_| !self.end.is_ending())?;
         self.started.checked_add(limit)
@@ -183,8 +187,8 @@ impl<'a> Job<'a> {
         self.outputs.tell(&format!("exit codes: {}", codes.join(",")));
     }
 
-    /// Whether all ranks left the job in order and then exited with one and the same code: that is
-    /// a program's own answer (a bad argument, say), and it has printed what it had to say.
+    /// Returns whether all ranks left the job in order and then exited with the same code. Such a code is the
+    /// program's own result (for a bad argument, for example), and the program has printed the reason.
     fn parted_as_one(&self) -> bool {
         let first = self.ranks.first().and_then(|watched| watched.parting);
         first.is_some() && self.ranks.iter().all(|watched| watched.parting == first)
@@ -198,8 +202,8 @@ impl<'a> Job<'a> {
             self.carry_out(action);
         }
         let now = Instant::now();
-        // Deaths before output: a rank's last words are drained at the end in any case, and the
-        // others must hear of its end first.
+        // Deaths are handled before output, because the other ranks must hear of a death as soon as possible.
+        // The output of a dead rank is read at the end in any case.
         for event in &ready {
             match *event {
                 Event::Signal => self.take_signals(now),
@@ -234,7 +238,7 @@ impl<'a> Job<'a> {
         self.carry_out(action);
     }
 
-    /// Polls everything that matters at the moment; what is ready, and why polling failed.
+    /// Polls all descriptors of interest. Returns the events that are ready, and the error if polling failed.
     fn poll(
         &self,
         deadline: Option<Instant>,
@@ -278,7 +282,7 @@ impl<'a> Job<'a> {
         if let Some(fd) = self.input.target() {
             add(Event::Other, fd, PollFlags::OUT);
         }
-        // Rounded up: waking just before the deadline would only poll again.
+        // The timeout is rounded up, because a wake-up just before the deadline would only poll again.
         let timeout = deadline
             .map(|deadline| deadline.saturating_duration_since(now) + Duration::from_micros(500));
         match poll::wait(&mut fds, timeout) {
@@ -299,11 +303,12 @@ impl<'a> Job<'a> {
                     self.signal_all(libc::SIGCONT);
                 }
                 libc::SIGUSR1 | libc::SIGUSR2 => self.signal_all(signal),
-                // Blocked so that they do not stop us; reading and writing the terminal in the
-                // background is dealt with where it happens.
+                // These are blocked so that they do not stop mpiexec. The code that reads and writes the
+                // terminal handles the background.
                 libc::SIGTTIN | libc::SIGTTOU => {}
                 _ => {
-                    // The second time, or with nobody left to end: it is about the output.
+                    // A second signal, or a signal after the last rank, means that the user does not want the
+                    // rest of the output.
                     self.impatient |= self.end.is_ending() || self.groups_ended;
                     let action = self.end.signalled(signal, now);
                     self.carry_out(action);
@@ -312,7 +317,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// A child could not execute the program, or all have.
+    /// Handles the report pipe: a child could not execute the program, or all children have executed it.
     fn take_report(&mut self) {
         let Some(report) = &self.report else { return };
         let mut record = [0; ExecFailure::BYTES];
@@ -340,7 +345,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// A process says that it is the rank.
+    /// Handles the registration of a process as the rank.
     fn take_registration(&mut self, index: usize, now: Instant) {
         let watched = &mut self.ranks[index];
         if watched.member.is_some() {
@@ -349,8 +354,8 @@ impl<'a> Job<'a> {
         let Ok(Some(pid)) = channel::registered(watched.rank.control.as_fd()) else { return };
         let pidfd = match process::watch(pid) {
             Ok(pidfd) => pidfd,
-            // It waits for our answer: whoever is not there any more has been killed meanwhile. Its
-            // wrapper, if it has one, might go on for long.
+            // The process waits for an answer, so if it does not exist, it has been killed. Its wrapper, if
+            // it has one, may run much longer.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
                 if watched.exit.is_none() {
                     watched.wrapper_until = Some(now + WRAPPER_DELAY);
@@ -370,12 +375,12 @@ impl<'a> Job<'a> {
         self.segment.call(index);
     }
 
-    /// The process that we started has ended.
+    /// Handles the end of a process that mpiexec has started.
     fn take_child(&mut self, index: usize, now: Instant) {
-        // What it may have said before.
+        // The child may have registered before it ended.
         self.take_registration(index, now);
-        // A child of ours cannot be reaped by anybody else: should the kernel say otherwise, it
-        // has ended in a way that nobody can tell any more.
+        // No other process can reap a child of mpiexec. If the kernel still returns an error, the exit code
+        // is unknown, and 1 stands for it.
         let exit = match self.ranks[index].rank.child.ended() {
             Ok(None) => return,
             Ok(Some(exit)) => exit,
@@ -387,8 +392,8 @@ impl<'a> Job<'a> {
             self.input.close();
         }
         if watched.is_wrapped() {
-            // The member's own end decides where it is the one that failed; the news of it may
-            // come after the news of the wrapper that reports it.
+            // If the member has failed, the member's end decides. The event of the member's end may come
+            // after the event of the wrapper's end.
             if watched.wrapper_until.is_some() || watched.member.as_ref().is_some_and(|m| m.gone) {
                 self.judge_wrapped(index, now);
             } else if exit != Exit::Code(0) {
@@ -405,7 +410,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The process that joined, and that is not our child, has ended.
+    /// Handles the end of a process that joined and is not a child of mpiexec.
     fn take_member(&mut self, index: usize, now: Instant) {
         let watched = &mut self.ranks[index];
         if let Some(member) = &mut watched.member {
@@ -414,7 +419,7 @@ impl<'a> Job<'a> {
         if watched.exit.is_some() {
             self.judge_wrapped(index, now);
         } else if self.segment.state(index) == State::Registered {
-            // Its parent knows how, and will most likely tell us by its own code.
+            // The parent of the process knows how it ended, and probably exits with a code that says so.
             watched.wrapper_until = Some(now + WRAPPER_DELAY);
         }
     }
@@ -439,8 +444,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// A rank that ended well without ever joining, while another one has joined, leaves that one
-    /// waiting for ever: it has failed.
+    /// Detects a rank that ended well without joining the job while another rank has joined. The other rank
+    /// would wait forever, so the rank that ended has failed.
     fn check_strangers(&mut self, now: Instant) {
         if self.end.outcome().is_some() || !self.ranks.iter().any(|w| w.member.is_some()) {
             return;
@@ -465,12 +470,12 @@ impl<'a> Job<'a> {
         if let (Ending::Exited(code), State::Finalized) = (ending, state) {
             watched.parting = Some(code);
         }
-        // Not in the job (any more): nobody is surprised in the middle of a message.
+        // The rank is not in the job (any more), so no other rank is in the middle of a message with it.
         let orderly = state != State::Registered && matches!(ending, Ending::Exited(_));
         self.segment.slot(index).state.store(State::Dead as u32, Ordering::Release);
         let failure = Failure { rank: index, ending };
         if self.end.is_ending() {
-            // Those who look after things on SIGTERM must not wait for the dead meanwhile.
+            // Ranks that clean up after SIGTERM must not wait for the dead rank.
             self.segment.declare_failure(failure);
         }
         let action = self.end.failed(failure, pid, orderly, now);
@@ -487,7 +492,7 @@ impl<'a> Job<'a> {
                     self.segment.declare_failure(*failure);
                 }
                 self.signal_all(signal);
-                // A stopped process would not hear it.
+                // A stopped process handles the signal only after SIGCONT.
                 self.signal_all(libc::SIGCONT);
             }
             Some(Action::Kill) => self.signal_all(libc::SIGKILL),
@@ -500,10 +505,10 @@ impl<'a> Job<'a> {
             return;
         }
         for watched in &self.ranks {
-            // Refused only where a rank has become another user; nothing else can be done then.
+            // This fails only if the rank runs as another user; mpiexec can do nothing then.
             let _ = process::signal_group(watched.rank.child.pid(), signal);
             match &watched.member {
-                // In a group of its own making.
+                // The member may have made its own process group.
                 Some(member) if !member.gone && watched.is_wrapped() => {
                     let _ = process::signal_process(member.pidfd.as_fd(), signal);
                 }
@@ -512,17 +517,18 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// All ranks are gone. After a failure the rest of their groups goes too, within the grace
-    /// time; after a good end what a rank has left behind is its own affair.
+    /// Ends the process groups after all ranks have ended. After a failure, the remaining processes of the
+    /// groups are ended too, within the grace time. After a good end, they may continue.
     fn end_groups(&mut self) {
         self.input.close();
         let good = self.end.outcome().is_none();
         for watched in &self.ranks {
             if good {
-                // From now on our end is not theirs. An open descriptor is never refused.
+                // Processes that a rank has left behind must not die with mpiexec. This never fails for an
+                // open descriptor.
                 let _ = channel::disarm(watched.rank.lifeline.as_fd());
             }
-            // Has ended, as `exit` says: there is nothing to wait for and nothing new to learn.
+            // The child has ended and `exit` has its code, so the result is not needed.
             let _ = watched.rank.child.reap();
         }
         let mut give_up = None;
@@ -538,13 +544,13 @@ impl<'a> Job<'a> {
         self.groups_ended = true;
     }
 
-    /// Whether a process runs in the group of any rank. A group's number stays taken while it has
-    /// members.
+    /// Returns whether a process runs in the group of any rank. The kernel does not reuse the number of a
+    /// group that has members.
     fn groups_run(&self) -> bool {
         process::any_group_runs(self.ranks.iter().map(|watched| watched.rank.child.pid()))
     }
 
-    /// Forwards output and hears signals until `deadline`, when all ranks are gone.
+    /// Forwards output and handles signals until `deadline`, after all ranks have ended.
     fn turn_ended(&mut self, deadline: Option<Instant>, now: Instant) {
         let (ready, broken) = self.poll(deadline, now);
         self.impatient |= broken.is_some();
@@ -562,8 +568,8 @@ impl<'a> Job<'a> {
         self.flush(now);
     }
 
-    /// Takes what is left in the pipes of the ranks. What a rank wrote is there already; after a
-    /// good end, the writers that it left behind get a moment.
+    /// Reads the rest of the ranks' pipes. All output of the ranks is already in the pipes. After a good end,
+    /// this function waits a moment for the output of processes that the ranks have left behind.
     fn drain(&mut self) {
         let until = Instant::now() + LINGER;
         loop {
@@ -590,7 +596,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Writes what waits, however slow our reader; a signal says that nobody wants it any more.
+    /// Writes all queued output, however slow the reader is. A signal ends the writing.
     fn write_out(&mut self) {
         self.flush(Instant::now());
         while !self.outputs.is_empty() && !self.impatient {

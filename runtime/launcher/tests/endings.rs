@@ -1,4 +1,4 @@
-//! How jobs end: codes, signals, deaths of ranks and of `mpiexec`, and that nothing is left.
+//! Tests of how jobs end: exit codes, signals, deaths of ranks and of `mpiexec`. No process may be left.
 
 mod harness;
 
@@ -40,7 +40,7 @@ fn a_signal_gives_128_more() {
 
 #[test]
 fn ranks_that_all_fail_in_order_all_get_to_say_why() {
-    // Rank 0 is slow to tell; the quick exit of rank 1 must not silence it.
+    // Rank 0 prints its message late; the quick exit of rank 1 must not prevent the message.
     let script = "[ $TYPEPACK_RANK = 0 ] && { sleep 0.02; echo bad argument >&2; }; exit 2";
     let done = run(shell(2, script));
     assert_eq!(done.code, 2);
@@ -83,8 +83,8 @@ fn the_children_of_a_shell_go_with_it() {
 #[test]
 fn killing_mpiexec_leaves_nothing() {
     let before = shared_names();
-    // A plain rank, a shell with a child, and a shell in a shell: the last survives a chain of
-    // parent death signals, and is caught by the closing socket.
+    // A plain rank, a shell with a child, and a shell in a shell. Parent death signals do not end the last
+    // one; the kernel's signal on the closed control socket does.
     for script in ["exec sleep 300", "sleep 300; true", "sh -c 'sleep 300; true'; true"] {
         let job = start(shell(3, script));
         wait_for_sleepers(&job, 3);
@@ -138,7 +138,7 @@ fn a_second_interrupt_is_at_once() {
     job.signal(libc::SIGINT);
     let done = job.finish();
     assert_eq!((done.code, done.left.len()), (130, 0), "{done:?}");
-    // Not a speed test: without the second signal it takes the whole grace of 2 s.
+    // This is not a speed test: without the second signal the job takes the whole grace time of 2 s.
     assert!(started.elapsed() < Duration::from_millis(1900));
 }
 
@@ -163,9 +163,10 @@ fn each_rank_is_a_group_of_its_own() {
 
 #[test]
 fn signals_are_as_the_program_expects_them() {
-    // Nothing blocked, and SIGPIPE (bit 12) not ignored although Rust ignores it in mpiexec.
+    // No signal is blocked, and SIGPIPE (bit 12) is not ignored although Rust ignores it in mpiexec.
     let mut command = shell(1, "grep -E 'Sig(Blk|Ign)' /proc/self/status");
-    // SAFETY: signal is async-signal-safe; the child starts as from a plain shell.
+    // SAFETY: the closure only calls `signal`, which is async-signal-safe. It gives the child the state that
+    // a shell gives to programs.
     unsafe {
         command.pre_exec(|| {
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
@@ -186,7 +187,8 @@ fn signals_are_as_the_program_expects_them() {
 fn ends_are_seen_where_the_end_of_children_is_ignored() {
     for (script, code) in [("true", 0), ("exit 3", 3)] {
         let mut command = shell(2, script);
-        // SAFETY: signal is async-signal-safe; some daemons start their programs like this.
+        // SAFETY: the closure only calls `signal`, which is async-signal-safe. Some daemons start programs
+        // with SIGCHLD ignored.
         unsafe {
             command.pre_exec(|| {
                 libc::signal(libc::SIGCHLD, libc::SIG_IGN);

@@ -1,10 +1,10 @@
-//! What the launcher is made of: the job crate, and nothing of the engine or the code generator.
+//! Checks that the launcher uses the job crate, and no code of the engine or the code generator.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The packages of `mpiexec`'s build, of all kinds of dependencies, as cargo resolves them from the
-/// lock file (no network).
+/// Returns the packages of `mpiexec`'s build, for all kinds of dependencies, as cargo resolves them from the
+/// lock file (without network).
 fn packages() -> BTreeSet<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut tree = Command::new(cargo);
@@ -27,7 +27,7 @@ fn the_launcher_depends_on_the_job_crate_and_no_code_generator() {
     assert!(unwanted.is_empty(), "{unwanted:?}");
 }
 
-/// Whatever the manifests say: the program itself holds no name of the code generator's.
+/// Checks the program itself, independent of the manifests: it contains no name of the code generator.
 #[test]
 fn the_program_holds_no_code_generator() {
     let program = std::fs::read(env!("CARGO_BIN_EXE_mpiexec")).expect("the program");

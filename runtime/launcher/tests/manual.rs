@@ -1,10 +1,10 @@
-//! The manual pages: `runtime/guide/man/*.1` are what `runtime/guide/*.1.md` say, in the language
-//! of `man`. `TYPEPACK_BLESS=1` writes them.
+//! The manual pages: `runtime/guide/man/*.1` is the roff form of `runtime/guide/*.1.md`. `TYPEPACK_BLESS=1`
+//! writes the pages.
 //!
-//! The Markdown that is understood is that of the two pages: headings, paragraphs, definition lists
-//! (a line, then `:` and an indented text), blocks indented by four blanks, `**bold**` and
-//! `*italic*`. A generator of eighty lines costs less than a tool that every developer would need;
-//! the pages are in the repository so that installing needs neither.
+//! The generator knows the Markdown of the two pages: headings, paragraphs, definition lists (a line, then
+//! `:` and an indented text), blocks indented by four blanks, `**bold**` and `*italic*`. A generator of
+//! eighty lines costs less than a tool that every developer must install. The pages are in the repository, so
+//! that an installation needs no generator.
 
 #[path = "../../../fuzz/support/blessed.rs"]
 mod blessed;
@@ -18,7 +18,7 @@ fn guide() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../guide")
 }
 
-/// Text with its marks as changes of font. Dashes are minus signs: options are typed.
+/// Converts the marks in a text to changes of font. Dashes become minus signs, because users type options.
 fn inline(text: &str) -> String {
     let (mut out, mut font) = (String::new(), 'R');
     let mut letters = text.chars().peekable();
@@ -35,11 +35,11 @@ fn inline(text: &str) -> String {
         }
     }
     assert_eq!(font, 'R', "a mark is open: {text}");
-    // At the start of a line these two are requests.
+    // A line that starts with one of these two characters would be a request of roff.
     if out.starts_with(['.', '\'']) { format!("\\&{out}") } else { out }
 }
 
-/// A page in roff.
+/// Converts a page to roff.
 fn roff(markdown: &str) -> String {
     let mut out = String::new();
     let mut lines = markdown.lines().peekable();
@@ -98,7 +98,7 @@ fn the_pages_are_what_the_guide_says() {
     }
 }
 
-/// Where groff is installed, it reads the pages without a warning.
+/// Checks that groff, if it is installed, reads the pages without a warning.
 #[test]
 fn the_pages_are_good_roff() {
     for page in PAGES {

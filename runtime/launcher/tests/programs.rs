@@ -1,4 +1,5 @@
-//! Jobs of several programs, and what the command line gives each: place, variables, files, time.
+//! Tests of jobs with several programs, and of the options for each program: directory, variables, files,
+//! time.
 
 mod harness;
 
@@ -14,7 +15,7 @@ fn sorted(text: &str) -> Vec<&str> {
     lines
 }
 
-/// A new directory of this test.
+/// Makes a new directory for a test.
 fn scratch(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("typepack-{name}-{}", std::process::id()));
     fs::create_dir_all(&path).expect("a directory");
@@ -53,7 +54,7 @@ fn working_directories() {
     let mut wanted = [name, name, here];
     wanted.sort_unstable();
     assert_eq!(sorted(&done.out), wanted, "{done:?}");
-    // Relative to where mpiexec was started.
+    // The directory is relative to the directory in which mpiexec was started.
     let mut command = mpiexec(&["-n", "1", "--wd", ".", "./script"]);
     command.current_dir(&folder);
     assert_eq!(run(command).out, format!("{name}\n{name}\n"));
@@ -77,7 +78,7 @@ fn variables() {
     assert_eq!(sorted(&done.out), ["x [1] [2] [c] []", "y [3] [ours] [c] [/h]"], "{done:?}");
 }
 
-/// A job that is started within a rank of another is told nothing of that one.
+/// Checks that a job that is started in a rank of another job gets no variables of that job.
 #[test]
 fn what_a_job_is_told_ends_with_it() {
     let say = "echo ${TYPEPACK_UNIVERSE_SIZE-none} ${TYPEPACK_INITIAL_ERRHANDLER-none}";
@@ -133,7 +134,7 @@ fn time_is_limited() {
 
 #[test]
 fn all_exit_codes() {
-    // Rank 1 fails when rank 0 is deaf to SIGTERM.
+    // Rank 1 fails after rank 0 has started to ignore SIGTERM.
     let folder = scratch("codes");
     let file = folder.join("deaf");
     let deaf = "trap '' TERM; : >$0; sleep 300";
@@ -151,7 +152,7 @@ fn all_exit_codes() {
 
 #[test]
 fn larger_parts_of_the_machine() {
-    // Whatever other jobs hold, and however many ranks there are.
+    // Ranks are bound to these parts even if other jobs hold cores, and for any number of ranks.
     for what in ["socket", "numa"] {
         let mut words = vec!["-n", "5", "--bind-to", what, "--map-by", what, "--report-bindings"];
         words.extend(["sh", "-c", "grep Cpus_allowed_list /proc/self/status"]);

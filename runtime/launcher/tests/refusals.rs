@@ -1,5 +1,5 @@
-//! What `mpiexec` refuses: one clear line that names the argument, a code that is not 0, nothing
-//! left running. The parser's own cases are in `src/args/tests.rs`.
+//! Bad calls of `mpiexec`: it prints one line that names the argument, exits with a code other than 0, and
+//! leaves no process running. The tests of the parser are in `src/args/tests.rs`.
 
 mod harness;
 

@@ -1,8 +1,8 @@
-//! One value for every collective call, and the three ways to do it: run, start, prepare.
+//! One value for every collective call, and the three ways to make a call: run, start, prepare.
 //!
-//! The other files of this room list the steps; here is what all calls have in common: their place
-//! among the calls of the communicator, the checks of roots and parts, and the memory that they
-//! are promised.
+//! The other files of this folder list the steps. This file has the parts that all calls have in common: the
+//! number of a call among the calls of the communicator, the checks of roots and parts, and the conditions
+//! on the caller's memory.
 
 use crate::comm::{Communicator, Operation};
 use crate::endpoint::sources::Combine;
@@ -13,149 +13,159 @@ use crate::{Error, ErrorKind, Plan, Result};
 
 /// A collective call of one rank.
 ///
-/// Roots are ranks of the communicator. What is said to be at the root is not looked at elsewhere.
+/// Roots are ranks of the communicator. Fields that are documented "at the root" are ignored at other ranks.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Collective<'a> {
-    /// Over when every rank has started it.
+    /// Completes when every rank has started it.
     #[doc(alias = "MPI_Barrier")]
     Barrier,
-    /// The elements of `root`'s part come to everybody's.
+    /// Copies the elements of `root`'s part into the parts of all ranks.
     #[doc(alias = "MPI_Bcast")]
     Broadcast {
-        /// Read at the root, written elsewhere. Layouts may differ between ranks, packed sizes may not.
+        /// Read at the root, written at the other ranks. Layouts may differ between ranks, packed sizes may
+        /// not.
         part: Part<'a>,
-        /// Where the elements come from.
+        /// The rank whose elements are copied.
         root: usize,
     },
-    /// `mine` of rank `i` comes into `parts[i]` of the root.
+    /// Copies `mine` of rank `i` into `parts[i]` of the root.
     #[doc(alias = "MPI_Gather")]
     #[doc(alias = "MPI_Gatherv")]
     Gather {
-        /// Read; at the root `None` says that its elements are in place.
+        /// Read. `None` is allowed at the root: its elements are in place.
         mine: Option<Part<'a>>,
-        /// Written at the root, where there is one for every rank.
+        /// Written at the root, which passes one part for every rank.
         parts: &'a [Part<'a>],
-        /// Where the elements go.
+        /// The rank that gets the elements.
         root: usize,
     },
-    /// `parts[i]` of the root comes into `mine` of rank `i`.
+    /// Copies `parts[i]` of the root into `mine` of rank `i`.
     #[doc(alias = "MPI_Scatter")]
     #[doc(alias = "MPI_Scatterv")]
     Scatter {
-        /// Read at the root, where there is one for every rank.
+        /// Read at the root, which passes one part for every rank.
         parts: &'a [Part<'a>],
-        /// Written; at the root `None` says that its elements are in place.
+        /// Written. `None` is allowed at the root: its elements are in place.
         mine: Option<Part<'a>>,
-        /// Where the elements come from.
+        /// The rank whose parts are copied.
         root: usize,
     },
-    /// `mine` of rank `i` comes into `parts[i]` of every rank.
+    /// Copies `mine` of rank `i` into `parts[i]` of every rank.
     #[doc(alias = "MPI_Allgather")]
     #[doc(alias = "MPI_Allgatherv")]
     Allgather {
-        /// Read; `None` says that the elements are in place.
+        /// Read. With `None`, this rank's elements are in place.
         mine: Option<Part<'a>>,
-        /// Written and read, one for every rank.
+        /// Written and read, one part for every rank.
         parts: &'a [Part<'a>],
     },
-    /// `send[j]` of rank `i` comes into `receive[i]` of rank `j`.
+    /// Copies `send[j]` of rank `i` into `receive[i]` of rank `j`.
     #[doc(alias = "MPI_Alltoall")]
     #[doc(alias = "MPI_Alltoallv")]
     #[doc(alias = "MPI_Alltoallw")]
     Alltoall {
-        /// Read, one for every rank; with `None` the parts of `receive` are exchanged in place.
+        /// Read, one part for every rank. With `None`, the parts of `receive` are exchanged in place.
         send: Option<&'a [Part<'a>]>,
-        /// Written (in place also read), one for every rank.
+        /// Written (in place also read), one part for every rank.
         receive: &'a [Part<'a>],
     },
-    /// The elements at `send` of all ranks are combined, in rank order, into those at `recv` of the
+    /// Combines the elements at `send` of all ranks, in rank order, and writes the result to `recv` of the
     /// root.
     #[doc(alias = "MPI_Reduce")]
     Reduce {
-        /// Read; at the root `None` says that its elements are at `recv`.
+        /// Read. `None` is allowed at the root: its elements are at `recv`.
         send: Option<*const u8>,
         /// Written at the root.
         recv: *mut u8,
         /// The type of the elements.
         plan: &'a Plan,
-        /// How many there are.
+        /// The number of elements.
         count: u64,
-        /// How two of them are combined.
+        /// The operation that combines two elements.
         combine: &'a Combine,
-        /// Where the result goes.
+        /// The rank that gets the result.
         root: usize,
     },
-    /// The elements at `send` of all ranks are combined, in rank order, into those at `recv` of all
-    /// ranks: the same bits everywhere.
+    /// Combines the elements at `send` of all ranks, in rank order, and writes the result to `recv` of all
+    /// ranks, with the same bits everywhere.
     #[doc(alias = "MPI_Allreduce")]
     Allreduce {
-        /// Read; `None` says that the elements are at `recv`.
+        /// Read. With `None`, this rank's elements are at `recv`.
         send: Option<*const u8>,
         /// Written.
         recv: *mut u8,
         /// The type of the elements.
         plan: &'a Plan,
-        /// How many there are.
+        /// The number of elements.
         count: u64,
-        /// How two of them are combined.
+        /// The operation that combines two elements.
         combine: &'a Combine,
     },
 }
 
 impl Communicator {
-    /// Makes a collective call, and waits for it.
+    /// Makes a collective call and waits for its end.
     ///
     /// # Safety
     ///
-    /// - What the call names as read is readable, what it names as written is writable, and nobody else
-    ///   uses what is written, or changes what is read, until the call returns.
-    /// - What is written overlaps nothing else that the call names.
+    /// - Until the call returns, the memory that [`Collective`] documents as read is readable, and nobody
+    ///   changes it.
+    /// - Until the call returns, the memory that [`Collective`] documents as written is writable, and nobody
+    ///   else accesses it.
+    /// - The written memory overlaps no other memory of the call.
     /// - `combine` keeps the promises of [`Combine`] for these elements.
     ///
     /// # Errors
-    /// No such `root`; not one part for every rank; `None` where a rank's elements cannot be in place;
-    /// parts of different packed sizes, or types where these are compared, at their two ends; out of
-    /// memory; [`ErrorKind::ProcAborted`] when a rank has died.
+    /// - [`ErrorKind::Root`] if `root` is not a rank of the communicator.
+    /// - [`ErrorKind::Argument`] if the number of parts is not the number of ranks.
+    /// - [`ErrorKind::Buffer`] if a part is `None` at a rank whose elements cannot be in place.
+    /// - [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if the two ends of a message give different packed
+    ///   sizes, and [`ErrorKind::Type`] if types are checked and differ.
+    /// - [`ErrorKind::NoMemory`] if memory runs out.
+    /// - [`ErrorKind::ProcAborted`] if a rank has died.
     #[inline]
     pub unsafe fn run_raw(&self, call: &Collective<'_>) -> Result<()> {
         let place = self.next_place();
-        // SAFETY: what is listed is what the call names, which the caller promises until this returns.
+        // SAFETY: `list` lists the memory of `call` and scratch memory of the schedule. The caller keeps the
+        // memory of `call` valid, for this call only, until it returns (conditions 1 to 3 of `# Safety`).
         unsafe { calls::run(self.endpoint(), place, |steps| self.list(steps, call)) }
     }
 
-    /// Starts a collective call. The operation is waited for, tested and abandoned as those of
-    /// [`Messages`](crate::Messages); its status says nothing.
+    /// Starts a collective call. The caller waits for the operation, tests it or abandons it with
+    /// [`Messages`](crate::Messages). The status of the operation has no meaning.
     ///
-    /// An operation that is abandoned goes on without this rank's memory: the ranks that depend on it
-    /// fail.
+    /// An abandoned operation continues without this rank's memory, and the ranks that depend on this rank's
+    /// data fail.
     ///
     /// # Safety
     ///
-    /// - As [`run_raw`](Self::run_raw), until the operation has ended. The lists of parts, the plans and the
-    ///   operation are needed by this call only.
+    /// - The conditions of [`run_raw`](Self::run_raw) hold until the operation has ended. The lists of parts,
+    ///   the plans and `combine` need to live only until this call returns.
     ///
     /// # Errors
-    /// As [`run_raw`](Self::run_raw); nothing was started then, unless the call was over at once.
+    /// Returns the errors of [`run_raw`](Self::run_raw). Nothing was started then, unless the operation was
+    /// complete at once.
     pub unsafe fn start_raw(&self, call: &Collective<'_>) -> Result<Operation> {
         let place = self.next_place();
-        // SAFETY: as above, until the operation has ended.
+        // SAFETY: `list` lists the memory of `call` and scratch memory of the schedule. The caller keeps the
+        // memory of `call` valid until the operation has ended (condition of `# Safety`).
         unsafe { calls::start(self.endpoint(), place, |steps| self.list(steps, call)) }
     }
 
-    /// Makes a collective operation that can be started again and again. Every rank prepares the
-    /// operations of a communicator in the same order; they may be started in any order.
+    /// Prepares a persistent collective operation, which can be started again and again. Every rank prepares
+    /// the operations of a communicator in the same order. The ranks may start them in any order.
     ///
-    /// Nothing is read or written before [`Prepared::start`], which asks for the promises.
+    /// This call reads and writes no element. [`Prepared::start`] states the conditions on the memory.
     ///
     /// # Errors
-    /// As [`run_raw`](Self::run_raw).
+    /// Returns the errors of [`run_raw`](Self::run_raw).
     pub fn prepare_raw(&self, call: &Collective<'_>) -> Result<Prepared> {
         Prepared::new(self.endpoint(), self.next_persistent_place(), |steps| self.list(steps, call))
     }
 
-    /// Says that this rank makes no call here where others make a collective one: it has failed before
-    /// the call could be made. Later calls of the ranks match again.
+    /// Skips a collective call that the other ranks make, because this rank has failed before it could make
+    /// the call. The later collective calls of the ranks match again.
     pub fn skip_collective(&self) {
         let _unused = self.next_place();
     }
@@ -192,14 +202,14 @@ impl Communicator {
         }
     }
 
-    /// A rank, where messages go.
+    /// Returns the peer of a rank: the other end of messages.
     #[inline]
     pub(super) fn peer(&self, rank: usize) -> Result<Peer> {
         Ok(Peer { slot: self.world_rank(rank, "rank", ErrorKind::Rank)?, rank })
     }
 }
 
-/// As many parts as the communicator has ranks.
+/// Checks that there is one part for each rank of the communicator.
 pub(super) fn check_parts(comm: &Communicator, parts: &[Part<'_>]) -> Result<()> {
     if parts.len() == comm.size() {
         return Ok(());

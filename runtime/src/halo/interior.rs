@@ -1,13 +1,14 @@
-//! What a computation may touch while an exchange is under way.
+//! The cells that a computation may access while an exchange is under way.
 //!
-//! Handed out by `exchange.rs` (owned fields) and `borrowed.rs` (borrowed memory) between start and
-//! wait.
+//! `exchange.rs` (owned fields) and `borrowed.rs` (borrowed memory) give an [`Interior`] to the computation
+//! between start and wait.
 //!
 //! Invariants:
-//! - Messages under way read owned cells less than `width` away from the block's surface, and write
-//!   halo cells. Therefore shared references are handed out to owned cells only, and mutable ones
-//!   only to cells at least `width` away from the surface.
-//! - No reference outlives the borrow of the guard, so none is alive when the guard completes.
+//! - Messages read owned cells that are less than `width` cells away from the block's surface, and write halo
+//!   cells. So an [`Interior`] returns shared references only to owned cells, and mutable references only to
+//!   cells that are at least `width` cells away from the surface.
+//! - No reference outlives the borrow of the guard, so no reference exists when the guard completes the
+//!   exchange.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,7 +20,7 @@ use crate::error::Result;
 
 /// The owned cells of the fields of an exchange that is under way.
 ///
-/// Cells are counted from the first owned one, fields in the order in which they were given.
+/// Coordinates count from the first owned cell. The fields have the order in which the program passed them.
 pub struct Interior<'a, T: Element, const N: usize> {
     block: Block<N>,
     starts: Vec<*mut T>,
@@ -28,66 +29,71 @@ pub struct Interior<'a, T: Element, const N: usize> {
 }
 
 impl<'a, T: Element, const N: usize> Interior<'a, T, N> {
+    /// Makes the interior of arrays whose messages are under way.
+    ///
     /// # Safety
     ///
-    /// - Each of `starts` is the first value of an array of `block.len()` values, no two overlap,
-    ///   and all stay valid for `'a`.
-    /// - For `'a` nothing but this value and the messages of `pending` touches the arrays.
-    /// - Those messages read only owned cells less than `block.width` from the surface, and write
-    ///   only halo cells.
+    /// - Each of `starts` is the first value of an array of `block.len()` values. The arrays do not overlap
+    ///   and stay valid for `'a`.
+    /// - For `'a`, only this value and the messages of `pending` access the arrays.
+    /// - The messages read only owned cells that are less than `block.width` cells away from the surface, and
+    ///   write only halo cells.
     pub(super) unsafe fn new(block: Block<N>, starts: Vec<*mut T>, pending: &'a Pending) -> Self {
         Self { block, starts, pending, fields: PhantomData }
     }
 
-    /// Number of fields.
+    /// Returns the number of fields.
     pub fn fields(&self) -> usize {
         self.starts.len()
     }
 
-    /// Owned cells along each dimension.
+    /// Returns the number of owned cells along each dimension.
     pub fn shape(&self) -> [usize; N] {
         self.block.shape
     }
 
-    /// `len` owned cells of `field` from `start` along the last dimension.
+    /// Returns `len` owned cells of field number `field` from `start` along the last dimension.
     ///
     /// # Panics
     ///
-    /// When there is no such field, or when the cells are not all owned and in one row.
+    /// Panics if there is no such field, or if the cells are not all owned cells of one row.
     #[inline]
     pub fn cells(&self, field: usize, start: [usize; N], len: usize) -> &[T] {
         let address = self.row(field, start, len, 0);
-        // SAFETY: `row` checked that the cells lie in one row of the owned part of a valid array;
-        // messages only read there, and `cells_mut` needs `&mut self`.
+        // SAFETY: `row` has checked that the cells lie in one row of the owned part of a valid array.
+        // Messages only read owned cells, and `cells_mut` needs `&mut self`.
         unsafe { std::slice::from_raw_parts(address, len) }
     }
 
-    /// `len` cells of `field` from `start` along the last dimension, for writing. They must lie at
-    /// least the halo's width away from the surface of the block: the others are being sent.
+    /// Returns `len` cells of field number `field` from `start` along the last dimension, for writing. The
+    /// cells must be at least the halo's width away from the surface of the block, because messages read the
+    /// cells near the surface.
     ///
     /// # Panics
     ///
-    /// As [`cells`](Interior::cells), and when a cell is too close to the surface.
+    /// Panics if there is no such field, if the cells are not all owned cells of one row, or if a cell is too
+    /// close to the surface.
     #[inline]
     pub fn cells_mut(&mut self, field: usize, start: [usize; N], len: usize) -> &mut [T] {
         let address = self.row(field, start, len, self.block.width);
-        // SAFETY: `row` checked that the cells lie in one row of a valid array and too deep for any
-        // message; `&mut self` makes this the only reference.
+        // SAFETY: `row` has checked that the cells lie in one row of a valid array, at least `width` cells
+        // away from the surface, where no message reads or writes. `&mut self` makes this the only reference.
         unsafe { std::slice::from_raw_parts_mut(address, len) }
     }
 
-    /// Lets the messages go on; worth a call every few thousand cells, since nothing moves them in
-    /// the background.
+    /// Runs one turn of the progress engine. No background thread moves the messages, so a computation should
+    /// call this every few thousand cells.
     ///
     /// # Errors
     ///
-    /// When another rank has died.
+    /// Returns `ErrorKind::ProcAborted` if another rank has died.
     #[inline]
     pub fn progress(&self) -> Result<()> {
         self.pending.progress()
     }
 
-    /// Address of a checked row whose cells are all at least `depth` away from the surface.
+    /// Returns the address of a row, after a check that all its cells are at least `depth` cells away from
+    /// the surface.
     #[inline]
     fn row(&self, field: usize, start: [usize; N], len: usize, depth: usize) -> *mut T {
         let mut index = start;
@@ -103,7 +109,8 @@ impl<'a, T: Element, const N: usize> Interior<'a, T, N> {
             );
             index[dimension] += self.block.width;
         }
-        // SAFETY: the position of an owned cell lies inside the array that starts there.
+        // SAFETY: the loop has checked that `index` is an owned cell, so its position is inside the array
+        // that starts at `starts[field]`.
         unsafe { self.starts[field].add(self.block.position(index)) }
     }
 }

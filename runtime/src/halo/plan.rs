@@ -1,17 +1,17 @@
-//! The persistent plan of a halo exchange: neighbours, datatypes, and how messages are posted.
+//! The persistent plan of a halo exchange: its neighbours, its datatypes, and how it posts messages.
 //!
-//! Made once from a Cartesian communicator and the faces of `geometry.rs`; each
-//! [`start`](Halo::start) hands the messages it posts to `exchange.rs`.
+//! A program makes a plan once, from a Cartesian communicator and the faces of `geometry.rs`. Each
+//! [`start`](Halo::start) posts the messages and passes them to `exchange.rs`.
 //!
 //! Invariants:
-//! - One message per neighbour and exchange carries the boxes of all fields, in the order of the
-//!   fields: its datatype is the box's subarray at the byte distance of each field from the first.
-//!   It is committed when a set of distances is first seen and kept, so that a computation that
-//!   swaps two sets of fields commits twice and then never again.
-//! - A message towards side `s` bears the tag of `s`, on a communicator of the plan's own. In a
-//!   periodic dimension of 1 or 2 ranks both neighbours are the same rank, and only the tag tells
-//!   their messages apart.
-//! - Receives are posted before sends, and nothing waits between the two.
+//! - One message per neighbour and exchange carries the boxes of all fields, in the order of the fields. The
+//!   message's datatype is the subarray of the box, repeated at the byte distance of each field from the
+//!   first field. The plan commits the datatypes of a set of distances when it first sees the set, and keeps
+//!   them. So a computation that swaps two sets of fields commits twice and then never again.
+//! - A message towards side `s` has the tag of `s`, on a communicator that only the plan uses. In a periodic
+//!   dimension of 1 or 2 ranks, both neighbours are the same rank, and only the tag distinguishes their
+//!   messages.
+//! - The plan posts receives before sends, and waits for nothing between the two.
 
 use std::fmt;
 use std::ptr;
@@ -27,19 +27,19 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Source, Tag};
 use crate::topo::Cartesian;
 
-/// Sets of field distances whose datatypes a plan keeps committed.
+/// The largest number of sets of field distances whose datatypes a plan keeps.
 const LAYOUTS_MAX: usize = 16;
 
 /// A persistent halo exchange over a Cartesian communicator.
 ///
-/// See the [module's text](super) for an example.
+/// The [module's documentation](super) has an example.
 pub struct Halo<T: Element, const N: usize> {
     pub(super) comm: Communicator,
     pub(super) block: Block<N>,
     stencil: Stencil,
     fields: usize,
     links: Vec<Link<N>>,
-    /// Most recently used first, at most [`LAYOUTS_MAX`].
+    /// At most [`LAYOUTS_MAX`] layouts, the most recently used first.
     layouts: Mutex<Vec<Arc<Layout>>>,
     element: std::marker::PhantomData<fn(T) -> T>,
 }
@@ -52,41 +52,42 @@ struct Link<const N: usize> {
 
 /// Committed datatypes for one set of distances between fields; one entry per link.
 struct Layout {
-    /// Bytes from the first field to each.
+    /// The byte distance of each field from the first.
     distances: Vec<i64>,
     plans: Vec<(Plan, Plan)>,
 }
 
-/// What one neighbour gets and gives in each exchange.
+/// The messages with one neighbour in each exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FaceReport<const N: usize> {
-    /// Where the neighbour is.
+    /// The direction of the neighbour.
     pub side: Side<N>,
-    /// Its rank in the Cartesian communicator.
+    /// The neighbour's rank in the Cartesian communicator.
     pub neighbour: usize,
-    /// Bytes sent to it per exchange, all fields together; as many are received from it.
+    /// The bytes that this rank sends to the neighbour per exchange, for all fields together. It receives
+    /// this number of bytes too.
     pub bytes: u64,
-    /// What packs the message now (it may change when the JIT compiles), or `-` before the first
+    /// The kernel that packs the message now (it may change when the JIT compiles), or `-` before the first
     /// exchange.
     pub pack: String,
-    /// What unpacks the message from this side.
+    /// The kernel that unpacks the message from this side, or `-` before the first exchange.
     pub unpack: String,
 }
 
 impl<T: Element, const N: usize> Halo<T, N> {
-    /// Plans the exchange of `fields` fields at once, with `shape` owned cells on this rank and a
-    /// halo of `width` cells on each side.
+    /// Plans the exchange of `fields` fields at once, with `shape` owned cells on this rank and a halo of
+    /// `width` cells on each side.
     ///
-    /// Blocks of different ranks may differ in shape, as long as ranks with a common coordinate
-    /// have the same extent along that dimension. Collective over the communicator.
+    /// Blocks of different ranks may differ in shape. Ranks with the same coordinate in a dimension must have
+    /// the same extent along that dimension. Collective over the communicator.
     ///
     /// # Errors
     ///
-    /// When the communicator has not `N` dimensions, `fields` is 0, a dimension has no cell,
-    /// `width` is 0 or larger than an extent, or `T` describes itself wrongly. All of these are
-    /// found before anything is communicated; a rank that finds one while others do not leaves
-    /// those waiting until it ends.
+    /// Returns `ErrorKind::Argument` if the communicator has not `N` dimensions, if `fields` is 0, if a
+    /// dimension has no cell, if `width` is 0 or larger than an extent, or if [`Element::datatype`] of `T`
+    /// does not describe one value. The function checks all of this before it communicates. If only some
+    /// ranks find an error, the other ranks wait until those ranks end.
     pub fn new(
         cartesian: &Cartesian,
         shape: [usize; N],
@@ -147,13 +148,14 @@ impl<T: Element, const N: usize> Halo<T, N> {
         })
     }
 
-    /// Starts to exchange the halos of `fields`. Every rank of the communicator has to start, in
-    /// the same order as all its other exchanges with this plan.
+    /// Starts to exchange the halos of `fields`. Every rank of the communicator must start its exchanges with
+    /// this plan in the same order.
     ///
     /// # Errors
     ///
-    /// When the number of fields or a field's shape is not the plan's, when an earlier exchange of
-    /// a field has failed, or when another rank has died.
+    /// Returns `ErrorKind::Argument` if the number of fields or the shape of a field is not the plan's, the
+    /// error of an earlier exchange of a field if that exchange has failed, and `ErrorKind::ProcAborted` if
+    /// another rank has died.
     pub fn start<'a>(&self, fields: &'a mut [Field<T, N>]) -> Result<Exchange<'a, T, N>> {
         self.check_fields(fields.len())?;
         for (number, field) in fields.iter_mut().enumerate() {
@@ -174,10 +176,10 @@ impl<T: Element, const N: usize> Halo<T, N> {
         }
         let starts: Vec<*mut T> = fields.iter().map(|field| field.storage().start()).collect();
         // SAFETY:
-        // - Each start is an allocation of `block.len()` values (checked above) of a field of its
-        //   own, which the exchange below keeps, and leaks if it is leaked.
-        // - Until its messages are complete nobody else touches them: the exchange borrows the
-        //   fields, and `Field` hands out nothing before it has completed the exchange.
+        // - Each start is the allocation of another field and has `block.len()` values (checked above). The
+        //   `Exchange` below shares their ownership, so a leaked exchange leaks the memory with it.
+        // - Until the messages are complete nobody else accesses the allocations: the `Exchange` mutably
+        //   borrows the fields, and a `Field` returns no reference before it has completed the exchange.
         let pending = unsafe { self.post(&starts)? };
         Ok(Exchange::new(fields, pending))
     }
@@ -186,44 +188,44 @@ impl<T: Element, const N: usize> Halo<T, N> {
     ///
     /// # Errors
     ///
-    /// As [`start`](Halo::start) and [`Exchange::wait`].
+    /// Returns the errors of [`start`](Halo::start) and [`Exchange::wait`].
     pub fn exchange(&self, fields: &mut [Field<T, N>]) -> Result<()> {
         self.start(fields)?.wait()
     }
 
-    /// Owned cells along each dimension.
+    /// Returns the number of owned cells along each dimension.
     pub fn shape(&self) -> [usize; N] {
         self.block.shape
     }
 
-    /// Cells of the halo on each side.
+    /// Returns the width of the halo in cells.
     pub fn width(&self) -> usize {
         self.block.width
     }
 
-    /// Which neighbours take part.
+    /// Returns the set of neighbours.
     pub fn stencil(&self) -> Stencil {
         self.stencil
     }
 
-    /// Number of fields per exchange.
+    /// Returns the number of fields per exchange.
     pub fn fields(&self) -> usize {
         self.fields
     }
 
-    /// Bytes that this rank sends in one exchange (and receives as many).
+    /// Returns the bytes that this rank sends in one exchange. It receives this number of bytes too.
     pub fn bytes(&self) -> u64 {
         self.links.iter().map(|link| self.link_bytes(link)).sum()
     }
 
-    /// The part of [`bytes`](Halo::bytes) that goes to other ranks. The rest goes to this rank
-    /// itself, its own neighbour in periodic dimensions of 1.
+    /// Returns the part of [`bytes`](Halo::bytes) that goes to other ranks. The rest goes to this rank
+    /// itself, which is its own neighbour in periodic dimensions of 1 rank.
     pub fn bytes_to_others(&self) -> u64 {
         let me = self.comm.rank();
         self.links.iter().filter(|l| l.neighbour != me).map(|l| self.link_bytes(l)).sum()
     }
 
-    /// One report per neighbour, in the order of the sides.
+    /// Returns one report per neighbour, in the order of the sides.
     pub fn faces(&self) -> Vec<FaceReport<N>> {
         let layout = self.lock_layouts().first().cloned();
         let name = |link: usize, direction| match (&layout, direction) {
@@ -245,8 +247,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
     }
 
     fn link_bytes(&self, link: &Link<N>) -> u64 {
-        // `Block::new` made sure that one field's bytes fit; a message of all of them may not, and
-        // is refused at its commit.
+        // `Block::new` has checked that the bytes of one field fit. A message of all fields may not fit; the
+        // commit of its datatype then fails.
         (link.face.send_region.cells() as u64)
             .saturating_mul(size_of::<T>() as u64)
             .saturating_mul(self.fields as u64)
@@ -267,44 +269,45 @@ impl<T: Element, const N: usize> Halo<T, N> {
     ///
     /// # Safety
     ///
-    /// - Each of `starts` (as many as the plan's fields) is the first value of an array of
-    ///   `block.len()` values, and no two overlap.
-    /// - The arrays stay valid, and nothing writes their send boxes or touches their receive boxes,
-    ///   until the result has been completed.
+    /// - `starts` has one entry per field of the plan. Each entry is the first value of an array of
+    ///   `block.len()` values, and the arrays do not overlap.
+    /// - Until the result has been completed, the arrays stay valid, nobody writes their send boxes, and
+    ///   nobody accesses their receive boxes.
     pub(super) unsafe fn post(&self, starts: &[*mut T]) -> Result<Pending> {
         let layout = self.layout(starts)?;
-        // One message reaches into several allocations from one address, as a message at MPI_BOTTOM
-        // does: all of them have to be exposed, and the address must stand for any.
+        // One message accesses several allocations from one address, like a message at MPI_BOTTOM. So all
+        // allocations must be exposed, and the address must have the provenance of any of them.
         let addresses: Vec<usize> = starts.iter().map(|start| start.expose_provenance()).collect();
         let origin = ptr::with_exposed_provenance_mut::<u8>(addresses[0]);
         let messages = self.comm.messages();
         let mut operations = Vec::with_capacity(2 * self.links.len());
         let mut post_all = || {
             for (link, (_, recv)) in self.links.iter().zip(&layout.plans) {
-                // The neighbour there sent towards us.
+                // The neighbour sends towards this rank, so its tag is the one of the opposite side.
                 let tag = Tag::Is(link.face.side.opposite().index());
                 let source = Source::Rank(self.comm.world_rank(
                     link.neighbour,
                     "source",
                     ErrorKind::Rank,
                 )?);
-                // SAFETY: `recv` covers the receive boxes of the arrays at their distances from
-                // `origin`, which the caller keeps valid and untouched until completion; the source
-                // is a rank of the world, a face's index not negative.
+                // SAFETY: `recv` covers the receive boxes of the arrays at their distances from `origin`. The
+                // caller keeps the boxes valid, for this receive only, until completion (second condition of
+                // `# Safety`). `source` is a rank of the world, and a side's index is not negative.
                 operations.push(unsafe { messages.receive(origin, recv, 1, source, tag) }?);
             }
             for (link, (send, _)) in self.links.iter().zip(&layout.plans) {
                 let dest = self.comm.world_rank(link.neighbour, "dest", ErrorKind::Rank)?;
                 let (mode, tag) = (SendMode::Standard, link.face.side.index());
-                // SAFETY: `send` covers the send boxes of the arrays at their distances from
-                // `origin`, which the caller keeps valid and unwritten until completion; the
-                // destination is a rank of the world, a face's index not negative, no memory is lent.
+                // SAFETY: `send` covers the send boxes of the arrays at their distances from `origin`. The
+                // caller keeps the boxes valid and unchanged until completion (second condition of `#
+                // Safety`). `dest` is a rank of the world, a side's index is not negative, and `mode` lends
+                // no memory.
                 operations.push(unsafe { messages.send(mode, origin, send, 1, dest, tag) }?);
             }
             Ok(())
         };
         if let Err(error) = post_all() {
-            // Their counterparts may never come, so nobody can wait for them.
+            // The neighbours may never post the matching messages, so waiting for these could take forever.
             for operation in operations {
                 messages.abandon(operation);
             }
@@ -313,10 +316,10 @@ impl<T: Element, const N: usize> Halo<T, N> {
         Ok(Pending::new(messages, operations))
     }
 
-    /// The committed datatypes for these arrays.
+    /// Returns the committed datatypes for these arrays.
     fn layout(&self, starts: &[*mut T]) -> Result<Arc<Layout>> {
         let first = starts[0].addr();
-        // Wrapping: distances of addresses, positive or negative, always fit `i64`.
+        // The difference of two addresses always fits `i64`, so the subtraction may wrap.
         let distance = |start: &*mut T| start.addr().wrapping_sub(first) as i64;
         let mut layouts = self.lock_layouts();
         let known = layouts
@@ -342,13 +345,13 @@ impl<T: Element, const N: usize> Halo<T, N> {
     }
 
     fn lock_layouts(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Layout>>> {
-        // The vector is consistent at every point where a panic could come from.
+        // The vector is consistent at every point that can panic.
         self.layouts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: Element, const N: usize> fmt::Display for Halo<T, N> {
-    /// One line for reports.
+    /// Writes one line for reports.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stencil = match self.stencil {
             Stencil::Star => "star",

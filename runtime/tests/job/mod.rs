@@ -1,8 +1,8 @@
 //! Runs a test's body as the ranks of a real job.
 //!
-//! A test calls [`ranks`] with its own name. In the test runner that starts `mpiexec` on this very
-//! test binary, asking for that one test; there, under a mark in the environment, the same call
-//! runs the body as a rank. A job that hangs is killed after a time limit and fails.
+//! A test calls [`ranks`] with its own name. In the test runner, this call starts `mpiexec` with the test
+//! binary and the name of the test. In the started processes, which have a mark in their environment, the
+//! call runs the body as a rank. A job that hangs is killed after a time limit, and the test fails.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -13,21 +13,22 @@ use typepack::Communicator;
 const MARK: &str = "JOB_TEST";
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The launcher beside this test binary, built if need be.
+/// Returns the path of the launcher of this build, and builds the launcher if necessary.
 pub fn mpiexec() -> PathBuf {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
         let exe = std::env::current_exe().expect("the test binary's path");
-        // target/PROFILE/deps/TEST
+        // The path of this binary is target/PROFILE/deps/TEST.
         let profile = exe.ancestors().nth(2).expect("a profile directory");
         let path = profile.join("mpiexec");
         if std::env::var_os("TEST_BUILT").is_some() {
-            // `scripts/test` has built it.
+            // `scripts/test` has built the launcher.
             assert!(path.exists(), "no {}", path.display());
             return path;
         }
-        // Always, not only when it is missing: a launcher of an older build refuses its ranks. Of the
-        // workspace: the package alone has other features, and its crates would be built again.
+        // Always builds the launcher, even if the file exists, because a launcher of an older build refuses
+        // its ranks. Builds the workspace, because the package alone has other features and would compile
+        // again.
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo);
         build.args(["build", "--quiet", "--workspace", "--bin", "mpiexec"]);
@@ -41,19 +42,19 @@ pub fn mpiexec() -> PathBuf {
     .clone()
 }
 
-/// Whether this process has been started to run a body.
+/// Returns whether this process is a rank that runs a body.
 pub fn is_rank() -> bool {
     std::env::var_os(MARK).is_some()
 }
 
-/// The command that runs test `name` of this binary as a rank.
+/// Returns the command that runs test `name` of this binary as a rank.
 pub fn body(name: &str) -> Vec<String> {
     let exe = std::env::current_exe().expect("the test binary's path");
     let exe = exe.to_str().expect("a path in UTF-8").to_owned();
     [exe.as_str(), "--exact", name, "--nocapture", "--test-threads=1"].map(String::from).to_vec()
 }
 
-/// Runs a command with the mark and `env` set, and gives its output; kills it at the time limit.
+/// Runs a command with the mark and `env` set, and returns its output. Kills the command at the time limit.
 pub fn run(mut command: Command, name: &str, env: &[(&str, &str)]) -> Output {
     command.env(MARK, name).envs(env.iter().copied());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -64,7 +65,7 @@ pub fn run(mut command: Command, name: &str, env: &[(&str, &str)]) -> Output {
     output
 }
 
-/// Kills a process (and thereby its ranks) when the time is over.
+/// Kills a process, and thereby its ranks, at the time limit.
 struct Deadline {
     done: std::sync::mpsc::Sender<()>,
     thread: std::thread::JoinHandle<bool>,
@@ -79,21 +80,21 @@ impl Deadline {
             if wait.recv_timeout(LIMIT.saturating_sub(start.elapsed())).is_ok() {
                 return false;
             }
-            // The channel is only ever closed after a message, so this is the time limit.
+            // The channel is closed only after a message, so this error means that the time limit is over.
             Command::new("kill").args(["-KILL", &pid]).status().is_ok()
         });
         Self { done, thread }
     }
 
     fn passed(self, name: &str, output: &Output) {
-        // Nobody listens any more when the limit has struck.
+        // Sending fails if the time limit is over and the thread has ended.
         let _ = self.done.send(());
         let killed = self.thread.join().expect("the deadline's thread");
         assert!(!killed, "{name}: no end after {LIMIT:?}\n{}", text(output));
     }
 }
 
-/// Both streams of an output.
+/// Returns both streams of an output as text.
 pub fn text(output: &Output) -> String {
     let (out, err) = (&output.stdout, &output.stderr);
     format!("{}\n{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
@@ -104,7 +105,7 @@ pub fn ranks(size: usize, name: &str, body: impl FnOnce(&Communicator)) {
     ranks_with(size, name, &[], body);
 }
 
-/// [`ranks`] with environment variables.
+/// Runs `body` as `size` ranks under `mpiexec`, with environment variables.
 pub fn ranks_with(
     size: usize,
     name: &str,
@@ -122,16 +123,16 @@ pub fn ranks_with(
     command.args(["-n", &size.to_string()]).args(body(name));
     let output = run(command, name, env);
     assert!(output.status.success(), "{name}: {}\n{}", output.status, text(&output));
-    // A rank that finds no test of that name does nothing, and does it well.
+    // A rank that finds no test of this name runs nothing and succeeds, so the passed tests are counted.
     let passed = text(&output).matches("1 passed").count();
     assert_eq!(passed, size, "{name}: not every rank ran it\n{}", text(&output));
 }
 
-/// A small generator of pseudo-random numbers (splitmix64), the same on every rank.
+/// A small generator of pseudo-random numbers (splitmix64). Every rank gets the same numbers.
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next number.
+    /// Returns the next number.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -140,12 +141,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
-    /// `len` bytes.
+    /// Returns `len` random bytes.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         (0..len).map(|_| self.next() as u8).collect()
     }

@@ -1,9 +1,8 @@
-//! This test executable as the program of a job: real ranks in every role that a test of beginnings
-//! and ends needs. The launcher's own tests (`launcher/tests/`) have shells for ranks.
+//! Uses the test executable as the program of a job, with real ranks in several roles, for tests of how ranks
+//! begin and end. The launcher's own tests (`launcher/tests/`) use shells as ranks.
 //!
-//! A test file has a test `as_rank` that calls [`play`]; a job runs `<this executable> as_rank
-//! --exact --nocapture` with the role in the environment. Run by the test runner itself, without
-//! a role, that test does nothing.
+//! A test file has a test `as_rank` that calls [`play`]. A job runs `<this executable> as_rank --exact
+//! --nocapture` with the role in the environment. In the test runner, without a role, this test does nothing.
 
 use std::process::Command;
 
@@ -11,11 +10,11 @@ use crate::harness::{kill, mpiexec_at};
 use crate::job::mpiexec;
 use typepack::{Datatype, Named, Source, Tag};
 
-/// Name of the variable with the role.
+/// The name of the variable with the role.
 const ROLE: &str = "MPIEXEC_TEST_ROLE";
 
-/// A job of real ranks in a role; `wrapper` is the script of a shell before each (it runs `"$@"`),
-/// empty for none.
+/// Returns the command of a job of real ranks in a role. `wrapper` is a shell script that starts each rank
+/// (it runs `"$@"`), or empty for no wrapper.
 pub fn job(ranks: usize, role: &str, wrapper: &str) -> Command {
     let (ranks, rank) = (ranks.to_string(), rank());
     let mut arguments = vec!["-n", &ranks];
@@ -26,21 +25,21 @@ pub fn job(ranks: usize, role: &str, wrapper: &str) -> Command {
     command(&arguments, role)
 }
 
-/// `mpiexec` with these arguments; ranks that are [`rank`] play this role.
+/// Returns `mpiexec` with these arguments. Ranks whose program is [`rank`] play this role.
 pub fn command(arguments: &[&str], role: &str) -> Command {
     let mut command = mpiexec_at(&mpiexec(), arguments);
     command.env(ROLE, role);
     command
 }
 
-/// The command that is a rank in a role.
+/// Returns the command of a rank that plays a role.
 pub fn rank() -> [String; 5] {
     let exe = std::env::current_exe().expect("our own path");
     let exe = exe.to_str().expect("text");
     [exe, "as_rank", "--exact", "--nocapture", "--test-threads=1"].map(str::to_owned)
 }
 
-/// Plays the role that the environment says, if any.
+/// Plays the role in the environment, if there is one.
 pub fn play() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let rank: usize = std::env::var("TYPEPACK_RANK").expect("a rank").parse().expect("a number");
@@ -48,7 +47,7 @@ pub fn play() {
         std::process::exit(0);
     }
     if role == "deaf" && rank == 0 {
-        // SAFETY: ignoring a signal installs no handler.
+        // SAFETY: SIG_IGN installs no handler for SIGTERM.
         unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
     }
     let universe = match typepack::init() {
@@ -80,13 +79,13 @@ pub fn play() {
         }
         "fork" => {
             world.barrier().expect("a barrier");
-            // A child of a rank is no rank.
+            // A child process of a rank is not a rank.
             let exe = std::env::current_exe().expect("our own path");
             let status = Command::new(exe).args(["as_rank", "--exact", "--nocapture"]).status();
             println!("child: {}", status.expect("a child").code().expect("a code"));
         }
         "exchange" => exchange(&world, peer),
-        // Whoever waits for somebody that never comes.
+        // All other ranks wait for a message that never arrives.
         _ => {
             let mut nothing = [0_u8; 8];
             let bytes = typepack::commit(&Datatype::named(Named::BYTE)).expect("a type");
@@ -99,7 +98,7 @@ pub fn play() {
     }
 }
 
-/// Messages of all paths in both directions, until the end of the job.
+/// Sends messages with all protocols in both directions, until the end of the job.
 fn exchange(world: &typepack::Communicator, to: usize) {
     let bytes = typepack::commit(&Datatype::named(Named::BYTE)).expect("a type");
     let from = (world.rank() + world.size() - 1) % world.size();

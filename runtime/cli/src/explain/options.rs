@@ -1,10 +1,10 @@
-//! The arguments of `typepack explain`. Read by `mod.rs` and `kernel.rs` beside this file.
+//! The arguments of `typepack explain`. `mod.rs` and `kernel.rs` in this folder read them.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// The arguments; the texts here and at `Command::Explain` in `main.rs` are the help.
+/// The arguments. The texts here and at `Command::Explain` in `main.rs` are the help.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -20,19 +20,19 @@ Types are written as constructor calls, counts left out where lists imply them:
   resized(lb, extent, T)  dup(T)
 Lists may contain copies (3 x 8) and ranges (0..100 step 4); basic types are double, int, f64, ….")]
 pub struct Options {
-    /// The type: an expression, or with --file also a name of it
+    /// The type: an expression, or with --file also a name from the file
     #[arg(value_name = "TYPE")]
     pub ty: String,
-    /// Number of elements [default: that of the file's layout, else 1]
+    /// Number of elements [default: the count of the file's layout, else 1]
     #[arg(long, value_name = "N", value_parser = elements, allow_hyphen_values = true)]
     pub count: Option<u64>,
-    /// Read names of types from a TOML file
+    /// Read named types from a TOML file
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Draw the layout to FILE
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Whether the drawing is in colour
+    /// When to draw in colour
     #[arg(long, value_enum, default_value_t = Colour::Auto)]
     pub colour: Colour,
     /// Print a compiled kernel instead: its parameters, size, compile time and CLIF
@@ -41,10 +41,10 @@ pub struct Options {
     /// Print a compiled kernel instead: its parameters, size, compile time and instructions
     #[arg(long)]
     pub asm: bool,
-    /// Whose kernel: the nest's number in the report's "Execution", from 0 [default: 0]
+    /// Number of the kernel's nest in the report's "Execution", from 0 [default: 0]
     #[arg(long, value_name = "N", value_parser = nest, allow_hyphen_values = true)]
     pub nest: Option<usize>,
-    /// Which kernel of the nest [default: pack]
+    /// Direction of the kernel [default: pack]
     #[arg(long, value_enum)]
     pub direction: Option<Way>,
 }

@@ -1,11 +1,11 @@
-//! The field at time 0: generated, or read from a file by rank 0.
+//! The field at time 0. The program generates it, or rank 0 reads it from a file.
 //!
-//! Comes after the options are known to fit; `blocks.rs` deals a file's cubes out to the ranks,
-//! generated values are computed where they are needed, by `solver.rs` and `serial.rs` alike.
+//! This step follows the checks of the options. `blocks.rs` distributes the cubes of a file to the ranks.
+//! Each rank, and the serial solution, computes the generated values that it needs.
 //!
-//! Invariants: a value depends on nothing but its field and its place in the whole grid, so it is
-//! the same for every decomposition. All values are finite, so that equal computations give equal
-//! bits (payloads of NaNs need not).
+//! Invariants: a value depends only on its field and its position in the whole grid, so every decomposition
+//! has the same values. All values are finite: equal computations on finite values give equal bits, but the
+//! payloads of NaNs may differ.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,11 +13,11 @@ use std::path::Path;
 
 use super::npy;
 
-/// The constant value beyond a fixed boundary. Not 0, so that memory nobody wrote shows.
+/// The constant value beyond a fixed boundary. The value is not 0, so that unwritten memory is detected.
 pub const WALL: f64 = 20.0;
 
-/// The generated value of a cell: a warm ball in the middle, shifted a little per field, under
-/// noise that makes every cell different.
+/// Returns the generated value of a cell: a warm ball in the middle, shifted a little per field, plus noise
+/// that makes every cell different.
 pub fn generated(field: usize, grid: [usize; 3], cell: [usize; 3]) -> f64 {
     let mut distance = 0.0;
     let mut seed = field as u64;
@@ -27,7 +27,7 @@ pub fn generated(field: usize, grid: [usize; 3], cell: [usize; 3]) -> f64 {
         distance += away * away;
         seed = mix(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ cell[d] as u64);
     }
-    // 53 random bits: exactly a double below 1.
+    // 53 random bits, divided by 2^53, are exactly a double below 1.
     let noise = (seed >> 11) as f64 / (1_u64 << 53) as f64;
     WALL + 60.0 / (1.0 + 32.0 * distance) + 5.0 * noise
 }
@@ -40,7 +40,7 @@ pub fn mix(mut word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// All generated values of all fields.
+/// Returns the generated values of all fields.
 pub fn generate(grid: [usize; 3], fields: usize) -> Vec<Vec<f64>> {
     (0..fields)
         .map(|field| {
@@ -55,7 +55,7 @@ pub fn generate(grid: [usize; 3], fields: usize) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// Reads one cube per field from a raw or .npy file. The error continues the sentence `--init: `.
+/// Reads one cube per field from a raw file or a .npy file. The caller puts `--init: ` before an error.
 pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>>, String> {
     let name = path.display();
     let failed = |error: std::io::Error| format!("{name}: {}", plain(&error));
@@ -91,8 +91,8 @@ pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>
     } else {
         (npy::Header { shape: grid.to_vec(), fortran: false, data: 0 }, 1)
     };
-    // The grid's bytes were checked to fit memory, and the file's length is compared before
-    // anything is allocated for it.
+    // `job.rs` has checked that the bytes of the grid fit memory. The length of the file is checked here,
+    // before the memory for its values is allocated.
     let wanted = cells.saturating_mul(cubes as u64).saturating_mul(8);
     let found = metadata.len().saturating_sub(header.data as u64);
     if found != wanted {
@@ -102,7 +102,7 @@ pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>
         ));
     }
     let mut bytes = start.split_off(header.data);
-    // Lossless: `wanted` equals a length that is in memory's range by the check of the grid.
+    // Lossless: `wanted` fits memory, as `job.rs` has checked.
     bytes.reserve_exact((wanted as usize).saturating_sub(bytes.len()));
     file.take(wanted.saturating_sub(bytes.len() as u64)).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 != wanted {
@@ -128,13 +128,13 @@ pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>
         .collect())
 }
 
-/// The value of a field that the file has no cube for.
+/// Returns a value of a field for which the file has no cube.
 fn derived(value: f64, field: usize) -> f64 {
     let field = field as f64;
     value / (1.0 + field) + field
 }
 
-/// An I/O error without the system's number: it is for users.
+/// Returns the text of an I/O error without the system's error number.
 pub fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {

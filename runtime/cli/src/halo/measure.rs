@@ -1,7 +1,7 @@
-//! What a run has measured, gathered on every rank, and its .csv form.
+//! The measurements of a run, which every rank has, and their .csv form.
 //!
-//! `job.rs` fills a [`Measurement`]; `report.rs` prints it, `plot.rs` draws it, alone or beside
-//! that of an earlier run which [`Measurement::from_csv`] reads back.
+//! `job.rs` fills a [`Measurement`], `report.rs` prints it, and `plot.rs` draws it, alone or beside the
+//! measurement of an earlier run that [`Measurement::from_csv`] has read.
 
 use std::fmt::Write;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use typepack::{Communicator, Op};
 
 use super::solver::{Phases, Solver};
 
-/// Names of the phases, in the order of their times.
+/// The names of the phases, in the order of their times.
 pub const PHASES: [&str; 5] = ["start", "interior", "wait", "rim", "plain"];
 
 /// Times of one run.
@@ -18,11 +18,11 @@ pub const PHASES: [&str; 5] = ["start", "interior", "wait", "rim", "plain"];
 pub struct Measurement {
     /// The JIT's mode.
     pub jit: String,
-    /// The rest of the options, for a caption.
+    /// The other options, for a caption.
     pub setup: String,
     /// Time steps computed.
     pub steps: u64,
-    /// Exchanges in them.
+    /// Exchanges in these steps.
     pub exchanges: u64,
     /// Bytes that all ranks together send in one exchange.
     pub bytes: u64,
@@ -30,24 +30,25 @@ pub struct Measurement {
     pub phases: Vec<[f64; 5]>,
     /// Seconds of an exchange without computation: 10th percentile, median, 90th percentile.
     pub exchange: [f64; 3],
-    /// Exchanges that these come from.
+    /// Number of exchanges that `exchange` comes from.
     pub samples: u64,
 }
 
 impl Measurement {
-    /// Largest time of any rank in each phase, in seconds.
+    /// Returns the largest time of any rank in each phase, in seconds.
     pub fn slowest(&self) -> [f64; 5] {
         std::array::from_fn(|phase| {
             self.phases.iter().map(|times| times[phase]).fold(0.0, f64::max)
         })
     }
 
-    /// How often a phase ran.
+    /// Returns how often a phase ran.
     pub fn calls(&self, phase: usize) -> u64 {
         if phase < 4 { self.exchanges } else { self.steps - self.exchanges }
     }
 
-    /// A header, one row per rank and phase, and three rows for the exchange without computation.
+    /// Returns the .csv text: a header, one row per rank and phase, and three rows for the exchange without
+    /// computation.
     pub fn to_csv(&self) -> String {
         let mut text = format!("{HEADER}\n");
         let mut row = |rank: &str, phase: &str, calls: u64, seconds: f64| {
@@ -70,7 +71,7 @@ impl Measurement {
         text
     }
 
-    /// Reads [`to_csv`](Measurement::to_csv)'s text.
+    /// Parses the text of [`to_csv`](Measurement::to_csv).
     pub fn from_csv(text: &str) -> Result<Self, String> {
         let mut lines = text.lines();
         if lines.next() != Some(HEADER) {
@@ -110,7 +111,7 @@ impl Measurement {
             }
             let place = PHASES.iter().position(|&name| name == phase).ok_or_else(bad)?;
             let rank = whole(rank)?;
-            // Rows come rank by rank: a new one is always the next.
+            // The rows are ordered by rank, so a new rank is always the next one.
             if rank == result.phases.len() as u64 {
                 result.phases.push([0.0; 5]);
             }
@@ -125,27 +126,27 @@ const HEADER: &str =
     "jit,setup,steps,exchanges,bytes_per_exchange,rank,phase,calls,seconds,us_per_call";
 const EXCHANGE: [&str; 3] = ["exchange_p10", "exchange_median", "exchange_p90"];
 
-/// Every rank's times, on every rank.
+/// Returns every rank's times, on every rank.
 pub fn gather_phases(comm: &Communicator, phases: Phases) -> typepack::Result<Vec<[f64; 5]>> {
     let own = [phases.start, phases.interior, phases.wait, phases.rim, phases.plain];
     let mut all = vec![0.0; comm.size() * own.len()];
     for (slot, time) in all[comm.rank() * own.len()..].iter_mut().zip(own) {
         *slot = time.as_secs_f64();
     }
-    // Each slot has one rank's value and zeros from the others.
+    // Each slot has the value of one rank; the other ranks add zeros.
     comm.allreduce(&mut all, Op::Sum)?;
     Ok(all.as_chunks().0.to_vec())
 }
 
-/// Measures exchanges with no computation around them: each begins at a barrier and takes as long
-/// as its slowest rank. Returns the sorted times in seconds, the same on every rank.
+/// Measures exchanges without computation. Each exchange begins at a barrier, and its time is the time of the
+/// slowest rank. Returns the sorted times in seconds; every rank gets the same times.
 pub fn exchange_alone(comm: &Communicator, solver: &mut Solver) -> typepack::Result<Vec<f64>> {
     const WARM_UP: usize = 5;
     const SAMPLES: usize = 501;
     const BUDGET: f64 = 0.2;
     let mut times = Vec::with_capacity(WARM_UP + SAMPLES);
     let mut spent = 0.0;
-    // Both numbers are the slowest rank's on every rank, so that all stop at the same time.
+    // Every rank has the numbers of the slowest rank, so all ranks stop after the same number of exchanges.
     while times.len() < WARM_UP + 11 || (spent < BUDGET && times.len() < WARM_UP + SAMPLES) {
         let begin = Instant::now();
         comm.barrier()?;
@@ -160,7 +161,7 @@ pub fn exchange_alone(comm: &Communicator, solver: &mut Solver) -> typepack::Res
     Ok(times)
 }
 
-/// 10th percentile, median and 90th percentile of sorted times.
+/// Returns the 10th percentile, the median and the 90th percentile of sorted times.
 pub fn percentiles(sorted: &[f64]) -> [f64; 3] {
     [10, 50, 90].map(|percent| sorted[(sorted.len() - 1) * percent / 100])
 }

@@ -1,8 +1,8 @@
 //! Draws the times of one or two runs as an SVG picture.
 //!
-//! Left: where a step's time went, one bar per run and rank, stacked by phase. Right: the time of
-//! an exchange without computation, median with its 10th and 90th percentile. Fed by `job.rs` with
-//! this run's [`Measurement`] and, for `--compare`, an earlier one.
+//! On the left: the time per step, one bar per run and rank, stacked by phase. On the right: the time of an
+//! exchange without computation, as median, 10th and 90th percentile. `job.rs` passes the [`Measurement`] of
+//! this run and, for `--compare`, the one of an earlier run.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -10,7 +10,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::measure::{Measurement, PHASES};
 
 const SIZE: (u32, u32) = (960, 480);
-/// One colour per phase: communication in warm ones, computation in cool ones.
+/// One colour per phase: warm colours for communication, cool colours for computation.
 const COLOURS: [RGBColor; 5] = [
     RGBColor(230, 126, 34),
     RGBColor(52, 120, 180),
@@ -21,7 +21,7 @@ const COLOURS: [RGBColor; 5] = [
 const RUNS: [RGBColor; 2] = [RGBColor(39, 130, 90), RGBColor(150, 110, 170)];
 const INK: RGBColor = RGBColor(50, 50, 50);
 
-/// The picture of `runs` (one or two) as SVG text.
+/// Returns the picture of one or two `runs` as SVG text.
 pub fn svg(runs: &[&Measurement]) -> Result<String, String> {
     let mut text = String::new();
     draw(runs, &mut text).map_err(|error| error.to_string())?;
@@ -88,7 +88,7 @@ fn draw(runs: &[&Measurement], text: &mut String) -> Result<(), Box<dyn std::err
         .border_style(INK.mix(0.3))
         .label_font(font(12))
         .draw()?;
-    // With many ranks the names would run into each other: fewer of them, shorter.
+    // With many ranks the names would overlap, so the picture shows fewer and shorter names.
     let every = bars.len().div_ceil(6);
     for (place, (name, _)) in bars.iter().enumerate().step_by(every) {
         let (x, y) = chart.backend_coord(&(place as f64 + 0.5, 0.0));

@@ -1,6 +1,6 @@
 //! The text that rank 0 prints at the end of a run.
 //!
-//! `job.rs` gathers, this writes; nothing here communicates.
+//! `job.rs` gathers the data. This file formats the text and does not communicate.
 
 use std::fmt::{self, Write};
 use std::time::Duration;
@@ -11,21 +11,21 @@ use typepack::halo::FaceReport;
 
 use super::measure::{Measurement, PHASES};
 
-/// Everything the text needs.
+/// The data for the text.
 pub struct Report<'a> {
-    /// Times.
+    /// The times.
     pub measurement: &'a Measurement,
-    /// Rank 0's faces.
+    /// The faces of rank 0.
     pub faces: &'a [FaceReport<3>],
-    /// Bytes per exchange that go to another rank, of all ranks together.
+    /// The bytes per exchange that all ranks together send to other ranks.
     pub bytes_to_others: u64,
-    /// The JIT's counters, rank 0's.
+    /// The JIT's counters of rank 0.
     pub jit: Counters,
-    /// Bytes moved by each executor, rank 0's.
+    /// The bytes that each executor of rank 0 has moved.
     pub moved: Bytes,
-    /// Same for every decomposition.
+    /// The checksum of the result, which every decomposition shares.
     pub checksum: u64,
-    /// Serial time and number of values, when the result was verified.
+    /// The serial time and the number of values, if the result was verified.
     pub verified: Option<(Duration, usize)>,
 }
 

@@ -1,10 +1,10 @@
 //! Compares the collected result with the serial solution, bit for bit.
 //!
-//! Runs on rank 0 after `blocks.rs` has collected; `job.rs` tells the other ranks.
+//! Rank 0 runs this after `blocks.rs` has collected the result. `job.rs` tells the other ranks the outcome.
 
 use std::fmt;
 
-/// Where two sets of cubes differ.
+/// The difference of two sets of cubes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     field: usize,
@@ -17,7 +17,7 @@ pub struct Difference {
 }
 
 impl fmt::Display for Difference {
-    /// One clause.
+    /// Writes one clause.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [z, y, x] = self.cell;
         write!(
@@ -29,7 +29,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The first difference and the number of all, or `None` when every bit is equal.
+/// Returns the first difference and the number of differences, or `None` if all bits are equal.
 pub fn compare(found: &[Vec<f64>], wanted: &[Vec<f64>], grid: [usize; 3]) -> Option<Difference> {
     let values = wanted.iter().map(Vec::len).sum();
     let mut first = None;

@@ -1,13 +1,13 @@
-//! Machines named on the command line or in a host file: there is one, this one.
+//! Checks the names of machines on the command line or in a host file: only this machine is allowed.
 //!
-//! Called by `mod.rs`. A script written for a cluster says `-host localhost` or brings a host file
-//! of its scheduler with the one name; a name of another machine must not be ignored.
+//! `mod.rs` calls this file. A script for a cluster may pass `-host localhost`, or the host file of its
+//! scheduler with the name of this machine. The name of another machine must be an error.
 
-/// Checks a list of names as `-host` takes it: `localhost:4,this-machine`.
+/// Checks the list of names of `-host`, such as `localhost:4,this-machine`.
 ///
 /// # Errors
 ///
-/// One sentence that begins with `flag`.
+/// Returns one line that begins with `flag`.
 pub fn check_list(flag: &str, list: &str, here: &str) -> Result<(), String> {
     let mut names = list.split(',').map(str::trim).filter(|name| !name.is_empty()).peekable();
     if names.peek().is_none() {
@@ -16,12 +16,12 @@ pub fn check_list(flag: &str, list: &str, here: &str) -> Result<(), String> {
     names.try_for_each(|name| check(flag, name, here))
 }
 
-/// Checks the text of a host file: one machine per line, first word, with `slots=…` and the like
-/// behind it; `#` begins a comment.
+/// Checks the text of a host file. The first word of each line is a machine; words such as `slots=…` may
+/// follow. `#` begins a comment.
 ///
 /// # Errors
 ///
-/// One sentence that begins with `flag`.
+/// Returns one line that begins with `flag`.
 pub fn check_file(flag: &str, text: &str, here: &str) -> Result<(), String> {
     let mut lines = text
         .lines()
@@ -34,7 +34,7 @@ pub fn check_file(flag: &str, text: &str, here: &str) -> Result<(), String> {
 }
 
 fn check(flag: &str, name: &str, here: &str) -> Result<(), String> {
-    // A number of slots may follow, but a colon is also part of one name of this machine.
+    // A colon and a number of slots may follow the name. The name `::1` contains colons too.
     let bare = match name.rsplit_once(':') {
         Some((bare, slots)) if slots == "*" || slots.parse::<u32>().is_ok() && bare != ":" => bare,
         _ => name,
@@ -42,7 +42,7 @@ fn check(flag: &str, name: &str, here: &str) -> Result<(), String> {
     let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
     let known = ["localhost", "127.0.0.1", "::1"].contains(&bare)
         || bare.eq_ignore_ascii_case(here)
-        // With and without its domain.
+        // The name may have a domain or not.
         || !here.is_empty() && bare.parse::<std::net::Ipv4Addr>().is_err()
             && short(bare) == short(here);
     if known {

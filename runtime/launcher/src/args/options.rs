@@ -1,12 +1,12 @@
-//! The options of `mpiexec` as a table: their names, what follows them, what they are for.
+//! The table of `mpiexec`'s options: their names, values and help texts.
 //!
-//! `mod.rs` finds options here and gives them their meaning; the help text is made from the table,
-//! and a test holds the manual page against it. One dash and two are the same, and `--name=value`
-//! is the same as `--name value`: MPICH's users write the one, Open MPI's the other.
+//! `mod.rs` finds options in this table and implements them. The help text comes from the table, and a test
+//! compares the manual page with the table. An option may have one dash or two, and `--name=value` means
+//! `--name value`, because users of MPICH and of Open MPI write different forms.
 
 use std::fmt::Write;
 
-/// Which option.
+/// An option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Id {
     Ranks,
@@ -34,11 +34,11 @@ pub enum Id {
     Bind,
     Map,
     ReportBindings,
-    /// A number without a meaning on one machine.
+    /// An option with a number that has no effect on one machine.
     IgnoredNumber,
-    /// A word without a meaning on one machine.
+    /// An option with a word that has no effect on one machine.
     IgnoredWord,
-    /// Without a meaning on one machine.
+    /// An option that has no effect on one machine.
     Ignored,
     Help,
     Version,
@@ -48,17 +48,17 @@ pub enum Id {
 /// A row of the table.
 #[derive(Debug)]
 pub struct Entry {
-    /// Which it is.
+    /// The option.
     pub id: Id,
-    /// Its names without dashes.
+    /// The names of the option without dashes.
     pub names: &'static [&'static str],
-    /// What has to follow, as the help text calls it.
+    /// The names of the values that must follow, for the help text.
     pub values: &'static [&'static str],
-    /// What it is for.
+    /// The help text.
     pub help: &'static str,
 }
 
-/// A group of options with one heading.
+/// A group of options with a heading.
 #[derive(Debug)]
 pub struct Group {
     /// The heading.
@@ -183,7 +183,7 @@ pub const GROUPS: [Group; 5] = [
     },
 ];
 
-/// The option that `text` names, and the value after its `=`; `None` when nobody knows it.
+/// Returns the option that `text` names and the value after its `=`, or `None` if the option is unknown.
 pub fn find(text: &str) -> Option<(&'static Entry, Option<&str>)> {
     let name = text.strip_prefix("--").or_else(|| text.strip_prefix('-'))?;
     let entries = || GROUPS.iter().flat_map(|group| group.entries);
@@ -195,7 +195,7 @@ pub fn find(text: &str) -> Option<(&'static Entry, Option<&str>)> {
     Some((entry, Some(value)))
 }
 
-/// What `--help` prints.
+/// Returns the text of `--help`.
 pub fn help() -> String {
     let mut text = String::from(
         "\
@@ -210,7 +210,7 @@ usage: mpiexec [options] -n N program [arguments...] [: -n N program [arguments.
             let names: Vec<String> = entry.names.iter().map(|name| dashed(name)).collect();
             let values = entry.values.iter().map(|value| format!(" {value}")).collect::<String>();
             let left = format!("{}{values}", names.join(", "));
-            // Long names have a line of their own.
+            // The help of an option with long names starts on the next line.
             let gap = if left.len() > 22 { format!("\n{:26}", "") } else { String::new() };
             let help = wrapped(entry.help, 72, &format!("\n{:26}", ""));
             let _infallible =
@@ -234,7 +234,8 @@ examples:
     text
 }
 
-/// The name as it is usually written: one dash for MPICH's and the standard's, two for the rest.
+/// Returns the name with its usual dashes: one dash for options of MPICH and the standard, two for the
+/// others.
 fn dashed(name: &str) -> String {
     let two = name.len() > 1
         && [
@@ -253,7 +254,7 @@ fn dashed(name: &str) -> String {
     format!("{}{name}", if two { "--" } else { "-" })
 }
 
-/// `text` in lines of at most `width`, broken by `separator`.
+/// Breaks `text` into lines of at most `width`, with `separator` between them.
 fn wrapped(text: &str, width: usize, separator: &str) -> String {
     let (mut out, mut used) = (String::new(), 0);
     for word in text.split_whitespace() {
@@ -306,7 +307,7 @@ mod tests {
         }
     }
 
-    /// The manual page describes exactly the options of the table.
+    /// Checks that the manual page describes exactly the options of the table.
     #[test]
     fn the_manual_page_has_every_option_and_no_other() {
         let page = include_str!("../../../guide/mpiexec.1.md");

@@ -1,4 +1,4 @@
-//! The command line's own cases; what the options do is in `tests/`.
+//! Tests of the parser. The tests of what the options do are in `tests/`.
 
 use super::*;
 

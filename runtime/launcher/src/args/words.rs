@@ -1,17 +1,16 @@
-//! The file of `-configfile` as words of a command line (MPI-5.0 section 11.5).
+//! Splits the file of `-configfile` into the words of a command line (MPI-5.0 section 11.5).
 //!
-//! Called by `mod.rs`. Each line is one program with its options, as between the colons of a
-//! command line; `#` begins a line of comment, a backslash at the end continues a line. Words are
-//! quoted as in a shell, since names with blanks could not be written otherwise; nothing is
-//! expanded.
+//! `mod.rs` calls this file. Each line is one program with its options, like the text between two colons of a
+//! command line. `#` begins a comment line, and a backslash at the end continues a line. Words may be quoted
+//! like in a shell, so that names can contain blanks. There is no expansion.
 
 use std::ffi::OsString;
 
-/// The words of the file, its lines separated by `:`.
+/// Returns the words of the file, with `:` between the lines.
 ///
 /// # Errors
 ///
-/// One sentence: a quote that is not closed, or no line at all.
+/// Returns one clause if a quote is not closed or if the file contains no program.
 pub fn of_file(text: &str) -> Result<Vec<OsString>, String> {
     let mut words: Vec<OsString> = Vec::new();
     let mut lines = text.lines().enumerate();
@@ -39,7 +38,7 @@ pub fn of_file(text: &str) -> Result<Vec<OsString>, String> {
     if words.is_empty() { Err("there is no program in it".into()) } else { Ok(words) }
 }
 
-/// The words of one line; `None` when a quote is not closed.
+/// Returns the words of one line, or `None` if a quote is not closed.
 fn split(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -1,9 +1,9 @@
-//! The wrapper's command line: what is a query, what is the compiler's, and what is added to it.
+//! Reads the wrapper's command line and completes the compiler's command line.
 //!
-//! Between `mod.rs`, which runs or prints, and `prefix.rs`, which knows the places. Pure.
+//! `mod.rs` calls this file, which uses the paths from `prefix.rs`. The functions are pure.
 //!
-//! The queries are those of MPICH's wrappers (`-show`, `-compile_info`, `-link_info`) and of Open
-//! MPI's (`-showme:…`), because build systems ask in one of these two languages.
+//! The wrapper knows the queries of MPICH's wrappers (`-show`, `-compile_info`, `-link_info`) and of Open
+//! MPI's (`-showme:…`), because build systems use one of these two sets.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -22,35 +22,35 @@ pub enum Query {
     Compile,
     /// The arguments that linking needs (`-showme:link`).
     Link,
-    /// The same with the compiler before them (`-compile_info`).
+    /// The compiler and the arguments that compiling needs (`-compile_info`).
     CompileCommand,
-    /// The same with the compiler before them (`-link_info`).
+    /// The compiler and the arguments that linking needs (`-link_info`).
     LinkCommand,
-    /// Directories of headers, bare.
+    /// The directories of headers, without `-I`.
     IncludeDirs,
-    /// Directories of libraries, bare.
+    /// The directories of libraries, without `-L`.
     LibraryDirs,
-    /// Names of libraries, bare.
+    /// The names of libraries, without `-l`.
     Libraries,
-    /// Version of typepack.
+    /// The version of typepack.
     Version,
     /// The help text.
     Help,
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// `None` to compile.
+    /// The query, or `None` for a compilation.
     pub query: Option<Query>,
     /// The compiler and the words that always follow it (`ccache gcc`).
     pub compiler: Vec<OsString>,
-    /// What is the compiler's, in order.
+    /// The arguments for the compiler, in order.
     pub arguments: Vec<OsString>,
 }
 
 fn query(text: &str) -> Option<Result<Query, String>> {
-    // Open MPI's users write two dashes as often as one.
+    // Users of Open MPI write one dash or two.
     let one = text.strip_prefix('-')?;
     let name = one.strip_prefix('-').unwrap_or(one);
     Some(Ok(match name {
@@ -79,12 +79,12 @@ fn query(text: &str) -> Option<Result<Query, String>> {
 ///
 /// # Errors
 ///
-/// One sentence that begins with the argument that is wrong.
+/// Returns one line that begins with the bad argument.
 pub fn read(tool: &Tool, arguments: Vec<OsString>) -> Result<Request, String> {
     let mut request =
         Request { query: None, compiler: vec![tool.compiler.into()], arguments: Vec::new() };
     for argument in arguments {
-        // What is no text can only be a file name.
+        // An argument that is not UTF-8 can only be a file name.
         let text = argument.to_str().unwrap_or_default();
         let chosen = tool.choosers.iter().find_map(|chooser| text.strip_prefix(chooser));
         if let Some(compiler) = chosen {
@@ -105,7 +105,7 @@ pub fn read(tool: &Tool, arguments: Vec<OsString>) -> Result<Request, String> {
     Ok(request)
 }
 
-/// Options of compilers whose value is the next argument, which therefore is no file to compile.
+/// Options of compilers whose value is the next argument. That argument is not a file to compile.
 const WITH_VALUE: [&str; 35] = [
     "-o",
     "-x",
@@ -144,14 +144,14 @@ const WITH_VALUE: [&str; 35] = [
     "-dumpbase",
 ];
 
-/// Options by which a compiler stops before it links, or links in a way that takes no shared
-/// library (`-r`).
+/// Options that make a compiler stop before it links, or link without shared libraries (`-r`).
 const WITHOUT_LINK: [&str; 7] = ["-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "-r"];
 
-/// What a compiler does with its arguments.
+/// The work of a compiler for its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
-    /// It prints something about itself: `-v` with `-lmpi_abi` would link a program of nothing.
+    /// The compiler only prints information. The wrapper adds nothing, because `-v` with `-lmpi_abi` would
+    /// try to link a program without files.
     Nothing,
     Compile,
     Link,
@@ -163,7 +163,7 @@ fn work(arguments: &[OsString]) -> Work {
     while let Some(argument) = rest.next() {
         let text = argument.to_str().unwrap_or_default();
         if WITH_VALUE.contains(&text) {
-            // Libraries can be named that way, and nothing else that is linked.
+            // The value of -Xlinker may name a library. No other value is linked.
             let value = rest.next();
             files |= text == "-Xlinker" && value.is_some_and(|v| v.as_bytes().starts_with(b"-l"));
         } else if WITHOUT_LINK.contains(&text) {
@@ -179,7 +179,7 @@ fn work(arguments: &[OsString]) -> Work {
     }
 }
 
-/// `-I`, `-L` and the like, joined with a path.
+/// Joins an option such as `-I` or `-L` with a path.
 fn with_path(option: &str, path: &OsStr) -> OsString {
     let mut word = OsString::from(option);
     word.push(path);
@@ -194,20 +194,20 @@ fn link_words(places: &Places) -> Vec<OsString> {
     let lib = places.lib.as_os_str();
     let mut words = vec![with_path("-L", lib)];
     if memchr::memchr(b',', lib.as_bytes()).is_some() {
-        // -Wl cuts at commas.
+        // -Wl splits its value at commas, so a path with a comma needs -Xlinker.
         words.extend(["-Xlinker", "-rpath", "-Xlinker"].map(OsString::from));
         words.push(lib.to_owned());
     } else {
         words.push(with_path("-Wl,-rpath,", lib));
     }
-    // RUNPATH, not RPATH: LD_LIBRARY_PATH can put another library of the same ABI in our place.
+    // RUNPATH instead of RPATH: LD_LIBRARY_PATH can select another library with the same ABI.
     words.extend(["-Wl,--enable-new-dtags", "-lmpi_abi"].map(OsString::from));
     words
 }
 
-/// The compiler's whole command line.
+/// Returns the compiler's whole command line.
 pub fn complete(request: &Request, places: &Places) -> Vec<OsString> {
-    // Asked without anything to compile, show what a whole compilation would get.
+    // A query without files shows the command of a compilation that links.
     let asked = request.arguments.is_empty() && request.query.is_some();
     let work = if asked { Work::Link } else { work(&request.arguments) };
     let mut words = request.compiler.clone();
@@ -216,13 +216,13 @@ pub fn complete(request: &Request, places: &Places) -> Vec<OsString> {
     }
     words.extend(request.arguments.iter().cloned());
     if work == Work::Link {
-        // After the objects that need it.
+        // The library must come after the objects that need it.
         words.extend(link_words(places));
     }
     words
 }
 
-/// The answer to a query, as words for a shell.
+/// Returns the answer to a query, as words for a shell.
 pub fn answer(query: Query, request: &Request, places: &Places) -> String {
     let with_compiler = |words: Vec<OsString>| [request.compiler.clone(), words].concat();
     let words = match query {
@@ -235,13 +235,13 @@ pub fn answer(query: Query, request: &Request, places: &Places) -> String {
         Query::IncludeDirs => vec![places.include.clone().into()],
         Query::LibraryDirs => vec![places.lib.clone().into()],
         Query::Libraries => vec!["mpi_abi".into()],
-        // Answered before the places are known.
+        // `mod.rs` answers these two.
         Query::Version | Query::Help => Vec::new(),
     };
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// A word as a shell reads it back.
+/// Quotes a word for a shell.
 fn quoted(word: &OsStr) -> String {
     let text = word.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "/._-+,=:@%^".contains(c);
@@ -267,13 +267,13 @@ mod tests {
         read(&TOOL, line.split_whitespace().map(OsString::from).collect())
     }
 
-    /// What would be run.
+    /// Returns the command that the wrapper would run.
     fn run(line: &str) -> String {
         let words = complete(&request(line).expect(line), &places());
         words.iter().map(|word| word.to_str().expect("text")).collect::<Vec<_>>().join(" ")
     }
 
-    /// What would be printed.
+    /// Returns the text that the wrapper would print.
     fn ask(line: &str) -> String {
         let request = request(line).expect(line);
         answer(request.query.expect("a query"), &request, &places())
@@ -353,7 +353,7 @@ mod tests {
         }
     }
 
-    /// The manual page lists the queries that are known, and no other.
+    /// Checks that the manual page lists exactly the known queries.
     #[test]
     fn the_manual_page_has_every_query() {
         let page = include_str!("../../../guide/mpicc.1.md");

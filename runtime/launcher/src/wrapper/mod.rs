@@ -1,13 +1,15 @@
-//! The compiler wrappers: `bin/mpicc.rs` and `bin/mpicxx.rs` say which.
+//! The code of the compiler wrappers `bin/mpicc.rs` and `bin/mpicxx.rs`.
 //!
-//! The flow: `prefix.rs` finds header and library from the wrapper's own path, `line.rs` tells
-//! queries from compilations and completes the compiler's arguments; here the answer is printed or
-//! the compiler takes this process over.
+//! The flow: `prefix.rs` finds header and library from the wrapper's own path. `line.rs` distinguishes
+//! queries from compilations and completes the compiler's arguments. This file prints the answer of a query,
+//! or replaces this process by the compiler.
 //!
-//! Invariants: one prefix, one ABI: nothing in the environment changes what is compiled for; a
-//! query that nobody knows fails, since build systems try one vendor's after the other's and trust
-//! the exit code; no `-D` is ever added, so that readers of our answers that see only `-I`, `-L`
-//! and `-l` miss nothing.
+//! Invariants:
+//! - There is one prefix and one ABI: no variable of the environment changes the target of a compilation.
+//! - An unknown query fails, because build systems try the queries of several vendors and trust the exit
+//!   code.
+//! - The wrapper never adds a `-D`, because some build systems read only `-I`, `-L` and `-l` from its
+//!   answers.
 
 mod line;
 mod prefix;
@@ -22,13 +24,13 @@ use line::{Query, Request};
 /// One of the wrappers.
 #[derive(Debug)]
 pub struct Tool {
-    /// Its name in messages.
+    /// The name of the wrapper in messages.
     pub name: &'static str,
-    /// The language as Open MPI's wrappers write it.
+    /// The name of the language in the answers of Open MPI's wrappers.
     pub language: &'static str,
-    /// The compiler unless the command line names another.
+    /// The default compiler.
     pub compiler: &'static str,
-    /// Options that name another: `-cc=`.
+    /// The options that name another compiler, such as `-cc=`.
     pub choosers: &'static [&'static str],
 }
 
@@ -37,7 +39,7 @@ pub fn main(tool: &Tool) -> ExitCode {
     match run(tool) {
         Ok(code) => code,
         Err((message, code)) => {
-            // Where standard error is gone too, the exit code is all that is left to tell.
+            // If standard error is closed, the exit code is the only report.
             let _nobody_reads = writeln!(std::io::stderr(), "{}: {message}", tool.name);
             ExitCode::from(code)
         }
@@ -65,7 +67,7 @@ fn run(tool: &Tool) -> Result<ExitCode, (String, u8)> {
     Err(execute(&request, &places))
 }
 
-/// Becomes the compiler; returns why that failed.
+/// Replaces this process by the compiler. Returns only if this fails, with the error.
 fn execute(request: &Request, places: &prefix::Places) -> (String, u8) {
     let words = line::complete(request, places);
     let Some((compiler, arguments)) = words.split_first() else {

@@ -1,8 +1,6 @@
-//! Where the header and the library are: found from the wrapper's own path, so that a prefix can
-//! be moved.
+//! Finds the header and the library from the wrapper's own path, so that a prefix can be moved.
 //!
-//! `mod.rs` calls [`find`]; `line.rs` writes the answer into the compiler's arguments. Two shapes
-//! are known:
+//! `mod.rs` calls [`find`], and `line.rs` adds the paths to the compiler's arguments. There are two layouts:
 //!
 //! ```text
 //! P/bin/mpicc    P/include/mpi.h   P/lib/libmpi_abi.so       an installed prefix
@@ -13,12 +11,12 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The linker's name of the library.
+/// The file name of the library for the linker.
 const LIBRARY: &str = "libmpi_abi.so";
-/// The loader's name of it.
+/// The file name of the library for the loader.
 const SONAME: &str = "libmpi_abi.so.1";
 
-/// What a compiler has to be told.
+/// The directories that the compiler needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
     /// The directory of `mpi.h`.
@@ -27,11 +25,11 @@ pub struct Places {
     pub lib: PathBuf,
 }
 
-/// The places that belong to the program `exe`, all symbolic links to it followed.
+/// Returns the directories that belong to the program `exe`, a path without symbolic links.
 ///
 /// # Errors
 ///
-/// One sentence saying what is missing.
+/// Returns one line that names the missing file.
 pub fn find(exe: &Path) -> Result<Places, String> {
     let folder = exe.parent().unwrap_or(Path::new("/"));
     if let Some(prefix) = folder.parent() {
@@ -58,13 +56,14 @@ pub fn find(exe: &Path) -> Result<Places, String> {
     Ok(Places { include, lib: folder.to_owned() })
 }
 
-/// Cargo makes the file under the linker's name alone; programs ask the loader for the other.
+/// Makes the link with the loader's name. Cargo makes only the file with the linker's name, but programs load
+/// the library by the loader's name.
 fn name_for_the_loader(folder: &Path) -> Result<(), String> {
     let link = folder.join(SONAME);
     match std::os::unix::fs::symlink(LIBRARY, &link) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        // In a build tree of somebody else it has to be there already.
+        // In a read-only build tree, the link must already exist.
         Err(_) if link.exists() => Ok(()),
         Err(error) => Err(format!("cannot make the link {}: {error}", link.display())),
     }
@@ -75,7 +74,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A new directory with these empty files in it.
+    /// Makes a new directory with these empty files.
     fn tree(name: &str, files: &[&str]) -> PathBuf {
         let root = std::env::temp_dir().join(format!("typepack-{name}-{}", std::process::id()));
         for file in files {

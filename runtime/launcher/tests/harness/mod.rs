@@ -1,5 +1,5 @@
-//! Running `mpiexec` in a test: with a time limit, and with a mark in the environment by which
-//! every process of the job can be found in `/proc`, whoever its parent is by now.
+//! Runs `mpiexec` in a test, with a time limit and with a mark in the environment. By the mark a test finds
+//! every process of the job in `/proc`, whatever its parent is.
 
 #![expect(dead_code, reason = "each test file uses another part")]
 
@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// When a test has hung.
+/// The time limit of a test.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
-/// Name of the variable that marks the processes of one job.
+/// The name of the variable that marks the processes of one job.
 const MARK: &str = "MPIEXEC_TEST_MARK";
 
 /// A job that has ended.
@@ -30,11 +30,11 @@ pub struct Finished {
     pub out: String,
     /// Standard error.
     pub err: String,
-    /// Processes of the job that were there right after the end of `mpiexec`.
+    /// The processes of the job that still existed right after the end of `mpiexec`.
     pub left: Vec<Process>,
 }
 
-/// A job that runs.
+/// A running job.
 pub struct Job {
     pub child: Child,
     mark: String,
@@ -42,16 +42,16 @@ pub struct Job {
     err: Option<thread::JoinHandle<String>>,
 }
 
-/// A command line of `mpiexec`, with standard input from `/dev/null`.
+/// Returns a command of `mpiexec`, with standard input from `/dev/null`.
 pub fn mpiexec(arguments: &[&str]) -> Command {
-    // The tests of the runtime use this file, too, and say where the launcher is.
+    // The tests of the runtime use this file too, and call `mpiexec_at` with the path of the launcher.
     let Some(path) = option_env!("CARGO_BIN_EXE_mpiexec") else {
         panic!("no launcher is of this package's build: use mpiexec_at");
     };
     mpiexec_at(Path::new(path), arguments)
 }
 
-/// The same with the launcher at `path`.
+/// Returns a command of the launcher at `path`, with standard input from `/dev/null`.
 pub fn mpiexec_at(path: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(path);
     command.args(arguments).stdin(Stdio::null());
@@ -59,17 +59,17 @@ pub fn mpiexec_at(path: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// `mpiexec -n ranks sh -c script`.
+/// Returns the command `mpiexec -n ranks sh -c script`.
 pub fn shell(ranks: usize, script: &str) -> Command {
     mpiexec(&["-n", &ranks.to_string(), "sh", "-c", script])
 }
 
-/// Runs to the end.
+/// Runs a job to its end.
 pub fn run(command: Command) -> Finished {
     start(command).finish()
 }
 
-/// Starts a job, its output going to threads that read it.
+/// Starts a job, with threads that read its output.
 pub fn start(mut command: Command) -> Job {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut job = start_as_is(command);
@@ -78,24 +78,24 @@ pub fn start(mut command: Command) -> Job {
     job
 }
 
-/// Starts a job with the standard streams that the command says.
+/// Starts a job with the standard streams of the command.
 pub fn start_as_is(mut command: Command) -> Job {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let mark = format!("{}-{number}", std::process::id());
     command.env(MARK, &mark);
-    // Whoever runs the tests in the background or under nohup has these ignored, and mpiexec keeps to
-    // that.
+    // If the tests run in the background or under nohup, these signals are ignored, and mpiexec would keep
+    // ignoring them.
     let as_from_a_terminal = || {
         for signal in [libc::SIGINT, libc::SIGHUP, libc::SIGTERM, libc::SIGQUIT] {
-            // SAFETY: no handler is installed.
+            // SAFETY: SIG_DFL installs no handler.
             if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
                 return Err(std::io::Error::last_os_error());
             }
         }
         Ok(())
     };
-    // SAFETY: between fork and exec it only makes system calls.
+    // SAFETY: `as_from_a_terminal` only makes system calls, which are allowed between fork and exec.
     unsafe { command.pre_exec(as_from_a_terminal) };
     let child = command.spawn().expect("mpiexec starts");
     Job { child, mark, out: None, err: None }
@@ -110,7 +110,7 @@ fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
 }
 
 impl Job {
-    /// Process id of `mpiexec`.
+    /// Returns the process id of `mpiexec`.
     pub fn pid(&self) -> i32 {
         self.child.id().try_into().expect("a process id")
     }
@@ -130,7 +130,7 @@ impl Job {
         Finished { code, out: text(self.out.take()), err: text(self.err.take()), left }
     }
 
-    /// Waits for `mpiexec` to end, for its exit code.
+    /// Waits for `mpiexec` to end, and returns its exit code.
     pub fn wait(&mut self) -> i32 {
         let started = Instant::now();
         loop {
@@ -148,7 +148,7 @@ impl Job {
         }
     }
 
-    /// The processes of this job, `mpiexec` included, that are not zombies.
+    /// Returns the processes of this job, including `mpiexec`, that are not zombies.
     pub fn processes(&self) -> Vec<Process> {
         let wanted = format!("{MARK}={}", self.mark);
         let entries = fs::read_dir("/proc").expect("/proc");
@@ -156,7 +156,7 @@ impl Job {
         pids.filter_map(|pid| Process::read(pid, wanted.as_bytes())).collect()
     }
 
-    /// The process that is rank `rank`: the youngest that bears its number.
+    /// Returns the process that is rank `rank`: the youngest process with this rank number.
     pub fn rank(&self, rank: usize) -> i32 {
         self.wait_for("the rank", || {
             let mut found = self.processes();
@@ -165,12 +165,12 @@ impl Job {
         })
     }
 
-    /// Asserts that nothing of the job is left within a moment.
+    /// Waits until no process of the job is left; panics at the time limit.
     pub fn expect_gone(&self) {
         self.wait_for("the end of all processes", || self.processes().is_empty().then_some(()));
     }
 
-    /// Waits until `look` finds something.
+    /// Waits until `look` returns a value.
     pub fn wait_for<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         let started = Instant::now();
         loop {
@@ -216,11 +216,11 @@ impl Process {
 /// Sends a signal.
 pub fn kill(pid: i32, signal: i32) {
     assert!(pid > 1, "not a process to kill: {pid}");
-    // SAFETY: kill touches no memory.
+    // SAFETY: kill accesses no memory of this process.
     unsafe { libc::kill(pid, signal) };
 }
 
-/// The names in `/dev/shm`.
+/// Returns the names in `/dev/shm`.
 pub fn shared_names() -> Vec<String> {
     let entries = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
     let mut names: Vec<_> =
@@ -229,7 +229,7 @@ pub fn shared_names() -> Vec<String> {
     names
 }
 
-/// Whether a thread of the process sleeps on a futex, as a waiting rank does.
+/// Returns whether a thread of the process sleeps on a futex, like a waiting rank.
 pub fn sleeps_in_futex(pid: i32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let mut calls = tasks.filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
