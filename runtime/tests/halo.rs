@@ -1,6 +1,6 @@
-//! The halo API on one rank, which is its own neighbour in every periodic dimension: what fills the
-//! halo, and what happens to guards that are leaked, dropped, or left by a panic. Several ranks are
-//! tested through the tool, in `cli/tests/halo.rs`.
+//! Tests of the halo API on one rank, which is its own neighbour in every periodic dimension. They check the
+//! contents of the halo, and guards that are leaked, dropped, or left by a panic. `cli/tests/halo.rs` tests
+//! several ranks with the `typepack` tool.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -8,7 +8,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use typepack::halo::{Element, Field, Halo, Stencil};
 use typepack::{Cartesian, Datatype, Named, Universe};
 
-/// The only rank of a job of one; tests take turns, so that collective calls have one order.
+/// Returns a grid of the only rank of a job. The lock makes the tests take turns, so that collective calls
+/// have one order.
 fn grid(periodic: &[bool]) -> (MutexGuard<'static, ()>, Cartesian) {
     static UNIVERSE: OnceLock<Universe> = OnceLock::new();
     static TURN: Mutex<()> = Mutex::new(());
@@ -20,7 +21,7 @@ fn grid(periodic: &[bool]) -> (MutexGuard<'static, ()>, Cartesian) {
 
 const SHAPE: [usize; 3] = [3, 4, 5];
 
-/// A field whose owned cells say where they are, and whose halo says nothing.
+/// Returns a field whose owned cells hold their positions. The halo holds no valid values.
 fn numbered(field: usize, width: usize) -> Field<f64, 3> {
     let mut result = Field::new(SHAPE, width).expect("a small field");
     result.as_mut_slice().fill(-1.0);
@@ -40,7 +41,7 @@ fn cells(width: isize) -> impl Iterator<Item = (isize, isize, isize)> {
     range(0).flat_map(move |z| range(1).flat_map(move |y| range(2).map(move |x| (z, y, x))))
 }
 
-/// Whether `field` holds what an exchange with itself leaves.
+/// Checks that `field` holds the values that an exchange with itself gives.
 fn check(field: &Field<f64, 3>, number: usize, stencil: Stencil, periodic: [bool; 3]) {
     let width = field.width() as isize;
     for cell in cells(width) {
@@ -229,9 +230,9 @@ fn an_element_that_describes_itself_wrongly_is_refused() {
     #[derive(Clone, Copy)]
     #[repr(transparent)]
     struct Liar(f32);
-    // SAFETY: a transparent wrapper of a type of which all this is true.
+    // SAFETY: `Liar` is a transparent wrapper of `f32`, for which all bits 0 are a value.
     unsafe impl bytemuck::Zeroable for Liar {}
-    // SAFETY: as above.
+    // SAFETY: `Liar` is a transparent wrapper of `f32`, which is `Pod`.
     unsafe impl bytemuck::Pod for Liar {}
     impl Element for Liar {
         fn datatype() -> Datatype {

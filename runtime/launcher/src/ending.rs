@@ -1,6 +1,7 @@
-//! How a job ends: which event decides its exit code, and when which signal is sent.
+//! Decides how a job ends: its exit code, and the signals that mpiexec sends.
 //!
-//! A pure state machine over times; `watch.rs` feeds it what happens and carries out what it says.
+//! This file is a pure state machine. `watch.rs` passes events with their times to it and carries out its
+//! actions.
 //!
 //! ```text
 //! Running --orderly failure--> Settling --100 ms--> Terminating --grace--> Killing
@@ -9,46 +10,46 @@
 //!    +--signal, time over, closed output-----------------+--second signal-----+
 //! ```
 //!
-//! Invariants: the first event decides the outcome and nothing later changes it; every path that
-//! leaves Running reaches Killing within the grace time.
+//! Invariants: the first event decides the outcome, and later events do not change it. Every path that leaves
+//! Running reaches Killing within the grace time.
 
 use std::time::{Duration, Instant};
 
 use typepack_job::shm::failure::{Ending, Failure};
 use typepack_job::sys::process::Exit;
 
-/// Between SIGTERM and SIGKILL after a failure.
+/// The time between SIGTERM and SIGKILL after a failure.
 pub const FAILURE_GRACE: Duration = Duration::from_millis(200);
 
-/// Between SIGTERM and SIGKILL after Ctrl-C.
+/// The time between SIGTERM and SIGKILL after Ctrl-C.
 pub const SIGNAL_GRACE: Duration = Duration::from_secs(2);
 
-/// After a rank that left in order with a code other than 0: its peers often do the same (all have
-/// found the same bad argument), and the one that was to print the reason must be let.
+/// How long mpiexec waits after a rank that left in order with a code other than 0. The other ranks often do
+/// the same (all have found the same bad argument), and the rank that prints the reason needs time for it.
 pub const SETTLE: Duration = Duration::from_millis(100);
 
-/// Exit code of a job whose time is over, as of timeout(1).
+/// The exit code of a job that exceeds its time limit, like timeout(1).
 const TIMED_OUT: u8 = 124;
 
-/// What decided the exit code.
+/// The event that decided the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A rank failed; its process id.
+    /// A rank failed; the number is its process id.
     Failed(Failure, i32),
-    /// A signal to the launcher.
+    /// The launcher got a signal.
     Signalled(i32),
-    /// The time that the job was given is over.
+    /// The job exceeded its time limit.
     TimedOut(Duration),
-    /// Nobody reads our output.
+    /// The reader of mpiexec's output has closed it.
     OutputClosed,
-    /// Our output cannot be written, or the launcher itself cannot go on: why.
+    /// mpiexec cannot write its output or cannot continue, for this reason.
     Broken(String),
-    /// The program could not be executed: why, and the code.
+    /// The program could not be executed, for this reason; the number is the exit code.
     NotStarted(String, u8),
 }
 
 impl Outcome {
-    /// The exit code of the job.
+    /// Returns the exit code of the job.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Failed(failure, _) => failure.ending.exit_code(),
@@ -60,8 +61,8 @@ impl Outcome {
         }
     }
 
-    /// The one line that tells it, where there is something to tell: whoever pressed Ctrl-C or
-    /// closed the pipe knows.
+    /// Returns the line that reports the outcome. There is no line if the user has pressed Ctrl-C or closed
+    /// the pipe.
     pub fn line(&self) -> Option<String> {
         match self {
             Self::Failed(Failure { rank, ending }, pid) => {
@@ -76,7 +77,7 @@ impl Outcome {
     }
 }
 
-/// What to do now.
+/// The action that `watch.rs` has to carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Send this signal to all ranks.
@@ -93,7 +94,7 @@ enum Phase {
     Killing,
 }
 
-/// The end of a job, as far as it has come.
+/// The state of the end of a job.
 #[derive(Debug)]
 pub struct End {
     phase: Phase,
@@ -101,27 +102,28 @@ pub struct End {
 }
 
 impl End {
-    /// A job that runs.
+    /// Returns the state of a job that runs.
     pub fn new() -> Self {
         Self { phase: Phase::Running, outcome: None }
     }
 
-    /// What has decided the outcome.
+    /// Returns the outcome, if an event has decided it.
     pub fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()
     }
 
-    /// Whether the ranks have been told to end.
+    /// Returns whether the ranks have been told to end.
     pub fn is_ending(&self) -> bool {
         matches!(self.phase, Phase::Terminating(_) | Phase::Killing)
     }
 
-    /// Whether SIGKILL has been sent.
+    /// Returns whether SIGKILL has been sent.
     pub fn is_killing(&self) -> bool {
         self.phase == Phase::Killing
     }
 
-    /// A rank failed. `orderly`: it was not, or not any more, in the job, and exited by itself.
+    /// Handles the failure of a rank. `orderly` says that the rank exited by itself, either before it joined
+    /// the job or after it left the job.
     pub fn failed(
         &mut self,
         failure: Failure,
@@ -141,12 +143,12 @@ impl End {
         }
     }
 
-    /// A signal that asks us to end.
+    /// Handles a signal that asks mpiexec to end.
     pub fn signalled(&mut self, signal: i32, now: Instant) -> Option<Action> {
         match self.phase {
             Phase::Running | Phase::Settling(_) => {
                 self.outcome.get_or_insert(Outcome::Signalled(signal));
-                // Ctrl-\ asks for core dumps; all else is a request to end in order.
+                // Ctrl-\ asks for core dumps. All other signals ask for an orderly end.
                 let passed = if signal == QUIT { QUIT } else { TERM };
                 Some(self.terminate(now, SIGNAL_GRACE, passed))
             }
@@ -155,7 +157,7 @@ impl End {
         }
     }
 
-    /// The time of the job is over. Like a first Ctrl-C; a job that is ending goes on doing so.
+    /// Handles the end of the job's time like a first Ctrl-C. A job that is already ending continues to end.
     pub fn timed_out(&mut self, limit: Duration, now: Instant) -> Option<Action> {
         self.outcome.get_or_insert(Outcome::TimedOut(limit));
         match self.phase {
@@ -164,20 +166,20 @@ impl End {
         }
     }
 
-    /// Nobody reads our output, or it is broken.
+    /// Handles the loss of mpiexec's output.
     pub fn output_lost(&mut self, outcome: Outcome, now: Instant) -> Option<Action> {
         let first = self.outcome.is_none();
         self.outcome.get_or_insert(outcome);
         (first && self.phase == Phase::Running).then(|| self.terminate(now, FAILURE_GRACE, TERM))
     }
 
-    /// The job cannot be started or watched.
+    /// Handles a job that cannot be started or watched.
     pub fn broken(&mut self, outcome: Outcome) -> Option<Action> {
         self.outcome.get_or_insert(outcome);
         (self.phase != Phase::Killing).then(|| self.kill())
     }
 
-    /// When to call [`End::tick`].
+    /// Returns the time at which to call [`End::tick`].
     pub fn deadline(&self) -> Option<Instant> {
         match self.phase {
             Phase::Settling(at) | Phase::Terminating(at) => Some(at),
@@ -185,7 +187,7 @@ impl End {
         }
     }
 
-    /// Time has passed.
+    /// Handles the passing of time.
     pub fn tick(&mut self, now: Instant) -> Option<Action> {
         match self.phase {
             Phase::Settling(at) if at <= now => Some(self.terminate(now, FAILURE_GRACE, TERM)),
@@ -208,9 +210,8 @@ impl End {
 const TERM: i32 = libc::SIGTERM;
 const QUIT: i32 = libc::SIGQUIT;
 
-/// How a rank ended, from how its process ended and whether it had joined and left the job.
-///
-/// `None` when all is well.
+/// Returns how a rank failed, or `None` if it ended well. `unfinished` says that the rank had joined the job
+/// and not left it.
 pub fn judge(exit: Exit, unfinished: bool) -> Option<Ending> {
     match exit {
         Exit::Signal(signal) => Some(Ending::Killed(signal)),

@@ -1,10 +1,10 @@
-//! Communicators made of communicators (MPI-5.0 section 7.4.2): duplicates, parts, groups.
+//! Communicators made from communicators (MPI-5.0 section 7.4.2): duplicates, splits, groups.
 //!
-//! What a new communicator needs is a number that no other one has, known to all its ranks: its
-//! contexts in the message engine. The rank that leads the new communicator (its rank 0) takes
-//! the number from a counter of its own (`Endpoint::new_context`), which makes it unique however
-//! many threads of however many ranks make communicators meanwhile, and sends it to the others, in a
-//! schedule like that of any other collective call.
+//! A new communicator needs a number that no other communicator has and that all its ranks know. The number
+//! selects its contexts in the message engine. Rank 0 of the new communicator takes the number from its own
+//! counter (`Endpoint::new_context`) and sends it to the other ranks, with a schedule like any other
+//! collective call. The number contains that rank's world rank, so numbers stay unique even if many ranks
+//! and threads make communicators at the same time.
 
 use crate::comm::{Communicator, Group, Operation};
 use crate::commit::bytes;
@@ -15,9 +15,9 @@ use crate::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A duplicate that is being made; see [`Communicator::idup`].
+/// A duplicate of a communicator that is under construction; see [`Communicator::idup`].
 ///
-/// Dropping it ends this rank's part: the others fail.
+/// Dropping it abandons the operation, and the other ranks' operations fail.
 #[derive(Debug)]
 #[must_use = "the duplicate is there when it has been waited for"]
 pub struct Duplicate {
@@ -28,15 +28,15 @@ pub struct Duplicate {
 }
 
 impl Duplicate {
-    /// The operation that makes it, to be waited for with others.
+    /// Returns the operation that makes the duplicate, for callers that wait for several operations.
     pub fn operation(&self) -> Operation {
         self.operation
     }
 
-    /// The duplicate, once the operation is complete without error.
+    /// Returns the duplicate after the operation has completed without error.
     ///
     /// # Errors
-    /// The operation is not complete.
+    /// Returns `ErrorKind::Request` if the operation is not complete.
     pub fn communicator(&self) -> Result<Communicator> {
         match self.number.load(Ordering::Acquire) {
             UNKNOWN => Err(Error::new(ErrorKind::Request, "request", "it is not complete")),
@@ -47,17 +47,17 @@ impl Duplicate {
     /// Waits for the duplicate.
     ///
     /// # Errors
-    /// [`ErrorKind::ProcAborted`] when a rank has died.
+    /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Wait")]
     pub fn wait(self) -> Result<Communicator> {
         self.parent.finish(self.operation)?;
         self.communicator()
     }
 
-    /// The duplicate, if it is there.
+    /// Returns the duplicate, or `None` while the operation is pending.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait).
+    /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Test")]
     pub fn test(&mut self) -> Result<Option<Communicator>> {
         if let Operation::Pending(id) = self.operation {
@@ -72,14 +72,14 @@ impl Duplicate {
 
 impl Drop for Duplicate {
     fn drop(&mut self) {
-        // Nothing is there any more under this number if it has been waited for.
+        // If `wait` has finished the operation, `id` no longer exists and `detach` does nothing.
         if let Operation::Pending(id) = self.operation {
             self.parent.endpoint().detach(id);
         }
     }
 }
 
-/// No communicator has this number.
+/// A number that no communicator has.
 const UNKNOWN: u64 = u64::MAX;
 
 impl Communicator {
@@ -92,10 +92,10 @@ impl Communicator {
         dup.ok_or_else(|| Error::new(ErrorKind::Internal, "comm", "has lost its own rank"))
     }
 
-    /// The same ranks with message spaces of their own. Collective.
+    /// Duplicates the communicator: the duplicate has the same ranks and its own message spaces. Collective.
     ///
     /// # Errors
-    /// [`ErrorKind::ProcAborted`] when a rank has died.
+    /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Comm_dup")]
     pub fn dup(&self) -> Result<Self> {
         let mut number = [self.endpoint().new_context()];
@@ -103,27 +103,28 @@ impl Communicator {
         self.same_ranks(number[0])
     }
 
-    /// Starts to make [`dup`](Self::dup). Collective.
+    /// Starts to duplicate the communicator, like [`dup`](Self::dup), and does not wait. Collective.
     ///
     /// ```
     /// # let universe = typepack::init()?;
     /// let world = universe.world();
     /// let duplicate = world.idup()?;
-    /// // Other calls, also collective ones of the same communicator.
+    /// // The program may make other calls, also collective calls on the same communicator.
     /// world.barrier()?;
     /// assert_eq!(duplicate.wait()?.size(), world.size());
     /// # Ok::<(), typepack::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`dup`](Self::dup).
+    /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Comm_idup")]
     pub fn idup(&self) -> Result<Duplicate> {
         let first = if self.rank() == 0 { self.endpoint().new_context() } else { UNKNOWN };
         let (place, number) = (self.next_place(), Arc::new(AtomicU64::new(first)));
         let part = Part { origin: number.as_ptr().cast(), plan: bytes()?, count: 8 };
-        // SAFETY: the number lives in the result, which lets the operation go before it; until the
-        // operation is complete nobody relies on what the number is.
+        // SAFETY: `part` is the eight bytes of `number`. The result owns `number`, and its `drop` detaches
+        // the operation before it frees `number`. Until the operation is complete, other code reads `number`
+        // only through the atomic.
         let operation = unsafe {
             calls::start(self.endpoint(), place, |steps| {
                 self.broadcast_steps(steps, &part, 0, &[])
@@ -132,14 +133,14 @@ impl Communicator {
         Ok(Duplicate { parent: self.clone(), operation, number })
     }
 
-    /// The ranks that give the same color, ordered by key and then by their rank here; none for
-    /// ranks without a color. Collective.
+    /// Makes a communicator of all ranks that pass the same color, ordered by `key` and then by rank. Returns
+    /// `None` to a rank that passes no color. Collective.
     ///
     /// # Errors
-    /// [`ErrorKind::ProcAborted`] when a rank has died.
+    /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Comm_split")]
     pub fn split(&self, color: Option<u32>, key: i32) -> Result<Option<Self>> {
-        // Every rank offers a number; that of the one who turns out to lead is taken.
+        // Every rank offers a number. Each new communicator takes the number that its rank 0 has offered.
         let mine = [
             color.map_or(u64::MAX, u64::from),
             i64::from(key) as u64,
@@ -159,33 +160,33 @@ impl Communicator {
         Ok(self.derive(all[leader][2], group))
     }
 
-    /// The ranks that share memory, that is all of them, ordered as [`split`](Self::split) does;
-    /// none for those who do not take part. Collective.
+    /// Makes a communicator of all ranks that share memory and take part, ordered by `key` and then by rank.
+    /// All ranks of a job share memory. Returns `None` to a rank that does not take part. Collective.
     ///
     /// # Errors
-    /// As [`split`](Self::split).
+    /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Comm_split_type")]
     #[doc(alias = "MPI_COMM_TYPE_SHARED")]
     pub fn split_shared(&self, take_part: bool, key: i32) -> Result<Option<Self>> {
         self.split(take_part.then_some(0), key)
     }
 
-    /// A communicator of `group`'s ranks in its order; none for ranks outside it. Ranks may give
-    /// different groups if these have no member in common. Collective.
+    /// Makes a communicator of `group`'s ranks in the order of the group. Returns `None` to a rank outside
+    /// the group. Ranks may pass different groups if the groups have no member in common. Collective.
     ///
     /// # Errors
-    /// [`ErrorKind::Group`] for members that this communicator does not have;
-    /// [`ErrorKind::ProcAborted`] when a rank has died.
+    /// Returns [`ErrorKind::Group`] if `group` has a member that this communicator does not have, and
+    /// [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Comm_create")]
     pub fn create(&self, group: &Group) -> Result<Option<Self>> {
         self.among(group, self.next_place())
     }
 
-    /// [`create`](Self::create), collective over `group` only. Threads that do this at the same
-    /// time give different tags.
+    /// Makes a communicator like [`create`](Self::create), but is collective over `group` only. Threads that
+    /// call this at the same time pass different tags.
     ///
     /// # Errors
-    /// As [`create`](Self::create); a negative tag.
+    /// Returns the errors of [`create`](Self::create), and [`ErrorKind::Tag`] if `tag` is negative.
     #[doc(alias = "MPI_Comm_create_group")]
     pub fn create_group(&self, group: &Group, tag: i32) -> Result<Option<Self>> {
         crate::comm::check_tag(tag)?;
@@ -212,12 +213,13 @@ impl Communicator {
             }
             Ok(())
         };
-        // SAFETY: the array is not touched before the call returns.
+        // SAFETY: `part` is the eight bytes of `number`, a local that no other code accesses before the call
+        // returns.
         unsafe { calls::run(self.endpoint(), place, build)? };
         Ok(self.derive(number[0], group.clone()))
     }
 
-    /// The three words of every rank: gathered at rank 0, and told from there.
+    /// Returns the three words of every rank: rank 0 gathers them and broadcasts them.
     fn all_words(&self, mine: &[u64; 3]) -> Result<Vec<[u64; 3]>> {
         let mut all = vec![[0u64; 3]; self.size()];
         let byte = bytes()?;
@@ -228,8 +230,8 @@ impl Communicator {
             (0..self.size()).map(|rank| part(base.wrapping_add(24 * rank), 1)).collect();
         let own = part((&raw const *mine).cast_mut().cast(), 1);
         let place = self.next_place();
-        // SAFETY: `mine` is only read; the parts are the elements of the vector, which is not
-        // touched before the call returns.
+        // SAFETY: the steps only read `own`, the 24 bytes of `mine`. The other parts are the elements of
+        // `all`, which no other code accesses before the call returns.
         unsafe {
             calls::run(self.endpoint(), place, |steps| {
                 let brought = self.gather_steps(steps, Some(&own), &parts, 0)?;

@@ -1,6 +1,6 @@
-//! Gather and scatter, straight between the root and each of the others.
+//! Gather and scatter, with one message between the root and each other rank.
 //!
-//! With a part per rank both are the calls with and without `v` of the standard.
+//! The root passes a part per rank, so these calls implement both `MPI_Gather` and `MPI_Gatherv`.
 
 use super::Collective;
 use super::collective::check_parts;
@@ -10,19 +10,22 @@ use crate::schedule::program::{Builder, StepId};
 use crate::{Error, ErrorKind, Result};
 
 impl Communicator {
-    /// Brings every rank's elements to `root`: `mine` of rank `i` into `parts[i]` there. At the
-    /// root `None` says that its own are in place. `parts` is looked at by the root only.
-    /// Collective.
+    /// Copies `mine` of rank `i` into `parts[i]` of `root`. The root may pass `None`: its own elements are in
+    /// place. Only the root uses `parts`. Collective.
     ///
     /// # Safety
     ///
-    /// - The elements of `mine` are readable, those of `parts` at the root writable, and nobody
-    ///   else changes, or for `parts` reads, them until the call returns.
+    /// - Until the call returns, the elements of `mine` are readable and nobody changes them.
+    /// - Until the call returns, the elements of `parts` at the root are writable and nobody else accesses
+    ///   them.
     /// - The parts overlap neither each other nor `mine`.
     ///
     /// # Errors
-    /// No such `root`; a part for every rank is wanted at the root, `mine` elsewhere; parts of
-    /// different packed sizes at its two ends; [`ErrorKind::ProcAborted`] when a rank has died.
+    /// - [`ErrorKind::Root`] if `root` is not a rank of the communicator.
+    /// - [`ErrorKind::Argument`] if the number of parts at the root is not the number of ranks.
+    /// - [`ErrorKind::Buffer`] if `mine` is `None` at another rank than the root.
+    /// - [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if a rank and the root give different packed sizes.
+    /// - [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Gather")]
     #[doc(alias = "MPI_Gatherv")]
     pub unsafe fn gather_raw(
@@ -31,21 +34,23 @@ impl Communicator {
         parts: &[Part<'_>],
         root: usize,
     ) -> Result<()> {
-        // SAFETY: `mine` is read and `parts` are written, as the caller promises.
+        // SAFETY: until `run_raw` returns, `mine` stays readable (first condition of `# Safety`) and `parts`
+        // at the root stay writable for this call only (second condition); they do not overlap (third
+        // condition). The call names no other memory and no operation.
         unsafe { self.run_raw(&Collective::Gather { mine, parts, root }) }
     }
 
-    /// Brings `parts[i]` of `root` into `mine` of rank `i`; see [`gather_raw`](Self::gather_raw).
-    /// Collective.
+    /// Copies `parts[i]` of `root` into `mine` of rank `i`. The root may pass `None`: its own elements are in
+    /// place. Only the root uses `parts`. Collective.
     ///
     /// # Safety
     ///
-    /// - The elements of `parts` at the root are readable, those of `mine` writable, and nobody
-    ///   else changes, or for `mine` reads, them until the call returns.
+    /// - Until the call returns, the elements of `parts` at the root are readable and nobody changes them.
+    /// - Until the call returns, the elements of `mine` are writable and nobody else accesses them.
     /// - `mine` overlaps no part.
     ///
     /// # Errors
-    /// As [`gather_raw`](Self::gather_raw).
+    /// Returns the errors of [`gather_raw`](Self::gather_raw).
     #[doc(alias = "MPI_Scatter")]
     #[doc(alias = "MPI_Scatterv")]
     pub unsafe fn scatter_raw(
@@ -54,11 +59,13 @@ impl Communicator {
         mine: Option<Part<'_>>,
         root: usize,
     ) -> Result<()> {
-        // SAFETY: `parts` are read and `mine` is written, as the caller promises.
+        // SAFETY: until `run_raw` returns, `parts` at the root stay readable (first condition of `# Safety`)
+        // and `mine` stays writable for this call only (second condition); they do not overlap (third
+        // condition). The call names no other memory and no operation.
         unsafe { self.run_raw(&Collective::Scatter { parts, mine, root }) }
     }
 
-    /// The steps of a gather: at the root those that bring the parts.
+    /// Lists the steps of a gather. At the root, returns the steps that fill the parts.
     pub(super) fn gather_steps<'a>(
         &self,
         steps: &mut Builder<'_, 'a>,

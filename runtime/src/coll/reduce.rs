@@ -1,7 +1,7 @@
-//! Reduction to one rank along a binomial tree of consecutive ranks, in rank order.
+//! Reduction to one rank along a binomial tree, in rank order.
 //!
-//! The tree is rooted at rank 0 whatever the root is, so that every partial result belongs to
-//! consecutive ranks and the order of operands is that of the ranks; rank 0 hands the result on.
+//! The tree's root is always rank 0, so that every partial result covers consecutive ranks and the operands
+//! stay in rank order. If the call has another root, rank 0 sends the result to it.
 
 use super::Collective;
 use crate::comm::Communicator;
@@ -11,19 +11,22 @@ use crate::schedule::program::Builder;
 use crate::{Error, ErrorKind, Plan, Result};
 
 impl Communicator {
-    /// Combines the elements at `send` of all ranks, in rank order, into those at `recv` of `root`.
-    /// At the root a `send` of `None` says that its elements are at `recv`. Collective.
+    /// Combines the elements at `send` of all ranks, in rank order, and writes the result to `recv` of
+    /// `root`. The root may pass `None` as `send`: its elements are at `recv`. Collective.
     ///
     /// # Safety
     ///
-    /// - `count` elements of `plan`'s type at `send` are readable, those at `recv` of the root
-    ///   writable, and nobody else uses the latter, or changes the former, until the call returns;
-    ///   they overlap nowhere.
+    /// - Until the call returns, `count` elements of `plan`'s type at `send` are readable and nobody
+    ///   changes them.
+    /// - Until the call returns, `count` elements of `plan`'s type at `recv` of the root are readable and
+    ///   writable, and nobody else accesses them.
+    /// - The elements at `send` and at `recv` do not overlap.
     /// - `combine` keeps the promises of [`Combine`] for these elements.
     ///
     /// # Errors
-    /// No such `root`; `None` elsewhere; another packed size than another rank's;
-    /// [`ErrorKind::ProcAborted`] when a rank has died.
+    /// Returns [`ErrorKind::Root`] if `root` is not a rank of the communicator, [`ErrorKind::Buffer`] if
+    /// `send` is `None` at another rank than the root, [`ErrorKind::Truncated`] or [`ErrorKind::Count`] if
+    /// the ranks' elements have different packed sizes, and [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Reduce")]
     pub unsafe fn reduce_raw(
         &self,
@@ -34,7 +37,9 @@ impl Communicator {
         combine: &Combine,
         root: usize,
     ) -> Result<()> {
-        // SAFETY: both vectors and the operation are the caller's promise.
+        // SAFETY: until `run_raw` returns, the elements at `send` stay readable, and the elements at `recv`
+        // of the root stay readable and writable for this call only; the two do not overlap, and `combine`
+        // fits these elements (the four conditions of `# Safety`, in this order).
         unsafe { self.run_raw(&Collective::Reduce { send, recv, plan, count, combine, root }) }
     }
 
@@ -60,8 +65,8 @@ impl Communicator {
             return Ok(());
         }
         steps.operation(combine);
-        // The partial result, which is only read: what comes from higher ranks is the upper operand,
-        // comes into one of two rooms, and takes the result.
+        // `mine` is the partial result, the lower operand; the steps only read it. The upper operand arrives
+        // from higher ranks in one of two scratch buffers, and the result replaces it.
         let (mut mine, mut made) = (own, None);
         let mut rooms = [None, None];
         let mut bit = 1;
@@ -77,7 +82,7 @@ impl Communicator {
                 let combined = steps.combine(mine.origin, room, &other)?;
                 steps.after(combined, received);
                 if let Some(made) = made {
-                    // The room of the last but one has been read.
+                    // Step `made` was the last to read the buffer that this receive overwrites.
                     steps.follow(received, made);
                     steps.after(combined, made);
                 }
@@ -96,7 +101,7 @@ impl Communicator {
         if root != 0 {
             let received = steps.receive(recv, self.peer(0)?)?;
             if let (Some(sent), None) = (sent, send) {
-                // The own elements, which are there, go out first.
+                // This rank's elements are at `recv`, so they are sent before the result arrives there.
                 steps.follow(received, sent);
             }
         } else if mine.origin != recv.origin {

@@ -1,16 +1,16 @@
 //! Groups: ordered sets of ranks of the world (MPI-5.0 section 6.3).
 //!
-//! A communicator has one (`comm/mod.rs`), which translates at its door: inside (`endpoint/`) every rank
-//! is one of the world. Groups are made from groups, without communication; `create.rs` makes
-//! communicators of them.
+//! A communicator has a group (`comm/peers.rs`) and translates its ranks into ranks of the world, which are
+//! the only ranks that `endpoint/` knows. A program makes groups from groups, without communication.
+//! `coll/create.rs` makes communicators from groups.
 //!
-//! Invariant: no rank is in a group twice, and `places` is the inverse of `ranks`.
+//! Invariant: a group contains a rank at most once, and `places` is the inverse of `ranks`.
 
 use crate::{Error, ErrorKind, Result};
 use std::fmt;
 use std::sync::Arc;
 
-/// An ordered set of ranks of the world. Clones are the same group.
+/// An ordered set of ranks of the world. Clones share one group.
 #[doc(alias = "MPI_Group")]
 #[derive(Clone, PartialEq, Eq)]
 pub struct Group {
@@ -21,13 +21,13 @@ pub struct Group {
 struct Members {
     /// World rank of each rank of the group.
     ranks: Vec<u32>,
-    /// For each world rank up to the highest: its rank here, or `ABSENT`.
+    /// For each world rank up to the highest one in the group: its rank in the group, or `ABSENT`.
     places: Vec<u32>,
 }
 
 const ABSENT: u32 = u32::MAX;
 
-/// How two groups, or two communicators, relate.
+/// The relation of two groups or of two communicators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// The same members in the same order; for communicators, the same communicator.
@@ -44,14 +44,14 @@ pub enum Comparison {
     Unequal,
 }
 
-/// Ranks `first`, `first + stride`, … up to and with `last`, if it is one of them.
+/// The ranks `first`, `first + stride`, … that do not go beyond `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankRange {
     /// The first rank.
     pub first: i64,
-    /// Where it ends.
+    /// The bound of the range, which belongs to the range.
     pub last: i64,
-    /// From one to the next; may be negative, not 0.
+    /// The difference of successive ranks; negative or positive, not 0.
     pub stride: i64,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Debug for Group {
 }
 
 impl Group {
-    /// The group of these world ranks, each of which is there once.
+    /// Returns the group of these world ranks. `ranks` contains no rank twice.
     fn of(ranks: Vec<u32>) -> Self {
         let places = ranks.iter().max().map_or(0, |&most| most as usize + 1);
         let mut places = vec![ABSENT; places];
@@ -72,40 +72,40 @@ impl Group {
         Self { members: Arc::new(Members { ranks, places }) }
     }
 
-    /// World ranks 0 to `size - 1`.
+    /// Returns the group of the world ranks 0 to `size - 1`.
     pub(crate) fn world(size: usize) -> Self {
         Self::of((0..size as u32).collect())
     }
 
-    /// One world rank.
+    /// Returns the group of one world rank.
     pub(crate) fn single(rank: usize) -> Self {
         Self::of(vec![rank as u32])
     }
 
-    /// The group without a member.
+    /// Returns the group without members.
     #[doc(alias = "MPI_GROUP_EMPTY")]
     pub fn empty() -> Self {
         Self::of(Vec::new())
     }
 
-    /// Number of members.
+    /// Returns the number of members.
     #[doc(alias = "MPI_Group_size")]
     pub fn size(&self) -> usize {
         self.members.ranks.len()
     }
 
-    /// True without a member.
+    /// Returns true if the group has no members.
     pub fn is_empty(&self) -> bool {
         self.members.ranks.is_empty()
     }
 
-    /// The world rank of a rank of the group.
+    /// Returns the world rank of a rank of the group, or `None` if the group has no such rank.
     #[inline]
     pub fn world_rank(&self, rank: usize) -> Option<usize> {
         self.members.ranks.get(rank).map(|&rank| rank as usize)
     }
 
-    /// The rank that a world rank has in the group, if it is a member.
+    /// Returns the group's rank of a world rank, or `None` if the world rank is not a member.
     #[doc(alias = "MPI_Group_rank")]
     #[inline]
     pub fn rank_of(&self, world: usize) -> Option<usize> {
@@ -113,10 +113,11 @@ impl Group {
         (place != ABSENT).then_some(place as usize)
     }
 
-    /// The rank in `other` of rank `rank` of this group; `None` if it is no member of it.
+    /// Returns the rank in `other` of rank `rank` of this group, or `None` if `other` does not contain the
+    /// rank.
     ///
     /// # Errors
-    /// This group has no such rank.
+    /// Returns `ErrorKind::Rank` if this group has no rank `rank`.
     #[doc(alias = "MPI_Group_translate_ranks")]
     pub fn translate(&self, rank: usize, other: &Self) -> Result<Option<usize>> {
         let world = self.world_rank(rank).ok_or_else(|| self.no_rank(rank))?;
@@ -128,12 +129,12 @@ impl Group {
         Error::new(ErrorKind::Rank, "ranks", detail)
     }
 
-    /// True when every member is one of `other` too.
+    /// Returns true if every member is also a member of `other`.
     pub fn is_subset_of(&self, other: &Self) -> bool {
         self.members.ranks.iter().all(|&rank| other.rank_of(rank as usize).is_some())
     }
 
-    /// How the two relate; never `Congruent`.
+    /// Returns the relation of the two groups; never `Congruent`.
     #[doc(alias = "MPI_Group_compare")]
     pub fn compare(&self, other: &Self) -> Comparison {
         if self == other {
@@ -145,12 +146,12 @@ impl Group {
         }
     }
 
-    /// The members for which `keep` is true, in their order.
+    /// Returns the members for which `keep` is true, in their order.
     fn filter(&self, keep: impl Fn(usize) -> bool) -> Vec<u32> {
         self.members.ranks.iter().copied().filter(|&rank| keep(rank as usize)).collect()
     }
 
-    /// The members of this group, followed by those of `other` that are not among them.
+    /// Returns the members of this group, followed by the members of `other` that this group does not have.
     #[doc(alias = "MPI_Group_union")]
     pub fn union(&self, other: &Self) -> Self {
         let mut ranks = self.members.ranks.clone();
@@ -158,19 +159,19 @@ impl Group {
         Self::of(ranks)
     }
 
-    /// The members of both, in this group's order.
+    /// Returns the common members of both groups, in this group's order.
     #[doc(alias = "MPI_Group_intersection")]
     pub fn intersection(&self, other: &Self) -> Self {
         Self::of(self.filter(|rank| other.rank_of(rank).is_some()))
     }
 
-    /// The members of this group that are not in `other`.
+    /// Returns the members of this group that are not in `other`.
     #[doc(alias = "MPI_Group_difference")]
     pub fn difference(&self, other: &Self) -> Self {
         Self::of(self.filter(|rank| other.rank_of(rank).is_none()))
     }
 
-    /// World ranks of these ranks of the group, each of which must be there once.
+    /// Returns the world ranks of these ranks of the group. The list may contain each rank only once.
     fn listed(&self, ranks: impl Iterator<Item = i64>) -> Result<Vec<u32>> {
         let mut seen = vec![false; self.size()];
         let mut listed = Vec::new();
@@ -186,45 +187,46 @@ impl Group {
         Ok(listed)
     }
 
-    /// The group of these ranks of this one, in this order.
+    /// Returns the group of these ranks of this group, in this order.
     ///
     /// # Errors
-    /// A rank that the group does not have, or one that is there twice.
+    /// Returns `ErrorKind::Rank` if this group does not have one of the ranks, or if a rank appears twice.
     #[doc(alias = "MPI_Group_incl")]
     pub fn include(&self, ranks: impl IntoIterator<Item = i64>) -> Result<Self> {
         Ok(Self::of(self.listed(ranks.into_iter())?))
     }
 
-    /// This group without these ranks.
+    /// Returns this group without these ranks.
     ///
     /// # Errors
-    /// As [`include`](Self::include).
+    /// Returns `ErrorKind::Rank` if this group does not have one of the ranks, or if a rank appears twice.
     #[doc(alias = "MPI_Group_excl")]
     pub fn exclude(&self, ranks: impl IntoIterator<Item = i64>) -> Result<Self> {
         let without = Self::of(self.listed(ranks.into_iter())?);
         Ok(self.difference(&without))
     }
 
-    /// [`include`](Self::include) of the ranks of ranges.
+    /// Returns the group of the ranks in these ranges, like [`include`](Self::include).
     ///
     /// # Errors
-    /// As [`include`](Self::include); a stride of 0.
+    /// Returns `ErrorKind::Rank` if this group does not have one of the ranks or if a rank appears twice, and
+    /// `ErrorKind::Argument` if a stride is 0.
     #[doc(alias = "MPI_Group_range_incl")]
     pub fn include_ranges(&self, ranges: &[RankRange]) -> Result<Self> {
         self.include(self.ranks_of(ranges)?)
     }
 
-    /// [`exclude`](Self::exclude) of the ranks of ranges.
+    /// Returns this group without the ranks in these ranges, like [`exclude`](Self::exclude).
     ///
     /// # Errors
-    /// As [`include_ranges`](Self::include_ranges).
+    /// Returns the errors of [`include_ranges`](Self::include_ranges).
     #[doc(alias = "MPI_Group_range_excl")]
     pub fn exclude_ranges(&self, ranges: &[RankRange]) -> Result<Self> {
         self.exclude(self.ranks_of(ranges)?)
     }
 
-    /// The ranks of ranges, of which only the existing ones are spelled out: what comes after the
-    /// first rank outside the group cannot matter, and a range may name billions.
+    /// Lists the ranks of ranges. The list stops with an error at the first rank outside the group, because a
+    /// range may have billions of ranks.
     fn ranks_of(&self, ranges: &[RankRange]) -> Result<Vec<i64>> {
         let mut ranks = Vec::new();
         for &RankRange { first, last, stride } in ranges {
@@ -294,7 +296,7 @@ mod tests {
         assert_eq!(a.exclude([1, 1]).expect_err("twice").kind(), ErrorKind::Rank);
         let zero = a.include_ranges(&[range(0, 1, 0)]).expect_err("stride 0");
         assert_eq!((zero.kind(), zero.argument()), (ErrorKind::Argument, "ranges"));
-        // Neither memory nor time for what is outside anyway.
+        // A range that leaves the group costs neither memory nor time.
         let long = a.include_ranges(&[range(0, i64::MAX, 1)]).expect_err("outside");
         assert_eq!(long.kind(), ErrorKind::Rank);
     }

@@ -1,13 +1,12 @@
-//! Communicators: checked arguments in front of the message exchange.
+//! Communicators check the arguments of a call before `endpoint/progress.rs` does the work.
 //!
-//! This file has the communicator and its blocking calls; `scope.rs` the safe nonblocking ones,
-//! `raw.rs` the ones that leave memory to the caller, `group.rs` groups. All of them check rank, tag,
-//! count and buffer first and start nothing when a check fails; then `endpoint/progress.rs` does the
-//! work. Collective calls, those that make communicators among them, are in `coll/`, grids in `topo/`.
+//! This file has the communicator and its blocking calls. `scope.rs` has the safe nonblocking calls, `raw.rs`
+//! the calls on memory that the caller manages, and `group.rs` groups. Every call first checks rank, tag,
+//! count and buffer, and starts nothing if a check fails. Collective calls, including the construction of
+//! communicators, are in `coll/`; grids are in `topo/`.
 //!
-//! Invariant: ranks of a communicator become ranks of the world here, on the way in
-//! (`world_rank`), and statuses become the communicator's again on the way out (`local`); `peers.rs`
-//! knows which ranks these are.
+//! Invariant: this file translates ranks of the communicator into ranks of the world when a call starts
+//! (`world_rank`), and translates statuses back when a call ends (`local`). `peers.rs` has the tables.
 
 mod group;
 mod peers;
@@ -33,9 +32,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use typepack_engine::check_bounds;
 
-/// A group of ranks with a message space of its own.
+/// A group of ranks with its own message space.
 ///
-/// Clones are the same communicator. It may be used from any thread.
+/// Clones share one communicator. Any thread may use it.
 #[doc(alias = "MPI_Comm")]
 #[derive(Clone)]
 pub struct Communicator {
@@ -44,12 +43,12 @@ pub struct Communicator {
 
 struct Shared {
     endpoint: Arc<Endpoint>,
-    /// Context of the user's messages; those of the other spaces follow it.
+    /// The context of the user's messages. The contexts of the other spaces follow it.
     context: u64,
-    /// The door: what ranks the calls name.
+    /// The ranks that calls may name.
     peers: Peers,
-    /// Collective calls so far, and persistent collective operations made so far: the tags of their
-    /// messages. All ranks count alike.
+    /// The number of collective calls and of prepared persistent operations so far. These numbers are the
+    /// tags of their messages. All ranks count alike.
     collectives: AtomicU32,
     persistent: AtomicU32,
 }
@@ -79,44 +78,43 @@ impl fmt::Debug for Communicator {
     }
 }
 
-/// Which of a communicator's message spaces; messages of one never match receives of another.
+/// A message space of a communicator. A message of one space never matches a receive of another space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
-    /// The user's.
+    /// The user's messages.
     User = 0,
-    /// That of collective calls.
+    /// Collective calls.
     Collective = 1,
-    /// That of calls among a part of the ranks, told apart by the user's tag
-    /// (`Communicator::create_group`).
+    /// Calls among some of the ranks (`Communicator::create_group`). The user's tag distinguishes these
+    /// calls.
     Part = 2,
-    /// That of calls that make and free memory which the ranks share (`region/`).
+    /// Calls that make and free memory that the ranks share (`region/`).
     Region = 3,
-    /// That of persistent collective operations.
+    /// Persistent collective operations.
     Persistent = 4,
 }
 
 impl Space {
-    /// Contexts that a communicator has: a power of two, at least the number of spaces.
+    /// The number of contexts of a communicator: a power of two, at least the number of spaces.
     const COUNT: u64 = 8;
 }
 
 impl Communicator {
-    /// Communicator number `number` of the endpoint's ranks `group`; `None` if this process is not
-    /// one of them.
+    /// Returns the communicator with this number and group, or `None` if this process is not in the group.
     pub(crate) fn new(endpoint: Arc<Endpoint>, number: u64, group: Group) -> Option<Self> {
         let peers = Peers::within(group, endpoint.rank())?;
-        // Numbers have 60 bits (12 for the leader, 48 counted).
+        // A number has 60 bits: 12 bits for the rank that took it, 48 bits for that rank's counter.
         let context = number * Space::COUNT;
         Some(Self { shared: Shared::new(endpoint, context, peers) })
     }
 
-    /// The communicator of all ranks of the job, which has number 0.
+    /// Returns the communicator of all ranks of the job, which has number 0.
     pub(crate) fn world(endpoint: Arc<Endpoint>) -> Self {
         let peers = Peers::world(endpoint.size(), endpoint.rank());
         Self { shared: Shared::new(endpoint, 0, peers) }
     }
 
-    /// The communicator of this rank alone.
+    /// Returns the communicator that contains only this rank.
     pub(crate) fn own(endpoint: Arc<Endpoint>) -> Self {
         let peers = Peers::single(endpoint.rank());
         let context = endpoint.new_context() * Space::COUNT;
@@ -131,25 +129,25 @@ impl Communicator {
         self.shared.context + space as u64
     }
 
-    /// The rank of this process, from 0.
+    /// Returns the rank of this process, counted from 0.
     #[doc(alias = "MPI_Comm_rank")]
     pub fn rank(&self) -> usize {
         self.shared.peers.rank()
     }
 
-    /// The number of ranks.
+    /// Returns the number of ranks.
     #[doc(alias = "MPI_Comm_size")]
     pub fn size(&self) -> usize {
         self.group().size()
     }
 
-    /// Its ranks, as ranks of the world.
+    /// Returns the group of the communicator's ranks.
     #[doc(alias = "MPI_Comm_group")]
     pub fn group(&self) -> &Group {
         self.shared.peers.local()
     }
 
-    /// Whether two communicators are the same, or how their groups relate.
+    /// Returns the relation of two communicators: identical, or the relation of their groups.
     #[doc(alias = "MPI_Comm_compare")]
     pub fn compare(&self, other: &Self) -> Comparison {
         if Arc::ptr_eq(&self.shared, &other.shared) {
@@ -161,31 +159,31 @@ impl Communicator {
         }
     }
 
-    // ---- where the messages of collective calls match ----
+    // ---- contexts and tags of collective calls ----
 
-    /// The place of the next collective call. Every call takes one, also one that fails before it
-    /// starts anything: so the ranks stay in step.
+    /// Returns the context and tag of the next collective call. Every call takes a tag, even a call that
+    /// fails before it starts anything, so that the ranks keep counting alike.
     #[inline]
     pub(crate) fn next_place(&self) -> Place {
         let number = self.shared.collectives.fetch_add(1, Ordering::Relaxed);
         Place { context: self.context(Space::Collective), tag: (number & i32::MAX as u32) as i32 }
     }
 
-    /// The place of the next persistent collective operation: of its first round.
+    /// Returns the context of the next persistent collective operation and the tag of its first round.
     pub(crate) fn next_persistent_place(&self) -> Place {
         let number = self.shared.persistent.fetch_add(1, Ordering::Relaxed);
         let tag = (number % (i32::MAX / ROUNDS) as u32) as i32 * ROUNDS;
         Place { context: self.context(Space::Persistent), tag }
     }
 
-    /// The place of calls among a part of the ranks that agree on a tag.
+    /// Returns the context and tag of a call among some of the ranks, which agree on `tag`.
     pub(crate) fn part_place(&self, tag: i32) -> Place {
         Place { context: self.context(Space::Part), tag }
     }
 
-    // ---- the door: ranks of the communicator outside, of the world inside ----
+    // ---- translation between ranks of the communicator and ranks of the world ----
 
-    /// The world rank of `rank`.
+    /// Returns the world rank of `rank`.
     #[inline]
     pub(crate) fn world_rank(
         &self,
@@ -196,19 +194,19 @@ impl Communicator {
         self.shared.peers.world_rank(rank, argument, kind)
     }
 
-    /// A source as the exchange knows it.
+    /// Translates a source into ranks of the world.
     #[inline]
     pub(crate) fn world_source(&self, source: Source) -> Result<Source> {
         self.shared.peers.world_source(source)
     }
 
-    /// A status of the exchange, as this communicator's.
+    /// Translates the source of a status into a rank of this communicator.
     #[inline]
     pub(crate) fn local(&self, status: Status) -> Result<Status> {
         self.shared.peers.status(status)
     }
 
-    /// A result of the exchange, as this communicator's.
+    /// Translates the status of an operation that is already complete.
     #[inline]
     pub(crate) fn local_start(&self, started: Operation) -> Result<Operation> {
         match started {
@@ -228,12 +226,13 @@ impl Communicator {
         self.shared.peers.check(rank, argument, kind)
     }
 
-    // ---- the one way to start something ----
+    // ---- the one way to start an operation ----
 
+    /// Starts a send of `layout` to rank `dest` in one of the message spaces.
+    ///
     /// # Safety
     ///
-    /// - `layout` describes memory that is readable and unchanged until the send is complete or
-    ///   detached.
+    /// - The memory of `layout` is readable and unchanged until the send is complete or detached.
     pub(crate) unsafe fn start_send(
         &self,
         layout: &LayoutRef<'_>,
@@ -245,15 +244,18 @@ impl Communicator {
         check_tag(tag)?;
         let bytes = layout.plan.packed_bytes(layout.count)?;
         let label = Label { context: self.context(space), tag, bytes, types: OF_LAYOUT };
-        // SAFETY: the memory is the caller's promise, the size is the plan's own.
+        // SAFETY: the caller keeps the memory of `layout` readable and unchanged until the send is complete
+        // or detached (condition of `# Safety`); `label.bytes` is the packed size of `layout`.
         let started = unsafe { self.shared.endpoint.send(layout, label, dest)? };
         self.local_start(started)
     }
 
+    /// Starts a receive into `layout` in one of the message spaces.
+    ///
     /// # Safety
     ///
-    /// - `layout` describes memory that is writable and nobody else's until the receive is
-    ///   complete or detached.
+    /// - Until the receive is complete or detached, the memory of `layout` is writable and nobody else
+    ///   accesses it.
     pub(crate) unsafe fn start_receive(
         &self,
         layout: &LayoutRef<'_>,
@@ -264,7 +266,8 @@ impl Communicator {
         let source = self.world_source(source)?;
         check_receive_tag(tag)?;
         let posting = Posting::new(*layout, self.context(space), source, tag)?;
-        // SAFETY: the memory is the caller's promise, the size is the plan's own.
+        // SAFETY: the caller keeps the memory of `layout` writable, for this receive only, until the receive
+        // is complete or detached (condition of `# Safety`); `Posting::new` takes the capacity from the plan.
         let started = unsafe { self.shared.endpoint.receive(&posting)? };
         self.local_start(started)
     }
@@ -276,20 +279,24 @@ impl Communicator {
         }
     }
 
-    /// The status of a pending operation if it is complete.
+    /// Returns the status of an operation if it is complete.
     pub(crate) fn test(&self, id: u64) -> Result<Option<Status>> {
         self.shared.endpoint.test(id)?.map(|status| self.local(status)).transpose()
     }
 
     // ---- blocking calls ----
 
-    /// Sends `count` elements of `plan`'s type that lie in `buf` to rank `dest`.
+    /// Sends `count` elements of `plan`'s type from `buf` to rank `dest`.
     ///
-    /// Returns when `buf` may be changed again, which can be before the message is received.
+    /// Returns when the program may change `buf` again. The message may not have been received by then.
     ///
     /// # Errors
-    /// A rank, tag or count outside its domain, or a buffer that does not hold the elements:
-    /// nothing is sent then. [`ErrorKind::ProcAborted`] when a rank has died.
+    /// - [`ErrorKind::Rank`] if `dest` is not a rank of the communicator.
+    /// - [`ErrorKind::Tag`] if `tag` is negative.
+    /// - [`ErrorKind::Engine`] if `buf` does not hold the elements, or if the packed size exceeds 64 bits.
+    /// - [`ErrorKind::ProcAborted`] if a rank has died.
+    ///
+    /// With the first three errors, nothing is sent.
     #[doc(alias = "MPI_Send")]
     pub fn send<T: NoUninit>(
         &self,
@@ -302,11 +309,11 @@ impl Communicator {
         self.send_at(buf, 0, plan, count, dest, tag)
     }
 
-    /// [`send`](Self::send) with the type's displacement 0 at byte `origin` of the buffer, for
-    /// types that reach below it.
+    /// Sends like [`send`](Self::send), with the type's displacement 0 at byte `origin` of the buffer. Types
+    /// with negative displacements need this.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// Returns the errors of [`send`](Self::send).
     #[doc(alias = "MPI_Send")]
     pub fn send_at<T: NoUninit>(
         &self,
@@ -318,8 +325,8 @@ impl Communicator {
         tag: i32,
     ) -> Result<()> {
         let layout = readable(buf, origin, plan, count, "buf")?;
-        // SAFETY: the slice is borrowed until the wait below returns, after which the operation
-        // is complete or detached.
+        // SAFETY: `buf` holds the elements (`readable` has checked this) and is borrowed until `finish`
+        // returns; then the operation is complete or detached.
         let started = unsafe { self.start_send(&layout, dest, tag, Space::User)? };
         self.finish(started)?;
         Ok(())
@@ -328,10 +335,11 @@ impl Communicator {
     /// Receives at most `count` elements of `plan`'s type into `buf`.
     ///
     /// # Errors
-    /// As [`send`](Self::send); [`ErrorKind::Truncated`] for a message longer than the receive,
-    /// which is consumed, and of which at most what fits has been written. Where types are compared
-    /// (`TYPEPACK_CHECK_TYPES=1`), [`ErrorKind::Type`] for a message of other types than as many
-    /// bytes of the receive, which is consumed, and of which nothing has been written.
+    /// - The errors of [`send`](Self::send), for `source` instead of `dest`.
+    /// - [`ErrorKind::Truncated`] if the message is longer than the receive. The receive consumes the message
+    ///   and has written at most the bytes that fit.
+    /// - [`ErrorKind::Type`] if types are checked (`TYPEPACK_CHECK_TYPES=1`) and the message's basic types
+    ///   differ from the receive's. The receive consumes the message and has written nothing.
     #[doc(alias = "MPI_Recv")]
     pub fn recv<T: NoUninit + AnyBitPattern>(
         &self,
@@ -344,10 +352,10 @@ impl Communicator {
         self.recv_at(buf, 0, plan, count, source, tag)
     }
 
-    /// [`recv`](Self::recv) with the type's displacement 0 at byte `origin` of the buffer.
+    /// Receives like [`recv`](Self::recv), with the type's displacement 0 at byte `origin` of the buffer.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Returns the errors of [`recv`](Self::recv).
     #[doc(alias = "MPI_Recv")]
     pub fn recv_at<T: NoUninit + AnyBitPattern>(
         &self,
@@ -363,16 +371,17 @@ impl Communicator {
         let source = self.world_source(source)?;
         check_receive_tag(tag)?;
         let posting = Posting::new(layout, self.context(Space::User), source, tag)?;
-        // SAFETY: the slice is mutably borrowed until the call returns, after which the operation
-        // is complete or detached; the size is the plan's own.
+        // SAFETY: `buf` holds the elements (`writable` has checked this) and is mutably borrowed until
+        // `receive_now` returns; then the operation is complete or detached. `Posting::new` takes the
+        // capacity from the plan.
         let status = unsafe { self.shared.endpoint.receive_now(&posting)? };
         self.local(status)
     }
 
-    /// Sends and receives at once; neither waits for the other.
+    /// Sends and receives at the same time; neither waits for the other.
     ///
     /// # Errors
-    /// As [`send`](Self::send) and [`recv`](Self::recv).
+    /// Returns the errors of [`send`](Self::send) and [`recv`](Self::recv).
     #[doc(alias = "MPI_Sendrecv")]
     #[expect(clippy::too_many_arguments, reason = "the argument list of the standard")]
     pub fn sendrecv<S: NoUninit, T: NoUninit + AnyBitPattern>(
@@ -392,11 +401,12 @@ impl Communicator {
         let incoming = writable(recv_buf, 0, recv_plan, recv_count, "recv_buf")?;
         self.check_rank(dest, "dest", ErrorKind::Rank)?;
         check_tag(send_tag)?;
-        // SAFETY: both slices are borrowed until both waits below have returned, after which the
-        // operations are complete or detached; the borrows are disjoint.
+        // SAFETY: `recv_buf` holds the elements (`writable` has checked this) and is mutably borrowed for the
+        // whole call; before the call returns, `finish` completes the receive or `detach` detaches it.
         let receive =
             unsafe { self.start_receive(&incoming, source.into(), recv_tag.into(), Space::User)? };
-        // SAFETY: as above.
+        // SAFETY: `send_buf` holds the elements (`readable` has checked this) and is borrowed for the whole
+        // call; `finish` completes or detaches the send before the call returns.
         let sent = unsafe { self.start_send(&outgoing, dest, send_tag, Space::User) }
             .and_then(|started| self.finish(started));
         if let (Err(_), Operation::Pending(id)) = (&sent, &receive) {
@@ -406,20 +416,21 @@ impl Communicator {
         self.finish(receive)
     }
 
-    /// Waits for a message that a receive with these arguments would match, and leaves it.
+    /// Waits for a message that a receive with these arguments would match. The message stays in its queue.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Returns [`ErrorKind::Rank`] if `source` is not a rank of the communicator, [`ErrorKind::Tag`] if `tag`
+    /// is negative, and [`ErrorKind::ProcAborted`] if a rank has died.
     #[doc(alias = "MPI_Probe")]
     pub fn probe(&self, source: impl Into<Source>, tag: impl Into<Tag>) -> Result<Status> {
         let found = self.look(source.into(), tag.into(), true)?;
         found.ok_or_else(|| Error::new(ErrorKind::Internal, "probe", "no message was found"))
     }
 
-    /// The message that a receive with these arguments would match now, if there is one.
+    /// Returns the message that a receive with these arguments would match now, or `None`.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Returns the errors of [`probe`](Self::probe).
     #[doc(alias = "MPI_Iprobe")]
     pub fn iprobe(&self, source: impl Into<Source>, tag: impl Into<Tag>) -> Result<Option<Status>> {
         self.look(source.into(), tag.into(), false)
@@ -432,17 +443,17 @@ impl Communicator {
         found.map(|status| self.local(status)).transpose()
     }
 
-    /// One turn of the progress engine, for long computations between calls.
+    /// Runs one turn of the progress engine. Long computations call this between other calls.
     ///
     /// # Errors
-    /// [`ErrorKind::ProcAborted`] when a rank has died.
+    /// Returns [`ErrorKind::ProcAborted`] if a rank has died.
     pub fn progress(&self) -> Result<()> {
         self.shared.endpoint.progress()
     }
 }
 
 pub(crate) fn check_tag(tag: i32) -> Result<()> {
-    // The upper bound is that of the type: TAG_UB is i32::MAX.
+    // There is no check of the upper bound, because TAG_UB is i32::MAX.
     if tag >= 0 {
         return Ok(());
     }
@@ -456,7 +467,7 @@ fn check_receive_tag(tag: Tag) -> Result<()> {
     }
 }
 
-/// The layout of `count` elements in a slice, checked against its bounds.
+/// Returns the layout of `count` elements in a slice that is read, after a check that the slice holds them.
 pub(crate) fn readable<'a, T: NoUninit>(
     buf: &[T],
     origin: usize,
@@ -469,7 +480,8 @@ pub(crate) fn readable<'a, T: NoUninit>(
     Ok(LayoutRef { origin, plan, count })
 }
 
-/// The same for a slice that is written to.
+/// Returns the layout of `count` elements in a slice that is written, after a check that the slice holds
+/// them.
 pub(crate) fn writable<'a, T: NoUninit + AnyBitPattern>(
     buf: &mut [T],
     origin: usize,

@@ -1,47 +1,47 @@
-//! The door of a communicator: whose ranks its calls name, and which ranks of the world these are.
+//! Translates between the ranks that a communicator's calls name and ranks of the world.
 //!
-//! `mod.rs` asks it for every destination, source, root and status; below this room every rank is one
-//! of the world. In an ordinary communicator calls name the ranks of its own group. Between two groups
-//! they name the ranks of the other one: a rank then is in the local group, and everybody whom it
-//! sends to or hears from is in the remote group.
+//! `mod.rs` calls this file for every destination, source, root and status. The modules below `comm/` know
+//! only ranks of the world. The calls of an intracommunicator name ranks of its own group. The calls of an
+//! intercommunicator name ranks of the remote group: this process is in the local group, and all its
+//! destinations and sources are in the remote group.
 //!
-//! Invariant: this process is a member of the local group, as `rank`.
+//! Invariant: this process is member `rank` of the local group.
 
 use super::group::Group;
 use crate::message::{Source, Status};
 use crate::{Error, ErrorKind, Result};
 
-/// The groups of a communicator, and this process's place.
+/// The groups of a communicator, and this process's rank.
 #[derive(Clone, Debug)]
 pub(super) struct Peers {
     local: Group,
     /// This process's rank in the local group.
     rank: usize,
-    /// Whose ranks calls name, if these are not the local ones.
+    /// The group whose ranks calls name, if it is not the local group.
     remote: Option<Group>,
 }
 
 impl Peers {
-    /// All `size` ranks of the world, of which this process is `rank`.
+    /// Returns the peers of the world: `size` ranks, of which this process is `rank`.
     pub(super) fn world(size: usize, rank: usize) -> Self {
         debug_assert!(rank < size);
         Self { local: Group::world(size), rank, remote: None }
     }
 
-    /// Rank `world` of the world, which is this process, alone.
+    /// Returns the peers of a communicator that contains only this process, rank `world` of the world.
     pub(super) fn single(world: usize) -> Self {
         Self { local: Group::single(world), rank: 0, remote: None }
     }
 
-    /// Ranks that name each other; `None` if this process, rank `world` of the world, is not one of
-    /// them.
+    /// Returns the peers of an intracommunicator, or `None` if this process, rank `world` of the world, is
+    /// not in the group.
     pub(super) fn within(local: Group, world: usize) -> Option<Self> {
         let rank = local.rank_of(world)?;
         Some(Self { local, rank, remote: None })
     }
 
-    /// Ranks that name those of `remote`, which has other members; `None` if this process is not one of
-    /// `local`.
+    /// Returns the peers of an intercommunicator, or `None` if this process, rank `world` of the world, is
+    /// not in `local`. The two groups have no common member.
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "communicators between groups come with MPI_Intercomm_create")
@@ -50,28 +50,28 @@ impl Peers {
         Some(Self { remote: Some(remote), ..Self::within(local, world)? })
     }
 
-    /// This process's rank in the local group.
+    /// Returns this process's rank in the local group.
     #[inline]
     pub(super) fn rank(&self) -> usize {
         self.rank
     }
 
-    /// The ranks that make the communicator's collective calls with this process.
+    /// Returns the local group.
     #[inline]
     pub(super) fn local(&self) -> &Group {
         &self.local
     }
 
-    /// The ranks that calls name.
+    /// Returns the group whose ranks calls name.
     #[inline]
     fn named(&self) -> &Group {
         self.remote.as_ref().unwrap_or(&self.local)
     }
 
-    /// The world rank of a rank that a call names.
+    /// Returns the world rank of a rank that a call names.
     ///
     /// # Errors
-    /// There is no such rank: an error of this kind about this argument.
+    /// Returns an error of kind `kind` about `argument` if the group has no such rank.
     #[inline]
     pub(super) fn world_rank(
         &self,
@@ -85,10 +85,10 @@ impl Peers {
         }
     }
 
-    /// A source that a call names, as the message engine knows it.
+    /// Translates a source that a call names into ranks of the world.
     ///
     /// # Errors
-    /// There is no such rank.
+    /// Returns `ErrorKind::Rank` if the group has no such rank.
     #[inline]
     pub(super) fn world_source(&self, source: Source) -> Result<Source> {
         Ok(match source {
@@ -97,10 +97,10 @@ impl Peers {
         })
     }
 
-    /// A status of the message engine, with the rank that calls name.
+    /// Translates the source of a status into the rank that calls name.
     ///
     /// # Errors
-    /// The message is from a rank that has nothing to do with this communicator.
+    /// Returns `ErrorKind::Other` if the sender is not in the group.
     #[inline]
     pub(super) fn status(&self, status: Status) -> Result<Status> {
         match self.named().rank_of(status.source) {
@@ -109,10 +109,10 @@ impl Peers {
         }
     }
 
-    /// Whether calls can name this rank.
+    /// Checks that the group has rank `rank`.
     ///
     /// # Errors
-    /// They cannot: an error of this kind about this argument.
+    /// Returns an error of kind `kind` about `argument` if the group has no such rank.
     pub(super) fn check(&self, rank: usize, argument: &'static str, kind: ErrorKind) -> Result<()> {
         self.world_rank(rank, argument, kind).map(|_| ())
     }
@@ -125,8 +125,8 @@ impl Peers {
     }
 }
 
-/// A message in a context of ours from a rank that is not in the group: only a program that writes
-/// the segment at will sends that.
+/// The error for a message from a rank that is not in the group. Only a rank that overwrites the segment can
+/// send such a message.
 #[cold]
 fn stranger(world: usize) -> Error {
     let detail = format!("rank {world} of the world, no member of the communicator, has sent it");
@@ -137,7 +137,7 @@ fn stranger(world: usize) -> Error {
 mod tests {
     use super::*;
 
-    /// The local group is ranks 4, 1 and 2 of the world, the remote one 7 and 0.
+    /// Returns a local group of the world ranks 4, 1 and 2, and a remote group of the world ranks 7 and 0.
     fn groups() -> (Group, Group) {
         let world = Group::world(8);
         let include =
@@ -170,16 +170,16 @@ mod tests {
         assert!(Peers::between(local.clone(), remote.clone(), 7).is_none());
         let here = Peers::between(local.clone(), remote.clone(), 2).expect("a member");
         let there = Peers::between(remote, local, 0).expect("a member");
-        // Own ranks are those of the local group, named ones those of the remote group.
+        // `rank()` is a rank of the local group; calls name ranks of the remote group.
         assert_eq!((here.rank(), here.local().size(), there.rank()), (2, 3, 1));
         assert_eq!(here.world_rank(0, "dest", ErrorKind::Rank), Ok(7));
         assert_eq!(there.world_rank(0, "dest", ErrorKind::Rank), Ok(4));
         assert_eq!(there.world_rank(2, "dest", ErrorKind::Rank), Ok(2));
         assert_eq!(here.world_source(Source::Rank(1)), Ok(Source::Rank(0)));
-        // What rank 2 of the local group sends to rank 1 of the remote one comes from rank 2.
+        // Rank 1 of the remote group gets a message of rank 2 of the local group with source 2.
         assert_eq!(here.world_rank(1, "dest", ErrorKind::Rank), Ok(0));
         assert_eq!(there.status(status(2)).expect("a peer").source, 2);
-        // Nobody hears from the own group.
+        // A message from this rank's own group is an error.
         assert_eq!(here.status(status(4)).expect_err("a stranger").kind(), ErrorKind::Other);
         assert!(here.check(1, "dest", ErrorKind::Rank).is_ok());
         let error = here.check(2, "dest", ErrorKind::Rank).expect_err("no rank");

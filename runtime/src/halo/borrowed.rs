@@ -1,7 +1,7 @@
-//! Exchanges of memory that is not ours: plain slices and, with the feature `ndarray`, views.
+//! Exchanges of memory that the caller owns: slices and, with the feature `ndarray`, views.
 //!
-//! A guard that could be leaked must not hold borrowed memory, so there is none: the exchange lives
-//! inside one call, around a closure that works on the [`Interior`].
+//! A program can leak a guard, so a guard must not hold borrowed memory. These calls have no guard: the
+//! exchange lives inside one call, around a closure that computes on the [`Interior`].
 //!
 //! Invariant: the exchange is complete before the call ends in any way, by return, error or panic.
 
@@ -16,7 +16,7 @@ struct Completing<'a>(&'a Pending);
 
 impl Drop for Completing<'_> {
     fn drop(&mut self) {
-        // The result is kept in the operation; where nobody asks for it, there is a panic to report.
+        // The operation keeps the result, and the caller reads it unless `compute` has panicked.
         let _kept = self.0.complete();
     }
 }
@@ -24,12 +24,13 @@ impl Drop for Completing<'_> {
 impl<T: Element, const N: usize> Halo<T, N> {
     /// Exchanges the halos of plain arrays while `compute` works on their interiors.
     ///
-    /// Each array holds `shape[d] + 2 * width` values along dimension `d`, C order.
+    /// Each array holds `shape[d] + 2 * width` values along dimension `d`, in C order.
     ///
     /// # Errors
     ///
-    /// When the number of arrays or the length of one is not the plan's (`compute` is not called
-    /// then), or when another rank has died.
+    /// Returns `ErrorKind::Argument` if the number of arrays is not the plan's number of fields,
+    /// `ErrorKind::Buffer` if an array has not the plan's length, and `ErrorKind::ProcAborted` if another
+    /// rank has died. With the first two errors, `compute` is not called.
     ///
     /// ```
     /// use typepack::halo::{Halo, Stencil};
@@ -40,7 +41,7 @@ impl<T: Element, const N: usize> Halo<T, N> {
     /// let mut array = [0, 7, 8, 9, 0];
     /// let middle = halo.exchange_slices_with(&mut [&mut array], |inner| inner.cells(0, [1], 1)[0])?;
     /// assert_eq!(middle, 8);
-    /// assert_eq!(array, [9, 7, 8, 9, 7]); // with one rank its own cells come round
+    /// assert_eq!(array, [9, 7, 8, 9, 7]); // a single rank is its own neighbour
     /// # Ok::<(), typepack::Error>(())
     /// ```
     pub fn exchange_slices_with<R>(
@@ -62,8 +63,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
             }
         }
         let starts = arrays.iter_mut().map(|array| array.as_mut_ptr()).collect();
-        // SAFETY: each array has the plan's number of values (checked above), and all are borrowed
-        // mutably, hence disjoint, for the whole call.
+        // SAFETY: each array has `block.len()` values (checked above). All arrays are mutably borrowed for
+        // the whole call, so they are disjoint and nobody else accesses them.
         unsafe { self.exchange_raw_with(starts, compute) }
     }
 
@@ -71,9 +72,10 @@ impl<T: Element, const N: usize> Halo<T, N> {
     ///
     /// # Errors
     ///
-    /// When the number of views is not the plan's, when the shape of one is not `shape + 2 * width`
-    /// or its layout not standard (C order without gaps; `compute` is not called then), or when
-    /// another rank has died.
+    /// Returns `ErrorKind::Argument` if the number of views is not the plan's number of fields. Returns
+    /// `ErrorKind::Buffer` if the shape of a view is not `shape + 2 * width`, or if its layout is not
+    /// standard (C order without gaps). Returns `ErrorKind::ProcAborted` if another rank has died. With the
+    /// first two errors, `compute` is not called.
     #[cfg(feature = "ndarray")]
     pub fn exchange_with<D: ndarray::Dimension, R>(
         &self,
@@ -95,28 +97,34 @@ impl<T: Element, const N: usize> Halo<T, N> {
             return Err(Error::new(ErrorKind::Buffer, "views", wrong));
         }
         let starts = views.iter_mut().map(|view| view.as_mut_ptr()).collect();
-        // SAFETY: each view has the plan's shape in standard layout (checked above), and views that
-        // exist at once are disjoint; they are borrowed mutably for the whole call.
+        // SAFETY: each view has the plan's shape in standard layout (checked above), so it has `block.len()`
+        // values from its first. All views are mutably borrowed for the whole call, so they are disjoint and
+        // nobody else accesses them.
         unsafe { self.exchange_raw_with(starts, compute) }
     }
 
+    /// Exchanges the halos of arrays anywhere in memory while `compute` works on their interiors.
+    ///
     /// # Safety
     ///
-    /// - Each of `starts` is the first value of an array of `block.len()` values, and no two
+    /// - Each of `starts` is the first value of an array of `block.len()` values, and no two arrays
     ///   overlap.
-    /// - Until the call ends nobody else touches the arrays.
+    /// - Until the call ends, nobody else accesses the arrays.
     unsafe fn exchange_raw_with<R>(
         &self,
         starts: Vec<*mut T>,
         compute: impl FnOnce(&mut Interior<'_, T, N>) -> R,
     ) -> Result<R> {
         self.check_fields(starts.len())?;
-        // SAFETY: the arrays are the caller's promise; `completing` completes the exchange before
-        // this call ends, also when `compute` panics, and `compute` touches what `Interior` allows.
+        // SAFETY: `starts` has one entry per field (checked above), and the arrays are valid and disjoint
+        // (first condition of `# Safety`). `completing` completes the exchange before this call ends, even if
+        // `compute` panics. Until then only `compute` accesses the arrays (second condition), and `Interior`
+        // gives it no cell that a message writes, and no mutable cell that a message reads.
         let pending = unsafe { self.post(&starts)? };
         let completing = Completing(&pending);
-        // SAFETY: the arrays are the caller's promise; the messages are `post`'s, whose boxes
-        // `geometry.rs` puts within `width` of the surface and into the halo.
+        // SAFETY: the arrays are valid, disjoint and used by nobody else (both conditions of `# Safety`). The
+        // messages come from `post`: `geometry.rs` places send boxes within `width` cells of the surface and
+        // receive boxes in the halo.
         let mut interior = unsafe { Interior::new(self.block, starts, &pending) };
         let result = compute(&mut interior);
         drop(completing);

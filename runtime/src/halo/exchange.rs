@@ -1,13 +1,13 @@
-//! An exchange that is under way: the guard over its fields, and the operation itself.
+//! An exchange that is under way: the operation, and the guard over its fields.
 //!
-//! `plan.rs` starts it; the caller computes on [`Interior`] (`interior.rs`) and then waits.
+//! `plan.rs` starts an exchange. The caller computes on the [`Interior`] (`interior.rs`) and then waits.
 //!
 //! Invariants:
-//! - [`Pending`] owns the operations of one exchange; whoever completes it first (the guard's `wait`
-//!   or drop, or a field after a leaked guard) completes it for all.
-//! - Once it is complete, well or badly, no message touches the memory any more: that is what the
-//!   waiting calls of `comm/raw.rs` promise.
-//! - The guard holds a share of each field's memory, which goes with it if it is leaked.
+//! - [`Pending`] owns the operations of one exchange. The guard's `wait`, the guard's drop, or a field whose
+//!   guard was leaked completes the exchange; the first of them completes it for all.
+//! - After completion, with or without an error, no message accesses the memory. The waiting calls of
+//!   `comm/raw.rs` guarantee this.
+//! - The guard shares the ownership of each field's memory. If the guard is leaked, the memory is leaked too.
 
 use std::fmt;
 use std::mem;
@@ -35,11 +35,11 @@ impl Pending {
         Self { messages, state: Mutex::new(State::Running(operations)) }
     }
 
-    /// Waits for all messages; afterwards, whatever the result, none touches memory. Every later
-    /// call gives the same result.
+    /// Waits for all messages. After the call, with or without an error, no message accesses the memory.
+    /// Every later call returns the same result.
     pub(super) fn complete(&self) -> Result<()> {
-        // A panic below leaves `Ended`; it can only come from under the endpoint's lock, and then
-        // no message moves any more.
+        // A panic below leaves `Ended`. Only code under the endpoint's lock can panic, and after such a panic
+        // no message moves.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *state {
             State::Ended(result) => result.clone(),
@@ -54,16 +54,16 @@ impl Pending {
         }
     }
 
-    /// One progress turn.
+    /// Runs one turn of the progress engine.
     pub(super) fn progress(&self) -> Result<()> {
         self.messages.progress()
     }
 }
 
-/// A halo exchange under way, from [`Halo::start`](super::Halo::start).
+/// A halo exchange that is under way, from [`Halo::start`](super::Halo::start).
 ///
-/// The fields are borrowed until [`wait`](Exchange::wait) or drop, which both complete the
-/// exchange; their owned cells can be worked on meanwhile through [`interior`](Exchange::interior).
+/// The exchange borrows the fields until [`wait`](Exchange::wait) or drop; both complete the exchange. The
+/// program can work on the owned cells through [`interior`](Exchange::interior) until then.
 #[must_use = "dropping an exchange waits for it at once"]
 pub struct Exchange<'a, T: Element, const N: usize> {
     fields: &'a mut [Field<T, N>],
@@ -72,7 +72,7 @@ pub struct Exchange<'a, T: Element, const N: usize> {
 }
 
 impl<'a, T: Element, const N: usize> Exchange<'a, T, N> {
-    /// Takes charge of messages that have been started on all of `fields`.
+    /// Makes a guard for messages that have been started on all of `fields`.
     pub(super) fn new(fields: &'a mut [Field<T, N>], pending: Pending) -> Self {
         let pending = Arc::new(pending);
         let storages = fields.iter().map(|field| field.storage().clone()).collect();
@@ -82,24 +82,24 @@ impl<'a, T: Element, const N: usize> Exchange<'a, T, N> {
         Self { fields, pending, storages }
     }
 
-    /// The cells that may be read and written while messages are under way.
+    /// Returns the cells that the program may read and write while messages are under way.
     pub fn interior(&mut self) -> Interior<'_, T, N> {
         let block = self.fields[0].block();
         let starts = self.storages.iter().map(|storage| storage.start()).collect();
         // SAFETY:
-        // - Each storage holds `block.len()` values (all fields of an exchange have one block), is
-        //   an allocation of its own, and is kept by `self`, which the result borrows.
-        // - The fields are mutably borrowed by `self`, and `self` by the result.
-        // - The messages are those of `Halo::post` with this block's faces, and `geometry.rs` puts
-        //   send boxes within `width` of the surface and receive boxes into the halo.
+        // - Each storage is a separate allocation of `block.len()` values, because all fields of an exchange
+        //   have the same block. `self` keeps the storages alive, and the result borrows `self`.
+        // - `self` mutably borrows the fields, and the result mutably borrows `self`.
+        // - The messages come from `Halo::post` with this block's faces: `geometry.rs` places send boxes
+        //   within `width` cells of the surface and receive boxes in the halo.
         unsafe { Interior::new(block, starts, &self.pending) }
     }
 
-    /// Waits until all halos are filled and all sent cells are free again.
+    /// Waits until all halos are filled and the program may change the sent cells again.
     ///
     /// # Errors
     ///
-    /// When another rank has died; the halos are not all filled then.
+    /// Returns `ErrorKind::ProcAborted` if another rank has died. Some halos are not filled then.
     pub fn wait(self) -> Result<()> {
         let result = self.pending.complete();
         for field in self.fields.iter_mut() {
@@ -111,8 +111,7 @@ impl<'a, T: Element, const N: usize> Exchange<'a, T, N> {
 
 impl<T: Element, const N: usize> Drop for Exchange<'_, T, N> {
     fn drop(&mut self) {
-        // A failure is not lost: the fields keep the operation, and report it when they are
-        // settled or exchanged next.
+        // After a failure the fields keep the operation, and `Field::settle` or the next exchange reports it.
         if self.pending.complete().is_ok() {
             for field in self.fields.iter_mut() {
                 field.set_pending(None);

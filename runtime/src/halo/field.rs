@@ -1,15 +1,15 @@
-//! A field over a block of a Cartesian grid, with its halo, in memory of its own.
+//! A field over a block of a Cartesian grid, with its halo, in its own memory.
 //!
-//! `plan.rs` exchanges the halos of fields; while that is under way `exchange.rs` holds them.
+//! `plan.rs` exchanges the halos of fields. `exchange.rs` borrows the fields during an exchange.
 //!
 //! Invariants:
-//! - The memory is reached only through a raw pointer, so that the messages of an exchange that is
-//!   under way may read and write it without meeting a reference.
-//! - No reference to the memory is handed out while messages are under way. An [`Exchange`] borrows
-//!   its fields mutably; if it is leaked ([`std::mem::forget`]) the field still knows the
-//!   operation and completes it before it hands out anything.
-//! - The memory is shared with the operation: a field dropped after such a leak frees nothing that
-//!   a message still needs.
+//! - A field accesses its memory only through a raw pointer, so that messages can read and write the memory
+//!   without conflict with a reference.
+//! - A field returns no reference to its memory while messages are under way. An [`Exchange`] mutably borrows
+//!   its fields. If the exchange is leaked ([`std::mem::forget`]), the field still knows the operation and
+//!   completes it before it returns a reference.
+//! - The field shares the ownership of its memory with the operation. If a field is dropped after such a
+//!   leak, the memory that messages still need stays allocated.
 //!
 //! [`Exchange`]: super::Exchange
 
@@ -28,11 +28,11 @@ use crate::memory;
 
 /// A type whose values can be cells of a field.
 ///
-/// [`datatype`](Element::datatype) must describe exactly one value: its extent is
-/// `size_of::<Self>()` and it covers no byte outside. [`Halo::new`](super::Halo::new) checks that,
-/// so a wrong implementation is an error and never unsound.
+/// [`datatype`](Element::datatype) must describe exactly one value: its extent is `size_of::<Self>()`, and it
+/// covers no byte outside the value. [`Halo::new`](super::Halo::new) checks this, so a wrong implementation
+/// is an error and not unsound.
 pub trait Element: Pod {
-    /// The datatype of one value.
+    /// Returns the datatype of one value.
     fn datatype() -> Datatype;
 }
 
@@ -52,21 +52,22 @@ elements! {
     u8 => U8, u16 => U16, u32 => U32, u64 => U64,
 }
 
-/// Zero-initialised memory for values, aligned to a cache line, as rows pack best; other ranks copy
-/// their halos straight out of it.
+/// Zero-initialised memory for values, from which other ranks copy their halos directly. It is aligned to a
+/// cache line, because aligned rows pack fastest.
 pub(super) struct Storage<T> {
     block: memory::Block,
     values: PhantomData<T>,
 }
 
-// SAFETY: a `Storage` is an allocation without any aliasing rule of its own; who may touch it when
-// is decided by `Field` and `Exchange`, whose accessors follow the rules of `&` and `&mut`.
+// SAFETY: a `Storage` is a plain allocation of `T: Send` values. `Field` and `Exchange` control all accesses:
+// their accessors need `&self` to read and `&mut self` to write.
 unsafe impl<T: Send> Send for Storage<T> {}
-// SAFETY: as above; a shared `Storage` only gives its address away.
+// SAFETY: a shared `Storage` only returns its address; `Field` and `Exchange` control the accesses.
 unsafe impl<T: Sync> Sync for Storage<T> {}
 
 impl<T: Element> Storage<T> {
-    /// `len` is not 0 and its bytes fit `isize`: `Block::new` made sure.
+    /// Allocates `len` zero values. `Block::new` has checked that `len` is not 0 and that its bytes fit
+    /// `isize`.
     fn new(len: usize) -> Result<Self> {
         let layout = Layout::array::<T>(len).map_err(|_| no_memory(len, ""))?;
         if layout.size() == 0 {
@@ -88,60 +89,62 @@ fn no_memory(len: usize, why: &str) -> Error {
 
 /// A field over a block of cells with a halo around it.
 ///
-/// The memory holds `shape[d] + 2 * width` values along dimension `d`, C order (the last dimension
-/// is the fastest), and starts as all zeros. References to it include the halo.
+/// The memory holds `shape[d] + 2 * width` values along dimension `d`, in C order (the last dimension is the
+/// fastest). All values are 0 at first. Slices of the memory include the halo.
 pub struct Field<T: Element, const N: usize> {
     block: Block<N>,
     storage: Arc<Storage<T>>,
-    /// The last exchange, unless its guard has completed it and told how it went.
+    /// The last exchange, until its guard has completed it and reported its result.
     pending: Option<Arc<Pending>>,
 }
 
 impl<T: Element, const N: usize> Field<T, N> {
-    /// A field of zeros with `shape` owned cells and a halo of `width` cells on each side.
+    /// Makes a field of zeros with `shape` owned cells and a halo of `width` cells on each side.
     ///
     /// # Errors
     ///
-    /// When a dimension has no cell, when `width` is 0 or larger than an extent, or when there is
-    /// not enough memory.
+    /// Returns `ErrorKind::Argument` if a dimension has no cell, or if `width` is 0 or larger than an extent.
+    /// Returns `ErrorKind::NoMemory` if memory runs out.
     pub fn new(shape: [usize; N], width: usize) -> Result<Self> {
         let block = Block::new(shape, width, size_of::<T>())?;
         Ok(Self { block, storage: Arc::new(Storage::new(block.len())?), pending: None })
     }
 
-    /// Owned cells along each dimension.
+    /// Returns the number of owned cells along each dimension.
     pub fn shape(&self) -> [usize; N] {
         self.block.shape
     }
 
-    /// Cells of the halo on each side.
+    /// Returns the width of the halo in cells.
     pub fn width(&self) -> usize {
         self.block.width
     }
 
-    /// Values along each dimension of the memory, halo included.
+    /// Returns the number of values along each dimension of the memory, including the halo.
     pub fn padded_shape(&self) -> [usize; N] {
         self.block.padded()
     }
 
-    /// All values, halo included. An exchange whose guard was leaked is completed first.
+    /// Returns all values, including the halo. If the guard of an exchange was leaked, this call first
+    /// completes the exchange.
     pub fn as_slice(&self) -> &[T] {
         self.complete();
-        // SAFETY: the storage holds `len` initialised values. No message is under way (above), and
-        // none starts while the result lives: that takes `&mut self`.
+        // SAFETY: the storage holds `block.len()` initialised values. `complete` has ended all messages, and
+        // no message starts while the result lives, because starting an exchange needs `&mut self`.
         unsafe { std::slice::from_raw_parts(self.storage.start(), self.block.len()) }
     }
 
-    /// All values, halo included, for writing. An exchange whose guard was leaked is completed
-    /// first.
+    /// Returns all values, including the halo, for writing. If the guard of an exchange was leaked, this call
+    /// first completes the exchange.
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         self.complete();
-        // SAFETY: as in `as_slice`, and `&mut self` makes this the only reference.
+        // SAFETY: the storage holds `block.len()` initialised values, `complete` has ended all messages, and
+        // `&mut self` makes the result the only reference.
         unsafe { std::slice::from_raw_parts_mut(self.storage.start(), self.block.len()) }
     }
 
-    /// Position of a cell in [`as_slice`](Field::as_slice); `index` counts owned cells, so -1 is
-    /// the halo cell next to cell 0. `None` outside the halo.
+    /// Returns the position of a cell in [`as_slice`](Field::as_slice). `index` counts from the first owned
+    /// cell, so -1 is the halo cell next to cell 0. Returns `None` if the cell is outside the halo.
     pub fn position(&self, index: [isize; N]) -> Option<usize> {
         let padded = self.block.padded();
         let mut shifted = [0; N];
@@ -154,22 +157,22 @@ impl<T: Element, const N: usize> Field<T, N> {
         Some(self.block.position(shifted))
     }
 
-    /// Completes an exchange whose guard was leaked, and reports one whose guard was dropped and
-    /// that failed, once. There is nothing to settle after [`Exchange::wait`].
+    /// Completes an exchange whose guard was leaked or dropped, and reports its result once. A field needs no
+    /// settling after [`Exchange::wait`].
     ///
     /// # Errors
     ///
-    /// The error of the exchange, for example that another rank has died.
+    /// Returns the error of the exchange, for example `ErrorKind::ProcAborted` if another rank has died.
     ///
     /// [`Exchange::wait`]: super::Exchange::wait
     pub fn settle(&mut self) -> Result<()> {
         self.pending.take().map_or(Ok(()), |pending| pending.complete())
     }
 
-    /// Afterwards no message touches the memory.
+    /// Completes the last exchange. After the call, no message accesses the memory.
     fn complete(&self) {
         if let Some(pending) = &self.pending {
-            // Whether it went well is for `settle`, which `Halo::start` calls.
+            // `settle` reports the result; `Halo::start` calls `settle`.
             let _reported_by_settle = pending.complete();
         }
     }

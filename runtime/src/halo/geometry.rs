@@ -1,15 +1,16 @@
-//! Where the cells of an exchange lie: sides, boxes, and their datatypes.
+//! The geometry of an exchange: sides, boxes of cells, and the datatypes of the boxes.
 //!
-//! Pure arithmetic, before any rank or message: `plan.rs` takes the [`faces`] of a block, finds
-//! the neighbour of each [`Side`], and commits the datatypes; `interior.rs` uses [`Block`] to say
-//! which cells a computation may touch while messages are under way.
+//! This file only calculates; it knows no rank and no message. `plan.rs` takes the [`faces`] of a block,
+//! finds the neighbour at each [`Side`], and commits the datatypes. `interior.rs` uses [`Block`] to check
+//! which cells a computation may access while messages are under way.
 //!
 //! Invariants:
-//! - An array holds `shape[d] + 2 * width` elements along dimension `d`, C order: the last
-//!   dimension is the fastest, and by convention called x, the one before it y, then z, then w.
-//! - Receive boxes lie in the halo, send boxes in the owned cells; receive boxes of different sides
-//!   are disjoint (send boxes meet in the corners).
-//! - What a block sends towards `s` is what its neighbour at `s` receives from `s.opposite()`.
+//! - An array holds `shape[d] + 2 * width` elements along dimension `d`, in C order: the last dimension is
+//!   the fastest. The last dimension is called x, the dimension before it y, then z, then w.
+//! - Receive boxes lie in the halo, send boxes in the owned cells. Receive boxes of different sides are
+//!   disjoint; send boxes overlap in the corners.
+//! - The cells that a block sends towards side `s` are the cells that its neighbour at `s` receives from
+//!   `s.opposite()`.
 
 use std::fmt;
 
@@ -17,43 +18,44 @@ use typepack_engine::{Datatype, Order};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Which neighbours take part in an exchange.
+/// The set of neighbours that take part in an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stencil {
     /// The two neighbours along each dimension: 6 in three dimensions.
     Star,
-    /// Those across edges and corners too: 26 in three dimensions.
+    /// All neighbours, including those across edges and corners: 26 in three dimensions.
     Box,
 }
 
-/// The direction of a neighbour: -1, 0 or +1 along each dimension, not all 0.
+/// The direction of a neighbour: -1, 0 or +1 step along each dimension, not all 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Side<const N: usize>([i8; N]);
 
 impl<const N: usize> Side<N> {
-    /// The steps along each dimension, slowest dimension first.
+    /// Returns the steps along each dimension, slowest dimension first.
     pub fn steps(&self) -> [i8; N] {
         self.0
     }
 
-    /// The direction back.
+    /// Returns the opposite direction.
     #[must_use]
     pub fn opposite(&self) -> Self {
         Self(self.0.map(|step| -step))
     }
 
-    /// A number below 3^N that tells sides apart; message tags are made of it.
+    /// Returns the number of this side, below 3^N. Each side has another number, which is the tag of its
+    /// messages.
     pub fn index(&self) -> i32 {
         self.0.iter().fold(0, |number, &step| number * 3 + i32::from(step) + 1)
     }
 
-    /// All sides of a stencil in ascending order.
+    /// Returns all sides of a stencil in ascending order.
     fn all(stencil: Stencil) -> impl Iterator<Item = Self> {
         (0..3_usize.pow(N as u32)).filter_map(move |number| {
             let mut steps = [0_i8; N];
             let mut rest = number;
             for step in steps.iter_mut().rev() {
-                // 0, 1 or 2: fits.
+                // The remainder is 0, 1 or 2, so it fits `i8`.
                 *step = (rest % 3) as i8 - 1;
                 rest /= 3;
             }
@@ -68,7 +70,7 @@ impl<const N: usize> Side<N> {
 }
 
 impl<const N: usize> fmt::Display for Side<N> {
-    /// For example `-x` or `+z-y`.
+    /// Writes the side as in `-x` or `+z-y`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (dimension, &step) in self.0.iter().enumerate() {
             if step != 0 {
@@ -93,20 +95,20 @@ pub struct Region<const N: usize> {
 }
 
 impl<const N: usize> Region<N> {
-    /// Number of cells.
+    /// Returns the number of cells.
     pub fn cells(&self) -> usize {
         self.extent.iter().product()
     }
 }
 
-/// One neighbour's part of an exchange. What [`faces`] returns.
+/// One neighbour's part of an exchange. [`faces`] returns one per neighbour.
 #[derive(Clone, Debug)]
 pub struct Face<const N: usize> {
-    /// Where the neighbour is.
+    /// The direction of the neighbour.
     pub side: Side<N>,
-    /// The owned cells that it gets.
+    /// The owned cells that the neighbour gets.
     pub send_region: Region<N>,
-    /// The halo cells that it fills.
+    /// The halo cells that the neighbour fills.
     pub recv_region: Region<N>,
     /// [`Face::send_region`] as a subarray of the whole array.
     pub send: Datatype,
@@ -114,7 +116,7 @@ pub struct Face<const N: usize> {
     pub recv: Datatype,
 }
 
-/// The extents of one rank's block: owned cells and the halo around them.
+/// The size of one rank's block: the owned cells and the halo around them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block<const N: usize> {
     pub shape: [usize; N],
@@ -122,7 +124,7 @@ pub(super) struct Block<const N: usize> {
 }
 
 impl<const N: usize> Block<N> {
-    /// Checks a shape and a width; afterwards no product below overflows `isize` bytes.
+    /// Checks a shape and a width. For a checked block, no product in this file exceeds `isize::MAX` bytes.
     pub(super) fn new(shape: [usize; N], width: usize, element_bytes: usize) -> Result<Self> {
         if N == 0 || N > 8 {
             return Err(argument("shape", format!("has {N} dimensions, but 1 to 8 are possible")));
@@ -155,17 +157,17 @@ impl<const N: usize> Block<N> {
         Ok(Self { shape, width })
     }
 
-    /// Elements along each dimension of the array, halo included.
+    /// Returns the number of elements along each dimension of the array, including the halo.
     pub(super) fn padded(&self) -> [usize; N] {
         self.shape.map(|extent| extent + 2 * self.width)
     }
 
-    /// Elements of the array, halo included.
+    /// Returns the number of elements of the array, including the halo.
     pub(super) fn len(&self) -> usize {
         self.padded().iter().product()
     }
 
-    /// Position of a cell in the array; `index` counts from the array's first element.
+    /// Returns the position of a cell in the array. `index` counts from the array's first element.
     pub(super) fn position(&self, index: [usize; N]) -> usize {
         index.iter().zip(self.padded()).fold(0, |position, (&i, extent)| position * extent + i)
     }
@@ -178,7 +180,8 @@ impl<const N: usize> Block<N> {
         self.region(side, |extent, width, step| if step < 0 { 0 } else { extent + width })
     }
 
-    /// A box whose start along the dimensions that `side` steps in is given by `start`.
+    /// Returns the box of a side. `start` returns the first cell of the box along a dimension in which `side`
+    /// has a step.
     fn region(&self, side: Side<N>, start: impl Fn(usize, usize, i8) -> usize) -> Region<N> {
         let mut region = Region { start: [self.width; N], extent: self.shape };
         for (dimension, &step) in side.0.iter().enumerate() {
@@ -191,7 +194,7 @@ impl<const N: usize> Block<N> {
     }
 
     fn subarray(&self, region: &Region<N>, element: &Datatype) -> Result<Datatype> {
-        // Lossless: `new` made sure that products fit `isize`.
+        // Lossless: `new` has checked that all products fit `isize`.
         let wide = |values: [usize; N]| values.map(|value| value as i64);
         Ok(Datatype::subarray(
             &wide(self.padded()),
@@ -202,7 +205,7 @@ impl<const N: usize> Block<N> {
         )?)
     }
 
-    /// The faces of this block in ascending order of their sides.
+    /// Returns the faces of this block in ascending order of their sides.
     pub(super) fn faces(&self, stencil: Stencil, element: &Datatype) -> Result<Vec<Face<N>>> {
         Side::all(stencil)
             .map(|side| {
@@ -224,17 +227,17 @@ fn argument(name: &'static str, detail: String) -> Error {
     Error::new(ErrorKind::Argument, name, detail)
 }
 
-/// The send and receive datatypes of every face of a block.
+/// Returns the send and receive datatypes of every face of a block.
 ///
-/// `shape` counts the owned cells along each dimension (slowest first), `width` the halo's cells on
-/// each side; the array that the datatypes describe holds `shape[d] + 2 * width` elements along
-/// dimension `d`, each of type `element`, in C order. Use it where a halo exchange is built by hand;
-/// [`Halo`](super::Halo) does the rest.
+/// `shape` is the number of owned cells along each dimension (slowest dimension first), and `width` is the
+/// width of the halo on each side. The datatypes describe an array of `shape[d] + 2 * width` elements of type
+/// `element` along dimension `d`, in C order. Programs that build a halo exchange by hand use this function;
+/// [`Halo`](super::Halo) does the whole exchange.
 ///
 /// # Errors
 ///
-/// When a dimension has no cell, when `width` is 0 or larger than an extent, or when the array
-/// would not fit the address space.
+/// Returns `ErrorKind::Argument` if a dimension has no cell, if `width` is 0 or larger than an extent, or if
+/// the array does not fit the address space.
 ///
 /// ```
 /// use typepack::halo::{Stencil, faces};
@@ -252,7 +255,8 @@ pub fn faces<const N: usize>(
     stencil: Stencil,
     element: &Datatype,
 ) -> Result<Vec<Face<N>>> {
-    // The extent is at most i64::MAX; a negative or zero one cannot hold an element.
+    // The extent is at most i64::MAX. An extent of 0 or less counts as 1, so that the check of the size
+    // works.
     let bytes = usize::try_from(element.extent()).unwrap_or(0).max(1);
     Block::new(*shape, width, bytes)?.faces(stencil, element)
 }

@@ -1,27 +1,28 @@
 //! Cartesian grids of ranks (MPI-5.0 section 8.5).
 //!
-//! `coll/create.rs` gives the communicator its context, `halo/` and the user ask for neighbours. Ranks are
-//! never reordered: coordinates follow from the rank, row-major, the last dimension fastest.
+//! `coll/create.rs` makes the communicator of a grid. `halo/` and the user ask the grid for neighbours. A
+//! grid never reorders ranks: the coordinates follow from the rank in row-major order, the last dimension
+//! fastest.
 //!
-//! A periodic dimension of one rank makes that rank its own neighbour on both sides, one of two
-//! ranks makes both neighbours the same rank: who exchanges with both sides tells them apart by
-//! tag, not by rank.
+//! In a periodic dimension of one rank, the rank is its own neighbour on both sides. In a periodic dimension
+//! of two ranks, both neighbours are the same rank. So a program that exchanges with both sides must
+//! distinguish the sides by tag, not by rank.
 
 use crate::comm::Communicator;
 use crate::{Error, ErrorKind, Result};
 
-/// Most ranks that [`dims_create`] factorises; far above what one machine runs.
+/// The largest number of ranks that [`dims_create`] factorises; far more than one machine runs.
 const NODES_MAX: usize = u32::MAX as usize;
 
-/// Chooses the dimensions of a grid of `nodes` ranks: entries of `dims` that are 0 become as equal
-/// as possible, in non-increasing order; the others stay.
+/// Chooses the dimensions of a grid of `nodes` ranks. The entries of `dims` that are 0 become as equal as
+/// possible, in non-increasing order. The other entries stay.
 ///
-/// Of all choices the one with the smallest first entry is taken, then the smallest second, and so
-/// on: 12 ranks in two dimensions make 4 x 3.
+/// The function takes the choice with the smallest first entry, among these the choice with the smallest
+/// second entry, and so on. For example, 12 ranks in two dimensions become 4 x 3.
 ///
 /// # Errors
-/// `nodes` is 0 or beyond 2^32, or is not a multiple of the given entries' product; with no free
-/// entry, it is not that product.
+/// Returns `ErrorKind::Argument` if `nodes` is 0 or 2^32 or more. Returns `ErrorKind::Dims` if `nodes` is not
+/// a multiple of the product of the given entries, or if no entry is 0 and the product is not `nodes`.
 #[doc(alias = "MPI_Dims_create")]
 pub fn dims_create(nodes: usize, dims: &mut [usize]) -> Result<()> {
     if nodes == 0 || nodes > NODES_MAX {
@@ -55,8 +56,8 @@ pub fn dims_create(nodes: usize, dims: &mut [usize]) -> Result<()> {
     Ok(())
 }
 
-/// Appends the lexicographically smallest non-increasing factors of `n`, at most `slots` of them,
-/// none 1, none above `cap`. At most 32 deep: every level at least halves `n`.
+/// Appends the lexicographically smallest non-increasing factors of `n`: at most `slots` factors, each above
+/// 1 and at most `cap`. The recursion is at most 32 deep, because every level at least halves `n`.
 fn factorise(
     n: usize,
     slots: usize,
@@ -90,10 +91,11 @@ pub struct Cartesian {
 }
 
 impl Communicator {
-    /// Arranges the ranks in a grid. Collective; the grid has a context of its own.
+    /// Arranges the ranks in a grid, which has its own context. Collective.
     ///
     /// # Errors
-    /// `dims` has a 0, its product is not the number of ranks, or `periodic` differs in length.
+    /// Returns `ErrorKind::Dims` if the product of `dims` is not the number of ranks, or if `periodic` and
+    /// `dims` have different lengths.
     #[doc(alias = "MPI_Cart_create")]
     pub fn cartesian(&self, dims: &[usize], periodic: &[bool]) -> Result<Cartesian> {
         if periodic.len() != dims.len() {
@@ -127,38 +129,38 @@ fn coords_of(dims: &[usize], rank: usize) -> Vec<usize> {
 }
 
 impl Cartesian {
-    /// The communicator of the grid.
+    /// Returns the communicator of the grid.
     pub fn comm(&self) -> &Communicator {
         &self.comm
     }
 
-    /// Ranks in each dimension.
+    /// Returns the number of ranks along each dimension.
     pub fn dims(&self) -> &[usize] {
         &self.dims
     }
 
-    /// Which dimensions are periodic.
+    /// Returns which dimensions are periodic.
     pub fn periodic(&self) -> &[bool] {
         &self.periodic
     }
 
-    /// Coordinates of this rank.
+    /// Returns the coordinates of this rank.
     pub fn coords(&self) -> &[usize] {
         &self.coords
     }
 
-    /// Coordinates of `rank`.
+    /// Returns the coordinates of `rank`.
     ///
     /// # Errors
-    /// There is no such rank.
+    /// Returns `ErrorKind::Rank` if `rank` is not a rank of the grid.
     #[doc(alias = "MPI_Cart_coords")]
     pub fn coords_of(&self, rank: usize) -> Result<Vec<usize>> {
         self.comm.check_rank(rank, "rank", ErrorKind::Rank)?;
         Ok(coords_of(&self.dims, rank))
     }
 
-    /// The rank at `coords`; periodic dimensions wrap. `None` outside the grid, and for a number
-    /// of coordinates that is not that of the dimensions.
+    /// Returns the rank at `coords`. Coordinates wrap in periodic dimensions. Returns `None` if `coords` is
+    /// outside the grid or has not one entry per dimension.
     #[doc(alias = "MPI_Cart_rank")]
     pub fn rank_of(&self, coords: &[i64]) -> Option<usize> {
         if coords.len() != self.dims.len() {
@@ -180,11 +182,11 @@ impl Cartesian {
         Some(rank)
     }
 
-    /// The ranks to receive from and to send to when every rank sends `displacement` steps along
-    /// `dim`: `(source, dest)`, `None` beyond an edge that is not periodic.
+    /// Returns `(source, dest)`: the ranks to receive from and to send to if every rank sends to the rank
+    /// `displacement` steps along `dim`. A rank beyond an edge that is not periodic is `None`.
     ///
     /// # Errors
-    /// There is no such dimension.
+    /// Returns `ErrorKind::Topology` if the grid has no dimension `dim`.
     #[doc(alias = "MPI_Cart_shift")]
     pub fn shift(&self, dim: usize, displacement: i64) -> Result<(Option<usize>, Option<usize>)> {
         if dim >= self.dims.len() {

@@ -1,8 +1,8 @@
-//! The text of one compiled kernel, for `typepack explain --clif --asm`.
+//! Prints one compiled kernel, for `typepack explain --clif --asm`.
 //!
-//! Called by `mod.rs` beside this file. The code generator makes all of it (`typepack_jit::report`); here is what
-//! to say where no kernel would be compiled, and how it looks. The type is committed as programs
-//! commit it, `TYPEPACK_KERNEL` and the other variables included.
+//! `mod.rs` in this folder calls this file. The code generator makes the report (`typepack_jit::report`).
+//! This file formats the report, and explains why there is no kernel if nothing would be compiled. It commits
+//! the type like a program does, with `TYPEPACK_KERNEL` and the other variables.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use typepack::engine::{Datatype, Direction, Strategy};
 
 use super::options::{Options, Way};
 
-/// Refuses options of kernels where none is asked for.
+/// Checks that the options for kernels fit the other options.
 pub fn check(options: &Options) -> Result<(), String> {
     if options.clif || options.asm {
         return match &options.svg {
@@ -25,7 +25,7 @@ pub fn check(options: &Options) -> Result<(), String> {
     }
 }
 
-/// The kernel of a nest of `ty`, or what runs in its place.
+/// Returns the report on the kernel of a nest of `ty`, or a line that says what runs instead.
 pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
     let plan = typepack::commit(ty).map_err(|error| error.to_string())?;
     if plan.element_bytes() == 0 {
@@ -48,7 +48,8 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
     };
     let shape = nest.shape(direction);
     let name = shape.to_string();
-    // Behind the name, what takes calls beyond the kernel's size ("up to 113 B, leaf window").
+    // After the name stands the executor of calls beyond the kernel's size limit ("up to 113 B, leaf
+    // window").
     let beyond = runs.strip_prefix(&name).filter(|rest| rest.is_empty() || rest.starts_with(' '));
     let Some(beyond) = beyond else {
         let why = match strategy {

@@ -1,8 +1,8 @@
-//! The job from its options to its report, in order.
+//! Runs the job from its options to its report.
 //!
-//! `main.rs` has joined the ranks and parsed the options. The steps: check what all ranks can judge
-//! alike, check what only rank 0 can (files), decompose, set the fields, compute, measure, verify,
-//! report. Every check goes through [`agree`].
+//! `main.rs` has parsed the options and joined the job. The steps are: check the options on all ranks, check
+//! the files on rank 0, decompose the grid, set the fields, compute, verify, measure, report. Every check
+//! goes through [`agree`].
 
 use std::fs::File;
 use std::io::Write;
@@ -23,7 +23,7 @@ use super::{plot, serial, verdict};
 use crate::agree::{FAILURE, Stop, USAGE, agree, say};
 use crate::progress;
 
-/// Fields are numbered in message tags and multiplied into bytes; more make no sense.
+/// The largest number of fields. Message tags number the fields, and more fields have no use.
 const FIELDS_MAX: usize = 1024;
 
 /// Solves, measures, verifies and reports.
@@ -50,7 +50,7 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
 
     let alone = exchange_alone(cartesian.comm(), &mut solver)?;
     let halo = solver.halo();
-    // Lossless: bytes of what is in memory.
+    // Lossless: these bytes are in memory.
     let mut bytes = [halo.bytes() as i64, halo.bytes_to_others() as i64];
     world.allreduce(&mut bytes, Op::Sum)?;
     let measurement = Measurement {
@@ -76,7 +76,7 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
             verified,
         };
         let printed = std::io::stdout().write_all(report.to_string().as_bytes());
-        // A reader that has seen enough (`| head`) is no failure of the job.
+        // It is not a failure if the reader of the output ends early (`| head`).
         if let Err(error) = printed
             && error.kind() != std::io::ErrorKind::BrokenPipe
         {
@@ -87,7 +87,7 @@ pub fn run(options: &Options, universe: &Universe) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What every rank finds alike: the rank grid, or the argument that is wrong.
+/// Returns the rank grid, or an error about an argument. Every rank gets the same result.
 fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
     let (grid, halo) = (options.grid.0, options.halo.0);
     let fields = options.fields.0;
@@ -106,7 +106,7 @@ fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
             }
             ranks.0
         }
-        // With a halo of 1 no rank grid fits only when there are too few cells.
+        // If no rank grid fits even with a halo of 1, the grid has too few cells.
         None => choose(grid, size, halo).or_else(|| choose(grid, size, 1)).ok_or_else(|| {
             format!(
                 "--grid: {} cannot be cut into {size} blocks of at least one cell",
@@ -121,7 +121,7 @@ fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
         ));
     }
     if !fits(grid, ranks, halo) {
-        // `find` finds one: they do not fit.
+        // `find` always finds a dimension, because the blocks do not fit.
         let d = (0..3).find(|&d| grid[d] / ranks[d] < halo).unwrap_or(0);
         return Err(format!(
             "--halo: {halo} is larger than the smallest block, {} cells along {} ({} on {} ranks)",
@@ -146,7 +146,7 @@ fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
 
 const AXES: [&str; 3] = ["z", "y", "x"];
 
-/// Bytes of all ranks' fields, and of rank 0's whole cubes.
+/// Returns the bytes of all ranks' fields and of rank 0's whole cubes.
 fn memory(options: &Options, ranks: [usize; 3]) -> u128 {
     let grid = options.grid.0.map(|extent| extent as u128);
     let cells: u128 = grid.iter().fold(1, |product, &n| product.saturating_mul(n));
@@ -154,8 +154,8 @@ fn memory(options: &Options, ranks: [usize; 3]) -> u128 {
         let halos = 2 * options.halo.0 as u128 * ranks[d] as u128;
         product.saturating_mul(grid[d] + halos)
     });
-    // Two buffers of blocks; cubes: the file's bytes and values, or two of the serial solution
-    // beside the initial and the collected ones.
+    // Each block has two buffers. With --init, rank 0 also holds the file's bytes and values. With --verify,
+    // it also holds the collected cubes and the two buffers of the serial solution.
     let cubes = 2 * u128::from(options.init.is_some()) + 3 * u128::from(options.verify);
     let doubles = padded.saturating_mul(2).saturating_add(cells.saturating_mul(cubes));
     doubles.saturating_mul(8 * options.fields.0 as u128)
@@ -171,7 +171,7 @@ fn human(bytes: u128) -> String {
     format!("{value:.1} {}", ["B", "kB", "MB", "GB", "TB", "PB", "EB"][unit])
 }
 
-/// The options in one phrase without commas (it becomes a .csv cell).
+/// Returns the options as one phrase without commas, because the phrase becomes a cell of the .csv file.
 fn setup(options: &Options, ranks: [usize; 3]) -> String {
     let rank = if ranks == [1; 3] { "rank" } else { "ranks" };
     format!(
@@ -235,7 +235,7 @@ fn for_each_owned_row(shape: [usize; 3], width: usize, mut row: impl FnMut(usize
     }
 }
 
-/// All steps, under a progress bar on rank 0 if somebody watches.
+/// Computes all steps. If stderr is a terminal, rank 0 shows a progress bar.
 fn compute(options: &Options, universe: &Universe, solver: &mut Solver) -> Result<(), Stop> {
     let steps = options.steps.0;
     let shown = universe.world().rank() == 0 && universe.stderr_is_terminal();
@@ -252,7 +252,7 @@ fn compute(options: &Options, universe: &Universe, solver: &mut Solver) -> Resul
     Ok(())
 }
 
-/// A sum over all cells of a hash of each value and its place: the same for every decomposition.
+/// Returns the sum over all cells of a hash of value and position. Every decomposition has the same sum.
 fn checksum(options: &Options, cartesian: &Cartesian, solver: &Solver) -> Result<u64, Stop> {
     let grid = options.grid.0;
     let part = own_part(grid, cartesian);
@@ -267,13 +267,14 @@ fn checksum(options: &Options, cartesian: &Cartesian, solver: &Solver) -> Result
             }
         });
     }
-    // Halves, because the sum of whole words over the ranks would overflow.
+    // The words are summed in halves, because the sum of whole words over the ranks could overflow `i64`.
     let mut halves = [(sum & 0xffff_ffff) as i64, (sum >> 32) as i64];
     cartesian.comm().allreduce(&mut halves, Op::Sum)?;
     Ok((halves[0] as u64).wrapping_add((halves[1] as u64) << 32))
 }
 
-/// Compares with the serial solution on rank 0; its time and the number of values there.
+/// Compares the result with the serial solution on rank 0. Returns the serial time and the number of values
+/// there.
 fn verify(
     options: &Options,
     cartesian: &Cartesian,
@@ -296,8 +297,8 @@ fn verify(
     agree(cartesian.comm(), outcome.transpose(), FAILURE)
 }
 
-/// The files that rank 0 writes at the end, opened at the start so that a bad name costs nothing.
-/// What is in them stays until then: a run that fails destroys nothing.
+/// The files that rank 0 writes at the end of the run. Rank 0 opens them at the start, so that a bad name
+/// fails early. The old contents stay until the end, so that a failing run destroys nothing.
 struct Outputs<'a> {
     csv: Option<(&'a Path, File)>,
     svg: Option<(&'a Path, File)>,
@@ -306,7 +307,7 @@ struct Outputs<'a> {
 
 impl<'a> Outputs<'a> {
     fn open(options: &'a Options) -> Result<Self, String> {
-        // First: the file to compare with may be the one that is about to be written.
+        // This file is read first, because --csv may name it as the file to write.
         let compare = options.compare.as_deref().map(|path| {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| format!("--compare: {}: {}", path.display(), plain(&error)))?;
@@ -314,7 +315,7 @@ impl<'a> Outputs<'a> {
                 .map_err(|what| format!("--compare: {} {what}", path.display()))
         });
         let compare = compare.transpose()?;
-        // The files that are taken already, by the name of their argument.
+        // The files that other arguments use, with the names of the arguments.
         let mut taken: Vec<(&str, (u64, u64))> = Vec::new();
         if let Some(path) = &options.init
             && let Ok(found) = path.metadata()
@@ -359,7 +360,7 @@ impl<'a> Outputs<'a> {
     }
 }
 
-/// Makes `text` the contents of a file; a pipe or a device just gets it.
+/// Replaces the contents of a file by `text`, or writes `text` to a pipe or device.
 fn replace(file: &mut File, text: &str) -> std::io::Result<()> {
     if file.metadata()?.is_file() {
         file.set_len(0)?;

@@ -1,16 +1,16 @@
-//! Reads NumPy's .npy files of doubles, without trusting a byte of them.
+//! Reads NumPy's .npy files of doubles, and checks every byte of the header.
 //!
-//! Used by `initial.rs`. Versions 1, 2 and 3 of the format, `<f8` in C or Fortran order. The header
-//! is a Python dictionary literal of three entries; the parser takes exactly the literals that can
-//! stand there (strings, booleans, tuples of whole numbers) in any order and spacing.
+//! `initial.rs` uses this file. It reads versions 1, 2 and 3 of the format, with `<f8` values in C or Fortran
+//! order. The header is a Python dictionary literal of three entries. The parser accepts exactly the literals
+//! of such a header (strings, booleans, tuples of whole numbers), in any order and spacing.
 //!
-//! Invariants: no allocation is sized by the header before the file's real length agrees with it;
-//! every error is one clear clause.
+//! Invariants: the size of an allocation never comes from the header before the file's real length agrees
+//! with it. Every error is one clause.
 
-/// What a file starts with.
+/// The first bytes of a .npy file.
 pub const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// Longest header that is looked at; NumPy itself refuses longer ones unless told otherwise.
+/// The longest header that the parser accepts. NumPy also refuses longer headers by default.
 const HEADER_MAX: usize = 10_000;
 
 /// A parsed header.
@@ -18,13 +18,13 @@ const HEADER_MAX: usize = 10_000;
 pub struct Header {
     /// Extent of each dimension.
     pub shape: Vec<usize>,
-    /// First dimension fastest, instead of the last.
+    /// Whether the first dimension is the fastest, instead of the last.
     pub fortran: bool,
-    /// Where the values start, in bytes.
+    /// The byte offset of the values.
     pub data: usize,
 }
 
-/// Parses the beginning of a file, which may be cut off anywhere after the header.
+/// Parses the beginning of a file. `file` may end anywhere after the header.
 pub fn header(file: &[u8]) -> Result<Header, String> {
     if file.len() < 10 || !file.starts_with(MAGIC) {
         return Err("is not a .npy file".into());
@@ -104,7 +104,8 @@ impl<'a> Parser<'a> {
         if self.take(wanted) { Ok(()) } else { Err(format!("'{wanted}' is missing")) }
     }
 
-    /// A quoted string; the strings that matter hold no escapes, so a backslash just never matches.
+    /// Parses a quoted string. The strings of a valid header have no escapes, so the parser does not know
+    /// them.
     fn string(&mut self) -> Result<&'a str, String> {
         let quote = if self.take('\'') {
             b'\''
@@ -148,16 +149,16 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Values in C order from the bytes after the header, whatever order they are in.
+/// Returns the values in C order from the bytes after the header, which are in C or Fortran order.
 ///
-/// `bytes` holds exactly the product of `shape` doubles.
+/// `bytes` holds as many doubles as the product of `shape`.
 pub fn values(header: &Header, bytes: &[u8]) -> Vec<f64> {
     let double = |chunk: &[u8; 8]| f64::from_le_bytes(*chunk);
     let (words, _) = bytes.as_chunks::<8>();
     if !header.fortran {
         return words.iter().map(double).collect();
     }
-    // In C order the last dimension is the fastest: count through the cells like an odometer.
+    // In C order the last dimension is the fastest, so the loop increments the last index first.
     let mut strides = vec![1; header.shape.len()];
     for d in 1..strides.len() {
         strides[d] = strides[d - 1] * header.shape[d - 1];

@@ -1,7 +1,7 @@
-//! The arguments of `typepack halo`, parsed and checked one by one.
+//! The arguments of `typepack halo`. This file parses and checks each argument alone.
 //!
-//! First step of the job; what only the job can judge (does the rank grid fit the number of ranks,
-//! is the file there) is checked in `job.rs`.
+//! `job.rs` does the checks that need the job: whether the rank grid fits the number of ranks, and whether a
+//! file exists.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
-/// The arguments; the texts here and at `Command::Halo` in `main.rs` are the help.
+/// The arguments. The texts here and at `Command::Halo` in `main.rs` are the help.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -27,22 +27,23 @@ pub struct Options {
     /// Cells of the whole grid, for example 128x128x128
     #[arg(long, value_name = "NXxNYxNZ", allow_hyphen_values = true)]
     pub grid: Triple,
-    /// Ranks along each dimension; their product is the number of ranks [default: least surface]
+    /// Ranks along each dimension; their product is the number of ranks [default: the rank grid
+    /// with the smallest surface between blocks]
     #[arg(long, value_name = "PXxPYxPZ", allow_hyphen_values = true)]
     pub ranks: Option<Triple>,
-    /// Cells of the halo; it is exchanged every W steps
+    /// Width of the halo in cells; the ranks exchange it every W steps
     #[arg(long, value_name = "W", default_value = "1", allow_hyphen_values = true)]
     pub halo: Count,
     /// 7-point (star) or 27-point (box) equation
     #[arg(long, value_enum, default_value_t = Stencil::Star)]
     pub stencil: Stencil,
-    /// The grid's edge: joined to the opposite one, or a wall of constant value
+    /// The edge of the grid: joined to the opposite edge, or a wall of constant value
     #[arg(long, value_enum, default_value_t = Boundary::Periodic)]
     pub boundary: Boundary,
-    /// Fields, each coupled with the next one; one message carries them all
+    /// Number of fields, each coupled with the next one; one message carries all fields
     #[arg(long, value_name = "F", default_value = "1", allow_hyphen_values = true)]
     pub fields: Count,
-    /// Time steps
+    /// Number of time steps
     #[arg(long, value_name = "S", default_value = "100", allow_hyphen_values = true)]
     pub steps: Count,
     /// When to compile kernels [default: TYPEPACK_JIT, else lazy]
@@ -57,7 +58,7 @@ pub struct Options {
     /// Draw the times of each phase to FILE
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Draw those of an earlier run, from its --csv FILE, beside them
+    /// Also draw the times of an earlier run from its --csv FILE
     #[arg(long, value_name = "FILE", requires = "svg")]
     pub compare: Option<PathBuf>,
     /// Read the initial field from FILE (raw doubles or .npy) [default: generated]
@@ -65,16 +66,16 @@ pub struct Options {
     pub init: Option<PathBuf>,
 }
 
-/// Which neighbours a cell's new value depends on.
+/// The neighbours that a cell's new value depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Stencil {
     /// 7 points: neighbours across faces
     Star,
-    /// 27 points: also those across edges and corners
+    /// 27 points: neighbours across faces, edges and corners
     Box,
 }
 
-/// What lies beyond the edge of the grid.
+/// The cells beyond the edge of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Boundary {
     /// The opposite edge
@@ -83,12 +84,12 @@ pub enum Boundary {
     Fixed,
 }
 
-/// When kernels are compiled.
+/// When the JIT compiles kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Jit {
-    /// Never: the interpreter packs
+    /// Never
     Off,
-    /// Once a type has moved enough bytes
+    /// When a type has moved enough bytes
     Lazy,
     /// At commit
     Eager,
@@ -97,7 +98,7 @@ pub enum Jit {
 macro_rules! named {
     ($($ty:ty),*) => {
         $(impl fmt::Display for $ty {
-            /// The value as it is written on the command line.
+            /// Writes the value as on the command line.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let value = self.to_possible_value();
                 f.write_str(value.as_ref().map_or("", |value| value.get_name()))
@@ -108,7 +109,7 @@ macro_rules! named {
 
 named!(Stencil, Boundary, Jit);
 
-/// Three positive sizes, in memory order: z, y, x. Written as XxYxZ.
+/// Three positive sizes in memory order (z, y, x). The text form is XxYxZ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Triple(pub [usize; 3]);
 
@@ -149,7 +150,7 @@ fn positive(text: &str) -> Result<usize, String> {
         return Err(format!("'{text}' is not a whole number"));
     }
     match text.parse::<i64>() {
-        // Lossless: positive, and usize has 64 bits on the systems that typepack runs on.
+        // Lossless: the value is positive, and typepack runs only on systems with 64-bit usize.
         Ok(value) if value >= 1 => Ok(value as usize),
         Ok(_) => Err(format!("{text} is too small, it must be at least 1")),
         Err(_) if text.starts_with('-') => {

@@ -1,9 +1,9 @@
-//! The command line of `mpiexec`, as data.
+//! Parses the command line of `mpiexec`.
 //!
-//! First step of `main.rs`; `program.rs` looks the programs up afterwards. `options.rs` has the
-//! table of options, `hosts.rs` and `words.rs` read what some of them name. Written by hand because
-//! everything after a program's name belongs to the program, and because MPI's flags have one dash
-//! and several letters (MPI-5.0 section 11.5).
+//! This is the first step of `main.rs`; then `program.rs` finds the programs. `options.rs` has the table of
+//! options. `hosts.rs` checks names of machines, and `words.rs` reads the file of `-configfile`. The parser
+//! is written by hand, because everything after a program's name belongs to the program, and because MPI's
+//! flags have one dash and several letters (MPI-5.0 section 11.5).
 
 mod hosts;
 pub mod options;
@@ -21,7 +21,7 @@ use typepack_job::shm::layout::MAX_RANKS;
 
 use options::Id;
 
-/// A part of the machine that ranks are bound to or dealt over, smallest first.
+/// A kind of part of the machine to which ranks are bound or over which they are distributed, smallest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// One hardware thread.
@@ -52,19 +52,19 @@ impl Level {
     }
 }
 
-/// Where ranks may run.
+/// The CPUs on which a rank may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bind {
-    /// Each rank on one of these: on a thread or core of its own, if there are enough, or on all
-    /// cores of a larger part.
+    /// One part of this kind: a thread or core that no other rank has, if there are enough, or all cores of a
+    /// larger part.
     To(Level),
-    /// Anywhere.
+    /// All CPUs.
     None,
 }
 
 impl Bind {
     fn parse(what: &str, value: &str) -> Result<Self, String> {
-        // Open MPI's users say what to do when there are too few; we do one of these anyway.
+        // Open MPI has modifiers for the case of too few cores. mpiexec accepts and ignores them.
         let name = without_modifiers(value, &["overload-allowed", "if-supported"]);
         match name.and_then(Level::parse) {
             Some(level) => Ok(Self::To(level)),
@@ -76,7 +76,7 @@ impl Bind {
     }
 }
 
-/// In which order ranks are dealt to the parts of the machine.
+/// The order in which the parts of the machine get ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Map {
     /// Consecutive blocks, one for each NUMA node, in proportion to its cores.
@@ -102,28 +102,28 @@ impl Map {
     }
 }
 
-/// `value` without the modifiers behind its colons; `None` with one that is not known.
+/// Returns `value` without the modifiers after its colons, or `None` if a modifier is unknown.
 fn without_modifiers<'a>(value: &'a str, known: &[&str]) -> Option<&'a str> {
     let mut parts = value.split(':');
     let name = parts.next()?;
     parts.all(|part| known.iter().any(|k| k.eq_ignore_ascii_case(part))).then_some(name)
 }
 
-/// Which of our variables ranks get.
+/// The variables of mpiexec's environment that ranks get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inherit {
-    /// All.
+    /// All variables.
     All,
-    /// Only these.
+    /// Only these variables.
     Only(BTreeSet<OsString>),
 }
 
-/// What an option says about the environment; later ones win.
+/// The options about the environment. Later options override earlier ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// `None` when nothing is said.
+    /// The inherited variables, or `None` if no option says anything about them.
     pub inherit: Option<Inherit>,
-    /// Variables to set; without a value, ours.
+    /// Variables to set. A variable without a value gets mpiexec's value.
     pub set: Vec<(OsString, Option<OsString>)>,
 }
 
@@ -132,15 +132,15 @@ pub struct Environment {
 pub struct App {
     /// Number of ranks, 1 to [`MAX_RANKS`].
     pub ranks: usize,
-    /// The program as given.
+    /// The program's name on the command line.
     pub program: OsString,
-    /// Its arguments.
+    /// The program's arguments.
     pub arguments: Vec<OsString>,
-    /// Working directory, as given.
+    /// The working directory on the command line.
     pub directory: Option<PathBuf>,
-    /// Where to look for the program instead of `PATH`.
+    /// The directories to search for the program, instead of `PATH`.
     pub path: Option<OsString>,
-    /// Its environment, after the job's.
+    /// The program's environment options, which apply after the job's.
     pub environment: Environment,
 }
 
@@ -149,35 +149,35 @@ pub struct App {
 pub struct Job {
     /// The programs in the order of their ranks; at least one.
     pub apps: Vec<App>,
-    /// Put the rank before each line.
+    /// Whether to put the rank before each line.
     pub label: bool,
-    /// Binding.
+    /// The CPUs on which a rank may run.
     pub bind: Bind,
-    /// Order of placement.
+    /// The order of placement.
     pub map: Map,
-    /// Print the bindings.
+    /// Whether to print the bindings.
     pub report_bindings: bool,
-    /// The environment of all programs.
+    /// The environment options of all programs.
     pub environment: Environment,
-    /// Value of `MPI_UNIVERSE_SIZE`.
+    /// The value of `MPI_UNIVERSE_SIZE`.
     pub universe: Option<u32>,
-    /// Name of the initial error handler.
+    /// The name of the initial error handler.
     pub errhandler: Option<&'static str>,
-    /// Files for standard output and standard error, with `%r` for the rank.
+    /// The files for standard output and standard error, with `%r` for the rank.
     pub files: [Option<OsString>; 2],
-    /// Say how each rank ended.
+    /// Whether to print the exit code of each rank.
     pub exit_codes: bool,
-    /// How long the job may run.
+    /// The time limit of the job.
     pub timeout: Option<Duration>,
 }
 
 impl Job {
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn ranks(&self) -> usize {
         self.apps.iter().map(|app| app.ranks).sum()
     }
 
-    /// The number of the program that `rank` runs.
+    /// Returns the number of the program that `rank` runs.
     pub fn app_of(&self, rank: usize) -> usize {
         let mut first = 0;
         let found = self.apps.iter().position(|app| {
@@ -188,31 +188,31 @@ impl Job {
     }
 }
 
-/// What the command line asks for.
+/// The task that the command line gives to mpiexec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Print the help text.
     Help,
     /// Print the version.
     Version,
-    /// Print what mpiexec knows about itself and the machine.
+    /// Print version, paths and machine.
     Info,
     /// Run a job.
     Run(Job),
 }
 
-/// What the command line is read with.
+/// Values from outside the command line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Surroundings<'a> {
     /// `TYPEPACK_BIND`.
     pub bind: Option<&'a str>,
     /// `MPIEXEC_TIMEOUT`.
     pub timeout: Option<&'a str>,
-    /// Name of this machine.
+    /// The name of this machine.
     pub host: &'a str,
 }
 
-/// What is known of the job while its command line is read.
+/// The state of the parser: the options of the job so far.
 struct Reading<'a> {
     surroundings: Surroundings<'a>,
     bind: Option<Bind>,
@@ -220,7 +220,7 @@ struct Reading<'a> {
     job: Job,
 }
 
-/// What is known of a program before its name has come.
+/// The options of a program, before its name has been read.
 #[derive(Default)]
 struct Section {
     ranks: Option<usize>,
@@ -233,7 +233,7 @@ struct Section {
 ///
 /// # Errors
 ///
-/// One sentence that begins with the name of the argument that is wrong.
+/// Returns one line that begins with the name of the bad argument.
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     surroundings: Surroundings<'_>,
@@ -272,15 +272,15 @@ pub fn parse(
     }
 }
 
-/// What follows after a section has been read.
+/// The input that follows a section.
 enum Next {
-    /// Nothing is to be run.
+    /// No job: the command line asks for a text.
     Answer(Request),
     /// The words of a `-configfile`.
     File(Vec<OsString>),
     /// Another program.
     Section,
-    /// Nothing.
+    /// The end of the command line.
     End,
 }
 
@@ -294,7 +294,7 @@ impl Reading<'_> {
         let mut section = Section::default();
         let program = loop {
             let Some(argument) = rest.next() else {
-                // The first thing that is missing is the one to name.
+                // The error names the first missing argument.
                 return Err(match section.ranks {
                     None => NO_RANKS.into(),
                     Some(_) => "program: missing after the options (try mpiexec --help)".into(),
@@ -322,7 +322,7 @@ impl Reading<'_> {
                     .next()
                     .ok_or_else(|| format!("{flag}: {} must follow", entry.values[values.len()]))?;
                 values.push(value);
-                // "-env NAME=VALUE" is as good as "-env NAME VALUE".
+                // "-env NAME=VALUE" means "-env NAME VALUE".
                 if entry.values.len() == 2 && memchr(b'=', values[0].as_bytes()).is_some() {
                     break;
                 }
@@ -370,7 +370,7 @@ impl Reading<'_> {
         Ok(next)
     }
 
-    /// Takes one option with its values.
+    /// Handles one option with its values.
     fn option(
         &mut self,
         id: Id,
@@ -423,13 +423,13 @@ impl Reading<'_> {
             Id::ReportBindings => job.report_bindings = true,
             Id::IgnoredNumber => drop(positive(flag, &word)?),
             Id::IgnoredWord | Id::Ignored => {}
-            // Answered by the caller.
+            // The caller handles these.
             Id::ConfigFile | Id::Help | Id::Version | Id::Info => {}
         }
         Ok(())
     }
 
-    /// The job, with the defaults from the environment.
+    /// Returns the job, with the defaults from the environment.
     fn finish(mut self) -> Result<Job, String> {
         self.job.bind = match (self.bind, self.surroundings.bind) {
             (Some(bind), _) => bind,
@@ -464,13 +464,13 @@ fn rank_count(flag: &str, value: &str) -> Result<usize, String> {
     }
 }
 
-/// A number that fits C's `int`.
+/// Parses a positive number that fits C's `int`.
 fn positive(flag: &str, value: &str) -> Result<u32, String> {
     let number = value.parse::<u32>().ok().filter(|n| (1..=i32::MAX.unsigned_abs()).contains(n));
     number.ok_or_else(|| format!("{flag}: '{value}' is not a number (1 or more)"))
 }
 
-/// A time; 0 and less is no limit, as MPICH has it.
+/// Parses a time. A value of 0 or less means no limit, like in MPICH.
 fn seconds(what: &str, value: &str) -> Result<Option<Duration>, String> {
     let wrong = || format!("{what}: '{value}' is not a number of seconds");
     let number: f64 = value.trim().parse().map_err(|_| wrong())?;
@@ -480,7 +480,7 @@ fn seconds(what: &str, value: &str) -> Result<Option<Duration>, String> {
     if number <= 0.0 {
         return Ok(None);
     }
-    // A century and more is no limit either.
+    // A limit of more than a century counts as no limit.
     Ok(Duration::try_from_secs_f64(number).ok().filter(|d| d.as_secs() < 1 << 32))
 }
 
@@ -491,7 +491,7 @@ fn filled(flag: &str, value: &OsStr) -> Result<OsString, String> {
     Ok(value.to_owned())
 }
 
-/// `NAME VALUE`, or `NAME=VALUE` in one word.
+/// Parses `NAME VALUE`, or `NAME=VALUE` in one word.
 fn variable(flag: &str, values: &[OsString]) -> Result<(OsString, Option<OsString>), String> {
     match values {
         [name, value] => named(flag, name.clone(), Some(value.clone())),
@@ -499,7 +499,7 @@ fn variable(flag: &str, values: &[OsString]) -> Result<(OsString, Option<OsStrin
     }
 }
 
-/// `NAME=VALUE`, or `NAME` for ours.
+/// Parses `NAME=VALUE`, or `NAME` for mpiexec's own value.
 fn exported(flag: &str, word: &OsStr) -> Result<(OsString, Option<OsString>), String> {
     let bytes = word.as_bytes();
     match memchr(b'=', bytes) {
