@@ -241,9 +241,9 @@ pub fn foreign_launcher(value: impl Fn(&'static str) -> Option<String>) -> Optio
             |name| value(name).and_then(|text| text.parse::<u64>().ok()).is_some_and(|n| n > 1),
         )?;
     Some(format!(
-        "{name} is set: another launcher started this program, and each of its processes is alone \
-         in a job of its own; start it with typepack's mpiexec (or, if that is meant, set \
-         TYPEPACK_QUIET=1)"
+        "{name} is set: another launcher started this program, so each process is the only rank of \
+         its own job; start the program with typepack's mpiexec, or set TYPEPACK_QUIET=1 to silence \
+         this line"
     ))
 }
 

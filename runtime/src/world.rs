@@ -80,7 +80,7 @@ pub fn init() -> Result<Universe> {
     static JOINED: AtomicBool = AtomicBool::new(false);
     let settings = Settings::get()?;
     if JOINED.swap(true, Ordering::AcqRel) {
-        let detail = "this process has joined its job already; init() works once";
+        let detail = "this process has already joined its job; init() may be called once";
         return Err(Error::new(ErrorKind::State, "init", detail));
     }
     let attached = attach_from_env()?;
@@ -201,23 +201,24 @@ impl Universe {
     pub fn transports(&self) -> Result<Vec<String>> {
         let eager = Settings::get()?.eager_limit;
         if self.world.size() == 1 {
-            return Ok(vec!["one rank: messages to itself stay in its own memory".into()]);
+            return Ok(vec!["one rank: a message to itself stays in its own memory".into()]);
         }
         Ok(vec![
             format!("up to {eager} bytes: packed into the ring of the pair (eager)"),
-            "longer, from the shared heap: copied once, layout to layout, by both ranks (heap)"
+            "longer, data in the shared heap: both ranks copy, once, from layout to layout (heap)"
                 .into(),
             if machine::is_amd() {
-                "longer, from one run of other memory to another: copied by both, only on demand (cma)"
+                "longer, contiguous data in private memory: both ranks copy, only with \
+                 TYPEPACK_TRANSPORT=cma (cma)"
                     .into()
             } else {
                 format!(
-                    "longer, from one run of other memory to another, from {} bytes: copied by both, \
-                     where the system lets them (cma)",
+                    "longer, contiguous data in private memory, at least {} bytes: both ranks copy, if \
+                     the system allows it (cma)",
                     choice::SPLIT_NEAR
                 )
             },
-            "longer, else: through the chunks of the pair (pipeline)".into(),
+            "longer, all other data: through the chunks of the pair (pipeline)".into(),
         ])
     }
 
@@ -227,7 +228,7 @@ impl Universe {
         let kernels = jit().counters();
         let moved = typepack_engine::stats::bytes();
         Ok(format!(
-            "typepack: rank {}: {} messages ({} eager, {} pipeline, {} heap, {} cma), {} bytes sent; {} kernels, {} hits, \
+            "typepack: rank {}: messages {} ({} eager, {} pipeline, {} heap, {} cma), {} bytes sent; {} kernels, {} hits, \
              {} refusals, {:.3} ms compiling; bytes packed by memcpy {}, rows {}, kernels {}, \
              interpreter {}",
             self.world.rank(),

@@ -187,7 +187,7 @@ fn ndarray_views_are_exchanged_where_they_are() {
     let [a, b] = &mut arrays;
     let wrong = [b.view_mut().reversed_axes(), a.view_mut().reversed_axes()];
     let error = halo.exchange_with(&mut { wrong }, |_| ()).expect_err("wrong shape");
-    assert!(error.to_string().starts_with("views: view 0 has shape [7, 6, 5]"), "{error}");
+    assert!(error.to_string().starts_with("views: views[0] has shape [7, 6, 5]"), "{error}");
     let mut cubes = [ndarray::Array3::<f64>::zeros((3, 3, 3)), ndarray::Array3::zeros((3, 3, 3))];
     let small = Halo::new(&grid, [1, 1, 1], 1, Stencil::Box, 2).expect("a plan");
     let [a, b] = &mut cubes;
@@ -204,25 +204,26 @@ fn every_refusal_names_its_argument() {
             .expect_err("must be refused")
             .to_string()
     };
-    assert!(refused(SHAPE, 0, 1).starts_with("width: is 0"));
-    assert!(refused(SHAPE, 4, 1).starts_with("width: is 4, but the block has only 3 cells"));
+    assert!(refused(SHAPE, 0, 1).starts_with("width: the width is 0"));
+    assert!(refused(SHAPE, 4, 1).starts_with("width: the width is 4; it must be at most 3,"));
     assert!(refused([3, 0, 5], 1, 1).starts_with("shape:"));
-    assert!(refused(SHAPE, 1, 0).starts_with("fields: is 0"));
+    assert!(refused(SHAPE, 1, 0).starts_with("fields: the number of fields is 0"));
     let error = Halo::<f64, 2>::new(&grid, [4, 4], 1, Stencil::Star, 1).expect_err("2 of 3");
-    assert_eq!(error.to_string(), "cartesian: has 3 dimensions, but the fields have 2");
+    let text = "cartesian: the number of dimensions is 3; it must be 2, as in the fields";
+    assert_eq!(error.to_string(), text);
 
     let halo = Halo::new(&grid, SHAPE, 1, Stencil::Star, 2).expect("a plan");
     let error = halo.exchange(&mut []).expect_err("no field").to_string();
-    assert_eq!(error, "fields: holds 0 fields, but the plan is for 2");
+    assert_eq!(error, "fields: the number of fields is 0; the plan needs 2");
     let error = halo.exchange(&mut [numbered(0, 1), numbered(1, 2)]).expect_err("another width");
-    assert!(error.to_string().starts_with("fields: field 1 has"), "{error}");
+    assert!(error.to_string().starts_with("fields: fields[1] has"), "{error}");
     let mut short = [0.0; 7];
     let mut call = |n: usize| {
         let mut arrays: Vec<&mut [f64]> = short.chunks_mut(3).take(n).collect();
         halo.exchange_slices_with(&mut arrays, |_| ()).expect_err("too short").to_string()
     };
-    assert!(call(2).starts_with("arrays: array 0 holds 3 values"));
-    assert!(call(0).starts_with("fields: holds 0 fields"));
+    assert!(call(2).starts_with("arrays: arrays[0] has length 3"));
+    assert!(call(0).starts_with("fields: the number of fields is 0"));
 }
 
 #[test]
@@ -241,5 +242,5 @@ fn an_element_that_describes_itself_wrongly_is_refused() {
     }
     let (_turn, grid) = grid(&[true; 3]);
     let error = Halo::<Liar, 3>::new(&grid, SHAPE, 1, Stencil::Star, 1).expect_err("8 of 4 bytes");
-    assert!(error.to_string().starts_with("T::datatype: has extent 8"), "{error}");
+    assert!(error.to_string().starts_with("T::datatype: the datatype has extent 8"), "{error}");
 }

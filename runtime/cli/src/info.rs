@@ -104,7 +104,7 @@ fn coverage(list: bool) -> Result<String, String> {
     }
     let _infallible = writeln!(
         text,
-        "  {:<24} {done:>3} of {all:>3}; the rest raises MPI_ERR_UNSUPPORTED_OPERATION",
+        "  {:<24} {done:>3} of {all:>3}; the others raise MPI_ERR_UNSUPPORTED_OPERATION",
         "together"
     );
     Ok(text)
@@ -125,11 +125,12 @@ pub fn about_the_job(universe: &Universe) -> Result<(), Stop> {
 fn job(placement: Option<&Placement>, size: usize, transports: &[String]) -> String {
     let mut text = String::from("\nJob\n");
     match placement {
-        None => line(&mut text, "  1 rank without mpiexec (mpiexec -n 2 typepack info says more)"),
+        None => line(&mut text, "  1 rank without mpiexec (mpiexec -n 2 typepack info shows more)"),
         Some(placement) => {
             let crowded = placement.oversubscribed();
             let ranks = if size == 1 { "1 rank".to_owned() } else { format!("{size} ranks") };
-            let spin = if crowded { ", more than there are CPUs for: nobody spins" } else { "" };
+            let spin =
+                if crowded { ", more ranks than CPUs: a waiting rank does not spin" } else { "" };
             line(&mut text, &format!("  {ranks}{spin}"));
             for rank in 0..size {
                 line(&mut text, &format!("  rank {rank:<4} {}", place(placement, rank)));
@@ -172,7 +173,7 @@ fn distances(placement: &Placement, size: usize) -> Option<String> {
         Distance::L3 => "sharing a level 3 cache",
         Distance::Numa => "on one NUMA node",
         Distance::Package => "in one package",
-        _ => "with nothing known to be shared",
+        _ => "with no common part known",
     };
     let words: Vec<String> =
         counts.iter().map(|(distance, count)| format!("{count} {}", name(*distance))).collect();

@@ -153,7 +153,7 @@ fn line(error: &clap::Error) -> String {
             format!("{}: {why}", name(argument))
         }
         (ErrorKind::InvalidValue, Some(argument)) if value.is_empty() => {
-            format!("{}: needs a value", name(argument))
+            format!("{}: the value is missing", name(argument))
         }
         (ErrorKind::InvalidValue, Some(argument)) => {
             let valid = text(ContextKind::ValidValue).unwrap_or_default();
@@ -163,7 +163,10 @@ fn line(error: &clap::Error) -> String {
             format!("{argument}: unknown argument (see typepack {command} --help)")
         }
         (ErrorKind::MissingRequiredArgument, Some(argument)) => {
-            format!("{}: is required (see typepack {command} --help)", name(argument))
+            format!(
+                "{}: required argument is missing (see typepack {command} --help)",
+                name(argument)
+            )
         }
         (ErrorKind::ArgumentConflict, Some(argument)) => format!("{}: given twice", name(argument)),
         (ErrorKind::InvalidSubcommand, _) => {
@@ -201,13 +204,13 @@ mod tests {
         let cases = [
             ("", "no command given (see typepack --help)"),
             ("hola", "'hola' is not a command (see typepack --help)"),
-            ("halo", "--grid: is required (see typepack halo --help)"),
-            ("halo --grid", "--grid: needs a value"),
+            ("halo", "--grid: required argument is missing (see typepack halo --help)"),
+            ("halo --grid", "--grid: the value is missing"),
             ("halo --grid 4x4", "--grid: '4x4' is not of the form AxBxC"),
-            ("halo --grid 4x0x4", "--grid: 0 is too small, it must be at least 1"),
-            ("halo --grid 4x4x4 --halo -1", "--halo: -1 is too small, it must be at least 1"),
+            ("halo --grid 4x0x4", "--grid: 0 is too small; it must be at least 1"),
+            ("halo --grid 4x4x4 --halo -1", "--halo: -1 is too small; it must be at least 1"),
             ("halo --grid 4x4x4 --halo 1.5", "--halo: '1.5' is not a whole number"),
-            ("halo --grid 4x4x4 --steps 0", "--steps: 0 is too small, it must be at least 1"),
+            ("halo --grid 4x4x4 --steps 0", "--steps: 0 is too small; it must be at least 1"),
             ("halo --grid 4x4x4 --fields x", "--fields: 'x' is not a whole number"),
             ("halo --grid 4x4x4 --jit never", "--jit: 'never' is not one of off, lazy, eager"),
             ("halo --grid 4x4x4 --stencil round", "--stencil: 'round' is not one of star, box"),
@@ -217,15 +220,27 @@ mod tests {
             ),
             ("halo --grid 4x4x4 --frob", "--frob: unknown argument (see typepack halo --help)"),
             ("halo --grid 4x4x4 --grid 5x5x5", "--grid: given twice"),
-            ("halo --grid 4x4x4 --compare a", "--svg: is required (see typepack halo --help)"),
+            (
+                "halo --grid 4x4x4 --compare a",
+                "--svg: required argument is missing (see typepack halo --help)",
+            ),
             ("halo --grid 4x4x4 9", "9: unknown argument (see typepack halo --help)"),
-            ("explain", "<TYPE>: is required (see typepack explain --help)"),
+            ("explain", "<TYPE>: required argument is missing (see typepack explain --help)"),
             ("explain double int", "int: unknown argument (see typepack explain --help)"),
-            ("explain double --count -1", "--count: '-1' is not a number of elements"),
-            ("explain double --clif --nest x", "--nest: 'x' is not the number of a nest"),
+            (
+                "explain double --count -1",
+                "--count: '-1' is not a number of elements (0 or larger)",
+            ),
+            (
+                "explain double --clif --nest x",
+                "--nest: 'x' is not the number of a nest (0 or larger)",
+            ),
             ("explain double --asm --direction up", "--direction: 'up' is not one of pack, unpack"),
             ("info --frob", "--frob: unknown argument (see typepack info --help)"),
-            ("explain double --count few", "--count: 'few' is not a number of elements"),
+            (
+                "explain double --count few",
+                "--count: 'few' is not a number of elements (0 or larger)",
+            ),
         ];
         for (arguments, wanted) in cases {
             assert_eq!(refused(arguments), wanted, "{arguments}");

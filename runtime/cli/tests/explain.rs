@@ -135,9 +135,9 @@ fn where_nothing_is_compiled_it_says_what_runs() {
 fn bad_requests_for_kernels_are_refused() {
     let ty = "vector(1000, 1, 2, double)";
     for (words, line) in [
-        (&[ty, "--clif", "--svg", "x.svg"][..], "typepack: --svg: draws layouts, not kernels"),
-        (&[ty, "--nest", "0"], "typepack: --nest: belongs to --clif or --asm"),
-        (&[ty, "--direction", "pack"], "typepack: --direction: belongs to --clif or --asm"),
+        (&[ty, "--clif", "--svg", "x.svg"][..], "typepack: --svg: cannot be combined with --clif"),
+        (&[ty, "--nest", "0"], "typepack: --nest: needs --clif or --asm"),
+        (&[ty, "--direction", "pack"], "typepack: --direction: needs --clif or --asm"),
     ] {
         let done = explain(words);
         assert_eq!(done.status.code(), Some(2), "{words:?}: {done:?}");
@@ -146,5 +146,5 @@ fn bad_requests_for_kernels_are_refused() {
     }
     let done = explain(&[ty, "--asm", "--nest", "7"]);
     assert_eq!(done.status.code(), Some(1), "{done:?}");
-    assert_eq!(text(&done.stderr), "typepack: --nest: 7 is too large, the nests are 0 to 0\n");
+    assert_eq!(text(&done.stderr), "typepack: --nest: 7 is too large; it must be 0 to 0\n");
 }

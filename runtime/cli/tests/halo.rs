@@ -293,20 +293,21 @@ fn every_bad_argument_is_one_line_of_one_rank() {
     let cases = [
         ("", "typepack: no command given (see typepack --help)"),
         ("fly", "typepack: 'fly' is not a command (see typepack --help)"),
-        ("halo", "typepack: --grid: is required (see typepack halo --help)"),
-        ("halo --grid", "typepack: --grid: needs a value"),
+        ("halo", "typepack: --grid: required argument is missing (see typepack halo --help)"),
+        ("halo --grid", "typepack: --grid: the value is missing"),
         ("halo --grid 8x8", "typepack: --grid: '8x8' is not of the form AxBxC"),
-        ("halo --grid 8x0x8", "typepack: --grid: 0 is too small, it must be at least 1"),
-        ("halo --grid 8x-8x8", "typepack: --grid: -8 is too small, it must be at least 1"),
+        ("halo --grid 8x0x8", "typepack: --grid: 0 is too small; it must be at least 1"),
+        ("halo --grid 8x-8x8", "typepack: --grid: -8 is too small; it must be at least 1"),
         (
             "halo --grid 8x8x99999999999999999999",
-            "typepack: --grid: 99999999999999999999 is too large",
+            "typepack: --grid: 99999999999999999999 is too large; it must be at most \
+             9223372036854775807",
         ),
-        ("halo --grid 8x8x8 --halo 0", "typepack: --halo: 0 is too small, it must be at least 1"),
-        ("halo --grid 8x8x8 --halo -2", "typepack: --halo: -2 is too small, it must be at least 1"),
+        ("halo --grid 8x8x8 --halo 0", "typepack: --halo: 0 is too small; it must be at least 1"),
+        ("halo --grid 8x8x8 --halo -2", "typepack: --halo: -2 is too small; it must be at least 1"),
         (
             "halo --grid 8x8x8 --fields 0",
-            "typepack: --fields: 0 is too small, it must be at least 1",
+            "typepack: --fields: 0 is too small; it must be at least 1",
         ),
         ("halo --grid 8x8x8 --steps ten", "typepack: --steps: 'ten' is not a whole number"),
         ("halo --grid 8x8x8 --jit on", "typepack: --jit: 'on' is not one of off, lazy, eager"),
@@ -315,7 +316,7 @@ fn every_bad_argument_is_one_line_of_one_rank() {
             "halo --grid 8x8x8 --wide",
             "typepack: --wide: unknown argument (see typepack halo --help)",
         ),
-        ("halo --grid 8x8x8 --halo 9", "typepack: --halo: 9 is larger than the smallest block, "),
+        ("halo --grid 8x8x8 --halo 9", "typepack: --halo: 9 is too large; it must be at most 8, "),
     ];
     for (words, line) in cases {
         for ranks in [0, 3] {
@@ -336,31 +337,32 @@ fn what_does_not_fit_the_job_is_refused() {
     refused(
         4,
         "halo --grid 8x8x8 --ranks 2x2x2",
-        "typepack: --ranks: 2x2x2 needs 8 ranks, but the job has 4",
+        "typepack: --ranks: 2x2x2 needs 8 ranks; the job has 4",
         2,
     );
     refused(
         0,
         "halo --grid 8x8x8 --ranks 2x1x1",
-        "typepack: --ranks: 2x1x1 needs 2 ranks, but the job has 1",
+        "typepack: --ranks: 2x1x1 needs 2 ranks; the job has 1",
         2,
     );
     refused(
         3,
         "halo --grid 2x8x8 --ranks 3x1x1",
-        "typepack: --ranks: 3 ranks along x are more than the grid's 2 cells",
+        "typepack: --ranks: the number of ranks along x is 3; it must be at most 2, the grid's extent",
         2,
     );
     refused(
         2,
         "halo --grid 9x8x8 --ranks 2x1x1 --halo 5",
-        "typepack: --halo: 5 is larger than the smallest block, 4 cells along x (9x8x8 on 2x1x1 ranks)",
+        "typepack: --halo: 5 is too large; it must be at most 4, the smallest extent of a block along x \
+         (9x8x8 cells on 2x1x1 ranks)",
         2,
     );
     refused(
         4,
         "halo --grid 1x1x3",
-        "typepack: --grid: 1x1x3 cannot be cut into 4 blocks of at least one cell",
+        "typepack: --grid: 1x1x3 cannot be cut into 4 blocks of at least 1 cell each",
         2,
     );
     let huge = typepack(2, "halo --grid 4000000x4000000x4000000 --halo 3", &[]);
@@ -383,14 +385,14 @@ fn what_only_rank_0_can_see_ends_all_ranks() {
         (
             format!("--init {short}"),
             format!(
-                "--init: {short} is too short: it holds 952 bytes of values, but the grid needs 960"
+                "--init: {short}: too short: the file has 952 bytes of values, the grid needs 960"
             ),
         ),
         (
             format!("--init {shape}"),
-            format!("--init: {shape} has shape [6, 5, 4], but the grid needs (4, 5, 6)"),
+            format!("--init: {shape}: the shape is [6, 5, 4]; the grid needs (4, 5, 6)"),
         ),
-        (format!("--init {cut}"), format!("--init: {cut} ends inside its .npy header")),
+        (format!("--init {cut}"), format!("--init: {cut}: the file ends inside its .npy header")),
         (
             "--csv /nonexistent/x.csv".to_owned(),
             "--csv: /nonexistent/x.csv: no such file or directory".to_owned(),
@@ -398,7 +400,7 @@ fn what_only_rank_0_can_see_ends_all_ranks() {
         ("--svg /".to_owned(), "--svg: /: is a directory".to_owned()),
         (
             format!("--svg {}/x.svg --compare {csv}", folder.0.display()),
-            format!("--compare: {csv} is not a .csv file of typepack halo"),
+            format!("--compare: {csv}: not a .csv file of typepack halo"),
         ),
     ];
     for (options, line) in cases {
@@ -419,9 +421,9 @@ fn no_run_destroys_a_file_that_it_was_to_read_or_could_not_write() {
     let init = folder.file("init.raw", &cube(false));
     let old = folder.file("old.csv", b"of an earlier run");
     let cases = [
-        (format!("--init {init} --csv {init}"), format!("--csv: {init} is the file of --init")),
-        (format!("--init {init} --svg {init}"), format!("--svg: {init} is the file of --init")),
-        (format!("--csv {old} --svg {old}"), format!("--svg: {old} is the file of --csv")),
+        (format!("--init {init} --csv {init}"), format!("--csv: {init}: the same file as --init")),
+        (format!("--init {init} --svg {init}"), format!("--svg: {init}: the same file as --init")),
+        (format!("--csv {old} --svg {old}"), format!("--svg: {old}: the same file as --csv")),
         (
             format!("--csv {old} --init /nonexistent/file"),
             "--init: /nonexistent/file: no such file or directory".to_owned(),

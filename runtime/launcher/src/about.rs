@@ -20,7 +20,7 @@ pub fn text(table: &[CpuInfo]) -> String {
     let exe = std::env::current_exe().ok();
     let shown = |path: Option<PathBuf>| match path {
         Some(path) => path.display().to_string(),
-        None => "not beside this program".to_owned(),
+        None => "not found next to this program".to_owned(),
     };
     let library = exe.as_deref().and_then(library);
     let allowed: Vec<usize> = (0..table.len()).filter(|&cpu| table[cpu].allowed).collect();

@@ -69,7 +69,7 @@ impl Outcome {
                 Some(format!("rank {rank} (pid {pid}) {ending}"))
             }
             Self::TimedOut(limit) => {
-                Some(format!("the job was ended after its {} s", limit.as_secs_f64()))
+                Some(format!("the job exceeded its time limit of {} s", limit.as_secs_f64()))
             }
             Self::Signalled(_) | Self::OutputClosed => None,
             Self::Broken(why) | Self::NotStarted(why, _) => Some(why.clone()),
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(end.signalled(libc::SIGINT, t), Some(Action::Signal(TERM)));
         assert_eq!(end.deadline(), Some(t + SIGNAL_GRACE));
         let term = Failure { rank: 0, ending: Ending::Killed(15) };
-        assert_eq!(end.failed(term, 7, false, t), None, "what we did ourselves is no news");
+        assert_eq!(end.failed(term, 7, false, t), None, "mpiexec itself ended this rank");
         assert_eq!(end.signalled(libc::SIGINT, t), Some(Action::Kill));
         assert_eq!(end.signalled(libc::SIGINT, t), None);
         assert_eq!(end.outcome().map(Outcome::exit_code), Some(130));
@@ -288,7 +288,8 @@ mod tests {
         assert_eq!(end.timed_out(limit, t), None);
         let outcome = end.outcome().expect("decided");
         assert_eq!(outcome.exit_code(), 124);
-        assert_eq!(outcome.line().as_deref(), Some("the job was ended after its 1.5 s"));
+        let line = "the job exceeded its time limit of 1.5 s";
+        assert_eq!(outcome.line().as_deref(), Some(line));
     }
 
     #[test]

@@ -180,17 +180,19 @@ fn report_bindings(
 ) {
     let level = match (job.bind, &reserved.cores) {
         (Bind::To(level), Some(_)) => level,
-        (Bind::None, _) => return outputs.tell("ranks are not bound: --bind-to none"),
+        (Bind::None, _) => return outputs.tell("ranks are not bound (--bind-to none)"),
         (Bind::To(level), None) => {
             let (ranks, units) = (job.ranks(), placement::units(table, level).len());
             let what = if level == Level::Thread { "hardware threads" } else { "cores" };
             return outputs.tell(&if reserved.crowded {
                 format!(
-                    "ranks are not bound: {ranks} ranks, and other jobs hold some of the {units} \
-                     {what}"
+                    "ranks are not bound: other jobs hold some of the {what} (ranks: {ranks}, {what}: \
+                     {units})"
                 )
             } else {
-                format!("ranks are not bound: {ranks} ranks on {units} {what}")
+                format!(
+                    "ranks are not bound: more ranks than {what} (ranks: {ranks}, {what}: {units})"
+                )
             });
         }
     };

@@ -83,7 +83,7 @@ pub struct Setting<'a> {
 fn failed(what: &str) -> impl Fn(io::Error) -> String + '_ {
     move |error| match error.raw_os_error() {
         Some(libc::EMFILE) => format!(
-            "{what}: {error}; each rank needs 5 descriptors, raise the limit with ulimit -n"
+            "{what}: {error}; each rank needs 5 descriptors: raise the limit with ulimit -n"
         ),
         _ => format!("{what}: {error}"),
     }
@@ -362,7 +362,7 @@ fn file_name(pattern: &OsStr, rank: usize, host: &str) -> OsString {
 
 fn c_string(text: &OsStr) -> Result<CString, String> {
     CString::new(text.as_bytes())
-        .map_err(|_| format!("'{}' has a zero byte in it", text.to_string_lossy()))
+        .map_err(|_| format!("'{}' contains a zero byte", text.to_string_lossy()))
 }
 
 /// Returns the flags of the job that the ranks get.

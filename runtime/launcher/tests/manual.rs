@@ -34,7 +34,7 @@ fn inline(text: &str) -> String {
             _ => out.push(letter),
         }
     }
-    assert_eq!(font, 'R', "a mark is open: {text}");
+    assert_eq!(font, 'R', "a mark is not closed: {text}");
     // A line that starts with one of these two characters would be a request of roff.
     if out.starts_with(['.', '\'']) { format!("\\&{out}") } else { out }
 }

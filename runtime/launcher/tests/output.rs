@@ -188,7 +188,7 @@ fn bindings_are_reported_and_can_be_refused() {
     let bound = done.err.starts_with("mpiexec: rank 0 bound to cpu ");
     assert!(bound || done.err.contains("other jobs hold some"), "{}", done.err);
     let done = run(mpiexec(&["-n", "1", "--bind-to", "none", "--report-bindings", "true"]));
-    assert_eq!(done.err, "mpiexec: ranks are not bound: --bind-to none\n");
+    assert_eq!(done.err, "mpiexec: ranks are not bound (--bind-to none)\n");
 }
 
 #[test]

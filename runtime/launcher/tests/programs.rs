@@ -123,7 +123,7 @@ fn a_file_of_programs() {
 fn time_is_limited() {
     let done = run(mpiexec(&["-n", "2", "-timeout", "0.2", "sleep", "300"]));
     assert_eq!((done.code, done.left.len()), (124, 0), "{done:?}");
-    assert_eq!(done.err, "mpiexec: the job was ended after its 0.2 s\n");
+    assert_eq!(done.err, "mpiexec: the job exceeded its time limit of 0.2 s\n");
     let mut command = shell(1, "trap '' TERM; while :; do sleep 0.05; done");
     command.env("MPIEXEC_TIMEOUT", "0.2");
     let done = run(command);

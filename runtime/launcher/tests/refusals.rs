@@ -31,7 +31,8 @@ fn bad_command_lines() {
     refused(&["-n", "1", "true", ":", "true"], 2, missing);
     let file = "-wdir: '/no/such': No such file or directory (os error 2)";
     refused(&["-n", "1", "-wdir", "/no/such", "true"], 2, file);
-    let bind = "--bind-to: 'moon' is none of none, hwthread, core, l2cache, l3cache, numa, socket";
+    let bind =
+        "--bind-to: 'moon' is not one of none, hwthread, core, l2cache, l3cache, numa, socket";
     refused(&["-n", "1", "--bind-to", "moon", "true"], 2, bind);
 }
 
@@ -39,7 +40,9 @@ fn bad_command_lines() {
 fn machines_that_are_not_this_one() {
     let host = String::from_utf8(typepack_job::sys::machine::host_name()).expect("a name");
     let line = |flag: &str| {
-        format!("{flag}: 'no-such-node' is not this machine; a typepack job runs on one, '{host}'")
+        format!(
+            "{flag}: 'no-such-node' is not this machine, '{host}'; a typepack job runs on one machine"
+        )
     };
     refused(&["-n", "2", "-host", "localhost,no-such-node", "true"], 2, &line("-host"));
     refused(&["-n", "2", "--hosts=no-such-node:2", "true"], 2, &line("--hosts"));
@@ -100,7 +103,7 @@ fn a_bad_variable_is_named() {
     command.env("TYPEPACK_BIND", "moon");
     let done = run(command);
     assert_eq!(done.code, 2);
-    assert!(done.err.starts_with("mpiexec: TYPEPACK_BIND: 'moon' is none of "), "{}", done.err);
+    assert!(done.err.starts_with("mpiexec: TYPEPACK_BIND: 'moon' is not one of "), "{}", done.err);
     let mut command = mpiexec(&["-n", "1", "true"]);
     command.env("MPIEXEC_TIMEOUT", "soon");
     let done = run(command);

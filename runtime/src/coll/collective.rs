@@ -214,6 +214,10 @@ pub(super) fn check_parts(comm: &Communicator, parts: &[Part<'_>]) -> Result<()>
     if parts.len() == comm.size() {
         return Ok(());
     }
-    let detail = format!("{} for {} ranks", parts.len(), comm.size());
+    let detail = format!(
+        "the slice has length {}; its length must be the number of ranks, {}",
+        parts.len(),
+        comm.size()
+    );
     Err(Error::new(ErrorKind::Argument, "parts", detail))
 }

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 ///
 /// Dropping it abandons the operation, and the other ranks' operations fail.
 #[derive(Debug)]
-#[must_use = "the duplicate is there when it has been waited for"]
+#[must_use = "the duplicate exists only after `wait` or `test` has returned it"]
 pub struct Duplicate {
     parent: Communicator,
     operation: Operation,
@@ -39,7 +39,9 @@ impl Duplicate {
     /// Returns `ErrorKind::Request` if the operation is not complete.
     pub fn communicator(&self) -> Result<Communicator> {
         match self.number.load(Ordering::Acquire) {
-            UNKNOWN => Err(Error::new(ErrorKind::Request, "request", "it is not complete")),
+            UNKNOWN => {
+                Err(Error::new(ErrorKind::Request, "request", "the duplicate is not complete"))
+            }
             number => self.parent.same_ranks(number),
         }
     }
@@ -89,7 +91,10 @@ impl Communicator {
 
     fn same_ranks(&self, number: u64) -> Result<Self> {
         let dup = self.derive(number, self.group().clone());
-        dup.ok_or_else(|| Error::new(ErrorKind::Internal, "comm", "has lost its own rank"))
+        dup.ok_or_else(|| {
+            let detail = "this process is not in the group of its own communicator";
+            Error::new(ErrorKind::Internal, "comm", detail)
+        })
     }
 
     /// Duplicates the communicator: the duplicate has the same ranks and its own message spaces. Collective.
@@ -195,7 +200,7 @@ impl Communicator {
 
     fn among(&self, group: &Group, place: Place) -> Result<Option<Self>> {
         if !group.is_subset_of(self.group()) {
-            let detail = "has members that the communicator does not have";
+            let detail = "a member of the group is not a member of the communicator";
             return Err(Error::new(ErrorKind::Group, "group", detail));
         }
         let members = (0..group.size()).map(|rank| group.translate(rank, self.group()));

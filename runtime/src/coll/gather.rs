@@ -75,7 +75,7 @@ impl Communicator {
     ) -> Result<Vec<StepId>> {
         let (rank, mut brought) = (self.rank(), Vec::new());
         if rank != root {
-            steps.send(mine.ok_or_else(missing)?, self.peer(root)?)?;
+            steps.send(mine.ok_or_else(|| missing(rank, root))?, self.peer(root)?)?;
             return Ok(brought);
         }
         check_parts(self, parts)?;
@@ -98,7 +98,7 @@ impl Communicator {
     ) -> Result<()> {
         let rank = self.rank();
         if rank != root {
-            steps.receive(mine.ok_or_else(missing)?, self.peer(root)?)?;
+            steps.receive(mine.ok_or_else(|| missing(rank, root))?, self.peer(root)?)?;
             return Ok(());
         }
         check_parts(self, parts)?;
@@ -113,6 +113,7 @@ impl Communicator {
 }
 
 #[cold]
-fn missing() -> Error {
-    Error::new(ErrorKind::Buffer, "mine", "only the root's own part can be in place")
+fn missing(rank: usize, root: usize) -> Error {
+    let detail = format!("in place at rank {rank}; only the root, rank {root}, may be in place");
+    Error::new(ErrorKind::Buffer, "mine", detail)
 }

@@ -57,7 +57,8 @@ impl Communicator {
             Some(send) => at(send.cast_mut()),
             None if rank == root => *recv,
             None => {
-                let detail = "only the root's own elements can be in place";
+                let detail =
+                    format!("in place at rank {rank}; only the root, rank {root}, may be in place");
                 return Err(Error::new(ErrorKind::Buffer, "send", detail));
             }
         };

@@ -125,7 +125,10 @@ impl Group {
     }
 
     fn no_rank(&self, rank: impl fmt::Display) -> Error {
-        let detail = format!("{rank} is not a rank of a group of {}", self.size());
+        let detail = match self.size() {
+            0 => format!("{rank} is not a rank of the group, which is empty"),
+            size => format!("{rank} is not a rank of the group, whose ranks are 0..{size}"),
+        };
         Error::new(ErrorKind::Rank, "ranks", detail)
     }
 
@@ -179,7 +182,7 @@ impl Group {
             let place = usize::try_from(rank).ok().filter(|&place| place < self.size());
             let place = place.ok_or_else(|| self.no_rank(rank))?;
             if std::mem::replace(&mut seen[place], true) {
-                let detail = format!("{rank} is there twice");
+                let detail = format!("rank {rank} appears twice; each rank may appear once");
                 return Err(Error::new(ErrorKind::Rank, "ranks", detail));
             }
             listed.push(self.members.ranks[place]);
@@ -231,7 +234,8 @@ impl Group {
         let mut ranks = Vec::new();
         for &RankRange { first, last, stride } in ranges {
             if stride == 0 {
-                let detail = format!("({first}, {last}, 0) has a stride of 0");
+                let detail =
+                    format!("range ({first}, {last}, 0) has stride 0; a stride must not be 0");
                 return Err(Error::new(ErrorKind::Argument, "ranges", detail));
             }
             let mut next = Some(first);

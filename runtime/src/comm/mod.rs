@@ -424,7 +424,9 @@ impl Communicator {
     #[doc(alias = "MPI_Probe")]
     pub fn probe(&self, source: impl Into<Source>, tag: impl Into<Tag>) -> Result<Status> {
         let found = self.look(source.into(), tag.into(), true)?;
-        found.ok_or_else(|| Error::new(ErrorKind::Internal, "probe", "no message was found"))
+        found.ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "probe", "a waiting probe ended without a message")
+        })
     }
 
     /// Returns the message that a receive with these arguments would match now, or `None`.
@@ -457,7 +459,7 @@ pub(crate) fn check_tag(tag: i32) -> Result<()> {
     if tag >= 0 {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Tag, "tag", format!("{tag} is negative")))
+    Err(Error::new(ErrorKind::Tag, "tag", format!("{tag} is negative; a tag is 0 or larger")))
 }
 
 fn check_receive_tag(tag: Tag) -> Result<()> {

@@ -44,7 +44,7 @@ impl Peers {
     /// not in `local`. The two groups have no common member.
     #[cfg_attr(
         not(test),
-        expect(dead_code, reason = "communicators between groups come with MPI_Intercomm_create")
+        expect(dead_code, reason = "intercommunicators come with MPI_Intercomm_create")
     )]
     pub(super) fn between(local: Group, remote: Group, world: usize) -> Option<Self> {
         Some(Self { remote: Some(remote), ..Self::within(local, world)? })
@@ -120,7 +120,8 @@ impl Peers {
     #[cold]
     fn no_rank(&self, rank: usize, argument: &'static str, kind: ErrorKind) -> Error {
         let group = if self.remote.is_some() { "remote group" } else { "communicator" };
-        let detail = format!("{rank} is not a rank of a {group} of {}", self.named().size());
+        let size = self.named().size();
+        let detail = format!("{rank} is not a rank of the {group}, whose ranks are 0..{size}");
         Error::new(kind, argument, detail)
     }
 }
@@ -129,7 +130,8 @@ impl Peers {
 /// send such a message.
 #[cold]
 fn stranger(world: usize) -> Error {
-    let detail = format!("rank {world} of the world, no member of the communicator, has sent it");
+    let detail =
+        format!("the sender, rank {world} of the world, is not a member of the communicator");
     Error::new(ErrorKind::Other, "message", detail)
 }
 
@@ -161,7 +163,8 @@ mod tests {
         assert_eq!(peers.status(status(4)).expect("a member").source, 0);
         let error = peers.world_rank(3, "root", ErrorKind::Root).expect_err("no rank");
         assert_eq!(error.kind(), ErrorKind::Root);
-        assert_eq!(error.to_string(), "root: 3 is not a rank of a communicator of 3");
+        let text = "root: 3 is not a rank of the communicator, whose ranks are 0..3";
+        assert_eq!(error.to_string(), text);
     }
 
     #[test]
@@ -183,6 +186,7 @@ mod tests {
         assert_eq!(here.status(status(4)).expect_err("a stranger").kind(), ErrorKind::Other);
         assert!(here.check(1, "dest", ErrorKind::Rank).is_ok());
         let error = here.check(2, "dest", ErrorKind::Rank).expect_err("no rank");
-        assert_eq!(error.to_string(), "dest: 2 is not a rank of a remote group of 2");
+        let text = "dest: 2 is not a rank of the remote group, whose ranks are 0..2";
+        assert_eq!(error.to_string(), text);
     }
 }

@@ -55,8 +55,9 @@ impl<T: Element, const N: usize> Halo<T, N> {
                     ErrorKind::Buffer,
                     "arrays",
                     format!(
-                        "array {number} holds {} values, but the plan is for {:?}",
+                        "arrays[{number}] has length {}; the plan needs {} values, shape {:?}",
                         array.len(),
+                        self.block.len(),
                         self.block.padded()
                     ),
                 ));
@@ -85,12 +86,9 @@ impl<T: Element, const N: usize> Halo<T, N> {
         for (number, view) in views.iter().enumerate() {
             let padded = self.block.padded();
             let wrong = if view.shape() != padded {
-                format!(
-                    "view {number} has shape {:?}, but the plan is for {padded:?}",
-                    view.shape()
-                )
+                format!("views[{number}] has shape {:?}; the plan needs {padded:?}", view.shape())
             } else if !view.is_standard_layout() {
-                format!("view {number} is not in C order without gaps")
+                format!("views[{number}] is not in standard layout (C order without gaps)")
             } else {
                 continue;
             };

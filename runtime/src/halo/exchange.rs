@@ -45,7 +45,8 @@ impl Pending {
             State::Ended(result) => result.clone(),
             State::Running(operations) => {
                 let mut operations = mem::take(operations);
-                let panicked = Error::new(ErrorKind::Internal, "exchange", "waiting has panicked");
+                let detail = "an earlier wait for this exchange has panicked";
+                let panicked = Error::new(ErrorKind::Internal, "exchange", detail);
                 *state = State::Ended(Err(panicked));
                 let result = self.messages.finish_all(&mut operations).map(|_statuses| ());
                 *state = State::Ended(result.clone());

@@ -71,7 +71,8 @@ impl<T: Element> Storage<T> {
     fn new(len: usize) -> Result<Self> {
         let layout = Layout::array::<T>(len).map_err(|_| no_memory(len, ""))?;
         if layout.size() == 0 {
-            return Err(Error::new(ErrorKind::Argument, "shape", "has cells of 0 bytes"));
+            let detail = "the cell type has 0 bytes; a cell needs at least 1 byte";
+            return Err(Error::new(ErrorKind::Argument, "shape", detail));
         }
         let block = memory::Block::new(layout.size(), layout.align(), true)
             .map_err(|error| no_memory(len, &format!(" ({error})")))?;
@@ -84,7 +85,8 @@ impl<T: Element> Storage<T> {
 }
 
 fn no_memory(len: usize, why: &str) -> Error {
-    Error::new(ErrorKind::NoMemory, "shape", format!("no memory for {len} cells{why}"))
+    let cells = if len == 1 { "1 cell".to_owned() } else { format!("{len} cells") };
+    Error::new(ErrorKind::NoMemory, "shape", format!("no memory for {cells}{why}"))
 }
 
 /// A field over a block of cells with a halo around it.

@@ -127,22 +127,25 @@ impl<const N: usize> Block<N> {
     /// Checks a shape and a width. For a checked block, no product in this file exceeds `isize::MAX` bytes.
     pub(super) fn new(shape: [usize; N], width: usize, element_bytes: usize) -> Result<Self> {
         if N == 0 || N > 8 {
-            return Err(argument("shape", format!("has {N} dimensions, but 1 to 8 are possible")));
+            let detail = format!("the number of dimensions is {N}; it must be 1 to 8");
+            return Err(argument("shape", detail));
         }
         if width == 0 {
-            return Err(argument("width", "is 0, but a halo is at least 1 cell wide".into()));
+            return Err(argument("width", "the width is 0; it must be at least 1".into()));
         }
         for (dimension, &extent) in shape.iter().enumerate() {
             if extent == 0 {
-                return Err(argument("shape", format!("has no cell along dimension {dimension}")));
+                let detail = format!(
+                    "{shape:?} has 0 cells along dimension {dimension}; it needs at least 1"
+                );
+                return Err(argument("shape", detail));
             }
             if width > extent {
-                return Err(argument(
-                    "width",
-                    format!(
-                        "is {width}, but the block has only {extent} cells along dimension {dimension}"
-                    ),
-                ));
+                let detail = format!(
+                    "the width is {width}; it must be at most {extent}, the extent of the block along \
+                     dimension {dimension}"
+                );
+                return Err(argument("width", detail));
             }
         }
         let bytes = shape.iter().try_fold(element_bytes, |bytes, &extent| {
@@ -151,7 +154,7 @@ impl<const N: usize> Block<N> {
         if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
             return Err(argument(
                 "shape",
-                format!("{shape:?} with a halo of {width} does not fit the address space"),
+                format!("{shape:?} with a halo of width {width} does not fit the address space"),
             ));
         }
         Ok(Self { shape, width })
@@ -342,7 +345,9 @@ mod tests {
             Block::new(shape, width, 8).expect_err("must be refused").to_string()
         };
         assert!(refused([4, 4, 4], 0).starts_with("width:"));
-        assert!(refused([4, 4, 1], 2).contains("only 1 cells along dimension 2"));
+        assert!(
+            refused([4, 4, 1], 2).contains("at most 1, the extent of the block along dimension 2")
+        );
         assert!(refused([4, 0, 4], 1).starts_with("shape:"));
         assert!(refused([usize::MAX / 2, 4, 4], 1).contains("address space"));
         assert!(refused([usize::MAX, 4, 4], 1).contains("address space"));

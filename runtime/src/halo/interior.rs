@@ -104,7 +104,8 @@ impl<'a, T: Element, const N: usize> Interior<'a, T, N> {
             assert!(
                 start[dimension] >= depth
                     && end.is_some_and(|end| end <= extent.saturating_sub(depth)),
-                "cells {start:?} + {len} leave the {depth}-deep interior of {:?}",
+                "start {start:?} with len {len} is outside the owned cells {:?} without the outermost \
+                 {depth} on each side",
                 self.block.shape
             );
             index[dimension] += self.block.width;

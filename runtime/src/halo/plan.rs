@@ -99,11 +99,14 @@ impl<T: Element, const N: usize> Halo<T, N> {
         if cartesian.dims().len() != N {
             return argument(
                 "cartesian",
-                format!("has {} dimensions, but the fields have {N}", cartesian.dims().len()),
+                format!(
+                    "the number of dimensions is {}; it must be {N}, as in the fields",
+                    cartesian.dims().len()
+                ),
             );
         }
         if fields == 0 {
-            return argument("fields", "is 0, but at least one field is exchanged".into());
+            return argument("fields", "the number of fields is 0; it must be at least 1".into());
         }
         let element = T::datatype();
         let bytes = size_of::<T>() as i64;
@@ -115,7 +118,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
             return argument(
                 "T::datatype",
                 format!(
-                    "has extent {} and covers {}..{}, but the value has {bytes} bytes",
+                    "the datatype has extent {} and covers bytes {}..{}; it must have extent {bytes} and \
+                     cover bytes in 0..{bytes}, the size of T",
                     element.extent(),
                     element.true_lb(),
                     element.true_ub()
@@ -164,7 +168,8 @@ impl<T: Element, const N: usize> Halo<T, N> {
                     ErrorKind::Argument,
                     "fields",
                     format!(
-                        "field {number} has {:?} cells and a halo of {}, but the plan is for {:?} and {}",
+                        "fields[{number}] has shape {:?} and halo width {}; the plan needs shape {:?} and \
+                         width {}",
                         field.shape(),
                         field.width(),
                         self.block.shape,
@@ -261,7 +266,7 @@ impl<T: Element, const N: usize> Halo<T, N> {
         Err(Error::new(
             ErrorKind::Argument,
             "fields",
-            format!("holds {given} fields, but the plan is for {}", self.fields),
+            format!("the number of fields is {given}; the plan needs {}", self.fields),
         ))
     }
 

@@ -26,13 +26,16 @@ const NODES_MAX: usize = u32::MAX as usize;
 #[doc(alias = "MPI_Dims_create")]
 pub fn dims_create(nodes: usize, dims: &mut [usize]) -> Result<()> {
     if nodes == 0 || nodes > NODES_MAX {
-        let detail = format!("{nodes} is outside 1 to {NODES_MAX}");
+        let detail = format!("{nodes} is not a number from 1 to {NODES_MAX}");
         return Err(Error::new(ErrorKind::Argument, "nodes", detail));
     }
     let given = dims.iter().filter(|&&d| d != 0).try_fold(1usize, |p, &d| p.checked_mul(d));
     let free = dims.iter().filter(|&&d| d == 0).count();
     let refused = || {
-        let detail = format!("{nodes} ranks cannot fill a grid of {dims:?} (0 is free)");
+        let detail = format!(
+            "{dims:?} does not fit nodes = {nodes}: the product of the entries that are not 0 must \
+             divide nodes, and equal nodes if no entry is 0"
+        );
         Error::new(ErrorKind::Dims, "dims", detail)
     };
     let given = given.filter(|&p| nodes.is_multiple_of(p)).ok_or_else(refused)?;
@@ -99,12 +102,19 @@ impl Communicator {
     #[doc(alias = "MPI_Cart_create")]
     pub fn cartesian(&self, dims: &[usize], periodic: &[bool]) -> Result<Cartesian> {
         if periodic.len() != dims.len() {
-            let detail = format!("{} entries for {} dimensions", periodic.len(), dims.len());
+            let detail = format!(
+                "the slice has length {}; its length must be that of dims, {}",
+                periodic.len(),
+                dims.len()
+            );
             return Err(Error::new(ErrorKind::Dims, "periodic", detail));
         }
         let ranks = dims.iter().try_fold(1usize, |p, &d| p.checked_mul(d));
         if ranks != Some(self.size()) {
-            let detail = format!("a grid of {dims:?} does not have {} ranks", self.size());
+            let size = self.size();
+            let detail = format!(
+                "the product of {dims:?} must be the number of ranks of the communicator, {size}"
+            );
             return Err(Error::new(ErrorKind::Dims, "dims", detail));
         }
         let comm = self.dup()?;
@@ -190,7 +200,10 @@ impl Cartesian {
     #[doc(alias = "MPI_Cart_shift")]
     pub fn shift(&self, dim: usize, displacement: i64) -> Result<(Option<usize>, Option<usize>)> {
         if dim >= self.dims.len() {
-            let detail = format!("{dim} is not a dimension of {}", self.dims.len());
+            let detail = format!(
+                "{dim} is not a dimension of the grid, whose dimensions are 0..{}",
+                self.dims.len()
+            );
             return Err(Error::new(ErrorKind::Topology, "dim", detail));
         }
         let step = i128::from(displacement);

@@ -23,7 +23,7 @@ pub fn mpiexec() -> PathBuf {
         let path = profile.join("mpiexec");
         if std::env::var_os("TEST_BUILT").is_some() {
             // `scripts/test` has built the launcher.
-            assert!(path.exists(), "no {}", path.display());
+            assert!(path.exists(), "{} is missing", path.display());
             return path;
         }
         // Always builds the launcher, even if the file exists, because a launcher of an older build refuses
@@ -36,7 +36,7 @@ pub fn mpiexec() -> PathBuf {
             build.arg("--release");
         }
         let built = build.current_dir(env!("CARGO_MANIFEST_DIR")).status();
-        assert!(path.exists(), "no {} and building it: {built:?}", path.display());
+        assert!(path.exists(), "{} is missing after the build: {built:?}", path.display());
         path
     })
     .clone()
@@ -90,7 +90,7 @@ impl Deadline {
         // Sending fails if the time limit is over and the thread has ended.
         let _ = self.done.send(());
         let killed = self.thread.join().expect("the deadline's thread");
-        assert!(!killed, "{name}: no end after {LIMIT:?}\n{}", text(output));
+        assert!(!killed, "{name}: the job did not end within {LIMIT:?}\n{}", text(output));
     }
 }
 
@@ -125,7 +125,7 @@ pub fn ranks_with(
     assert!(output.status.success(), "{name}: {}\n{}", output.status, text(&output));
     // A rank that finds no test of this name runs nothing and succeeds, so the passed tests are counted.
     let passed = text(&output).matches("1 passed").count();
-    assert_eq!(passed, size, "{name}: not every rank ran it\n{}", text(&output));
+    assert_eq!(passed, size, "{name}: not every rank ran the test\n{}", text(&output));
 }
 
 /// A small generator of pseudo-random numbers (splitmix64). Every rank gets the same numbers.

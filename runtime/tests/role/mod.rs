@@ -68,7 +68,7 @@ pub fn play() {
             std::process::exit(5);
         }
         "all exit 5" => {
-            eprintln!("rank {rank}: no such thing");
+            eprintln!("rank {rank}: bad argument");
             drop((world, universe));
             std::process::exit(5);
         }

@@ -14,13 +14,13 @@ use super::options::{Options, Way};
 pub fn check(options: &Options) -> Result<(), String> {
     if options.clif || options.asm {
         return match &options.svg {
-            Some(_) => Err("--svg: draws layouts, not kernels (--clif, --asm)".to_owned()),
+            Some(_) => Err("--svg: cannot be combined with --clif or --asm".to_owned()),
             None => Ok(()),
         };
     }
     match (options.nest, options.direction) {
-        (Some(_), _) => Err("--nest: belongs to --clif or --asm".to_owned()),
-        (_, Some(_)) => Err("--direction: belongs to --clif or --asm".to_owned()),
+        (Some(_), _) => Err("--nest: needs --clif or --asm".to_owned()),
+        (_, Some(_)) => Err("--direction: needs --clif or --asm".to_owned()),
         (None, None) => Ok(()),
     }
 }
@@ -37,8 +37,10 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
     let (number, nests) = (options.nest.unwrap_or(0), plan.nests().len());
     let Some((nest, strategy, executors)) = plan.executors().nth(number) else {
         return match (options.nest, nests) {
-            (_, 0) => Ok("no kernel: there is no nest, runs are copied one by one\n".to_owned()),
-            _ => Err(format!("--nest: {number} is too large, the nests are 0 to {}", nests - 1)),
+            (_, 0) => {
+                Ok("no kernel: the program has no nest; runs are copied one by one\n".to_owned())
+            }
+            _ => Err(format!("--nest: {number} is too large; it must be 0 to {}", nests - 1)),
         };
     };
     let way = options.direction.unwrap_or(Way::Pack);
@@ -59,7 +61,7 @@ pub fn text(options: &Options, ty: &Datatype) -> Result<String, String> {
                 None => runs.clone(),
             },
         };
-        let force = "TYPEPACK_KERNEL=kernel has one compiled";
+        let force = "TYPEPACK_KERNEL=kernel forces a kernel";
         return Ok(format!(
             "no kernel: \"{name}\" (nest {number} of {nests}) runs as {why}; {force}\n"
         ));

@@ -13,7 +13,7 @@ Examples:
   typepack explain --file types.toml tile
   typepack explain 'vector(9, 1, 4, double)' --asm --direction unpack
 
-Types are written as constructor calls, counts left out where lists imply them:
+A type is a constructor call. A count that the length of a list implies is left out:
   contiguous(n, T)  vector(n, length, stride, T)  hvector(n, length, bytes, T)
   indexed([lengths], [displacements], T)  indexed_block(length, [displacements], T)  hindexed…
   struct([lengths], [bytes], [types])  subarray([sizes], [subsizes], [starts], C, T)
@@ -70,9 +70,9 @@ pub enum Colour {
 }
 
 fn nest(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| format!("'{text}' is not the number of a nest"))
+    text.parse().map_err(|_| format!("'{text}' is not the number of a nest (0 or larger)"))
 }
 
 fn elements(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("'{text}' is not a number of elements"))
+    text.parse().map_err(|_| format!("'{text}' is not a number of elements (0 or larger)"))
 }

@@ -62,7 +62,7 @@ pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>
     let mut file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() {
-        return Err(format!("{name} is not a regular file"));
+        return Err(format!("{name}: not a regular file"));
     }
     let cells: u64 = grid.iter().map(|&extent| extent as u64).product();
     let mut start = Vec::new();
@@ -70,7 +70,7 @@ pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>
     let numpy = start.starts_with(npy::MAGIC)
         || path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy"));
     let (header, cubes) = if numpy {
-        let header = npy::header(&start).map_err(|what| format!("{name} {what}"))?;
+        let header = npy::header(&start).map_err(|what| format!("{name}: {what}"))?;
         let cubes = match header.shape[..] {
             [z, y, x] if [z, y, x] == grid => 1,
             [f, z, y, x] if f == fields && [z, y, x] == grid => fields,
@@ -82,7 +82,7 @@ pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>
                     String::new()
                 };
                 return Err(format!(
-                    "{name} has shape {:?}, but the grid needs ({z}, {y}, {x}){several}",
+                    "{name}: the shape is {:?}; the grid needs ({z}, {y}, {x}){several}",
                     header.shape
                 ));
             }
@@ -98,7 +98,7 @@ pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>
     if found != wanted {
         let how = if found < wanted { "short" } else { "long" };
         return Err(format!(
-            "{name} is too {how}: it holds {found} bytes of values, but the grid needs {wanted}"
+            "{name}: too {how}: the file has {found} bytes of values, the grid needs {wanted}"
         ));
     }
     let mut bytes = start.split_off(header.data);
@@ -106,12 +106,15 @@ pub fn read(path: &Path, grid: [usize; 3], fields: usize) -> Result<Vec<Vec<f64>
     bytes.reserve_exact((wanted as usize).saturating_sub(bytes.len()));
     file.take(wanted.saturating_sub(bytes.len() as u64)).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 != wanted {
-        return Err(format!("{name} changed while it was read"));
+        return Err(format!("{name}: the file changed while it was read"));
     }
     let mut values = npy::values(&header, &bytes);
     drop(bytes);
     if let Some(position) = values.iter().position(|value| !value.is_finite()) {
-        return Err(format!("{name}: value {position} is {}, not a number", values[position]));
+        return Err(format!(
+            "{name}: value {position} is {}; values must be finite",
+            values[position]
+        ));
     }
     if cubes == fields {
         let rest = values.len() / fields;
@@ -194,9 +197,9 @@ mod tests {
     #[test]
     fn wrong_files_are_refused_in_one_clause() {
         let cases: [(&str, Vec<u8>, &str); 5] = [
-            ("short.raw", raw(&[1.0; 23]), "too short: it holds 184 bytes of values"),
+            ("short.raw", raw(&[1.0; 23]), "too short: the file has 184 bytes of values"),
             ("long.raw", raw(&[1.0; 25]), "too long"),
-            ("not.npy", raw(&[1.0; 24]), "is not a .npy file"),
+            ("not.npy", raw(&[1.0; 24]), "not a .npy file"),
             ("shape.npy", numpy("(4, 3, 2)", &[1.0; 24]), "the grid needs (2, 3, 4)"),
             ("nan.raw", raw(&[f64::NAN; 24]), "value 0 is NaN"),
         ];
@@ -210,6 +213,6 @@ mod tests {
         let error = read(Path::new("/nonexistent/x"), [2, 3, 4], 1).expect_err("missing");
         assert_eq!(error, "/nonexistent/x: no such file or directory");
         let error = read(Path::new("/dev/zero"), [2, 3, 4], 1).expect_err("a device");
-        assert_eq!(error, "/dev/zero is not a regular file");
+        assert_eq!(error, "/dev/zero: not a regular file");
     }
 }

@@ -92,7 +92,7 @@ fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
     let (grid, halo) = (options.grid.0, options.halo.0);
     let fields = options.fields.0;
     if fields > FIELDS_MAX {
-        return Err(format!("--fields: {fields} is too large, at most {FIELDS_MAX} are possible"));
+        return Err(format!("--fields: {fields} is too large; it must be at most {FIELDS_MAX}"));
     }
     let ranks = match options.ranks {
         Some(ranks) => {
@@ -100,31 +100,30 @@ fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
             if needed != Some(size) {
                 let needed = needed.map_or("too many".to_owned(), |needed| needed.to_string());
                 let noun = if needed == "1" { "rank" } else { "ranks" };
-                return Err(format!(
-                    "--ranks: {ranks} needs {needed} {noun}, but the job has {size}"
-                ));
+                return Err(format!("--ranks: {ranks} needs {needed} {noun}; the job has {size}"));
             }
             ranks.0
         }
         // If no rank grid fits even with a halo of 1, the grid has too few cells.
         None => choose(grid, size, halo).or_else(|| choose(grid, size, 1)).ok_or_else(|| {
             format!(
-                "--grid: {} cannot be cut into {size} blocks of at least one cell",
+                "--grid: {} cannot be cut into {size} blocks of at least 1 cell each",
                 options.grid
             )
         })?,
     };
     if let Some(d) = (0..3).find(|&d| grid[d] / ranks[d] == 0) {
         return Err(format!(
-            "--ranks: {} ranks along {} are more than the grid's {} cells",
-            ranks[d], AXES[d], grid[d]
+            "--ranks: the number of ranks along {} is {}; it must be at most {}, the grid's extent",
+            AXES[d], ranks[d], grid[d]
         ));
     }
     if !fits(grid, ranks, halo) {
         // `find` always finds a dimension, because the blocks do not fit.
         let d = (0..3).find(|&d| grid[d] / ranks[d] < halo).unwrap_or(0);
         return Err(format!(
-            "--halo: {halo} is larger than the smallest block, {} cells along {} ({} on {} ranks)",
+            "--halo: {halo} is too large; it must be at most {}, the smallest extent of a block along {} \
+             ({} cells on {} ranks)",
             grid[d] / ranks[d],
             AXES[d],
             options.grid,
@@ -135,7 +134,7 @@ fn check(options: &Options, size: usize) -> Result<[usize; 3], String> {
     let available = u128::from(typepack::memory::available());
     if needed > available {
         return Err(format!(
-            "--grid: {} with --fields {fields} needs {} of memory, but {} are available",
+            "--grid: {} with --fields {fields} needs {} of memory; {} is available",
             options.grid,
             human(needed),
             human(available)
@@ -312,7 +311,7 @@ impl<'a> Outputs<'a> {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| format!("--compare: {}: {}", path.display(), plain(&error)))?;
             Measurement::from_csv(&text)
-                .map_err(|what| format!("--compare: {} {what}", path.display()))
+                .map_err(|what| format!("--compare: {}: {what}", path.display()))
         });
         let compare = compare.transpose()?;
         // The files that other arguments use, with the names of the arguments.
@@ -331,7 +330,7 @@ impl<'a> Outputs<'a> {
             let identity = (found.dev(), found.ino());
             if found.is_file() {
                 if let Some((other, _)) = taken.iter().find(|(_, taken)| *taken == identity) {
-                    return Err(format!("{name}: {} is the file of {other}", path.display()));
+                    return Err(format!("{name}: {}: the same file as {other}", path.display()));
                 }
                 taken.push((name, identity));
             }
@@ -394,19 +393,20 @@ mod tests {
             |arguments: &str, size| checked(arguments, size).expect_err("must be refused");
         assert_eq!(
             refused("--grid 8x8x8 --ranks 2x2x2", 4),
-            "--ranks: 2x2x2 needs 8 ranks, but the job has 4"
+            "--ranks: 2x2x2 needs 8 ranks; the job has 4"
         );
         assert_eq!(
             refused("--grid 8x8x8 --ranks 4294967296x4294967296x4294967296", 4),
-            "--ranks: 4294967296x4294967296x4294967296 needs too many ranks, but the job has 4"
+            "--ranks: 4294967296x4294967296x4294967296 needs too many ranks; the job has 4"
         );
         assert_eq!(
             refused("--grid 8x8x2 --ranks 1x1x4", 4),
-            "--ranks: 4 ranks along z are more than the grid's 2 cells"
+            "--ranks: the number of ranks along z is 4; it must be at most 2, the grid's extent"
         );
         assert_eq!(
             refused("--grid 8x8x8 --halo 5 --ranks 2x1x1", 2),
-            "--halo: 5 is larger than the smallest block, 4 cells along x (8x8x8 on 2x1x1 ranks)"
+            "--halo: 5 is too large; it must be at most 4, the smallest extent of a block along x \
+             (8x8x8 cells on 2x1x1 ranks)"
         );
         assert!(refused("--grid 2x2x2", 16).starts_with("--grid: 2x2x2 cannot be cut into 16"));
         assert!(refused("--grid 1000000x1000000x1000000", 1).contains("16.0 EB of memory"));

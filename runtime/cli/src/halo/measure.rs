@@ -75,11 +75,11 @@ impl Measurement {
     pub fn from_csv(text: &str) -> Result<Self, String> {
         let mut lines = text.lines();
         if lines.next() != Some(HEADER) {
-            return Err("is not a .csv file of typepack halo".into());
+            return Err("not a .csv file of typepack halo".into());
         }
         let mut result: Option<Self> = None;
         for (number, line) in lines.enumerate() {
-            let bad = || format!("has a bad line {}", number + 2);
+            let bad = || format!("line {} is malformed", number + 2);
             let cells: Vec<&str> = line.split(',').collect();
             let [jit, setup, steps, exchanges, bytes, rank, phase, calls, seconds, _] = cells[..]
             else {
@@ -118,7 +118,9 @@ impl Measurement {
             let times = usize::try_from(rank).ok().and_then(|rank| result.phases.get_mut(rank));
             times.ok_or_else(bad)?[place] = seconds;
         }
-        result.filter(|result| !result.phases.is_empty()).ok_or("holds no measurement".into())
+        result
+            .filter(|result| !result.phases.is_empty())
+            .ok_or("the file has no measurement".into())
     }
 }
 
@@ -199,10 +201,10 @@ mod tests {
         let refused = |text: &str| Measurement::from_csv(text).expect_err("must be refused");
         assert!(refused("a,b\n1,2\n").contains("not a .csv file of typepack halo"));
         assert!(refused(HEADER).contains("no measurement"));
-        assert!(refused(&good.replace("interior", "exterior")).contains("bad line 3"));
-        assert!(refused(&good.replace("0.500000000", "NaN")).contains("bad line 2"));
-        assert!(refused(&format!("{good}1,2\n")).contains("bad line 15"));
-        assert!(refused(&good.replace(",1,start", ",7,start")).contains("bad line 7"));
+        assert!(refused(&good.replace("interior", "exterior")).contains("line 3 is malformed"));
+        assert!(refused(&good.replace("0.500000000", "NaN")).contains("line 2 is malformed"));
+        assert!(refused(&format!("{good}1,2\n")).contains("line 15 is malformed"));
+        assert!(refused(&good.replace(",1,start", ",7,start")).contains("line 7 is malformed"));
     }
 
     #[test]

@@ -27,28 +27,28 @@ pub struct Header {
 /// Parses the beginning of a file. `file` may end anywhere after the header.
 pub fn header(file: &[u8]) -> Result<Header, String> {
     if file.len() < 10 || !file.starts_with(MAGIC) {
-        return Err("is not a .npy file".into());
+        return Err("not a .npy file".into());
     }
     let (len, start) = match file[6] {
         1 => (usize::from(u16::from_le_bytes([file[8], file[9]])), 10),
         2 | 3 => {
             let word: [u8; 4] =
-                file[8..].first_chunk().copied().ok_or("ends inside its .npy header")?;
+                file[8..].first_chunk().copied().ok_or("the file ends inside its .npy header")?;
             (u32::from_le_bytes(word) as usize, 12)
         }
-        version => return Err(format!("is of .npy version {version}, but 1 to 3 are known")),
+        version => return Err(format!("the .npy version is {version}; it must be 1, 2 or 3")),
     };
     if len > HEADER_MAX {
-        return Err(format!("has a .npy header of {len} bytes, more than {HEADER_MAX}"));
+        return Err(format!("the .npy header has {len} bytes; it may have at most {HEADER_MAX}"));
     }
-    let text = file.get(start..start + len).ok_or("ends inside its .npy header")?;
-    let text = std::str::from_utf8(text).map_err(|_| "has a .npy header that is not text")?;
+    let text = file.get(start..start + len).ok_or("the file ends inside its .npy header")?;
+    let text = std::str::from_utf8(text).map_err(|_| "the .npy header is not text")?;
     let mut parser = Parser { rest: text };
     let (descr, fortran, shape) =
-        parser.dictionary().map_err(|what| format!("has a bad .npy header: {what}"))?;
+        parser.dictionary().map_err(|what| format!("bad .npy header: {what}"))?;
     if descr != "<f8" {
         let descr: String = descr.chars().take(20).collect();
-        return Err(format!("holds values of type '{descr}', but '<f8' is needed"));
+        return Err(format!("the values have type '{descr}'; the type must be '<f8'"));
     }
     Ok(Header { shape, fortran, data: start + len })
 }
@@ -70,10 +70,13 @@ impl<'a> Parser<'a> {
                 "descr" => descr.replace(self.string()?.to_owned()).is_none(),
                 "fortran_order" => fortran.replace(self.boolean()?).is_none(),
                 "shape" => shape.replace(self.tuple()?).is_none(),
-                _ => return Err("an unknown key".into()),
+                key => {
+                    let key: String = key.chars().take(20).collect();
+                    return Err(format!("unknown key '{key}'"));
+                }
             };
             if !known {
-                return Err(format!("'{key}' twice"));
+                return Err(format!("key '{key}' appears twice"));
             }
             if !self.take(',') {
                 self.expect('}')?;
@@ -138,7 +141,7 @@ impl<'a> Parser<'a> {
             let trimmed = self.rest.trim_start();
             let digits = trimmed.bytes().take_while(u8::is_ascii_digit).count();
             let (number, rest) = trimmed.split_at(digits);
-            values.push(number.parse().map_err(|_| "the shape is not of whole numbers")?);
+            values.push(number.parse().map_err(|_| "the shape must be a tuple of whole numbers")?);
             self.rest = rest;
             if !self.take(',') {
                 self.expect(')')?;
@@ -234,12 +237,12 @@ mod tests {
                 "{'descr': '<f8', 'fortran_order': True, 'shape': (99999999999999999999,)}",
                 "whole numbers",
             ),
-            ("{'descr': '<f8', 'descr': '<f8', 'shape': (1,)}", "'descr' twice"),
-            ("{'evil': '<f8'}", "an unknown key"),
+            ("{'descr': '<f8', 'descr': '<f8', 'shape': (1,)}", "'descr' appears twice"),
+            ("{'evil': '<f8'}", "unknown key 'evil'"),
             ("{'descr': '>f8', 'fortran_order': True, 'shape': (1,)}", "'>f8'"),
             ("{'descr': '<f8', 'fortran_order': True, 'shape': (1,)} x", "text after"),
             ("{'descr': [('a', '<f8')], 'fortran_order': True, 'shape': (1,)}", "a string"),
-            (&long, "more than 10000"),
+            (&long, "at most 10000"),
         ];
         for (text, wanted) in cases {
             let error = header(&file(2, text)).expect_err(text);
@@ -257,7 +260,7 @@ mod tests {
             }
         }
         let error = header(b"\x93NUMPY\x07\x00\x00\x00\x00\x00").expect_err("version 7");
-        assert!(error.contains("version 7"));
+        assert!(error.contains("version is 7"));
         header(b"\x93NUMPY\x01\x00\x02\x00\xff\xfe").expect_err("not text");
     }
 

@@ -19,10 +19,10 @@ Examples:
   mpiexec -n 2 typepack halo --grid 128x128x128 --jit off --csv off.csv
   mpiexec -n 2 typepack halo --grid 128x128x128 --compare off.csv --svg halo.svg
 
-Sizes are given as X x Y x Z; x is contiguous in memory. An initial field is a raw file of exactly
+Sizes have the form XxYxZ; x is contiguous in memory. An initial field is a raw file of exactly
 NX*NY*NZ little-endian doubles, x fastest, or a NumPy .npy file of shape (NZ, NY, NX), or
-(F, NZ, NY, NX) with one cube per field. With several fields and one cube, field f starts as the
-cube times 1/(1+f) plus f.")]
+(F, NZ, NY, NX) with one cube per field. With several fields and one cube, field f starts as
+cube / (1 + f) + f.")]
 pub struct Options {
     /// Cells of the whole grid, for example 128x128x128
     #[arg(long, value_name = "NXxNYxNZ", allow_hyphen_values = true)]
@@ -152,11 +152,11 @@ fn positive(text: &str) -> Result<usize, String> {
     match text.parse::<i64>() {
         // Lossless: the value is positive, and typepack runs only on systems with 64-bit usize.
         Ok(value) if value >= 1 => Ok(value as usize),
-        Ok(_) => Err(format!("{text} is too small, it must be at least 1")),
+        Ok(_) => Err(format!("{text} is too small; it must be at least 1")),
         Err(_) if text.starts_with('-') => {
-            Err(format!("{text} is too small, it must be at least 1"))
+            Err(format!("{text} is too small; it must be at least 1"))
         }
-        Err(_) => Err(format!("{text} is too large")),
+        Err(_) => Err(format!("{text} is too large; it must be at most {}", i64::MAX)),
     }
 }
 
@@ -175,14 +175,17 @@ mod tests {
         let refused = |text: &str| text.parse::<Triple>().expect_err("must be refused");
         assert_eq!(refused("4x5"), "'4x5' is not of the form AxBxC");
         assert_eq!(refused("4x5x6x7"), "'4x5x6x7' is not of the form AxBxC");
-        assert_eq!(refused("4x0x6"), "0 is too small, it must be at least 1");
-        assert_eq!(refused("4x-3x6"), "-3 is too small, it must be at least 1");
+        assert_eq!(refused("4x0x6"), "0 is too small; it must be at least 1");
+        assert_eq!(refused("4x-3x6"), "-3 is too small; it must be at least 1");
         assert_eq!(refused("4x5x"), "'' is not a whole number");
         assert_eq!(refused("4x+5x6"), "'+5' is not a whole number");
-        assert_eq!(refused("4x5x99999999999999999999"), "99999999999999999999 is too large");
+        assert_eq!(
+            refused("4x5x99999999999999999999"),
+            "99999999999999999999 is too large; it must be at most 9223372036854775807"
+        );
         assert_eq!(
             refused("4x5x-99999999999999999999"),
-            "-99999999999999999999 is too small, it must be at least 1"
+            "-99999999999999999999 is too small; it must be at least 1"
         );
     }
 }

@@ -106,7 +106,7 @@ fn draw(runs: &[&Measurement], text: &mut String) -> Result<(), Box<dyn std::err
         .margin(16)
         .x_label_area_size(30)
         .y_label_area_size(64)
-        .caption("one exchange, nothing else", font(15))
+        .caption("one exchange without computation", font(15))
         .build_cartesian_2d(0.0..runs.len() as f64, 0.0..top)?;
     chart
         .configure_mesh()

@@ -48,14 +48,15 @@ impl fmt::Display for Report<'_> {
         let [low, median, high] = m.exchange.map(|seconds| seconds * 1e6);
         writeln!(
             f,
-            "exchange without computation: median {median:.2} us (10 % {low:.2}, 90 % {high:.2}, {} times), \
+            "exchange without computation: median {median:.2} us (10 % {low:.2}, 90 % {high:.2}, {} samples), \
              {:.2} GB/s",
             m.samples,
             m.bytes as f64 / median / 1e3
         )?;
         writeln!(
             f,
-            "bytes per exchange: {} of all ranks, {} of them to another rank; {} bytes in {} exchanges",
+            "bytes per exchange: {} from all ranks, including {} to other ranks; total: {} bytes \
+             (exchanges: {})",
             m.bytes,
             self.bytes_to_others,
             u128::from(m.bytes) * u128::from(m.exchanges),

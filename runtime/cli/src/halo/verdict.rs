@@ -22,7 +22,7 @@ impl fmt::Display for Difference {
         let [z, y, x] = self.cell;
         write!(
             f,
-            "{} of {} values differ from the serial solution, first field {} at x {x}, y {y}, z {z}: \
+            "{} of {} values differ from the serial solution; the first is field {} at x {x}, y {y}, z {z}: \
              {:e} instead of {:e}",
             self.count, self.values, self.field, self.found, self.wanted
         )

@@ -48,7 +48,9 @@ fn check(flag: &str, name: &str, here: &str) -> Result<(), String> {
     if known {
         return Ok(());
     }
-    Err(format!("{flag}: '{bare}' is not this machine; a typepack job runs on one, '{here}'"))
+    Err(format!(
+        "{flag}: '{bare}' is not this machine, '{here}'; a typepack job runs on one machine"
+    ))
 }
 
 #[cfg(test)]

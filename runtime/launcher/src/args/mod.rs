@@ -70,7 +70,7 @@ impl Bind {
             Some(level) => Ok(Self::To(level)),
             None if name == Some("none") => Ok(Self::None),
             None => Err(format!(
-                "{what}: '{value}' is none of none, hwthread, core, l2cache, l3cache, numa, socket"
+                "{what}: '{value}' is not one of none, hwthread, core, l2cache, l3cache, numa, socket"
             )),
         }
     }
@@ -95,7 +95,7 @@ impl Map {
                 Ok(Self::InTurn(Level::parse(name).unwrap_or(Level::Core)))
             }
             _ => Err(format!(
-                "{what}: '{value}' is none of slot, node, core, hwthread, l2cache, l3cache, numa, \
+                "{what}: '{value}' is not one of slot, node, core, hwthread, l2cache, l3cache, numa, \
                  socket"
             )),
         }
@@ -320,7 +320,7 @@ impl Reading<'_> {
             while values.len() < entry.values.len() {
                 let value = rest
                     .next()
-                    .ok_or_else(|| format!("{flag}: {} must follow", entry.values[values.len()]))?;
+                    .ok_or_else(|| format!("{flag}: {} is missing", entry.values[values.len()]))?;
                 values.push(value);
                 // "-env NAME=VALUE" means "-env NAME VALUE".
                 if entry.values.len() == 2 && memchr(b'=', values[0].as_bytes()).is_some() {
@@ -332,7 +332,7 @@ impl Reading<'_> {
                 Id::Version => return Ok(Next::Answer(Request::Version)),
                 Id::Info => return Ok(Next::Answer(Request::Info)),
                 Id::ConfigFile if from_file => {
-                    return Err(format!("{flag}: not within such a file"));
+                    return Err(format!("{flag}: not allowed in the file of a -configfile"));
                 }
                 Id::ConfigFile => {
                     let file = shown(&values[0]);
@@ -340,7 +340,10 @@ impl Reading<'_> {
                         .map_err(|error| format!("{flag}: '{file}': {error}"))?;
                     if rest.next().is_some() || section.ranks.is_some() || !self.job.apps.is_empty()
                     {
-                        return Err(format!("{flag}: all programs have to be in the file"));
+                        return Err(format!(
+                            "{flag}: all programs must be in the file; only options for the job may \
+                             stand before {flag}"
+                        ));
                     }
                     let words = words::of_file(&text);
                     return words.map(Next::File).map_err(|e| format!("{flag}: '{file}': {e}"));
@@ -408,10 +411,9 @@ impl Reading<'_> {
             Id::InitialErrhandler => {
                 let known = ["mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return"];
                 let found = known.into_iter().find(|name| name.eq_ignore_ascii_case(&word));
-                job.errhandler =
-                    Some(found.ok_or_else(|| {
-                        format!("{flag}: '{word}' is none of {}", known.join(", "))
-                    })?);
+                job.errhandler = Some(found.ok_or_else(|| {
+                    format!("{flag}: '{word}' is not one of {}", known.join(", "))
+                })?);
             }
             Id::Label => job.label = true,
             Id::OutPattern => job.files[0] = Some(filled(flag, &values[0])?),
@@ -467,7 +469,7 @@ fn rank_count(flag: &str, value: &str) -> Result<usize, String> {
 /// Parses a positive number that fits C's `int`.
 fn positive(flag: &str, value: &str) -> Result<u32, String> {
     let number = value.parse::<u32>().ok().filter(|n| (1..=i32::MAX.unsigned_abs()).contains(n));
-    number.ok_or_else(|| format!("{flag}: '{value}' is not a number (1 or more)"))
+    number.ok_or_else(|| format!("{flag}: '{value}' is not a number from 1 to {}", i32::MAX))
 }
 
 /// Parses a time. A value of 0 or less means no limit, like in MPICH.
@@ -486,7 +488,7 @@ fn seconds(what: &str, value: &str) -> Result<Option<Duration>, String> {
 
 fn filled(flag: &str, value: &OsStr) -> Result<OsString, String> {
     if value.is_empty() {
-        return Err(format!("{flag}: the name is empty"));
+        return Err(format!("{flag}: the value is empty"));
     }
     Ok(value.to_owned())
 }

@@ -83,28 +83,48 @@ pub const GROUPS: [Group; 5] = [
         entries: &[
             entry(Id::Ranks, &["n", "np"], &["N"], "number of ranks (required, 1 or more)"),
             entry(Id::Directory, &["wdir", "wd"], &["DIR"], "working directory of the ranks"),
-            entry(Id::Path, &["path"], &["DIRS"], "where to look for the program, instead of PATH"),
+            entry(
+                Id::Path,
+                &["path"],
+                &["DIRS"],
+                "directories to search for the program (default: PATH)",
+            ),
             entry(Id::Env, &["env"], &["NAME", "VALUE"], "set a variable"),
-            entry(Id::Export, &["x"], &["NAME[=VALUE]"], "set a variable, or pass ours on"),
-            entry(Id::EnvList, &["envlist"], &["NAMES"], "pass on only these of our variables"),
-            entry(Id::EnvNone, &["envnone"], &[], "pass on none of our variables"),
-            entry(Id::EnvAll, &["envall"], &[], "pass on all of our variables (default)"),
-            entry(Id::Hosts, &["host", "hosts", "H"], &["NAMES"], "only this machine can be named"),
+            entry(
+                Id::Export,
+                &["x"],
+                &["NAME[=VALUE]"],
+                "set a variable, or pass on mpiexec's value",
+            ),
+            entry(Id::EnvList, &["envlist"], &["NAMES"], "pass on only these variables of mpiexec"),
+            entry(Id::EnvNone, &["envnone"], &[], "pass on no variables of mpiexec"),
+            entry(Id::EnvAll, &["envall"], &[], "pass on all variables of mpiexec (default)"),
+            entry(
+                Id::Hosts,
+                &["host", "hosts", "H"],
+                &["NAMES"],
+                "machines to run on: only this machine is allowed",
+            ),
         ],
     },
     Group {
         title: "for the job",
         entries: &[
-            entry(Id::ConfigFile, &["configfile"], &["FILE"], "a program per line, as above"),
+            entry(
+                Id::ConfigFile,
+                &["configfile"],
+                &["FILE"],
+                "read the programs from a file: one per line, with its options",
+            ),
             entry(Id::Genv, &["genv"], &["NAME", "VALUE"], "set a variable for all programs"),
-            entry(Id::GenvList, &["genvlist"], &["NAMES"], "as -envlist, for all programs"),
-            entry(Id::GenvNone, &["genvnone"], &[], "as -envnone, for all programs"),
-            entry(Id::GenvAll, &["genvall"], &[], "as -envall, for all programs"),
+            entry(Id::GenvList, &["genvlist"], &["NAMES"], "like -envlist, for all programs"),
+            entry(Id::GenvNone, &["genvnone"], &[], "like -envnone, for all programs"),
+            entry(Id::GenvAll, &["genvall"], &[], "like -envall, for all programs"),
             entry(
                 Id::HostFile,
                 &["f", "hostfile", "machinefile"],
                 &["FILE"],
-                "only this machine can be named in it",
+                "file with machines to run on: only this machine is allowed",
             ),
             entry(Id::Universe, &["usize"], &["N"], "value of MPI_UNIVERSE_SIZE"),
             entry(
@@ -113,7 +133,12 @@ pub const GROUPS: [Group; 5] = [
                 &["NAME"],
                 "mpi_errors_are_fatal (default), mpi_errors_abort, mpi_errors_return",
             ),
-            entry(Id::Timeout, &["timeout"], &["SECONDS"], "end the job after that time, code 124"),
+            entry(
+                Id::Timeout,
+                &["timeout"],
+                &["SECONDS"],
+                "end the job after this time, with exit code 124",
+            ),
         ],
     },
     Group {
@@ -129,14 +154,19 @@ pub const GROUPS: [Group; 5] = [
                 Id::OutPattern,
                 &["outfile-pattern"],
                 &["FILE"],
-                "standard output to files; %r is the rank, %h the machine",
+                "write standard output to files; %r is the rank, %h the machine",
             ),
-            entry(Id::ErrPattern, &["errfile-pattern"], &["FILE"], "the same for standard error"),
+            entry(
+                Id::ErrPattern,
+                &["errfile-pattern"],
+                &["FILE"],
+                "write standard error to files; %r is the rank, %h the machine",
+            ),
             entry(
                 Id::ExitCodes,
                 &["print-all-exitcodes"],
                 &[],
-                "say at the end how each rank ended",
+                "print the exit code of each rank at the end",
             ),
         ],
     },
@@ -147,38 +177,38 @@ pub const GROUPS: [Group; 5] = [
                 Id::Bind,
                 &["bind-to"],
                 &["WHAT"],
-                "core (default: one rank each, if they suffice), hwthread, l2cache, l3cache, numa, \
-                 socket, none",
+                "core (default: one rank per core, if there are enough), hwthread, l2cache, l3cache, \
+                 numa, socket, none",
             ),
             entry(
                 Id::Map,
                 &["map-by"],
                 &["WHAT"],
-                "core, hwthread, slot, node: in order; l2cache, l3cache, numa, socket: in turn; \
-                 default: blocks of ranks, one block per NUMA node",
+                "core, hwthread, slot, node: in order; l2cache, l3cache, numa, socket: round-robin; \
+                 default: one block of ranks per NUMA node",
             ),
-            entry(Id::ReportBindings, &["report-bindings"], &[], "say where the ranks are bound"),
+            entry(Id::ReportBindings, &["report-bindings"], &[], "print the CPUs of each rank"),
             entry(
                 Id::IgnoredNumber,
                 &["ppn", "perhost", "npernode", "N"],
                 &["N"],
-                "ranks per machine: of no effect on one",
+                "ranks per machine: no effect, there is only one machine",
             ),
-            entry(Id::IgnoredWord, &["soft", "arch"], &["WORD"], "of no effect"),
+            entry(Id::IgnoredWord, &["soft", "arch"], &["WORD"], "no effect"),
             entry(
                 Id::Ignored,
                 &["oversubscribe", "allow-run-as-root"],
                 &[],
-                "of no effect: both are always allowed",
+                "no effect: both are always allowed",
             ),
         ],
     },
     Group {
         title: "about mpiexec",
         entries: &[
-            entry(Id::Help, &["h", "help"], &[], "this text"),
-            entry(Id::Version, &["version", "V"], &[], "the version"),
-            entry(Id::Info, &["info"], &[], "versions, paths, and what the machine looks like"),
+            entry(Id::Help, &["h", "help"], &[], "print this text"),
+            entry(Id::Version, &["version", "V"], &[], "print the version"),
+            entry(Id::Info, &["info"], &[], "print version, paths, and the CPUs of the machine"),
         ],
     },
 ];
@@ -199,7 +229,7 @@ pub fn find(text: &str) -> Option<(&'static Entry, Option<&str>)> {
 pub fn help() -> String {
     let mut text = String::from(
         "\
-Starts a program as the ranks of one job on this machine and watches over them.
+Starts programs as the ranks of one job on this machine, and watches them.
 
 usage: mpiexec [options] -n N program [arguments...] [: -n N program [arguments...]]...
 ",
@@ -219,11 +249,12 @@ usage: mpiexec [options] -n N program [arguments...] [: -n N program [arguments.
     }
     text.push_str(
         "
-Standard input goes to rank 0; output comes out by whole lines. When a rank fails the others are
-ended, one line says which and why, and the exit code is that rank's (128 + signal). Ctrl-C ends
-the job after a grace period of 2 seconds, a second Ctrl-C at once.
+Standard input goes to rank 0. Output is forwarded line by line. If a rank fails, mpiexec ends the
+other ranks, prints one line that names the rank and the reason, and exits with the code of that
+rank (128 + signal if a signal ended it). Ctrl-C ends the job after a grace period of 2 seconds, a
+second Ctrl-C ends it at once.
 
-Variables: TYPEPACK_BIND is the default for --bind-to, MPIEXEC_TIMEOUT for -timeout.
+The variable TYPEPACK_BIND is the default for --bind-to, MPIEXEC_TIMEOUT the default for -timeout.
 
 examples:
   mpiexec -n 2 ./halo

@@ -115,11 +115,11 @@ fn bad_input_names_the_argument() {
         ("-n 2 -l=3 p", "-l=3: unknown option"),
         ("-n 2 -host a p", "-host: 'a' is not this machine"),
         ("-n 2 -f /no/such p", "-f: '/no/such': "),
-        ("-n 2 --bind-to", "--bind-to: WHAT must follow"),
+        ("-n 2 --bind-to", "--bind-to: WHAT is missing"),
         ("-n 2 --bind-to moon p", "--bind-to: 'moon' "),
         ("-n 2 --bind-to core:always p", "--bind-to: 'core:always' "),
         ("-n 2 --map-by ppr:2:socket p", "--map-by: 'ppr:2:socket' "),
-        ("-n 2 -genv A", "-genv: VALUE must follow"),
+        ("-n 2 -genv A", "-genv: VALUE is missing"),
         ("-n 2 -env =a p", "-env: the name of the variable is empty"),
         ("-n 2 -usize 0 p", "-usize: '0' "),
         ("-n 2 -ppn few p", "-ppn: 'few' "),
@@ -130,7 +130,7 @@ fn bad_input_names_the_argument() {
         (": -n 2 p", "':': a program"),
         ("-n 4000 p : -n 100 q", "-n: 4100 ranks are too many"),
         ("-configfile /no/such", "-configfile: '/no/such': "),
-        ("-configfile /dev/null", "-configfile: '/dev/null': there is no program in it"),
+        ("-configfile /dev/null", "-configfile: '/dev/null': the file contains no program"),
         ("-n 1 -configfile /dev/null", "-configfile: all programs"),
     ] {
         let error = run(line).expect_err(line);

@@ -26,7 +26,8 @@ pub fn of_file(text: &str) -> Result<Vec<OsString>, String> {
                 None => break,
             }
         }
-        let found = split(&line).ok_or_else(|| format!("line {}: a quote is open", number + 1))?;
+        let found =
+            split(&line).ok_or_else(|| format!("line {}: a quote is not closed", number + 1))?;
         if found.is_empty() {
             continue;
         }
@@ -35,7 +36,7 @@ pub fn of_file(text: &str) -> Result<Vec<OsString>, String> {
         }
         words.extend(found.into_iter().map(OsString::from));
     }
-    if words.is_empty() { Err("there is no program in it".into()) } else { Ok(words) }
+    if words.is_empty() { Err("the file contains no program".into()) } else { Ok(words) }
 }
 
 /// Returns the words of one line, or `None` if a quote is not closed.
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        assert_eq!(of_file("# nothing\n\n"), Err("there is no program in it".into()));
-        assert_eq!(of_file("-n 1 a\n-n 1 'b\n"), Err("line 2: a quote is open".into()));
+        assert_eq!(of_file("# nothing\n\n"), Err("the file contains no program".into()));
+        assert_eq!(of_file("-n 1 a\n-n 1 'b\n"), Err("line 2: a quote is not closed".into()));
     }
 }

@@ -90,12 +90,12 @@ pub fn read(tool: &Tool, arguments: Vec<OsString>) -> Result<Request, String> {
         if let Some(compiler) = chosen {
             request.compiler = compiler.split_whitespace().map(OsString::from).collect();
             if request.compiler.is_empty() {
-                return Err(format!("{text} names no compiler"));
+                return Err(format!("{text}: the name of the compiler is missing"));
             }
         } else if let Some(query) = query(text) {
             let query = query?;
             if request.query.is_some_and(|before| before != query) {
-                return Err(format!("{text}: only one query at a time"));
+                return Err(format!("{text}: only one query is allowed at a time"));
             }
             request.query = Some(query);
         } else {
@@ -343,7 +343,7 @@ mod tests {
             assert!(error.starts_with(line) && error.contains("unknown query"), "{error}");
         }
         let error = request("-showme:link -showme:libs").expect_err("two");
-        assert_eq!(error, "-showme:libs: only one query at a time");
+        assert_eq!(error, "-showme:libs: only one query is allowed at a time");
     }
 
     #[test]

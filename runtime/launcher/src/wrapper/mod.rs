@@ -57,7 +57,7 @@ fn run(tool: &Tool) -> Result<ExitCode, (String, u8)> {
         return print(&format!("{name}: typepack {version} (Language: {})\n", tool.language));
     }
     let exe = std::env::current_exe()
-        .map_err(|error| (format!("cannot tell where this program is: {error}"), 1))?;
+        .map_err(|error| (format!("cannot find the path of this program: {error}"), 1))?;
     let places = prefix::find(&exe).map_err(|message| (message, 1))?;
     if let Some(query) = &request.query {
         let mut answer = line::answer(*query, &request, &places);
@@ -91,21 +91,20 @@ fn help(tool: &Tool) -> String {
     let chooser = choosers[0];
     format!(
         "\
-Compiles and links {language} programs that use MPI: {compiler} with the paths of typepack's
-header and library added.
+Compiles and links {language} programs that use MPI. Runs {compiler} and adds the paths of
+typepack's header and library.
 
 usage: {name} [options of the compiler] files...
        {name} QUERY
 
-  {chooser}COMPILER       the compiler to use instead of {compiler}
-  -show              print the command instead of running it
-  -showme            the same; -showme:command, :compile, :link, :incdirs, :libdirs, :libs,
-                     :version print one part of it
+  {chooser}COMPILER       use this compiler instead of {compiler}
+  -show, -showme     print the command instead of running it
+  -showme:PART       print one part of it: command, compile, link, incdirs, libdirs, libs, version
   -compile_info      print the command that compiles (also -compile-info)
   -link_info         print the command that links (also -link-info)
-  -help, --help      this text
+  -help, --help      print this text
 
-All else goes to the compiler. Header and library are those of the prefix that {name} is in.
+All other arguments go to the compiler. {name} uses the header and the library of its own prefix.
 
 examples:
   {name} -O2 hello.c -o hello && mpiexec -n 2 ./hello

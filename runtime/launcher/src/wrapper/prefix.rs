@@ -41,14 +41,13 @@ pub fn find(exe: &Path) -> Result<Places, String> {
     let headers = folder.ancestors().map(|above| above.join("runtime/capi/include"));
     let Some(include) = headers.into_iter().find(|folder| folder.join("mpi.h").exists()) else {
         return Err(format!(
-            "{} is in no prefix of typepack: there is no ../include/mpi.h with ../lib/{LIBRARY} \
-             beside it",
+            "{} is not in a prefix of typepack: ../include/mpi.h or ../lib/{LIBRARY} is missing",
             exe.display()
         ));
     };
     if !folder.join(LIBRARY).exists() {
         return Err(format!(
-            "{} is missing in this build tree; make it with cargo build -p typepack-capi",
+            "{} is missing in this build tree; build it with cargo build -p typepack-capi",
             folder.join(LIBRARY).display()
         ));
     }

@@ -46,7 +46,7 @@ pub struct Job {
 pub fn mpiexec(arguments: &[&str]) -> Command {
     // The tests of the runtime use this file too, and call `mpiexec_at` with the path of the launcher.
     let Some(path) = option_env!("CARGO_BIN_EXE_mpiexec") else {
-        panic!("no launcher is of this package's build: use mpiexec_at");
+        panic!("this package does not build mpiexec: use mpiexec_at");
     };
     mpiexec_at(Path::new(path), arguments)
 }
@@ -215,7 +215,7 @@ impl Process {
 
 /// Sends a signal.
 pub fn kill(pid: i32, signal: i32) {
-    assert!(pid > 1, "not a process to kill: {pid}");
+    assert!(pid > 1, "process {pid} must not be killed");
     // SAFETY: kill accesses no memory of this process.
     unsafe { libc::kill(pid, signal) };
 }
