@@ -1,7 +1,6 @@
 //! The texts of `--version` and `-info`: version, paths, machine.
 //!
-//! `main.rs` prints these texts. It also uses `list` in its reports of bindings. `start.rs` puts the folder of
-//! the library into the environment of the ranks.
+//! `main.rs` prints these texts. It also uses `list` in its reports of bindings.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

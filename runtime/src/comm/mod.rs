@@ -5,8 +5,8 @@
 //! count and buffer, and starts nothing if a check fails. Collective calls, including the construction of
 //! communicators, are in `coll/`; grids are in `topo/`.
 //!
-//! Invariant: this file translates ranks of the communicator into slots of the job when a call starts (`slot`),
-//! and translates statuses back when a call ends (`local`). `peers.rs` has the tables.
+//! Invariant: this file translates ranks of the communicator into ranks of the world when a call starts
+//! (`world_rank`), and translates statuses back when a call ends (`local`). `peers.rs` has the tables.
 
 mod group;
 mod peers;

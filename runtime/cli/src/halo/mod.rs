@@ -3,8 +3,7 @@
 //! `job.rs` runs the steps in this order: `options.rs` has the arguments, `decomposition.rs` cuts the grid
 //! into blocks, `initial.rs` (with `npy.rs`) makes the field at time 0, `blocks.rs` distributes it,
 //! `solver.rs` (with `cell.rs`) computes, `serial.rs` and `verdict.rs` verify the result, and `measure.rs`,
-//! `report.rs` and `plot.rs` measure and show the times. `hand.rs` is an exchange without datatypes, for
-//! comparisons.
+//! `report.rs` and `plot.rs` measure and show the times.
 
 mod blocks;
 mod cell;
