@@ -79,7 +79,7 @@ impl UserCopy {
     /// Calls the function; returns the value for the duplicate, or `None` if the duplicate gets none.
     ///
     /// # Errors
-    /// The code that the function returned.
+    /// Returns the code of the function if it is not 0.
     pub fn call(
         self,
         handle: usize,
@@ -133,7 +133,7 @@ impl DeleteFunction {
     /// Calls the function, if there is one.
     ///
     /// # Errors
-    /// The code that the function returned.
+    /// Returns the code of the function if it is not 0.
     pub fn call(
         self,
         handle: usize,

@@ -52,8 +52,8 @@ fn described() -> Info {
         let directory = directory.into_os_string();
         add("wdir", std::os::unix::ffi::OsStringExt::into_vec(directory));
     }
-    // `thread_level` is missing: it is the level that was requested before the program began, and nobody can
-    // do that.
+    // `thread_level` is missing: it is the level that was requested before the program began, and mpiexec has
+    // no option for it.
     Info { entries: Mutex::new(entries) }
 }
 
