@@ -179,7 +179,7 @@ fn the_demo_compares_three_ways() {
         let words = format!("demo --way {way} --steps 2 --csv {csv}");
         let outcome = typepack(2, &words, &[]);
         assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-        assert_eq!(outcome.stdout.matches("verified bit for bit").count(), 3, "{}", outcome.stdout);
+        assert_eq!(outcome.stdout.matches("verified bit for bit").count(), 4, "{}", outcome.stdout);
         tables += &format!(" --draw {csv}");
     }
     let svg = path("demo.svg");

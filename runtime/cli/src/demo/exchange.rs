@@ -99,19 +99,28 @@ struct Case {
     axis: usize,
 }
 
+/// One cell of each row: every cell is in a cache line of its own.
 const DOUBLES: Case =
-    Case { name: "doubles", what: "x faces of 64^3 doubles", shape: [64; 3], axis: 2 };
+    Case { name: "doubles", what: "exchange: x faces, 64^3 doubles", shape: [64; 3], axis: 2 };
 const STRUCTS: Case = Case {
     name: "structs",
-    what: "x faces of 64^3 structs {char, int, double}",
+    what: "exchange: x faces, 64^3 {char, int, double}",
     shape: [64; 3],
     axis: 2,
+};
+/// Whole rows, whose cells have gaps.
+const ROWS: Case = Case {
+    name: "rows",
+    what: "exchange: z faces, 64^3 {char, int, double}",
+    shape: [64; 3],
+    axis: 0,
 };
 
 /// Measures and verifies all cases. Calls `said` after each of them.
 pub fn measure(world: &Communicator, way: Way, said: &mut impl FnMut(Record)) -> Result<(), Stop> {
     said(one::<f64>(world, way, &DOUBLES)?);
     said(one::<Gapped>(world, way, &STRUCTS)?);
+    said(one::<Gapped>(world, way, &ROWS)?);
     Ok(())
 }
 

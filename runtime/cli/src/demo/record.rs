@@ -51,7 +51,7 @@ impl Record {
         Self {
             way,
             case: "solver".to_owned(),
-            what: "heat equation, one step of 2 ranks".to_owned(),
+            what: "solver: one step of a 3-D heat equation".to_owned(),
             bytes: m.bytes,
             parts: vec![part("compute", interior + rim + plain), part("exchange", start + wait)],
         }
