@@ -166,7 +166,8 @@ fn every_way_gives_the_same_bits() {
     }
     let words = "halo --grid 8x8x8 --steps 2 --way interpreter --verify";
     let interpreted = typepack(2, words, &[]).stdout;
-    assert!(interpreted.contains("kernels 0, rows 0, memcpy 0, interpreter "), "{interpreted}");
+    // The two sums of eight bytes are contiguous: `memcpy` moves them.
+    assert!(interpreted.contains("kernels 0, rows 0, memcpy 16, interpreter "), "{interpreted}");
 }
 
 #[test]
@@ -192,7 +193,7 @@ fn the_demo_compares_three_ways() {
     }
     for (ranks, words, line) in [
         (0, "demo", "--way or --draw: one of them is required (see typepack demo --help)"),
-        (0, "demo --way hand", "--csv: is required (see typepack demo --help)"),
+        (0, "demo --way hand", "--csv: required argument is missing (see typepack demo --help)"),
         (0, "demo --way hand --csv a", "demo: needs a job of 2 ranks, not 1 (mpiexec -n 2)"),
         (0, "demo --draw /no/such --svg a", "--draw: /no/such: No such file or directory"),
     ] {
@@ -369,11 +370,11 @@ fn every_bad_argument_is_one_line_of_one_rank() {
             "halo --grid 8x8x8 --wide",
             "typepack: --wide: unknown argument (see typepack halo --help)",
         ),
-        ("halo --grid 8x8x8 --halo 9", "typepack: --halo: 9 is too large; it must be at most 8, "),
+        ("halo --grid 8x8x8 --halo 9", "typepack: --halo: 9 is too large; it must be at most "),
     ];
     for (words, line) in cases {
         for ranks in [0, 3] {
-            if line.ends_with(", ") {
+            if line.ends_with("at most ") {
                 let outcome = typepack(ranks, words, &[]);
                 assert!(said(&outcome).starts_with(line), "{words}: {}", outcome.stderr);
                 assert_eq!(said(&outcome).lines().count(), 1);

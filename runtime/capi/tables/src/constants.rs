@@ -1,4 +1,4 @@
-//! Makes the constants of the ABI as Rust source (`abi.rs` of `typepack-capi-datatype`).
+//! Makes the constants of the ABI as Rust source (`../../datatype/src/abi.rs`).
 //!
 //! Handles and pointers become the integers that they are compared with.
 

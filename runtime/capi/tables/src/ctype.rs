@@ -1,6 +1,6 @@
 //! The Rust types for the C types of the ABI.
 //!
-//! Each kind of handle has a type of its own (`raw.rs` of `typepack-capi-datatype`), so that a communicator
+//! Each kind of handle has a type of its own (`../../datatype/src/raw.rs`), so that a communicator
 //! cannot be passed for a datatype. Pointers stay pointers. Callbacks are opaque addresses until
 //! `capi/src/callback.rs` has compared them with the sentinels.
 
