@@ -93,82 +93,70 @@ pub type PackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *
 /// The signature of [`typepack_hand_unpack`], here and in C.
 pub type UnpackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *mut u8, usize);
 
-/// Packs `nests` one after the other from `memory_bytes` bytes to `packed_bytes` bytes. Ends the
-/// process when they do not fit, or structs are not aligned.
-///
-/// # Safety
-///
-/// * `nests` points to `parts` nests, whose lists are as their kinds say.
-/// * `memory` is readable for `memory_bytes`, `packed` writable for `packed_bytes`, and they do
-///   not overlap each other or the nests.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn typepack_hand_pack(
-    nests: *const Nest,
-    parts: usize,
-    memory: *const u8,
-    memory_bytes: usize,
-    packed: *mut u8,
-    packed_bytes: usize,
-) {
-    // SAFETY: the caller's promises, one by one; all three live for this call.
-    let (nests, memory, packed) = unsafe {
-        (
-            from_raw_parts(nests, parts),
-            from_raw_parts(memory, memory_bytes),
-            from_raw_parts_mut(packed, packed_bytes),
-        )
-    };
-    for nest in nests {
-        // SAFETY: the lists live for this call, as the caller guarantees.
-        let lists = unsafe { nest.lists() };
-        let (memory, packed) = (&memory[nest.start..], &mut packed[nest.packed..]);
-        #[cfg(target_arch = "x86_64")]
-        if has_avx512() {
-            // SAFETY: `has_avx512` has seen every feature that `pack_avx512` is compiled for.
-            unsafe { pack_avx512(nest, lists, memory, packed) };
-            continue;
+/// Makes an exported function that copies `nests` from one side to the other. On a CPU with AVX-512
+/// `$wide` copies each nest, on any other CPU `$any`. In brackets is the field of a nest that says
+/// where its part of the side starts.
+macro_rules! exported {
+    (
+        $(#[$doc:meta])*
+        $name:ident($any:ident, $wide:ident):
+        $from:ident[$from_start:ident], $from_bytes:ident => $to:ident[$to_start:ident], $to_bytes:ident
+    ) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        ///
+        /// * `nests` points to `parts` nests, whose lists are as their kinds say.
+        #[doc = concat!("* `", stringify!($from), "` is readable for `", stringify!($from_bytes), "`,")]
+        #[doc = concat!("  `", stringify!($to), "` writable for `", stringify!($to_bytes), "`,")]
+        ///   and they do not overlap each other or the nests.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            nests: *const Nest,
+            parts: usize,
+            $from: *const u8,
+            $from_bytes: usize,
+            $to: *mut u8,
+            $to_bytes: usize,
+        ) {
+            // SAFETY: the caller guarantees that `nests` points to `parts` nests, that `$from` is
+            // readable for `$from_bytes` and that `$to` is writable for `$to_bytes` (both conditions
+            // of `# Safety`); all three live for this call.
+            let (nests, $from, $to) = unsafe {
+                (
+                    from_raw_parts(nests, parts),
+                    from_raw_parts($from, $from_bytes),
+                    from_raw_parts_mut($to, $to_bytes),
+                )
+            };
+            for nest in nests {
+                // SAFETY: the lists live for this call, as the caller guarantees.
+                let lists = unsafe { nest.lists() };
+                let ($from, $to) = (&$from[nest.$from_start..], &mut $to[nest.$to_start..]);
+                #[cfg(target_arch = "x86_64")]
+                if has_avx512() {
+                    // SAFETY: `has_avx512` has seen every feature that `$wide` is compiled for.
+                    unsafe { $wide(nest, lists, $from, $to) };
+                    continue;
+                }
+                $any(nest, lists, $from, $to);
+            }
         }
-        pack_any(nest, lists, memory, packed);
-    }
+    };
 }
 
-/// Unpacks `nests` one after the other from `packed_bytes` bytes to `memory_bytes` bytes; as
-/// [`typepack_hand_pack`].
-///
-/// # Safety
-///
-/// * `nests` points to `parts` nests, whose lists are as their kinds say.
-/// * `packed` is readable for `packed_bytes`, `memory` writable for `memory_bytes`, and they do
-///   not overlap each other or the nests.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn typepack_hand_unpack(
-    nests: *const Nest,
-    parts: usize,
-    packed: *const u8,
-    packed_bytes: usize,
-    memory: *mut u8,
-    memory_bytes: usize,
-) {
-    // SAFETY: the caller's promises, one by one; all three live for this call.
-    let (nests, packed, memory) = unsafe {
-        (
-            from_raw_parts(nests, parts),
-            from_raw_parts(packed, packed_bytes),
-            from_raw_parts_mut(memory, memory_bytes),
-        )
-    };
-    for nest in nests {
-        // SAFETY: the lists live for this call, as the caller guarantees.
-        let lists = unsafe { nest.lists() };
-        let (packed, memory) = (&packed[nest.packed..], &mut memory[nest.start..]);
-        #[cfg(target_arch = "x86_64")]
-        if has_avx512() {
-            // SAFETY: `has_avx512` has seen every feature that `unpack_avx512` is compiled for.
-            unsafe { unpack_avx512(nest, lists, packed, memory) };
-            continue;
-        }
-        unpack_any(nest, lists, packed, memory);
-    }
+exported! {
+    /// Packs `nests` one after the other from `memory_bytes` bytes to `packed_bytes` bytes. Ends the
+    /// process when they do not fit, or structs are not aligned.
+    typepack_hand_pack(pack_any, pack_avx512):
+    memory[start], memory_bytes => packed[packed], packed_bytes
+}
+
+exported! {
+    /// Unpacks `nests` one after the other from `packed_bytes` bytes to `memory_bytes` bytes. Ends the
+    /// process when they do not fit, or structs are not aligned.
+    typepack_hand_unpack(unpack_any, unpack_avx512):
+    packed[packed], packed_bytes => memory[start], memory_bytes
 }
 
 #[cfg(target_arch = "x86_64")]

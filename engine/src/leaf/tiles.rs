@@ -221,6 +221,28 @@ mod x86 {
         };
     }
 
+    /// A function that transposes an edge of at most `$n` by `$n` elements. `$load` and `$store`
+    /// access a row with a mask of the type `$mask`; `$network` returns the columns of `$n` rows.
+    macro_rules! masked_edge {
+        ($machine:ident, $n:literal $mask:ident, $network:ident, $load:ident, $store:ident) => {
+            |t: Transpose| {
+                let width = $mask::MAX >> ($n - t.width);
+                let height = $mask::MAX >> ($n - t.height);
+                // SAFETY: the masks have `t.width` and `t.height` bits, so only elements of the edge
+                // are accessed; loads of rows at or below `t.height` have an empty mask.
+                unsafe {
+                    let columns = $network(std::array::from_fn(|i| {
+                        let mask = if i < t.height { width } else { 0 };
+                        $machine::swapped($load(mask, row!(t.from, i, t.from_pitch).cast()))
+                    }));
+                    for (i, &column) in columns.iter().enumerate().take(t.width) {
+                        $store(row!(t.to, i, t.to_pitch).cast(), height, column);
+                    }
+                }
+            }
+        };
+    }
+
     /// An array of 16 values: an expression in `i` for `i` from 0 to 15.
     macro_rules! each_of_16 {
         (|$i:ident| $value:expr) => {
@@ -252,20 +274,8 @@ mod x86 {
                 }
             }
         };
-        let edge = |t: Transpose| {
-            let (width, height) = (0xff_u8 >> (8 - t.width), 0xff_u8 >> (8 - t.height));
-            // SAFETY: the masks have `t.width` and `t.height` bits, so only elements of the edge
-            // are accessed; loads of rows at or below `t.height` have an empty mask.
-            unsafe {
-                let columns = network_8(std::array::from_fn(|i| {
-                    let mask = if i < t.height { width } else { 0 };
-                    M::swapped(_mm512_maskz_loadu_epi64(mask, row!(t.from, i, t.from_pitch).cast()))
-                }));
-                for (i, &column) in columns.iter().enumerate().take(t.width) {
-                    _mm512_mask_storeu_epi64(row!(t.to, i, t.to_pitch).cast(), height, column);
-                }
-            }
-        };
+        let edge =
+            masked_edge!(M, 8 u8, network_8, _mm512_maskz_loadu_epi64, _mm512_mask_storeu_epi64);
         squares::<8, 8>(t, square, |t| parts_of::<8, 8>(t, edge));
     }
 
@@ -318,21 +328,8 @@ mod x86 {
                 }
             }
         };
-        let edge = |t: Transpose| {
-            let (width, height) = (0xffff_u16 >> (16 - t.width), 0xffff_u16 >> (16 - t.height));
-            // SAFETY: the masks select `t.width` and `t.height` elements of a row, so nothing
-            // outside the edge is accessed; loads of rows at or below `t.height` have an empty
-            // mask.
-            unsafe {
-                let columns = network_16(std::array::from_fn(|i| {
-                    let mask = if i < t.height { width } else { 0 };
-                    M::swapped(_mm512_maskz_loadu_epi32(mask, row!(t.from, i, t.from_pitch).cast()))
-                }));
-                for (i, &column) in columns.iter().enumerate().take(t.width) {
-                    _mm512_mask_storeu_epi32(row!(t.to, i, t.to_pitch).cast(), height, column);
-                }
-            }
-        };
+        let edge =
+            masked_edge!(M, 16 u16, network_16, _mm512_maskz_loadu_epi32, _mm512_mask_storeu_epi32);
         squares::<4, 16>(t, square, |t| parts_of::<4, 16>(t, edge));
     }
 

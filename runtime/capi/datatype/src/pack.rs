@@ -11,7 +11,7 @@ use crate::failure::{Failure, Result};
 use crate::raw;
 use crate::types;
 use std::ffi::c_void;
-use typepack_engine::external32::{pack_external_raw, unpack_external_raw};
+use typepack_engine::external32::{External32, pack_external_raw, unpack_external_raw};
 use typepack_engine::{pack_at_raw, pack_external_size, unpack_at_raw};
 
 /// Returns the size of a buffer, or a position in it.
@@ -162,6 +162,40 @@ fn place(position: usize, bytes: u64, size: usize, argument: &'static str) -> Re
     Ok(position + bytes as usize)
 }
 
+/// The names of the arguments of a call that packs or unpacks in external32.
+struct Names {
+    /// The elements in memory, and their number.
+    memory: [&'static str; 2],
+    /// The packed buffer, and its size.
+    packed: [&'static str; 2],
+}
+
+/// Checks the arguments of a call that packs or unpacks in external32, and advances the position. `copy` gets
+/// the plan, the number of elements, the number of packed bytes, and the position of the first of them.
+fn external<W: CountWidth>(
+    datarep: Text,
+    names: Names,
+    (origin, elements, datatype): (*const c_void, W::Count, raw::Datatype),
+    (buffer, size): (*const c_void, W::Address),
+    at: InOut<W::Address>,
+    copy: impl FnOnce(&External32, u64, u64, usize) -> typepack_engine::Result<()>,
+) -> Result {
+    representation(datarep)?;
+    let (elements, size) = (count(elements, names.memory[1])?, room(size, names.packed[1])?);
+    packed(buffer, size, names.packed[0])?;
+    let (out, position) = position(at)?;
+    let end = types::with::<_, Failure>(datatype, |ty| {
+        let plan = ty.plan()?;
+        memory(origin, plan, elements, names.memory[0])?;
+        let external = plan.external32()?;
+        let bytes = pack_external_size(external, elements)?;
+        let end = place(position, bytes, size, names.packed[1])?;
+        copy(external, elements, bytes, position)?;
+        Ok(end)
+    })?;
+    advanced(out, end)
+}
+
 /// `MPI_Pack_external`.
 ///
 /// # Safety
@@ -177,24 +211,15 @@ pub unsafe fn pack_external<W: CountWidth>(
     outsize: W::Address,
     at: InOut<W::Address>,
 ) -> Result {
-    representation(datarep)?;
-    let (elements, size) = (count(incount, "incount")?, room(outsize, "outsize")?);
-    packed(outbuf, size, "outbuf")?;
-    let (out, position) = position(at)?;
-    let end = types::with::<_, Failure>(datatype, |ty| {
-        let plan = ty.plan()?;
-        memory(inbuf, plan, elements, "inbuf")?;
-        let external = plan.external32()?;
-        let bytes = pack_external_size(external, elements)?;
-        let end = place(position, bytes, size, "outsize")?;
+    let names = Names { memory: ["inbuf", "incount"], packed: ["outbuf", "outsize"] };
+    let (elements, buffer) = ((inbuf, incount, datatype), (outbuf.cast_const(), outsize));
+    external::<W>(datarep, names, elements, buffer, at, |external, elements, bytes, position| {
         let target = outbuf.cast::<u8>().wrapping_add(position);
         // SAFETY: `inbuf` is readable for `elements` elements of the type of `external` (first condition of
-        // `# Safety`). `target` is writable for `bytes` bytes: they lie within the `size` bytes of `outbuf`
-        // (`place`), which do not overlap the elements (second condition).
-        unsafe { pack_external_raw(external, elements, inbuf.cast(), 0..bytes, target)? };
-        Ok(end)
-    })?;
-    advanced(out, end)
+        // `# Safety`). `target` is writable for `bytes` bytes: the function `external` has checked that they
+        // lie within the `outsize` bytes of `outbuf`, which do not overlap the elements (second condition).
+        unsafe { pack_external_raw(external, elements, inbuf.cast(), 0..bytes, target) }
+    })
 }
 
 /// `MPI_Unpack_external`.
@@ -212,24 +237,15 @@ pub unsafe fn unpack_external<W: CountWidth>(
     outcount: W::Count,
     datatype: raw::Datatype,
 ) -> Result {
-    representation(datarep)?;
-    let (elements, size) = (count(outcount, "outcount")?, room(insize, "insize")?);
-    packed(inbuf, size, "inbuf")?;
-    let (out, position) = position(at)?;
-    let end = types::with::<_, Failure>(datatype, |ty| {
-        let plan = ty.plan()?;
-        memory(outbuf, plan, elements, "outbuf")?;
-        let external = plan.external32()?;
-        let bytes = pack_external_size(external, elements)?;
-        let end = place(position, bytes, size, "insize")?;
+    let names = Names { memory: ["outbuf", "outcount"], packed: ["inbuf", "insize"] };
+    let (elements, buffer) = ((outbuf.cast_const(), outcount, datatype), (inbuf, insize));
+    external::<W>(datarep, names, elements, buffer, at, |external, elements, bytes, position| {
         let source = inbuf.cast::<u8>().wrapping_add(position);
-        // SAFETY: `source` is readable for `bytes` bytes: they lie within the `size` bytes of `inbuf`
-        // (`place`; first condition of `# Safety`). `outbuf` is writable for `elements` elements of the type
-        // of `external`, which do not overlap `inbuf` (second condition).
-        unsafe { unpack_external_raw(external, elements, outbuf.cast(), 0..bytes, source)? };
-        Ok(end)
-    })?;
-    advanced(out, end)
+        // SAFETY: `source` is readable for `bytes` bytes: the function `external` has checked that they lie
+        // within the `insize` bytes of `inbuf` (first condition of `# Safety`). `outbuf` is writable for
+        // `elements` elements of the type of `external`, which do not overlap `inbuf` (second condition).
+        unsafe { unpack_external_raw(external, elements, outbuf.cast(), 0..bytes, source) }
+    })
 }
 
 /// `MPI_Pack_external_size`.

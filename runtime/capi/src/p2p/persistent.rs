@@ -4,7 +4,7 @@
 use super::nonblocking::received;
 use super::{Elements, Mode, destination, on, origin, send as start_send};
 use crate::argument::Output;
-use crate::comm::On;
+use crate::comm::{Comm, On};
 use crate::count_width::{CountWidth, Number};
 use crate::error::Result;
 use crate::raw;
@@ -63,6 +63,27 @@ impl Start for Receive {
     }
 }
 
+/// Checks the arguments of a call and makes its request. `peer` checks the rank and the tag; it returns
+/// `None` for `MPI_PROC_NULL`. `start` makes the send or receive that the request starts.
+fn persistent<N: Number, P, S: Start + 'static>(
+    (buf, count, datatype): (*const c_void, N, raw::Datatype),
+    comm: raw::Comm,
+    request: Output<raw::Request>,
+    peer: impl FnOnce(&Comm) -> Result<Option<P>>,
+    start: impl FnOnce(On, Elements, Option<P>) -> S,
+) -> Result {
+    let on = on(comm)?;
+    let out = request.required("request")?;
+    let elements = Elements::new(buf, count, datatype)?;
+    let peer = peer(&on.comm)?;
+    if peer.is_some() {
+        elements.memory("buf")?;
+    }
+    let start = start(on.clone(), elements, peer);
+    out.set(request::persistent(on, Box::new(start))?);
+    Ok(())
+}
+
 /// Makes a request for a send that can be started.
 ///
 /// # Safety
@@ -79,16 +100,9 @@ unsafe fn prepare(
     comm: raw::Comm,
     request: Output<raw::Request>,
 ) -> Result {
-    let on = on(comm)?;
-    let out = request.required("request")?;
-    let elements = Elements::new(buf, count, datatype)?;
-    let dest = destination(&on.comm, dest, tag)?;
-    if dest.is_some() {
-        elements.memory("buf")?;
-    }
-    let send = Send { on: on.clone(), mode, elements, dest, tag };
-    out.set(request::persistent(on, Box::new(send))?);
-    Ok(())
+    let peer = |comm: &Comm| destination(comm, dest, tag);
+    let start = |on, elements, dest| Send { on, mode, elements, dest, tag };
+    persistent((buf, count, datatype), comm, request, peer, start)
 }
 
 send_family! {
@@ -113,14 +127,7 @@ pub unsafe fn recv_init<W: CountWidth>(
     comm: raw::Comm,
     request: Output<raw::Request>,
 ) -> Result {
-    let on = on(comm)?;
-    let out = request.required("request")?;
-    let elements = Elements::new(buf, count, datatype)?;
-    let from = origin(&on.comm, source, tag)?;
-    if from.is_some() {
-        elements.memory("buf")?;
-    }
-    let receive = Receive { on: on.clone(), elements, from };
-    out.set(request::persistent(on, Box::new(receive))?);
-    Ok(())
+    let peer = |comm: &Comm| origin(comm, source, tag);
+    let start = |on, elements, from| Receive { on, elements, from };
+    persistent((buf.cast_const(), count, datatype), comm, request, peer, start)
 }

@@ -153,27 +153,42 @@ impl<S: AsRef<[Slot]>> Slots<S> {
         (!complete.is_empty()).then_some(complete)
     }
 
-    /// Returns what the runtime found. If the runtime failed, no operation can continue: all pending
-    /// operations end with that failure, and `again` looks once more. `None` if only generalized requests are
-    /// left to wait for.
-    fn or_end<R>(
+    /// Returns what `look` finds. If the call `waits`, `look` runs until it finds something. Otherwise `look`
+    /// runs once, and the result is `None` if `look` finds nothing. If the runtime fails, no operation can
+    /// continue: all pending operations end with that failure, and `look` runs once more.
+    fn search<R>(
         &self,
-        found: typepack::Result<Option<R>>,
-        again: impl FnOnce(&mut Ongoing<'_>) -> Option<R>,
+        waits: bool,
+        mut look: impl FnMut(&mut Ongoing<'_>) -> Option<R>,
     ) -> Result<Option<R>> {
+        let messages = messages()?;
+        let found =
+            if waits { messages.wait_until(&mut look).map(Some) } else { messages.look(&mut look) };
         let error = match found {
             Ok(found) => return Ok(found),
             Err(error) => error,
         };
         let failure = Failure::from(error);
-        let messages = messages()?;
         for request in self.requests().flatten() {
             request.abandon(messages, &failure);
         }
-        match messages.change(again) {
+        match messages.change(look) {
             Ok(Some(found)) => Ok(Some(found)),
             Ok(None) | Err(_) => Err(failure),
         }
+    }
+
+    /// Returns whether all requests are complete; if the call `waits`, they are.
+    fn are_all_done(&self, waits: bool) -> Result<bool> {
+        let mut seen = 0;
+        Ok(self.search(waits, |ongoing| self.all(&mut seen, ongoing))?.is_some())
+    }
+
+    /// Looks once whether all requests are complete, and writes the answer to `flag`.
+    fn test_all(&self, flag: Place<c_int>) -> Result<bool> {
+        let done = self.are_all_done(false)?;
+        flag.set(done.into());
+        Ok(done)
     }
 
     /// Takes the result of a complete request, and sets its handle to null unless the request is persistent.
@@ -190,6 +205,11 @@ impl<S: AsRef<[Slot]>> Slots<S> {
             }
         }
         outcome
+    }
+
+    /// Returns the result of a complete request, for a query that does not take the result.
+    fn peek(&self, at: usize) -> Option<Outcome> {
+        self.at(at).as_ref().and_then(|request| request.look())
     }
 }
 
@@ -254,22 +274,29 @@ fn single(outcome: Option<Outcome>, status: StatusOutput) -> Result {
 /// `MPI_Wait`.
 pub fn wait(request: InOut<raw::Request>, status: StatusOutput) -> Result {
     let slots = Slots::one(request)?;
-    let mut seen = 0;
-    let waited = messages()?.wait_until(|ongoing| slots.all(&mut seen, ongoing));
-    slots.or_end(waited.map(Some), |ongoing| slots.all(&mut 0, ongoing))?;
+    slots.are_all_done(true)?;
     single(slots.conclude(0), status)
 }
 
 /// `MPI_Test`.
 pub fn test(request: InOut<raw::Request>, flag: Output<c_int>, status: StatusOutput) -> Result {
     let (slots, flag) = (Slots::one(request)?, flag.required("flag")?);
-    let looked = messages()?.look(|ongoing| slots.all(&mut 0, ongoing));
-    let done = slots.or_end(looked, |ongoing| slots.all(&mut 0, ongoing))?.is_some();
-    flag.set(done.into());
-    if !done {
+    if !slots.test_all(flag)? {
         return Ok(());
     }
     single(slots.conclude(0), status)
+}
+
+/// Writes the statuses of all requests. `outcome` returns the outcome of each.
+fn write_all(
+    slots: &Slots,
+    mut statuses: Statuses,
+    outcome: impl Fn(&Slots, usize) -> Option<Outcome>,
+) -> Result {
+    for at in 0..slots.len() {
+        statuses.push(outcome(slots, at));
+    }
+    statuses.end()
 }
 
 /// `MPI_Waitall`.
@@ -280,19 +307,30 @@ pub fn waitall(
 ) -> Result {
     // SAFETY: `MPI_Waitall` gives the array `count` handles.
     let slots = unsafe { Slots::read(count, requests)? };
-    let mut seen = 0;
-    let waited = messages()?.wait_until(|ongoing| slots.all(&mut seen, ongoing));
-    slots.or_end(waited.map(Some), |ongoing| slots.all(&mut 0, ongoing))?;
+    slots.are_all_done(true)?;
     // SAFETY: `MPI_Waitall` gives the array of statuses `count` entries, one for each slot.
-    conclude_all(&slots, unsafe { Statuses::new(statuses, slots.len()) })
+    let statuses = unsafe { Statuses::new(statuses, slots.len()) };
+    write_all(&slots, statuses, Slots::conclude)
 }
 
-/// Takes the results of all requests, and writes their statuses.
-fn conclude_all(slots: &Slots, mut statuses: Statuses) -> Result {
-    for at in 0..slots.len() {
-        statuses.push(slots.conclude(at));
+/// Looks once whether all of several requests are complete. If they are, it writes their statuses; `outcome`
+/// returns the outcome of each.
+///
+/// # Safety
+///
+/// - The standard gives the array of statuses an entry for each slot, or the caller ignores the statuses.
+unsafe fn all(
+    slots: Slots,
+    flag: Output<c_int>,
+    statuses: OutArray<Status>,
+    outcome: impl Fn(&Slots, usize) -> Option<Outcome>,
+) -> Result {
+    if !slots.test_all(flag.required("flag")?)? {
+        return Ok(());
     }
-    statuses.end()
+    // SAFETY: the array has an entry for each slot (condition of `# Safety`).
+    let statuses = unsafe { Statuses::new(statuses, slots.len()) };
+    write_all(&slots, statuses, outcome)
 }
 
 /// `MPI_Testall`.
@@ -302,17 +340,8 @@ pub fn testall(
     flag: Output<c_int>,
     statuses: OutArray<Status>,
 ) -> Result {
-    // SAFETY: `MPI_Testall` gives the array `count` handles.
-    let slots = unsafe { Slots::read(count, requests)? };
-    let flag = flag.required("flag")?;
-    let looked = messages()?.look(|ongoing| slots.all(&mut 0, ongoing));
-    let done = slots.or_end(looked, |ongoing| slots.all(&mut 0, ongoing))?.is_some();
-    flag.set(done.into());
-    if !done {
-        return Ok(());
-    }
-    // SAFETY: `MPI_Testall` gives the array of statuses `count` entries, one for each slot.
-    conclude_all(&slots, unsafe { Statuses::new(statuses, slots.len()) })
+    // SAFETY: `MPI_Testall` gives both arrays `count` entries, one for each slot.
+    unsafe { all(Slots::read(count, requests)?, flag, statuses, Slots::conclude) }
 }
 
 /// `MPI_Waitany`.
@@ -330,8 +359,7 @@ pub fn waitany(
         status.put_empty();
         return Ok(());
     }
-    let waited = messages()?.wait_until(|ongoing| slots.any(ongoing));
-    let found = slots.or_end(waited.map(Some), |ongoing| slots.any(ongoing))?;
+    let found = slots.search(true, |ongoing| slots.any(ongoing))?;
     let Some(at) = found else { return Ok(()) };
     index.set(at as c_int);
     single(slots.conclude(at), status)
@@ -346,8 +374,7 @@ fn any(
     outcome: impl FnOnce(&Slots, usize) -> Option<Outcome>,
 ) -> Result {
     let (index, flag) = (index.required("indx")?, flag.required("flag")?);
-    let looked = messages()?.look(|ongoing| slots.any(ongoing));
-    let found = slots.or_end(looked, |ongoing| slots.any(ongoing))?;
+    let found = slots.search(false, |ongoing| slots.any(ongoing))?;
     let none = found.is_none() && !slots.is_any_active();
     flag.set((found.is_some() || none).into());
     index.set(found.map_or(abi::UNDEFINED, |at| at as c_int));
@@ -377,50 +404,43 @@ pub fn testany(
 
 /// Where the calls that complete some of several requests write their results.
 struct SomeOf {
-    count: Place<c_int>,
-    indices: Places<c_int>,
-    statuses: Statuses,
+    count: Output<c_int>,
+    indices: OutArray<c_int>,
+    statuses: OutArray<Status>,
 }
 
-impl SomeOf {
-    /// Checks the outputs.
-    ///
-    /// # Errors
-    /// Returns `MPI_ERR_ARG` if a pointer is null.
-    ///
-    /// # Safety
-    ///
-    /// - The standard gives both arrays at least `length` entries, or the caller ignores the statuses.
-    unsafe fn new(
-        length: usize,
-        count: Output<c_int>,
-        indices: OutArray<c_int>,
-        statuses: OutArray<Status>,
-    ) -> Result<Self> {
-        let count = count.required("outcount")?;
-        // SAFETY: both arrays have `length` entries (condition of `# Safety`).
-        let (indices, statuses) = unsafe {
-            (indices.places(length, "array_of_indices")?, Statuses::new(statuses, length))
-        };
-        Ok(Self { count, indices, statuses })
+/// Completes some of several requests: the call `waits` until one is complete, or looks once. `outcome`
+/// returns the outcome of each complete request.
+///
+/// # Errors
+/// Returns `MPI_ERR_ARG` if a pointer of `out` is null, and the errors of the runtime and the operations.
+///
+/// # Safety
+///
+/// - The standard gives both arrays of `out` an entry for each slot, or the caller ignores the statuses.
+unsafe fn some(
+    slots: Slots,
+    waits: bool,
+    out: SomeOf,
+    outcome: impl Fn(&Slots, usize) -> Option<Outcome>,
+) -> Result {
+    let count = out.count.required("outcount")?;
+    // SAFETY: both arrays have an entry for each slot (condition of `# Safety`).
+    let (indices, mut statuses) = unsafe {
+        let indices = out.indices.places(slots.len(), "array_of_indices")?;
+        (indices, Statuses::new(out.statuses, slots.len()))
+    };
+    if !slots.is_any_active() {
+        count.set(abi::UNDEFINED);
+        return Ok(());
     }
-
-    /// Writes that no request is active.
-    fn none(self) -> Result {
-        self.count.set(abi::UNDEFINED);
-        Ok(())
+    let complete = slots.search(waits, |ongoing| slots.some(ongoing))?.unwrap_or_default();
+    count.set(complete.len() as c_int);
+    for (i, at) in complete.into_iter().enumerate() {
+        indices.at(i).set(at as c_int);
+        statuses.push(outcome(&slots, at));
     }
-
-    /// Writes the number of complete requests, their indices, and the outcome that `outcome` returns for
-    /// each.
-    fn write(mut self, complete: &[usize], outcome: impl Fn(usize) -> Option<Outcome>) -> Result {
-        self.count.set(complete.len() as c_int);
-        for (i, at) in complete.iter().enumerate() {
-            self.indices.at(i).set(*at as c_int);
-            self.statuses.push(outcome(*at));
-        }
-        self.statuses.end()
-    }
+    statuses.end()
 }
 
 /// `MPI_Waitsome`.
@@ -431,19 +451,9 @@ pub fn waitsome(
     indices: OutArray<c_int>,
     statuses: OutArray<Status>,
 ) -> Result {
+    let out = SomeOf { count: outcount, indices, statuses };
     // SAFETY: `MPI_Waitsome` gives its three arrays `count` entries each, one for each slot.
-    let (slots, out) = unsafe {
-        let slots = Slots::read(count, requests)?;
-        let out = SomeOf::new(slots.len(), outcount, indices, statuses)?;
-        (slots, out)
-    };
-    if !slots.is_any_active() {
-        return out.none();
-    }
-    let waited = messages()?.wait_until(|ongoing| slots.some(ongoing));
-    let found = slots.or_end(waited.map(Some), |ongoing| slots.some(ongoing))?;
-    let complete = found.unwrap_or_default();
-    out.write(&complete, |at| slots.conclude(at))
+    unsafe { some(Slots::read(count, requests)?, true, out, Slots::conclude) }
 }
 
 /// `MPI_Testsome`.
@@ -454,36 +464,18 @@ pub fn testsome(
     indices: OutArray<c_int>,
     statuses: OutArray<Status>,
 ) -> Result {
+    let out = SomeOf { count: outcount, indices, statuses };
     // SAFETY: `MPI_Testsome` gives its three arrays `count` entries each, one for each slot.
-    let (slots, out) = unsafe {
-        let slots = Slots::read(count, requests)?;
-        let out = SomeOf::new(slots.len(), outcount, indices, statuses)?;
-        (slots, out)
-    };
-    if !slots.is_any_active() {
-        return out.none();
-    }
-    let looked = messages()?.look(|ongoing| slots.some(ongoing));
-    let found = slots.or_end(looked, |ongoing| slots.some(ongoing))?;
-    let complete = found.unwrap_or_default();
-    out.write(&complete, |at| slots.conclude(at))
-}
-
-/// Returns the outcome for a query that does not take the result.
-fn seen(request: &Option<Arc<Request>>) -> Option<Outcome> {
-    request.as_ref().and_then(|request| request.look())
+    unsafe { some(Slots::read(count, requests)?, false, out, Slots::conclude) }
 }
 
 /// `MPI_Request_get_status`: the result stays where it is.
 pub fn get_status(request: raw::Request, flag: Output<c_int>, status: StatusOutput) -> Result {
     let (slots, flag) = (Slots::seen(request)?, flag.required("flag")?);
-    let looked = messages()?.look(|ongoing| slots.all(&mut 0, ongoing));
-    let done = slots.or_end(looked, |ongoing| slots.all(&mut 0, ongoing))?.is_some();
-    flag.set(done.into());
-    if !done {
+    if !slots.test_all(flag)? {
         return Ok(());
     }
-    single(seen(slots.at(0)), status)
+    single(slots.peek(0), status)
 }
 
 /// `MPI_Request_get_status_all`.
@@ -493,21 +485,8 @@ pub fn get_status_all(
     flag: Output<c_int>,
     statuses: OutArray<Status>,
 ) -> Result {
-    // SAFETY: `MPI_Request_get_status_all` gives the array `count` handles.
-    let slots = unsafe { Slots::seen_all(count, requests)? };
-    let flag = flag.required("flag")?;
-    let looked = messages()?.look(|ongoing| slots.all(&mut 0, ongoing));
-    let done = slots.or_end(looked, |ongoing| slots.all(&mut 0, ongoing))?.is_some();
-    flag.set(done.into());
-    if !done {
-        return Ok(());
-    }
-    // SAFETY: `MPI_Request_get_status_all` gives the array of statuses `count` entries, one for each slot.
-    let mut statuses = unsafe { Statuses::new(statuses, slots.len()) };
-    for request in slots.requests() {
-        statuses.push(seen(request));
-    }
-    statuses.end()
+    // SAFETY: `MPI_Request_get_status_all` gives both arrays `count` entries, one for each slot.
+    unsafe { all(Slots::seen_all(count, requests)?, flag, statuses, Slots::peek) }
 }
 
 /// `MPI_Request_get_status_any`.
@@ -520,7 +499,7 @@ pub fn get_status_any(
 ) -> Result {
     // SAFETY: `MPI_Request_get_status_any` gives the array `count` handles.
     let slots = unsafe { Slots::seen_all(count, requests)? };
-    any(slots, index, flag, status, |slots, at| seen(slots.at(at)))
+    any(slots, index, flag, status, Slots::peek)
 }
 
 /// `MPI_Request_get_status_some`.
@@ -531,16 +510,7 @@ pub fn get_status_some(
     indices: OutArray<c_int>,
     statuses: OutArray<Status>,
 ) -> Result {
+    let out = SomeOf { count: outcount, indices, statuses };
     // SAFETY: `MPI_Request_get_status_some` gives its three arrays `count` entries each, one for each slot.
-    let (slots, out) = unsafe {
-        let slots = Slots::seen_all(count, requests)?;
-        let out = SomeOf::new(slots.len(), outcount, indices, statuses)?;
-        (slots, out)
-    };
-    if !slots.is_any_active() {
-        return out.none();
-    }
-    let looked = messages()?.look(|ongoing| slots.some(ongoing));
-    let complete = slots.or_end(looked, |ongoing| slots.some(ongoing))?.unwrap_or_default();
-    out.write(&complete, |at| seen(slots.at(at)))
+    unsafe { some(Slots::seen_all(count, requests)?, false, out, Slots::peek) }
 }

@@ -81,6 +81,17 @@ pub fn contiguous<W: CountWidth>(
     publish::<W>(out, Datatype::contiguous(count.wide(), find(oldtype)?.tree()))
 }
 
+/// Publishes the vector that `make` makes from the number of blocks, the length of a block and the stride.
+fn strided<W: CountWidth>(
+    make: impl FnOnce(i64, i64, i64, &Datatype) -> typepack_engine::Result<Datatype>,
+    [count, blocklength, stride]: [i64; 3],
+    oldtype: raw::Datatype,
+    newtype: Output<raw::Datatype>,
+) -> Result {
+    let out = newtype.required("newtype")?;
+    publish::<W>(out, make(count, blocklength, stride, find(oldtype)?.tree()))
+}
+
 /// `MPI_Type_vector`.
 pub fn vector<W: CountWidth>(
     count: W::Count,
@@ -89,9 +100,8 @@ pub fn vector<W: CountWidth>(
     oldtype: raw::Datatype,
     newtype: Output<raw::Datatype>,
 ) -> Result {
-    let out = newtype.required("newtype")?;
-    let old = find(oldtype)?;
-    publish::<W>(out, Datatype::vector(count.wide(), blocklength.wide(), stride.wide(), old.tree()))
+    let counts = [count.wide(), blocklength.wide(), stride.wide()];
+    strided::<W>(Datatype::vector, counts, oldtype, newtype)
 }
 
 /// `MPI_Type_create_hvector`.
@@ -102,12 +112,8 @@ pub fn hvector<W: CountWidth>(
     oldtype: raw::Datatype,
     newtype: Output<raw::Datatype>,
 ) -> Result {
-    let out = newtype.required("newtype")?;
-    let old = find(oldtype)?;
-    publish::<W>(
-        out,
-        Datatype::hvector(count.wide(), blocklength.wide(), stride.wide(), old.tree()),
-    )
+    let counts = [count.wide(), blocklength.wide(), stride.wide()];
+    strided::<W>(Datatype::hvector, counts, oldtype, newtype)
 }
 
 /// `MPI_Type_indexed`.

@@ -30,48 +30,40 @@ pub fn size_x(datatype: raw::Datatype, result: Output<raw::Count>) -> Result {
     size::<crate::count_width::Large>(datatype, result)
 }
 
-/// `MPI_Type_get_extent`.
-pub fn extent<W: CountWidth>(
-    datatype: raw::Datatype,
-    lb: Output<W::Address>,
-    extent: Output<W::Address>,
-) -> Result {
-    let (lb, extent) = (lb.required("lb")?, extent.required("extent")?);
-    let found = find(datatype)?;
-    lb.set(undefined(found.tree().lb()));
-    extent.set(undefined(found.tree().extent()));
-    Ok(())
+/// Makes the two forms of calls that return a lower bound and an extent. The results in parentheses are the
+/// names of the arguments in the standard and of the functions of the engine.
+macro_rules! bounds {
+    ($($name:ident $name_x:ident $c:literal ($lb:ident, $extent:ident);)*) => {
+        $(
+            #[doc = concat!("`", $c, "`.")]
+            pub fn $name<W: CountWidth>(
+                datatype: raw::Datatype,
+                $lb: Output<W::Address>,
+                $extent: Output<W::Address>,
+            ) -> Result {
+                let lb = $lb.required(stringify!($lb))?;
+                let extent = $extent.required(stringify!($extent))?;
+                let found = find(datatype)?;
+                lb.set(undefined(found.tree().$lb()));
+                extent.set(undefined(found.tree().$extent()));
+                Ok(())
+            }
+
+            #[doc = concat!("`", $c, "_x`.")]
+            pub fn $name_x(
+                datatype: raw::Datatype,
+                $lb: Output<raw::Count>,
+                $extent: Output<raw::Count>,
+            ) -> Result {
+                self::$name::<crate::count_width::Large>(datatype, $lb, $extent)
+            }
+        )*
+    };
 }
 
-/// `MPI_Type_get_extent_x`.
-pub fn extent_x(
-    datatype: raw::Datatype,
-    lb: Output<raw::Count>,
-    size: Output<raw::Count>,
-) -> Result {
-    extent::<crate::count_width::Large>(datatype, lb, size)
-}
-
-/// `MPI_Type_get_true_extent`.
-pub fn true_extent<W: CountWidth>(
-    datatype: raw::Datatype,
-    lb: Output<W::Address>,
-    extent: Output<W::Address>,
-) -> Result {
-    let (lb, extent) = (lb.required("true_lb")?, extent.required("true_extent")?);
-    let found = find(datatype)?;
-    lb.set(undefined(found.tree().true_lb()));
-    extent.set(undefined(found.tree().true_extent()));
-    Ok(())
-}
-
-/// `MPI_Type_get_true_extent_x`.
-pub fn true_extent_x(
-    datatype: raw::Datatype,
-    lb: Output<raw::Count>,
-    size: Output<raw::Count>,
-) -> Result {
-    true_extent::<crate::count_width::Large>(datatype, lb, size)
+bounds! {
+    extent extent_x "MPI_Type_get_extent" (lb, extent);
+    true_extent true_extent_x "MPI_Type_get_true_extent" (true_lb, true_extent);
 }
 
 /// `MPI_Type_set_name`.
