@@ -1,5 +1,6 @@
-//! The collective calls. The module `list` makes one value ([`Collective`]) from the arguments of each call.
-//! Every call exists in three ways: blocking, nonblocking and persistent (`way.rs`).
+//! The collective calls. The table in `three_ways!` lists the arguments of each call and says how they become
+//! one value ([`Collective`]). Every call exists in three ways: blocking, nonblocking and persistent
+//! (`way.rs`).
 
 #![expect(clippy::too_many_arguments, reason = "the argument lists of the standard")]
 
@@ -15,10 +16,14 @@ use std::ffi::{c_int, c_void};
 use typepack::{Collective, Combine, Communicator};
 
 /// Makes the blocking, the nonblocking and the persistent form of calls. Each form has the arguments in
-/// parentheses and those of its form. It passes the former to the function in `list` that has the name of the
-/// blocking form.
+/// parentheses and those of its form. All forms share a function in `list` that has the name of the blocking
+/// form. `$value` is the body of that function: it makes one value from the arguments in parentheses, and
+/// passes the value to `$make`, which carries it out.
 macro_rules! three_ways {
-    ($($run:ident $start:ident $init:ident $c:literal ($($arg:ident: $type:ty),*);)*) => {
+    ($(
+        $run:ident $start:ident $init:ident $c:literal ($($arg:ident: $type:ty),*)
+        |$comm:ident, $make:ident| $value:expr;
+    )*) => {
         $(
             #[doc = concat!("`MPI_", $c, "`.")]
             ///
@@ -71,6 +76,21 @@ macro_rules! three_ways {
                 unsafe { make(comm, way, |comm, make| list::$run::<W>(comm, make, $($arg),*)) }
             }
         )*
+
+        /// The functions that make one value from the arguments of a call.
+        mod list {
+            use super::*;
+
+            $(
+                pub fn $run<W: CountWidth>(
+                    $comm: &Communicator,
+                    $make: Make<'_>,
+                    $($arg: $type),*
+                ) -> Result {
+                    $value
+                }
+            )*
+        }
     };
 }
 
@@ -98,56 +118,98 @@ fn meet(comm: raw::Comm, way: Way) -> Result {
 three_ways! {
     bcast ibcast bcast_init "Bcast" (
         buffer: *mut c_void, elements: W::Count, datatype: raw::Datatype, from: c_int
-    );
+    ) |_comm, make| {
+        let (elements, ty) = (count(elements, "count")?, datatype::find(datatype)?);
+        let part = part(buffer, 0, elements, ty.plan()?, "buffer")?;
+        make(&Collective::Broadcast { part, root: root(from)? })
+    };
     gather igather gather_init "Gather" (
         sendbuf: *const c_void, sendcount: W::Count, sendtype: raw::Datatype,
         recvbuf: *mut c_void, recvcount: W::Count, recvtype: raw::Datatype, to: c_int
-    );
+    ) |comm, make| {
+        let send = (sendbuf, sendcount, sendtype);
+        let spread = || Ok(Spread::Row(count(recvcount, "recvcount")?));
+        gather_to::<W>(comm, make, send, recvbuf, spread, recvtype, to)
+    };
     gatherv igatherv gatherv_init "Gatherv" (
         sendbuf: *const c_void, sendcount: W::Count, sendtype: raw::Datatype,
         recvbuf: *mut c_void, recvcounts: Array<W::Count>, displs: Array<W::Displacement>,
         recvtype: raw::Datatype, to: c_int
-    );
+    ) |comm, make| {
+        let send = (sendbuf, sendcount, sendtype);
+        let spread = || Ok(Spread::Table(Table::receive(recvcounts, displs)));
+        gather_to::<W>(comm, make, send, recvbuf, spread, recvtype, to)
+    };
     scatter iscatter scatter_init "Scatter" (
         sendbuf: *const c_void, sendcount: W::Count, sendtype: raw::Datatype,
         recvbuf: *mut c_void, recvcount: W::Count, recvtype: raw::Datatype, from: c_int
-    );
+    ) |comm, make| {
+        let spread = || Ok(Spread::Row(count(sendcount, "sendcount")?));
+        let receive = (recvbuf, recvcount, recvtype);
+        scatter_from::<W>(comm, make, sendbuf, spread, sendtype, receive, from)
+    };
     scatterv iscatterv scatterv_init "Scatterv" (
         sendbuf: *const c_void, sendcounts: Array<W::Count>, displs: Array<W::Displacement>,
         sendtype: raw::Datatype, recvbuf: *mut c_void, recvcount: W::Count,
         recvtype: raw::Datatype, from: c_int
-    );
+    ) |comm, make| {
+        let spread = || Ok(Spread::Table(Table::send(sendcounts, displs)));
+        let receive = (recvbuf, recvcount, recvtype);
+        scatter_from::<W>(comm, make, sendbuf, spread, sendtype, receive, from)
+    };
     allgather iallgather allgather_init "Allgather" (
         sendbuf: *const c_void, sendcount: W::Count, sendtype: raw::Datatype,
         recvbuf: *mut c_void, recvcount: W::Count, recvtype: raw::Datatype
-    );
+    ) |comm, make| {
+        let send = (sendbuf, sendcount, sendtype);
+        let spread = Spread::Row(count(recvcount, "recvcount")?);
+        gather_everywhere::<W>(comm, make, send, recvbuf, spread, recvtype)
+    };
     allgatherv iallgatherv allgatherv_init "Allgatherv" (
         sendbuf: *const c_void, sendcount: W::Count, sendtype: raw::Datatype,
         recvbuf: *mut c_void, recvcounts: Array<W::Count>, displs: Array<W::Displacement>,
         recvtype: raw::Datatype
-    );
+    ) |comm, make| {
+        let send = (sendbuf, sendcount, sendtype);
+        let spread = Spread::Table(Table::receive(recvcounts, displs));
+        gather_everywhere::<W>(comm, make, send, recvbuf, spread, recvtype)
+    };
     alltoall ialltoall alltoall_init "Alltoall" (
         sendbuf: *const c_void, sendcount: W::Count, sendtype: raw::Datatype,
         recvbuf: *mut c_void, recvcount: W::Count, recvtype: raw::Datatype
-    );
+    ) |comm, make| {
+        let send = || Ok(Spread::Row(count(sendcount, "sendcount")?));
+        let receive = Spread::Row(count(recvcount, "recvcount")?);
+        exchange::<W>(comm, make, (sendbuf, send, sendtype), (recvbuf, receive, recvtype))
+    };
     alltoallv ialltoallv alltoallv_init "Alltoallv" (
         sendbuf: *const c_void, sendcounts: Array<W::Count>, sdispls: Array<W::Displacement>,
         sendtype: raw::Datatype, recvbuf: *mut c_void, recvcounts: Array<W::Count>,
         rdispls: Array<W::Displacement>, recvtype: raw::Datatype
-    );
+    ) |comm, make| {
+        let send = || Ok(Spread::Table(Table::send(sendcounts, sdispls)));
+        let receive = Spread::Table(Table::receive(recvcounts, rdispls));
+        exchange::<W>(comm, make, (sendbuf, send, sendtype), (recvbuf, receive, recvtype))
+    };
     alltoallw ialltoallw alltoallw_init "Alltoallw" (
         sendbuf: *const c_void, sendcounts: Array<W::Count>, sdispls: Array<W::Displacement>,
         sendtypes: Array<raw::Datatype>, recvbuf: *mut c_void, recvcounts: Array<W::Count>,
         rdispls: Array<W::Displacement>, recvtypes: Array<raw::Datatype>
-    );
+    ) |comm, make| {
+        let send = (sendbuf, Table::send(sendcounts, sdispls), sendtypes);
+        let receive = (recvbuf, Table::receive(recvcounts, rdispls), recvtypes);
+        exchange_typed::<W>(comm, make, send, receive)
+    };
     reduce ireduce reduce_init "Reduce" (
         sendbuf: *const c_void, recvbuf: *mut c_void, elements: W::Count, datatype: raw::Datatype,
         op: raw::Op, to: c_int
-    );
+    ) |comm, make| reduce_to::<W>(comm, make, sendbuf, recvbuf, (elements, datatype, op), to);
     allreduce iallreduce allreduce_init "Allreduce" (
         sendbuf: *const c_void, recvbuf: *mut c_void, elements: W::Count, datatype: raw::Datatype,
         op: raw::Op
-    );
+    ) |_comm, make| {
+        reduce_everywhere::<W>(make, sendbuf, recvbuf, (elements, datatype, op))
+    };
 }
 
 /// `MPI_Reduce_local`: `inoutbuf = inbuf op inoutbuf`.
@@ -173,329 +235,173 @@ pub unsafe fn reduce_local<W: CountWidth>(
     Ok(())
 }
 
-/// The functions that make one value from the arguments of a call, and pass it to `make`, which carries it
-/// out.
-mod list {
-    use super::*;
-
-    pub fn bcast<W: CountWidth>(
-        _: &Communicator,
-        make: Make<'_>,
-        buffer: *mut c_void,
-        elements: W::Count,
-        datatype: raw::Datatype,
-        from: c_int,
-    ) -> Result {
-        let (elements, ty) = (count(elements, "count")?, datatype::find(datatype)?);
-        let part = part(buffer, 0, elements, ty.plan()?, "buffer")?;
-        make(&Collective::Broadcast { part, root: root(from)? })
+/// Makes an `MPI_Gather` or `MPI_Gatherv`. `spread` says where the root receives each part.
+fn gather_to<W: CountWidth>(
+    comm: &Communicator,
+    make: Make<'_>,
+    (sendbuf, sendcount, sendtype): (*const c_void, W::Count, raw::Datatype),
+    recvbuf: *mut c_void,
+    spread: impl FnOnce() -> Result<Spread<W>>,
+    recvtype: raw::Datatype,
+    to: c_int,
+) -> Result {
+    let root = root(to)?;
+    let at_root = comm.rank() == root;
+    let placed = at_root && in_place(sendbuf);
+    let (elements, ty) = own_type::<W>(placed, sendcount, sendtype, "sendcount")?;
+    let mine = own(sendbuf, elements, &ty, "sendbuf")?;
+    if !at_root {
+        return make(&Collective::Gather { mine, parts: &[], root });
     }
-
-    fn gather_to<W: CountWidth>(
-        comm: &Communicator,
-        make: Make<'_>,
-        (sendbuf, sendcount, sendtype): (*const c_void, W::Count, raw::Datatype),
-        recvbuf: *mut c_void,
-        spread: impl FnOnce() -> Result<Spread<W>>,
-        recvtype: raw::Datatype,
-        to: c_int,
-    ) -> Result {
-        let root = root(to)?;
-        let at_root = comm.rank() == root;
-        let placed = at_root && in_place(sendbuf);
-        let (elements, ty) = own_type::<W>(placed, sendcount, sendtype, "sendcount")?;
-        let mine = own(sendbuf, elements, &ty, "sendbuf")?;
-        if !at_root {
-            return make(&Collective::Gather { mine, parts: &[], root });
-        }
-        let (all, spread) = (datatype::find(recvtype)?, spread()?);
-        // SAFETY: at its root the arrays of a gather have an entry for each rank of `comm`.
-        let parts = unsafe { spread.parts(recvbuf, all.plan()?, comm.size(), "recvbuf")? };
-        if let Some(mine) = &mine {
-            apart(mine, &parts[comm.rank()])?;
-        }
-        make(&Collective::Gather { mine, parts: &parts, root })
+    let (all, spread) = (datatype::find(recvtype)?, spread()?);
+    // SAFETY: at its root the arrays of a gather have an entry for each rank of `comm`.
+    let parts = unsafe { spread.parts(recvbuf, all.plan()?, comm.size(), "recvbuf")? };
+    if let Some(mine) = &mine {
+        apart(mine, &parts[comm.rank()])?;
     }
+    make(&Collective::Gather { mine, parts: &parts, root })
+}
 
-    pub fn gather<W: CountWidth>(
-        comm: &Communicator,
-        make: Make<'_>,
-        sendbuf: *const c_void,
-        sendcount: W::Count,
-        sendtype: raw::Datatype,
-        recvbuf: *mut c_void,
-        recvcount: W::Count,
-        recvtype: raw::Datatype,
-        to: c_int,
-    ) -> Result {
-        let send = (sendbuf, sendcount, sendtype);
-        let spread = || Ok(Spread::Row(count(recvcount, "recvcount")?));
-        gather_to::<W>(comm, make, send, recvbuf, spread, recvtype, to)
+/// Makes an `MPI_Scatter` or `MPI_Scatterv`. `spread` says from where the root sends each part.
+fn scatter_from<W: CountWidth>(
+    comm: &Communicator,
+    make: Make<'_>,
+    sendbuf: *const c_void,
+    spread: impl FnOnce() -> Result<Spread<W>>,
+    sendtype: raw::Datatype,
+    (recvbuf, recvcount, recvtype): (*mut c_void, W::Count, raw::Datatype),
+    from: c_int,
+) -> Result {
+    let root = root(from)?;
+    let at_root = comm.rank() == root;
+    let placed = at_root && in_place(recvbuf);
+    let (elements, ty) = own_type::<W>(placed, recvcount, recvtype, "recvcount")?;
+    let mine = own(recvbuf, elements, &ty, "recvbuf")?;
+    if !at_root {
+        return make(&Collective::Scatter { parts: &[], mine, root });
     }
-
-    pub fn gatherv<W: CountWidth>(
-        comm: &Communicator,
-        make: Make<'_>,
-        sendbuf: *const c_void,
-        sendcount: W::Count,
-        sendtype: raw::Datatype,
-        recvbuf: *mut c_void,
-        recvcounts: Array<W::Count>,
-        displs: Array<W::Displacement>,
-        recvtype: raw::Datatype,
-        to: c_int,
-    ) -> Result {
-        let send = (sendbuf, sendcount, sendtype);
-        let spread = || Ok(Spread::Table(Table::receive(recvcounts, displs)));
-        gather_to::<W>(comm, make, send, recvbuf, spread, recvtype, to)
+    let (all, spread) = (datatype::find(sendtype)?, spread()?);
+    // SAFETY: at its root the arrays of a scatter have an entry for each rank of `comm`.
+    let parts = unsafe { spread.parts(sendbuf, all.plan()?, comm.size(), "sendbuf")? };
+    if let Some(mine) = &mine {
+        apart(&parts[comm.rank()], mine)?;
     }
+    make(&Collective::Scatter { parts: &parts, mine, root })
+}
 
-    fn scatter_from<W: CountWidth>(
-        comm: &Communicator,
-        make: Make<'_>,
-        sendbuf: *const c_void,
-        spread: impl FnOnce() -> Result<Spread<W>>,
-        sendtype: raw::Datatype,
-        (recvbuf, recvcount, recvtype): (*mut c_void, W::Count, raw::Datatype),
-        from: c_int,
-    ) -> Result {
-        let root = root(from)?;
-        let at_root = comm.rank() == root;
-        let placed = at_root && in_place(recvbuf);
-        let (elements, ty) = own_type::<W>(placed, recvcount, recvtype, "recvcount")?;
-        let mine = own(recvbuf, elements, &ty, "recvbuf")?;
-        if !at_root {
-            return make(&Collective::Scatter { parts: &[], mine, root });
-        }
-        let (all, spread) = (datatype::find(sendtype)?, spread()?);
-        // SAFETY: at its root the arrays of a scatter have an entry for each rank of `comm`.
-        let parts = unsafe { spread.parts(sendbuf, all.plan()?, comm.size(), "sendbuf")? };
-        if let Some(mine) = &mine {
-            apart(&parts[comm.rank()], mine)?;
-        }
-        make(&Collective::Scatter { parts: &parts, mine, root })
+/// Makes an `MPI_Allgather` or `MPI_Allgatherv`. `spread` says where each part is received.
+fn gather_everywhere<W: CountWidth>(
+    comm: &Communicator,
+    make: Make<'_>,
+    (sendbuf, sendcount, sendtype): (*const c_void, W::Count, raw::Datatype),
+    recvbuf: *mut c_void,
+    spread: Spread<W>,
+    recvtype: raw::Datatype,
+) -> Result {
+    let (elements, ty) = own_type::<W>(in_place(sendbuf), sendcount, sendtype, "sendcount")?;
+    let mine = own(sendbuf, elements, &ty, "sendbuf")?;
+    let all = datatype::find(recvtype)?;
+    // SAFETY: at every rank the arrays of an allgather have an entry for each rank of `comm`.
+    let parts = unsafe { spread.parts(recvbuf, all.plan()?, comm.size(), "recvbuf")? };
+    if let Some(mine) = &mine {
+        apart(mine, &parts[comm.rank()])?;
     }
+    make(&Collective::Allgather { mine, parts: &parts })
+}
 
-    pub fn scatter<W: CountWidth>(
-        comm: &Communicator,
-        make: Make<'_>,
-        sendbuf: *const c_void,
-        sendcount: W::Count,
-        sendtype: raw::Datatype,
-        recvbuf: *mut c_void,
-        recvcount: W::Count,
-        recvtype: raw::Datatype,
-        from: c_int,
-    ) -> Result {
-        let spread = || Ok(Spread::Row(count(sendcount, "sendcount")?));
-        let receive = (recvbuf, recvcount, recvtype);
-        scatter_from::<W>(comm, make, sendbuf, spread, sendtype, receive, from)
+/// Makes an `MPI_Alltoall` or `MPI_Alltoallv`.
+fn exchange<W: CountWidth>(
+    comm: &Communicator,
+    make: Make<'_>,
+    (sendbuf, send, sendtype): (*const c_void, impl FnOnce() -> Result<Spread<W>>, raw::Datatype),
+    (recvbuf, receive, recvtype): (*mut c_void, Spread<W>, raw::Datatype),
+) -> Result {
+    let to = datatype::find(recvtype)?;
+    // SAFETY: the receive arrays of an alltoall have an entry for each rank of `comm`.
+    let incoming = unsafe { receive.parts(recvbuf, to.plan()?, comm.size(), "recvbuf")? };
+    if in_place(sendbuf) {
+        return make(&Collective::Alltoall { send: None, receive: &incoming });
     }
+    let (from, send) = (datatype::find(sendtype)?, send()?);
+    // SAFETY: the send arrays of an alltoall have an entry for each rank of `comm`.
+    let outgoing = unsafe { send.parts(sendbuf, from.plan()?, comm.size(), "sendbuf")? };
+    apart(&outgoing[comm.rank()], &incoming[comm.rank()])?;
+    make(&Collective::Alltoall { send: Some(&outgoing), receive: &incoming })
+}
 
-    pub fn scatterv<W: CountWidth>(
-        comm: &Communicator,
-        make: Make<'_>,
-        sendbuf: *const c_void,
-        sendcounts: Array<W::Count>,
-        displs: Array<W::Displacement>,
-        sendtype: raw::Datatype,
-        recvbuf: *mut c_void,
-        recvcount: W::Count,
-        recvtype: raw::Datatype,
-        from: c_int,
-    ) -> Result {
-        let spread = || Ok(Spread::Table(Table::send(sendcounts, displs)));
-        let receive = (recvbuf, recvcount, recvtype);
-        scatter_from::<W>(comm, make, sendbuf, spread, sendtype, receive, from)
+/// Makes an `MPI_Alltoallw`.
+fn exchange_typed<W: CountWidth>(
+    comm: &Communicator,
+    make: Make<'_>,
+    (sendbuf, send, sendtypes): (*const c_void, Table<W>, Array<raw::Datatype>),
+    (recvbuf, receive, recvtypes): (*mut c_void, Table<W>, Array<raw::Datatype>),
+) -> Result {
+    // SAFETY: the receive arrays of `MPI_Alltoallw` have an entry for each rank of `comm`.
+    let (entries, to) = unsafe {
+        let entries = receive.read(comm.size())?;
+        let to = types(recvtypes, &entries, "recvtypes")?;
+        (entries, to)
+    };
+    let incoming = typed(recvbuf, &entries, &to, "recvbuf")?;
+    if in_place(sendbuf) {
+        return make(&Collective::Alltoall { send: None, receive: &incoming });
     }
+    // SAFETY: its send arrays have an entry for each rank of `comm`, where they are used (not in place).
+    let (entries, from) = unsafe {
+        let entries = send.read(comm.size())?;
+        let from = types(sendtypes, &entries, "sendtypes")?;
+        (entries, from)
+    };
+    let outgoing = typed(sendbuf, &entries, &from, "sendbuf")?;
+    apart(&outgoing[comm.rank()], &incoming[comm.rank()])?;
+    make(&Collective::Alltoall { send: Some(&outgoing), receive: &incoming })
+}
 
-    fn gather_everywhere<W: CountWidth>(
-        comm: &Communicator,
-        make: Make<'_>,
-        (sendbuf, sendcount, sendtype): (*const c_void, W::Count, raw::Datatype),
-        recvbuf: *mut c_void,
-        spread: Spread<W>,
-        recvtype: raw::Datatype,
-    ) -> Result {
-        let (elements, ty) = own_type::<W>(in_place(sendbuf), sendcount, sendtype, "sendcount")?;
-        let mine = own(sendbuf, elements, &ty, "sendbuf")?;
-        let all = datatype::find(recvtype)?;
-        // SAFETY: at every rank the arrays of an allgather have an entry for each rank of `comm`.
-        let parts = unsafe { spread.parts(recvbuf, all.plan()?, comm.size(), "recvbuf")? };
-        if let Some(mine) = &mine {
-            apart(mine, &parts[comm.rank()])?;
-        }
-        make(&Collective::Allgather { mine, parts: &parts })
-    }
-
-    pub fn allgather<W: CountWidth>(
-        comm: &Communicator,
-        make: Make<'_>,
-        sendbuf: *const c_void,
-        sendcount: W::Count,
-        sendtype: raw::Datatype,
-        recvbuf: *mut c_void,
-        recvcount: W::Count,
-        recvtype: raw::Datatype,
-    ) -> Result {
-        let send = (sendbuf, sendcount, sendtype);
-        let spread = Spread::Row(count(recvcount, "recvcount")?);
-        gather_everywhere::<W>(comm, make, send, recvbuf, spread, recvtype)
-    }
-
-    pub fn allgatherv<W: CountWidth>(
-        comm: &Communicator,
-        make: Make<'_>,
-        sendbuf: *const c_void,
-        sendcount: W::Count,
-        sendtype: raw::Datatype,
-        recvbuf: *mut c_void,
-        recvcounts: Array<W::Count>,
-        displs: Array<W::Displacement>,
-        recvtype: raw::Datatype,
-    ) -> Result {
-        let send = (sendbuf, sendcount, sendtype);
-        let spread = Spread::Table(Table::receive(recvcounts, displs));
-        gather_everywhere::<W>(comm, make, send, recvbuf, spread, recvtype)
-    }
-
-    fn exchange<W: CountWidth>(
-        comm: &Communicator,
-        make: Make<'_>,
-        (sendbuf, send, sendtype): (
-            *const c_void,
-            impl FnOnce() -> Result<Spread<W>>,
-            raw::Datatype,
-        ),
-        (recvbuf, receive, recvtype): (*mut c_void, Spread<W>, raw::Datatype),
-    ) -> Result {
-        let to = datatype::find(recvtype)?;
-        // SAFETY: the receive arrays of an alltoall have an entry for each rank of `comm`.
-        let incoming = unsafe { receive.parts(recvbuf, to.plan()?, comm.size(), "recvbuf")? };
-        if in_place(sendbuf) {
-            return make(&Collective::Alltoall { send: None, receive: &incoming });
-        }
-        let (from, send) = (datatype::find(sendtype)?, send()?);
-        // SAFETY: so have its send arrays: one entry for each rank of `comm`.
-        let outgoing = unsafe { send.parts(sendbuf, from.plan()?, comm.size(), "sendbuf")? };
-        apart(&outgoing[comm.rank()], &incoming[comm.rank()])?;
-        make(&Collective::Alltoall { send: Some(&outgoing), receive: &incoming })
-    }
-
-    pub fn alltoall<W: CountWidth>(
-        comm: &Communicator,
-        make: Make<'_>,
-        sendbuf: *const c_void,
-        sendcount: W::Count,
-        sendtype: raw::Datatype,
-        recvbuf: *mut c_void,
-        recvcount: W::Count,
-        recvtype: raw::Datatype,
-    ) -> Result {
-        let send = || Ok(Spread::Row(count(sendcount, "sendcount")?));
-        let receive = Spread::Row(count(recvcount, "recvcount")?);
-        exchange::<W>(comm, make, (sendbuf, send, sendtype), (recvbuf, receive, recvtype))
-    }
-
-    pub fn alltoallv<W: CountWidth>(
-        comm: &Communicator,
-        make: Make<'_>,
-        sendbuf: *const c_void,
-        sendcounts: Array<W::Count>,
-        sdispls: Array<W::Displacement>,
-        sendtype: raw::Datatype,
-        recvbuf: *mut c_void,
-        recvcounts: Array<W::Count>,
-        rdispls: Array<W::Displacement>,
-        recvtype: raw::Datatype,
-    ) -> Result {
-        let send = || Ok(Spread::Table(Table::send(sendcounts, sdispls)));
-        let receive = Spread::Table(Table::receive(recvcounts, rdispls));
-        exchange::<W>(comm, make, (sendbuf, send, sendtype), (recvbuf, receive, recvtype))
-    }
-
-    pub fn alltoallw<W: CountWidth>(
-        comm: &Communicator,
-        make: Make<'_>,
-        sendbuf: *const c_void,
-        sendcounts: Array<W::Count>,
-        sdispls: Array<W::Displacement>,
-        sendtypes: Array<raw::Datatype>,
-        recvbuf: *mut c_void,
-        recvcounts: Array<W::Count>,
-        rdispls: Array<W::Displacement>,
-        recvtypes: Array<raw::Datatype>,
-    ) -> Result {
-        // SAFETY: the receive arrays of `MPI_Alltoallw` have an entry for each rank of `comm`.
-        let (entries, to) = unsafe {
-            let entries = Table::<W>::receive(recvcounts, rdispls).read(comm.size())?;
-            let to = types(recvtypes, &entries, "recvtypes")?;
-            (entries, to)
-        };
-        let incoming = typed(recvbuf, &entries, &to, "recvbuf")?;
-        if in_place(sendbuf) {
-            return make(&Collective::Alltoall { send: None, receive: &incoming });
-        }
-        // SAFETY: its send arrays have an entry for each rank of `comm`, where they are used (not in place).
-        let (entries, from) = unsafe {
-            let entries = Table::<W>::send(sendcounts, sdispls).read(comm.size())?;
-            let from = types(sendtypes, &entries, "sendtypes")?;
-            (entries, from)
-        };
-        let outgoing = typed(sendbuf, &entries, &from, "sendbuf")?;
-        apart(&outgoing[comm.rank()], &incoming[comm.rank()])?;
-        make(&Collective::Alltoall { send: Some(&outgoing), receive: &incoming })
-    }
-
-    pub fn reduce<W: CountWidth>(
-        comm: &Communicator,
-        make: Make<'_>,
-        sendbuf: *const c_void,
-        recvbuf: *mut c_void,
-        elements: W::Count,
-        datatype: raw::Datatype,
-        op: raw::Op,
-        to: c_int,
-    ) -> Result {
-        let root = root(to)?;
-        let (count, ty) = (count(elements, "count")?, datatype::find(datatype)?);
-        let (plan, combine) = (ty.plan()?, Combine::from(op::combiner(op, &ty)?));
-        let at_root = comm.rank() == root;
-        let send = if at_root && in_place(sendbuf) {
-            None
-        } else {
-            Some(part(sendbuf, 0, count, plan, "sendbuf")?)
-        };
-        if at_root {
-            let receive = part(recvbuf, 0, count, plan, "recvbuf")?;
-            if let Some(send) = &send {
-                apart(send, &receive)?;
-            }
-        }
-        let (send, recv) = (send.map(|part| part.origin.cast_const()), recvbuf.cast());
-        make(&Collective::Reduce { send, recv, plan, count, combine: &combine, root })
-    }
-
-    pub fn allreduce<W: CountWidth>(
-        _: &Communicator,
-        make: Make<'_>,
-        sendbuf: *const c_void,
-        recvbuf: *mut c_void,
-        elements: W::Count,
-        datatype: raw::Datatype,
-        op: raw::Op,
-    ) -> Result {
-        let (count, ty) = (count(elements, "count")?, datatype::find(datatype)?);
-        let (plan, combine) = (ty.plan()?, Combine::from(op::combiner(op, &ty)?));
+/// Makes an `MPI_Reduce`.
+fn reduce_to<W: CountWidth>(
+    comm: &Communicator,
+    make: Make<'_>,
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    (elements, datatype, op): (W::Count, raw::Datatype, raw::Op),
+    to: c_int,
+) -> Result {
+    let root = root(to)?;
+    let (count, ty) = (count(elements, "count")?, datatype::find(datatype)?);
+    let (plan, combine) = (ty.plan()?, Combine::from(op::combiner(op, &ty)?));
+    let at_root = comm.rank() == root;
+    let send = if at_root && in_place(sendbuf) {
+        None
+    } else {
+        Some(part(sendbuf, 0, count, plan, "sendbuf")?)
+    };
+    if at_root {
         let receive = part(recvbuf, 0, count, plan, "recvbuf")?;
-        let send = if in_place(sendbuf) {
-            None
-        } else {
-            let send = part(sendbuf, 0, count, plan, "sendbuf")?;
-            apart(&send, &receive)?;
-            Some(send.origin.cast_const())
-        };
-        let recv = receive.origin;
-        make(&Collective::Allreduce { send, recv, plan, count, combine: &combine })
+        if let Some(send) = &send {
+            apart(send, &receive)?;
+        }
     }
+    let (send, recv) = (send.map(|part| part.origin.cast_const()), recvbuf.cast());
+    make(&Collective::Reduce { send, recv, plan, count, combine: &combine, root })
+}
+
+/// Makes an `MPI_Allreduce`.
+fn reduce_everywhere<W: CountWidth>(
+    make: Make<'_>,
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    (elements, datatype, op): (W::Count, raw::Datatype, raw::Op),
+) -> Result {
+    let (count, ty) = (count(elements, "count")?, datatype::find(datatype)?);
+    let (plan, combine) = (ty.plan()?, Combine::from(op::combiner(op, &ty)?));
+    let receive = part(recvbuf, 0, count, plan, "recvbuf")?;
+    let send = if in_place(sendbuf) {
+        None
+    } else {
+        let send = part(sendbuf, 0, count, plan, "sendbuf")?;
+        apart(&send, &receive)?;
+        Some(send.origin.cast_const())
+    };
+    let recv = receive.origin;
+    make(&Collective::Allreduce { send, recv, plan, count, combine: &combine })
 }
