@@ -94,13 +94,13 @@ pub type PackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *
 pub type UnpackCall = unsafe extern "C" fn(*const Nest, usize, *const u8, usize, *mut u8, usize);
 
 /// Makes an exported function that copies `nests` from one side to the other. On a CPU with AVX-512
-/// `$wide` copies each nest, on any other CPU `$any`. In brackets is the field of a nest that says
-/// where its part of the side starts.
+/// `$wide` copies each nest, on any other CPU `$any`. `$sides` are the parts of both sides at which
+/// the nest `$nest` starts.
 macro_rules! exported {
     (
         $(#[$doc:meta])*
         $name:ident($any:ident, $wide:ident):
-        $from:ident[$from_start:ident], $from_bytes:ident => $to:ident[$to_start:ident], $to_bytes:ident
+        $from:ident, $from_bytes:ident => $to:ident, $to_bytes:ident; |$nest:ident| $sides:expr
     ) => {
         $(#[$doc])*
         ///
@@ -129,17 +129,17 @@ macro_rules! exported {
                     from_raw_parts_mut($to, $to_bytes),
                 )
             };
-            for nest in nests {
+            for $nest in nests {
                 // SAFETY: the lists live for this call, as the caller guarantees.
-                let lists = unsafe { nest.lists() };
-                let ($from, $to) = (&$from[nest.$from_start..], &mut $to[nest.$to_start..]);
+                let lists = unsafe { $nest.lists() };
+                let ($from, $to) = $sides;
                 #[cfg(target_arch = "x86_64")]
                 if has_avx512() {
                     // SAFETY: `has_avx512` has seen every feature that `$wide` is compiled for.
-                    unsafe { $wide(nest, lists, $from, $to) };
+                    unsafe { $wide($nest, lists, $from, $to) };
                     continue;
                 }
-                $any(nest, lists, $from, $to);
+                $any($nest, lists, $from, $to);
             }
         }
     };
@@ -149,14 +149,16 @@ exported! {
     /// Packs `nests` one after the other from `memory_bytes` bytes to `packed_bytes` bytes. Ends the
     /// process when they do not fit, or structs are not aligned.
     typepack_hand_pack(pack_any, pack_avx512):
-    memory[start], memory_bytes => packed[packed], packed_bytes
+    memory, memory_bytes => packed, packed_bytes;
+    |nest| (&memory[nest.start..], &mut packed[nest.packed..])
 }
 
 exported! {
     /// Unpacks `nests` one after the other from `packed_bytes` bytes to `memory_bytes` bytes. Ends the
     /// process when they do not fit, or structs are not aligned.
     typepack_hand_unpack(unpack_any, unpack_avx512):
-    packed[packed], packed_bytes => memory[start], memory_bytes
+    packed, packed_bytes => memory, memory_bytes;
+    |nest| (&packed[nest.packed..], &mut memory[nest.start..])
 }
 
 #[cfg(target_arch = "x86_64")]
